@@ -1,0 +1,9 @@
+# One libFuzzer target for each fuzz/NAME.cpp: bin/fuzz-NAME.
+
+file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/*.cpp)
+foreach(source IN LISTS fuzz_sources)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(fuzz-${name} ${source})
+  target_link_libraries(fuzz-${name} PRIVATE tenon_cli tenon_warnings)
+  target_link_options(fuzz-${name} PRIVATE -fsanitize=fuzzer)
+endforeach()

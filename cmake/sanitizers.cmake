@@ -1,0 +1,15 @@
+# TENON_SANITIZE and TENON_FUZZ instrument the whole tree: libraries, generated code and tests.
+
+if(TENON_SANITIZE)
+  add_compile_options(
+    -fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TENON_SANITIZE})
+endif()
+
+if(TENON_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "TENON_FUZZ needs clang; tools/fuzz sets it up, or give CXX=clang++-19")
+  endif()
+  # Without the fuzzer's own main(): fuzz.cmake adds that to each target.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,18 @@
+# bin/tenon-test (the runner of tests/**/*.test) and bin/tenon-unit-tests (GoogleTest).
+
+file(GLOB_RECURSE runner_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/runner/*.cpp)
+if(runner_sources)
+  add_executable(tenon-test ${runner_sources})
+  target_include_directories(tenon-test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(tenon-test PRIVATE
+    tenon_cli CLI11::CLI11 nlohmann_json::nlohmann_json tenon_warnings)
+endif()
+
+file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.cpp)
+if(unit_sources)
+  find_package(GTest REQUIRED)
+  add_executable(tenon-unit-tests ${unit_sources})
+  target_include_directories(tenon-unit-tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(tenon-unit-tests PRIVATE
+    tenon_cli GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json tenon_warnings)
+endif()

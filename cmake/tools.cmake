@@ -1,0 +1,23 @@
+# A compiler cache and a fast linker, where they are installed.
+
+find_program(TENON_CCACHE ccache)
+if(TENON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  if(TENON_PCH)
+    # ccache looks into a precompiled header only when allowed to trust its defines and dates.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${TENON_CCACHE})
+    add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  else()
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${TENON_CCACHE})
+  endif()
+endif()
+
+find_program(TENON_MOLD mold)
+if(TENON_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# Colour survives Ninja's pipe only when it is asked for; asked for always, it would fill logs.
+if(DEFINED ENV{TENON_COLOR})
+  add_compile_options(-fdiagnostics-color=always)
+endif()

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "tenon/builder.h"
+
+namespace onnx_schema {
+class NodeProto;
+class AttributeProto;
+}  // namespace onnx_schema
+
+namespace tenon::onnx {
+
+class Importer;
+
+/// One ONNX node on its way into the graph: what a handler talks to. A handler reads inputs and
+/// attributes, appends Tenon nodes through `build` (or `call`), and says which value is which output.
+class NodeImport {
+ public:
+  NodeImport(Importer& importer, const onnx_schema::NodeProto& node, int opset, Builder& builder);
+
+  std::string_view op_type() const;
+  int opset() const { return opset_; }  ///< of the node's domain, as the model imports it
+  Builder& build;
+
+  std::size_t input_count() const;       ///< trailing empty names not counted
+  bool has_input(std::size_t index) const;
+  Var input(std::size_t index) const;    ///< throws Error if it is missing
+  Var input_or_none(std::size_t index) const;  ///< an invalid Var if it is missing
+  std::vector<Var> inputs() const;       ///< all of them; invalid where missing
+  /// The input's elements if they are constant in the model.
+  std::optional<Tensor> constant_input(std::size_t index) const;
+  const Type& type(Var value) const { return build.type(value); }
+  DType dtype(Var value) const;          ///< throws Error if the type is not known
+  /// The rank if it is known.
+  std::optional<std::size_t> rank(Var value) const;
+
+  std::size_t output_count() const;
+  bool wants_output(std::size_t index) const;  ///< it has a name that is not empty
+
+  bool has_attr(std::string_view name) const;
+  std::int64_t integer(std::string_view name, std::int64_t otherwise = 0) const;
+  double real(std::string_view name, double otherwise = 0) const;
+  std::string text(std::string_view name, std::string otherwise = "") const;
+  std::vector<std::int64_t> integers(std::string_view name, std::vector<std::int64_t> otherwise = {}) const;
+  std::vector<double> reals(std::string_view name, std::vector<double> otherwise = {}) const;
+  std::vector<std::string> texts(std::string_view name) const;
+  Tensor tensor(std::string_view name) const;
+  /// A TensorProto.DataType attribute as a dtype.
+  DType element(std::string_view name, DType otherwise) const;
+
+  /// A subgraph attribute as a body graph. Values it reads from outside become further inputs of
+  /// the body, after its own; they are appended to `captured` in that order (each once; pass the
+  /// same list for all bodies of a node, and every body gets the whole list as inputs).
+  struct Bodies {
+    std::vector<Graph> graphs;
+    std::vector<Var> captured;
+  };
+  /// `input_types` are the types of each body's own inputs where known (Unknown: as declared).
+  Bodies bodies(const std::vector<std::string>& attr_names,
+                const std::vector<std::vector<Type>>& input_types) const;
+
+  Var call(std::string_view op, const std::vector<Var>& operands, const std::vector<Attr>& attrs = {}) {
+    return build.call(op, operands, attrs);
+  }
+  /// Declares the node's outputs, by position. The value takes the output's ONNX name when it was
+  /// made by this node; a value that passes through keeps its own.
+  void output(Var value) { output(0, value); }
+  void output(std::size_t index, Var value);
+  void outputs(const std::vector<Var>& values);
+  /// Output names for call_all: the ONNX names of the first `count` outputs, "_" where not wanted.
+  std::vector<std::string> output_names(std::size_t count) const;
+
+  /// Ends the import of this node: it is reported with all the others that are not supported.
+  [[noreturn]] void unsupported(std::string reason) const;
+
+ private:
+  const onnx_schema::AttributeProto* find_attr(std::string_view name) const;
+
+  Importer& importer_;
+  const onnx_schema::NodeProto& node_;
+  int opset_;
+  std::uint32_t first_new_value_;
+};
+
+struct Handler {
+  std::string_view op_type;
+  void (*import)(NodeImport&);
+  std::string_view domain = "";  ///< "" is ai.onnx
+};
+
+/// The handlers, one list for each file of the same name; `all_handlers` joins them.
+std::span<const Handler> elementwise_handlers();   // import_elementwise.cpp
+std::span<const Handler> quantize_handlers();      // import_quantize.cpp
+std::span<const Handler> shape_handlers();         // import_shape.cpp
+std::span<const Handler> indexing_handlers();      // import_indexing.cpp
+std::span<const Handler> contraction_handlers();   // import_contraction.cpp
+std::span<const Handler> pooling_handlers();       // import_pooling.cpp
+std::span<const Handler> reduction_handlers();     // import_reduction.cpp
+std::span<const Handler> normalization_handlers(); // import_normalization.cpp
+std::span<const Handler> attention_handlers();     // import_attention.cpp
+std::span<const Handler> recurrent_handlers();     // import_recurrent.cpp
+std::span<const Handler> control_handlers();       // import_control.cpp
+std::span<const Handler> sequence_handlers();      // import_sequence.cpp
+std::span<const Handler> selection_handlers();     // import_selection.cpp
+std::span<const Handler> text_handlers();          // import_text.cpp
+std::span<const Handler> random_handlers();        // import_random.cpp
+std::span<const Handler> signal_handlers();        // import_signal.cpp
+std::span<const Handler> training_handlers();      // import_training.cpp
+const Handler* find_handler(std::string_view domain, std::string_view op_type);
+
+}  // namespace tenon::onnx

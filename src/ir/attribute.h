@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ir/constant.h"
+
+namespace tenon {
+
+/// The value of an attribute. Integers are dims that happen to be numbers.
+using AttrValue = std::variant<bool, Dim, double, std::string, DType, Dims, std::vector<double>,
+                               std::vector<std::string>, Constant, Type>;
+
+/// What an attribute holds; the order is that of AttrValue's alternatives. `Word` is one of a few
+/// bare words (stored as a string).
+enum class AttrKind : std::uint8_t {
+  Bool, Integer, Real, Text, Element, Integers, Reals, Texts, Constant, Type, Word,
+};
+
+bool equal(const AttrValue& a, const AttrValue& b);
+
+/// A node's attributes by name, sorted; those left at their default are absent.
+class Attributes {
+ public:
+  using Item = std::pair<std::string, AttrValue>;
+
+  Attributes() = default;
+  Attributes(std::initializer_list<Item> items);
+
+  const AttrValue* find(std::string_view name) const;
+  void set(std::string_view name, AttrValue value);
+  void erase(std::string_view name);
+  bool is_empty() const { return items_.empty(); }
+  std::size_t size() const { return items_.size(); }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+  bool operator==(const Attributes& other) const;
+
+ private:
+  std::vector<Item> items_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ir/tensor.h"
+
+namespace tenon {
+
+/// The value of a constant: elements, one element repeated, or a seeded random fill that is only
+/// made when asked for (so a network with 100 MB of stand-in weights is a few lines of text).
+class Constant {
+ public:
+  enum class Kind : std::uint8_t { Dense, Splat, Normal, Uniform };
+
+  Constant() = default;
+  Constant(Tensor dense);  // NOLINT: a tensor is a constant
+  /// Every element is the one element of `scalar`.
+  static Constant splat(Tensor scalar, Shape shape);
+  /// Normally distributed (mean, deviation), rounded to the dtype; the same on every machine.
+  static Constant normal(DType dtype, Shape shape, std::uint64_t seed, double mean, double deviation);
+  /// Uniform in [low, high] (integers inclusive).
+  static Constant uniform(DType dtype, Shape shape, std::uint64_t seed, double low, double high);
+
+  Kind kind() const { return kind_; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  TensorType type() const;
+  std::int64_t size() const { return checked_element_count(shape_); }
+  std::uint64_t seed() const { return seed_; }
+  double first() const { return first_; }    ///< mean or low
+  double second() const { return second_; }  ///< deviation or high
+  /// The stored elements: all of them for Dense, one for Splat; asks for one of these kinds.
+  const Tensor& stored() const;
+  /// The elements; made anew for Splat, Normal and Uniform.
+  Tensor materialise() const;
+
+ private:
+  Kind kind_ = Kind::Dense;
+  DType dtype_ = DType::F32;
+  Shape shape_;
+  // Weights are shared between copies of a graph.
+  std::shared_ptr<const Tensor> stored_;
+  std::uint64_t seed_ = 0;
+  double first_ = 0, second_ = 0;
+};
+
+bool identical(const Constant& a, const Constant& b);
+
+}  // namespace tenon

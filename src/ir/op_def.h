@@ -1,0 +1,117 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/attribute.h"
+
+namespace tenon {
+
+class Graph;
+class Lowering;    // ops/lowering.h
+class Gradient;    // ops/gradient.h
+class Evaluation;  // ops/evaluation.h
+
+struct OperandDef {
+  std::string name;
+  bool is_optional = false;
+  bool is_variadic = false;  ///< last of the operands: any number of values, none missing
+  /// The operand stands in for the attribute of this name when that is only known at run time.
+  bool is_late_attribute = false;
+};
+
+struct ResultDef {
+  std::string name;
+  bool is_optional = false;  ///< may be `_`: not computed
+  bool is_variadic = false;
+};
+
+struct AttrDef {
+  std::string name;
+  AttrKind kind = AttrKind::Integer;
+  bool is_required = false;
+  std::optional<AttrValue> default_value;  ///< absent for required ones and for true optionals
+  std::vector<std::string> words;          ///< the choices of AttrKind::Word
+};
+
+/// What is known of one operand while types are inferred.
+struct OperandFacts {
+  Type type;
+  /// The elements as dims, for small integer tensors whose values are known as numbers or symbols.
+  const Dims* known = nullptr;
+  /// The elements themselves, when they are constant (or at run time).
+  const Tensor* value = nullptr;
+};
+
+struct InferInput {
+  const Attributes& attrs;
+  const std::vector<OperandFacts>& operands;  ///< by position; type Unknown where missing
+  const std::vector<bool>& present;
+  const std::vector<Graph>& bodies;
+  std::size_t result_count = 1;
+};
+
+struct InferOutput {
+  std::vector<Type> types;                    ///< unknown dims are symbols `?0`, `?1`, …
+  std::vector<std::optional<Dims>> known;     ///< as in OperandFacts, for each result
+};
+
+/// What an op may join in one kernel.
+enum class Fusion : std::uint8_t { Elementwise, Reshuffle, Reduction, Contraction, Opaque };
+/// Which narrow types an op can work in.
+enum class Precision : std::uint8_t { MovesOnly, Integer, NeedsF32 };
+
+/// How an op takes a change of layout.
+struct LayoutRule {
+  enum class Kind : std::uint8_t { Derived, Any, FollowsAxis, Prefers, LogicalOrder };
+  Kind kind = Kind::Derived;
+  std::string axis_attr;                 ///< FollowsAxis: the attribute that moves along
+  std::vector<std::string> preferred;    ///< Prefers: layouts, best first
+};
+
+/// Everything Tenon knows about an operator, with its attributes untyped; `OpSpec<Attrs>` in `ops`
+/// is how one is written.
+struct OpDef {
+  std::string name;
+  std::string summary;
+  std::vector<OperandDef> operands;
+  std::vector<ResultDef> results;
+  std::vector<AttrDef> attrs;
+  std::vector<std::string> bodies;  ///< names of body graphs; one named "body*" stands for any number
+
+  /// Checks attributes against their definitions and drops those equal to their default.
+  std::function<Attributes(Attributes)> canonical_attributes;
+  std::function<InferOutput(const InferInput&)> infer;
+  std::function<void(const Attributes&, Lowering&)> lower;         ///< empty: see `evaluate`
+  std::function<void(const Attributes&, Evaluation&)> evaluate;    ///< when no expression describes it
+  std::function<void(const Attributes&, Gradient&)> gradient;
+  std::string no_gradient_reason;
+
+  std::optional<Fusion> fusion;  ///< only where the derived answer would be wrong
+  LayoutRule layout;
+  std::vector<std::pair<std::string, std::string>> in_place;  ///< {result, operand} it may overwrite
+  Precision precision = Precision::NeedsF32;
+  bool is_random = false;  ///< two calls may differ: never folded or merged
+
+  const AttrDef* find_attr(std::string_view attr) const;
+  std::optional<std::size_t> operand_index(std::string_view operand) const;
+  std::optional<std::size_t> result_index(std::string_view result) const;
+};
+
+/// The operators by name; looked up by the parser and the frontends.
+class OpTable {
+ public:
+  explicit OpTable(std::vector<const OpDef*> ops);
+  const OpDef* find(std::string_view name) const;
+  /// Throws an Error that offers the nearest name.
+  const OpDef& get(std::string_view name) const;
+  const std::vector<const OpDef*>& all() const { return ops_; }  ///< sorted by name
+
+ private:
+  std::vector<const OpDef*> ops_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/type.h"
+
+namespace tenon {
+
+using Shape = std::vector<std::int64_t>;
+
+/// Elements in memory: dtype, extents, and shared bytes that are copied when written while shared.
+/// Sub-byte types take one byte an element, sign-extended; f16, bf16 and f8 are held as their bits.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Zeros (or empty strings). Refuses shapes whose bytes overflow or exceed `kMaxExtent`.
+  Tensor(DType dtype, Shape shape);
+  /// Borrows bytes kept alive by `owner`; copied only when not aligned for the dtype.
+  static Tensor borrow(DType dtype, Shape shape, std::shared_ptr<const void> owner,
+                       std::span<const std::byte> bytes);
+  static Tensor of_strings(Shape shape, std::vector<std::string> strings);
+  template <class T>
+  static Tensor of(DType dtype, Shape shape, const std::vector<T>& values);
+  static Tensor scalar(DType dtype, double value);
+  static Tensor of_integers(std::span<const std::int64_t> values);  ///< i64[n]
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::size_t rank() const { return shape_.size(); }
+  std::int64_t size() const { return size_; }
+  TensorType type() const;
+
+  std::span<const std::byte> bytes() const { return {data_, byte_size()}; }
+  std::span<std::byte> mutable_bytes();
+  std::size_t byte_size() const;
+  /// T must be the storage type: float for f32, std::uint16_t for f16, std::int8_t for i4, …
+  template <class T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(data_), static_cast<std::size_t>(size_)};
+  }
+  template <class T>
+  std::span<T> as_mutable() {
+    return {reinterpret_cast<T*>(mutable_bytes().data()), static_cast<std::size_t>(size_)};
+  }
+  std::span<const std::string> strings() const;
+  std::span<std::string> mutable_strings();
+
+  /// One element, converted; slow, for shapes, scalars, comparisons and printing.
+  double real_at(std::int64_t index) const;
+  std::int64_t integer_at(std::int64_t index) const;
+  std::complex<double> complex_at(std::int64_t index) const;
+  /// Rounds (floats to nearest even, integers wrap) to the dtype.
+  void set_real(std::int64_t index, double value);
+  void set_integer(std::int64_t index, std::int64_t value);
+  void set_complex(std::int64_t index, std::complex<double> value);
+
+  /// All elements as integers; for shapes and axes.
+  std::vector<std::int64_t> integers() const;
+  std::vector<double> reals() const;
+
+  /// The same elements under another shape of the same count.
+  Tensor reshaped(Shape shape) const;
+  /// Elementwise conversion with ONNX Cast's rules for numbers (floats to integers truncate).
+  Tensor converted(DType dtype) const;
+
+ private:
+  DType dtype_ = DType::F32;
+  Shape shape_;
+  std::int64_t size_ = 0;
+  std::shared_ptr<const void> owner_;
+  const std::byte* data_ = nullptr;
+  bool is_borrowed_ = false;
+};
+
+/// Extents multiplied, refusing overflow and negative extents with an Error.
+std::int64_t checked_element_count(std::span<const std::int64_t> shape);
+
+/// Bit-for-bit equal: type, shape and elements.
+bool identical(const Tensor& a, const Tensor& b);
+
+template <class T>
+Tensor Tensor::of(DType dtype, Shape shape, const std::vector<T>& values) {
+  Tensor tensor(dtype, std::move(shape));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if constexpr (std::is_integral_v<T>) {
+      tensor.set_integer(static_cast<std::int64_t>(i), static_cast<std::int64_t>(values[i]));
+    } else {
+      tensor.set_real(static_cast<std::int64_t>(i), static_cast<double>(values[i]));
+    }
+  }
+  return tensor;
+}
+
+}  // namespace tenon

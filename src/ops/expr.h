@@ -1,0 +1,176 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/type.h"
+
+namespace tenon {
+
+enum class ExprKind : std::uint8_t {
+  Operand,   ///< an operand of the op, whole
+  Literal,   ///< one number
+  Extent,    ///< a dim as an i64 number
+  Index,     ///< the position along one axis of its own shape, i64
+  Unary, Binary, Select, Cast,
+  Read,      ///< source at computed coordinates, or a fill value outside
+  Reshape,   ///< the same elements in row-major order under other extents
+  Concat,    ///< arguments end to end along an axis
+  Reduce,    ///< folds axes away (they stay with extent 1)
+  Scan,      ///< running fold along an axis
+  Scatter,   ///< base with updates combined in at computed coordinates
+};
+
+enum class UnaryOp : std::uint8_t {
+  Negate, Abs, Sign, Floor, Ceil, RoundEven, Trunc, Sqrt, Exp, Log, Log1p, Sin, Cos, Tan, Asin, Acos,
+  Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Not, BitNot, IsNan, IsPositiveInf, IsNegativeInf,
+};
+/// Divide truncates on integers; FloorDivide and Modulo round down; Remainder has the dividend's sign.
+enum class BinaryOp : std::uint8_t {
+  Add, Subtract, Multiply, Divide, FloorDivide, Modulo, Remainder, Power, Minimum, Maximum,
+  And, Or, Xor, ShiftLeft, ShiftRight, Equal, Less, LessEqual, Atan2,
+};
+/// Max and Min propagate NaN; the Arg kinds give the first or last position of the extreme.
+/// `Last` is for Scatter: the update replaces what was there.
+enum class Reduction : std::uint8_t {
+  Sum, Product, Max, Min, ArgMax, ArgMin, ArgMaxLast, ArgMinLast, Last,
+};
+
+struct ExprNode;
+
+/// A tensor-valued expression: what an op computes, element by element. Elementwise operators
+/// broadcast as numpy does; both sides have one dtype, and a C++ number takes it on.
+class Expr {
+ public:
+  Expr() = default;
+  explicit Expr(std::shared_ptr<const ExprNode> node) : node_(std::move(node)) {}
+  const ExprNode& node() const { return *node_; }
+  bool is_defined() const { return node_ != nullptr; }
+  DType dtype() const;
+  const Dims& dims() const;
+  std::size_t rank() const { return dims().size(); }
+  const Dim& extent(std::int64_t axis) const;  ///< negative axes count from the end
+
+  /// The elements at the given coordinates (i64, one for each axis), which lie inside by promise;
+  /// at run time a coordinate outside is an error of the data. The result has the coordinates'
+  /// common shape.
+  Expr at(std::vector<Expr> coordinates) const;
+  /// The same with `fill` where a coordinate lies outside.
+  Expr at_or(std::vector<Expr> coordinates, const Expr& fill) const;
+  Expr at_or(std::vector<Expr> coordinates, double fill) const;
+
+ private:
+  // Expressions are immutable DAGs that live for one lowering.
+  std::shared_ptr<const ExprNode> node_;
+};
+
+struct ExprNode {
+  ExprKind kind = ExprKind::Literal;
+  DType dtype = DType::F32;
+  Dims dims;
+  std::vector<Expr> args;         ///< Read: source, coordinates, fill if `has_fill`. Scatter: base, updates, coordinates
+  UnaryOp unary{};
+  BinaryOp binary{};
+  Reduction reduction{};
+  std::vector<std::size_t> axes;  ///< Index, Concat and Scan have one, Reduce any number (sorted)
+  std::size_t operand = 0;        ///< position among the op's operand values
+  double real = 0;                ///< Literal of a floating dtype
+  std::int64_t integer = 0;       ///< Literal of an integer or bool dtype
+  Dim extent;
+  bool has_fill = false;
+  bool is_exclusive = false, is_reverse = false;  ///< Scan
+};
+
+Expr operand_expr(std::size_t operand, const TensorType& type);
+Expr literal(DType dtype, double value);
+Expr integer(std::int64_t value);   ///< an i64 literal
+Expr extent_expr(const Dim& dim);   ///< a dim as an i64 number
+
+/// The axes of an iteration space: `space[k]` is the position along axis k, with the space's shape.
+class Space {
+ public:
+  explicit Space(Dims dims) : dims_(std::move(dims)) {}
+  Expr operator[](std::size_t axis) const;
+  const Dims& dims() const { return dims_; }
+  std::vector<Expr> indices() const;
+
+ private:
+  Dims dims_;
+};
+
+Expr apply(UnaryOp op, const Expr& x);
+Expr apply(BinaryOp op, const Expr& a, const Expr& b);
+Expr select(const Expr& condition, const Expr& a, const Expr& b);
+Expr cast(const Expr& x, DType dtype);
+
+#define TENON_EXPR_BINARY(name)                \
+  Expr name(const Expr& a, const Expr& b);     \
+  Expr name(const Expr& a, double b);          \
+  Expr name(double a, const Expr& b);          \
+  Expr name(const Expr& a, const Dim& b);      \
+  Expr name(const Dim& a, const Expr& b);
+TENON_EXPR_BINARY(operator+)
+TENON_EXPR_BINARY(operator-)
+TENON_EXPR_BINARY(operator*)
+TENON_EXPR_BINARY(operator/)
+TENON_EXPR_BINARY(floor_div)
+TENON_EXPR_BINARY(mod)
+TENON_EXPR_BINARY(min)
+TENON_EXPR_BINARY(max)
+TENON_EXPR_BINARY(pow)
+TENON_EXPR_BINARY(operator<)
+TENON_EXPR_BINARY(operator<=)
+TENON_EXPR_BINARY(operator>)
+TENON_EXPR_BINARY(operator>=)
+TENON_EXPR_BINARY(equal)
+TENON_EXPR_BINARY(not_equal)
+#undef TENON_EXPR_BINARY
+Expr operator&&(const Expr& a, const Expr& b);
+Expr operator||(const Expr& a, const Expr& b);
+Expr operator!(const Expr& a);
+Expr operator-(const Expr& a);
+Expr select(const Expr& condition, const Expr& a, double b);
+Expr select(const Expr& condition, double a, const Expr& b);
+
+Expr abs(const Expr& x);
+Expr exp(const Expr& x);
+Expr log(const Expr& x);
+Expr sqrt(const Expr& x);
+Expr tanh(const Expr& x);
+Expr erf(const Expr& x);
+Expr sin(const Expr& x);
+Expr cos(const Expr& x);
+Expr floor(const Expr& x);
+Expr ceil(const Expr& x);
+Expr round_even(const Expr& x);
+Expr trunc(const Expr& x);
+
+/// Reductions keep the reduced axes with extent 1 (so `x - max_over(x, axis)` works).
+using Axes = std::vector<std::int64_t>;
+Expr reduce(Reduction reduction, const Expr& x, const Axes& axes);
+Expr sum_over(const Expr& x, const Axes& axes);
+Expr sum_over(const Expr& x, std::int64_t axis);
+Expr max_over(const Expr& x, const Axes& axes);
+Expr max_over(const Expr& x, std::int64_t axis);
+Expr min_over(const Expr& x, const Axes& axes);
+Expr mean_over(const Expr& x, const Axes& axes);
+/// Sums and drops the axes: for contractions over the last axes of a Space.
+Expr sum_out(const Expr& x, const Axes& axes);
+Expr drop_axes(const Expr& x, const Axes& axes);
+
+Expr scan(Reduction reduction, const Expr& x, std::int64_t axis, bool exclusive, bool reverse);
+Expr reshape(const Expr& x, Dims dims);
+Expr transpose(const Expr& x, const std::vector<std::int64_t>& perm);
+Expr broadcast(const Expr& x, Dims dims);
+Expr concat(const std::vector<Expr>& parts, std::int64_t axis);
+/// `base` with every element of `updates` combined in at its coordinates.
+Expr scatter(Reduction reduction, const Expr& base, std::vector<Expr> coordinates, const Expr& updates);
+
+/// The shape of two broadcast shapes. Throws Error if they do not fit.
+Dims broadcast_dims(const Dims& a, const Dims& b);
+/// For a chain of elementwise use: `indices` wrapped from [-extent, extent) to [0, extent).
+Expr wrap_negative(const Expr& indices, const Dim& extent);
+
+}  // namespace tenon

@@ -1,0 +1,90 @@
+"""What the checks in this folder share: finding files, reading C++, reporting, the built binaries."""
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+CODE = (".h", ".hpp", ".cpp", ".cc", ".inc")
+HEADERS = (".h", ".hpp")
+
+
+class Check:
+    """One run of one check: where the repository is, and what was found wrong in it."""
+
+    def __init__(self, description):
+        parser = argparse.ArgumentParser(
+            description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent,
+                            help="the repository to look at (default: the one this script is in)")
+        parser.add_argument("--preset", default=os.environ.get("TENON_PRESET", "release"),
+                            help="whose binaries to run, for checks that run one")
+        options = parser.parse_args()
+        self.name = Path(sys.argv[0]).name
+        self.root = options.root.resolve()
+        self.bin = self.root / "build" / options.preset / "bin"
+        self.violations = 0
+
+    def relative(self, path):
+        path = Path(path)
+        return path.relative_to(self.root).as_posix() if path.is_absolute() else path.as_posix()
+
+    def violation(self, path, line, what):
+        print(f"{self.relative(path)}:{line}: {what}")
+        self.violations += 1
+
+    def warning(self, path, line, what):
+        print(f"{self.relative(path)}:{line}: warning: {what}")
+
+    def finish(self, looked_at):
+        """Ends the script; `looked_at` says what was covered, so that an empty check shows."""
+        if self.violations:
+            print(f"{self.name}: {self.violations} violations in {looked_at}")
+            sys.exit(1)
+        print(f"{self.name}: ok, {looked_at}")
+        sys.exit(0)
+
+    def files(self, *folders, suffixes=CODE):
+        """Every file with one of the suffixes beneath the folders, sorted."""
+        return sorted(path for folder in folders
+                      for path in (self.root / folder).rglob("*")
+                      if path.suffix in suffixes and path.is_file())
+
+    def names_in_list(self, path, macro):
+        """(line number, name) for every line `MACRO(name...)` of a list.inc."""
+        pattern = re.compile(r"^\s*" + macro + r"\(\s*(\w+)")
+        return [(number, match.group(1))
+                for number, line in enumerate(read_lines(self.root / path), 1)
+                if (match := pattern.match(line))]
+
+    def binary(self, name):
+        """Path of a built binary; the check fails when it is not there."""
+        path = self.bin / name
+        if not path.exists():
+            print(f"{self.name}: {self.relative(path)} is not built")
+            sys.exit(1)
+        return path
+
+
+def read_lines(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+_TOKEN = re.compile(
+    r'//[^\n]*'
+    r'|/\*.*?\*/'
+    r'|R"(?P<delimiter>[^(\s]*)\(.*?\)(?P=delimiter)"'
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'",
+    re.DOTALL)
+
+
+def without_comments(text):
+    """C++ source with its comments blanked out; strings and line numbers stay as they are."""
+    def blank(match):
+        token = match.group(0)
+        if token.startswith(("//", "/*")):
+            return re.sub(r"[^\n]", " ", token)
+        return token
+    return _TOKEN.sub(blank, text)
