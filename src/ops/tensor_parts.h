@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace tenon {
+
+/// `count` positions of an axis, from `start` on. Asks that they lie inside.
+Tensor slice_of(const Tensor& x, std::size_t axis, std::int64_t start, std::int64_t count);
+/// One position of an axis, which goes.
+Tensor slice_at(const Tensor& x, std::size_t axis, std::int64_t position);
+/// At least one part, end to end along an axis. Throws Error, naming the op, if they do not fit.
+Tensor join_along(std::string_view op, const std::vector<Tensor>& parts, std::size_t axis);
+/// At least one part of one shape, side by side along a new axis. Throws Error likewise.
+Tensor stack_along(std::string_view op, const std::vector<Tensor>& parts, std::size_t axis);
+
+}  // namespace tenon
