@@ -1,0 +1,54 @@
+#include <algorithm>
+
+#include "frontends/onnx/export_node.h"
+#include "frontends/onnx/import_node.h"
+
+namespace tenon::onnx {
+namespace {
+
+using HandlerList = std::span<const Handler> (*)();
+constexpr HandlerList handler_lists[] = {
+    elementwise_handlers, quantize_handlers,      shape_handlers,     indexing_handlers,
+    contraction_handlers, pooling_handlers,       reduction_handlers, normalization_handlers,
+    attention_handlers,   recurrent_handlers,     control_handlers,   sequence_handlers,
+    selection_handlers,   text_handlers,          random_handlers,    signal_handlers,
+    training_handlers,
+};
+
+using RuleList = std::span<const ExportRule> (*)();
+constexpr RuleList rule_lists[] = {
+    elementwise_export_rules, shape_export_rules,   contraction_export_rules,
+    reduction_export_rules,   control_export_rules,
+};
+
+bool is_before(const Handler& a, const Handler& b) {
+  return std::pair(a.domain, a.op_type) < std::pair(b.domain, b.op_type);
+}
+
+}  // namespace
+
+const Handler* find_handler(std::string_view domain, std::string_view op_type) {
+  static const std::vector<Handler> sorted = [] {
+    std::vector<Handler> all;
+    for (HandlerList list : handler_lists) all.insert(all.end(), list().begin(), list().end());
+    std::ranges::sort(all, is_before);
+    return all;
+  }();
+  if (domain == "ai.onnx") domain = "";
+  const Handler wanted{op_type, nullptr, domain};
+  const auto found = std::ranges::lower_bound(sorted, wanted, is_before);
+  return found != sorted.end() && !is_before(wanted, *found) ? &*found : nullptr;
+}
+
+const ExportRule* find_export_rule(std::string_view op) {
+  static const std::vector<ExportRule> sorted = [] {
+    std::vector<ExportRule> all;
+    for (RuleList list : rule_lists) all.insert(all.end(), list().begin(), list().end());
+    std::ranges::sort(all, {}, &ExportRule::op);
+    return all;
+  }();
+  const auto found = std::ranges::lower_bound(sorted, op, {}, &ExportRule::op);
+  return found != sorted.end() && found->op == op ? &*found : nullptr;
+}
+
+}  // namespace tenon::onnx
