@@ -51,6 +51,8 @@ std::optional<Dims> dims_from_operand(std::string_view name, const OperandTypes&
 std::optional<std::vector<std::int64_t>> integers_from_operand(std::string_view name,
                                                                const OperandTypes& in) {
   if (const Tensor* value = in.value(name)) return value->integers();
+  const Type& type = in.type(name);
+  if (type.is_tensor() && element_count(type.tensor()) == Dim(0)) return std::vector<std::int64_t>{};
   const Dims* known = in.known(name);
   if (!known || !all_constant(*known)) return std::nullopt;
   return constants(*known);

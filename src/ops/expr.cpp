@@ -222,6 +222,7 @@ Expr reduce(Reduction reduction, const Expr& x, const Axes& axes) {
   node.reduction = reduction;
   const bool is_arg = reduction == Reduction::ArgMax || reduction == Reduction::ArgMin ||
                       reduction == Reduction::ArgMaxLast || reduction == Reduction::ArgMinLast;
+  if (axes.empty() && !is_arg) return x;
   node.dtype = is_arg ? DType::I64 : x.dtype();
   node.dims = x.dims();
   for (std::int64_t axis : axes) {
@@ -240,7 +241,10 @@ Expr min_over(const Expr& x, const Axes& axes) { return reduce(Reduction::Min, x
 Expr mean_over(const Expr& x, const Axes& axes) {
   Dim count = 1;
   for (std::int64_t axis : axes) count = count * x.extent(axis);
-  return sum_over(x, axes) / count;
+  // A large count has no value in a narrow float.
+  const bool is_narrow = is_float(x.dtype()) && x.dtype() != DType::F64;
+  const DType wide = is_narrow ? DType::F32 : x.dtype();
+  return cast(sum_over(cast(x, wide), axes) / count, x.dtype());
 }
 Expr sum_out(const Expr& x, const Axes& axes) { return drop_axes(sum_over(x, axes), axes); }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ops/var_ops.h"
 #include "tenon/builder.h"
 
 namespace tenon {
@@ -25,10 +26,12 @@ class Gradient {
   Var upstream(std::string_view result) const;
   Var upstream(std::size_t position) const;
   bool has_upstream(std::string_view result) const;
-  const TensorType& operand_type(std::string_view name) const;
-  const TensorType& result_type(std::string_view name) const;
+  // By value: appending nodes moves what the graph holds.
+  TensorType operand_type(std::string_view name) const;
+  TensorType result_type(std::string_view name) const;
 
-  /// Adds to the gradient by an operand. A value of broadcast shape is summed to the operand's.
+  /// Adds to the gradient by an operand. A value of another broadcast shape is summed, or repeated,
+  /// to the operand's.
   void add(std::string_view operand, Var gradient);
   void add(std::size_t position, Var gradient);
 
@@ -37,15 +40,13 @@ class Gradient {
 
  private:
   std::size_t position_of(std::string_view operand) const;
+  TensorType type_of(ValueId value) const;
 
   Builder& builder_;
   const Graph& graph_;
-  const Node& node_;
+  NodeId node_;
   std::vector<Var> upstream_;
   std::vector<Var> gradients_;
 };
-
-/// Sums `value` down to `shape` over the axes that broadcasting repeated.
-Var sum_to_shape(Var value, const Dims& shape);
 
 }  // namespace tenon

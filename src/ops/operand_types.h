@@ -15,6 +15,7 @@ class OperandTypes {
 
   OperandTypes(const OpDef& op, const InferInput& input) : op_(op), input_(input) {}
 
+  const std::string& op_name() const { return op_.name; }  ///< for rules that several ops share
   bool has(std::string_view name) const;
   /// The operand's tensor type. Throws Error if it is missing, or a sequence or optional.
   const TensorType& operator[](std::string_view name) const;

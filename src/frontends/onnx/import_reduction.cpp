@@ -1,0 +1,70 @@
+#include "frontends/onnx/import_node.h"
+
+#include <cctype>
+
+namespace tenon::onnx {
+namespace {
+
+/// "ReduceLogSum" as Tenon spells it: "reduce_log_sum".
+std::string snake_case(std::string_view name) {
+  std::string text;
+  for (char letter : name) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (std::isupper(byte) && !text.empty()) text += '_';
+    text += static_cast<char>(std::tolower(byte));
+  }
+  return text;
+}
+
+// Axes came as an attribute before opset 18 (13 for ReduceSum) and come as an input since.
+void import_reduce(NodeImport& node) {
+  std::vector<Var> operands{node.input(0)};
+  std::vector<Attr> attrs{{"keep_axes", node.integer("keepdims", 1) != 0},
+                          {"noop_if_empty", node.integer("noop_with_empty_axes", 0) != 0}};
+  if (!node.has_input(1)) {
+    attrs.emplace_back("axes", node.integers("axes"));
+  } else if (const auto axes = node.constant_input(1)) {
+    attrs.emplace_back("axes", axes->integers());
+  } else {
+    operands.push_back(node.input(1));
+  }
+  node.output(node.call(snake_case(node.op_type()), operands, attrs));
+}
+
+void import_arg(NodeImport& node) {
+  node.output(node.call(snake_case(node.op_type()), {node.input(0)},
+                        {{"axis", node.integer("axis", 0)},
+                         {"keep_axes", node.integer("keepdims", 1) != 0},
+                         {"select_last", node.integer("select_last_index", 0) != 0}}));
+}
+
+void import_cumulative(NodeImport& node, std::string_view op) {
+  std::vector<Var> operands{node.input(0)};
+  std::vector<Attr> attrs{{"exclusive", node.integer("exclusive", 0) != 0},
+                          {"reverse", node.integer("reverse", 0) != 0}};
+  if (const auto axis = node.constant_input(1)) {
+    attrs.emplace_back("axis", axis->integer_at(0));
+  } else {
+    operands.push_back(node.input(1));
+  }
+  node.output(node.call(op, operands, attrs));
+}
+
+void import_cumsum(NodeImport& node) { import_cumulative(node, "cumsum"); }
+void import_cumprod(NodeImport& node) { import_cumulative(node, "cumprod"); }
+
+constexpr Handler handlers[] = {
+    {"ArgMax", import_arg},          {"ArgMin", import_arg},
+    {"CumProd", import_cumprod},     {"CumSum", import_cumsum},
+    {"ReduceL1", import_reduce},     {"ReduceL2", import_reduce},
+    {"ReduceLogSum", import_reduce}, {"ReduceLogSumExp", import_reduce},
+    {"ReduceMax", import_reduce},    {"ReduceMean", import_reduce},
+    {"ReduceMin", import_reduce},    {"ReduceProd", import_reduce},
+    {"ReduceSum", import_reduce},    {"ReduceSumSquare", import_reduce},
+};
+
+}  // namespace
+
+std::span<const Handler> reduction_handlers() { return handlers; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,16 @@
+#include "ops/arg_extreme.h"
+
+namespace tenon {
+namespace {
+
+void lower(const ArgExtremeAttrs& attrs, Lowering& op) {
+  define_arg_extreme(attrs, op, Reduction::ArgMax, Reduction::ArgMaxLast);
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(arg_max) = arg_extreme_op("arg_max",
+                                          "the position of the largest element along `axis`",
+                                          lower);
+
+}  // namespace tenon

@@ -1,0 +1,16 @@
+#include "ops/arg_extreme.h"
+
+namespace tenon {
+namespace {
+
+void lower(const ArgExtremeAttrs& attrs, Lowering& op) {
+  define_arg_extreme(attrs, op, Reduction::ArgMin, Reduction::ArgMinLast);
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(arg_min) = arg_extreme_op("arg_min",
+                                          "the position of the smallest element along `axis`",
+                                          lower);
+
+}  // namespace tenon

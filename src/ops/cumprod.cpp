@@ -1,0 +1,20 @@
+#include "ops/cumulative.h"
+
+namespace tenon {
+namespace {
+
+void lower(const CumulativeAttrs& attrs, Lowering& op) {
+  define_cumulative(attrs, op, Reduction::Product);
+}
+
+// TODO: exact zeros in x give NaN here; matters once somebody trains through a cumprod with zeros.
+void gradient(const CumulativeAttrs& attrs, Gradient& op) {
+  op.add("x", reversed_cumsum(attrs, op.upstream("y") * op.result("y")) / op.operand("x"));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(cumprod) = cumulative_op("cumprod", "the running product along `axis`", lower,
+                                         gradient);
+
+}  // namespace tenon

@@ -1,0 +1,18 @@
+#include "ops/cumulative.h"
+
+namespace tenon {
+namespace {
+
+void lower(const CumulativeAttrs& attrs, Lowering& op) {
+  define_cumulative(attrs, op, Reduction::Sum);
+}
+
+void gradient(const CumulativeAttrs& attrs, Gradient& op) {
+  op.add("x", reversed_cumsum(attrs, op.upstream("y")));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(cumsum) = cumulative_op("cumsum", "the running sum along `axis`", lower, gradient);
+
+}  // namespace tenon
