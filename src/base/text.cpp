@@ -204,9 +204,15 @@ std::optional<std::string> unquote(std::string_view text) {
     if (++i == text.size()) return std::nullopt;
     switch (text[i]) {
       case '"':
-      case '\\': result += text[i]; break;
-      case 'n': result += '\n'; break;
-      case 't': result += '\t'; break;
+      case '\\':
+        result += text[i];
+        break;
+      case 'n':
+        result += '\n';
+        break;
+      case 't':
+        result += '\t';
+        break;
       case 'x': {
         if (i + 2 >= text.size()) return std::nullopt;
         const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
@@ -215,7 +221,8 @@ std::optional<std::string> unquote(std::string_view text) {
         i += 2;
         break;
       }
-      default: return std::nullopt;
+      default:
+        return std::nullopt;
     }
   }
   return result;

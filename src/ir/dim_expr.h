@@ -1,12 +1,13 @@
 #pragma once
 
+#include "ir/dim.h"
+
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
-
-#include "ir/dim.h"
 
 // The canonical form inside a Dim; only the dim*.cpp files look here.
 namespace tenon {
@@ -87,6 +88,9 @@ struct ModSplit {
   Dim rest, scale, a, b;
 };
 std::optional<ModSplit> split_mod(const Dim& dim);
+
+/// The least or greatest of the members, flattened and canonical; asks for at least one.
+Dim extremum_of(Atom::Kind kind, std::vector<Dim> members);
 
 /// The atom of term `index` when that term is a number times one atom of this kind, else null.
 const Atom* linear_atom(const DimExpr& expr, std::size_t index, Atom::Kind kind);

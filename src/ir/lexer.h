@@ -58,6 +58,7 @@ class Lexer {
  private:
   void skip_space();
   std::string_view next_token();
+  std::size_t end_of_quote(std::size_t from) const;
   std::size_t end_of_brackets(std::size_t from) const;
   std::string_view dim_text();
 

@@ -12,6 +12,9 @@ namespace tenon {
 void check_fit(const OpDef& op, const std::vector<ValueId>& operands, const Attributes& attrs,
                std::size_t body_count);
 
+/// How many results inference is asked for, where a node has `listed` of them.
+std::size_t inferred_count(const OpDef& op, std::size_t listed);
+
 /// What the op infers for a node with these parts; dims that only values can tell are `?0`, `?1`, ….
 InferOutput infer_results(const Graph& graph, const OpDef& op, const std::vector<ValueId>& operands,
                           const Attributes& attrs, const std::vector<Graph>& bodies,
