@@ -1,0 +1,359 @@
+#include "reference/block_program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "reference/block_math.h"
+
+namespace tenon::reference {
+
+std::size_t element_bytes(Lane lane) {
+  return with_lane(lane, [](auto zero) { return sizeof(zero); });
+}
+
+bool is_inline(ExprKind kind) {
+  switch (kind) {
+    case ExprKind::Literal:
+    case ExprKind::Extent:
+    case ExprKind::Index:
+    case ExprKind::Unary:
+    case ExprKind::Binary:
+    case ExprKind::Select:
+    case ExprKind::Cast:
+    case ExprKind::Read: return true;
+    default: return false;
+  }
+}
+
+BlockProgram::BlockProgram(const Expr& root, Shape space, const std::vector<int>& groups,
+                           std::vector<std::int64_t> extra_strides, const BufferSource& buffers)
+    : space_(std::move(space)), groups_(groups), extra_strides_(std::move(extra_strides)) {
+  std::vector<std::pair<const ExprNode*, std::size_t>> seen;
+  add_step(root, buffers, seen);
+  merge_axes();
+}
+
+std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers,
+                                   std::vector<std::pair<const ExprNode*, std::size_t>>& seen) {
+  const ExprNode& node = expr.node();
+  for (const auto& [known, step] : seen) {
+    if (known == &node) return step;
+  }
+  Step step;
+  step.node = &node;
+  step.kind = node.kind;
+  step.lane = lane_of(node.dtype);
+  const std::size_t skipped = space_.size() - node.dims.size();
+  if (node.kind == ExprKind::Index) {
+    step.index_axis = skipped + node.axes.front();
+    if (node.dims[node.axes.front()] == Dim(1)) {
+      step.kind = ExprKind::Extent;  // the only position there is
+    }
+  } else if (!is_inline(node.kind)) {
+    step.kind = ExprKind::Operand;
+    step.buffer = buffers(expr);
+    step.load = loader_of(step.buffer);
+    step.strides.assign(space_.size(), 0);
+    for (std::size_t axis = 0; axis < step.buffer.shape.size(); ++axis) {
+      const bool repeats = step.buffer.shape[axis] == 1;
+      step.strides[skipped + axis] = repeats ? 0 : step.buffer.strides[axis];
+    }
+  } else if (node.kind == ExprKind::Read) {
+    const Expr& source = node.args.front();
+    step.buffer = buffers(source);
+    step.load = loader_of(step.buffer);
+    const std::size_t rank = source.rank();
+    for (std::size_t k = 0; k < rank; ++k) {
+      std::optional<Affine> affine = affine_of(node.args[k + 1]);
+      if (!affine) {
+        step.coordinates.clear();
+        break;
+      }
+      step.coordinates.push_back(std::move(*affine));
+    }
+    if (step.coordinates.size() == rank) {
+      step.read_strides.assign(space_.size(), 0);
+      for (std::size_t k = 0; k < rank; ++k) {
+        for (std::size_t axis = 0; axis < space_.size(); ++axis) {
+          step.read_strides[axis] += step.coordinates[k].coefficients[axis] * step.buffer.strides[k];
+        }
+      }
+      if (node.has_fill) step.args.push_back(add_step(node.args.back(), buffers, seen));
+    } else {
+      for (std::size_t k = 1; k < node.args.size(); ++k) {
+        step.args.push_back(add_step(node.args[k], buffers, seen));
+      }
+    }
+  } else {
+    for (const Expr& arg : node.args) step.args.push_back(add_step(arg, buffers, seen));
+  }
+  steps_.push_back(std::move(step));
+  seen.emplace_back(&node, steps_.size() - 1);
+  return steps_.size() - 1;
+}
+
+std::optional<Affine> BlockProgram::affine_of(const Expr& expr) const {
+  const ExprNode& node = expr.node();
+  Affine affine{0, std::vector<std::int64_t>(space_.size(), 0)};
+  const auto is_number = [](const Affine& a) {
+    return std::all_of(a.coefficients.begin(), a.coefficients.end(), [](auto c) { return c == 0; });
+  };
+  switch (node.kind) {
+    case ExprKind::Literal:
+      affine.constant = node.integer;
+      return affine;
+    case ExprKind::Extent:
+      affine.constant = node.extent.constant();
+      return affine;
+    case ExprKind::Index:
+      if (node.dims[node.axes.front()] != Dim(1)) {
+        affine.coefficients[space_.size() - node.dims.size() + node.axes.front()] = 1;
+      }
+      return affine;
+    case ExprKind::Unary: {
+      if (node.unary != UnaryOp::Negate) return std::nullopt;
+      std::optional<Affine> x = affine_of(node.args[0]);
+      if (!x) return std::nullopt;
+      affine.constant = -x->constant;
+      for (std::size_t k = 0; k < space_.size(); ++k) affine.coefficients[k] = -x->coefficients[k];
+      return affine;
+    }
+    case ExprKind::Binary: {
+      const std::optional<Affine> a = affine_of(node.args[0]);
+      const std::optional<Affine> b = a ? affine_of(node.args[1]) : std::nullopt;
+      if (!b) return std::nullopt;
+      if (node.binary == BinaryOp::Add || node.binary == BinaryOp::Subtract) {
+        const std::int64_t sign = node.binary == BinaryOp::Add ? 1 : -1;
+        affine.constant = a->constant + sign * b->constant;
+        for (std::size_t k = 0; k < space_.size(); ++k) {
+          affine.coefficients[k] = a->coefficients[k] + sign * b->coefficients[k];
+        }
+        return affine;
+      }
+      if (node.binary != BinaryOp::Multiply || (!is_number(*a) && !is_number(*b))) return std::nullopt;
+      const Affine& form = is_number(*b) ? *a : *b;
+      const std::int64_t factor = is_number(*b) ? b->constant : a->constant;
+      affine.constant = form.constant * factor;
+      for (std::size_t k = 0; k < space_.size(); ++k) {
+        affine.coefficients[k] = form.coefficients[k] * factor;
+      }
+      return affine;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+void BlockProgram::merge_axes() {
+  for (const Step& step : steps_) {
+    if (step.kind == ExprKind::Index || step.kind == ExprKind::Read) return;
+  }
+  for (std::size_t axis = space_.size(); axis-- > 1;) {
+    const std::size_t outer = axis - 1;
+    const auto is_even = [&](const std::vector<std::int64_t>& strides) {
+      return strides[outer] == strides[axis] * space_[axis];
+    };
+    bool fits = groups_[outer] == groups_[axis] && is_even(extra_strides_);
+    for (const Step& step : steps_) fits &= step.kind != ExprKind::Operand || is_even(step.strides);
+    if (!fits) continue;
+    const auto merge = [&](auto& list) {
+      list[outer] = list[axis];
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(axis));
+    };
+    const std::int64_t extent = space_[outer] * space_[axis];
+    merge(space_);
+    space_[outer] = extent;
+    merge(groups_);
+    merge(extra_strides_);
+    for (Step& step : steps_) {
+      if (step.kind == ExprKind::Operand) merge(step.strides);
+    }
+  }
+}
+
+double BlockProgram::cost_along(std::size_t axis) const {
+  const auto stride_cost = [](std::int64_t stride) {
+    return stride == 0 ? 0.05 : stride == 1 ? 0.3 : 1.5;
+  };
+  double cost = 0;
+  for (const Step& step : steps_) {
+    if (step.kind == ExprKind::Operand) {
+      cost += stride_cost(step.strides[axis]);
+    } else if (step.kind == ExprKind::Read) {
+      cost += step.read_strides.empty() && !step.buffer.shape.empty()
+                  ? 4.0
+                  : step.read_strides.empty() ? 0.05 : stride_cost(step.read_strides[axis]);
+    } else {
+      cost += 0.3;
+    }
+  }
+  const auto length = static_cast<double>(std::clamp<std::int64_t>(space_[axis], 1, kBlock));
+  return cost + 15.0 * static_cast<double>(steps_.size()) / length;
+}
+
+BlockProgram::Scratch::Scratch(const BlockProgram& program) : is_uniform_(program.steps_.size(), 0) {
+  for (const Step& step : program.steps_) {
+    slots_.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(kBlock) *
+                                                   element_bytes(step.lane)));
+  }
+}
+
+BlockProgram::Block BlockProgram::block(const Scratch& scratch, std::size_t step) const {
+  return {scratch.slots_[step].get(), scratch.is_uniform_[step] != 0};
+}
+
+BlockProgram::Block BlockProgram::run(Scratch& scratch, std::span<const std::int64_t> at,
+                                      std::size_t axis, std::int64_t count) const {
+  const Cursor cursor{scratch, at, axis, count};
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    scratch.is_uniform_[k] = run_step(steps_[k], k, cursor) ? 1 : 0;
+  }
+  return block(scratch, steps_.size() - 1);
+}
+
+// Gives true if one element stands for the whole block.
+bool BlockProgram::run_step(const Step& step, std::size_t slot, const Cursor& cursor) const {
+  std::byte* out = cursor.scratch.slots_[slot].get();
+  const ExprNode& node = *step.node;
+  const auto arg = [&](std::size_t k) { return block(cursor.scratch, step.args[k]); };
+  const auto arg_lane = [&](std::size_t k) { return steps_[step.args[k]].lane; };
+  switch (step.kind) {
+    case ExprKind::Literal:
+      store_literal(node, step.lane, out);
+      return true;
+    case ExprKind::Extent:
+      *reinterpret_cast<std::int64_t*>(out) =
+          node.kind == ExprKind::Extent ? node.extent.constant() : 0;
+      return true;
+    case ExprKind::Index: {
+      auto* positions = reinterpret_cast<std::int64_t*>(out);
+      const std::int64_t first = cursor.at[step.index_axis];
+      if (step.index_axis != cursor.axis) {
+        *positions = first;
+        return true;
+      }
+      for (std::int64_t i = 0; i < cursor.count; ++i) positions[i] = first + i;
+      return false;
+    }
+    case ExprKind::Operand: {
+      std::int64_t offset = 0;
+      for (std::size_t k = 0; k < step.strides.size(); ++k) offset += cursor.at[k] * step.strides[k];
+      const std::int64_t stride = cursor.at.empty() ? 0 : step.strides[cursor.axis];
+      step.load(step.buffer, offset, stride, stride == 0 ? 1 : cursor.count, out);
+      return stride == 0;
+    }
+    case ExprKind::Unary:
+      return run_unary(node, arg_lane(0), arg(0), cursor.count, out);
+    case ExprKind::Binary:
+      return run_binary(node, arg_lane(0), arg(0), arg(1), cursor.count, out);
+    case ExprKind::Select:
+      return run_select(step.lane, arg(0), arg(1), arg(2), cursor.count, out);
+    case ExprKind::Cast:
+      return run_cast(node.dtype, arg_lane(0), arg(0), cursor.count, out);
+    case ExprKind::Read:
+      return step.coordinates.size() == step.buffer.shape.size() ? run_affine_read(step, slot, cursor)
+                                                                 : run_read(step, slot, cursor);
+    default:
+      TENON_ASSERT(false, "a step is in line");
+  }
+}
+
+namespace {
+[[noreturn]] void refuse_coordinate(std::size_t axis, std::int64_t coordinate, const Buffer& buffer) {
+  throw Error("an index lies outside its tensor")
+      .expected("0 to ", buffer.shape[axis] - 1, " along axis ", axis)
+      .got(coordinate);
+}
+}  // namespace
+
+// Elements [begin, end) of a read take its fill value.
+void BlockProgram::fill_elements(const Step& step, const Cursor& cursor, std::byte* out,
+                                 std::int64_t begin, std::int64_t end) const {
+  const Block fill = block(cursor.scratch, step.args.back());
+  with_lane(step.lane, [&](auto zero) {
+    using T = decltype(zero);
+    T* elements = reinterpret_cast<T*>(out);
+    for (std::int64_t i = begin; i < end; ++i) elements[i] = fill.at<T>(i);
+  });
+}
+
+bool BlockProgram::run_affine_read(const Step& step, std::size_t slot, const Cursor& cursor) const {
+  std::byte* out = cursor.scratch.slots_[slot].get();
+  std::int64_t offset = 0, stride = 0;
+  // Each coordinate steps evenly, so the positions inside the source are one run [begin, end).
+  std::int64_t begin = 0, end = cursor.count;
+  for (std::size_t k = 0; k < step.coordinates.size(); ++k) {
+    const Affine& form = step.coordinates[k];
+    std::int64_t first = form.constant;
+    for (std::size_t axis = 0; axis < form.coefficients.size(); ++axis) {
+      first += form.coefficients[axis] * cursor.at[axis];
+    }
+    const std::int64_t step_size = cursor.at.empty() ? 0 : form.coefficients[cursor.axis];
+    const std::int64_t extent = step.buffer.shape[k];
+    const std::int64_t last = first + step_size * (cursor.count - 1);
+    if (first < 0 || first >= extent || last < 0 || last >= extent) {
+      if (!step.node->has_fill) {
+        refuse_coordinate(k, first < 0 || first >= extent ? first : last, step.buffer);
+      }
+      if (step_size == 0) {
+        end = begin;
+      } else if (step_size > 0) {
+        begin = std::max(begin, first < 0 ? (-first + step_size - 1) / step_size : 0);
+        end = std::min(end, first >= extent ? 0 : (extent - 1 - first) / step_size + 1);
+      } else {
+        begin = std::max(begin, first >= extent ? (first - extent) / -step_size + 1 : 0);
+        end = std::min(end, first < 0 ? 0 : first / -step_size + 1);
+      }
+    }
+    offset += first * step.buffer.strides[k];
+    stride += step_size * step.buffer.strides[k];
+  }
+  end = std::max(begin, end);
+  begin = std::min(begin, cursor.count);
+  end = std::min(end, cursor.count);
+  if (stride == 0 && begin == 0 && end == cursor.count) {
+    step.load(step.buffer, offset, 0, 1, out);
+    return true;
+  }
+  if (begin < end) {
+    step.load(step.buffer, offset + begin * stride, stride, end - begin,
+              out + static_cast<std::size_t>(begin) * element_bytes(step.lane));
+  }
+  if (begin > 0) fill_elements(step, cursor, out, 0, begin);
+  if (end < cursor.count) fill_elements(step, cursor, out, end, cursor.count);
+  return false;
+}
+
+bool BlockProgram::run_read(const Step& step, std::size_t slot, const Cursor& cursor) const {
+  std::byte* out = cursor.scratch.slots_[slot].get();
+  const std::size_t rank = step.buffer.shape.size();
+  std::vector<Block> coordinates;
+  bool is_uniform = true;
+  for (std::size_t k = 0; k < step.args.size(); ++k) {
+    coordinates.push_back(block(cursor.scratch, step.args[k]));
+    is_uniform &= coordinates.back().is_uniform;
+  }
+  const std::int64_t count = is_uniform ? 1 : cursor.count;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t offset = 0;
+    bool is_inside = true;
+    for (std::size_t k = 0; k < rank; ++k) {
+      const std::int64_t coordinate = coordinates[k].at<std::int64_t>(i);
+      if (coordinate < 0 || coordinate >= step.buffer.shape[k]) {
+        if (!step.node->has_fill) refuse_coordinate(k, coordinate, step.buffer);
+        is_inside = false;
+        break;
+      }
+      offset += coordinate * step.buffer.strides[k];
+    }
+    std::byte* element = out + static_cast<std::size_t>(i) * element_bytes(step.lane);
+    if (is_inside) {
+      step.load(step.buffer, offset, 1, 1, element);
+    } else {
+      fill_elements(step, cursor, out, i, i + 1);
+    }
+  }
+  return is_uniform;
+}
+
+}  // namespace tenon::reference

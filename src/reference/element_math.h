@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "base/error.h"
+#include "ops/expr.h"
+
+namespace tenon::reference {
+
+/// What elements are held in while they are computed on; text elements are pointers to strings.
+enum class Lane : std::uint8_t { F32, F64, I64, U64, C128, Text };
+using Text = const std::string*;
+using Complex = std::complex<double>;
+
+/// Narrow unsigned numbers fit a signed lane; only u64 needs its own.
+Lane lane_of(DType dtype);
+
+/// Calls `f` with a value of the lane's C++ type.
+template <class F>
+decltype(auto) with_lane(Lane lane, F&& f) {
+  switch (lane) {
+    case Lane::F32: return f(float{});
+    case Lane::F64: return f(double{});
+    case Lane::I64: return f(std::int64_t{});
+    case Lane::U64: return f(std::uint64_t{});
+    case Lane::C128: return f(Complex{});
+    case Lane::Text: break;
+  }
+  return f(Text{});
+}
+
+template <class T>
+inline constexpr bool is_integral_lane =
+    std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t>;
+template <class T>
+inline constexpr bool is_real_lane = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+/// Brings an integer back into the range of its dtype, as two's complement does.
+std::int64_t wrap(DType dtype, std::int64_t value);
+bool needs_wrap(DType dtype);
+
+/// A unary operator that keeps its operand's type. Real functions are computed in double and
+/// rounded once. Defined for every lane type; throws Error where there is no such arithmetic.
+template <class T>
+T unary_element(UnaryOp op, T x);
+/// A unary operator that gives a bool: Not, IsNan, ….
+template <class T>
+bool test_element(UnaryOp op, T x);
+/// A binary operator that keeps its operands' type.
+template <class T>
+T binary_element(BinaryOp op, T a, T b);
+/// Equal, Less, LessEqual.
+template <class T>
+bool compare_element(BinaryOp op, T a, T b);
+
+bool is_comparison(BinaryOp op);
+bool is_test(UnaryOp op);
+bool is_arg(Reduction reduction);
+
+/// True if an arg-reduction prefers `next` to `best`. NaN counts as the extreme, as in numpy.
+template <class T>
+bool is_better(Reduction reduction, T best, T next);
+
+/// Sums and products of f32 are folded in double.
+template <class T>
+using AccumulatorOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
+
+/// Folds one more element in.
+template <class T>
+T combine(Reduction reduction, T total, T next);
+
+/// What a reduction over nothing gives.
+template <class T>
+T identity_element(Reduction reduction, DType dtype);
+
+/// An element of another lane as `To`, before it is rounded or wrapped to its dtype.
+template <class To, class From>
+To convert_element(From x);
+
+}  // namespace tenon::reference

@@ -1,0 +1,206 @@
+#include "reference/evaluate.h"
+
+#include "base/error.h"
+#include "ops/lowering.h"
+
+namespace tenon::reference {
+namespace {
+
+// The numbers that symbols stand for while a graph runs on given inputs.
+class Bindings {
+ public:
+  // Learns symbols from a value's declared and real extents; refuses what contradicts.
+  void bind(const std::string& name, const Type& declared, const Type& real) {
+    if (!declared.is_known()) return;
+    if (declared.kind() != real.kind()) refuse(name, declared, real);
+    if (!declared.is_tensor()) return;
+    const TensorType& expected = declared.tensor();
+    const TensorType& actual = real.tensor();
+    if (expected.dtype != actual.dtype || expected.rank() != actual.rank()) refuse(name, declared, real);
+    for (std::size_t axis = 0; axis < expected.rank(); ++axis) {
+      bind_extent(name, axis, expected.dims[axis], actual.dims[axis].constant(), declared, real);
+    }
+  }
+
+  Attributes substitute(const Attributes& attrs) const {
+    if (values_.empty()) return attrs;
+    Attributes bound;
+    for (const auto& [name, value] : attrs) {
+      if (const auto* dim = std::get_if<Dim>(&value)) {
+        bound.set(name, dim->substitute(values_));
+      } else if (const auto* dims = std::get_if<Dims>(&value)) {
+        bound.set(name, tenon::substitute(*dims, values_));
+      } else {
+        bound.set(name, value);
+      }
+    }
+    return bound;
+  }
+
+ private:
+  void bind_extent(const std::string& name, std::size_t axis, const Dim& declared, std::int64_t actual,
+                   const Type& type, const Type& real) {
+    const Dim expected = declared.substitute(values_);
+    if (expected.is_constant()) {
+      if (expected.constant() == actual) return;
+      if (declared.is_constant()) refuse(name, type, real);
+      throw Error(concat("'", name, "' has the wrong extent along axis ", axis))
+          .expected(declared, " = ", expected)
+          .got(actual, " in ", real);
+    }
+    const Range range = declared.range();
+    if (actual < range.lo || actual > range.hi) {
+      throw Error(concat("'", name, "' is out of range along axis ", axis))
+          .expected(declared, " in [", range.lo, ", ", range.hi, "]")
+          .got(actual, " in ", real);
+    }
+    if (const auto symbol = expected.symbol_name()) values_.emplace(*symbol, Dim(actual));
+  }
+
+  [[noreturn]] static void refuse(const std::string& name, const Type& declared, const Type& real) {
+    throw Error(concat("'", name, "' has the wrong type")).expected(declared).got(real);
+  }
+
+  DimBindings values_;
+};
+
+std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, const Options& options);
+
+class GraphEvaluation : public Evaluation {
+ public:
+  GraphEvaluation(const std::vector<Graph>& bodies, const Options& options)
+      : bodies_(bodies), options_(options) {}
+  std::vector<Datum> run_body(std::size_t body, std::vector<Datum> inputs) override {
+    TENON_ASSERT(body < bodies_.size(), "the body exists");
+    return run_graph(bodies_[body], std::move(inputs), options_);
+  }
+
+ private:
+  const std::vector<Graph>& bodies_;
+  Options options_;
+};
+
+std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
+                          const std::vector<std::optional<Datum>>& operands,
+                          const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
+                          const std::vector<Graph>& bodies, const Options& options) {
+  std::vector<OperandFacts> facts(operands.size());
+  std::vector<bool> present(operands.size());
+  std::vector<const Tensor*> tensors(operands.size(), nullptr);
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    present[k] = operands[k].has_value();
+    if (!present[k]) continue;
+    facts[k].type = operands[k]->type();
+    if (!operands[k]->is_tensor()) continue;
+    tensors[k] = &operands[k]->tensor();
+    facts[k].value = tensors[k];
+    if (k < layouts.size() && !layouts[k].is_empty()) facts[k].type.tensor().layout = layouts[k];
+  }
+  attrs = bind_late_attributes(op, std::move(attrs), tensors);
+  const InferOutput inferred = op.infer({attrs, facts, present, bodies, wanted.size()});
+
+  if (op.evaluate) {
+    GraphEvaluation evaluation(bodies, options);
+    evaluation.op = &op;
+    evaluation.operands = operands;
+    evaluation.wanted = wanted;
+    evaluation.results.resize(wanted.size());
+    evaluation.result_types = inferred.types;
+    op.evaluate(attrs, evaluation);
+    std::vector<Datum> results;
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      TENON_ASSERT(!wanted[k] || evaluation.results[k], concat(op.name, " sets every wanted result"));
+      results.push_back(wanted[k] ? std::move(*evaluation.results[k]) : Datum());
+    }
+    return results;
+  }
+
+  std::vector<Type> operand_types, result_types = inferred.types;
+  for (const OperandFacts& fact : facts) operand_types.push_back(fact.type);
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    if (!wanted[k]) result_types[k] = Type{};
+  }
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    if (!wanted[k]) continue;
+    if (!result_types[k].is_tensor() || !all_constant(result_types[k].tensor().dims)) {
+      throw Error(concat(op.name, ": the shape of its result is not known even with its data"))
+          .got(result_types[k]);
+    }
+    byte_count(result_types[k].tensor());  // refuses what no memory could hold
+  }
+  const std::vector<Expr> exprs = lower_op(op, attrs, std::move(operand_types), std::move(result_types));
+  std::vector<Tensor> values = evaluate(exprs, tensors, options.thread_count);
+  return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
+}
+
+std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, const Options& options) {
+  if (inputs.size() != graph.inputs().size()) {
+    throw Error("wrong number of inputs").expected(graph.inputs().size()).got(inputs.size());
+  }
+  Bindings bindings;
+  IdMap<ValueId, std::optional<Datum>> values(graph.value_id_bound());
+  IdMap<ValueId, std::size_t> uses_left(graph.value_id_bound(), 0);
+  for (NodeId id : graph.nodes_in_order()) {
+    for (ValueId operand : graph.node(id).operands) {
+      if (operand) ++uses_left[operand];
+    }
+  }
+  for (ValueId output : graph.outputs()) ++uses_left[output];
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Value& input = graph.value(graph.inputs()[k]);
+    bindings.bind(input.name, input.type, inputs[k].type());
+    values[graph.inputs()[k]] = std::move(inputs[k]);
+  }
+
+  std::size_t done = 0;
+  for (NodeId id : graph.nodes_in_order()) {
+    const Node& node = graph.node(id);
+    std::vector<std::optional<Datum>> operands;
+    std::vector<Layout> layouts;
+    for (ValueId operand : node.operands) {
+      operands.push_back(operand ? values[operand] : std::nullopt);
+      const Type type = operand ? graph.value(operand).type : Type{};
+      layouts.push_back(type.is_tensor() ? type.tensor().layout : Layout{});
+    }
+    std::vector<bool> wanted;
+    for (ValueId result : node.results) wanted.push_back(result.is_valid());
+    std::vector<Datum> results;
+    try {
+      results = run_op(*node.op, bindings.substitute(node.attrs), operands, layouts, wanted,
+                       node.bodies, options);
+    } catch (Error& error) {
+      if (!error.has_place()) error.at(graph.location(id));
+      throw;
+    }
+    operands.clear();
+    for (std::size_t k = 0; k < node.results.size(); ++k) {
+      if (!node.results[k]) continue;
+      const Value& value = graph.value(node.results[k]);
+      bindings.bind(value.name, value.type, results[k].type());
+      if (options.on_value) options.on_value(node.results[k], results[k]);
+      if (uses_left[node.results[k]] > 0) values[node.results[k]] = std::move(results[k]);
+    }
+    for (ValueId operand : node.operands) {
+      if (operand && --uses_left[operand] == 0) values[operand].reset();
+    }
+    if (options.on_progress) options.on_progress(++done, graph.node_count());
+  }
+  std::vector<Datum> outputs;
+  for (ValueId output : graph.outputs()) outputs.push_back(*values[output]);
+  return outputs;
+}
+
+}  // namespace
+
+std::vector<Datum> evaluate(const Graph& graph, std::vector<Datum> inputs, const Options& options) {
+  return run_graph(graph, std::move(inputs), options);
+}
+
+std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
+                               const std::vector<std::optional<Datum>>& operands,
+                               const std::vector<bool>& wanted, const std::vector<Graph>& bodies,
+                               const Options& options) {
+  return run_op(op, attrs, operands, {}, wanted, bodies, options);
+}
+
+}  // namespace tenon::reference
