@@ -10,9 +10,6 @@ std::span<const Handler> shape_handlers() { return {}; }
 std::span<const Handler> indexing_handlers() { return {}; }
 std::span<const Handler> contraction_handlers() { return {}; }
 std::span<const Handler> pooling_handlers() { return {}; }
-std::span<const Handler> reduction_handlers() { return {}; }
-std::span<const Handler> normalization_handlers() { return {}; }
-std::span<const Handler> attention_handlers() { return {}; }
 std::span<const Handler> recurrent_handlers() { return {}; }
 std::span<const Handler> control_handlers() { return {}; }
 std::span<const Handler> sequence_handlers() { return {}; }

@@ -1,0 +1,171 @@
+#include "ops/lowering.h"
+#include "ops/normalization.h"
+#include "ops/op_spec.h"
+
+#include <limits>
+
+namespace tenon {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// How far `scores` has come.
+enum class Stage { Product, Capped, Masked, Softmax };
+
+struct Attrs {
+  std::optional<double> scale;  // 1 / sqrt(head size) where absent
+  double softcap = 0;
+  bool causal = false;
+  Dim causal_offset = 0;  // keys that precede the first query
+  std::optional<DType> softmax_dtype;
+  Stage scores = Stage::Product;
+};
+
+// Extents by what they mean; a key head serves `group` query heads.
+struct Extents {
+  Dim batch, heads, queries, head_size, key_heads, keys, value_size;
+  explicit Extents(const TensorType& q, const TensorType& k, const TensorType& v)
+      : batch(q.dims[0]),
+        heads(q.dims[1]),
+        queries(q.dims[2]),
+        head_size(q.dims[3]),
+        key_heads(k.dims[1]),
+        keys(k.dims[2]),
+        value_size(v.dims[3]) {}
+  Dim group() const { return floor_div(heads, key_heads); }
+};
+
+void require_equal(const Dim& a, const Dim& b, std::string_view what, const OperandTypes& in) {
+  if (!provably_different(a, b)) return;
+  throw Error(concat("attention: ", what))
+      .expected("q: [batch, heads, queries, size], k and v: [batch, key heads, keys, size]")
+      .got("q: ", in["q"], ", k: ", in["k"], ", v: ", in["v"]);
+}
+
+ResultTypes infer(const Attrs&, const OperandTypes& in) {
+  for (const char* operand : {"q", "k", "v"}) require_rank("attention", operand, in[operand], 4);
+  const Extents extents(in["q"], in["k"], in["v"]);
+  const Dims &k = in["k"].dims, &v = in["v"].dims;
+  require_equal(extents.batch, k[0], "batches differ", in);
+  require_equal(extents.head_size, k[3], "queries and keys differ in size", in);
+  require_equal(k[1], v[1], "keys and values differ in heads", in);
+  require_equal(k[2], v[2], "keys and values differ in number", in);
+  require_equal(mod(extents.heads, extents.key_heads), 0, "heads are no multiple of key heads", in);
+  const Dims scores{extents.batch, extents.heads, extents.queries, extents.keys};
+  if (in.has("mask") && in["mask"].rank() > 4) {
+    throw Error("attention: operand 'mask' has the wrong rank")
+        .expected("what broadcasts to ", scores)
+        .got(in["mask"]);
+  }
+  const DType dtype = in["q"].dtype;
+  return {
+      TensorType{dtype, {extents.batch, extents.heads, extents.queries, extents.value_size}, {}},
+      TensorType{dtype, scores, {}}};
+}
+
+// q · k over the head, one key head for each group of query heads.
+Expr products(const Extents& e, const Expr& q, const Expr& k) {
+  if (e.heads == e.key_heads) {
+    const Space s({e.batch, e.heads, e.queries, e.keys, e.head_size});
+    return sum_out(q.at({s[0], s[1], s[2], s[4]}) * k.at({s[0], s[1], s[3], s[4]}), {4});
+  }
+  const Expr grouped = reshape(q, {e.batch, e.key_heads, e.group(), e.queries, e.head_size});
+  const Space s({e.batch, e.key_heads, e.group(), e.queries, e.keys, e.head_size});
+  const Expr product =
+      sum_out(grouped.at({s[0], s[1], s[2], s[3], s[5]}) * k.at({s[0], s[1], s[4], s[5]}), {5});
+  return reshape(product, {e.batch, e.heads, e.queries, e.keys});
+}
+
+Expr weighted_values(const Extents& e, const Expr& weights, const Expr& v) {
+  if (e.heads == e.key_heads) {
+    const Space s({e.batch, e.heads, e.queries, e.value_size, e.keys});
+    return sum_out(weights.at({s[0], s[1], s[2], s[4]}) * v.at({s[0], s[1], s[4], s[3]}), {4});
+  }
+  const Expr grouped = reshape(weights, {e.batch, e.key_heads, e.group(), e.queries, e.keys});
+  const Space s({e.batch, e.key_heads, e.group(), e.queries, e.value_size, e.keys});
+  const Expr sum =
+      sum_out(grouped.at({s[0], s[1], s[2], s[3], s[5]}) * v.at({s[0], s[1], s[5], s[4]}), {5});
+  return reshape(sum, {e.batch, e.heads, e.queries, e.value_size});
+}
+
+// The mask at every score; keys behind its end are masked.
+Expr widened_mask(const Expr& mask, const Space& s) {
+  std::vector<Expr> coordinates;
+  for (std::size_t axis = 0; axis < mask.rank(); ++axis) {
+    const Expr index = s[4 - mask.rank() + axis];
+    coordinates.push_back(mask.dims()[axis] == Dim(1) ? index * 0.0 : index);
+  }
+  if (coordinates.empty()) return mask;
+  const bool is_short = mask.dims().back() != Dim(1) && mask.dims().back() != s.dims().back();
+  if (!is_short) return mask.at(std::move(coordinates));
+  return mask.at_or(std::move(coordinates), mask.dtype() == DType::Bool ? 0.0 : -infinity);
+}
+
+Expr masked(const Attrs& attrs, const Lowering& op, Expr scores) {
+  const Space s(scores.dims());
+  if (op.has("mask")) {
+    const Expr mask = op.operand("mask");
+    if (mask.dtype() == DType::Bool) {
+      scores = select(widened_mask(mask, s), scores, -infinity);
+    } else {
+      scores = scores + widened_mask(cast(mask, scores.dtype()), s);
+    }
+  }
+  const Expr key = s[3], query = s[2];
+  if (op.has("key_counts")) {
+    const Expr count = cast(op.operand("key_counts"), DType::I64).at({s[0]});
+    scores = select(key < count, scores, -infinity);
+    if (!attrs.causal) return scores;
+    return select(key <= query + count - s.dims()[2], scores, -infinity);
+  }
+  if (!attrs.causal) return scores;
+  return select(key <= query + attrs.causal_offset, scores, -infinity);
+}
+
+// A row that is masked throughout has no peak and no sum: its weights are all 0.
+Expr masked_softmax(const Expr& scores) {
+  const Expr highest = max_over(scores, -1);
+  const Expr peak = select(equal(highest, -infinity), 0.0, highest);
+  const Expr e = exp(scores - peak);
+  const Expr total = sum_over(e, -1);
+  return e / select(equal(total, 0.0), 1.0, total);
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const DType dtype = op.operand_type("q").dtype, wide = statistics_dtype({}, dtype);
+  const Extents extents(op.operand_type("q"), op.operand_type("k"), op.operand_type("v"));
+  const Expr q = cast(op.operand("q"), wide), k = cast(op.operand("k"), wide);
+  const Expr product = products(extents, q, k);
+  const Expr scaled = attrs.scale ? product * *attrs.scale
+                                  : product / sqrt(cast(extent_expr(extents.head_size), wide));
+  const Expr capped = attrs.softcap == 0 ? scaled : tanh(scaled / attrs.softcap) * attrs.softcap;
+  const Expr biased = masked(attrs, op, capped);
+  const Expr weights = cast(masked_softmax(cast(biased, attrs.softmax_dtype.value_or(wide))), wide);
+  op.define("y", cast(weighted_values(extents, weights, cast(op.operand("v"), wide)), dtype));
+  const Expr stages[] = {scaled, capped, biased, weights};
+  op.define("scores", cast(stages[static_cast<std::size_t>(attrs.scores)], dtype));
+}
+
+}  // namespace
+
+// TODO: a gradient, once a model with this op is to be trained; until then write the attention out.
+TENON_DEFINE_OP(attention) = OpSpec<Attrs>{
+    .name = "attention",
+    .summary =
+        "softmax(scale * q k^T + mask) v for each head; a key head serves equally many query "
+        "heads; `mask` is added, or keeps where true; `key_counts` says how many keys of "
+        "each batch count",
+    .operands = {"q", "k", "v", optional("mask"), optional("key_counts")},
+    .results = {"y", optional("scores")},
+    .attrs = {{"scale", &Attrs::scale},
+              {"softcap", &Attrs::softcap},
+              {"causal", &Attrs::causal},
+              {"causal_offset", &Attrs::causal_offset},
+              {"softmax_dtype", &Attrs::softmax_dtype},
+              {"scores", &Attrs::scores, words({"product", "capped", "masked", "softmax"})}},
+    .infer = infer,
+    .lower = lower,
+    .layout = logical_order(),
+};
+
+}  // namespace tenon

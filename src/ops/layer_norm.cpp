@@ -1,0 +1,64 @@
+#include "ops/lowering.h"
+#include "ops/normalization.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  std::int64_t axis = -1;
+  double epsilon = 1e-5;
+  std::optional<DType> stash;
+};
+
+Axes normalized_axes(const Attrs& attrs, std::size_t rank) {
+  return axes_from(normal_axis("layer_norm", attrs.axis, rank), rank);
+}
+
+ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
+  const TensorType& x = in["x"];
+  TensorType statistics{statistics_dtype(attrs.stash, x.dtype), x.dims, {}};
+  for (std::int64_t axis : normalized_axes(attrs, x.rank())) {
+    statistics.dims[static_cast<std::size_t>(axis)] = 1;
+  }
+  broadcast_type("layer_norm", x, in["scale"], x.dtype);
+  if (in.has("bias")) broadcast_type("layer_norm", x, in["bias"], x.dtype);
+  return {x, statistics, statistics};
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const DType wide = statistics_dtype(attrs.stash, op.operand_type("x").dtype);
+  const Expr x = cast(op.operand("x"), wide);
+  const Standardized standard = standardize(x, normalized_axes(attrs, x.rank()), attrs.epsilon);
+  Expr y = standard.value * cast(op.operand("scale"), wide);
+  if (op.has("bias")) y = y + cast(op.operand("bias"), wide);
+  op.define("y", cast(y, op.result_type("y").dtype));
+  op.define("mean", standard.mean);
+  op.define("inverse_deviation", standard.inverse_deviation);
+}
+
+// TODO: what flows into the statistics is left out; matters once a model trains through them.
+void gradient(const Attrs& attrs, Gradient& op) {
+  const Axes axes = normalized_axes(attrs, op.operand_type("x").rank());
+  const StandardizedVar y = standardize(op.operand("x"), axes, attrs.epsilon);
+  const Var dy = op.upstream("y");
+  op.add("x", standardize_gradient(y, axes, dy * op.operand("scale")));
+  op.add("scale", dy * y.value);
+  if (op.has("bias")) op.add("bias", dy);
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(layer_norm) = OpSpec<Attrs>{
+    .name = "layer_norm",
+    .summary = "mean 0 and variance 1 over the axes from `axis` on, then scaled and shifted",
+    .operands = {"x", "scale", optional("bias")},
+    .results = {"y", optional("mean"), optional("inverse_deviation")},
+    .attrs = {{"axis", &Attrs::axis}, {"epsilon", &Attrs::epsilon}, {"stash", &Attrs::stash}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = gradient,
+    .layout = logical_order(),
+};
+
+}  // namespace tenon

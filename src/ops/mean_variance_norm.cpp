@@ -1,0 +1,48 @@
+#include "ops/lowering.h"
+#include "ops/normalization.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  std::vector<std::int64_t> axes = {0, 2, 3};
+  double epsilon = 1e-9;
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  normal_axes("mean_variance_norm", attrs.axes, in["x"].rank());
+  return in["x"];
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const DType dtype = op.operand_type("x").dtype;
+  const Expr x = cast(op.operand("x"), statistics_dtype({}, dtype));
+  const Axes axes = normal_axes("mean_variance_norm", attrs.axes, x.rank());
+  const Expr centred = x - mean_over(x, axes);
+  const Expr deviation = sqrt(mean_over(centred * centred, axes));
+  op.define("y", cast(centred / (deviation + attrs.epsilon), dtype));
+}
+
+// Epsilon only guards the quotient; the gradient takes it as part of the variance.
+void gradient(const Attrs& attrs, Gradient& op) {
+  const Axes axes = normal_axes("mean_variance_norm", attrs.axes, op.operand_type("x").rank());
+  const StandardizedVar y = standardize(op.operand("x"), axes, attrs.epsilon * attrs.epsilon);
+  op.add("x", standardize_gradient(y, axes, op.upstream("y")));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(mean_variance_norm) = OpSpec<Attrs>{
+    .name = "mean_variance_norm",
+    .summary = "(x - mean) / (deviation + epsilon), both taken over `axes`",
+    .operands = {"x"},
+    .results = {"y"},
+    .attrs = {{"axes", &Attrs::axes}, {"epsilon", &Attrs::epsilon}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = gradient,
+    .layout = logical_order(),
+};
+
+}  // namespace tenon

@@ -1,0 +1,84 @@
+#include "ops/normalization.h"
+
+#include "base/error.h"
+
+namespace tenon {
+
+DType statistics_dtype(std::optional<DType> asked, DType x) {
+  if (asked) return *asked;
+  return x == DType::F64 ? DType::F64 : DType::F32;
+}
+
+Standardized standardize(const Expr& x, const Axes& axes, double epsilon) {
+  Standardized y;
+  y.mean = mean_over(x, axes);
+  const Expr centred = x - y.mean;
+  y.variance = mean_over(centred * centred, axes);
+  y.inverse_deviation = 1.0 / sqrt(y.variance + epsilon);
+  y.value = centred * y.inverse_deviation;
+  return y;
+}
+
+Expr along_axis(const Expr& vector, std::size_t axis, std::size_t rank) {
+  Dims dims(rank - axis, Dim(1));
+  dims.front() = vector.extent(0);
+  return reshape(vector, std::move(dims));
+}
+
+Var along_axis(Var vector, std::size_t axis, std::size_t rank) {
+  Dims dims(rank - axis, Dim(1));
+  dims.front() = vector.builder().type(vector).tensor().dims.front();
+  return reshape_to(vector, dims);
+}
+
+Var sum_along_axis(Var x, std::size_t axis) {
+  Axes others;
+  for (std::size_t k = 0; k < x.builder().rank(x); ++k) {
+    if (k != axis) others.push_back(static_cast<std::int64_t>(k));
+  }
+  if (others.empty()) return x;
+  return x.builder().call("reduce_sum", {x}, {{"axes", others}, {"keep_axes", false}});
+}
+
+void require_vector(const OperandTypes& in, std::string_view operand, std::size_t axis) {
+  require_rank(in.op_name(), operand, in[operand], 1);
+  if (!provably_different(in[operand].dims[0], in["x"].dims[axis])) return;
+  throw Error(concat(in.op_name(), ": operand '", operand, "' has the wrong extent"))
+      .expected(in["x"].dims[axis], " elements, as x has along axis ", axis)
+      .got(in[operand], " for x: ", in["x"]);
+}
+
+Axes axes_from(std::size_t axis, std::size_t rank) {
+  Axes axes;
+  for (std::size_t k = axis; k < rank; ++k) axes.push_back(static_cast<std::int64_t>(k));
+  return axes;
+}
+
+Axes axes_inside(std::size_t axis, std::size_t rank) {
+  Axes axes;
+  for (std::size_t k = 1; k < rank; ++k) {
+    if (k != axis) axes.push_back(static_cast<std::int64_t>(k));
+  }
+  return axes;
+}
+
+Var mean_over(Var x, const Axes& axes) {
+  return x.builder().call("reduce_mean", {x}, {{"axes", axes}, {"noop_if_empty", true}});
+}
+
+StandardizedVar standardize(Var x, const Axes& axes, double epsilon) {
+  StandardizedVar y;
+  const Var centred = x - mean_over(x, axes);
+  const Var variance = mean_over(centred * centred, axes);
+  y.inverse_deviation = 1.0 / x.builder().call("sqrt", {variance + epsilon});
+  y.value = centred * y.inverse_deviation;
+  return y;
+}
+
+// Both the mean and the deviation move with x: what flows in loses its mean and its part along y.
+Var standardize_gradient(const StandardizedVar& y, const Axes& axes, Var dy) {
+  const Var along = y.value * mean_over(dy * y.value, axes);
+  return y.inverse_deviation * (dy - mean_over(dy, axes) - along);
+}
+
+}  // namespace tenon

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "ops/expr.h"
+#include "ops/gradient.h"
+#include "ops/operand_types.h"
+
+#include <optional>
+
+namespace tenon {
+
+/// The dtype statistics are taken in: as asked, or f32, or f64 where x has that.
+DType statistics_dtype(std::optional<DType> asked, DType x);
+
+/// x brought to mean 0 and variance 1 over some axes.
+struct Standardized {
+  Expr mean, variance, inverse_deviation, value;
+};
+/// Works in x's dtype; the variance is that of the population.
+Standardized standardize(const Expr& x, const Axes& axes, double epsilon);
+
+/// A vector laid along one axis of a tensor of that rank, so that it broadcasts over the others.
+Expr along_axis(const Expr& vector, std::size_t axis, std::size_t rank);
+Var along_axis(Var vector, std::size_t axis, std::size_t rank);
+/// Sums over all other axes, which go away.
+Var sum_along_axis(Var x, std::size_t axis);
+
+/// Asks that the operand is a vector as long as x is along `axis`.
+void require_vector(const OperandTypes& in, std::string_view operand, std::size_t axis);
+/// Axes from `axis` to the last; all but `axis` and the first.
+Axes axes_from(std::size_t axis, std::size_t rank);
+Axes axes_inside(std::size_t axis, std::size_t rank);
+
+/// The same in the graph, for gradients.
+struct StandardizedVar {
+  Var inverse_deviation, value;
+};
+StandardizedVar standardize(Var x, const Axes& axes, double epsilon);
+/// The gradient by x, where `dy` flows into the standardized value.
+Var standardize_gradient(const StandardizedVar& y, const Axes& axes, Var dy);
+Var mean_over(Var x, const Axes& axes);
+
+}  // namespace tenon

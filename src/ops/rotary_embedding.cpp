@@ -1,0 +1,83 @@
+#include "ops/gradient.h"
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  bool interleaved = false;      // pairs are neighbours, rather than halves apart
+  std::int64_t rotary_size = 0;  // 0: the whole head
+};
+
+Dim rotary_size(const Attrs& attrs, const Dims& x) {
+  return attrs.rotary_size == 0 ? x[3] : Dim(attrs.rotary_size);
+}
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  const TensorType& x = in["x"];
+  require_rank("rotary_embedding", "x", x, 4);
+  const std::size_t cache_rank = in.has("positions") ? 2 : 3;
+  for (const char* cache : {"cosine", "sine"}) {
+    require_rank("rotary_embedding", cache, in[cache], cache_rank);
+    if (provably_different(in[cache].dims.back() * 2, rotary_size(attrs, x.dims))) {
+      throw Error(concat("rotary_embedding: operand '", cache, "' has the wrong extent"))
+          .expected("one angle for two of ", rotary_size(attrs, x.dims), " rotated elements")
+          .got(in[cache]);
+    }
+  }
+  if (in.has("positions")) require_rank("rotary_embedding", "positions", in["positions"], 2);
+  return x;
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const Expr x = op.operand("x");
+  const Dim size = rotary_size(attrs, x.dims()), half = floor_div(size, 2);
+  const Space s(x.dims());
+  const Expr d = s[3];
+  const Expr is_rotated = d < size;
+  // The pair an element belongs to, whether it is the second one, and where the other one lies.
+  const Expr pair = attrs.interleaved ? floor_div(d, 2.0) : mod(d, half);
+  const Expr is_second = attrs.interleaved ? equal(mod(d, 2.0), 1.0) : d >= half;
+  const Expr step = attrs.interleaved ? integer(1) : extent_expr(half);
+  const Expr partner = select(is_second, d - step, d + step);
+  const auto angle = [&](const char* name) {
+    const Expr cache = op.operand(name);
+    const Expr column = select(is_rotated, pair, 0.0);
+    if (!op.has("positions")) return cache.at({s[0], s[2], column});
+    const Expr position = cast(op.operand("positions"), DType::I64).at({s[0], s[2]});
+    return cache.at({position, column});
+  };
+  const Expr other = x.at({s[0], s[1], s[2], select(is_rotated, partner, d)});
+  const Expr turned = other * angle("sine");
+  const Expr rotated = x * angle("cosine") + select(is_second, turned, -turned);
+  op.define("y", select(is_rotated, rotated, x));
+}
+
+// A rotation is undone by the opposite angle.
+void gradient(const Attrs& attrs, Gradient& op) {
+  const Var positions = op.has("positions") ? op.operand("positions") : Var();
+  op.add("x",
+         op.build().call("rotary_embedding",
+                         {op.upstream("y"), op.operand("cosine"), -op.operand("sine"), positions},
+                         {{"interleaved", attrs.interleaved}, {"rotary_size", attrs.rotary_size}}));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(rotary_embedding) = OpSpec<Attrs>{
+    .name = "rotary_embedding",
+    .summary =
+        "turns pairs of elements of x [batch, heads, length, size] by the angles whose cosine "
+        "and sine are given: [batch, length, angles], or [position, angles] read at "
+        "`positions` [batch, length]",
+    .operands = {"x", "cosine", "sine", optional("positions")},
+    .results = {"y"},
+    .attrs = {{"interleaved", &Attrs::interleaved}, {"rotary_size", &Attrs::rotary_size}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = gradient,
+    .layout = logical_order(),
+};
+
+}  // namespace tenon
