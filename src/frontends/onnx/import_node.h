@@ -54,6 +54,8 @@ class NodeImport {
   Tensor tensor(std::string_view name) const;
   /// A TensorProto.DataType attribute as a dtype.
   DType element(std::string_view name, DType otherwise) const;
+  /// A TypeProto attribute; Unknown if it is missing.
+  Type type_attr(std::string_view name) const;
 
   /// A subgraph attribute as a body graph. Values it reads from outside become further inputs of
   /// the body, after its own; they are appended to `captured` in that order (each once; pass the

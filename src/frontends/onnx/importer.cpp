@@ -1,0 +1,358 @@
+#include "frontends/onnx/importer.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontends/onnx/import.h"
+#include "frontends/onnx/model_file.h"
+#include "frontends/onnx/schema/onnx.pb.h"
+#include "frontends/onnx/tensor_proto.h"
+#include "ir/node_rules.h"
+
+namespace tenon::onnx {
+namespace {
+
+using onnx_schema::GraphProto;
+using onnx_schema::NodeProto;
+using onnx_schema::ValueInfoProto;
+
+// Calls of functions may multiply a small file's nodes; nobody needs this many beyond its own.
+constexpr std::size_t kMaxExpandedNodes = 300'000;
+
+OpsetVersions opset_versions(
+    const google::protobuf::RepeatedPtrField<onnx_schema::OperatorSetIdProto>& imports) {
+  OpsetVersions versions;
+  for (const auto& import : imports) {
+    if (import.version() < 1 || import.version() > 1'000'000) {
+      throw Error(concat("opset version ", import.version(), " does not exist"));
+    }
+    versions[plain_domain(import.domain())] = static_cast<int>(import.version());
+  }
+  return versions;
+}
+
+std::string op_text(const NodeProto& node) {
+  const std::string domain = plain_domain(node.domain());
+  return domain.empty() ? node.op_type() : concat(domain, ":", node.op_type());
+}
+
+std::string name_of(const NodeProto& node) {
+  if (!node.name().empty()) return node.name();
+  for (const std::string& output : node.output()) {
+    if (!output.empty()) return output;
+  }
+  return "";
+}
+
+}  // namespace
+
+Importer::Importer(std::shared_ptr<onnx_schema::ModelProto> model, std::string source,
+                   ExternalFiles files)
+    : model_(std::move(model)), source_(std::move(source)), files_(std::move(files)) {
+  max_nodes_ = kMaxExpandedNodes + static_cast<std::size_t>(model_->graph().node_size());
+}
+
+Graph Importer::run() try {
+  read_opsets();
+  read_functions();
+  GraphProto& main = *model_->mutable_graph();
+  Builder builder(main.name());
+  read_metadata(builder.graph());
+  Scope scope{.builder = &builder, .opsets = &opsets_, .place = source_};
+  const ScopeGuard guard(*this, scope);
+  declare_types(main);
+  import_inputs(main, {});
+  import_main_constants(main);
+  import_sparse_constants(main);
+  for (const NodeProto& node : main.node()) import_node(node);
+  if (unsupported_.is_empty()) import_outputs(main);
+  unsupported_.raise("import", source_);
+  return builder.take();
+} catch (Error& error) {
+  if (!error.place().starts_with(source_)) {
+    error.at(error.has_place() ? concat(source_, ", ", error.place()) : source_);
+  }
+  throw;
+}
+
+void Importer::read_opsets() {
+  opsets_ = opset_versions(model_->opset_import());
+  // The first IR versions knew one opset only and did not say so.
+  if (model_->ir_version() < 3) opsets_.try_emplace("", 1);
+}
+
+void Importer::read_functions() {
+  for (const onnx_schema::FunctionProto& proto : model_->functions()) {
+    Function function{&proto, opset_versions(proto.opset_import())};
+    function.opsets.insert(opsets_.begin(), opsets_.end());
+    const FunctionKey key{plain_domain(proto.domain()), proto.name(), proto.overload()};
+    if (!functions_.emplace(key, std::move(function)).second) {
+      throw Error(concat("two functions are called '", proto.name(), "'"))
+          .got("domain '", proto.domain(), "', overload '", proto.overload(), "'");
+    }
+    max_nodes_ += static_cast<std::size_t>(proto.node_size());
+  }
+}
+
+void Importer::read_metadata(Graph& graph) const {
+  for (const auto& [domain, version] : opsets_) {
+    std::string& text = graph.metadata["opset"];
+    text += concat(text.empty() ? "" : ", ", domain.empty() ? "ai.onnx" : domain, " ", version);
+  }
+  const auto keep = [&](const std::string& key, const std::string& value) {
+    if (!key.empty() && !value.empty()) graph.metadata.emplace(key, value);
+  };
+  keep("producer_name", model_->producer_name());
+  keep("producer_version", model_->producer_version());
+  keep("domain", model_->domain());
+  if (model_->model_version() != 0) keep("model_version", std::to_string(model_->model_version()));
+  for (const auto& entry : model_->metadata_props()) keep(entry.key(), entry.value());
+}
+
+void Importer::declare_types(const GraphProto& graph) {
+  for (const ValueInfoProto& value : graph.value_info()) {
+    scope_->declared_types.emplace(value.name(), &value.type());
+  }
+  for (const ValueInfoProto& value : graph.output()) {
+    scope_->declared_types.emplace(value.name(), &value.type());
+  }
+}
+
+void Importer::import_inputs(const GraphProto& graph_proto, const std::vector<Type>& given) {
+  std::unordered_set<std::string_view> initialized;
+  for (const auto& tensor : graph_proto.initializer()) initialized.insert(tensor.name());
+  for (const auto& sparse : graph_proto.sparse_initializer()) {
+    initialized.insert(sparse.values().name());
+  }
+  std::size_t position = 0;
+  for (const ValueInfoProto& input : graph_proto.input()) {
+    // Before IR version 4 every initializer was an input too; later that makes it a default, which
+    // is taken as what it is.
+    if (initialized.contains(input.name())) continue;
+    Type type;
+    if (position < given.size()) type = given[position];
+    ++position;
+    if (input.name().empty()) throw Error("an input of the graph has no name");
+    try {
+      if (!type.is_known()) type = types_.read(input.type(), input.name());
+    } catch (Error& error) {
+      if (error.kind() != ErrorKind::Unsupported) {
+        throw error.at(scope_->place, ", input '", input.name(), "'");
+      }
+      unsupported_.add(concat("input '", input.name(), "'"), error.summary(), "");
+    }
+    const std::string name = graph().free_name(input.name() == "_" ? "_input" : input.name());
+    add_value(input.name(), scope_->builder->input(name, type));
+  }
+}
+
+void Importer::add_constant(const std::string& name, const Constant& value) {
+  const std::string wanted = scope_->name_prefix + (name == "_" ? "_constant" : name);
+  add_value(name, scope_->builder->constant(value, graph().free_name(wanted)));
+}
+
+void Importer::import_main_constants(GraphProto& graph_proto) {
+  for (onnx_schema::TensorProto& tensor : *graph_proto.mutable_initializer()) {
+    const std::string name = tensor.name();
+    try {
+      add_constant(name, take_tensor(tensor, files_));
+    } catch (Error& error) {
+      throw error.at(scope_->place, ", initializer '", name, "'");
+    }
+  }
+}
+
+void Importer::import_body_constants(const GraphProto& graph_proto) {
+  // A function's body is read again at each call, so these stay in the message.
+  for (const onnx_schema::TensorProto& tensor : graph_proto.initializer()) {
+    try {
+      add_constant(tensor.name(), read_tensor(tensor, model_, files_));
+    } catch (Error& error) {
+      throw error.at(scope_->place, ", initializer '", tensor.name(), "'");
+    }
+  }
+}
+
+void Importer::import_sparse_constants(const GraphProto& graph_proto) {
+  for (const onnx_schema::SparseTensorProto& tensor : graph_proto.sparse_initializer()) {
+    try {
+      add_constant(tensor.values().name(), read_sparse_tensor(tensor, files_));
+    } catch (Error& error) {
+      throw error.at(scope_->place, ", sparse initializer '", tensor.values().name(), "'");
+    }
+  }
+}
+
+void Importer::add_value(const std::string& name, Var value) {
+  if (name.empty()) throw Error("a value has no name");
+  if (!scope_->values.emplace(name, value).second) {
+    throw Error(concat("two values are called '", name, "'"))
+        .at(scope_->place)
+        .expected("every name to be given once in a graph");
+  }
+}
+
+std::string Importer::node_place(const NodeProto& node) const {
+  const std::string name = name_of(node);
+  return name.empty() ? concat(scope_->place, ", node (", op_text(node), ")")
+                      : concat(scope_->place, ", node '", name, "' (", op_text(node), ")");
+}
+
+void Importer::import_node(const NodeProto& node) {
+  if (++imported_nodes_ > max_nodes_) {
+    throw Error("calls of functions make the model too large")
+        .at(scope_->place)
+        .expected("at most ", kMaxExpandedNodes, " nodes more than the file holds");
+  }
+  for (const std::string& name : node.input()) {
+    if (name.empty() || scope_->values.contains(name)) continue;
+    throw Error(concat("'", name, "' is read before anything makes it"))
+        .at(node_place(node))
+        .expected("nodes in an order in which every value is made before it is read");
+  }
+  for (const std::string& name : node.output()) {
+    if (name.empty() || !scope_->values.contains(name)) continue;
+    throw Error(concat("two values are called '", name, "'"))
+        .at(node_place(node))
+        .expected("every name to be given once in a graph");
+  }
+  const std::size_t first_node = graph().node_id_bound();
+  scope_->has_renamed_data = false;
+  scope_->named.clear();
+  const auto function =
+      functions_.find(FunctionKey{plain_domain(node.domain()), node.op_type(), node.overload()});
+  if (function != functions_.end()) {
+    call_function(function->second, node);
+  } else {
+    run_handler(node);
+  }
+  if (scope_->has_renamed_data) reinfer_renamed(first_node);
+  refine_types(node);
+}
+
+void Importer::run_handler(const NodeProto& node) {
+  const std::string domain = plain_domain(node.domain());
+  const auto opset = scope_->opsets->find(domain);
+  const Handler* handler = find_handler(domain, node.op_type());
+  if (!handler) {
+    unsupported_.add(op_text(node), "", name_of(node));
+    return stand_in_for_outputs(node);
+  }
+  if (opset == scope_->opsets->end()) {
+    throw Error(concat("the model imports no opset for the domain '",
+                       domain.empty() ? "ai.onnx" : domain, "'"))
+        .at(node_place(node))
+        .expected("an entry in opset_import for every domain in use");
+  }
+  scope_->builder->set_node_name(node.name());
+  try {
+    NodeImport import(*this, node, opset->second, *scope_->builder);
+    handler->import(import);
+    for (const std::string& name : node.output()) {
+      if (name.empty() || scope_->values.contains(name)) continue;
+      throw NotSupported{concat("its output '", name, "'")};
+    }
+  } catch (const NotSupported& refusal) {
+    unsupported_.add(op_text(node), refusal.reason, name_of(node));
+    stand_in_for_outputs(node);
+  } catch (const Abandoned&) {
+    stand_in_for_outputs(node);
+  } catch (Error& error) {
+    if (error.kind() == ErrorKind::Unsupported) {
+      unsupported_.add(op_text(node), error.summary(), name_of(node));
+    } else if (unsupported_.is_empty()) {
+      if (error.place().starts_with(source_)) throw;  // a node in a body or function
+      throw error.at(node_place(node));
+    }
+    // Once something is missing, what follows may fail for that reason alone.
+    stand_in_for_outputs(node);
+  } catch (const InternalError&) {
+    if (unsupported_.is_empty()) throw;
+    stand_in_for_outputs(node);
+  }
+  scope_->builder->set_node_name("");
+}
+
+void Importer::stand_in_for_outputs(const NodeProto& node) {
+  for (const std::string& name : node.output()) {
+    if (name.empty() || scope_->values.contains(name)) continue;
+    Type type;
+    const auto declared = scope_->declared_types.find(name);
+    try {
+      if (declared != scope_->declared_types.end()) type = types_.read(*declared->second, name);
+    } catch (const Error&) {
+      // The graph is not going to be used; it only has to let the other nodes be looked at.
+    }
+    add_value(name, scope_->builder->input(graph().free_name(name == "_" ? "_x" : name), type));
+  }
+}
+
+std::string Importer::result_name(const std::string& name) const {
+  const std::string wanted = scope_->name_prefix + (name == "_" ? "_value" : name);
+  return scope_->builder->graph().free_name(wanted);
+}
+
+void Importer::define(const std::string& name, Var value, bool may_rename) {
+  add_value(name, value);
+  if (!may_rename) return;
+  const ValueId id(value.id());
+  for (ValueId named : scope_->named) may_rename &= named != id;  // one value behind two outputs
+  scope_->named.push_back(id);
+  if (!may_rename || graph().value(id).name == scope_->name_prefix + name) return;
+  graph().rename(id, result_name(name));
+  scope_->has_renamed_data |= depends_on_data(graph().value(id).type);
+}
+
+// Extents that only values can tell are named after the value; with its old name free again, the
+// next value of that name would share them.
+void Importer::reinfer_renamed(std::size_t first_node) {
+  for (std::size_t k = first_node; k < graph().node_id_bound(); ++k) graph().infer(NodeId(k));
+}
+
+void Importer::refine_types(const NodeProto& node) {
+  for (const std::string& name : node.output()) {
+    const auto declared = scope_->declared_types.find(name);
+    if (name.empty() || declared == scope_->declared_types.end()) continue;
+    const ValueId id(scope_->values.at(name).id());
+    if (graph().value(id).type.is_known()) continue;
+    try {
+      const Type type = types_.read(*declared->second, graph().value(id).name);
+      if (type.is_known()) graph().set_type(id, type);
+    } catch (const Error&) {
+      // A declaration is advice: where it makes no sense the value's type stays unknown.
+    }
+  }
+}
+
+void Importer::import_outputs(const GraphProto& graph_proto) {
+  for (const ValueInfoProto& output : graph_proto.output()) {
+    const std::string& name = output.name();
+    const auto found = scope_->values.find(name);
+    if (found == scope_->values.end() || !found->second.is_valid()) {
+      throw Error(concat("nothing makes the output '", name, "'")).at(scope_->place);
+    }
+    Var value = found->second;
+    const ValueId id(value.id());
+    // Whoever runs the graph gets a buffer of its own for each output.
+    if (!graph().value(id).producer || graph().is_output(id)) {
+      value = scope_->builder->call("identity", {value}, {}, graph().free_name(name));
+    } else if (const ValueId other = graph().find(name); other && other != id) {
+      graph().swap_names(id, other);
+    } else if (!other) {
+      graph().rename(id, name == "_" ? graph().free_name("_output") : name);
+    }
+    scope_->builder->output(value);
+  }
+}
+
+Graph import_onnx(const std::string& path) {
+  return Importer(read_model(path), path, ExternalFiles(folder_of(path))).run();
+}
+
+Graph import_onnx(std::span<const std::byte> bytes, std::optional<std::string> folder,
+                  const std::string& source) {
+  ExternalFiles files;
+  if (folder) files = ExternalFiles(*std::move(folder));
+  return Importer(read_model(bytes, source), source, std::move(files)).run();
+}
+
+}  // namespace tenon::onnx

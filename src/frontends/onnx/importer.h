@@ -1,0 +1,141 @@
+#pragma once
+
+#include "frontends/onnx/external_data.h"
+#include "frontends/onnx/import_node.h"
+#include "frontends/onnx/type_proto.h"
+#include "frontends/onnx/unsupported.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+namespace onnx_schema {
+class AttributeProto;
+class FunctionProto;
+class GraphProto;
+class ModelProto;
+class NodeProto;
+class TensorProto;
+class TypeProto;
+}  // namespace onnx_schema
+
+namespace tenon::onnx {
+
+using OpsetVersions = std::map<std::string, int, std::less<>>;  ///< by domain; "" is ai.onnx
+
+inline std::string plain_domain(const std::string& domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
+
+struct Scope;
+
+/// An attribute and the scope that its graphs see.
+struct BoundAttr {
+  const onnx_schema::AttributeProto* attr = nullptr;
+  Scope* scope = nullptr;
+};
+
+/// What the names in one ONNX graph or function mean while its nodes are imported.
+struct Scope {
+  Builder* builder = nullptr;
+  Scope* outer = nullptr;  ///< of a body: the scope of the node it belongs to
+  const OpsetVersions* opsets = nullptr;
+  /// A function's inputs that the caller left out are here as invalid Vars.
+  std::unordered_map<std::string, Var> values{};
+  std::unordered_map<std::string, const onnx_schema::TypeProto*> declared_types{};
+  /// What the caller of a function gave; null outside functions.
+  const std::unordered_map<std::string, BoundAttr>* arguments = nullptr;
+  std::unordered_map<ValueId, Var> captured{};  ///< inputs of a body and what they are outside
+  std::string name_prefix{};                    ///< of values inside functions
+  std::string place{};                          ///< where messages say a node of this scope is
+  // Since the node being imported began:
+  std::vector<ValueId> named{};
+  bool has_renamed_data = false;
+};
+
+/// Turns one model into a graph; the scopes of bodies and functions form a stack.
+class Importer {
+ public:
+  /// `source` is what messages call the model.
+  Importer(std::shared_ptr<onnx_schema::ModelProto> model, std::string source, ExternalFiles files);
+  Graph run();
+
+  // What NodeImport asks.
+  Scope& scope() { return *scope_; }
+  /// The attribute that a node's attribute stands for: itself, or the caller's argument that it
+  /// refers to, or nothing.
+  BoundAttr resolve(const onnx_schema::AttributeProto& attr);
+  NodeImport::Bodies import_bodies(const std::vector<BoundAttr>& graphs,
+                                   const std::vector<std::vector<Type>>& input_types);
+  /// The constant that a value is, also through the inputs of a body; null if it is none.
+  const Constant* constant_of(const Scope& scope, Var value) const;
+  Tensor read(const onnx_schema::AttributeProto& attr);
+  Type read_type(const onnx_schema::TypeProto& proto) { return types_.read(proto, "type"); }
+  /// A free name for the value behind an ONNX name.
+  std::string result_name(const std::string& name) const;
+  /// Declares an output of the node being imported; `may_rename` when the node made the value.
+  void define(const std::string& name, Var value, bool may_rename);
+
+ private:
+  using FunctionKey = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
+  struct Function {
+    const onnx_schema::FunctionProto* proto = nullptr;
+    OpsetVersions opsets;
+    bool is_active = false;
+  };
+
+  void read_opsets();
+  void read_functions();
+  void read_metadata(Graph& graph) const;
+  void declare_types(const onnx_schema::GraphProto& graph);
+  void import_inputs(const onnx_schema::GraphProto& graph, const std::vector<Type>& given);
+  void import_main_constants(onnx_schema::GraphProto& graph);
+  void import_body_constants(const onnx_schema::GraphProto& graph);
+  void import_sparse_constants(const onnx_schema::GraphProto& graph);
+  void add_constant(const std::string& name, const Constant& value);
+  void import_node(const onnx_schema::NodeProto& node);
+  void run_handler(const onnx_schema::NodeProto& node);
+  void call_function(Function& function, const onnx_schema::NodeProto& node);
+  void import_outputs(const onnx_schema::GraphProto& graph);
+  Graph import_body(const BoundAttr& attr, const std::vector<Type>& input_types,
+                    const std::vector<Var>& captured);
+
+  void add_value(const std::string& name, Var value);
+  void stand_in_for_outputs(const onnx_schema::NodeProto& node);
+  void refine_types(const onnx_schema::NodeProto& node);
+  void reinfer_renamed(std::size_t first_node);
+  std::string node_place(const onnx_schema::NodeProto& node) const;
+  Graph& graph() { return scope_->builder->graph(); }
+
+  /// Makes a scope the current one for as long as it lives.
+  class ScopeGuard {
+   public:
+    ScopeGuard(Importer& importer, Scope& scope) : importer_(importer), before_(importer.scope_) {
+      importer.scope_ = &scope;
+    }
+    ScopeGuard(const ScopeGuard&) = delete;
+    ~ScopeGuard() { importer_.scope_ = before_; }
+
+   private:
+    Importer& importer_;
+    Scope* before_;
+  };
+
+  std::shared_ptr<onnx_schema::ModelProto> model_;
+  std::string source_;
+  ExternalFiles files_;
+  TypeReader types_;
+  OpsetVersions opsets_;
+  std::map<FunctionKey, Function> functions_;
+  UnsupportedList unsupported_;
+  Scope* scope_ = nullptr;
+  std::size_t imported_nodes_ = 0;
+  std::size_t max_nodes_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace tenon::onnx

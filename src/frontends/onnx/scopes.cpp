@@ -1,0 +1,219 @@
+// What opens a scope of its own: calls of functions, and the bodies of control flow.
+#include "base/error.h"
+#include "frontends/onnx/importer.h"
+#include "frontends/onnx/schema/onnx.pb.h"
+#include "frontends/onnx/tensor_proto.h"
+
+#include <unordered_set>
+
+namespace tenon::onnx {
+namespace {
+
+using onnx_schema::AttributeProto;
+using onnx_schema::GraphProto;
+using onnx_schema::NodeProto;
+
+constexpr int kMaxDepth = 100;
+
+// An outer constant up to this size is repeated in a body instead of coming in through its inputs:
+// there it still tells shapes, axes and trip counts.
+constexpr std::int64_t kMaxRepeatedElements = 256;
+
+/// Finds the values that a graph reads from outside, in the order it first does.
+class OuterNames {
+ public:
+  explicit OuterNames(std::vector<std::string>& names) : names_(names) {}
+
+  void visit(const GraphProto& graph) {
+    std::unordered_set<std::string_view> own;
+    inside_.push_back(&own);
+    for (const auto& input : graph.input()) own.insert(input.name());
+    for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
+    for (const auto& tensor : graph.sparse_initializer()) own.insert(tensor.values().name());
+    for (const NodeProto& node : graph.node()) {
+      for (const std::string& name : node.input()) read(name);
+      for (const AttributeProto& attr : node.attribute()) {
+        if (attr.has_g()) visit(attr.g());
+        for (const GraphProto& nested : attr.graphs()) visit(nested);
+      }
+      for (const std::string& name : node.output()) own.insert(name);
+    }
+    for (const auto& output : graph.output()) read(output.name());
+    inside_.pop_back();
+  }
+
+ private:
+  void read(const std::string& name) {
+    if (name.empty()) return;
+    for (const auto* own : inside_) {
+      if (own->contains(name)) return;
+    }
+    if (seen_.insert(name).second) names_.push_back(name);
+  }
+
+  std::vector<std::string>& names_;
+  std::vector<const std::unordered_set<std::string_view>*> inside_;
+  std::unordered_set<std::string_view> seen_;
+};
+
+}  // namespace
+
+BoundAttr Importer::resolve(const AttributeProto& attr) {
+  if (attr.ref_attr_name().empty()) return {&attr, scope_};
+  if (!scope_->arguments) {
+    throw Error(concat("attribute '", attr.name(), "' refers to '", attr.ref_attr_name(),
+                       "' of a function, but is in none"));
+  }
+  const auto argument = scope_->arguments->find(attr.ref_attr_name());
+  return argument == scope_->arguments->end() ? BoundAttr{} : argument->second;
+}
+
+void Importer::call_function(Function& function, const NodeProto& node) {
+  const onnx_schema::FunctionProto& proto = *function.proto;
+  const std::string place = node_place(node);
+  if (function.is_active) {
+    throw Error(concat("function '", proto.name(), "' calls itself")).at(place);
+  }
+  if (depth_ >= kMaxDepth) throw Error("functions call each other too deeply").at(place);
+  if (node.input_size() > proto.input_size() || node.output_size() > proto.output_size()) {
+    throw Error(concat("function '", proto.name(), "' is called with too many values"))
+        .at(place)
+        .expected(proto.input_size(), " inputs, ", proto.output_size(), " outputs")
+        .got(node.input_size(), " inputs, ", node.output_size(), " outputs");
+  }
+  std::unordered_map<std::string, BoundAttr> arguments;
+  for (const AttributeProto& attr : proto.attribute_proto()) {
+    arguments[attr.name()] = {&attr, scope_};
+  }
+  for (const AttributeProto& attr : node.attribute()) {
+    if (const BoundAttr bound = resolve(attr); bound.attr) arguments[attr.name()] = bound;
+  }
+
+  const std::size_t first_value = graph().value_id_bound();
+  const std::string caller = node.name().empty() ? proto.name() : node.name();
+  Scope inside{.builder = scope_->builder,
+               .opsets = &function.opsets,
+               .arguments = &arguments,
+               .name_prefix = concat(scope_->name_prefix, caller, "/"),
+               .place = place};
+  // Positions of a body's captured inputs hold for functions called in that body too.
+  inside.outer = scope_->outer;
+  inside.captured = scope_->captured;
+  for (int k = 0; k < proto.input_size(); ++k) {
+    const bool is_given = k < node.input_size() && !node.input(k).empty();
+    if (!inside.values.emplace(proto.input(k), is_given ? scope_->values.at(node.input(k)) : Var())
+             .second) {
+      throw Error(
+          concat("function '", proto.name(), "' has two inputs called '", proto.input(k), "'"))
+          .at(place);
+    }
+  }
+  for (const auto& value : proto.value_info()) {
+    inside.declared_types.emplace(value.name(), &value.type());
+  }
+  {
+    const ScopeGuard guard(*this, inside);
+    function.is_active = true;
+    ++depth_;
+    for (const NodeProto& inner : proto.node()) import_node(inner);
+    --depth_;
+    function.is_active = false;
+  }
+  for (int k = 0; k < node.output_size(); ++k) {
+    if (node.output(k).empty()) continue;
+    const auto made = inside.values.find(proto.output(k));
+    if (made == inside.values.end() || !made->second.is_valid()) {
+      throw Error(
+          concat("function '", proto.name(), "' does not make its output '", proto.output(k), "'"))
+          .at(place);
+    }
+    define(node.output(k), made->second, made->second.id() >= first_value);
+  }
+}
+
+NodeImport::Bodies Importer::import_bodies(const std::vector<BoundAttr>& graphs,
+                                           const std::vector<std::vector<Type>>& input_types) {
+  if (depth_ >= kMaxDepth) throw Error("bodies and functions are nested too deeply");
+  std::vector<std::string> names;
+  OuterNames outer_names(names);
+  for (const BoundAttr& bound : graphs) {
+    if (bound.scope->builder != scope_->builder) {
+      throw NotSupported{"a graph given to a function is used in the body of another node"};
+    }
+    outer_names.visit(bound.attr->g());
+  }
+  NodeImport::Bodies bodies;
+  std::unordered_set<std::uint32_t> seen;
+  for (const std::string& name : names) {
+    for (const BoundAttr& bound : graphs) {
+      const auto found = bound.scope->values.find(name);
+      if (found == bound.scope->values.end() || !found->second.is_valid()) continue;
+      const Constant* constant = graph().constant_of(ValueId(found->second.id()));
+      if (constant && constant->size() <= kMaxRepeatedElements) continue;
+      if (seen.insert(found->second.id()).second) bodies.captured.push_back(found->second);
+    }
+  }
+  ++depth_;
+  for (std::size_t k = 0; k < graphs.size(); ++k) {
+    const std::vector<Type>& types = k < input_types.size() ? input_types[k] : std::vector<Type>{};
+    bodies.graphs.push_back(import_body(graphs[k], types, bodies.captured));
+  }
+  --depth_;
+  if (!unsupported_.is_empty()) throw Abandoned{};  // a body may lack its outputs
+  return bodies;
+}
+
+Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& input_types,
+                            const std::vector<Var>& captured) {
+  const GraphProto& proto = attr.attr->g();
+  Scope& around = *attr.scope;
+  Graph& outside = around.builder->graph();
+  Builder builder(proto.name());
+  Scope inside{.builder = &builder,
+               .outer = &around,
+               .opsets = around.opsets,
+               .arguments = around.arguments,
+               .place = concat(scope_->place, ", body '", attr.attr->name(), "'")};
+  const ScopeGuard guard(*this, inside);
+  declare_types(proto);
+  import_inputs(proto, input_types);
+  std::unordered_map<std::uint32_t, Var> inner;
+  for (Var value : captured) {
+    const Value& outer_value = outside.value(ValueId(value.id()));
+    const Var input = builder.input(builder.graph().free_name(outer_value.name), outer_value.type);
+    inner.emplace(value.id(), input);
+    inside.captured.emplace(ValueId(input.id()), value);
+  }
+  std::vector<std::string> names;
+  OuterNames(names).visit(proto);
+  for (const std::string& name : names) {
+    const auto found = around.values.find(name);
+    if (found == around.values.end() || !found->second.is_valid()) continue;
+    if (const auto input = inner.find(found->second.id()); input != inner.end()) {
+      add_value(name, input->second);
+    } else {
+      add_constant(name, *outside.constant_of(ValueId(found->second.id())));
+    }
+  }
+  import_body_constants(proto);
+  import_sparse_constants(proto);
+  for (const NodeProto& node : proto.node()) import_node(node);
+  if (unsupported_.is_empty()) import_outputs(proto);
+  return std::move(builder.graph());  // verified with the whole
+}
+
+const Constant* Importer::constant_of(const Scope& scope, Var value) const {
+  const ValueId id(value.id());
+  if (const Constant* constant = scope.builder->graph().constant_of(id)) return constant;
+  const auto outer_value = scope.captured.find(id);
+  if (!scope.outer || outer_value == scope.captured.end()) return nullptr;
+  return constant_of(*scope.outer, outer_value->second);
+}
+
+Tensor Importer::read(const AttributeProto& attr) {
+  if (attr.has_sparse_tensor())
+    return read_sparse_tensor(attr.sparse_tensor(), files_).materialise();
+  return read_tensor(attr.t(), model_, files_);
+}
+
+}  // namespace tenon::onnx
