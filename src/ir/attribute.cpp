@@ -47,8 +47,9 @@ const AttrValue* Attributes::find(std::string_view name) const {
 }
 
 void Attributes::set(std::string_view name, AttrValue value) {
-  auto place = std::lower_bound(items_.begin(), items_.end(), name,
-                                [](const Item& item, std::string_view key) { return item.first < key; });
+  auto place =
+      std::lower_bound(items_.begin(), items_.end(), name,
+                       [](const Item& item, std::string_view key) { return item.first < key; });
   if (place != items_.end() && place->first == name) {
     place->second = std::move(value);
   } else {
@@ -61,10 +62,9 @@ void Attributes::erase(std::string_view name) {
 }
 
 bool Attributes::operator==(const Attributes& other) const {
-  return std::equal(items_.begin(), items_.end(), other.items_.begin(), other.items_.end(),
-                    [](const Item& a, const Item& b) {
-                      return a.first == b.first && equal(a.second, b.second);
-                    });
+  return std::equal(
+      items_.begin(), items_.end(), other.items_.begin(), other.items_.end(),
+      [](const Item& a, const Item& b) { return a.first == b.first && equal(a.second, b.second); });
 }
 
 }  // namespace tenon

@@ -1,13 +1,13 @@
 #include "ir/constant_text.h"
 
+#include "base/text.h"
+#include "ir/element_text.h"
+#include "ir/text.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
-
-#include "base/text.h"
-#include "ir/element_text.h"
-#include "ir/text.h"
 
 namespace tenon {
 namespace {
@@ -100,7 +100,9 @@ void append_fill(std::string& out, const Constant& constant, std::string_view wo
 class PayloadReader {
  public:
   PayloadReader(Lexer& lexer, DType dtype, Shape shape)
-      : lexer_(lexer), dtype_(dtype), shape_(std::move(shape)),
+      : lexer_(lexer),
+        dtype_(dtype),
+        shape_(std::move(shape)),
         count_(checked_element_count(shape_)) {}
 
   Constant read() {
@@ -157,7 +159,8 @@ class PayloadReader {
 
   // Memory is only taken for elements that the text can hold.
   void require_text_for_elements(std::size_t position) const {
-    if (static_cast<std::uint64_t>(count_) > lexer_.remaining()) throw wrong_count(position, "fewer");
+    if (static_cast<std::uint64_t>(count_) > lexer_.remaining())
+      throw wrong_count(position, "fewer");
   }
 
   template <class ReadOne>
@@ -248,12 +251,15 @@ void append_constant(std::string& out, const Constant& constant) {
   std::string_view normal[] = {"normal", "mean", "deviation"};
   std::string_view uniform[] = {"uniform", "low", "high"};
   switch (constant.kind()) {
-    case Constant::Kind::Dense: return append_dense(out, constant.stored());
+    case Constant::Kind::Dense:
+      return append_dense(out, constant.stored());
     case Constant::Kind::Splat:
       out += "splat ";
       return append_element(out, constant.stored(), 0);
-    case Constant::Kind::Normal: return append_fill(out, constant, normal);
-    case Constant::Kind::Uniform: return append_fill(out, constant, uniform);
+    case Constant::Kind::Normal:
+      return append_fill(out, constant, normal);
+    case Constant::Kind::Uniform:
+      return append_fill(out, constant, uniform);
   }
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <string>
-
 #include "ir/constant.h"
 #include "ir/lexer.h"
+
+#include <string>
 
 namespace tenon {
 

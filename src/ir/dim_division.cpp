@@ -96,29 +96,35 @@ Dim divide_by_number(const Dim& a, std::int64_t divisor) {
   return quotient + floor_atom(rest, divisor);
 }
 
-/// Long division by the leading term; what is left has no multiple of it. Ends because each step
-/// only touches monomials smaller than the one it removes.
-Division divide_polynomials(const Dim& a, const DimExpr& b) {
-  const Term& lead = b.terms.front();
-  const Dim divisor = DimExpr::wrap(b);
-  Division division{0, a};
-  for (bool is_done = false; !is_done;) {
-    is_done = true;
-    const DimExpr* rest = DimExpr::inside(division.remainder);
-    if (rest == nullptr) break;
-    for (const Term& term : rest->terms) {
-      const std::int64_t whole = floor_quotient(term.coefficient, lead.coefficient);
-      if (whole == 0) continue;
-      auto monomial = symbolic::quotient_of(term.factors, lead.factors);
-      if (!monomial) continue;
-      const Dim step = DimExpr::of_term({whole, std::move(*monomial)});
-      division.quotient = division.quotient + step;
-      division.remainder = division.remainder - step * divisor;
-      is_done = false;
-      break;
-    }
+/// One step of long division by the leading term, false when no term is a multiple of it.
+bool divide_once(const Dim& divisor, const Term& lead, Division& division) {
+  const DimExpr* rest = DimExpr::inside(division.remainder);
+  if (rest == nullptr) return false;
+  for (const Term& term : rest->terms) {
+    const std::int64_t whole = floor_quotient(term.coefficient, lead.coefficient);
+    if (whole == 0) continue;
+    auto monomial = symbolic::quotient_of(term.factors, lead.factors);
+    if (!monomial) continue;
+    const Dim step = DimExpr::of_term({whole, std::move(*monomial)});
+    division.quotient = division.quotient + step;
+    division.remainder = division.remainder - step * divisor;
+    return true;
   }
-  return division;
+  return false;
+}
+
+/// Long division; ends because each step only touches monomials smaller than the one it removes.
+/// Where it takes too long or grows too large, nothing is divided.
+Division divide_polynomials(const Dim& a, const Dim& b) {
+  constexpr int kMaxSteps = 1000;
+  Division division{0, a};
+  try {
+    for (int i = 0; i < kMaxSteps; ++i) {
+      if (!divide_once(b, DimExpr::inside(b)->terms.front(), division)) return division;
+    }
+  } catch (const Error&) {
+  }
+  return {0, a};
 }
 
 /// The product of all nonzero atoms found in every term of both.
@@ -165,7 +171,7 @@ Dim divide_by_dim(const Dim& a, const Dim& b) {
   }
   if (!symbolic::excludes_zero(range)) return floor_atom(a, b);
 
-  const Division division = divide_polynomials(a, divisor);
+  const Division division = divide_polynomials(a, b);
   if (division.quotient != Dim(0)) return division.quotient + floor_div(division.remainder, b);
   if (a == Dim(0)) return 0;
   if (const Monomial shared = common_factors(dividend, divisor); !shared.empty()) {

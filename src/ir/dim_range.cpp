@@ -95,7 +95,8 @@ bool has_floor_in_product(const DimExpr& expr) {
 
 Range tightened_range(const Dim& dim, const DimExpr& expr) {
   Range range = plain_range(dim);
-  if (expr.terms.size() < 2) return range;
+  constexpr std::size_t kMaxTightened = 16;  // each term costs a pass over all of them
+  if (expr.terms.size() < 2 || expr.terms.size() > kMaxTightened) return range;
   for (std::size_t i = 0; i < expr.terms.size(); ++i) {
     if (const Atom* floor = linear_atom(expr, i, Atom::Kind::FloorDiv)) {
       range = intersection_of(range, range_through_floor(expr, i, *floor));

@@ -203,7 +203,8 @@ std::string general_text(T value, int precision) {
 
 /// The fewest digits that still round to the same value of the dtype.
 std::string narrow_text(DType dtype, double value) {
-  for (int precision = 1; precision < 9; ++precision) {
+  const bool is_whole = value == std::trunc(value) && std::abs(value) < 1e6;
+  for (int precision = 1; precision < 9 && !is_whole; ++precision) {
     std::string text = general_text(value, precision);
     const double back[1] = {parse_real(text).value_or(0)};
     alignas(4) std::byte bits[4] = {};

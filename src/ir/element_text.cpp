@@ -1,5 +1,8 @@
 #include "ir/element_text.h"
 
+#include "base/error.h"
+#include "ir/float_formats.h"
+
 #include <array>
 #include <bit>
 #include <charconv>
@@ -9,13 +12,11 @@
 #include <cstring>
 #include <limits>
 
-#include "base/error.h"
-#include "ir/float_formats.h"
-
 namespace tenon {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "elements are stored as they are printed");
+static_assert(std::endian::native == std::endian::little,
+              "elements are stored as they are printed");
 
 // The element's storage as the low bits of a word.
 std::uint64_t load_bits(DType dtype, const std::byte* element) {
@@ -72,7 +73,8 @@ std::optional<std::uint64_t> bits_of_decimal(std::string_view text, DType dtype)
   if constexpr (sizeof(Real) == 8) {
     return std::bit_cast<std::uint64_t>(*value);
   } else {
-    return is_narrow_float(dtype) ? narrow_bits(dtype, *value) : std::bit_cast<std::uint32_t>(*value);
+    return is_narrow_float(dtype) ? narrow_bits(dtype, *value)
+                                  : std::bit_cast<std::uint32_t>(*value);
   }
 }
 
@@ -87,11 +89,11 @@ std::optional<std::string> read_float(std::string_view text, DType dtype, std::u
   }
   const double value = float_value(dtype, *read);
   // Rounding up to infinity, or saturating, would change what was written by more than rounding.
-  const bool fits = size == "inf"   ? std::isinf(value)
-                    : size == "nan" ? std::isnan(value)
-                                    : std::isfinite(value) &&
-                                          std::abs(parse_rounded<double>(size).value_or(0)) <
-                                              highest_finite(dtype) * 1.125;
+  const bool fits =
+      size == "inf"   ? std::isinf(value)
+      : size == "nan" ? std::isnan(value)
+                      : std::isfinite(value) && std::abs(parse_rounded<double>(size).value_or(0)) <
+                                                    highest_finite(dtype) * 1.125;
   if (!fits) return concat(dtype, " cannot hold ", text);
   bits = *read;
   return std::nullopt;
@@ -110,7 +112,8 @@ std::optional<std::string> read_integer(std::string_view text, DType dtype, std:
     const auto value = parse_whole<std::int64_t>(text);
     const auto highest = static_cast<std::int64_t>(highest_integer(dtype));
     if (!value) return "expected an integer";
-    if (*value < lowest_integer(dtype) || *value > highest) return concat(dtype, " cannot hold ", text);
+    if (*value < lowest_integer(dtype) || *value > highest)
+      return concat(dtype, " cannot hold ", text);
     bits = static_cast<std::uint64_t>(*value);
     return std::nullopt;
   }
@@ -221,7 +224,8 @@ bool is_valid_element(DType dtype, std::byte element) {
   if (!is_integer(dtype) || info(dtype).bits >= 8) return true;
   if (info(dtype).arithmetic == Arithmetic::Unsigned) return code <= highest_integer(dtype);
   const auto value = static_cast<std::int8_t>(code);
-  return value >= lowest_integer(dtype) && value <= static_cast<std::int64_t>(highest_integer(dtype));
+  return value >= lowest_integer(dtype) &&
+         value <= static_cast<std::int64_t>(highest_integer(dtype));
 }
 
 }  // namespace tenon

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "ir/dtype.h"
+
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "ir/dtype.h"
 
 namespace tenon {
 

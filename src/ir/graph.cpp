@@ -1,9 +1,9 @@
 #include "ir/graph.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "ir/node_rules.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -19,7 +19,9 @@ std::vector<std::string> wanted_results(const OpDef& op, std::vector<std::string
   const bool any_number = !op.results.empty() && op.results.back().is_variadic;
   const std::size_t fixed = op.results.size() - (any_number ? 1 : 0);
   if (names.size() > fixed && !any_number) {
-    throw Error(concat(op.name, ": too many results")).expected("at most ", fixed).got(names.size());
+    throw Error(concat(op.name, ": too many results"))
+        .expected("at most ", fixed)
+        .got(names.size());
   }
   while (names.size() < fixed) {
     names.emplace_back(op.results[names.size()].is_optional ? kLeftOut : "");
@@ -104,8 +106,11 @@ NodeId Graph::add_node(NewNode node, NodeId before) {
   for (ValueId operand : node.operands) {
     TENON_ASSERT(!operand || is_live(operand), "an operand is a value of the graph");
   }
-  Node made{.op = &op, .operands = std::move(node.operands), .results = {},
-            .attrs = std::move(node.attrs), .bodies = std::move(node.bodies),
+  Node made{.op = &op,
+            .operands = std::move(node.operands),
+            .results = {},
+            .attrs = std::move(node.attrs),
+            .bodies = std::move(node.bodies),
             .name = std::move(node.name)};
   InferOutput inferred;
   try {
@@ -180,7 +185,8 @@ std::vector<ValueId> Graph::name_results(const OpDef& op, std::vector<std::strin
 
 void Graph::store_inferred(NodeId id, InferOutput inferred) {
   const std::vector<ValueId>& results = nodes_[id.index()].results;
-  const auto first = std::find_if(results.begin(), results.end(), [](ValueId v) { return bool(v); });
+  const auto first =
+      std::find_if(results.begin(), results.end(), [](ValueId v) { return bool(v); });
   if (first == results.end()) return;
   name_data_dims(inferred, values_[first->index()].name, input_symbols_);
   for (std::size_t i = 0; i < results.size(); ++i) {

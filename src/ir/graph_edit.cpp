@@ -1,9 +1,9 @@
 // What passes do to a graph that exists already.
-#include <algorithm>
-
 #include "base/error.h"
 #include "ir/graph.h"
 #include "ir/node_rules.h"
+
+#include <algorithm>
 
 namespace tenon {
 
@@ -194,9 +194,9 @@ void Graph::set_type(ValueId id, Type type) {
 void Graph::infer(NodeId id) {
   const Node& changed = node(id);
   try {
-    store_inferred(id, infer_results(*this, *changed.op, changed.operands, changed.attrs,
-                                     changed.bodies,
-                                     inferred_count(*changed.op, changed.results.size())));
+    store_inferred(
+        id, infer_results(*this, *changed.op, changed.operands, changed.attrs, changed.bodies,
+                          inferred_count(*changed.op, changed.results.size())));
   } catch (Error& error) {
     if (!error.has_place()) error.at(location(id));
     throw;
@@ -218,8 +218,7 @@ std::string_view source_name(const Graph& graph, const Node& node) {
 /// Walks two graphs side by side; ids may differ, names may not.
 class Comparison {
  public:
-  Comparison(const Graph& a, const Graph& b)
-      : a_(a), b_(b), counterpart_(a.value_id_bound()) {}
+  Comparison(const Graph& a, const Graph& b) : a_(a), b_(b), counterpart_(a.value_id_bound()) {}
 
   bool is_same() {
     if (a_.name != b_.name || a_.metadata != b_.metadata) return false;
@@ -232,7 +231,8 @@ class Comparison {
       if (!is_same_node(a_.node(x), b_.node(y))) return false;
       y = b_.next(y);
     }
-    return all_pairs(a_.outputs(), b_.outputs(), [&](ValueId v, ValueId w) { return is_read(v, w); });
+    return all_pairs(a_.outputs(), b_.outputs(),
+                     [&](ValueId v, ValueId w) { return is_read(v, w); });
   }
 
  private:

@@ -1,11 +1,11 @@
 #include "ir/lexer.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
-
-#include "base/text.h"
 
 namespace tenon {
 namespace {

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/error.h"
+#include "ir/type.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "base/error.h"
-#include "ir/type.h"
 
 namespace tenon {
 

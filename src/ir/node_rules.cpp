@@ -1,9 +1,9 @@
 #include "ir/node_rules.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <deque>
-
-#include "base/error.h"
 
 namespace tenon {
 namespace {
@@ -82,8 +82,7 @@ InferOutput infer_results(const Graph& graph, const OpDef& op, const std::vector
                           const Attributes& attrs, const std::vector<Graph>& bodies,
                           std::size_t result_count) {
   const bool any_number = !op.operands.empty() && op.operands.back().is_variadic;
-  const std::size_t count =
-      std::max(operands.size(), op.operands.size() - (any_number ? 1 : 0));
+  const std::size_t count = std::max(operands.size(), op.operands.size() - (any_number ? 1 : 0));
   std::vector<OperandFacts> facts(count);
   std::vector<bool> present(count, false);
   std::deque<Tensor> made;  // elements that the constant does not store

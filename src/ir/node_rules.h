@@ -1,9 +1,9 @@
 #pragma once
 
+#include "ir/graph.h"
+
 #include <string>
 #include <vector>
-
-#include "ir/graph.h"
 
 namespace tenon {
 
@@ -15,7 +15,8 @@ void check_fit(const OpDef& op, const std::vector<ValueId>& operands, const Attr
 /// How many results inference is asked for, where a node has `listed` of them.
 std::size_t inferred_count(const OpDef& op, std::size_t listed);
 
-/// What the op infers for a node with these parts; dims that only values can tell are `?0`, `?1`, ….
+/// What the op infers for a node with these parts; dims that only values can tell are `?0`, `?1`,
+/// ….
 InferOutput infer_results(const Graph& graph, const OpDef& op, const std::vector<ValueId>& operands,
                           const Attributes& attrs, const std::vector<Graph>& bodies,
                           std::size_t result_count);

@@ -1,9 +1,9 @@
 #include "ir/op_def.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/text.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -41,9 +41,9 @@ OpTable::OpTable(std::vector<const OpDef*> ops) : ops_(std::move(ops)) {
 }
 
 const OpDef* OpTable::find(std::string_view name) const {
-  const auto place = std::lower_bound(
-      ops_.begin(), ops_.end(), name,
-      [](const OpDef* op, std::string_view key) { return op->name < key; });
+  const auto place =
+      std::lower_bound(ops_.begin(), ops_.end(), name,
+                       [](const OpDef* op, std::string_view key) { return op->name < key; });
   return place != ops_.end() && (*place)->name == name ? *place : nullptr;
 }
 

@@ -58,17 +58,28 @@ class AttributeParser {
 
   AttrValue value(const AttrDef& def) {
     switch (def.kind) {
-      case AttrKind::Bool: return boolean();
-      case AttrKind::Integer: return lexer_.dim(ranges_);
-      case AttrKind::Real: return lexer_.real("a number");
-      case AttrKind::Text: return lexer_.text("a text");
-      case AttrKind::Element: return element();
-      case AttrKind::Integers: return list<Dim>([&] { return lexer_.dim(ranges_); });
-      case AttrKind::Reals: return list<double>([&] { return lexer_.real("a number"); });
-      case AttrKind::Texts: return list<std::string>([&] { return lexer_.text("a text"); });
-      case AttrKind::Constant: return read_constant(lexer_);
-      case AttrKind::Type: return lexer_.type(ranges_);
-      case AttrKind::Word: return word(def);
+      case AttrKind::Bool:
+        return boolean();
+      case AttrKind::Integer:
+        return lexer_.dim(ranges_);
+      case AttrKind::Real:
+        return lexer_.real("a number");
+      case AttrKind::Text:
+        return lexer_.text("a text");
+      case AttrKind::Element:
+        return element();
+      case AttrKind::Integers:
+        return list<Dim>([&] { return lexer_.dim(ranges_); });
+      case AttrKind::Reals:
+        return list<double>([&] { return lexer_.real("a number"); });
+      case AttrKind::Texts:
+        return list<std::string>([&] { return lexer_.text("a text"); });
+      case AttrKind::Constant:
+        return read_constant(lexer_);
+      case AttrKind::Type:
+        return lexer_.type(ranges_);
+      case AttrKind::Word:
+        return word(def);
     }
     throw InternalError("def.kind", "an attribute's kind is one of those", __FILE__, __LINE__);
   }
@@ -246,8 +257,7 @@ class GraphParser {
     if (lexer_.peek() == '@') read_source_name(node.name);
     if (!op.bodies.empty()) node.bodies = read_bodies(op);
     for (NamedResult& result : results) node.results.push_back(result.name);
-    const NodeId id =
-        placed(lexer_, start, [&] { return graph_.add_node(std::move(node)); });
+    const NodeId id = placed(lexer_, start, [&] { return graph_.add_node(std::move(node)); });
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (results[i].type) state_type(id, i, results[i]);
     }
@@ -352,7 +362,8 @@ class GraphParser {
       if (!is_body) return bodies;
       const std::string& def = op.bodies[std::min(bodies.size(), op.bodies.size() - 1)];
       const bool is_any = def.ends_with('*');
-      const std::string_view wanted = std::string_view(def).substr(0, def.size() - (is_any ? 1 : 0));
+      const std::string_view wanted =
+          std::string_view(def).substr(0, def.size() - (is_any ? 1 : 0));
       if (label != wanted || (bodies.size() >= op.bodies.size() && !is_any)) {
         throw lexer_.error_at(start, concat(op.name, " has no body '", label, "' here"));
       }

@@ -1,12 +1,12 @@
-#include <algorithm>
-#include <ostream>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "ir/constant_text.h"
 #include "ir/lexer.h"
 #include "ir/node_rules.h"
 #include "ir/text.h"
+
+#include <algorithm>
+#include <ostream>
 
 namespace tenon {
 namespace {
@@ -90,7 +90,9 @@ class Printer {
   void print_outermost(const Graph& graph) {
     SymbolRanges symbols;
     collect_symbols(graph, symbols);
-    std::erase_if(symbols, [](const auto& symbol) { return symbol.second == Range{0, kMaxExtent}; });
+    std::erase_if(symbols, [](const auto& symbol) {
+      return symbol.second == Range{0, kMaxExtent};
+    });
     print_graph(graph, symbols, 0);
     out_ += '\n';
     if (stream_) *stream_ << out_;
@@ -121,7 +123,8 @@ class Printer {
     }
     indent(depth + 1);
     out_ += graph.outputs().empty() ? "return" : "return ";
-    separated(graph.outputs(), [&](ValueId output) { append_name(out_, graph.value(output).name); });
+    separated(graph.outputs(),
+              [&](ValueId output) { append_name(out_, graph.value(output).name); });
     out_ += '\n';
     indent(depth);
     out_ += '}';
@@ -141,7 +144,8 @@ class Printer {
     separated(node.results, [&](ValueId result) { print_result(graph, result); });
     if (!node.results.empty()) out_ += " = ";
     out_ += node.op->name;
-    if (node.op->name == "constant") {  // op-name: has a syntax of its own, its value in plain sight
+    if (node.op->name ==
+        "constant") {  // op-name: has a syntax of its own, its value in plain sight
       const auto* value = std::get_if<Constant>(node.attrs.find("value"));
       TENON_ASSERT(value, "a constant has a value");
       out_ += ' ';
@@ -152,8 +156,8 @@ class Printer {
       out_ += ')';
       print_attributes(node);
     }
-    const bool names_result = !node.results.empty() && node.results[0] &&
-                              graph.value(node.results[0]).name == node.name;
+    const bool names_result =
+        !node.results.empty() && node.results[0] && graph.value(node.results[0]).name == node.name;
     if (!node.name.empty() && !names_result) out_ += concat(" @ ", quote(node.name));
     for (std::size_t i = 0; i < node.bodies.size(); ++i) {
       std::string_view label = node.op->bodies[std::min(i, node.op->bodies.size() - 1)];

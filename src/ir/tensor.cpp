@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kChunk = 512;
+constexpr std::int64_t kAddressableBytes = std::int64_t{1} << 46;  // not worth asking for more
 
 using Strings = std::vector<std::string>;
 
@@ -76,6 +77,9 @@ Tensor::Tensor(DType dtype, Shape shape)
     throw Error("a tensor has too many bytes")
         .expected("at most 2^56")
         .got(type_text(dtype, shape_));
+  }
+  if (bytes > kAddressableBytes) {
+    throw_no_memory(dtype, shape_, static_cast<std::uint64_t>(bytes));
   }
   try {
     if (dtype == DType::String) {

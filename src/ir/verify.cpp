@@ -1,9 +1,9 @@
 #include "ir/verify.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "ir/node_rules.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -14,8 +14,12 @@ class Verifier {
  public:
   Verifier(const Graph& graph, SymbolRanges& symbols, std::string place,
            std::vector<std::string>& problems)
-      : graph_(graph), symbols_(symbols), place_(std::move(place)), problems_(problems),
-        is_made_(graph.value_id_bound(), false), use_count_(graph.value_id_bound(), 0) {}
+      : graph_(graph),
+        symbols_(symbols),
+        place_(std::move(place)),
+        problems_(problems),
+        is_made_(graph.value_id_bound(), false),
+        use_count_(graph.value_id_bound(), 0) {}
 
   void run() {
     for (ValueId input : graph_.inputs()) {
@@ -32,7 +36,8 @@ class Verifier {
       check_node(id);
       ++count;
     }
-    if (count != graph_.node_count()) report("the order holds ", count, " nodes of ", graph_.node_count());
+    if (count != graph_.node_count())
+      report("the order holds ", count, " nodes of ", graph_.node_count());
     for (ValueId output : graph_.outputs()) {
       if (!is_id(output) || !is_made_[output.index()]) report("an output is never made");
     }
@@ -168,7 +173,8 @@ class Verifier {
     // All uses, grouped by value: a counting sort of (value, reader).
     std::vector<std::size_t> end(use_count_.size());
     std::size_t total = 0;
-    for (std::size_t i = 0; i < end.size(); ++i) end[i] = std::exchange(total, total + use_count_[i]);
+    for (std::size_t i = 0; i < end.size(); ++i)
+      end[i] = std::exchange(total, total + use_count_[i]);
     std::vector<NodeId> uses(total);
     for (NodeId id : graph_.nodes_in_order()) {
       for (ValueId operand : graph_.node(id).operands) {
@@ -177,8 +183,9 @@ class Verifier {
     }
     for (std::size_t i = 0; i < end.size(); ++i) {
       const ValueId id(i);
-      std::vector<NodeId> expected(uses.begin() + static_cast<std::ptrdiff_t>(end[i] - use_count_[i]),
-                                   uses.begin() + static_cast<std::ptrdiff_t>(end[i]));
+      std::vector<NodeId> expected(
+          uses.begin() + static_cast<std::ptrdiff_t>(end[i] - use_count_[i]),
+          uses.begin() + static_cast<std::ptrdiff_t>(end[i]));
       if (expected == graph_.readers(id)) continue;
       std::vector<NodeId> known = graph_.readers(id);
       std::sort(known.begin(), known.end());
@@ -212,7 +219,8 @@ void verify(const Graph& graph) {
   for (std::size_t i = 0; i < std::min(problems.size(), kMaxListed); ++i) {
     text += concat("\n  - ", problems[i]);
   }
-  if (problems.size() > kMaxListed) text += concat("\n  - … ", problems.size() - kMaxListed, " more");
+  if (problems.size() > kMaxListed)
+    text += concat("\n  - … ", problems.size() - kMaxListed, " more");
   Error error(std::move(text));
   if (!graph.name.empty()) error.at("graph '", graph.name, "'");
   throw error;
