@@ -1,5 +1,5 @@
-#include "ops/gradient.h"
 #include "ops/lowering.h"
+#include "ops/normalization.h"
 #include "ops/op_spec.h"
 
 namespace tenon {
@@ -53,6 +53,41 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", attrs.reduction == LossReduction::Sum ? total : total / sum_out(weight, axes));
 }
 
+// By the mean, a weight acts on its own loss and on the divisor of all.
+void gradient(const Attrs& attrs, Gradient& op) {
+  Builder& build = op.build();
+  const Var x = op.operand("x"), zero = build.scalar(0, x), dy = op.upstream("y");
+  Var chosen = cast_to(op.operand("target"), DType::I64);
+  Var counts = expand_to(build.scalar(1, x), op.operand_type("target").dims);
+  if (attrs.ignore_index) {
+    const Var none = build.scalar(0, chosen);
+    const Var index = build.constant(Tensor::of_integers(std::vector{*attrs.ignore_index}));
+    const Var ignored = build.call("equal", {chosen, index});
+    chosen = build.call("where", {ignored, none, chosen});
+    counts = build.call("where", {ignored, zero, counts});
+  }
+  const Dims x_dims = op.operand_type("x").dims;
+  const std::vector<Attr> class_axis{{"axes", Attr::Integers{1}}};
+  const Var off_on = build.call(
+      "concat", {reshape_to(zero, {1}), reshape_to(build.scalar(1, x), {1})}, {{"axis", 0}});
+  const Var hot =
+      build.call("one_hot", {chosen, off_on}, {{"depth", to_string(x_dims[1])}, {"axis", 1}});
+  Var weight = counts;
+  if (op.has("weight")) {
+    weight = weight * build.call("gather", {op.operand("weight"), chosen}, {{"axis", 0}});
+  }
+  Var loss = -build.call("reduce_sum", {x * hot}, {class_axis[0], {"keep_axes", false}});
+  Var factor = dy;
+  if (attrs.reduction == LossReduction::Mean) {
+    factor = dy / build.call("reduce_sum", {weight}, {{"keep_axes", false}});
+    loss = loss - op.result("y");
+  }
+  op.add("x", -hot * build.call("unsqueeze", {weight * factor}, class_axis));
+  if (!op.has("weight")) return;
+  const Var by_weight = build.call("unsqueeze", {loss * counts * factor}, class_axis);
+  op.add("weight", sum_along_axis(hot * by_weight, 1));
+}
+
 }  // namespace
 
 TENON_DEFINE_OP(nll_loss) = OpSpec<Attrs>{
@@ -66,6 +101,7 @@ TENON_DEFINE_OP(nll_loss) = OpSpec<Attrs>{
               {"ignore_index", &Attrs::ignore_index}},
     .infer = infer,
     .lower = lower,
+    .gradient = gradient,
 };
 
 }  // namespace tenon

@@ -5,9 +5,7 @@
 namespace tenon {
 namespace {
 
-Var call_with(std::string_view op, Var value, std::string_view attr, AttrValue attr_value) {
-  Attributes attrs;
-  attrs.set(attr, std::move(attr_value));
+Var call_with(std::string_view op, Var value, Attributes attrs) {
   return value.builder().call_all(op, {value}, std::move(attrs), {""}).front();
 }
 
@@ -34,16 +32,18 @@ Var sum_to_shape(Var value, const Dims& shape) {
 }
 
 Var expand_to(Var value, const Dims& shape) {
-  return dims_of(value) == shape ? value : call_with("expand", value, "shape", shape);
+  return dims_of(value) == shape ? value : call_with("expand", value, {{"shape", shape}});
 }
 
+// A symbol may turn out 0 when the model runs, which means no elements here.
 Var reshape_to(Var value, const Dims& shape) {
-  return dims_of(value) == shape ? value : call_with("reshape", value, "shape", shape);
+  if (dims_of(value) == shape) return value;
+  return call_with("reshape", value, {{"shape", shape}, {"allow_zero", true}});
 }
 
 Var cast_to(Var value, DType dtype) {
   if (value.builder().type(value).tensor().dtype == dtype) return value;
-  return call_with("cast", value, "to", dtype);
+  return call_with("cast", value, {{"to", dtype}});
 }
 
 }  // namespace tenon

@@ -5,6 +5,13 @@
 namespace tenon::onnx {
 namespace {
 
+const TensorType& known_type(const NodeImport& node, Var value) {
+  if (!node.type(value).is_tensor()) {
+    node.unsupported("it needs the rank of its input before the model runs");
+  }
+  return node.type(value).tensor();
+}
+
 Dim product_of(const Dims& dims, std::size_t first, std::size_t last) {
   Dim product = 1;
   for (std::size_t axis = first; axis < last; ++axis) product = product * dims[axis];
@@ -14,11 +21,7 @@ Dim product_of(const Dims& dims, std::size_t first, std::size_t last) {
 // Before opset 13 everything from `axis` on was one flat axis.
 Var over_flat_axes(NodeImport& node, std::string_view op, std::int64_t axis) {
   const Var x = node.input(0);
-  if (!node.type(x).is_tensor()) {
-    const Var flat = node.call("flatten", {x}, {{"axis", axis}});
-    return node.call("reshape", {node.call(op, {flat}, {{"axis", 1}}), node.call("shape", {x})});
-  }
-  const Dims dims = node.type(x).tensor().dims;
+  const Dims dims = known_type(node, x).dims;
   const auto rank = static_cast<std::int64_t>(dims.size());
   const std::int64_t front = axis < 0 ? axis + rank : axis;
   if (front < 0 || front > rank) {
@@ -42,13 +45,6 @@ void import_softmax_kind(NodeImport& node, std::string_view op) {
 void import_softmax(NodeImport& node) { import_softmax_kind(node, "softmax"); }
 void import_log_softmax(NodeImport& node) { import_softmax_kind(node, "log_softmax"); }
 void import_hardmax(NodeImport& node) { import_softmax_kind(node, "hardmax"); }
-
-const TensorType& known_type(const NodeImport& node, Var value) {
-  if (!node.type(value).is_tensor()) {
-    node.unsupported("it needs the rank of its input before the model runs");
-  }
-  return node.type(value).tensor();
-}
 
 // The batch's own statistics, as training nodes before opset 14 also gave them.
 void output_saved_statistics(NodeImport& node, Var x) {

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "tenon/builder.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::onnx {
+
+/// An activation function of a recurrent node, by its ONNX name.
+struct Activation {
+  std::string name;
+  double alpha = 0, beta = 0;
+};
+/// The activations of all directions. `names` repeats f, g, h for each direction; alphas and betas
+/// are consumed in that order by those functions that have one. Throws Error for an unknown name.
+std::vector<Activation> read_activations(const std::vector<std::string>& names,
+                                         const std::vector<double>& alphas,
+                                         const std::vector<double>& betas);
+
+/// What one step of a recurrent node reads besides its state; what is missing is not valid.
+struct CellInputs {
+  Var projected;  ///< x W^T + Wb (+ Rb where that may be added early), [batch, gates * hidden]
+  Var recurrent;  ///< R^T, [hidden, gates * hidden]
+  Var recurrent_reset;  ///< the candidate's part of R^T, for a GRU that resets before it multiplies
+  Var recurrent_bias;   ///< Rb, for a GRU that resets after it
+  Var peepholes;        ///< [3 * hidden]: of the input, output and forget gates
+};
+
+/// The kind of cell and what its attributes say.
+struct Cell {
+  std::int64_t hidden = 0;
+  std::vector<Activation> activations;  ///< of this direction
+  double clip = 0;                      ///< 0: none
+  bool resets_late = false;             ///< GRU: linear_before_reset
+  bool couples_forget = false;          ///< LSTM: input_forget
+
+  /// The states after one step, from those before it: {h} for RNN and GRU, {h, c} for LSTM.
+  using Step = std::vector<Var> (Cell::*)(const CellInputs&, const std::vector<Var>& states) const;
+  std::vector<Var> rnn(const CellInputs& in, const std::vector<Var>& states) const;
+  std::vector<Var> gru(const CellInputs& in, const std::vector<Var>& states) const;
+  std::vector<Var> lstm(const CellInputs& in, const std::vector<Var>& states) const;
+
+ private:
+  Var activate(std::size_t which, Var x) const;
+  Var gate(Var gates, std::int64_t which) const;
+};
+
+}  // namespace tenon::onnx
