@@ -1,16 +1,7 @@
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "ops/elementwise.h"
 
 namespace tenon {
 namespace {
-
-TensorType infer(const NoAttrs&, const OperandTypes& in) {
-  require_same_dtype("add", in["a"], in["b"]);
-  return broadcast_type("add", in["a"], in["b"], in["a"].dtype);
-}
-
-void lower(const NoAttrs&, Lowering& op) { op.define("y", op.operand("a") + op.operand("b")); }
 
 void gradient(const NoAttrs&, Gradient& op) {
   op.add("a", op.upstream("y"));
@@ -19,15 +10,12 @@ void gradient(const NoAttrs&, Gradient& op) {
 
 }  // namespace
 
-TENON_DEFINE_OP(add) = OpSpec<NoAttrs>{
+TENON_DEFINE_OP(add) = BinarySpec<>{
     .name = "add",
     .summary = "a + b, broadcast; integers wrap",
-    .operands = {"a", "b"},
-    .results = {"y"},
-    .infer = infer,
-    .lower = lower,
+    .takes = numbers,
+    .value = [](Expr a, Expr b) { return a + b; },
     .gradient = gradient,
-    .in_place = {{"y", "a"}, {"y", "b"}},
 };
 
 }  // namespace tenon

@@ -41,6 +41,8 @@ struct InferRule {
   InferRule(TensorType (*rule)(const Attrs&, const OperandTypes&))  // NOLINT
       : call([rule](const Attrs& attrs, const OperandTypes& in) { return ResultTypes(rule(attrs, in)); }) {}
   InferRule(ResultTypes (*rule)(const Attrs&, const OperandTypes&)) : call(rule) {}  // NOLINT
+  InferRule(std::function<ResultTypes(const Attrs&, const OperandTypes&)> rule)      // NOLINT
+      : call(std::move(rule)) {}
   std::function<ResultTypes(const Attrs&, const OperandTypes&)> call;
 };
 
@@ -54,8 +56,10 @@ template <class Attrs>
 struct GradientRule {
   GradientRule() = default;
   GradientRule(void (*rule)(const Attrs&, Gradient&)) : call(rule) {}                 // NOLINT
+  GradientRule(std::function<void(const Attrs&, Gradient&)> rule)                     // NOLINT
+      : call(std::move(rule)) {}
   GradientRule(NotDifferentiable why) : no_gradient_reason(std::move(why.reason)) {}  // NOLINT
-  void (*call)(const Attrs&, Gradient&) = nullptr;
+  std::function<void(const Attrs&, Gradient&)> call;
   std::string no_gradient_reason;
 };
 
@@ -83,7 +87,7 @@ struct OpSpec {
   InferRule<Attrs> infer = {};
   /// Elements of small integer results; only where they do not follow from `lower`.
   std::optional<Dims> (*known)(const Attrs&, const OperandTypes&) = nullptr;
-  void (*lower)(const Attrs&, Lowering&) = nullptr;
+  std::function<void(const Attrs&, Lowering&)> lower = {};
   void (*evaluate)(const Attrs&, Evaluation&) = nullptr;
   GradientRule<Attrs> gradient = {};
   std::optional<Fusion> fusion = {};

@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(abs) = UnarySpec<>{
+    .name = "abs",
+    .summary = "|x|",
+    .takes = reals,
+    .value = [](Expr x) { return abs(x); },
+    .slope = [](Var x, Var) { return call("sign", {x}); },
+};
+
+}  // namespace tenon

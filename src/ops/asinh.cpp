@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(asinh) = UnarySpec<>{
+    .name = "asinh",
+    .summary = "inverse hyperbolic sine of x",
+    .value = [](Expr x) { return apply(UnaryOp::Asinh, x); },
+    .slope = [](Var x, Var) { return 1.0 / call("sqrt", {x * x + 1.0}); },
+};
+
+}  // namespace tenon

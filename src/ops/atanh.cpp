@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(atanh) = UnarySpec<>{
+    .name = "atanh",
+    .summary = "inverse hyperbolic tangent of x",
+    .value = [](Expr x) { return apply(UnaryOp::Atanh, x); },
+    .slope = [](Var x, Var) { return 1.0 / (1.0 - x * x); },
+};
+
+}  // namespace tenon

@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(bit_and) = BinarySpec<>{
+    .name = "bit_and",
+    .summary = "the bits that a and b share, broadcast",
+    .takes = integers,
+    .value = [](Expr a, Expr b) { return apply(BinaryOp::And, a, b); },
+    .gradient = not_differentiable("it works on bits"),
+};
+
+}  // namespace tenon

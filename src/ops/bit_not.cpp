@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(bit_not) = UnarySpec<>{
+    .name = "bit_not",
+    .summary = "the bits of x flipped",
+    .takes = integers,
+    .value = [](Expr x) { return apply(UnaryOp::BitNot, x); },
+    .slope = not_differentiable("it works on bits"),
+};
+
+}  // namespace tenon

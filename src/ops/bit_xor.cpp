@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(bit_xor) = BinarySpec<>{
+    .name = "bit_xor",
+    .summary = "the bits in which a and b differ, broadcast",
+    .takes = integers,
+    .value = [](Expr a, Expr b) { return apply(BinaryOp::Xor, a, b); },
+    .gradient = not_differentiable("it works on bits"),
+};
+
+}  // namespace tenon

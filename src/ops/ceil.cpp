@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(ceil) = UnarySpec<>{
+    .name = "ceil",
+    .summary = "the least whole number that is at least x",
+    .value = [](Expr x) { return ceil(x); },
+    .slope = not_differentiable("it is flat between its steps"),
+};
+
+}  // namespace tenon

@@ -1,0 +1,22 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  double alpha = 1;
+};
+
+}  // namespace
+
+TENON_DEFINE_OP(celu) = UnarySpec<Attrs>{
+    .name = "celu",
+    .summary = "x where it is positive, else alpha * (exp(x / alpha) - 1)",
+    .attrs = {{"alpha", &Attrs::alpha}},
+    .value = [](const Attrs& attrs,
+                Expr x) { return select(x < 0.0, attrs.alpha * (exp(x / attrs.alpha) - 1.0), x); },
+    .slope = [](const Attrs& attrs, Var x,
+                Var y) { return choose(is_less(x, 0), y / attrs.alpha + 1.0, 1); },
+};
+
+}  // namespace tenon

@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(cos) = UnarySpec<>{
+    .name = "cos",
+    .summary = "cosine of x",
+    .value = [](Expr x) { return cos(x); },
+    .slope = [](Var x, Var) { return -call("sin", {x}); },
+};
+
+}  // namespace tenon

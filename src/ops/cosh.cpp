@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(cosh) = UnarySpec<>{
+    .name = "cosh",
+    .summary = "hyperbolic cosine of x",
+    .value = [](Expr x) { return apply(UnaryOp::Cosh, x); },
+    .slope = [](Var x, Var) { return call("sinh", {x}); },
+};
+
+}  // namespace tenon

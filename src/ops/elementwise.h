@@ -1,0 +1,154 @@
+#pragma once
+
+#include "ops/gradient.h"
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+
+/// A set of element types, as an op states what it takes: `floats | integers`.
+struct Elements {
+  unsigned kinds = 0;
+  friend constexpr Elements operator|(Elements a, Elements b) { return {a.kinds | b.kinds}; }
+};
+inline constexpr Elements floats{1}, integers{2}, bools{4}, complexes{8}, texts{16};
+inline constexpr Elements reals = floats | integers;
+inline constexpr Elements numbers = reals | complexes;
+inline constexpr Elements everything = numbers | bools | texts;
+
+/// The operand's type. Throws Error if its dtype is not among `elements`.
+const TensorType& require_elements(const OperandTypes& in, std::string_view operand,
+                                   Elements elements);
+
+/// Nodes for gradients: `call` appends one, `choose` is `where`, with numbers in place of tensors.
+Var call(std::string_view op, const std::vector<Var>& operands,
+         const std::vector<Attr>& attrs = {});
+Var choose(Var condition, Var a, double b);
+Var choose(Var condition, double a, Var b);
+Var choose(Var condition, Var a, Var b);
+Var choose(Var condition, double a, double b, Var like);
+Var number(double value, Var like);
+Var is_greater(Var x, double bound);
+Var is_less(Var x, double bound);
+
+namespace detail {
+/// A rule that may leave out the attributes: `f(attrs, arguments…)` or `f(arguments…)`.
+template <class Attrs, class Result, class... Arguments>
+struct ElementRule {
+  ElementRule() = default;
+  template <class F, std::enable_if_t<std::is_invocable_r_v<Result, F, Arguments...>, int> = 0>
+  ElementRule(F rule)  // NOLINT: a function is a rule
+      : call([rule](const Attrs&, Arguments... arguments) { return rule(arguments...); }) {}
+  template <class F,
+            std::enable_if_t<std::is_invocable_r_v<Result, F, const Attrs&, Arguments...>, int> = 0>
+  ElementRule(F rule) : call(rule) {}                                                // NOLINT
+  ElementRule(NotDifferentiable why) : no_gradient_reason(std::move(why.reason)) {}  // NOLINT
+  std::function<Result(const Attrs&, Arguments...)> call;
+  std::string no_gradient_reason;
+};
+}  // namespace detail
+
+/// An op that computes y from x, element by element.
+template <class Attrs = NoAttrs>
+struct UnarySpec {
+  std::string name;
+  std::string summary;
+  Elements takes = floats;
+  std::vector<AttrField<Attrs>> attrs = {};
+  detail::ElementRule<Attrs, Expr, Expr> value = {};
+  /// dy/dx from x and y, or `not_differentiable(…)`.
+  detail::ElementRule<Attrs, Var, Var, Var> slope = {};
+  bool gives_bool = false;
+  Precision precision = Precision::NeedsF32;
+
+  operator OpDef() const;  // NOLINT: the spec is how a definition is written
+};
+
+/// An op that computes y from a and b of one dtype, element by element and broadcast.
+template <class Attrs = NoAttrs>
+struct BinarySpec {
+  std::string name;
+  std::string summary;
+  Elements takes = floats;
+  std::vector<AttrField<Attrs>> attrs = {};
+  detail::ElementRule<Attrs, Expr, Expr, Expr> value = {};
+  GradientRule<Attrs> gradient = {};
+  bool gives_bool = false;
+
+  operator OpDef() const;  // NOLINT: the spec is how a definition is written
+};
+
+/// For minimum and maximum: what flows in goes where the result came from, by halves in a tie.
+void gradient_of_extreme(const NoAttrs&, Gradient& op);
+/// log(1 + exp(x)) without the overflow.
+Expr softplus(const Expr& x);
+
+inline NotDifferentiable gives_truth_value() {
+  return not_differentiable("its result is a truth value");
+}
+
+template <class Attrs>
+UnarySpec<Attrs>::operator OpDef() const {
+  OpSpec<Attrs> spec;
+  spec.name = name;
+  spec.summary = summary;
+  spec.operands = {"x"};
+  spec.results = {"y"};
+  spec.attrs = attrs;
+  spec.infer.call = [*this](const Attrs&, const OperandTypes& in) {
+    TensorType type = require_elements(in, "x", takes);
+    if (gives_bool) type.dtype = DType::Bool;
+    return ResultTypes(std::move(type));
+  };
+  spec.lower = [*this](const Attrs& given, Lowering& op) {
+    op.define("y", value.call(given, op.operand("x")));
+  };
+  if (slope.call) {
+    spec.gradient.call = [*this](const Attrs& given, Gradient& op) {
+      op.add("x", op.upstream("y") * slope.call(given, op.operand("x"), op.result("y")));
+    };
+  }
+  spec.gradient.no_gradient_reason = slope.no_gradient_reason;
+  if (gives_bool) {
+    spec.gradient = gives_truth_value();
+  } else {
+    spec.in_place = {{"y", "x"}};
+  }
+  spec.precision = precision;
+  return spec;
+}
+
+template <class Attrs>
+BinarySpec<Attrs>::operator OpDef() const {
+  OpSpec<Attrs> spec;
+  spec.name = name;
+  spec.summary = summary;
+  spec.operands = {"a", "b"};
+  spec.results = {"y"};
+  spec.attrs = attrs;
+  spec.infer.call = [*this](const Attrs&, const OperandTypes& in) {
+    const TensorType& a = require_elements(in, "a", takes);
+    const TensorType& b = in["b"];
+    require_same_dtype(in.op_name(), a, b);
+    return ResultTypes(broadcast_type(in.op_name(), a, b, gives_bool ? DType::Bool : a.dtype));
+  };
+  spec.lower = [*this](const Attrs& given, Lowering& op) {
+    op.define("y", value.call(given, op.operand("a"), op.operand("b")));
+  };
+  spec.gradient = gradient;
+  if (gives_bool) {
+    spec.gradient = gives_truth_value();
+  } else {
+    spec.in_place = {{"y", "a"}, {"y", "b"}};
+  }
+  return spec;
+}
+
+}  // namespace tenon

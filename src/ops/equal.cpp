@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(equal) = BinarySpec<>{
+    .name = "equal",
+    .summary = "whether a == b, broadcast",
+    .takes = everything,
+    .value = [](Expr a, Expr b) { return equal(a, b); },
+    .gives_bool = true,
+};
+
+}  // namespace tenon

@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(exp) = UnarySpec<>{
+    .name = "exp",
+    .summary = "e to the power of x",
+    .value = [](Expr x) { return exp(x); },
+    .slope = [](Var, Var y) { return y; },
+};
+
+}  // namespace tenon

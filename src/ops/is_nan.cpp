@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(is_nan) = UnarySpec<>{
+    .name = "is_nan",
+    .summary = "whether x is NaN",
+    .value = [](Expr x) { return apply(UnaryOp::IsNan, x); },
+    .gives_bool = true,
+};
+
+}  // namespace tenon

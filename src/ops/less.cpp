@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(less) = BinarySpec<>{
+    .name = "less",
+    .summary = "whether a < b, broadcast",
+    .takes = reals,
+    .value = [](Expr a, Expr b) { return a < b; },
+    .gives_bool = true,
+};
+
+}  // namespace tenon

@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(less_equal) = BinarySpec<>{
+    .name = "less_equal",
+    .summary = "whether a <= b, broadcast",
+    .takes = reals,
+    .value = [](Expr a, Expr b) { return a <= b; },
+    .gives_bool = true,
+};
+
+}  // namespace tenon

@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(logical_not) = UnarySpec<>{
+    .name = "logical_not",
+    .summary = "whether x is false",
+    .takes = bools,
+    .value = [](Expr x) { return !x; },
+    .gives_bool = true,
+};
+
+}  // namespace tenon

@@ -1,0 +1,16 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(mish) = UnarySpec<>{
+    .name = "mish",
+    .summary = "x * tanh(log(1 + exp(x)))",
+    .value = [](Expr x) { return x * tanh(softplus(x)); },
+    .slope =
+        [](Var x, Var) {
+          const Var t = call("tanh", {call("softplus", {x})});
+          return t + x * (1.0 - t * t) * call("sigmoid", {x});
+        },
+};
+
+}  // namespace tenon

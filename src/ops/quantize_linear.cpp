@@ -1,0 +1,76 @@
+#include "ops/elementwise.h"
+#include "ops/narrowing.h"
+#include "ops/quantization.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  std::int64_t axis = 1;
+  std::int64_t block_size = 0;
+  std::optional<DType> to;
+  std::optional<DType> precision;
+  bool saturate = true;
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  TensorType type = require_elements(in, "x", reals);
+  require_elements(in, "scale", floats);
+  require_granularity(in, {attrs.axis, attrs.block_size});
+  type.dtype = attrs.to.value_or(in.has("zero_point") ? in["zero_point"].dtype : DType::U8);
+  if (in.has("zero_point") && in["zero_point"].dtype != type.dtype) {
+    throw Error("quantize_linear: zero_point has another element type than the result")
+        .expected(type.dtype)
+        .got("zero_point: ", in["zero_point"]);
+  }
+  return type;
+}
+
+// The dtype the quotient is rounded to: as asked for, else that of scale, unless that only holds
+// powers of two or other coarse steps.
+DType quotient_dtype(const Attrs& attrs, DType scale) {
+  if (attrs.precision) return *attrs.precision;
+  return info(scale).bits < 16 ? DType::F32 : scale;
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const Granularity granularity{attrs.axis, attrs.block_size};
+  const Expr x = op.operand("x"), scale = spread(op.operand("scale"), x, granularity);
+  const DType to = op.result_type("y").dtype, rounded = quotient_dtype(attrs, scale.dtype());
+  const DType computing = computing_dtype(rounded);
+  const auto held = [&](const Expr& value) { return cast(cast(value, rounded), computing); };
+  const Expr quotient = held(held(x) / held(scale));
+  Expr zero_point = literal(computing, 0);
+  if (op.has("zero_point")) {
+    zero_point = cast(spread(op.operand("zero_point"), x, granularity), computing);
+  }
+  if (is_integer(to)) {
+    const Expr whole = round_even(quotient) + zero_point;
+    const double lowest = static_cast<double>(lowest_integer(to));
+    const double highest = static_cast<double>(highest_integer(to));
+    op.define("y", cast(min(max(whole, lowest), highest), to));
+  } else {
+    const Overflow overflow = attrs.saturate ? Overflow::Saturate : Overflow::Special;
+    op.define("y", narrow(quotient + zero_point, to, overflow));
+  }
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(quantize_linear) = OpSpec<Attrs>{
+    .name = "quantize_linear",
+    .summary = "x / scale, rounded and held to the range of a narrow type, from zero_point on",
+    .operands = {"x", "scale", optional("zero_point")},
+    .results = {"y"},
+    .attrs = {{"axis", &Attrs::axis},
+              {"block_size", &Attrs::block_size},
+              {"to", &Attrs::to},
+              {"precision", &Attrs::precision},
+              {"saturate", &Attrs::saturate}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = not_differentiable("it is flat between its steps"),
+    .layout = follows_axis("axis"),
+};
+
+}  // namespace tenon

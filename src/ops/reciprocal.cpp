@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(reciprocal) = UnarySpec<>{
+    .name = "reciprocal",
+    .summary = "1 / x",
+    .takes = floats | complexes,
+    .value = [](Expr x) { return 1.0 / x; },
+    .slope = [](Var, Var y) { return -(y * y); },
+};
+
+}  // namespace tenon

@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(round) = UnarySpec<>{
+    .name = "round",
+    .summary = "the nearest whole number, halves to the even one",
+    .value = [](Expr x) { return round_even(x); },
+    .slope = not_differentiable("it is flat between its steps"),
+};
+
+}  // namespace tenon

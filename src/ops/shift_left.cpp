@@ -1,0 +1,13 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(shift_left) = BinarySpec<>{
+    .name = "shift_left",
+    .summary = "the bits of a moved b places higher, broadcast; zeros move in",
+    .takes = integers,
+    .value = [](Expr a, Expr b) { return apply(BinaryOp::ShiftLeft, a, b); },
+    .gradient = not_differentiable("it works on bits"),
+};
+
+}  // namespace tenon

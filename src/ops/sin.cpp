@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(sin) = UnarySpec<>{
+    .name = "sin",
+    .summary = "sine of x",
+    .value = [](Expr x) { return sin(x); },
+    .slope = [](Var x, Var) { return call("cos", {x}); },
+};
+
+}  // namespace tenon

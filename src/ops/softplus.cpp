@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(softplus) = UnarySpec<>{
+    .name = "softplus",
+    .summary = "log(1 + exp(x))",
+    .value = softplus,
+    .slope = [](Var x, Var) { return call("sigmoid", {x}); },
+};
+
+}  // namespace tenon

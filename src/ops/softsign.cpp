@@ -1,0 +1,16 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(softsign) = UnarySpec<>{
+    .name = "softsign",
+    .summary = "x / (1 + |x|)",
+    .value = [](Expr x) { return x / (1.0 + abs(x)); },
+    .slope =
+        [](Var, Var y) {
+          const Var rest = 1.0 - call("abs", {y});
+          return rest * rest;
+        },
+};
+
+}  // namespace tenon

@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(tan) = UnarySpec<>{
+    .name = "tan",
+    .summary = "tangent of x",
+    .value = [](Expr x) { return apply(UnaryOp::Tan, x); },
+    .slope = [](Var, Var y) { return 1.0 + y * y; },
+};
+
+}  // namespace tenon

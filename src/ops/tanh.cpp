@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(tanh) = UnarySpec<>{
+    .name = "tanh",
+    .summary = "hyperbolic tangent of x",
+    .value = [](Expr x) { return tanh(x); },
+    .slope = [](Var, Var y) { return 1.0 - y * y; },
+};
+
+}  // namespace tenon

@@ -1,0 +1,12 @@
+#include "ops/elementwise.h"
+
+namespace tenon {
+
+TENON_DEFINE_OP(trunc) = UnarySpec<>{
+    .name = "trunc",
+    .summary = "x without its fraction",
+    .value = [](Expr x) { return trunc(x); },
+    .slope = not_differentiable("it is flat between its steps"),
+};
+
+}  // namespace tenon
