@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace tenon {
@@ -84,8 +85,9 @@ void store_number(Tensor& y, std::int64_t index, const std::string& text) {
   if (y.dtype() == DType::U64 && read_whole(word, large)) {
     return y.set_integer(index, static_cast<std::int64_t>(large));
   }
-  double value = 0;
-  if (!read_whole(word, value)) refuse(text, y.dtype());
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  if (word.empty() || *end != '\0') refuse(text, y.dtype());
   if (is_integer(y.dtype())) return y.set_integer(index, static_cast<std::int64_t>(value));
   if (y.dtype() == DType::Bool) return y.set_integer(index, value != 0);
   y.set_real(index, value);

@@ -4,8 +4,6 @@
 
 namespace tenon::onnx {
 
-std::span<const Handler> elementwise_handlers() { return {}; }
-std::span<const Handler> quantize_handlers() { return {}; }
 std::span<const Handler> shape_handlers() { return {}; }
 std::span<const Handler> indexing_handlers() { return {}; }
 std::span<const Handler> contraction_handlers() { return {}; }
@@ -18,7 +16,6 @@ std::span<const Handler> random_handlers() { return {}; }
 std::span<const Handler> signal_handlers() { return {}; }
 std::span<const Handler> training_handlers() { return {}; }
 
-std::span<const ExportRule> elementwise_export_rules() { return {}; }
 std::span<const ExportRule> shape_export_rules() { return {}; }
 std::span<const ExportRule> contraction_export_rules() { return {}; }
 std::span<const ExportRule> reduction_export_rules() { return {}; }

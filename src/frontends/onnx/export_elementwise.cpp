@@ -1,0 +1,270 @@
+#include "base/error.h"
+#include "frontends/onnx/export_node.h"
+
+#include <algorithm>
+
+namespace tenon::onnx {
+namespace {
+
+/// A Tenon op that is one ONNX operator with the same operands, attributes being numbers.
+struct Renamed {
+  std::string_view op;
+  const char* op_type;
+  int since;  ///< the opset that brought it, or its broadcasting
+  std::vector<std::pair<const char*, const char*>> reals = {};  ///< Tenon name, ONNX name
+};
+
+const std::vector<Renamed>& names() {
+  static const std::vector<Renamed> all = {
+      {"abs", "Abs", 6},
+      {"acos", "Acos", 7},
+      {"acosh", "Acosh", 9},
+      {"add", "Add", 7},
+      {"asin", "Asin", 7},
+      {"asinh", "Asinh", 9},
+      {"atan", "Atan", 7},
+      {"atanh", "Atanh", 9},
+      {"bit_and", "BitwiseAnd", 18},
+      {"bit_not", "BitwiseNot", 18},
+      {"bit_or", "BitwiseOr", 18},
+      {"bit_xor", "BitwiseXor", 18},
+      {"ceil", "Ceil", 6},
+      {"celu", "Celu", 12, {{"alpha", "alpha"}}},
+      {"clip", "Clip", 12},
+      {"cos", "Cos", 7},
+      {"cosh", "Cosh", 9},
+      {"div", "Div", 7},
+      {"elu", "Elu", 6, {{"alpha", "alpha"}}},
+      {"equal", "Equal", 11},
+      {"erf", "Erf", 9},
+      {"exp", "Exp", 6},
+      {"floor", "Floor", 6},
+      {"greater", "Greater", 9},
+      {"greater_equal", "GreaterOrEqual", 12},
+      {"hard_sigmoid", "HardSigmoid", 6, {{"alpha", "alpha"}, {"beta", "beta"}}},
+      {"hard_swish", "HardSwish", 14},
+      {"identity", "Identity", 1},
+      {"is_nan", "IsNaN", 9},
+      {"leaky_relu", "LeakyRelu", 6, {{"alpha", "alpha"}}},
+      {"less", "Less", 9},
+      {"less_equal", "LessOrEqual", 12},
+      {"log", "Log", 6},
+      {"logical_and", "And", 7},
+      {"logical_not", "Not", 1},
+      {"logical_or", "Or", 7},
+      {"logical_xor", "Xor", 7},
+      {"maximum", "Max", 12},
+      {"minimum", "Min", 12},
+      {"mish", "Mish", 18},
+      {"mul", "Mul", 7},
+      {"neg", "Neg", 6},
+      {"pow", "Pow", 12},
+      {"prelu", "PRelu", 9},
+      {"reciprocal", "Reciprocal", 6},
+      {"relu", "Relu", 6},
+      {"round", "Round", 11},
+      {"selu", "Selu", 6, {{"alpha", "alpha"}, {"gamma", "gamma"}}},
+      {"shrink", "Shrink", 9, {{"bound", "lambd"}, {"bias", "bias"}}},
+      {"sigmoid", "Sigmoid", 6},
+      {"sign", "Sign", 9},
+      {"sin", "Sin", 7},
+      {"sinh", "Sinh", 9},
+      {"softplus", "Softplus", 1},
+      {"softsign", "Softsign", 1},
+      {"sqrt", "Sqrt", 6},
+      {"sub", "Sub", 7},
+      {"tan", "Tan", 7},
+      {"tanh", "Tanh", 6},
+      {"thresholded_relu", "ThresholdedRelu", 10, {{"alpha", "alpha"}}},
+      {"where", "Where", 9},
+  };
+  return all;
+}
+
+DType element_of(const Type& type) { return type.tensor().dtype; }
+
+// Some operators took integers, or strings, only later than floats.
+int opset_for_elements(std::string_view op, DType dtype) {
+  if (op == "relu" && !is_float(dtype)) return 14;
+  if (op == "equal" && dtype == DType::String) return 19;
+  return 1;
+}
+
+void write_renamed(NodeExport& node) {
+  const std::string_view op = node.node.op->name;
+  const Renamed& name = *std::ranges::find(names(), op, &Renamed::op);
+  node.need_opset(name.since);
+  node.need_opset(
+      opset_for_elements(op, element_of(node.operand_type(node.node.op->operands[0].name))));
+  std::vector<OnnxAttr> attrs;
+  for (const auto& [ours, theirs] : name.reals) attrs.push_back({theirs, node.real(ours)});
+  node.emit(name.op_type, node.operands(), node.results(), std::move(attrs));
+}
+
+std::string scalar(NodeExport& node, DType dtype, double value) {
+  return node.constant(Tensor::scalar(dtype, value));
+}
+
+void write_gelu(NodeExport& node) {
+  node.need_opset(20);
+  node.emit("Gelu", node.operands(), node.results(), {{"approximate", node.text("approximate")}});
+}
+
+// Swish came so late that its parts are read by more programs.
+void write_swish(NodeExport& node) {
+  const std::string x = node.operand("x");
+  std::string scaled = x;
+  if (node.real("alpha") != 1) {
+    scaled = node.emit_value(
+        "Mul", {x, scalar(node, element_of(node.operand_type("x")), node.real("alpha"))});
+  }
+  node.emit("Mul", {x, node.emit_value("Sigmoid", {scaled})}, node.results());
+}
+
+void write_trunc(NodeExport& node) {
+  const std::string x = node.operand("x");
+  const std::string size = node.emit_value("Floor", {node.emit_value("Abs", {x})});
+  node.need_opset(9);
+  node.emit("Mul", {node.emit_value("Sign", {x}), size}, node.results());
+}
+
+// Mod takes the divisor's sign on integers alone; on floats that is a - floor(a / b) * b.
+void write_mod(NodeExport& node) {
+  const std::string a = node.operand("a"), b = node.operand("b");
+  const bool has_dividend_sign = node.text("sign") == "dividend";
+  node.need_opset(10);
+  if (has_dividend_sign || !is_float(element_of(node.operand_type("a")))) {
+    node.emit("Mod", {a, b}, node.results(), {{"fmod", std::int64_t{has_dividend_sign}}});
+    return;
+  }
+  const std::string whole = node.emit_value("Floor", {node.emit_value("Div", {a, b})});
+  node.emit("Sub", {a, node.emit_value("Mul", {whole, b})}, node.results());
+}
+
+void write_is_inf(NodeExport& node) {
+  node.need_opset(10);
+  node.emit("IsInf", node.operands(), node.results(),
+            {{"detect_positive", std::int64_t{node.flag("positive")}},
+             {"detect_negative", std::int64_t{node.flag("negative")}}});
+}
+
+void write_shift(NodeExport& node) {
+  node.need_opset(11);
+  if (lowest_integer(element_of(node.operand_type("a"))) < 0) {
+    throw Error("ONNX shifts the bits of unsigned integers alone", ErrorKind::Unsupported)
+        .got(node.operand_type("a"))
+        .hint("cast to an unsigned type of the same width first");
+  }
+  const bool is_left = node.node.op->name == "shift_left";
+  node.emit("BitShift", node.operands(), node.results(),
+            {{"direction", std::string(is_left ? "LEFT" : "RIGHT")}});
+}
+
+// The opset in which an element type came to be.
+int opset_of(DType dtype) {
+  switch (dtype) {
+    case DType::BF16:
+      return 13;
+    case DType::F8E4M3FN:
+    case DType::F8E4M3FNUZ:
+    case DType::F8E5M2:
+    case DType::F8E5M2FNUZ:
+      return 19;
+    case DType::I4:
+    case DType::U4:
+      return 21;
+    case DType::F4E2M1:
+      return 23;
+    case DType::F8E8M0:
+      return 24;
+    case DType::I2:
+    case DType::U2:
+      return 25;
+    default:
+      return 9;
+  }
+}
+
+OnnxAttr element_attr(std::string name, DType dtype) {
+  return {std::move(name), std::int64_t{onnx_element_type(dtype)}};
+}
+
+void write_cast(NodeExport& node) {
+  const DType to = node.element("to");
+  node.need_opset(std::max(opset_of(to), opset_of(element_of(node.operand_type("x")))));
+  std::vector<OnnxAttr> attrs{element_attr("to", to)};
+  if (node.node.op->find_attr("saturate") && !node.flag("saturate")) {
+    node.need_opset(19);
+    attrs.push_back({"saturate", std::int64_t{0}});
+  }
+  if (to == DType::F8E8M0) attrs.push_back({"round_mode", node.text("rounding")});
+  node.emit("Cast", node.operands(), node.results(), std::move(attrs));
+}
+
+void write_bit_cast(NodeExport& node) {
+  node.need_opset(26);
+  node.emit("BitCast", node.operands(), node.results(), {element_attr("to", node.element("to"))});
+}
+
+void write_dropout(NodeExport& node) {
+  node.need_opset(12);
+  const std::string training =
+      node.has("training") ? node.operand("training") : scalar(node, DType::Bool, 1);
+  node.emit("Dropout", {node.operand("x"), node.operand("ratio"), training}, node.results(),
+            {{"seed", node.integer("seed")}});
+}
+
+// Attributes at the value that opsets before them implied are left out.
+void write_quantization(NodeExport& node, const char* op_type, DType narrow,
+                        int output_dtype_since) {
+  node.need_opset(std::max(10, opset_of(narrow) == 9 ? 10 : opset_of(narrow)));
+  if (info(narrow).bits == 16) node.need_opset(21);
+  std::vector<OnnxAttr> attrs;
+  const auto add = [&](int since, OnnxAttr attr) {
+    node.need_opset(since);
+    attrs.push_back(std::move(attr));
+  };
+  if (node.integer("axis") != 1) add(13, {"axis", node.integer("axis")});
+  if (node.integer("block_size") != 0) add(21, {"block_size", node.integer("block_size")});
+  if (node.has_attr("to"))
+    add(output_dtype_since, element_attr("output_dtype", node.element("to")));
+  if (node.has_attr("precision")) add(23, element_attr("precision", node.element("precision")));
+  if (node.has_attr("saturate") && !node.flag("saturate")) add(19, {"saturate", std::int64_t{0}});
+  node.emit(op_type, node.operands(), node.results(), std::move(attrs));
+}
+
+void write_quantize(NodeExport& node) {
+  write_quantization(node, "QuantizeLinear", element_of(node.result_type()), 21);
+}
+void write_dequantize(NodeExport& node) {
+  write_quantization(node, "DequantizeLinear", element_of(node.operand_type("x")), 23);
+}
+
+std::vector<ExportRule> make_rules() {
+  std::vector<ExportRule> rules = {
+      {"bit_cast", write_bit_cast},
+      {"cast", write_cast},
+      {"cast_text", write_cast},
+      {"dequantize_linear", write_dequantize},
+      {"dropout", write_dropout},
+      {"gelu", write_gelu},
+      {"is_inf", write_is_inf},
+      {"mod", write_mod},
+      {"quantize_linear", write_quantize},
+      {"shift_left", write_shift},
+      {"shift_right", write_shift},
+      {"swish", write_swish},
+      {"trunc", write_trunc},
+  };
+  for (const Renamed& name : names()) rules.push_back({name.op, write_renamed});
+  return rules;
+}
+
+}  // namespace
+
+std::span<const ExportRule> elementwise_export_rules() {
+  static const std::vector<ExportRule> rules = make_rules();
+  return rules;
+}
+
+}  // namespace tenon::onnx

@@ -1,0 +1,342 @@
+#include "base/error.h"
+#include "frontends/onnx/import_node.h"
+#include "ops/var_ops.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tenon::onnx {
+namespace {
+
+/// An ONNX operator that Tenon has under another name, with attributes that are numbers.
+struct Renamed {
+  std::string_view op_type;
+  std::string_view op;
+  std::vector<std::pair<const char*, const char*>> reals = {};  ///< ONNX name, Tenon name
+};
+
+const std::vector<Renamed>& unary_names() {
+  static const std::vector<Renamed> names = {
+      {"Abs", "abs"},
+      {"Acos", "acos"},
+      {"Acosh", "acosh"},
+      {"Asin", "asin"},
+      {"Asinh", "asinh"},
+      {"Atan", "atan"},
+      {"Atanh", "atanh"},
+      {"BitwiseNot", "bit_not"},
+      {"Ceil", "ceil"},
+      {"Celu", "celu", {{"alpha", "alpha"}}},
+      {"Cos", "cos"},
+      {"Cosh", "cosh"},
+      {"Elu", "elu", {{"alpha", "alpha"}}},
+      {"Erf", "erf"},
+      {"Exp", "exp"},
+      {"Floor", "floor"},
+      {"HardSigmoid", "hard_sigmoid", {{"alpha", "alpha"}, {"beta", "beta"}}},
+      {"HardSwish", "hard_swish"},
+      {"IsNaN", "is_nan"},
+      {"LeakyRelu", "leaky_relu", {{"alpha", "alpha"}}},
+      {"Log", "log"},
+      {"Mish", "mish"},
+      {"Neg", "neg"},
+      {"Not", "logical_not"},
+      {"Reciprocal", "reciprocal"},
+      {"Relu", "relu"},
+      {"Round", "round"},
+      {"Selu", "selu", {{"alpha", "alpha"}, {"gamma", "gamma"}}},
+      {"Shrink", "shrink", {{"lambd", "bound"}, {"bias", "bias"}}},
+      {"Sigmoid", "sigmoid"},
+      {"Sign", "sign"},
+      {"Sin", "sin"},
+      {"Sinh", "sinh"},
+      {"Softplus", "softplus"},
+      {"Softsign", "softsign"},
+      {"Sqrt", "sqrt"},
+      {"Swish", "swish", {{"alpha", "alpha"}}},
+      {"Tan", "tan"},
+      {"Tanh", "tanh"},
+      {"ThresholdedRelu", "thresholded_relu", {{"alpha", "alpha"}}},
+  };
+  return names;
+}
+
+const std::vector<Renamed>& binary_names() {
+  static const std::vector<Renamed> names = {
+      {"Add", "add"},
+      {"And", "logical_and"},
+      {"BitwiseAnd", "bit_and"},
+      {"BitwiseOr", "bit_or"},
+      {"BitwiseXor", "bit_xor"},
+      {"Div", "div"},
+      {"Equal", "equal"},
+      {"Greater", "greater"},
+      {"GreaterOrEqual", "greater_equal"},
+      {"Less", "less"},
+      {"LessOrEqual", "less_equal"},
+      {"Mul", "mul"},
+      {"Or", "logical_or"},
+      {"Pow", "pow"},
+      {"Sub", "sub"},
+      {"Xor", "logical_xor"},
+  };
+  return names;
+}
+
+const Renamed& renamed(const std::vector<Renamed>& names, std::string_view op_type) {
+  return *std::ranges::find(names, op_type, &Renamed::op_type);
+}
+
+void import_unary(NodeImport& node) {
+  const Renamed& name = renamed(unary_names(), node.op_type());
+  std::vector<Attr> attrs;
+  for (const auto& [theirs, ours] : name.reals) {
+    if (node.has_attr(theirs)) attrs.emplace_back(ours, node.real(theirs));
+  }
+  node.output(node.call(name.op, {node.input(0)}, attrs));
+}
+
+// Selu's constants had five digits in its first version.
+void import_selu(NodeImport& node) {
+  if (node.opset() >= 6) return import_unary(node);
+  node.output(
+      node.call("selu", {node.input(0)},
+                {{"alpha", node.real("alpha", 1.6732)}, {"gamma", node.real("gamma", 1.0507)}}));
+}
+
+// The second input with axes of extent 1 behind it, so that its first axis meets `axis` of the
+// other.
+Var aligned_at(NodeImport& node, Var value, Var other, std::int64_t axis) {
+  const std::optional<std::size_t> rank = node.rank(value), other_rank = node.rank(other);
+  if (!rank || !other_rank) node.unsupported("its inputs' ranks are not known");
+  const auto signed_rank = static_cast<std::int64_t>(*other_rank);
+  const std::int64_t behind =
+      signed_rank - (axis < 0 ? axis + signed_rank : axis) - static_cast<std::int64_t>(*rank);
+  if (behind <= 0) return value;
+  Dims dims = node.type(value).tensor().dims;
+  dims.resize(dims.size() + static_cast<std::size_t>(behind), Dim(1));
+  return reshape_to(value, dims);
+}
+
+// Before opset 7 the second input could be laid along given axes of the first.
+void import_binary(NodeImport& node) {
+  const Var a = node.input(0);
+  Var b = node.input(1);
+  if (node.opset() < 7 && node.integer("broadcast", 0) != 0 && node.has_attr("axis")) {
+    b = aligned_at(node, b, a, node.integer("axis"));
+  }
+  node.output(node.call(renamed(binary_names(), node.op_type()).op, {a, b}));
+}
+
+// Before opset 7 a slope of rank 1 had one element for each channel.
+void import_prelu(NodeImport& node) {
+  const Var x = node.input(0);
+  Var slope = node.input(1);
+  if (node.opset() < 7 && node.rank(slope) == std::size_t{1} && node.rank(x).value_or(0) > 1) {
+    slope = aligned_at(node, slope, x, 1);
+  }
+  node.output(node.call("prelu", {x, slope}));
+}
+
+Var folded(NodeImport& node, std::string_view op) {
+  Var total = node.input(0);
+  for (std::size_t k = 1; k < node.input_count(); ++k)
+    total = node.call(op, {total, node.input(k)});
+  return node.input_count() == 1 ? node.call("identity", {total}) : total;
+}
+
+void import_max(NodeImport& node) { node.output(folded(node, "maximum")); }
+void import_min(NodeImport& node) { node.output(folded(node, "minimum")); }
+void import_sum(NodeImport& node) { node.output(folded(node, "add")); }
+void import_mean(NodeImport& node) {
+  node.output(folded(node, "add") / static_cast<double>(node.input_count()));
+}
+
+void import_mod(NodeImport& node) {
+  node.output(node.call("mod", {node.input(0), node.input(1)},
+                        {{"sign", node.integer("fmod", 0) != 0 ? "dividend" : "divisor"}}));
+}
+
+void import_bit_shift(NodeImport& node) {
+  const bool is_left = node.text("direction") == "LEFT";
+  node.output(node.call(is_left ? "shift_left" : "shift_right", {node.input(0), node.input(1)}));
+}
+
+void import_where(NodeImport& node) { node.output(node.call("where", node.inputs())); }
+
+// The bounds were attributes before opset 11 and are inputs since.
+void import_clip(NodeImport& node) {
+  const Var x = node.input(0);
+  std::array<Var, 2> bounds;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const char* name = k == 0 ? "min" : "max";
+    if (node.opset() >= 11) {
+      bounds[k] = node.input_or_none(k + 1);
+    } else if (node.has_attr(name)) {
+      bounds[k] = node.build.scalar(node.real(name), x);
+    }
+  }
+  node.output(node.call("clip", {x, bounds[0], bounds[1]}));
+}
+
+void import_is_inf(NodeImport& node) {
+  node.output(node.call("is_inf", {node.input(0)},
+                        {{"positive", node.integer("detect_positive", 1) != 0},
+                         {"negative", node.integer("detect_negative", 1) != 0}}));
+}
+
+void import_gelu(NodeImport& node) {
+  node.output(
+      node.call("gelu", {node.input(0)}, {{"approximate", node.text("approximate", "none")}}));
+}
+
+// Sequences and optionals have no elements to copy; they pass through.
+void import_identity(NodeImport& node) {
+  const Var x = node.input(0);
+  const Type::Kind kind = node.type(x).kind();
+  const bool is_container = kind == Type::Kind::Sequence || kind == Type::Kind::Optional;
+  node.output(is_container ? x : node.call("identity", {x}));
+}
+
+bool is_text(NodeImport& node, Var x) {
+  const Type& type = node.type(x);
+  return type.is_tensor() && type.tensor().dtype == DType::String;
+}
+
+void import_conversion(NodeImport& node, DType to) {
+  const Var x = node.input(0);
+  if (is_text(node, x) || to == DType::String) {
+    node.output(node.call("cast_text", {x}, {{"to", to_string(to)}}));
+  } else {
+    node.output(node.call("cast", {x},
+                          {{"to", to_string(to)},
+                           {"saturate", node.integer("saturate", 1) != 0},
+                           {"rounding", node.text("round_mode", "up")}}));
+  }
+}
+
+// Before opset 6 the target was given by the name of its enumerator.
+DType named_element(NodeImport& node) {
+  static constexpr std::pair<std::string_view, DType> names[] = {
+      {"FLOAT", DType::F32},   {"UINT8", DType::U8},      {"INT8", DType::I8},
+      {"UINT16", DType::U16},  {"INT16", DType::I16},     {"INT32", DType::I32},
+      {"INT64", DType::I64},   {"STRING", DType::String}, {"BOOL", DType::Bool},
+      {"FLOAT16", DType::F16}, {"DOUBLE", DType::F64},    {"UINT32", DType::U32},
+      {"UINT64", DType::U64},  {"COMPLEX64", DType::C64}, {"COMPLEX128", DType::C128},
+  };
+  std::string word = node.text("to");
+  std::ranges::transform(word, word.begin(),
+                         [](unsigned char letter) { return std::toupper(letter); });
+  const auto found = std::ranges::find(names, word, [](const auto& name) { return name.first; });
+  if (found == std::end(names)) node.unsupported(concat("no element type is called '", word, "'"));
+  return found->second;
+}
+
+void import_cast(NodeImport& node) {
+  import_conversion(node, node.opset() < 6 ? named_element(node) : node.element("to", DType::F32));
+}
+void import_cast_like(NodeImport& node) { import_conversion(node, node.dtype(node.input(1))); }
+
+void import_bit_cast(NodeImport& node) {
+  node.output(
+      node.call("bit_cast", {node.input(0)}, {{"to", to_string(node.element("to", DType::F32))}}));
+}
+
+bool is_constant_zero(const NodeImport& node, std::size_t input) {
+  const std::optional<Tensor> value = node.constant_input(input);
+  return value && value->size() == 1 && value->real_at(0) == 0;
+}
+
+// Outside training, and when nothing is dropped, the input passes and the mask keeps all of it.
+void import_dropout(NodeImport& node) {
+  const Var x = node.input(0);
+  const bool may_train = node.opset() >= 12 && node.has_input(2) && !is_constant_zero(node, 2);
+  if (may_train && !is_constant_zero(node, 1)) {
+    const std::vector<Var> results =
+        node.build.call_all("dropout", {x, node.input_or_none(1), node.input(2)},
+                            std::vector<Attr>{{"seed", node.integer("seed", 0)}}, {"", ""});
+    node.output(0, results[0]);
+    if (node.wants_output(1)) node.output(1, results[1]);
+    return;
+  }
+  node.output(0, node.call("identity", {x}));
+  if (!node.wants_output(1)) return;
+  const TensorType& type = node.type(x).tensor();
+  const DType mask = node.opset() < 10 ? type.dtype : DType::Bool;
+  node.output(1, expand_to(node.build.constant(Tensor::scalar(mask, 1)), type.dims));
+}
+
+// Operators of the first models that no opset kept.
+void import_affine(NodeImport& node) {
+  node.output(node.input(0) * node.real("alpha", 1) + node.real("beta", 0));
+}
+void import_scale(NodeImport& node) { node.output(node.input(0) * node.real("scale", 1)); }
+void import_scaled_tanh(NodeImport& node) {
+  node.output(node.call("tanh", {node.input(0) * node.real("beta", 1)}) * node.real("alpha", 1));
+}
+void import_parametric_softplus(NodeImport& node) {
+  node.output(node.call("softplus", {node.input(0) * node.real("beta", 1)}) *
+              node.real("alpha", 1));
+}
+void import_image_scaler(NodeImport& node) {
+  const Var x = node.input(0), scaled = x * node.real("scale", 1);
+  const std::vector<double> bias = node.reals("bias");
+  if (bias.empty()) return node.output(scaled);
+  const auto channels = static_cast<std::int64_t>(bias.size());
+  const Tensor values = Tensor::of(node.dtype(x), {channels, 1, 1}, bias);
+  node.output(scaled + node.build.constant(values));
+}
+
+// Fused activations as ONNX Runtime's optimiser writes them.
+void import_bias_gelu(NodeImport& node) {
+  const bool is_fast = node.op_type() == "FastGelu";
+  const Var x = node.has_input(1) ? node.input(0) + node.input(1) : node.input(0);
+  node.output(node.call("gelu", {x}, {{"approximate", is_fast ? "tanh" : "none"}}));
+}
+void import_quick_gelu(NodeImport& node) {
+  node.output(node.call("swish", {node.input(0)}, {{"alpha", node.real("alpha", 1.702)}}));
+}
+
+std::vector<Handler> make_handlers() {
+  std::vector<Handler> all = {
+      {"Affine", import_affine},
+      {"BiasGelu", import_bias_gelu, "com.microsoft"},
+      {"BitCast", import_bit_cast},
+      {"BitShift", import_bit_shift},
+      {"Cast", import_cast},
+      {"CastLike", import_cast_like},
+      {"Clip", import_clip},
+      {"Dropout", import_dropout},
+      {"FastGelu", import_bias_gelu, "com.microsoft"},
+      {"Gelu", import_gelu},
+      {"Gelu", import_gelu, "com.microsoft"},
+      {"Identity", import_identity},
+      {"ImageScaler", import_image_scaler},
+      {"IsInf", import_is_inf},
+      {"Max", import_max},
+      {"Mean", import_mean},
+      {"Min", import_min},
+      {"Mod", import_mod},
+      {"PRelu", import_prelu},
+      {"ParametricSoftplus", import_parametric_softplus},
+      {"QuickGelu", import_quick_gelu, "com.microsoft"},
+      {"Scale", import_scale},
+      {"ScaledTanh", import_scaled_tanh},
+      {"Sum", import_sum},
+      {"Where", import_where},
+  };
+  for (const Renamed& name : unary_names()) {
+    all.push_back({name.op_type, name.op_type == "Selu" ? import_selu : import_unary});
+  }
+  for (const Renamed& name : binary_names()) all.push_back({name.op_type, import_binary});
+  return all;
+}
+
+}  // namespace
+
+std::span<const Handler> elementwise_handlers() {
+  static const std::vector<Handler> handlers = make_handlers();
+  return handlers;
+}
+
+}  // namespace tenon::onnx

@@ -1,0 +1,65 @@
+#include "frontends/onnx/import_node.h"
+
+namespace tenon::onnx {
+namespace {
+
+// What both directions share; attributes left at zero say nothing.
+std::vector<Attr> quantization_attrs(NodeImport& node) {
+  std::vector<Attr> attrs{{"axis", node.integer("axis", 1)},
+                          {"block_size", node.integer("block_size", 0)}};
+  if (node.integer("output_dtype", 0) != 0) {
+    attrs.emplace_back("to", to_string(node.element("output_dtype", DType::U8)));
+  }
+  return attrs;
+}
+
+std::vector<Var> quantization_operands(NodeImport& node) {
+  return {node.input(0), node.input(1), node.input_or_none(2)};
+}
+
+void import_quantize(NodeImport& node) {
+  std::vector<Attr> attrs = quantization_attrs(node);
+  attrs.emplace_back("saturate", node.integer("saturate", 1) != 0);
+  if (node.integer("precision", 0) != 0) {
+    attrs.emplace_back("precision", to_string(node.element("precision", DType::F32)));
+  }
+  node.output(node.call("quantize_linear", quantization_operands(node), attrs));
+}
+
+void import_dequantize(NodeImport& node) {
+  node.output(
+      node.call("dequantize_linear", quantization_operands(node), quantization_attrs(node)));
+}
+
+// Range and zero point come from the data; the range takes in 0, so that 0 is exact. A tensor of
+// zeros has no range: any scale serves it.
+void import_dynamic_quantize(NodeImport& node) {
+  const Var x = node.input(0), zero = node.build.scalar(0, x);
+  const auto extreme = [&](std::string_view reduction, std::string_view op) {
+    return node.call(op, {node.call(reduction, {x}, {{"keep_axes", false}}), zero});
+  };
+  const Var high = extreme("reduce_max", "maximum"), low = extreme("reduce_min", "minimum");
+  const Var range = (high - low) / 255.0;
+  const Var is_flat = node.call("equal", {range, zero});
+  const Var scale = node.call("where", {is_flat, node.build.scalar(1, x), range});
+  const Var offset = node.call("round", {0.0 - low / scale});
+  const Var held = node.call("clip", {offset, zero, node.build.scalar(255, x)});
+  const Var zero_point = node.call("cast", {held}, {{"to", to_string(DType::U8)}});
+  node.output(0, node.call("quantize_linear", {x, scale, zero_point}));
+  node.output(1, scale);
+  node.output(2, zero_point);
+}
+
+constexpr Handler handlers[] = {
+    {"DequantizeLinear", import_dequantize},
+    {"DequantizeLinear", import_dequantize, "com.microsoft"},
+    {"DynamicQuantizeLinear", import_dynamic_quantize},
+    {"QuantizeLinear", import_quantize},
+    {"QuantizeLinear", import_quantize, "com.microsoft"},
+};
+
+}  // namespace
+
+std::span<const Handler> quantize_handlers() { return handlers; }
+
+}  // namespace tenon::onnx
