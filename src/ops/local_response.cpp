@@ -1,0 +1,35 @@
+#include "ops/local_response.h"
+
+#include "ops/layout_access.h"
+
+namespace tenon {
+
+std::vector<AttrField<LocalResponseAttrs>> local_response_fields() {
+  return {{"size", &LocalResponseAttrs::size, required},
+          {"alpha", &LocalResponseAttrs::alpha},
+          {"beta", &LocalResponseAttrs::beta},
+          {"bias", &LocalResponseAttrs::bias}};
+}
+
+Expr sum_of_neighbours(const Expr& x, const TensorType& type, std::int64_t size,
+                       NeighbourSide side) {
+  const AxisMap map("lrn", type, "NC");
+  const std::int64_t before = (size - 1) / 2;
+  const std::int64_t first = side == NeighbourSide::Window ? -before : before + 1 - size;
+  Dims dims;
+  const std::vector<AxisLoops> loops = map.loops(dims, map.logical_dims(type.dims));
+  const auto window_axis = static_cast<std::int64_t>(dims.size());
+  dims.push_back(size);
+  const Space space(std::move(dims));
+  std::vector<LogicalIndex> at;
+  for (const AxisLoops& loop : loops) at.push_back(loop.index(space));
+  at[1] = at[1].whole + space[static_cast<std::size_t>(window_axis)] + Dim(first);
+  return sum_out(x.at_or(map.coordinates(at), 0), {window_axis});
+}
+
+Expr local_scale(const LocalResponseAttrs& attrs, const Expr& x, const TensorType& type) {
+  const Expr squares = sum_of_neighbours(x * x, type, attrs.size, NeighbourSide::Window);
+  return attrs.bias + squares * (attrs.alpha / static_cast<double>(attrs.size));
+}
+
+}  // namespace tenon

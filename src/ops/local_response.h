@@ -1,0 +1,24 @@
+#pragma once
+
+#include "ops/attr_field.h"
+#include "ops/expr.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+
+/// The attributes of local response normalization and of its gradient.
+struct LocalResponseAttrs {
+  std::int64_t size = 1;
+  double alpha = 1e-4, beta = 0.75, bias = 1;
+};
+std::vector<AttrField<LocalResponseAttrs>> local_response_fields();
+
+enum class NeighbourSide : std::uint8_t { Window, Adjoint };
+/// Sums of x over the `size` neighbouring channels of each element, or over those channels whose
+/// neighbours hold the element (Adjoint): the two differ where `size` is even.
+Expr sum_of_neighbours(const Expr& x, const TensorType& type, std::int64_t size,
+                       NeighbourSide side);
+/// bias + alpha / size * the sum of squares over neighbouring channels.
+Expr local_scale(const LocalResponseAttrs& attrs, const Expr& x, const TensorType& type);
+
+}  // namespace tenon

@@ -1,0 +1,43 @@
+#include "ops/op_spec.h"
+#include "ops/pooling.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs : PoolAttrs {
+  double p = 2;
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  require_same_dtype("lp_pool_gradient", in["x"], in["dy"]);
+  require_rank("lp_pool_gradient", "y", in["y"],
+               pooled_type("lp_pool_gradient", attrs, in["x"]).rank());
+  return in["x"];
+}
+
+// dy/dx = sign(x) * (|x| / y)^(p - 1), taken as zero where the window holds nothing but zeros.
+void lower(const Attrs& attrs, Lowering& op) {
+  const Pooling pooling = pooling_of("lp_pool_gradient", attrs, op.operand_type("x"));
+  const Expr x = op.operand("x"), y = op.operand("y");
+  const Expr is_zero = equal(y, 0.0);
+  const Expr norm = select(is_zero, 1.0, y);
+  const Expr weighted = select(is_zero, 0.0, op.operand("dy") * pow(norm, 1 - attrs.p));
+  const Expr slope = apply(UnaryOp::Sign, x) * pow(abs(x), attrs.p - 1);
+  op.define("dx", slope * spread_windows(pooling, weighted));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(lp_pool_gradient) = OpSpec<Attrs>{
+    .name = "lp_pool_gradient",
+    .summary = "how a loss changes with the operand of lp_pool, from its x, y and dy",
+    .operands = {"x", "y", "dy"},
+    .results = {"dx"},
+    .attrs = with_pool_fields<Attrs>({{"p", &Attrs::p}}),
+    .infer = infer,
+    .lower = lower,
+    // TODO: a gradient, when a model asks for second derivatives through lp_pool.
+    .layout = any_layout(),
+};
+
+}  // namespace tenon

@@ -1,0 +1,46 @@
+#include "ops/gradient.h"
+#include "ops/layout_access.h"
+#include "ops/local_response.h"
+#include "ops/lowering.h"
+
+namespace tenon {
+namespace {
+
+using Attrs = LocalResponseAttrs;
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  if (attrs.size < 1) throw Error("lrn: attribute 'size' must be at least 1").got(attrs.size);
+  if (AxisMap("lrn", in["x"], "NC").rank() < 2) {
+    throw Error("lrn: the image has no axis of channels").expected("x: [N, C, …]").got(in["x"]);
+  }
+  return in["x"];
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const Expr x = op.operand("x");
+  op.define("y", x * pow(local_scale(attrs, x, op.operand_type("x")), -attrs.beta));
+}
+
+void gradient(const Attrs& attrs, Gradient& op) {
+  op.add("x", op.build().call("lrn_gradient", {op.operand("x"), op.upstream("y")},
+                              {{"size", attrs.size},
+                               {"alpha", attrs.alpha},
+                               {"beta", attrs.beta},
+                               {"bias", attrs.bias}}));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(lrn) = OpSpec<Attrs>{
+    .name = "lrn",
+    .summary = "x over (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta",
+    .operands = {"x"},
+    .results = {"y"},
+    .attrs = local_response_fields(),
+    .infer = infer,
+    .lower = lower,
+    .gradient = gradient,
+    .layout = any_layout(),
+};
+
+}  // namespace tenon

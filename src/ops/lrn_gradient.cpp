@@ -1,0 +1,39 @@
+#include "ops/local_response.h"
+#include "ops/lowering.h"
+
+namespace tenon {
+namespace {
+
+using Attrs = LocalResponseAttrs;
+
+TensorType infer(const Attrs&, const OperandTypes& in) {
+  require_same_dtype("lrn_gradient", in["x"], in["dy"]);
+  require_rank("lrn_gradient", "dy", in["dy"], in["x"].rank());
+  return in["x"];
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const TensorType& type = op.operand_type("x");
+  const Expr x = op.operand("x"), dy = op.operand("dy");
+  const Expr scale = local_scale(attrs, x, type);
+  const Expr reached = sum_of_neighbours(dy * x * pow(scale, -attrs.beta - 1), type, attrs.size,
+                                         NeighbourSide::Adjoint);
+  const double share = 2 * attrs.alpha * attrs.beta / static_cast<double>(attrs.size);
+  op.define("dx", dy * pow(scale, -attrs.beta) - share * x * reached);
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(lrn_gradient) = OpSpec<Attrs>{
+    .name = "lrn_gradient",
+    .summary = "how a loss changes with the operand of lrn, from its x and dy",
+    .operands = {"x", "dy"},
+    .results = {"dx"},
+    .attrs = local_response_fields(),
+    .infer = infer,
+    .lower = lower,
+    // TODO: a gradient, when a model asks for second derivatives through lrn.
+    .layout = any_layout(),
+};
+
+}  // namespace tenon

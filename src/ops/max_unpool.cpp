@@ -1,0 +1,71 @@
+#include "ops/op_spec.h"
+#include "ops/pooling.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs : WindowAttrs {
+  std::vector<std::int64_t> kernel_shape;
+  /// All extents of the result; those that undo the pooling where not given.
+  std::optional<Dims> output_shape;
+};
+
+// The shape that max_pool's indices count in.
+Dims pooled_shape(const Attrs& attrs, const TensorType& x) {
+  if (x.rank() != attrs.kernel_shape.size() + 2) {
+    throw Error("max_unpool: window and input differ in spatial rank")
+        .expected("a rank of ", attrs.kernel_shape.size() + 2)
+        .got(x);
+  }
+  Dims dims{x.dims[0], x.dims[1]};
+  const Dims kernel(attrs.kernel_shape.begin(), attrs.kernel_shape.end());
+  for (const Window& window : plain_windows("max_unpool", attrs, kernel)) {
+    const Dim count = x.dims[dims.size()];
+    dims.push_back((count - Dim(1)) * Dim(window.stride) + window.reach() - window.begin -
+                   window.end);
+  }
+  return dims;
+}
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  const TensorType& x = in["x"];
+  Dims dims = pooled_shape(attrs, x);
+  if (attrs.output_shape) {
+    if (attrs.output_shape->size() != dims.size()) {
+      throw Error("max_unpool: attribute 'output_shape' has the wrong length")
+          .expected(dims.size(), " entries")
+          .got(attrs.output_shape->size());
+    }
+    dims = *attrs.output_shape;
+  }
+  require_rank("max_unpool", "indices", in["indices"], x.rank());
+  return {x.dtype, std::move(dims), x.layout};
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const Dims shape = pooled_shape(attrs, op.operand_type("x"));
+  const Expr x = op.operand("x");
+  const Expr zeros = broadcast(literal(x.dtype(), 0), {product(shape)});
+  const Expr flat =
+      scatter(Reduction::Last, zeros, {cast(op.operand("indices"), DType::I64)}, x);
+  const Expr image = reshape(flat, shape);
+  const Space space(op.result_type("y").dims);
+  op.define("y", image.at_or(space.indices(), 0));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(max_unpool) = OpSpec<Attrs>{
+    .name = "max_unpool",
+    .summary = "zeros, with every element of x where `indices` of max_pool say it came from",
+    .operands = {"x", "indices"},
+    .results = {"y"},
+    .attrs = with_window_fields<Attrs>({{"kernel_shape", &Attrs::kernel_shape, required},
+                                        {"output_shape", &Attrs::output_shape, late}}),
+    .infer = infer,
+    .lower = lower,
+    // TODO: a gradient, when a model that is trained unpools.
+    .layout = logical_order(),
+};
+
+}  // namespace tenon

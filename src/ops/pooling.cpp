@@ -1,0 +1,180 @@
+#include "ops/pooling.h"
+
+#include <limits>
+
+#include "base/error.h"
+
+namespace tenon {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Dims spatial(const Dims& logical) { return {logical.begin() + 2, logical.end()}; }
+
+Space loops_of(const Pooling& pooling, const AxisMap& result, const Dims& result_dims,
+               std::vector<AxisLoops>& loops) {
+  Dims dims;
+  loops = result.loops(dims, result_dims);
+  for (const Window& window : pooling.windows) {
+    loops.push_back({dims.size(), {}, 1});
+    dims.push_back(window.kernel);
+  }
+  return Space(std::move(dims));
+}
+
+std::vector<LogicalIndex> coordinates_in(const PoolLoops& loops, const std::vector<Expr>& places) {
+  std::vector<LogicalIndex> all{loops.n, loops.c};
+  all.insert(all.end(), places.begin(), places.end());
+  return all;
+}
+
+std::vector<Expr> covered_positions(const Pooling& pooling, const PoolLoops& loops) {
+  std::vector<Expr> positions;
+  for (std::size_t axis = 0; axis < pooling.windows.size(); ++axis) {
+    positions.push_back(
+        input_position(pooling.windows[axis], loops.places[axis], loops.offsets[axis]));
+  }
+  return positions;
+}
+
+Expr is_between(const Expr& value, const Dim& low, const Dim& high) {
+  return value >= low && value < high;
+}
+
+Dims kernel_dims(const PoolAttrs& attrs) {
+  return {attrs.kernel_shape.begin(), attrs.kernel_shape.end()};
+}
+
+}  // namespace
+
+Pooling pooling_of(std::string_view op, const PoolAttrs& attrs, const TensorType& x) {
+  Pooling pooling{AxisMap(op, x, "NC"), AxisMap(op, x, "NC"), {}, {}, {}};
+  if (pooling.x.rank() < 3) {
+    throw Error(concat(op, ": the image has no spatial axis"))
+        .expected("x: [N, C, spatial…]")
+        .got(x);
+  }
+  pooling.x_dims = pooling.x.logical_dims(x.dims);
+  pooling.windows =
+      resolve_windows(op, attrs, spatial(pooling.x_dims), kernel_dims(attrs), attrs.ceil_mode);
+  pooling.y_dims = {pooling.x_dims[0], pooling.x_dims[1]};
+  for (const Window& window : pooling.windows) pooling.y_dims.push_back(window.count);
+  pooling.y =
+      AxisMap(op, chosen_layout(attrs.out_layout, x.layout), pooling.y_dims.size(), "NC");
+  return pooling;
+}
+
+Pooling pooling_under(std::string_view op, const PoolAttrs& attrs, const Dims& input_shape,
+                      const TensorType& y) {
+  const AxisMap y_map(op, y, "NC");
+  const Dims y_dims = y_map.logical_dims(y.dims);
+  if (input_shape.size() + 2 != y_dims.size()) {
+    throw Error(concat(op, ": attribute 'input_shape' has the wrong length"))
+        .expected(y_dims.size() - 2, " entries for the spatial axes")
+        .got(input_shape.size());
+  }
+  Dims x_dims{y_dims[0], y_dims[1]};
+  x_dims.insert(x_dims.end(), input_shape.begin(), input_shape.end());
+  const AxisMap x_map(op, chosen_layout(attrs.out_layout, y.layout), x_dims.size(), "NC");
+  return {x_map, y_map, x_dims, y_dims,
+          resolve_windows(op, attrs, input_shape, kernel_dims(attrs), attrs.ceil_mode)};
+}
+
+TensorType pooled_type(std::string_view op, const PoolAttrs& attrs, const TensorType& x) {
+  const Pooling pooling = pooling_of(op, attrs, x);
+  return {x.dtype, pooling.y.physical_dims(op, pooling.y_dims),
+          chosen_layout(attrs.out_layout, x.layout)};
+}
+
+Attributes pool_attributes(const Pooling& pooling, const PoolAttrs& attrs,
+                           const Layout& out_layout) {
+  Attributes all = window_attributes(pooling.windows, out_layout);
+  all.set("kernel_shape", kernel_dims(attrs));
+  all.set("ceil_mode", attrs.ceil_mode);
+  return all;
+}
+
+PoolLoops::PoolLoops(const Pooling& pooling, const AxisMap& result, const Dims& result_dims)
+    : space({}), n(Expr()), c(Expr()) {
+  std::vector<AxisLoops> loops;
+  space = loops_of(pooling, result, result_dims, loops);
+  n = loops[0].index(space);
+  c = loops[1].index(space);
+  const std::size_t rank = pooling.windows.size();
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const AxisLoops& offset = loops[2 + rank + axis];
+    places.push_back(loops[2 + axis].index(space).whole);
+    offsets.push_back(offset.index(space).whole);
+    window_axes.push_back(static_cast<std::int64_t>(offset.outer));
+  }
+}
+
+Expr window_elements(const Pooling& pooling, const Expr& x, double fill) {
+  const PoolLoops loops(pooling, pooling.y, pooling.y_dims);
+  const std::vector<Expr> covered = covered_positions(pooling, loops);
+  return read_padded(x, pooling.windows, pooling.x.coordinates(coordinates_in(loops, covered)),
+                     fill);
+}
+
+Expr fold_windows(const Pooling& pooling, Reduction reduction, const Expr& elements) {
+  Axes axes;
+  for (std::size_t axis = 0; axis < pooling.windows.size(); ++axis) {
+    axes.push_back(-1 - static_cast<std::int64_t>(axis));
+  }
+  return drop_axes(reduce(reduction, elements, axes), axes);
+}
+
+Expr spread_windows(const Pooling& pooling, const Expr& y) {
+  const PoolLoops loops(pooling, pooling.x, pooling.x_dims);
+  const CoveringPositions covering =
+      covering_positions(pooling.windows, loops.places, loops.offsets);
+  std::vector<LogicalIndex> at{loops.n, loops.c};
+  at.insert(at.end(), covering.positions.begin(), covering.positions.end());
+  const Expr value = y.at_or(pooling.y.coordinates(at), 0);
+  return sum_out(where_hit(covering, value), loops.window_axes);
+}
+
+Expr window_sizes(const Pooling& pooling, DType dtype, bool include_pads) {
+  Expr sizes = literal(dtype, 1);
+  for (std::size_t axis = 0; axis < pooling.windows.size(); ++axis) {
+    const Window& window = pooling.windows[axis];
+    const Space space({window.count, window.kernel});
+    const Expr position = input_position(window, space[0], space[1]);
+    const Expr counts = include_pads
+                            ? is_between(position, Dim(0) - window.begin, window.extent + window.end)
+                            : is_between(position, 0, window.extent);
+    const Expr along_axis = sum_out(cast(counts, dtype), {1});
+    sizes = sizes * pooling.y.along(2 + axis, along_axis);
+  }
+  return sizes;
+}
+
+Expr positions_of_greatest(const Pooling& pooling, const Expr& x) {
+  const PoolLoops loops(pooling, pooling.y, pooling.y_dims);
+  const Expr elements = window_elements(pooling, x, -infinity);
+  const Expr greatest = reduce(Reduction::Max, elements, loops.window_axes);
+  // Padding may equal the greatest element (zeros among u8), so it is ruled out by position.
+  Expr is_candidate = !(elements < greatest);
+  Expr position = integer(0);
+  const std::vector<Expr> covered = covered_positions(pooling, loops);
+  for (std::size_t axis = 0; axis < covered.size(); ++axis) {
+    const Dim& extent = pooling.windows[axis].extent;
+    is_candidate = is_candidate && is_between(covered[axis], 0, extent);
+    position = axis == 0 ? covered[axis] : position * extent + covered[axis];
+  }
+  const Expr none = integer(std::numeric_limits<std::int64_t>::max());
+  return fold_windows(pooling, Reduction::Min, select(is_candidate, position, none));
+}
+
+std::vector<Expr> unflattened(const Expr& positions, const Dims& extents) {
+  std::vector<Expr> coordinates(extents.size());
+  Expr rest = positions;
+  for (std::size_t axis = extents.size(); axis-- > 1;) {
+    coordinates[axis] = mod(rest, extents[axis]);
+    rest = floor_div(rest, extents[axis]);
+  }
+  coordinates[0] = rest;
+  return coordinates;
+}
+
+}  // namespace tenon
