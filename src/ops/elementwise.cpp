@@ -26,6 +26,9 @@ Var compare(std::string_view op, Var x, double bound) { return call(op, {x, numb
 
 }  // namespace
 
+template struct UnarySpec<NoAttrs>;
+template struct BinarySpec<NoAttrs>;
+
 const TensorType& require_elements(const OperandTypes& in, std::string_view operand,
                                    Elements elements) {
   const TensorType& type = in[operand];

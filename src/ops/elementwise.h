@@ -151,4 +151,8 @@ BinarySpec<Attrs>::operator OpDef() const {
   return spec;
 }
 
+// Made once, in elementwise.cpp.
+extern template struct UnarySpec<NoAttrs>;
+extern template struct BinarySpec<NoAttrs>;
+
 }  // namespace tenon

@@ -3,7 +3,11 @@
 #include "base/text.h"
 #include "ops/lowering.h"
 
-namespace tenon::detail {
+namespace tenon {
+
+template struct OpSpec<NoAttrs>;
+
+namespace detail {
 namespace {
 
 bool may_be_known(const Type& type) {
@@ -71,4 +75,5 @@ void check_known_attributes(const OpDef& op, const Attributes& attrs) {
   }
 }
 
-}  // namespace tenon::detail
+}  // namespace detail
+}  // namespace tenon

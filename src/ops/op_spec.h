@@ -206,6 +206,8 @@ OpSpec<Attrs>::operator OpDef() const {
   return def;
 }
 
+extern template struct OpSpec<NoAttrs>;  // made once, in op_spec.cpp, for the many ops without
+
 /// Defines an op under the name that `ops/list.inc` lists: `TENON_DEFINE_OP(softmax) = OpSpec…;`
 #define TENON_DEFINE_OP(id)    \
   extern const OpDef op_##id;  \
