@@ -1,0 +1,152 @@
+#include "ops/analysis.h"
+
+#include <set>
+
+#include "ops/lowering.h"
+
+namespace tenon {
+namespace {
+
+// Visits each distinct node once. Coordinates are index arithmetic, which every target folds into
+// addressing: they are left out.
+template <class Visit>
+void walk(const Expr& expr, std::set<const ExprNode*>& seen, const Visit& visit) {
+  const ExprNode& node = expr.node();
+  if (!seen.insert(&node).second) return;
+  visit(node);
+  if (node.kind == ExprKind::Read) {
+    walk(node.args.front(), seen, visit);
+    if (node.has_fill) walk(node.args.back(), seen, visit);
+  } else if (node.kind == ExprKind::Scatter) {
+    walk(node.args[0], seen, visit);
+    walk(node.args[1], seen, visit);
+  } else {
+    for (const Expr& arg : node.args) walk(arg, seen, visit);
+  }
+}
+
+// A sum of products of two operands, each read at its own coordinates.
+bool is_contraction(const ExprNode& node) {
+  if (node.kind != ExprKind::Reduce || node.reduction != Reduction::Sum) return false;
+  const ExprNode& body = node.args[0].node();
+  if (body.kind != ExprKind::Binary || body.binary != BinaryOp::Multiply) return false;
+  const auto operands_of = [](const Expr& side) {
+    std::set<std::size_t> operands;
+    std::set<const ExprNode*> seen;
+    walk(side, seen, [&](const ExprNode& inner) {
+      if (inner.kind == ExprKind::Operand) operands.insert(inner.operand);
+    });
+    return operands;
+  };
+  const std::set<std::size_t> left = operands_of(body.args[0]), right = operands_of(body.args[1]);
+  return !left.empty() && !right.empty() && left != right;
+}
+
+Dim bytes_of(const Type& type) { return type.is_tensor() ? byte_count(type.tensor()) : Dim(0); }
+
+}  // namespace
+
+std::vector<Expr> lowered(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (!node.op->lower) return {};
+  std::vector<Type> operands, results;
+  std::vector<Tensor> held(node.operands.size());
+  std::vector<const Tensor*> late(node.operands.size(), nullptr);
+  for (std::size_t k = 0; k < node.operands.size(); ++k) {
+    operands.push_back(node.operands[k] ? graph.value(node.operands[k]).type : Type{});
+    if (!node.operands[k]) continue;
+    if (!operands.back().is_known()) return {};
+    if (k < node.op->operands.size() && node.op->operands[k].is_late_attribute) {
+      const Constant* constant = graph.constant_of(node.operands[k]);
+      if (!constant) return {};
+      held[k] = constant->materialise();
+      late[k] = &held[k];
+    }
+  }
+  for (ValueId result : node.results) {
+    results.push_back(result ? graph.value(result).type : Type{});
+    if (result && !results.back().is_known()) return {};
+  }
+  std::vector<Expr> exprs = lower_op(*node.op, bind_late_attributes(*node.op, node.attrs, late),
+                                     std::move(operands), std::move(results));
+  std::erase_if(exprs, [](const Expr& expr) { return !expr.is_defined(); });
+  return exprs;
+}
+
+Dim flops_of(const std::vector<Expr>& exprs) {
+  Dim flops = 0;
+  std::set<const ExprNode*> seen;
+  for (const Expr& expr : exprs) {
+    walk(expr, seen, [&](const ExprNode& node) {
+      switch (node.kind) {
+        case ExprKind::Unary:
+        case ExprKind::Binary:
+        case ExprKind::Select: flops = flops + product(node.dims); break;
+        case ExprKind::Reduce:
+        case ExprKind::Scan: flops = flops + product(node.args[0].dims()); break;
+        case ExprKind::Scatter: flops = flops + product(node.args[1].dims()); break;
+        default: break;
+      }
+    });
+  }
+  return flops;
+}
+
+Fusion fusion_kind(const std::vector<Expr>& exprs) {
+  bool moves = false, reduces = false, contracts = false, is_opaque = exprs.empty();
+  std::set<const ExprNode*> seen;
+  for (const Expr& expr : exprs) {
+    walk(expr, seen, [&](const ExprNode& node) {
+      switch (node.kind) {
+        case ExprKind::Read:
+        case ExprKind::Reshape:
+        case ExprKind::Concat: moves = true; break;
+        case ExprKind::Reduce:
+          reduces = true;
+          contracts |= is_contraction(node);
+          break;
+        case ExprKind::Scan:
+        case ExprKind::Scatter: is_opaque = true; break;
+        default: break;
+      }
+    });
+  }
+  if (is_opaque) return Fusion::Opaque;
+  if (contracts) return Fusion::Contraction;
+  if (reduces) return Fusion::Reduction;
+  if (moves) return Fusion::Reshuffle;
+  return Fusion::Elementwise;
+}
+
+Footprint footprint_of(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  Footprint footprint{flops_of(lowered(graph, id)), 0, 0};
+  std::set<ValueId> read;
+  for (ValueId operand : node.operands) {
+    if (operand && read.insert(operand).second) {
+      footprint.bytes_read = footprint.bytes_read + bytes_of(graph.value(operand).type);
+    }
+  }
+  for (ValueId result : node.results) {
+    if (result) footprint.bytes_written = footprint.bytes_written + bytes_of(graph.value(result).type);
+  }
+  return footprint;
+}
+
+Fusion fusion_kind(const Graph& graph, NodeId id) {
+  const OpDef& op = *graph.node(id).op;
+  return op.fusion ? *op.fusion : fusion_kind(lowered(graph, id));
+}
+
+std::string to_string(Fusion fusion) {
+  switch (fusion) {
+    case Fusion::Elementwise: return "elementwise";
+    case Fusion::Reshuffle: return "reshuffle";
+    case Fusion::Reduction: return "reduction";
+    case Fusion::Contraction: return "contraction";
+    case Fusion::Opaque: break;
+  }
+  return "opaque";
+}
+
+}  // namespace tenon

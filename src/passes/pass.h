@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace tenon {
+
+/// What a user can set about passes; a pass reads what concerns it.
+struct PassOptions {
+  std::int64_t max_constant_bytes = std::int64_t{1} << 20;
+};
+
+/// A rewrite of a graph: a function without state. The driver times it, verifies what it returns and
+/// lets it be left out.
+struct Pass {
+  std::string name;  ///< the function's, with hyphens
+  Graph (*run)(Graph graph, const PassOptions& options);
+};
+
+/// Every pass of `passes/list.inc`, by name.
+std::span<const Pass> all_passes();
+/// Throws an Error that offers the nearest name.
+const Pass& find_pass(std::string_view name);
+
+}  // namespace tenon

@@ -1,0 +1,107 @@
+// tenon-test [--filter=X] [--update] [--round-trip] FOLDER: runs every `.test` file under a folder.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include "base/error.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "test_file.h"
+
+namespace tenon::testing {
+namespace {
+
+struct Settings {
+  std::string folder = "tests", filter;
+  bool update = false, round_trip = false;
+};
+
+std::vector<std::string> test_files(const Settings& settings) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(settings.folder)) {
+    const std::string path = entry.path().string();
+    if (entry.path().extension() == ".test" && path.find(settings.filter) != std::string::npos) {
+      files.push_back(path);
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Prints and parses a graph until it no longer changes; the first printing must be the last.
+std::string round_trip(const std::string& text) {
+  const std::string first = print(parse_graph(text, all_ops()));
+  const std::string second = print(parse_graph(first, all_ops()));
+  return first == second ? "" : "printed\n" + first + "and then\n" + second;
+}
+
+void rewrite(const std::string& path, const std::vector<std::pair<TestCase, Outcome>>& changed) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  for (auto it = changed.rbegin(); it != changed.rend(); ++it) {
+    const auto& [test, outcome] = *it;
+    lines.erase(lines.begin() + test.expected_begin, lines.begin() + test.expected_end);
+    lines.insert(lines.begin() + test.expected_begin, outcome.actual.begin(), outcome.actual.end());
+  }
+  std::ofstream(path) << text_of(lines);
+}
+
+int run(const Settings& settings) {
+  int passed = 0, failed = 0;
+  const auto report = [&](const std::string& where, const std::string& comment, const std::string& failure) {
+    ++(failure.empty() ? passed : failed);
+    if (!failure.empty()) std::cout << "FAILED " << where << "  " << comment << "\n" << failure << "\n";
+  };
+  for (const std::string& path : test_files(settings)) {
+    std::vector<TestCase> cases;
+    try {
+      cases = read_test_file(path);
+    } catch (const std::exception& error) {
+      report(path, "", error.what());
+      continue;
+    }
+    std::vector<std::pair<TestCase, Outcome>> changed;
+    for (const TestCase& test : cases) {
+      if (settings.round_trip) {
+        for (const std::string& text : graphs_in(test)) {
+          try {
+            report(test.where(), "round trip", round_trip(text));
+          } catch (const std::exception& error) {
+            report(test.where(), "round trip", error.what());
+          }
+        }
+        continue;
+      }
+      const Outcome outcome = run_case(test);
+      if (!outcome.failure.empty() && settings.update && !outcome.actual.empty()) {
+        changed.emplace_back(test, outcome);
+      }
+      report(test.where(), test.comment, outcome.failure);
+    }
+    if (!changed.empty()) rewrite(path, changed);
+  }
+  std::cout << passed << " passed, " << failed << " failed\n";
+  return failed == 0 && passed > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tenon::testing
+
+int main(int argc, char** argv) {
+  tenon::testing::Settings settings;
+  for (int k = 1; k < argc; ++k) {
+    const std::string word = argv[k];
+    if (word == "--update") settings.update = true;
+    else if (word == "--round-trip") settings.round_trip = true;
+    else if (word.rfind("--filter=", 0) == 0) settings.filter = word.substr(9);
+    else if (word.rfind("--", 0) == 0) {
+      std::cerr << "tenon-test [--filter=X] [--update] [--round-trip] FOLDER\n";
+      return 2;
+    } else settings.folder = word;
+  }
+  return tenon::testing::run(settings);
+}

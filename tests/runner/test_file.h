@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tenon::testing {
+
+/// One case of a `.test` file: a directive, its body, and what is expected after `----`.
+struct TestCase {
+  std::string file;
+  int line = 0;                       ///< of the directive, counted from 1
+  std::string directive;              ///< "check", "eval", …
+  std::string arguments;              ///< the rest of the directive's line
+  std::string comment;                ///< the sentence above it
+  std::vector<std::string> body;
+  std::string separator;              ///< "", "error" or "same as": what follows `----`
+  bool has_expectation = false;
+  std::vector<std::string> expected;
+  int expected_begin = 0, expected_end = 0;  ///< lines [begin, end) of the file, for --update
+
+  std::string where() const { return file + ":" + std::to_string(line); }
+};
+
+/// Cases start with a directive at the start of a line; a case with a body ends at a blank line after
+/// its expectation, or at the end of the file.
+std::vector<TestCase> read_test_file(const std::string& path);
+
+/// What a case came to: nothing if it passed, otherwise what went wrong. `actual` is what `--update`
+/// writes in place of the expectation.
+struct Outcome {
+  std::string failure;
+  std::vector<std::string> actual;
+};
+
+Outcome run_case(const TestCase& test);
+/// The texts of the graphs in a case's body and expectation.
+std::vector<std::string> graphs_in(const TestCase& test);
+/// Runs a `check` line: one op against every rule that holds for all ops.
+std::string check_op(const TestCase& test);
+
+std::vector<std::string> lines_of(const std::string& text);
+std::string text_of(const std::vector<std::string>& lines);
+
+}  // namespace tenon::testing
