@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace tenon {
 namespace {
@@ -28,6 +29,7 @@ class FileHandle {
     if (number_ >= 0) close(number_);
   }
   int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
   bool is_open() const { return number_ >= 0; }
 
  private:
@@ -66,9 +68,10 @@ FileHandle open_in(FileHandle folder, const std::string& location,
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (file_ >= 0) close(file_);
 }
 
-std::shared_ptr<const MappedFile> MappedFile::map(int file, const std::string& shown_path) {
+std::shared_ptr<MappedFile> MappedFile::map(int file, const std::string& shown_path) {
   struct stat status {};
   if (fstat(file, &status) != 0) throw cannot_open(shown_path, errno);
   if (S_ISDIR(status.st_mode)) throw Error(concat("'", shown_path, "' is a folder, not a file"));
@@ -80,13 +83,28 @@ std::shared_ptr<const MappedFile> MappedFile::map(int file, const std::string& s
     if (start == MAP_FAILED) throw cannot_open(shown_path, errno);
     bytes = {static_cast<const std::byte*>(start), size};
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(bytes));
+  return std::shared_ptr<MappedFile>(new MappedFile(bytes));
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  const FileHandle file(::open(path.c_str(), kReadFlags));
+  FileHandle file(::open(path.c_str(), kReadFlags));
   if (!file.is_open()) throw cannot_open(path, errno);
-  return map(file.number(), path);
+  std::shared_ptr<MappedFile> mapped = map(file.number(), path);
+  mapped->path_ = path;
+  mapped->file_ = file.release();
+  return mapped;
+}
+
+void MappedFile::read(std::uint64_t offset, std::span<std::byte> to) const {
+  TENON_ASSERT(file_ >= 0, "the file was kept open");
+  while (!to.empty()) {
+    const ssize_t count = pread(file_, to.data(), to.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Error(concat("cannot read '", path_, "': ", std::strerror(errno)));
+    if (count == 0) throw Error(concat("'", path_, "' became shorter while it was read"));
+    offset += static_cast<std::uint64_t>(count);
+    to = to.subspan(static_cast<std::size_t>(count));
+  }
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open_beneath(const std::string& folder,

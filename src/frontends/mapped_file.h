@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,12 +23,17 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Copies bytes out past the mapping, so that they do not come to lie in memory twice. Only for
+  /// a file that `open` gave; throws Error if they cannot be read any more.
+  void read(std::uint64_t offset, std::span<std::byte> to) const;
 
  private:
   explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  static std::shared_ptr<const MappedFile> map(int file, const std::string& shown_path);
+  static std::shared_ptr<MappedFile> map(int file, const std::string& shown_path);
 
   std::span<const std::byte> bytes_;
+  int file_ = -1;  ///< kept open for `read`
+  std::string path_;
 };
 
 }  // namespace tenon

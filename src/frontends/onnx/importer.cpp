@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/onnx/import.h"
-#include "frontends/onnx/model_file.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
 #include "ir/node_rules.h"
@@ -45,9 +44,11 @@ std::string name_of(const NodeProto& node) {
 
 }  // namespace
 
-Importer::Importer(std::shared_ptr<onnx_schema::ModelProto> model, std::string source,
-                   ExternalFiles files)
-    : model_(std::move(model)), source_(std::move(source)), files_(std::move(files)) {
+Importer::Importer(ModelFile file, std::string source, ExternalFiles files)
+    : file_(std::move(file)),
+      model_(file_.message()),
+      source_(std::move(source)),
+      files_(std::move(files)) {
   max_nodes_ = kMaxExpandedNodes + static_cast<std::size_t>(model_->graph().node_size());
 }
 
@@ -151,10 +152,15 @@ void Importer::add_constant(const std::string& name, const Constant& value) {
 }
 
 void Importer::import_main_constants(GraphProto& graph_proto) {
+  std::size_t position = 0;
   for (onnx_schema::TensorProto& tensor : *graph_proto.mutable_initializer()) {
     const std::string name = tensor.name();
     try {
-      add_constant(name, take_tensor(tensor, files_));
+      if (auto elements = file_.read_elements(position++)) {
+        add_constant(name, read_tensor(tensor, elements->field, elements->owner, elements->bytes));
+      } else {
+        add_constant(name, take_tensor(tensor, files_));
+      }
     } catch (Error& error) {
       throw error.at(scope_->place, ", initializer '", name, "'");
     }
@@ -345,14 +351,14 @@ void Importer::import_outputs(const GraphProto& graph_proto) {
 }
 
 Graph import_onnx(const std::string& path) {
-  return Importer(read_model(path), path, ExternalFiles(folder_of(path))).run();
+  return Importer(ModelFile(path), path, ExternalFiles(folder_of(path))).run();
 }
 
 Graph import_onnx(std::span<const std::byte> bytes, std::optional<std::string> folder,
                   const std::string& source) {
   ExternalFiles files;
   if (folder) files = ExternalFiles(*std::move(folder));
-  return Importer(read_model(bytes, source), source, std::move(files)).run();
+  return Importer(ModelFile(bytes, source), source, std::move(files)).run();
 }
 
 }  // namespace tenon::onnx

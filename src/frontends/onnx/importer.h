@@ -2,6 +2,7 @@
 
 #include "frontends/onnx/external_data.h"
 #include "frontends/onnx/import_node.h"
+#include "frontends/onnx/model_file.h"
 #include "frontends/onnx/type_proto.h"
 #include "frontends/onnx/unsupported.h"
 
@@ -61,7 +62,7 @@ struct Scope {
 class Importer {
  public:
   /// `source` is what messages call the model.
-  Importer(std::shared_ptr<onnx_schema::ModelProto> model, std::string source, ExternalFiles files);
+  Importer(ModelFile file, std::string source, ExternalFiles files);
   Graph run();
 
   // What NodeImport asks.
@@ -125,6 +126,7 @@ class Importer {
     Scope* before_;
   };
 
+  ModelFile file_;
   std::shared_ptr<onnx_schema::ModelProto> model_;
   std::string source_;
   ExternalFiles files_;

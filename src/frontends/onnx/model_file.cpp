@@ -10,22 +10,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace tenon::onnx {
 namespace {
 
-using google::protobuf::io::CodedInputStream;
-using google::protobuf::io::FileInputStream;
 using onnx_schema::ModelProto;
 
 // A graph in a graph takes three messages (graph, node, attribute); what is read is walked by
 // recursion, so this also bounds the stack.
 constexpr int kMaxNesting = 200;
-constexpr int kReadBytes = 1 << 20;
-constexpr std::uint64_t kMaxMessageBytes = INT_MAX;
+constexpr std::size_t kAlignment = 64;
 
 std::string what_it_is(std::string_view start) {
   if (start.starts_with("version https://git-lfs")) {
@@ -49,51 +49,54 @@ Error not_a_model(std::string_view start, const std::string& source) {
 }
 
 Error too_large(std::uint64_t bytes, const std::string& source) {
-  return Error("the model is larger than an ONNX file can be")
+  return Error("the model is larger than an ONNX file can be, even without its weights")
       .at(source)
       .expected("less than 2 GiB")
-      .got(format_bytes(bytes))
-      .hint("write its weights as external data");
-}
-
-std::shared_ptr<ModelProto> parse(CodedInputStream& in, std::string_view start,
-                                  const std::string& source) {
-  in.SetRecursionLimit(kMaxNesting);
-  auto model = std::make_shared<ModelProto>();
-  const bool is_whole = model->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
-  // Almost any few bytes are some message, but no model is without a graph.
-  if (!is_whole || !model->has_graph()) throw not_a_model(start, source);
-  return model;
+      .got(format_bytes(bytes));
 }
 
 }  // namespace
 
-std::shared_ptr<ModelProto> read_model(const std::string& path) {
-  const int number = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (number < 0) {
-    throw Error(concat("cannot open '", path, "': ", std::strerror(errno)));
-  }
-  FileInputStream file(number, kReadBytes);
-  file.SetCloseOnDelete(true);
-  struct stat status {};
-  if (fstat(number, &status) != 0 || !S_ISREG(status.st_mode)) {
-    throw Error(concat("'", path, "' is not a regular file"));
-  }
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (size > kMaxMessageBytes) throw too_large(size, path);
-  char start[64];
-  const ssize_t start_bytes = pread(number, start, sizeof(start), 0);
-  CodedInputStream in(&file);
-  return parse(in, {start, static_cast<std::size_t>(std::max<ssize_t>(start_bytes, 0))}, path);
+ModelFile::ModelFile(const std::string& path) : file_(MappedFile::open(path)) {
+  parse(file_->bytes(), path);
 }
 
-std::shared_ptr<ModelProto> read_model(std::span<const std::byte> bytes,
-                                       const std::string& source) {
-  if (bytes.size() > kMaxMessageBytes) throw too_large(bytes.size(), source);
+ModelFile::ModelFile(std::span<const std::byte> bytes, const std::string& source) : bytes_(bytes) {
+  parse(bytes, source);
+}
+
+void ModelFile::parse(std::span<const std::byte> bytes, const std::string& source) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  CodedInputStream in(reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                      static_cast<int>(bytes.size()));
-  return parse(in, text.substr(0, 64), source);
+  std::string_view read = text;
+  std::optional<ModelSkeleton> skeleton = lift_weights(bytes);
+  if (skeleton) {
+    weights_ = std::move(skeleton->weights);
+    read = skeleton->message;
+  }
+  if (read.size() > INT_MAX) throw too_large(bytes.size(), source);
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const std::uint8_t*>(read.data()),
+                                            static_cast<int>(read.size()));
+  in.SetRecursionLimit(kMaxNesting);
+  message_ = std::make_shared<ModelProto>();
+  const bool is_whole = message_->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
+  // Almost any few bytes are some message, but no model is without a graph.
+  if (!is_whole || !message_->has_graph()) throw not_a_model(text.substr(0, 64), source);
+}
+
+std::optional<ModelFile::Elements> ModelFile::read_elements(std::size_t position) const {
+  const auto weight = std::ranges::lower_bound(weights_, position, {}, &LiftedWeight::initializer);
+  if (weight == weights_.end() || weight->initializer != position) return std::nullopt;
+  void* block =
+      std::aligned_alloc(kAlignment, (weight->size + kAlignment) / kAlignment * kAlignment);
+  if (!block) throw std::bad_alloc();
+  const std::shared_ptr<void> owner(block, std::free);
+  const std::span<std::byte> elements(static_cast<std::byte*>(block), weight->size);
+  if (file_) {
+    file_->read(weight->offset, elements);
+  } else {
+    std::ranges::copy(bytes_.subspan(weight->offset, weight->size), elements.begin());
+  }
+  return Elements{weight->field, owner, elements};
 }
 
 bool looks_like_model(std::span<const std::byte> start) {

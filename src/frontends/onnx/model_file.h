@@ -1,9 +1,14 @@
 #pragma once
 
+#include "frontends/mapped_file.h"
+#include "frontends/onnx/lift_weights.h"
+
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace onnx_schema {
 class ModelProto;
@@ -11,11 +16,33 @@ class ModelProto;
 
 namespace tenon::onnx {
 
-/// Reads a model's message, in one pass over the file. Throws Error (at `path`) for a file that
-/// cannot be read, is not an ONNX model, or nests too deeply.
-std::shared_ptr<onnx_schema::ModelProto> read_model(const std::string& path);
-std::shared_ptr<onnx_schema::ModelProto> read_model(std::span<const std::byte> bytes,
-                                                    const std::string& source);
+/// A model's message, its large weights still in the file it came from.
+class ModelFile {
+ public:
+  /// Throws Error (at `path`) for a file that cannot be read, is not an ONNX model, or nests too
+  /// deeply.
+  explicit ModelFile(const std::string& path);
+  /// The same for bytes that outlive this; `source` is what messages call them.
+  ModelFile(std::span<const std::byte> bytes, const std::string& source);
+
+  const std::shared_ptr<onnx_schema::ModelProto>& message() const { return message_; }
+
+  struct Elements {
+    int field = 0;  ///< of TensorProto, that they were in
+    std::shared_ptr<const void> owner;
+    std::span<const std::byte> bytes;
+  };
+  /// Reads the elements of the main graph's initializer at `position`, if the message is without.
+  std::optional<Elements> read_elements(std::size_t position) const;
+
+ private:
+  void parse(std::span<const std::byte> bytes, const std::string& source);
+
+  std::shared_ptr<const MappedFile> file_;  ///< null for bytes
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<onnx_schema::ModelProto> message_;
+  std::vector<LiftedWeight> weights_;
+};
 
 /// Whether the bytes a file starts with could be an ONNX model's; for telling formats apart.
 bool looks_like_model(std::span<const std::byte> start);

@@ -259,6 +259,26 @@ Tensor take_tensor(TensorProto& proto, ExternalFiles& files) {
   return read_tensor(*owned, owned, files);
 }
 
+Tensor read_tensor(const TensorProto& proto, int field, std::shared_ptr<const void> owner,
+                   std::span<const std::byte> bytes) {
+  const Header header = header_of(proto);
+  if (proto.data_location() == TensorProto::EXTERNAL) {
+    throw Error("tensor: its data is both in the model and external");
+  }
+  if (field == TensorProto::kRawDataFieldNumber) {
+    return from_bytes(header, "raw_data", std::move(owner), bytes);
+  }
+  // Only these lie in their field as they do in raw_data.
+  const bool is_double = field == TensorProto::kDoubleDataFieldNumber;
+  const std::string_view name = is_double ? "double_data" : "float_data";
+  const DType real = is_double ? DType::F64 : DType::F32;
+  const DType complex = is_double ? DType::C128 : DType::C64;
+  if (header.dtype != real && header.dtype != complex) {
+    throw Error("tensor: its data is in the wrong field").got(header.text(), " in ", name);
+  }
+  return from_bytes(header, name, std::move(owner), bytes);
+}
+
 Constant read_sparse_tensor(const onnx_schema::SparseTensorProto& proto, ExternalFiles& files) {
   // Far more than its few elements take in the file: nobody stores that much by accident.
   constexpr std::uint64_t kMaxDenseBytes = std::uint64_t{256} << 20;

@@ -23,6 +23,10 @@ Tensor read_tensor(const onnx_schema::TensorProto& proto, std::shared_ptr<const 
                    ExternalFiles& files);
 /// The same, taking the elements out of the message.
 Tensor take_tensor(onnx_schema::TensorProto& proto, ExternalFiles& files);
+/// The same for a message whose `field` (raw_data, float_data or double_data, by number) was taken
+/// out before; `bytes` are what it held.
+Tensor read_tensor(const onnx_schema::TensorProto& proto, int field,
+                   std::shared_ptr<const void> owner, std::span<const std::byte> bytes);
 /// A sparse tensor made dense. Throws Error where that would be absurdly larger than the file.
 Constant read_sparse_tensor(const onnx_schema::SparseTensorProto& proto, ExternalFiles& files);
 
