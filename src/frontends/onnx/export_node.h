@@ -13,12 +13,18 @@ namespace tenon::onnx {
 
 class Exporter;
 
-/// An ONNX attribute to write: the value's C++ type decides the ONNX type; a Tensor and a body graph
-/// have their own alternatives.
+/// A body to write as a subgraph. Its last inputs are not written: inside, they are the outer values
+/// that `captured` names.
+struct OnnxBody {
+  const Graph* graph = nullptr;
+  std::vector<std::string> captured;
+};
+
+/// An ONNX attribute to write: the value's C++ type decides the ONNX type.
 struct OnnxAttr {
   std::string name;
   std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
-               std::vector<std::string>, Tensor, const Graph*>
+               std::vector<std::string>, Tensor, OnnxBody>
       value;
 };
 
@@ -34,8 +40,6 @@ class NodeExport {
   /// Says that what is written next exists since this opset (and not before). Throws Error
   /// (Unsupported) if an older one was asked for.
   void need_opset(int version);
-  /// The same for the IR's way around: what is written next was removed after `version`.
-  std::string domain() const { return ""; }
 
   /// The ONNX name of an operand; "" where it is missing.
   std::string operand(std::string_view name) const;
@@ -76,8 +80,9 @@ class NodeExport {
                          std::vector<OnnxAttr> attrs = {});
 
  private:
+  const AttrValue& attr(std::string_view name) const;
+
   Exporter& exporter_;
-  NodeId id_;
 };
 
 /// TensorProto.DataType number of a dtype.

@@ -338,8 +338,13 @@ void Importer::import_outputs(const GraphProto& graph_proto) {
     }
     Var value = found->second;
     const ValueId id(value.id());
-    // Whoever runs the graph gets a buffer of its own for each output.
-    if (!graph().value(id).producer || graph().is_output(id)) {
+    const Value& made = graph().value(id);
+    if (!made.producer || graph().is_output(id)) {
+      // Whoever runs the graph gets a buffer of its own for each output; what is no tensor has none.
+      if (made.type.is_known() && !made.type.is_tensor()) {
+        scope_->builder->output(value);
+        continue;
+      }
       value = scope_->builder->call("identity", {value}, {}, graph().free_name(name));
     } else if (const ValueId other = graph().find(name); other && other != id) {
       graph().swap_names(id, other);

@@ -1,0 +1,129 @@
+#include "frontends/numpy/npz.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "frontends/numpy/npy.h"
+#include "frontends/numpy/zip.h"
+
+namespace tenon::numpy {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+std::string archive_of(const std::vector<std::pair<std::string, std::string>>& files) {
+  std::ostringstream out;
+  ZipWriter zip(out);
+  for (const auto& [name, content] : files) zip.add(name, bytes_of(content));
+  zip.finish();
+  return out.str();
+}
+
+// Packs the only entry of a stored archive, as `zip -9` would.
+std::string deflated(std::string archive, const std::string& content) {
+  std::string packed(compressBound(static_cast<uLong>(content.size())) + 64, '\0');
+  z_stream stream{};
+  deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+
+  const auto put = [&](std::size_t at, std::uint64_t value, int width) {
+    for (int k = 0; k < width; ++k) archive[at + std::size_t(k)] = static_cast<char>(value >> (8 * k));
+  };
+  const std::size_t start = archive.find(content);
+  archive.replace(start, content.size(), packed);
+  const std::size_t directory = archive.find("PK\1\2");
+  put(8, 8, 2), put(18, packed.size(), 4);
+  put(directory + 10, 8, 2), put(directory + 20, packed.size(), 4);
+  put(archive.size() - 6, directory, 4);
+  return archive;
+}
+
+std::string message_of(const std::string& archive) {
+  try {
+    read_npz(bytes_of(archive));
+  } catch (const Error& error) {
+    return error.summary();
+  }
+  return "";
+}
+
+TEST(Npz, ArraysComeBackFromAFile) {
+  const std::string path = testing::TempDir() + "tenon_npz_test.npz";
+  const Tensor a = Tensor::of(DType::F32, {2}, std::vector<double>{1, 2});
+  const Tensor b = Tensor::of_strings({1}, {"text"});
+  write_npz_file({{"a", a}, {"folder/b", b}}, path);
+  const std::map<std::string, Tensor> read = read_npz_file(path);
+  std::filesystem::remove(path);
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_TRUE(identical(read.at("a"), a));
+  EXPECT_TRUE(identical(read.at("folder/b"), b));
+}
+
+TEST(Npz, DeflatedArraysAreUnpacked) {
+  const Tensor zeros(DType::F64, {100, 100});
+  const std::string content = write_npy(zeros);
+  const std::string archive = deflated(archive_of({{"x.npy", content}}), content);
+  EXPECT_LT(archive.size(), 1000u);
+  EXPECT_TRUE(identical(read_npz(bytes_of(archive)).at("x"), zeros));
+}
+
+TEST(Npz, DamagedArchivesAreRefused) {
+  const std::string content = write_npy(Tensor(DType::F32, {16}));
+  const std::string good = archive_of({{"x.npy", content}});
+  EXPECT_EQ(message_of(""), "npz: not a zip archive, or cut short");
+  EXPECT_EQ(message_of(good.substr(0, good.size() - 1)), "npz: not a zip archive, or cut short");
+
+  std::string flipped = good;
+  flipped[good.find(content) + content.size() - 1] ^= 1;
+  EXPECT_EQ(message_of(flipped), "npz: the checksum of 'x.npy' is wrong");
+
+  std::string moved = good;
+  moved[good.size() - 6] ^= 1;
+  EXPECT_EQ(message_of(moved), "npz: the archive's directory is damaged");
+
+  std::string far = good;
+  far.replace(good.find("PK\1\2") + 42, 4, "\xf0\xff\xff\x7f");
+  EXPECT_EQ(message_of(far), "npz: the archive is damaged: something lies outside of it");
+
+  std::string cut = deflated(good, content);
+  cut[cut.find("PK\1\2") + 24] ^= 1;  // another unpacked size
+  EXPECT_EQ(message_of(cut), "npz: 'x.npy' does not unpack to its size");
+
+  EXPECT_EQ(message_of(archive_of({{"x.npy", content}, {"x.npy", content}})),
+            "npz: two arrays are called 'x'");
+  EXPECT_EQ(message_of(archive_of({{"x.npy", "no array"}})), "npy: not a NumPy array");
+}
+
+TEST(Npz, EveryPrefixIsAnErrorAndNoCrash) {
+  const std::string content = write_npy(Tensor(DType::F32, {3}));
+  const std::string archive = deflated(archive_of({{"x.npy", content}}), content);
+  for (std::size_t size = 0; size < archive.size(); ++size) {
+    EXPECT_NE(message_of(archive.substr(0, size)), "") << size;
+  }
+}
+
+TEST(Npz, BombsAreNotUnpacked) {
+  const std::string content = write_npy(Tensor(DType::U8, {1 << 20}));
+  std::string archive = deflated(archive_of({{"x.npy", content}}), content);
+  // The directory claims 3 GiB for what takes a kilobyte.
+  archive.replace(archive.find("PK\1\2") + 24, 4, std::string("\x00\x00\x00\xc0", 4));
+  EXPECT_EQ(message_of(archive), "npz: 'x.npy' unpacks to far more than it is");
+}
+
+TEST(Npz, FilesThatAreNoArraysAreLeftAlone) {
+  EXPECT_TRUE(read_npz(bytes_of(archive_of({{"notes.txt", "hello"}}))).empty());
+}
+
+}  // namespace
+}  // namespace tenon::numpy
