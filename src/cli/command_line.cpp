@@ -1,0 +1,172 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+
+namespace tenon::cli {
+namespace {
+
+constexpr const char* kModelHelp = "a model file (ONNX or Tenon's text form) or zoo:NAME[?param=value,…]";
+
+// A subcommand and what to do once its words are parsed.
+struct Subcommand {
+  CLI::App* app = nullptr;
+  std::function<int()> action;
+};
+
+class CommandLine {
+ public:
+  CommandLine() : app_("Tenon: reads a neural network, makes it fast and small, runs it, shows where time and memory go") {
+    app_.name("tenon");
+    app_.require_subcommand(1);
+    add("demo", "The main job end to end on the built-in ResNet-50", [this] { return demo(format()); });
+
+    auto* show_app = add("show", "Look at a model: inputs, outputs, nodes, parameters, flops, bytes",
+                         [this] { return show(show_, format()); });
+    show_app->add_option("model", show_.model, kModelHelp)->required();
+    show_app->add_flag("--nodes", show_.every_node, "list every node");
+
+    auto* check_app = add("check", "Find every problem in a model at once",
+                          [this] { return check(check_, format()); });
+    check_app->add_option("model", check_.model, kModelHelp)->required();
+
+    auto* convert_app = add("convert", "Translate a model", [this] { return convert(convert_); });
+    convert_app->add_option("model", convert_.model, kModelHelp)->required();
+    convert_app->add_option("--to", convert_.to, "the format to write")->required();
+    convert_app->add_option("-o,--output", convert_.output, "the file to write")->required();
+    convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the newest that the ops need)");
+
+    auto* run_app = add("run", "Run a model once with the reference evaluator",
+                        [this] { return run(run_, format()); });
+    run_app->add_option("model", run_.model, kModelHelp)->required();
+    run_app->add_option("--input", run_.inputs,
+                        "NAME:@file.npy|@file.pb|random:SEED|zeros, or @file.npz|@DIR for all inputs");
+    run_app->add_option("--shapes", run_.shapes, "NAME:1x3x224x224 for inputs with symbolic extents");
+    run_app->add_option("--output", run_.output, "@DIR: write each output as a .npy file there");
+    run_app->add_option("--expect", run_.expect, "@DIR: compare outputs with the files there");
+    run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect");
+    run_app->add_option("--rtol", run_.relative, "relative tolerance of --expect");
+    run_app->add_option("--threads", run_.threads, "threads (default: all)");
+
+    auto* opt_app = add("opt", "Run passes over a model", [this] { return opt(opt_, format()); });
+    opt_app->add_option("model", opt_.model, kModelHelp)->required();
+    opt_app->add_option("--passes", opt_.passes, "the passes to run, in this order")->delimiter(',');
+    opt_app->add_option("--without", opt_.without, "passes to leave out")->delimiter(',');
+    opt_app->add_option("--stop-after", opt_.stop_after, "the last pass to run");
+    opt_app->add_flag("--print", opt_.print, "print the graph after the last pass");
+    opt_app->add_flag("--verify-each", opt_.verify_each, "compare results before and after each pass");
+    opt_app->add_option("--to", opt_.to, "the format to write");
+    opt_app->add_option("-o,--output", opt_.output, "the file to write");
+
+    auto* ops_app = add("ops", "The operators Tenon knows", [this] { return ops(ops_, format()); });
+    ops_app->add_option("name", ops_.name, "one operator, in full");
+
+    add("doctor", "What this machine has and Tenon can use", [this] { return doctor(format()); });
+
+    auto* conformance_app = add("conformance", "Run folders in the layout of the ONNX backend tests",
+                                [this] { return conformance(conformance_, format()); });
+    conformance_app->add_option("folders", conformance_.folders, "folders of cases")->required();
+    conformance_app->add_option("--filter", conformance_.filter, "only cases whose name has this part");
+    conformance_app->add_option("--expected-failures", conformance_.expected_failures,
+                                "a file of lines 'case reason'");
+    conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance");
+    conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance");
+  }
+
+  int parse_and_run(int argc, char** argv) {
+    refuse_unknown_subcommand(argc, argv);
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp& help) {
+      return app_.exit(help);
+    } catch (const CLI::ExtrasError&) {
+      refuse_unknown_flag(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      throw Error(error.what(), ErrorKind::Usage).hint("tenon SUBCOMMAND --help lists the options");
+    }
+    for (const Subcommand& subcommand : subcommands_) {
+      if (subcommand.app->parsed()) return subcommand.action();
+    }
+    return 0;
+  }
+
+ private:
+  OutputFormat format() const {
+    if (format_ == "table") return OutputFormat::Table;
+    if (format_ == "json") return OutputFormat::Json;
+    throw Error(concat("no output format is called '", format_, "'"), ErrorKind::Usage)
+        .hint(suggest_name(format_, std::vector<std::string>{"table", "json"}));
+  }
+
+  CLI::App* add(const char* name, const char* summary, std::function<int()> action) {
+    CLI::App* app = app_.add_subcommand(name, summary);
+    app->add_option("--format", format_, "table or json");
+    app->add_flag_callback("--json", [this] { format_ = "json"; }, "the same as --format=json");
+    subcommands_.push_back({app, std::move(action)});
+    return app;
+  }
+
+  void refuse_unknown_subcommand(int argc, char** argv) const {
+    if (argc < 2 || argv[1][0] == '-') return;
+    std::vector<std::string> known;
+    for (const Subcommand& subcommand : subcommands_) {
+      if (subcommand.app->get_name() == argv[1]) return;
+      known.push_back(subcommand.app->get_name());
+    }
+    throw Error(concat("no subcommand is called '", argv[1], "'"), ErrorKind::Usage)
+        .hint(suggest_name(argv[1], known));
+  }
+
+  [[noreturn]] void refuse_unknown_flag(int argc, char** argv) const {
+    for (const Subcommand& subcommand : subcommands_) {
+      if (!subcommand.app->parsed() && subcommand.app->get_name() != argv[1]) continue;
+      std::vector<std::string> known;
+      for (const CLI::Option* option : subcommand.app->get_options()) {
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      }
+      for (int k = 2; k < argc; ++k) {
+        const std::string word = split(argv[k], '=').front();
+        if (word.rfind("--", 0) != 0) continue;
+        if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+        throw Error(concat("'tenon ", argv[1], "' has no option '", word, "'"), ErrorKind::Usage)
+            .hint(suggest_name(word, known));
+      }
+    }
+    throw Error("there are words on the command line that nothing takes", ErrorKind::Usage)
+        .hint("tenon SUBCOMMAND --help lists the options");
+  }
+
+  CLI::App app_;
+  std::vector<Subcommand> subcommands_;
+  std::string format_ = "table";
+  ShowOptions show_;
+  CheckOptions check_;
+  ConvertOptions convert_;
+  RunOptions run_;
+  OptOptions opt_;
+  OpsOptions ops_;
+  ConformanceCommandOptions conformance_;
+};
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  try {
+    return CommandLine().parse_and_run(argc, argv);
+  } catch (const Error& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return static_cast<int>(error.kind());
+  } catch (const std::bad_alloc&) {
+    std::cerr << "error: out of memory\n";
+    return static_cast<int>(ErrorKind::OutOfMemory);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return static_cast<int>(ErrorKind::Internal);
+  }
+}
+
+}  // namespace tenon::cli

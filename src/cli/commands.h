@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+/// How a subcommand shows its result.
+enum class OutputFormat { Table, Json };
+
+struct ShowOptions {
+  std::string model;
+  bool every_node = false;
+};
+struct CheckOptions {
+  std::string model;
+};
+struct ConvertOptions {
+  std::string model, to, output;
+  int opset = 0;
+};
+struct RunOptions {
+  std::string model;
+  std::vector<std::string> inputs, shapes;
+  std::string output, expect;
+  double absolute = 1e-7, relative = 1e-3;
+  int threads = 0;
+};
+struct OptOptions {
+  std::string model, stop_after, to = "tenon", output;
+  std::vector<std::string> passes, without;
+  bool print = false, verify_each = false;
+};
+struct OpsOptions {
+  std::string name;
+};
+struct ConformanceCommandOptions {
+  std::vector<std::string> folders;
+  std::string filter, expected_failures;
+  double absolute = 1e-7, relative = 1e-3;
+};
+
+/// Each gives the exit code; what ends the work is thrown as Error.
+int demo(OutputFormat format);
+int show(const ShowOptions& options, OutputFormat format);
+int check(const CheckOptions& options, OutputFormat format);
+int convert(const ConvertOptions& options);
+int run(const RunOptions& options, OutputFormat format);
+int opt(const OptOptions& options, OutputFormat format);
+int ops(const OpsOptions& options, OutputFormat format);
+int doctor(OutputFormat format);
+int conformance(const ConformanceCommandOptions& options, OutputFormat format);
+
+/// Parses the words of the command line and runs what they ask for; gives the exit code.
+int run_command_line(int argc, char** argv);
+
+}  // namespace tenon::cli

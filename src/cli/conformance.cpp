@@ -1,0 +1,74 @@
+#include "driver/conformance.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+
+namespace tenon::cli {
+namespace {
+
+using Status = ConformanceResult::Status;
+
+const char* name_of(Status status) {
+  switch (status) {
+    case Status::Passed: return "passed";
+    case Status::Failed: return "failed";
+    case Status::ListedFailure: return "expected failure";
+    case Status::ListedButPassed: break;
+  }
+  return "unexpected pass";
+}
+
+bool counts_as_failure(Status status) {
+  return status == Status::Failed || status == Status::ListedButPassed;
+}
+
+}  // namespace
+
+int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
+  ConformanceOptions settings;
+  settings.tolerance = {options.relative, options.absolute};
+  settings.filter = options.filter;
+  if (!options.expected_failures.empty()) {
+    settings.expected_failures = read_expected_failures(options.expected_failures);
+  }
+  std::vector<ConformanceCase> cases;
+  for (const std::string& folder : options.folders) {
+    for (ConformanceCase& test : find_conformance_cases(folder)) cases.push_back(std::move(test));
+  }
+  Progress progress("conformance");
+  settings.on_progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
+  const std::vector<ConformanceResult> results = run_conformance(cases, settings);
+
+  std::size_t passed = 0, failed = 0, listed = 0;
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ConformanceResult& result : results) {
+    passed += result.status == Status::Passed;
+    failed += counts_as_failure(result.status);
+    listed += result.status == Status::ListedFailure;
+    if (format == OutputFormat::Json) {
+      json.push_back({{"name", result.name},
+                      {"status", name_of(result.status)},
+                      {"reason", result.reason},
+                      {"elapsed_ms", result.elapsed_ms}});
+    } else if (counts_as_failure(result.status)) {
+      std::cout << "FAILED " << result.name << "\n  " << result.reason << "\n";
+    }
+  }
+  if (format == OutputFormat::Json) {
+    // Reasons may quote bytes of a model that are not text.
+    std::cout << nlohmann::ordered_json{{"passed", passed}, {"failed", failed}, {"expected_failures", listed}, {"cases", json}}
+                     .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+              << "\n";
+  } else {
+    std::cout << passed << " passed, " << failed << " failed";
+    if (listed > 0) std::cout << ", " << listed << " skipped";
+    std::cout << "\n";
+  }
+  return failed > 0 ? 1 : 0;
+}
+
+}  // namespace tenon::cli

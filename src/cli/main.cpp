@@ -1,0 +1,3 @@
+#include "cli/commands.h"
+
+int main(int argc, char** argv) { return tenon::cli::run_command_line(argc, argv); }

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+/// Rows of text in aligned columns.
+class Table {
+ public:
+  /// A column whose title starts with '>' is aligned to the right.
+  explicit Table(std::vector<std::string> titles);
+  void add(std::vector<std::string> row);
+  void print(std::ostream& out) const;
+
+ private:
+  std::vector<std::string> titles_;
+  std::vector<bool> is_right_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// A counter on stderr that overwrites itself; silent where stderr is not a terminal.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();
+  void update(std::size_t done, std::size_t total);
+
+ private:
+  std::string what_;
+  bool is_shown_;
+  std::size_t last_percent_ = static_cast<std::size_t>(-1);
+};
+
+}  // namespace tenon::cli

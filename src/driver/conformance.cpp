@@ -1,0 +1,143 @@
+#include "driver/conformance.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontends/onnx/datum_proto.h"
+#include "frontends/onnx/import.h"
+#include "reference/evaluate.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Runs every data set of a case; gives what went wrong, or nothing.
+std::string run_case(const ConformanceCase& test, const Tolerance& tolerance) {
+  const Graph graph = onnx::import_onnx((fs::path(test.folder) / "model.onnx").string());
+  int sets = 0;
+  for (int set = 0;; ++set) {
+    const fs::path data = fs::path(test.folder) / concat("test_data_set_", set);
+    if (!fs::is_directory(data)) break;
+    ++sets;
+    std::vector<Datum> inputs;
+    for (std::size_t k = 0; k < graph.inputs().size(); ++k) {
+      const fs::path file = data / concat("input_", k, ".pb");
+      inputs.push_back(onnx::read_datum_file(file.string(), graph.value(graph.inputs()[k]).type));
+    }
+    reference::Options options;
+    options.thread_count = 1;  // the cases already run side by side
+    const std::vector<Datum> outputs = reference::evaluate(graph, std::move(inputs), options);
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      const fs::path file = data / concat("output_", k, ".pb");
+      if (!fs::exists(file)) continue;
+      const Datum expected = onnx::read_datum_file(file.string(), outputs[k].type());
+      const Comparison comparison = compare(outputs[k], expected, tolerance);
+      if (!comparison.is_equal) {
+        return concat("output '", graph.value(graph.outputs()[k]).name, "': ", comparison.what);
+      }
+    }
+  }
+  return sets > 0 ? "" : "it has no test data";
+}
+
+ConformanceResult judge(const ConformanceCase& test, const ConformanceOptions& options) {
+  using Status = ConformanceResult::Status;
+  ConformanceResult result;
+  result.name = test.name;
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    result.reason = run_case(test, options.tolerance);
+  } catch (const std::exception& error) {
+    result.reason = error.what();
+  }
+  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+  result.elapsed_ms = elapsed.count();
+  const bool passed = result.reason.empty();
+  const auto listed = options.expected_failures.find(test.name);
+  if (listed == options.expected_failures.end()) {
+    result.status = passed ? Status::Passed : Status::Failed;
+  } else {
+    result.status = passed ? Status::ListedButPassed : Status::ListedFailure;
+    result.reason = passed ? concat("it passes now; take it off the list (", listed->second, ")")
+                           : listed->second;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<ConformanceCase> find_conformance_cases(const std::string& folder) {
+  if (!fs::is_directory(folder)) {
+    throw Error("there is no such folder", ErrorKind::Usage).got(folder);
+  }
+  const auto is_case = [](const fs::path& path) { return fs::exists(path / "model.onnx"); };
+  const auto name_of = [](fs::path path) {
+    if (path.filename().empty()) path = path.parent_path();
+    return path.filename().string();
+  };
+  if (is_case(folder)) return {{name_of(folder), folder}};
+  std::vector<ConformanceCase> cases;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (is_case(entry.path())) cases.push_back({name_of(entry.path()), entry.path().string()});
+  }
+  std::sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  if (cases.empty()) {
+    throw Error("the folder has no cases", ErrorKind::Usage)
+        .expected("folders that hold model.onnx and test_data_set_0")
+        .got(folder);
+  }
+  return cases;
+}
+
+std::vector<ConformanceResult> run_conformance(const std::vector<ConformanceCase>& all,
+                                               const ConformanceOptions& options) {
+  std::vector<ConformanceCase> cases;
+  for (const ConformanceCase& test : all) {
+    if (test.name.find(options.filter) != std::string::npos) cases.push_back(test);
+  }
+  std::vector<ConformanceResult> results(cases.size());
+  std::atomic<std::size_t> next = 0, done = 0;
+  std::mutex guard;
+  const auto work = [&] {
+    for (std::size_t k = next++; k < cases.size(); k = next++) {
+      results[k] = judge(cases[k], options);
+      const std::size_t finished = ++done;
+      if (!options.on_progress) continue;
+      const std::lock_guard lock(guard);
+      options.on_progress(finished, cases.size());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned k = 1; k < std::max(1u, std::thread::hardware_concurrency()); ++k) {
+    threads.emplace_back(work);
+  }
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+std::map<std::string, std::string> read_expected_failures(const std::string& path) {
+  std::ifstream stream(path);
+  if (!stream) throw Error("cannot open the list of expected failures", ErrorKind::Usage).at(path);
+  std::map<std::string, std::string> failures;
+  for (std::string line; std::getline(stream, line);) {
+    const std::string_view text = trim(line);
+    if (text.empty() || text.front() == '#') continue;
+    const std::size_t space = text.find(' ');
+    if (space == std::string_view::npos) {
+      throw Error("an expected failure has no reason", ErrorKind::Usage).at(path).got(text);
+    }
+    failures.emplace(text.substr(0, space), trim(text.substr(space)));
+  }
+  return failures;
+}
+
+}  // namespace tenon

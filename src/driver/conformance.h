@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "driver/compare.h"
+
+namespace tenon {
+
+/// One folder in the layout of ONNX's backend tests: `model.onnx` and `test_data_set_*` with
+/// `input_*.pb` and `output_*.pb`.
+struct ConformanceCase {
+  std::string name;
+  std::string folder;
+};
+
+struct ConformanceResult {
+  enum class Status { Passed, Failed, ListedFailure, ListedButPassed };
+  std::string name;
+  Status status = Status::Passed;
+  std::string reason;  ///< why it failed, or the list's reason
+  double elapsed_ms = 0;
+};
+
+struct ConformanceOptions {
+  Tolerance tolerance;
+  std::string filter;  ///< a part of the case's name
+  /// Cases that are known to fail, with the reason.
+  std::map<std::string, std::string> expected_failures;
+  std::function<void(std::size_t done, std::size_t total)> on_progress;
+};
+
+/// The cases in a folder of cases (or the folder itself, if it is one), by name.
+std::vector<ConformanceCase> find_conformance_cases(const std::string& folder);
+
+/// Runs the cases on all cores; results in the order of the cases. A listed case that passes is a
+/// failure: the list is kept honest.
+std::vector<ConformanceResult> run_conformance(const std::vector<ConformanceCase>& cases,
+                                               const ConformanceOptions& options);
+
+/// Reads a list of lines `case-name  reason`; `#` starts a comment.
+std::map<std::string, std::string> read_expected_failures(const std::string& path);
+
+}  // namespace tenon
