@@ -1,0 +1,15 @@
+#include <iostream>
+
+#include "cli/commands.h"
+#include "driver/model.h"
+
+namespace tenon::cli {
+
+int convert(const ConvertOptions& options) {
+  SaveOptions settings;
+  settings.onnx_opset = options.opset;
+  save_model(load_model(options.model), options.to, options.output, settings);
+  return 0;
+}
+
+}  // namespace tenon::cli

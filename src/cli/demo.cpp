@@ -1,0 +1,111 @@
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "driver/compare.h"
+#include "driver/inputs.h"
+#include "driver/model.h"
+#include "driver/pipeline.h"
+#include "driver/summary.h"
+#include "reference/evaluate.h"
+
+namespace tenon::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Steps of the demo with what each took and found.
+class Story {
+ public:
+  template <class F>
+  auto step(const std::string& what, F work) {
+    std::cerr << what << " …" << std::flush;
+    const auto begin = std::chrono::steady_clock::now();
+    auto result = work();
+    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+    std::cerr << "\r\033[K" << std::flush;
+    rows_.push_back({what, elapsed.count(), ""});
+    return result;
+  }
+  void found(std::string text) { rows_.back().found = std::move(text); }
+
+  void print(OutputFormat format) const {
+    if (format == OutputFormat::Json) {
+      nlohmann::ordered_json json = nlohmann::ordered_json::array();
+      for (const Row& row : rows_) json.push_back({{"step", row.what}, {"elapsed_ms", row.elapsed_ms}, {"found", row.found}});
+      std::cout << json.dump(2) << "\n";
+      return;
+    }
+    Table table({"step", ">ms", "found"});
+    for (const Row& row : rows_) {
+      char elapsed[32];
+      std::snprintf(elapsed, sizeof elapsed, "%.1f", row.elapsed_ms);
+      table.add({row.what, elapsed, row.found});
+    }
+    table.print(std::cout);
+  }
+
+ private:
+  struct Row {
+    std::string what;
+    double elapsed_ms;
+    std::string found;
+  };
+  std::vector<Row> rows_;
+};
+
+// A file that goes when the demo ends, however it ends.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& name)
+      : path_(fs::temp_directory_path() / concat("tenon-", static_cast<std::int64_t>(getpid()), "-", name)) {}
+  ~TemporaryFile() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace
+
+int demo(OutputFormat format) {
+  Story story;
+  const Graph network = story.step("build zoo:resnet50", [] { return load_model("zoo:resnet50"); });
+  const GraphSummary summary = summarize(network);
+  story.found(concat(summary.node_count, " nodes, ", format_count(static_cast<double>(summary.parameter_count)),
+                     " parameters, ", format_count(static_cast<double>(summary.total.flops.constant())), " flops"));
+
+  const TemporaryFile file("demo.onnx");
+  story.step("write it as ONNX", [&] {
+    save_model(network, "onnx", file.path());
+    return 0;
+  });
+  story.found(format_bytes(fs::file_size(file.path())));
+  const Graph imported = story.step("read it back", [&] { return load_model(file.path()); });
+  story.found(concat(summarize(imported).node_count, " nodes"));
+  const Graph folded = story.step("run the passes", [&] { return run_pipeline(imported, {}); });
+  story.found(concat(summarize(folded).node_count, " nodes"));
+
+  const std::vector<Datum> inputs = random_inputs(network, 0);
+  const std::vector<Datum> expected =
+      story.step("run the network", [&] { return reference::evaluate(network, inputs); });
+  story.found(to_string(expected.front().type()));
+  const std::vector<Datum> actual =
+      story.step("run what came out of the passes", [&] { return reference::evaluate(folded, inputs); });
+  const Comparison comparison = compare(actual.front(), expected.front(), {1e-4, 1e-6});
+  story.found(comparison.is_equal ? concat("equal; largest error ", format_real(static_cast<float>(comparison.largest_error)))
+                                  : comparison.what);
+  story.print(format);
+  return comparison.is_equal ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);
+}
+
+}  // namespace tenon::cli

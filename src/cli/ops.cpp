@@ -1,0 +1,123 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+
+namespace tenon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string kind_text(const AttrDef& attr) {
+  switch (attr.kind) {
+    case AttrKind::Bool: return "bool";
+    case AttrKind::Integer: return "integer";
+    case AttrKind::Real: return "number";
+    case AttrKind::Text: return "text";
+    case AttrKind::Element: return "element type";
+    case AttrKind::Integers: return "integers";
+    case AttrKind::Reals: return "numbers";
+    case AttrKind::Texts: return "texts";
+    case AttrKind::Constant: return "constant";
+    case AttrKind::Type: return "type";
+    case AttrKind::Word: break;
+  }
+  return join(attr.words, " | ");
+}
+
+std::string signature(const OpDef& op) {
+  std::string text = op.name + "(";
+  bool is_first = true;
+  for (const OperandDef& operand : op.operands) {
+    if (!is_first) text += ", ";
+    is_first = false;
+    text += operand.name;
+    if (operand.is_late_attribute) text += " = …";
+    else if (operand.is_optional) text += "?";
+    if (operand.is_variadic) text += "…";
+  }
+  text += ") -> ";
+  is_first = true;
+  for (const ResultDef& result : op.results) {
+    if (!is_first) text += ", ";
+    is_first = false;
+    text += result.name + (result.is_optional ? "?" : "") + (result.is_variadic ? "…" : "");
+  }
+  return text;
+}
+
+std::string gradient_text(const OpDef& op) {
+  if (op.gradient) return "yes";
+  return op.no_gradient_reason.empty() ? "not yet" : "no: " + op.no_gradient_reason;
+}
+
+Json to_json(const OpDef& op) {
+  Json json = {{"name", op.name}, {"summary", op.summary}, {"operands", Json::array()},
+               {"results", Json::array()}, {"attributes", Json::array()}, {"bodies", op.bodies}};
+  for (const OperandDef& operand : op.operands) {
+    json["operands"].push_back({{"name", operand.name},
+                                {"optional", operand.is_optional},
+                                {"variadic", operand.is_variadic},
+                                {"late_attribute", operand.is_late_attribute}});
+  }
+  for (const ResultDef& result : op.results) {
+    json["results"].push_back(
+        {{"name", result.name}, {"optional", result.is_optional}, {"variadic", result.is_variadic}});
+  }
+  for (const AttrDef& attr : op.attrs) {
+    json["attributes"].push_back({{"name", attr.name},
+                                  {"kind", kind_text(attr)},
+                                  {"required", attr.is_required},
+                                  {"default", attr.default_value ? Json(print(*attr.default_value)) : Json()}});
+  }
+  json["gradient"] = gradient_text(op);
+  json["defined_by"] = op.lower ? "expression" : "reference function";
+  return json;
+}
+
+void print_op(const OpDef& op) {
+  std::cout << signature(op) << "\n  " << op.summary << "\n\n";
+  if (!op.attrs.empty()) {
+    Table table({"attribute", "kind", "default"});
+    for (const AttrDef& attr : op.attrs) {
+      const std::string value = attr.default_value ? print(*attr.default_value) : "";
+      table.add({attr.name, kind_text(attr), attr.is_required ? "required" : value});
+    }
+    table.print(std::cout);
+    std::cout << "\n";
+  }
+  for (const std::string& body : op.bodies) std::cout << "body graph  " << body << "\n";
+  std::cout << "defined by  " << (op.lower ? "an expression on elements" : "a reference function") << "\n"
+            << "gradient    " << gradient_text(op) << "\n";
+}
+
+}  // namespace
+
+int ops(const OpsOptions& options, OutputFormat format) {
+  if (!options.name.empty()) {
+    const OpDef& op = find_op(options.name);
+    if (format == OutputFormat::Json) std::cout << to_json(op).dump(2) << "\n";
+    else print_op(op);
+    return 0;
+  }
+  if (format == OutputFormat::Json) {
+    Json json = Json::array();
+    for (const OpDef* op : all_ops().all()) json.push_back(to_json(*op));
+    std::cout << json.dump(2) << "\n";
+    return 0;
+  }
+  Table table({"op", "gradient", "what it computes"});
+  for (const OpDef* op : all_ops().all()) {
+    table.add({signature(*op), op->gradient ? "yes" : op->no_gradient_reason.empty() ? "not yet" : "no", op->summary});
+  }
+  table.print(std::cout);
+  std::cout << "\n" << all_ops().all().size() << " operators; `tenon ops NAME` shows one in full\n";
+  return 0;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,23 @@
+#include <iostream>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "driver/model.h"
+#include "driver/pipeline.h"
+#include "ir/text.h"
+
+namespace tenon::cli {
+
+int opt(const OptOptions& options, OutputFormat) {
+  PipelineOptions settings;
+  settings.passes = options.passes;
+  settings.without = options.without;
+  settings.stop_after = options.stop_after;
+  settings.verify_each = options.verify_each;
+  const Graph graph = run_pipeline(load_model(options.model), settings);
+  if (!options.output.empty()) save_model(graph, options.to, options.output);
+  if (options.print || options.output.empty()) print(graph, std::cout);
+  return 0;
+}
+
+}  // namespace tenon::cli

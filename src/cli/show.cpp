@@ -1,0 +1,140 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "driver/model.h"
+#include "driver/summary.h"
+#include "ir/text.h"
+
+namespace tenon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string count_text(const Dim& dim) {
+  return dim.is_constant() ? format_count(static_cast<double>(dim.constant())) : to_string(dim);
+}
+std::string bytes_text(const Dim& dim) {
+  return dim.is_constant() ? format_bytes(static_cast<std::uint64_t>(dim.constant()))
+                           : to_string(dim) + " B";
+}
+Json number(const Dim& dim) {
+  return dim.is_constant() ? Json(dim.constant()) : Json(to_string(dim));
+}
+
+Json to_json(const Footprint& footprint) {
+  return {{"flops", number(footprint.flops)},
+          {"bytes_read", number(footprint.bytes_read)},
+          {"bytes_written", number(footprint.bytes_written)}};
+}
+
+Json node_json(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  Json results = Json::array(), operands = Json::array();
+  for (ValueId result : node.results) {
+    if (!result) continue;
+    results.push_back({{"name", graph.value(result).name}, {"type", to_string(graph.value(result).type)}});
+  }
+  for (ValueId operand : node.operands) operands.push_back(operand ? Json(graph.value(operand).name) : Json());
+  Json attrs = Json::object();
+  for (const auto& [name, value] : node.attrs) attrs[name] = print(value);
+  Json json = {{"op", node.op->name},       {"name", node.name},         {"operands", operands},
+               {"results", results},        {"attributes", attrs},       {"fusion", to_string(fusion_kind(graph, id))}};
+  json.update(to_json(footprint_of(graph, id)));
+  return json;
+}
+
+void print_json(const Graph& graph, const GraphSummary& summary, bool every_node) {
+  const auto ports = [](const std::vector<GraphSummary::Port>& list) {
+    Json json = Json::array();
+    for (const auto& port : list) json.push_back({{"name", port.name}, {"type", to_string(port.type)}});
+    return json;
+  };
+  Json json = {{"name", graph.name}, {"inputs", ports(summary.inputs)}, {"outputs", ports(summary.outputs)}};
+  json["symbols"] = Json::object();
+  for (const auto& [name, range] : summary.symbols) json["symbols"][name] = {range.lo, range.hi};
+  json["nodes"] = summary.node_count;
+  json["constants"] = summary.constant_count;
+  json["parameters"] = summary.parameter_count;
+  json["constant_bytes"] = summary.constant_bytes;
+  json.update(to_json(summary.total));
+  json["ops"] = Json::array();
+  for (const auto& count : summary.ops) {
+    Json op = {{"op", count.op}, {"nodes", count.nodes}};
+    op.update(to_json(count.footprint));
+    json["ops"].push_back(std::move(op));
+  }
+  json["metadata"] = graph.metadata;
+  if (every_node) {
+    json["node_list"] = Json::array();
+    for (NodeId id : graph.nodes_in_order()) {
+      if (graph.node(id).results.empty() || !graph.constant_of(graph.node(id).results[0])) {
+        json["node_list"].push_back(node_json(graph, id));
+      }
+    }
+  }
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void print_nodes(const Graph& graph) {
+  Table table({"node", "op", "result", ">flops", ">read", ">written", "kind"});
+  for (NodeId id : graph.nodes_in_order()) {
+    const Node& node = graph.node(id);
+    if (!node.results.empty() && graph.constant_of(node.results[0])) continue;
+    const Footprint footprint = footprint_of(graph, id);
+    std::string name, type;
+    for (ValueId result : node.results) {
+      if (!result) continue;
+      name += (name.empty() ? "" : ", ") + graph.value(result).name;
+      type += (type.empty() ? "" : ", ") + to_string(graph.value(result).type);
+    }
+    table.add({name, node.op->name, type, count_text(footprint.flops), bytes_text(footprint.bytes_read),
+               bytes_text(footprint.bytes_written), to_string(fusion_kind(graph, id))});
+  }
+  table.print(std::cout);
+}
+
+void print_table(const Graph& graph, const GraphSummary& summary, bool every_node) {
+  std::cout << (graph.name.empty() ? "model" : graph.name) << ": " << summary.node_count << " nodes, "
+            << format_count(static_cast<double>(summary.parameter_count)) << " parameters ("
+            << format_bytes(static_cast<std::uint64_t>(summary.constant_bytes)) << " of constants), "
+            << count_text(summary.total.flops) << " flops, "
+            << bytes_text(summary.total.bytes_read + summary.total.bytes_written) << " moved\n\n";
+  Table ports({"", "name", "type"});
+  for (const auto& port : summary.inputs) ports.add({"input", port.name, to_string(port.type)});
+  for (const auto& port : summary.outputs) ports.add({"output", port.name, to_string(port.type)});
+  for (const auto& [name, range] : summary.symbols) {
+    const bool is_open = range.hi == kMaxExtent;
+    ports.add({"symbol", name, concat(range.lo, is_open ? " or more" : concat(" to ", range.hi))});
+  }
+  ports.print(std::cout);
+  std::cout << "\n";
+  if (every_node) {
+    print_nodes(graph);
+    return;
+  }
+  Table ops({"op", ">nodes", ">flops", ">read", ">written"});
+  for (const auto& count : summary.ops) {
+    ops.add({count.op, std::to_string(count.nodes), count_text(count.footprint.flops),
+             bytes_text(count.footprint.bytes_read), bytes_text(count.footprint.bytes_written)});
+  }
+  ops.print(std::cout);
+}
+
+}  // namespace
+
+int show(const ShowOptions& options, OutputFormat format) {
+  const Graph graph = load_model(options.model);
+  const GraphSummary summary = summarize(graph);
+  if (format == OutputFormat::Json) {
+    print_json(graph, summary, options.every_node);
+  } else {
+    print_table(graph, summary, options.every_node);
+  }
+  return 0;
+}
+
+}  // namespace tenon::cli

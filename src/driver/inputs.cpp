@@ -1,0 +1,203 @@
+#include "driver/inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontends/numpy/npy.h"
+#include "frontends/numpy/npz.h"
+#include "frontends/onnx/datum_proto.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Integer inputs are most often indices: small ones fit any table.
+constexpr double kLargestRandomInteger = 9;
+
+Datum random_value(const Type& type, const Shape& shape, std::uint64_t seed) {
+  const DType dtype = type.tensor().dtype;
+  if (dtype == DType::String) return Tensor(DType::String, shape);
+  if (dtype == DType::Bool) return Constant::uniform(dtype, shape, seed, 0, 1).materialise();
+  if (is_integer(dtype)) {
+    const double high = std::min(kLargestRandomInteger, static_cast<double>(highest_integer(dtype)));
+    return Constant::uniform(dtype, shape, seed, 0, high).materialise();
+  }
+  return Constant::normal(dtype, shape, seed, 0, 1).materialise();
+}
+
+const TensorType& tensor_type_of(const Graph& graph, ValueId input) {
+  const Value& value = graph.value(input);
+  if (!value.type.is_tensor()) {
+    throw Error(concat("input '", value.name, "' is not a tensor: give it as a file"), ErrorKind::Usage)
+        .got(value.type);
+  }
+  return value.type.tensor();
+}
+
+std::size_t input_position(const Graph& graph, const std::string& name) {
+  std::vector<std::string> known;
+  for (std::size_t k = 0; k < graph.inputs().size(); ++k) {
+    known.push_back(graph.value(graph.inputs()[k]).name);
+    if (known.back() == name) return k;
+  }
+  throw Error(concat("the model has no input '", name, "'"), ErrorKind::Usage)
+      .hint(suggest_name(name, known));
+}
+
+[[noreturn]] void refuse_spec(const std::string& text) {
+  throw Error("cannot read an input's description", ErrorKind::Usage)
+      .expected("NAME:@file.npy, NAME:@file.pb, NAME:random:SEED, NAME:zeros, @file.npz or @DIR")
+      .got(text);
+}
+
+}  // namespace
+
+std::map<std::string, Shape> parse_shapes(const std::vector<std::string>& texts) {
+  std::map<std::string, Shape> shapes;
+  for (const std::string& text : texts) {
+    for (const std::string& part : split(text, ',')) {
+      const std::size_t colon = part.rfind(':');
+      if (colon == std::string::npos || colon == 0) {
+        throw Error("cannot read a shape", ErrorKind::Usage).expected("NAME:1x3x224x224").got(part);
+      }
+      Shape shape;
+      const std::string extents = part.substr(colon + 1);
+      for (const std::string& word : extents.empty() ? std::vector<std::string>{} : split(extents, 'x')) {
+        const std::optional<std::int64_t> extent = parse_integer(word);
+        if (!extent || *extent < 0 || *extent > kMaxExtent) {
+          throw Error("cannot read an extent", ErrorKind::Usage).expected("NAME:1x3x224x224").got(part);
+        }
+        shape.push_back(*extent);
+      }
+      shapes[part.substr(0, colon)] = std::move(shape);
+    }
+  }
+  return shapes;
+}
+
+std::map<std::string, Shape> input_shapes(const Graph& graph, const std::map<std::string, Shape>& given) {
+  for (const auto& [name, shape] : given) input_position(graph, name);
+  DimBindings bindings;
+  for (ValueId input : graph.inputs()) {
+    const Value& value = graph.value(input);
+    const auto found = given.find(value.name);
+    if (found == given.end() || !value.type.is_tensor()) continue;
+    const Dims& dims = value.type.tensor().dims;
+    if (dims.size() != found->second.size()) {
+      throw Error(concat("the shape given for '", value.name, "' has the wrong rank"), ErrorKind::Usage)
+          .expected(value.type)
+          .got(Dims(found->second.begin(), found->second.end()));
+    }
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      if (const auto symbol = dims[axis].symbol_name()) bindings.emplace(*symbol, found->second[axis]);
+    }
+  }
+  std::map<std::string, Shape> shapes;
+  for (ValueId input : graph.inputs()) {
+    const Value& value = graph.value(input);
+    if (!value.type.is_tensor()) continue;
+    const auto found = given.find(value.name);
+    if (found != given.end()) {
+      shapes[value.name] = found->second;
+      continue;
+    }
+    SymbolRanges symbols;
+    for (const Dim& dim : value.type.tensor().dims) dim.collect_symbols(symbols);
+    for (const auto& [symbol, range] : symbols) {
+      bindings.emplace(symbol, Dim(std::max<std::int64_t>(1, range.lo)));
+    }
+    shapes[value.name] = constants(substitute(value.type.tensor().dims, bindings));
+  }
+  return shapes;
+}
+
+std::vector<Datum> random_inputs(const Graph& graph, std::uint64_t seed,
+                                 const std::map<std::string, Shape>& shapes) {
+  return read_inputs(graph, {concat("*:random:", seed)}, shapes);
+}
+
+std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string>& texts,
+                               const std::map<std::string, Shape>& given) {
+  std::uint64_t seed = 0;
+  std::vector<std::optional<Datum>> values(graph.inputs().size());
+  const std::map<std::string, Shape> shapes = input_shapes(graph, given);
+  const auto type_of = [&](std::size_t k) -> const Type& { return graph.value(graph.inputs()[k]).type; };
+  const auto name_of = [&](std::size_t k) -> const std::string& { return graph.value(graph.inputs()[k]).name; };
+  const auto random_at = [&](std::size_t k, std::uint64_t with_seed) {
+    tensor_type_of(graph, graph.inputs()[k]);
+    return random_value(type_of(k), shapes.at(name_of(k)), with_seed * 1000 + k);
+  };
+  for (const std::string& text : texts) {
+    if (text.rfind('@', 0) == 0) {
+      const std::string path = text.substr(1);
+      if (fs::is_directory(path)) {
+        for (std::size_t k = 0; k < values.size(); ++k) {
+          const std::string file = find_value_file(path, name_of(k), "input", k);
+          if (!file.empty()) values[k] = read_value_file(file, type_of(k));
+        }
+      } else {
+        for (auto& [name, tensor] : numpy::read_npz_file(path)) {
+          values[input_position(graph, name)] = std::move(tensor);
+        }
+      }
+      continue;
+    }
+    // The name may hold colons itself, so the description is looked for from the end.
+    std::size_t colon = text.find(":@");
+    if (colon == std::string::npos) colon = text.rfind(":random:");
+    if (colon == std::string::npos && text.ends_with(":zeros")) colon = text.size() - 6;
+    if (colon == std::string::npos) refuse_spec(text);
+    const std::string name = text.substr(0, colon), what = text.substr(colon + 1);
+    if (what.rfind("random:", 0) == 0) {
+      const std::optional<std::int64_t> number = parse_integer(what.substr(7));
+      if (!number || *number < 0) refuse_spec(text);
+      if (name == "*") {
+        seed = static_cast<std::uint64_t>(*number);
+      } else {
+        const std::size_t k = input_position(graph, name);
+        values[k] = random_at(k, static_cast<std::uint64_t>(*number));
+      }
+    } else {
+      const std::size_t k = input_position(graph, name);
+      if (what == "zeros") {
+        values[k] = Tensor(tensor_type_of(graph, graph.inputs()[k]).dtype, shapes.at(name));
+      } else {
+        values[k] = read_value_file(what.substr(1), type_of(k));
+      }
+    }
+  }
+  std::vector<Datum> inputs;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    inputs.push_back(values[k] ? std::move(*values[k]) : random_at(k, seed));
+  }
+  return inputs;
+}
+
+std::string find_value_file(const std::string& folder, const std::string& name,
+                            const std::string& prefix, std::size_t position) {
+  const fs::path base(folder);
+  const std::string stem = file_name_of(name);
+  for (const std::string& candidate : {stem + ".npy", stem + ".pb", concat(prefix, "_", position, ".pb")}) {
+    if (fs::exists(base / candidate)) return (base / candidate).string();
+  }
+  return "";
+}
+
+Datum read_value_file(const std::string& path, const Type& type) {
+  if (path.ends_with(".pb")) return onnx::read_datum_file(path, type);
+  std::optional<DType> as;
+  if (type.is_tensor()) as = type.tensor().dtype;
+  return numpy::read_npy_file(path, as);
+}
+
+std::string file_name_of(std::string_view value_name) {
+  std::string name(value_name);
+  std::replace(name.begin(), name.end(), '/', '_');
+  if (name.empty() || name[0] == '.') name.insert(name.begin(), '_');
+  return name;
+}
+
+}  // namespace tenon

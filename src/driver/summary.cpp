@@ -1,0 +1,56 @@
+#include "driver/summary.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+void add(Footprint& total, const Footprint& more) {
+  total.flops = total.flops + more.flops;
+  total.bytes_read = total.bytes_read + more.bytes_read;
+  total.bytes_written = total.bytes_written + more.bytes_written;
+}
+
+// Symbolic counts are compared by what they are at the symbols' least values.
+std::int64_t rank_of(const Dim& dim) { return dim.value().value_or(dim.range().lo); }
+
+}  // namespace
+
+GraphSummary summarize(const Graph& graph) {
+  GraphSummary summary;
+  for (ValueId input : graph.inputs()) {
+    const Value& value = graph.value(input);
+    summary.inputs.push_back({value.name, value.type});
+    if (!value.type.is_tensor()) continue;
+    for (const Dim& dim : value.type.tensor().dims) dim.collect_symbols(summary.symbols);
+  }
+  for (ValueId output : graph.outputs()) {
+    summary.outputs.push_back({graph.value(output).name, graph.value(output).type});
+  }
+  std::map<std::string, GraphSummary::OpCount> by_op;
+  for (NodeId id : graph.nodes_in_order()) {
+    const Node& node = graph.node(id);
+    if (const Constant* constant = graph.constant_of(node.results.empty() ? ValueId() : node.results[0])) {
+      ++summary.constant_count;
+      const TensorType type = constant->type();
+      if (is_float(type.dtype)) summary.parameter_count += constant->size();
+      summary.constant_bytes += byte_count(type).constant();
+      continue;
+    }
+    ++summary.node_count;
+    const Footprint footprint = footprint_of(graph, id);
+    GraphSummary::OpCount& count = by_op[node.op->name];
+    count.op = node.op->name;
+    ++count.nodes;
+    add(count.footprint, footprint);
+    add(summary.total, footprint);
+  }
+  for (auto& [name, count] : by_op) summary.ops.push_back(std::move(count));
+  std::stable_sort(summary.ops.begin(), summary.ops.end(), [](const auto& a, const auto& b) {
+    const std::int64_t left = rank_of(a.footprint.flops), right = rank_of(b.footprint.flops);
+    return left != right ? left > right : a.nodes > b.nodes;
+  });
+  return summary;
+}
+
+}  // namespace tenon
