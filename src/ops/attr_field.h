@@ -72,7 +72,7 @@ struct AttrField {
     def.words = options.words;
     is_late = options.is_late;
     std::string attr = name;
-    if constexpr (std::is_enum_v<T>) {
+    if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
       def.kind = AttrKind::Word;
       auto names = options.words;
       set = [=](Attrs& attrs, const AttrValue& value) {
