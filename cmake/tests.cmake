@@ -14,5 +14,5 @@ if(unit_sources)
   add_executable(tenon-unit-tests ${unit_sources})
   target_include_directories(tenon-unit-tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(tenon-unit-tests PRIVATE
-    tenon_cli GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json tenon_warnings)
+    tenon_cli tenon_onnx_schema GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json tenon_warnings)
 endif()
