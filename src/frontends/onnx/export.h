@@ -10,7 +10,7 @@ namespace tenon::onnx {
 
 struct ExportOptions {
   /// The ai.onnx opset to write; without one the smallest from 13 on that has all the nodes need.
-  std::optional<int> opset;
+  std::optional<int> opset = std::nullopt;
   /// Weights that take more than this together go into a file beside the model, NAME.data.
   std::uint64_t max_embedded_bytes = 1'900'000'000;
 };

@@ -1,14 +1,13 @@
+#include "base/error.h"
 #include "frontends/onnx/external_data.h"
+#include "frontends/onnx/schema/onnx.pb.h"
+#include "frontends/onnx/sha1.h"
+#include "frontends/onnx/tensor_proto.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
-
-#include "base/error.h"
-#include "frontends/onnx/schema/onnx.pb.h"
-#include "frontends/onnx/sha1.h"
-#include "frontends/onnx/tensor_proto.h"
 
 namespace tenon::onnx {
 namespace {
@@ -64,9 +63,9 @@ class ExternalData : public testing::Test {
 
 TEST_F(ExternalData, IsReadFromBeneathTheFolder) {
   EXPECT_EQ(read(tensor({{"location", "weights/w.bin"}})).reals(), (std::vector<double>{1, 2}));
-  EXPECT_EQ(read(tensor({{"location", "./weights//w.bin"}, {"offset", "4"}, {"length", "4"}}, 1))
-                .reals(),
-            std::vector<double>{2});
+  EXPECT_EQ(
+      read(tensor({{"location", "./weights//w.bin"}, {"offset", "4"}, {"length", "4"}}, 1)).reals(),
+      std::vector<double>{2});
   fs::create_symlink("w.bin", top_ / "model/weights/link.bin");
   EXPECT_EQ(message_of(tensor({{"location", "weights/link.bin"}})), "");
 }

@@ -1,13 +1,14 @@
+#include "base/error.h"
 #include "frontends/numpy/npy.h"
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-
 namespace tenon::numpy {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 std::string file_of(const std::string& dictionary, const std::string& data, char version = 1) {
   std::string file = "\x93NUMPY";
@@ -29,9 +30,9 @@ std::string message_of(const std::string& file) {
 }
 
 TEST(Npy, EveryNumpyTypeComesBack) {
-  for (const DType dtype : {DType::F64, DType::F32, DType::F16, DType::I64, DType::I32, DType::I16,
-                            DType::I8, DType::U64, DType::U32, DType::U16, DType::U8, DType::Bool,
-                            DType::C64, DType::C128}) {
+  for (const DType dtype :
+       {DType::F64, DType::F32, DType::F16, DType::I64, DType::I32, DType::I16, DType::I8,
+        DType::U64, DType::U32, DType::U16, DType::U8, DType::Bool, DType::C64, DType::C128}) {
     Tensor tensor(dtype, {2, 3});
     for (std::int64_t k = 0; k < 6; ++k) {
       if (is_complex(dtype)) {
@@ -63,8 +64,8 @@ TEST(Npy, NarrowTypesAreWidened) {
 }
 
 TEST(Npy, FortranOrderIsTurnedRound) {
-  const std::string file = file_of("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }",
-                                   {"\1\4\2\5\3\6", 6});
+  const std::string file =
+      file_of("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", {"\1\4\2\5\3\6", 6});
   EXPECT_EQ(read_npy(bytes_of(file)).integers(), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6}));
 }
 
@@ -72,9 +73,8 @@ TEST(Npy, BigEndianIsSwapped) {
   const std::string file =
       file_of("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", {"\1\2\xff\xff", 4});
   EXPECT_EQ(read_npy(bytes_of(file)).integers(), (std::vector<std::int64_t>{258, -1}));
-  const std::string complex =
-      file_of("{'descr': '>c8', 'fortran_order': False, 'shape': (), }",
-              {"\x3f\x80\x00\x00\x40\x00\x00\x00", 8});
+  const std::string complex = file_of("{'descr': '>c8', 'fortran_order': False, 'shape': (), }",
+                                      {"\x3f\x80\x00\x00\x40\x00\x00\x00", 8});
   EXPECT_EQ(read_npy(bytes_of(complex)).complex_at(0), (std::complex<double>{1, 2}));
 }
 
@@ -103,34 +103,44 @@ TEST(Npy, OpaqueBytesNeedAType) {
 TEST(Npy, BrokenFilesAreRefused) {
   EXPECT_EQ(message_of(""), "npy: not a NumPy array");
   EXPECT_EQ(message_of("PK\3\4 something else"), "npy: not a NumPy array");
-  EXPECT_EQ(message_of(file_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "1234567")),
-            "npy: the file ends before its array does");
-  EXPECT_EQ(message_of(file_of("{'descr': '<f4', 'fortran_order': False, 'shape': (268435456,)}", "x")),
-            "npy: the file ends before its array does");
+  EXPECT_EQ(
+      message_of(file_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "1234567")),
+      "npy: the file ends before its array does");
+  EXPECT_EQ(
+      message_of(file_of("{'descr': '<f4', 'fortran_order': False, 'shape': (268435456,)}", "x")),
+      "npy: the file ends before its array does");
   EXPECT_EQ(message_of(file_of("{'descr': '<f4', 'shape': (2,)}", "")),
             "npy: the header is incomplete");
   EXPECT_EQ(message_of(file_of("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "")),
             "npy: an extent is not a number");
   EXPECT_EQ(message_of(file_of("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "")),
             "npy: the array holds Python objects");
-  EXPECT_EQ(message_of(file_of("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", "")),
-            "npy: the array holds records of several fields");
+  EXPECT_EQ(
+      message_of(file_of("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", "")),
+      "npy: the array holds records of several fields");
   EXPECT_EQ(message_of(file_of("{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", "\2")),
             "npy: a byte is no bool");
-  EXPECT_EQ(message_of(file_of("{'descr': '|S0', 'fortran_order': False, 'shape': (99999999,)}", "")),
-            "npy: too many texts of no width");
+  EXPECT_EQ(
+      message_of(file_of("{'descr': '|S0', 'fortran_order': False, 'shape': (99999999,)}", "")),
+      "npy: too many texts of no width");
   EXPECT_EQ(message_of(std::string("\x93NUMPY\1\0\xff\xff{", 11)),
             "npy: the file ends inside its header");
 }
 
 TEST(Npy, HugeShapesNeitherOverflowNorAllocate) {
   const std::string four = "4611686018427387904";
-  EXPECT_NE(message_of(file_of("{'descr': '<f8', 'fortran_order': True, 'shape': (" + four + ", " +
-                                   four + ")}", "")), "");
-  EXPECT_EQ(message_of(file_of("{'descr': '<U9', 'fortran_order': True, 'shape': (0, " + four + ", " +
-                                   four + ")}", "")), "");
+  EXPECT_NE(
+      message_of(file_of(
+          "{'descr': '<f8', 'fortran_order': True, 'shape': (" + four + ", " + four + ")}", "")),
+      "");
+  EXPECT_EQ(
+      message_of(file_of(
+          "{'descr': '<U9', 'fortran_order': True, 'shape': (0, " + four + ", " + four + ")}", "")),
+      "");
   EXPECT_NE(message_of(file_of("{'descr': '|S99999999999999999', 'fortran_order': False, 'shape': "
-                               "(72057594037927936,)}", "")), "");
+                               "(72057594037927936,)}",
+                               "")),
+            "");
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
+#include "base/error.h"
+#include "frontends/numpy/npy.h"
 #include "frontends/numpy/npz.h"
+#include "frontends/numpy/zip.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -7,14 +10,12 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/error.h"
-#include "frontends/numpy/npy.h"
-#include "frontends/numpy/zip.h"
-
 namespace tenon::numpy {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 std::string archive_of(const std::vector<std::pair<std::string, std::string>>& files) {
   std::ostringstream out;
@@ -38,7 +39,8 @@ std::string deflated(std::string archive, const std::string& content) {
   deflateEnd(&stream);
 
   const auto put = [&](std::size_t at, std::uint64_t value, int width) {
-    for (int k = 0; k < width; ++k) archive[at + std::size_t(k)] = static_cast<char>(value >> (8 * k));
+    for (int k = 0; k < width; ++k)
+      archive[at + std::size_t(k)] = static_cast<char>(value >> (8 * k));
   };
   const std::size_t start = archive.find(content);
   archive.replace(start, content.size(), packed);

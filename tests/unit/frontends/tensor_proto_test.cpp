@@ -1,11 +1,10 @@
-#include "frontends/onnx/tensor_proto.h"
-
-#include <gtest/gtest.h>
-
 #include "base/error.h"
 #include "frontends/onnx/datum_proto.h"
 #include "frontends/onnx/export_node.h"
 #include "frontends/onnx/schema/onnx.pb.h"
+#include "frontends/onnx/tensor_proto.h"
+
+#include <gtest/gtest.h>
 
 namespace tenon::onnx {
 namespace {
@@ -39,11 +38,18 @@ TEST(TensorProto, EveryDtypeComesBack) {
     Tensor tensor(row.dtype, {3, 3});
     for (std::int64_t k = 0; k < 9; ++k) {
       switch (row.arithmetic) {
-        case Arithmetic::Text: tensor.mutable_strings()[std::size_t(k)] = "s" + std::to_string(k); break;
-        case Arithmetic::Complex: tensor.set_complex(k, {double(k), 0.5}); break;
+        case Arithmetic::Text:
+          tensor.mutable_strings()[std::size_t(k)] = "s" + std::to_string(k);
+          break;
+        case Arithmetic::Complex:
+          tensor.set_complex(k, {double(k), 0.5});
+          break;
         case Arithmetic::F32:
-        case Arithmetic::F64: tensor.set_real(k, double(k % 4) - 1); break;
-        default: tensor.set_integer(k, k % 2);
+        case Arithmetic::F64:
+          tensor.set_real(k, double(k % 4) - 1);
+          break;
+        default:
+          tensor.set_integer(k, k % 2);
       }
     }
     TensorProto proto;

@@ -1,0 +1,295 @@
+#include "unit/frontends/onnx_model.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon::onnx::testing_models {
+namespace {
+
+TEST(Import, KeepsNamesSymbolsAndConstants) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {"batch", "2", ""});
+  *graph.add_initializer() = floats("w", {1, 2});
+  add_node(graph, "Relu", {"x"}, {"r"}, "first");
+  add_node(graph, "Add", {"r", "r"}, {"y"});
+  add_output(graph, "y");
+  EXPECT_EQ(imported(model),
+            "graph g (x: f32[batch, 2, \"x#2\"]) {\n"
+            "  w = constant f32[2] [1, 2]\n"
+            "  r = relu(x) @ \"first\"\n"
+            "  y = add(r, r)\n"
+            "  return y\n"
+            "}\n");
+}
+
+TEST(Import, InitializersThatAreInputsTooAreConstants) {
+  ModelProto model = new_model();
+  model.set_ir_version(3);
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {"1"});
+  add_input(graph, "w", {"1"});
+  *graph.add_initializer() = floats("w", {4});
+  add_node(graph, "Add", {"x", "w"}, {"y"});
+  add_output(graph, "y");
+  const Graph read = import_model(model);
+  EXPECT_EQ(read.inputs().size(), 1u);
+  EXPECT_NE(read.constant_of(read.find("w")), nullptr);
+}
+
+TEST(Import, OutputsThatAreInputsGetBuffersOfTheirOwn) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {"2"});
+  add_node(graph, "Relu", {"x"}, {"y"});
+  add_output(graph, "x");
+  add_output(graph, "y");
+  add_output(graph, "y");
+  const Graph read = import_model(model);
+  ASSERT_EQ(read.outputs().size(), 3u);
+  for (ValueId output : read.outputs()) EXPECT_TRUE(read.value(output).producer);
+  EXPECT_NE(read.outputs()[1], read.outputs()[2]);
+}
+
+TEST(Import, MetadataIsKept) {
+  ModelProto model = new_model();
+  model.set_producer_name("someone");
+  auto& entry = *model.add_metadata_props();
+  entry.set_key("license");
+  entry.set_value("MIT");
+  add_input(*model.mutable_graph(), "x", {"2"});
+  add_node(*model.mutable_graph(), "Relu", {"x"}, {"y"});
+  add_output(*model.mutable_graph(), "y");
+  const Graph read = import_model(model);
+  EXPECT_EQ(read.metadata.at("producer_name"), "someone");
+  EXPECT_EQ(read.metadata.at("license"), "MIT");
+  EXPECT_EQ(read.metadata.at("opset"), "ai.onnx 17");
+}
+
+TEST(Import, AllThatIsUnsupportedIsReportedAtOnce) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {"2"});
+  add_node(graph, "Frobnicate", {"x"}, {"a"}, "one");
+  add_node(graph, "Frobnicate", {"a"}, {"b"}, "two");
+  add_node(graph, "Relu", {"b"}, {"c"});
+  NodeProto& foreign = add_node(graph, "Blend", {"c"}, {"d"}, "three");
+  foreign.set_domain("acme");
+  add_output(graph, "d");
+  EXPECT_EQ(imported(model),
+            "cannot import the model: 2 things are not supported\n"
+            "  - Frobnicate (2 nodes: 'one', 'two')\n"
+            "  - acme:Blend (node 'three')\n"
+            "  at        m.onnx");
+}
+
+TEST(Import, NodesMustBeInOrder) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {"2"});
+  add_node(graph, "Relu", {"later"}, {"y"}, "first");
+  add_node(graph, "Relu", {"x"}, {"later"}, "second");
+  add_output(graph, "y");
+  EXPECT_EQ(imported(model),
+            "'later' is read before anything makes it\n"
+            "  at        m.onnx, node 'first' (Relu)\n"
+            "  expected  nodes in an order in which every value is made before it is read");
+}
+
+TEST(Import, NamesAreGivenOnce) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {"2"});
+  add_node(graph, "Relu", {"x"}, {"x"}, "again");
+  EXPECT_EQ(imported(model),
+            "two values are called 'x'\n"
+            "  at        m.onnx, node 'again' (Relu)\n"
+            "  expected  every name to be given once in a graph");
+}
+
+TEST(Import, EveryDomainNeedsAnOpset) {
+  ModelProto model = new_model();
+  model.clear_opset_import();
+  add_input(*model.mutable_graph(), "x", {"2"});
+  add_node(*model.mutable_graph(), "Relu", {"x"}, {"y"});
+  add_output(*model.mutable_graph(), "y");
+  EXPECT_EQ(imported(model),
+            "the model imports no opset for the domain 'ai.onnx'\n"
+            "  at        m.onnx, node 'y' (Relu)\n"
+            "  expected  an entry in opset_import for every domain in use");
+  model.set_ir_version(2);  // which had no opset_import
+  EXPECT_EQ(imported(model).substr(0, 5), "graph");
+}
+
+TEST(Import, MissingOutputsAreNamed) {
+  ModelProto model = new_model();
+  add_input(*model.mutable_graph(), "x", {"2"});
+  add_output(*model.mutable_graph(), "y");
+  EXPECT_EQ(imported(model), "nothing makes the output 'y'\n  at        m.onnx");
+}
+
+TEST(Import, WrongTypesPointAtTheNode) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "a", {"2"});
+  add_input(graph, "b", {"3"});
+  add_node(graph, "Add", {"a", "b"}, {"y"}, "sum");
+  add_output(graph, "y");
+  EXPECT_NE(imported(model).find("at        m.onnx, node 'sum' (Add)"), std::string::npos);
+}
+
+// A model whose one node calls the function `body` has.
+ModelProto calling_model(onnx_schema::FunctionProto& (*define)(ModelProto&)) {
+  ModelProto model = new_model();
+  onnx_schema::FunctionProto& function = define(model);
+  function.set_domain("local");
+  function.add_opset_import()->set_version(17);
+  auto& domain = *model.add_opset_import();
+  domain.set_domain("local");
+  domain.set_version(1);
+  add_input(*model.mutable_graph(), "x", {"2"});
+  add_node(*model.mutable_graph(), function.name(), {"x"}, {"y"}, "call").set_domain("local");
+  add_output(*model.mutable_graph(), "y");
+  return model;
+}
+
+onnx_schema::FunctionProto& leaky_function(ModelProto& model) {
+  onnx_schema::FunctionProto& function = *model.add_functions();
+  function.set_name("Soften");
+  function.add_input("in");
+  function.add_output("out");
+  add_node(function, "Relu", {"in"}, {"middle"});
+  add_float(add_node(function, "LeakyRelu", {"middle"}, {"out"}), "alpha", 0)
+      .set_ref_attr_name("slope");
+  auto& slope = *function.add_attribute_proto();
+  slope.set_name("slope");
+  slope.set_type(onnx_schema::AttributeProto::FLOAT);
+  slope.set_f(0.25f);
+  return function;
+}
+
+TEST(Import, FunctionsAreInlinedWithTheirDefaults) {
+  ModelProto model = calling_model(leaky_function);
+  EXPECT_EQ(imported(model),
+            "graph g (x: f32[2]) {\n"
+            "  call/middle = relu(x)\n"
+            "  y = leaky_relu(call/middle) {alpha = 0.25}\n"
+            "  return y\n"
+            "}\n");
+  add_float(*model.mutable_graph()->mutable_node(0), "slope", 0.5f);
+  EXPECT_NE(imported(model).find("{alpha = 0.5}"), std::string::npos);
+}
+
+TEST(Import, FunctionAttributesWithoutAValueAreAbsent) {
+  ModelProto model = calling_model(leaky_function);
+  model.mutable_functions(0)->clear_attribute_proto();
+  model.mutable_functions(0)->add_attribute("slope");
+  EXPECT_NE(imported(model).find("leaky_relu(call/middle)\n"), std::string::npos);
+}
+
+TEST(Import, FunctionsMayNotCallThemselves) {
+  const ModelProto model = calling_model([](ModelProto& made) -> onnx_schema::FunctionProto& {
+    onnx_schema::FunctionProto& function = *made.add_functions();
+    function.set_name("Again");
+    function.add_input("in");
+    function.add_output("out");
+    add_node(function, "Again", {"in"}, {"out"}, "inner").set_domain("local");
+    return function;
+  });
+  EXPECT_EQ(imported(model),
+            "function 'Again' calls itself\n"
+            "  at        m.onnx, node 'call' (local:Again), node 'inner' (local:Again)");
+}
+
+TEST(Import, FunctionsThatMultiplyAreStopped) {
+  ModelProto model = new_model();
+  const int levels = 30;
+  for (int level = 0; level < levels; ++level) {
+    onnx_schema::FunctionProto& function = *model.add_functions();
+    function.set_domain("local");
+    function.set_name("F" + std::to_string(level));
+    function.add_opset_import()->set_version(17);
+    function.add_input("in");
+    function.add_output("b");
+    const std::string inner = level == 0 ? "Relu" : "F" + std::to_string(level - 1);
+    const std::string domain = level == 0 ? "" : "local";
+    add_node(function, inner, {"in"}, {"a"}).set_domain(domain);
+    add_node(function, inner, {"a"}, {"b"}).set_domain(domain);
+  }
+  add_input(*model.mutable_graph(), "x", {"2"});
+  add_node(*model.mutable_graph(), "F" + std::to_string(levels - 1), {"x"}, {"y"})
+      .set_domain("local");
+  add_output(*model.mutable_graph(), "y");
+  EXPECT_EQ(imported(model).substr(0, 43), "calls of functions make the model too large");
+}
+
+TEST(Import, WhatIsNoModelIsSaidSo) {
+  const auto message = [](const std::string& bytes) -> std::string {
+    try {
+      import_onnx(std::as_bytes(std::span(bytes)), {}, "file");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(""), "not an ONNX model, or damaged\n  at        file");
+  EXPECT_EQ(message("hello, world\n"),
+            "not an ONNX model, or damaged\n  at        file\n  got       a text");
+  EXPECT_EQ(message("PK\3\4......"),
+            "not an ONNX model, or damaged\n  at        file\n  got       a zip archive");
+  EXPECT_NE(message("version https://git-lfs.github.com/spec/v1\n").find("Git LFS pointer"),
+            std::string::npos);
+  EXPECT_NE(message(std::string(1000, '\xff')), "");
+}
+
+TEST(Import, EveryPrefixOfAModelIsAnErrorOrAModel) {
+  ModelProto model = calling_model(leaky_function);
+  *model.mutable_graph()->add_initializer() = floats("w", std::vector<float>(6000, 1));
+  const std::string bytes = model.SerializeAsString();
+  for (std::size_t size = 0; size < bytes.size(); size += size < 600 ? 1 : 997) {
+    try {
+      import_onnx(std::as_bytes(std::span(bytes).first(size)));
+    } catch (const Error&) {
+      continue;
+    }
+  }
+}
+
+TEST(Import, LargeWeightsAreReadOnce) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {"1"});
+  *graph.add_initializer() = floats("small", {3});
+  *graph.add_initializer() =
+      floats("large", std::vector<float>(10000, 2));  // lifted from float_data
+  TensorProto& raw = *graph.add_initializer();
+  raw = floats("raw", {});
+  raw.set_dims(0, 10000);
+  raw.set_raw_data(std::string(40000, '\1'));
+  add_node(graph, "Relu", {"x"}, {"y"});
+  add_output(graph, "y");
+  const Graph read = import_model(model);
+  EXPECT_EQ(read.constant_of(read.find("small"))->stored().real_at(0), 3);
+  EXPECT_EQ(read.constant_of(read.find("large"))->stored().real_at(9999), 2);
+  EXPECT_EQ(read.constant_of(read.find("raw"))->stored().bytes()[39999], std::byte{1});
+  raw.set_dims(0, 10001);
+  EXPECT_NE(imported(model).find("m.onnx, initializer 'raw'"), std::string::npos);
+}
+
+TEST(Import, DeepNestingIsRefused) {
+  GraphProto graph;
+  for (int depth = 0; depth < 400; ++depth) {
+    GraphProto outer;
+    NodeProto& node = add_node(outer, "If", {"c"}, {"y"});
+    auto& attr = *node.add_attribute();
+    attr.set_name("then_branch");
+    attr.set_type(onnx_schema::AttributeProto::GRAPH);
+    *attr.mutable_g() = std::move(graph);
+    graph = std::move(outer);
+  }
+  ModelProto model = new_model();
+  *model.mutable_graph() = std::move(graph);
+  EXPECT_NE(imported(model).find("not an ONNX model, or damaged"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::onnx::testing_models
