@@ -1,0 +1,189 @@
+#include "base/error.h"
+#include "frontends/onnx/export_node.h"
+
+namespace tenon::onnx {
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+
+/// ONNX has channels on axis 1: the operand x with the op's channel axis moved there, and a name for
+/// the result, which `finish` moves back.
+class ChannelsFirst {
+ public:
+  explicit ChannelsFirst(NodeExport& node) : node_(node), x(node.operand("x")), y(node.result()) {
+    const auto rank = static_cast<std::int64_t>(node.operand_type("x").tensor().rank());
+    const std::int64_t axis = node.integer("axis");
+    channel_ = axis < 0 ? axis + rank : axis;
+    if (channel_ == 1) return;
+    for (std::int64_t k = 0; k < rank; ++k) {
+      if (k != channel_) to_front_.push_back(k);
+    }
+    to_front_.insert(to_front_.begin() + 1, channel_);
+    x = node.emit_value("Transpose", {x}, {{"perm", to_front_}});
+    y = node.fresh("channels_first");
+  }
+  void finish() {
+    if (channel_ == 1) return;
+    Integers back(to_front_.size());
+    for (std::size_t k = 0; k < back.size(); ++k) {
+      back[static_cast<std::size_t>(to_front_[k])] = static_cast<std::int64_t>(k);
+    }
+    node_.emit("Transpose", {y}, {node_.result()}, {{"perm", back}});
+  }
+
+ private:
+  NodeExport& node_;
+  std::int64_t channel_ = 1;
+  Integers to_front_;
+
+ public:
+  std::string x, y;
+};
+
+void export_batch_norm(NodeExport& node) {
+  const bool is_training = node.node.op->name == "batch_norm_training";
+  node.need_opset(is_training ? 15 : 9);
+  ChannelsFirst ends(node);
+  std::vector<OnnxAttr> attrs{{"epsilon", node.real("epsilon")}};
+  std::vector<std::string> outputs{ends.y};
+  if (is_training) {
+    attrs.push_back({"momentum", node.real("momentum")});
+    attrs.push_back({"training_mode", std::int64_t{1}});
+    for (std::size_t k = 1; k < 3; ++k) {
+      const std::string name = node.results().size() > k ? node.result(k) : "";
+      outputs.push_back(name.empty() ? node.fresh("running") : name);
+    }
+  }
+  node.emit("BatchNormalization",
+            {ends.x, node.operand("scale"), node.operand("bias"), node.operand("mean"),
+             node.operand("variance")},
+            outputs, attrs);
+  ends.finish();
+}
+
+void export_instance_norm(NodeExport& node) {
+  node.need_opset(6);
+  ChannelsFirst ends(node);
+  node.emit("InstanceNormalization", {ends.x, node.operand("scale"), node.operand("bias")}, {ends.y},
+            {{"epsilon", node.real("epsilon")}});
+  ends.finish();
+}
+
+std::vector<OnnxAttr> norm_attrs(const NodeExport& node) {
+  std::vector<OnnxAttr> attrs{{"epsilon", node.real("epsilon")}};
+  if (node.has_attr("stash")) {
+    attrs.push_back({"stash_type", std::int64_t{onnx_element_type(node.element("stash"))}});
+  }
+  return attrs;
+}
+
+void export_group_norm(NodeExport& node) {
+  node.need_opset(21);
+  ChannelsFirst ends(node);
+  std::vector<OnnxAttr> attrs = norm_attrs(node);
+  attrs.push_back({"num_groups", node.integer("groups")});
+  node.emit("GroupNormalization", {ends.x, node.operand("scale"), node.operand("bias")}, {ends.y},
+            attrs);
+  ends.finish();
+}
+
+void export_layer_norm(NodeExport& node) {
+  node.need_opset(17);
+  std::vector<OnnxAttr> attrs = norm_attrs(node);
+  attrs.push_back({"axis", node.integer("axis")});
+  std::vector<std::string> inputs{node.operand("x"), node.operand("scale")};
+  if (node.has("bias")) inputs.push_back(node.operand("bias"));
+  node.emit("LayerNormalization", inputs, node.results(), attrs);
+}
+
+void export_rms_norm(NodeExport& node) {
+  node.need_opset(23);
+  std::vector<OnnxAttr> attrs = norm_attrs(node);
+  attrs.push_back({"axis", node.integer("axis")});
+  node.emit("RMSNormalization", {node.operand("x"), node.operand("scale")}, {node.result()}, attrs);
+}
+
+void export_lp_norm(NodeExport& node) {
+  node.emit("LpNormalization", {node.operand("x")}, {node.result()},
+            {{"axis", node.integer("axis")}, {"p", node.integer("p")}});
+}
+
+void export_mean_variance_norm(NodeExport& node) {
+  node.need_opset(9);
+  node.emit("MeanVarianceNormalization", {node.operand("x")}, {node.result()},
+            {{"axes", node.integers("axes")}});
+}
+
+void export_nll_loss(NodeExport& node) {
+  node.need_opset(13);
+  std::vector<std::string> inputs{node.operand("x"), node.operand("target")};
+  if (node.has("weight")) inputs.push_back(node.operand("weight"));
+  std::vector<OnnxAttr> attrs{{"reduction", node.text("reduction")}};
+  if (node.has_attr("ignore_index")) attrs.push_back({"ignore_index", node.integer("ignore_index")});
+  node.emit("NegativeLogLikelihoodLoss", inputs, {node.result()}, attrs);
+}
+
+// ONNX lets queries start late only by the keys of a cache: the first ones become that.
+void split_cache(NodeExport& node, std::int64_t offset, std::vector<std::string>& inputs) {
+  const std::string zero = node.integers_constant({0}), start = node.integers_constant({offset});
+  const std::string end = node.integers_constant({kMaxExtent}), axis = node.integers_constant({2});
+  for (std::size_t k = 1; k < 3; ++k) {
+    inputs[k + 3] = node.emit_value("Slice", {inputs[k], zero, start, axis});
+    inputs[k] = node.emit_value("Slice", {inputs[k], start, end, axis});
+  }
+}
+
+void export_attention(NodeExport& node) {
+  node.need_opset(node.has("key_counts") ? 24 : 23);
+  std::vector<std::string> inputs{node.operand("q"), node.operand("k"), node.operand("v"),
+                                  node.operand("mask"), "", "", node.operand("key_counts")};
+  const bool is_causal = node.flag("causal");
+  if (is_causal && !node.has("key_counts") && node.integer("causal_offset") != 0) {
+    split_cache(node, node.integer("causal_offset"), inputs);
+  }
+  while (inputs.back().empty()) inputs.pop_back();
+  std::vector<OnnxAttr> attrs{{"is_causal", std::int64_t{is_causal}},
+                              {"softcap", node.real("softcap")}};
+  if (node.has_attr("scale")) attrs.push_back({"scale", node.real("scale")});
+  if (node.has_attr("softmax_dtype")) {
+    const std::int64_t element = onnx_element_type(node.element("softmax_dtype"));
+    attrs.push_back({"softmax_precision", element});
+  }
+  std::vector<std::string> outputs{node.result()};
+  if (node.results().size() > 1 && !node.result(1).empty()) {
+    const std::string stage = node.text("scores");
+    const std::int64_t mode = stage == "product" ? 0 : stage == "capped" ? 1 : stage == "masked" ? 2 : 3;
+    attrs.push_back({"qk_matmul_output_mode", mode});
+    outputs = {node.result(), "", "", node.result(1)};
+  }
+  node.emit("Attention", inputs, outputs, attrs);
+}
+
+void export_rotary_embedding(NodeExport& node) {
+  node.need_opset(23);
+  std::vector<std::string> inputs{node.operand("x"), node.operand("cosine"), node.operand("sine")};
+  if (node.has("positions")) inputs.push_back(node.operand("positions"));
+  node.emit("RotaryEmbedding", inputs, {node.result()},
+            {{"interleaved", std::int64_t{node.flag("interleaved")}},
+             {"rotary_embedding_dim", node.integer("rotary_size")}});
+}
+
+constexpr ExportRule rules[] = {
+    {"attention", export_attention},
+    {"batch_norm", export_batch_norm},
+    {"batch_norm_training", export_batch_norm},
+    {"group_norm", export_group_norm},
+    {"instance_norm", export_instance_norm},
+    {"layer_norm", export_layer_norm},
+    {"lp_norm", export_lp_norm},
+    {"mean_variance_norm", export_mean_variance_norm},
+    {"nll_loss", export_nll_loss},
+    {"rms_norm", export_rms_norm},
+    {"rotary_embedding", export_rotary_embedding},
+};
+
+}  // namespace
+
+std::span<const ExportRule> normalization_export_rules() { return rules; }
+
+}  // namespace tenon::onnx
