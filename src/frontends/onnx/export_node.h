@@ -97,6 +97,7 @@ std::span<const ExportRule> elementwise_export_rules();    // export_elementwise
 std::span<const ExportRule> shape_export_rules();          // export_shape.cpp
 std::span<const ExportRule> contraction_export_rules();    // export_contraction.cpp
 std::span<const ExportRule> reduction_export_rules();      // export_reduction.cpp
+std::span<const ExportRule> normalization_export_rules();  // export_normalization.cpp
 std::span<const ExportRule> control_export_rules();        // export_control.cpp
 const ExportRule* find_export_rule(std::string_view op);
 

@@ -6,8 +6,8 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-/// ONNX has channels on axis 1: the operand x with the op's channel axis moved there, and a name for
-/// the result, which `finish` moves back.
+/// ONNX has channels on axis 1: the operand x with the op's channel axis moved there, and a name
+/// for the result, which `finish` moves back.
 class ChannelsFirst {
  public:
   explicit ChannelsFirst(NodeExport& node) : node_(node), x(node.operand("x")), y(node.result()) {
@@ -64,8 +64,8 @@ void export_batch_norm(NodeExport& node) {
 void export_instance_norm(NodeExport& node) {
   node.need_opset(6);
   ChannelsFirst ends(node);
-  node.emit("InstanceNormalization", {ends.x, node.operand("scale"), node.operand("bias")}, {ends.y},
-            {{"epsilon", node.real("epsilon")}});
+  node.emit("InstanceNormalization", {ends.x, node.operand("scale"), node.operand("bias")},
+            {ends.y}, {{"epsilon", node.real("epsilon")}});
   ends.finish();
 }
 
@@ -119,7 +119,8 @@ void export_nll_loss(NodeExport& node) {
   std::vector<std::string> inputs{node.operand("x"), node.operand("target")};
   if (node.has("weight")) inputs.push_back(node.operand("weight"));
   std::vector<OnnxAttr> attrs{{"reduction", node.text("reduction")}};
-  if (node.has_attr("ignore_index")) attrs.push_back({"ignore_index", node.integer("ignore_index")});
+  if (node.has_attr("ignore_index"))
+    attrs.push_back({"ignore_index", node.integer("ignore_index")});
   node.emit("NegativeLogLikelihoodLoss", inputs, {node.result()}, attrs);
 }
 
@@ -135,8 +136,9 @@ void split_cache(NodeExport& node, std::int64_t offset, std::vector<std::string>
 
 void export_attention(NodeExport& node) {
   node.need_opset(node.has("key_counts") ? 24 : 23);
-  std::vector<std::string> inputs{node.operand("q"), node.operand("k"), node.operand("v"),
-                                  node.operand("mask"), "", "", node.operand("key_counts")};
+  std::vector<std::string> inputs{
+      node.operand("q"),         node.operand("k"), node.operand("v"), node.operand("mask"), "", "",
+      node.operand("key_counts")};
   const bool is_causal = node.flag("causal");
   if (is_causal && !node.has("key_counts") && node.integer("causal_offset") != 0) {
     split_cache(node, node.integer("causal_offset"), inputs);
@@ -152,7 +154,10 @@ void export_attention(NodeExport& node) {
   std::vector<std::string> outputs{node.result()};
   if (node.results().size() > 1 && !node.result(1).empty()) {
     const std::string stage = node.text("scores");
-    const std::int64_t mode = stage == "product" ? 0 : stage == "capped" ? 1 : stage == "masked" ? 2 : 3;
+    const std::int64_t mode = stage == "product"  ? 0
+                              : stage == "capped" ? 1
+                              : stage == "masked" ? 2
+                                                  : 3;
     attrs.push_back({"qk_matmul_output_mode", mode});
     outputs = {node.result(), "", "", node.result(1)};
   }

@@ -43,8 +43,8 @@ void export_reduce(NodeExport& node) {
     return;
   }
   std::vector<OnnxAttr> attrs{{"keepdims", std::int64_t{node.flag("keep_axes")}}};
-  const bool is_bool = node.operand_type("x").is_tensor() &&
-                       node.operand_type("x").tensor().dtype == DType::Bool;
+  const bool is_bool =
+      node.operand_type("x").is_tensor() && node.operand_type("x").tensor().dtype == DType::Bool;
   if (is_bool) node.need_opset(20);
   const int input_since = names.onnx == std::string_view("ReduceSum") ? 13 : 18;
   if (has_late_axes) node.need_opset(input_since);
@@ -72,7 +72,8 @@ void export_cumulative(NodeExport& node) {
   node.need_opset(is_sum ? 14 : 26);
   std::string axis = node.operand("axis");
   if (!node.has("axis")) {
-    axis = node.constant(Tensor::scalar(DType::I64, static_cast<double>(node.integer("axis"))), "axis");
+    axis = node.constant(Tensor::scalar(DType::I64, static_cast<double>(node.integer("axis"))),
+                         "axis");
   }
   node.emit(is_sum ? "CumSum" : "CumProd", {node.operand("x"), axis}, {node.result()},
             {{"exclusive", std::int64_t{node.flag("exclusive")}},
@@ -88,22 +89,14 @@ void export_log_softmax(NodeExport& node) { export_along_axis(node, "LogSoftmax"
 void export_hardmax(NodeExport& node) { export_along_axis(node, "Hardmax"); }
 
 constexpr ExportRule rules[] = {
-    {"arg_max", export_arg},
-    {"arg_min", export_arg},
-    {"cumprod", export_cumulative},
-    {"cumsum", export_cumulative},
-    {"hardmax", export_hardmax},
-    {"log_softmax", export_log_softmax},
-    {"reduce_l1", export_reduce},
-    {"reduce_l2", export_reduce},
-    {"reduce_log_sum", export_reduce},
-    {"reduce_log_sum_exp", export_reduce},
-    {"reduce_max", export_reduce},
-    {"reduce_mean", export_reduce},
-    {"reduce_min", export_reduce},
-    {"reduce_prod", export_reduce},
-    {"reduce_sum", export_reduce},
-    {"reduce_sum_square", export_reduce},
+    {"arg_max", export_arg},           {"arg_min", export_arg},
+    {"cumprod", export_cumulative},    {"cumsum", export_cumulative},
+    {"hardmax", export_hardmax},       {"log_softmax", export_log_softmax},
+    {"reduce_l1", export_reduce},      {"reduce_l2", export_reduce},
+    {"reduce_log_sum", export_reduce}, {"reduce_log_sum_exp", export_reduce},
+    {"reduce_max", export_reduce},     {"reduce_mean", export_reduce},
+    {"reduce_min", export_reduce},     {"reduce_prod", export_reduce},
+    {"reduce_sum", export_reduce},     {"reduce_sum_square", export_reduce},
     {"softmax", export_softmax},
 };
 

@@ -19,6 +19,7 @@ using RuleList = std::span<const ExportRule> (*)();
 constexpr RuleList rule_lists[] = {
     elementwise_export_rules, shape_export_rules,   contraction_export_rules,
     reduction_export_rules,   control_export_rules,
+    normalization_export_rules,
 };
 
 bool is_before(const Handler& a, const Handler& b) {

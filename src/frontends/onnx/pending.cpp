@@ -18,7 +18,6 @@ std::span<const Handler> training_handlers() { return {}; }
 
 std::span<const ExportRule> shape_export_rules() { return {}; }
 std::span<const ExportRule> contraction_export_rules() { return {}; }
-std::span<const ExportRule> reduction_export_rules() { return {}; }
 std::span<const ExportRule> control_export_rules() { return {}; }
 
 }  // namespace tenon::onnx
