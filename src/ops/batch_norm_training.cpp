@@ -48,7 +48,6 @@ void lower(const Attrs& attrs, Lowering& op) {
   define_running("running_variance", "variance", batch.variance);
 }
 
-// The running statistics are not learned from: nothing flows back through them.
 void gradient(const Attrs& attrs, Gradient& op) {
   const TensorType type = op.operand_type("x");
   const std::size_t axis = normal_axis("batch_norm_training", attrs.axis, type.rank());
@@ -62,6 +61,15 @@ void gradient(const Attrs& attrs, Gradient& op) {
   };
   add_sum("scale", dy * batch.value);
   add_sum("bias", dy);
+  const auto add_running = [&](const char* result, const char* operand, Var slope) {
+    if (!op.has_upstream(result)) return;
+    const Var flow = op.upstream(result);
+    op.add(operand, flow * attrs.momentum);
+    const Var now = along_axis(cast_to(flow, type.dtype) * (1 - attrs.momentum), axis, type.rank());
+    op.add("x", share_of_mean(slope.is_valid() ? now * slope : now, op.operand("x"), axes));
+  };
+  add_running("running_mean", "mean", Var());
+  add_running("running_variance", "variance", batch.value / batch.inverse_deviation * 2.0);
 }
 
 }  // namespace

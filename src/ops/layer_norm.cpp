@@ -37,14 +37,22 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("inverse_deviation", standard.inverse_deviation);
 }
 
-// TODO: what flows into the statistics is left out; matters once a model trains through them.
 void gradient(const Attrs& attrs, Gradient& op) {
   const Axes axes = normalized_axes(attrs, op.operand_type("x").rank());
+  const DType dtype = op.operand_type("x").dtype;
   const StandardizedVar y = standardize(op.operand("x"), axes, attrs.epsilon);
   const Var dy = op.upstream("y");
   op.add("x", standardize_gradient(y, axes, dy * op.operand("scale")));
   op.add("scale", dy * y.value);
   if (op.has("bias")) op.add("bias", dy);
+  if (op.has_upstream("mean")) {
+    op.add("x", share_of_mean(cast_to(op.upstream("mean"), dtype), op.operand("x"), axes));
+  }
+  if (op.has_upstream("inverse_deviation")) {
+    const Var slope = y.value * y.inverse_deviation * y.inverse_deviation;
+    op.add("x", -share_of_mean(cast_to(op.upstream("inverse_deviation"), dtype) * slope,
+                               op.operand("x"), axes));
+  }
 }
 
 }  // namespace

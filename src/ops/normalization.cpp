@@ -66,6 +66,11 @@ Var mean_over(Var x, const Axes& axes) {
   return x.builder().call("reduce_mean", {x}, {{"axes", axes}, {"noop_if_empty", true}});
 }
 
+Var share_of_mean(Var flow, Var x, const Axes& axes) {
+  const Var ones = expand_to(x.builder().scalar(1, x), x.builder().type(x).tensor().dims);
+  return flow / x.builder().call("reduce_sum", {ones}, {{"axes", axes}, {"noop_if_empty", true}});
+}
+
 StandardizedVar standardize(Var x, const Axes& axes, double epsilon) {
   StandardizedVar y;
   const Var centred = x - mean_over(x, axes);

@@ -38,5 +38,7 @@ StandardizedVar standardize(Var x, const Axes& axes, double epsilon);
 /// The gradient by x, where `dy` flows into the standardized value.
 Var standardize_gradient(const StandardizedVar& y, const Axes& axes, Var dy);
 Var mean_over(Var x, const Axes& axes);
+/// What flows into a mean over `axes`, as it reaches every element of x: divided by their number.
+Var share_of_mean(Var flow, Var x, const Axes& axes);
 
 }  // namespace tenon

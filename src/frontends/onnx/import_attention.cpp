@@ -2,6 +2,9 @@
 #include "frontends/onnx/import_node.h"
 #include "ops/var_ops.h"
 
+#include <cmath>
+#include <map>
+
 namespace tenon::onnx {
 namespace {
 
@@ -79,8 +82,127 @@ void import_rotary_embedding(NodeImport& node) {
   node.output(is_merged ? merge_heads(node, y) : y);
 }
 
+/// Linear attention: a state [batch, key heads, key size, value size] that every token updates and
+/// then reads. All arithmetic is done in f32.
+class LinearAttention {
+ public:
+  explicit LinearAttention(NodeImport& import);
+  void run();
+
+ private:
+  // An input [batch, steps, heads * size] in f32, taken apart as `tail` says.
+  Var heads_of(std::size_t input, Dims tail) const;
+  void add_scanned(const char* name, Var value);
+  Var initial_state() const;
+  Graph body_graph();
+
+  NodeImport& node;
+  bool is_gated, is_delta;
+  Dim batch, steps, heads, key_heads, key_size, value_size;
+  std::vector<std::pair<std::string, Var>> scanned;
+};
+
+LinearAttention::LinearAttention(NodeImport& import) : node(import) {
+  const std::string rule = node.text("update_rule", "gated_delta");
+  is_gated = rule == "gated" || rule == "gated_delta";
+  is_delta = rule == "delta" || rule == "gated_delta";
+  if (!is_gated && !is_delta && rule != "linear") {
+    throw Error("LinearAttention: no such update_rule")
+        .expected("linear, gated, delta or gated_delta")
+        .got(rule);
+  }
+  const std::int64_t query_count = node.integer("q_num_heads"),
+                     key_count = node.integer("kv_num_heads");
+  if (query_count < 1 || key_count < 1 || query_count % key_count != 0) {
+    throw Error("LinearAttention: the heads do not fit")
+        .expected("q_num_heads that is a multiple of kv_num_heads")
+        .got(query_count, " and ", key_count);
+  }
+  heads = query_count;
+  key_heads = key_count;
+  const Dims query = known_dims(node, node.input(0));
+  batch = query.at(0);
+  steps = query.at(1);
+  key_size = floor_div(query.at(2), heads);
+  value_size = floor_div(known_dims(node, node.input(2)).at(2), key_heads);
+}
+
+Var LinearAttention::heads_of(std::size_t input, Dims tail) const {
+  tail.insert(tail.begin(), {batch, steps});
+  return reshape_to(cast_to(node.input(input), DType::F32), tail);
+}
+
+void LinearAttention::add_scanned(const char* name, Var value) {
+  scanned.emplace_back(name, value);
+}
+
+Var LinearAttention::initial_state() const {
+  const Dims dims{batch, key_heads, key_size, value_size};
+  if (node.has_input(3)) return cast_to(node.input(3), DType::F32);
+  return expand_to(node.build.constant(Tensor::scalar(DType::F32, 0)), dims);
+}
+
+Graph LinearAttention::body_graph() {
+  Builder body("token");
+  Var state = body.input(
+      "state", Type(TensorType{DType::F32, {batch, key_heads, key_size, value_size}, {}}));
+  std::map<std::string, Var> in;
+  for (const auto& [name, value] : scanned) {
+    TensorType type = node.type(value).tensor();
+    type.dims.erase(type.dims.begin() + 1);
+    in[name] = body.input(name, Type(type));
+  }
+  if (is_gated) state = state * in["decay"];
+  Var value = in["value"];
+  if (is_delta) value = in["beta"] * (value - body.call("matmul", {in["erased"], state}));
+  state = state + in["key"] * value;
+  body.output(state);
+  body.output(body.call("matmul", {in["query"], state}));
+  return body.take();
+}
+
+void LinearAttention::run() {
+  const double given = node.real("scale", 0);
+  const auto head_size = static_cast<double>(key_size.value().value_or(0));
+  if (given == 0 && head_size == 0)
+    node.unsupported("it needs its head size before the model runs");
+  const Var query = heads_of(0, {key_heads, floor_div(heads, key_heads), key_size});
+  add_scanned("query", query * (given == 0 ? 1 / std::sqrt(head_size) : given));
+  add_scanned("key", heads_of(1, {key_heads, key_size, 1}));
+  add_scanned("value", heads_of(2, {key_heads, 1, value_size}));
+  if (is_gated) {
+    const Dim size = floor_div(known_dims(node, node.input(4)).at(2), key_heads);
+    add_scanned("decay", node.call("exp", {heads_of(4, {key_heads, size, 1})}));
+  }
+  if (is_delta) {
+    add_scanned("beta", heads_of(5, {known_dims(node, node.input(5)).at(2), 1, 1}));
+    Var erased = heads_of(1, {key_heads, 1, key_size});
+    if (node.has_input(6)) erased = erased * heads_of(6, {key_heads, 1, key_size});
+    add_scanned("erased", erased);
+  }
+  std::vector<Var> operands{initial_state()};
+  for (const auto& entry : scanned) operands.push_back(entry.second);
+  const auto count = static_cast<std::int64_t>(scanned.size());
+  std::vector<Graph> bodies;
+  bodies.push_back(body_graph());
+  const std::vector<Var> results =
+      node.build.call_all("scan", operands,
+                          {{"state_count", 1},
+                           {"input_count", count},
+                           {"input_axes", Attr::Integers(scanned.size(), 1)},
+                           {"output_axes", Attr::Integers{1}}},
+                          {"", ""}, std::move(bodies));
+  const DType dtype = node.dtype(node.input(0));
+  node.output(0, cast_to(reshape_to(results[1], {batch, steps, heads * value_size}), dtype));
+  if (!node.wants_output(1)) return;
+  node.output(1, cast_to(results[0], node.has_input(3) ? node.dtype(node.input(3)) : dtype));
+}
+
+void import_linear_attention(NodeImport& node) { LinearAttention(node).run(); }
+
 constexpr Handler handlers[] = {
     {"Attention", import_attention},
+    {"LinearAttention", import_linear_attention},
     {"RotaryEmbedding", import_rotary_embedding},
 };
 
