@@ -71,7 +71,7 @@ class Builder {
   /// A constant in its text form: "f32[2] [1, 2]", "i64[] 3", "f32[64] splat 1.0".
   Var constant(std::string_view text, std::string name = "");
   Var constant(const Constant& value, std::string name = "");
-  /// A constant of normally distributed numbers, the same on every machine.
+  /// Normally distributed, the same on every machine; a layout ("f32[1, 1, 8, 8]@HWIO") is kept.
   Var normal(std::string name, std::string_view type, std::uint64_t seed, double deviation,
              double mean = 0);
   Var integers(const std::vector<std::int64_t>& values, std::string name = "");  ///< i64[n]

@@ -78,9 +78,12 @@ Var Builder::constant(const Constant& value, std::string name) {
 Var Builder::normal(std::string name, std::string_view type, std::uint64_t seed, double deviation,
                     double mean) {
   const Type parsed = parse_type(type);
-  return constant(Constant::normal(parsed.tensor().dtype, constants(parsed.tensor().dims), seed,
-                                   mean, deviation),
-                  std::move(name));
+  const TensorType& tensor = parsed.tensor();
+  const Var result = constant(
+      Constant::normal(tensor.dtype, constants(tensor.dims), seed, mean, deviation), std::move(name));
+  // A constant has no layout of its own: its result's type is stated.
+  if (!tensor.layout.is_empty()) graph().set_type(ValueId(result.id()), parsed);
+  return result;
 }
 Var Builder::integers(const std::vector<std::int64_t>& values, std::string name) {
   return constant(Tensor::of_integers(values), std::move(name));

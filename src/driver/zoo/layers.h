@@ -1,0 +1,95 @@
+#pragma once
+
+#include "driver/zoo/settings.h"
+#include "tenon/builder.h"
+
+#include <optional>
+
+namespace tenon::zoo {
+
+/// What a convolution does beside reading its image.
+struct Convolution {
+  std::int64_t channels = 0;
+  std::int64_t kernel = 1, stride = 1, pad = 0, groups = 1;
+  bool has_bias = false;
+  /// Weights have variance gain / fan-in: 2 keeps the scale through a relu behind, 1 without.
+  double gain = 2;
+  Attr::Integers pads = {};  ///< beginnings, then ends; instead of `pad`
+  std::string result = {};   ///< name of the result, where it is not the layer's
+};
+
+struct Pool {
+  std::int64_t kernel = 2, stride = 2, pad = 0;
+  Attr::Integers pads = {};  ///< beginnings, then ends; instead of `pad`
+  bool ceil_mode = false;
+};
+
+/// Pads for one window at every `stride`-th of `size` pixels, the odd one at the end.
+Attr::Integers same_pads(std::int64_t size, std::int64_t kernel, std::int64_t stride);
+
+/// What stands behind (and before) the name of a layer in the names of its weights.
+struct WeightNames {
+  std::string weight = ".weight", bias = ".bias", prefix = {};
+};
+
+/// A network being built: a Builder with layers on top. Each layer takes the name of its result
+/// and gives its weights names that start with it; a weight's name and the network's seed its
+/// numbers.
+class Layers {
+ public:
+  explicit Layers(const Settings& settings, std::string image_layout = "NCHW",
+                  WeightNames weight_names = {});
+
+  Builder& builder() { return build_; }
+  const std::string& element_type() const { return element_type_; }
+  Graph take() { return build_.take(); }
+
+  Var image(const std::string& name, const std::string& batch, std::int64_t channels,
+            std::int64_t size);
+  Var normal(const std::string& name, const Attr::Integers& shape, double deviation,
+             const std::string& layout = "");
+  Var uniform(const std::string& name, const Attr::Integers& shape, double low, double high);
+
+  Var convolution(Var x, const std::string& name, const Convolution& options);
+  /// A transposed convolution, `stride` times the extents of x.
+  Var up_convolution(Var x, const std::string& name, std::int64_t channels, std::int64_t stride);
+  /// A bias for each channel of an image, as a node of its own.
+  Var add_bias(Var x, const std::string& name, Var bias);
+  Var bias(const std::string& name, std::int64_t channels);
+  /// Scales are about `scale`, the other statistics those of images of order one.
+  Var batch_norm(Var x, const std::string& name, double scale = 1);
+  Var relu(Var x, const std::string& name) { return build_.call("relu", {x}, {}, name); }
+  Var relu6(Var x, const std::string& name);
+  Var max_pool(Var x, const std::string& name, const Pool& pool);
+  Var average_pool(Var x, const std::string& name, const Pool& pool);
+  /// The mean over rows and columns, which go: [N, C].
+  Var mean_over_pixels(Var x, const std::string& name);
+  /// All axes but the first as one.
+  Var flatten(Var x, const std::string& name);
+  Var concat_channels(const std::vector<Var>& xs, const std::string& name);
+
+  /// x · w + b over the last axis.
+  Var linear(Var x, const std::string& name, std::int64_t size, double gain = 1);
+  Var layer_norm(Var x, const std::string& name, double epsilon);
+
+  std::int64_t channels(Var x) const;
+  std::int64_t rows(Var x) const;
+  /// Positions of the axes of an image.
+  std::int64_t channel_axis() const { return is_channels_last_ ? 3 : 1; }
+  Attr::Integers pixel_axes() const;
+
+ private:
+  std::string weight_name(const std::string& layer) const;
+  std::string bias_name(const std::string& layer) const;
+  std::string type_text(const Attr::Integers& shape, const std::string& layout) const;
+  std::uint64_t seed_of(std::string_view name) const;
+  std::vector<Attr> pool_attributes(const Pool& pool) const;
+
+  Builder build_;
+  std::string network_name_, element_type_;
+  bool is_channels_last_;
+  WeightNames names_;
+  std::optional<Var> zero_, six_;
+};
+
+}  // namespace tenon::zoo

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "driver/zoo/zoo.h"
+
+#include <cstdint>
+#include <map>
+
+namespace tenon::zoo {
+
+/// The values of a network's parameters. Every reader throws a usage Error that names the network
+/// and the parameter where the value given is not one of those it takes.
+class Settings {
+ public:
+  /// Reads "batch=4,form=v1"; parameters left out have their defaults.
+  Settings(const Network& network, std::string_view text);
+
+  const std::string& network_name() const { return network_.name; }
+  /// Text of an extent: a number from 1 ("4") or a symbol ("N").
+  std::string extent(std::string_view name) const;
+  std::string extent_or_zero(std::string_view name) const;  ///< likewise, or "0"
+  std::int64_t number(std::string_view name, std::int64_t lowest, std::int64_t highest) const;
+  bool flag(std::string_view name) const;
+  /// A flag that is `automatic` where the value is "auto".
+  bool flag_or(std::string_view name, bool automatic) const;
+  const std::string& word(std::string_view name, const std::vector<std::string>& choices) const;
+  /// An element type that weights can have.
+  const std::string& element_type() const;
+  [[noreturn]] void refuse(std::string_view name, std::string_view expected) const;
+
+ private:
+  const std::string& value(std::string_view name) const;
+
+  const Network& network_;
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+/// How a network is made: one file of the folder for each family.
+struct Recipe {
+  Network network;
+  Graph (*make)(const Settings& settings);
+};
+std::vector<Recipe> alexnet_recipes();
+std::vector<Recipe> densenet_recipes();
+std::vector<Recipe> mlp_recipes();
+std::vector<Recipe> mobilenet_recipes();
+std::vector<Recipe> recurrent_recipes();
+std::vector<Recipe> resnet_recipes();
+std::vector<Recipe> squeezenet_recipes();
+std::vector<Recipe> transformer_recipes();
+std::vector<Recipe> unet_recipes();
+std::vector<Recipe> vgg_recipes();
+
+/// `own` after the parameters that every network has: batch and dtype.
+std::vector<Parameter> with_common(std::vector<Parameter> own);
+/// Parameters of classifiers of images: size and classes.
+Parameter size_parameter(std::string default_value);
+Parameter classes_parameter(std::string default_value);
+
+}  // namespace tenon::zoo
