@@ -93,15 +93,17 @@ void save_model(const Graph& graph, const std::string& format, const std::string
                 const SaveOptions& options) {
   std::vector<std::string> known;
   for (const Format& entry : formats()) known.push_back(entry.name);
-  // Written beside its place and moved there whole, so that an interrupted run loses nothing.
-  const std::string unfinished = path + ".part";
   if (format == "tenon") {
+    // Written beside its place and moved there whole, so that an interrupted run loses nothing.
+    const std::string unfinished = path + ".part";
     write_text(graph, unfinished);
+    fs::rename(unfinished, path);
   } else if (format == "onnx") {
 #ifdef TENON_HAS_EXPORT
+    // Does the same itself; its file of weights is named after the model.
     onnx::ExportOptions settings;
     settings.opset = options.onnx_opset;
-    onnx::export_onnx(graph, unfinished, settings);
+    onnx::export_onnx(graph, path, settings);
 #else
     (void)options;
 #endif
@@ -109,7 +111,6 @@ void save_model(const Graph& graph, const std::string& format, const std::string
     throw Error(concat("no format is called '", format, "'"), ErrorKind::Usage)
         .hint(suggest_name(format, known));
   }
-  fs::rename(unfinished, path);
 }
 
 }  // namespace tenon
