@@ -261,7 +261,7 @@ void import_dropout(NodeImport& node) {
   }
   node.output(0, node.call("identity", {x}));
   if (!node.wants_output(1)) return;
-  const TensorType& type = node.type(x).tensor();
+  const TensorType type = node.type(x).tensor();
   const DType mask = node.opset() < 10 ? type.dtype : DType::Bool;
   node.output(1, expand_to(node.build.constant(Tensor::scalar(mask, 1)), type.dims));
 }
