@@ -6,8 +6,6 @@ namespace tenon::onnx {
 
 std::span<const Handler> shape_handlers() { return {}; }
 std::span<const Handler> indexing_handlers() { return {}; }
-std::span<const Handler> contraction_handlers() { return {}; }
-std::span<const Handler> pooling_handlers() { return {}; }
 std::span<const Handler> control_handlers() { return {}; }
 std::span<const Handler> sequence_handlers() { return {}; }
 std::span<const Handler> selection_handlers() { return {}; }

@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "frontends/onnx/import_node.h"
+#include "frontends/onnx/window_attrs.h"
+
+namespace tenon::onnx {
+namespace {
+
+void import_matmul(NodeImport& node) {
+  node.output(node.call("matmul", {node.input(0), node.input(1)}));
+}
+
+Var transposed_if(NodeImport& node, std::string_view flag, Var matrix) {
+  if (node.integer(flag, 0) == 0) return matrix;
+  return node.call("transpose", {matrix}, {{"perm", Attr::Integers{1, 0}}});
+}
+
+Var scaled_if(Var value, double factor) { return factor == 1 ? value : value * factor; }
+
+void import_gemm(NodeImport& node) {
+  const Var a = transposed_if(node, "transA", node.input(0));
+  const Var b = transposed_if(node, "transB", node.input(1));
+  Var y = scaled_if(node.call("matmul", {a, b}), node.real("alpha", 1));
+  const double beta = node.real("beta", 1);
+  if (node.has_input(2) && beta != 0) y = y + scaled_if(node.input(2), beta);
+  node.output(y);
+}
+
+void import_einsum(NodeImport& node) {
+  node.output(node.call("einsum", node.inputs(), {{"equation", node.text("equation")}}));
+}
+
+void import_conv(NodeImport& node) {
+  node.output(node.call("conv", {node.input(0), node.input(1), node.input_or_none(2)},
+                        convolution_attrs(node)));
+}
+
+void import_conv_transpose(NodeImport& node) {
+  std::vector<Attr> attrs = convolution_attrs(node);
+  attrs.emplace_back("output_padding", node.integers("output_padding"));
+  Attr::Integers output_shape = node.integers("output_shape");
+  if (!output_shape.empty()) {
+    // Some exporters also write the batch and the channels.
+    const std::optional<std::size_t> rank = node.rank(node.input(0));
+    if (rank && output_shape.size() == *rank) {
+      output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
+    }
+    attrs.emplace_back("output_shape", output_shape);
+    // The shape decides over pads that are stated as well.
+    std::erase_if(attrs, [](const Attr& attr) { return attr.name == "pads"; });
+  }
+  node.output(node.call("conv_transpose", {node.input(0), node.input(1), node.input_or_none(2)},
+                        attrs));
+}
+
+void import_deform_conv(NodeImport& node) {
+  std::vector<Attr> attrs = convolution_attrs(node);
+  attrs.emplace_back("offset_groups", node.integer("offset_group", 1));
+  node.output(node.call("deform_conv",
+                        {node.input(0), node.input(1), node.input(2), node.input_or_none(3),
+                         node.input_or_none(4)},
+                        attrs));
+}
+
+Var cast(NodeImport& node, Var value, std::string_view dtype) {
+  return node.call("cast", {value}, {{"to", std::string(dtype)}});
+}
+
+// A list of numbers as a tensor that has them along `axis` of one with `rank` axes.
+Var along_axis(NodeImport& node, Var numbers, std::size_t axis, std::optional<std::size_t> rank) {
+  if (node.rank(numbers).value_or(0) != 1 || node.build.shape(numbers).front() == 1) return numbers;
+  if (!rank) node.unsupported("it needs the rank of its input before the model runs");
+  Attr::Integers shape(*rank, 1);
+  shape[axis] = -1;
+  return node.call("reshape", {numbers}, {{"shape", shape}});
+}
+
+bool is_zero_or_missing(const NodeImport& node, std::size_t input) {
+  if (!node.has_input(input)) return true;
+  const std::optional<Tensor> value = node.constant_input(input);
+  if (!value) return false;
+  const std::vector<double> numbers = value->reals();
+  return std::ranges::all_of(numbers, [](double number) { return number == 0; });
+}
+
+/// A quantized operand of a contraction: which inputs hold it, and the axis of its channels.
+struct Quantized {
+  std::size_t value;
+  std::size_t zero_point;
+  std::size_t axis;
+};
+
+bool has_no_zero_point(const NodeImport& node, const Quantized& operand) {
+  return is_zero_or_missing(node, operand.zero_point);
+}
+
+// The operand minus its zero point, in `dtype`, where nothing can overflow.
+Var centred(NodeImport& node, const Quantized& operand, std::string_view dtype) {
+  const Var value = node.input(operand.value);
+  const Var wide = cast(node, value, dtype);
+  if (has_no_zero_point(node, operand)) return wide;
+  const Var zero =
+      along_axis(node, node.input(operand.zero_point), operand.axis, node.rank(value));
+  return wide - cast(node, zero, dtype);
+}
+
+Var contract(NodeImport& node, std::string_view op, const Quantized& a, const Quantized& b, Var bias,
+             std::vector<Attr> attrs, std::string_view dtype) {
+  attrs.emplace_back("out_dtype", std::string(dtype));
+  std::vector<Var> operands;
+  if (has_no_zero_point(node, a) && has_no_zero_point(node, b)) {
+    operands = {node.input(a.value), node.input(b.value)};
+  } else {
+    operands = {centred(node, a, dtype), centred(node, b, dtype)};
+  }
+  if (bias.is_valid()) operands.push_back(bias);
+  return node.call(op, operands, attrs);
+}
+
+void output_requantized(NodeImport& node, Var sums, Var scale, std::size_t zero_point,
+                        std::int64_t axis) {
+  const Var zero = node.input(zero_point);
+  if (is_integer(node.dtype(zero))) {
+    node.output(node.call("requantize", {sums, scale, zero}, {{"axis", axis}}));
+  } else {
+    node.output(cast(node, sums * scale + cast(node, zero, "f32"), to_string(node.dtype(zero))));
+  }
+}
+
+// Rows of the left matrix have the last axis but one, which a list of zero points is aligned with.
+Quantized left_matrix(const NodeImport& node, std::size_t value, std::size_t zero_point) {
+  const std::size_t rank = node.rank(node.input(value)).value_or(2);
+  return {value, zero_point, rank < 2 ? 0 : rank - 2};
+}
+Quantized right_matrix(const NodeImport& node, std::size_t value, std::size_t zero_point) {
+  return {value, zero_point, node.rank(node.input(value)).value_or(2) - 1};
+}
+
+void import_matmul_integer(NodeImport& node) {
+  node.output(contract(node, "matmul", left_matrix(node, 0, 2), right_matrix(node, 1, 3), Var(), {},
+                       "i32"));
+}
+
+void import_conv_integer(NodeImport& node) {
+  node.output(contract(node, "conv", {0, 2, 1}, {1, 3, 0}, Var(), convolution_attrs(node),
+                       "i32"));
+}
+
+void import_qlinear_matmul(NodeImport& node) {
+  const Quantized a = left_matrix(node, 0, 2), b = right_matrix(node, 3, 5);
+  const std::string_view dtype = is_float(node.dtype(node.input(0))) ? "f32" : "i32";
+  const Var sums = contract(node, "matmul", a, b, Var(), {}, dtype);
+  const Var row_scale = along_axis(node, cast(node, node.input(1), "f32"), 0, 2);
+  const Var scale = row_scale * cast(node, node.input(4), "f32") / cast(node, node.input(6), "f32");
+  output_requantized(node, sums, scale, 7, -1);
+}
+
+void import_qlinear_conv(NodeImport& node) {
+  const Quantized x{0, 2, 1}, w{3, 5, 0};
+  const Var sums = contract(node, "conv", x, w, node.input_or_none(8), convolution_attrs(node), "i32");
+  const Var scale = cast(node, node.input(1), "f32") * cast(node, node.input(4), "f32") /
+                    cast(node, node.input(6), "f32");
+  output_requantized(node, sums, scale, 7, 1);
+}
+
+void import_causal_conv(NodeImport& node) {
+  const Var x = node.input(0), weight = node.input(1);
+  const Attr::Integers shape = node.rank(weight) ? node.build.shape(weight) : Attr::Integers{};
+  if (shape.size() != 3 || shape[0] < 0 || shape[2] < 0) {
+    node.unsupported("it needs the shape of its weights before the model runs");
+  }
+  const std::int64_t kept = shape[2] - 1;
+  const Var padded = node.has_input(3)
+                         ? node.call("concat", {node.input(3), x}, {{"axis", 2}})
+                         : node.call("pad", {x}, {{"pads", Attr::Integers{0, 0, kept, 0, 0, 0}}});
+  Var y = node.call("conv", {padded, weight, node.input_or_none(2)}, {{"groups", shape[0]}});
+  const std::string activation = node.text("activation", "none");
+  if (activation == "silu" || activation == "swish") y = node.call("swish", {y});
+  node.output(0, y);
+  if (!node.wants_output(1)) return;
+  const std::int64_t end = std::numeric_limits<std::int64_t>::max();
+  node.output(1, node.call("slice", {padded},
+                           {{"starts", Attr::Integers{kept == 0 ? end : -kept}},
+                            {"ends", Attr::Integers{end}},
+                            {"axes", Attr::Integers{2}}}));
+}
+
+constexpr Handler handlers[] = {
+    {"CausalConvWithState", import_causal_conv},
+    {"Conv", import_conv},
+    {"ConvInteger", import_conv_integer},
+    {"ConvTranspose", import_conv_transpose},
+    {"DeformConv", import_deform_conv},
+    {"Einsum", import_einsum},
+    {"Gemm", import_gemm},
+    {"MatMul", import_matmul},
+    {"MatMulInteger", import_matmul_integer},
+    {"QLinearConv", import_qlinear_conv},
+    {"QLinearMatMul", import_qlinear_matmul},
+};
+
+}  // namespace
+
+std::span<const Handler> contraction_handlers() { return handlers; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,116 @@
+#include "base/error.h"
+#include "frontends/onnx/import_node.h"
+#include "frontends/onnx/window_attrs.h"
+
+namespace tenon::onnx {
+namespace {
+
+std::vector<Attr> pool_attrs(const NodeImport& node) {
+  std::vector<Attr> attrs = window_attrs(node);
+  attrs.emplace_back("kernel_shape", node.integers("kernel_shape"));
+  attrs.emplace_back("ceil_mode", node.integer("ceil_mode", 0) != 0);
+  return attrs;
+}
+
+void import_max_pool(NodeImport& node) {
+  std::vector<Attr> attrs = pool_attrs(node);
+  const bool is_column_major = node.integer("storage_order", 0) != 0;
+  attrs.emplace_back("index_order", is_column_major ? "column_major" : "row_major");
+  node.outputs(node.build.call_all("max_pool", {node.input(0)}, attrs, node.output_names(2)));
+}
+
+void import_average_pool(NodeImport& node) {
+  std::vector<Attr> attrs = pool_attrs(node);
+  attrs.emplace_back("count_include_pad", node.integer("count_include_pad", 0) != 0);
+  node.output(node.call("average_pool", {node.input(0)}, attrs));
+}
+
+// An integer since opset 2, a float before.
+double norm_order(const NodeImport& node) {
+  return node.opset() < 2 ? node.real("p", 2) : static_cast<double>(node.integer("p", 2));
+}
+
+void import_lp_pool(NodeImport& node) {
+  std::vector<Attr> attrs = pool_attrs(node);
+  attrs.emplace_back("p", norm_order(node));
+  node.output(node.call("lp_pool", {node.input(0)}, attrs));
+}
+
+Var over_spatial_axes(NodeImport& node, std::string_view reduction, Var x) {
+  const std::optional<std::size_t> rank = node.rank(x);
+  if (!rank) node.unsupported("it needs the rank of its input before the model runs");
+  if (*rank <= 2) return x;
+  Attr::Integers axes;
+  for (std::size_t axis = 2; axis < *rank; ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+  return node.call(reduction, {x}, {{"axes", axes}});
+}
+
+void import_global_average_pool(NodeImport& node) {
+  node.output(over_spatial_axes(node, "reduce_mean", node.input(0)));
+}
+
+void import_global_max_pool(NodeImport& node) {
+  node.output(over_spatial_axes(node, "reduce_max", node.input(0)));
+}
+
+void import_global_lp_pool(NodeImport& node) {
+  const double p = norm_order(node);
+  const Var x = node.input(0);
+  if (p == 1 || p == 2) {
+    node.output(over_spatial_axes(node, p == 1 ? "reduce_l1" : "reduce_l2", x));
+    return;
+  }
+  const Var powers = node.call("pow", {node.call("abs", {x}), node.build.scalar(p, x)});
+  const Var sums = over_spatial_axes(node, "reduce_sum", powers);
+  node.output(node.call("pow", {sums, node.build.scalar(1 / p, x)}));
+}
+
+// A list that an input gives: an attribute if it is constant, else the operand of the same name.
+void add_late(const NodeImport& node, std::size_t input, std::string_view name,
+              std::vector<Var>& operands, std::vector<Attr>& attrs) {
+  const std::optional<Tensor> value = node.constant_input(input);
+  if (value) attrs.emplace_back(std::string(name), value->integers());
+  operands.push_back(value ? Var() : node.input_or_none(input));
+}
+
+void import_max_unpool(NodeImport& node) {
+  std::vector<Attr> attrs = window_attrs(node);
+  attrs.emplace_back("kernel_shape", node.integers("kernel_shape"));
+  std::vector<Var> operands{node.input(0), node.input(1)};
+  add_late(node, 2, "output_shape", operands, attrs);
+  node.output(node.call("max_unpool", operands, attrs));
+}
+
+void import_col2im(NodeImport& node) {
+  std::vector<Attr> attrs = window_attrs(node);
+  std::vector<Var> operands{node.input(0)};
+  add_late(node, 1, "image_shape", operands, attrs);
+  add_late(node, 2, "block_shape", operands, attrs);
+  node.output(node.call("col2im", operands, attrs));
+}
+
+void import_lrn(NodeImport& node) {
+  node.output(node.call("lrn", {node.input(0)},
+                        {{"size", node.integer("size")},
+                         {"alpha", node.real("alpha", 1e-4)},
+                         {"beta", node.real("beta", 0.75)},
+                         {"bias", node.real("bias", 1)}}));
+}
+
+constexpr Handler handlers[] = {
+    {"AveragePool", import_average_pool},
+    {"Col2Im", import_col2im},
+    {"GlobalAveragePool", import_global_average_pool},
+    {"GlobalLpPool", import_global_lp_pool},
+    {"GlobalMaxPool", import_global_max_pool},
+    {"LRN", import_lrn},
+    {"LpPool", import_lp_pool},
+    {"MaxPool", import_max_pool},
+    {"MaxUnpool", import_max_unpool},
+};
+
+}  // namespace
+
+std::span<const Handler> pooling_handlers() { return handlers; }
+
+}  // namespace tenon::onnx
