@@ -15,7 +15,6 @@ std::span<const Handler> signal_handlers() { return {}; }
 std::span<const Handler> training_handlers() { return {}; }
 
 std::span<const ExportRule> shape_export_rules() { return {}; }
-std::span<const ExportRule> contraction_export_rules() { return {}; }
 std::span<const ExportRule> control_export_rules() { return {}; }
 
 }  // namespace tenon::onnx

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "frontends/onnx/export_node.h"
 #include "frontends/onnx/import_node.h"
 
 namespace tenon::onnx {
