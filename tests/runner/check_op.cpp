@@ -280,6 +280,11 @@ std::string check_gradient(const Check& check, const std::vector<Tensor>& given)
     weights.push_back(random_tensor(DType::F64, results[k].shape(), 991 + k, -1, 1));
     const bool flows = results[k].dtype() == DType::F64;
     upstream.push_back(flows ? builder.constant(weights.back()) : Var());
+    // A constant has no layout of its own; the gradient has that of the result.
+    if (flows) {
+      const Type type = graph.value(graph.node(id).results[k]).type;
+      graph.set_type(ValueId(upstream.back().id()), type);
+    }
   }
   Gradient gradient(builder, graph, id, upstream);
   check.op->gradient(graph.node(id).attrs, gradient);
