@@ -20,11 +20,10 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 }
 
 void lower(const Attrs& attrs, Lowering& op) {
-  const Pooling pooling =
-      pooling_under(name, attrs, attrs.input_shape, op.operand_type("dy"));
+  const Pooling pooling = pooling_under(name, attrs, attrs.input_shape, op.operand_type("dy"));
   const Expr dy = op.operand("dy");
-  op.define("dx", spread_windows(
-                      pooling, dy / window_sizes(pooling, dy.dtype(), attrs.count_include_pad)));
+  op.define("dx", spread_windows(pooling,
+                                 dy / window_sizes(pooling, dy.dtype(), attrs.count_include_pad)));
 }
 
 void gradient(const Attrs& attrs, Gradient& op) {

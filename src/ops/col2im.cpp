@@ -1,5 +1,5 @@
-#include "ops/op_spec.h"
 #include "ops/lowering.h"
+#include "ops/op_spec.h"
 #include "ops/window.h"
 
 namespace tenon {

@@ -11,8 +11,14 @@ struct Attrs : ConvolutionAttrs {
 };
 
 Convolution geometry(const Attrs& attrs, const TensorType& x, const TensorType& w) {
-  Convolution conv{AxisMap("conv", x, "NC"), AxisMap("conv", w, "OI"), AxisMap("conv", x, "NC"),
-                   {}, {}, {}, {}, attrs.groups};
+  Convolution conv{AxisMap("conv", x, "NC"),
+                   AxisMap("conv", w, "OI"),
+                   AxisMap("conv", x, "NC"),
+                   {},
+                   {},
+                   {},
+                   {},
+                   attrs.groups};
   if (conv.x.rank() != conv.w.rank() || conv.x.rank() < 3) {
     throw Error("conv: image and weights differ in rank")
         .expected("x: [N, C, spatial…], w: [O, C/groups, spatial…]")
@@ -42,8 +48,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 void lower(const Attrs& attrs, Lowering& op) {
   const Convolution conv = geometry(attrs, op.operand_type("x"), op.operand_type("w"));
-  const Expr y =
-      convolve(conv, op.operand("x"), op.operand("w"), op.result_type("y").dtype);
+  const Expr y = convolve(conv, op.operand("x"), op.operand("w"), op.result_type("y").dtype);
   op.define("y", add_bias(op, conv.y, y));
 }
 

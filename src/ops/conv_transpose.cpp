@@ -13,8 +13,7 @@ struct Attrs : ConvolutionAttrs {
 // Sets extent and pads of one axis; `count` is the operand's extent.
 void resolve(const Attrs& attrs, std::size_t axis, Window& window) {
   const Dim stride = window.stride;
-  const bool is_same =
-      attrs.auto_pad == AutoPad::SameUpper || attrs.auto_pad == AutoPad::SameLower;
+  const bool is_same = attrs.auto_pad == AutoPad::SameUpper || attrs.auto_pad == AutoPad::SameLower;
   Dim whole = stride * (window.count - Dim(1)) + window.reach();
   if (!attrs.output_padding.empty()) whole = whole + Dim(attrs.output_padding[axis]);
   if (!attrs.output_shape.empty()) {
@@ -38,8 +37,8 @@ void resolve(const Attrs& attrs, std::size_t axis, Window& window) {
 // The operand x and the result have the roles of y and x in the convolution that is transposed.
 Convolution geometry(const Attrs& attrs, const TensorType& x, const TensorType& w) {
   const std::string_view op = "conv_transpose";
-  Convolution conv{AxisMap(op, x, "NC"), AxisMap(op, w, "OI"), AxisMap(op, x, "NC"),
-                   {}, {}, {}, {}, attrs.groups};
+  Convolution conv{AxisMap(op, x, "NC"), AxisMap(op, w, "OI"), AxisMap(op, x, "NC"), {}, {}, {}, {},
+                   attrs.groups};
   if (conv.y.rank() != conv.w.rank() || conv.y.rank() < 3) {
     throw Error("conv_transpose: image and weights differ in rank")
         .expected("x: [N, C, spatial…], w: [C, O/groups, spatial…]")
@@ -90,8 +89,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
   add_bias_gradient(op, conv.x, dy);
   conv.windows = exact_windows(std::move(conv.windows));
   const Layout asked = layout_to_ask(x, op.result_type("y").layout, "NC");
-  op.add("x", call_op(op.build(), "conv", {dy, op.operand("w")},
-                      convolution_attributes(conv, asked)));
+  op.add("x",
+         call_op(op.build(), "conv", {dy, op.operand("w")}, convolution_attributes(conv, asked)));
   Attributes to_w = convolution_attributes(conv, w.layout);
   to_w.set("kernel_shape", spatial_dims(conv.w_dims));
   op.add("w", call_op(op.build(), "conv_weight_gradient", {dy, op.operand("x")}, std::move(to_w)));
@@ -102,7 +101,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
 // The weights' axes are named as those of the convolution: O is the one that x has, I the result's.
 TENON_DEFINE_OP(conv_transpose) = OpSpec<Attrs>{
     .name = "conv_transpose",
-    .summary = "every element of x times weights w, added up where the windows of a convolution lie",
+    .summary =
+        "every element of x times weights w, added up where the windows of a convolution lie",
     .operands = {"x", "w", optional("b")},
     .results = {"y"},
     .attrs = with_convolution_fields<Attrs>({{"output_padding", &Attrs::output_padding},

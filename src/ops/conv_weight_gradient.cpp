@@ -10,8 +10,9 @@ struct Attrs : ConvolutionAttrs {
 
 Convolution geometry(const Attrs& attrs, const TensorType& x, const TensorType& dy) {
   const std::string_view op = "conv_weight_gradient";
-  Convolution conv{AxisMap(op, x, "NC"), AxisMap(op, x, "NC"), AxisMap(op, dy, "NC"),
-                   {}, {}, {}, {}, attrs.groups};
+  Convolution conv{
+      AxisMap(op, x, "NC"), AxisMap(op, x, "NC"), AxisMap(op, dy, "NC"), {}, {}, {}, {},
+      attrs.groups};
   conv.x_dims = conv.x.logical_dims(x.dims);
   conv.y_dims = conv.y.logical_dims(dy.dims);
   if (conv.x_dims.size() != conv.y_dims.size() || conv.x_dims.size() < 3) {

@@ -143,8 +143,8 @@ Expr convolve_transposed(const Convolution& conv, const Expr& y, const Expr& w) 
   std::vector<LogicalIndex> at{n, o};
   at.insert(at.end(), covering.positions.begin(), covering.positions.end());
   const Expr image = y.at_or(conv.y.coordinates(at), 0);
-  const Expr weight = w.at(
-      conv.w.coordinates(with_leading({o, is_grouped ? in_group(c, inputs) : c}, offsets)));
+  const Expr weight =
+      w.at(conv.w.coordinates(with_leading({o, is_grouped ? in_group(c, inputs) : c}, offsets)));
   return sum.of(where_hit(covering, image * weight), conv.x.physical_dims("", conv.x_dims));
 }
 
@@ -157,8 +157,7 @@ Expr correlate_for_weights(const Convolution& conv, const Expr& x, const Expr& y
 
   const LogicalIndex n = batch.index(space);
   const LogicalIndex o = sum.result[0].index(space), local = sum.result[1].index(space);
-  const LogicalIndex c =
-      conv.groups > 1 ? group_of(o, outputs) * inputs + local.whole : local;
+  const LogicalIndex c = conv.groups > 1 ? group_of(o, outputs) * inputs + local.whole : local;
   const std::vector<Expr> positions = indices_of(space, places);
   const std::vector<Expr> covered =
       input_positions(conv, positions, indices_of(space, sum.result, 2));
@@ -201,8 +200,8 @@ Var call_op(Builder& build, std::string_view op, const std::vector<Var>& operand
 
 void add_bias_gradient(Gradient& op, const AxisMap& map, Var upstream) {
   if (!op.has("b")) return;
-  const Var sums = op.build().call("reduce_sum", {upstream},
-                                   {{"axes", map.axes_without(channel_axis)}, {"keep_axes", false}});
+  const Var sums = op.build().call(
+      "reduce_sum", {upstream}, {{"axes", map.axes_without(channel_axis)}, {"keep_axes", false}});
   op.add("b", reshape_to(sums, op.operand_type("b").dims));
 }
 

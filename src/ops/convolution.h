@@ -1,13 +1,13 @@
 #pragma once
 
-#include <optional>
-#include <string_view>
-#include <vector>
-
 #include "ops/gradient.h"
 #include "ops/layout_access.h"
 #include "ops/lowering.h"
 #include "ops/window.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
 
 namespace tenon {
 
@@ -36,7 +36,8 @@ struct Convolution {
 
 /// Each throws an Error that starts with `op` where the operands do not fit.
 void require_groups(std::string_view op, std::int64_t groups, const Dim& outputs);
-void require_extent(std::string_view op, std::string_view what, const Dim& got, const Dim& expected);
+void require_extent(std::string_view op, std::string_view what, const Dim& got,
+                    const Dim& expected);
 /// Asks that `b`, where the op has it, holds one number for each of `channels`.
 void require_bias(std::string_view op, const OperandTypes& in, const Dim& channels);
 
@@ -57,7 +58,8 @@ Attributes transposed_attributes(const Convolution& conv, const Layout& out_layo
 /// Windows of the convolution that leads from extents to exactly the counts: end pads absorb what
 /// a stride left over.
 std::vector<Window> exact_windows(std::vector<Window> windows);
-Var call_op(Builder& build, std::string_view op, const std::vector<Var>& operands, Attributes attrs);
+Var call_op(Builder& build, std::string_view op, const std::vector<Var>& operands,
+            Attributes attrs);
 /// Adds to the gradient by "b": the upstream gradient summed over all but its channels.
 void add_bias_gradient(Gradient& op, const AxisMap& map, Var upstream);
 

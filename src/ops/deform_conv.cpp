@@ -23,8 +23,7 @@ Geometry geometry(const Attrs& attrs, const TensorType& x, const TensorType& w) 
   require_extent("deform_conv", "channels of the image are not those of the weights times groups",
                  x.dims[1], w.dims[1] * Dim(attrs.groups));
   Geometry all{x.dims, w.dims, {x.dims[0], w.dims[0]}, {}};
-  all.windows =
-      resolve_windows("deform_conv", attrs, spatial_dims(x.dims), spatial_dims(w.dims));
+  all.windows = resolve_windows("deform_conv", attrs, spatial_dims(x.dims), spatial_dims(w.dims));
   for (const Window& window : all.windows) all.y.push_back(window.count);
   return all;
 }

@@ -44,9 +44,9 @@ void gradient(const Attrs& attrs, Gradient& op) {
   std::vector<Var> operands{op.upstream("y")};
   operands.insert(operands.end(), xs.begin(), xs.end());
   for (std::size_t k = 0; k < xs.size(); ++k) {
-    op.add(k, op.build().call("einsum_gradient", operands,
-                              {{"equation", attrs.equation},
-                               {"position", static_cast<std::int64_t>(k)}}));
+    op.add(k, op.build().call(
+                  "einsum_gradient", operands,
+                  {{"equation", attrs.equation}, {"position", static_cast<std::int64_t>(k)}}));
   }
 }
 

@@ -56,7 +56,8 @@ void lower(const Attrs& attrs, Lowering& op) {
 
 TENON_DEFINE_OP(einsum_gradient) = OpSpec<Attrs>{
     .name = "einsum_gradient",
-    .summary = "how a loss changes with the operand of einsum at `position`, from dy and its operands",
+    .summary =
+        "how a loss changes with the operand of einsum at `position`, from dy and its operands",
     .operands = {"dy", variadic("xs")},
     .results = {"dx"},
     .attrs = {{"equation", &Attrs::equation, required}, {"position", &Attrs::position}},

@@ -1,9 +1,9 @@
 #include "ops/equation.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <set>
-
-#include "base/error.h"
 
 namespace tenon {
 namespace {
@@ -29,8 +29,8 @@ std::vector<std::string> split_terms(std::string_view text) {
 }
 
 struct Term {
-  std::string letters;                   // in order
-  std::optional<std::size_t> ellipsis;   // before which letter it stands
+  std::string letters;                  // in order
+  std::optional<std::size_t> ellipsis;  // before which letter it stands
 };
 
 Term parse_term(std::string_view equation, std::string_view text) {

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "ops/expr.h"
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "ops/expr.h"
 
 namespace tenon {
 

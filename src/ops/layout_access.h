@@ -1,10 +1,10 @@
 #pragma once
 
+#include "ops/expr.h"
+
 #include <optional>
 #include <string_view>
 #include <vector>
-
-#include "ops/expr.h"
 
 namespace tenon {
 

@@ -13,8 +13,8 @@ struct Attrs {
 
 // The operands as stacks of matrices: a vector is a row on the left and a column on the right.
 struct Shapes {
-  Dims a, b;      // at least two axes
-  Dims batch;     // broadcast
+  Dims a, b;                               // at least two axes
+  Dims batch;                              // broadcast
   bool has_row = true, has_column = true;  // in the result
 
   const Dim& rows() const { return a[a.size() - 2]; }
@@ -116,7 +116,8 @@ void gradient(const Attrs&, Gradient& op) {
 
 TENON_DEFINE_OP(matmul) = OpSpec<Attrs>{
     .name = "matmul",
-    .summary = "products of matrices in the last two axes; leading axes broadcast, vectors have one",
+    .summary =
+        "products of matrices in the last two axes; leading axes broadcast, vectors have one",
     .operands = {"a", "b"},
     .results = {"y"},
     .attrs = {{"out_dtype", &Attrs::out_dtype}},

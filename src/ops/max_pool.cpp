@@ -1,9 +1,9 @@
-#include <algorithm>
-#include <limits>
-
 #include "ops/convolution.h"
 #include "ops/op_spec.h"
 #include "ops/pooling.h"
+
+#include <algorithm>
+#include <limits>
 
 namespace tenon {
 namespace {
@@ -61,8 +61,8 @@ TENON_DEFINE_OP(max_pool) = OpSpec<Attrs>{
     .summary = "the greatest element of each window of the image x, and where it lies in x",
     .operands = {"x"},
     .results = {"y", optional("indices")},
-    .attrs = with_pool_fields<Attrs>(
-        {{"index_order", &Attrs::index_order, words({"row_major", "column_major"})}}),
+    .attrs = with_pool_fields<Attrs>({{"index_order", &Attrs::index_order,
+                                       words({"row_major", "column_major"})}}),
     .infer = infer,
     .lower = lower,
     .gradient = gradient,

@@ -46,8 +46,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Dims shape = pooled_shape(attrs, op.operand_type("x"));
   const Expr x = op.operand("x");
   const Expr zeros = broadcast(literal(x.dtype(), 0), {product(shape)});
-  const Expr flat =
-      scatter(Reduction::Last, zeros, {cast(op.operand("indices"), DType::I64)}, x);
+  const Expr flat = scatter(Reduction::Last, zeros, {cast(op.operand("indices"), DType::I64)}, x);
   const Expr image = reshape(flat, shape);
   const Space space(op.result_type("y").dims);
   op.define("y", image.at_or(space.indices(), 0));

@@ -1,8 +1,8 @@
 #include "ops/pooling.h"
 
-#include <limits>
-
 #include "base/error.h"
+
+#include <limits>
 
 namespace tenon {
 namespace {
@@ -59,8 +59,7 @@ Pooling pooling_of(std::string_view op, const PoolAttrs& attrs, const TensorType
       resolve_windows(op, attrs, spatial(pooling.x_dims), kernel_dims(attrs), attrs.ceil_mode);
   pooling.y_dims = {pooling.x_dims[0], pooling.x_dims[1]};
   for (const Window& window : pooling.windows) pooling.y_dims.push_back(window.count);
-  pooling.y =
-      AxisMap(op, chosen_layout(attrs.out_layout, x.layout), pooling.y_dims.size(), "NC");
+  pooling.y = AxisMap(op, chosen_layout(attrs.out_layout, x.layout), pooling.y_dims.size(), "NC");
   return pooling;
 }
 
@@ -140,9 +139,9 @@ Expr window_sizes(const Pooling& pooling, DType dtype, bool include_pads) {
     const Window& window = pooling.windows[axis];
     const Space space({window.count, window.kernel});
     const Expr position = input_position(window, space[0], space[1]);
-    const Expr counts = include_pads
-                            ? is_between(position, Dim(0) - window.begin, window.extent + window.end)
-                            : is_between(position, 0, window.extent);
+    const Expr counts =
+        include_pads ? is_between(position, Dim(0) - window.begin, window.extent + window.end)
+                     : is_between(position, 0, window.extent);
     const Expr along_axis = sum_out(cast(counts, dtype), {1});
     sizes = sizes * pooling.y.along(2 + axis, along_axis);
   }

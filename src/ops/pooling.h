@@ -1,11 +1,11 @@
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "ops/layout_access.h"
 #include "ops/lowering.h"
 #include "ops/window.h"
+
+#include <string_view>
+#include <vector>
 
 namespace tenon {
 
@@ -16,9 +16,9 @@ struct PoolAttrs : WindowAttrs {
 
 template <class Attrs>
 std::vector<AttrField<Attrs>> with_pool_fields(std::vector<AttrField<Attrs>> fields = {}) {
-  fields.push_back(
-      {"kernel_shape", static_cast<std::vector<std::int64_t> Attrs::*>(&Attrs::kernel_shape),
-       required});
+  fields.push_back({"kernel_shape",
+                    static_cast<std::vector<std::int64_t> Attrs::*>(&Attrs::kernel_shape),
+                    required});
   fields.push_back({"ceil_mode", static_cast<bool Attrs::*>(&Attrs::ceil_mode)});
   return with_window_fields(std::move(fields));
 }
@@ -38,7 +38,8 @@ Pooling pooling_under(std::string_view op, const PoolAttrs& attrs, const Dims& i
 TensorType pooled_type(std::string_view op, const PoolAttrs& attrs, const TensorType& x);
 
 /// The attributes of a pooling op over the same windows.
-Attributes pool_attributes(const Pooling& pooling, const PoolAttrs& attrs, const Layout& out_layout);
+Attributes pool_attributes(const Pooling& pooling, const PoolAttrs& attrs,
+                           const Layout& out_layout);
 
 /// Loops over y, then over the window, and what they index.
 struct PoolLoops {

@@ -1,8 +1,8 @@
 #include "ops/window.h"
 
-#include <algorithm>
-
 #include "base/error.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -61,8 +61,7 @@ void split_padding(Window& window, const Dim& total, AutoPad auto_pad) {
 
 std::vector<Window> resolve_windows(std::string_view op, const WindowAttrs& attrs,
                                     const Dims& extents, const Dims& kernel, bool ceil_mode) {
-  const bool is_same =
-      attrs.auto_pad == AutoPad::SameUpper || attrs.auto_pad == AutoPad::SameLower;
+  const bool is_same = attrs.auto_pad == AutoPad::SameUpper || attrs.auto_pad == AutoPad::SameLower;
   std::vector<Window> windows = plain_windows(op, attrs, kernel);
   if (extents.size() != windows.size()) {
     throw Error(concat(op, ": window and input differ in spatial rank"))

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "ops/attr_field.h"
 #include "ops/expr.h"
 #include "ops/layout_access.h"
+
+#include <string_view>
+#include <vector>
 
 namespace tenon {
 

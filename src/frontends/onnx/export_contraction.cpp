@@ -1,8 +1,8 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
 #include "frontends/onnx/export_node.h"
+
+#include <algorithm>
+#include <cmath>
 
 namespace tenon::onnx {
 namespace {
@@ -23,8 +23,7 @@ Integers axes_in_memory(const Layout& layout, std::string_view leading) {
   return axes;
 }
 
-std::string in_logical_order(NodeExport& node, std::string_view operand,
-                             std::string_view leading) {
+std::string in_logical_order(NodeExport& node, std::string_view operand, std::string_view leading) {
   const std::string name = node.operand(operand);
   if (name.empty()) return name;
   const Layout& layout = node.operand_type(operand).tensor().layout;
@@ -62,9 +61,8 @@ std::vector<OnnxAttr> window_attrs(const NodeExport& node) {
   }
   std::string auto_pad = node.text("auto_pad");
   if (auto_pad != "none") {
-    std::ranges::transform(auto_pad, auto_pad.begin(), [](char c) {
-      return c == '_' ? c : static_cast<char>(c - 'a' + 'A');
-    });
+    std::ranges::transform(auto_pad, auto_pad.begin(),
+                           [](char c) { return c == '_' ? c : static_cast<char>(c - 'a' + 'A'); });
     attrs.push_back({"auto_pad", std::move(auto_pad)});
   }
   return attrs;
@@ -117,9 +115,8 @@ void write_integer_conv(NodeExport& node, const std::string& x, const std::strin
     node.need_opset(10);
     y = node.emit_value("ConvInteger", {x, w}, convolution_attrs(node));
   } else {
-    const std::string sums =
-        node.emit_value("Conv", {cast(node, x, DType::F32), cast(node, w, DType::F32)},
-                        convolution_attrs(node));
+    const std::string sums = node.emit_value(
+        "Conv", {cast(node, x, DType::F32), cast(node, w, DType::F32)}, convolution_attrs(node));
     y = cast(node, sums, result);
   }
   if (!has_bias) {
@@ -164,7 +161,8 @@ std::int64_t value_or(const Integers& values, std::size_t at, std::int64_t other
   return values.empty() ? otherwise : values[at];
 }
 
-// ONNX takes an output shape only without pads; with both, what the end lacks becomes output padding.
+// ONNX takes an output shape only without pads; with both, what the end lacks becomes output
+// padding.
 void state_output_shape(const NodeExport& node, std::vector<OnnxAttr>& attrs) {
   const Integers shape = node.integers("output_shape"), pads = node.integers("pads");
   if (shape.empty()) return;
@@ -227,9 +225,10 @@ void write_conv_weight_gradient(NodeExport& node) {
   const std::string dy = moved(in_logical_order(node, "dy", image));
   const std::string sums = node.emit_value("Conv", {x, dy}, std::move(attrs));
   node.need_opset(10);
-  const std::string cut = node.emit_value(
-      "Slice", {sums, node.integers_constant(Integers(axes.size(), 0)),
-                node.integers_constant(node.integers("kernel_shape")), node.integers_constant(axes)});
+  const std::string cut =
+      node.emit_value("Slice", {sums, node.integers_constant(Integers(axes.size(), 0)),
+                                node.integers_constant(node.integers("kernel_shape")),
+                                node.integers_constant(axes)});
   emit_images(node, "Transpose", {cut}, {{"perm", swapped}}, weights);
 }
 
@@ -299,10 +298,10 @@ void write_max_unpool(NodeExport& node) {
 
 void write_col2im(NodeExport& node) {
   node.need_opset(18);
-  node.emit("Col2Im",
-            {node.operand("x"), node.integers_input("image_shape"),
-             node.integers_input("block_shape")},
-            node.results(), window_attrs(node));
+  node.emit(
+      "Col2Im",
+      {node.operand("x"), node.integers_input("image_shape"), node.integers_input("block_shape")},
+      node.results(), window_attrs(node));
 }
 
 void write_lrn(NodeExport& node) {

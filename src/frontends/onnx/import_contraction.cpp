@@ -1,9 +1,9 @@
-#include <algorithm>
-#include <limits>
-
 #include "base/error.h"
 #include "frontends/onnx/import_node.h"
 #include "frontends/onnx/window_attrs.h"
+
+#include <algorithm>
+#include <limits>
 
 namespace tenon::onnx {
 namespace {
@@ -51,17 +51,17 @@ void import_conv_transpose(NodeImport& node) {
     // The shape decides over pads that are stated as well.
     std::erase_if(attrs, [](const Attr& attr) { return attr.name == "pads"; });
   }
-  node.output(node.call("conv_transpose", {node.input(0), node.input(1), node.input_or_none(2)},
-                        attrs));
+  node.output(
+      node.call("conv_transpose", {node.input(0), node.input(1), node.input_or_none(2)}, attrs));
 }
 
 void import_deform_conv(NodeImport& node) {
   std::vector<Attr> attrs = convolution_attrs(node);
   attrs.emplace_back("offset_groups", node.integer("offset_group", 1));
-  node.output(node.call("deform_conv",
-                        {node.input(0), node.input(1), node.input(2), node.input_or_none(3),
-                         node.input_or_none(4)},
-                        attrs));
+  node.output(node.call(
+      "deform_conv",
+      {node.input(0), node.input(1), node.input(2), node.input_or_none(3), node.input_or_none(4)},
+      attrs));
 }
 
 Var cast(NodeImport& node, Var value, std::string_view dtype) {
@@ -101,13 +101,12 @@ Var centred(NodeImport& node, const Quantized& operand, std::string_view dtype) 
   const Var value = node.input(operand.value);
   const Var wide = cast(node, value, dtype);
   if (has_no_zero_point(node, operand)) return wide;
-  const Var zero =
-      along_axis(node, node.input(operand.zero_point), operand.axis, node.rank(value));
+  const Var zero = along_axis(node, node.input(operand.zero_point), operand.axis, node.rank(value));
   return wide - cast(node, zero, dtype);
 }
 
-Var contract(NodeImport& node, std::string_view op, const Quantized& a, const Quantized& b, Var bias,
-             std::vector<Attr> attrs, std::string_view dtype) {
+Var contract(NodeImport& node, std::string_view op, const Quantized& a, const Quantized& b,
+             Var bias, std::vector<Attr> attrs, std::string_view dtype) {
   attrs.emplace_back("out_dtype", std::string(dtype));
   std::vector<Var> operands;
   if (has_no_zero_point(node, a) && has_no_zero_point(node, b)) {
@@ -144,8 +143,7 @@ void import_matmul_integer(NodeImport& node) {
 }
 
 void import_conv_integer(NodeImport& node) {
-  node.output(contract(node, "conv", {0, 2, 1}, {1, 3, 0}, Var(), convolution_attrs(node),
-                       "i32"));
+  node.output(contract(node, "conv", {0, 2, 1}, {1, 3, 0}, Var(), convolution_attrs(node), "i32"));
 }
 
 void import_qlinear_matmul(NodeImport& node) {
@@ -159,7 +157,8 @@ void import_qlinear_matmul(NodeImport& node) {
 
 void import_qlinear_conv(NodeImport& node) {
   const Quantized x{0, 2, 1}, w{3, 5, 0};
-  const Var sums = contract(node, "conv", x, w, node.input_or_none(8), convolution_attrs(node), "i32");
+  const Var sums =
+      contract(node, "conv", x, w, node.input_or_none(8), convolution_attrs(node), "i32");
   const Var scale = cast(node, node.input(1), "f32") * cast(node, node.input(4), "f32") /
                     cast(node, node.input(6), "f32");
   output_requantized(node, sums, scale, 7, 1);

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <vector>
-
 #include "frontends/onnx/import_node.h"
+
+#include <vector>
 
 namespace tenon::onnx {
 
-/// The attributes that ONNX's windowed ops share (strides, dilations, pads or auto_pad), as those of
-/// Tenon's.
+/// The attributes that ONNX's windowed ops share (strides, dilations, pads or auto_pad), as those
+/// of Tenon's.
 std::vector<Attr> window_attrs(const NodeImport& node);
 /// The same and those of convolutions.
 std::vector<Attr> convolution_attrs(const NodeImport& node);
