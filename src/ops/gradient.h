@@ -26,6 +26,7 @@ class Gradient {
   Var upstream(std::string_view result) const;
   Var upstream(std::size_t position) const;
   bool has_upstream(std::string_view result) const;
+  std::size_t result_count() const { return graph_.node(node_).results.size(); }
   // By value: appending nodes moves what the graph holds.
   TensorType operand_type(std::string_view name) const;
   TensorType result_type(std::string_view name) const;

@@ -1,0 +1,70 @@
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  Dims size;  // batch, channels, then the extents of the grid
+  bool align_corners = false;
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  const TensorType& theta = in["theta"];
+  require_rank("affine_grid", "theta", theta, 3);
+  if (attrs.size.size() < 3) throw Error("affine_grid: the size has no grid").got(attrs.size);
+  const auto rank = static_cast<std::int64_t>(attrs.size.size()) - 2;
+  if (provably_different(theta.dims[1], rank) || provably_different(theta.dims[2], rank + 1)) {
+    throw Error("affine_grid: theta does not fit the size")
+        .expected("matrices of ", rank, " x ", rank + 1)
+        .got(theta);
+  }
+  Dims dims{theta.dims[0]};
+  dims.insert(dims.end(), attrs.size.begin() + 2, attrs.size.end());
+  dims.push_back(rank);
+  return {theta.dtype, std::move(dims), {}};
+}
+
+// From -1 to 1, at the corners of the pixels or at their centres; one corner alone lies at 0.
+Expr base_coordinate(const Expr& index, const Dim& extent, bool align_corners) {
+  const Expr doubled = index * 2.0;
+  if (!align_corners) return (doubled + 1.0) / extent - 1.0;
+  return select(equal(cast(extent_expr(extent), index.dtype()), 1.0), 0.0,
+                doubled / max(extent - 1, 1) - 1.0);
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const TensorType& y = op.result_type("y");
+  const DType dtype = y.dtype == DType::F64 ? DType::F64 : DType::F32;
+  const Expr theta = cast(op.operand("theta"), dtype);
+  const Space space(y.dims);
+  const std::size_t rank = y.rank() - 2;
+  const Expr row = space[rank + 1];
+  const auto factor = [&](std::size_t column) {
+    return theta.at({space[0], row, integer(static_cast<std::int64_t>(column))});
+  };
+  Expr total = factor(rank);
+  // The first column is for the last axis of the grid: x before y before z.
+  for (std::size_t column = 0; column < rank; ++column) {
+    const std::size_t axis = rank - column;
+    const Expr index = cast(space[axis], dtype);
+    total = total + factor(column) * base_coordinate(index, y.dims[axis], attrs.align_corners);
+  }
+  op.define("y", cast(total, y.dtype));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(affine_grid) = OpSpec<Attrs>{
+    .name = "affine_grid",
+    .summary = "where each point of a grid over [-1, 1] goes under the affine maps theta",
+    .operands = {"theta"},
+    .results = {"y"},
+    .attrs = {{"size", &Attrs::size, late_required}, {"align_corners", &Attrs::align_corners}},
+    .infer = infer,
+    .lower = lower,
+    // TODO: a gradient by theta, once a model with a spatial transformer is to be trained.
+    .layout = logical_order(),
+};
+
+}  // namespace tenon

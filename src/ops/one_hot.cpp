@@ -1,0 +1,47 @@
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  Dim depth;
+  std::int64_t axis = -1;  // of the result
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  const TensorType &indices = in["indices"], &values = in["values"];
+  require_rank("one_hot", "values", values, 1);
+  if (attrs.depth.range().hi < 0) throw Error("one_hot: the depth is negative").got(attrs.depth);
+  TensorType y{values.dtype, indices.dims, {}};
+  const std::size_t axis = normal_axis("one_hot", attrs.axis, indices.rank() + 1);
+  y.dims.insert(y.dims.begin() + static_cast<std::ptrdiff_t>(axis), attrs.depth);
+  return y;
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const Space space(op.result_type("y").dims);
+  const std::size_t axis = normal_axis("one_hot", attrs.axis, space.dims().size());
+  std::vector<Expr> others = space.indices();
+  others.erase(others.begin() + static_cast<std::ptrdiff_t>(axis));
+  const Expr index = wrap_negative(op.operand("indices").at(others), attrs.depth);
+  const Expr values = op.operand("values");
+  op.define("y", select(equal(space[axis], index), values.at({integer(1)}), values.at({integer(0)})));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(one_hot) = OpSpec<Attrs>{
+    .name = "one_hot",
+    .summary = "along a new axis of extent `depth`: values[1] at the index, values[0] elsewhere",
+    .operands = {"indices", "values"},
+    .results = {"y"},
+    .attrs = {{"depth", &Attrs::depth, late_required}, {"axis", &Attrs::axis}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = not_differentiable("it picks by index"),
+    .layout = logical_order(),
+    .precision = Precision::MovesOnly,
+};
+
+}  // namespace tenon

@@ -1,0 +1,120 @@
+#include "ops/gradient.h"
+#include "ops/lowering.h"
+#include "ops/movement.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+enum class Mode { Constant, Reflect, Edge, Wrap };
+
+struct Attrs {
+  Dims pads;                       // before each axis, then behind each; negative: cut off
+  std::vector<std::int64_t> axes;  // empty: all
+  Mode mode = Mode::Constant;
+};
+
+struct PaddedAxis {
+  std::size_t axis;
+  Dim before, behind;
+};
+
+std::vector<PaddedAxis> padded_axes(const Attrs& attrs, std::size_t rank) {
+  if (attrs.pads.size() % 2 != 0) {
+    throw Error("pad: pads come in pairs, before and behind each axis").got(attrs.pads);
+  }
+  const std::size_t count = attrs.pads.size() / 2;
+  if (attrs.axes.empty() && count != rank) {
+    throw Error("pad: pads are needed for each axis").expected(2 * rank).got(attrs.pads);
+  }
+  const std::vector<std::size_t> axes = axes_in_order("pad", attrs.axes, count, rank);
+  std::vector<PaddedAxis> padded;
+  for (std::size_t k = 0; k < count; ++k) {
+    padded.push_back({axes[k], attrs.pads[k], attrs.pads[count + k]});
+  }
+  return padded;
+}
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  TensorType y = in["x"];
+  if (in.has("value")) require_same_dtype("pad", y, in["value"]);
+  for (const PaddedAxis& padded : padded_axes(attrs, y.rank())) {
+    Dim& extent = y.dims[padded.axis];
+    const bool is_open = is_unknown(padded.before) || is_unknown(padded.behind);
+    const Dim padded_extent = is_open ? in.unknown() : extent + padded.before + padded.behind;
+    if (padded_extent.range().hi < 0) {
+      throw Error("pad: more is cut off than there is").got("x: ", in["x"], ", pads: ", attrs.pads);
+    }
+    extent = padded_extent;
+  }
+  return y;
+}
+
+// The position in `extent` elements that stands for one outside of them.
+Expr folded_in(Mode mode, const Expr& position, const Dim& extent) {
+  if (mode == Mode::Edge) return clamp_to_axis(position, extent);
+  if (mode == Mode::Wrap) return mod(position, extent);
+  if (extent == Dim(1)) return position * 0.0;
+  // A mirror at both ends: there and back is one period.
+  const Dim period = max(extent - 1, 1) * 2;
+  const Expr phase = mod(position, period);
+  return min(phase, period - phase);
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const Expr x = op.operand("x");
+  const Space space(op.result_type("y").dims);
+  std::vector<Expr> coordinates = space.indices();
+  for (const PaddedAxis& padded : padded_axes(attrs, x.rank())) {
+    Expr& coordinate = coordinates[padded.axis];
+    if (attrs.mode == Mode::Constant) {
+      coordinate = coordinate - padded.before;
+      continue;
+    }
+    // What is cut off goes first; the rest is what is mirrored or repeated.
+    const Dim cut_before = max(Dim(0) - padded.before, 0), cut_behind = max(Dim(0) - padded.behind, 0);
+    const Dim extent = x.dims()[padded.axis] - cut_before - cut_behind;
+    coordinate = folded_in(attrs.mode, coordinate - max(padded.before, 0), extent) + cut_before;
+  }
+  if (attrs.mode != Mode::Constant) return op.define("y", x.at(std::move(coordinates)));
+  const Expr value = op.has("value") ? reshape(op.operand("value"), {}) : literal(x.dtype(), 0);
+  op.define("y", x.at_or(std::move(coordinates), value));
+}
+
+void gradient(const Attrs& attrs, Gradient& op) {
+  if (attrs.mode != Mode::Constant) {
+    throw Error("pad: only padding with a constant has a gradient", ErrorKind::Unsupported);
+  }
+  Dims cut;
+  for (const Dim& pad : attrs.pads) cut.push_back(Dim(0) - pad);
+  const Dims axes(attrs.axes.begin(), attrs.axes.end());
+  const Var dx = call_with("pad", {op.upstream("y")}, {{"pads", cut}, {"axes", axes}});
+  op.add("x", dx);
+  if (op.has("value")) {
+    // What flows in and did not come from x came from the value.
+    Builder& build = op.build();
+    const Attr::Integers all;
+    const Var total = build.call("reduce_sum", {op.upstream("y")}, {{"axes", all}, {"keep_axes", false}});
+    const Var moved = build.call("reduce_sum", {dx}, {{"axes", all}, {"keep_axes", false}});
+    op.add("value", total - moved);
+  }
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(pad) = OpSpec<Attrs>{
+    .name = "pad",
+    .summary = "elements added before and behind axes: a value, the edge, a mirror image or a repeat",
+    .operands = {"x", optional("value")},
+    .results = {"y"},
+    .attrs = {{"pads", &Attrs::pads, late_required},
+              {"axes", &Attrs::axes, late},
+              {"mode", &Attrs::mode, words({"constant", "reflect", "edge", "wrap"})}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = gradient,
+    .layout = logical_order(),
+    .precision = Precision::MovesOnly,
+};
+
+}  // namespace tenon

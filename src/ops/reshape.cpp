@@ -1,0 +1,64 @@
+#include "ops/movement.h"
+#include "ops/same_elements.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  Dims shape;               // -1: what is left over
+  bool allow_zero = false;  // 0 means no elements, rather than the operand's extent
+};
+
+[[noreturn]] void refuse_count(const TensorType& x, const Attrs& attrs) {
+  throw Error("reshape: the number of elements changes")
+      .expected(element_count(x), " elements")
+      .got("x: ", x, ", shape: ", attrs.shape);
+}
+
+Dim left_over(const Attrs& attrs, const OperandTypes& in, const Dim& others) {
+  const Dim count = element_count(in["x"]);
+  if (is_unknown(others)) return in.unknown();
+  if (others == Dim(0)) return 0;
+  if (count.is_constant() && others.is_constant() && count.constant() % others.constant() != 0) {
+    refuse_count(in["x"], attrs);
+  }
+  return floor_div(count, others);
+}
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  const TensorType& x = in["x"];
+  Dims dims;
+  std::optional<std::size_t> open;
+  for (std::size_t axis = 0; axis < attrs.shape.size(); ++axis) {
+    Dim extent = attrs.shape[axis];
+    if (extent == Dim(-1)) {
+      if (open) throw Error("reshape: more than one extent is left open").got(attrs.shape);
+      open = axis;
+      extent = 1;
+    } else if (extent == Dim(0) && !attrs.allow_zero) {
+      if (axis >= x.rank()) {
+        throw Error("reshape: an extent of 0 copies an axis that the operand does not have")
+            .got("x: ", x, ", shape: ", attrs.shape)
+            .hint("set allow_zero to mean no elements");
+      }
+      extent = x.dims[axis];
+    } else if (extent.is_constant() && extent.constant() < 0) {
+      throw Error("reshape: an extent is negative").got(attrs.shape);
+    }
+    dims.push_back(std::move(extent));
+  }
+  if (open) {
+    dims[*open] = left_over(attrs, in, product(dims));
+  } else if (!any_unknown(dims) && provably_different(element_count(x), product(dims))) {
+    refuse_count(x, attrs);
+  }
+  return {x.dtype, std::move(dims), {}};
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(reshape) = same_elements_op<Attrs>(
+    "reshape", "the same elements in row-major order under other extents; -1 stands for what is left",
+    {{"shape", &Attrs::shape, late_required}, {"allow_zero", &Attrs::allow_zero}}, infer);
+
+}  // namespace tenon

@@ -1,0 +1,321 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/lowering.h"
+#include "ops/movement.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+enum class Mode { Nearest, Linear, Cubic };
+enum class Coordinates {
+  HalfPixel, HalfPixelSymmetric, PytorchHalfPixel, AlignCorners, Asymmetric, CropAndResize, HalfPixelForNearest,
+};
+enum class Rounding { PreferFloor, PreferCeil, Floor, Ceil };
+enum class Aspect { Stretch, NotLarger, NotSmaller };
+
+struct Attrs {
+  std::vector<double> scales;  // one of scales and sizes is given
+  Dims sizes;
+  std::vector<double> roi;         // starts, then ends, as parts of the axis
+  std::vector<std::int64_t> axes;  // empty: all
+  Mode mode = Mode::Nearest;
+  Coordinates coordinates = Coordinates::HalfPixel;
+  Rounding rounding = Rounding::PreferFloor;
+  Aspect aspect = Aspect::Stretch;
+  double cubic_a = -0.75;
+  bool exclude_outside = false;
+  bool antialias = false;
+  double extrapolation = 0;
+};
+
+std::vector<std::size_t> resized_axes(const Attrs& attrs, std::size_t rank) {
+  if (attrs.scales.empty() == attrs.sizes.empty()) {
+    throw Error("resize: one of scales and sizes is needed");
+  }
+  const std::size_t count = attrs.scales.empty() ? attrs.sizes.size() : attrs.scales.size();
+  if (attrs.axes.empty() && count != rank) {
+    throw Error("resize: scales or sizes are needed for each axis").expected(rank).got(count);
+  }
+  const bool crops = attrs.coordinates == Coordinates::CropAndResize;
+  if (crops && attrs.roi.size() != 2 * count) {
+    throw Error("resize: the region needs a start and an end for each axis")
+        .expected(2 * count, " numbers")
+        .got(attrs.roi.size());
+  }
+  return axes_in_order("resize", attrs.axes, count, rank);
+}
+
+double region_start(const Attrs& attrs, std::size_t k) {
+  return attrs.coordinates == Coordinates::CropAndResize ? attrs.roi[k] : 0;
+}
+double region_end(const Attrs& attrs, std::size_t k) {
+  return attrs.coordinates == Coordinates::CropAndResize ? attrs.roi[attrs.roi.size() / 2 + k] : 1;
+}
+
+// One scale for all axes, when they keep their aspect; nothing while an extent is a symbol.
+std::optional<double> common_scale(const Attrs& attrs, const Dims& extents) {
+  if (!all_constant(extents) || !all_constant(attrs.sizes)) return std::nullopt;
+  std::vector<double> ratios;
+  for (std::size_t k = 0; k < extents.size(); ++k) {
+    ratios.push_back(static_cast<double>(attrs.sizes[k].constant()) /
+                     static_cast<double>(extents[k].constant()));
+  }
+  return attrs.aspect == Aspect::NotLarger ? *std::min_element(ratios.begin(), ratios.end())
+                                           : *std::max_element(ratios.begin(), ratios.end());
+}
+
+// floor(extent * factor), of a symbol only where the factor is a fraction of small numbers.
+std::optional<Dim> scaled_extent(const Dim& extent, double factor) {
+  if (extent.is_constant()) {
+    return static_cast<std::int64_t>(std::floor(static_cast<double>(extent.constant()) * factor));
+  }
+  for (std::int64_t below = 1; below <= 1024; below *= 2) {
+    const double above = factor * static_cast<double>(below);
+    if (above == std::floor(above)) return floor_div(extent * static_cast<std::int64_t>(above), below);
+  }
+  return std::nullopt;
+}
+
+Dims extents_of(const Dims& dims, const std::vector<std::size_t>& axes) {
+  Dims extents;
+  for (std::size_t axis : axes) extents.push_back(dims[axis]);
+  return extents;
+}
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  TensorType y = in["x"];
+  const std::vector<std::size_t> axes = resized_axes(attrs, y.rank());
+  const bool keeps_aspect = attrs.scales.empty() && attrs.aspect != Aspect::Stretch;
+  const auto scale =
+      keeps_aspect ? common_scale(attrs, extents_of(y.dims, axes)) : std::optional<double>();
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    Dim& extent = y.dims[axes[k]];
+    if (!attrs.scales.empty()) {
+      const double part = region_end(attrs, k) - region_start(attrs, k);
+      const std::optional<Dim> scaled = scaled_extent(extent, attrs.scales[k] * part);
+      extent = scaled ? *scaled : in.unknown();
+    } else if (!keeps_aspect) {
+      extent = attrs.sizes[k];
+    } else if (scale) {
+      const double scaled = *scale * static_cast<double>(extent.constant());
+      extent = static_cast<std::int64_t>(std::floor(scaled + 0.5));
+    } else {
+      extent = in.unknown();
+    }
+  }
+  return y;
+}
+
+Expr real(double value) { return literal(DType::F64, value); }
+Expr real(const Dim& dim) {
+  return dim.is_constant() ? real(static_cast<double>(dim.constant()))
+                           : cast(extent_expr(dim), DType::F64);
+}
+
+// One axis on its way: extents before and after, and how positions behind map to those before.
+struct AxisMap {
+  std::size_t axis = 0;
+  Dim before, after;
+  std::optional<double> known_scale;
+  Expr scale;       // f64[]
+  Expr full_width;  // scale * before, not rounded
+  double start = 0, end = 1;
+};
+
+std::vector<AxisMap> axis_maps(const Attrs& attrs, const Dims& before, const Dims& after) {
+  const std::vector<std::size_t> axes = resized_axes(attrs, before.size());
+  const bool keeps_aspect = attrs.scales.empty() && attrs.aspect != Aspect::Stretch;
+  const auto common =
+      keeps_aspect ? common_scale(attrs, extents_of(before, axes)) : std::optional<double>();
+  TENON_ASSERT(!keeps_aspect || common, "extents are numbers where the aspect is kept");
+  std::vector<AxisMap> maps;
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    AxisMap map;
+    map.axis = axes[k];
+    map.before = before[map.axis];
+    map.after = after[map.axis];
+    map.start = region_start(attrs, k);
+    map.end = region_end(attrs, k);
+    if (!attrs.scales.empty()) {
+      map.known_scale = attrs.scales[k];
+    } else if (common) {
+      map.known_scale = common;
+    } else if (map.before == map.after) {
+      map.known_scale = 1;
+    } else if (map.before.is_constant() && map.after.is_constant()) {
+      map.known_scale = static_cast<double>(map.after.constant()) /
+                        static_cast<double>(map.before.constant());
+    }
+    map.scale = map.known_scale ? real(*map.known_scale) : real(map.after) / real(map.before);
+    map.full_width = map.known_scale && map.before.is_constant()
+                         ? real(*map.known_scale * static_cast<double>(map.before.constant()))
+                         : map.scale * real(map.before);
+    maps.push_back(std::move(map));
+  }
+  return maps;
+}
+
+bool changes_nothing(const Attrs& attrs, const AxisMap& map) {
+  return map.known_scale == 1.0 && map.start == 0 && map.end == 1 &&
+         attrs.coordinates != Coordinates::HalfPixelForNearest;
+}
+
+// The position before, as a real number, of an index behind.
+Expr source_position(const Attrs& attrs, const AxisMap& map, const Expr& index) {
+  const Expr x = cast(index, DType::F64);
+  const Expr half_pixel = (x + 0.5) / map.scale - 0.5;
+  const Expr is_single = equal(map.full_width, 1.0);
+  switch (attrs.coordinates) {
+    case Coordinates::HalfPixel:
+      return half_pixel;
+    case Coordinates::HalfPixelSymmetric:
+      return half_pixel + real(map.before) / 2.0 * (1.0 - real(map.after) / map.full_width);
+    case Coordinates::PytorchHalfPixel:
+      return select(is_single, real(-0.5), half_pixel);
+    case Coordinates::AlignCorners:
+      return select(is_single, real(0.0), x * (real(map.before) - 1.0) / (map.full_width - 1.0));
+    case Coordinates::Asymmetric:
+      return x / map.scale;
+    case Coordinates::CropAndResize: {
+      const Expr last = real(map.before) - 1.0;
+      const Expr inner = select(is_single, real(0.5), x / (map.full_width - 1.0));
+      return inner * (map.end - map.start) * last + map.start * last;
+    }
+    case Coordinates::HalfPixelForNearest:
+      return (x + 0.5) / map.scale;
+  }
+  return half_pixel;
+}
+
+// A whole factor needs no real numbers: blocks of equal elements.
+std::optional<std::int64_t> whole_factor(const Attrs& attrs, const AxisMap& map) {
+  if (!map.known_scale || *map.known_scale < 1 || *map.known_scale != std::floor(*map.known_scale)) {
+    return std::nullopt;
+  }
+  const bool rounds = attrs.rounding == Rounding::PreferFloor || attrs.rounding == Rounding::PreferCeil;
+  const bool is_block =
+      (attrs.coordinates == Coordinates::Asymmetric && attrs.rounding == Rounding::Floor) ||
+      (attrs.coordinates == Coordinates::HalfPixel && rounds);
+  return is_block ? std::optional(static_cast<std::int64_t>(*map.known_scale)) : std::nullopt;
+}
+
+Expr nearest_index(const Attrs& attrs, const AxisMap& map, const Expr& index) {
+  if (const auto factor = whole_factor(attrs, map)) return floor_div(index, Dim(*factor));
+  const Expr position = source_position(attrs, map, index);
+  const auto rounded = [&]() -> Expr {
+    switch (attrs.rounding) {
+      case Rounding::PreferFloor: return ceil(position - 0.5);
+      case Rounding::PreferCeil: return floor(position + 0.5);
+      case Rounding::Floor: return floor(position);
+      case Rounding::Ceil: return ceil(position);
+    }
+    return position;
+  };
+  return clamp_to_axis(cast(rounded(), DType::I64), map.before);
+}
+
+// The space of one axis alone, which broadcasts against the whole: what depends on this axis only
+// is then said once.
+Space axis_space(const AxisMap& map, std::size_t rank, std::optional<Dim> taps) {
+  Dims dims(rank - map.axis, Dim(1));
+  dims.front() = map.after;
+  if (taps) dims.push_back(*taps);
+  return Space(std::move(dims));
+}
+
+Expr kernel(const Attrs& attrs, const Expr& distance) {
+  if (attrs.mode == Mode::Cubic) return cubic_weight(distance, attrs.cubic_a);
+  return max(1.0 - abs(distance), 0.0);
+}
+
+Dim tap_count(const Attrs& attrs, const AxisMap& map) {
+  const std::int64_t radius = attrs.mode == Mode::Cubic ? 2 : 1;
+  if (!attrs.antialias) return 2 * radius;
+  if (!map.known_scale) return max(ceil_div(map.before * radius, map.after), radius) * 2;
+  const double scale = std::min(*map.known_scale, 1.0);
+  return 2 * static_cast<std::int64_t>(std::ceil(static_cast<double>(radius) / scale));
+}
+
+// Weighs the elements around each position along one axis, in an axis of taps that is summed away.
+Expr interpolated(const Attrs& attrs, const AxisMap& map, const Expr& x) {
+  const Dim taps = tap_count(attrs, map);
+  const Space own = axis_space(map, x.rank(), taps);
+  const Expr position = source_position(attrs, map, own[0]);
+  const Expr tap = cast(floor(position), DType::I64) + own[own.dims().size() - 1] -
+                   (floor_div(taps, 2) - 1);
+  Expr distance = cast(tap, DType::F64) - position;
+  if (attrs.antialias) distance = distance * min(map.scale, 1.0);
+  Expr weight = kernel(attrs, distance);
+  if (attrs.exclude_outside) {
+    weight = select(tap >= 0.0 && tap < map.before, weight, 0.0);
+  }
+  if (attrs.exclude_outside || attrs.antialias) weight = weight / sum_over(weight, -1);
+  Dims dims = x.dims();
+  dims[map.axis] = map.after;
+  dims.push_back(taps);
+  const Space whole(dims);
+  std::vector<Expr> coordinates = whole.indices();
+  coordinates.pop_back();
+  coordinates[map.axis] = clamp_to_axis(tap, map.before);
+  return sum_out(x.at(std::move(coordinates)) * cast(weight, x.dtype()), {-1});
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const Expr x = op.operand("x");
+  const TensorType& y = op.result_type("y");
+  std::vector<AxisMap> maps = axis_maps(attrs, x.dims(), y.dims);
+  std::erase_if(maps, [&](const AxisMap& map) { return changes_nothing(attrs, map); });
+  Expr value = x;
+  if (attrs.mode == Mode::Nearest) {
+    std::vector<Expr> coordinates = Space(y.dims).indices();
+    for (const AxisMap& map : maps) {
+      const Space own = axis_space(map, x.rank(), std::nullopt);
+      coordinates[map.axis] = nearest_index(attrs, map, own[0]);
+    }
+    value = x.at(std::move(coordinates));
+  } else {
+    value = cast(x, working_dtype(x.dtype(), DType::F32));
+    for (const AxisMap& map : maps) value = interpolated(attrs, map, value);
+    value = cast(value, y.dtype);
+  }
+  if (attrs.coordinates == Coordinates::CropAndResize) {
+    for (const AxisMap& map : maps) {
+      const Expr position = source_position(attrs, map, axis_space(map, x.rank(), std::nullopt)[0]);
+      const Expr is_inside = position >= 0.0 && position <= real(map.before) - 1.0;
+      value = select(is_inside, value, attrs.extrapolation);
+    }
+  }
+  op.define("y", value);
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(resize) = OpSpec<Attrs>{
+    .name = "resize",
+    .summary = "x sampled anew along some axes: nearest, linear or cubic",
+    .operands = {"x"},
+    .results = {"y"},
+    .attrs = {{"scales", &Attrs::scales, late},
+              {"sizes", &Attrs::sizes, late},
+              {"roi", &Attrs::roi, late},
+              {"axes", &Attrs::axes},
+              {"mode", &Attrs::mode, words({"nearest", "linear", "cubic"})},
+              {"coordinates", &Attrs::coordinates,
+               words({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                      "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"})},
+              {"rounding", &Attrs::rounding,
+               words({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})},
+              {"aspect", &Attrs::aspect, words({"stretch", "not_larger", "not_smaller"})},
+              {"cubic_a", &Attrs::cubic_a},
+              {"exclude_outside", &Attrs::exclude_outside},
+              {"antialias", &Attrs::antialias},
+              {"extrapolation", &Attrs::extrapolation}},
+    .infer = infer,
+    .lower = lower,
+    // TODO: a gradient, once a model that resizes inside its network is to be trained.
+    .layout = logical_order(),
+};
+
+}  // namespace tenon

@@ -1,0 +1,62 @@
+#include "ops/indexing.h"
+#include "ops/movement.h"
+
+namespace tenon {
+namespace {
+
+enum class Mode { Linear, Circular };
+
+struct Attrs {
+  std::int64_t axis = -2;
+  Mode mode = Mode::Linear;
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  const TensorType &cache = in["cache"], &update = in["update"];
+  require_same_dtype("tensor_scatter", cache, update);
+  require_rank("tensor_scatter", "update", update, cache.rank());
+  const std::size_t along = normal_axis("tensor_scatter", attrs.axis, cache.rank());
+  if (along == 0) throw Error("tensor_scatter: axis 0 is the batch").expected("another axis");
+  if (in.has("positions")) {
+    require_integer("tensor_scatter", "positions", in["positions"]);
+    require_rank("tensor_scatter", "positions", in["positions"], 1);
+  }
+  for (std::size_t axis = 0; axis < cache.rank(); ++axis) {
+    const bool fits = axis == along ? !provably_at_most(cache.dims[axis] + 1, update.dims[axis])
+                                    : !provably_different(cache.dims[axis], update.dims[axis]);
+    if (fits) continue;
+    throw Error("tensor_scatter: the update does not fit the cache").got(cache, " and ", update);
+  }
+  return cache;
+}
+
+// Read rather than written: each element of the cache asks whether an update covers it.
+void lower(const Attrs& attrs, Lowering& op) {
+  const Expr cache = op.operand("cache");
+  const std::size_t axis = normal_axis("tensor_scatter", attrs.axis, cache.rank());
+  const Space space(cache.dims());
+  Expr place = space[axis];
+  if (op.has("positions")) {
+    place = place - cast(op.operand("positions"), DType::I64).at({space[0]});
+    if (attrs.mode == Mode::Circular) place = mod(place, cache.dims()[axis]);
+  }
+  op.define("y", op.operand("update").at_or(with_coordinate(space, axis, place), cache));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(tensor_scatter) = OpSpec<Attrs>{
+    .name = "tensor_scatter",
+    .summary = "cache with `update` written along `axis`, from positions[b] on in batch b",
+    .operands = {"cache", "update", optional("positions")},
+    .results = {"y"},
+    .attrs = {{"axis", &Attrs::axis}, {"mode", &Attrs::mode, words({"linear", "circular"})}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = not_differentiable("caches are written while a model generates, not while it learns"),
+    .layout = logical_order(),
+    .in_place = {{"y", "cache"}},
+    .precision = Precision::MovesOnly,
+};
+
+}  // namespace tenon

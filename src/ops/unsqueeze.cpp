@@ -1,0 +1,27 @@
+#include "ops/same_elements.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  std::vector<std::int64_t> axes;  // of the result
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  const TensorType& x = in["x"];
+  TensorType y{x.dtype, x.dims, {}};
+  if (attrs.axes.empty()) return y;
+  // Ascending, so that each is inserted where it is to stay.
+  for (std::int64_t axis : normal_axes("unsqueeze", attrs.axes, x.rank() + attrs.axes.size())) {
+    y.dims.insert(y.dims.begin() + axis, Dim(1));
+  }
+  return y;
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(unsqueeze) = same_elements_op<Attrs>(
+    "unsqueeze", "new axes of extent 1, at these positions of the result",
+    {{"axes", &Attrs::axes, late_required}}, infer);
+
+}  // namespace tenon
