@@ -4,8 +4,6 @@
 
 namespace tenon::onnx {
 
-std::span<const Handler> shape_handlers() { return {}; }
-std::span<const Handler> indexing_handlers() { return {}; }
 std::span<const Handler> control_handlers() { return {}; }
 std::span<const Handler> sequence_handlers() { return {}; }
 std::span<const Handler> selection_handlers() { return {}; }
@@ -14,7 +12,6 @@ std::span<const Handler> random_handlers() { return {}; }
 std::span<const Handler> signal_handlers() { return {}; }
 std::span<const Handler> training_handlers() { return {}; }
 
-std::span<const ExportRule> shape_export_rules() { return {}; }
 std::span<const ExportRule> control_export_rules() { return {}; }
 
 }  // namespace tenon::onnx

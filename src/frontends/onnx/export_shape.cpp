@@ -1,0 +1,324 @@
+#include "base/error.h"
+#include "frontends/onnx/export_node.h"
+
+namespace tenon::onnx {
+namespace {
+
+// An input for a late list; "" where the attribute is left empty.
+std::string list_input(NodeExport& node, std::string_view name) {
+  if (node.has(name)) return node.operand(name);
+  const AttrValue* given = node.node.attrs.find(name);
+  return given && !std::get<Dims>(*given).empty() ? node.integers_input(name) : "";
+}
+
+void emit_whole(NodeExport& node, std::string op_type, std::vector<std::string> inputs,
+                std::vector<OnnxAttr> attrs = {}) {
+  while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
+  node.emit(std::move(op_type), std::move(inputs), node.results(), std::move(attrs));
+}
+
+OnnxAttr integer_attr(const NodeExport& node, std::string_view name, std::string onnx_name) {
+  return {std::move(onnx_name), node.integer(name)};
+}
+
+OnnxAttr flag_attr(const NodeExport& node, std::string_view name, std::string onnx_name) {
+  return {std::move(onnx_name), std::int64_t{node.flag(name) ? 1 : 0}};
+}
+
+OnnxAttr text_attr(const NodeExport& node, std::string_view name, std::string onnx_name) {
+  return {std::move(onnx_name), node.text(name)};
+}
+
+[[noreturn]] void refuse(const NodeExport& node, std::string_view what) {
+  throw Error(concat(node.node.op->name, ": ONNX has no ", what), ErrorKind::Unsupported);
+}
+
+void export_reshape(NodeExport& node) {
+  std::vector<OnnxAttr> attrs;
+  if (node.flag("allow_zero")) {
+    node.need_opset(14);
+    attrs.push_back(flag_attr(node, "allow_zero", "allowzero"));
+  }
+  emit_whole(node, "Reshape", {node.operand("x"), node.integers_input("shape")}, std::move(attrs));
+}
+
+void export_transpose(NodeExport& node) {
+  std::vector<OnnxAttr> attrs;
+  if (const auto perm = node.integers("perm"); !perm.empty()) attrs.push_back({"perm", perm});
+  emit_whole(node, "Transpose", {node.operand("x")}, std::move(attrs));
+}
+
+void export_squeeze(NodeExport& node) {
+  node.need_opset(13);
+  emit_whole(node, "Squeeze", {node.operand("x"), list_input(node, "axes")});
+}
+
+void export_unsqueeze(NodeExport& node) {
+  node.need_opset(13);
+  emit_whole(node, "Unsqueeze", {node.operand("x"), node.integers_input("axes")});
+}
+
+void export_expand(NodeExport& node) {
+  node.need_opset(8);
+  emit_whole(node, "Expand", {node.operand("x"), node.integers_input("shape")});
+}
+
+void export_tile(NodeExport& node) {
+  emit_whole(node, "Tile", {node.operand("x"), node.integers_input("repeats")});
+}
+
+void export_slice(NodeExport& node) {
+  node.need_opset(10);
+  emit_whole(node, "Slice",
+             {node.operand("x"), node.integers_input("starts"), node.integers_input("ends"),
+              list_input(node, "axes"), list_input(node, "steps")});
+}
+
+void export_concat(NodeExport& node) {
+  emit_whole(node, "Concat", node.operands(), {integer_attr(node, "axis", "axis")});
+}
+
+void export_split(NodeExport& node) {
+  std::vector<OnnxAttr> attrs{integer_attr(node, "axis", "axis")};
+  const std::string sizes = list_input(node, "sizes");
+  node.need_opset(sizes.empty() ? 18 : 13);
+  if (sizes.empty()) {
+    attrs.push_back({"num_outputs", static_cast<std::int64_t>(node.results().size())});
+  }
+  emit_whole(node, "Split", {node.operand("x"), sizes}, std::move(attrs));
+}
+
+void export_pad(NodeExport& node) {
+  const std::string axes = list_input(node, "axes");
+  const std::string mode = node.text("mode");
+  node.need_opset(mode == "wrap" ? 19 : axes.empty() ? 11 : 18);
+  emit_whole(node, "Pad",
+             {node.operand("x"), node.integers_input("pads"), node.operand("value"), axes},
+             {{"mode", mode}});
+}
+
+void export_shape(NodeExport& node) {
+  std::vector<OnnxAttr> attrs;
+  for (const char* bound : {"start", "end"}) {
+    if (!node.node.attrs.find(bound)) continue;
+    node.need_opset(15);
+    attrs.push_back(integer_attr(node, bound, bound));
+  }
+  emit_whole(node, "Shape", {node.operand("x")}, std::move(attrs));
+}
+
+void export_size(NodeExport& node) { emit_whole(node, "Size", {node.operand("x")}); }
+
+void export_gather(NodeExport& node) {
+  emit_whole(node, "Gather", node.operands(), {integer_attr(node, "axis", "axis")});
+}
+
+void export_gather_elements(NodeExport& node) {
+  node.need_opset(11);
+  emit_whole(node, "GatherElements", node.operands(), {integer_attr(node, "axis", "axis")});
+}
+
+void export_gather_nd(NodeExport& node) {
+  node.need_opset(12);
+  emit_whole(node, "GatherND", node.operands(), {integer_attr(node, "batch_dims", "batch_dims")});
+}
+
+void add_reduction(NodeExport& node, std::vector<OnnxAttr>& attrs) {
+  const std::string reduction = node.text("reduction");
+  node.need_opset(reduction == "none" ? 11 : reduction == "add" || reduction == "mul" ? 16 : 18);
+  if (reduction != "none") attrs.push_back({"reduction", reduction});
+}
+
+void export_scatter_elements(NodeExport& node) {
+  std::vector<OnnxAttr> attrs{integer_attr(node, "axis", "axis")};
+  add_reduction(node, attrs);
+  emit_whole(node, "ScatterElements", node.operands(), std::move(attrs));
+}
+
+void export_scatter_nd(NodeExport& node) {
+  std::vector<OnnxAttr> attrs;
+  add_reduction(node, attrs);
+  emit_whole(node, "ScatterND", node.operands(), std::move(attrs));
+}
+
+void export_tensor_scatter(NodeExport& node) {
+  node.need_opset(24);
+  emit_whole(node, "TensorScatter", node.operands(),
+             {integer_attr(node, "axis", "axis"), text_attr(node, "mode", "mode")});
+}
+
+void export_depth_to_space(NodeExport& node) {
+  node.need_opset(11);
+  emit_whole(node, "DepthToSpace", {node.operand("x")},
+             {integer_attr(node, "block", "blocksize"),
+              {"mode", std::string(node.text("mode") == "crd" ? "CRD" : "DCR")}});
+}
+
+void export_space_to_depth(NodeExport& node) {
+  if (node.text("mode") != "dcr") refuse(node, "other order of channels than dcr");
+  emit_whole(node, "SpaceToDepth", {node.operand("x")}, {integer_attr(node, "block", "blocksize")});
+}
+
+void export_eye_like(NodeExport& node) {
+  node.need_opset(9);
+  std::vector<OnnxAttr> attrs{integer_attr(node, "k", "k")};
+  if (node.node.attrs.find("dtype")) {
+    attrs.push_back({"dtype", std::int64_t{onnx_element_type(node.element("dtype"))}});
+  }
+  emit_whole(node, "EyeLike", {node.operand("x")}, std::move(attrs));
+}
+
+void export_range(NodeExport& node) {
+  node.need_opset(11);
+  emit_whole(node, "Range", node.operands());
+}
+
+// A late number; ONNX wants it as a tensor without axes.
+std::string number_input(NodeExport& node, std::string_view name) {
+  if (node.has(name)) return node.operand(name);
+  return node.constant(Tensor::of<std::int64_t>(DType::I64, {}, {node.integer(name)}), name);
+}
+
+void export_one_hot(NodeExport& node) {
+  node.need_opset(11);
+  emit_whole(node, "OneHot",
+             {node.operand("indices"), number_input(node, "depth"), node.operand("values")},
+             {integer_attr(node, "axis", "axis")});
+}
+
+void export_trilu(NodeExport& node) {
+  node.need_opset(14);
+  emit_whole(node, "Trilu", {node.operand("x"), number_input(node, "k")},
+             {flag_attr(node, "upper", "upper")});
+}
+
+void export_reverse_sequence(NodeExport& node) {
+  node.need_opset(10);
+  emit_whole(node, "ReverseSequence", node.operands(),
+             {integer_attr(node, "time_axis", "time_axis"),
+              integer_attr(node, "batch_axis", "batch_axis")});
+}
+
+void export_center_crop_pad(NodeExport& node) {
+  node.need_opset(18);
+  std::vector<OnnxAttr> attrs;
+  if (const auto axes = node.integers("axes"); !axes.empty()) attrs.push_back({"axes", axes});
+  emit_whole(node, "CenterCropPad", {node.operand("x"), node.integers_input("shape")},
+             std::move(attrs));
+}
+
+void export_compress(NodeExport& node) {
+  node.need_opset(11);
+  std::vector<OnnxAttr> attrs;
+  if (node.node.attrs.find("axis")) attrs.push_back(integer_attr(node, "axis", "axis"));
+  emit_whole(node, "Compress", node.operands(), std::move(attrs));
+}
+
+void export_nonzero(NodeExport& node) {
+  node.need_opset(9);
+  emit_whole(node, "NonZero", node.operands());
+}
+
+std::string reals_or_none(NodeExport& node, std::string_view name) {
+  if (node.has(name)) return node.operand(name);
+  const std::vector<double> values = node.reals(name);
+  if (values.empty()) return "";
+  return node.constant(Tensor::of(DType::F32, {static_cast<std::int64_t>(values.size())}, values),
+                       name);
+}
+
+void export_resize(NodeExport& node) {
+  const std::string coordinates = node.text("coordinates");
+  if (coordinates == "tf_half_pixel_for_nn") refuse(node, "such coordinates since opset 13");
+  std::vector<OnnxAttr> attrs{text_attr(node, "mode", "mode"),
+                              text_attr(node, "coordinates", "coordinate_transformation_mode"),
+                              text_attr(node, "rounding", "nearest_mode"),
+                              {"cubic_coeff_a", node.real("cubic_a")},
+                              flag_attr(node, "exclude_outside", "exclude_outside"),
+                              {"extrapolation_value", node.real("extrapolation")}};
+  const std::vector<std::int64_t> axes = node.integers("axes");
+  const bool is_newer = !axes.empty() || node.flag("antialias") || node.text("aspect") != "stretch";
+  node.need_opset(coordinates == "half_pixel_symmetric" ? 19 : is_newer ? 18 : 13);
+  if (is_newer) {
+    if (!axes.empty()) attrs.push_back({"axes", axes});
+    attrs.push_back(flag_attr(node, "antialias", "antialias"));
+    attrs.push_back(text_attr(node, "aspect", "keep_aspect_ratio_policy"));
+  }
+  emit_whole(node, "Resize",
+             {node.operand("x"), reals_or_none(node, "roi"), reals_or_none(node, "scales"),
+              list_input(node, "sizes")},
+             std::move(attrs));
+}
+
+void export_grid_sample(NodeExport& node) {
+  node.need_opset(20);  // the modes had other names before
+  emit_whole(node, "GridSample", node.operands(),
+             {text_attr(node, "mode", "mode"), text_attr(node, "padding", "padding_mode"),
+              flag_attr(node, "align_corners", "align_corners")});
+}
+
+void export_affine_grid(NodeExport& node) {
+  node.need_opset(20);
+  emit_whole(node, "AffineGrid", {node.operand("theta"), node.integers_input("size")},
+             {flag_attr(node, "align_corners", "align_corners")});
+}
+
+void export_roi_align(NodeExport& node) {
+  node.need_opset(16);
+  const char* positions = node.flag("half_pixel") ? "half_pixel" : "output_half_pixel";
+  emit_whole(node, "RoiAlign", node.operands(),
+             {text_attr(node, "mode", "mode"),
+              integer_attr(node, "height", "output_height"),
+              integer_attr(node, "width", "output_width"),
+              integer_attr(node, "sampling_ratio", "sampling_ratio"),
+              {"spatial_scale", node.real("spatial_scale")},
+              {"coordinate_transformation_mode", std::string(positions)}});
+}
+
+void export_max_roi_pool(NodeExport& node) {
+  emit_whole(node, "MaxRoiPool", node.operands(),
+             {{"pooled_shape", std::vector{node.integer("height"), node.integer("width")}},
+              {"spatial_scale", node.real("spatial_scale")}});
+}
+
+constexpr ExportRule rules[] = {
+    {"affine_grid", export_affine_grid},
+    {"center_crop_pad", export_center_crop_pad},
+    {"compress", export_compress},
+    {"concat", export_concat},
+    {"depth_to_space", export_depth_to_space},
+    {"expand", export_expand},
+    {"eye_like", export_eye_like},
+    {"gather", export_gather},
+    {"gather_elements", export_gather_elements},
+    {"gather_nd", export_gather_nd},
+    {"grid_sample", export_grid_sample},
+    {"max_roi_pool", export_max_roi_pool},
+    {"nonzero", export_nonzero},
+    {"one_hot", export_one_hot},
+    {"pad", export_pad},
+    {"range", export_range},
+    {"reshape", export_reshape},
+    {"resize", export_resize},
+    {"reverse_sequence", export_reverse_sequence},
+    {"roi_align", export_roi_align},
+    {"scatter_elements", export_scatter_elements},
+    {"scatter_nd", export_scatter_nd},
+    {"shape", export_shape},
+    {"size", export_size},
+    {"slice", export_slice},
+    {"space_to_depth", export_space_to_depth},
+    {"split", export_split},
+    {"squeeze", export_squeeze},
+    {"tensor_scatter", export_tensor_scatter},
+    {"tile", export_tile},
+    {"transpose", export_transpose},
+    {"trilu", export_trilu},
+    {"unsqueeze", export_unsqueeze},
+};
+
+}  // namespace
+
+std::span<const ExportRule> shape_export_rules() { return rules; }
+
+}  // namespace tenon::onnx

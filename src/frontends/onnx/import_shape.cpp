@@ -1,0 +1,291 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "frontends/onnx/op_call.h"
+#include "ops/movement.h"
+
+namespace tenon::onnx {
+namespace {
+
+Tensor constant_value(const NodeImport& node) {
+  for (const char* name : {"value", "sparse_value"}) {
+    if (node.has_attr(name)) return node.tensor(name);
+  }
+  if (node.has_attr("value_int")) {
+    return Tensor::of<std::int64_t>(DType::I64, {}, {node.integer("value_int")});
+  }
+  if (node.has_attr("value_ints")) return Tensor::of_integers(node.integers("value_ints"));
+  if (node.has_attr("value_float")) return Tensor::scalar(DType::F32, node.real("value_float"));
+  if (node.has_attr("value_floats")) {
+    const std::vector<double> values = node.reals("value_floats");
+    return Tensor::of(DType::F32, {static_cast<std::int64_t>(values.size())}, values);
+  }
+  if (node.has_attr("value_string")) return Tensor::of_strings({}, {node.text("value_string")});
+  if (node.has_attr("value_strings")) {
+    std::vector<std::string> values = node.texts("value_strings");
+    const auto count = static_cast<std::int64_t>(values.size());
+    return Tensor::of_strings({count}, std::move(values));
+  }
+  throw Error("the constant has no value").expected("one of the attributes value, value_int, …");
+}
+
+void import_constant(NodeImport& node) { node.output(node.build.constant(constant_value(node))); }
+
+// One value everywhere, in a shape that input 0 holds.
+void fill_shape(NodeImport& node, const Tensor& value) {
+  const Tensor scalar = value.reshaped({});
+  if (const auto shape = node.constant_input(0)) {
+    return node.output(node.build.constant(Constant::splat(scalar, shape->integers())));
+  }
+  node.output(
+      OpCall(node, "expand").operand("x", node.build.constant(scalar)).late("shape", 0).result());
+}
+
+void import_constant_of_shape(NodeImport& node) {
+  fill_shape(node, node.has_attr("value") ? node.tensor("value") : Tensor(DType::F32, {1}));
+}
+
+// Experimental before opset 9.
+void import_constant_fill(NodeImport& node) {
+  const Tensor value = Tensor::scalar(node.element("dtype", DType::F32), node.real("value"));
+  if (node.integer("input_as_shape") != 0) return fill_shape(node, value);
+  Shape shape = node.integers("shape");
+  if (node.has_input(0)) {
+    const std::vector<std::int64_t> own = node.build.shape(node.input(0));
+    if (std::ranges::count(own, -1) != 0) node.unsupported("the shape of its input is not known");
+    shape = own;
+    for (std::int64_t extent : node.integers("extra_shape")) shape.push_back(extent);
+  }
+  node.output(node.build.constant(Constant::splat(value, shape)));
+}
+
+void import_given_tensor_fill(NodeImport& node) {
+  if (node.has_input(0)) node.unsupported("a shape that is given as an input");
+  const Shape shape = node.integers("shape");
+  node.output(node.build.constant(Tensor::of(DType::F32, shape, node.reals("values"))));
+}
+
+void import_reshape(NodeImport& node) {
+  OpCall call(node, "reshape");
+  call.operand("x", node.input(0));
+  if (node.opset() < 5 && node.has_attr("shape")) {
+    call.attr({"shape", node.integers("shape")});
+  } else {
+    call.late("shape", 1).attr({"allow_zero", node.integer("allowzero") != 0});
+  }
+  node.output(call.result());
+}
+
+// The extents on both sides multiplied, while the graph runs.
+Var flattened_shape(NodeImport& node, Var x, std::int64_t axis) {
+  const auto side = [&](Attr bound) {
+    const Var extents = node.call("shape", {x}, {std::move(bound)});
+    return node.call("reduce_prod", {extents});
+  };
+  const Var before = side({"end", axis}), behind = side({"start", axis});
+  return node.call("concat", {before, behind}, {{"axis", 0}});
+}
+
+void import_flatten(NodeImport& node) {
+  const Var x = node.input(0);
+  const std::int64_t axis = node.integer("axis", 1);
+  const auto rank = node.rank(x);
+  if (!rank) {
+    return node.output(node.call("reshape", {x, flattened_shape(node, x, axis)}, {{"allow_zero", true}}));
+  }
+  const Dims dims = node.type(x).tensor().dims;
+  const auto signed_rank = static_cast<std::int64_t>(*rank);
+  if (axis < -signed_rank || axis > signed_rank) {
+    throw Error("axis is outside the tensor's rank")
+        .expected("an axis in [", -signed_rank, ", ", signed_rank, "]")
+        .got(axis);
+  }
+  const auto split = dims.begin() + (axis < 0 ? axis + signed_rank : axis);
+  const Dims shape{product(Dims(dims.begin(), split)), product(Dims(split, dims.end()))};
+  node.output(call_with("reshape", {x}, {{"shape", shape}, {"allow_zero", true}}));
+}
+
+void import_transpose(NodeImport& node) {
+  node.output(node.call("transpose", {node.input(0)}, {{"perm", node.integers("perm")}}));
+}
+
+// Axes came as an attribute before opset 13 and come as an input since.
+void import_axes_op(NodeImport& node, std::string_view op) {
+  OpCall call(node, op);
+  call.operand("x", node.input(0));
+  if (node.has_input(1)) {
+    call.late("axes", 1);
+  } else {
+    call.attr({"axes", node.integers("axes")});
+  }
+  node.output(call.result());
+}
+void import_squeeze(NodeImport& node) { import_axes_op(node, "squeeze"); }
+void import_unsqueeze(NodeImport& node) { import_axes_op(node, "unsqueeze"); }
+
+void import_expand(NodeImport& node) {
+  node.output(OpCall(node, "expand").operand("x", node.input(0)).late("shape", 1).result());
+}
+
+void import_tile(NodeImport& node) {
+  const Var x = node.input(0);
+  if (node.opset() >= 6) {
+    return node.output(OpCall(node, "tile").operand("x", x).late("repeats", 1).result());
+  }
+  // At first one axis was repeated, by two scalars.
+  const auto tiles = node.constant_input(1), axis = node.constant_input(2);
+  const auto rank = node.rank(x);
+  if (!tiles || !axis || !rank) node.unsupported("tiles or axis that are not constant");
+  std::vector<std::int64_t> repeats(*rank, 1);
+  const std::int64_t at = axis->integer_at(0);
+  repeats.at(static_cast<std::size_t>(at < 0 ? at + static_cast<std::int64_t>(*rank) : at)) =
+      tiles->integer_at(0);
+  node.output(node.call("tile", {x}, {{"repeats", repeats}}));
+}
+
+void import_slice(NodeImport& node) {
+  OpCall call(node, "slice");
+  call.operand("x", node.input(0));
+  if (node.has_attr("starts")) {
+    for (const char* name : {"starts", "ends", "axes"}) call.attr({name, node.integers(name)});
+  } else {
+    call.late("starts", 1).late("ends", 2).late("axes", 3).late("steps", 4);
+  }
+  node.output(call.result());
+}
+
+// Experimental before opset 10; cuts a border off images, or a window out of them.
+void import_crop(NodeImport& node) {
+  const std::vector<std::int64_t> border = node.integers("border"), window = node.integers("scale");
+  if (border.size() != 4) throw Error("border must be left, top, right, bottom");
+  const std::int64_t left = border[0], top = border[1], right = border[2], bottom = border[3];
+  Attr::Integers ends{bottom == 0 ? INT64_MAX : -bottom, right == 0 ? INT64_MAX : -right};
+  if (window.size() == 2) ends = {top + window[0], left + window[1]};
+  node.output(node.call("slice", {node.input(0)},
+                        {{"starts", Attr::Integers{top, left}},
+                         {"ends", ends},
+                         {"axes", Attr::Integers{2, 3}}}));
+}
+
+void import_concat(NodeImport& node) {
+  if (node.opset() >= 4 && !node.has_attr("axis")) throw Error("attribute 'axis' is missing");
+  node.output(node.call("concat", node.inputs(), {{"axis", node.integer("axis", 1)}}));
+}
+
+void import_split(NodeImport& node) {
+  OpCall call(node, "split");
+  call.operand("x", node.input(0)).attr({"axis", node.integer("axis")});
+  auto count = node.output_count();
+  if (node.has_input(1)) {
+    if (const auto sizes = node.constant_input(1)) count = static_cast<std::size_t>(sizes->size());
+    call.late("sizes", 1);
+  } else if (const auto sizes = node.integers("split"); !sizes.empty()) {
+    count = sizes.size();
+    call.attr({"sizes", sizes});
+  } else if (node.has_attr("num_outputs")) {
+    count = static_cast<std::size_t>(std::max<std::int64_t>(node.integer("num_outputs"), 0));
+  }
+  if (count < node.output_count()) {
+    throw Error("there are fewer parts than outputs").expected(node.output_count()).got(count);
+  }
+  node.outputs(call.results(count));
+}
+
+void import_pad(NodeImport& node) {
+  const Var x = node.input(0);
+  const std::string mode = node.text("mode", "constant");
+  OpCall call(node, "pad");
+  call.operand("x", x).attr({"mode", mode});
+  if (node.opset() >= 11) {
+    if (mode == "constant") call.operand("value", node.input_or_none(2));
+    call.late("pads", 1).late("axes", 3);
+  } else {
+    call.attr({"pads", node.integers(node.has_attr("pads") ? "pads" : "paddings")});
+    const double value = node.real("value");
+    if (value != 0 && mode == "constant") {
+      call.operand("value", node.build.constant(Tensor::scalar(node.dtype(x), value)));
+    }
+  }
+  node.output(call.result());
+}
+
+void import_shape(NodeImport& node) {
+  OpCall call(node, "shape");
+  call.operand("x", node.input(0)).attr({"start", node.integer("start")});
+  if (node.has_attr("end")) call.attr({"end", node.integer("end")});
+  node.output(call.result());
+}
+
+void import_size(NodeImport& node) { node.output(node.call("size", {node.input(0)})); }
+
+void import_depth_to_space(NodeImport& node) {
+  const char* mode = node.text("mode", "DCR") == "CRD" ? "crd" : "dcr";
+  node.output(node.call("depth_to_space", {node.input(0)},
+                        {{"block", node.integer("blocksize")}, {"mode", mode}}));
+}
+
+void import_space_to_depth(NodeImport& node) {
+  node.output(
+      node.call("space_to_depth", {node.input(0)}, {{"block", node.integer("blocksize")}}));
+}
+
+void import_eye_like(NodeImport& node) {
+  OpCall call(node, "eye_like");
+  call.operand("x", node.input(0)).attr({"k", node.integer("k")});
+  if (node.has_attr("dtype")) call.attr({"dtype", to_string(node.element("dtype", DType::F32))});
+  node.output(call.result());
+}
+
+void import_range(NodeImport& node) {
+  node.output(node.call("range", {node.input(0), node.input(1), node.input(2)}));
+}
+
+void import_trilu(NodeImport& node) {
+  node.output(OpCall(node, "trilu")
+                  .operand("x", node.input(0))
+                  .late("k", 1)
+                  .attr({"upper", node.integer("upper", 1) != 0})
+                  .result());
+}
+
+void import_center_crop_pad(NodeImport& node) {
+  node.output(OpCall(node, "center_crop_pad")
+                  .operand("x", node.input(0))
+                  .late("shape", 1)
+                  .attr({"axes", node.integers("axes")})
+                  .result());
+}
+
+constexpr Handler handlers[] = {
+    {"CenterCropPad", import_center_crop_pad},
+    {"Concat", import_concat},
+    {"Constant", import_constant},
+    {"ConstantFill", import_constant_fill},
+    {"ConstantOfShape", import_constant_of_shape},
+    {"Crop", import_crop},
+    {"DepthToSpace", import_depth_to_space},
+    {"DynamicSlice", import_slice},
+    {"Expand", import_expand},
+    {"EyeLike", import_eye_like},
+    {"Flatten", import_flatten},
+    {"GivenTensorFill", import_given_tensor_fill},
+    {"Pad", import_pad},
+    {"Range", import_range},
+    {"Reshape", import_reshape},
+    {"Shape", import_shape},
+    {"Size", import_size},
+    {"Slice", import_slice},
+    {"SpaceToDepth", import_space_to_depth},
+    {"Split", import_split},
+    {"Squeeze", import_squeeze},
+    {"Tile", import_tile},
+    {"Transpose", import_transpose},
+    {"Trilu", import_trilu},
+    {"Unsqueeze", import_unsqueeze},
+};
+
+}  // namespace
+
+std::span<const Handler> shape_handlers() { return handlers; }
+
+}  // namespace tenon::onnx

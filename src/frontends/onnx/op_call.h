@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontends/onnx/import_node.h"
+#include "ir/op_def.h"
+
+namespace tenon::onnx {
+
+/// A Tenon node being put together from an ONNX node: operands by name, in any order.
+class OpCall {
+ public:
+  OpCall(NodeImport& node, std::string_view op);
+
+  /// An invalid Var leaves the operand out.
+  OpCall& operand(std::string_view name, Var value);
+  OpCall& attr(Attr attr);
+  /// A late attribute from an ONNX input: its value if that is constant, else the operand of the
+  /// same name. A missing input leaves it at its default.
+  OpCall& late(std::string_view attr_name, std::size_t input);
+
+  Var result() const;
+  std::vector<Var> results(std::size_t count) const;
+
+ private:
+  NodeImport& node_;
+  const OpDef& op_;
+  std::vector<Var> operands_;
+  std::vector<Attr> attrs_;
+};
+
+}  // namespace tenon::onnx
