@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
@@ -29,6 +31,30 @@ struct Attrs {
   bool antialias = false;
   double extrapolation = 0;
 };
+
+std::vector<AttrField<Attrs>> fields() {
+  return {{"scales", &Attrs::scales, late},
+      {"sizes", &Attrs::sizes, late},
+      {"roi", &Attrs::roi, late},
+      {"axes", &Attrs::axes},
+      {"mode", &Attrs::mode, words({"nearest", "linear", "cubic"})},
+      {"coordinates", &Attrs::coordinates,
+       words({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+              "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"})},
+      {"rounding", &Attrs::rounding,
+       words({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})},
+      {"aspect", &Attrs::aspect, words({"stretch", "not_larger", "not_smaller"})},
+      {"cubic_a", &Attrs::cubic_a},
+      {"exclude_outside", &Attrs::exclude_outside},
+      {"antialias", &Attrs::antialias},
+      {"extrapolation", &Attrs::extrapolation}};
+}
+
+Attributes attributes_of(const Attrs& attrs) {
+  Attributes all;
+  for (const AttrField<Attrs>& field : fields()) all.set(field.def.name, *field.get(attrs));
+  return all;
+}
 
 std::vector<std::size_t> resized_axes(const Attrs& attrs, std::size_t rank) {
   if (attrs.scales.empty() == attrs.sizes.empty()) {
@@ -290,6 +316,41 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", value);
 }
 
+// How one axis alone is resized, as a matrix [before, after]: every row resizes a unit vector.
+Var axis_matrix(const Attrs& attrs, const AxisMap& map, Gradient& op, DType dtype) {
+  Builder& build = op.build();
+  const Shape square{map.before.constant(), map.before.constant()};
+  const Var zeros = build.constant(Constant::splat(Tensor::scalar(dtype, 0), square));
+  Attrs own = attrs;
+  own.axes = {1};
+  own.extrapolation = 0;
+  own.aspect = Aspect::Stretch;
+  own.roi = {map.start, map.end};
+  own.scales.assign(attrs.scales.empty() ? 0 : 1, map.known_scale.value_or(1));
+  own.sizes.assign(attrs.scales.empty() ? 1 : 0, map.after);
+  return call_with("resize", {build.call("eye_like", {zeros})}, attributes_of(own));
+}
+
+// Resizing is linear and goes axis by axis, so each is undone by its transposed matrix.
+void gradient(const Attrs& attrs, Gradient& op) {
+  const TensorType x = op.operand_type("x"), y = op.result_type("y");
+  if (attrs.aspect != Aspect::Stretch || !all_constant(x.dims) || !all_constant(y.dims)) {
+    throw Error("resize: the gradient needs known extents and no aspect", ErrorKind::Unsupported);
+  }
+  Builder& build = op.build();
+  Var dx = op.upstream("y");
+  for (const AxisMap& map : axis_maps(attrs, x.dims, y.dims)) {
+    if (changes_nothing(attrs, map)) continue;
+    Attr::Integers to_last(x.rank());
+    std::iota(to_last.begin(), to_last.end(), 0);
+    std::swap(to_last[map.axis], to_last.back());
+    const Var back = build.call("transpose", {axis_matrix(attrs, map, op, x.dtype)});
+    const Var moved = build.call("transpose", {dx}, {{"perm", to_last}});
+    dx = build.call("transpose", {build.call("matmul", {moved, back})}, {{"perm", to_last}});
+  }
+  op.add("x", dx);
+}
+
 }  // namespace
 
 TENON_DEFINE_OP(resize) = OpSpec<Attrs>{
@@ -297,24 +358,10 @@ TENON_DEFINE_OP(resize) = OpSpec<Attrs>{
     .summary = "x sampled anew along some axes: nearest, linear or cubic",
     .operands = {"x"},
     .results = {"y"},
-    .attrs = {{"scales", &Attrs::scales, late},
-              {"sizes", &Attrs::sizes, late},
-              {"roi", &Attrs::roi, late},
-              {"axes", &Attrs::axes},
-              {"mode", &Attrs::mode, words({"nearest", "linear", "cubic"})},
-              {"coordinates", &Attrs::coordinates,
-               words({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                      "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"})},
-              {"rounding", &Attrs::rounding,
-               words({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})},
-              {"aspect", &Attrs::aspect, words({"stretch", "not_larger", "not_smaller"})},
-              {"cubic_a", &Attrs::cubic_a},
-              {"exclude_outside", &Attrs::exclude_outside},
-              {"antialias", &Attrs::antialias},
-              {"extrapolation", &Attrs::extrapolation}},
+    .attrs = fields(),
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, once a model that resizes inside its network is to be trained.
+    .gradient = gradient,
     .layout = logical_order(),
 };
 

@@ -88,8 +88,9 @@ void lower(const Attrs& attrs, Lowering& op) {
   if (attrs.mode == Mode::Avg) {
     const Expr sample = corner(true, true) + corner(true, false) + corner(false, true) + corner(false, false);
     const Expr sum = sum_over(select(is_inside && is_point, sample, 0.0), taps);
-    // The counts do not depend on the taps; the first stands for all.
-    const Expr count = max_over(max(rows.count * columns.count, 1.0), taps);
+    // The counts do not depend on the taps.
+    const Expr count =
+        max_over(broadcast(max(rows.count * columns.count, 1.0), space.dims()), taps);
     return op.define("y", cast(drop_axes(sum / count, taps), y.dtype));
   }
   // The operator's definition takes the greatest of the weighted neighbours, not of their sums.
