@@ -47,7 +47,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
 
 TENON_DEFINE_OP(center_crop_pad) = OpSpec<Attrs>{
     .name = "center_crop_pad",
-    .summary = "axes brought to the extents in `shape` around their middle: cut, or filled with zeros",
+    .summary =
+        "axes brought to the extents in `shape` around their middle: cut, or filled with zeros",
     .operands = {"x"},
     .results = {"y"},
     .attrs = {{"shape", &Attrs::shape, late_required}, {"axes", &Attrs::axes}},

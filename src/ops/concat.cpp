@@ -44,10 +44,9 @@ void gradient(const Attrs& attrs, Gradient& op) {
     const TensorType& type = op.build().type(x).tensor();
     sizes.push_back(type.dims[normal_axis("concat", attrs.axis, type.rank())]);
   }
-  const std::vector<Var> parts =
-      op.build().call_all("split", {op.upstream("y")},
-                          Attributes{{"axis", Dim(attrs.axis)}, {"sizes", sizes}},
-                          std::vector<std::string>(xs.size()));
+  const std::vector<Var> parts = op.build().call_all(
+      "split", {op.upstream("y")}, Attributes{{"axis", Dim(attrs.axis)}, {"sizes", sizes}},
+      std::vector<std::string>(xs.size()));
   for (std::size_t k = 0; k < parts.size(); ++k) op.add(k, parts[k]);
 }
 

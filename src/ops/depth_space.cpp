@@ -35,7 +35,8 @@ OpSpec<DepthSpaceAttrs> depth_space_op(std::string name, std::string summary,
 
 void undo(std::string_view inverse, const DepthSpaceAttrs& attrs, Gradient& op) {
   const char* mode = attrs.mode == BlockOrder::Dcr ? "dcr" : "crd";
-  op.add("x", op.build().call(inverse, {op.upstream("y")}, {{"block", attrs.block}, {"mode", mode}}));
+  op.add("x",
+         op.build().call(inverse, {op.upstream("y")}, {{"block", attrs.block}, {"mode", mode}}));
 }
 
 }  // namespace tenon

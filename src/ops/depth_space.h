@@ -1,13 +1,13 @@
 #pragma once
 
+#include "ops/gradient.h"
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
 
 namespace tenon {
 

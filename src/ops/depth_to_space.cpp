@@ -20,8 +20,8 @@ void lower(const DepthSpaceAttrs& attrs, Lowering& op) {
   const Expr parted =
       reshape(op.operand("x"), depth_last ? Dims{x[0], block, block, y[1], x[2], x[3]}
                                           : Dims{x[0], y[1], block, block, x[2], x[3]});
-  const Expr woven = depth_last ? transpose(parted, {0, 3, 4, 1, 5, 2})
-                                : transpose(parted, {0, 1, 4, 2, 5, 3});
+  const Expr woven =
+      depth_last ? transpose(parted, {0, 3, 4, 1, 5, 2}) : transpose(parted, {0, 1, 4, 2, 5, 3});
   op.define("y", reshape(woven, y));
 }
 

@@ -1,9 +1,9 @@
-#include <algorithm>
-
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {

@@ -33,10 +33,12 @@ void lower(const Attrs& attrs, Lowering& op) {
 // Adds what flows in where it was read; the axes of the indices come first for that.
 void gradient(const Attrs& attrs, Gradient& op) {
   const Var indices = op.operand("indices");
-  const std::size_t rank = op.operand_type("x").rank(), index_rank = op.operand_type("indices").rank();
+  const std::size_t rank = op.operand_type("x").rank(),
+                    index_rank = op.operand_type("indices").rank();
   const std::size_t axis = normal_axis("gather", attrs.axis, rank);
   Attr::Integers to_front, back;
-  for (std::size_t k = 0; k < index_rank; ++k) to_front.push_back(static_cast<std::int64_t>(axis + k));
+  for (std::size_t k = 0; k < index_rank; ++k)
+    to_front.push_back(static_cast<std::int64_t>(axis + k));
   for (std::size_t k = 0; k < rank - 1; ++k) {
     to_front.push_back(static_cast<std::int64_t>(k < axis ? k : k + index_rank));
   }
@@ -44,7 +46,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
     back.push_back(static_cast<std::int64_t>(k < axis ? k + 1 : k == axis ? 0 : k));
   }
   Attr::Integers front(rank);
-  for (std::size_t k = 0; k < rank; ++k) front[static_cast<std::size_t>(back[k])] = static_cast<std::int64_t>(k);
+  for (std::size_t k = 0; k < rank; ++k)
+    front[static_cast<std::size_t>(back[k])] = static_cast<std::int64_t>(k);
   Builder& build = op.build();
   const Var zeros = build.call("transpose", {zeros_like(op.operand("x"))}, {{"perm", front}});
   const Var updates = build.call("transpose", {op.upstream("y")}, {{"perm", to_front}});
@@ -57,7 +60,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
 
 TENON_DEFINE_OP(gather) = OpSpec<Attrs>{
     .name = "gather",
-    .summary = "the slices of x along `axis` that `indices` names; negative ones count from the end",
+    .summary =
+        "the slices of x along `axis` that `indices` names; negative ones count from the end",
     .operands = {"x", "indices"},
     .results = {"y"},
     .attrs = {{"axis", &Attrs::axis}},

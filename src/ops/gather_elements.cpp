@@ -24,9 +24,10 @@ void lower(const Attrs& attrs, Lowering& op) {
 }
 
 void gradient(const Attrs& attrs, Gradient& op) {
-  op.add("x", op.build().call("scatter_elements",
-                              {zeros_like(op.operand("x")), op.operand("indices"), op.upstream("y")},
-                              {{"axis", attrs.axis}, {"reduction", "add"}}));
+  op.add("x",
+         op.build().call("scatter_elements",
+                         {zeros_like(op.operand("x")), op.operand("indices"), op.upstream("y")},
+                         {{"axis", attrs.axis}, {"reduction", "add"}}));
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
         .got("x: ", x, ", indices: ", indices, ", batch_dims: ", attrs.batch_dims);
   }
   Dims dims(indices.dims.begin(), indices.dims.end() - 1);
-  dims.insert(dims.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(batch + depth), x.dims.end());
+  dims.insert(dims.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(batch + depth),
+              x.dims.end());
   return {x.dtype, std::move(dims), {}};
 }
 
@@ -33,9 +34,10 @@ void gradient(const Attrs& attrs, Gradient& op) {
   if (attrs.batch_dims != 0) {
     throw Error("gather_nd: the gradient is written for batch_dims = 0", ErrorKind::Unsupported);
   }
-  op.add("x", op.build().call("scatter_nd",
-                              {zeros_like(op.operand("x")), op.operand("indices"), op.upstream("y")},
-                              {{"reduction", "add"}}));
+  op.add("x",
+         op.build().call("scatter_nd",
+                         {zeros_like(op.operand("x")), op.operand("indices"), op.upstream("y")},
+                         {{"reduction", "add"}}));
 }
 
 }  // namespace

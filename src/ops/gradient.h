@@ -1,12 +1,12 @@
 #pragma once
 
-#include <map>
-#include <string_view>
-#include <vector>
-
 #include "ir/graph.h"
 #include "ops/var_ops.h"
 #include "tenon/builder.h"
+
+#include <map>
+#include <string_view>
+#include <vector>
 
 namespace tenon {
 

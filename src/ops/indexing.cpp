@@ -35,8 +35,8 @@ FieldOptions scatter_words() { return words({"none", "add", "mul", "max", "min"}
 
 Expr scatter_by(ScatterReduction reduction, const Expr& base, std::vector<Expr> coordinates,
                 const Expr& updates) {
-  constexpr Reduction folds[] = {Reduction::Last, Reduction::Sum, Reduction::Product, Reduction::Max,
-                                 Reduction::Min};
+  constexpr Reduction folds[] = {Reduction::Last, Reduction::Sum, Reduction::Product,
+                                 Reduction::Max, Reduction::Min};
   return scatter(folds[static_cast<std::size_t>(reduction)], base, std::move(coordinates), updates);
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+
+#include <string_view>
+#include <vector>
 
 namespace tenon {
 

@@ -1,8 +1,8 @@
-#include <limits>
-
 #include "ops/lowering.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
+
+#include <limits>
 
 namespace tenon {
 namespace {

@@ -1,10 +1,10 @@
 #include "ops/movement.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "ir/graph.h"
 #include "ops/operand_types.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {

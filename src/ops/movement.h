@@ -1,12 +1,12 @@
 #pragma once
 
-#include <optional>
-#include <string_view>
-#include <vector>
-
 #include "ir/type.h"
 #include "ops/expr.h"
 #include "tenon/builder.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
 
 namespace tenon {
 

@@ -26,7 +26,8 @@ void lower(const Attrs& attrs, Lowering& op) {
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(axis));
   const Expr index = wrap_negative(op.operand("indices").at(others), attrs.depth);
   const Expr values = op.operand("values");
-  op.define("y", select(equal(space[axis], index), values.at({integer(1)}), values.at({integer(0)})));
+  op.define("y",
+            select(equal(space[axis], index), values.at({integer(1)}), values.at({integer(0)})));
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ void lower(const Attrs& attrs, Lowering& op) {
       continue;
     }
     // What is cut off goes first; the rest is what is mirrored or repeated.
-    const Dim cut_before = max(Dim(0) - padded.before, 0), cut_behind = max(Dim(0) - padded.behind, 0);
+    const Dim cut_before = max(Dim(0) - padded.before, 0),
+              cut_behind = max(Dim(0) - padded.behind, 0);
     const Dim extent = x.dims()[padded.axis] - cut_before - cut_behind;
     coordinate = folded_in(attrs.mode, coordinate - max(padded.before, 0), extent) + cut_before;
   }
@@ -94,7 +95,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
     // What flows in and did not come from x came from the value.
     Builder& build = op.build();
     const Attr::Integers all;
-    const Var total = build.call("reduce_sum", {op.upstream("y")}, {{"axes", all}, {"keep_axes", false}});
+    const Var total =
+        build.call("reduce_sum", {op.upstream("y")}, {{"axes", all}, {"keep_axes", false}});
     const Var moved = build.call("reduce_sum", {dx}, {{"axes", all}, {"keep_axes", false}});
     op.add("value", total - moved);
   }
@@ -104,7 +106,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
 
 TENON_DEFINE_OP(pad) = OpSpec<Attrs>{
     .name = "pad",
-    .summary = "elements added before and behind axes: a value, the edge, a mirror image or a repeat",
+    .summary =
+        "elements added before and behind axes: a value, the edge, a mirror image or a repeat",
     .operands = {"x", optional("value")},
     .results = {"y"},
     .attrs = {{"pads", &Attrs::pads, late_required},

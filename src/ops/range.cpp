@@ -1,7 +1,7 @@
-#include <cmath>
-
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+
+#include <cmath>
 
 namespace tenon {
 namespace {

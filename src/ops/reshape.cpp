@@ -58,7 +58,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 }  // namespace
 
 TENON_DEFINE_OP(reshape) = same_elements_op<Attrs>(
-    "reshape", "the same elements in row-major order under other extents; -1 stands for what is left",
+    "reshape",
+    "the same elements in row-major order under other extents; -1 stands for what is left",
     {{"shape", &Attrs::shape, late_required}, {"allow_zero", &Attrs::allow_zero}}, infer);
 
 }  // namespace tenon

@@ -1,18 +1,24 @@
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 
 namespace tenon {
 namespace {
 
 enum class Mode { Nearest, Linear, Cubic };
 enum class Coordinates {
-  HalfPixel, HalfPixelSymmetric, PytorchHalfPixel, AlignCorners, Asymmetric, CropAndResize, HalfPixelForNearest,
+  HalfPixel,
+  HalfPixelSymmetric,
+  PytorchHalfPixel,
+  AlignCorners,
+  Asymmetric,
+  CropAndResize,
+  HalfPixelForNearest,
 };
 enum class Rounding { PreferFloor, PreferCeil, Floor, Ceil };
 enum class Aspect { Stretch, NotLarger, NotSmaller };
@@ -34,20 +40,20 @@ struct Attrs {
 
 std::vector<AttrField<Attrs>> fields() {
   return {{"scales", &Attrs::scales, late},
-      {"sizes", &Attrs::sizes, late},
-      {"roi", &Attrs::roi, late},
-      {"axes", &Attrs::axes},
-      {"mode", &Attrs::mode, words({"nearest", "linear", "cubic"})},
-      {"coordinates", &Attrs::coordinates,
-       words({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-              "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"})},
-      {"rounding", &Attrs::rounding,
-       words({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})},
-      {"aspect", &Attrs::aspect, words({"stretch", "not_larger", "not_smaller"})},
-      {"cubic_a", &Attrs::cubic_a},
-      {"exclude_outside", &Attrs::exclude_outside},
-      {"antialias", &Attrs::antialias},
-      {"extrapolation", &Attrs::extrapolation}};
+          {"sizes", &Attrs::sizes, late},
+          {"roi", &Attrs::roi, late},
+          {"axes", &Attrs::axes},
+          {"mode", &Attrs::mode, words({"nearest", "linear", "cubic"})},
+          {"coordinates", &Attrs::coordinates,
+           words({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                  "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"})},
+          {"rounding", &Attrs::rounding,
+           words({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})},
+          {"aspect", &Attrs::aspect, words({"stretch", "not_larger", "not_smaller"})},
+          {"cubic_a", &Attrs::cubic_a},
+          {"exclude_outside", &Attrs::exclude_outside},
+          {"antialias", &Attrs::antialias},
+          {"extrapolation", &Attrs::extrapolation}};
 }
 
 Attributes attributes_of(const Attrs& attrs) {
@@ -99,7 +105,8 @@ std::optional<Dim> scaled_extent(const Dim& extent, double factor) {
   }
   for (std::int64_t below = 1; below <= 1024; below *= 2) {
     const double above = factor * static_cast<double>(below);
-    if (above == std::floor(above)) return floor_div(extent * static_cast<std::int64_t>(above), below);
+    if (above == std::floor(above))
+      return floor_div(extent * static_cast<std::int64_t>(above), below);
   }
   return std::nullopt;
 }
@@ -171,8 +178,8 @@ std::vector<AxisMap> axis_maps(const Attrs& attrs, const Dims& before, const Dim
     } else if (map.before == map.after) {
       map.known_scale = 1;
     } else if (map.before.is_constant() && map.after.is_constant()) {
-      map.known_scale = static_cast<double>(map.after.constant()) /
-                        static_cast<double>(map.before.constant());
+      map.known_scale =
+          static_cast<double>(map.after.constant()) / static_cast<double>(map.before.constant());
     }
     map.scale = map.known_scale ? real(*map.known_scale) : real(map.after) / real(map.before);
     map.full_width = map.known_scale && map.before.is_constant()
@@ -217,10 +224,12 @@ Expr source_position(const Attrs& attrs, const AxisMap& map, const Expr& index) 
 
 // A whole factor needs no real numbers: blocks of equal elements.
 std::optional<std::int64_t> whole_factor(const Attrs& attrs, const AxisMap& map) {
-  if (!map.known_scale || *map.known_scale < 1 || *map.known_scale != std::floor(*map.known_scale)) {
+  if (!map.known_scale || *map.known_scale < 1 ||
+      *map.known_scale != std::floor(*map.known_scale)) {
     return std::nullopt;
   }
-  const bool rounds = attrs.rounding == Rounding::PreferFloor || attrs.rounding == Rounding::PreferCeil;
+  const bool rounds =
+      attrs.rounding == Rounding::PreferFloor || attrs.rounding == Rounding::PreferCeil;
   const bool is_block =
       (attrs.coordinates == Coordinates::Asymmetric && attrs.rounding == Rounding::Floor) ||
       (attrs.coordinates == Coordinates::HalfPixel && rounds);
@@ -232,10 +241,14 @@ Expr nearest_index(const Attrs& attrs, const AxisMap& map, const Expr& index) {
   const Expr position = source_position(attrs, map, index);
   const auto rounded = [&]() -> Expr {
     switch (attrs.rounding) {
-      case Rounding::PreferFloor: return ceil(position - 0.5);
-      case Rounding::PreferCeil: return floor(position + 0.5);
-      case Rounding::Floor: return floor(position);
-      case Rounding::Ceil: return ceil(position);
+      case Rounding::PreferFloor:
+        return ceil(position - 0.5);
+      case Rounding::PreferCeil:
+        return floor(position + 0.5);
+      case Rounding::Floor:
+        return floor(position);
+      case Rounding::Ceil:
+        return ceil(position);
     }
     return position;
   };
@@ -269,8 +282,8 @@ Expr interpolated(const Attrs& attrs, const AxisMap& map, const Expr& x) {
   const Dim taps = tap_count(attrs, map);
   const Space own = axis_space(map, x.rank(), taps);
   const Expr position = source_position(attrs, map, own[0]);
-  const Expr tap = cast(floor(position), DType::I64) + own[own.dims().size() - 1] -
-                   (floor_div(taps, 2) - 1);
+  const Expr tap =
+      cast(floor(position), DType::I64) + own[own.dims().size() - 1] - (floor_div(taps, 2) - 1);
   Expr distance = cast(tap, DType::F64) - position;
   if (attrs.antialias) distance = distance * min(map.scale, 1.0);
   Expr weight = kernel(attrs, distance);

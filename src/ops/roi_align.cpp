@@ -25,11 +25,11 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 // One axis of the sample points, over the space [roi, channel, row, column, tap row, tap column].
 struct Samples {
-  Expr count;          // of points in a bin, as a real number
-  Expr is_point;       // false for a tap behind the last point
-  Expr is_inside;      // false where a point lies off the image and counts as zero
-  Expr low, high;      // neighbours, i64
-  Expr fraction;       // of the way from low to high
+  Expr count;      // of points in a bin, as a real number
+  Expr is_point;   // false for a tap behind the last point
+  Expr is_inside;  // false where a point lies off the image and counts as zero
+  Expr low, high;  // neighbours, i64
+  Expr fraction;   // of the way from low to high
 };
 
 // Points lie at least half a pixel apart, so no bin has more of them on the image.
@@ -49,7 +49,8 @@ Samples samples_along(const Attrs& attrs, const Expr& rois, const Space& space, 
   if (!attrs.half_pixel) length = max(length, 1.0);
   const Expr bin = length / Dim(is_row ? attrs.height : attrs.width);
   const bool is_adaptive = attrs.sampling_ratio <= 0;
-  const Expr count = is_adaptive ? ceil(bin) : literal(dtype, static_cast<double>(attrs.sampling_ratio));
+  const Expr count =
+      is_adaptive ? ceil(bin) : literal(dtype, static_cast<double>(attrs.sampling_ratio));
   const Expr bin_start = start + cast(space[is_row ? 2 : 3], dtype) * bin;
   Expr point = cast(space[is_row ? 4 : 5], dtype);
   if (is_adaptive) {
@@ -61,8 +62,12 @@ Samples samples_along(const Attrs& attrs, const Expr& rois, const Space& space, 
   const Expr last = literal(dtype, 1) * (extent - 1);
   const Expr at = min(max(position, 0.0), last);
   const Expr low = floor(at);
-  return {count, point < count, position >= -1.0 && position <= last + 1.0, cast(low, DType::I64),
-          cast(min(low + 1.0, last), DType::I64), at - low};
+  return {count,
+          point < count,
+          position >= -1.0 && position <= last + 1.0,
+          cast(low, DType::I64),
+          cast(min(low + 1.0, last), DType::I64),
+          at - low};
 }
 
 void lower(const Attrs& attrs, Lowering& op) {
@@ -86,7 +91,8 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr is_point = rows.is_point && columns.is_point;
   const Axes taps{4, 5};
   if (attrs.mode == Mode::Avg) {
-    const Expr sample = corner(true, true) + corner(true, false) + corner(false, true) + corner(false, false);
+    const Expr sample =
+        corner(true, true) + corner(true, false) + corner(false, true) + corner(false, false);
     const Expr sum = sum_over(select(is_inside && is_point, sample, 0.0), taps);
     // The counts do not depend on the taps.
     const Expr count =
@@ -97,8 +103,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr sample = max(max(corner(true, true), corner(true, false)),
                           max(corner(false, true), corner(false, false)));
   const double lowest = -highest_finite(dtype);
-  const Expr greatest =
-      max_over(select(is_point, select(is_inside, sample, 0.0), lowest), taps);
+  const Expr greatest = max_over(select(is_point, select(is_inside, sample, 0.0), lowest), taps);
   const Expr is_empty = equal(greatest, lowest);
   op.define("y", cast(drop_axes(select(is_empty, 0.0, greatest), taps), y.dtype));
 }

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 #include "ops/var_ops.h"
+
+#include <string>
+#include <vector>
 
 namespace tenon {
 
@@ -21,9 +21,10 @@ OpSpec<Attrs> same_elements_op(std::string name, std::string summary,
       .results = {"y"},
       .attrs = std::move(attrs),
       .infer = std::move(infer),
-      .lower = [](const Attrs&, Lowering& op) {
-        op.define("y", reshape(op.operand("x"), op.result_type("y").dims));
-      },
+      .lower =
+          [](const Attrs&, Lowering& op) {
+            op.define("y", reshape(op.operand("x"), op.result_type("y").dims));
+          },
       .gradient = GradientRule<Attrs>(+[](const Attrs&, Gradient& op) {
         op.add("x", reshape_to(op.upstream("y"), op.operand_type("x").dims));
       }),

@@ -22,8 +22,9 @@ TensorType infer(const Attrs&, const OperandTypes& in) {
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x"), updates = op.operand("updates");
   const Space space(updates.dims());
-  op.define("y", scatter_by(attrs.reduction, x,
-                            indexed_coordinates(space, op.operand("indices"), x.dims(), 0), updates));
+  op.define("y",
+            scatter_by(attrs.reduction, x,
+                       indexed_coordinates(space, op.operand("indices"), x.dims(), 0), updates));
 }
 
 void gradient(const Attrs& attrs, Gradient& op) {

@@ -1,7 +1,7 @@
-#include <algorithm>
-
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {

@@ -73,9 +73,9 @@ Var spread(Var value, std::size_t axis, std::int64_t step) {
   const auto at = dims.begin() + static_cast<std::ptrdiff_t>(axis);
   dims.insert(at + 1, Dim(1));
   const Var apart = reshape_to(value, dims);
-  const Var padded = call_with("pad", {apart},
-                               {{"pads", Dims{0, step - 1}},
-                                {"axes", Dims{static_cast<std::int64_t>(axis) + 1}}});
+  const Var padded =
+      call_with("pad", {apart},
+                {{"pads", Dims{0, step - 1}}, {"axes", Dims{static_cast<std::int64_t>(axis) + 1}}});
   dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
   dims[axis] = dims[axis] * step;
   return reshape_to(padded, dims);
@@ -87,14 +87,16 @@ void gradient(const Attrs& attrs, Gradient& op) {
   for (const SlicedAxis& cut : sliced_axes(attrs, x.rank())) {
     const Dim& extent = x.dims[cut.axis];
     const auto span = slice_span(cut.start, cut.end, cut.step, extent);
-    if (!span) throw Error("slice: the gradient needs bounds of known sign", ErrorKind::Unsupported);
+    if (!span)
+      throw Error("slice: the gradient needs bounds of known sign", ErrorKind::Unsupported);
     if (span->count == extent && cut.step == 1) continue;
     const Dims axes{static_cast<std::int64_t>(cut.axis)};
     Dim first = span->start;
     if (cut.step < 0) {
       first = first + (span->count - 1) * cut.step;
-      dx = call_with("slice", {dx},
-                     {{"starts", Dims{-1}}, {"ends", Dims{INT64_MIN}}, {"axes", axes}, {"steps", Dims{-1}}});
+      dx = call_with(
+          "slice", {dx},
+          {{"starts", Dims{-1}}, {"ends", Dims{INT64_MIN}}, {"axes", axes}, {"steps", Dims{-1}}});
     }
     const std::int64_t stride = std::abs(cut.step);
     if (stride != 1) dx = spread(dx, cut.axis, stride);

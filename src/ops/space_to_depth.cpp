@@ -18,8 +18,8 @@ void lower(const DepthSpaceAttrs& attrs, Lowering& op) {
   const Expr parted =
       reshape(op.operand("x"), {x[0], x[1], y[2], Dim(attrs.block), y[3], Dim(attrs.block)});
   const bool depth_last = attrs.mode == BlockOrder::Dcr;
-  const Expr gathered = depth_last ? transpose(parted, {0, 3, 5, 1, 2, 4})
-                                   : transpose(parted, {0, 1, 3, 5, 2, 4});
+  const Expr gathered =
+      depth_last ? transpose(parted, {0, 3, 5, 1, 2, 4}) : transpose(parted, {0, 1, 3, 5, 2, 4});
   op.define("y", reshape(gathered, y));
 }
 

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "ops/same_elements.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -15,7 +15,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   if (attrs.axes.empty()) {
     for (const Dim& extent : x.dims) {
       // A symbol that may turn out to be 1 leaves the rank open.
-      if (!extent.is_constant() && !provably_different(extent, 1)) throw OperandTypes::NotKnownYet{};
+      if (!extent.is_constant() && !provably_different(extent, 1))
+        throw OperandTypes::NotKnownYet{};
       if (extent != Dim(1)) y.dims.push_back(extent);
     }
     return y;
@@ -35,8 +36,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 }  // namespace
 
-TENON_DEFINE_OP(squeeze) = same_elements_op<Attrs>(
-    "squeeze", "drops axes of extent 1: those named, or all",
-    {{"axes", &Attrs::axes, late}}, infer);
+TENON_DEFINE_OP(squeeze) = same_elements_op<Attrs>("squeeze",
+                                                   "drops axes of extent 1: those named, or all",
+                                                   {{"axes", &Attrs::axes, late}}, infer);
 
 }  // namespace tenon

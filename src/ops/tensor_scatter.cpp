@@ -53,7 +53,8 @@ TENON_DEFINE_OP(tensor_scatter) = OpSpec<Attrs>{
     .attrs = {{"axis", &Attrs::axis}, {"mode", &Attrs::mode, words({"linear", "circular"})}},
     .infer = infer,
     .lower = lower,
-    .gradient = not_differentiable("caches are written while a model generates, not while it learns"),
+    .gradient =
+        not_differentiable("caches are written while a model generates, not while it learns"),
     .layout = logical_order(),
     .in_place = {{"y", "cache"}},
     .precision = Precision::MovesOnly,

@@ -1,9 +1,9 @@
-#include <algorithm>
-#include <numeric>
-
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+
+#include <algorithm>
+#include <numeric>
 
 namespace tenon {
 namespace {

@@ -24,7 +24,8 @@ void lower(const Attrs& attrs, Lowering& op) {
 }
 
 void gradient(const Attrs& attrs, Gradient& op) {
-  op.add("x", op.build().call("trilu", {op.upstream("y")}, {{"k", attrs.k}, {"upper", attrs.upper}}));
+  op.add("x",
+         op.build().call("trilu", {op.upstream("y")}, {{"k", attrs.k}, {"upper", attrs.upper}}));
 }
 
 }  // namespace

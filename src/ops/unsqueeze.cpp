@@ -20,8 +20,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 }  // namespace
 
-TENON_DEFINE_OP(unsqueeze) = same_elements_op<Attrs>(
-    "unsqueeze", "new axes of extent 1, at these positions of the result",
-    {{"axes", &Attrs::axes, late_required}}, infer);
+TENON_DEFINE_OP(unsqueeze) =
+    same_elements_op<Attrs>("unsqueeze", "new axes of extent 1, at these positions of the result",
+                            {{"axes", &Attrs::axes, late_required}}, infer);
 
 }  // namespace tenon

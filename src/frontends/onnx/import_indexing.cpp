@@ -6,8 +6,7 @@ namespace {
 
 void import_gather(NodeImport& node) {
   const char* op = node.op_type() == "Gather" ? "gather" : "gather_elements";
-  node.output(
-      node.call(op, {node.input(0), node.input(1)}, {{"axis", node.integer("axis")}}));
+  node.output(node.call(op, {node.input(0), node.input(1)}, {{"axis", node.integer("axis")}}));
 }
 
 void import_gather_nd(NodeImport& node) {
@@ -16,9 +15,9 @@ void import_gather_nd(NodeImport& node) {
 }
 
 void import_scatter(NodeImport& node) {
-  node.output(node.call("scatter_elements", {node.input(0), node.input(1), node.input(2)},
-                        {{"axis", node.integer("axis")},
-                         {"reduction", node.text("reduction", "none")}}));
+  node.output(
+      node.call("scatter_elements", {node.input(0), node.input(1), node.input(2)},
+                {{"axis", node.integer("axis")}, {"reduction", node.text("reduction", "none")}}));
 }
 
 void import_scatter_nd(NodeImport& node) {
@@ -27,8 +26,9 @@ void import_scatter_nd(NodeImport& node) {
 }
 
 void import_tensor_scatter(NodeImport& node) {
-  node.output(node.call("tensor_scatter", {node.input(0), node.input(1), node.input_or_none(2)},
-                        {{"axis", node.integer("axis", -2)}, {"mode", node.text("mode", "linear")}}));
+  node.output(
+      node.call("tensor_scatter", {node.input(0), node.input(1), node.input_or_none(2)},
+                {{"axis", node.integer("axis", -2)}, {"mode", node.text("mode", "linear")}}));
 }
 
 void import_one_hot(NodeImport& node) {
@@ -142,10 +142,9 @@ void import_roi_align(NodeImport& node) {
 void import_max_roi_pool(NodeImport& node) {
   const std::vector<std::int64_t> bins = node.integers("pooled_shape");
   if (bins.size() != 2) throw Error("pooled_shape must be a height and a width");
-  node.output(node.call("max_roi_pool", {node.input(0), node.input(1)},
-                        {{"height", bins[0]},
-                         {"width", bins[1]},
-                         {"spatial_scale", node.real("spatial_scale", 1)}}));
+  node.output(node.call(
+      "max_roi_pool", {node.input(0), node.input(1)},
+      {{"height", bins[0]}, {"width", bins[1]}, {"spatial_scale", node.real("spatial_scale", 1)}}));
 }
 
 constexpr Handler handlers[] = {

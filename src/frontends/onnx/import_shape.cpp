@@ -1,8 +1,8 @@
-#include <algorithm>
-
 #include "base/error.h"
 #include "frontends/onnx/op_call.h"
 #include "ops/movement.h"
+
+#include <algorithm>
 
 namespace tenon::onnx {
 namespace {
@@ -91,7 +91,8 @@ void import_flatten(NodeImport& node) {
   const std::int64_t axis = node.integer("axis", 1);
   const auto rank = node.rank(x);
   if (!rank) {
-    return node.output(node.call("reshape", {x, flattened_shape(node, x, axis)}, {{"allow_zero", true}}));
+    return node.output(
+        node.call("reshape", {x, flattened_shape(node, x, axis)}, {{"allow_zero", true}}));
   }
   const Dims dims = node.type(x).tensor().dims;
   const auto signed_rank = static_cast<std::int64_t>(*rank);
@@ -161,10 +162,9 @@ void import_crop(NodeImport& node) {
   const std::int64_t left = border[0], top = border[1], right = border[2], bottom = border[3];
   Attr::Integers ends{bottom == 0 ? INT64_MAX : -bottom, right == 0 ? INT64_MAX : -right};
   if (window.size() == 2) ends = {top + window[0], left + window[1]};
-  node.output(node.call("slice", {node.input(0)},
-                        {{"starts", Attr::Integers{top, left}},
-                         {"ends", ends},
-                         {"axes", Attr::Integers{2, 3}}}));
+  node.output(node.call(
+      "slice", {node.input(0)},
+      {{"starts", Attr::Integers{top, left}}, {"ends", ends}, {"axes", Attr::Integers{2, 3}}}));
 }
 
 void import_concat(NodeImport& node) {
@@ -225,8 +225,7 @@ void import_depth_to_space(NodeImport& node) {
 }
 
 void import_space_to_depth(NodeImport& node) {
-  node.output(
-      node.call("space_to_depth", {node.input(0)}, {{"block", node.integer("blocksize")}}));
+  node.output(node.call("space_to_depth", {node.input(0)}, {{"block", node.integer("blocksize")}}));
 }
 
 void import_eye_like(NodeImport& node) {

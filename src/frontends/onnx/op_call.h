@@ -1,11 +1,11 @@
 #pragma once
 
+#include "frontends/onnx/import_node.h"
+#include "ir/op_def.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "frontends/onnx/import_node.h"
-#include "ir/op_def.h"
 
 namespace tenon::onnx {
 
