@@ -1,0 +1,19 @@
+// Any bytes are a NumPy array, or an Error; what is read is written and read again.
+#include "frontends/numpy/npy.h"
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const tenon::Tensor array = tenon::numpy::read_npy(std::as_bytes(std::span(data, size)));
+    const std::string written = tenon::numpy::write_npy(array);
+    const tenon::Tensor again = tenon::numpy::read_npy(std::as_bytes(std::span(written)));
+    if (again.shape() != array.shape()) std::abort();
+  } catch (const tenon::Error&) {
+    return 0;
+  }
+  return 0;
+}

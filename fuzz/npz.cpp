@@ -1,0 +1,15 @@
+// Any bytes are an archive of NumPy arrays, or an Error.
+#include "frontends/numpy/npz.h"
+
+#include <cstdint>
+
+#include "base/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    tenon::numpy::read_npz(std::as_bytes(std::span(data, size)));
+  } catch (const tenon::Error&) {
+    return 0;
+  }
+  return 0;
+}

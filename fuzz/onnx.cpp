@@ -1,0 +1,15 @@
+// Any bytes are a model that imports, or an Error.
+#include "frontends/onnx/import.h"
+
+#include <cstdint>
+
+#include "base/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    tenon::onnx::import_onnx(std::as_bytes(std::span(data, size)));
+  } catch (const tenon::Error&) {
+    return 0;
+  }
+  return 0;
+}
