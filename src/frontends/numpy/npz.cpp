@@ -1,0 +1,60 @@
+#include "frontends/numpy/npz.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontends/mapped_file.h"
+#include "frontends/numpy/npy.h"
+#include "frontends/numpy/zip.h"
+
+#include <fstream>
+
+namespace tenon::numpy {
+
+std::map<std::string, Tensor> read_npz(std::span<const std::byte> bytes,
+                                       std::shared_ptr<const void> owner) {
+  constexpr std::string_view kSuffix = ".npy";
+  // Entries may share the same packed bytes, so each being modest is not enough.
+  constexpr std::uint64_t kMaxTotalBytes = std::uint64_t{4} << 30;
+  constexpr std::uint64_t kMaxGrowth = 256;
+  std::uint64_t total_bytes = 0;
+  std::map<std::string, Tensor> arrays;
+  for (const ZipEntry& entry : read_zip_directory(bytes)) {
+    if (!entry.name.ends_with(kSuffix)) continue;  // NumPy leaves other files alone too
+    const std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());
+    if (arrays.contains(name)) throw Error(concat("npz: two arrays are called '", name, "'"));
+    if (__builtin_add_overflow(total_bytes, entry.unpacked_bytes, &total_bytes) ||
+        (total_bytes > kMaxTotalBytes && total_bytes / kMaxGrowth > bytes.size())) {
+      throw Error("npz: the archive unpacks to far more than it is")
+          .got(format_bytes(total_bytes), " in ", format_bytes(bytes.size()));
+    }
+    const UnpackedEntry unpacked = unpack_zip_entry(bytes, entry);
+    try {
+      arrays.emplace(name, read_npy(unpacked.bytes, {}, unpacked.owner ? unpacked.owner : owner));
+    } catch (Error& error) {
+      throw error.has_place() ? error : error.at("array '", name, "'");
+    }
+  }
+  return arrays;
+}
+
+std::map<std::string, Tensor> read_npz_file(const std::string& path) try {
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  return read_npz(file->bytes(), file);
+} catch (Error& error) {
+  throw error.at(error.has_place() ? concat(path, ", ", error.place()) : path);
+}
+
+void write_npz_file(const std::vector<std::pair<std::string, Tensor>>& arrays,
+                    const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  ZipWriter archive(file);
+  for (const auto& [name, tensor] : arrays) {
+    const std::string content = write_npy(tensor);
+    archive.add(name + ".npy", std::as_bytes(std::span(content)));
+  }
+  archive.finish();
+  file.close();
+  if (!file) throw Error(concat("cannot write '", path, "'"), ErrorKind::Usage);
+}
+
+}  // namespace tenon::numpy
