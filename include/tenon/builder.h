@@ -83,10 +83,14 @@ class Builder {
            std::string name = "");
   /// All results; `names` has an entry for each wanted one ("" picks a name, "_" leaves it out).
   std::vector<Var> call_all(std::string_view op, const std::vector<Var>& operands,
+                            const std::vector<Attr>& attrs, std::vector<std::string> names);
+  std::vector<Var> call_all(std::string_view op, const std::vector<Var>& operands,
                             const std::vector<Attr>& attrs, std::vector<std::string> names,
-                            std::vector<Graph> bodies = {});
+                            std::vector<Graph> bodies);
   std::vector<Var> call_all(std::string_view op, const std::vector<Var>& operands, Attributes attrs,
-                            std::vector<std::string> names, std::vector<Graph> bodies = {});
+                            std::vector<std::string> names);
+  std::vector<Var> call_all(std::string_view op, const std::vector<Var>& operands, Attributes attrs,
+                            std::vector<std::string> names, std::vector<Graph> bodies);
 
   /// Makes `value` an output of the graph, under `name` if that is given.
   void output(Var value, std::string name = "");

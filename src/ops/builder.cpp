@@ -98,6 +98,16 @@ Var Builder::call(std::string_view op, const std::vector<Var>& operands,
 }
 
 std::vector<Var> Builder::call_all(std::string_view op, const std::vector<Var>& operands,
+                                   const std::vector<Attr>& attrs, std::vector<std::string> names) {
+  return call_all(op, operands, attrs, std::move(names), std::vector<Graph>{});
+}
+
+std::vector<Var> Builder::call_all(std::string_view op, const std::vector<Var>& operands,
+                                   Attributes attrs, std::vector<std::string> names) {
+  return call_all(op, operands, std::move(attrs), std::move(names), std::vector<Graph>{});
+}
+
+std::vector<Var> Builder::call_all(std::string_view op, const std::vector<Var>& operands,
                                    const std::vector<Attr>& attrs, std::vector<std::string> names,
                                    std::vector<Graph> bodies) {
   const OpDef& def = find_op(op);
