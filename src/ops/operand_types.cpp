@@ -106,6 +106,10 @@ void require_rank(std::string_view op, std::string_view operand, const TensorTyp
       .got(type);
 }
 
+void require_strings(std::string_view op, const TensorType& type) {
+  if (type.dtype != DType::String) throw Error(concat(op, ": texts are needed here")).got(type);
+}
+
 TensorType broadcast_type(std::string_view op, const TensorType& a, const TensorType& b,
                           DType dtype) {
   TensorType type{dtype, {}, {}};

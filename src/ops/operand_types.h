@@ -48,6 +48,7 @@ std::vector<std::int64_t> normal_axes(std::string_view op, const std::vector<std
 void require_same_dtype(std::string_view op, const TensorType& a, const TensorType& b);
 void require_rank(std::string_view op, std::string_view operand, const TensorType& type,
                   std::size_t rank);
+void require_strings(std::string_view op, const TensorType& type);
 /// The type of an elementwise result: broadcast dims, `dtype`, and the layout that is given.
 TensorType broadcast_type(std::string_view op, const TensorType& a, const TensorType& b, DType dtype);
 

@@ -6,12 +6,6 @@
 #include "base/error.h"
 
 namespace tenon {
-namespace {
-
-// A tensor as rows, one for each position before an axis, and the elements of one position after it.
-struct Rows {
-  std::int64_t count = 1, inner = 1;
-};
 
 Rows rows_around(const Shape& shape, std::size_t axis) {
   Rows rows;
@@ -32,8 +26,6 @@ void copy_elements(Tensor& to, std::int64_t to_index, const Tensor& from, std::i
   std::memcpy(to.mutable_bytes().data() + to_index * bytes, from.bytes().data() + from_index * bytes,
               static_cast<std::size_t>(count * bytes));
 }
-
-}  // namespace
 
 Tensor slice_of(const Tensor& x, std::size_t axis, std::int64_t start, std::int64_t count) {
   TENON_ASSERT(axis < x.rank() && start >= 0 && count >= 0 && start + count <= x.shape()[axis],

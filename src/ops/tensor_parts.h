@@ -7,6 +7,16 @@
 
 namespace tenon {
 
+/// Copies elements between tensors of one dtype.
+void copy_elements(Tensor& to, std::int64_t to_index, const Tensor& from, std::int64_t from_index,
+                   std::int64_t count = 1);
+
+/// A tensor as rows, one for each position before an axis, and the elements of one position after it.
+struct Rows {
+  std::int64_t count = 1, inner = 1;
+};
+Rows rows_around(const Shape& shape, std::size_t axis);
+
 /// `count` positions of an axis, from `start` on. Asks that they lie inside.
 Tensor slice_of(const Tensor& x, std::size_t axis, std::int64_t start, std::int64_t count);
 /// One position of an axis, which goes.

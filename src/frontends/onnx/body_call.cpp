@@ -1,0 +1,19 @@
+#include "frontends/onnx/body_call.h"
+
+namespace tenon::onnx {
+
+void call_with_bodies(NodeImport& node, std::string_view op, const std::vector<Var>& operands,
+                      const std::vector<Attr>& attrs, std::vector<Graph> bodies,
+                      std::size_t result_count) {
+  std::vector<std::string> names = node.output_names(result_count);
+  for (std::string& name : names) {
+    if (name == "_") name.clear();  // none of a variadic result can be left out
+  }
+  const std::vector<Var> results =
+      node.build.call_all(op, operands, attrs, std::move(names), std::move(bodies));
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    if (node.wants_output(k)) node.output(k, results[k]);
+  }
+}
+
+}  // namespace tenon::onnx

@@ -1,0 +1,83 @@
+#include "base/error.h"
+#include "frontends/onnx/body_call.h"
+#include "ir/node_rules.h"
+
+namespace tenon::onnx {
+namespace {
+
+template <const char* op>
+void import_plain(NodeImport& node) {
+  node.output(node.call(op, node.inputs()));
+}
+
+constexpr char kConstruct[] = "sequence_construct", kAt[] = "sequence_at", kInsert[] = "sequence_insert";
+constexpr char kErase[] = "sequence_erase", kLength[] = "sequence_length";
+constexpr char kHasElement[] = "optional_has_element", kGetElement[] = "optional_get_element";
+
+void import_sequence_empty(NodeImport& node) {
+  node.output(node.call("sequence_empty", {}, {{"dtype", to_string(node.element("dtype", DType::F32))}}));
+}
+
+void import_concat_from_sequence(NodeImport& node) {
+  node.output(node.call("concat_from_sequence", {node.input(0)},
+                        {{"axis", node.integer("axis")}, {"new_axis", node.integer("new_axis") != 0}}));
+}
+
+void import_split_to_sequence(NodeImport& node) {
+  node.output(node.call("split_to_sequence", node.inputs(),
+                        {{"axis", node.integer("axis")}, {"keep_axis", node.integer("keepdims", 1) != 0}}));
+}
+
+// What the body sees of an input: an item, whose own extents are symbols, or a whole tensor.
+Type body_type(const NodeImport& node, std::size_t index, const std::string& name) {
+  const Type& type = node.type(node.input(index));
+  if (type.kind() != Type::Kind::Sequence) return type;
+  Type item = type.element();
+  if (!item.is_tensor()) return item;
+  for (std::size_t axis = 0; axis < item.tensor().rank(); ++axis) {
+    Dim& dim = item.tensor().dims[axis];
+    const bool may_vary = depends_on_data(TensorType{DType::F32, {dim}, {}});
+    if (may_vary) dim = Dim::symbol(concat(name, ".", index, "#", axis));
+  }
+  return item;
+}
+
+void import_sequence_map(NodeImport& node) {
+  std::vector<Var> values = node.inputs();
+  const std::string name = node.output_names(1).front();
+  std::vector<Type> types;
+  for (std::size_t k = 0; k < values.size(); ++k) types.push_back(body_type(node, k, name));
+  NodeImport::Bodies bodies = node.bodies({"body"}, {types});
+  const auto input_count = static_cast<std::int64_t>(values.size());
+  values.insert(values.end(), bodies.captured.begin(), bodies.captured.end());
+  const std::size_t count = bodies.graphs[0].outputs().size();
+  call_with_bodies(node, "sequence_map", values, {{"input_count", input_count}},
+                   std::move(bodies.graphs), count);
+}
+
+void import_optional(NodeImport& node) {
+  Attributes attrs;
+  if (!node.has_input(0)) attrs.set("type", node.type_attr("type"));
+  node.output(node.build.call_all("optional", node.inputs(), attrs, node.output_names(1)).front());
+}
+
+constexpr Handler handlers[] = {
+    {"ConcatFromSequence", import_concat_from_sequence},
+    {"Optional", import_optional},
+    {"OptionalGetElement", import_plain<kGetElement>},
+    {"OptionalHasElement", import_plain<kHasElement>},
+    {"SequenceAt", import_plain<kAt>},
+    {"SequenceConstruct", import_plain<kConstruct>},
+    {"SequenceEmpty", import_sequence_empty},
+    {"SequenceErase", import_plain<kErase>},
+    {"SequenceInsert", import_plain<kInsert>},
+    {"SequenceLength", import_plain<kLength>},
+    {"SequenceMap", import_sequence_map},
+    {"SplitToSequence", import_split_to_sequence},
+};
+
+}  // namespace
+
+std::span<const Handler> sequence_handlers() { return handlers; }
+
+}  // namespace tenon::onnx

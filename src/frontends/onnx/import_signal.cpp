@@ -1,0 +1,77 @@
+#include "frontends/onnx/op_call.h"
+
+namespace tenon::onnx {
+namespace {
+
+Attr dtype_attr(const NodeImport& node) {
+  return {"dtype", to_string(node.element("output_datatype", DType::F32))};
+}
+
+// The axis was an attribute before opset 20 and is an input since, with another default.
+void import_dft(NodeImport& node) {
+  OpCall call(node, "dft");
+  call.operand("x", node.input(0))
+      .late("length", 1)
+      .attr({"inverse", node.integer("inverse") != 0})
+      .attr({"onesided", node.integer("onesided") != 0});
+  if (node.opset() < 20) {
+    call.attr({"axis", node.integer("axis", 1)});
+  } else {
+    call.late("axis", 2);
+  }
+  node.output(call.result());
+}
+
+void import_stft(NodeImport& node) {
+  node.output(OpCall(node, "stft")
+                  .operand("signal", node.input(0))
+                  .operand("window", node.input_or_none(2))
+                  .late("frame_step", 1)
+                  .late("frame_length", 3)
+                  .attr({"onesided", node.integer("onesided", 1) != 0})
+                  .result());
+}
+
+void import_window(NodeImport& node) {
+  const std::string_view type = node.op_type();
+  const char* kind = type == "HannWindow" ? "hann" : type == "HammingWindow" ? "hamming" : "blackman";
+  node.output(OpCall(node, "signal_window")
+                  .late("size", 0)
+                  .attr({"kind", kind})
+                  .attr({"periodic", node.integer("periodic", 1) != 0})
+                  .attr(dtype_attr(node))
+                  .result());
+}
+
+void import_mel_weight_matrix(NodeImport& node) {
+  node.output(OpCall(node, "mel_weight_matrix")
+                  .operand("sample_rate", node.input(2))
+                  .operand("lower_edge", node.input(3))
+                  .operand("upper_edge", node.input(4))
+                  .late("mel_bins", 0)
+                  .late("dft_length", 1)
+                  .attr(dtype_attr(node))
+                  .result());
+}
+
+void import_image_decoder(NodeImport& node) {
+  const std::string format = node.text("pixel_format", "RGB");
+  node.output(node.call("image_decode", {node.input(0)},
+                        {{"pixel_format", format == "BGR" ? "bgr" : format == "Grayscale" ? "grayscale" : "rgb"}}));
+}
+
+constexpr Handler handlers[] = {
+    {"BlackmanWindow", import_window},
+    {"DFT", import_dft},
+    {"HammingWindow", import_window},
+    {"HannWindow", import_window},
+    {"ImageDecoder", import_image_decoder},
+    {"MelWeightMatrix", import_mel_weight_matrix},
+    {"STFT", import_stft},
+};
+
+}  // namespace
+
+std::span<const Handler> signal_handlers() { return handlers; }
+
+}  // namespace tenon::onnx

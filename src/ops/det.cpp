@@ -1,0 +1,71 @@
+#include <cmath>
+
+#include "ops/evaluation.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+TensorType infer(const NoAttrs&, const OperandTypes& in) {
+  const TensorType& x = in["x"];
+  if (x.rank() < 2 || provably_different(x.dims[x.rank() - 1], x.dims[x.rank() - 2])) {
+    throw Error("det: the last two axes must span square matrices").got(x);
+  }
+  return {x.dtype, {x.dims.begin(), x.dims.end() - 2}, {}};
+}
+
+// Gaussian elimination; the largest pivot of each column keeps the error small.
+double determinant(std::vector<double> matrix, std::size_t size) {
+  double result = 1;
+  for (std::size_t column = 0; column < size; ++column) {
+    std::size_t pivot = column;
+    for (std::size_t row = column + 1; row < size; ++row) {
+      if (std::abs(matrix[row * size + column]) > std::abs(matrix[pivot * size + column])) pivot = row;
+    }
+    if (matrix[pivot * size + column] == 0) return 0;
+    if (pivot != column) {
+      std::swap_ranges(matrix.begin() + static_cast<std::ptrdiff_t>(pivot * size),
+                       matrix.begin() + static_cast<std::ptrdiff_t>((pivot + 1) * size),
+                       matrix.begin() + static_cast<std::ptrdiff_t>(column * size));
+      result = -result;
+    }
+    result *= matrix[column * size + column];
+    for (std::size_t row = column + 1; row < size; ++row) {
+      const double factor = matrix[row * size + column] / matrix[column * size + column];
+      for (std::size_t k = column; k < size; ++k) {
+        matrix[row * size + k] -= factor * matrix[column * size + k];
+      }
+    }
+  }
+  return result;
+}
+
+void evaluate(const NoAttrs&, Evaluation& op) {
+  const Tensor& x = op.tensor("x");
+  const std::int64_t size = x.shape().at(x.rank() - 1);
+  if (x.shape().at(x.rank() - 2) != size) {
+    throw Error("det: the last two axes must span square matrices").got(x.type());
+  }
+  Tensor y(x.dtype(), Shape(x.shape().begin(), x.shape().end() - 2));
+  const std::vector<double> elements = x.reals();
+  for (std::int64_t index = 0; index < y.size(); ++index) {
+    const auto begin = elements.begin() + index * size * size;
+    y.set_real(index, determinant({begin, begin + size * size}, static_cast<std::size_t>(size)));
+  }
+  op.set("y", std::move(y));
+}
+
+}  // namespace
+
+// TODO: a gradient, once there is an op for the inverse of a matrix.
+TENON_DEFINE_OP(det) = OpSpec<NoAttrs>{
+    .name = "det",
+    .summary = "the determinants of the square matrices over the last two axes",
+    .operands = {"x"},
+    .results = {"y"},
+    .infer = infer,
+    .evaluate = evaluate,
+    .layout = logical_order(),
+};
+
+}  // namespace tenon

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tenon {
+
+/// The text with each letter in lower (upper) case, one for one. Bytes that are not UTF-8 stay.
+std::string to_lower_case(std::string_view text);
+std::string to_upper_case(std::string_view text);
+
+}  // namespace tenon

@@ -1,0 +1,63 @@
+#include <cmath>
+
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  Dim mel_bins = 1, dft_length = 1;
+  DType dtype = DType::F32;
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes&) {
+  return {attrs.dtype, {floor_div(attrs.dft_length, 2) + 1, attrs.mel_bins}, {}};
+}
+
+Expr scalar(const Lowering& op, std::string_view name) {
+  return cast(reshape(op.operand(name), {}), DType::F64);
+}
+
+Expr mels_of(const Expr& hertz) { return log(hertz / 700.0 + 1.0) * (2595.0 / std::log(10.0)); }
+Expr hertz_of(const Expr& mels) { return (exp(mels * (std::log(10.0) / 2595.0)) - 1.0) * 700.0; }
+
+// Triangles whose corners are evenly spaced in mels, at whole spectral bins.
+void lower(const Attrs& attrs, Lowering& op) {
+  const TensorType& y = op.result_type("y");
+  const Space space(y.dims);
+  const Expr low = mels_of(scalar(op, "lower_edge")), high = mels_of(scalar(op, "upper_edge"));
+  const Expr step = (high - low) / cast(extent_expr(attrs.mel_bins + 2), DType::F64);
+  const Expr mel_bin = cast(space[1], DType::F64), bin = cast(space[0], DType::F64);
+  const auto corner = [&](double offset) {
+    const Expr hertz = hertz_of((mel_bin + offset) * step + low);
+    const Expr points = cast(extent_expr(attrs.dft_length + 1), DType::F64);
+    return floor(points * hertz / scalar(op, "sample_rate"));
+  };
+  const Expr left = corner(0), top = corner(1), right = corner(2);
+  const Expr rising = select(equal(top, left), literal(DType::F64, 1),
+                             (bin - left) / max(top - left, 1.0));
+  const Expr falling = (right - bin) / max(right - top, 1.0);
+  const Expr is_rising = bin <= top && bin >= left, is_falling = bin >= top && bin < right;
+  // At the top, where both apply, the falling side is what counts unless it has no width.
+  const Expr weight = select(is_falling, falling, select(is_rising, rising, literal(DType::F64, 0)));
+  op.define("y", cast(weight, y.dtype));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(mel_weight_matrix) = OpSpec<Attrs>{
+    .name = "mel_weight_matrix",
+    .summary = "the weights [spectral bin, mel bin] that turn a spectrum into mel bins between two edges in hertz",
+    .operands = {"sample_rate", "lower_edge", "upper_edge"},
+    .results = {"y"},
+    .attrs = {{"mel_bins", &Attrs::mel_bins, late_required},
+              {"dft_length", &Attrs::dft_length, late_required},
+              {"dtype", &Attrs::dtype}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = not_differentiable("its corners are whole bins"),
+    .layout = logical_order(),
+};
+
+}  // namespace tenon

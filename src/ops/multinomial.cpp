@@ -1,0 +1,44 @@
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+#include "ops/random_numbers.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  Dim sample_count = 1;
+  DType dtype = DType::I32;
+  std::int64_t seed = 0;
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  require_rank("multinomial", "x", in["x"], 2);
+  return {attrs.dtype, {in["x"].dims[0], attrs.sample_count}, {}};
+}
+
+// The class with the highest log-probability after Gumbel noise is a draw from their distribution.
+void lower(const Attrs& attrs, Lowering& op) {
+  const Expr x = op.operand("x");
+  const Dims dims = {x.extent(0), attrs.sample_count, x.extent(1)};
+  const Space space(dims);
+  const Expr noise = -log(-log(uniform_numbers(dims, attrs.seed, 0)));
+  const Expr score = cast(x.at({space[0], space[2]}), DType::F32) + noise;
+  op.define("y", cast(drop_axes(reduce(Reduction::ArgMax, score, {2}), {2}), attrs.dtype));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(multinomial) = OpSpec<Attrs>{
+    .name = "multinomial",
+    .summary = "`sample_count` classes for each row of log-probabilities, drawn as they are likely; the draws "
+               "follow from `seed`",
+    .operands = {"x"},
+    .results = {"y"},
+    .attrs = {{"sample_count", &Attrs::sample_count}, {"dtype", &Attrs::dtype}, {"seed", &Attrs::seed}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = not_differentiable("it draws classes"),
+    .is_random = true,
+};
+
+}  // namespace tenon

@@ -1,0 +1,127 @@
+#include <numeric>
+
+#include "ops/evaluation.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  bool center_point_box = false;
+};
+
+struct Box {
+  double top, left, bottom, right;
+  double area() const { return (bottom - top) * (right - left); }
+};
+
+TensorType infer(const Attrs&, const OperandTypes& in) {
+  require_rank("non_max_suppression", "boxes", in["boxes"], 3);
+  require_rank("non_max_suppression", "scores", in["scores"], 3);
+  if (provably_different(in["boxes"].dims[1], in["scores"].dims[2]) ||
+      provably_different(in["boxes"].dims[0], in["scores"].dims[0]) ||
+      provably_different(in["boxes"].dims[2], 4)) {
+    throw Error("non_max_suppression: boxes and scores do not fit together")
+        .expected("boxes [batches, boxes, 4] and scores [batches, classes, boxes]")
+        .got(in["boxes"], " and ", in["scores"]);
+  }
+  return {DType::I64, {in.unknown(), 3}, {}};
+}
+
+// Corners may be given in any order; a centre comes with width and height.
+Box box_at(const Attrs& attrs, const Tensor& boxes, std::int64_t index) {
+  const double a = boxes.real_at(index * 4), b = boxes.real_at(index * 4 + 1);
+  const double c = boxes.real_at(index * 4 + 2), d = boxes.real_at(index * 4 + 3);
+  if (attrs.center_point_box) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};
+  return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
+}
+
+double overlap(const Box& a, const Box& b) {
+  const double height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
+  const double width = std::min(a.right, b.right) - std::max(a.left, b.left);
+  const double shared = std::max(height, 0.0) * std::max(width, 0.0);
+  const double joint = a.area() + b.area() - shared;
+  return shared > 0 && joint > 0 ? shared / joint : 0;
+}
+
+double scalar_or(const Evaluation& op, std::string_view operand, double otherwise) {
+  if (!op.has(operand)) return otherwise;
+  const Tensor& tensor = op.tensor(operand);
+  if (tensor.size() != 1) {
+    throw Error(concat("non_max_suppression: ", operand, " must be one element")).got(tensor.type());
+  }
+  return tensor.real_at(0);
+}
+
+struct Limits {
+  double max_boxes, overlap, score;
+};
+
+// The boxes kept, best first: each is the best of those left that overlaps no kept one too much.
+std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes, const std::vector<double>& scores,
+                                     const Limits& limits) {
+  std::vector<std::int64_t> candidates(boxes.size());
+  std::iota(candidates.begin(), candidates.end(), std::int64_t{0});
+  const auto score = [&](std::int64_t box) { return scores[static_cast<std::size_t>(box)]; };
+  std::erase_if(candidates, [&](std::int64_t box) { return !(score(box) > limits.score); });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](std::int64_t a, std::int64_t b) { return score(a) > score(b); });
+  std::vector<std::int64_t> kept;
+  for (std::int64_t candidate : candidates) {
+    if (static_cast<double>(kept.size()) >= limits.max_boxes) break;
+    const bool is_free = std::all_of(kept.begin(), kept.end(), [&](std::int64_t other) {
+      return overlap(boxes[static_cast<std::size_t>(candidate)],
+                     boxes[static_cast<std::size_t>(other)]) <= limits.overlap;
+    });
+    if (is_free) kept.push_back(candidate);
+  }
+  return kept;
+}
+
+void evaluate(const Attrs& attrs, Evaluation& op) {
+  const Tensor &boxes = op.tensor("boxes"), &scores = op.tensor("scores");
+  const Limits limits{scalar_or(op, "max_boxes_per_class", 0), scalar_or(op, "iou_threshold", 0),
+                      scalar_or(op, "score_threshold", -std::numeric_limits<double>::infinity())};
+  const std::int64_t batches = scores.shape().at(0), classes = scores.shape().at(1);
+  const std::int64_t count = scores.shape().at(2);
+  if (boxes.shape() != Shape{batches, count, 4}) {
+    throw Error("non_max_suppression: boxes and scores do not fit together")
+        .got(boxes.type(), " and ", scores.type());
+  }
+  std::vector<std::int64_t> picked;
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    std::vector<Box> candidates;
+    for (std::int64_t box = 0; box < count; ++box) {
+      candidates.push_back(box_at(attrs, boxes, batch * count + box));
+    }
+    for (std::int64_t label = 0; label < classes; ++label) {
+      std::vector<double> values;
+      for (std::int64_t box = 0; box < count; ++box) {
+        values.push_back(scores.real_at((batch * classes + label) * count + box));
+      }
+      for (std::int64_t box : kept_boxes(candidates, values, limits)) {
+        picked.insert(picked.end(), {batch, label, box});
+      }
+    }
+  }
+  const auto rows = static_cast<std::int64_t>(picked.size() / 3);
+  op.set("y", Tensor::of_integers(picked).reshaped({rows, 3}));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(non_max_suppression) = OpSpec<Attrs>{
+    .name = "non_max_suppression",
+    .summary = "the best boxes of each batch and class as rows [batch, class, box], best first, without those "
+               "that overlap a better one by more than `iou_threshold` or score `score_threshold` or less",
+    .operands = {"boxes", "scores", optional("max_boxes_per_class"), optional("iou_threshold"),
+                 optional("score_threshold")},
+    .results = {"y"},
+    .attrs = {{"center_point_box", &Attrs::center_point_box}},
+    .infer = infer,
+    .evaluate = evaluate,
+    .gradient = not_differentiable("it picks indices"),
+    .layout = logical_order(),
+};
+
+}  // namespace tenon

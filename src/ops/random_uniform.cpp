@@ -1,0 +1,41 @@
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+#include "ops/random_numbers.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  Dims shape;
+  DType dtype = DType::F32;
+  double low = 0, high = 1;
+  std::int64_t seed = 0;
+};
+
+TensorType infer(const Attrs& attrs, const OperandTypes&) { return {attrs.dtype, attrs.shape, {}}; }
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const Expr unit = uniform_numbers(attrs.shape, attrs.seed, 0,
+                                    attrs.dtype == DType::F64 ? DType::F64 : DType::F32);
+  op.define("y", cast(unit * (attrs.high - attrs.low) + attrs.low, attrs.dtype));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(random_uniform) = OpSpec<Attrs>{
+    .name = "random_uniform",
+    .summary = "numbers spread evenly between `low` and `high`; they follow from `seed`",
+    .operands = {},
+    .results = {"y"},
+    .attrs = {{"shape", &Attrs::shape, late_required},
+              {"dtype", &Attrs::dtype},
+              {"low", &Attrs::low},
+              {"high", &Attrs::high},
+              {"seed", &Attrs::seed}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = not_differentiable("it reads nothing"),
+    .is_random = true,
+};
+
+}  // namespace tenon
