@@ -37,15 +37,20 @@ struct Attr {
   using Integers = std::vector<std::int64_t>;
   using Value = std::variant<bool, std::int64_t, double, std::string, Integers, std::vector<double>,
                              std::vector<std::string>>;
-  Attr(std::string attr, bool flag) : name(std::move(attr)), value(flag) {}
-  Attr(std::string attr, int number) : name(std::move(attr)), value(std::int64_t{number}) {}
-  Attr(std::string attr, std::int64_t number) : name(std::move(attr)), value(number) {}
-  Attr(std::string attr, double number) : name(std::move(attr)), value(number) {}
-  Attr(std::string attr, const char* text) : name(std::move(attr)), value(std::string(text)) {}
-  Attr(std::string attr, std::string text) : name(std::move(attr)), value(std::move(text)) {}
-  Attr(std::string attr, Integers list) : name(std::move(attr)), value(std::move(list)) {}
-  Attr(std::string attr, std::vector<double> list) : name(std::move(attr)), value(std::move(list)) {}
-  Attr(std::string attr, std::vector<std::string> list) : name(std::move(attr)), value(std::move(list)) {}
+  Attr(std::string attr, bool flag);
+  Attr(std::string attr, int number);
+  Attr(std::string attr, std::int64_t number);
+  Attr(std::string attr, double number);
+  Attr(std::string attr, const char* text);
+  Attr(std::string attr, std::string text);
+  Attr(std::string attr, Integers list);
+  Attr(std::string attr, std::vector<double> list);
+  Attr(std::string attr, std::vector<std::string> list);
+  Attr(const Attr&);
+  Attr(Attr&&) noexcept;
+  Attr& operator=(const Attr&);
+  Attr& operator=(Attr&&) noexcept;
+  ~Attr();
   std::string name;
   Value value;
 };

@@ -6,6 +6,14 @@
 #include <algorithm>
 
 namespace tenon {
+
+OpDef::OpDef() = default;
+OpDef::OpDef(const OpDef&) = default;
+OpDef::OpDef(OpDef&&) noexcept = default;
+OpDef& OpDef::operator=(const OpDef&) = default;
+OpDef& OpDef::operator=(OpDef&&) noexcept = default;
+OpDef::~OpDef() = default;
+
 namespace {
 
 template <class Def>

@@ -96,6 +96,14 @@ struct OpDef {
   Precision precision = Precision::NeedsF32;
   bool is_random = false;  ///< two calls may differ: never folded or merged
 
+  // Out of line: a definition for each op would have the compiler write these anew in each file.
+  OpDef();
+  OpDef(const OpDef&);
+  OpDef(OpDef&&) noexcept;
+  OpDef& operator=(const OpDef&);
+  OpDef& operator=(OpDef&&) noexcept;
+  ~OpDef();
+
   const AttrDef* find_attr(std::string_view attr) const;
   std::optional<std::size_t> operand_index(std::string_view operand) const;
   std::optional<std::size_t> result_index(std::string_view result) const;

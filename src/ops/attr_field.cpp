@@ -1,11 +1,36 @@
 #include "ops/attr_field.h"
 
-#include <cmath>
+#include <cstring>
 
 #include "base/text.h"
 
-namespace tenon::detail {
+namespace tenon {
 namespace {
+
+template <class T>
+struct AttrTraits;
+#define TENON_ATTR_TRAITS(T, attr_kind)                                                \
+  template <>                                                                          \
+  struct AttrTraits<T> {                                                               \
+    static constexpr AttrKind kind = attr_kind;                                        \
+    static T from(std::string_view name, const AttrValue& value);                      \
+    static AttrValue to(const T& value);                                               \
+    static bool from_operand(std::string_view name, const OperandTypes& in, T& value); \
+  };
+TENON_ATTR_TRAITS(bool, AttrKind::Bool)
+TENON_ATTR_TRAITS(int, AttrKind::Integer)
+TENON_ATTR_TRAITS(std::int64_t, AttrKind::Integer)
+TENON_ATTR_TRAITS(Dim, AttrKind::Integer)
+TENON_ATTR_TRAITS(double, AttrKind::Real)
+TENON_ATTR_TRAITS(std::string, AttrKind::Text)
+TENON_ATTR_TRAITS(DType, AttrKind::Element)
+TENON_ATTR_TRAITS(Dims, AttrKind::Integers)
+TENON_ATTR_TRAITS(std::vector<std::int64_t>, AttrKind::Integers)
+TENON_ATTR_TRAITS(std::vector<double>, AttrKind::Reals)
+TENON_ATTR_TRAITS(std::vector<std::string>, AttrKind::Texts)
+TENON_ATTR_TRAITS(Constant, AttrKind::Constant)
+TENON_ATTR_TRAITS(Type, AttrKind::Type)
+#undef TENON_ATTR_TRAITS
 
 [[noreturn]] void refuse(std::string_view name, std::string_view expected) {
   throw Error(concat("attribute '", name, "' has a value of the wrong kind")).expected(expected);
@@ -57,8 +82,6 @@ std::optional<std::vector<std::int64_t>> integers_from_operand(std::string_view 
   if (!known || !all_constant(*known)) return std::nullopt;
   return constants(*known);
 }
-
-}  // namespace
 
 bool AttrTraits<bool>::from(std::string_view name, const AttrValue& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag;
@@ -203,15 +226,123 @@ Type AttrTraits<Type>::from(std::string_view name, const AttrValue& value) {
 AttrValue AttrTraits<Type>::to(const Type& value) { return value; }
 bool AttrTraits<Type>::from_operand(std::string_view, const OperandTypes&, Type&) { return false; }
 
-std::size_t word_index(std::string_view attr, const AttrValue& value,
-                       const std::vector<std::string>& words) {
-  const std::string& word = take<std::string>(attr, value, concat("one of ", join(words, ", ")));
+std::size_t word_index(const AttrDef& def, const AttrValue& value) {
+  const std::vector<std::string>& words = def.words;
+  const std::string& word = take<std::string>(def.name, value, concat("one of ", join(words, ", ")));
   for (std::size_t k = 0; k < words.size(); ++k) {
     if (words[k] == word) return k;
   }
-  throw Error(concat("attribute '", attr, "' has no value '", word, "'"))
+  throw Error(concat("attribute '", def.name, "' has no value '", word, "'"))
       .expected("one of ", join(words, ", "))
       .hint(suggest_name(word, words));
 }
 
-}  // namespace tenon::detail
+template <class T>
+struct Access {
+  static void set(void* member, const AttrDef& def, const AttrValue& value) {
+    *static_cast<T*>(member) = AttrTraits<T>::from(def.name, value);
+  }
+  static std::optional<AttrValue> get(const void* member, const AttrDef&) {
+    return AttrTraits<T>::to(*static_cast<const T*>(member));
+  }
+  static bool set_late(void* member, const AttrDef& def, const OperandTypes& operands) {
+    return AttrTraits<T>::from_operand(def.name, operands, *static_cast<T*>(member));
+  }
+  static constexpr FieldAccess access{AttrTraits<T>::kind, set, get, set_late};
+};
+
+template <class T>
+struct Access<std::optional<T>> {
+  static void set(void* member, const AttrDef& def, const AttrValue& value) {
+    static_cast<std::optional<T>*>(member)->emplace(AttrTraits<T>::from(def.name, value));
+  }
+  static std::optional<AttrValue> get(const void* member, const AttrDef&) {
+    const auto& held = *static_cast<const std::optional<T>*>(member);
+    return held ? std::optional<AttrValue>(AttrTraits<T>::to(*held)) : std::nullopt;
+  }
+  static bool set_late(void* member, const AttrDef& def, const OperandTypes& operands) {
+    return AttrTraits<T>::from_operand(def.name, operands,
+                                       static_cast<std::optional<T>*>(member)->emplace());
+  }
+  static constexpr FieldAccess access{AttrTraits<T>::kind, set, get, set_late};
+};
+
+// Enumerators are held in integers of the enum's width.
+template <class Integer>
+struct WordAccess {
+  static void set(void* member, const AttrDef& def, const AttrValue& value) {
+    const auto index = static_cast<Integer>(word_index(def, value));
+    std::memcpy(member, &index, sizeof index);
+  }
+  static std::optional<AttrValue> get(const void* member, const AttrDef& def) {
+    Integer index = 0;
+    std::memcpy(&index, member, sizeof index);
+    return AttrValue(def.words.at(static_cast<std::size_t>(index)));
+  }
+  static bool set_late(void*, const AttrDef&, const OperandTypes&) { return false; }
+  static constexpr FieldAccess access{AttrKind::Word, set, get, set_late};
+};
+
+}  // namespace
+
+template <class T>
+const FieldAccess& field_access() {
+  return Access<T>::access;
+}
+
+#define TENON_FIELD_ACCESS(T)                \
+  template const FieldAccess& field_access<T>(); \
+  template const FieldAccess& field_access<std::optional<T>>();
+TENON_FIELD_ACCESS(bool)
+TENON_FIELD_ACCESS(int)
+TENON_FIELD_ACCESS(std::int64_t)
+TENON_FIELD_ACCESS(Dim)
+TENON_FIELD_ACCESS(double)
+TENON_FIELD_ACCESS(std::string)
+TENON_FIELD_ACCESS(DType)
+TENON_FIELD_ACCESS(Dims)
+TENON_FIELD_ACCESS(std::vector<std::int64_t>)
+TENON_FIELD_ACCESS(std::vector<double>)
+TENON_FIELD_ACCESS(std::vector<std::string>)
+TENON_FIELD_ACCESS(Constant)
+TENON_FIELD_ACCESS(Type)
+#undef TENON_FIELD_ACCESS
+
+const FieldAccess& word_access(std::size_t bytes) {
+  TENON_ASSERT(bytes == sizeof(int) || bytes == 1, "words are enums of the usual widths");
+  return bytes == 1 ? WordAccess<std::uint8_t>::access : WordAccess<int>::access;
+}
+
+ErasedField::ErasedField() = default;
+ErasedField::ErasedField(const ErasedField&) = default;
+ErasedField::ErasedField(ErasedField&&) noexcept = default;
+ErasedField& ErasedField::operator=(const ErasedField&) = default;
+ErasedField& ErasedField::operator=(ErasedField&&) noexcept = default;
+ErasedField::~ErasedField() = default;
+
+void ErasedField::set(void* attrs, const AttrValue& value) const {
+  access->set(static_cast<std::byte*>(attrs) + offset, def, value);
+}
+std::optional<AttrValue> ErasedField::get(const void* attrs) const {
+  return access->get(static_cast<const std::byte*>(attrs) + offset, def);
+}
+bool ErasedField::set_late(void* attrs, const OperandTypes& operands) const {
+  return access->set_late(static_cast<std::byte*>(attrs) + offset, def, operands);
+}
+
+ErasedField make_field(const char* name, FieldOptions options, const FieldAccess& access,
+                       const void* attrs, const void* member) {
+  ErasedField field;
+  field.def.name = name;
+  field.def.kind = access.kind;
+  field.def.is_required = options.is_required;
+  field.def.words = std::move(options.words);
+  field.is_late = options.is_late;
+  field.access = &access;
+  field.offset = static_cast<std::size_t>(static_cast<const std::byte*>(member) -
+                                          static_cast<const std::byte*>(attrs));
+  if (!field.def.is_required) field.def.default_value = field.get(attrs);
+  return field;
+}
+
+}  // namespace tenon

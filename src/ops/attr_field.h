@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -23,86 +23,59 @@ inline const FieldOptions late{false, true, {}};
 inline const FieldOptions late_required{true, true, {}};  ///< as attribute or as operand
 inline FieldOptions words(std::vector<std::string> names) { return {false, false, std::move(names)}; }
 
-namespace detail {
-template <class T> struct IsOptional : std::false_type {};
-template <class T> struct IsOptional<std::optional<T>> : std::true_type { using Inner = T; };
+/// How a member of some C++ type is read from and written to an attribute.
+struct FieldAccess {
+  AttrKind kind;
+  void (*set)(void* member, const AttrDef& def, const AttrValue& value);
+  std::optional<AttrValue> (*get)(const void* member, const AttrDef& def);
+  /// Takes the value from the operand of the attribute's name; false if it is not known yet.
+  bool (*set_late)(void* member, const AttrDef& def, const OperandTypes& operands);
+};
 
-/// The readers and writers of each C++ type an attribute field may have; defined in attr_field.cpp.
-template <class T> struct AttrTraits;
-#define TENON_ATTR_TRAITS(T, attr_kind)                                       \
-  template <> struct AttrTraits<T> {                                          \
-    static constexpr AttrKind kind = attr_kind;                               \
-    static T from(std::string_view name, const AttrValue& value);             \
-    static AttrValue to(const T& value);                                      \
-    static bool from_operand(std::string_view name, const OperandTypes& in, T& value); \
-  };
-TENON_ATTR_TRAITS(bool, AttrKind::Bool)
-TENON_ATTR_TRAITS(int, AttrKind::Integer)
-TENON_ATTR_TRAITS(std::int64_t, AttrKind::Integer)
-TENON_ATTR_TRAITS(Dim, AttrKind::Integer)
-TENON_ATTR_TRAITS(double, AttrKind::Real)
-TENON_ATTR_TRAITS(std::string, AttrKind::Text)
-TENON_ATTR_TRAITS(DType, AttrKind::Element)
-TENON_ATTR_TRAITS(Dims, AttrKind::Integers)
-TENON_ATTR_TRAITS(std::vector<std::int64_t>, AttrKind::Integers)
-TENON_ATTR_TRAITS(std::vector<double>, AttrKind::Reals)
-TENON_ATTR_TRAITS(std::vector<std::string>, AttrKind::Texts)
-TENON_ATTR_TRAITS(Constant, AttrKind::Constant)
-TENON_ATTR_TRAITS(Type, AttrKind::Type)
-#undef TENON_ATTR_TRAITS
+/// For bool, int, std::int64_t, Dim, double, std::string, DType, Dims, Constant, Type, vectors of
+/// std::int64_t, double and std::string, and std::optional of these; made in attr_field.cpp.
+template <class T>
+const FieldAccess& field_access();
+/// For an enum whose enumerators count up from 0, as wide as `bytes`.
+const FieldAccess& word_access(std::size_t bytes);
 
-std::size_t word_index(std::string_view attr, const AttrValue& value,
-                       const std::vector<std::string>& words);
-}  // namespace detail
+/// A field without the type it belongs to.
+struct ErasedField {
+  AttrDef def;
+  bool is_late = false;
+  std::size_t offset = 0;  ///< of the member in its struct
+  const FieldAccess* access = nullptr;
+
+  // Out of line, as for OpDef.
+  ErasedField();
+  ErasedField(const ErasedField&);
+  ErasedField(ErasedField&&) noexcept;
+  ErasedField& operator=(const ErasedField&);
+  ErasedField& operator=(ErasedField&&) noexcept;
+  ~ErasedField();
+
+  void set(void* attrs, const AttrValue& value) const;
+  std::optional<AttrValue> get(const void* attrs) const;
+  bool set_late(void* attrs, const OperandTypes& operands) const;
+};
+ErasedField make_field(const char* name, FieldOptions options, const FieldAccess& access,
+                       const void* attrs, const void* member);
 
 /// Binds an attribute's name to a member of the op's `Attrs`. The member's initial value is the
 /// default; a std::optional member is absent by default.
 template <class Attrs>
-struct AttrField {
-  AttrDef def;
-  bool is_late = false;
-  std::function<void(Attrs&, const AttrValue&)> set;
-  std::function<std::optional<AttrValue>(const Attrs&)> get;
-  std::function<bool(Attrs&, const OperandTypes&)> set_late;
-
+struct AttrField : ErasedField {
   template <class T>
   AttrField(const char* name, T Attrs::*member, FieldOptions options = {}) {
-    def.name = name;
-    def.is_required = options.is_required;
-    def.words = options.words;
-    is_late = options.is_late;
-    std::string attr = name;
+    const Attrs initial{};
+    const FieldAccess* how = nullptr;
     if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
-      def.kind = AttrKind::Word;
-      auto names = options.words;
-      set = [=](Attrs& attrs, const AttrValue& value) {
-        attrs.*member = static_cast<T>(detail::word_index(attr, value, names));
-      };
-      get = [=](const Attrs& attrs) -> std::optional<AttrValue> {
-        return AttrValue(names.at(static_cast<std::size_t>(attrs.*member)));
-      };
-      set_late = [](Attrs&, const OperandTypes&) { return false; };
-    } else if constexpr (detail::IsOptional<T>::value) {
-      using Traits = detail::AttrTraits<typename detail::IsOptional<T>::Inner>;
-      def.kind = Traits::kind;
-      set = [=](Attrs& attrs, const AttrValue& value) { attrs.*member = Traits::from(attr, value); };
-      get = [=](const Attrs& attrs) -> std::optional<AttrValue> {
-        if (!(attrs.*member)) return std::nullopt;
-        return Traits::to(*(attrs.*member));
-      };
-      set_late = [=](Attrs& attrs, const OperandTypes& in) {
-        return Traits::from_operand(attr, in, (attrs.*member).emplace());
-      };
+      how = &word_access(sizeof(T));
     } else {
-      using Traits = detail::AttrTraits<T>;
-      def.kind = Traits::kind;
-      set = [=](Attrs& attrs, const AttrValue& value) { attrs.*member = Traits::from(attr, value); };
-      get = [=](const Attrs& attrs) -> std::optional<AttrValue> { return Traits::to(attrs.*member); };
-      set_late = [=](Attrs& attrs, const OperandTypes& in) {
-        return Traits::from_operand(attr, in, attrs.*member);
-      };
+      how = &field_access<T>();
     }
-    if (!def.is_required) def.default_value = get(Attrs{});
+    static_cast<ErasedField&>(*this) =
+        make_field(name, std::move(options), *how, &initial, &(initial.*member));
   }
 };
 

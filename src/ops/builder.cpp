@@ -46,6 +46,21 @@ Var binary(std::string_view op, Var a, Var b) { return a.builder().call(op, {a, 
 
 }  // namespace
 
+Attr::Attr(std::string attr, bool flag) : name(std::move(attr)), value(flag) {}
+Attr::Attr(std::string attr, int number) : name(std::move(attr)), value(std::int64_t{number}) {}
+Attr::Attr(std::string attr, std::int64_t number) : name(std::move(attr)), value(number) {}
+Attr::Attr(std::string attr, double number) : name(std::move(attr)), value(number) {}
+Attr::Attr(std::string attr, const char* text) : name(std::move(attr)), value(std::string(text)) {}
+Attr::Attr(std::string attr, std::string text) : name(std::move(attr)), value(std::move(text)) {}
+Attr::Attr(std::string attr, Integers list) : name(std::move(attr)), value(std::move(list)) {}
+Attr::Attr(std::string attr, std::vector<double> list) : name(std::move(attr)), value(std::move(list)) {}
+Attr::Attr(std::string attr, std::vector<std::string> list) : name(std::move(attr)), value(std::move(list)) {}
+Attr::Attr(const Attr&) = default;
+Attr::Attr(Attr&&) noexcept = default;
+Attr& Attr::operator=(const Attr&) = default;
+Attr& Attr::operator=(Attr&&) noexcept = default;
+Attr::~Attr() = default;
+
 struct Builder::Impl {
   Graph own;
   Graph* graph = nullptr;

@@ -102,7 +102,7 @@ UnarySpec<Attrs>::operator OpDef() const {
   spec.operands = {"x"};
   spec.results = {"y"};
   spec.attrs = attrs;
-  spec.infer.call = [*this](const Attrs&, const OperandTypes& in) {
+  spec.infer = [*this](const Attrs&, const OperandTypes& in) {
     TensorType type = require_elements(in, "x", takes);
     if (gives_bool) type.dtype = DType::Bool;
     return ResultTypes(std::move(type));
@@ -110,12 +110,12 @@ UnarySpec<Attrs>::operator OpDef() const {
   spec.lower = [*this](const Attrs& given, Lowering& op) {
     op.define("y", value.call(given, op.operand("x")));
   };
+  if (!slope.no_gradient_reason.empty()) spec.gradient = not_differentiable(slope.no_gradient_reason);
   if (slope.call) {
-    spec.gradient.call = [*this](const Attrs& given, Gradient& op) {
+    spec.gradient = [*this](const Attrs& given, Gradient& op) {
       op.add("x", op.upstream("y") * slope.call(given, op.operand("x"), op.result("y")));
     };
   }
-  spec.gradient.no_gradient_reason = slope.no_gradient_reason;
   if (gives_bool) {
     spec.gradient = gives_truth_value();
   } else {
@@ -133,7 +133,7 @@ BinarySpec<Attrs>::operator OpDef() const {
   spec.operands = {"a", "b"};
   spec.results = {"y"};
   spec.attrs = attrs;
-  spec.infer.call = [*this](const Attrs&, const OperandTypes& in) {
+  spec.infer = [*this](const Attrs&, const OperandTypes& in) {
     const TensorType& a = require_elements(in, "a", takes);
     const TensorType& b = in["b"];
     require_same_dtype(in.op_name(), a, b);

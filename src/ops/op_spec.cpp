@@ -5,9 +5,7 @@
 
 namespace tenon {
 
-template struct OpSpec<NoAttrs>;
 
-namespace detail {
 namespace {
 
 bool may_be_known(const Type& type) {
@@ -18,35 +16,89 @@ bool may_be_known(const Type& type) {
          product(tensor.dims).constant() <= 64;
 }
 
+void refuse_unknown_attributes(const OpDef& op, const Attributes& attrs) {
+  for (const auto& [name, value] : attrs) {
+    if (op.find_attr(name)) continue;
+    std::vector<std::string> known;
+    for (const AttrDef& attr : op.attrs) known.push_back(attr.name);
+    throw Error(concat(op.name, ": unknown attribute '", name, "'")).hint(suggest_name(name, known));
+  }
+}
+
+// The typed attributes of one node.
+class TypedAttrs {
+ public:
+  explicit TypedAttrs(const ErasedSpec& spec) : spec_(spec), held_(spec.make_attrs()) {}
+  ~TypedAttrs() { spec_.free_attrs(held_); }
+  TypedAttrs(const TypedAttrs&) = delete;
+  TypedAttrs& operator=(const TypedAttrs&) = delete;
+  void* get() const { return held_; }
+
+  // Late ones come from operands; gives false if the value of one is needed and not known yet.
+  bool read(const Attributes& attrs, const OperandTypes* operands) {
+    for (const ErasedField& field : spec_.fields) {
+      if (const AttrValue* value = attrs.find(field.def.name)) {
+        field.set(held_, *value);
+      } else if (field.is_late && operands && operands->has(field.def.name)) {
+        if (!field.set_late(held_, *operands)) return false;
+      } else if (field.def.is_required) {
+        throw Error(concat(spec_.def.name, ": attribute '", field.def.name, "' is missing"));
+      }
+    }
+    return true;
+  }
+
+ private:
+  const ErasedSpec& spec_;
+  void* held_;
+};
+
 // Follows the op's own lowering with dims for elements, so that shape arithmetic stays symbolic.
-std::optional<Dims> derived_elements(const OpDef& op, const InferInput& input, std::size_t result,
-                                     const std::vector<Type>& types) {
+std::optional<Dims> derived_elements(const ErasedSpec& spec, const InferInput& input,
+                                     std::size_t result, const std::vector<Type>& types) {
   std::vector<const Dims*> known;
   std::vector<const Tensor*> values;
   std::vector<Type> operands;
   for (std::size_t k = 0; k < input.operands.size(); ++k) {
     const OperandFacts& facts = input.operands[k];
-    const bool is_late = k < op.operands.size() && op.operands[k].is_late_attribute;
+    const bool is_late = k < spec.def.operands.size() && spec.def.operands[k].is_late_attribute;
     if (input.present[k] && !facts.known && !facts.value) return std::nullopt;
     if (is_late && input.present[k] && !facts.value) return std::nullopt;
     known.push_back(facts.known);
     values.push_back(is_late && input.present[k] ? facts.value : nullptr);
     operands.push_back(facts.type);
   }
-  const Attributes attrs = bind_late_attributes(op, input.attrs, values);
-  const std::vector<Expr> exprs = lower_op(op, attrs, std::move(operands), types);
-  return known_elements(exprs[result], known);
+  TypedAttrs typed(spec);
+  typed.read(bind_late_attributes(spec.def, input.attrs, values), nullptr);
+  Lowering lowering(spec.def, std::move(operands), types);
+  spec.lower(typed.get(), lowering);
+  return known_elements(lowering.definitions()[result], known);
 }
 
-}  // namespace
+Attributes canonical_attributes(const ErasedSpec& spec, const Attributes& given) {
+  refuse_unknown_attributes(spec.def, given);
+  Attributes kept;
+  for (const ErasedField& field : spec.fields) {
+    const AttrValue* value = given.find(field.def.name);
+    if (!value) continue;
+    const TypedAttrs typed(spec);
+    field.set(typed.get(), *value);
+    std::optional<AttrValue> canonical = field.get(typed.get());
+    if (!canonical) continue;
+    if (field.def.default_value && equal(*canonical, *field.def.default_value)) continue;
+    kept.set(field.def.name, std::move(*canonical));
+  }
+  return kept;
+}
 
-InferOutput finish_inference(const OpDef& op, const InferInput& input, const Attributes&,
-                             const std::function<ResultTypes(const OperandTypes&)>& rule,
-                             const std::function<std::optional<Dims>(const OperandTypes&)>& known) {
+InferOutput infer_op(const ErasedSpec& spec, const InferInput& input) {
+  const OpDef& op = spec.def;
   InferOutput output;
   const OperandTypes operands(op, input);
+  TypedAttrs typed(spec);
   try {
-    output.types = rule(operands);
+    if (!typed.read(input.attrs, &operands)) throw OperandTypes::NotKnownYet{};
+    output.types = spec.infer(typed.get(), operands);
   } catch (const OperandTypes::NotKnownYet&) {
     output.types.assign(input.result_count, Type{});
     output.known.resize(input.result_count);
@@ -58,22 +110,46 @@ InferOutput finish_inference(const OpDef& op, const InferInput& input, const Att
   output.known.resize(input.result_count);
   for (std::size_t k = 0; k < input.result_count; ++k) {
     if (!may_be_known(output.types[k])) continue;
-    if (k == 0) output.known[k] = known(operands);
-    if (!output.known[k] && op.lower && !input.operands.empty()) {
-      output.known[k] = derived_elements(op, input, k, output.types);
+    if (k == 0 && spec.known) output.known[k] = spec.known(typed.get(), operands);
+    if (!output.known[k] && spec.lower && !input.operands.empty()) {
+      output.known[k] = derived_elements(spec, input, k, output.types);
     }
   }
   return output;
 }
 
-void check_known_attributes(const OpDef& op, const Attributes& attrs) {
-  for (const auto& [name, value] : attrs) {
-    if (op.find_attr(name)) continue;
-    std::vector<std::string> known;
-    for (const AttrDef& attr : op.attrs) known.push_back(attr.name);
-    throw Error(concat(op.name, ": unknown attribute '", name, "'")).hint(suggest_name(name, known));
+}  // namespace
+
+ErasedSpec::ErasedSpec() = default;
+ErasedSpec::ErasedSpec(const ErasedSpec&) = default;
+ErasedSpec::ErasedSpec(ErasedSpec&&) noexcept = default;
+ErasedSpec& ErasedSpec::operator=(const ErasedSpec&) = default;
+ErasedSpec& ErasedSpec::operator=(ErasedSpec&&) noexcept = default;
+ErasedSpec::~ErasedSpec() = default;
+
+OpDef make_op_def(ErasedSpec given) {
+  const auto spec = std::make_shared<ErasedSpec>(std::move(given));
+  for (const ErasedField& field : spec->fields) {
+    spec->def.attrs.push_back(field.def);
+    if (field.is_late) spec->def.operands.push_back({field.def.name, true, false, true});
   }
+  const auto bind = [spec](auto& rule) {
+    return [spec, &rule](const Attributes& attrs, auto& op) {
+      TypedAttrs typed(*spec);
+      typed.read(attrs, nullptr);
+      rule(typed.get(), op);
+    };
+  };
+  // The rules share the spec. Its own copy of the definition has none of them: it serves for names.
+  OpDef def = spec->def;
+  if (spec->lower) def.lower = bind(spec->lower);
+  if (spec->evaluate) def.evaluate = bind(spec->evaluate);
+  if (spec->gradient) def.gradient = bind(spec->gradient);
+  if (spec->infer) def.infer = [spec](const InferInput& input) { return infer_op(*spec, input); };
+  def.canonical_attributes = [spec](const Attributes& attrs) {
+    return canonical_attributes(*spec, attrs);
+  };
+  return def;
 }
 
-}  // namespace detail
 }  // namespace tenon

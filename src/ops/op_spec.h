@@ -35,31 +35,32 @@ struct ResultTypes : std::vector<Type> {
   ResultTypes(std::initializer_list<Type> types) : std::vector<Type>(types) {}
 };
 
-template <class Attrs>
-struct InferRule {
-  InferRule() = default;
-  InferRule(TensorType (*rule)(const Attrs&, const OperandTypes&))  // NOLINT
-      : call([rule](const Attrs& attrs, const OperandTypes& in) { return ResultTypes(rule(attrs, in)); }) {}
-  InferRule(ResultTypes (*rule)(const Attrs&, const OperandTypes&)) : call(rule) {}  // NOLINT
-  InferRule(std::function<ResultTypes(const Attrs&, const OperandTypes&)> rule)      // NOLINT
-      : call(std::move(rule)) {}
-  std::function<ResultTypes(const Attrs&, const OperandTypes&)> call;
-};
-
 struct NotDifferentiable {
   std::string reason;
 };
 /// The reason why an op has no gradient, in the words `tenon ops` shows.
 inline NotDifferentiable not_differentiable(std::string reason) { return {std::move(reason)}; }
 
+/// A function of an op's typed attributes and one more argument, held without their type: what is
+/// made of it is compiled once, not once for each op.
+template <class Attrs, class Result, class Argument>
+struct OpRule {
+  OpRule() = default;
+  template <class F, std::enable_if_t<std::is_invocable_v<F, const Attrs&, Argument&>, int> = 0>
+  OpRule(F rule)  // NOLINT: a function is a rule
+      : call([rule = std::move(rule)](const void* attrs, Argument& argument) -> Result {
+          return rule(*static_cast<const Attrs*>(attrs), argument);
+        }) {}
+  std::function<Result(const void*, Argument&)> call;
+};
+
 template <class Attrs>
-struct GradientRule {
-  GradientRule() = default;
-  GradientRule(void (*rule)(const Attrs&, Gradient&)) : call(rule) {}                 // NOLINT
-  GradientRule(std::function<void(const Attrs&, Gradient&)> rule)                     // NOLINT
-      : call(std::move(rule)) {}
+using InferRule = OpRule<Attrs, ResultTypes, const OperandTypes>;
+
+template <class Attrs>
+struct GradientRule : OpRule<Attrs, void, Gradient> {
+  using OpRule<Attrs, void, Gradient>::OpRule;
   GradientRule(NotDifferentiable why) : no_gradient_reason(std::move(why.reason)) {}  // NOLINT
-  std::function<void(const Attrs&, Gradient&)> call;
   std::string no_gradient_reason;
 };
 
@@ -86,9 +87,9 @@ struct OpSpec {
   std::vector<std::string> bodies = {};
   InferRule<Attrs> infer = {};
   /// Elements of small integer results; only where they do not follow from `lower`.
-  std::optional<Dims> (*known)(const Attrs&, const OperandTypes&) = nullptr;
-  std::function<void(const Attrs&, Lowering&)> lower = {};
-  void (*evaluate)(const Attrs&, Evaluation&) = nullptr;
+  OpRule<Attrs, std::optional<Dims>, const OperandTypes> known = {};
+  OpRule<Attrs, void, Lowering> lower = {};
+  OpRule<Attrs, void, Evaluation> evaluate = {};
   GradientRule<Attrs> gradient = {};
   std::optional<Fusion> fusion = {};
   LayoutRule layout = {};
@@ -99,114 +100,52 @@ struct OpSpec {
   operator OpDef() const;  // NOLINT: the spec is how a definition is written
 };
 
-namespace detail {
-/// The part of `infer` that does not depend on Attrs: unknown operands, known elements, counts.
-InferOutput finish_inference(const OpDef& op, const InferInput& input, const Attributes& attrs,
-                             const std::function<ResultTypes(const OperandTypes&)>& rule,
-                             const std::function<std::optional<Dims>(const OperandTypes&)>& known);
-void check_known_attributes(const OpDef& op, const Attributes& attrs);
-}  // namespace detail
+/// A spec without the type of its attributes.
+struct ErasedSpec {
+  OpDef def;  ///< names, operands, results, bodies and traits
+  std::vector<ErasedField> fields;
+  void* (*make_attrs)() = nullptr;
+  void (*free_attrs)(void*) = nullptr;
+  std::function<ResultTypes(const void*, const OperandTypes&)> infer;
+  std::function<std::optional<Dims>(const void*, const OperandTypes&)> known;
+  std::function<void(const void*, Lowering&)> lower;
+  std::function<void(const void*, Evaluation&)> evaluate;
+  std::function<void(const void*, Gradient&)> gradient;
 
-/// The typed attributes of a node. Late ones come from its operands; gives false if the value of
-/// one is needed and not known yet.
-template <class Attrs>
-bool read_attributes(const std::vector<AttrField<Attrs>>& fields, const OpDef& op,
-                     const Attributes& attrs, const OperandTypes* operands, Attrs& typed) {
-  for (const AttrField<Attrs>& field : fields) {
-    if (const AttrValue* value = attrs.find(field.def.name)) {
-      field.set(typed, *value);
-    } else if (field.is_late && operands && operands->has(field.def.name)) {
-      if (!field.set_late(typed, *operands)) return false;
-    } else if (field.def.is_required) {
-      throw Error(concat(op.name, ": attribute '", field.def.name, "' is missing"));
-    }
-  }
-  return true;
-}
+  // Out of line, as for OpDef.
+  ErasedSpec();
+  ErasedSpec(const ErasedSpec&);
+  ErasedSpec(ErasedSpec&&) noexcept;
+  ErasedSpec& operator=(const ErasedSpec&);
+  ErasedSpec& operator=(ErasedSpec&&) noexcept;
+  ~ErasedSpec();
+};
+OpDef make_op_def(ErasedSpec spec);
 
 template <class Attrs>
 OpSpec<Attrs>::operator OpDef() const {
-  OpDef def;
-  def.name = name;
-  def.summary = summary;
-  for (const OperandName& operand : operands) def.operands.push_back(operand);
-  for (const ResultName& result : results) def.results.push_back(result);
-  for (const AttrField<Attrs>& field : attrs) {
-    def.attrs.push_back(field.def);
-    if (field.is_late) def.operands.push_back({field.def.name, true, false, true});
-  }
-  def.bodies = bodies;
-  // The lambdas own copies of the fields and a copy of the finished definition's names.
-  auto fields = attrs;
-  auto names = std::make_shared<OpDef>(def);
-  def.canonical_attributes = [fields, names](Attributes given) {
-    detail::check_known_attributes(*names, given);
-    Attributes kept;
-    for (const AttrField<Attrs>& field : fields) {
-      const AttrValue* value = given.find(field.def.name);
-      if (!value) continue;
-      Attrs typed{};
-      field.set(typed, *value);
-      std::optional<AttrValue> canonical = field.get(typed);
-      if (!canonical) continue;
-      if (field.def.default_value && equal(*canonical, *field.def.default_value)) continue;
-      kept.set(field.def.name, std::move(*canonical));
-    }
-    return kept;
-  };
-  names->lower = def.lower = nullptr;
-  if (lower) {
-    auto call = lower;
-    def.lower = [call, fields, names](const Attributes& given, Lowering& op) {
-      Attrs typed{};
-      read_attributes(fields, *names, given, nullptr, typed);
-      call(typed, op);
-    };
-    names->lower = def.lower;
-  }
-  if (infer.call) {
-    auto rule = infer.call;
-    auto known_rule = known;
-    def.infer = [rule, known_rule, fields, names](const InferInput& input) {
-      Attrs typed{};
-      bool is_complete = true;
-      auto typed_rule = [&](const OperandTypes& in) {
-        is_complete = read_attributes(fields, *names, input.attrs, &in, typed);
-        if (!is_complete) throw OperandTypes::NotKnownYet{};
-        return rule(typed, in);
-      };
-      auto typed_known = [&](const OperandTypes& in) -> std::optional<Dims> {
-        return known_rule ? known_rule(typed, in) : std::nullopt;
-      };
-      return detail::finish_inference(*names, input, input.attrs, typed_rule, typed_known);
-    };
-  }
-  if (evaluate) {
-    auto call = evaluate;
-    def.evaluate = [call, fields, names](const Attributes& given, Evaluation& op) {
-      Attrs typed{};
-      read_attributes(fields, *names, given, nullptr, typed);
-      call(typed, op);
-    };
-  }
-  if (gradient.call) {
-    auto call = gradient.call;
-    def.gradient = [call, fields, names](const Attributes& given, Gradient& op) {
-      Attrs typed{};
-      read_attributes(fields, *names, given, nullptr, typed);
-      call(typed, op);
-    };
-  }
-  def.no_gradient_reason = gradient.no_gradient_reason;
-  def.fusion = fusion;
-  def.layout = layout;
-  def.in_place = in_place;
-  def.precision = precision;
-  def.is_random = is_random;
-  return def;
+  ErasedSpec erased;
+  erased.def.name = name;
+  erased.def.summary = summary;
+  erased.def.operands.assign(operands.begin(), operands.end());
+  erased.def.results.assign(results.begin(), results.end());
+  erased.fields.assign(attrs.begin(), attrs.end());
+  erased.def.bodies = bodies;
+  erased.make_attrs = []() -> void* { return new Attrs{}; };
+  erased.free_attrs = [](void* typed) { delete static_cast<Attrs*>(typed); };
+  erased.infer = infer.call;
+  erased.known = known.call;
+  erased.lower = lower.call;
+  erased.evaluate = evaluate.call;
+  erased.gradient = gradient.call;
+  erased.def.no_gradient_reason = gradient.no_gradient_reason;
+  erased.def.fusion = fusion;
+  erased.def.layout = layout;
+  erased.def.in_place = in_place;
+  erased.def.precision = precision;
+  erased.def.is_random = is_random;
+  return make_op_def(std::move(erased));
 }
-
-extern template struct OpSpec<NoAttrs>;  // made once, in op_spec.cpp, for the many ops without
 
 /// Defines an op under the name that `ops/list.inc` lists: `TENON_DEFINE_OP(softmax) = OpSpec…;`
 #define TENON_DEFINE_OP(id)    \

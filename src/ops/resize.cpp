@@ -58,7 +58,7 @@ std::vector<AttrField<Attrs>> fields() {
 
 Attributes attributes_of(const Attrs& attrs) {
   Attributes all;
-  for (const AttrField<Attrs>& field : fields()) all.set(field.def.name, *field.get(attrs));
+  for (const AttrField<Attrs>& field : fields()) all.set(field.def.name, *field.get(&attrs));
   return all;
 }
 
