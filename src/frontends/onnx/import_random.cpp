@@ -10,7 +10,8 @@ namespace {
 std::int64_t seed_of(const NodeImport& node) {
   if (node.has_attr("seed")) return std::bit_cast<std::int32_t>(static_cast<float>(node.real("seed")));
   std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a
-  for (char letter : node.output_names(1).front()) {
+  const std::string name = node.output_names(1).front();
+  for (char letter : name) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
   }
   return static_cast<std::int64_t>(hash >> 1);
