@@ -1,3 +1,5 @@
+#include <unordered_map>
+
 #include "reference/block_math.h"
 #include "reference/evaluate.h"
 
@@ -50,6 +52,29 @@ class PlainEvaluator {
       }
       case ExprKind::Extent: out.i64 = node.extent.constant(); return out;
       case ExprKind::Index: out.i64 = at[node.axes.front()]; return out;
+      default: break;
+    }
+    // An element is computed once, however many others need it.
+    auto& known = computed_[&node];
+    const std::int64_t flat = flatten(node.dims, at);
+    if (const auto found = known.find(flat); found != known.end()) return found->second;
+    out = compute(node, std::move(at));
+    computed_[&node].emplace(flat, out);
+    return out;
+  }
+
+  static Position unflatten(const Dims& dims, std::int64_t flat) {
+    Position at(dims.size());
+    for (std::size_t axis = dims.size(); axis-- > 0;) {
+      at[axis] = flat % dims[axis].constant();
+      flat /= dims[axis].constant();
+    }
+    return at;
+  }
+
+ private:
+  Element compute(const ExprNode& node, Position at) {
+    switch (node.kind) {
       case ExprKind::Unary: return unary(node, element(node.args[0], at));
       case ExprKind::Binary: return binary(node, element(node.args[0], at), element(node.args[1], at));
       case ExprKind::Select: return element(node.args[element(node.args[0], at).i64 != 0 ? 1 : 2], at);
@@ -69,20 +94,11 @@ class PlainEvaluator {
       case ExprKind::Reduce: return reduced(node, at);
       case ExprKind::Scan: return scanned(node, at);
       case ExprKind::Scatter: return scattered(node, at);
+      default: break;
     }
     TENON_ASSERT(false, "every kind of expression has elements");
   }
 
-  static Position unflatten(const Dims& dims, std::int64_t flat) {
-    Position at(dims.size());
-    for (std::size_t axis = dims.size(); axis-- > 0;) {
-      at[axis] = flat % dims[axis].constant();
-      flat /= dims[axis].constant();
-    }
-    return at;
-  }
-
- private:
   static std::int64_t flatten(const Dims& dims, const Position& at) {
     std::int64_t flat = 0;
     for (std::size_t axis = 0; axis < dims.size(); ++axis) flat = flat * dims[axis].constant() + at[axis];
@@ -242,6 +258,7 @@ class PlainEvaluator {
   }
 
   std::vector<Buffer> operands_;
+  std::unordered_map<const ExprNode*, std::unordered_map<std::int64_t, Element>> computed_;
 };
 
 }  // namespace

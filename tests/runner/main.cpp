@@ -1,6 +1,7 @@
 // tenon-test [--filter=X] [--update] [--round-trip] FOLDER: runs every `.test` file under a folder.
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -13,6 +14,9 @@
 
 namespace tenon::testing {
 namespace {
+
+// A case past this is named: it is probably larger than its idea needs.
+constexpr double kSlowSeconds = 2;
 
 struct Settings {
   std::string folder = "tests", filter;
@@ -76,7 +80,12 @@ int run(const Settings& settings) {
         }
         continue;
       }
+      const auto begin = std::chrono::steady_clock::now();
       const Outcome outcome = run_case(test);
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+      if (elapsed.count() > kSlowSeconds) {
+        std::cout << "slow: " << test.where() << " took " << elapsed.count() << " s" << std::endl;
+      }
       if (!outcome.failure.empty() && settings.update && !outcome.actual.empty()) {
         changed.emplace_back(test, outcome);
       }
