@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 namespace tenon::zoo {
 namespace {
@@ -70,8 +72,8 @@ Var Layers::normal(const std::string& name, const Attr::Integers& shape, double 
 }
 
 Var Layers::uniform(const std::string& name, const Attr::Integers& shape, double low, double high) {
-  return build_.constant(concat(type_text(shape, ""), " uniform(seed = ", seed_of(name), ", low = ",
-                                format_real(low), ", high = ", format_real(high), ")"),
+  return build_.constant(concat(type_text(shape, ""), " uniform(seed = ", seed_of(name),
+                                ", low = ", format_real(low), ", high = ", format_real(high), ")"),
                          name);
 }
 
@@ -157,7 +159,10 @@ Var Layers::mean_over_pixels(Var x, const std::string& name) {
 }
 
 Var Layers::flatten(Var x, const std::string& name) {
-  return build_.call("reshape", {x}, {{"shape", Attr::Integers{0, -1}}}, name);
+  const std::vector<std::int64_t> extents = build_.shape(x);
+  const std::int64_t size =
+      std::accumulate(extents.begin() + 1, extents.end(), std::int64_t{1}, std::multiplies<>());
+  return build_.call("reshape", {x}, {{"shape", Attr::Integers{0, size}}}, name);
 }
 
 Var Layers::concat_channels(const std::vector<Var>& xs, const std::string& name) {

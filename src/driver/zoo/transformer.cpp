@@ -231,7 +231,7 @@ Var patches(Layers& net, Var image, const std::string& batch) {
   Var x = net.convolution(
       image, "patch_embed",
       {.channels = kWidth, .kernel = kPatch, .stride = kPatch, .has_bias = true, .gain = 1});
-  x = build.call("reshape", {x}, {{"shape", Attr::Integers{0, kWidth, -1}}});
+  x = build.call("reshape", {x}, {{"shape", Attr::Integers{0, kWidth, count}}});
   Var token = net.normal("cls_token", {1, 1, kWidth}, 0.5);
   if (batch != "1") {
     const std::vector<std::string> shape{batch, "1", std::to_string(kWidth)};

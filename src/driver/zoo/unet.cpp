@@ -50,10 +50,11 @@ class UNet {
 
  private:
   Var convolution(Var x, const std::string& from, const std::string& to, std::int64_t channels) {
+    const std::string step = to.substr(to.size() - 1);
     const Convolution options{
         .channels = channels, .kernel = 3, .pad = shape.is_padded, .has_bias = !shape.has_norm};
-    x = net.convolution(x, concat("conv_", from, "_", to.back()), options);
-    if (shape.has_norm) x = net.batch_norm(x, concat("bn_", from, "_", to.back()));
+    x = net.convolution(x, concat("conv_", from, "_", step), options);
+    if (shape.has_norm) x = net.batch_norm(x, concat("bn_", from, "_", step));
     return net.relu(x, to);
   }
 
