@@ -6,17 +6,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/zoo/zoo.h"
+#include "frontends/onnx/export.h"
 #include "frontends/onnx/import.h"
 #include "ir/text.h"
 #include "ops/registry.h"
-#if __has_include("driver/zoo/zoo.h")
-#include "driver/zoo/zoo.h"
-#define TENON_HAS_ZOO
-#endif
-#if __has_include("frontends/onnx/export.h")
-#include "frontends/onnx/export.h"
-#define TENON_HAS_EXPORT
-#endif
 
 namespace tenon {
 namespace {
@@ -77,9 +71,7 @@ const std::vector<Format>& formats() {
 }
 
 Graph load_model(const std::string& argument) {
-#ifdef TENON_HAS_ZOO
   if (argument.rfind(kZooPrefix, 0) == 0) return zoo::build(argument.substr(kZooPrefix.size()));
-#endif
   if (fs::is_directory(argument)) {
     throw Error("a model is a file, not a folder", ErrorKind::Usage).got(argument);
   }
@@ -99,14 +91,10 @@ void save_model(const Graph& graph, const std::string& format, const std::string
     write_text(graph, unfinished);
     fs::rename(unfinished, path);
   } else if (format == "onnx") {
-#ifdef TENON_HAS_EXPORT
     // Does the same itself; its file of weights is named after the model.
     onnx::ExportOptions settings;
-    settings.opset = options.onnx_opset;
+    if (options.onnx_opset != 0) settings.opset = options.onnx_opset;
     onnx::export_onnx(graph, path, settings);
-#else
-    (void)options;
-#endif
   } else {
     throw Error(concat("no format is called '", format, "'"), ErrorKind::Usage)
         .hint(suggest_name(format, known));
