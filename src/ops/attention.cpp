@@ -146,9 +146,110 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("scores", cast(stages[static_cast<std::size_t>(attrs.scores)], dtype));
 }
 
+/// The way back through an attention node. Scores are computed again rather than kept.
+class AttentionGradient {
+ public:
+  AttentionGradient(const Attrs& node_attrs, Gradient& gradient)
+      : attrs(node_attrs),
+        op(gradient),
+        build(gradient.build()),
+        extents(op.operand_type("q"), op.operand_type("k"), op.operand_type("v")),
+        dtype(op.operand_type("q").dtype) {}
+
+  void run() const {
+    const Var weights = scores_at("softmax"), dy = op.upstream("y");
+    const Var v = cast_to(op.operand("v"), dtype);
+    op.add("v", cast_to(over_queries(weights, dy), op.operand_type("v").dtype));
+    const Var dweights = over_keys_transposed(dy, v) + flow_at(Stage::Softmax);
+    const Var along =
+        build.call("reduce_sum", {dweights * weights}, {{"axes", Attr::Integers{-1}}});
+    const Var dmasked = weights * (dweights - along) + flow_at(Stage::Masked);
+    add_mask(dmasked);
+    Var dproduct = dmasked + flow_at(Stage::Capped);
+    if (attrs.softcap != 0) {
+      const Var ratio = scores_at("capped") / attrs.softcap;
+      dproduct = dproduct * (1.0 - ratio * ratio);
+    }
+    const Var dscores = (dproduct + flow_at(Stage::Product)) * scale();
+    op.add("q", over_keys(dscores, op.operand("k")));
+    op.add("k", over_queries(dscores, op.operand("q")));
+  }
+
+ private:
+  Var scores_at(const char* stage) const {
+    Attributes values{{"softcap", attrs.softcap},
+                      {"causal", attrs.causal},
+                      {"causal_offset", attrs.causal_offset},
+                      {"scores", std::string(stage)}};
+    if (attrs.scale) values.set("scale", *attrs.scale);
+    if (attrs.softmax_dtype) values.set("softmax_dtype", *attrs.softmax_dtype);
+    std::vector<Var> operands;
+    for (const char* name : {"q", "k", "v", "mask", "key_counts"}) {
+      operands.push_back(op.has(name) ? op.operand(name) : Var());
+    }
+    return build.call_all("attention", operands, values, {"", ""})[1];
+  }
+  // What flows into the scores, where they were taken at this stage; else 0.
+  Var flow_at(Stage stage) const {
+    if (attrs.scores == stage && op.has_upstream("scores")) return op.upstream("scores");
+    return build.constant(Tensor::scalar(dtype, 0));
+  }
+  Var scale() const {
+    if (attrs.scale) return build.constant(Tensor::scalar(dtype, *attrs.scale));
+    const Var ones = expand_to(build.constant(Tensor::scalar(dtype, 1)), {extents.head_size});
+    return 1.0 / build.call("sqrt", {build.call("reduce_sum", {ones}, {{"keep_axes", false}})});
+  }
+  // By groups of query heads: [batch, key heads, group, …] and [batch, key heads, 1, …].
+  Var grouped(Var x, const Dim& length, const Dim& size) const {
+    return reshape_to(x, {extents.batch, extents.key_heads, extents.group(), length, size});
+  }
+  Var shared(Var x, const Dim& size) const {
+    return reshape_to(x, {extents.batch, extents.key_heads, 1, extents.keys, size});
+  }
+  Var swapped(Var x) const {
+    return build.call("transpose", {x}, {{"perm", Attr::Integers{0, 1, 2, 4, 3}}});
+  }
+  Dim size_of(Var x) const { return build.type(x).tensor().dims[3]; }
+  // scores · x, for x with a row for each key.
+  Var over_keys(Var scores, Var x) const {
+    const Var rows = grouped(scores, extents.queries, extents.keys);
+    const Var product = build.call("matmul", {rows, shared(x, size_of(x))});
+    return reshape_to(product, {extents.batch, extents.heads, extents.queries, size_of(x)});
+  }
+  // scores^T · x, for x with a row for each query; key heads gather what their group gives.
+  Var over_queries(Var scores, Var x) const {
+    const Var columns = swapped(grouped(scores, extents.queries, extents.keys));
+    const Var product = build.call("matmul", {columns, grouped(x, extents.queries, size_of(x))});
+    return build.call("reduce_sum", {product}, {{"axes", Attr::Integers{2}}, {"keep_axes", false}});
+  }
+  // x · y^T: the scores that rows of x and of y would have.
+  Var over_keys_transposed(Var x, Var y) const {
+    const Var rows = grouped(x, extents.queries, size_of(x));
+    const Var product = build.call("matmul", {rows, swapped(shared(y, size_of(y)))});
+    return reshape_to(product, {extents.batch, extents.heads, extents.queries, extents.keys});
+  }
+  void add_mask(Var dmasked) const {
+    if (!op.has("mask") || !is_float(op.operand_type("mask").dtype)) return;
+    const TensorType mask = op.operand_type("mask");
+    if (mask.rank() > 0 && mask.dims.back() != Dim(1) && mask.dims.back() != extents.keys) {
+      const Attributes first{
+          {"starts", Dims{0}}, {"ends", Dims{mask.dims.back()}}, {"axes", Dims{3}}};
+      dmasked = build.call_all("slice", {dmasked}, first, {""}).front();
+    }
+    op.add("mask", cast_to(dmasked, mask.dtype));
+  }
+
+  const Attrs& attrs;
+  Gradient& op;
+  Builder& build;
+  Extents extents;
+  DType dtype;
+};
+
+void gradient(const Attrs& attrs, Gradient& op) { AttentionGradient(attrs, op).run(); }
+
 }  // namespace
 
-// TODO: a gradient, once a model with this op is to be trained; until then write the attention out.
 TENON_DEFINE_OP(attention) = OpSpec<Attrs>{
     .name = "attention",
     .summary =
@@ -165,6 +266,7 @@ TENON_DEFINE_OP(attention) = OpSpec<Attrs>{
               {"scores", &Attrs::scores, words({"product", "capped", "masked", "softmax"})}},
     .infer = infer,
     .lower = lower,
+    .gradient = gradient,
     .layout = logical_order(),
 };
 

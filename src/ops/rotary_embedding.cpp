@@ -54,13 +54,50 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", select(is_rotated, rotated, x));
 }
 
+// Elements `from`, `from + step`, … of the last axis.
+Var strided(Var x, const Dim& from, const Dim& to, std::int64_t step) {
+  const Attributes attrs{
+      {"starts", Dims{from}}, {"ends", Dims{to}}, {"axes", Dims{3}}, {"steps", Dims{step}}};
+  return x.builder().call_all("slice", {x}, attrs, {""}).front();
+}
+
+// What flows into the angles of each position flows into the table's row that it picked.
+Var gathered_by_position(Gradient& op, Var by_angle) {
+  Builder& build = op.build();
+  const Dims table = op.operand_type("cosine").dims, positions = op.operand_type("positions").dims;
+  const Dim count = product(positions);
+  const Var off_on = build.call("cast", {build.integers({0, 1})},
+                                {{"to", to_string(op.operand_type("cosine").dtype)}});
+  const Attributes attrs{{"depth", table[0]}, {"axis", Dim(-1)}};
+  const Var picked =
+      build.call_all("one_hot", {op.operand("positions"), off_on}, attrs, {""}).front();
+  const Var rows = build.call("transpose", {reshape_to(picked, {count, table[0]})},
+                              {{"perm", Attr::Integers{1, 0}}});
+  return build.call("matmul", {rows, reshape_to(by_angle, {count, table[1]})});
+}
+
 // A rotation is undone by the opposite angle.
 void gradient(const Attrs& attrs, Gradient& op) {
+  Builder& build = op.build();
+  const Var x = op.operand("x"), dy = op.upstream("y");
   const Var positions = op.has("positions") ? op.operand("positions") : Var();
   op.add("x",
-         op.build().call("rotary_embedding",
-                         {op.upstream("y"), op.operand("cosine"), -op.operand("sine"), positions},
-                         {{"interleaved", attrs.interleaved}, {"rotary_size", attrs.rotary_size}}));
+         build.call("rotary_embedding", {dy, op.operand("cosine"), -op.operand("sine"), positions},
+                    {{"interleaved", attrs.interleaved}, {"rotary_size", attrs.rotary_size}}));
+  const Dim size = rotary_size(attrs, op.operand_type("x").dims), half = floor_div(size, 2);
+  const auto firsts = [&](Var v) {
+    return attrs.interleaved ? strided(v, 0, size, 2) : strided(v, 0, half, 1);
+  };
+  const auto seconds = [&](Var v) {
+    return attrs.interleaved ? strided(v, 1, size, 2) : strided(v, half, size, 1);
+  };
+  const auto add_angles = [&](const char* name, Var by_head) {
+    const std::vector<Attr> heads{{"axes", Attr::Integers{1}}, {"keep_axes", false}};
+    const Var by_angle = build.call("reduce_sum", {by_head}, heads);
+    op.add(name, positions.is_valid() ? gathered_by_position(op, by_angle) : by_angle);
+  };
+  add_angles("cosine", firsts(dy) * firsts(x) + seconds(dy) * seconds(x));
+  add_angles("sine", seconds(dy) * firsts(x) - firsts(dy) * seconds(x));
 }
 
 }  // namespace
