@@ -46,6 +46,7 @@ class CommandLine {
     run_app->add_option("--input", run_.inputs,
                         "NAME:@file.npy|@file.pb|random:SEED|zeros, or @file.npz|@DIR for all inputs");
     run_app->add_option("--shapes", run_.shapes, "NAME:1x3x224x224 for inputs with symbolic extents");
+    run_app->add_option("--save-inputs", run_.save_inputs, "@DIR: write each input as a .npy file there");
     run_app->add_option("--output", run_.output, "@DIR: write each output as a .npy file there");
     run_app->add_option("--expect", run_.expect, "@DIR: compare outputs with the files there");
     run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect");

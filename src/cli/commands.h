@@ -22,7 +22,7 @@ struct ConvertOptions {
 struct RunOptions {
   std::string model;
   std::vector<std::string> inputs, shapes;
-  std::string output, expect;
+  std::string output, expect, save_inputs;
   double absolute = 1e-7, relative = 1e-3;
   int threads = 0;
 };

@@ -48,9 +48,18 @@ std::string folder_of(const std::string& text, const char* option) {
   return text.substr(1);
 }
 
-std::string short_number(double value) {
-  std::string text = format_real(static_cast<float>(value));
-  return text;
+std::string short_number(double value) { return format_real(static_cast<float>(value)); }
+
+// Writes values as NAME.npy into the folder that an option's text names.
+void save_values(const Graph& graph, const std::vector<ValueId>& ids, const std::vector<Datum>& values,
+                 const std::string& text, const char* option) {
+  if (text.empty()) return;
+  const fs::path folder = folder_of(text, option);
+  fs::create_directories(folder);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const fs::path file = folder / (file_name_of(graph.value(ids[k]).name) + ".npy");
+    numpy::write_npy_file(values[k].tensor(), file.string());
+  }
 }
 
 }  // namespace
@@ -58,6 +67,7 @@ std::string short_number(double value) {
 int run(const RunOptions& options, OutputFormat format) {
   const Graph graph = load_model(options.model);
   std::vector<Datum> inputs = read_inputs(graph, options.inputs, parse_shapes(options.shapes));
+  save_values(graph, graph.inputs(), inputs, options.save_inputs, "--save-inputs");
   Progress progress("run");
   reference::Options settings;
   settings.thread_count = options.threads;
@@ -66,6 +76,7 @@ int run(const RunOptions& options, OutputFormat format) {
   const std::vector<Datum> outputs = reference::evaluate(graph, std::move(inputs), settings);
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
 
+  save_values(graph, graph.outputs(), outputs, options.output, "--output");
   bool all_equal = true;
   Json json = {{"model", options.model}, {"elapsed_ms", elapsed.count()}, {"outputs", Json::array()}};
   std::vector<std::string> titles = {"output", "type", ">least", ">mean", ">greatest"};
@@ -81,11 +92,6 @@ int run(const RunOptions& options, OutputFormat format) {
       entry.update(Json{{"least", numbers.least}, {"mean", numbers.mean}, {"greatest", numbers.greatest}});
     }
     row.resize(5);
-    if (!options.output.empty()) {
-      const fs::path folder = folder_of(options.output, "--output");
-      fs::create_directories(folder);
-      numpy::write_npy_file(outputs[k].tensor(), (folder / (file_name_of(name) + ".npy")).string());
-    }
     if (!options.expect.empty()) {
       const std::string file = find_value_file(folder_of(options.expect, "--expect"), name, "output", k);
       if (file.empty()) {
