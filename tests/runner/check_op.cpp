@@ -260,6 +260,11 @@ std::string check_dtypes(const Check& check, const std::vector<Tensor>& tensors)
 
 bool has_gradient(const Check& check) {
   if (!check.op->gradient || check.skip_gradient) return false;
+  // With attributes that only come at run time the gradient has no types to be built with.
+  for (const Given& given : check.operands) {
+    const auto position = check.op->operand_index(given.name);
+    if (position && check.op->operands[*position].is_late_attribute) return false;
+  }
   for (const Given& given : check.operands) {
     if (given.type.tensor().dtype == DType::F32) return true;
   }
