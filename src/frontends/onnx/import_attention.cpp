@@ -42,8 +42,11 @@ Attributes attention_attributes(const NodeImport& node) {
   Attributes attrs;
   if (node.has_attr("scale")) attrs.set("scale", node.real("scale"));
   attrs.set("softcap", node.real("softcap", 0));
-  attrs.set("causal", node.integer("is_causal", 0) != 0);
-  if (node.has_input(4)) attrs.set("causal_offset", known_dims(node, node.input(4)).at(2));
+  const bool is_causal = node.integer("is_causal", 0) != 0;
+  attrs.set("causal", is_causal);
+  if (is_causal && node.has_input(4)) {
+    attrs.set("causal_offset", known_dims(node, node.input(4)).at(2));
+  }
   if (node.integer("softmax_precision", 0) != 0) {
     attrs.set("softmax_dtype", node.element("softmax_precision", DType::F32));
   }

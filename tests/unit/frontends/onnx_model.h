@@ -81,6 +81,19 @@ inline onnx_schema::AttributeProto& add_float(NodeProto& node, const std::string
   return attr;
 }
 
+inline void add_integer(NodeProto& node, const std::string& name, std::int64_t value) {
+  auto& attr = *node.add_attribute();
+  attr.set_name(name);
+  attr.set_type(onnx_schema::AttributeProto::INT);
+  attr.set_i(value);
+}
+inline void add_text(NodeProto& node, const std::string& name, const std::string& value) {
+  auto& attr = *node.add_attribute();
+  attr.set_name(name);
+  attr.set_type(onnx_schema::AttributeProto::STRING);
+  attr.set_s(value);
+}
+
 inline Graph import_model(const ModelProto& model) {
   const std::string bytes = model.SerializeAsString();
   return import_onnx(std::as_bytes(std::span(bytes)), {}, "m.onnx");
