@@ -66,7 +66,7 @@ TEST(ImportNormalization, SoftmaxRefusesAnAxisOutside) {
   OneNode softmax("Softmax", 12, {{"x", {"2", "3"}}});
   add_integer(softmax.node, "axis", 5);
   EXPECT_EQ(imported(softmax.model),
-            "error: Softmax: axis is outside the tensor's rank\n"
+            "Softmax: axis is outside the tensor's rank\n"
             "  at        m.onnx, node 'y' (Softmax)\n"
             "  expected  an axis in [-2, 2]\n"
             "  got       5");
@@ -85,7 +85,7 @@ TEST(ImportNormalization, GroupNormScalesByGroupBeforeOpset21) {
   OneNode none("GroupNormalization", 21, {{"x", {"N", "4", "5"}}, {"s", {"4"}}, {"b", {"4"}}});
   add_integer(none.node, "num_groups", 0);
   EXPECT_EQ(imported(none.model),
-            "error: GroupNormalization: there are no groups of channels\n"
+            "GroupNormalization: there are no groups of channels\n"
             "  at        m.onnx, node 'y' (GroupNormalization)\n"
             "  expected  x: [N, C, …] and num_groups of 1 or more\n"
             "  got       x: f32[N, 4, 5], num_groups: 0");
@@ -111,7 +111,7 @@ TEST(ImportAttention, RefusesWhatHasNoHeads) {
   OneNode attention("Attention", 23,
                     {{"q", {"1", "3", "8"}}, {"k", {"1", "3", "8"}}, {"v", {"1", "3", "8"}}});
   EXPECT_EQ(imported(attention.model),
-            "error: Attention: the input cannot be split into heads\n"
+            "Attention: the input cannot be split into heads\n"
             "  at        m.onnx, node 'y' (Attention)\n"
             "  expected  rank 4, or rank 3 with a last extent that is a multiple of q_num_heads\n"
             "  got       f32[1, 3, 8] and q_num_heads = 0");
@@ -120,7 +120,7 @@ TEST(ImportAttention, RefusesWhatHasNoHeads) {
       {{"q", {"1", "1", "3", "8"}}, {"k", {"1", "1", "3", "8"}}, {"v", {"1", "1", "3", "8"}}});
   add_integer(mode.node, "qk_matmul_output_mode", 4);
   EXPECT_EQ(imported(mode.model),
-            "error: Attention: no such qk_matmul_output_mode\n"
+            "Attention: no such qk_matmul_output_mode\n"
             "  at        m.onnx, node 'y' (Attention)\n"
             "  expected  0, 1, 2 or 3\n"
             "  got       4");
@@ -131,7 +131,7 @@ TEST(ImportAttention, LinearAttentionRefusesOtherRules) {
                {{"q", {"1", "3", "8"}}, {"k", {"1", "3", "8"}}, {"v", {"1", "3", "8"}}});
   add_text(rule.node, "update_rule", "square");
   EXPECT_EQ(imported(rule.model),
-            "error: LinearAttention: no such update_rule\n"
+            "LinearAttention: no such update_rule\n"
             "  at        m.onnx, node 'y' (LinearAttention)\n"
             "  expected  linear, gated, delta or gated_delta\n"
             "  got       square");
@@ -139,7 +139,7 @@ TEST(ImportAttention, LinearAttentionRefusesOtherRules) {
                 {{"q", {"1", "3", "8"}}, {"k", {"1", "3", "8"}}, {"v", {"1", "3", "8"}}});
   add_text(heads.node, "update_rule", "linear");
   EXPECT_EQ(imported(heads.model),
-            "error: LinearAttention: the heads do not fit\n"
+            "LinearAttention: the heads do not fit\n"
             "  at        m.onnx, node 'y' (LinearAttention)\n"
             "  expected  q_num_heads that is a multiple of kv_num_heads\n"
             "  got       0 and 0");
@@ -179,7 +179,7 @@ TEST(ImportRecurrent, RefusesUnknownWords) {
   OneNode direction = small_rnn();
   add_text(direction.node, "direction", "up");
   EXPECT_EQ(imported(direction.model),
-            "error: RNN: no such direction\n"
+            "RNN: no such direction\n"
             "  at        m.onnx, node 'y' (RNN)\n"
             "  expected  forward, reverse or bidirectional\n"
             "  got       up");
@@ -189,13 +189,13 @@ TEST(ImportRecurrent, RefusesUnknownWords) {
   names.set_type(onnx_schema::AttributeProto::STRINGS);
   names.add_strings("Tan");
   EXPECT_EQ(imported(activation.model),
-            "error: no activation is called 'Tan'\n"
+            "no activation is called 'Tan'\n"
             "  at        m.onnx, node 'y' (RNN)\n"
             "  expected  one of Affine, Elu, HardSigmoid, LeakyRelu, Relu, ScaledTanh, Sigmoid, "
             "Softplus, Softsign, Tanh, ThresholdedRelu");
   OneNode rank("RNN", 14, {{"x", {"4", "2"}}, {"w", {"1", "3", "2"}}, {"r", {"1", "3", "3"}}});
   EXPECT_EQ(imported(rank.model),
-            "error: RNN: inputs have the wrong rank\n"
+            "RNN: inputs have the wrong rank\n"
             "  at        m.onnx, node 'y' (RNN)\n"
             "  expected  X: [steps, batch, size], R: [directions, gates, hidden]\n"
             "  got       X: [4, 2], R: [1, 3, 3]");
