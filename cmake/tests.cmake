@@ -16,3 +16,11 @@ if(unit_sources)
   target_link_libraries(tenon-unit-tests PRIVATE
     tenon_cli tenon_onnx_schema GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json tenon_warnings)
 endif()
+
+# bin/example-NAME for each file of examples/, so that they stay true.
+file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+foreach(source IN LISTS example_sources)
+  get_filename_component(stem ${source} NAME_WE)
+  add_executable(example-${stem} ${source})
+  target_link_libraries(example-${stem} PRIVATE tenon_cli tenon_warnings)
+endforeach()

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "frontends/onnx/import_node.h"
+#include "ops/differentiate.h"
 
 namespace tenon::onnx {
 namespace {
@@ -51,10 +52,21 @@ void import_momentum(NodeImport& node) {
                 {"nesterov", node.text("mode", "standard") == "nesterov"}});
 }
 
+// The gradient of the value named `y` by the inputs named `xs`; what else the node lists stays fixed.
+void import_gradient(NodeImport& node) {
+  const std::string name = node.text("y");
+  const ValueId y = node.build.graph().find(name);
+  if (!y) node.unsupported(concat("y names '", name, "', which is not computed before it"));
+  std::vector<Var> xs;
+  for (std::size_t k = 0; k < node.texts("xs").size(); ++k) xs.push_back(node.input(k));
+  node.outputs(differentiate(node.build, Var(&node.build, y.index()), xs));
+}
+
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 constexpr Handler handlers[] = {
     {"Adagrad", import_adagrad, kTraining},
     {"Adam", import_adam, kTraining},
+    {"Gradient", import_gradient, kTraining},
     {"Momentum", import_momentum, kTraining},
 };
 
