@@ -1,6 +1,6 @@
+#include "ops/covering.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
-#include "ops/window.h"
 
 namespace tenon {
 namespace {
@@ -35,26 +35,32 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 void lower(const Attrs& attrs, Lowering& op) {
   const std::vector<Window> windows = windows_of(attrs);
+  const Covering covering(windows);
   const Dims& image = op.result_type("y").dims;
-  Dims columns{image[0], image[1]}, loops = image;
+  Dims columns{image[0], image[1]}, extents = columns, parts{1, 1}, loops;
   for (const Window& window : windows) columns.push_back(window.kernel);
   for (const Window& window : windows) columns.push_back(window.count);
+  for (const Dim& extent : covering.loop_extents()) extents.push_back(extent);
+  for (const Dim& count : covering.phase_counts()) parts.push_back(count);
+
+  const AxisMap map("col2im", Layout(), image.size(), "NC");
+  const std::vector<AxisLoops> axes = map.loops(loops, extents, parts);
   Axes block_axes;
-  for (const Window& window : windows) {
+  for (const Dim& count : covering.step_counts()) {
     block_axes.push_back(static_cast<std::int64_t>(loops.size()));
-    loops.push_back(window.kernel);
+    loops.push_back(count);
   }
-  const std::vector<Expr> indices = Space(loops).indices();
-  const auto spatial = indices.begin() + 2;
-  const auto rank = static_cast<std::ptrdiff_t>(windows.size());
-  const std::vector<Expr> offsets(spatial + rank, indices.end());
-  const CoveringPositions covering =
-      covering_positions(windows, {spatial, spatial + rank}, offsets);
-  std::vector<Expr> at{indices[0], indices[1]};
-  at.insert(at.end(), offsets.begin(), offsets.end());
-  for (const LogicalIndex& position : covering.positions) at.push_back(position.whole);
+  const Space space(loops);
+  std::vector<LogicalIndex> places;
+  std::vector<Expr> steps, at{space[0], space[1]};
+  for (std::size_t k = 2; k < axes.size(); ++k) places.push_back(axes[k].index(space));
+  for (std::int64_t axis : block_axes) steps.push_back(space[static_cast<std::size_t>(axis)]);
+  const Covering::Meeting meeting = covering.meeting(places, steps);
+  at.insert(at.end(), meeting.elements.begin(), meeting.elements.end());
+  for (const LogicalIndex& position : meeting.positions) at.push_back(position.whole);
   const Expr value = reshape(op.operand("x"), std::move(columns)).at_or(std::move(at), 0);
-  op.define("y", sum_out(where_hit(covering, value), block_axes));
+  const Expr sums = sum_out(where_true(meeting.is_hit, value), block_axes);
+  op.define("y", covering.cropped(reshape(sums, extents), map, image));
 }
 
 }  // namespace

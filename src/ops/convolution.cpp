@@ -1,6 +1,7 @@
 #include "ops/convolution.h"
 
 #include "base/error.h"
+#include "ops/covering.h"
 #include "ops/var_ops.h"
 
 namespace tenon {
@@ -14,13 +15,10 @@ struct Sum {
   std::vector<AxisLoops> result;
   std::size_t result_count = 0;
 
-  // Grouped, the result's channels are looped over as group and channel in the group, so that no
-  // coordinate needs a division.
-  Sum(const AxisMap& map, const Dims& logical, std::size_t grouped_axis, std::int64_t groups,
-      const Dim& per_group) {
-    std::optional<std::size_t> split;
-    if (groups > 1) split = grouped_axis;
-    result = map.loops(dims, logical, split, per_group);
+  // `parts` says how many parts of each axis are looped over for themselves, so that no coordinate
+  // needs a division: channels of a group, phases of a stride.
+  Sum(const AxisMap& map, const Dims& logical, const Dims& parts) {
+    result = map.loops(dims, logical, parts);
     result_count = dims.size();
   }
   AxisLoops add(const Dim& extent) {
@@ -64,11 +62,18 @@ bool is_split_by(const LogicalIndex& channel, const Dim& per_group) {
 }
 
 Expr group_of(const LogicalIndex& channel, const Dim& per_group) {
+  if (per_group == Dim(1)) return channel.whole;
   return is_split_by(channel, per_group) ? channel.outer : floor_div(channel.whole, per_group);
 }
 
 LogicalIndex in_group(const LogicalIndex& channel, const Dim& per_group) {
+  if (per_group == Dim(1)) return integer(0);
   return is_split_by(channel, per_group) ? channel.inner : mod(channel.whole, per_group);
+}
+
+Dims joined(Dims first, const Dims& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
 }
 
 std::vector<Expr> input_positions(const Convolution& conv, const std::vector<Expr>& positions,
@@ -109,7 +114,9 @@ Dims spatial_dims(const Dims& logical) { return {logical.begin() + 2, logical.en
 Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype) {
   const bool is_grouped = conv.groups > 1;
   const Dim inputs = conv.inputs_per_group(), outputs = conv.outputs_per_group();
-  Sum sum(conv.y, conv.y_dims, channel_axis, conv.groups, outputs);
+  Dims parts(conv.y.rank(), 1);
+  if (is_grouped) parts[channel_axis] = outputs;
+  Sum sum(conv.y, conv.y_dims, parts);
   const AxisLoops channel = sum.add_blocked(inputs, is_grouped ? 1 : conv.x.block(channel_axis));
   const std::vector<AxisLoops> kernel = sum.add_spatial(spatial_dims(conv.w_dims));
   const Space space(sum.dims);
@@ -129,28 +136,35 @@ Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype
 Expr convolve_transposed(const Convolution& conv, const Expr& y, const Expr& w) {
   const bool is_grouped = conv.groups > 1;
   const Dim inputs = conv.inputs_per_group(), outputs = conv.outputs_per_group();
-  Sum sum(conv.x, conv.x_dims, channel_axis, conv.groups, inputs);
+  const Covering covering(conv.windows);
+  const Dims extents = joined({conv.x_dims[0], conv.x_dims[1]}, covering.loop_extents());
+  Sum sum(conv.x, extents, joined({1, is_grouped ? inputs : 1}, covering.phase_counts()));
   const AxisLoops channel = sum.add_blocked(outputs, is_grouped ? 1 : conv.y.block(channel_axis));
-  const std::vector<AxisLoops> kernel = sum.add_spatial(spatial_dims(conv.w_dims));
+  const std::vector<AxisLoops> steps = sum.add_spatial(covering.step_counts());
   const Space space(sum.dims);
 
   const LogicalIndex n = sum.result[0].index(space), c = sum.result[1].index(space);
   const LogicalIndex local = channel.index(space);
   const LogicalIndex o = is_grouped ? group_of(c, inputs) * outputs + local.whole : local;
-  const std::vector<Expr> offsets = indices_of(space, kernel);
-  CoveringPositions covering =
-      covering_positions(conv.windows, indices_of(space, sum.result, 2), offsets);
+  std::vector<LogicalIndex> places;
+  for (std::size_t k = 2; k < sum.result.size(); ++k) places.push_back(sum.result[k].index(space));
+  const Covering::Meeting meeting = covering.meeting(places, indices_of(space, steps));
   std::vector<LogicalIndex> at{n, o};
-  at.insert(at.end(), covering.positions.begin(), covering.positions.end());
+  at.insert(at.end(), meeting.positions.begin(), meeting.positions.end());
   const Expr image = y.at_or(conv.y.coordinates(at), 0);
-  const Expr weight =
-      w.at(conv.w.coordinates(with_leading({o, is_grouped ? in_group(c, inputs) : c}, offsets)));
-  return sum.of(where_hit(covering, image * weight), conv.x.physical_dims("", conv.x_dims));
+  const LogicalIndex in_weights = is_grouped ? in_group(c, inputs) : c;
+  const Expr weight = covering.read_elements(
+      w, conv.w.coordinates(with_leading({o, in_weights}, meeting.elements)));
+  const Expr looped =
+      sum.of(where_true(meeting.is_hit, image * weight), conv.x.physical_dims("", extents));
+  return covering.cropped(looped, conv.x, conv.x_dims);
 }
 
 Expr correlate_for_weights(const Convolution& conv, const Expr& x, const Expr& y) {
   const Dim inputs = conv.inputs_per_group(), outputs = conv.outputs_per_group();
-  Sum sum(conv.w, conv.w_dims, 0, conv.groups, outputs);
+  Dims parts(conv.w.rank(), 1);
+  if (conv.groups > 1) parts[0] = outputs;
+  Sum sum(conv.w, conv.w_dims, parts);
   const AxisLoops batch = sum.add(conv.x_dims[0]);
   const std::vector<AxisLoops> places = sum.add_spatial(spatial_dims(conv.y_dims));
   const Space space(sum.dims);

@@ -115,8 +115,7 @@ std::vector<std::int64_t> AxisMap::axes_without(std::size_t logical_axis) const 
 }
 
 std::vector<AxisLoops> AxisMap::loops(Dims& dims, const Dims& logical,
-                                      std::optional<std::size_t> split_axis,
-                                      const Dim& inner_extent) const {
+                                      const Dims& inner_extents) const {
   std::vector<AxisLoops> all(places_.size());
   const auto add = [&](const Dim& extent) {
     dims.push_back(extent);
@@ -129,9 +128,9 @@ std::vector<AxisLoops> AxisMap::loops(Dims& dims, const Dims& logical,
       if (place.axis != axis) continue;
       if (place.inner) {
         all[k] = {add(floor_div(logical[k], place.block)), {}, place.block};
-      } else if (k == split_axis) {
-        const std::size_t outer = add(floor_div(logical[k], inner_extent));
-        all[k] = {outer, add(inner_extent), inner_extent};
+      } else if (!inner_extents.empty() && !(inner_extents[k] == Dim(1))) {
+        const std::size_t outer = add(floor_div(logical[k], inner_extents[k]));
+        all[k] = {outer, add(inner_extents[k]), inner_extents[k]};
       } else {
         all[k] = {add(logical[k]), {}, 1};
       }

@@ -49,11 +49,10 @@ class AxisMap {
   std::vector<std::int64_t> axes_without(std::size_t logical_axis) const;
   std::int64_t block(std::size_t logical_axis) const { return places_[logical_axis].block; }
 
-  /// Appends loops over the tensor's axes, in the order of memory, to `dims`. The logical axis
-  /// `split_axis` is looped over in two parts if it is given and not blocked.
+  /// Appends loops over the tensor's axes, in the order of memory, to `dims`. A logical axis that
+  /// is not blocked is looped over in two parts where `inner_extents` says more than 1.
   std::vector<AxisLoops> loops(Dims& dims, const Dims& logical,
-                               std::optional<std::size_t> split_axis = {},
-                               const Dim& inner_extent = 1) const;
+                               const Dims& inner_extents = {}) const;
 
  private:
   struct Place {

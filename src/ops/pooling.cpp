@@ -1,6 +1,7 @@
 #include "ops/pooling.h"
 
 #include "base/error.h"
+#include "ops/covering.h"
 
 #include <limits>
 
@@ -11,15 +12,11 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Dims spatial(const Dims& logical) { return {logical.begin() + 2, logical.end()}; }
 
-Space loops_of(const Pooling& pooling, const AxisMap& result, const Dims& result_dims,
-               std::vector<AxisLoops>& loops) {
-  Dims dims;
-  loops = result.loops(dims, result_dims);
-  for (const Window& window : pooling.windows) {
-    loops.push_back({dims.size(), {}, 1});
-    dims.push_back(window.kernel);
-  }
-  return Space(std::move(dims));
+// Loops over y and all of each window.
+PoolLoops window_loops(const Pooling& pooling) {
+  Dims kernel;
+  for (const Window& window : pooling.windows) kernel.push_back(window.kernel);
+  return {pooling.y, pooling.y_dims, {}, kernel};
 }
 
 std::vector<LogicalIndex> coordinates_in(const PoolLoops& loops, const std::vector<Expr>& places) {
@@ -32,7 +29,7 @@ std::vector<Expr> covered_positions(const Pooling& pooling, const PoolLoops& loo
   std::vector<Expr> positions;
   for (std::size_t axis = 0; axis < pooling.windows.size(); ++axis) {
     positions.push_back(
-        input_position(pooling.windows[axis], loops.places[axis], loops.offsets[axis]));
+        input_position(pooling.windows[axis], loops.places[axis].whole, loops.steps[axis]));
   }
   return positions;
 }
@@ -93,23 +90,27 @@ Attributes pool_attributes(const Pooling& pooling, const PoolAttrs& attrs,
   return all;
 }
 
-PoolLoops::PoolLoops(const Pooling& pooling, const AxisMap& result, const Dims& result_dims)
+PoolLoops::PoolLoops(const AxisMap& result, const Dims& result_dims, const Dims& result_parts,
+                     const Dims& window_extents)
     : space({}), n(Expr()), c(Expr()) {
-  std::vector<AxisLoops> loops;
-  space = loops_of(pooling, result, result_dims, loops);
+  Dims dims;
+  const std::vector<AxisLoops> loops = result.loops(dims, result_dims, result_parts);
+  const std::size_t first_window_axis = dims.size();
+  dims.insert(dims.end(), window_extents.begin(), window_extents.end());
+  space = Space(std::move(dims));
   n = loops[0].index(space);
   c = loops[1].index(space);
-  const std::size_t rank = pooling.windows.size();
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    const AxisLoops& offset = loops[2 + rank + axis];
-    places.push_back(loops[2 + axis].index(space).whole);
-    offsets.push_back(offset.index(space).whole);
-    window_axes.push_back(static_cast<std::int64_t>(offset.outer));
+  for (std::size_t axis = 2; axis < loops.size(); ++axis) {
+    places.push_back(loops[axis].index(space));
+  }
+  for (std::size_t axis = 0; axis < window_extents.size(); ++axis) {
+    steps.push_back(space[first_window_axis + axis]);
+    window_axes.push_back(static_cast<std::int64_t>(first_window_axis + axis));
   }
 }
 
 Expr window_elements(const Pooling& pooling, const Expr& x, double fill) {
-  const PoolLoops loops(pooling, pooling.y, pooling.y_dims);
+  const PoolLoops loops = window_loops(pooling);
   const std::vector<Expr> covered = covered_positions(pooling, loops);
   return read_padded(x, pooling.windows, pooling.x.coordinates(coordinates_in(loops, covered)),
                      fill);
@@ -124,13 +125,18 @@ Expr fold_windows(const Pooling& pooling, Reduction reduction, const Expr& eleme
 }
 
 Expr spread_windows(const Pooling& pooling, const Expr& y) {
-  const PoolLoops loops(pooling, pooling.x, pooling.x_dims);
-  const CoveringPositions covering =
-      covering_positions(pooling.windows, loops.places, loops.offsets);
+  const Covering covering(pooling.windows);
+  Dims extents{pooling.x_dims[0], pooling.x_dims[1]}, parts{1, 1};
+  for (const Dim& extent : covering.loop_extents()) extents.push_back(extent);
+  for (const Dim& count : covering.phase_counts()) parts.push_back(count);
+  const PoolLoops loops(pooling.x, extents, parts, covering.step_counts());
+  const Covering::Meeting meeting = covering.meeting(loops.places, loops.steps);
   std::vector<LogicalIndex> at{loops.n, loops.c};
-  at.insert(at.end(), covering.positions.begin(), covering.positions.end());
-  const Expr value = y.at_or(pooling.y.coordinates(at), 0);
-  return sum_out(where_hit(covering, value), loops.window_axes);
+  at.insert(at.end(), meeting.positions.begin(), meeting.positions.end());
+  const Expr value = covering.where_covered(meeting, y.at_or(pooling.y.coordinates(at), 0));
+  const Expr sums = sum_out(value, loops.window_axes);
+  return covering.cropped(reshape(sums, pooling.x.physical_dims("", extents)), pooling.x,
+                          pooling.x_dims);
 }
 
 Expr window_sizes(const Pooling& pooling, DType dtype, bool include_pads) {
@@ -149,7 +155,7 @@ Expr window_sizes(const Pooling& pooling, DType dtype, bool include_pads) {
 }
 
 Expr positions_of_greatest(const Pooling& pooling, const Expr& x) {
-  const PoolLoops loops(pooling, pooling.y, pooling.y_dims);
+  const PoolLoops loops = window_loops(pooling);
   const Expr elements = window_elements(pooling, x, -infinity);
   const Expr greatest = reduce(Reduction::Max, elements, loops.window_axes);
   // Padding may equal the greatest element (zeros among u8), so it is ruled out by position.

@@ -41,12 +41,14 @@ TensorType pooled_type(std::string_view op, const PoolAttrs& attrs, const Tensor
 Attributes pool_attributes(const Pooling& pooling, const PoolAttrs& attrs,
                            const Layout& out_layout);
 
-/// Loops over y, then over the window, and what they index.
+/// Loops over the axes of x or y, then over a window, and what they index.
 struct PoolLoops {
-  PoolLoops(const Pooling& pooling, const AxisMap& result, const Dims& result_dims);
+  PoolLoops(const AxisMap& result, const Dims& result_dims, const Dims& result_parts,
+            const Dims& window_extents);
   Space space;
   LogicalIndex n, c;
-  std::vector<Expr> places, offsets;  ///< in the result and in the window, for each spatial axis
+  std::vector<LogicalIndex> places;  ///< in the result, for each spatial axis
+  std::vector<Expr> steps;           ///< in the window, likewise
   Axes window_axes;
 };
 

@@ -108,28 +108,6 @@ Expr input_position(const Window& window, const Expr& p, const Expr& k) {
   return window.begin == Dim(0) ? position : position - window.begin;
 }
 
-CoveringPositions covering_positions(const std::vector<Window>& windows,
-                                     const std::vector<Expr>& coordinates,
-                                     const std::vector<Expr>& offsets) {
-  CoveringPositions covering;
-  for (std::size_t axis = 0; axis < windows.size(); ++axis) {
-    const Window& window = windows[axis];
-    const Expr start = coordinates[axis] - offsets[axis] * Dim(window.dilation) + window.begin;
-    if (window.stride == 1) {
-      covering.positions.emplace_back(start);
-      continue;
-    }
-    covering.positions.emplace_back(floor_div(start, Dim(window.stride)));
-    const Expr divides = equal(mod(start, Dim(window.stride)), Dim(0));
-    covering.is_hit = covering.is_hit.is_defined() ? covering.is_hit && divides : divides;
-  }
-  return covering;
-}
-
-Expr where_hit(const CoveringPositions& covering, const Expr& value) {
-  return covering.is_hit.is_defined() ? select(covering.is_hit, value, 0.0) : value;
-}
-
 Dims pads_of(const std::vector<Window>& windows) {
   Dims begins, ends;
   for (const Window& window : windows) {

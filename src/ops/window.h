@@ -52,17 +52,6 @@ Expr input_position(const Window& window, const Expr& p, const Expr& k);
 Expr read_padded(const Expr& x, const std::vector<Window>& windows, std::vector<Expr> coordinates,
                  double fill);
 
-/// Windows seen from the input: at which position a window covers a coordinate with offset k.
-struct CoveringPositions {
-  std::vector<LogicalIndex> positions;  ///< may lie outside [0, count)
-  Expr is_hit;                          ///< undefined where every coordinate is hit
-};
-CoveringPositions covering_positions(const std::vector<Window>& windows,
-                                     const std::vector<Expr>& coordinates,
-                                     const std::vector<Expr>& offsets);
-/// `value`, or zero where no window hits.
-Expr where_hit(const CoveringPositions& covering, const Expr& value);
-
 /// The fields of WindowAttrs, for the `attrs` of an op whose Attrs derive from it.
 template <class Attrs>
 std::vector<AttrField<Attrs>> with_window_fields(std::vector<AttrField<Attrs>> fields = {}) {

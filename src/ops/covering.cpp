@@ -1,0 +1,101 @@
+#include "ops/covering.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+bool has_phases(const Window& window) {
+  return window.stride > 1 && window.dilation == 1 && provably_at_most(0, window.begin);
+}
+
+// Whether the last step of some phase lies behind the window.
+bool steps_beyond(const Window& window) {
+  return has_phases(window) && !(mod(window.kernel, window.stride) == Dim(0));
+}
+
+Expr both(const Expr& a, const Expr& b) { return a.is_defined() ? a && b : b; }
+
+}  // namespace
+
+Dims Covering::loop_extents() const {
+  Dims extents;
+  for (const Window& window : windows_) {
+    const Dim stride = window.stride;
+    extents.push_back(has_phases(window) ? ceil_div(window.extent + window.begin, stride) * stride
+                                         : window.extent);
+  }
+  return extents;
+}
+
+Dims Covering::phase_counts() const {
+  Dims counts;
+  for (const Window& window : windows_) counts.push_back(has_phases(window) ? window.stride : 1);
+  return counts;
+}
+
+Dims Covering::step_counts() const {
+  Dims counts;
+  for (const Window& window : windows_) {
+    counts.push_back(has_phases(window) ? ceil_div(window.kernel, window.stride) : window.kernel);
+  }
+  return counts;
+}
+
+Covering::Meeting Covering::meeting(const std::vector<LogicalIndex>& coordinates,
+                                    const std::vector<Expr>& steps) const {
+  Meeting meeting;
+  for (std::size_t axis = 0; axis < windows_.size(); ++axis) {
+    const Window& window = windows_[axis];
+    const LogicalIndex& coordinate = coordinates[axis];
+    const Dim stride = window.stride;
+    if (has_phases(window)) {
+      TENON_ASSERT(coordinate.inner_extent == stride, "an axis with a stride is looped by phase");
+      meeting.positions.emplace_back(coordinate.outer - steps[axis]);
+      meeting.elements.push_back(coordinate.inner + steps[axis] * stride);
+      continue;
+    }
+    meeting.elements.push_back(steps[axis]);
+    const Expr start = coordinate.whole - steps[axis] * Dim(window.dilation) + window.begin;
+    meeting.positions.emplace_back(window.stride == 1 ? start : floor_div(start, stride));
+    if (window.stride > 1) meeting.is_hit = both(meeting.is_hit, equal(mod(start, stride), Dim(0)));
+  }
+  return meeting;
+}
+
+Expr Covering::read_elements(const Expr& weights, std::vector<Expr> coordinates) const {
+  if (std::ranges::none_of(windows_, steps_beyond)) return weights.at(std::move(coordinates));
+  return weights.at_or(std::move(coordinates), 0);
+}
+
+Expr Covering::where_covered(const Meeting& meeting, const Expr& value) const {
+  Expr condition = meeting.is_hit;
+  for (std::size_t axis = 0; axis < windows_.size(); ++axis) {
+    const Window& window = windows_[axis];
+    if (!steps_beyond(window)) continue;
+    condition = both(condition, meeting.elements[axis] < window.kernel);
+  }
+  return where_true(condition, value);
+}
+
+Expr Covering::cropped(const Expr& looped, const AxisMap& map, const Dims& input_dims) const {
+  if (std::ranges::none_of(windows_, has_phases)) return looped;
+  Dims dims;
+  const std::vector<AxisLoops> loops = map.loops(dims, input_dims);
+  const Space space(std::move(dims));
+  std::vector<LogicalIndex> at;
+  for (const AxisLoops& loop : loops) at.push_back(loop.index(space));
+  for (std::size_t axis = 0; axis < windows_.size(); ++axis) {
+    const Window& window = windows_[axis];
+    if (has_phases(window)) at[2 + axis] = at[2 + axis].whole + window.begin;
+  }
+  return looped.at(map.coordinates(at));
+}
+
+Expr where_true(const Expr& condition, const Expr& value) {
+  return condition.is_defined() ? select(condition, value, 0.0) : value;
+}
+
+}  // namespace tenon
