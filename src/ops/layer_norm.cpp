@@ -5,20 +5,10 @@
 namespace tenon {
 namespace {
 
-struct Attrs {
-  std::int64_t axis = -1;
-  double epsilon = 1e-5;
-  std::optional<DType> stash;
-};
-
-Axes normalized_axes(const Attrs& attrs, std::size_t rank) {
-  return axes_from(normal_axis("layer_norm", attrs.axis, rank), rank);
-}
-
-ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
+ResultTypes infer(const TrailingNormAttrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   TensorType statistics{statistics_dtype(attrs.stash, x.dtype), x.dims, {}};
-  for (std::int64_t axis : normalized_axes(attrs, x.rank())) {
+  for (std::int64_t axis : attrs.axes("layer_norm", x.rank())) {
     statistics.dims[static_cast<std::size_t>(axis)] = 1;
   }
   broadcast_type("layer_norm", x, in["scale"], x.dtype);
@@ -26,10 +16,10 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   return {x, statistics, statistics};
 }
 
-void lower(const Attrs& attrs, Lowering& op) {
+void lower(const TrailingNormAttrs& attrs, Lowering& op) {
   const DType wide = statistics_dtype(attrs.stash, op.operand_type("x").dtype);
   const Expr x = cast(op.operand("x"), wide);
-  const Standardized standard = standardize(x, normalized_axes(attrs, x.rank()), attrs.epsilon);
+  const Standardized standard = standardize(x, attrs.axes("layer_norm", x.rank()), attrs.epsilon);
   Expr y = standard.value * cast(op.operand("scale"), wide);
   if (op.has("bias")) y = y + cast(op.operand("bias"), wide);
   op.define("y", cast(y, op.result_type("y").dtype));
@@ -37,8 +27,8 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("inverse_deviation", standard.inverse_deviation);
 }
 
-void gradient(const Attrs& attrs, Gradient& op) {
-  const Axes axes = normalized_axes(attrs, op.operand_type("x").rank());
+void gradient(const TrailingNormAttrs& attrs, Gradient& op) {
+  const Axes axes = attrs.axes("layer_norm", op.operand_type("x").rank());
   const DType dtype = op.operand_type("x").dtype;
   const StandardizedVar y = standardize(op.operand("x"), axes, attrs.epsilon);
   const Var dy = op.upstream("y");
@@ -57,12 +47,12 @@ void gradient(const Attrs& attrs, Gradient& op) {
 
 }  // namespace
 
-TENON_DEFINE_OP(layer_norm) = OpSpec<Attrs>{
+TENON_DEFINE_OP(layer_norm) = OpSpec<TrailingNormAttrs>{
     .name = "layer_norm",
     .summary = "mean 0 and variance 1 over the axes from `axis` on, then scaled and shifted",
     .operands = {"x", "scale", optional("bias")},
     .results = {"y", optional("mean"), optional("inverse_deviation")},
-    .attrs = {{"axis", &Attrs::axis}, {"epsilon", &Attrs::epsilon}, {"stash", &Attrs::stash}},
+    .attrs = trailing_norm_fields(),
     .infer = infer,
     .lower = lower,
     .gradient = gradient,

@@ -62,6 +62,12 @@ Axes axes_inside(std::size_t axis, std::size_t rank) {
   return axes;
 }
 
+std::vector<AttrField<TrailingNormAttrs>> trailing_norm_fields() {
+  return {{"axis", &TrailingNormAttrs::axis},
+          {"epsilon", &TrailingNormAttrs::epsilon},
+          {"stash", &TrailingNormAttrs::stash}};
+}
+
 Var mean_over(Var x, const Axes& axes) {
   return x.builder().call("reduce_mean", {x}, {{"axes", axes}, {"noop_if_empty", true}});
 }

@@ -2,6 +2,7 @@
 
 #include "ops/expr.h"
 #include "ops/gradient.h"
+#include "ops/op_spec.h"
 #include "ops/operand_types.h"
 
 #include <optional>
@@ -30,7 +31,18 @@ void require_vector(const OperandTypes& in, std::string_view operand, std::size_
 Axes axes_from(std::size_t axis, std::size_t rank);
 Axes axes_inside(std::size_t axis, std::size_t rank);
 
-/// The same in the graph, for gradients.
+/// What norms over the last axes have in common.
+struct TrailingNormAttrs {
+  std::int64_t axis = -1;  ///< the first of them
+  double epsilon = 1e-5;
+  std::optional<DType> stash;
+  Axes axes(std::string_view op, std::size_t rank) const {
+    return axes_from(normal_axis(op, axis, rank), rank);
+  }
+};
+std::vector<AttrField<TrailingNormAttrs>> trailing_norm_fields();
+
+/// x standardized in the graph, for gradients.
 struct StandardizedVar {
   Var inverse_deviation, value;
 };

@@ -8,20 +8,13 @@
 namespace tenon::onnx {
 namespace {
 
-const Dims& known_dims(const NodeImport& node, Var value) {
-  if (!node.type(value).is_tensor()) {
-    node.unsupported("it needs the rank of its inputs before the model runs");
-  }
-  return node.type(value).tensor().dims;
-}
-
 Var swap_heads(Var x) {
   return x.builder().call("transpose", {x}, {{"perm", Attr::Integers{0, 2, 1, 3}}});
 }
 
 // [batch, length, heads * size] to [batch, heads, length, size].
 Var split_heads(NodeImport& node, Var x, std::string_view heads_attr) {
-  const Dims dims = known_dims(node, x);
+  const Dims dims = node.dims(x);
   if (dims.size() == 4) return x;
   const std::int64_t heads = node.integer(heads_attr, 0);
   if (dims.size() != 3 || heads < 1 || provably_different(mod(dims[2], heads), 0)) {
@@ -34,7 +27,7 @@ Var split_heads(NodeImport& node, Var x, std::string_view heads_attr) {
 
 Var merge_heads(NodeImport& node, Var x) {
   const Var swapped = swap_heads(x);
-  const Dims dims = known_dims(node, swapped);
+  const Dims dims = node.dims(swapped);
   return reshape_to(swapped, {dims[0], dims[1], dims[2] * dims[3]});
 }
 
@@ -45,7 +38,7 @@ Attributes attention_attributes(const NodeImport& node) {
   const bool is_causal = node.integer("is_causal", 0) != 0;
   attrs.set("causal", is_causal);
   if (is_causal && node.has_input(4)) {
-    attrs.set("causal_offset", known_dims(node, node.input(4)).at(2));
+    attrs.set("causal_offset", node.dims(node.input(4)).at(2));
   }
   if (node.integer("softmax_precision", 0) != 0) {
     attrs.set("softmax_dtype", node.element("softmax_precision", DType::F32));
@@ -68,7 +61,7 @@ void import_attention(NodeImport& node) {
   const std::vector<Var> results =
       node.build.call_all("attention", {q, k, v, node.input_or_none(3), node.input_or_none(6)},
                           attention_attributes(node), {"", node.wants_output(3) ? "" : "_"});
-  const bool is_merged = known_dims(node, node.input(0)).size() == 3;
+  const bool is_merged = node.dims(node.input(0)).size() == 3;
   node.output(0, is_merged ? merge_heads(node, results[0]) : results[0]);
   if (node.wants_output(1)) node.output(1, k);
   if (node.wants_output(2)) node.output(2, v);
@@ -81,7 +74,7 @@ void import_rotary_embedding(NodeImport& node) {
       node.call("rotary_embedding", {x, node.input(1), node.input(2), node.input_or_none(3)},
                 {{"interleaved", node.integer("interleaved", 0) != 0},
                  {"rotary_size", node.integer("rotary_embedding_dim", 0)}});
-  const bool is_merged = known_dims(node, node.input(0)).size() == 3;
+  const bool is_merged = node.dims(node.input(0)).size() == 3;
   node.output(is_merged ? merge_heads(node, y) : y);
 }
 
@@ -123,11 +116,11 @@ LinearAttention::LinearAttention(NodeImport& import) : node(import) {
   }
   heads = query_count;
   key_heads = key_count;
-  const Dims query = known_dims(node, node.input(0));
+  const Dims query = node.dims(node.input(0));
   batch = query.at(0);
   steps = query.at(1);
   key_size = floor_div(query.at(2), heads);
-  value_size = floor_div(known_dims(node, node.input(2)).at(2), key_heads);
+  value_size = floor_div(node.dims(node.input(2)).at(2), key_heads);
 }
 
 Var LinearAttention::heads_of(std::size_t input, Dims tail) const {
@@ -174,11 +167,11 @@ void LinearAttention::run() {
   add_scanned("key", heads_of(1, {key_heads, key_size, 1}));
   add_scanned("value", heads_of(2, {key_heads, 1, value_size}));
   if (is_gated) {
-    const Dim size = floor_div(known_dims(node, node.input(4)).at(2), key_heads);
+    const Dim size = floor_div(node.dims(node.input(4)).at(2), key_heads);
     add_scanned("decay", node.call("exp", {heads_of(4, {key_heads, size, 1})}));
   }
   if (is_delta) {
-    add_scanned("beta", heads_of(5, {known_dims(node, node.input(5)).at(2), 1, 1}));
+    add_scanned("beta", heads_of(5, {node.dims(node.input(5)).at(2), 1, 1}));
     Var erased = heads_of(1, {key_heads, 1, key_size});
     if (node.has_input(6)) erased = erased * heads_of(6, {key_heads, 1, key_size});
     add_scanned("erased", erased);

@@ -101,6 +101,11 @@ DType NodeImport::dtype(Var value) const {
   return type(value).tensor().dtype;
 }
 
+Dims NodeImport::dims(Var value) const {
+  if (!type(value).is_tensor()) unsupported("it needs the rank of its inputs before the model runs");
+  return type(value).tensor().dims;
+}
+
 std::optional<std::size_t> NodeImport::rank(Var value) const {
   if (!type(value).is_tensor()) return std::nullopt;
   return type(value).tensor().rank();

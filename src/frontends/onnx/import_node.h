@@ -38,6 +38,8 @@ class NodeImport {
   std::optional<Tensor> constant_input(std::size_t index) const;
   const Type& type(Var value) const { return build.type(value); }
   DType dtype(Var value) const;          ///< throws Error if the type is not known
+  /// The extents; ends the import of this node as not supported if the rank is not known.
+  Dims dims(Var value) const;
   /// The rank if it is known.
   std::optional<std::size_t> rank(Var value) const;
 

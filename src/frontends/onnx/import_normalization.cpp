@@ -5,13 +5,6 @@
 namespace tenon::onnx {
 namespace {
 
-const TensorType& known_type(const NodeImport& node, Var value) {
-  if (!node.type(value).is_tensor()) {
-    node.unsupported("it needs the rank of its input before the model runs");
-  }
-  return node.type(value).tensor();
-}
-
 Dim product_of(const Dims& dims, std::size_t first, std::size_t last) {
   Dim product = 1;
   for (std::size_t axis = first; axis < last; ++axis) product = product * dims[axis];
@@ -21,7 +14,7 @@ Dim product_of(const Dims& dims, std::size_t first, std::size_t last) {
 // Before opset 13 everything from `axis` on was one flat axis.
 Var over_flat_axes(NodeImport& node, std::string_view op, std::int64_t axis) {
   const Var x = node.input(0);
-  const Dims dims = known_type(node, x).dims;
+  const Dims dims = node.dims(x);
   const auto rank = static_cast<std::int64_t>(dims.size());
   const std::int64_t front = axis < 0 ? axis + rank : axis;
   if (front < 0 || front > rank) {
@@ -68,7 +61,7 @@ bool is_training(const NodeImport& node) {
 
 void import_batch_norm(NodeImport& node) {
   Var x = node.input(0);
-  const Dims dims = known_type(node, x).dims;
+  const Dims dims = node.dims(x);
   std::vector<Var> operands{x};
   for (std::size_t k = 1; k < 5; ++k) operands.push_back(node.input(k));
   if (node.integer("spatial", 1) == 0) {
@@ -91,7 +84,7 @@ void import_batch_norm(NodeImport& node) {
   node.output(0, reshape_to(results[0], dims));
   for (std::size_t k = 1; k < 3; ++k) {
     if (!node.wants_output(k)) continue;
-    node.output(k, reshape_to(results[k], known_type(node, node.input(k + 2)).dims));
+    node.output(k, reshape_to(results[k], node.dims(node.input(k + 2))));
   }
   output_saved_statistics(node, x);
 }
@@ -119,17 +112,16 @@ Var by_channel(NodeImport& node, Var vector, std::int64_t groups, const Dim& cha
 void import_group_norm(NodeImport& node) {
   const Var x = node.input(0);
   const std::int64_t groups = node.integer("num_groups", 1);
-  const TensorType& type = known_type(node, x);
-  if (type.rank() < 2 || groups < 1) {
+  const Dims dims = node.dims(x);
+  if (dims.size() < 2 || groups < 1) {
     throw Error("GroupNormalization: there are no groups of channels")
         .expected("x: [N, C, …] and num_groups of 1 or more")
-        .got("x: ", type, ", num_groups: ", groups);
+        .got("x: ", node.type(x), ", num_groups: ", groups);
   }
-  const Dim channels = type.dims[1];
   std::vector<Attr> attrs = norm_attrs(node);
   attrs.emplace_back("groups", groups);
-  const Var scale = by_channel(node, node.input(1), groups, channels);
-  const Var bias = by_channel(node, node.input(2), groups, channels);
+  const Var scale = by_channel(node, node.input(1), groups, dims[1]);
+  const Var bias = by_channel(node, node.input(2), groups, dims[1]);
   node.output(node.call("group_norm", {x, scale, bias}, attrs));
 }
 

@@ -46,13 +46,6 @@ class Recurrence {
   std::int64_t hidden = 0;
 };
 
-const Dims& known_dims(const NodeImport& node, Var value) {
-  if (!node.type(value).is_tensor()) {
-    node.unsupported("it needs the shapes of its inputs before the model runs");
-  }
-  return node.type(value).tensor().dims;
-}
-
 Recurrence::Recurrence(NodeImport& import, const CellKind& cell_kind)
     : node(import), kind(cell_kind), batch_first(import.integer("layout", 0) != 0) {
   const std::string direction = node.text("direction", "forward");
@@ -69,7 +62,7 @@ Recurrence::Recurrence(NodeImport& import, const CellKind& cell_kind)
   }
   x = node.input(0);
   if (batch_first) x = transposed(x, {1, 0, 2});
-  const Dims dims = known_dims(node, x), recurrent = known_dims(node, node.input(2));
+  const Dims dims = node.dims(x), recurrent = node.dims(node.input(2));
   if (dims.size() != 3 || recurrent.size() != 3) {
     throw Error(concat(node.op_type(), ": inputs have the wrong rank"))
         .expected("X: [steps, batch, size], R: [directions, gates, hidden]")

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "ops/op_spec.h"
+
+#include <string>
+
+namespace tenon {
+
+/// What ops that work along one axis and keep the type have in common.
+struct AxisAttrs {
+  std::int64_t axis = -1;
+};
+
+/// The op of that name: operand x, result y of the same type.
+OpSpec<AxisAttrs> along_axis_op(std::string name, std::string summary,
+                                void (*lower)(const AxisAttrs&, Lowering&),
+                                GradientRule<AxisAttrs> gradient);
+
+}  // namespace tenon
