@@ -1,7 +1,6 @@
 #include "reference/block_program.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "reference/block_math.h"
 
