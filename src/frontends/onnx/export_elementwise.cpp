@@ -160,38 +160,13 @@ void write_shift(NodeExport& node) {
             {{"direction", std::string(is_left ? "LEFT" : "RIGHT")}});
 }
 
-// The opset in which an element type came to be.
-int opset_of(DType dtype) {
-  switch (dtype) {
-    case DType::BF16:
-      return 13;
-    case DType::F8E4M3FN:
-    case DType::F8E4M3FNUZ:
-    case DType::F8E5M2:
-    case DType::F8E5M2FNUZ:
-      return 19;
-    case DType::I4:
-    case DType::U4:
-      return 21;
-    case DType::F4E2M1:
-      return 23;
-    case DType::F8E8M0:
-      return 24;
-    case DType::I2:
-    case DType::U2:
-      return 25;
-    default:
-      return 9;
-  }
-}
-
 OnnxAttr element_attr(std::string name, DType dtype) {
   return {std::move(name), std::int64_t{onnx_element_type(dtype)}};
 }
 
 void write_cast(NodeExport& node) {
   const DType to = node.element("to");
-  node.need_opset(std::max(opset_of(to), opset_of(element_of(node.operand_type("x")))));
+  node.need_opset(std::max(first_opset_of(to), first_opset_of(element_of(node.operand_type("x")))));
   std::vector<OnnxAttr> attrs{element_attr("to", to)};
   if (node.node.op->find_attr("saturate") && !node.flag("saturate")) {
     node.need_opset(19);
@@ -217,7 +192,7 @@ void write_dropout(NodeExport& node) {
 // Attributes at the value that opsets before them implied are left out.
 void write_quantization(NodeExport& node, const char* op_type, DType narrow,
                         int output_dtype_since) {
-  node.need_opset(std::max(10, opset_of(narrow) == 9 ? 10 : opset_of(narrow)));
+  node.need_opset(std::max(10, first_opset_of(narrow)));
   if (info(narrow).bits == 16) node.need_opset(21);
   std::vector<OnnxAttr> attrs;
   const auto add = [&](int since, OnnxAttr attr) {

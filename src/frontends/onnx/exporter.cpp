@@ -31,8 +31,21 @@ int ir_version_of(int opset) {
   return 4;
 }
 
-// The opset that first knew an element type.
-int opset_of(DType dtype) {
+// The model's own fields, which are no free-form properties.
+bool is_own_field(std::string_view key) {
+  return key == "producer_name" || key == "producer_version" || key == "domain" ||
+         key == "model_version" || key == "opset";
+}
+
+bool knows_types(const Graph& graph, const Node& node) {
+  const auto is_known = [&](ValueId id) { return !id || graph.value(id).type.is_known(); };
+  return std::ranges::all_of(node.operands, is_known) &&
+         std::ranges::all_of(node.results, is_known);
+}
+
+}  // namespace
+
+int first_opset_of(DType dtype) {
   switch (dtype) {
     case DType::F8E4M3FN:
     case DType::F8E4M3FNUZ:
@@ -55,20 +68,6 @@ int opset_of(DType dtype) {
       return 1;
   }
 }
-
-// The model's own fields, which are no free-form properties.
-bool is_own_field(std::string_view key) {
-  return key == "producer_name" || key == "producer_version" || key == "domain" ||
-         key == "model_version" || key == "opset";
-}
-
-bool knows_types(const Graph& graph, const Node& node) {
-  const auto is_known = [&](ValueId id) { return !id || graph.value(id).type.is_known(); };
-  return std::ranges::all_of(node.operands, is_known) &&
-         std::ranges::all_of(node.results, is_known);
-}
-
-}  // namespace
 
 Exporter::Exporter(const Graph& graph, const ExportOptions& options)
     : graph_(graph), options_(options) {
@@ -171,7 +170,7 @@ void Exporter::write_inputs(std::size_t own_count) {
     write_type(value.type, *input.mutable_type());
     if (!value.type.is_tensor()) continue;
     try {
-      need_opset(opset_of(value.type.tensor().dtype));
+      need_opset(first_opset_of(value.type.tensor().dtype));
     } catch (const Error& error) {
       unsupported_.add(concat("input '", value.name, "'"), error.summary(), "");
     }
@@ -185,7 +184,7 @@ void Exporter::write_nodes() {
     try {
       if (node.results.size() == 1 && graph.constant_of(node.results[0])) {
         const Constant& value = *graph.constant_of(node.results[0]);
-        need_opset(opset_of(value.dtype()));
+        need_opset(first_opset_of(value.dtype()));
         // Also those of bodies become initializers of the main graph, which bodies see.
         constants_.push_back({frame_->names[node.results[0].index()], value});
         continue;
@@ -271,7 +270,7 @@ std::string Exporter::fresh(std::string_view hint) {
 }
 
 std::string Exporter::add_constant(const Constant& value, std::string_view hint) {
-  need_opset(opset_of(value.dtype()));
+  need_opset(first_opset_of(value.dtype()));
   constants_.push_back({fresh(hint), value});
   return constants_.back().name;
 }
