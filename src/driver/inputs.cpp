@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Integer inputs are most often indices: small ones fit any table.
-constexpr double kLargestRandomInteger = 9;
+// Integer inputs are most often indices: these fit any table, down to BERT's two kinds of token.
+constexpr double kLargestRandomInteger = 1;
 
 Datum random_value(const Type& type, const Shape& shape, std::uint64_t seed) {
   const DType dtype = type.tensor().dtype;
