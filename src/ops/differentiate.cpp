@@ -25,13 +25,20 @@ IdMap<ValueId, char> dependents_of(const Graph& graph, const std::vector<Var>& x
   return depends;
 }
 
-Attributes complete_attributes(const Graph& graph, const Node& node) {
+// The rules are written against plain attributes, so each must be known by now.
+Attributes complete_attributes(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
   std::vector<Tensor> held(node.operands.size());
   std::vector<const Tensor*> late(node.operands.size(), nullptr);
   for (std::size_t k = 0; k < node.operands.size() && k < node.op->operands.size(); ++k) {
-    const bool is_late = node.op->operands[k].is_late_attribute;
-    const Constant* constant = is_late && node.operands[k] ? graph.constant_of(node.operands[k]) : nullptr;
-    if (!constant) continue;
+    if (!node.op->operands[k].is_late_attribute || !node.operands[k]) continue;
+    const Constant* constant = graph.constant_of(node.operands[k]);
+    if (!constant) {
+      throw Error(concat("cannot differentiate through ", node.op->name, ": '",
+                         node.op->operands[k].name, "' is only known at run time"),
+                  ErrorKind::Unsupported)
+          .at(graph.location(id));
+    }
     held[k] = constant->materialise();
     late[k] = &held[k];
   }
@@ -68,7 +75,7 @@ std::vector<Var> differentiate(Builder& builder, Var y, const std::vector<Var>& 
           .at(graph.location(id));
     }
     Gradient rule(builder, graph, id, std::move(upstream));
-    op.gradient(complete_attributes(graph, graph.node(id)), rule);
+    op.gradient(complete_attributes(graph, id), rule);
     for (std::size_t k = 0; k < rule.gradients().size(); ++k) {
       const ValueId operand = graph.node(id).operands[k];
       const Var more = rule.gradients()[k];
