@@ -272,10 +272,23 @@ void Importer::run_handler(const NodeProto& node) {
     // Once something is missing, what follows may fail for that reason alone.
     stand_in_for_outputs(node);
   } catch (const InternalError&) {
+    // A handler that counts on a tensor and meets something else has met the model's fault.
+    const std::string odd = input_without_type(node);
+    if (!odd.empty())
+      unsupported_.add(op_text(node), concat("the type of '", odd, "' is not known"),
+                       name_of(node));
     if (unsupported_.is_empty()) throw;
     stand_in_for_outputs(node);
   }
   scope_->builder->set_node_name("");
+}
+
+std::string Importer::input_without_type(const NodeProto& node) {
+  for (const std::string& name : node.input()) {
+    if (name.empty() || !scope_->values.at(name).is_valid()) continue;
+    if (!scope_->builder->type(scope_->values.at(name)).is_tensor()) return name;
+  }
+  return "";
 }
 
 void Importer::stand_in_for_outputs(const NodeProto& node) {
@@ -340,7 +353,8 @@ void Importer::import_outputs(const GraphProto& graph_proto) {
     const ValueId id(value.id());
     const Value& made = graph().value(id);
     if (!made.producer || graph().is_output(id)) {
-      // Whoever runs the graph gets a buffer of its own for each output; what is no tensor has none.
+      // Whoever runs the graph gets a buffer of its own for each output; what is no tensor has
+      // none.
       if (made.type.is_known() && !made.type.is_tensor()) {
         scope_->builder->output(value);
         continue;

@@ -106,6 +106,8 @@ class Importer {
                     const std::vector<Var>& captured);
 
   void add_value(const std::string& name, Var value);
+  /// The first of the node's inputs that is not known to be a tensor; "" if all are.
+  std::string input_without_type(const onnx_schema::NodeProto& node);
   void stand_in_for_outputs(const onnx_schema::NodeProto& node);
   void refine_types(const onnx_schema::NodeProto& node);
   void reinfer_renamed(std::size_t first_node);
