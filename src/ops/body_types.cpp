@@ -117,6 +117,12 @@ std::vector<Type> carried_types(std::string_view op, const OperandTypes& in, std
 Type join_types(std::string_view op, const Type& a, const Type& b, const OperandTypes& in) {
   if (!a.is_known() || !b.is_known()) return {};
   if (a == b) return a;
+  // What may be there or not meets what is there: which of them it is, only the data knows.
+  if (a.kind() == Type::Kind::Optional && b.kind() != a.kind()) {
+    join_types(op, a.element(), b, in);
+    return {};
+  }
+  if (b.kind() == Type::Kind::Optional && a.kind() != b.kind()) return join_types(op, b, a, in);
   const bool differ_in_dtype = a.is_tensor() && b.is_tensor() && a.tensor().dtype != b.tensor().dtype;
   if (a.kind() != b.kind() || differ_in_dtype) {
     throw Error(concat(op, ": one value would have two types")).got(a, " and ", b);

@@ -74,6 +74,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   const std::vector<Datum> captured(values.begin() + attrs.carried_count, values.end());
   std::vector<Datum> carried = std::move(values);
   carried.resize(carried_count);
+  std::vector<bool> is_optional;
+  for (const Datum& value : carried) is_optional.push_back(value.kind() == Type::Kind::Optional);
   std::vector<std::vector<Tensor>> slices(op.result_count() - carried_count);
   const std::int64_t limit = trip_limit(op);
   bool goes_on = !op.has("condition") || holds(op.tensor("condition"));
@@ -81,7 +83,11 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
     std::vector<Datum> inputs;
     inputs.emplace_back(Tensor::of<std::int64_t>(DType::I64, {}, {run}));
     inputs.emplace_back(Tensor::of<int>(DType::Bool, {}, {1}));
-    inputs.insert(inputs.end(), carried.begin(), carried.end());
+    for (std::size_t k = 0; k < carried_count; ++k) {
+      // A body may turn an optional into what it holds, and is to get an optional again.
+      const bool is_bare = is_optional[k] && carried[k].kind() != Type::Kind::Optional;
+      inputs.push_back(is_bare ? Datum::optional(carried[k]) : carried[k]);
+    }
     inputs.insert(inputs.end(), captured.begin(), captured.end());
     std::vector<Datum> outputs = op.run_body(0, std::move(inputs));
     if (op.has("condition")) goes_on = holds(outputs.at(0).tensor());

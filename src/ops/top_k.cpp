@@ -2,6 +2,8 @@
 
 #include "ops/element_order.h"
 #include "ops/evaluation.h"
+#include "ops/gradient.h"
+#include "ops/movement.h"
 #include "ops/op_spec.h"
 #include "ops/tensor_parts.h"
 
@@ -67,6 +69,12 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   op.set("indices", std::move(indices));
 }
 
+void gradient(const Attrs& attrs, Gradient& op) {
+  op.add("x", op.build().call("scatter_elements",
+                              {zeros_like(op.operand("x")), op.result("indices"), op.upstream("values")},
+                              {{"axis", attrs.axis}}));
+}
+
 }  // namespace
 
 TENON_DEFINE_OP(top_k) = OpSpec<Attrs>{
@@ -74,13 +82,14 @@ TENON_DEFINE_OP(top_k) = OpSpec<Attrs>{
     .summary = "the k largest (or smallest) elements along `axis` and their positions; of equal ones, those "
                "that come first",
     .operands = {"x"},
-    .results = {"values", optional("indices")},
+    .results = {"values", "indices"},
     .attrs = {{"k", &Attrs::k, late_required},
               {"axis", &Attrs::axis},
               {"largest", &Attrs::largest},
               {"sorted", &Attrs::sorted}},
     .infer = infer,
     .evaluate = evaluate,
+    .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
 };

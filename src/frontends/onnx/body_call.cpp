@@ -9,11 +9,7 @@ void call_with_bodies(NodeImport& node, std::string_view op, const std::vector<V
   for (std::string& name : names) {
     if (name == "_") name.clear();  // none of a variadic result can be left out
   }
-  const std::vector<Var> results =
-      node.build.call_all(op, operands, attrs, std::move(names), std::move(bodies));
-  for (std::size_t k = 0; k < results.size(); ++k) {
-    if (node.wants_output(k)) node.output(k, results[k]);
-  }
+  node.outputs(node.build.call_all(op, operands, attrs, std::move(names), std::move(bodies)));
 }
 
 }  // namespace tenon::onnx

@@ -5,10 +5,6 @@
 namespace tenon::onnx {
 namespace {
 
-void set_outputs(NodeImport& node, const OpCall& call) {
-  node.outputs(call.results(std::max<std::size_t>(node.output_count(), 1)));
-}
-
 // k was an attribute before opset 10 and is an input since.
 void import_top_k(NodeImport& node) {
   OpCall call(node, "top_k");
@@ -21,14 +17,14 @@ void import_top_k(NodeImport& node) {
   } else {
     call.late("k", 1);
   }
-  set_outputs(node, call);
+  node.outputs(call.results(2));
 }
 
 void import_unique(NodeImport& node) {
   OpCall call(node, "unique");
   call.operand("x", node.input(0)).attr({"sorted", node.integer("sorted", 1) != 0});
   if (node.has_attr("axis")) call.attr({"axis", node.integer("axis")});
-  set_outputs(node, call);
+  node.outputs(call.results(std::max<std::size_t>(node.output_count(), 1)));
 }
 
 void import_non_max_suppression(NodeImport& node) {
