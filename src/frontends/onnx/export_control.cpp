@@ -113,11 +113,11 @@ void write_plain(NodeExport& node) {
 }
 
 void write_optional(NodeExport& node) {
-  if (!node.has("x")) {
-    throw Error("an optional without an element cannot be written to ONNX", ErrorKind::Unsupported);
-  }
   node.need_opset(15);
-  node.emit("Optional", node.operands(), node.results());
+  std::vector<OnnxAttr> attrs;
+  const Type& type = node.result_type();
+  if (!node.has("x") && type.is_known()) attrs.push_back({"type", type.element()});
+  node.emit("Optional", node.operands(), node.results(), std::move(attrs));
 }
 
 void write_sequence_empty(NodeExport& node) {

@@ -24,7 +24,7 @@ struct OnnxBody {
 struct OnnxAttr {
   std::string name;
   std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
-               std::vector<std::string>, Tensor, OnnxBody>
+               std::vector<std::string>, Tensor, Type, OnnxBody>
       value;
 };
 

@@ -321,6 +321,9 @@ void Exporter::add_node(const std::string& op_type, const std::vector<std::strin
     } else if (const auto* tensor = std::get_if<Tensor>(&given.value)) {
       attr.set_type(AttributeProto::TENSOR);
       write_tensor(*tensor, *attr.mutable_t());
+    } else if (const auto* type = std::get_if<Type>(&given.value)) {
+      attr.set_type(AttributeProto::TYPE_PROTO);
+      write_type(*type, *attr.mutable_tp());
     } else {
       attr.set_type(AttributeProto::GRAPH);
       write_body(std::get<OnnxBody>(given.value), *attr.mutable_g());
