@@ -1,9 +1,9 @@
 #pragma once
 
+#include "ir/tensor.h"
+
 #include <cstdint>
 #include <vector>
-
-#include "ir/tensor.h"
 
 namespace tenon {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ops/elements.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
@@ -12,20 +13,6 @@
 #include <vector>
 
 namespace tenon {
-
-/// A set of element types, as an op states what it takes: `floats | integers`.
-struct Elements {
-  unsigned kinds = 0;
-  friend constexpr Elements operator|(Elements a, Elements b) { return {a.kinds | b.kinds}; }
-};
-inline constexpr Elements floats{1}, integers{2}, bools{4}, complexes{8}, texts{16};
-inline constexpr Elements reals = floats | integers;
-inline constexpr Elements numbers = reals | complexes;
-inline constexpr Elements everything = numbers | bools | texts;
-
-/// The operand's type. Throws Error if its dtype is not among `elements`.
-const TensorType& require_elements(const OperandTypes& in, std::string_view operand,
-                                   Elements elements);
 
 /// Nodes for gradients: `call` appends one, `choose` is `where`, with numbers in place of tensors.
 Var call(std::string_view op, const std::vector<Var>& operands,
@@ -110,8 +97,9 @@ UnarySpec<Attrs>::operator OpDef() const {
   spec.lower = [*this](const Attrs& given, Lowering& op) {
     op.define("y", value.call(given, op.operand("x")));
   };
-  if (!slope.no_gradient_reason.empty()) spec.gradient = not_differentiable(slope.no_gradient_reason);
-  if (slope.call) {
+  if (!slope.no_gradient_reason.empty()) {
+    spec.gradient = not_differentiable(slope.no_gradient_reason);
+  } else if (slope.call) {
     spec.gradient = [*this](const Attrs& given, Gradient& op) {
       op.add("x", op.upstream("y") * slope.call(given, op.operand("x"), op.result("y")));
     };

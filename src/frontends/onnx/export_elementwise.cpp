@@ -166,7 +166,6 @@ OnnxAttr element_attr(std::string name, DType dtype) {
 
 void write_cast(NodeExport& node) {
   const DType to = node.element("to");
-  node.need_opset(std::max(first_opset_of(to), first_opset_of(element_of(node.operand_type("x")))));
   std::vector<OnnxAttr> attrs{element_attr("to", to)};
   if (node.node.op->find_attr("saturate") && !node.flag("saturate")) {
     node.need_opset(19);
@@ -192,8 +191,7 @@ void write_dropout(NodeExport& node) {
 // Attributes at the value that opsets before them implied are left out.
 void write_quantization(NodeExport& node, const char* op_type, DType narrow,
                         int output_dtype_since) {
-  node.need_opset(std::max(10, first_opset_of(narrow)));
-  if (info(narrow).bits == 16) node.need_opset(21);
+  node.need_opset(info(narrow).bits == 16 ? 21 : 10);
   std::vector<OnnxAttr> attrs;
   const auto add = [&](int since, OnnxAttr attr) {
     node.need_opset(since);

@@ -87,8 +87,6 @@ class NodeExport {
 
 /// TensorProto.DataType number of a dtype.
 int onnx_element_type(DType dtype);
-/// The opset that first knew an element type.
-int first_opset_of(DType dtype);
 
 struct ExportRule {
   std::string_view op;  ///< Tenon op

@@ -31,20 +31,7 @@ int ir_version_of(int opset) {
   return 4;
 }
 
-// The model's own fields, which are no free-form properties.
-bool is_own_field(std::string_view key) {
-  return key == "producer_name" || key == "producer_version" || key == "domain" ||
-         key == "model_version" || key == "opset";
-}
-
-bool knows_types(const Graph& graph, const Node& node) {
-  const auto is_known = [&](ValueId id) { return !id || graph.value(id).type.is_known(); };
-  return std::ranges::all_of(node.operands, is_known) &&
-         std::ranges::all_of(node.results, is_known);
-}
-
-}  // namespace
-
+// The opset that first knew an element type.
 int first_opset_of(DType dtype) {
   switch (dtype) {
     case DType::F8E4M3FN:
@@ -68,6 +55,20 @@ int first_opset_of(DType dtype) {
       return 1;
   }
 }
+
+// The model's own fields, which are no free-form properties.
+bool is_own_field(std::string_view key) {
+  return key == "producer_name" || key == "producer_version" || key == "domain" ||
+         key == "model_version" || key == "opset";
+}
+
+bool knows_types(const Graph& graph, const Node& node) {
+  const auto is_known = [&](ValueId id) { return !id || graph.value(id).type.is_known(); };
+  return std::ranges::all_of(node.operands, is_known) &&
+         std::ranges::all_of(node.results, is_known);
+}
+
+}  // namespace
 
 Exporter::Exporter(const Graph& graph, const ExportOptions& options)
     : graph_(graph), options_(options) {
