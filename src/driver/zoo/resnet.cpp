@@ -7,7 +7,7 @@ namespace {
 constexpr std::int64_t kWidths[] = {64, 128, 256, 512};
 constexpr std::int64_t kExpansion = 4;  // of a bottleneck's channels, by its last convolution
 // Branches end in small scales, so that sums of many of them stay of order one.
-constexpr double kBranchScale = 0.4;
+constexpr double kBranchScale = 0.3;
 
 // ---- as most frameworks have it: strides in the first unit of a stage, batch norms ----
 

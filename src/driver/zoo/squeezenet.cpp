@@ -32,7 +32,7 @@ Graph make_squeezenet(const Settings& settings) {
   x = net.max_pool(x, "pool5", pool);
   x = fire(net, fire(net, x, 6, 48, 192), 7, 48, 192);
   x = fire(net, fire(net, x, 8, 64, 256), 9, 64, 256);
-  x = conv_relu(net, x, "conv10", {.channels = settings.number("classes", 1, 1 << 20)});
+  x = conv_relu(net, x, "conv10", {.channels = settings.number("classes", 1, 1 << 20), .gain = 1});
   net.builder().output(net.mean_over_pixels(x, "avgpool"), "logits");
   return net.take();
 }

@@ -3,10 +3,12 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
+#include "reference/evaluate.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tenon {
 namespace {
@@ -153,6 +155,26 @@ TEST(Zoo, GivesTheSameWeightsEachTime) {
   EXPECT_TRUE(identical(a, b));
   EXPECT_FALSE(
       identical(*a.constant_of(a.find("fc2.weight")), *a.constant_of(a.find("fc3.weight"))));
+}
+
+Tensor random_input(const TensorType& type) {
+  return Constant::normal(type.dtype, constants(type.dims), 1, 0, 1).materialise();
+}
+
+// Small images, so that the reference is quick; weights are those of the large ones.
+TEST(Zoo, OutputsAreOfOrderOne) {
+  for (const char* spec : {"mlp?batch=4", "lstm?seq=4,hidden=64", "resnet18?size=32",
+                           "mobilenet_v2?size=32", "squeezenet?size=64", "densenet121?size=32",
+                           "unet256?size=16,width=8", "alexnet?size=63"}) {
+    const Graph graph = zoo::build(spec);
+    const Tensor input = random_input(graph.value(graph.inputs().front()).type.tensor());
+    const Tensor output = reference::evaluate(graph, {Datum(input)}).front().tensor();
+    double squares = 0;
+    for (const double element : output.reals()) squares += element * element;
+    const double root_mean_square = std::sqrt(squares / static_cast<double>(output.size()));
+    EXPECT_GT(root_mean_square, 0.03) << spec;
+    EXPECT_LT(root_mean_square, 10) << spec;  // false for NaN
+  }
 }
 
 // The document: sizes 224 -> 56 -> 27 -> 13 -> 6, weights as TensorFlow has them.
