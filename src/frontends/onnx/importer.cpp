@@ -222,6 +222,7 @@ void Importer::import_node(const NodeProto& node) {
         .expected("every name to be given once in a graph");
   }
   const std::size_t first_node = graph().node_id_bound();
+  scope_->node = &node;
   scope_->has_renamed_data = false;
   scope_->named.clear();
   const auto function =

@@ -50,10 +50,11 @@ struct Scope {
   std::unordered_map<std::string, const onnx_schema::TypeProto*> declared_types{};
   /// What the caller of a function gave; null outside functions.
   const std::unordered_map<std::string, BoundAttr>* arguments = nullptr;
-  std::unordered_map<ValueId, Var> captured{};  ///< inputs of a body and what they are outside
-  std::string name_prefix{};                    ///< of values inside functions
-  std::string place{};                          ///< where messages say a node of this scope is
-  // Since the node being imported began:
+  std::unordered_map<ValueId, Var> captured{};   ///< inputs of a body and what they are outside
+  std::string name_prefix{};                     ///< of values inside functions
+  std::string place{};                           ///< where messages say a node of this scope is
+  const onnx_schema::NodeProto* node = nullptr;  ///< the one being imported
+  // Since it began:
   std::vector<ValueId> named{};
   bool has_renamed_data = false;
 };

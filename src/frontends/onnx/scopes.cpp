@@ -173,7 +173,7 @@ Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& inpu
                .outer = &around,
                .opsets = around.opsets,
                .arguments = around.arguments,
-               .place = concat(scope_->place, ", body '", attr.attr->name(), "'")};
+               .place = concat(node_place(*scope_->node), ", body '", attr.attr->name(), "'")};
   const ScopeGuard guard(*this, inside);
   declare_types(proto);
   import_inputs(proto, input_types);

@@ -88,6 +88,41 @@ TEST(Export, LargeModelsPutTheirWeightsBesideThem) {
   fs::remove_all(folder);
 }
 
+TEST(Export, BodiesReadOuterValuesByName) {
+  const Graph graph = parsed(
+      "graph g (c: bool[], a: f32[2]) {\n"
+      "  y = if(c, a)\n"
+      "    then = graph t (x: f32[2]) {\n"
+      "      p = relu(x)\n"
+      "      return p\n"
+      "    }\n"
+      "    else = graph e (x: f32[2]) {\n"
+      "      return x\n"
+      "    }\n"
+      "  return y\n"
+      "}\n");
+  const ModelProto model = exported(graph);
+  ASSERT_EQ(model.graph().node_size(), 1);
+  const NodeProto& node = model.graph().node(0);
+  EXPECT_EQ(node.input_size(), 1);
+  for (const auto& attr : node.attribute()) {
+    EXPECT_EQ(attr.g().input_size(), 0);
+    ASSERT_EQ(attr.g().node_size(), 1);  // an output that comes from outside is copied
+    EXPECT_EQ(attr.g().node(0).input(0), "a");
+  }
+  EXPECT_EQ(import_model(model).node_count(), 1u);
+}
+
+TEST(Export, SymbolicExtentsAreComputedFromShapes) {
+  const Graph graph = parsed(
+      "graph g (x: f32[N, 6]) {\n"
+      "  y = reshape(x) {shape = [2*N, 3]}\n"
+      "  return y\n"
+      "}\n");
+  const Graph read = import_model(exported(graph));
+  EXPECT_EQ(to_string(read.value(read.outputs()[0]).type), "f32[2*N, 3]");
+}
+
 TEST(Export, NothingIsWrittenWhenItFails) {
   const std::string path = testing::TempDir() + "missing_folder/m.onnx";
   EXPECT_THROW(export_onnx(parsed(small_graph), path), Error);

@@ -275,6 +275,81 @@ TEST(Import, LargeWeightsAreReadOnce) {
   EXPECT_NE(imported(model).find("m.onnx, initializer 'raw'"), std::string::npos);
 }
 
+GraphProto& add_body(NodeProto& node, const std::string& attr_name) {
+  auto& attr = *node.add_attribute();
+  attr.set_name(attr_name);
+  attr.set_type(onnx_schema::AttributeProto::GRAPH);
+  attr.mutable_g()->set_name(attr_name);
+  return *attr.mutable_g();
+}
+
+TEST(Import, BodiesTakeWhatTheyReadFromOutsideAsInputs) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "c", {}, TensorProto::BOOL);
+  add_input(graph, "a", {"2"});
+  add_input(graph, "b", {"2"});
+  *graph.add_initializer() = floats("w", {1, 2});
+  NodeProto& node = add_node(graph, "If", {"c"}, {"y"});
+  GraphProto& first = add_body(node, "then_branch");
+  add_node(first, "Add", {"a", "w"}, {"p"});  // a small constant is repeated inside
+  add_output(first, "p");
+  GraphProto& second = add_body(node, "else_branch");
+  add_node(second, "Mul", {"b", "a"}, {"q"});
+  add_output(second, "q");
+  add_output(graph, "y");
+  EXPECT_EQ(imported(model),
+            "graph g (c: bool[], a: f32[2], b: f32[2]) {\n"
+            "  w = constant f32[2] [1, 2]\n"
+            "  y = if(c, a, b) then = graph then_branch (a: f32[2], b: f32[2]) {\n"
+            "    w = constant f32[2] [1, 2]\n"
+            "    p = add(a, w)\n"
+            "    return p\n"
+            "  } else = graph else_branch (a: f32[2], b: f32[2]) {\n"
+            "    q = mul(b, a)\n"
+            "    return q\n"
+            "  }\n"
+            "  return y\n"
+            "}\n");
+}
+
+TEST(Import, CapturesPassThroughNestedBodies) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "c", {}, TensorProto::BOOL);
+  add_input(graph, "a", {"2"});
+  NodeProto& outer = add_node(graph, "If", {"c"}, {"y"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    GraphProto& body = add_body(outer, branch);
+    NodeProto& inner = add_node(body, "If", {"c"}, {"z"});
+    for (const char* leaf : {"then_branch", "else_branch"}) {
+      GraphProto& innermost = add_body(inner, leaf);
+      add_node(innermost, "Relu", {"a"}, {"r"});
+      add_output(innermost, "r");
+    }
+    add_output(body, "z");
+  }
+  add_output(graph, "y");
+  const Graph read = import_model(model);
+  const Node& node = read.node(read.value(read.outputs()[0]).producer);
+  ASSERT_EQ(node.bodies.size(), 2u);
+  EXPECT_EQ(node.bodies[0].inputs().size(), 2u);  // c and a
+}
+
+TEST(Import, BodiesSayWhereTheirErrorsAre) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "c", {}, TensorProto::BOOL);
+  NodeProto& node = add_node(graph, "If", {"c"}, {"y"}, "choose");
+  add_node(add_body(node, "then_branch"), "Relu", {"nothing"}, {"p"}, "inside");
+  add_body(node, "else_branch");
+  add_output(graph, "y");
+  EXPECT_NE(imported(model).find("at        m.onnx, node 'choose' (If), body 'then_branch', node "
+                                 "'inside' (Relu)"),
+            std::string::npos)
+      << imported(model);
+}
+
 TEST(Import, DeepNestingIsRefused) {
   GraphProto graph;
   for (int depth = 0; depth < 400; ++depth) {
