@@ -29,8 +29,8 @@ OnnxAttr text_attr(const NodeExport& node, std::string_view name, std::string on
   return {std::move(onnx_name), node.text(name)};
 }
 
-[[noreturn]] void refuse(const NodeExport& node, std::string_view what) {
-  throw Error(concat(node.node.op->name, ": ONNX has no ", what), ErrorKind::Unsupported);
+[[noreturn]] void refuse(std::string_view what) {
+  throw Error(concat("ONNX has no ", what), ErrorKind::Unsupported);
 }
 
 void export_reshape(NodeExport& node) {
@@ -155,8 +155,20 @@ void export_depth_to_space(NodeExport& node) {
 }
 
 void export_space_to_depth(NodeExport& node) {
-  if (node.text("mode") != "dcr") refuse(node, "other order of channels than dcr");
-  emit_whole(node, "SpaceToDepth", {node.operand("x")}, {integer_attr(node, "block", "blocksize")});
+  const std::string x = node.operand("x");
+  const std::vector<OnnxAttr> attrs{integer_attr(node, "block", "blocksize")};
+  if (node.text("mode") == "dcr") return emit_whole(node, "SpaceToDepth", {x}, attrs);
+  // ONNX knows one order of channels; the other one follows from it.
+  const Dim channels = node.operand_type("x").tensor().dims.at(1);
+  if (!channels.is_constant()) refuse("such an order for an unknown number of channels");
+  const std::int64_t block = node.integer("block");
+  const std::string packed = node.emit_value("SpaceToDepth", {x}, attrs);
+  const std::string shape = node.emit_value("Shape", {packed});
+  const std::string parted = node.emit_value(
+      "Reshape", {packed, node.integers_constant({0, block * block, channels.constant(), -1})});
+  const std::string swapped =
+      node.emit_value("Transpose", {parted}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});
+  emit_whole(node, "Reshape", {swapped, shape});
 }
 
 void export_eye_like(NodeExport& node) {
@@ -229,7 +241,7 @@ std::string reals_or_none(NodeExport& node, std::string_view name) {
 
 void export_resize(NodeExport& node) {
   const std::string coordinates = node.text("coordinates");
-  if (coordinates == "tf_half_pixel_for_nn") refuse(node, "such coordinates since opset 13");
+  if (coordinates == "tf_half_pixel_for_nn") refuse("such coordinates since opset 13");
   std::vector<OnnxAttr> attrs{text_attr(node, "mode", "mode"),
                               text_attr(node, "coordinates", "coordinate_transformation_mode"),
                               text_attr(node, "rounding", "nearest_mode"),
