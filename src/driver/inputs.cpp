@@ -133,7 +133,8 @@ std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string
   for (const std::string& text : texts) {
     if (text.rfind('@', 0) == 0) {
       const std::string path = text.substr(1);
-      if (fs::is_directory(path)) {
+      std::error_code unreadable;  // and so no folder: opening it as a file says why
+      if (fs::is_directory(path, unreadable)) {
         for (std::size_t k = 0; k < values.size(); ++k) {
           const std::string file = find_value_file(path, name_of(k), "input", k);
           if (!file.empty()) values[k] = read_value_file(file, type_of(k));
@@ -181,7 +182,8 @@ std::string find_value_file(const std::string& folder, const std::string& name,
   const fs::path base(folder);
   const std::string stem = file_name_of(name);
   for (const std::string& candidate : {stem + ".npy", stem + ".pb", concat(prefix, "_", position, ".pb")}) {
-    if (fs::exists(base / candidate)) return (base / candidate).string();
+    std::error_code unreadable;
+    if (fs::exists(base / candidate, unreadable)) return (base / candidate).string();
   }
   return "";
 }

@@ -72,7 +72,8 @@ const std::vector<Format>& formats() {
 
 Graph load_model(const std::string& argument) {
   if (argument.rfind(kZooPrefix, 0) == 0) return zoo::build(argument.substr(kZooPrefix.size()));
-  if (fs::is_directory(argument)) {
+  std::error_code unreadable;  // and so no folder: opening it as a file says why
+  if (fs::is_directory(argument, unreadable)) {
     throw Error("a model is a file, not a folder", ErrorKind::Usage).got(argument);
   }
   if (looks_like_text_graph(read_head(argument))) {

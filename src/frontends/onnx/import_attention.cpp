@@ -8,6 +8,14 @@
 namespace tenon::onnx {
 namespace {
 
+Dims dims_of_three(const NodeImport& node, std::size_t input) {
+  Dims dims = node.dims(node.input(input));
+  if (dims.size() == 3) return dims;
+  throw Error(concat(node.op_type(), ": input ", input, " has the wrong rank"))
+      .expected("[batch, steps, heads * size]")
+      .got(dims);
+}
+
 Var swap_heads(Var x) {
   return x.builder().call("transpose", {x}, {{"perm", Attr::Integers{0, 2, 1, 3}}});
 }
@@ -116,11 +124,11 @@ LinearAttention::LinearAttention(NodeImport& import) : node(import) {
   }
   heads = query_count;
   key_heads = key_count;
-  const Dims query = node.dims(node.input(0));
-  batch = query.at(0);
-  steps = query.at(1);
-  key_size = floor_div(query.at(2), heads);
-  value_size = floor_div(node.dims(node.input(2)).at(2), key_heads);
+  const Dims query = dims_of_three(node, 0);
+  batch = query[0];
+  steps = query[1];
+  key_size = floor_div(query[2], heads);
+  value_size = floor_div(dims_of_three(node, 2)[2], key_heads);
 }
 
 Var LinearAttention::heads_of(std::size_t input, Dims tail) const {
@@ -167,11 +175,11 @@ void LinearAttention::run() {
   add_scanned("key", heads_of(1, {key_heads, key_size, 1}));
   add_scanned("value", heads_of(2, {key_heads, 1, value_size}));
   if (is_gated) {
-    const Dim size = floor_div(node.dims(node.input(4)).at(2), key_heads);
+    const Dim size = floor_div(dims_of_three(node, 4)[2], key_heads);
     add_scanned("decay", node.call("exp", {heads_of(4, {key_heads, size, 1})}));
   }
   if (is_delta) {
-    add_scanned("beta", heads_of(5, {node.dims(node.input(5)).at(2), 1, 1}));
+    add_scanned("beta", heads_of(5, {dims_of_three(node, 5)[2], 1, 1}));
     Var erased = heads_of(1, {key_heads, 1, key_size});
     if (node.has_input(6)) erased = erased * heads_of(6, {key_heads, 1, key_size});
     add_scanned("erased", erased);

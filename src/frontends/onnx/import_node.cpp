@@ -10,6 +10,8 @@ namespace {
 
 using onnx_schema::AttributeProto;
 
+constexpr std::int64_t kMaxMadeElements = std::int64_t{1} << 20;
+
 // The first IR version did not say what an attribute holds: then it is whatever is there.
 bool holds(const AttributeProto& attr, AttributeProto::AttributeType type) {
   if (attr.type() != AttributeProto::UNDEFINED) return attr.type() == type;
@@ -81,6 +83,9 @@ std::optional<Tensor> NodeImport::constant_input(std::size_t index) const {
   const Var value = input_or_none(index);
   if (!value.is_valid()) return std::nullopt;
   if (const Constant* constant = importer_.constant_of(importer_.scope(), value)) {
+    // A fill is not in the file: it may be any size, and what is asked for here never is.
+    const bool is_stored = constant->kind() == Constant::Kind::Dense;
+    if (!is_stored && constant->size() > kMaxMadeElements) return std::nullopt;
     return constant->materialise();
   }
   // What shape arithmetic has worked out is as good as a constant.

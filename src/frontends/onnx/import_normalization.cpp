@@ -62,6 +62,7 @@ bool is_training(const NodeImport& node) {
 void import_batch_norm(NodeImport& node) {
   Var x = node.input(0);
   const Dims dims = node.dims(x);
+  if (dims.empty()) throw Error("BatchNormalization: the input has no axes").got(node.type(x));
   std::vector<Var> operands{x};
   for (std::size_t k = 1; k < 5; ++k) operands.push_back(node.input(k));
   if (node.integer("spatial", 1) == 0) {

@@ -1,4 +1,4 @@
-#include "frontends/onnx/import_node.h"
+#include "frontends/onnx/op_call.h"
 
 #include <cctype>
 
@@ -18,17 +18,16 @@ std::string snake_case(std::string_view name) {
 
 // Axes came as an attribute before opset 18 (13 for ReduceSum) and come as an input since.
 void import_reduce(NodeImport& node) {
-  std::vector<Var> operands{node.input(0)};
-  std::vector<Attr> attrs{{"keep_axes", node.integer("keepdims", 1) != 0},
-                          {"noop_if_empty", node.integer("noop_with_empty_axes", 0) != 0}};
-  if (!node.has_input(1)) {
-    attrs.emplace_back("axes", node.integers("axes"));
-  } else if (const auto axes = node.constant_input(1)) {
-    attrs.emplace_back("axes", axes->integers());
+  OpCall call(node, snake_case(node.op_type()));
+  call.operand("x", node.input(0))
+      .attr({"keep_axes", node.integer("keepdims", 1) != 0})
+      .attr({"noop_if_empty", node.integer("noop_with_empty_axes", 0) != 0});
+  if (node.has_input(1)) {
+    call.late("axes", 1);
   } else {
-    operands.push_back(node.input(1));
+    call.attr({"axes", node.integers("axes")});
   }
-  node.output(node.call(snake_case(node.op_type()), operands, attrs));
+  node.output(call.result());
 }
 
 void import_arg(NodeImport& node) {
@@ -42,8 +41,8 @@ void import_cumulative(NodeImport& node, std::string_view op) {
   std::vector<Var> operands{node.input(0)};
   std::vector<Attr> attrs{{"exclusive", node.integer("exclusive", 0) != 0},
                           {"reverse", node.integer("reverse", 0) != 0}};
-  if (const auto axis = node.constant_input(1)) {
-    attrs.emplace_back("axis", axis->integer_at(0));
+  if (const auto axis = constant_integer(node, 1)) {
+    attrs.emplace_back("axis", *axis);
   } else {
     operands.push_back(node.input(1));
   }

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "frontends/onnx/op_call.h"
 #include "ops/movement.h"
+#include "ops/operand_types.h"
 
 #include <algorithm>
 
@@ -134,13 +135,11 @@ void import_tile(NodeImport& node) {
     return node.output(OpCall(node, "tile").operand("x", x).late("repeats", 1).result());
   }
   // At first one axis was repeated, by two scalars.
-  const auto tiles = node.constant_input(1), axis = node.constant_input(2);
+  const auto tiles = constant_integer(node, 1), axis = constant_integer(node, 2);
   const auto rank = node.rank(x);
   if (!tiles || !axis || !rank) node.unsupported("tiles or axis that are not constant");
   std::vector<std::int64_t> repeats(*rank, 1);
-  const std::int64_t at = axis->integer_at(0);
-  repeats.at(static_cast<std::size_t>(at < 0 ? at + static_cast<std::int64_t>(*rank) : at)) =
-      tiles->integer_at(0);
+  repeats[normal_axis("Tile", *axis, *rank)] = *tiles;
   node.output(node.call("tile", {x}, {{"repeats", repeats}}));
 }
 
@@ -159,6 +158,10 @@ void import_slice(NodeImport& node) {
 void import_crop(NodeImport& node) {
   const std::vector<std::int64_t> border = node.integers("border"), window = node.integers("scale");
   if (border.size() != 4) throw Error("border must be left, top, right, bottom");
+  for (const auto& extents : {border, window}) {
+    if (std::ranges::all_of(extents, [](auto n) { return n >= 0 && n <= kMaxExtent; })) continue;
+    throw Error("a border or window is no extent").got(Dims(extents.begin(), extents.end()));
+  }
   const std::int64_t left = border[0], top = border[1], right = border[2], bottom = border[3];
   Attr::Integers ends{bottom == 0 ? INT64_MAX : -bottom, right == 0 ? INT64_MAX : -right};
   if (window.size() == 2) ends = {top + window[0], left + window[1]};
@@ -172,6 +175,9 @@ void import_concat(NodeImport& node) {
   node.output(node.call("concat", node.inputs(), {{"axis", node.integer("axis", 1)}}));
 }
 
+// Parts need no output of their own, so the file does not bound them.
+constexpr std::int64_t kMaxParts = 1 << 16;
+
 void import_split(NodeImport& node) {
   OpCall call(node, "split");
   call.operand("x", node.input(0)).attr({"axis", node.integer("axis")});
@@ -183,7 +189,11 @@ void import_split(NodeImport& node) {
     count = sizes.size();
     call.attr({"sizes", sizes});
   } else if (node.has_attr("num_outputs")) {
-    count = static_cast<std::size_t>(std::max<std::int64_t>(node.integer("num_outputs"), 0));
+    const std::int64_t given = node.integer("num_outputs");
+    if (given < 1 || given > kMaxParts) {
+      throw Error("num_outputs is no number of outputs").expected("1 to ", kMaxParts).got(given);
+    }
+    count = static_cast<std::size_t>(given);
   }
   if (count < node.output_count()) {
     throw Error("there are fewer parts than outputs").expected(node.output_count()).got(count);

@@ -4,6 +4,32 @@
 #include "ops/registry.h"
 
 namespace tenon::onnx {
+namespace {
+
+// Lists of axes and extents are short; a fill in a tiny file may claim to be absurdly long.
+constexpr std::int64_t kMaxListed = std::int64_t{1} << 20;
+
+void require_short(const NodeImport& node, std::size_t input) {
+  const Type& type = node.type(node.input(input));
+  if (!type.is_tensor() || provably_at_most(element_count(type.tensor()), kMaxListed)) return;
+  if (!element_count(type.tensor()).is_constant()) return;
+  throw Error(concat("input ", input, " has too many elements"))
+      .expected("at most ", kMaxListed)
+      .got(type);
+}
+
+const Tensor& require_one(const Tensor& value, std::size_t input) {
+  if (value.size() == 1) return value;
+  throw Error(concat("input ", input, " must hold one element")).got(value.type());
+}
+
+}  // namespace
+
+std::optional<std::int64_t> constant_integer(const NodeImport& node, std::size_t input) {
+  const std::optional<Tensor> value = node.constant_input(input);
+  if (!value) return std::nullopt;
+  return require_one(*value, input).integer_at(0);
+}
 
 OpCall::OpCall(NodeImport& node, std::string_view op) : node_(node), op_(find_op(op)) {}
 
@@ -22,6 +48,7 @@ OpCall& OpCall::attr(Attr attr) {
 
 OpCall& OpCall::late(std::string_view attr_name, std::size_t input) {
   if (!node_.has_input(input)) return *this;
+  require_short(node_, input);
   const std::optional<Tensor> value = node_.constant_input(input);
   if (!value) return operand(attr_name, node_.input(input));
   std::string name(attr_name);
@@ -29,9 +56,7 @@ OpCall& OpCall::late(std::string_view attr_name, std::size_t input) {
   TENON_ASSERT(def, concat(op_.name, " has an attribute called ", attr_name));
   if (def->kind == AttrKind::Integers) return attr({std::move(name), value->integers()});
   if (def->kind == AttrKind::Reals) return attr({std::move(name), value->reals()});
-  if (value->size() != 1) {
-    throw Error(concat("input ", input, " must hold one element")).got(value->type());
-  }
+  require_one(*value, input);
   if (def->kind == AttrKind::Real) return attr({std::move(name), value->real_at(0)});
   return attr({std::move(name), value->integer_at(0)});
 }

@@ -3,6 +3,8 @@
 #include "frontends/onnx/import_node.h"
 #include "ir/op_def.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,5 +32,9 @@ class OpCall {
   std::vector<Var> operands_;
   std::vector<Attr> attrs_;
 };
+
+/// The one element of an input that is constant; nothing if it is not. Throws Error for any other
+/// number of elements.
+std::optional<std::int64_t> constant_integer(const NodeImport& node, std::size_t input);
 
 }  // namespace tenon::onnx

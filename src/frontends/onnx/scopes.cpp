@@ -19,6 +19,14 @@ constexpr int kMaxDepth = 100;
 // there it still tells shapes, axes and trip counts.
 constexpr std::int64_t kMaxRepeatedElements = 256;
 
+// Every value in a function is named after the calls that it is in, down to here: a long name would
+// else be repeated for each of a great many values.
+constexpr std::size_t kMaxPrefix = 512;
+
+std::string longer_prefix(const std::string& prefix, const std::string& caller) {
+  return prefix.size() + caller.size() > kMaxPrefix ? prefix : concat(prefix, caller, "/");
+}
+
 /// Finds the values that a graph reads from outside, in the order it first does.
 class OuterNames {
  public:
@@ -94,7 +102,7 @@ void Importer::call_function(Function& function, const NodeProto& node) {
   Scope inside{.builder = scope_->builder,
                .opsets = &function.opsets,
                .arguments = &arguments,
-               .name_prefix = concat(scope_->name_prefix, caller, "/"),
+               .name_prefix = longer_prefix(scope_->name_prefix, caller),
                .place = place};
   // Positions of a body's captured inputs hold for functions called in that body too.
   inside.outer = scope_->outer;
