@@ -60,6 +60,7 @@ Graph Importer::run() try {
   read_metadata(builder.graph());
   Scope scope{.builder = &builder, .opsets = &opsets_, .place = source_};
   const ScopeGuard guard(*this, scope);
+  if (main.output().empty()) throw Error("the model has no outputs").at(source_);
   declare_types(main);
   import_inputs(main, {});
   import_main_constants(main);
@@ -209,6 +210,7 @@ void Importer::import_node(const NodeProto& node) {
         .at(scope_->place)
         .expected("at most ", kMaxExpandedNodes, " nodes more than the file holds");
   }
+  if (node.op_type().empty()) throw Error("a node does not say what it does").at(node_place(node));
   for (const std::string& name : node.input()) {
     if (name.empty() || scope_->values.contains(name)) continue;
     throw Error(concat("'", name, "' is read before anything makes it"))

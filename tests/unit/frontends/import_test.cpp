@@ -100,6 +100,7 @@ TEST(Import, NamesAreGivenOnce) {
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {"2"});
   add_node(graph, "Relu", {"x"}, {"x"}, "again");
+  add_output(graph, "x");
   EXPECT_EQ(imported(model),
             "two values are called 'x'\n"
             "  at        m.onnx, node 'again' (Relu)\n"
@@ -118,6 +119,14 @@ TEST(Import, EveryDomainNeedsAnOpset) {
             "  expected  an entry in opset_import for every domain in use");
   model.set_ir_version(2);  // which had no opset_import
   EXPECT_EQ(imported(model).substr(0, 5), "graph");
+}
+
+TEST(Import, EmptyNodesAndGraphsAreRefused) {
+  ModelProto model = new_model();
+  EXPECT_EQ(imported(model), "the model has no outputs\n  at        m.onnx");
+  add_node(*model.mutable_graph(), "", {}, {"y"});
+  add_output(*model.mutable_graph(), "y");
+  EXPECT_EQ(imported(model), "a node does not say what it does\n  at        m.onnx, node 'y' ()");
 }
 
 TEST(Import, MissingOutputsAreNamed) {
