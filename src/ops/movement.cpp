@@ -16,6 +16,7 @@ std::optional<Dim> slice_bound(const Dim& bound, const Dim& extent, const Dim& l
                                const Dim& highest) {
   if (bound.is_constant() && bound.constant() >= kFar) return highest;
   if (bound.is_constant() && bound.constant() <= -kFar) return lowest;
+  if (bound == Dim(-1) && highest == extent - 1) return highest;  // no need to clamp
   if (is_unknown(bound)) return std::nullopt;
   if (bound.range().lo >= 0) return clamp(bound, lowest, highest);
   if (bound.range().hi < 0) return max(bound + extent, lowest);

@@ -1,6 +1,8 @@
 #include "ops/movement.h"
 #include "ops/same_elements.h"
 
+#include <algorithm>
+
 namespace tenon {
 namespace {
 
@@ -15,14 +17,35 @@ struct Attrs {
       .got("x: ", x, ", shape: ", attrs.shape);
 }
 
-Dim left_over(const Attrs& attrs, const OperandTypes& in, const Dim& others) {
-  const Dim count = element_count(in["x"]);
-  if (is_unknown(others)) return in.unknown();
-  if (others == Dim(0)) return 0;
-  if (count.is_constant() && others.is_constant() && count.constant() % others.constant() != 0) {
+// a/b where b is not zero: then what both have in common goes.
+Dim quotient(const Dim& a, const Dim& b) {
+  SymbolRanges symbols;
+  if (!b.is_constant()) b.collect_symbols(symbols);
+  DimBindings positive, given;
+  for (const auto& [name, range] : symbols) {
+    if (range.lo != 0 || range.hi < 1) continue;
+    positive.emplace(name, Dim::symbol(name, {1, range.hi}));
+    given.emplace(name, Dim::symbol(name, range));
+  }
+  return floor_div(a.substitute(positive), b.substitute(positive)).substitute(given);
+}
+
+Dim left_over(const Attrs& attrs, const OperandTypes& in, Dims others) {
+  if (any_unknown(others)) return in.unknown();
+  // Extents that stay as they are say nothing about the one left open, even if they are 0.
+  Dims own = in["x"].dims;
+  std::erase_if(others, [&](const Dim& extent) {
+    const auto same = std::find(own.begin(), own.end(), extent);
+    if (same == own.end()) return false;
+    own.erase(same);
+    return true;
+  });
+  const Dim count = product(own), taken = product(others);
+  if (taken == Dim(0)) return 0;
+  if (count.is_constant() && taken.is_constant() && count.constant() % taken.constant() != 0) {
     refuse_count(in["x"], attrs);
   }
-  return floor_div(count, others);
+  return quotient(count, taken);
 }
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
@@ -48,7 +71,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     dims.push_back(std::move(extent));
   }
   if (open) {
-    dims[*open] = left_over(attrs, in, product(dims));
+    dims[*open] = left_over(attrs, in, dims);
   } else if (!any_unknown(dims) && provably_different(element_count(x), product(dims))) {
     refuse_count(x, attrs);
   }
