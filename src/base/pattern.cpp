@@ -14,7 +14,8 @@ bool is_word(char32_t code) {
 
 }  // namespace
 
-/// The alternatives of one match, followed side by side: the set of instructions that may come next.
+/// The alternatives of one match, followed side by side: the set of instructions that may come
+/// next.
 class PatternRun {
  public:
   PatternRun(const std::vector<Pattern::Instruction>& program, std::string_view text)
@@ -52,13 +53,20 @@ class PatternRun {
     const bool at_begin = position == 0, at_end = position == codes_.size();
     const bool is_edge = (!at_begin && is_word_at(position - 1)) != is_word_at(position);
     switch (step) {
-      case Pattern::Step::Begin: return at_begin;
-      case Pattern::Step::End: return at_end;
-      case Pattern::Step::LineBegin: return at_begin || codes_[position - 1] == U'\n';
-      case Pattern::Step::LineEnd: return at_end || codes_[position] == U'\n';
-      case Pattern::Step::WordEdge: return is_edge;
-      case Pattern::Step::NoWordEdge: return !is_edge;
-      default: return true;
+      case Pattern::Step::Begin:
+        return at_begin;
+      case Pattern::Step::End:
+        return at_end;
+      case Pattern::Step::LineBegin:
+        return at_begin || codes_[position - 1] == U'\n';
+      case Pattern::Step::LineEnd:
+        return at_end || codes_[position] == U'\n';
+      case Pattern::Step::WordEdge:
+        return is_edge;
+      case Pattern::Step::NoWordEdge:
+        return !is_edge;
+      default:
+        return true;
     }
   }
 
@@ -84,7 +92,8 @@ class PatternRun {
 
   const std::vector<Pattern::Instruction>& program_;
   std::vector<char32_t> codes_;
-  std::vector<std::size_t> seen_;  // the last position (counted from 1) an instruction was reached at
+  std::vector<std::size_t>
+      seen_;  // the last position (counted from 1) an instruction was reached at
   std::vector<std::size_t> pending_;
   std::size_t matched_at_ = static_cast<std::size_t>(-1);
 };

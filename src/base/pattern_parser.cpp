@@ -1,11 +1,11 @@
+#include "base/error.h"
+#include "base/pattern.h"
+#include "base/utf8.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
-
-#include "base/error.h"
-#include "base/pattern.h"
-#include "base/utf8.h"
 
 namespace tenon {
 
@@ -314,14 +314,22 @@ class PatternParser {
   char32_t escaped_code() {
     const char32_t code = take_code();
     switch (code) {
-      case U'a': return U'\a';
-      case U'f': return U'\f';
-      case U'n': return U'\n';
-      case U'r': return U'\r';
-      case U't': return U'\t';
-      case U'v': return U'\v';
-      case U'x': return hexadecimal();
-      default: break;
+      case U'a':
+        return U'\a';
+      case U'f':
+        return U'\f';
+      case U'n':
+        return U'\n';
+      case U'r':
+        return U'\r';
+      case U't':
+        return U'\t';
+      case U'v':
+        return U'\v';
+      case U'x':
+        return hexadecimal();
+      default:
+        break;
     }
     const Ranges known = named_class("alnum");
     const bool is_letter_or_digit = std::any_of(known.begin(), known.end(), [&](const auto& range) {
@@ -338,8 +346,9 @@ class PatternParser {
       const char32_t digit = take_code();
       const std::string_view known = "0123456789abcdef";
       const std::size_t value =
-          digit < 0x80 ? known.find(static_cast<char>(digit >= U'A' && digit <= U'F' ? digit + 32 : digit))
-                       : std::string_view::npos;
+          digit < 0x80
+              ? known.find(static_cast<char>(digit >= U'A' && digit <= U'F' ? digit + 32 : digit))
+              : std::string_view::npos;
       if (value == std::string_view::npos) fail("a hexadecimal digit is missing");
       code = code * 16 + static_cast<char32_t>(value);
       if (code > kLastCode) fail("there is no such code point");

@@ -15,8 +15,8 @@ ResultTypes infer(const Attrs&, const OperandTypes& in) {
 // Duchi, Hazan, Singer 2011.
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr gradient = regularised_gradient(op, attrs.weight_decay);
-  const Expr rate = optimizer_number(op, "rate") /
-                    (optimizer_number(op, "step") * attrs.rate_decay + 1.0);
+  const Expr rate =
+      optimizer_number(op, "rate") / (optimizer_number(op, "step") * attrs.rate_decay + 1.0);
   const Expr squares = op.operand("squares") + gradient * gradient;
   op.define("new_x", op.operand("x") - rate * gradient / (sqrt(squares) + attrs.epsilon));
   op.define("new_squares", squares);
@@ -26,7 +26,9 @@ void lower(const Attrs& attrs, Lowering& op) {
 
 TENON_DEFINE_OP(adagrad) = OpSpec<Attrs>{
     .name = "adagrad",
-    .summary = "one step of Adagrad: x moves against its gradient, less where squared gradients have added up",
+    .summary =
+        "one step of Adagrad: x moves against its gradient, less where squared gradients have "
+        "added up",
     .operands = {"rate", "step", "x", "gradient", "squares"},
     .results = {"new_x", "new_squares"},
     .attrs = {{"rate_decay", &Attrs::rate_decay},

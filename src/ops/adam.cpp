@@ -31,7 +31,9 @@ void lower(const Attrs& attrs, Lowering& op) {
 
 TENON_DEFINE_OP(adam) = OpSpec<Attrs>{
     .name = "adam",
-    .summary = "one step of Adam: x moves against its gradient's running mean over the root of the squares'",
+    .summary =
+        "one step of Adam: x moves against its gradient's running mean over the root of the "
+        "squares'",
     .operands = {"rate", "step", "x", "gradient", "mean", "squares"},
     .results = {"new_x", "new_mean", "new_squares"},
     .attrs = {{"alpha", &Attrs::alpha},

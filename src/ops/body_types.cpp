@@ -35,7 +35,8 @@ BodyTypes::BodyTypes(std::string_view op, const OperandTypes& in, std::size_t bo
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const Value& input = body_.value(body_.inputs()[k]);
     if (!may_be_both(input.type, inputs[k])) {
-      throw Error(concat(op, ": input '", input.name, "' of a body has another type than its operand"))
+      throw Error(
+          concat(op, ": input '", input.name, "' of a body has another type than its operand"))
           .expected(inputs[k])
           .got(input.type);
     }
@@ -123,7 +124,8 @@ Type join_types(std::string_view op, const Type& a, const Type& b, const Operand
     return {};
   }
   if (b.kind() == Type::Kind::Optional && a.kind() != b.kind()) return join_types(op, b, a, in);
-  const bool differ_in_dtype = a.is_tensor() && b.is_tensor() && a.tensor().dtype != b.tensor().dtype;
+  const bool differ_in_dtype =
+      a.is_tensor() && b.is_tensor() && a.tensor().dtype != b.tensor().dtype;
   if (a.kind() != b.kind() || differ_in_dtype) {
     throw Error(concat(op, ": one value would have two types")).got(a, " and ", b);
   }

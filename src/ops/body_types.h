@@ -1,10 +1,10 @@
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "ir/graph.h"
 #include "ops/operand_types.h"
+
+#include <string_view>
+#include <vector>
 
 namespace tenon {
 
@@ -29,9 +29,9 @@ class BodyTypes {
 };
 
 /// The types of values that a body carries from one run to the next, whatever the number of runs:
-/// `initial` with the extents that a run changes made unknown, and Unknown where it changes the rank.
-/// The body takes `before`, the carried values and `after`; output 0 of the carried values is its
-/// output `first_output`.
+/// `initial` with the extents that a run changes made unknown, and Unknown where it changes the
+/// rank. The body takes `before`, the carried values and `after`; output 0 of the carried values is
+/// its output `first_output`.
 std::vector<Type> carried_types(std::string_view op, const OperandTypes& in, std::size_t body,
                                 const std::vector<Type>& before, std::vector<Type> initial,
                                 const std::vector<Type>& after, std::size_t first_output);

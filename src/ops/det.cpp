@@ -1,7 +1,7 @@
-#include <cmath>
-
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
+
+#include <cmath>
 
 namespace tenon {
 namespace {
@@ -20,7 +20,8 @@ double determinant(std::vector<double> matrix, std::size_t size) {
   for (std::size_t column = 0; column < size; ++column) {
     std::size_t pivot = column;
     for (std::size_t row = column + 1; row < size; ++row) {
-      if (std::abs(matrix[row * size + column]) > std::abs(matrix[pivot * size + column])) pivot = row;
+      if (std::abs(matrix[row * size + column]) > std::abs(matrix[pivot * size + column]))
+        pivot = row;
     }
     if (matrix[pivot * size + column] == 0) return 0;
     if (pivot != column) {

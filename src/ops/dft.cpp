@@ -81,9 +81,12 @@ void lower(const Attrs& attrs, Lowering& op) {
 // TODO: a gradient, once training asks for spectra: the inverse transform, scaled.
 TENON_DEFINE_OP(dft) = OpSpec<Attrs>{
     .name = "dft",
-    .summary = "the discrete Fourier transform along `axis`, of `length` points (padded with zeros or cut); "
-               "the last axis holds real (and imaginary) parts. One-sided: a real signal's first half of the "
-               "spectrum, or, inverse, the real signal of such a half",
+    .summary =
+        "the discrete Fourier transform along `axis`, of `length` points (padded with zeros or "
+        "cut); "
+        "the last axis holds real (and imaginary) parts. One-sided: a real signal's first half of "
+        "the "
+        "spectrum, or, inverse, the real signal of such a half",
     .operands = {"x"},
     .results = {"y"},
     .attrs = {{"length", &Attrs::length, late},

@@ -38,8 +38,9 @@ void evaluate(const NoAttrs&, Evaluation& op) {
 // TODO: a gradient, once `differentiate` can make body graphs.
 TENON_DEFINE_OP(if) = OpSpec<NoAttrs>{
     .name = "if",
-    .summary = "what the body `then` gives where the condition holds, else what `else` gives; both take "
-               "the captured values",
+    .summary =
+        "what the body `then` gives where the condition holds, else what `else` gives; both take "
+        "the captured values",
     .operands = {"condition", variadic("captured")},
     .results = {variadic("ys")},
     .bodies = {"then", "else"},

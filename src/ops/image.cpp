@@ -1,9 +1,9 @@
 #include "ops/image.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <cctype>
-
-#include "base/error.h"
 
 namespace tenon {
 namespace {
@@ -13,7 +13,9 @@ constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
 bool starts_with(ByteSpan data, std::string_view text, std::size_t at = 0) {
   return data.size() >= at + text.size() &&
          std::equal(text.begin(), text.end(), data.begin() + static_cast<std::ptrdiff_t>(at),
-                    [](char letter, std::uint8_t byte) { return static_cast<std::uint8_t>(letter) == byte; });
+                    [](char letter, std::uint8_t byte) {
+                      return static_cast<std::uint8_t>(letter) == byte;
+                    });
 }
 
 }  // namespace
@@ -42,7 +44,8 @@ ByteSpan ImageReader::bytes(std::size_t position, std::size_t count) const {
 std::uint32_t ImageReader::number(std::size_t position, std::size_t count) const {
   const ByteSpan part = bytes(position, count);
   std::uint32_t value = 0;
-  for (std::size_t k = 0; k < count; ++k) value = value << 8 | part[big_endian_ ? k : count - 1 - k];
+  for (std::size_t k = 0; k < count; ++k)
+    value = value << 8 | part[big_endian_ ? k : count - 1 - k];
   return value;
 }
 
@@ -50,7 +53,8 @@ Image decode_image(ByteSpan data) {
   if (starts_with(data, "BM")) return decode_bmp(data);
   if (starts_with(data, "\x89PNG\r\n\x1A\n")) return decode_png(data);
   if (starts_with(data, "II*") || starts_with(data, "MM")) return decode_tiff(data);
-  if (data.size() > 2 && data[0] == 'P' && data[1] >= '1' && data[1] <= '6') return decode_pnm(data);
+  if (data.size() > 2 && data[0] == 'P' && data[1] >= '1' && data[1] <= '6')
+    return decode_pnm(data);
   if (starts_with(data, "\xFF\xD8")) return decode_jpeg(data);
   if (starts_with(data, "WEBP", 8)) unsupported_image("WebP");
   if (starts_with(data, "jP  ", 4) || starts_with(data, "\xFF\x4F")) unsupported_image("JPEG 2000");

@@ -17,8 +17,8 @@ struct Image {
 using ByteSpan = std::span<const std::uint8_t>;
 
 /// Decodes an encoded image, whose format its first bytes tell: BMP, PNM, PNG, TIFF and
-/// baseline JPEG. Throws Error for data that is damaged, and Error (Unsupported) for other formats and
-/// rarer kinds of these.
+/// baseline JPEG. Throws Error for data that is damaged, and Error (Unsupported) for other formats
+/// and rarer kinds of these.
 Image decode_image(ByteSpan data);
 
 Image decode_bmp(ByteSpan data);

@@ -28,7 +28,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
     const std::uint8_t* rgb = &image.rgb[k];
     if (is_grey) {
       // The luma of ITU-R BT.601, with 16 binary places.
-      pixels[k / 3] = static_cast<std::uint8_t>((19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) >> 16);
+      pixels[k / 3] = static_cast<std::uint8_t>(
+          (19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) >> 16);
       continue;
     }
     for (std::size_t channel = 0; channel < 3; ++channel) {
@@ -42,7 +43,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 TENON_DEFINE_OP(image_decode) = OpSpec<Attrs>{
     .name = "image_decode",
-    .summary = "the pixels [height, width, channel] of an encoded image: BMP, PNM, PNG, TIFF or JPEG",
+    .summary =
+        "the pixels [height, width, channel] of an encoded image: BMP, PNM, PNG, TIFF or JPEG",
     .operands = {"x"},
     .results = {"y"},
     .attrs = {{"pixel_format", &Attrs::pixel_format, words({"rgb", "bgr", "grayscale"})}},

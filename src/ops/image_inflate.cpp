@@ -1,7 +1,7 @@
 // Decompression as in RFC 1950 and 1951.
-#include <array>
-
 #include "ops/image.h"
+
+#include <array>
 
 namespace tenon {
 namespace {
@@ -101,7 +101,9 @@ BlockCodes read_codes(BitReader& input) {
     if (symbol >= 16) {
       if (symbol == 16 && lengths.empty()) damaged_image("compressed");
       length = symbol == 16 ? lengths.back() : 0;
-      repeats = symbol == 16 ? 3 + input.bits(2) : symbol == 17 ? 3 + input.bits(3) : 11 + input.bits(7);
+      repeats = symbol == 16   ? 3 + input.bits(2)
+                : symbol == 17 ? 3 + input.bits(3)
+                               : 11 + input.bits(7);
     }
     lengths.insert(lengths.end(), repeats, length);
   }

@@ -1,12 +1,12 @@
 // Baseline JPEG as in ITU-T T.81: Huffman coding, 8 bits, one or three components.
+#include "ops/image.h"
+#include "ops/image_planes.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
 #include <optional>
-
-#include "ops/image.h"
-#include "ops/image_planes.h"
 
 namespace tenon {
 namespace {
@@ -39,7 +39,8 @@ class ScanBits {
   }
   void restart() {
     held_ = 0;
-    if (at_ + 1 < data_.size() && data_[at_] == 0xFF && data_[at_ + 1] >= 0xD0 && data_[at_ + 1] <= 0xD7) {
+    if (at_ + 1 < data_.size() && data_[at_] == 0xFF && data_[at_ + 1] >= 0xD0 &&
+        data_[at_ + 1] <= 0xD7) {
       at_ += 2;
     }
   }
@@ -89,7 +90,8 @@ struct Component {
 };
 
 // The inverse cosine transform along rows and then columns.
-void put_block(const Block& coefficients, SamplePlane& plane, std::int64_t row, std::int64_t column) {
+void put_block(const Block& coefficients, SamplePlane& plane, std::int64_t row,
+               std::int64_t column) {
   static const std::array<std::array<double, 8>, 8> basis = [] {
     std::array<std::array<double, 8>, 8> table{};
     for (std::size_t position = 0; position < 8; ++position) {
@@ -174,7 +176,8 @@ class JpegDecoder {
       if ((kind & 0x0F) > 3) damaged_image("JPEG");
       const std::size_t bytes = kind >> 4 ? 2 : 1;
       for (std::size_t k = 0; k < 64; ++k) {
-        quantizers_[kind & 0x0F][kZigZag[k]] = static_cast<int>(file_.number(at + 1 + k * bytes, bytes));
+        quantizers_[kind & 0x0F][kZigZag[k]] =
+            static_cast<int>(file_.number(at + 1 + k * bytes, bytes));
       }
       at += 1 + 64 * bytes;
     }
@@ -185,7 +188,8 @@ class JpegDecoder {
     height_ = file_.number(at + 1, 2);
     width_ = file_.number(at + 3, 2);
     const std::uint32_t count = file_.number(at + 5, 1);
-    if (file_.number(at, 1) != 8 || (count != 1 && count != 3)) unsupported_image("this kind of JPEG");
+    if (file_.number(at, 1) != 8 || (count != 1 && count != 3))
+      unsupported_image("this kind of JPEG");
     blank_image(height_, width_);  // refuses sizes that make no sense
     for (std::size_t k = 0; k < count; ++k) {
       Component part;
@@ -194,7 +198,8 @@ class JpegDecoder {
       part.across = sampling >> 4;
       part.down = sampling & 0x0F;
       part.quantizer = file_.number(at + 8 + 3 * k, 1);
-      if (part.across < 1 || part.across > 4 || part.down < 1 || part.down > 4 || part.quantizer > 3) {
+      if (part.across < 1 || part.across > 4 || part.down < 1 || part.down > 4 ||
+          part.quantizer > 3) {
         damaged_image("JPEG");
       }
       // A single component is never interleaved, whatever it says of its sampling.
@@ -213,12 +218,15 @@ class JpegDecoder {
 
   std::size_t read_scan(std::size_t at) {
     const std::uint32_t count = file_.number(at, 1);
-    if (components_.empty() || count != components_.size()) unsupported_image("a JPEG in several scans");
+    if (components_.empty() || count != components_.size())
+      unsupported_image("a JPEG in several scans");
     for (std::size_t k = 0; k < count; ++k) {
-      const std::uint32_t id = file_.number(at + 1 + 2 * k, 1), tables = file_.number(at + 2 + 2 * k, 1);
+      const std::uint32_t id = file_.number(at + 1 + 2 * k, 1),
+                          tables = file_.number(at + 2 + 2 * k, 1);
       const auto part = std::find_if(components_.begin(), components_.end(),
                                      [&](const Component& other) { return other.id == id; });
-      if (part == components_.end() || tables >> 4 > 3 || (tables & 0x0F) > 3) damaged_image("JPEG");
+      if (part == components_.end() || tables >> 4 > 3 || (tables & 0x0F) > 3)
+        damaged_image("JPEG");
       part->dc_table = tables >> 4;
       part->ac_table = tables & 0x0F;
     }
@@ -231,7 +239,8 @@ class JpegDecoder {
       }
       for (Component& part : components_) {
         for (std::int64_t k = 0; k < part.across * part.down; ++k) {
-          put_block(read_block(bits, part), part.plane, unit / units_across() * part.down + k / part.across,
+          put_block(read_block(bits, part), part.plane,
+                    unit / units_across() * part.down + k / part.across,
                     unit % units_across() * part.across + k % part.across);
         }
       }

@@ -19,8 +19,8 @@ class SamplePlane {
     samples_[static_cast<std::size_t>(row * width_ + column)] = value;
   }
   SamplePlane cropped(std::int64_t height, std::int64_t width) const;
-  /// Brought to the image's size: by 2 across, and by 1 or 2 down, with a triangular filter (as most
-  /// decoders do); by other factors with the nearest sample.
+  /// Brought to the image's size: by 2 across, and by 1 or 2 down, with a triangular filter (as
+  /// most decoders do); by other factors with the nearest sample.
   SamplePlane widened(std::int64_t height, std::int64_t width, std::int64_t down,
                       std::int64_t across) const;
 

@@ -1,6 +1,6 @@
-#include <cstdlib>
-
 #include "ops/image.h"
+
+#include <cstdlib>
 
 namespace tenon {
 namespace {
@@ -15,8 +15,8 @@ Header read_header(const ImageReader& file, std::size_t at) {
   Header header{file.number(at, 4), file.number(at + 4, 4), file.number(at + 8, 1),
                 file.number(at + 9, 1), 0};
   header.channels = header.kind == 2 ? 3 : header.kind == 4 ? 2 : header.kind == 6 ? 4 : 1;
-  const bool is_known = header.kind == 0 || header.kind == 2 || header.kind == 3 || header.kind == 4 ||
-                        header.kind == 6;
+  const bool is_known = header.kind == 0 || header.kind == 2 || header.kind == 3 ||
+                        header.kind == 4 || header.kind == 6;
   if (!is_known || header.bits != 8) unsupported_image("a PNG without 8 bits a sample");
   if (file.number(at + 12, 1) != 0) unsupported_image("an interlaced PNG");
   return header;
@@ -25,12 +25,18 @@ Header read_header(const ImageReader& file, std::size_t at) {
 // The byte that a line's filter predicts from its neighbours to the left, above, and both.
 std::uint8_t predicted(std::uint8_t filter, int left, int above, int corner) {
   switch (filter) {
-    case 0: return 0;
-    case 1: return static_cast<std::uint8_t>(left);
-    case 2: return static_cast<std::uint8_t>(above);
-    case 3: return static_cast<std::uint8_t>((left + above) / 2);
-    case 4: break;
-    default: damaged_image("PNG");
+    case 0:
+      return 0;
+    case 1:
+      return static_cast<std::uint8_t>(left);
+    case 2:
+      return static_cast<std::uint8_t>(above);
+    case 3:
+      return static_cast<std::uint8_t>((left + above) / 2);
+    case 4:
+      break;
+    default:
+      damaged_image("PNG");
   }
   const int guess = left + above - corner;
   const int to_left = std::abs(guess - left), to_above = std::abs(guess - above);
@@ -65,8 +71,9 @@ Image decode_png(ByteSpan data) {
   for (std::size_t at = 8; at + 8 <= file.size();) {
     const std::uint32_t length = file.number(at, 4), kind = file.number(at + 4, 4);
     const ByteSpan content = file.bytes(at + 8, length);
-    if (kind == 0x49444154) compressed.insert(compressed.end(), content.begin(), content.end());  // IDAT
-    if (kind == 0x504C5445) palette = content;                                                    // PLTE
+    if (kind == 0x49444154)
+      compressed.insert(compressed.end(), content.begin(), content.end());  // IDAT
+    if (kind == 0x504C5445) palette = content;                              // PLTE
     at += std::size_t{length} + 12;
   }
   const auto height = static_cast<std::size_t>(header.height);
@@ -77,7 +84,8 @@ Image decode_png(ByteSpan data) {
   for (std::size_t row = 0; row < height; ++row) {
     for (std::size_t column = 0; column < static_cast<std::size_t>(header.width); ++column) {
       const std::uint8_t* pixel = &lines[row * (stride + 1) + 1 + column * header.channels];
-      std::uint8_t* target = &image.rgb[(row * static_cast<std::size_t>(header.width) + column) * 3];
+      std::uint8_t* target =
+          &image.rgb[(row * static_cast<std::size_t>(header.width) + column) * 3];
       if (header.kind == 3) {
         const std::size_t entry = std::size_t{pixel[0]} * 3;
         if (entry + 3 > palette.size()) damaged_image("PNG");

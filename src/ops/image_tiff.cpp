@@ -1,14 +1,22 @@
+#include "ops/image.h"
+
 #include <algorithm>
 #include <map>
-
-#include "ops/image.h"
 
 namespace tenon {
 namespace {
 
 enum Tag : std::uint32_t {
-  kWidth = 256, kHeight = 257, kBits = 258, kCompression = 259, kPhotometric = 262, kStripOffsets = 273,
-  kSamples = 277, kRowsPerStrip = 278, kPlanar = 284, kTileWidth = 322,
+  kWidth = 256,
+  kHeight = 257,
+  kBits = 258,
+  kCompression = 259,
+  kPhotometric = 262,
+  kStripOffsets = 273,
+  kSamples = 277,
+  kRowsPerStrip = 278,
+  kPlanar = 284,
+  kTileWidth = 322,
 };
 
 using Values = std::vector<std::uint32_t>;
@@ -26,7 +34,8 @@ class Directory {
       if (bytes == 0 || size > file.size()) continue;
       const std::size_t place = bytes * size <= 4 ? at + 8 : file.number(at + 8, 4);
       Values& values = tags_[file.number(at, 2)];
-      for (std::size_t k = 0; k < size; ++k) values.push_back(file.number(place + k * bytes, bytes));
+      for (std::size_t k = 0; k < size; ++k)
+        values.push_back(file.number(place + k * bytes, bytes));
     }
   }
   Values all(Tag tag) const {
@@ -52,7 +61,8 @@ Image decode_tiff(ByteSpan data) {
   const Values bits = tags.all(kBits);
   const bool is_grey = photometric <= 1 && samples >= 1;
   const bool is_rgb = photometric == 2 && samples >= 3;
-  if (tags.first(kCompression, 1) != 1 || tags.first(kPlanar, 1) != 1 || tags.first(kTileWidth, 0) != 0 ||
+  if (tags.first(kCompression, 1) != 1 || tags.first(kPlanar, 1) != 1 ||
+      tags.first(kTileWidth, 0) != 0 ||
       !std::all_of(bits.begin(), bits.end(), [](std::uint32_t count) { return count == 8; }) ||
       bits.empty() || !(is_grey || is_rgb) || samples > 8) {
     unsupported_image("this kind of TIFF");

@@ -1,24 +1,24 @@
 #include "ops/letter_case.h"
 
-#include <cstdint>
-
 #include "base/utf8.h"
+
+#include <cstdint>
 
 namespace tenon {
 namespace {
 
-// Runs of capital letters and how far below them (in code points) their small ones lie; a distance of
-// 1 means that capital and small letters take turns from `first` on. Latin, Greek and Cyrillic.
+// Runs of capital letters and how far below them (in code points) their small ones lie; a distance
+// of 1 means that capital and small letters take turns from `first` on. Latin, Greek and Cyrillic.
 struct Run {
   char32_t first, last;
   std::uint32_t distance;
 };
 constexpr Run kRuns[] = {
-    {U'A', U'Z', 32},          {0x00C0, 0x00D6, 32}, {0x00D8, 0x00DE, 32}, {0x0100, 0x012E, 1},
-    {0x0132, 0x0136, 1},       {0x0139, 0x0147, 1},  {0x014A, 0x0176, 1},  {0x0179, 0x017D, 1},
-    {0x0388, 0x038A, 37},      {0x0391, 0x03A1, 32}, {0x03A3, 0x03AB, 32}, {0x0400, 0x040F, 80},
-    {0x0410, 0x042F, 32},      {0x0460, 0x0480, 1},  {0x048A, 0x04BE, 1},  {0x04D0, 0x052E, 1},
-    {0x1E00, 0x1E94, 1},       {0x1EA0, 0x1EFE, 1},
+    {U'A', U'Z', 32},     {0x00C0, 0x00D6, 32}, {0x00D8, 0x00DE, 32}, {0x0100, 0x012E, 1},
+    {0x0132, 0x0136, 1},  {0x0139, 0x0147, 1},  {0x014A, 0x0176, 1},  {0x0179, 0x017D, 1},
+    {0x0388, 0x038A, 37}, {0x0391, 0x03A1, 32}, {0x03A3, 0x03AB, 32}, {0x0400, 0x040F, 80},
+    {0x0410, 0x042F, 32}, {0x0460, 0x0480, 1},  {0x048A, 0x04BE, 1},  {0x04D0, 0x052E, 1},
+    {0x1E00, 0x1E94, 1},  {0x1EA0, 0x1EFE, 1},
 };
 
 char32_t lower(char32_t code) {

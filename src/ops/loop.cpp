@@ -32,17 +32,19 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   const std::vector<Type> values = in.variadic_types("values");
   const std::size_t carried_count = carried_of(attrs, values.size());
   const auto captured_begin = values.begin() + attrs.carried_count;
-  const std::vector<Type> counters = {TensorType{DType::I64, {}, {}}, TensorType{DType::Bool, {}, {}}};
+  const std::vector<Type> counters = {TensorType{DType::I64, {}, {}},
+                                      TensorType{DType::Bool, {}, {}}};
   const std::vector<Type> captured(captured_begin, values.end());
-  if (in.bodies().at(0).outputs().size() != in.result_count() + 1 || in.result_count() < carried_count) {
+  if (in.bodies().at(0).outputs().size() != in.result_count() + 1 ||
+      in.result_count() < carried_count) {
     throw Error("loop: the body gives another number of outputs than there are results")
         .expected("a condition, ", carried_count, " carried values and ",
                   static_cast<std::int64_t>(in.result_count()) - attrs.carried_count,
                   " values to stack")
         .got(in.bodies().at(0).outputs().size(), " outputs");
   }
-  std::vector<Type> results = carried_types("loop", in, 0, counters, {values.begin(), captured_begin},
-                                            captured, 1);
+  std::vector<Type> results =
+      carried_types("loop", in, 0, counters, {values.begin(), captured_begin}, captured, 1);
   std::vector<Type> inputs = counters;
   inputs.insert(inputs.end(), results.begin(), results.end());
   inputs.insert(inputs.end(), captured.begin(), captured.end());
@@ -109,9 +111,11 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 // TODO: a gradient, once `differentiate` can make body graphs.
 TENON_DEFINE_OP(loop) = OpSpec<Attrs>{
     .name = "loop",
-    .summary = "runs the body at most `trip_count` times, and while the condition (if given) holds; "
-               "`values` are `carried_count` carried values and what the body reads besides; gives the last "
-               "carried values, then the body's further outputs stacked",
+    .summary =
+        "runs the body at most `trip_count` times, and while the condition (if given) holds; "
+        "`values` are `carried_count` carried values and what the body reads besides; gives the "
+        "last "
+        "carried values, then the body's further outputs stacked",
     .operands = {optional("trip_count"), optional("condition"), variadic("values")},
     .results = {variadic("ys")},
     .attrs = {{"carried_count", &Attrs::carried_count}},

@@ -1,7 +1,7 @@
-#include <cmath>
-
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+
+#include <cmath>
 
 namespace tenon {
 namespace {
@@ -35,12 +35,13 @@ void lower(const Attrs& attrs, Lowering& op) {
     return floor(points * hertz / scalar(op, "sample_rate"));
   };
   const Expr left = corner(0), top = corner(1), right = corner(2);
-  const Expr rising = select(equal(top, left), literal(DType::F64, 1),
-                             (bin - left) / max(top - left, 1.0));
+  const Expr rising =
+      select(equal(top, left), literal(DType::F64, 1), (bin - left) / max(top - left, 1.0));
   const Expr falling = (right - bin) / max(right - top, 1.0);
   const Expr is_rising = bin <= top && bin >= left, is_falling = bin >= top && bin < right;
   // At the top, where both apply, the falling side is what counts unless it has no width.
-  const Expr weight = select(is_falling, falling, select(is_rising, rising, literal(DType::F64, 0)));
+  const Expr weight =
+      select(is_falling, falling, select(is_rising, rising, literal(DType::F64, 0)));
   op.define("y", cast(weight, y.dtype));
 }
 
@@ -48,7 +49,9 @@ void lower(const Attrs& attrs, Lowering& op) {
 
 TENON_DEFINE_OP(mel_weight_matrix) = OpSpec<Attrs>{
     .name = "mel_weight_matrix",
-    .summary = "the weights [spectral bin, mel bin] that turn a spectrum into mel bins between two edges in hertz",
+    .summary =
+        "the weights [spectral bin, mel bin] that turn a spectrum into mel bins between two edges "
+        "in hertz",
     .operands = {"sample_rate", "lower_edge", "upper_edge"},
     .results = {"y"},
     .attrs = {{"mel_bins", &Attrs::mel_bins, late_required},

@@ -30,11 +30,15 @@ void lower(const Attrs& attrs, Lowering& op) {
 
 TENON_DEFINE_OP(multinomial) = OpSpec<Attrs>{
     .name = "multinomial",
-    .summary = "`sample_count` classes for each row of log-probabilities, drawn as they are likely; the draws "
-               "follow from `seed`",
+    .summary =
+        "`sample_count` classes for each row of log-probabilities, drawn as they are likely; the "
+        "draws "
+        "follow from `seed`",
     .operands = {"x"},
     .results = {"y"},
-    .attrs = {{"sample_count", &Attrs::sample_count}, {"dtype", &Attrs::dtype}, {"seed", &Attrs::seed}},
+    .attrs = {{"sample_count", &Attrs::sample_count},
+              {"dtype", &Attrs::dtype},
+              {"seed", &Attrs::seed}},
     .infer = infer,
     .lower = lower,
     .gradient = not_differentiable("it draws classes"),

@@ -1,7 +1,7 @@
-#include <numeric>
-
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
+
+#include <numeric>
 
 namespace tenon {
 namespace {
@@ -48,7 +48,8 @@ double scalar_or(const Evaluation& op, std::string_view operand, double otherwis
   if (!op.has(operand)) return otherwise;
   const Tensor& tensor = op.tensor(operand);
   if (tensor.size() != 1) {
-    throw Error(concat("non_max_suppression: ", operand, " must be one element")).got(tensor.type());
+    throw Error(concat("non_max_suppression: ", operand, " must be one element"))
+        .got(tensor.type());
   }
   return tensor.real_at(0);
 }
@@ -58,8 +59,8 @@ struct Limits {
 };
 
 // The boxes kept, best first: each is the best of those left that overlaps no kept one too much.
-std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes, const std::vector<double>& scores,
-                                     const Limits& limits) {
+std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes,
+                                     const std::vector<double>& scores, const Limits& limits) {
   std::vector<std::int64_t> candidates(boxes.size());
   std::iota(candidates.begin(), candidates.end(), std::int64_t{0});
   const auto score = [&](std::int64_t box) { return scores[static_cast<std::size_t>(box)]; };
@@ -112,8 +113,10 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 TENON_DEFINE_OP(non_max_suppression) = OpSpec<Attrs>{
     .name = "non_max_suppression",
-    .summary = "the best boxes of each batch and class as rows [batch, class, box], best first, without those "
-               "that overlap a better one by more than `iou_threshold` or score `score_threshold` or less",
+    .summary =
+        "the best boxes of each batch and class as rows [batch, class, box], best first, without "
+        "those "
+        "that overlap a better one by more than `iou_threshold` or score `score_threshold` or less",
     .operands = {"boxes", "scores", optional("max_boxes_per_class"), optional("iou_threshold"),
                  optional("score_threshold")},
     .results = {"y"},

@@ -4,7 +4,8 @@
 
 namespace tenon {
 
-std::vector<Type> optimizer_types(const OperandTypes& in, const std::vector<std::string_view>& state,
+std::vector<Type> optimizer_types(const OperandTypes& in,
+                                  const std::vector<std::string_view>& state,
                                   std::size_t result_count) {
   for (const char* name : {"rate", "step"}) {
     if (!provably_different(element_count(in[name]), 1)) continue;

@@ -7,8 +7,8 @@ namespace {
 TensorType infer(const NoAttrs&, const OperandTypes&) { return {DType::Bool, {}, {}}; }
 
 void evaluate(const NoAttrs&, Evaluation& op) {
-  const bool holds_nothing =
-      !op.has("x") || (op.datum("x").kind() == Type::Kind::Optional && op.datum("x").items().empty());
+  const bool holds_nothing = !op.has("x") || (op.datum("x").kind() == Type::Kind::Optional &&
+                                              op.datum("x").items().empty());
   op.set("y", Tensor::of<int>(DType::Bool, {}, {holds_nothing ? 0 : 1}));
 }
 

@@ -11,7 +11,8 @@ Expr word(std::uint64_t value) {
 
 Expr mixed(const Expr& bits, int shift, std::uint64_t factor) {
   const Expr folded =
-      apply(BinaryOp::Xor, bits, apply(BinaryOp::ShiftRight, bits, word(static_cast<std::uint64_t>(shift))));
+      apply(BinaryOp::Xor, bits,
+            apply(BinaryOp::ShiftRight, bits, word(static_cast<std::uint64_t>(shift))));
   return folded * word(factor);
 }
 
@@ -36,16 +37,16 @@ Expr counter(const Dims& dims) {
 
 // SplitMix64 (Steele, Lea, Flood 2014), entered at any position.
 Expr uniform_numbers(const Dims& dims, std::int64_t seed, std::int64_t stream, DType dtype) {
-  const std::uint64_t start =
-      splitmix_step(static_cast<std::uint64_t>(seed) + splitmix_step(static_cast<std::uint64_t>(stream)));
+  const std::uint64_t start = splitmix_step(static_cast<std::uint64_t>(seed) +
+                                            splitmix_step(static_cast<std::uint64_t>(stream)));
   Expr bits = counter(dims) * word(0x9E3779B97F4A7C15U) + word(start);
   bits = mixed(bits, 30, 0xBF58476D1CE4E5B9U);
   bits = mixed(bits, 27, 0x94D049BB133111EBU);
   bits = mixed(bits, 31, 1);
   // Half a step up keeps clear of 0 and, rounding included, of 1.
   const int kept_bits = dtype == DType::F64 ? 52 : 23;
-  const Expr steps = cast(apply(BinaryOp::ShiftRight, bits, word(static_cast<std::uint64_t>(64 - kept_bits))),
-                          dtype);
+  const Expr steps = cast(
+      apply(BinaryOp::ShiftRight, bits, word(static_cast<std::uint64_t>(64 - kept_bits))), dtype);
   return (steps + 0.5) * (1.0 / static_cast<double>(std::uint64_t{1} << kept_bits));
 }
 

@@ -29,14 +29,16 @@ Parts parts_of(const Attrs& attrs, std::size_t operand_count) {
   if (attrs.state_count < 0 || attrs.input_count < 1 || attrs.input_count > count ||
       attrs.state_count > count - attrs.input_count) {
     throw Error("scan: operands are too few")
-        .expected(attrs.state_count, " states and ", attrs.input_count, " scanned inputs, at least 1")
+        .expected(attrs.state_count, " states and ", attrs.input_count,
+                  " scanned inputs, at least 1")
         .got(operand_count, " operands");
   }
   return {static_cast<std::size_t>(attrs.state_count), static_cast<std::size_t>(attrs.input_count)};
 }
 
 [[noreturn]] void refuse_lengths() {
-  throw Error("scan: scanned inputs differ in length").expected("one extent along the scanned axes");
+  throw Error("scan: scanned inputs differ in length")
+      .expected("one extent along the scanned axes");
 }
 
 // The type of one step of a scanned input; keeps the number of steps that it tells.
@@ -70,7 +72,8 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   }
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (k >= parts.states) {
-      results[k] = stacked_type("scan", results[k], entry(attrs.output_axes, k - parts.states), *steps);
+      results[k] =
+          stacked_type("scan", results[k], entry(attrs.output_axes, k - parts.states), *steps);
     } else if (inputs[k].is_known()) {
       join_types("scan", inputs[k], results[k], in);
       results[k] = inputs[k];  // a state keeps its shape from step to step
@@ -100,7 +103,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
       const std::int64_t position = entry(attrs.input_reverse, k) ? steps - 1 - step : step;
       inputs.emplace_back(slice_at(values[parts.states + k].tensor(), axes[k], position));
     }
-    inputs.insert(inputs.end(), first_input + static_cast<std::ptrdiff_t>(parts.inputs), values.end());
+    inputs.insert(inputs.end(), first_input + static_cast<std::ptrdiff_t>(parts.inputs),
+                  values.end());
     std::vector<Datum> outputs = op.run_body(0, std::move(inputs));
     for (std::size_t k = 0; k < slices.size(); ++k) {
       slices[k].push_back(outputs.at(parts.states + k).tensor());
@@ -127,9 +131,10 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 // TODO: a gradient, once `differentiate` can make body graphs.
 TENON_DEFINE_OP(scan) = OpSpec<Attrs>{
     .name = "scan",
-    .summary = "runs the body once for each position along an axis of the scanned inputs; `values` are "
-               "`state_count` states, `input_count` scanned inputs and what the body reads besides; gives "
-               "the last states, then the body's further outputs stacked",
+    .summary =
+        "runs the body once for each position along an axis of the scanned inputs; `values` are "
+        "`state_count` states, `input_count` scanned inputs and what the body reads besides; gives "
+        "the last states, then the body's further outputs stacked",
     .operands = {variadic("values")},
     .results = {variadic("ys")},
     .attrs = {{"state_count", &Attrs::state_count},

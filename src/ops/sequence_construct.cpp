@@ -15,7 +15,9 @@ ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
   return Type::sequence(item);
 }
 
-void evaluate(const NoAttrs&, Evaluation& op) { op.set("y", Datum::sequence(op.variadic("items"))); }
+void evaluate(const NoAttrs&, Evaluation& op) {
+  op.set("y", Datum::sequence(op.variadic("items")));
+}
 
 }  // namespace
 

@@ -10,7 +10,9 @@ struct Attrs {
 
 ResultTypes infer(const Attrs&, const OperandTypes&) { return Type::sequence({}); }
 
-void evaluate(const Attrs& attrs, Evaluation& op) { op.set("y", Datum::empty_sequence(attrs.dtype)); }
+void evaluate(const Attrs& attrs, Evaluation& op) {
+  op.set("y", Datum::empty_sequence(attrs.dtype));
+}
 
 }  // namespace
 

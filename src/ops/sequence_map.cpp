@@ -75,8 +75,10 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 TENON_DEFINE_OP(sequence_map) = OpSpec<Attrs>{
     .name = "sequence_map",
-    .summary = "runs the body once for each item of the first of `input_count` inputs (other sequences among "
-               "them go along, tensors stay whole; further values are captured) and collects its outputs",
+    .summary =
+        "runs the body once for each item of the first of `input_count` inputs (other sequences "
+        "among "
+        "them go along, tensors stay whole; further values are captured) and collects its outputs",
     .operands = {variadic("values")},
     .results = {variadic("ys")},
     .attrs = {{"input_count", &Attrs::input_count}},

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <string_view>
-
 #include "ops/evaluation.h"
 #include "ops/operand_types.h"
+
+#include <string_view>
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
-#include <numbers>
-
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+
+#include <numbers>
 
 namespace tenon {
 namespace {
@@ -15,7 +15,9 @@ struct Attrs {
   DType dtype = DType::F32;
 };
 
-TensorType infer(const Attrs& attrs, const OperandTypes&) { return {attrs.dtype, {attrs.size}, {}}; }
+TensorType infer(const Attrs& attrs, const OperandTypes&) {
+  return {attrs.dtype, {attrs.size}, {}};
+}
 
 // Sums of cosines of one and two turns over the window.
 struct Weights {
@@ -23,9 +25,12 @@ struct Weights {
 };
 Weights weights_of(Kind kind) {
   switch (kind) {
-    case Kind::Hann: return {0.5, -0.5, 0};
-    case Kind::Hamming: return {25.0 / 46.0, -21.0 / 46.0, 0};
-    case Kind::Blackman: return {0.42, -0.5, 0.08};
+    case Kind::Hann:
+      return {0.5, -0.5, 0};
+    case Kind::Hamming:
+      return {25.0 / 46.0, -21.0 / 46.0, 0};
+    case Kind::Blackman:
+      return {0.42, -0.5, 0.08};
   }
   return {};
 }
@@ -33,7 +38,8 @@ Weights weights_of(Kind kind) {
 void lower(const Attrs& attrs, Lowering& op) {
   const Dim turn = attrs.periodic ? attrs.size : attrs.size - 1;
   const Expr position = cast(Space({attrs.size})[0], DType::F64);
-  const Expr angle = position * (2 * std::numbers::pi) / cast(extent_expr(max(turn, 1)), DType::F64);
+  const Expr angle =
+      position * (2 * std::numbers::pi) / cast(extent_expr(max(turn, 1)), DType::F64);
   const Weights weights = weights_of(attrs.kind);
   Expr y = cos(angle) * weights.once + weights.constant;
   if (weights.twice != 0) y = y + cos(angle * 2.0) * weights.twice;

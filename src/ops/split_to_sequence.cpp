@@ -64,8 +64,9 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 TENON_DEFINE_OP(split_to_sequence) = OpSpec<Attrs>{
     .name = "split_to_sequence",
-    .summary = "parts of a tensor along `axis` as a sequence: of the given sizes (a scalar: of that size "
-               "each), or of one position each",
+    .summary =
+        "parts of a tensor along `axis` as a sequence: of the given sizes (a scalar: of that size "
+        "each), or of one position each",
     .operands = {"x", optional("sizes")},
     .results = {"y"},
     .attrs = {{"axis", &Attrs::axis}, {"keep_axis", &Attrs::keep_axis}},

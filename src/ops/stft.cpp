@@ -48,7 +48,8 @@ void lower(const Attrs& attrs, Lowering& op) {
   ComplexExpr signal{part(0), {}};
   if (x.dims().back() == Dim(2)) signal.imaginary = part(1);
   const ComplexExpr terms = turned(signal, space[2], time, length, false);
-  op.define("y", cast(concat({sum_out(terms.real, {4}), sum_out(terms.imaginary, {4})}, -1), y.dtype));
+  op.define("y",
+            cast(concat({sum_out(terms.real, {4}), sum_out(terms.imaginary, {4})}, -1), y.dtype));
 }
 
 }  // namespace
@@ -56,8 +57,9 @@ void lower(const Attrs& attrs, Lowering& op) {
 // TODO: a gradient, once training asks for spectra.
 TENON_DEFINE_OP(stft) = OpSpec<Attrs>{
     .name = "stft",
-    .summary = "the Fourier transforms of windowed frames of a signal [batch, time, 1 or 2], one every "
-               "`frame_step`; gives [batch, frame, frequency, 2]",
+    .summary =
+        "the Fourier transforms of windowed frames of a signal [batch, time, 1 or 2], one every "
+        "`frame_step`; gives [batch, frame, frequency, 2]",
     .operands = {"signal", optional("window")},
     .results = {"y"},
     .attrs = {{"frame_step", &Attrs::frame_step, late_required},

@@ -27,8 +27,8 @@ std::size_t broadcast_source(const Tensor& x, const Shape& shape, std::int64_t i
 
 void evaluate(const NoAttrs&, Evaluation& op) {
   const Tensor &a = op.tensor("a"), &b = op.tensor("b");
-  const Shape shape = constants(
-      broadcast_type("string_concat", a.type(), b.type(), DType::String).dims);
+  const Shape shape =
+      constants(broadcast_type("string_concat", a.type(), b.type(), DType::String).dims);
   Tensor y(DType::String, shape);
   for (std::int64_t index = 0; index < y.size(); ++index) {
     y.mutable_strings()[static_cast<std::size_t>(index)] =

@@ -1,9 +1,9 @@
-#include <cstdint>
-#include <set>
-
 #include "ops/evaluation.h"
 #include "ops/letter_case.h"
 #include "ops/op_spec.h"
+
+#include <cstdint>
+#include <set>
 
 namespace tenon {
 namespace {
@@ -53,8 +53,10 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 TENON_DEFINE_OP(string_normalizer) = OpSpec<Attrs>{
     .name = "string_normalizer",
-    .summary = "a row of texts without the stop words, in lower or upper case if asked; one empty text if none "
-               "is left",
+    .summary =
+        "a row of texts without the stop words, in lower or upper case if asked; one empty text if "
+        "none "
+        "is left",
     .operands = {"x"},
     .results = {"y"},
     .attrs = {{"case_change", &Attrs::case_change, words({"none", "lower", "upper"})},

@@ -5,7 +5,7 @@ namespace tenon {
 namespace {
 
 struct Attrs {
-  std::string delimiter;                 // empty: runs of white space
+  std::string delimiter;  // empty: runs of white space
   std::optional<std::int64_t> max_splits;
 };
 
@@ -67,8 +67,10 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 TENON_DEFINE_OP(string_split) = OpSpec<Attrs>{
     .name = "string_split",
-    .summary = "the pieces of each text between delimiters (runs of white space if that is empty), filled up "
-               "with empty texts along a new last axis, and how many each text has",
+    .summary =
+        "the pieces of each text between delimiters (runs of white space if that is empty), filled "
+        "up "
+        "with empty texts along a new last axis, and how many each text has",
     .operands = {"x"},
     .results = {"pieces", optional("counts")},
     .attrs = {{"delimiter", &Attrs::delimiter}, {"max_splits", &Attrs::max_splits}},

@@ -1,9 +1,9 @@
 #include "ops/tensor_parts.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <cstring>
-
-#include "base/error.h"
 
 namespace tenon {
 
@@ -23,8 +23,8 @@ void copy_elements(Tensor& to, std::int64_t to_index, const Tensor& from, std::i
     return;
   }
   const auto bytes = static_cast<std::int64_t>(info(to.dtype()).storage_bytes);
-  std::memcpy(to.mutable_bytes().data() + to_index * bytes, from.bytes().data() + from_index * bytes,
-              static_cast<std::size_t>(count * bytes));
+  std::memcpy(to.mutable_bytes().data() + to_index * bytes,
+              from.bytes().data() + from_index * bytes, static_cast<std::size_t>(count * bytes));
 }
 
 Tensor slice_of(const Tensor& x, std::size_t axis, std::int64_t start, std::int64_t count) {

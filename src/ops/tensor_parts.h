@@ -1,9 +1,9 @@
 #pragma once
 
+#include "ir/tensor.h"
+
 #include <string_view>
 #include <vector>
-
-#include "ir/tensor.h"
 
 namespace tenon {
 
@@ -11,7 +11,8 @@ namespace tenon {
 void copy_elements(Tensor& to, std::int64_t to_index, const Tensor& from, std::int64_t from_index,
                    std::int64_t count = 1);
 
-/// A tensor as rows, one for each position before an axis, and the elements of one position after it.
+/// A tensor as rows, one for each position before an axis, and the elements of one position after
+/// it.
 struct Rows {
   std::int64_t count = 1, inner = 1;
 };

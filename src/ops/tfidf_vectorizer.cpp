@@ -1,8 +1,8 @@
-#include <cstdint>
-#include <map>
-
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
+
+#include <cstdint>
+#include <map>
 
 namespace tenon {
 namespace {
@@ -24,7 +24,8 @@ struct Attrs {
 std::int64_t column_count(const Attrs& attrs) {
   std::int64_t highest = -1;
   for (std::int64_t index : attrs.ngram_indexes) {
-    if (index < 0 || index >= kMaxExtent) throw Error("tfidf_vectorizer: an n-gram has no column").got(index);
+    if (index < 0 || index >= kMaxExtent)
+      throw Error("tfidf_vectorizer: an n-gram has no column").got(index);
     highest = std::max(highest, index);
   }
   return highest + 1;
@@ -96,7 +97,8 @@ std::vector<Columns> columns_by_length(const Attrs& attrs, const Integers& pool)
     const bool is_counted = static_cast<std::int64_t>(length) >= attrs.min_gram_length &&
                             static_cast<std::int64_t>(length) <= attrs.max_gram_length;
     for (std::size_t entry = 0; entry < count; ++entry, ++ngram) {
-      if (ngram >= attrs.ngram_indexes.size()) throw Error("tfidf_vectorizer: an n-gram has no column");
+      if (ngram >= attrs.ngram_indexes.size())
+        throw Error("tfidf_vectorizer: an n-gram has no column");
       if (!is_counted) continue;
       const auto first = pool.begin() + begin + static_cast<std::ptrdiff_t>(entry * length);
       lengths[k].emplace(Integers(first, first + static_cast<std::ptrdiff_t>(length)),
@@ -155,8 +157,10 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 TENON_DEFINE_OP(tfidf_vectorizer) = OpSpec<Attrs>{
     .name = "tfidf_vectorizer",
-    .summary = "how often each n-gram of a pool appears in each row of tokens, up to `max_skip_count` tokens "
-               "skipped between two; weights are by column",
+    .summary =
+        "how often each n-gram of a pool appears in each row of tokens, up to `max_skip_count` "
+        "tokens "
+        "skipped between two; weights are by column",
     .operands = {"x"},
     .results = {"y"},
     .attrs = {{"mode", &Attrs::mode, words({"tf", "idf", "tfidf"})},

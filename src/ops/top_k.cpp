@@ -1,11 +1,11 @@
-#include <numeric>
-
 #include "ops/element_order.h"
 #include "ops/evaluation.h"
 #include "ops/gradient.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
 #include "ops/tensor_parts.h"
+
+#include <numeric>
 
 namespace tenon {
 namespace {
@@ -70,17 +70,20 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 }
 
 void gradient(const Attrs& attrs, Gradient& op) {
-  op.add("x", op.build().call("scatter_elements",
-                              {zeros_like(op.operand("x")), op.result("indices"), op.upstream("values")},
-                              {{"axis", attrs.axis}}));
+  op.add("x",
+         op.build().call("scatter_elements",
+                         {zeros_like(op.operand("x")), op.result("indices"), op.upstream("values")},
+                         {{"axis", attrs.axis}}));
 }
 
 }  // namespace
 
 TENON_DEFINE_OP(top_k) = OpSpec<Attrs>{
     .name = "top_k",
-    .summary = "the k largest (or smallest) elements along `axis` and their positions; of equal ones, those "
-               "that come first",
+    .summary =
+        "the k largest (or smallest) elements along `axis` and their positions; of equal ones, "
+        "those "
+        "that come first",
     .operands = {"x"},
     .results = {"values", "indices"},
     .attrs = {{"k", &Attrs::k, late_required},

@@ -1,9 +1,9 @@
-#include <numeric>
-
 #include "ops/element_order.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 #include "ops/tensor_parts.h"
+
+#include <numeric>
 
 namespace tenon {
 namespace {
@@ -86,8 +86,10 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 TENON_DEFINE_OP(unique) = OpSpec<Attrs>{
     .name = "unique",
-    .summary = "the different elements (or slices along `axis`), sorted or as they first appear; where each "
-               "first appears, which of them each position holds, and how often each appears",
+    .summary =
+        "the different elements (or slices along `axis`), sorted or as they first appear; where "
+        "each "
+        "first appears, which of them each position holds, and how often each appears",
     .operands = {"x"},
     .results = {"y", optional("indices"), optional("inverse"), optional("counts")},
     .attrs = {{"axis", &Attrs::axis}, {"sorted", &Attrs::sorted}},

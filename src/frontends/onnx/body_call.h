@@ -1,14 +1,14 @@
 #pragma once
 
+#include "frontends/onnx/import_node.h"
+
 #include <string_view>
 #include <vector>
 
-#include "frontends/onnx/import_node.h"
-
 namespace tenon::onnx {
 
-/// Appends a node with body graphs whose results, `result_count` of them, are the ONNX node's outputs;
-/// a body may give more than the node names.
+/// Appends a node with body graphs whose results, `result_count` of them, are the ONNX node's
+/// outputs; a body may give more than the node names.
 void call_with_bodies(NodeImport& node, std::string_view op, const std::vector<Var>& operands,
                       const std::vector<Attr>& attrs, std::vector<Graph> bodies,
                       std::size_t result_count);

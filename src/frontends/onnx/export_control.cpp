@@ -1,10 +1,10 @@
 // Export of control flow, sequences, selection, texts, random numbers, signals and optimiser steps.
+#include "base/error.h"
+#include "frontends/onnx/export_node.h"
+
 #include <bit>
 #include <cctype>
 #include <limits>
-
-#include "base/error.h"
-#include "frontends/onnx/export_node.h"
 
 namespace tenon::onnx {
 namespace {
@@ -36,7 +36,8 @@ Names slice(const Names& names, std::size_t first, std::size_t last) {
 std::string integer_input(NodeExport& node, std::string_view attr, bool as_list = false) {
   if (!node.has(attr)) {
     const std::int64_t value = node.integer(attr);
-    return node.constant(Tensor::of<std::int64_t>(DType::I64, as_list ? Shape{1} : Shape{}, {value}), attr);
+    return node.constant(
+        Tensor::of<std::int64_t>(DType::I64, as_list ? Shape{1} : Shape{}, {value}), attr);
   }
   const Type& type = node.operand_type(attr);
   const bool is_list = type.is_tensor() && type.tensor().rank() == 1;
@@ -59,8 +60,9 @@ void write_loop(NodeExport& node) {
   Names operands = node.operands();
   operands.resize(std::max<std::size_t>(operands.size(), 2));
   const auto first_captured = 2 + static_cast<std::size_t>(node.integer("carried_count"));
-  node.emit("Loop", slice(operands, 0, first_captured), node.results(),
-            {{"body", OnnxBody{&node.node.bodies[0], slice(operands, first_captured, operands.size())}}});
+  node.emit(
+      "Loop", slice(operands, 0, first_captured), node.results(),
+      {{"body", OnnxBody{&node.node.bodies[0], slice(operands, first_captured, operands.size())}}});
 }
 
 void write_scan(NodeExport& node) {
@@ -82,8 +84,9 @@ void write_sequence_map(NodeExport& node) {
   node.need_opset(17);
   const Names operands = node.operands();
   const auto first_captured = static_cast<std::size_t>(node.integer("input_count"));
-  node.emit("SequenceMap", slice(operands, 0, first_captured), node.results(),
-            {{"body", OnnxBody{&node.node.bodies[0], slice(operands, first_captured, operands.size())}}});
+  node.emit(
+      "SequenceMap", slice(operands, 0, first_captured), node.results(),
+      {{"body", OnnxBody{&node.node.bodies[0], slice(operands, first_captured, operands.size())}}});
 }
 
 /// An ONNX operator that takes the same operands and has no attribute.
@@ -171,11 +174,13 @@ void write_string_split(NodeExport& node) {
 
 void write_regex_full_match(NodeExport& node) {
   node.need_opset(20);
-  node.emit("RegexFullMatch", {node.operand("x")}, node.results(), {{"pattern", node.text("pattern")}});
+  node.emit("RegexFullMatch", {node.operand("x")}, node.results(),
+            {{"pattern", node.text("pattern")}});
 }
 
 std::string upper_case(std::string text) {
-  for (char& letter : text) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  for (char& letter : text)
+    letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
   return text;
 }
 
@@ -196,7 +201,8 @@ void write_tfidf_vectorizer(NodeExport& node) {
                               {"ngram_counts", node.integers("ngram_counts")},
                               {"ngram_indexes", node.integers("ngram_indexes")}};
   add_list(attrs, node, "pool_integers", "pool_int64s");
-  if (!node.texts("pool_texts").empty()) attrs.push_back({"pool_strings", node.texts("pool_texts")});
+  if (!node.texts("pool_texts").empty())
+    attrs.push_back({"pool_strings", node.texts("pool_texts")});
   if (!node.reals("weights").empty()) attrs.push_back({"weights", node.reals("weights")});
   node.emit("TfIdfVectorizer", {node.operand("x")}, node.results(), std::move(attrs));
 }
@@ -204,7 +210,8 @@ void write_tfidf_vectorizer(NodeExport& node) {
 // ONNX's seeds are floats; one that came from none is left to the reader.
 void add_seed(std::vector<OnnxAttr>& attrs, const NodeExport& node) {
   const std::int64_t seed = node.integer("seed");
-  if (seed < std::numeric_limits<std::int32_t>::min() || seed > std::numeric_limits<std::int32_t>::max()) {
+  if (seed < std::numeric_limits<std::int32_t>::min() ||
+      seed > std::numeric_limits<std::int32_t>::max()) {
     return;
   }
   const auto number = std::bit_cast<float>(static_cast<std::int32_t>(seed));
@@ -240,7 +247,8 @@ void write_bernoulli(NodeExport& node) {
 
 void write_multinomial(NodeExport& node) {
   node.need_opset(7);
-  std::vector<OnnxAttr> attrs{{"sample_size", node.integer("sample_count")}, element_attr(node, "dtype")};
+  std::vector<OnnxAttr> attrs{{"sample_size", node.integer("sample_count")},
+                              element_attr(node, "dtype")};
   add_seed(attrs, node);
   node.emit("Multinomial", {node.operand("x")}, node.results(), std::move(attrs));
 }

@@ -37,7 +37,8 @@ bool loosen(const NodeImport& node, const Graph& body, Types& types, std::size_t
   for (std::size_t k = first; k < types.size(); ++k) {
     const Type& next = body.value(body.outputs().at(k - first + 1)).type;
     if (!types[k].is_known() || next == types[k]) continue;
-    if (!types[k].is_tensor() || !next.is_tensor() || types[k].tensor().rank() != next.tensor().rank()) {
+    if (!types[k].is_tensor() || !next.is_tensor() ||
+        types[k].tensor().rank() != next.tensor().rank()) {
       types[k] = Type{};  // as the body declares it
       has_changed = true;
       continue;
@@ -58,8 +59,8 @@ void import_loop(NodeImport& node) {
   Types types{TensorType{DType::I64, {}, {}}, TensorType{DType::Bool, {}, {}}};
   for (Type& type : types_of(node, carried)) types.push_back(std::move(type));
   NodeImport::Bodies bodies = node.bodies({"body"}, {types});
-  // What is worked out inside a body holds only for extents that stay the same from run to run. Each
-  // round loosens at least one; more than a few would take a body that is made for it.
+  // What is worked out inside a body holds only for extents that stay the same from run to run.
+  // Each round loosens at least one; more than a few would take a body that is made for it.
   constexpr int max_rounds = 4;
   for (int round = 1; bodies.graphs[0].outputs().size() > carried.size(); ++round) {
     if (!loosen(node, bodies.graphs[0], types, 2)) break;
@@ -99,9 +100,7 @@ std::vector<Attr> scan_attrs(std::size_t state_count, std::size_t input_count) {
 std::size_t scanned_count(const NodeImport& node, std::size_t available) {
   const std::int64_t count = node.integer("num_scan_inputs");
   if (count < 1 || count > static_cast<std::int64_t>(available)) {
-    throw Error("num_scan_inputs does not fit the inputs")
-        .expected("1 to ", available)
-        .got(count);
+    throw Error("num_scan_inputs does not fit the inputs").expected("1 to ", available).got(count);
   }
   return static_cast<std::size_t>(count);
 }
@@ -127,7 +126,8 @@ void import_scan_9(NodeImport& node) {
   call_with_bodies(node, "scan", values, attrs, std::move(bodies.graphs), count);
 }
 
-// The first version runs over a batch axis too: a scan over the batch whose body is the scan over time.
+// The first version runs over a batch axis too: a scan over the batch whose body is the scan over
+// time.
 void import_scan_8(NodeImport& node) {
   if (node.has_input(0)) node.unsupported("sequence_lens");
   std::vector<Var> values = inputs_from(node, 1);
@@ -151,8 +151,8 @@ void import_scan_8(NodeImport& node) {
   std::vector<Attr> attrs = scan_attrs(state_count, input_count);
   attrs.emplace_back("input_reverse", node.integers("directions"));
   const std::size_t count = bodies.graphs[0].outputs().size();
-  const std::vector<Var> results = batch.call_all("scan", inner, attrs, std::vector<std::string>(count),
-                                                  std::move(bodies.graphs));
+  const std::vector<Var> results = batch.call_all(
+      "scan", inner, attrs, std::vector<std::string>(count), std::move(bodies.graphs));
   for (Var result : results) batch.output(result);
   std::vector<Graph> outer_bodies;
   outer_bodies.push_back(batch.take());

@@ -1,6 +1,6 @@
-#include <bit>
-
 #include "frontends/onnx/op_call.h"
+
+#include <bit>
 
 namespace tenon::onnx {
 namespace {
@@ -8,7 +8,8 @@ namespace {
 // Nodes without a seed get one from the name of their output: draws differ from node to node, and
 // are the same in every run.
 std::int64_t seed_of(const NodeImport& node) {
-  if (node.has_attr("seed")) return std::bit_cast<std::int32_t>(static_cast<float>(node.real("seed")));
+  if (node.has_attr("seed"))
+    return std::bit_cast<std::int32_t>(static_cast<float>(node.real("seed")));
   std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a
   const std::string name = node.output_names(1).front();
   for (char letter : name) {
@@ -61,12 +62,9 @@ void import_multinomial(NodeImport& node) {
 }
 
 constexpr Handler handlers[] = {
-    {"Bernoulli", import_bernoulli},
-    {"Multinomial", import_multinomial},
-    {"RandomNormal", import_random},
-    {"RandomNormalLike", import_random_like},
-    {"RandomUniform", import_random},
-    {"RandomUniformLike", import_random_like},
+    {"Bernoulli", import_bernoulli},  {"Multinomial", import_multinomial},
+    {"RandomNormal", import_random},  {"RandomNormalLike", import_random_like},
+    {"RandomUniform", import_random}, {"RandomUniformLike", import_random_like},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "frontends/onnx/op_call.h"
+
+#include <algorithm>
 
 namespace tenon::onnx {
 namespace {

@@ -10,22 +10,26 @@ void import_plain(NodeImport& node) {
   node.output(node.call(op, node.inputs()));
 }
 
-constexpr char kConstruct[] = "sequence_construct", kAt[] = "sequence_at", kInsert[] = "sequence_insert";
+constexpr char kConstruct[] = "sequence_construct", kAt[] = "sequence_at",
+               kInsert[] = "sequence_insert";
 constexpr char kErase[] = "sequence_erase", kLength[] = "sequence_length";
 constexpr char kHasElement[] = "optional_has_element", kGetElement[] = "optional_get_element";
 
 void import_sequence_empty(NodeImport& node) {
-  node.output(node.call("sequence_empty", {}, {{"dtype", to_string(node.element("dtype", DType::F32))}}));
+  node.output(
+      node.call("sequence_empty", {}, {{"dtype", to_string(node.element("dtype", DType::F32))}}));
 }
 
 void import_concat_from_sequence(NodeImport& node) {
-  node.output(node.call("concat_from_sequence", {node.input(0)},
-                        {{"axis", node.integer("axis")}, {"new_axis", node.integer("new_axis") != 0}}));
+  node.output(
+      node.call("concat_from_sequence", {node.input(0)},
+                {{"axis", node.integer("axis")}, {"new_axis", node.integer("new_axis") != 0}}));
 }
 
 void import_split_to_sequence(NodeImport& node) {
-  node.output(node.call("split_to_sequence", node.inputs(),
-                        {{"axis", node.integer("axis")}, {"keep_axis", node.integer("keepdims", 1) != 0}}));
+  node.output(
+      node.call("split_to_sequence", node.inputs(),
+                {{"axis", node.integer("axis")}, {"keep_axis", node.integer("keepdims", 1) != 0}}));
 }
 
 // What the body sees of an input: an item, whose own extents are symbols, or a whole tensor.

@@ -34,7 +34,9 @@ void import_stft(NodeImport& node) {
 
 void import_window(NodeImport& node) {
   const std::string_view type = node.op_type();
-  const char* kind = type == "HannWindow" ? "hann" : type == "HammingWindow" ? "hamming" : "blackman";
+  const char* kind = type == "HannWindow"      ? "hann"
+                     : type == "HammingWindow" ? "hamming"
+                                               : "blackman";
   node.output(OpCall(node, "signal_window")
                   .late("size", 0)
                   .attr({"kind", kind})
@@ -57,7 +59,9 @@ void import_mel_weight_matrix(NodeImport& node) {
 void import_image_decoder(NodeImport& node) {
   const std::string format = node.text("pixel_format", "RGB");
   node.output(node.call("image_decode", {node.input(0)},
-                        {{"pixel_format", format == "BGR" ? "bgr" : format == "Grayscale" ? "grayscale" : "rgb"}}));
+                        {{"pixel_format", format == "BGR"         ? "bgr"
+                                          : format == "Grayscale" ? "grayscale"
+                                                                  : "rgb"}}));
 }
 
 constexpr Handler handlers[] = {

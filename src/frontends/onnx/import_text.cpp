@@ -1,9 +1,8 @@
+#include "base/error.h"
 #include "frontends/onnx/import_node.h"
 
 #include <algorithm>
 #include <cctype>
-
-#include "base/error.h"
 
 namespace tenon::onnx {
 namespace {
@@ -52,10 +51,8 @@ void import_tfidf_vectorizer(NodeImport& node) {
 }
 
 constexpr Handler handlers[] = {
-    {"RegexFullMatch", import_regex_full_match},
-    {"StringConcat", import_string_concat},
-    {"StringNormalizer", import_string_normalizer},
-    {"StringSplit", import_string_split},
+    {"RegexFullMatch", import_regex_full_match},    {"StringConcat", import_string_concat},
+    {"StringNormalizer", import_string_normalizer}, {"StringSplit", import_string_split},
     {"TfIdfVectorizer", import_tfidf_vectorizer},
 };
 

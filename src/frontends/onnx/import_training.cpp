@@ -5,11 +5,13 @@
 namespace tenon::onnx {
 namespace {
 
-// ONNX updates several tensors in one node: rate, step, then all xs, all gradients and so on for each
-// kind of state; the outputs are all new xs, then the new state. Here every tensor gets a node.
+// ONNX updates several tensors in one node: rate, step, then all xs, all gradients and so on for
+// each kind of state; the outputs are all new xs, then the new state. Here every tensor gets a
+// node.
 void import_steps(NodeImport& node, std::string_view op, std::size_t kinds,
                   const std::vector<Attr>& attrs) {
-  const std::size_t count = (node.input_count() - std::min<std::size_t>(node.input_count(), 2)) / kinds;
+  const std::size_t count =
+      (node.input_count() - std::min<std::size_t>(node.input_count(), 2)) / kinds;
   if (count == 0 || node.input_count() != 2 + count * kinds) {
     throw Error("the inputs do not fit together")
         .expected("a rate, a step and ", kinds, " tensors for each one that is updated")
@@ -18,7 +20,8 @@ void import_steps(NodeImport& node, std::string_view op, std::size_t kinds,
   const std::size_t result_kinds = kinds - 1;  // all but the gradient
   for (std::size_t k = 0; k < count; ++k) {
     std::vector<Var> operands{node.input(0), node.input(1)};
-    for (std::size_t kind = 0; kind < kinds; ++kind) operands.push_back(node.input(2 + kind * count + k));
+    for (std::size_t kind = 0; kind < kinds; ++kind)
+      operands.push_back(node.input(2 + kind * count + k));
     const std::vector<Var> results =
         node.build.call_all(op, operands, attrs, std::vector<std::string>(result_kinds));
     for (std::size_t kind = 0; kind < result_kinds; ++kind) {
@@ -52,7 +55,8 @@ void import_momentum(NodeImport& node) {
                 {"nesterov", node.text("mode", "standard") == "nesterov"}});
 }
 
-// The gradient of the value named `y` by the inputs named `xs`; what else the node lists stays fixed.
+// The gradient of the value named `y` by the inputs named `xs`; what else the node lists stays
+// fixed.
 void import_gradient(NodeImport& node) {
   const std::string name = node.text("y");
   const ValueId y = node.build.graph().find(name);
