@@ -3,41 +3,106 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/table.h"
 #include "driver/model.h"
 #include "ir/verify.h"
 
 namespace tenon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What is wrong with a model, from reading it to the last claim of its document.
+struct Report {
+  std::vector<std::string> problems;
+  Findings findings;
+  std::size_t node_count = 0, unknown_types = 0;
+
+  bool is_clean() const { return problems.empty() && findings.mismatches().empty(); }
+};
+
+void add_graph(const Graph& graph, Report& report) {
+  report.problems = problems_of(graph);
+  report.node_count = graph.node_count();
+  for (NodeId id : graph.nodes_in_order()) {
+    for (ValueId result : graph.node(id).results) {
+      report.unknown_types += result && !graph.value(result).type.is_known();
+    }
+  }
+}
+
+// The graph of a document whose claims fail may not exist; the claims are told all the same.
+void add_document(const Document& document, Report& report) {
+  report.findings = document.check();
+  try {
+    add_graph(document.graph(), report);
+  } catch (const Error& error) {
+    report.problems.push_back(error.what());
+  }
+}
+
+Json to_json(const std::string& model, const Report& report) {
+  Json claims = Json::array(), mismatches = Json::array();
+  for (const auto& kind : report.findings.kinds()) {
+    claims.push_back({{"claim", kind.name}, {"holding", kind.holding}, {"total", kind.total}});
+  }
+  for (const auto& mismatch : report.findings.mismatches()) {
+    mismatches.push_back({{"claim", mismatch.kind},
+                          {"place", mismatch.place},
+                          {"says", mismatch.says},
+                          {"should_be", mismatch.should_be}});
+  }
+  return {{"model", model},
+          {"nodes", report.node_count},
+          {"types_known_only_at_run_time", report.unknown_types},
+          {"problems", report.problems},
+          {"claims", claims},
+          {"mismatches", mismatches}};
+}
+
+void print_report(const std::string& model, const Report& report) {
+  for (const std::string& problem : report.problems) std::cout << problem << "\n";
+  for (const auto& mismatch : report.findings.mismatches()) {
+    std::cout << mismatch.kind << " at " << mismatch.place << "\n  says      " << mismatch.says
+              << "\n  should be " << mismatch.should_be << "\n";
+  }
+  if (!report.findings.kinds().empty()) {
+    if (!report.is_clean()) std::cout << "\n";
+    Table table({"claim", ">holding", ">of"});
+    for (const auto& kind : report.findings.kinds()) {
+      table.add({kind.name, std::to_string(kind.holding), std::to_string(kind.total)});
+    }
+    table.print(std::cout);
+    std::cout << "\n";
+  }
+  std::cout << model << ": " << report.node_count << " nodes, "
+            << report.problems.size() + report.findings.mismatches().size() << " problems";
+  if (report.unknown_types > 0) {
+    std::cout << ", " << report.unknown_types << " types known only at run time";
+  }
+  std::cout << "\n";
+}
+
+}  // namespace
 
 int check(const CheckOptions& options, OutputFormat format) {
-  std::vector<std::string> problems;
-  std::size_t node_count = 0, unknown_types = 0;
+  Report report;
   try {
-    const Graph graph = load_model(options.model);
-    problems = problems_of(graph);
-    node_count = graph.node_count();
-    for (NodeId id : graph.nodes_in_order()) {
-      for (ValueId result : graph.node(id).results) {
-        unknown_types += result && !graph.value(result).type.is_known();
-      }
+    if (const LoadedDocument loaded = load_document(options.model); loaded.document) {
+      add_document(*loaded.document, report);
+    } else {
+      add_graph(load_model(options.model), report);
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Usage || format == OutputFormat::Table) throw;
-    problems.push_back(error.what());
+    report.problems.push_back(error.what());
   }
   if (format == OutputFormat::Json) {
-    std::cout << nlohmann::ordered_json{{"model", options.model},
-                                        {"nodes", node_count},
-                                        {"types_known_only_at_run_time", unknown_types},
-                                        {"problems", problems}}
-                     .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
-              << "\n";
+    std::cout << to_json(options.model, report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
-    for (const std::string& problem : problems) std::cout << problem << "\n";
-    std::cout << options.model << ": " << node_count << " nodes, " << problems.size() << " problems";
-    if (unknown_types > 0) std::cout << ", " << unknown_types << " types known only at run time";
-    std::cout << "\n";
+    print_report(options.model, report);
   }
-  return problems.empty() ? 0 : static_cast<int>(ErrorKind::InvalidModel);
+  return report.is_clean() ? 0 : static_cast<int>(ErrorKind::InvalidModel);
 }
 
 }  // namespace tenon::cli

@@ -29,6 +29,7 @@ class CommandLine {
                          [this] { return show(show_, format()); });
     show_app->add_option("model", show_.model, kModelHelp)->required();
     show_app->add_flag("--nodes", show_.every_node, "list every node");
+    show_app->add_flag("--graph", show_.as_graph, "of another system's document, the graph in it");
 
     auto* check_app = add("check", "Find every problem in a model at once",
                           [this] { return check(check_, format()); });
@@ -38,6 +39,7 @@ class CommandLine {
     convert_app->add_option("model", convert_.model, kModelHelp)->required();
     convert_app->add_option("--to", convert_.to, "the format to write")->required();
     convert_app->add_option("-o,--output", convert_.output, "the file to write")->required();
+    convert_app->add_option("--style", convert_.style, "a variant of that format");
     convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the newest that the ops need)");
 
     auto* run_app = add("run", "Run a model once with the reference evaluator",
@@ -61,7 +63,8 @@ class CommandLine {
     opt_app->add_flag("--print", opt_.print, "print the graph after the last pass");
     opt_app->add_flag("--verify-each", opt_.verify_each, "compare results before and after each pass");
     opt_app->add_option("--to", opt_.to, "the format to write");
-    opt_app->add_option("-o,--output", opt_.output, "the file to write");
+    opt_app->add_option("--style", opt_.style, "a variant of that format");
+    opt_app->add_option("-o,--output", opt_.output, "the file to write; without it the text is printed");
 
     auto* ops_app = add("ops", "The operators Tenon knows", [this] { return ops(ops_, format()); });
     ops_app->add_option("name", ops_.name, "one operator, in full");

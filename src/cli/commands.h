@@ -10,13 +10,13 @@ enum class OutputFormat { Table, Json };
 
 struct ShowOptions {
   std::string model;
-  bool every_node = false;
+  bool every_node = false, as_graph = false;
 };
 struct CheckOptions {
   std::string model;
 };
 struct ConvertOptions {
-  std::string model, to, output;
+  std::string model, to, output, style;
   int opset = 0;
 };
 struct RunOptions {
@@ -27,7 +27,7 @@ struct RunOptions {
   int threads = 0;
 };
 struct OptOptions {
-  std::string model, stop_after, to = "tenon", output;
+  std::string model, stop_after, to = "tenon", output, style;
   std::vector<std::string> passes, without;
   bool print = false, verify_each = false;
 };

@@ -8,7 +8,8 @@ namespace tenon::cli {
 int convert(const ConvertOptions& options) {
   SaveOptions settings;
   settings.onnx_opset = options.opset;
-  save_model(load_model(options.model), options.to, options.output, settings);
+  settings.style = options.style;
+  convert_model(options.model, options.to, options.output, settings);
   return 0;
 }
 

@@ -15,8 +15,14 @@ int opt(const OptOptions& options, OutputFormat) {
   settings.stop_after = options.stop_after;
   settings.verify_each = options.verify_each;
   const Graph graph = run_pipeline(load_model(options.model), settings);
-  if (!options.output.empty()) save_model(graph, options.to, options.output);
-  if (options.print || options.output.empty()) print(graph, std::cout);
+  SaveOptions save_options;
+  save_options.style = options.style;
+  if (!options.output.empty()) save_model(graph, options.to, options.output, save_options);
+  if (options.print) {
+    print(graph, std::cout);
+  } else if (options.output.empty()) {
+    std::cout << model_text(graph, options.to, save_options);
+  }
   return 0;
 }
 

@@ -124,10 +124,36 @@ void print_table(const Graph& graph, const GraphSummary& summary, bool every_nod
   ops.print(std::cout);
 }
 
+void print_json(const Page& page) {
+  Json json = {{"title", page.title}, {"sections", Json::array()}};
+  for (const Page::Section& section : page.sections) {
+    Json rows = Json::array();
+    for (const auto& row : section.rows) {
+      Json fields = Json::object();
+      for (std::size_t k = 0; k < row.size() && k < section.columns.size(); ++k) {
+        const std::string& column = section.columns[k];
+        fields[column.rfind('>', 0) == 0 ? column.substr(1) : column] = row[k];
+      }
+      rows.push_back(std::move(fields));
+    }
+    json["sections"].push_back({{"heading", section.heading}, {"text", section.text}, {"rows", rows}});
+  }
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
 }  // namespace
 
 int show(const ShowOptions& options, OutputFormat format) {
-  const Graph graph = load_model(options.model);
+  const LoadedDocument loaded = load_document(options.model);
+  if (loaded.document && !options.as_graph && !options.every_node) {
+    if (format == OutputFormat::Json) {
+      print_json(loaded.document->describe());
+    } else {
+      print_page(loaded.document->describe(), std::cout);
+    }
+    return 0;
+  }
+  const Graph graph = loaded.document ? loaded.document->graph() : load_model(options.model);
   const GraphSummary summary = summarize(graph);
   if (format == OutputFormat::Json) {
     print_json(graph, summary, options.every_node);

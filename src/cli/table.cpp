@@ -52,6 +52,22 @@ void Table::print(std::ostream& out) const {
   for (const auto& row : rows_) print_row(row);
 }
 
+void print_page(const Page& page, std::ostream& out) {
+  out << page.title << "\n";
+  for (const Page::Section& section : page.sections) {
+    out << "\n";
+    if (!section.heading.empty()) {
+      out << section.heading << "\n" << std::string(width_of(section.heading), '=') << "\n";
+    }
+    if (!section.text.empty()) out << section.text << "\n";
+    if (section.columns.empty()) continue;
+    if (!section.text.empty()) out << "\n";
+    Table table(section.columns);
+    for (const auto& row : section.rows) table.add(row);
+    table.print(out);
+  }
+}
+
 Progress::Progress(std::string what) : what_(std::move(what)), is_shown_(isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
+
 namespace tenon::cli {
 
 /// Rows of text in aligned columns.
@@ -20,6 +22,9 @@ class Table {
   std::vector<bool> is_right_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+/// Headings, prose and tables.
+void print_page(const Page& page, std::ostream& out);
 
 /// A counter on stderr that overwrites itself; silent where stderr is not a terminal.
 class Progress {

@@ -53,28 +53,57 @@ std::string read_whole(const std::string& path) {
   return std::move(text).str();
 }
 
-void write_text(const Graph& graph, const std::string& path) {
-  std::ofstream stream(path, std::ios::binary);
-  print(graph, stream);
-  stream.flush();
-  if (!stream) throw Error("cannot write the file", ErrorKind::Usage).got(path);
+// Written beside its place and moved there whole, so that an interrupted run loses nothing.
+void write_file(const std::string& path, const std::string& text) {
+  const std::string unfinished = path + ".part";
+  std::ofstream stream(unfinished, std::ios::binary);
+  stream << text;
+  stream.close();
+  std::error_code problem;
+  if (stream) fs::rename(unfinished, path, problem);
+  if (!stream || problem) {
+    fs::remove(unfinished, problem);
+    throw Error("cannot write the file", ErrorKind::Usage).got(path);
+  }
+}
+
+bool is_zoo(const std::string& argument) { return argument.rfind(kZooPrefix, 0) == 0; }
+
+void refuse_style(const std::string& format, const SaveOptions& options) {
+  if (options.style.empty()) return;
+  throw Error(concat("the format '", format, "' has one style only"), ErrorKind::Usage)
+      .got("style '", options.style, "'");
 }
 
 }  // namespace
 
 const std::vector<Format>& formats() {
-  static const std::vector<Format> list = {
-      {"tenon", "Tenon's own text form", true, true},
-      {"onnx", "ONNX, every opset", true, true},
-  };
+  static const std::vector<Format> list = [] {
+    std::vector<Format> all = {{"tenon", "Tenon's own text form"}, {"onnx", "ONNX, every opset"}};
+    for (const DocumentFormat& format : document_formats()) all.push_back({format.name, format.summary});
+    return all;
+  }();
   return list;
 }
 
-Graph load_model(const std::string& argument) {
-  if (argument.rfind(kZooPrefix, 0) == 0) return zoo::build(argument.substr(kZooPrefix.size()));
+LoadedDocument load_document(const std::string& argument) {
+  if (is_zoo(argument)) return {};
   std::error_code unreadable;  // and so no folder: opening it as a file says why
   if (fs::is_directory(argument, unreadable)) {
     throw Error("a model is a file, not a folder", ErrorKind::Usage).got(argument);
+  }
+  const std::string head = read_head(argument);
+  if (looks_like_text_graph(head)) return {};
+  for (const DocumentFormat& format : document_formats()) {
+    if (format.recognises(head)) return {&format, format.read(read_whole(argument), argument)};
+  }
+  return {};
+}
+
+Graph load_model(const std::string& argument) {
+  if (is_zoo(argument)) return zoo::build(argument.substr(kZooPrefix.size()));
+  if (const LoadedDocument loaded = load_document(argument); loaded.document) {
+    return loaded.document->graph();
   }
   if (looks_like_text_graph(read_head(argument))) {
     return parse_graph(read_whole(argument), all_ops(), argument);
@@ -82,23 +111,45 @@ Graph load_model(const std::string& argument) {
   return onnx::import_onnx(argument);
 }
 
-void save_model(const Graph& graph, const std::string& format, const std::string& path,
-                const SaveOptions& options) {
+std::string model_text(const Graph& graph, const std::string& format, const SaveOptions& options) {
+  if (const DocumentFormat* known = find_document_format(format)) {
+    return known->from_graph(graph)->text(options.style);
+  }
+  refuse_style(format, options);
+  if (format == "tenon") {
+    std::ostringstream text;
+    print(graph, text);
+    return std::move(text).str();
+  }
+  if (format == "onnx") {
+    throw Error("ONNX is not a text", ErrorKind::Usage).hint("give a file to write: -o FILE");
+  }
   std::vector<std::string> known;
   for (const Format& entry : formats()) known.push_back(entry.name);
-  if (format == "tenon") {
-    // Written beside its place and moved there whole, so that an interrupted run loses nothing.
-    const std::string unfinished = path + ".part";
-    write_text(graph, unfinished);
-    fs::rename(unfinished, path);
-  } else if (format == "onnx") {
-    // Does the same itself; its file of weights is named after the model.
+  throw Error(concat("no format is called '", format, "'"), ErrorKind::Usage)
+      .hint(suggest_name(format, known));
+}
+
+void save_model(const Graph& graph, const std::string& format, const std::string& path,
+                const SaveOptions& options) {
+  if (format == "onnx") {
+    refuse_style(format, options);
+    // Appears whole too; its file of weights is named after the model.
     onnx::ExportOptions settings;
     if (options.onnx_opset != 0) settings.opset = options.onnx_opset;
     onnx::export_onnx(graph, path, settings);
   } else {
-    throw Error(concat("no format is called '", format, "'"), ErrorKind::Usage)
-        .hint(suggest_name(format, known));
+    write_file(path, model_text(graph, format, options));
+  }
+}
+
+void convert_model(const std::string& argument, const std::string& format, const std::string& path,
+                   const SaveOptions& options) {
+  const LoadedDocument loaded = load_document(argument);
+  if (loaded.document && loaded.format->name == format) {
+    write_file(path, loaded.document->text(options.style));
+  } else {
+    save_model(loaded.document ? loaded.document->graph() : load_model(argument), format, path, options);
   }
 }
 

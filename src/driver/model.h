@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "frontends/document.h"
 #include "ir/graph.h"
 
 namespace tenon {
@@ -12,18 +14,29 @@ namespace tenon {
 struct Format {
   std::string name;
   std::string summary;
-  bool can_read = true, can_write = true;
 };
 const std::vector<Format>& formats();
 
 /// Reads a model: `zoo:NAME?param=value,…` or a file, whose format its content tells.
 Graph load_model(const std::string& argument);
+/// The file as its format has it, where it is a document of another system; null where it is not.
+struct LoadedDocument {
+  const DocumentFormat* format = nullptr;
+  std::unique_ptr<Document> document;
+};
+LoadedDocument load_document(const std::string& argument);
 
 struct SaveOptions {
   int onnx_opset = 0;  ///< 0: the newest that the ops need
+  std::string style;   ///< a variant of the format, where it has any
 };
-/// Writes a model in the format of that name. The file appears only when it is complete.
+/// Writes a graph in the format of that name. The file appears only when it is complete.
 void save_model(const Graph& graph, const std::string& format, const std::string& path,
                 const SaveOptions& options = {});
+/// The same for a model in a file or the zoo. A document written in its own format keeps all it says.
+void convert_model(const std::string& argument, const std::string& format, const std::string& path,
+                   const SaveOptions& options = {});
+/// What `save_model` would write, of a format that is text.
+std::string model_text(const Graph& graph, const std::string& format, const SaveOptions& options = {});
 
 }  // namespace tenon

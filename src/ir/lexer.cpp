@@ -1,6 +1,7 @@
 #include "ir/lexer.h"
 
 #include "base/text.h"
+#include "base/text_place.h"
 
 #include <algorithm>
 #include <array>
@@ -280,10 +281,7 @@ Error Lexer::error_here(std::string summary) {
 }
 
 std::string Lexer::place(std::size_t position) const {
-  const std::string_view before = text_.substr(0, position);
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
-  return concat(source_name_, ", line ", line, ", column ", position - line_start + 1);
+  return text_place(source_name_, text_, position);
 }
 
 }  // namespace tenon

@@ -1,0 +1,195 @@
+#include "frontends/json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "base/text_place.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kMaxDepth = 100;
+
+// Builds the tree as the library's parser reports what it reads.
+class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  TreeBuilder(std::string_view text, std::string_view source) : text_(text), source_(source) {}
+
+  Json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(std::int64_t value) override { return add(value); }
+  bool number_unsigned(std::uint64_t value) override {
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw Error("the number is out of range").at(place()).got(value);
+    }
+    return add(static_cast<std::int64_t>(value));
+  }
+  bool number_float(double value, const std::string& text) override {
+    // The library reads an integer of too many digits as a real number.
+    if (text.find_first_of(".eE") == std::string::npos) {
+      throw Error("the number is out of range").at(place()).got(text);
+    }
+    return add(value);
+  }
+  bool string(std::string& value) override { return add(std::move(value)); }
+  bool binary(nlohmann::json::binary_t&) override { return false; }
+
+  bool start_object(std::size_t) override { return open<Json::Object>(); }
+  bool key(std::string& name) override {
+    if (!seen_.back().insert(name).second) {
+      throw Error(concat("the member '", name, "' comes twice")).at(place());
+    }
+    std::get<Json::Object>(open_.back()->value).emplace_back().first = std::move(name);
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open<Json::Array>(); }
+  bool end_array() override { return close(); }
+
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::json::exception& error) override {
+    const std::size_t at = position == 0 ? 0 : std::min(position - 1, text_.size());
+    Error problem("this is not valid JSON");
+    problem.at(text_place(source_, text_, at));
+    if (error.id == 406) throw problem.got("a number out of range, ", token);
+    if (at == text_.size()) throw problem.got("the end of the text").hint("the file may be cut short");
+    throw problem.got(quote(token.substr(0, 40)));
+  }
+
+ private:
+  // The path to where the next value goes.
+  std::string place() const {
+    std::string path = concat(source_, ", $");
+    for (const Json* container : open_) {
+      if (const auto* object = std::get_if<Json::Object>(&container->value)) {
+        if (!object->empty()) path += "." + object->back().first;
+      } else {
+        path += concat("[", std::get<Json::Array>(container->value).size(), "]");
+      }
+    }
+    return path;
+  }
+
+  // Where the next value goes.
+  Json& next() {
+    if (open_.empty()) return root_;
+    if (auto* object = std::get_if<Json::Object>(&open_.back()->value)) return object->back().second;
+    return std::get<Json::Array>(open_.back()->value).emplace_back();
+  }
+
+  template <class T>
+  bool add(T value) {
+    next().value.emplace<T>(std::move(value));
+    return true;
+  }
+  // A container grows only while it is the innermost one, so pointers to the open ones stay good.
+  template <class T>
+  bool open() {
+    if (open_.size() >= kMaxDepth) {
+      throw Error("the text is nested too deeply").at(place()).expected("at most ", kMaxDepth, " levels");
+    }
+    Json& container = next();
+    container.value.emplace<T>();
+    open_.push_back(&container);
+    seen_.emplace_back();
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    seen_.pop_back();
+    return true;
+  }
+
+  std::string_view text_, source_;
+  Json root_;
+  std::vector<Json*> open_;
+  std::vector<std::unordered_set<std::string>> seen_;
+};
+
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view source) {
+  TreeBuilder builder(text, source);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
+
+Error JsonReader::error(std::string summary) const {
+  return Error(std::move(summary)).at(source_, ", ", path_);
+}
+
+template <class T>
+const T& JsonReader::get(std::string_view expected) const {
+  if (const T* found = std::get_if<T>(&json_->value)) return *found;
+  static constexpr std::string_view kKinds[] = {"null",        "true or false", "an integer", "a number",
+                                                "a text",      "an array",      "an object"};
+  throw error("a value is of the wrong kind").expected(expected).got(kKinds[json_->value.index()]);
+}
+
+bool JsonReader::boolean() const { return get<bool>("true or false"); }
+
+std::int64_t JsonReader::integer(std::int64_t low, std::int64_t high) const {
+  const std::int64_t value = get<std::int64_t>("an integer");
+  if (value < low || value > high) {
+    Error problem = error("the number is out of range");
+    problem.got(value);
+    if (high == std::numeric_limits<std::int64_t>::max()) throw problem.expected(low, " or more");
+    throw problem.expected(low, " to ", high);
+  }
+  return value;
+}
+
+double JsonReader::real() const {
+  if (is_integer()) return static_cast<double>(std::get<std::int64_t>(json_->value));
+  return get<double>("a number");
+}
+
+const std::string& JsonReader::text() const { return get<std::string>("a text"); }
+
+std::vector<std::int64_t> JsonReader::integers() const {
+  std::vector<std::int64_t> list;
+  for (const JsonReader& element : elements()) list.push_back(element.integer());
+  return list;
+}
+
+std::optional<JsonReader> JsonReader::find(std::string_view name) const {
+  for (const auto& [key, value] : get<Json::Object>("an object")) {
+    if (key == name) return JsonReader(value, source_, concat(path_, ".", name));
+  }
+  return std::nullopt;
+}
+
+JsonReader JsonReader::member(std::string_view name) const {
+  if (const auto found = find(name)) return *found;
+  throw error("a member is missing").expected("'", name, "'");
+}
+
+std::vector<std::pair<std::string_view, JsonReader>> JsonReader::members() const {
+  std::vector<std::pair<std::string_view, JsonReader>> list;
+  for (const auto& [name, value] : get<Json::Object>("an object")) {
+    list.emplace_back(name, JsonReader(value, source_, concat(path_, ".", name)));
+  }
+  return list;
+}
+
+std::vector<JsonReader> JsonReader::elements() const {
+  std::vector<JsonReader> list;
+  for (const Json& value : get<Json::Array>("an array")) {
+    list.push_back(JsonReader(value, source_, concat(path_, "[", list.size(), "]")));
+  }
+  return list;
+}
+
+void JsonReader::allow_only(std::initializer_list<std::string_view> names) const {
+  for (const auto& [key, value] : get<Json::Object>("an object")) {
+    if (std::find(names.begin(), names.end(), key) != names.end()) continue;
+    const std::vector<std::string> known(names.begin(), names.end());
+    throw error(concat("there is no member '", key, "' here")).hint(suggest_name(key, known));
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+/// A run of digits in a document (a fraction is part of it).
+struct NumberInText {
+  std::size_t offset = 0, length = 0;
+  std::size_t line = 1, column = 1;
+};
+std::vector<NumberInText> numbers_in(std::string_view text);
+
+struct MutationResult {
+  std::size_t tried = 0;
+  std::size_t caught = 0;  ///< reading it or checking it found something
+  std::size_t named = 0;   ///< and what it found shows the changed number or its line
+  std::vector<std::string> missed;
+  double share() const { return tried == 0 ? 0 : static_cast<double>(caught) / static_cast<double>(tried); }
+};
+
+/// Adds one to each number of a document in turn, reads and checks it. `field_of` names the field
+/// that a number stands in; "" where nothing in the document tells what it should be.
+/// Tries an even sample of `at_most`, or every number where TENON_MUTATE_ALL is set, and prints a
+/// table of the fields.
+MutationResult mutate_numbers(std::string_view format, const std::string& text,
+                              const std::function<std::string(const NumberInText&)>& field_of,
+                              std::size_t at_most);
+
+/// The text of tests/fixtures/NAME.
+std::string read_fixture(const std::string& name);
+
+}  // namespace tenon
