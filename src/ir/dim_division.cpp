@@ -232,6 +232,9 @@ Dim ceil_div(const Dim& a, const Dim& b) {
     return a.constant() % b.constant() == 0 ? floor : floor + 1;
   }
   if (b.range().lo > 0) return floor_div(a - Dim(1), b) + Dim(1);
+  if (b.is_constant() && b.constant() == 0) {
+    throw Error("extent divided by zero").got("ceil((", a, ")/0)");
+  }
   if (b.is_constant()) return ceil_div(a * Dim(-1), b * Dim(-1));
   return floor_div(a * Dim(-1), b) * Dim(-1);
 }

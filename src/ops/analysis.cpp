@@ -1,7 +1,9 @@
 #include "ops/analysis.h"
 
+#include <algorithm>
 #include <set>
 
+#include "ops/fused_groups.h"
 #include "ops/lowering.h"
 
 namespace tenon {
@@ -118,9 +120,18 @@ Fusion fusion_kind(const std::vector<Expr>& exprs) {
   return Fusion::Elementwise;
 }
 
+// A group does what its nodes do; what flows between them touches no memory.
+Dim flops_of(const Graph& graph, NodeId id) {
+  if (!is_fused_group(graph, id)) return flops_of(lowered(graph, id));
+  const Graph& body = graph.node(id).bodies.front();
+  Dim flops = 0;
+  for (NodeId inner : body.nodes_in_order()) flops = flops + flops_of(body, inner);
+  return flops;
+}
+
 Footprint footprint_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  Footprint footprint{flops_of(lowered(graph, id)), 0, 0};
+  Footprint footprint{flops_of(graph, id), 0, 0};
   std::set<ValueId> read;
   for (ValueId operand : node.operands) {
     if (operand && read.insert(operand).second) {
@@ -134,6 +145,15 @@ Footprint footprint_of(const Graph& graph, NodeId id) {
 }
 
 Fusion fusion_kind(const Graph& graph, NodeId id) {
+  if (is_fused_group(graph, id)) {
+    const Graph& body = graph.node(id).bodies.front();
+    Fusion kind = Fusion::Elementwise;
+    for (NodeId inner : body.nodes_in_order()) {
+      if (body.constant_of(body.node(inner).results.front())) continue;
+      kind = std::max(kind, fusion_kind(body, inner));
+    }
+    return kind;
+  }
   const OpDef& op = *graph.node(id).op;
   return op.fusion ? *op.fusion : fusion_kind(lowered(graph, id));
 }

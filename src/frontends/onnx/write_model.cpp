@@ -5,6 +5,7 @@
 #include "frontends/onnx/exporter.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
+#include "ops/fused_groups.h"
 
 #include <filesystem>
 #include <fstream>
@@ -153,9 +154,19 @@ class NewFile {
   bool is_done_ = false;
 };
 
+// ONNX has no groups: what runs together is up to who runs it.
+Graph without_groups(Graph graph) {
+  inline_groups(graph);
+  return graph;
+}
+
 }  // namespace
 
 void export_onnx(const Graph& graph, const std::string& path, const ExportOptions& options) {
+  if (has_groups(graph)) {
+    export_onnx(without_groups(graph), path, options);
+    return;
+  }
   Exporter exporter(graph, options);
   const onnx_schema::ModelProto& model = exporter.run();
   NewFile file(path);
@@ -171,6 +182,7 @@ void export_onnx(const Graph& graph, const std::string& path, const ExportOption
 }
 
 std::string export_onnx(const Graph& graph, const ExportOptions& options) {
+  if (has_groups(graph)) return export_onnx(without_groups(graph), options);
   Exporter exporter(graph, options);
   const onnx_schema::ModelProto& model = exporter.run();
   if (const std::uint64_t bytes = total_bytes(exporter.constants());

@@ -501,6 +501,7 @@ const std::vector<Hostile>& hostile_texts() {
   static const std::vector<Hostile> rows = {
       {"text_with_open_quote", text("graph (x: f32[2]) { metadata \"a\" = \"b"),
        "quote is not closed"},
+      {"split_into_no_parts", text("graph (x: f32[n]) { split(x) return x }"), "zero"},
       {"text_with_unknown_escape", text("graph (\"\\q\": f32[2]) { return }"), "unknown escape"},
       {"text_of_deep_dims", text("graph (x: f32[" + repeated("(", 5000) + "1]) { return }"),
        "deep"},

@@ -54,6 +54,7 @@ TEST(Dim, ProvesEquality) {
   EXPECT_EQ(floor_div(s, -2), floor_div(0 - s, 2));
   EXPECT_EQ(ceil_div(s, 4), floor_div(s + 3, 4));
   EXPECT_EQ(ceil_div(s * S, S), s);
+  EXPECT_THROW(ceil_div(s, 0), Error);
   EXPECT_EQ(mod(s, 4), s - 4 * floor_div(s, 4));
   EXPECT_EQ(mod(4 * s + 5, 4), Dim(1));
   EXPECT_EQ(max(s + 1, t + 1), max(t, s) + 1);
