@@ -6,12 +6,15 @@
 #include <string_view>
 
 #include "ir/graph.h"
+#include "passes/journal.h"
 
 namespace tenon {
 
 /// What a user can set about passes; a pass reads what concerns it.
 struct PassOptions {
   std::int64_t max_constant_bytes = std::int64_t{1} << 20;
+  /// Where a pass says why it did or did not touch a node; null where nobody asks.
+  Journal* journal = nullptr;
 };
 
 /// A rewrite of a graph: a function without state. The driver times it, verifies what it returns and
