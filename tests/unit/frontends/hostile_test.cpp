@@ -534,7 +534,7 @@ const std::vector<Hostile>& hostile_texts() {
       {"text_transpose_by_splat",
        text("graph (x: f32[2]) { y = transpose(x) {perm = [9223372036854775807]} return y }"),
        "transpose: "},
-      {"text_attribute_of_nulls", text(std::string("graph (x: f32[2]) { y = \0(x) return y }", 41)),
+      {"text_attribute_of_nulls", text(std::string("graph (x: f32[2]) { y = \0(x) return y }", 39)),
        "expected an op"},
 
       {"npy_header_past_end", array(npy("{", "", 60000)), "ends inside its header"},
