@@ -13,6 +13,9 @@ namespace tenon {
 /// What a user can set about passes; a pass reads what concerns it.
 struct PassOptions {
   std::int64_t max_constant_bytes = std::int64_t{1} << 20;
+  /// How `fuse` groups: "" by bytes moved, "relay" as Apache TVM does, at most this many nodes deep.
+  std::string fuse_mode;
+  std::size_t fuse_max_depth = 256;
   /// Where a pass says why it did or did not touch a node; null where nobody asks.
   Journal* journal = nullptr;
 };

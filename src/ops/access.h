@@ -1,0 +1,52 @@
+#pragma once
+
+#include "ir/graph.h"
+
+#include <vector>
+
+namespace tenon {
+
+/// How one element of a node's results depends on an operand; a later one is harder to join.
+enum class Access : std::uint8_t {
+  Unread,     ///< not at all, or only its extents
+  Aligned,    ///< the element at the same place
+  Row,        ///< all elements along the reduced axes of the same row
+  Broadcast,  ///< the element at the same place of fewer axes, or of axes of extent 1
+  Moved,      ///< elements at other places
+  Window,     ///< many elements at other places, folded
+};
+
+/// What a node does to elements: coarser than its expression, finer than `Fusion`.
+enum class Role : std::uint8_t {
+  Opaque,       ///< nothing is known, or the op asks to be left alone
+  Pointwise,    ///< arithmetic on the elements read
+  Move,         ///< no arithmetic: every element is one that was read, or a fill
+  Rows,         ///< folds whole axes, all of them the same; gives rows or whole spaces
+  Windows,      ///< folds elements read at computed places: pooling, group norm
+  Contraction,  ///< sums of products
+};
+
+/// What a kernel's author asks about a node; derived from its lowering.
+struct NodeAccess {
+  Role role = Role::Opaque;
+  std::vector<Access> operands;  ///< by position
+  /// The space iterated over: of Rows the one folded, else the results'.
+  Dims space;
+  std::vector<std::size_t> axes;  ///< Rows: those folded
+  double flops = 0;               ///< at usual values of symbols
+  double folded_elements = 0;     ///< Rows and Windows: how many elements all folds go through
+  bool reads_once = false;        ///< Moved operands: no element is read twice
+  bool covers = false;            ///< of a Move that reads once: every element is read
+};
+
+NodeAccess access_of(const Graph& graph, NodeId node);
+
+/// The dims without those of extent 1: two shapes that agree here have the same elements in the
+/// same order.
+Dims squeezed(const Dims& dims);
+/// The number where it is known, else what it is at usual values of its symbols; for comparing
+/// costs.
+double usual_value(const Dim& dim);
+double usual_bytes(const Type& type);
+
+}  // namespace tenon

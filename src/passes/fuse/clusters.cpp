@@ -1,0 +1,197 @@
+#include "passes/fuse/clusters.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace tenon::fusing {
+namespace {
+
+constexpr std::uint64_t kGap = std::uint64_t{1} << 32;
+// Edges looked at before a merge is given up; what is close in the graph is found with far fewer.
+constexpr std::size_t kSearchLimit = 1024;
+
+}  // namespace
+
+Clusters::Clusters(const Graph& graph) : graph_(graph), positions_(graph.node_id_bound()) {
+  for (NodeId id : graph.nodes_in_order()) {
+    const ClusterId cluster(members_.size());
+    positions_[id] = cluster.index();
+    parent_.push_back(cluster.index());
+    members_.push_back({id});
+    const ClusterId previous = members_.size() > 1 ? ClusterId(members_.size() - 2) : ClusterId{};
+    places_.push_back({(cluster.index() + 1) * kGap, previous, {}});
+    if (previous) places_[previous.index()].next = cluster;
+    if (!first_) first_ = cluster;
+  }
+}
+
+ClusterId Clusters::of(NodeId node) const {
+  std::uint32_t at = positions_[node];
+  while (parent_[at] != at) at = parent_[at];  // trees are shallow: the smaller joins the larger
+  return ClusterId(at);
+}
+
+ClusterId Clusters::maker(ValueId value) const {
+  const NodeId producer = graph_.value(value).producer;
+  return producer ? of(producer) : ClusterId{};
+}
+
+template <class Visit>
+bool Clusters::for_each_neighbour(ClusterId cluster, bool forwards, const Visit& visit) const {
+  for (NodeId id : members_[cluster.index()]) {
+    const Node& node = graph_.node(id);
+    if (forwards) {
+      for (ValueId result : node.results) {
+        if (!result) continue;
+        for (NodeId reader : graph_.readers(result)) {
+          if (!visit(of(reader))) return false;
+        }
+      }
+    } else {
+      for (ValueId operand : node.operands) {
+        const ClusterId made_by = operand ? maker(operand) : ClusterId{};
+        if (made_by && !visit(made_by)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// Looks for the clusters between two that depend on the first (forwards) or that the second
+/// depends on (backwards), a piece at a time.
+class Clusters::Search {
+ public:
+  Search(const Clusters& clusters, ClusterId from, ClusterId to, bool forwards)
+      : clusters_(clusters), from_(from), to_(to), forwards_(forwards) {}
+
+  enum class State : std::uint8_t { Open, Done, MeetsTheOther, GaveUp };
+
+  State expand() {
+    if (next_ > found_.size()) return state_ = State::Done;
+    const ClusterId at = next_ == 0 ? from_ : found_[next_ - 1];
+    ++next_;
+    const bool is_finished = clusters_.for_each_neighbour(at, forwards_, [&](ClusterId near) {
+      if (++visited_ > kSearchLimit) {
+        state_ = State::GaveUp;
+        return false;
+      }
+      if (near == at || near == from_) return true;
+      if (near == to_) {
+        if (at == from_) return true;  // the edge that a merge takes inside
+        state_ = State::MeetsTheOther;
+        return false;
+      }
+      const bool is_between = forwards_ ? clusters_.label(near) < clusters_.label(to_)
+                                        : clusters_.label(near) > clusters_.label(to_);
+      if (is_between && seen_.insert(near).second) found_.push_back(near);
+      return true;
+    });
+    if (is_finished && next_ > found_.size()) state_ = State::Done;
+    return state_;
+  }
+
+  std::vector<ClusterId> found_in_order() const {
+    std::vector<ClusterId> sorted = found_;
+    std::ranges::sort(sorted, {}, [&](ClusterId id) { return clusters_.label(id); });
+    return sorted;
+  }
+
+ private:
+  const Clusters& clusters_;
+  ClusterId from_, to_;
+  bool forwards_;
+  State state_ = State::Open;
+  std::vector<ClusterId> found_;
+  std::unordered_set<ClusterId> seen_;
+  std::size_t next_ = 0, visited_ = 0;
+};
+
+std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b) {
+  if (a == b) return a;
+  if (label(a) > label(b)) std::swap(a, b);
+  // Either search, if it ends, knows all that would have to run between the two.
+  Search forwards(*this, a, b, true), backwards(*this, b, a, false);
+  using State = Search::State;
+  State ahead = State::Open, behind = State::Open;
+  while (true) {
+    if (ahead != State::GaveUp) ahead = forwards.expand();
+    if (ahead == State::Done || ahead == State::MeetsTheOther) break;
+    if (behind != State::GaveUp) behind = backwards.expand();
+    if (behind == State::Done || behind == State::MeetsTheOther) break;
+    if (ahead == State::GaveUp && behind == State::GaveUp) return std::nullopt;
+  }
+  if (ahead == State::MeetsTheOther || behind == State::MeetsTheOther) return std::nullopt;
+  if (ahead == State::Done) {
+    // What follows from the first runs behind the second.
+    ClusterId last = b;
+    for (ClusterId later : forwards.found_in_order()) {
+      unlink(later);
+      link_after(later, last);
+      last = later;
+    }
+    unlink(a);
+    return unite(b, a);
+  }
+  // What the second needs runs before the first.
+  for (ClusterId earlier : backwards.found_in_order()) {
+    unlink(earlier);
+    link_after(earlier, places_[a.index()].previous);
+  }
+  unlink(b);
+  return unite(a, b);
+}
+
+// The larger one's number stays; it moves to the place of `kept`.
+ClusterId Clusters::unite(ClusterId kept, ClusterId gone) {
+  ClusterId root = kept, leaf = gone;
+  if (members_[root.index()].size() < members_[leaf.index()].size()) std::swap(root, leaf);
+  std::vector<NodeId>& nodes = members_[root.index()];
+  const auto middle = static_cast<std::ptrdiff_t>(nodes.size());
+  nodes.insert(nodes.end(), members_[leaf.index()].begin(), members_[leaf.index()].end());
+  std::inplace_merge(nodes.begin(), nodes.begin() + middle, nodes.end(),
+                     [&](NodeId x, NodeId y) { return positions_[x] < positions_[y]; });
+  members_[leaf.index()] = {};
+  parent_[leaf.index()] = root.index();
+  if (root != kept) {
+    places_[root.index()] = places_[kept.index()];
+    const Place& place = places_[root.index()];
+    (place.previous ? places_[place.previous.index()].next : first_) = root;
+    if (place.next) places_[place.next.index()].previous = root;
+  }
+  return root;
+}
+
+void Clusters::unlink(ClusterId cluster) {
+  const Place& place = places_[cluster.index()];
+  (place.previous ? places_[place.previous.index()].next : first_) = place.next;
+  if (place.next) places_[place.next.index()].previous = place.previous;
+}
+
+void Clusters::link_after(ClusterId cluster, ClusterId previous) {
+  Place& place = places_[cluster.index()];
+  place.previous = previous;
+  place.next = previous ? places_[previous.index()].next : first_;
+  (previous ? places_[previous.index()].next : first_) = cluster;
+  if (place.next) places_[place.next.index()].previous = cluster;
+  const std::uint64_t low = previous ? label(previous) : 0;
+  const std::uint64_t high = place.next ? label(place.next) : low + 2 * kGap;
+  if (high - low < 2) return relabel();
+  place.label = low + (high - low) / 2;
+}
+
+void Clusters::relabel() {
+  std::uint64_t next_label = kGap;
+  for (ClusterId at = first_; at; at = places_[at.index()].next, next_label += kGap) {
+    places_[at.index()].label = next_label;
+  }
+}
+
+std::vector<ClusterId> Clusters::in_order() const {
+  std::vector<ClusterId> order;
+  for (ClusterId at = first_; at; at = places_[at.index()].next) order.push_back(at);
+  return order;
+}
+
+}  // namespace tenon::fusing

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "ir/graph.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tenon::fusing {
+
+using ClusterId = Id<struct ClusterTag>;
+
+/// Nodes partitioned into clusters that can run one after the other: the graph of clusters has no
+/// cycle, and every merge is proven to leave it so.
+class Clusters {
+ public:
+  explicit Clusters(const Graph& graph);
+
+  ClusterId of(NodeId node) const;
+  /// Of the value's producer; invalid for a graph input.
+  ClusterId maker(ValueId value) const;
+  /// In the graph's order.
+  std::span<const NodeId> nodes(ClusterId cluster) const { return members_[cluster.index()]; }
+  /// Where a node stands in the graph.
+  std::uint32_t position(NodeId node) const { return positions_[node]; }
+
+  /// Makes one cluster of two, unless others would have to run between them or that could not be
+  /// proven within a bounded search. Gives the cluster they became.
+  std::optional<ClusterId> merge(ClusterId a, ClusterId b);
+
+  /// All clusters, each after those it reads.
+  std::vector<ClusterId> in_order() const;
+  const Graph& graph() const { return graph_; }
+
+ private:
+  class Search;
+  struct Place {
+    std::uint64_t label = 0;
+    ClusterId previous, next;
+  };
+
+  template <class Visit>
+  bool for_each_neighbour(ClusterId cluster, bool forwards, const Visit& visit) const;
+  std::uint64_t label(ClusterId cluster) const { return places_[cluster.index()].label; }
+  void unlink(ClusterId cluster);
+  void link_after(ClusterId cluster, ClusterId previous);
+  void relabel();
+  ClusterId unite(ClusterId kept, ClusterId gone);
+
+  const Graph& graph_;
+  IdMap<NodeId, std::uint32_t> positions_;
+  std::vector<std::uint32_t> parent_;  // union-find over positions
+  std::vector<std::vector<NodeId>> members_;
+  std::vector<Place> places_;
+  ClusterId first_;
+};
+
+}  // namespace tenon::fusing

@@ -1,0 +1,202 @@
+#include "passes/fuse/grouping.h"
+
+#include "base/error.h"
+#include "ops/registry.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace tenon::fusing {
+namespace {
+
+/// Writes a graph anew, group by group.
+class Writer {
+ public:
+  Writer(Graph graph, const Grouping& grouping, Journal* journal)
+      : old_(std::move(graph)),
+        grouping_(grouping),
+        journal_(journal),
+        group_of_(old_.node_id_bound(), kNone),
+        positions_(old_.node_id_bound(), 0),
+        is_seen_outside_(old_.value_id_bound(), 0),
+        new_ids_(old_.value_id_bound()) {
+    std::uint32_t position = 0;
+    for (NodeId id : old_.nodes_in_order()) positions_[id] = position++;
+    for (std::size_t k = 0; k < grouping.groups.size(); ++k) {
+      for (NodeId id : grouping.groups[k].nodes) group_of_[id] = static_cast<std::uint32_t>(k);
+    }
+    for (std::size_t k = 0; k < grouping.groups.size(); ++k) {
+      const Grouping::Group& group = grouping.groups[k];
+      for (NodeId id : group.nodes) mark_foreign(old_.node(id), k);
+      // What a copy reads is outside even where the node it is a copy of would be in the group.
+      for (NodeId id : group.copies) mark_foreign(old_.node(id), k);
+    }
+  }
+
+  Graph write() {
+    new_.name = std::move(old_.name);
+    new_.metadata = std::move(old_.metadata);
+    for (ValueId input : old_.inputs()) {
+      new_ids_[input] = new_.add_input(old_.value(input).name, old_.value(input).type);
+    }
+    for (const Grouping::Group& group : grouping_.groups) {
+      const bool is_single = group.nodes.size() == 1 && group.copies.empty();
+      if (is_single || !write_group(group)) write_apart(group);
+    }
+    for (ValueId output : old_.outputs()) new_.add_output(new_ids_[output]);
+    new_.erase_dead();
+    return std::move(new_);
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  void mark_foreign(const Node& node, std::size_t group) {
+    for (ValueId operand : node.operands) {
+      if (!operand) continue;
+      const NodeId producer = old_.value(operand).producer;
+      if (producer && group_of_[producer] != group) is_seen_outside_[operand] = 1;
+    }
+  }
+
+  // A body knows its operands' types but not their elements: what an attribute is taken from goes
+  // along, as do lone numbers.
+  bool moves_into_body(const Node& reader, std::size_t position, const Constant& constant) const {
+    const std::vector<OperandDef>& defs = reader.op->operands;
+    if (position < defs.size() && defs[position].is_late_attribute) return true;
+    return constant.size() == 1;
+  }
+
+  NodeId add_copy(Graph& to, const Node& node, const std::vector<ValueId>& operands) {
+    Graph::NewNode copy{node.op, operands, node.attrs, node.bodies, {}, node.name};
+    for (ValueId result : node.results) {
+      copy.results.push_back(result ? old_.value(result).name : "_");
+    }
+    return to.add_node(std::move(copy));
+  }
+
+  void write_node(NodeId id) {
+    const Node& node = old_.node(id);
+    std::vector<ValueId> operands;
+    for (ValueId operand : node.operands) {
+      operands.push_back(operand ? new_ids_[operand] : ValueId{});
+    }
+    const NodeId made = add_copy(new_, node, operands);
+    for (std::size_t k = 0; k < node.results.size(); ++k) {
+      const ValueId result = node.results[k];
+      if (!result) continue;
+      new_ids_[result] = new_.node(made).results[k];
+      if (old_.has_stated_type(result)) new_.set_type(new_ids_[result], old_.value(result).type);
+    }
+  }
+
+  // A value that a copy in another group makes for itself is still needed if someone else reads it.
+  void write_apart(const Grouping::Group& group) {
+    std::vector<NodeId> nodes = group.nodes;
+    for (NodeId copy : group.copies) {
+      if (!new_ids_[first_result(copy)]) nodes.push_back(copy);
+    }
+    std::ranges::sort(nodes, {}, [&](NodeId id) { return positions_[id]; });
+    for (NodeId id : nodes) write_node(id);
+  }
+
+  ValueId first_result(NodeId id) const {
+    for (ValueId result : old_.node(id).results) {
+      if (result) return result;
+    }
+    return {};
+  }
+
+  struct Body {
+    Graph graph;
+    std::vector<ValueId> operands, outputs;  // of the group, by their old ids
+    std::unordered_map<ValueId, ValueId> inner;
+  };
+
+  ValueId inner_operand(Body& body, const Node& reader, std::size_t position) {
+    const ValueId operand = reader.operands[position];
+    if (!operand) return {};
+    if (const auto found = body.inner.find(operand); found != body.inner.end())
+      return found->second;
+    const Value& value = old_.value(operand);
+    const Constant* constant = old_.constant_of(operand);
+    ValueId made;
+    if (constant && moves_into_body(reader, position, *constant)) {
+      made = body.graph.add_constant(find_op("constant"), *constant, value.name);
+    } else {
+      made = body.graph.add_input(value.name, value.type);
+      body.operands.push_back(operand);
+    }
+    return body.inner[operand] = made;
+  }
+
+  bool is_read_elsewhere(ValueId value) const {
+    return old_.is_output(value) || is_seen_outside_[value] != 0;
+  }
+
+  std::optional<Body> make_body(const Grouping::Group& group) {
+    Body body;
+    std::vector<NodeId> nodes = group.nodes;
+    nodes.insert(nodes.end(), group.copies.begin(), group.copies.end());
+    std::ranges::sort(nodes, {}, [&](NodeId id) { return positions_[id]; });
+    const auto own = static_cast<std::uint32_t>(&group - grouping_.groups.data());
+    for (NodeId id : nodes) {
+      const Node& node = old_.node(id);
+      std::vector<ValueId> operands;
+      for (std::size_t k = 0; k < node.operands.size(); ++k) {
+        operands.push_back(inner_operand(body, node, k));
+      }
+      const NodeId made = add_copy(body.graph, node, operands);
+      for (std::size_t k = 0; k < node.results.size(); ++k) {
+        const ValueId result = node.results[k];
+        if (!result) continue;
+        const ValueId inner = body.graph.node(made).results[k];
+        if (!(body.graph.value(inner).type == old_.value(result).type)) return std::nullopt;
+        body.inner[result] = inner;
+        if (group_of_[id] != own || !is_read_elsewhere(result)) continue;
+        body.outputs.push_back(result);
+        body.graph.add_output(inner);
+      }
+    }
+    return body;
+  }
+
+  bool write_group(const Grouping::Group& group) {
+    std::optional<Body> body = make_body(group);
+    if (!body) {
+      if (journal_) {
+        journal_->say(old_.value(first_result(group.nodes.front())).name, "fuse",
+                      "stays apart: its types cannot be told from inside a group");
+      }
+      return false;
+    }
+    if (body->outputs.empty()) return true;  // nobody reads any of it
+    Graph::NewNode fused;
+    fused.op = &find_op("fused");
+    for (ValueId operand : body->operands) fused.operands.push_back(new_ids_[operand]);
+    for (ValueId output : body->outputs) fused.results.push_back(old_.value(output).name);
+    fused.bodies.push_back(std::move(body->graph));
+    const NodeId made = new_.add_node(std::move(fused));
+    for (std::size_t k = 0; k < body->outputs.size(); ++k) {
+      new_ids_[body->outputs[k]] = new_.node(made).results[k];
+    }
+    return true;
+  }
+
+  Graph old_, new_;
+  const Grouping& grouping_;
+  Journal* journal_;
+  IdMap<NodeId, std::uint32_t> group_of_, positions_;
+  IdMap<ValueId, std::uint8_t> is_seen_outside_;
+  IdMap<ValueId, ValueId> new_ids_;
+};
+
+}  // namespace
+
+Graph with_groups(Graph graph, const Grouping& grouping, Journal* journal) {
+  return Writer(std::move(graph), grouping, journal).write();
+}
+
+}  // namespace tenon::fusing

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "ir/graph.h"
+#include "passes/journal.h"
+
+#include <vector>
+
+namespace tenon::fusing {
+
+/// Which nodes run as one kernel.
+struct Grouping {
+  struct Group {
+    std::vector<NodeId> nodes;   ///< in the graph's order
+    std::vector<NodeId> copies;  ///< run here as well: index maps that several groups read through
+  };
+  /// In an order in which each group runs after those it reads. A node in no group is left out: it
+  /// lives on in copies, or nobody reads it.
+  std::vector<Group> groups;
+};
+
+/// The graph with a `fused` node for every group of several nodes. Constants that are one number
+/// move into the bodies that read them; other constants are operands like any value. A group whose
+/// body would not have the types that the graph has stays apart.
+Graph with_groups(Graph graph, const Grouping& grouping, Journal* journal);
+
+}  // namespace tenon::fusing

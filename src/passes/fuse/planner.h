@@ -1,0 +1,14 @@
+#pragma once
+
+#include "passes/fuse/grouping.h"
+
+namespace tenon::fusing {
+
+/// Chooses what runs together: epilogues of contractions first, then what folds rows, then windows,
+/// then chains and index maps, then siblings. See docs/optimiser/fuse.md.
+Grouping plan_groups(const Graph& graph, Journal* journal);
+
+/// Apache TVM's Relay rule, FuseOps: by kinds of ops and post-dominators, in three phases.
+Grouping relay_groups(const Graph& graph, std::size_t max_depth, Journal* journal);
+
+}  // namespace tenon::fusing

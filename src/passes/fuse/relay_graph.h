@@ -1,0 +1,50 @@
+#pragma once
+
+#include "ir/graph.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace tenon::fusing {
+
+/// Relay's kinds of ops. The numbers matter: rules compare them.
+enum class Pattern : std::uint8_t {
+  ElemWise = 0,
+  Broadcast = 1,
+  Injective = 2,
+  CommReduce = 3,
+  OutEWiseFusable = 4,
+  Tuple = 7,
+  Opaque = 8,
+};
+
+/// The graph as Relay sees it: one expression for each node, and for tuples, their projections,
+/// inputs and constants.
+struct RelayGraph {
+  struct Edge {
+    std::uint32_t consumer;
+    Pattern pattern;
+  };
+  struct Expression {
+    NodeId node;  ///< invalid for what is no node of ours
+    Pattern pattern = Pattern::Opaque;
+    bool is_seen_from_outside = false;  ///< the function's body or a parameter
+    std::vector<Edge> consumers;
+  };
+  std::vector<Expression> expressions;  ///< in post-order: operands first, from left to right
+};
+
+RelayGraph relay_graph(const Graph& graph);
+/// The kind that Relay registers for the node's op.
+Pattern relay_pattern(const Graph& graph, NodeId node);
+
+/// Immediate post-dominators. `pattern` is the worst kind on any way to the parent.
+struct PostDominator {
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  std::uint32_t parent = kNone;
+  std::uint32_t depth = 1;
+  Pattern pattern = Pattern::Opaque;
+};
+std::vector<PostDominator> post_dominators(const RelayGraph& graph);
+
+}  // namespace tenon::fusing

@@ -1,0 +1,373 @@
+#include "passes/fuse/rules.h"
+
+#include "ops/fused_groups.h"
+
+#include <algorithm>
+
+namespace tenon::fusing {
+namespace {
+
+// What a generated kernel holds: statements, and arguments of a call.
+constexpr std::size_t kMaxNodes = 256;
+constexpr std::uint32_t kMaxPorts = 64;
+// One more kernel costs about what moving this much does; a byte moved, about eight flops.
+constexpr double kLaunchBytes = 128 * 1024;
+constexpr double kFlopsPerByte = 8;
+
+Dim row_count(const NodeAccess& rows) {
+  Dim count = 1;
+  for (std::size_t k = 0; k < rows.space.size(); ++k) {
+    if (!std::ranges::binary_search(rows.axes, k)) count = count * rows.space[k];
+  }
+  return count;
+}
+
+// A fold's space without axes of extent 1, and which of the rest are folded.
+std::vector<std::pair<Dim, bool>> shape_of_rows(const NodeAccess& rows) {
+  std::vector<std::pair<Dim, bool>> shape;
+  for (std::size_t k = 0; k < rows.space.size(); ++k) {
+    if (rows.space[k] == Dim(1)) continue;
+    shape.emplace_back(rows.space[k], std::ranges::binary_search(rows.axes, k));
+  }
+  return shape;
+}
+
+bool same_but_one_extent(const Dims& a, const Dims& b) {
+  if (a.size() != b.size()) return false;
+  std::size_t different = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) different += !(a[k] == b[k]);
+  return different <= 1;
+}
+
+}  // namespace
+
+Rules::Rules(const Graph& graph)
+    : clusters(graph),
+      access_(graph.node_id_bound()),
+      is_piece_(graph.node_id_bound()),
+      feeds_folds_(graph.node_id_bound()),
+      counts_(graph.value_id_bound()),
+      bytes_(graph.value_id_bound()) {
+  for (ValueId input : graph.inputs()) bytes_[input] = usual_bytes(graph.value(input).type);
+  for (NodeId id : graph.nodes_in_order()) {
+    const Node& node = graph.node(id);
+    access_[id] = access_of(graph, id);
+    const NodeAccess& access = access_[id];
+    const bool is_anchor = access.role >= Role::Rows;
+    infos_.push_back(
+        {.anchor = is_anchor ? access.role : Role::Pointwise,
+         .anchor_node = is_anchor ? id : NodeId{},
+         .is_opaque = access.role == Role::Opaque,
+         .is_view = access.role == Role::Move,
+         .ports = static_cast<std::uint32_t>(node.operands.size() + node.results.size()),
+         .flops = access.flops});
+    for (ValueId result : node.results) {
+      if (!result || !graph.value(result).type.is_tensor()) continue;
+      bytes_[result] = usual_bytes(graph.value(result).type);
+      if (access.role != Role::Opaque)
+        counts_[result] = element_count(graph.value(result).type.tensor());
+    }
+  }
+}
+
+std::vector<Rules::Edge> Rules::edges(ClusterId producer, ClusterId reader) const {
+  std::vector<Edge> found;
+  for (NodeId id : clusters.nodes(reader)) {
+    const Node& node = clusters.graph().node(id);
+    for (std::size_t k = 0; k < node.operands.size(); ++k) {
+      const ValueId operand = node.operands[k];
+      if (!operand || clusters.maker(operand) != producer) continue;
+      found.push_back({operand, id, feeds_folds_[id] ? Access::Window : access_[id].operands[k]});
+    }
+  }
+  return found;
+}
+
+bool Rules::escapes(ValueId value, ClusterId a, ClusterId b) const {
+  const Graph& graph = clusters.graph();
+  if (graph.is_output(value)) return true;
+  return std::ranges::any_of(graph.readers(value), [&](NodeId reader) {
+    const ClusterId cluster = clusters.of(reader);
+    return cluster != a && cluster != b;
+  });
+}
+
+bool Rules::same_rows(NodeId a, NodeId b) const {
+  return shape_of_rows(access_[a]) == shape_of_rows(access_[b]);
+}
+
+std::uint32_t Rules::exact_ports(ClusterId a, ClusterId b) const {
+  std::vector<ValueId> read;
+  std::uint32_t written = 0;
+  for (ClusterId cluster : {a, b}) {
+    for (NodeId id : clusters.nodes(cluster)) {
+      const Node& node = clusters.graph().node(id);
+      for (ValueId operand : node.operands) {
+        if (!operand) continue;
+        const ClusterId maker = clusters.maker(operand);
+        if (maker != a && maker != b) read.push_back(operand);
+      }
+      for (ValueId result : node.results) written += result && escapes(result, a, b);
+    }
+  }
+  std::ranges::sort(read);
+  const auto rest = std::ranges::unique(read);
+  return static_cast<std::uint32_t>(read.size() - rest.size()) + written;
+}
+
+Refusal Rules::size_refusal(ClusterId a, ClusterId b) const {
+  if (clusters.nodes(a).size() + clusters.nodes(b).size() > kMaxNodes) {
+    return "the kernel would have too many statements";
+  }
+  const std::uint32_t bound = infos_[a.index()].ports + infos_[b.index()].ports;
+  if (bound > kMaxPorts && exact_ports(a, b) > kMaxPorts) {
+    return "the kernel would have too many arguments";
+  }
+  return nullptr;
+}
+
+// A part of what an anchor computes, or made of one: of another size, yet each element once.
+bool Rules::is_part(NodeId id) const {
+  const Node& node = clusters.graph().node(id);
+  if (is_piece_[id] || (access_[id].covers && node.results.size() > 1)) return true;
+  return std::ranges::any_of(node.operands, [&](ValueId operand) {
+    const NodeId producer = operand ? clusters.graph().value(operand).producer : NodeId{};
+    return producer && is_piece_[producer];
+  });
+}
+
+// Every value written has the size of the space; each element is computed once.
+Refusal Rules::escape_refusal(ClusterId a, ClusterId b) const {
+  const ClusterId anchored = anchor(b) == Role::Pointwise ? a : b;
+  const NodeId centre = anchor_node(anchored);
+  const bool is_rows = anchor(anchored) == Role::Rows;
+  std::vector<Dim> allowed;
+  if (is_rows) {
+    allowed = {product(access_[centre].space), row_count(access_[centre])};
+  } else if (centre) {
+    for (ValueId result : clusters.graph().node(centre).results) {
+      if (result) allowed.push_back(counts_[result]);
+    }
+  }
+  for (ClusterId cluster : {a, b}) {
+    for (NodeId id : clusters.nodes(cluster)) {
+      if (access_[id].role >= Role::Rows || (centre && is_part(id))) continue;
+      for (ValueId result : clusters.graph().node(id).results) {
+        if (!result || !escapes(result, a, b)) continue;
+        if (allowed.empty()) {
+          allowed.push_back(counts_[result]);
+        } else if (std::ranges::find(allowed, counts_[result]) == allowed.end()) {
+          return "a value that others read has another size than the kernel's space";
+        }
+      }
+    }
+  }
+  return nullptr;
+}
+
+// How often an element of the value is computed when its reader computes it for itself.
+double Rules::repeats(const Edge& edge, ClusterId reader) const {
+  const double count = std::max(1.0, usual_value(counts_[edge.value]));
+  const NodeAccess& access = access_[edge.reader];
+  const auto result_count = [&](NodeId id) {
+    double most = 1;
+    for (ValueId result : clusters.graph().node(id).results) {
+      if (result) most = std::max(most, usual_value(counts_[result]));
+    }
+    return most;
+  };
+  double once = 1;
+  if (edge.access == Access::Window) {
+    const NodeId centre = anchor_node(reader);
+    once = (centre ? access_[centre].folded_elements : access.folded_elements) / count;
+  } else if (edge.access == Access::Broadcast ||
+             (edge.access == Access::Moved && !access.reads_once)) {
+    once = result_count(edge.reader) / count;
+  }
+  // The reader itself may be repeated by those who read it further on.
+  const double space = result_count(clusters.nodes(reader).back());
+  return std::max(1.0, once) * std::max(1.0, space / result_count(edge.reader));
+}
+
+double Rules::saved_bytes(ClusterId producer, ClusterId reader) const {
+  double saved = 0;
+  ValueId last;
+  for (const Edge& edge : edges(producer, reader)) {
+    if (edge.value == last) continue;
+    last = edge.value;
+    saved += bytes_[edge.value] * (escapes(edge.value, producer, reader) ? 1 : 2);
+  }
+  return saved;
+}
+
+Refusal Rules::anchored_producer(ClusterId producer, ClusterId reader,
+                                 std::span<const Edge> uses) const {
+  const Role role = anchor(producer);
+  const Role other = anchor(reader);
+  if (role == Role::Rows && other == Role::Rows) {
+    if (!same_rows(anchor_node(producer), anchor_node(reader))) {
+      return "the two fold other axes or other spaces";
+    }
+  } else if (other != Role::Pointwise) {
+    if (other == Role::Contraction && role == Role::Contraction) return "both are contractions";
+    return other == Role::Contraction ? "a contraction reads it many times over"
+                                      : "folding needs elements that other tiles compute";
+  }
+  ValueId piece;
+  for (const Edge& edge : uses) {
+    const NodeAccess& access = access_[edge.reader];
+    const bool is_bijection = access.role == Role::Move && access.covers;
+    if (edge.access == Access::Moved && is_bijection) {
+      // Both the value and its permutation would be written: better left to whoever reads it.
+      if (escapes(edge.value, producer, reader)) {
+        return "others read it in the order it has, and its reader moves it";
+      }
+    } else if (role == Role::Rows && edge.access == Access::Broadcast) {
+      const NodeAccess& rows = access_[anchor_node(producer)];
+      if (!(counts_[edge.value] == row_count(rows))) return "its reader repeats it";
+    } else if (edge.access != Access::Aligned &&
+               !(role == Role::Rows && edge.access == Access::Row)) {
+      return edge.access == Access::Broadcast ? "its reader repeats it"
+                                              : "its reader takes some elements, not each one once";
+    }
+    if (!is_piece_[clusters.graph().value(edge.value).producer]) continue;
+    if (piece && piece != edge.value) return "its reader needs two parts that other tiles compute";
+    piece = edge.value;
+  }
+  return nullptr;
+}
+
+Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
+                              std::span<const Edge> uses) const {
+  double most_repeats = 1;
+  for (const Edge& edge : uses) {
+    const bool escaping = escapes(edge.value, producer, reader);
+    const bool is_gathered = edge.access == Access::Window || edge.access == Access::Moved;
+    if (is_view(producer) && escaping && !writes_views_)
+      return "each of its readers reads through it";
+    if (anchor(reader) == Role::Contraction && edge.access == Access::Window) {
+      if (!is_view(producer)) return "a contraction reads it many times over";
+      if (escaping) return "it has to be written for others anyway";
+    }
+    if (is_gathered && escaping && !access_[edge.reader].covers) {
+      return "it has to be written for others anyway";
+    }
+    most_repeats = std::max(most_repeats, repeats(edge, reader));
+  }
+  const double flops = infos_[producer.index()].flops;
+  const double more = flops * (most_repeats - 1) / kFlopsPerByte;
+  if (more > saved_bytes(producer, reader) + kLaunchBytes) {
+    return "computing it again for each use costs more than reading it";
+  }
+  return nullptr;
+}
+
+Refusal Rules::refusal(ClusterId producer, ClusterId reader) const {
+  if (!may_join_others(producer)) return "it stays alone";
+  if (!may_join_others(reader)) return "its reader stays alone";
+  if (const Refusal why = size_refusal(producer, reader)) return why;
+  const std::vector<Edge> uses = edges(producer, reader);
+  const Refusal why = anchor(producer) == Role::Pointwise
+                          ? plain_producer(producer, reader, uses)
+                          : anchored_producer(producer, reader, uses);
+  if (why) return why;
+  return escape_refusal(producer, reader);
+}
+
+Refusal Rules::sibling_refusal(ClusterId a, ClusterId b, ValueId shared) const {
+  if (!may_join_others(a) || !may_join_others(b)) return "one of them stays alone";
+  if (anchor(a) != anchor(b)) return "they do different work";
+  if (!edges(a, b).empty() || !edges(b, a).empty()) return "one reads the other";
+  if (const Refusal why = size_refusal(a, b)) return why;
+  const Graph& graph = clusters.graph();
+  if (anchor(a) == Role::Rows) {
+    if (!same_rows(anchor_node(a), anchor_node(b)))
+      return "the two fold other axes or other spaces";
+    return escape_refusal(a, b);
+  }
+  if (anchor(a) == Role::Pointwise) return escape_refusal(a, b);
+  if (anchor(a) != Role::Contraction) return "windows are folded alone";
+  const Node &x = graph.node(anchor_node(a)), &y = graph.node(anchor_node(b));
+  const bool is_alike = x.op == y.op && x.attrs == y.attrs &&
+                        x.operands.size() == y.operands.size() && x.operands.front() == shared &&
+                        y.operands.front() == shared;
+  if (!is_alike) return "they are not the same contraction of one input";
+  for (std::size_t k = 1; k < x.operands.size(); ++k) {
+    if (!x.operands[k] || !y.operands[k]) {
+      if (x.operands[k] != y.operands[k]) return "they are not the same contraction of one input";
+      continue;
+    }
+    const TensorType& left = graph.value(x.operands[k]).type.tensor();
+    const TensorType& right = graph.value(y.operands[k]).type.tensor();
+    if (left.dtype != right.dtype || left.layout != right.layout ||
+        !same_but_one_extent(left.dims, right.dims)) {
+      return "their weights differ in more than the number of channels";
+    }
+  }
+  const TensorType& left = graph.value(x.results.front()).type.tensor();
+  const TensorType& right = graph.value(y.results.front()).type.tensor();
+  if (left.dtype != right.dtype || !same_but_one_extent(left.dims, right.dims)) {
+    return "their results differ in more than the number of channels";
+  }
+  return nullptr;
+}
+
+Refusal Rules::copy_refusal(ClusterId view, ClusterId reader) const {
+  if (!is_view(view)) return "it computes something";
+  if (!may_join_others(reader)) return "its reader stays alone";
+  if (const Refusal why = size_refusal(view, reader)) return why;
+  for (NodeId id : clusters.nodes(view)) {
+    for (ValueId result : clusters.graph().node(id).results) {
+      if (result && clusters.graph().is_output(result)) return "it is an output";
+    }
+  }
+  return nullptr;
+}
+
+void Rules::copy(std::span<const NodeId> nodes, NodeId reader) {
+  std::vector<NodeId>& copies = copies_[reader];
+  copies.insert(copies.end(), nodes.begin(), nodes.end());
+  std::ranges::sort(copies);
+  const auto rest = std::ranges::unique(copies);
+  copies.erase(rest.begin(), rest.end());
+}
+
+std::vector<NodeId> Rules::copies_in(ClusterId cluster) const {
+  std::vector<NodeId> all;
+  for (NodeId id : clusters.nodes(cluster)) {
+    all.insert(all.end(), copies_[id].begin(), copies_[id].end());
+  }
+  std::ranges::sort(all);
+  const auto rest = std::ranges::unique(all);
+  all.erase(rest.begin(), rest.end());
+  return all;
+}
+
+bool Rules::merge(ClusterId a, ClusterId b) {
+  const Info left = infos_[a.index()], right = infos_[b.index()];
+  const std::vector<Edge> uses = edges(a, b);
+  const std::uint32_t bound = left.ports + right.ports;
+  const std::uint32_t ports = bound > kMaxPorts ? exact_ports(a, b) : bound;
+  const std::vector<NodeId> first(clusters.nodes(a).begin(), clusters.nodes(a).end());
+  const std::optional<ClusterId> merged = clusters.merge(a, b);
+  if (!merged) return false;
+  const bool keeps_right = left.anchor == Role::Pointwise;
+  infos_[merged->index()] = {.anchor = keeps_right ? right.anchor : left.anchor,
+                             .anchor_node = keeps_right ? right.anchor_node : left.anchor_node,
+                             .is_opaque = false,
+                             .is_view = left.is_view && right.is_view,
+                             .ports = ports,
+                             .flops = left.flops + right.flops};
+  if (left.anchor == Role::Pointwise) {
+    const bool is_folded =
+        std::ranges::any_of(uses, [](const Edge& edge) { return edge.access == Access::Window; });
+    for (NodeId id : first) feeds_folds_[id] = is_folded;
+    return true;
+  }
+  for (const Edge& edge : uses) {
+    if (is_part(edge.reader)) is_piece_[edge.reader] = 1;
+  }
+  return true;
+}
+
+}  // namespace tenon::fusing

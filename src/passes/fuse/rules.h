@@ -1,0 +1,95 @@
+#pragma once
+
+#include "ops/access.h"
+#include "passes/fuse/clusters.h"
+
+#include <span>
+#include <vector>
+
+namespace tenon::fusing {
+
+/// Why something is not fused, in words that end a sentence; null where nothing speaks against it.
+using Refusal = const char*;
+
+/// What may share a kernel, and whether it pays. A kernel has a space it goes through element by
+/// element, and at most one anchor that says how: a contraction or several of one input, folds over
+/// windows, or folds over the same axes of the same space. Every value it writes has the space's
+/// size, so that each element is computed once.
+class Rules {
+ public:
+  explicit Rules(const Graph& graph);
+
+  Clusters clusters;
+  const NodeAccess& access(NodeId node) const { return access_[node]; }
+  /// What the cluster's kernel is built around: Contraction, Windows, Rows, else Pointwise.
+  Role anchor(ClusterId cluster) const { return infos_[cluster.index()].anchor; }
+  NodeId anchor_node(ClusterId cluster) const { return infos_[cluster.index()].anchor_node; }
+  bool may_join_others(ClusterId cluster) const {
+    return !infos_[cluster.index()].is_opaque && !infos_[cluster.index()].is_dissolved;
+  }
+  /// No arithmetic: reading through it costs nothing.
+  bool is_view(ClusterId cluster) const { return infos_[cluster.index()].is_view; }
+  /// One of several outputs of one contraction: a part of what it computes.
+  bool is_piece(NodeId node) const { return is_piece_[node] != 0; }
+  double bytes(ValueId value) const { return bytes_[value]; }
+
+  /// Of two clusters of which the second reads the first.
+  Refusal refusal(ClusterId producer, ClusterId reader) const;
+  /// Of two clusters that share an operand.
+  Refusal sibling_refusal(ClusterId a, ClusterId b, ValueId shared) const;
+  /// Of every reader computing an index map for itself.
+  Refusal copy_refusal(ClusterId view, ClusterId reader) const;
+  /// Has `reader`'s kernel compute these index maps for itself.
+  void copy(std::span<const NodeId> nodes, NodeId reader);
+  /// Everything that reads this cluster has copies of it; it needs no kernel.
+  void dissolve(ClusterId view) { infos_[view.index()].is_dissolved = true; }
+  bool is_dissolved(ClusterId cluster) const { return infos_[cluster.index()].is_dissolved; }
+  /// From here on index maps that several read may be written out.
+  void write_views() { writes_views_ = true; }
+  const std::vector<NodeId>& copies(NodeId reader) const { return copies_[reader]; }
+  std::vector<NodeId> copies_in(ClusterId cluster) const;
+  /// Merges what was not refused; false where others would have to run between the two.
+  bool merge(ClusterId a, ClusterId b);
+
+  /// Whether somebody outside of both clusters sees the value.
+  bool escapes(ValueId value, ClusterId a, ClusterId b) const;
+  double saved_bytes(ClusterId producer, ClusterId reader) const;
+
+ private:
+  struct Info {
+    Role anchor = Role::Pointwise;
+    NodeId anchor_node;
+    bool is_opaque = false, is_view = false, is_dissolved = false;
+    std::uint32_t ports = 0;  // operands and results, at most
+    double flops = 0;
+  };
+
+  /// A reader's use of another cluster's value.
+  struct Edge {
+    ValueId value;
+    NodeId reader;
+    Access access;
+  };
+
+  std::vector<Edge> edges(ClusterId producer, ClusterId reader) const;
+  bool is_part(NodeId node) const;
+  bool same_rows(NodeId a, NodeId b) const;
+  Refusal anchored_producer(ClusterId producer, ClusterId reader,
+                            std::span<const Edge> edges) const;
+  Refusal plain_producer(ClusterId producer, ClusterId reader, std::span<const Edge> edges) const;
+  Refusal size_refusal(ClusterId a, ClusterId b) const;
+  Refusal escape_refusal(ClusterId a, ClusterId b) const;
+  double repeats(const Edge& edge, ClusterId reader) const;
+  std::uint32_t exact_ports(ClusterId a, ClusterId b) const;
+
+  IdMap<NodeId, NodeAccess> access_;
+  IdMap<NodeId, std::uint8_t> is_piece_;
+  IdMap<NodeId, std::uint8_t> feeds_folds_;  // stands before its cluster's anchor, in its windows
+  IdMap<ValueId, Dim> counts_;
+  IdMap<ValueId, double> bytes_;
+  std::vector<Info> infos_;
+  IdMap<NodeId, std::vector<NodeId>> copies_;
+  bool writes_views_ = false;
+};
+
+}  // namespace tenon::fusing

@@ -1,0 +1,365 @@
+#include "base/error.h"
+#include "driver/compare.h"
+#include "driver/inputs.h"
+#include "driver/zoo/zoo.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ops/fused_groups.h"
+#include "ops/registry.h"
+#include "passes/pass.h"
+#include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+namespace tenon {
+namespace {
+
+Graph run_fuse(Graph graph, std::string mode = "", std::size_t max_depth = 256,
+               Journal* journal = nullptr) {
+  PassOptions options;
+  options.fuse_mode = std::move(mode);
+  options.fuse_max_depth = max_depth;
+  options.journal = journal;
+  Graph fused = find_pass("fuse").run(std::move(graph), options);
+  verify(fused);
+  return fused;
+}
+
+bool is_constant(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return !node.results.empty() && node.results[0] && graph.constant_of(node.results[0]);
+}
+
+// The ops of every kernel, "conv+add+relu", and how many have them.
+std::map<std::string, int> kernels(const Graph& graph) {
+  std::map<std::string, int> found;
+  for (NodeId id : graph.nodes_in_order()) {
+    if (is_constant(graph, id)) continue;
+    std::string ops(graph.op_name(id));
+    if (is_fused_group(graph, id)) {
+      ops.clear();
+      const Graph& body = graph.node(id).bodies.front();
+      for (NodeId inner : body.nodes_in_order()) {
+        if (is_constant(body, inner)) continue;
+        if (!ops.empty()) ops += "+";
+        ops += body.op_name(inner);
+      }
+    } else {
+      for (const Graph& body : graph.node(id).bodies) {
+        for (const auto& [name, count] : kernels(body)) found[name] += count;
+      }
+    }
+    ++found[ops];
+  }
+  return found;
+}
+
+int kernel_count(const Graph& graph) {
+  int count = 0;
+  for (const auto& [ops, times] : kernels(graph)) count += times;
+  return count;
+}
+
+using Kernels = std::map<std::string, int>;
+
+Graph parse(const std::string& text) { return parse_graph(text, all_ops()); }
+
+Graph chain_of_exp(int length) {
+  std::string text = "graph (x: f32[10, 20]) {\n  v0 = exp(x)\n";
+  for (int k = 1; k < length; ++k) text += concat("  v", k, " = exp(v", k - 1, ")\n");
+  return parse(text + concat("  return v", length - 1, "\n}\n"));
+}
+
+// 33 of the convolutions have their own bias and relu; where a branch joins, the one whose anchor
+// comes first in Relay's numbering takes the join.
+TEST(FuseAsRelay, GroupsTheSeedNetworkAsTheReferenceDoes) {
+  const Graph graph = run_fuse(zoo::build("resnet50?form=v1,layout=NHWC,batch=32"), "relay");
+  EXPECT_EQ(kernels(graph), (Kernels{{"conv+add+relu", 33},
+                                     {"conv+add+add+relu", 13},
+                                     {"conv+add", 8},
+                                     {"max_pool+add+relu", 3},
+                                     {"pad", 1},
+                                     {"max_pool", 1},
+                                     {"reduce_mean", 1}}));
+  EXPECT_EQ(kernel_count(graph), 60);
+}
+
+TEST(FuseAsRelay, TheFirstConvolutionTakesTheAdd) {
+  const Graph graph = run_fuse(parse(R"(graph (x: f32[1, 16, 64, 64]) {
+    k = constant f32[16, 1, 1] normal(seed = 1, mean = 0.0, deviation = 1.0)
+    w = constant f32[16, 16, 3, 3] normal(seed = 2, mean = 0.0, deviation = 1.0)
+    u = constant f32[16, 16, 1, 1] normal(seed = 3, mean = 0.0, deviation = 1.0)
+    v = constant f32[16, 16, 3, 3] normal(seed = 4, mean = 0.0, deviation = 1.0)
+    x0 = add(x, k)
+    y = conv(x0, w) {pads = [1, 1, 1, 1]}
+    y1 = add(k, y)
+    s = add(y, y1)
+    z2 = conv(s, u)
+    z3 = conv(s, v) {pads = [1, 1, 1, 1]}
+    z = add(z2, z3)
+    return z
+  })"),
+                               "relay");
+  EXPECT_EQ(kernels(graph),
+            (Kernels{{"add", 1}, {"conv+add+add", 1}, {"conv+add", 1}, {"conv", 1}}));
+  // Of the two that meet, the one read first.
+  const NodeId last = graph.value(graph.outputs().front()).producer;
+  EXPECT_NE(graph.node(last).bodies.front().find("z2"), ValueId{});
+  EXPECT_NE(graph.find("z3"), ValueId{});
+}
+
+TEST(FuseAsRelay, AChainOf300IsCutAt256) {
+  const Graph graph = run_fuse(chain_of_exp(300), "relay");
+  std::vector<std::size_t> sizes;
+  for (NodeId id : graph.nodes_in_order())
+    sizes.push_back(graph.node(id).bodies.front().node_count());
+  std::ranges::sort(sizes);
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{44, 256}));
+}
+
+TEST(FuseAsRelay, AChainOf20IsCutAtTheDepthAskedFor) {
+  const Graph graph = run_fuse(chain_of_exp(20), "relay", 10);
+  std::vector<std::size_t> sizes;
+  for (NodeId id : graph.nodes_in_order())
+    sizes.push_back(graph.node(id).bodies.front().node_count());
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{10, 10}));
+}
+
+TEST(FuseAsRelay, ThreeDiamondsOf11AreThreeGroups) {
+  std::string text = "graph (x: f32[10, 20]) {\n";
+  std::string in = "x";
+  for (int diamond = 0; diamond < 3; ++diamond) {
+    std::string ends[2];
+    for (int side = 0; side < 2; ++side) {
+      std::string at = in;
+      for (int k = 0; k < 5; ++k) {
+        const std::string next = concat("v", diamond, "_", side, "_", k);
+        text += concat("  ", next, " = exp(", at, ")\n");
+        at = next;
+      }
+      ends[side] = at;
+    }
+    in = concat("s", diamond);
+    text += concat("  ", in, " = add(", ends[0], ", ", ends[1], ")\n");
+  }
+  const Graph graph = run_fuse(parse(text + "  return s2\n}\n"), "relay", 11);
+  std::vector<std::size_t> sizes;
+  for (NodeId id : graph.nodes_in_order())
+    sizes.push_back(graph.node(id).bodies.front().node_count());
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{11, 11, 11}));
+}
+
+// What it is known not to do: folds begin nothing, and index maps stop at contractions.
+TEST(FuseAsRelay, ReductionsStartNothing) {
+  const Graph graph = run_fuse(parse(R"(graph (x: f32[16, 128]) {
+    e = exp(x)
+    s = reduce_sum(e) {axes = [1]}
+    y = sqrt(s)
+    return y
+  })"),
+                               "relay");
+  EXPECT_EQ(kernels(graph), (Kernels{{"exp+reduce_sum", 1}, {"sqrt", 1}}));
+}
+
+// A tuple that went into its reader takes what fills it along.
+TEST(FuseAsRelay, FieldsOfATupleFollowItsReader) {
+  const Graph graph = run_fuse(parse(R"(graph (x: f32[16, 128], z: f32[16, 128]) {
+    a = exp(x)
+    b = tanh(z)
+    c = concat(a, b) {axis = 1}
+    y = relu(c)
+    return y
+  })"),
+                               "relay");
+  EXPECT_EQ(kernels(graph), (Kernels{{"exp+tanh+concat+relu", 1}}));
+}
+
+TEST(Fuse, Resnet50IsConvolutionsWithEpiloguesAndFewOthers) {
+  const Graph graph = run_fuse(zoo::build("resnet50"));
+  EXPECT_EQ(kernels(graph), (Kernels{{"conv+batch_norm+relu", 32},
+                                     {"conv+batch_norm+add+relu", 16},
+                                     {"conv+batch_norm", 3},
+                                     {"conv+batch_norm+relu+conv+batch_norm", 1},
+                                     {"matmul+add", 1},
+                                     {"max_pool", 1},
+                                     {"reduce_mean", 1}}));
+}
+
+TEST(Fuse, BertIsSevenProductsTwoNormsAndASoftmaxALayer) {
+  const Graph graph = run_fuse(zoo::build("bert_base"));
+  const Kernels found = kernels(graph);
+  EXPECT_EQ(found.at("matmul+div+add"), 12);
+  EXPECT_EQ(found.at("matmul+transpose+reshape"), 12);
+  EXPECT_EQ(found.at("matmul+add+gelu"), 12);
+  EXPECT_EQ(found.at("matmul+add+add"), 24);
+  EXPECT_EQ(found.at("softmax"), 12);
+  EXPECT_EQ(found.at("layer_norm"), 24);
+  EXPECT_EQ(kernel_count(graph), 110);
+}
+
+// Where every kernel is a contraction, a pool or a norm, there is nothing left to save.
+TEST(Fuse, NeverNeedsMoreKernelsThanRelay) {
+  for (const zoo::Network& network : zoo::networks()) {
+    const Graph graph = zoo::build(network.name);
+    const int own = kernel_count(run_fuse(graph)), relay = kernel_count(run_fuse(graph, "relay"));
+    const std::set<std::string> only_anchors = {"alexnet", "mlp", "mobilenet_v2", "resnet18"};
+    if (only_anchors.contains(network.name)) {
+      EXPECT_EQ(own, relay) << network.name;
+    } else {
+      EXPECT_LT(own, relay) << network.name;
+    }
+  }
+}
+
+TEST(Fuse, SaysWhyAFullRankAddIsNoBias) {
+  Journal journal;
+  run_fuse(parse(R"(graph (x: f16[4, 28, 28, 128]@NHWC, w: f16[256, 3, 3, 128]@OHWI,
+                           z: f16[4, 28, 28, 256]@NHWC) {
+    c = conv(x, w) {pads = [1, 1, 1, 1]}
+    y = add(c, z)
+    return y
+  })"),
+           "", 256, &journal);
+  ASSERT_EQ(journal.about("y").size(), 1u);
+  EXPECT_EQ(
+      journal.about("y")[0].text,
+      "joins 'c': epilogue of a contraction, element by element; 'z' has an element for each of "
+      "its own, as a residual has: it is no bias, which has one for each channel");
+  ASSERT_EQ(journal.about("c").size(), 1u);
+  EXPECT_EQ(journal.about("c")[0].text, "takes 'y' (add): one kernel around this contraction");
+}
+
+TEST(Fuse, SaysWhyNot) {
+  Journal journal;
+  run_fuse(parse(R"(graph (x: f32[16, 128], w: f32[128, 128]) {
+    a = gelu(x)
+    m = matmul(a, w)
+    s = softmax(m)
+    c = cumsum(s) {axis = 0}
+    y = add(c, s)
+    return y
+  })"),
+           "", 256, &journal);
+  const auto last = [&](const char* name) { return journal.about(name).back().text; };
+  EXPECT_EQ(last("a"), "not fused with its reader 'm': a contraction reads it many times over");
+  EXPECT_EQ(last("m"),
+            "not fused with its reader 's': folding needs elements that other tiles compute");
+  EXPECT_EQ(journal.about("s")[0].text, "not fused with its reader 'c': its reader stays alone");
+  EXPECT_EQ(last("s"), "not fused with its reader 'y': other kernels have to run between the two");
+  EXPECT_EQ(last("c"), "not fused with its reader 'y': it stays alone");
+}
+
+// Random graphs of the ops that fusion tells apart.
+class RandomGraph {
+ public:
+  explicit RandomGraph(std::uint32_t seed) : random_(seed) {}
+
+  Graph make() {
+    Graph graph("random");
+    for (int k = 0; k < 2; ++k) {
+      values_.push_back(graph.add_input(k == 0 ? "x" : "z", TensorType{DType::F32, {4, 4}, {}}));
+    }
+    for (int k = 0; k < 24; ++k) {
+      Graph::NewNode node = random_node();
+      for (ValueId result : graph.node(graph.add_node(std::move(node))).results) {
+        values_.push_back(result);
+      }
+    }
+    graph.add_output(values_.back());
+    graph.add_output(pick());
+    graph.add_output(pick());
+    return graph;
+  }
+
+ private:
+  ValueId pick() {
+    const std::size_t reach = std::min<std::size_t>(values_.size(), 8);
+    return values_[values_.size() - 1 - random_() % reach];
+  }
+
+  Graph::NewNode call(const char* op, int operands, Attributes attrs = {}) {
+    Graph::NewNode node;
+    node.op = &find_op(op);
+    for (int k = 0; k < operands; ++k) node.operands.push_back(pick());
+    node.attrs = std::move(attrs);
+    return node;
+  }
+
+  Graph::NewNode random_node() {
+    switch (random_() % 12) {
+      case 0:
+        return call("matmul", 2);
+      case 1:
+        return call("transpose", 1, {{"perm", Dims{1, 0}}});
+      case 2:
+        return call("softmax", 1, {{"axis", Dim(static_cast<std::int64_t>(random_() % 2))}});
+      case 3:
+        return call("cumsum", 1, {{"axis", Dim(0)}});
+      case 4:
+        return call("relu", 1);
+      case 5:
+        return call("tanh", 1);
+      case 6:
+        return call("maximum", 2);
+      case 7:
+        return call("mul", 2);
+      case 8:
+        return call("reduce_mean", 1, {{"axes", Dims{1}}});
+      default:
+        return call("add", 2);
+    }
+  }
+
+  std::mt19937 random_;
+  std::vector<ValueId> values_;
+};
+
+TEST(Fuse, RandomGraphsGiveTheSameBits) {
+  std::size_t groups = 0;
+  for (std::uint32_t seed = 0; seed < 800; ++seed) {
+    Graph graph;
+    try {
+      graph = RandomGraph(seed).make();
+    } catch (const Error&) {
+      continue;  // shapes that do not broadcast
+    }
+    const std::vector<Datum> inputs = random_inputs(graph, seed);
+    const std::vector<Datum> expected = reference::evaluate(graph, inputs);
+    for (const char* mode : {"", "relay"}) {
+      SCOPED_TRACE(tenon::concat("mode '", mode, "', seed ", seed, "\n", print(graph)));
+      const Graph fused = run_fuse(graph, mode);
+      groups += has_groups(fused);
+      const std::vector<Datum> actual = reference::evaluate(fused, inputs);
+      for (std::size_t k = 0; k < expected.size(); ++k) {
+        const Comparison same = compare(actual[k], expected[k], Tolerance{0, 0});
+        ASSERT_TRUE(same.is_equal) << print(fused);
+      }
+      Graph flat = fused;
+      inline_groups(flat);
+      verify(flat);
+    }
+  }
+  EXPECT_GT(groups, 800u);
+}
+
+TEST(Fuse, GivesTheSameTextEachTime) {
+  const Graph graph = zoo::build("squeezenet");
+  EXPECT_EQ(print(run_fuse(graph)), print(run_fuse(graph)));
+}
+
+// A value that thousands read, and a chain as long: neither may take the square of it.
+TEST(Fuse, TakesGraphsOfManyNodes) {
+  std::string text = "graph (x: f32[4]) {\n  a0 = exp(x)\n";
+  constexpr int kCount = 20000;
+  for (int k = 1; k <= kCount; ++k) text += concat("  a", k, " = add(a", k - 1, ", a0)\n");
+  const Graph graph = run_fuse(parse(text + concat("  return a", kCount, "\n}\n")));
+  EXPECT_LT(graph.node_count(), 400u);
+}
+
+}  // namespace
+}  // namespace tenon
