@@ -29,7 +29,12 @@ void refuse_change(const std::string& pass, const Graph& before, const Graph& af
 
 }  // namespace
 
-std::vector<std::string> standard_passes() { return {"fold-constants"}; }
+std::vector<std::string> standard_passes() {
+  return {
+      "fold-constants",  // first: shapes that are numbers and symbols are what rules ask about
+      "simplify",
+  };
+}
 
 Graph run_pipeline(Graph graph, const PipelineOptions& options) {
   const std::vector<std::string> passes = options.passes.empty() ? standard_passes() : options.passes;

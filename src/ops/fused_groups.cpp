@@ -12,11 +12,14 @@ bool is_fused_group(const Graph& graph, NodeId node) { return graph.op_name(node
 void inline_group(Graph& graph, NodeId group) {
   TENON_ASSERT(is_fused_group(graph, group), "only a group has a body to inline");
   const Graph body = graph.node(group).bodies.front();
+  const std::vector<ValueId> inputs = graph.node(group).operands;
+  inline_body(graph, group, body, inputs);
+}
+
+void inline_body(Graph& graph, NodeId group, const Graph& body, const std::vector<ValueId>& inputs) {
   const std::vector<ValueId> results = graph.node(group).results;
   std::unordered_map<ValueId, ValueId> outer;  // a value of the body -> the same in the graph
-  for (std::size_t k = 0; k < body.inputs().size(); ++k) {
-    outer[body.inputs()[k]] = graph.node(group).operands.at(k);
-  }
+  for (std::size_t k = 0; k < body.inputs().size(); ++k) outer[body.inputs()[k]] = inputs.at(k);
   for (NodeId id : body.nodes_in_order()) {
     const Node& node = body.node(id);
     Graph::NewNode copy{node.op, {}, node.attrs, node.bodies, {}, node.name};

@@ -1,8 +1,11 @@
-#include <algorithm>
-
+#include "base/error.h"
+#include "ops/fused_groups.h"
 #include "ops/registry.h"
+#include "passes/late_attributes.h"
 #include "passes/pass.h"
 #include "reference/evaluate.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -10,9 +13,8 @@ namespace {
 bool reads_only_constants(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.operands.empty() || node.op->is_random || !node.bodies.empty()) return false;
-  return std::all_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) {
-    return !operand || graph.constant_of(operand);
-  });
+  return std::all_of(node.operands.begin(), node.operands.end(),
+                     [&](ValueId operand) { return !operand || graph.constant_of(operand); });
 }
 
 // Nothing is known to be small when a result's type is not known.
@@ -26,36 +28,129 @@ bool has_small_results(const Graph& graph, NodeId id, std::int64_t limit) {
   return true;
 }
 
+void replace_by_constants(Graph& graph, NodeId id, const std::vector<Tensor>& values) {
+  const std::vector<ValueId> results = graph.node(id).results;
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    if (!results[k]) continue;
+    Graph::NewNode constant;
+    constant.op = &find_op("constant");
+    constant.attrs.set("value", Constant(values[k]));
+    const NodeId made = graph.add_node(std::move(constant), id);
+    const ValueId value = graph.node(made).results.front();
+    graph.replace_uses(results[k], value);
+    graph.swap_names(results[k], value);
+  }
+  graph.erase(id);
+}
+
+// Extents that are numbers, and what is computed from them, whatever they are extents of.
+std::optional<Tensor> known_numbers(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.results.size() != 1 || !node.results[0] || node.operands.empty()) return {};
+  const Dims* known = graph.known_elements(node.results[0]);
+  const Type& type = graph.value(node.results[0]).type;
+  if (!known || !all_constant(*known) || !type.is_tensor()) return {};
+  const Dims& dims = type.tensor().dims;
+  if (!all_constant(dims) || !(product(dims) == Dim(static_cast<std::int64_t>(known->size()))))
+    return {};
+  return Tensor::of(type.tensor().dtype, constants(dims), constants(*known));
+}
+
+std::vector<Tensor> evaluated(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  std::vector<std::optional<Datum>> operands;
+  for (ValueId operand : node.operands) {
+    operands.push_back(operand ? std::optional<Datum>(graph.constant_of(operand)->materialise())
+                               : std::nullopt);
+  }
+  std::vector<bool> wanted;
+  for (ValueId result : node.results) wanted.push_back(result.is_valid());
+  std::vector<Tensor> tensors;
+  for (const Datum& value : reference::evaluate_op(*node.op, node.attrs, operands, wanted)) {
+    tensors.push_back(value.is_tensor() ? value.tensor() : Tensor());
+  }
+  return tensors;
+}
+
+// An output keeps its name through a node of its own: not one that the branch hands through or
+// gives twice.
+bool may_inline(const Graph& graph, const Node& node, const Graph& branch) {
+  for (std::size_t k = 0; k < node.results.size(); ++k) {
+    if (!node.results[k] || !graph.is_output(node.results[k])) continue;
+    const std::vector<ValueId>& given = branch.outputs();
+    if (!branch.value(given[k]).producer || std::count(given.begin(), given.end(), given[k]) > 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// An `if` whose condition is known is the branch it takes.
+bool inline_branch(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != &find_op("if")) return false;
+  const Constant* condition = graph.constant_of(node.operands.front());
+  if (!condition || condition->size() != 1) return false;
+  const bool is_met = condition->materialise().integer_at(0) != 0;
+  const Graph branch = node.bodies[is_met ? 0 : 1];
+  if (!may_inline(graph, node, branch)) return false;
+  const std::vector<ValueId> captured(node.operands.begin() + 1, node.operands.end());
+  std::vector<NodeId> readers;
+  for (ValueId result : node.results) {
+    if (result)
+      readers.insert(readers.end(), graph.readers(result).begin(), graph.readers(result).end());
+  }
+  inline_body(graph, id, branch, captured);
+  infer_again(graph, readers);  // one branch may say more than both together
+  return true;
+}
+
+bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
+  if (const std::optional<Tensor> numbers = known_numbers(graph, id)) {
+    replace_by_constants(graph, id, {*numbers});
+    return true;
+  }
+  if (!reads_only_constants(graph, id)) return false;
+  const auto say = [&](std::string text) {
+    if (!options.journal) return;
+    options.journal->say(graph.value(graph.node(id).results.front()).name, "fold-constants",
+                         std::move(text));
+  };
+  if (!has_small_results(graph, id, options.max_constant_bytes)) {
+    say("not folded: its result has more bytes than a constant may have, or an unknown number");
+    return false;
+  }
+  try {
+    replace_by_constants(graph, id, evaluated(graph, id));
+    return true;
+  } catch (const Error& error) {
+    say(concat("not folded: ", error.summary()));  // it may never run
+    return false;
+  }
+}
+
 }  // namespace
 
-/// Replaces every node that reads only constants by the constant it computes. A result over
-/// `max_constant_bytes` stays a node: broadcasts would bloat the program.
+/// Replaces every node that reads only constants, or only extents that are numbers, by the constant
+/// it computes. A result over `max_constant_bytes` stays a node: broadcasts would bloat the
+/// program. Attributes that arrive as tensors become numbers and symbols; an `if` becomes the
+/// branch it takes.
 Graph fold_constants(Graph graph, const PassOptions& options) {
-  for (NodeId id : graph.nodes_in_order()) {
-    if (!reads_only_constants(graph, id)) continue;
-    if (!has_small_results(graph, id, options.max_constant_bytes)) continue;
-    const Node node = graph.node(id);
-    std::vector<std::optional<Datum>> operands;
-    for (ValueId operand : node.operands) {
-      operands.push_back(operand ? std::optional<Datum>(graph.constant_of(operand)->materialise())
-                                 : std::nullopt);
+  for (bool is_settled = false; !is_settled;) {
+    is_settled = true;  // but for the nodes of a branch that was taken
+    settle_late_attributes(graph);
+    for (NodeId id : graph.nodes_in_order()) {
+      if (fold_node(graph, id, options)) continue;
+      if (inline_branch(graph, id)) {
+        is_settled = false;
+      } else if (!graph.node(id).bodies.empty() && !is_fused_group(graph, id)) {
+        for (Graph& body : graph.mutable_node(id).bodies) {
+          body = fold_constants(std::move(body), options);
+        }
+      }
     }
-    std::vector<bool> wanted;
-    for (ValueId result : node.results) wanted.push_back(result.is_valid());
-    const std::vector<Datum> values =
-        reference::evaluate_op(*node.op, node.attrs, operands, wanted);
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      if (!node.results[k]) continue;
-      Graph::NewNode constant;
-      constant.op = &find_op("constant");
-      constant.attrs.set("value", Constant(values[k].tensor()));
-      const NodeId made = graph.add_node(std::move(constant), id);
-      const ValueId value = graph.node(made).results.front();
-      graph.replace_uses(node.results[k], value);
-      graph.swap_names(node.results[k], value);
-    }
-    graph.erase(id);
   }
+  settle_late_attributes(graph);
   graph.erase_dead();
   return graph;
 }

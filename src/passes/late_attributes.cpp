@@ -1,0 +1,89 @@
+#include "passes/late_attributes.h"
+
+#include "base/error.h"
+#include "ops/lowering.h"
+#include "passes/rewrite/match.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace tenon {
+namespace {
+
+// What the attribute would be, or nothing where that shows only when the graph runs.
+std::optional<AttrValue> settled(const Graph& graph, const Node& node, std::size_t position) {
+  const ValueId operand = node.operands[position];
+  const std::string& name = node.op->operands[position].name;
+  if (const Constant* constant = graph.constant_of(operand)) {
+    const Tensor tensor = constant->materialise();
+    std::vector<const Tensor*> values(node.operands.size(), nullptr);
+    values[position] = &tensor;
+    const Attributes bound = bind_late_attributes(*node.op, {}, values);
+    const AttrValue* value = bound.find(name);
+    // What equals the default is left out.
+    return value ? *value : node.op->find_attr(name)->default_value;
+  }
+  const Dims* known = graph.known_elements(operand);
+  if (!known || !std::all_of(known->begin(), known->end(), rewrite::is_written_down)) return {};
+  switch (node.op->find_attr(name)->kind) {
+    case AttrKind::Integers:
+      return *known;
+    case AttrKind::Integer:
+      if (known->size() == 1) return known->front();
+      return {};
+    default:
+      return {};
+  }
+}
+
+bool settle(Graph& graph, NodeId id, std::size_t position) {
+  const std::string name = graph.node(id).op->operands[position].name;
+  try {
+    const std::optional<AttrValue> value = settled(graph, graph.node(id), position);
+    if (!value) return false;
+    Attributes attrs = graph.node(id).attrs;
+    attrs.set(name, *value);
+    graph.node(id).op->canonical_attributes(std::move(attrs));  // refuses before anything changed
+    graph.set_operand(id, position, ValueId{});
+    graph.set_attribute(id, name, *value);
+  } catch (const Error&) {
+    return false;  // the op wants numbers here
+  }
+  infer_again(graph, {id});
+  return true;
+}
+
+}  // namespace
+
+void infer_again(Graph& graph, const std::vector<NodeId>& nodes) {
+  std::deque<NodeId> pending(nodes.begin(), nodes.end());
+  while (!pending.empty()) {
+    const NodeId id = pending.front();
+    pending.pop_front();
+    const std::vector<ValueId> results = graph.node(id).results;
+    std::vector<Type> before;
+    for (ValueId result : results) before.push_back(result ? graph.value(result).type : Type());
+    graph.infer(id);
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      if (!results[k] || graph.value(results[k]).type == before[k]) continue;
+      const std::vector<NodeId>& readers = graph.readers(results[k]);
+      pending.insert(pending.end(), readers.begin(), readers.end());
+    }
+  }
+}
+
+std::size_t settle_late_attributes(Graph& graph) {
+  std::size_t count = 0;
+  for (NodeId id : graph.nodes_in_order()) {
+    const OpDef& op = *graph.node(id).op;
+    for (std::size_t k = 0; k < op.operands.size(); ++k) {
+      const std::vector<ValueId>& operands = graph.node(id).operands;
+      if (!op.operands[k].is_late_attribute || k >= operands.size() || !operands[k]) continue;
+      if (settle(graph, id, k)) ++count;
+    }
+  }
+  if (count > 0) graph.erase_dead();
+  return count;
+}
+
+}  // namespace tenon

@@ -1,0 +1,251 @@
+#include "passes/rewrite/facts.h"
+
+#include "base/error.h"
+#include "ops/analysis.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace tenon::rewrite {
+namespace {
+
+// How far back answers are looked for; rules ask about what was made a few nodes ago.
+constexpr int kMaxSteps = 6;
+constexpr std::int64_t kMaxScanned = 1 << 14;
+
+template <std::size_t N>
+bool is_one_of(std::string_view op, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), op) != names.end();
+}
+
+// Every element of a small constant passes the test.
+template <class Test>
+bool all_elements(const Constant& constant, const Test& test) {
+  if (constant.kind() != Constant::Kind::Dense && constant.kind() != Constant::Kind::Splat)
+    return false;
+  if (is_complex(constant.dtype()) || constant.dtype() == DType::String) return false;
+  const Tensor& tensor = constant.stored();
+  if (tensor.size() > kMaxScanned) return false;
+  for (std::int64_t k = 0; k < tensor.size(); ++k) {
+    if (!test(tensor.real_at(k))) return false;
+  }
+  return true;
+}
+
+bool is_unsigned(DType dtype) {
+  return dtype == DType::Bool || (tenon::is_integer(dtype) && lowest_integer(dtype) == 0);
+}
+
+// The node's operands from `first` on all have a property.
+template <class Fact>
+bool all_operands(const Graph& graph, const Node& node, int steps, const Fact& fact) {
+  return std::all_of(node.operands.begin(), node.operands.end(),
+                     [&](ValueId operand) { return operand && fact(graph, operand, steps - 1); });
+}
+
+constexpr std::array<std::string_view, 5> kAboveZero = {"exp", "sigmoid", "softmax", "softplus",
+                                                        "reduce_sum_square"};
+constexpr std::array<std::string_view, 5> kNotBelowZero = {"abs", "relu", "sqrt", "reduce_l2",
+                                                           "hard_sigmoid"};
+// What these give is one of their (first) operand's elements.
+constexpr std::array<std::string_view, 9> kMoves = {"identity", "reshape",   "transpose",
+                                                    "squeeze",  "unsqueeze", "slice",
+                                                    "gather",   "expand",    "tile"};
+constexpr std::array<std::string_view, 4> kKeepsNotNegative = {"reduce_sum", "reduce_mean", "add",
+                                                               "average_pool"};
+
+bool never_negative(const Graph& graph, ValueId value, int steps) {
+  const Type& type = graph.value(value).type;
+  if (type.is_tensor() && is_unsigned(type.tensor().dtype)) return true;
+  const NodeId id = graph.value(value).producer;
+  if (!id || steps == 0) return false;
+  if (const Constant* constant = graph.constant_of(value)) {
+    return all_elements(*constant, [](double x) { return x >= 0; });
+  }
+  const Node& node = graph.node(id);
+  const std::string& op = node.op->name;
+  if (is_one_of(op, kAboveZero) || is_one_of(op, kNotBelowZero)) return true;
+  // Integers may wrap below zero.
+  if (!type.is_tensor() || !is_float(type.tensor().dtype)) return false;
+  if (op == "mul" && node.operands[0] == node.operands[1]) return true;
+  if (op == "mul" || is_one_of(op, kKeepsNotNegative)) {
+    return all_operands(graph, node, steps, never_negative);
+  }
+  if (op == "concat") return all_operands(graph, node, steps, never_negative);
+  if (is_one_of(op, kMoves)) return never_negative(graph, node.operands[0], steps - 1);
+  if (op == "pow") {
+    const std::optional<double> exponent = uniform_value(graph, node.operands[1]);
+    return exponent && std::fmod(*exponent, 2) == 0;
+  }
+  return false;
+}
+
+bool never_minus_zero(const Graph& graph, ValueId value, int steps) {
+  const Type& type = graph.value(value).type;
+  if (type.is_tensor() && !is_float(type.tensor().dtype) && !is_complex(type.tensor().dtype)) {
+    return true;
+  }
+  const NodeId id = graph.value(value).producer;
+  if (!id || steps == 0) return false;
+  if (const Constant* constant = graph.constant_of(value)) {
+    return all_elements(*constant, [](double x) { return x != 0 || !std::signbit(x); });
+  }
+  const Node& node = graph.node(id);
+  const std::string& op = node.op->name;
+  if (is_one_of(op, kAboveZero) || op == "abs") return true;
+  if (op == "mul" && node.operands[0] == node.operands[1]) return true;
+  // A sum is a negative zero only if all its terms are.
+  if (op == "add") {
+    return std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) {
+      return never_minus_zero(graph, operand, steps - 1);
+    });
+  }
+  // Sums start from zero, so that even negative zeros give a positive one.
+  if (op == "matmul" || op == "reduce_sum" || (op == "conv" && node.operands.size() == 2))
+    return true;
+  if (op == "concat") return all_operands(graph, node, steps, never_minus_zero);
+  if (is_one_of(op, kMoves)) return never_minus_zero(graph, node.operands[0], steps - 1);
+  return false;
+}
+
+// Bits of an integer that a float's fraction holds.
+int exact_bits(DType dtype) {
+  switch (dtype) {
+    case DType::F64:
+      return 53;
+    case DType::F32:
+      return 24;
+    case DType::F16:
+      return 11;
+    case DType::BF16:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+bool is_never_negative(const Graph& graph, ValueId value) {
+  return never_negative(graph, value, kMaxSteps);
+}
+
+bool is_never_minus_zero(const Graph& graph, ValueId value) {
+  return never_minus_zero(graph, value, kMaxSteps);
+}
+
+bool holds_exactly(DType to, DType from) {
+  if (to == from) return true;
+  if (from == DType::Bool) return tenon::is_integer(to) || exact_bits(to) > 0;
+  if (is_float(from)) {
+    if (to == DType::F64) return exact_bits(from) > 0;
+    return to == DType::F32 && (from == DType::F16 || from == DType::BF16);
+  }
+  if (!tenon::is_integer(from)) return false;
+  const int bits = info(from).bits;
+  if (is_float(to)) {
+    const int magnitude = is_unsigned(from) ? bits : bits - 1;
+    return magnitude <= exact_bits(to);
+  }
+  if (!tenon::is_integer(to)) return false;
+  if (is_unsigned(to)) return is_unsigned(from) && bits <= info(to).bits;
+  return is_unsigned(from) ? bits < info(to).bits : bits <= info(to).bits;
+}
+
+bool is_pointwise(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (!node.bodies.empty() || node.results.size() != 1 || node.operands.empty()) return false;
+  if (node.op->is_random || node.op->layout.kind == LayoutRule::Kind::LogicalOrder) return false;
+  try {
+    std::vector<Expr> left = lowered(graph, id);
+    if (left.empty()) return false;
+    std::vector<const ExprNode*> seen;
+    while (!left.empty()) {
+      const Expr expr = left.back();
+      left.pop_back();
+      const ExprNode& part = expr.node();
+      if (std::find(seen.begin(), seen.end(), &part) != seen.end()) continue;
+      seen.push_back(&part);
+      switch (part.kind) {
+        case ExprKind::Operand:
+        case ExprKind::Literal:
+          break;
+        case ExprKind::Unary:
+        case ExprKind::Binary:
+        case ExprKind::Select:
+        case ExprKind::Cast:
+          left.insert(left.end(), part.args.begin(), part.args.end());
+          break;
+        default:
+          return false;
+      }
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::optional<std::vector<std::int64_t>> counted_axes(const Dims& axes, std::size_t rank) {
+  std::vector<std::int64_t> counted;
+  for (const Dim& axis : axes) {
+    if (!axis.is_constant()) return {};
+    const auto end = static_cast<std::int64_t>(rank);
+    const std::int64_t place = axis.constant() < 0 ? axis.constant() + end : axis.constant();
+    if (place < 0 || place >= end) return {};
+    counted.push_back(place);
+  }
+  return counted;
+}
+
+Condition is_real(std::string variable) {
+  return [=](const Match& match) {
+    const TensorType* type = match.type(variable);
+    return type && is_float(type->dtype);
+  };
+}
+
+Condition is_integer(std::string variable) {
+  return [=](const Match& match) {
+    const TensorType* type = match.type(variable);
+    return type && tenon::is_integer(type->dtype);
+  };
+}
+
+Condition is_not_complex(std::string variable) {
+  return [=](const Match& match) {
+    const TensorType* type = match.type(variable);
+    return type && !is_complex(type->dtype);
+  };
+}
+
+Condition keeps_sign_of_zero(std::string variable) {
+  return [=](const Match& match) {
+    return is_never_minus_zero(match.graph(), match.value(variable)) ||
+           match.refuse(concat("'", match.graph().value(match.value(variable)).name,
+                               "' may be a negative zero, which adding 0 makes positive"));
+  };
+}
+
+Condition never_negative(std::string variable) {
+  return [=](const Match& match) {
+    const ValueId value = match.value(variable);
+    return (is_never_negative(match.graph(), value) && is_never_minus_zero(match.graph(), value)) ||
+           match.refuse(concat("'", match.graph().value(value).name, "' may be negative"));
+  };
+}
+
+Condition read_once(std::string variable) {
+  return [=](const Match& match) {
+    return match.is_read_once(match.value(variable)) ||
+           match.refuse(
+               concat("'", match.graph().value(match.value(variable)).name, "' has other readers"));
+  };
+}
+
+Condition alone() {
+  return [](const Match& match) { return match.is_alone(); };
+}
+
+}  // namespace tenon::rewrite

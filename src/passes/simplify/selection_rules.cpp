@@ -1,0 +1,84 @@
+#include "passes/rewrite/facts.h"
+#include "passes/simplify/rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tenon::simplification {
+
+using namespace rewrite;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// A bound of a clip: a number, the end of the scale where it is missing, or nothing where it is
+// not one number.
+std::optional<double> bound(const Match& match, std::string_view name, double missing) {
+  return match.has(name) ? uniform_value(match.graph(), match.value(name)) : missing;
+}
+
+// The bounds of the inner clip, clipped by the outer one.
+ValueId one_clip(const Match& match) {
+  const auto a = bound(match, "a", -infinity), b = bound(match, "b", infinity);
+  const auto c = bound(match, "c", -infinity), d = bound(match, "d", infinity);
+  if (!a || !b || !c || !d || !(*a <= *b) || !(*c <= *d)) {
+    match.refuse("its bounds are not known to be in order");
+    return {};
+  }
+  const double low = std::min(std::max(*a, *c), *d), high = std::min(std::max(*b, *c), *d);
+  const DType dtype = match.root_type().tensor().dtype;
+  const auto made = [&](double value, double missing) {
+    return value == missing ? ValueId{} : match.make_scalar(value, dtype);
+  };
+  return match.make("clip", {match.value("x"), made(low, -infinity), made(high, infinity)});
+}
+
+ValueId clip_from_zero(const Match& match) {
+  const auto low = bound(match, "a", -infinity);
+  if (!low || *low > 0) return {};
+  const DType dtype = match.root_type().tensor().dtype;
+  return match.make("clip", {match.value("x"), match.make_scalar(0, dtype), match.value("b")});
+}
+
+bool is_clipped_above_zero(const Match& match) {
+  const auto low = bound(match, "a", -infinity), high = bound(match, "b", infinity);
+  return low && high && *low >= 0 && *high >= 0;
+}
+
+bool has_this_dtype(const Match& match) {
+  const TensorType* x = match.type("x");
+  return x && x->dtype == match.dtype("t");
+}
+
+bool is_first_cast_exact(const Match& match) {
+  const TensorType* x = match.type("x");
+  return x && (holds_exactly(match.dtype("s"), x->dtype) ||
+               match.refuse("the first cast may lose digits"));
+}
+
+}  // namespace
+
+std::vector<Rule> selection_rules() {
+  return {
+      {"relu(y: relu(_))", "y"},
+      {"relu(y: clip(_, a?, b?))", "y", is_clipped_above_zero},
+      {"relu(y: sigmoid/exp/softmax/abs(_) {..})", "y"},
+      {"clip(relu(x), a?, b?)", clip_from_zero},
+      {"clip(clip(x, a?, b?), c?, d?)", one_clip},
+      {"clip(x)", "x"},
+      {"where(1, a, b)", "a"},
+      {"where(0, a, b)", "b"},
+      {"where(_, a, a)", "a"},
+      {"where(logical_not(c), a, b)", "where(c, b, a)"},
+      {"cast(x) {to = t, ..}", "x", has_this_dtype},
+      {"cast(cast(x) {to = s}) {to = t}", "cast(x) {to = t}", is_first_cast_exact},
+      {.pattern = "identity(x)", .replacement = "x", .holds_for_any_type = true},
+      // Outside training, or with nothing dropped. Whether the mask is read, the engine asks.
+      {"dropout(x, _, 0) {..}", "x"},
+      {"dropout(x, 0, t?) {..}", "x"},
+  };
+}
+
+}  // namespace tenon::simplification

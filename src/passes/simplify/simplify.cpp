@@ -1,0 +1,43 @@
+#include "ops/fused_groups.h"
+#include "passes/late_attributes.h"
+#include "passes/pass.h"
+#include "passes/simplify/rules.h"
+
+namespace tenon {
+namespace simplification {
+
+const rewrite::RuleSet& rules() {
+  static const rewrite::RuleSet set = [] {
+    std::vector<rewrite::Rule> all;
+    for (const auto& family : {selection_rules, arithmetic_rules, view_rules, part_rules,
+                               window_rules, transpose_rules}) {
+      for (rewrite::Rule& rule : family()) all.push_back(std::move(rule));
+    }
+    return rewrite::RuleSet(std::move(all));
+  }();
+  return set;
+}
+
+}  // namespace simplification
+
+/// Rewrites a graph to one that computes the same with less: neutral elements, moves that undo each
+/// other, parts of wholes, padding that a window does itself, what is computed twice or for nobody.
+Graph simplify(Graph graph, const PassOptions& options) {
+  for (NodeId id : graph.nodes_in_order()) {
+    if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
+    for (Graph& body : graph.mutable_node(id).bodies) body = simplify(std::move(body), options);
+  }
+  graph.erase_dead();
+  settle_late_attributes(graph);
+  // What was merged may fit rules that ask for a single reader or the same value twice.
+  constexpr int most_rounds = 8;
+  for (int round = 0; round < most_rounds; ++round) {
+    simplification::merge_common_subexpressions(graph);
+    const std::size_t rewritten =
+        rewrite::apply(graph, simplification::rules(), "simplify", options).rewrites;
+    if (rewritten == 0) break;
+  }
+  return graph;
+}
+
+}  // namespace tenon

@@ -1,0 +1,140 @@
+#include "ops/movement.h"
+#include "passes/rewrite/facts.h"
+#include "passes/simplify/rules.h"
+
+#include <algorithm>
+
+namespace tenon::simplification {
+
+using namespace rewrite;
+
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+
+// Empty stands for the axes in reverse.
+std::optional<Axes> permutation(const Dims& perm, std::size_t rank) {
+  if (!perm.empty()) return counted_axes(perm, rank);
+  Axes reversed(rank);
+  for (std::size_t k = 0; k < rank; ++k) reversed[k] = static_cast<std::int64_t>(rank - 1 - k);
+  return reversed;
+}
+
+bool keeps_order(const Match& match) {
+  const TensorType* x = match.type("x");
+  const auto perm = x ? permutation(match.dims("p"), x->rank()) : std::nullopt;
+  return perm && std::is_sorted(perm->begin(), perm->end());
+}
+
+// Axes of extent 1 may lie anywhere.
+bool moves_only_ones(const Match& match) {
+  const TensorType* x = match.type("x");
+  const auto perm = x ? permutation(match.dims("p"), x->rank()) : std::nullopt;
+  if (!perm) return false;
+  std::int64_t last = -1;
+  for (const std::int64_t axis : *perm) {
+    if (x->dims[static_cast<std::size_t>(axis)] == Dim(1)) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+bool composes(const Match& match) {
+  const TensorType* x = match.type("x");
+  if (!x) return false;
+  const auto p = permutation(match.dims("p"), x->rank()),
+             q = permutation(match.dims("q"), x->rank());
+  if (!p || !q) return false;
+  Dims composed;
+  for (const std::int64_t axis : *q) composed.emplace_back((*p)[static_cast<std::size_t>(axis)]);
+  match.set("r", composed);
+  return true;
+}
+
+ValueId reshaped(const Match& match) {
+  if (!match.root_type().is_tensor()) return {};
+  return match.make_reshape(match.value("x"), match.root_type().tensor().dims);
+}
+
+bool has_the_same_type(const Match& match) {
+  const TensorType* x = match.type("x");
+  return x && match.root_type().is_tensor() && *x == match.root_type().tensor();
+}
+
+// Reductions of one element that give the element; sums make a negative zero positive.
+bool reduces_ones(const Match& match) {
+  const TensorType* x = match.type("x");
+  if (!x) return false;
+  const Node& node = match.root_node();
+  if (match.dims("a").empty() && match.flag("n")) return true;
+  const auto axes = counted_axes(match.dims("a"), x->rank());
+  if (!axes) return false;
+  for (std::size_t axis = 0; axis < x->rank(); ++axis) {
+    const bool is_reduced =
+        axes->empty() ||
+        std::find(axes->begin(), axes->end(), static_cast<std::int64_t>(axis)) != axes->end();
+    if (is_reduced && x->dims[axis] != Dim(1)) return false;
+  }
+  const bool is_sum = node.op->name == "reduce_sum" || node.op->name == "reduce_mean";
+  return !is_sum || is_never_minus_zero(match.graph(), match.value("x"));
+}
+
+ValueId with_axes_kept(const Match& match) {
+  Attributes attrs = match.attrs("r");
+  attrs.set("axes", match.dims("a"));
+  const Node& reduction = match.node("y");
+  return match.make(reduction.op->name, {match.value("x")}, std::move(attrs));
+}
+
+// What changes elements one by one may come before both reshapes around it as well as between.
+ValueId reshaped_before(const Match& match) {
+  const ValueId x = match.value("x"), y = match.value("y");
+  const NodeId between = match.graph().value(y).producer;
+  if (!is_pointwise(match.graph(), between)) return {};
+  std::vector<ValueId> operands = match.graph().node(between).operands;
+  std::size_t moved = operands.size();
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const TensorType* type = match.type(operands[k]);
+    if (!type) return {};
+    if (type->rank() == 0) continue;
+    if (moved != operands.size()) return {};
+    moved = k;
+  }
+  if (moved == operands.size()) return {};
+  operands[moved] = x;
+  const Node& node = match.graph().node(between);
+  return match.make_reshape(match.make(node.op->name, std::move(operands), node.attrs),
+                            match.root_type().tensor().dims);
+}
+
+}  // namespace
+
+std::vector<Rule> view_rules() {
+  const std::string view = "reshape/squeeze/unsqueeze";
+  const std::string unary =
+      "relu/gelu/sigmoid/tanh/erf/exp/log/sqrt/neg/abs/cast/swish/softplus/hard_swish/mish";
+  return {
+      {"transpose(x) {perm = p}", "x", keeps_order},
+      {"transpose(transpose(x) {perm = p}) {perm = q}", "transpose(x) {perm = r}", composes},
+      {"transpose(x) {perm = p}", reshaped, moves_only_ones},
+      {view + "(x) {..}", "x", has_the_same_type},
+      {"expand(x) {shape = s}", "x", has_the_same_type},
+      {"tile(x) {repeats = r}", "x", has_the_same_type},
+      {view + "(" + view + "(x) {..}) {..}", reshaped},
+      {"reduce_max/reduce_min/reduce_prod/reduce_sum/reduce_mean(x) "
+       "{axes = a, noop_if_empty = n, ..}",
+       reshaped, reduces_ones},
+      // Reduced axes put back by hand.
+      {view + "(y: reduce_mean/reduce_sum/reduce_max/reduce_min/reduce_prod(x) "
+              "{axes = a, keep_axes = false, ..r}) {..}",
+       with_axes_kept, read_once("y")},
+      {view + "(y: " + unary + "(" + view + "(x) {..}) {..}) {..}", reshaped_before,
+       read_once("y")},
+      {view + "(y: add/mul/sub/div(" + view + "(x) {..}, _)) {..}", reshaped_before,
+       read_once("y")},
+      {view + "(y: sub/div(_, " + view + "(x) {..})) {..}", reshaped_before, read_once("y")},
+  };
+}
+
+}  // namespace tenon::simplification
