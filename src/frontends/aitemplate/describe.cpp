@@ -1,0 +1,7 @@
+#include "frontends/aitemplate/describe.h"
+
+namespace tenon::aitemplate {
+
+Page describe_dump(const Dump&) { return {}; }
+
+}  // namespace tenon::aitemplate

@@ -1,0 +1,57 @@
+#include "frontends/document.h"
+
+#include "frontends/aitemplate/check.h"
+#include "frontends/aitemplate/describe.h"
+#include "frontends/aitemplate/export.h"
+#include "frontends/aitemplate/import.h"
+#include "frontends/aitemplate/read_dump.h"
+
+namespace tenon::aitemplate {
+namespace {
+
+class DumpDocument : public Document {
+ public:
+  DumpDocument(Dump dump, SourceMap places, std::string source)
+      : dump_(std::move(dump)), places_(std::move(places)), source_(std::move(source)) {}
+
+  Graph graph() const override { return import_dump(dump_, source_); }
+  std::string text(std::string_view style) const override {
+    if (!style.empty()) {
+      throw Error("the format 'aitemplate' has one style only", ErrorKind::Usage)
+          .got("style '", style, "'");
+    }
+    return print_dump(dump_);
+  }
+  Findings check() const override { return check_dump(dump_, places_); }
+  Page describe() const override { return describe_dump(dump_); }
+
+ private:
+  Dump dump_;
+  SourceMap places_;
+  std::string source_;
+};
+
+bool recognises(std::string_view head) {
+  const std::string_view start = "Tensors: ";
+  if (head.substr(0, start.size()) != start) return false;
+  const std::string_view rest = head.substr(start.size());
+  return rest.substr(0, 1) == "{" || rest.substr(0, 12) == "\n\nOperators:";
+}
+
+std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
+  ReadDump read = read_dump(text, source);
+  return std::make_unique<DumpDocument>(std::move(read.dump), std::move(read.source),
+                                        std::string(source));
+}
+
+std::unique_ptr<Document> from_graph(const Graph& graph) {
+  return std::make_unique<DumpDocument>(export_dump(graph), SourceMap(), "graph");
+}
+
+}  // namespace
+
+DocumentFormat document_format() {
+  return {"aitemplate", "AITemplate's dump of a sorted graph", recognises, read, from_graph};
+}
+
+}  // namespace tenon::aitemplate

@@ -1,0 +1,487 @@
+#include "base/error.h"
+#include "frontends/aitemplate/exporter.h"
+#include "frontends/aitemplate/kernel_facts.h"
+#include "ir/text.h"
+
+#include <algorithm>
+
+// Convolutions, matrix products, poolings and reductions.
+namespace tenon::aitemplate {
+namespace {
+
+using Kind = PythonValue::Kind;
+
+const AttrValue* find(const Node& node, std::string_view name) { return node.attrs.find(name); }
+
+std::vector<std::int64_t> numbers(const Node& node, std::string_view name, std::size_t count,
+                                  std::int64_t otherwise) {
+  const AttrValue* value = find(node, name);
+  const Dims* dims = value == nullptr ? nullptr : std::get_if<Dims>(value);
+  if (dims == nullptr || dims->empty()) return std::vector<std::int64_t>(count, otherwise);
+  return all_constant(*dims) ? constants(*dims) : std::vector<std::int64_t>();
+}
+
+std::int64_t number(const Node& node, std::string_view name, std::int64_t otherwise) {
+  const AttrValue* value = find(node, name);
+  return value == nullptr ? otherwise : std::get<Dim>(*value).value().value_or(otherwise);
+}
+
+double real(const Node& node, std::string_view name, double otherwise) {
+  const AttrValue* value = find(node, name);
+  return value == nullptr ? otherwise : std::get<double>(*value);
+}
+
+bool flag(const Node& node, std::string_view name, bool otherwise) {
+  const AttrValue* value = find(node, name);
+  return value == nullptr ? otherwise : std::get<bool>(*value);
+}
+
+// One number where all are the same, else a tuple.
+PythonValue number_or_tuple(const std::vector<std::int64_t>& list) {
+  if (std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>()) == list.end()) {
+    return PythonValue::number(list.front());
+  }
+  PythonValue tuple = PythonValue::list(list);
+  tuple.kind = Kind::Tuple;
+  return tuple;
+}
+
+std::string layout_of(const Graph& graph, ValueId id, std::string_view otherwise) {
+  const std::string& text = graph.value(id).type.tensor().layout.text();
+  return text.empty() ? std::string(otherwise) : text;
+}
+
+bool is_permutation_of(const std::string& layout, std::string_view letters) {
+  return layout.size() == letters.size() &&
+         std::is_permutation(layout.begin(), layout.end(), letters.begin());
+}
+
+std::vector<std::int64_t> permutation_between(const std::string& from, const std::string& to) {
+  std::vector<std::int64_t> perm;
+  for (const char letter : to) perm.push_back(static_cast<std::int64_t>(from.find(letter)));
+  return perm;
+}
+
+// Letters in the order they first appear, so that equations can be compared.
+std::string with_plain_letters(std::string_view equation) {
+  std::string plain, seen;
+  for (const char c : equation) {
+    if (c == ' ') continue;
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (is_letter && seen.find(c) == std::string::npos) seen += c;
+    plain += is_letter ? static_cast<char>('A' + seen.find(c)) : c;
+  }
+  return plain;
+}
+
+}  // namespace
+
+// ---- layouts ----
+
+// The tensor with its axes in another order, made once.
+std::size_t Exporter::change_layout(std::size_t tensor, const std::string& from,
+                                    const std::string& to) {
+  if (from == to) return tensor;
+  const auto [known, is_new] = changed_.try_emplace({tensor, from + to}, tensors_.size());
+  if (!is_new) return known->second;
+  const std::vector<std::int64_t> perm = permutation_between(from, to);
+  Operation operation = permutation(tensor, perm);
+  operation.row.further.emplace_back("tenon_layout", PythonValue::string("operand"));
+  Tensor changed;
+  changed.dtype = tensors_[tensor].dtype;
+  for (const std::int64_t axis : perm)
+    changed.extents.push_back(tensors_[tensor].extents[static_cast<std::size_t>(axis)]);
+  tensors_.push_back(std::move(changed));
+  operation.outputs = {tensors_.size() - 1};
+  add_made(std::move(operation));
+  return known->second;
+}
+
+// ---- convolutions ----
+
+std::optional<Exporter::ConvolutionParts> Exporter::convolution_parts(const Graph& graph,
+                                                                      const Node& node) const {
+  const bool is_transposed = node.op->name == "conv_transpose";
+  if (node.op->name != "conv" && !is_transposed) return std::nullopt;
+  for (const ValueId operand : node.operands) {
+    if (!operand || !graph.value(operand).type.is_tensor()) return std::nullopt;
+  }
+  for (const std::string_view name :
+       {"auto_pad", "out_layout", "out_dtype", "output_padding", "output_shape"}) {
+    if (find(node, name) != nullptr) return std::nullopt;
+  }
+  const TensorType& x = graph.value(node.operands[0]).type.tensor();
+  const TensorType& w = graph.value(node.operands[1]).type.tensor();
+  ConvolutionParts parts;
+  parts.node = &node;
+  parts.graph = &graph;
+  parts.x_layout = layout_of(graph, node.operands[0], "NCHW");
+  parts.w_layout = layout_of(graph, node.operands[1], "OIHW");
+  if (x.rank() != 4 || w.rank() != 4 || !all_constant(w.dims)) return std::nullopt;
+  if (!is_permutation_of(parts.x_layout, "NCHW") || !is_permutation_of(parts.w_layout, "OIHW"))
+    return std::nullopt;
+  parts.strides = numbers(node, "strides", 2, 1);
+  parts.dilations = numbers(node, "dilations", 2, 1);
+  parts.pads = numbers(node, "pads", 4, 0);
+  if (parts.strides.size() != 2 || parts.dilations.size() != 2 || parts.pads.size() != 4)
+    return std::nullopt;
+  if (parts.pads[0] != parts.pads[2] || parts.pads[1] != parts.pads[3] || parts.pads[0] < 0 ||
+      parts.pads[1] < 0) {
+    return std::nullopt;
+  }
+  parts.pads.resize(2);
+  parts.groups = number(node, "groups", 1);
+  const std::int64_t channels = x.dims[parts.x_layout.find('C')].value().value_or(0);
+  const std::int64_t outputs = w.dims[parts.w_layout.find('O')].constant();
+  if (channels == 0) return std::nullopt;
+  const bool is_depthwise =
+      !is_transposed && parts.groups > 1 && parts.groups == channels && outputs == channels;
+  parts.base = is_transposed ? "transposed_conv2d" : is_depthwise ? "conv2d_depthwise" : "conv2d";
+  return parts;
+}
+
+void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std::size_t w,
+                               const std::vector<std::size_t>& further,
+                               const std::vector<Step>& steps, ValueId result) {
+  const std::string image(image_layout(4)), weight(weight_layout(4));
+  x = change_layout(x, parts.x_layout, image);
+  w = change_layout(w, parts.w_layout, weight);
+  const bool is_transposed = parts.base == "transposed_conv2d";
+  Operation operation;
+  operation.row.op =
+      *composite_name(parts.base == "conv2d_depthwise" ? "conv2d" : parts.base, steps);
+  if (parts.base == "conv2d_depthwise")
+    operation.row.op.replace(0, std::string_view("conv2d").size(), parts.base);
+  operation.row.has_profiler = true;
+  operation.inputs = {x, w};
+  operation.inputs.insert(operation.inputs.end(), further.begin(), further.end());
+  const std::int64_t outputs = extent(w, is_transposed ? 3 : 0).least();
+  std::vector<DimRow> shape = shape_of(x);
+  std::vector<std::int64_t> least;
+  for (const DimRow& dim : shape) least.push_back(dim.least());
+  operation.row.further = {
+      {"CO", PythonValue::number(outputs)},
+      {"KH", PythonValue::number(extent(w, 1).least())},
+      {"KW", PythonValue::number(extent(w, 2).least())},
+      {"dilate", number_or_tuple(parts.dilations)},
+      {"dim_lower_bounds", PythonValue::list(least)},
+      {"epilogue", PythonValue::string(epilogue_name(steps))},
+      {"epilogue_alignment",
+       PythonValue::number(alignment_of(is_transposed ? outputs * parts.groups : outputs,
+                                        dtype_name(tensors_[x].dtype)))},
+      {"group", PythonValue::number(parts.groups)},
+      {"pad", number_or_tuple(parts.pads)},
+      {"split_k", PythonValue()},
+      {"stride", number_or_tuple(parts.strides)},
+      {"workspace", PythonValue::number(0)},
+  };
+  operation.row.exec_path = convolution_conditions(shape);
+  const TensorType& type = graph_.value(result).type.tensor();
+  const Origins batch = {std::make_pair(std::size_t{0}, std::size_t{0})};
+  if (parts.x_layout == image) {
+    add(std::move(operation), {result}, {batch});
+    return;
+  }
+  // The result in AITemplate's order, and back in the graph's.
+  Tensor raw;
+  raw.dtype = type.dtype;
+  Dims dims;
+  for (const std::int64_t axis : permutation_between(parts.x_layout, image))
+    dims.push_back(type.dims[static_cast<std::size_t>(axis)]);
+  raw.extents = result_extents(dims, operation.inputs, batch);
+  tensors_.push_back(std::move(raw));
+  operation.outputs = {tensors_.size() - 1};
+  const std::size_t made = operation.outputs[0];
+  add_made(std::move(operation));
+  const std::vector<std::int64_t> back = permutation_between(image, parts.x_layout);
+  Operation change = permutation(made, back);
+  change.row.further.emplace_back("tenon_layout", PythonValue::string("result"));
+  Origins origins;
+  for (const std::int64_t axis : back)
+    origins.emplace_back(std::make_pair(std::size_t{0}, static_cast<std::size_t>(axis)));
+  add(std::move(change), {result}, {origins});
+}
+
+bool Exporter::try_convolution(const Node& node) {
+  const auto parts = convolution_parts(graph_, node);
+  if (!parts) return false;
+  std::vector<std::size_t> further;
+  for (std::size_t k = 2; k < node.operands.size(); ++k)
+    further.push_back(tensor_of(node.operands[k]));
+  add_convolution(*parts, tensor_of(node.operands[0]), tensor_of(node.operands[1]), further,
+                  further.empty() ? std::vector<Step>() : std::vector<Step>{Step::Bias},
+                  node.results[0]);
+  return true;
+}
+
+bool Exporter::try_pool(const Node& node) {
+  const bool is_maximum = node.op->name == "max_pool";
+  for (const std::string_view name : {"auto_pad", "out_layout", "ceil_mode", "index_order"}) {
+    if (find(node, name) != nullptr) return false;
+  }
+  const ValueId result = node.results[0];
+  const TensorType& x_type = graph_.value(node.operands[0]).type.tensor();
+  const std::string layout = layout_of(graph_, node.operands[0], "NCHW"), image(image_layout(4));
+  const auto kernel = numbers(node, "kernel_shape", 2, 1), strides = numbers(node, "strides", 2, 1);
+  const auto dilations = numbers(node, "dilations", 2, 1), pads = numbers(node, "pads", 4, 0);
+  const auto is_one_number = [](const std::vector<std::int64_t>& list, std::size_t count) {
+    return list.size() == count &&
+           std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>()) == list.end();
+  };
+  if (node.results.size() != 1 || x_type.rank() != 4 || !is_permutation_of(layout, "NCHW"))
+    return false;
+  if (!is_one_number(kernel, 2) || !is_one_number(strides, 2) || !is_one_number(pads, 4) ||
+      !is_one_number(dilations, 2) || dilations[0] != 1 || pads[0] < 0) {
+    return false;
+  }
+  if (!is_maximum && flag(node, "count_include_pad", false) != (pads[0] != 0)) return false;
+  const std::size_t x = change_layout(tensor_of(node.operands[0]), layout, image);
+  Operation operation;
+  operation.row.op = is_maximum ? "max_pool2d" : "avg_pool2d";
+  operation.inputs = {x};
+  operation.row.further = {{"KH", PythonValue::number(kernel[0])},
+                           {"KW", PythonValue::number(kernel[0])},
+                           {"kernel_size", PythonValue::number(kernel[0])},
+                           {"pad", PythonValue::number(pads[0])},
+                           {"reduce_func", PythonValue::string(is_maximum ? "max" : "avg")},
+                           {"stride", PythonValue::number(strides[0])}};
+  operation.row.exec_path.emplace();
+  operation.row.exec_path->entries.push_back({"true", PythonValue::string("")});
+  const Origins batch = {std::make_pair(std::size_t{0}, std::size_t{0})};
+  if (layout == image) {
+    add(std::move(operation), {result}, {batch});
+    return true;
+  }
+  const TensorType& type = graph_.value(result).type.tensor();
+  Tensor raw;
+  raw.dtype = type.dtype;
+  Dims dims;
+  for (const std::int64_t axis : permutation_between(layout, image))
+    dims.push_back(type.dims[static_cast<std::size_t>(axis)]);
+  raw.extents = result_extents(dims, operation.inputs, batch);
+  tensors_.push_back(std::move(raw));
+  operation.outputs = {tensors_.size() - 1};
+  const std::size_t made = operation.outputs[0];
+  add_made(std::move(operation));
+  const std::vector<std::int64_t> back = permutation_between(image, layout);
+  Operation change = permutation(made, back);
+  change.row.further.emplace_back("tenon_layout", PythonValue::string("result"));
+  Origins origins;
+  for (const std::int64_t axis : back)
+    origins.emplace_back(std::make_pair(std::size_t{0}, static_cast<std::size_t>(axis)));
+  add(std::move(change), {result}, {origins});
+  return true;
+}
+
+// ---- matrix products ----
+
+std::optional<std::string> Exporter::product_base(const Graph& graph, const Node& node) const {
+  if (node.operands.size() != 2 || find(node, "out_dtype") != nullptr) return std::nullopt;
+  for (const ValueId operand : node.operands) {
+    if (!operand || !graph.value(operand).type.is_tensor()) return std::nullopt;
+  }
+  const TensorType& a = graph.value(node.operands[0]).type.tensor();
+  const TensorType& b = graph.value(node.operands[1]).type.tensor();
+  if (node.op->name == "matmul") {
+    if (a.rank() >= 2 && a.rank() <= 10 && b.rank() == 2) return "gemm_rrr";
+    if (a.rank() == 3 && b.rank() == 3) return "bmm_rrr";
+    return std::nullopt;
+  }
+  if (node.op->name != "einsum" || a.rank() < 2 || a.rank() > 10) return std::nullopt;
+  const std::string equation = with_plain_letters(std::get<std::string>(*find(node, "equation")));
+  for (const std::string_view base : {"gemm_rcr", "gemm_crr", "gemm_ccr", "bmm_rcr", "bmm_crr",
+                                      "bmm_ccr", "bmm_rrc", "bmm_rcc", "bmm_crc", "bmm_ccc"}) {
+    const Composite product = *parse_composite(base);
+    const bool is_batched = product.base == Composite::Base::Bmm;
+    if (is_batched ? a.rank() != 3 || b.rank() != 3 || !(a.dims[0] == b.dims[0])
+                   : b.rank() != 2 || (product.layout[0] == 'c' && a.rank() != 2)) {
+      continue;
+    }
+    if (with_plain_letters(product_equation(product, a.rank())) == equation)
+      return std::string(base);
+  }
+  return std::nullopt;
+}
+
+void Exporter::add_product(const std::string& op, const std::vector<std::size_t>& operands,
+                           const std::vector<Step>& steps, ValueId result) {
+  const Composite composite = *parse_composite(op);
+  const bool is_batched = composite.base == Composite::Base::Bmm;
+  const TensorType& type = graph_.value(result).type.tensor();
+  Operation operation;
+  operation.row.op = op;
+  operation.row.has_profiler = true;
+  operation.inputs = operands;
+  const std::int64_t last = type.dims.back().value().value_or(1);
+  operation.row.further = {
+      {"alpha", PythonValue::real_number(1)},
+      {"epilogue", PythonValue::string(epilogue_name(steps))},
+      {"epilogue_alignment",
+       PythonValue::number(alignment_of(last, dtype_name(tensors_[operands[0]].dtype)))},
+      {"f_ab_alignment", PythonValue()},
+      {"num_sources", PythonValue::number(source_count(steps))},
+      {"permute_shape", PythonValue::string("")},
+      {"split_k", PythonValue::number(1)},
+      {"workspace", PythonValue::number(0)},
+  };
+  operation.input_accessors = operands.size();
+  operation.output_accessors = 1;
+  // M from the first operand, N from the second.
+  Origins origins;
+  const std::size_t a_rank = tensors_[operands[0]].extents.size();
+  const std::size_t leading = is_batched ? 1 : a_rank - 2;
+  for (std::size_t k = 0; k < leading; ++k) origins.emplace_back(std::make_pair(std::size_t{0}, k));
+  const auto rows =
+      std::make_pair(std::size_t{0}, composite.layout[0] == 'r' ? leading : leading + 1);
+  const std::size_t b_leading = is_batched ? 1 : 0;
+  const auto columns =
+      std::make_pair(std::size_t{1}, composite.layout[1] == 'r' ? b_leading + 1 : b_leading);
+  origins.emplace_back(composite.layout[2] == 'r' ? rows : columns);
+  origins.emplace_back(composite.layout[2] == 'r' ? columns : rows);
+  add(std::move(operation), {result}, {origins});
+}
+
+bool Exporter::try_product(const Node& node) {
+  const auto base = product_base(graph_, node);
+  if (!base) return false;
+  add_product(*base, {tensor_of(node.operands[0]), tensor_of(node.operands[1])}, {},
+              node.results[0]);
+  return true;
+}
+
+// A convolution or product and what is done to its result, each once, in the order of the operands.
+bool Exporter::try_composite(const Node& node) {
+  const Graph& body = node.bodies.at(0);
+  if (body.outputs().size() != 1 || node.results.size() != 1 || !node.results[0] || !body.first())
+    return false;
+  const Node& first = body.node(body.first());
+  const auto convolution = convolution_parts(body, first);
+  const auto product = convolution ? std::nullopt : product_base(body, first);
+  if (!convolution && !product) return false;
+  if (convolution &&
+      (convolution->x_layout != image_layout(4) || convolution->w_layout != weight_layout(4) ||
+       convolution->base == "conv2d_depthwise")) {
+    return false;
+  }
+  std::vector<ValueId> used = first.operands;
+  std::vector<Step> steps;
+  if (used.size() == 3) steps.push_back(Step::Bias);
+  ValueId value = first.results[0];
+  for (const NodeId id : body.nodes_in_order()) {
+    if (id == body.first()) continue;
+    const Node& inner = body.node(id);
+    if (inner.operands.empty() || inner.operands.size() > 2 || inner.operands[0] != value ||
+        inner.results.size() != 1)
+      return false;
+    const bool has_operand = inner.operands.size() == 2;
+    if (has_operand && (!inner.operands[1] || !body.value(inner.operands[1]).type.is_tensor()))
+      return false;
+    const bool is_row = has_operand && body.value(inner.operands[1]).type.tensor().rank() == 1;
+    std::string attrs;
+    for (const auto& [name, attr] : inner.attrs)
+      attrs += concat(attrs.empty() ? "{" : ", ", name, " = ", print(attr));
+    if (!attrs.empty()) attrs += "}";
+    std::optional<Step> step;
+    for (const Step each :
+         {Step::Bias, Step::Add, Step::Mul, Step::Relu, Step::Sigmoid, Step::Tanh, Step::Gelu,
+          Step::FastGelu, Step::HardSwish, Step::Swish, Step::Softmax}) {
+      const bool fits_bias = each != Step::Bias || (steps.empty() && is_row && !convolution);
+      if (!step && op_of(each) == inner.op->name && attributes_of(each) == attrs && fits_bias &&
+          takes_operand(each) == has_operand) {
+        step = each;
+      }
+    }
+    if (!step) return false;
+    steps.push_back(*step);
+    if (has_operand) used.push_back(inner.operands[1]);
+    value = inner.results[0];
+  }
+  const auto name = composite_name(convolution ? convolution->base : *product, steps);
+  if (!name || body.outputs()[0] != value || used != body.inputs() || body.node_count() < 2)
+    return false;
+  std::vector<std::size_t> operands;
+  for (const ValueId operand : node.operands) operands.push_back(tensor_of(operand));
+  if (convolution) {
+    add_convolution(*convolution, operands[0], operands[1], {operands.begin() + 2, operands.end()},
+                    steps, node.results[0]);
+  } else {
+    add_product(*name, operands, steps, node.results[0]);
+  }
+  return true;
+}
+
+// ---- reductions ----
+
+bool Exporter::try_normalization(const Node& node) {
+  const std::string& op = node.op->name;
+  const std::size_t x = tensor_of(node.operands[0]);
+  const std::size_t rank = tensors_[x].extents.size();
+  const auto last = static_cast<std::int64_t>(rank) - 1;
+  if (node.results.size() != 1 || find(node, "stash") != nullptr) return false;
+  const auto axis_of = [&](std::int64_t otherwise) {
+    const std::int64_t axis = number(node, "axis", otherwise);
+    return axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
+  };
+  Operation operation;
+  for (const ValueId operand : node.operands) operation.inputs.push_back(tensor_of(operand));
+  const PythonValue eps = PythonValue::real_number(real(node, "epsilon", 1e-5));
+  if (op == "identity") {
+    operation.row.op = op;
+  } else if (op == "softmax") {
+    if (rank < 2 || axis_of(-1) != last) return false;
+    operation.row.op = op;
+    operation.row.further = {{"dim", PythonValue::number(last)}};
+  } else if (op == "layer_norm") {
+    const std::int64_t axis = axis_of(-1);
+    if (axis < 1 || axis > last || node.operands.size() != 3) return false;
+    operation.row.op = "layernorm";
+    operation.row.further = {{"beta_constant", PythonValue()},
+                             {"default_normalized_shape", PythonValue()},
+                             {"eps", eps},
+                             {"gamma_constant", PythonValue()},
+                             {"normalized_shape", PythonValue::number(last - axis + 1)}};
+    operation.input_accessors = operation.output_accessors = 1;
+  } else {
+    if (axis_of(1) != last || !extent(x, rank - 1).is_static()) return false;
+    const std::int64_t groups = number(node, "groups", 1);
+    operation.row.op = "groupnorm";
+    operation.row.further = {
+        {"beta_constant", PythonValue()},
+        {"eps", eps},
+        {"gamma_constant", PythonValue()},
+        {"num_channels", PythonValue::number(extent(x, rank - 1).least())},
+        {"num_groups", PythonValue::number(groups)},
+        {"workspace", PythonValue::number(group_norm_workspace(extent(x, 0), groups))}};
+  }
+  Origins origins;
+  for (std::size_t k = 0; k < rank; ++k) origins.emplace_back(std::make_pair(std::size_t{0}, k));
+  add(std::move(operation), {node.results[0]}, {origins});
+  return true;
+}
+
+bool Exporter::try_reduction(const Node& node) {
+  const std::size_t x = tensor_of(node.operands[0]);
+  const std::size_t rank = tensors_[x].extents.size();
+  const auto axes = numbers(node, "axes", 0, 0);
+  if (node.operands.size() != 1 || axes.size() != 1 || flag(node, "noop_if_empty", false))
+    return false;
+  const std::int64_t axis = axes[0] < 0 ? axes[0] + static_cast<std::int64_t>(rank) : axes[0];
+  const bool keeps = flag(node, "keep_axes", true);
+  Operation operation;
+  operation.row.op = node.op->name;
+  operation.inputs = {x};
+  operation.row.further = {{"keepdim", PythonValue::boolean(keeps)},
+                           {"output_type", PythonValue()},
+                           {"reduction_axes", PythonValue::list(std::vector<std::int64_t>{axis})}};
+  operation.output_accessors = 1;
+  Origins origins;
+  for (std::size_t k = 0; k < rank; ++k) {
+    const bool is_reduced = static_cast<std::int64_t>(k) == axis;
+    if (!is_reduced) origins.emplace_back(std::make_pair(std::size_t{0}, k));
+    if (is_reduced && keeps) origins.emplace_back();
+  }
+  add(std::move(operation), {node.results[0]}, {origins});
+  return true;
+}
+
+}  // namespace tenon::aitemplate

@@ -1,0 +1,137 @@
+#pragma once
+
+#include "frontends/aitemplate/sorted_graph.h"
+#include "frontends/aitemplate/tables.h"
+#include "frontends/aitemplate/vocabulary.h"
+#include "ir/graph.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace tenon::aitemplate {
+
+/// Turns a graph into the tables of the dump that AITemplate would write: first operators as a user
+/// would have called them, numbered in AITemplate's order, then fused groups in their place.
+class Exporter {
+ public:
+  explicit Exporter(const Graph& graph) : graph_(graph) {}
+  Dump run();
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  struct Extent {  // a dim; tensors share it
+    DimRow row;
+  };
+  struct Tensor {
+    std::string name, original_name;  // "" until it is named, or where they are the same
+    DType dtype = DType::F32;
+    std::vector<std::size_t> extents;
+    std::int64_t depth = 0;
+    ValueId value;  // invalid for what only the dump has
+    const Constant* constant = nullptr;
+    bool is_input = false, is_output = false;
+    std::size_t view_of = kNone;
+    int view_depth = 0;
+  };
+  struct Operation {
+    OperatorRow row;  // kind and own attributes; the rest is filled in at the end
+    std::vector<std::size_t> inputs, outputs;
+    std::vector<std::size_t> args;  // of an elementwise one; kNone for a number
+    std::size_t input_accessors = 0, output_accessors = 0;
+    bool keeps_original_inputs = false, keeps_original_outputs = false;
+    std::vector<std::size_t> members;  // of a group: operations that run as this one
+    bool is_member = false;
+  };
+  // Where an extent of a result comes from: an axis of an operand, or nowhere.
+  using Origins = std::vector<std::optional<std::pair<std::size_t, std::size_t>>>;
+
+  // ---- tensors ----
+  void read_dim_notes();
+  void add_sources();
+  std::size_t add_value(ValueId id);
+  std::size_t tensor_of(ValueId id) { return tensor_of_.at(id); }
+  std::size_t new_extent(const Dim& dim);
+  std::vector<std::size_t> source_extents(const std::string& name, const Dims& dims);
+  std::vector<std::size_t> result_extents(const Dims& dims,
+                                          const std::vector<std::size_t>& operands,
+                                          const Origins& origins);
+  std::string unique_name(const std::string& wanted);
+  const DimRow& extent(std::size_t tensor, std::size_t axis) const {
+    return extents_[tensors_[tensor].extents[axis]].row;
+  }
+  std::vector<DimRow> shape_of(std::size_t tensor) const;
+
+  // ---- operators: each gives false where AITemplate has none for the node ----
+  void add_node(NodeId id);
+  bool try_elementwise(const Node& node);
+  bool try_convolution(const Node& node);
+  bool try_pool(const Node& node);
+  bool try_product(const Node& node);
+  bool try_group(const Node& node);
+  bool try_composite(const Node& node);
+  bool try_view(const Node& node);
+  bool try_permute(const Node& node);
+  bool try_concat(const Node& node);
+  bool try_split(const Node& node);
+  bool try_slice(const Node& node);
+  bool try_normalization(const Node& node);
+  bool try_reduction(const Node& node);
+  void add_tenon_op(NodeId id);
+
+  struct ConvolutionParts {
+    const Node* node = nullptr;
+    const Graph* graph = nullptr;
+    std::string base;
+    std::vector<std::int64_t> strides, pads, dilations;
+    std::int64_t groups = 1;
+    std::string x_layout, w_layout;
+  };
+  std::optional<ConvolutionParts> convolution_parts(const Graph& graph, const Node& node) const;
+  void add_convolution(const ConvolutionParts& parts, std::size_t x, std::size_t w,
+                       const std::vector<std::size_t>& further, const std::vector<Step>& steps,
+                       ValueId result);
+  std::optional<std::string> product_base(const Graph& graph, const Node& node) const;
+  void add_product(const std::string& op, const std::vector<std::size_t>& operands,
+                   const std::vector<Step>& steps, ValueId result);
+  std::size_t add_elementwise(const FuncInfo& func, std::vector<std::size_t> operands,
+                              ValueId result, const Dims& dims, DType dtype);
+  std::size_t change_layout(std::size_t tensor, const std::string& from, const std::string& to);
+  Operation permutation(std::size_t tensor, const std::vector<std::int64_t>& perm);
+
+  /// Adds an operation whose results are these values.
+  std::size_t add(Operation operation, const std::vector<ValueId>& results,
+                  const std::vector<Origins>& origins);
+  std::size_t add_made(Operation operation);
+
+  // ---- the dump ----
+  std::int64_t depth_of(const Operation& operation) const;
+  SortGraph sort_graph(bool with_members) const;
+  void name_operations();
+  void make_rows();
+  void mark_views(const std::vector<std::size_t>& order);
+  AccessorRow accessor_of(std::size_t tensor) const;
+  OperatorRow operator_row(const Operation& operation) const;
+  std::vector<std::string> names_of(const std::vector<std::size_t>& tensors) const;
+  void add_layout_notes();
+
+  const Graph& graph_;
+  std::vector<Extent> extents_;
+  std::vector<Tensor> tensors_;
+  std::vector<Operation> operations_;
+  std::unordered_map<ValueId, std::size_t> tensor_of_;
+  std::unordered_set<std::string> taken_names_;
+  std::map<std::string, std::size_t> symbolic_extents_;               // by formula
+  std::map<std::pair<std::string, std::size_t>, std::size_t> noted_;  // by tensor and axis
+  std::map<std::pair<std::size_t, std::string>, std::size_t> changed_;
+  std::vector<std::size_t> order_;                  // of tensors in the dump
+  std::vector<TensorRow> rows_;                     // by tensor
+  std::map<std::string, std::size_t> not_written_;  // why, and how often
+  Dump dump_;
+};
+
+}  // namespace tenon::aitemplate

@@ -1,0 +1,103 @@
+#pragma once
+
+#include "frontends/aitemplate/dim_table.h"
+#include "frontends/aitemplate/tables.h"
+#include "frontends/aitemplate/vocabulary.h"
+#include "tenon/builder.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::aitemplate {
+
+/// Ends the import of one operator; everything else goes on, so that all is reported at once.
+struct NotSupported {
+  std::string reason;
+};
+
+/// Appends what one operator computes to a graph.
+class OperatorImport {
+ public:
+  /// A value, and whether its own layout counts (a dump knows only channels last).
+  struct Operand {
+    Var value;
+    bool keeps_layout = false;
+  };
+
+  /// `outputs` are the shapes of the outputs, as the operator computes them.
+  OperatorImport(const OperatorRow& row, const DimTable& dims, Builder& build,
+                 std::vector<Operand> operands, std::vector<std::vector<DimRow>> outputs);
+
+  /// A value for each output. Throws NotSupported, or Error where operands do not fit.
+  std::vector<Var> run();
+
+  /// The names of operators this knows.
+  static bool knows(const OperatorRow& row);
+
+ private:
+  using Handler = std::vector<Var> (OperatorImport::*)();
+  struct Entry {
+    std::string_view name;
+    Handler handler;
+  };
+  static const std::vector<Entry>& handlers();
+  static const Entry* find_handler(std::string_view op);
+
+  // One operator and what is stored of it.
+  Var composite_value(const Composite& composite);
+  Var convolution(const Composite& composite, std::size_t& used);
+  Var product(const Composite& composite);
+  Var step(Step step, Var value, std::size_t& used);
+  std::vector<Var> composite();
+
+  // Groups.
+  std::vector<Var> group();
+  std::vector<Var> elementwise();
+  Var apply(const OperatorRow& inner, const std::vector<Var>& args);
+  template <class Fill>
+  std::vector<Var> fused(const Fill& fill);
+
+  // One each.
+  std::vector<Var> tenon_op();
+  std::vector<Var> pool();
+  std::vector<Var> reshape();
+  std::vector<Var> squeeze();
+  std::vector<Var> unsqueeze();
+  std::vector<Var> permute();
+  std::vector<Var> concatenate();
+  std::vector<Var> split();
+  std::vector<Var> slice();
+  std::vector<Var> softmax();
+  std::vector<Var> layer_norm();
+  std::vector<Var> group_norm();
+  std::vector<Var> reduce();
+  std::vector<Var> identity();
+  std::vector<Var> pad_channels();
+  std::vector<Var> full();
+
+  Var operand(std::size_t index) const;
+  std::size_t rank(Var value) const { return build_.rank(value); }
+  Var channels_first(const Operand& operand, std::string_view layout, bool& was_moved);
+  Var channels_last(Var value, bool was_moved);
+  Var splat(double number, const Dims& dims, DType dtype);
+
+  const PythonValue& attribute(std::string_view name) const;
+  std::int64_t integer(std::string_view name) const;
+  double real(std::string_view name, double otherwise) const;
+  bool flag(std::string_view name) const;
+  std::vector<std::int64_t> integers(std::string_view name) const;
+  /// A number for each of `count` axes: one for all, or a tuple.
+  std::vector<std::int64_t> per_axis(std::string_view name, std::size_t count,
+                                     std::int64_t otherwise) const;
+  std::int64_t axis(std::string_view name) const;
+
+  const OperatorRow& row_;
+  const DimTable& dims_;
+  Builder& build_;
+  std::vector<Operand> operands_;
+  std::vector<std::vector<DimRow>> outputs_;
+};
+
+}  // namespace tenon::aitemplate

@@ -1,0 +1,266 @@
+#include "base/error.h"
+#include "frontends/aitemplate/operator_import.h"
+#include "ir/graph.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+// Movement, reductions, and Tenon's own operators.
+namespace tenon::aitemplate {
+namespace {
+
+using Kind = PythonValue::Kind;
+
+std::vector<std::int64_t> order(std::initializer_list<std::int64_t> axes) { return axes; }
+
+Attributes one_attribute(std::string_view name, AttrValue value) {
+  Attributes attrs;
+  attrs.set(name, std::move(value));
+  return attrs;
+}
+
+}  // namespace
+
+// ---- movement ----
+
+std::vector<Var> OperatorImport::reshape() {
+  if (row_.op == "flatten") {
+    // The usual axes may count from the end.
+    const auto count = static_cast<std::int64_t>(rank(operand(0)));
+    const auto normal = [&](std::int64_t at) { return at < 0 ? at + count : at; };
+    const std::int64_t start = normal(integer("start")), end = normal(integer("end"));
+    if (start < 0 || end >= count || start > end) throw Error("flatten: there are no such axes");
+    const Dims& dims = build_.type(operand(0)).tensor().dims;
+    Dims shape(dims.begin(), dims.begin() + start);
+    shape.push_back(tenon::product(Dims(dims.begin() + start, dims.begin() + end + 1)));
+    shape.insert(shape.end(), dims.begin() + end + 1, dims.end());
+    return build_.call_all("reshape", {operand(0)}, one_attribute("shape", shape), {""});
+  }
+  return build_.call_all("reshape", {operand(0)},
+                         one_attribute("shape", dims_.dims(outputs_.at(0))), {""});
+}
+
+std::vector<Var> OperatorImport::squeeze() {
+  std::vector<Attr> attrs;
+  if (const PythonValue* dim = row_.find("dim"); dim != nullptr && !dim->is(Kind::None)) {
+    attrs.emplace_back("axes", per_axis("dim", dim->is(Kind::Integer) ? 1 : dim->items.size(), 0));
+  }
+  return {build_.call("squeeze", {operand(0)}, attrs)};
+}
+
+std::vector<Var> OperatorImport::unsqueeze() {
+  return {
+      build_.call("unsqueeze", {operand(0)}, {{"axes", std::vector<std::int64_t>{axis("dim")}}})};
+}
+
+std::vector<Var> OperatorImport::permute() {
+  std::vector<std::int64_t> perm;
+  if (row_.op == "permute") {
+    perm = integers("dims");
+  } else if (row_.op == "permute021") {
+    for (std::size_t k = 0; k < rank(operand(0)); ++k) perm.push_back(static_cast<std::int64_t>(k));
+    if (perm.size() < 2) throw Error("permute021: there are no two axes to swap");
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  } else {
+    perm = row_.op == "permute102"   ? order({1, 0, 2})
+           : row_.op == "permute210" ? order({2, 1, 0})
+                                     : order({0, 2, 1, 3});
+  }
+  return {build_.call("transpose", {operand(0)}, {{"perm", perm}})};
+}
+
+std::vector<Var> OperatorImport::concatenate() {
+  std::vector<Var> parts;
+  for (std::size_t k = 0; k < operands_.size(); ++k) parts.push_back(operand(k));
+  return {build_.call("concat", parts, {{"axis", axis("concat_dim")}})};
+}
+
+std::vector<Var> OperatorImport::split() {
+  const std::vector<std::int64_t> sizes = integers("split_sizes");
+  const std::int64_t along = axis("split_dim");
+  if (row_.outputs.size() == sizes.size()) {
+    std::vector<Attr> attrs = {{"axis", along}};
+    const bool are_equal =
+        std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+    if (!are_equal) attrs.emplace_back("sizes", sizes);
+    return build_.call_all("split", {operand(0)}, attrs, std::vector<std::string>(sizes.size()));
+  }
+  // Parts that others read where they lie are not made.
+  const PythonValue& masks = attribute("output_masks");
+  std::vector<Var> parts;
+  std::int64_t start = 0;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    const bool is_made =
+        k < masks.items.size() && masks.items[k].is(Kind::Bool) && masks.items[k].integer != 0;
+    const std::vector<std::int64_t> from{start}, to{start + sizes[k]}, axes{along};
+    if (is_made)
+      parts.push_back(
+          build_.call("slice", {operand(0)}, {{"starts", from}, {"ends", to}, {"axes", axes}}));
+    start += sizes[k];
+  }
+  return parts;
+}
+
+std::vector<Var> OperatorImport::slice() {
+  const std::int64_t whole = std::numeric_limits<std::int32_t>::max();
+  std::vector<std::int64_t> starts, ends, axes;
+  const std::vector<std::int64_t> all_starts = integers("start_indices"),
+                                  all_ends = integers("end_indices");
+  if (all_starts.size() != rank(operand(0)) || all_ends.size() != all_starts.size()) {
+    throw Error("dynamic_slice: there is no index for each axis");
+  }
+  for (std::size_t k = 0; k < all_starts.size(); ++k) {
+    if (all_starts[k] == 0 && all_ends[k] == whole) continue;
+    starts.push_back(all_starts[k]);
+    ends.push_back(all_ends[k]);
+    axes.push_back(static_cast<std::int64_t>(k));
+  }
+  if (axes.empty()) return identity();
+  return {build_.call("slice", {operand(0)}, {{"starts", starts}, {"ends", ends}, {"axes", axes}})};
+}
+
+std::vector<Var> OperatorImport::identity() { return {build_.call("identity", {operand(0)})}; }
+
+std::vector<Var> OperatorImport::pad_channels() {
+  const Var x = operand(0);
+  const std::optional<std::int64_t> channels = build_.type(x).tensor().dims.at(rank(x) - 1).value();
+  const std::int64_t wanted = row_.op == "nhwc3to4" ? 4 : 8;
+  if (!channels || *channels > wanted)
+    throw Error(concat(row_.op, ": there are too many channels"));
+  return {
+      build_.call("pad", {x},
+                  {{"pads", std::vector<std::int64_t>{0, wanted - *channels}},
+                   {"axes", std::vector<std::int64_t>{static_cast<std::int64_t>(rank(x)) - 1}}})};
+}
+
+std::vector<Var> OperatorImport::full() {
+  const PythonValue& dtype = attribute("dtype");
+  const auto known = dtype.is(Kind::Text) ? dtype_of(dtype.text) : std::nullopt;
+  if (!known) throw NotSupported{"an element type that is not known"};
+  return {splat(real("fill_value", 0), dims_.dims(outputs_.at(0)), *known)};
+}
+
+// ---- reductions ----
+
+std::vector<Var> OperatorImport::softmax() {
+  return {build_.call("softmax", {operand(0)}, {{"axis", axis("dim")}})};
+}
+
+std::vector<Var> OperatorImport::layer_norm() {
+  const Var x = operand(0);
+  const TensorType type = build_.type(x).tensor();
+  const PythonValue& normalized = attribute("normalized_shape");
+  const std::size_t count = normalized.items.size();
+  if (!normalized.is(Kind::List) || count == 0 || count > type.rank()) {
+    throw Error("layernorm: 'normalized_shape' does not fit the operand").got(type);
+  }
+  const Dims dims(type.dims.end() - static_cast<std::ptrdiff_t>(count), type.dims.end());
+  const auto is_number = [&](std::string_view name) {
+    const PythonValue* found = row_.find(name);
+    return found != nullptr && found->is(Kind::Text);
+  };
+  std::size_t used = 1;
+  const Var scale = is_number("gamma_constant") ? splat(1, dims, type.dtype) : operand(used++);
+  std::vector<Var> operands = {x, scale};
+  if (!is_number("beta_constant") && used < operands_.size()) operands.push_back(operand(used));
+  std::vector<Attr> attrs = {{"epsilon", real("eps", 1e-5)}};
+  if (count != 1) attrs.emplace_back("axis", static_cast<std::int64_t>(type.rank() - count));
+  return {build_.call("layer_norm", operands, attrs)};
+}
+
+std::vector<Var> OperatorImport::group_norm() {
+  const Var x = operand(0);
+  const TensorType type = build_.type(x).tensor();
+  const Dims channels{type.dims.at(type.rank() - 1)};
+  const Var scale = operands_.size() > 1 ? operand(1) : splat(1, channels, type.dtype);
+  const Var shift = operands_.size() > 2 ? operand(2) : splat(0, channels, type.dtype);
+  const std::vector<Attr> attrs = {{"groups", integer("num_groups")},
+                                   {"axis", static_cast<std::int64_t>(type.rank()) - 1},
+                                   {"epsilon", real("eps", 1e-5)}};
+  const Var y = build_.call("group_norm", {x, scale, shift}, attrs);
+  return {row_.op == "groupnorm" ? y : build_.call("swish", {y})};
+}
+
+std::vector<Var> OperatorImport::reduce() {
+  Var x = operand(0);
+  if (const PythonValue* type = row_.find("output_type"); type != nullptr && type->is(Kind::Text)) {
+    const auto dtype = dtype_of(type->text);
+    if (!dtype) throw NotSupported{"an element type that is not known"};
+    if (*dtype != build_.type(x).tensor().dtype)
+      x = build_.call("cast", {x}, {{"to", to_string(*dtype)}});
+  }
+  std::vector<Attr> attrs = {{"axes", integers("reduction_axes")}};
+  if (!flag("keepdim")) attrs.emplace_back("keep_axes", false);
+  return {build_.call(row_.op, {x}, attrs)};
+}
+
+// ---- what AITemplate has no word for ----
+
+// Tenon's own operator, by name, as the writer puts it: attributes and bodies in their text forms.
+std::vector<Var> OperatorImport::tenon_op() {
+  const OpDef& op = find_op(row_.op);
+  const auto text_of = [&](const PythonValue& value) -> const std::string& {
+    if (!value.is(Kind::Text))
+      throw Error(concat(row_.op, ": attributes of Tenon's operators are texts"));
+    return value.text;
+  };
+  const PythonValue& given = attribute("tenon_attrs");
+  std::string text;
+  for (std::size_t k = 0; k < given.items.size() && k < given.keys.size(); ++k) {
+    text +=
+        concat(text.empty() ? "{" : ", ", text_of(given.keys[k]), " = ", text_of(given.items[k]));
+  }
+  Attributes attrs = parse_attributes(text.empty() ? "" : text + "}", op);
+  Attributes ranged;
+  for (const auto& [name, value] : attrs) {
+    if (const Dim* dim = std::get_if<Dim>(&value)) {
+      ranged.set(name, dims_.with_ranges(*dim));
+    } else if (const Dims* dims = std::get_if<Dims>(&value)) {
+      Dims all;
+      for (const Dim& each : *dims) all.push_back(dims_.with_ranges(each));
+      ranged.set(name, std::move(all));
+    } else {
+      ranged.set(name, value);
+    }
+  }
+  std::vector<Graph> bodies;
+  if (const PythonValue* list = row_.find("tenon_bodies")) {
+    for (const PythonValue& body : list->items)
+      bodies.push_back(parse_graph(text_of(body), all_ops(), row_.op));
+  }
+  // Where operands or results are left out, their positions are listed.
+  const auto positions = [&](std::string_view key, std::size_t count) {
+    std::vector<std::int64_t> list;
+    for (std::size_t k = 0; k < count; ++k) list.push_back(static_cast<std::int64_t>(k));
+    if (row_.find(key) != nullptr) list = integers(key);
+    const bool is_sorted = std::is_sorted(list.begin(), list.end(), std::less_equal<>());
+    if (list.size() != count || !is_sorted ||
+        (!list.empty() && (list.front() < 0 || list.back() > 1000))) {
+      throw Error(concat(row_.op, ": '", key, "' does not fit"))
+          .expected(count, " positions, ascending");
+    }
+    return list;
+  };
+  std::vector<Var> operands;
+  const auto operand_positions = positions("tenon_operands", operands_.size());
+  for (std::size_t k = 0; k < operands_.size(); ++k) {
+    operands.resize(static_cast<std::size_t>(operand_positions[k]));
+    operands.push_back(operand(k));
+  }
+  std::vector<std::string> names;
+  for (const std::int64_t position : positions("tenon_results", row_.outputs.size())) {
+    names.resize(static_cast<std::size_t>(position), "_");
+    names.emplace_back();
+  }
+  std::vector<Var> results;
+  for (const Var result :
+       build_.call_all(op.name, operands, std::move(ranged), names, std::move(bodies))) {
+    if (result.is_valid()) results.push_back(result);
+  }
+  return results;
+}
+
+}  // namespace tenon::aitemplate

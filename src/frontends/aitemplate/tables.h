@@ -1,0 +1,118 @@
+#pragma once
+
+#include "frontends/aitemplate/python_value.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+// What a dump says, in AITemplate's own words. Where a version of AITemplate does not print an
+// attribute, its name is in `absent`; attributes that no table has a field for are in `further`.
+namespace tenon::aitemplate {
+
+/// An extent: one value, or the least, some to be profiled, and the greatest.
+struct DimRow {
+  std::int64_t depth = 0;
+  std::optional<std::string> name;
+  bool is_nop = false;
+  std::variant<std::int64_t, std::string> symbolic_value;  ///< a number or a formula
+  std::vector<std::int64_t> values;
+  std::vector<std::string> absent;
+  std::vector<Member> further;  ///< what a JaggedIntVar adds
+
+  bool is_static() const { return values.size() == 1; }
+  std::int64_t least() const { return values.front(); }
+  std::int64_t greatest() const { return values.back(); }
+};
+
+struct TensorRow {
+  std::optional<std::string> name, original_name;
+  std::string dtype;
+  std::vector<DimRow> shape;
+  std::int64_t depth = 0;
+  std::vector<std::string> src_ops, dst_ops;
+  bool is_nop = false;
+  bool is_input = false, is_output = false, is_param = false, is_internal_constant = false;
+  bool has_output_aliases = false;
+  bool check_nan_and_inf = false, check_outputs = false, skip_constant_folding = false;
+  std::vector<TensorRow> is_view_of, external_tensor;  ///< none or one
+  PythonValue value;                                   ///< of a number
+  std::optional<std::string> data;                     ///< what Python prints of bound bytes
+  std::optional<std::int64_t> offset, constant_folding_output_idx;
+  std::vector<std::string> absent;
+  std::vector<Member> further;
+};
+
+/// How an operator finds a tensor inside a larger one.
+struct AccessorRow {
+  using Group = std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>;
+  std::optional<std::vector<Group>> dim_mapping;
+  std::vector<DimRow> original_shapes;
+  std::optional<std::vector<DimRow>> actual_shapes;
+  std::int64_t offset = 0;
+  std::optional<std::int64_t> stride_dim;
+  std::optional<std::int64_t> original_total_elements,
+      actual_total_elements;  ///< from stride_dim on
+  bool is_contiguous = true, is_from_strided_tensor = false;
+  std::string tensor_dtype;
+  std::vector<std::string> absent;
+  std::vector<Member> further;
+};
+
+/// A condition on the extents at run time and the kernel for it; '' before kernels are profiled.
+struct ExecEntry {
+  std::string condition;
+  PythonValue choice;
+};
+struct ExecPath {
+  bool is_ordered = true;
+  std::vector<ExecEntry> entries;
+};
+
+/// An enumerator: <FuncEnum.ADD: 1>.
+struct FuncRow {
+  std::string name;
+  std::int64_t number = 0;
+};
+
+struct OperatorRow {
+  std::string op;
+  std::optional<std::string> name, original_name;
+  std::int64_t depth = 0;
+  bool is_nop = false;
+  std::optional<bool> has_profiler;
+  std::vector<std::string> inputs, outputs;
+  /// None stands for a number, whose value the dump does not tell.
+  std::optional<std::vector<std::optional<std::string>>> args;
+  std::optional<std::vector<std::optional<std::string>>> original_inputs;
+  std::optional<std::vector<TensorRow>> original_outputs;
+  std::optional<std::vector<AccessorRow>> input_accessors, output_accessors;
+  std::optional<FuncRow> func;
+  std::vector<OperatorRow> elementwise_ops;
+  std::optional<ExecPath> exec_path;
+  std::vector<Member> further;  ///< stride, pad, …: what each kind of operator adds
+
+  const PythonValue* find(std::string_view attribute) const;
+};
+
+struct Dump {
+  std::vector<TensorRow> tensors;
+  std::vector<OperatorRow> operators;
+  PythonStyle style;
+};
+
+/// The kernel that an entry names; nothing where it says something else.
+std::optional<std::string> algorithm_of(const ExecEntry& entry);
+
+/// The whole text of a dump, as AITemplate prints it.
+std::string print_dump(const Dump& dump);
+
+PythonValue to_python(const TensorRow& row);
+PythonValue to_python(const OperatorRow& row);
+PythonValue to_python(const DimRow& row);
+PythonValue to_python(const AccessorRow& row);
+
+}  // namespace tenon::aitemplate
