@@ -1,0 +1,162 @@
+#pragma once
+
+#include "base/ids.h"
+#include "frontends/json.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tenon::relay {
+
+using ExprId = Id<struct ExprTag>;
+/// A body in braces (or a bracketed `let`): the lines in it are visible to its end only.
+using BlockId = Id<struct BlockTag>;
+
+/// A type as it is written. A tensor without dims is a scalar and prints as its bare dtype.
+struct RelayType {
+  enum class Kind : std::uint8_t { Tensor, Tuple, Function, Incomplete, Named };
+  Kind kind = Kind::Tensor;
+  std::vector<std::int64_t> dims;  ///< of a tensor; kAnyExtent for `?`
+  std::string dtype;               ///< of a tensor: "float32"
+  std::vector<RelayType> parts;    ///< of a tuple; of a function: arguments, then the result
+  std::string name;                ///< of a type that is only named, as a type parameter
+
+  static constexpr std::int64_t kAnyExtent = -1;
+  bool operator==(const RelayType&) const = default;
+};
+std::string to_string(const RelayType& type);
+RelayType tensor_type(std::vector<std::int64_t> dims, std::string dtype);
+
+struct AttributeValue;
+using AttributeList = std::vector<AttributeValue>;
+/// A number with a suffix or a fraction; `dtype` is what the suffix says.
+struct RealLiteral {
+  double value = 0;
+  std::string dtype = "float32";
+  bool operator==(const RealLiteral&) const = default;
+};
+struct IntegerLiteral {
+  std::int64_t value = 0;
+  std::string dtype = "int32";
+  bool operator==(const IntegerLiteral&) const = default;
+};
+/// `meta[relay.Constant][3]`
+struct MetaReference {
+  std::string key;
+  std::int64_t index = 0;
+  bool operator==(const MetaReference&) const = default;
+};
+struct NoneLiteral {
+  bool operator==(const NoneLiteral&) const = default;
+};
+
+/// The value of an attribute, and of a literal scalar.
+struct AttributeValue {
+  std::variant<NoneLiteral, bool, IntegerLiteral, RealLiteral, std::string, AttributeList,
+               MetaReference>
+      value;
+  bool operator==(const AttributeValue& other) const { return value == other.value; }
+};
+std::string to_string(const AttributeValue& value);
+/// Numbers in an attribute do not show which integer type they have.
+std::string attribute_text(const AttributeValue& value);
+
+struct Attribute {
+  std::string name;
+  AttributeValue value;
+  std::size_t position = 0;
+};
+
+/// Where the framework's model has what became this expression: its name there, and line and column
+/// where the later comment style tells them.
+struct Span {
+  std::string name;
+  std::int64_t line = 0, column = 0;
+  bool is_empty() const { return name.empty(); }
+};
+
+/// A node of the program. Nodes have identity: two that look alike are two.
+struct Expr {
+  enum class Kind : std::uint8_t {
+    Variable,    ///< name, annotation
+    Constant,    ///< index into the metadata
+    Scalar,      ///< literal
+    Operator,    ///< name; only as what a call calls, or as an argument
+    Global,      ///< name
+    Call,        ///< parts: callee, arguments; attributes
+    Tuple,       ///< parts
+    Projection,  ///< parts: the tuple; index
+    Function,    ///< parts: body; parameters; attributes; annotation of the result
+    If,          ///< parts: condition, then, else
+    Let,         ///< parts: variable, value, body
+  };
+  Kind kind = Kind::Variable;
+  std::string name;
+  std::vector<ExprId> parts;
+  std::vector<ExprId> parameters;
+  std::vector<std::string> type_parameters;
+  std::vector<Attribute> attributes;
+  std::int64_t index = 0;
+  AttributeValue literal;
+  std::optional<RelayType> annotation;
+  std::optional<RelayType> type;  ///< what the comment claims
+  Span span;
+  bool is_free = false;  ///< a variable that `free_var` introduced
+  BlockId block;         ///< where its line stands
+  /// Bodies it opens: of a function one, of an if two, of a let one where it stands in brackets.
+  std::vector<BlockId> blocks;
+  /// Of what opens blocks: nodes of the blocks around it that it reads inside.
+  std::vector<ExprId> captures;
+  std::size_t position = 0;       ///< in the text it was read from
+  std::size_t type_position = 0;  ///< of its comment
+};
+
+/// How comments are written: that of the document (types of constants and calls, bare names), or
+/// that of later versions (types and spans of everything).
+enum class CommentStyle : std::uint8_t { Document, Later };
+
+struct GlobalFunction {
+  std::string name;        ///< empty for a text that is one `fn`
+  std::string id_comment;  ///< the address that debug builds print behind the name; may be empty
+  ExprId function;
+};
+
+/// A line `%n = …;` of the text.
+struct Binding {
+  std::int64_t number = 0;
+  ExprId expr;
+  std::size_t position = 0;
+};
+
+/// A whole text.
+struct Module {
+  std::string version;  ///< of the header, empty without one
+  std::vector<Expr> exprs;
+  std::size_t block_count = 0;
+  std::vector<GlobalFunction> functions;
+  std::optional<Json> metadata;
+  std::size_t metadata_position = 0;
+  CommentStyle style = CommentStyle::Document;
+
+  std::vector<Binding> bindings;           ///< as the text numbers them
+  std::vector<std::size_t> type_comments;  ///< where each stands
+
+  const Expr& at(ExprId id) const { return exprs[id.index()]; }
+  Expr& at(ExprId id) { return exprs[id.index()]; }
+  ExprId add(Expr expr) {
+    exprs.push_back(std::move(expr));
+    return ExprId(exprs.size() - 1);
+  }
+  BlockId add_block() { return BlockId(block_count++); }
+  /// The function a program starts with: `main`, or the only one. Null if there is no telling.
+  const GlobalFunction* entry() const;
+};
+
+/// Whether a node gets a line of its own when it is read.
+bool has_line(Expr::Kind kind);
+
+}  // namespace tenon::relay

@@ -1,0 +1,139 @@
+#include "frontends/document.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/text_place.h"
+#include "frontends/relay/describe.h"
+#include "frontends/relay/exporter.h"
+#include "frontends/relay/importer.h"
+#include "frontends/relay/metadata.h"
+#include "frontends/relay/parser.h"
+#include "frontends/relay/printer.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::relay {
+
+DocumentFormat document_format();
+
+namespace {
+
+// The numbers of lines and constants are those that the printer gives, up to the first that is not:
+// behind it all are moved.
+void check_numbering(const Module& module, std::string_view text, std::string_view source,
+                     Findings& findings) {
+  if (module.type_comments.empty()) return;  // written by hand, in any order
+  Numbering numbering;
+  print_module(module, module.style, &numbering);
+  std::map<ExprId, std::size_t> line_of;
+  for (std::size_t k = 0; k < numbering.lines.size(); ++k) line_of[numbering.lines[k]] = k;
+  bool is_moved = false;
+  for (const Binding& binding : module.bindings) {
+    const auto place = [&] { return text_place(source, text, binding.position); };
+    const auto line = line_of.find(binding.expr);
+    if (line == line_of.end()) {
+      findings.miss("line is read", place, concat("%", binding.number),
+                    "no line: nothing reads it");
+      is_moved = true;
+      continue;
+    }
+    findings.hold("line is read");
+    if (is_moved) continue;
+    is_moved = binding.number != static_cast<std::int64_t>(line->second);
+    findings.compare("line number", place, concat("%", binding.number), concat("%", line->second));
+  }
+  for (std::size_t k = 0; k < numbering.constants.size(); ++k) {
+    const Expr& constant = module.at(numbering.constants[k]);
+    const auto place = [&] { return text_place(source, text, constant.position); };
+    const bool is_same = constant.index == static_cast<std::int64_t>(k);
+    findings.compare("constant's index", place, constant.index, static_cast<std::int64_t>(k));
+    if (!is_same) break;
+  }
+}
+
+class RelayDocument : public Document {
+ public:
+  RelayDocument(Module module, std::string text, std::string source)
+      : module_(std::move(module)), text_(std::move(text)), source_(std::move(source)) {}
+
+  Graph graph() const override { return import_module(module_, text_, source_); }
+
+  std::string text(std::string_view style) const override {
+    if (style.empty()) return print_module(module_, module_.style);
+    if (style == "later") return print_module(module_, CommentStyle::Later);
+    if (style == "document") return print_module(module_, CommentStyle::Document);
+    if (style == "metadata") return print_module(with_data(), CommentStyle::Document);
+    throw Error(concat("Relay has no style '", style, "'"), ErrorKind::Usage)
+        .hint(suggest_name(style, std::vector<std::string>{"document", "later", "metadata"}));
+  }
+
+  Findings check() const override {
+    Findings findings;
+    check_numbering(module_, text_, source_, findings);
+    try {
+      check_types(module_, text_, source_, findings);
+    } catch (const Error& error) {
+      // An operator that is not known ends the graph, not the claims that held before it.
+      if (error.kind() != ErrorKind::Unsupported) {
+        findings.miss("network can be inferred", error.place(), "a program", error.summary());
+      }
+    }
+    return findings;
+  }
+
+  Page describe() const override { return describe_module(module_); }
+
+ private:
+  // The constants that the graph makes up, or that the file holds.
+  Module with_data() const {
+    if (module_.metadata) return module_;
+    return export_graph_with_data(graph());
+  }
+
+  Module module_;
+  std::string text_, source_;
+};
+
+// The first word that is not a comment.
+std::string_view first_word(std::string_view head) {
+  for (;;) {
+    head = trim(head);
+    if (head.starts_with("//")) {
+      const std::size_t end = head.find('\n');
+      head = end == std::string_view::npos ? "" : head.substr(end);
+    } else if (head.starts_with("/*")) {
+      const std::size_t end = head.find("*/");
+      head = end == std::string_view::npos ? "" : head.substr(end + 2);
+    } else {
+      return head;
+    }
+  }
+}
+
+bool recognises(std::string_view head) {
+  head = first_word(head);
+  if (head.starts_with("#[version")) return true;
+  if (head.starts_with("def")) return trim(head.substr(3)).starts_with("@");
+  if (!head.starts_with("fn")) return false;
+  const std::string_view rest = trim(head.substr(2));
+  return rest.starts_with("(%") || rest.starts_with("() ") || rest.starts_with("[");
+}
+
+std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
+  return std::make_unique<RelayDocument>(parse_module(text, source), std::string(text),
+                                         std::string(source));
+}
+
+std::unique_ptr<Document> from_graph(const Graph& graph) {
+  const std::string text = print_module(export_graph(graph), CommentStyle::Document);
+  return read(text, "graph");
+}
+
+}  // namespace
+
+DocumentFormat document_format() {
+  return {"relay", "Relay text, the program form of TVM 0.8", recognises, read, from_graph};
+}
+
+}  // namespace tenon::relay

@@ -1,0 +1,172 @@
+#include "frontends/relay/export_node.h"
+
+#include "base/error.h"
+#include "frontends/relay/types.h"
+
+namespace tenon::relay {
+
+ExprId ExprBuilder::call(std::string_view op, const std::vector<ExprId>& arguments,
+                         const std::vector<Named>& attributes) const {
+  Expr name;
+  name.kind = Expr::Kind::Operator;
+  name.name = op;
+  name.block = block_;
+  const ExprId callee = module_->add(std::move(name));
+  const ExprId made = call(callee, arguments);
+  for (const Named& attribute : attributes) {
+    module_->at(made).attributes.push_back({attribute.name, attribute.value, 0});
+  }
+  return made;
+}
+
+ExprId ExprBuilder::call(ExprId function, const std::vector<ExprId>& arguments) const {
+  Expr expr;
+  expr.kind = Expr::Kind::Call;
+  expr.parts = {function};
+  expr.parts.insert(expr.parts.end(), arguments.begin(), arguments.end());
+  expr.block = block_;
+  return module_->add(std::move(expr));
+}
+
+ExprId ExprBuilder::tuple(const std::vector<ExprId>& fields) const {
+  Expr expr;
+  expr.kind = Expr::Kind::Tuple;
+  expr.parts = fields;
+  expr.block = block_;
+  return module_->add(std::move(expr));
+}
+
+ExprId ExprBuilder::field(ExprId tuple, std::size_t index) const {
+  Expr expr;
+  expr.kind = Expr::Kind::Projection;
+  expr.parts = {tuple};
+  expr.index = static_cast<std::int64_t>(index);
+  expr.block = block_;
+  return module_->add(std::move(expr));
+}
+
+ExprId ExprBuilder::variable(const std::string& name, const RelayType& type) const {
+  Expr expr;
+  expr.kind = Expr::Kind::Variable;
+  expr.name = name;
+  expr.annotation = type;
+  expr.block = block_;
+  return module_->add(std::move(expr));
+}
+
+ExprId ExprBuilder::real(double value, DType dtype) const {
+  Expr expr;
+  expr.kind = Expr::Kind::Scalar;
+  const bool is_plain = dtype == DType::F32 || dtype == DType::F64;
+  expr.literal.value.emplace<RealLiteral>(
+      RealLiteral{value, is_plain ? dtype_name(dtype) : "float32"});
+  expr.type = tensor_type({}, is_plain ? dtype_name(dtype) : "float32");
+  expr.block = block_;
+  const ExprId scalar = module_->add(std::move(expr));
+  return is_plain ? scalar : call("cast", {scalar}, {{"dtype", to_attribute(dtype_name(dtype))}});
+}
+
+ExprId ExprBuilder::integer(std::int64_t value, DType dtype) const {
+  Expr expr;
+  expr.kind = Expr::Kind::Scalar;
+  expr.literal.value.emplace<IntegerLiteral>(
+      IntegerLiteral{value, dtype == DType::I64 ? "int64" : "int32"});
+  expr.type = tensor_type({}, dtype == DType::I64 ? "int64" : "int32");
+  expr.block = block_;
+  return module_->add(std::move(expr));
+}
+
+ExportNode::ExportNode(const Graph& graph, NodeId id, ExprBuilder builder,
+                       std::vector<ExprId> operands, bool is_grouped)
+    : graph_(graph),
+      node_(graph.node(id)),
+      build_(builder),
+      operands_(std::move(operands)),
+      is_grouped_(is_grouped) {}
+
+void ExportNode::need_group() const {
+  if (!is_grouped_) throw NeedsComposite();
+}
+
+bool ExportNode::has(std::string_view operand) const {
+  const auto position = node_.op->operand_index(operand);
+  return position && *position < node_.operands.size() && node_.operands[*position];
+}
+ExprId ExportNode::operand(std::string_view name) const {
+  TENON_ASSERT(has(name), "the rule asks for an operand that is there");
+  return operands_[*node_.op->operand_index(name)];
+}
+ValueId ExportNode::value(std::string_view operand) const {
+  return has(operand) ? node_.operands[*node_.op->operand_index(operand)] : ValueId();
+}
+const TensorType& ExportNode::type(std::string_view operand) const {
+  return graph_.value(value(operand)).type.tensor();
+}
+const TensorType& ExportNode::type(std::size_t position) const {
+  return graph_.value(node_.operands[position]).type.tensor();
+}
+const TensorType& ExportNode::result_type(std::size_t position) const {
+  return graph_.value(node_.results[position]).type.tensor();
+}
+bool ExportNode::wants(std::size_t result) const {
+  return result < node_.results.size() && node_.results[result];
+}
+
+const AttrValue* ExportNode::find(std::string_view attr) const {
+  if (const AttrValue* value = node_.attrs.find(attr)) return value;
+  const AttrDef* def = node_.op->find_attr(attr);
+  return def && def->default_value ? &*def->default_value : nullptr;
+}
+
+std::int64_t ExportNode::integer(std::string_view attr) const {
+  const AttrValue* value = find(attr);
+  const Dim* dim = value ? std::get_if<Dim>(value) : nullptr;
+  if (dim == nullptr || !dim->is_constant()) throw unsupported(concat("'", attr, "' is no number"));
+  return dim->constant();
+}
+Integers ExportNode::integers(std::string_view attr) const {
+  const AttrValue* value = find(attr);
+  const Dims* dims = value ? std::get_if<Dims>(value) : nullptr;
+  return dims ? numbers(*dims) : Integers{};
+}
+double ExportNode::real(std::string_view attr) const {
+  const AttrValue* value = find(attr);
+  const double* number = value ? std::get_if<double>(value) : nullptr;
+  if (number == nullptr) throw unsupported(concat("'", attr, "' is no number"));
+  return *number;
+}
+bool ExportNode::flag(std::string_view attr) const {
+  const AttrValue* value = find(attr);
+  const bool* flag = value ? std::get_if<bool>(value) : nullptr;
+  return flag && *flag;
+}
+std::string ExportNode::text(std::string_view attr) const {
+  const AttrValue* value = find(attr);
+  const std::string* text = value ? std::get_if<std::string>(value) : nullptr;
+  return text ? *text : "";
+}
+std::optional<DType> ExportNode::dtype(std::string_view attr) const {
+  const AttrValue* value = find(attr);
+  const DType* dtype = value ? std::get_if<DType>(value) : nullptr;
+  return dtype ? std::optional<DType>(*dtype) : std::nullopt;
+}
+
+void ExportNode::refuse_late() const {
+  for (const OperandDef& operand : node_.op->operands) {
+    if (operand.is_late_attribute && has(operand.name) &&
+        !graph_.constant_of(value(operand.name))) {
+      throw unsupported(concat("'", operand.name, "' is known at run time only"));
+    }
+  }
+}
+
+Integers ExportNode::numbers(const Dims& dims) const {
+  if (!all_constant(dims)) throw unsupported("an extent is known at run time only");
+  return constants(dims);
+}
+
+Error ExportNode::unsupported(std::string why) const {
+  return Error(concat(node_.op->name, ": ", why), ErrorKind::Unsupported);
+}
+
+}  // namespace tenon::relay

@@ -1,0 +1,111 @@
+#pragma once
+
+#include "frontends/relay/ast.h"
+#include "frontends/relay/composite.h"
+#include "frontends/relay/import_call.h"
+#include "ir/graph.h"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::relay {
+
+/// Makes expressions in one block of a module.
+class ExprBuilder {
+ public:
+  ExprBuilder(Module& module, BlockId block) : module_(&module), block_(block) {}
+
+  struct Named {
+    std::string name;
+    AttributeValue value;
+  };
+  ExprId call(std::string_view op, const std::vector<ExprId>& arguments,
+              const std::vector<Named>& attributes = {}) const;
+  ExprId call(ExprId function, const std::vector<ExprId>& arguments) const;
+  ExprId tuple(const std::vector<ExprId>& fields) const;
+  ExprId field(ExprId tuple, std::size_t index) const;
+  ExprId variable(const std::string& name, const RelayType& type) const;
+  ExprId real(double value, DType dtype) const;
+  ExprId integer(std::int64_t value, DType dtype = DType::I32) const;
+
+  // The arithmetic that decompositions are written in.
+  ExprId add(ExprId a, ExprId b) const { return call("add", {a, b}); }
+  ExprId subtract(ExprId a, ExprId b) const { return call("subtract", {a, b}); }
+  ExprId multiply(ExprId a, ExprId b) const { return call("multiply", {a, b}); }
+  ExprId divide(ExprId a, ExprId b) const { return call("divide", {a, b}); }
+
+  Module& module() const { return *module_; }
+  BlockId block() const { return block_; }
+
+ private:
+  Module* module_;
+  BlockId block_;
+};
+
+/// Thrown by a rule that has one word for most nodes but not for this: its group goes in a
+/// function.
+struct NeedsComposite {};
+
+/// What a rule talks to: one node of the graph and where its expressions go.
+class ExportNode {
+ public:
+  ExportNode(const Graph& graph, NodeId id, ExprBuilder builder, std::vector<ExprId> operands,
+             bool is_grouped);
+
+  const Graph& graph() const { return graph_; }
+  const Node& node() const { return node_; }
+  const ExprBuilder& build() const { return build_; }
+  /// Inside a function of its own, where several calls may say it. Throws NeedsComposite outside.
+  void need_group() const;
+  bool has(std::string_view operand) const;
+  ExprId operand(std::string_view name) const;
+  ValueId value(std::string_view operand) const;
+  const std::vector<ExprId>& operands() const { return operands_; }
+  const TensorType& type(std::string_view operand) const;
+  const TensorType& type(std::size_t position) const;
+  const TensorType& result_type(std::size_t position = 0) const;
+  bool wants(std::size_t result) const;
+
+  std::int64_t integer(std::string_view attr) const;
+  Integers integers(std::string_view attr) const;
+  double real(std::string_view attr) const;
+  bool flag(std::string_view attr) const;
+  std::string text(std::string_view attr) const;
+  std::optional<DType> dtype(std::string_view attr) const;
+  /// A late attribute may come as an operand, which Relay's operators have no place for.
+  void refuse_late() const;
+  /// Extents that are all numbers, or Unsupported.
+  Integers numbers(const Dims& dims) const;
+
+  Error unsupported(std::string why) const;
+
+ private:
+  const AttrValue* find(std::string_view attr) const;
+
+  const Graph& graph_;
+  const Node& node_;
+  ExprBuilder build_;
+  std::vector<ExprId> operands_;
+  bool is_grouped_ = false;
+};
+
+/// The results' expressions, one for each result of the node.
+using ExportRule = std::function<std::vector<ExprId>(const ExportNode&)>;
+struct ExportEntry {
+  ExportRule rule;
+  /// The rule says it in several calls: they are kept together in a function that names the op.
+  bool is_composite = false;
+};
+using ExportRules = std::map<std::string, ExportEntry, std::less<>>;
+
+void add_contraction_exports(ExportRules& rules);
+void add_elementwise_exports(ExportRules& rules);
+void add_normalization_exports(ExportRules& rules);
+void add_pooling_exports(ExportRules& rules);
+void add_selection_exports(ExportRules& rules);
+void add_shape_exports(ExportRules& rules);
+
+}  // namespace tenon::relay

@@ -1,0 +1,245 @@
+#include "base/error.h"
+#include "frontends/relay/export_node.h"
+#include "frontends/relay/types.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon::relay {
+namespace {
+
+using Exprs = std::vector<ExprId>;
+using Named = ExprBuilder::Named;
+
+RelayType tuple_type(std::vector<RelayType> parts) {
+  RelayType type;
+  type.kind = RelayType::Kind::Tuple;
+  type.parts = std::move(parts);
+  return type;
+}
+
+Exprs batch_norm(const ExportNode& node) {
+  const ExprBuilder& b = node.build();
+  const ExprId call = b.call("nn.batch_norm", node.operands(),
+                             {{"axis", to_attribute(node.integer("axis"))},
+                              {"epsilon", to_attribute(node.real("epsilon"))}});
+  b.module().at(call).type = tuple_type(
+      {to_relay(node.result_type()), to_relay(node.type("mean")), to_relay(node.type("variance"))});
+  return {b.field(call, 0)};
+}
+
+Integers axes_from(const ExportNode& node, std::int64_t axis) {
+  const auto rank = static_cast<std::int64_t>(node.type(0).rank());
+  Integers axes;
+  for (std::int64_t k = axis < 0 ? axis + rank : axis; k < rank; ++k) axes.push_back(k);
+  return axes;
+}
+
+ExprId mean_over(const ExprBuilder& b, ExprId x, const Integers& axes) {
+  return b.call("mean", {x}, {{"axis", to_attribute(axes)}, {"keepdims", to_attribute(true)}});
+}
+
+Exprs layer_norm(const ExportNode& node) {
+  const ExprBuilder& b = node.build();
+  if (node.wants(1) || node.wants(2)) throw node.unsupported("mean and deviation as results");
+  const Integers axes = axes_from(node, node.integer("axis"));
+  if (axes.size() == 1 && node.has("bias")) {
+    return {b.call("nn.layer_norm", node.operands(),
+                   {{"axis", to_attribute(node.integer("axis"))},
+                    {"epsilon", to_attribute(node.real("epsilon"))}})};
+  }
+  node.need_group();
+  const ExprId x = node.operand("x");
+  const ExprId centered = b.subtract(x, mean_over(b, x, axes));
+  const ExprId variance = mean_over(b, b.multiply(centered, centered), axes);
+  const ExprId deviation =
+      b.call("sqrt", {b.add(variance, b.real(node.real("epsilon"), node.type(0).dtype))});
+  const ExprId scaled = b.multiply(b.divide(centered, deviation), node.operand("scale"));
+  return {node.has("bias") ? b.add(scaled, node.operand("bias")) : scaled};
+}
+
+Exprs rms_norm(const ExportNode& node) {
+  const ExprBuilder& b = node.build();
+  const ExprId x = node.operand("x");
+  const ExprId square = mean_over(b, b.multiply(x, x), axes_from(node, node.integer("axis")));
+  const ExprId root =
+      b.call("sqrt", {b.add(square, b.real(node.real("epsilon"), node.type(0).dtype))});
+  return {b.multiply(b.divide(x, root), node.operand("scale"))};
+}
+
+Exprs lrn(const ExportNode& node) {
+  const TensorType& x = node.type("x");
+  const auto axis = static_cast<std::int64_t>(x.layout.axis('C').value_or(1));
+  return {node.build().call("nn.lrn", {node.operand("x")},
+                            {{"size", to_attribute(node.integer("size"))},
+                             {"axis", to_attribute(axis)},
+                             {"bias", to_attribute(node.real("bias"))},
+                             {"alpha", to_attribute(node.real("alpha"))},
+                             {"beta", to_attribute(node.real("beta"))}})};
+}
+
+std::vector<Named> reduction_attrs(const ExportNode& node, const char* axes_name = "axes") {
+  node.refuse_late();
+  Integers axes = node.integers(axes_name);
+  if (node.has(axes_name))
+    axes = node.graph().constant_of(node.value(axes_name))->materialise().integers();
+  std::vector<Named> attrs = {{"keepdims", to_attribute(node.flag("keep_axes"))}};
+  if (!axes.empty()) {
+    attrs.push_back({"axis", to_attribute(axes)});
+  } else if (node.flag("noop_if_empty")) {
+    attrs.push_back({"axis", to_attribute(Integers{})});
+  }
+  return attrs;
+}
+
+void add_reductions(ExportRules& rules) {
+  struct Pair {
+    const char *tenon, *relay;
+  };
+  for (const Pair& pair : {Pair{"reduce_sum", "sum"},
+                           {"reduce_mean", "mean"},
+                           {"reduce_max", "max"},
+                           {"reduce_min", "min"},
+                           {"reduce_prod", "prod"},
+                           {"reduce_log_sum_exp", "logsumexp"}}) {
+    rules[pair.tenon] = {
+        [op = pair.relay](const ExportNode& node) -> Exprs {
+          return {node.build().call(op, {node.operand("x")}, reduction_attrs(node))};
+        },
+        false};
+  }
+  // Elements made something else first, sums made something else behind.
+  struct Around {
+    const char *tenon, *before, *behind;
+  };
+  for (const Around& around : {Around{"reduce_l1", "abs", ""},
+                               {"reduce_l2", "square", "sqrt"},
+                               {"reduce_sum_square", "square", ""},
+                               {"reduce_log_sum", "", "log"}}) {
+    rules[around.tenon] = {[around](const ExportNode& node) -> Exprs {
+                             const ExprBuilder& b = node.build();
+                             const std::string before = around.before, behind = around.behind;
+                             ExprId x = node.operand("x");
+                             if (before == "square") x = b.multiply(x, x);
+                             if (before == "abs") x = b.call("abs", {x});
+                             x = b.call("sum", {x}, reduction_attrs(node));
+                             return {behind.empty() ? x : b.call(behind, {x})};
+                           },
+                           true};
+  }
+  for (const bool is_max : {true, false}) {
+    rules[is_max ? "arg_max" : "arg_min"] = {
+        [is_max](const ExportNode& node) -> Exprs {
+          const ExprBuilder& b = node.build();
+          const ExprId narrow =
+              b.call(is_max ? "argmax" : "argmin", {node.operand("x")},
+                     {{"axis", to_attribute(Integers{node.integer("axis")})},
+                      {"keepdims", to_attribute(node.flag("keep_axes"))},
+                      {"select_last_index", to_attribute(node.flag("select_last"))}});
+          return {b.call("cast", {narrow}, {{"dtype", to_attribute(std::string("int64"))}})};
+        },
+        true};
+  }
+}
+
+// softmax(scale * q k^T + mask) v, head by head: batch and heads become one batch.
+Exprs attention(const ExportNode& node) {
+  const ExprBuilder& b = node.build();
+  const TensorType &q = node.type("q"), &k = node.type("k"), &v = node.type("v");
+  const bool is_plain = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && k.dims[1] == q.dims[1] &&
+                        !node.wants(1) && !node.has("key_counts") && node.real("softcap") == 0;
+  if (!is_plain) throw node.unsupported("grouped or capped heads, scores or counts");
+  const auto flat = [&](ExprId x, const TensorType& type) {
+    const Integers dims = node.numbers(type.dims);
+    return b.call("reshape", {x},
+                  {{"newshape", to_attribute(Integers{dims[0] * dims[1], dims[2], dims[3]})}});
+  };
+  const Integers q_dims = node.numbers(q.dims), k_dims = node.numbers(k.dims),
+                 v_dims = node.numbers(v.dims);
+  double scale = 1 / std::sqrt(static_cast<double>(q_dims[3]));
+  if (node.node().attrs.find("scale")) scale = node.real("scale");
+  ExprId scores =
+      b.call("nn.batch_matmul", {flat(node.operand("q"), q), flat(node.operand("k"), k)},
+             {{"transpose_b", to_attribute(true)}});
+  scores = b.multiply(scores, b.real(scale, q.dtype));
+  scores =
+      b.call("reshape", {scores},
+             {{"newshape", to_attribute(Integers{q_dims[0], q_dims[1], q_dims[2], k_dims[2]})}});
+  const double least = -1e9;
+  if (node.has("mask")) {
+    const bool keeps = node.type("mask").dtype == DType::Bool;
+    scores = keeps ? b.call("where", {node.operand("mask"), scores, b.real(least, q.dtype)})
+                   : b.add(scores, node.operand("mask"));
+  }
+  if (node.flag("causal")) {
+    const ExprId ones = b.call("ones", {},
+                               {{"shape", to_attribute(Integers{q_dims[2], k_dims[2]})},
+                                {"dtype", to_attribute(std::string("bool"))}});
+    const ExprId sees = b.call("trilu", {ones, b.integer(node.integer("causal_offset"))},
+                               {{"upper", to_attribute(false)}});
+    scores = b.call("where", {sees, scores, b.real(least, q.dtype)});
+  }
+  const ExprId weights = b.call("nn.softmax", {scores});
+  const ExprId flat_weights =
+      b.call("reshape", {weights},
+             {{"newshape", to_attribute(Integers{q_dims[0] * q_dims[1], q_dims[2], k_dims[2]})}});
+  const ExprId heads = b.call("nn.batch_matmul", {flat_weights, flat(node.operand("v"), v)});
+  return {
+      b.call("reshape", {heads},
+             {{"newshape", to_attribute(Integers{q_dims[0], q_dims[1], q_dims[2], v_dims[3]})}})};
+}
+
+Exprs dropout(const ExportNode& node) {
+  const ExprBuilder& b = node.build();
+  const Constant* training =
+      node.has("training") ? node.graph().constant_of(node.value("training")) : nullptr;
+  if (node.has("training") && (training == nullptr || training->materialise().integer_at(0) != 0)) {
+    throw node.unsupported("while training");
+  }
+  if (node.wants(1) && !node.graph().readers(node.node().results[1]).empty())
+    throw node.unsupported("its mask");
+  const Constant* ratio =
+      node.has("ratio") ? node.graph().constant_of(node.value("ratio")) : nullptr;
+  const double rate = ratio && ratio->size() == 1 ? ratio->materialise().real_at(0) : 0.5;
+  const ExprId call = b.call("nn.dropout", {node.operand("x")}, {{"rate", to_attribute(rate)}});
+  b.module().at(call).type =
+      tuple_type({to_relay(node.result_type()), to_relay(node.result_type())});
+  return {b.field(call, 0)};
+}
+
+}  // namespace
+
+void add_normalization_exports(ExportRules& rules) {
+  rules["batch_norm"] = {batch_norm, false};
+  rules["layer_norm"] = {layer_norm, false};
+  rules["rms_norm"] = {rms_norm, true};
+  rules["attention"] = {attention, true};
+  rules["dropout"] = {dropout, false};
+  rules["lrn"] = {lrn, false};
+  for (const char* op : {"softmax", "log_softmax"}) {
+    rules[op] = {
+        [](const ExportNode& node) -> Exprs {
+          return {node.build().call(concat("nn.", node.node().op->name), {node.operand("x")},
+                                    {{"axis", to_attribute(node.integer("axis"))}})};
+        },
+        false};
+  }
+  rules["instance_norm"] = {
+      [](const ExportNode& node) -> Exprs {
+        return {node.build().call("nn.instance_norm", node.operands(),
+                                  {{"axis", to_attribute(node.integer("axis"))},
+                                   {"epsilon", to_attribute(node.real("epsilon"))}})};
+      },
+      false};
+  rules["group_norm"] = {
+      [](const ExportNode& node) -> Exprs {
+        return {node.build().call("nn.group_norm", node.operands(),
+                                  {{"num_groups", to_attribute(node.integer("groups"))},
+                                   {"axis", to_attribute(node.integer("axis"))},
+                                   {"epsilon", to_attribute(node.real("epsilon"))}})};
+      },
+      false};
+  add_reductions(rules);
+}
+
+}  // namespace tenon::relay

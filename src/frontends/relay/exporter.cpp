@@ -1,0 +1,323 @@
+#include "frontends/relay/exporter.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontends/relay/export_node.h"
+#include "frontends/relay/importer.h"
+#include "frontends/relay/metadata.h"
+#include "frontends/relay/types.h"
+#include "ir/text.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace tenon::relay {
+namespace {
+
+const ExportRules& rules() {
+  static const ExportRules all = [] {
+    ExportRules list;
+    add_contraction_exports(list);
+    add_elementwise_exports(list);
+    add_normalization_exports(list);
+    add_pooling_exports(list);
+    add_selection_exports(list);
+    add_shape_exports(list);
+    return list;
+  }();
+  return all;
+}
+
+// Letters that a variable's name may have.
+std::string variable_name(std::string_view name) {
+  std::string clean;
+  for (const char c : name) {
+    const bool is_fine =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    clean += is_fine ? c : '_';
+  }
+  return clean;
+}
+
+// A name that can stand in a comment and be found there again.
+std::string comment_name(std::string_view name) {
+  std::string clean;
+  for (const char c : name) {
+    const bool ends_comment =
+        !clean.empty() && ((clean.back() == '*' && c == '/') || (clean.back() == '/' && c == '*'));
+    const bool is_space = static_cast<unsigned char>(c) <= ' ';
+    if (is_space && (clean.empty() || clean.back() == ' ')) continue;
+    clean += is_space ? ' ' : ends_comment ? '_' : c;
+  }
+  const std::string_view trimmed = trim(clean);
+  if (trimmed.starts_with("ty=") || trimmed.starts_with("span=")) return "_" + std::string(trimmed);
+  return std::string(trimmed);
+}
+
+bool is_literal(DType dtype) {
+  return dtype == DType::I32 || dtype == DType::I64 || dtype == DType::F32 || dtype == DType::F64 ||
+         dtype == DType::Bool;
+}
+
+class Exporter {
+ public:
+  explicit Exporter(const Graph& graph) : graph_(graph) {}
+
+  Module run(bool with_data) {
+    const auto said = [&](std::string_view key) {
+      const auto found = graph_.metadata.find(std::string(key));
+      return found == graph_.metadata.end() ? std::string() : found->second;
+    };
+    module_.version = said(kVersionKey);
+    Expr function;
+    function.kind = Expr::Kind::Function;
+    function.blocks = {module_.add_block()};
+    const ExprBuilder build(module_, function.blocks.front());
+    Scope scope;
+    for (const ValueId input : graph_.inputs()) {
+      const ExprId variable =
+          build.variable(variable_name(graph_.value(input).name), type_of(graph_, input));
+      scope.exprs[input] = variable;
+      function.parameters.push_back(variable);
+    }
+    const ExprId body = export_body(graph_, scope, build);
+    throw_unsupported();
+    function.parts = {body};
+    function.annotation = result_type(graph_);
+    const std::string name = said(kFunctionKey);
+    module_.functions.push_back({name.empty() ? "main" : variable_name(name), said(kIdKey),
+                                 module_.add(std::move(function))});
+    if (with_data) module_.metadata = make_metadata(constants_);
+    return std::move(module_);
+  }
+
+ private:
+  struct Scope {
+    std::unordered_map<ValueId, ExprId> exprs;
+  };
+
+  RelayType type_of(const Graph& graph, ValueId value) {
+    const Type& type = graph.value(value).type;
+    if (!type.is_tensor()) {
+      refuse(concat("values of type ", to_string(type)));
+      return tensor_type({}, "float32");
+    }
+    if (dtype_name(type.tensor().dtype).empty())
+      refuse(concat("elements of type ", to_string(type.tensor().dtype)));
+    return to_relay(type.tensor());
+  }
+
+  RelayType result_type(const Graph& graph) {
+    if (graph.outputs().size() == 1) return type_of(graph, graph.outputs().front());
+    RelayType tuple;
+    tuple.kind = RelayType::Kind::Tuple;
+    for (const ValueId output : graph.outputs()) tuple.parts.push_back(type_of(graph, output));
+    return tuple;
+  }
+
+  void refuse(const std::string& what) { ++refused_[what]; }
+
+  void throw_unsupported() const {
+    if (refused_.empty()) return;
+    std::vector<std::string> list;
+    for (const auto& [what, count] : refused_) list.push_back(concat(what, " (", count, ")"));
+    throw Error("Relay has no words for some nodes", ErrorKind::Unsupported).got(join(list, "; "));
+  }
+
+  ExprId export_body(const Graph& graph, Scope& scope, const ExprBuilder& build) {
+    for (const NodeId id : graph.nodes_in_order()) export_node(graph, id, scope, build);
+    std::vector<ExprId> outputs;
+    for (const ValueId output : graph.outputs()) outputs.push_back(expr_of(output, scope, build));
+    return outputs.size() == 1 ? outputs.front() : build.tuple(outputs);
+  }
+
+  // A blank where a node was refused: all of them are told together in the end.
+  static ExprId expr_of(ValueId value, const Scope& scope, const ExprBuilder& build) {
+    const auto found = scope.exprs.find(value);
+    return found == scope.exprs.end() ? build.integer(0) : found->second;
+  }
+
+  void export_node(const Graph& graph, NodeId id, Scope& scope, const ExprBuilder& build) {
+    const Node& node = graph.node(id);
+    if (!node.results.empty() && graph.constant_of(node.results[0])) {
+      scope.exprs[node.results[0]] = export_constant(*graph.constant_of(node.results[0]), build);
+      return;
+    }
+    if (!node.bodies.empty()) return export_control(graph, node, scope, build);
+    const auto entry = rules().find(node.op->name);
+    if (entry == rules().end()) return refuse(node.op->name);
+    if (!are_tensors(graph, node))
+      return refuse(concat(node.op->name, ": a type is known at run time only"));
+    std::vector<ExprId> operands;
+    for (const ValueId operand : node.operands)
+      operands.push_back(operand ? expr_of(operand, scope, build) : ExprId());
+    try {
+      const std::vector<ExprId> results = apply(graph, id, entry->second, operands, build);
+      for (std::size_t k = 0; k < node.results.size() && k < results.size(); ++k) {
+        if (!node.results[k]) continue;
+        scope.exprs[node.results[k]] = results[k];
+        state_type(results[k], type_of(graph, node.results[k]));
+        Expr& made = module_.at(results[k]);
+        const ExprId named = made.kind == Expr::Kind::Projection ? made.parts[0] : results[k];
+        if (module_.at(named).kind == Expr::Kind::Call && k == 0)
+          module_.at(named).span.name = comment_name(node.name);
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unsupported) throw;
+      refuse(error.summary());
+    }
+  }
+
+  void state_type(ExprId id, const RelayType& type) {
+    Expr& expr = module_.at(id);
+    if (expr.kind != Expr::Kind::Variable && !expr.type) expr.type = type;
+  }
+
+  static bool are_tensors(const Graph& graph, const Node& node) {
+    const auto is_tensor = [&](ValueId value) {
+      return !value || graph.value(value).type.is_tensor();
+    };
+    return std::all_of(node.operands.begin(), node.operands.end(), is_tensor) &&
+           std::all_of(node.results.begin(), node.results.end(), is_tensor);
+  }
+
+  std::vector<ExprId> apply(const Graph& graph, NodeId id, const ExportEntry& entry,
+                            const std::vector<ExprId>& operands, const ExprBuilder& build) {
+    if (!entry.is_composite) {
+      const std::size_t expr_count = module_.exprs.size();
+      try {
+        return entry.rule(ExportNode(graph, id, build, operands, false));
+      } catch (const NeedsComposite&) {
+        module_.exprs.resize(expr_count);
+      }
+    }
+    return apply_composite(graph, id, entry, operands, build);
+  }
+
+  // fn (%p0, …, Composite="tenon.op") { the rule's expressions }(operands)
+  std::vector<ExprId> apply_composite(const Graph& graph, NodeId id, const ExportEntry& entry,
+                                      const std::vector<ExprId>& operands,
+                                      const ExprBuilder& build) {
+    const Node& node = graph.node(id);
+    Expr function;
+    function.kind = Expr::Kind::Function;
+    function.block = build.block();
+    function.blocks = {module_.add_block()};
+    const ExprBuilder inside(module_, function.blocks.front());
+    Composite composite;
+    composite.op = node.op->name;
+    composite.attributes = attribute_list(node);
+    std::vector<ExprId> parameters, arguments;
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      composite.is_missing.push_back(!operands[k]);
+      parameters.push_back(operands[k]
+                               ? inside.variable(concat("p", k), type_of(graph, node.operands[k]))
+                               : ExprId());
+      if (!operands[k]) continue;
+      function.parameters.push_back(parameters.back());
+      arguments.push_back(operands[k]);
+    }
+    std::vector<ExprId> made = entry.rule(ExportNode(graph, id, inside, parameters, true));
+    RelayType type;
+    if (node.results.size() == 1) {
+      type = type_of(graph, node.results[0]);
+    } else {
+      type.kind = RelayType::Kind::Tuple;
+      for (const ValueId result : node.results) {
+        if (!result)
+          throw Error(concat(node.op->name, ": a result is left out"), ErrorKind::Unsupported);
+        type.parts.push_back(type_of(graph, result));
+      }
+      made = {inside.tuple(made)};
+    }
+    function.parts = {made.front()};
+    function.annotation = type;
+    function.attributes = composite_attributes(composite);
+    const ExprId call = build.call(module_.add(std::move(function)), arguments);
+    module_.at(call).type = type;
+    if (node.results.size() == 1) return {call};
+    std::vector<ExprId> results;
+    for (std::size_t k = 0; k < node.results.size(); ++k) results.push_back(build.field(call, k));
+    return results;
+  }
+
+  static std::string attribute_list(const Node& node) {
+    std::string text;
+    for (const auto& [name, value] : node.attrs) {
+      const AttrDef* def = node.op->find_attr(name);
+      const auto* word = std::get_if<std::string>(&value);
+      const bool is_bare = word && def && def->kind == AttrKind::Word;
+      text += concat(text.empty() ? "{" : ", ", name, " = ", is_bare ? *word : print(value));
+    }
+    return text.empty() ? text : text + "}";
+  }
+
+  ExprId export_constant(const Constant& constant, const ExprBuilder& build) {
+    Expr expr;
+    expr.block = build.block();
+    expr.type = to_relay(constant.type());
+    if (expr.type->dtype.empty()) refuse(concat("elements of type ", to_string(constant.dtype())));
+    if (constant.shape().empty() && is_literal(constant.dtype())) {
+      expr.kind = Expr::Kind::Scalar;
+      const Tensor scalar = constant.materialise();
+      if (constant.dtype() == DType::Bool) {
+        expr.literal = to_attribute(scalar.integer_at(0) != 0);
+      } else if (is_integer(constant.dtype())) {
+        expr.literal.value.emplace<IntegerLiteral>(
+            IntegerLiteral{scalar.integer_at(0), expr.type->dtype});
+      } else {
+        expr.literal.value.emplace<RealLiteral>(RealLiteral{scalar.real_at(0), expr.type->dtype});
+      }
+    } else {
+      expr.kind = Expr::Kind::Constant;
+      expr.index = static_cast<std::int64_t>(constants_.size());
+      constants_.push_back(constant);
+    }
+    return module_.add(std::move(expr));
+  }
+
+  // Branches see what is around them, so what they capture needs no parameters.
+  void export_control(const Graph& graph, const Node& node, Scope& scope,
+                      const ExprBuilder& build) {
+    if (node.op->name != "if") return refuse(node.op->name);
+    Expr expr;
+    expr.kind = Expr::Kind::If;
+    expr.block = build.block();
+    expr.parts = {expr_of(node.operands[0], scope, build)};
+    std::unordered_set<ExprId> seen;
+    for (std::size_t k = 1; k < node.operands.size(); ++k) {
+      const ExprId captured = expr_of(node.operands[k], scope, build);
+      if (has_line(module_.at(captured).kind) && seen.insert(captured).second)
+        expr.captures.push_back(captured);
+    }
+    for (const Graph& body : node.bodies) {
+      Scope inside;
+      for (std::size_t k = 0; k < body.inputs().size() && k + 1 < node.operands.size(); ++k) {
+        inside.exprs[body.inputs()[k]] = expr_of(node.operands[k + 1], scope, build);
+      }
+      expr.blocks.push_back(module_.add_block());
+      expr.parts.push_back(export_body(body, inside, ExprBuilder(module_, expr.blocks.back())));
+    }
+    const ExprId made = module_.add(std::move(expr));
+    for (std::size_t k = 0; k < node.results.size(); ++k) {
+      if (!node.results[k]) continue;
+      const bool is_only = node.bodies[0].outputs().size() == 1;
+      scope.exprs[node.results[k]] = is_only ? made : build.field(made, k);
+      state_type(scope.exprs[node.results[k]], type_of(graph, node.results[k]));
+    }
+  }
+
+  const Graph& graph_;
+  Module module_;
+  std::vector<Constant> constants_;
+  std::map<std::string, int> refused_;
+};
+
+}  // namespace
+
+Module export_graph(const Graph& graph) { return Exporter(graph).run(false); }
+Module export_graph_with_data(const Graph& graph) { return Exporter(graph).run(true); }
+
+}  // namespace tenon::relay

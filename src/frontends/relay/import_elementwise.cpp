@@ -1,0 +1,209 @@
+#include "base/error.h"
+#include "frontends/relay/import_call.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tenon::relay {
+namespace {
+
+// Relay's word and Tenon's for what means the same.
+struct Pair {
+  const char *relay, *tenon;
+};
+constexpr Pair kUnary[] = {
+    {"exp", "exp"},
+    {"fast_exp", "exp"},
+    {"log", "log"},
+    {"sqrt", "sqrt"},
+    {"sin", "sin"},
+    {"cos", "cos"},
+    {"tan", "tan"},
+    {"sinh", "sinh"},
+    {"cosh", "cosh"},
+    {"asin", "asin"},
+    {"acos", "acos"},
+    {"atan", "atan"},
+    {"asinh", "asinh"},
+    {"acosh", "acosh"},
+    {"atanh", "atanh"},
+    {"abs", "abs"},
+    {"negative", "neg"},
+    {"ceil", "ceil"},
+    {"floor", "floor"},
+    {"round", "round"},
+    {"trunc", "trunc"},
+    {"sign", "sign"},
+    {"sigmoid", "sigmoid"},
+    {"tanh", "tanh"},
+    {"fast_tanh", "tanh"},
+    {"erf", "erf"},
+    {"fast_erf", "erf"},
+    {"logical_not", "logical_not"},
+    {"bitwise_not", "bit_not"},
+    {"isnan", "is_nan"},
+    {"isinf", "is_inf"},
+    {"copy", "identity"},
+    {"nn.relu", "relu"},
+    {"annotation.stop_fusion", "stop_fusion"},
+    {"annotation.checkpoint", "identity"},
+    {"annotation.bitpack_start", "identity"},
+    {"annotation.bitpack_end", "identity"},
+    {"on_device", "identity"},
+};
+constexpr Pair kBinary[] = {
+    {"add", "add"},
+    {"subtract", "sub"},
+    {"multiply", "mul"},
+    {"divide", "div"},
+    {"trunc_divide", "div"},
+    {"power", "pow"},
+    {"maximum", "maximum"},
+    {"minimum", "minimum"},
+    {"equal", "equal"},
+    {"less", "less"},
+    {"less_equal", "less_equal"},
+    {"greater", "greater"},
+    {"greater_equal", "greater_equal"},
+    {"logical_and", "logical_and"},
+    {"logical_or", "logical_or"},
+    {"logical_xor", "logical_xor"},
+    {"bitwise_and", "bit_and"},
+    {"bitwise_or", "bit_or"},
+    {"bitwise_xor", "bit_xor"},
+    {"left_shift", "shift_left"},
+    {"right_shift", "shift_right"},
+    {"floor_mod", "mod"},
+};
+
+// The arguments side by side; where one is a literal of another type it takes that of the other.
+std::pair<Var, Var> operands_of(const CallImport& call) {
+  Var a = call.value(0), b = call.value(1);
+  const DType a_type = call.type(a).dtype, b_type = call.type(b).dtype;
+  if (a_type != b_type) {
+    throw call.error("the arguments differ in element type")
+        .got(to_string(a_type), " and ", to_string(b_type));
+  }
+  return {a, b};
+}
+
+Meaning floor_divide(const CallImport& call) {
+  const auto [a, b] = operands_of(call);
+  if (is_float(call.type(a).dtype)) return call.call("floor", {call.call("div", {a, b})});
+  const Var rest = call.call("mod", {a, b});
+  return call.call("div", {call.call("sub", {a, rest}), b});
+}
+
+Meaning logarithm(const CallImport& call, double base) {
+  const Var x = call.value(0);
+  return call.call("log", {x}) * (1 / std::log(base));
+}
+
+// round(x * M * 2^(e - 31)) with ties upwards, in 64 bits.
+Meaning fixed_point_multiply(const CallImport& call) {
+  const Var x = call.value(0);
+  const DType dtype = call.type(x).dtype;
+  if (!is_integer(dtype)) throw call.error("the argument is not of integers").got(to_string(dtype));
+  const std::int64_t multiplier = call.integer("multiplier"), shift = call.integer("shift");
+  if (shift < -31 || shift > 31) throw call.error("the shift is out of range").got(shift);
+  const std::int64_t left = std::max<std::int64_t>(shift, 0);
+  const std::int64_t total = std::max<std::int64_t>(-shift, 0) + 31;
+  const auto number = [&](std::int64_t value) {
+    Tensor scalar(DType::I64, {});
+    scalar.set_integer(0, value);
+    return call.build().constant(Constant(scalar));
+  };
+  Var wide = call.cast(x, DType::I64);
+  if (left > 0) wide = wide * number(std::int64_t{1} << left);
+  const Var sum = wide * number(multiplier) + number(std::int64_t{1} << (total - 1));
+  // Shifts are of unsigned numbers in ONNX; dividing downwards is the same.
+  const Var divisor = number(std::int64_t{1} << total);
+  const Var quotient = call.call("div", {sum - call.call("mod", {sum, divisor}), divisor});
+  return call.cast(quotient, dtype);
+}
+
+Meaning prelu(const CallImport& call) {
+  const Var x = call.value(0), slope = call.value(1);
+  const auto rank = static_cast<std::int64_t>(call.type(x).rank());
+  std::int64_t axis = call.integer("axis");
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) throw call.error("there is no such axis").got(axis);
+  Integers axes;
+  for (std::int64_t k = 1; k < rank - axis; ++k) axes.push_back(k);
+  const bool is_row = call.type(slope).rank() == 1 && !axes.empty();
+  return call.call("prelu",
+                   {x, is_row ? call.call("unsqueeze", {slope}, {{"axes", axes}}) : slope});
+}
+
+Meaning clip(const CallImport& call) {
+  const Var x = call.value(0);
+  const double low = call.real("a_min"), high = call.real("a_max");
+  return call.call("clip", {x, call.build().scalar(low, x), call.build().scalar(high, x)});
+}
+
+}  // namespace
+
+void add_elementwise_handlers(Handlers& handlers) {
+  for (const Pair& pair : kUnary) {
+    handlers[pair.relay] = [op = pair.tenon](const CallImport& call) -> Meaning {
+      return call.call(op, {call.value(0)});
+    };
+  }
+  for (const Pair& pair : kBinary) {
+    handlers[pair.relay] = [op = pair.tenon](const CallImport& call) -> Meaning {
+      const auto [a, b] = operands_of(call);
+      return call.call(op, {a, b});
+    };
+  }
+  handlers["not_equal"] = [](const CallImport& call) -> Meaning {
+    const auto [a, b] = operands_of(call);
+    return call.call("logical_not", {call.call("equal", {a, b})});
+  };
+  for (const char* op : {"mod", "trunc_mod"}) {
+    handlers[op] = [](const CallImport& call) -> Meaning {
+      const auto [a, b] = operands_of(call);
+      return call.call("mod", {a, b}, {{"sign", "dividend"}});
+    };
+  }
+  handlers["floor_divide"] = floor_divide;
+  handlers["rsqrt"] = [](const CallImport& call) -> Meaning {
+    return call.call("reciprocal", {call.call("sqrt", {call.value(0)})});
+  };
+  handlers["log2"] = [](const CallImport& call) { return logarithm(call, 2); };
+  handlers["log10"] = [](const CallImport& call) { return logarithm(call, 10); };
+  handlers["isfinite"] = [](const CallImport& call) -> Meaning {
+    const Var x = call.value(0);
+    const Var is_special =
+        call.call("logical_or", {call.call("is_nan", {x}), call.call("is_inf", {x})});
+    return call.call("logical_not", {is_special});
+  };
+  handlers["annotation.cast_hint"] = [](const CallImport& call) -> Meaning {
+    const std::optional<DType> dtype = call.dtype("dtype");
+    if (!dtype) throw call.error("the element type is missing");
+    return call.call("cast_hint", {call.value(0)}, {{"dtype", to_string(*dtype)}});
+  };
+  handlers["cast"] = [](const CallImport& call) -> Meaning {
+    const std::optional<DType> dtype = call.dtype("dtype");
+    if (!dtype) throw call.error("the element type is missing");
+    return call.call("cast", {call.value(0)}, {{"to", to_string(*dtype)}});
+  };
+  handlers["cast_like"] = [](const CallImport& call) -> Meaning {
+    return call.call("cast", {call.value(0)}, {{"to", to_string(call.type(call.value(1)).dtype)}});
+  };
+  handlers["reinterpret"] = [](const CallImport& call) -> Meaning {
+    return call.call("bit_cast", {call.value(0)},
+                     {{"to", to_string(call.dtype("dtype").value_or(DType::F32))}});
+  };
+  handlers["clip"] = clip;
+  handlers["where"] = [](const CallImport& call) -> Meaning {
+    return call.call("where",
+                     {call.cast(call.value(0), DType::Bool), call.value(1), call.value(2)});
+  };
+  handlers["nn.leaky_relu"] = [](const CallImport& call) -> Meaning {
+    return call.call("leaky_relu", {call.value(0)}, {{"alpha", call.real("alpha")}});
+  };
+  handlers["nn.prelu"] = prelu;
+  handlers["fixed_point_multiply"] = fixed_point_multiply;
+}
+
+}  // namespace tenon::relay

@@ -1,0 +1,193 @@
+#include "base/error.h"
+#include "frontends/relay/import_call.h"
+
+#include <limits>
+
+namespace tenon::relay {
+namespace {
+
+Var filled(const CallImport& call, Var fill, const Dims& shape) {
+  Attributes attrs;
+  attrs.set("shape", shape);
+  return call.build().call_all("expand", {fill}, std::move(attrs), {""}).front();
+}
+
+Var splat(const CallImport& call, DType dtype, double value, const Integers& shape) {
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) throw call.error("an extent is negative").got(extent);
+  }
+  return call.build().constant(Constant::splat(Tensor::scalar(dtype, value), shape));
+}
+
+DType required_dtype(const CallImport& call) {
+  const std::optional<DType> dtype = call.dtype("dtype");
+  if (!dtype) throw call.error("the element type is missing");
+  return *dtype;
+}
+
+// One number in the shape of another tensor.
+Meaning fill_like(const CallImport& call, double value) {
+  const Var x = call.value(0);
+  const TensorType type = call.type(x);
+  if (all_constant(type.dims)) return splat(call, type.dtype, value, constants(type.dims));
+  return filled(call, call.build().scalar(value, x), type.dims);
+}
+
+Meaning take(const CallImport& call) {
+  const Var x = call.value(0), indices = call.value(1);
+  if (call.integer("batch_dims") != 0) throw call.unsupported("batches");
+  if (call.has("axis")) return call.call("gather", {x, indices}, {{"axis", call.integer("axis")}});
+  return call.call("gather", {call.call("reshape", {x}, {{"shape", Integers{-1}}}), indices});
+}
+
+// The coordinates lie along the first axis, in a graph along the last.
+Meaning gather_nd(const CallImport& call) {
+  const Var x = call.value(0), indices = call.value(1);
+  const std::size_t rank = call.type(indices).rank();
+  if (rank == 0) throw call.error("the indices are a scalar");
+  Integers perm;
+  for (std::size_t k = 1; k < rank; ++k) perm.push_back(static_cast<std::int64_t>(k));
+  perm.push_back(0);
+  const Var last = rank == 1 ? indices : call.call("transpose", {indices}, {{"perm", perm}});
+  return call.call("gather_nd", {x, call.cast(last, DType::I64)},
+                   {{"batch_dims", call.integer("batch_dims")}});
+}
+
+Meaning scatter(const CallImport& call) {
+  std::string reduction = call.op() == "scatter_add" ? "add" : "none";
+  if (call.op() == "scatter_elements") {
+    const std::string word = call.text("reduction");
+    if (word != "update") reduction = word;
+  }
+  return call.call("scatter_elements", {call.value(0), call.value(1), call.value(2)},
+                   {{"axis", call.integer("axis")}, {"reduction", reduction}});
+}
+
+Meaning arange(const CallImport& call) {
+  const DType dtype = required_dtype(call);
+  Var parts[3];
+  for (std::size_t k = 0; k < 3; ++k) {
+    parts[k] = call.cast(call.value(k), dtype);
+    // A scalar may come as a vector of one element.
+    if (call.type(parts[k]).rank() != 0)
+      parts[k] = call.call("reshape", {parts[k]}, {{"shape", Integers{}}});
+  }
+  return call.call("range", {parts[0], parts[1], parts[2]});
+}
+
+Meaning one_hot(const CallImport& call) {
+  const DType dtype = required_dtype(call);
+  const Var on = call.cast(call.value(1), dtype), off = call.cast(call.value(2), dtype);
+  const auto row = [&](Var value) {
+    return call.call("reshape", {value}, {{"shape", Integers{1}}});
+  };
+  const Var values = call.call("concat", {row(off), row(on)}, {{"axis", 0}});
+  return call.call("one_hot", {call.value(0), values},
+                   {{"depth", call.integer("depth")}, {"axis", call.integer("axis")}});
+}
+
+Meaning reverse(const CallImport& call) {
+  const std::int64_t lowest = std::numeric_limits<std::int32_t>::min();
+  const Integers axis = call.integers("axis");
+  const std::size_t count = axis.size();
+  return call.call("slice", {call.value(0)},
+                   {{"starts", Integers(count, -1)},
+                    {"ends", Integers(count, lowest)},
+                    {"axes", axis},
+                    {"steps", Integers(count, -1)}});
+}
+
+// Each element several times, one beside the other.
+Meaning repeat(const CallImport& call) {
+  Var x = call.value(0);
+  const std::int64_t count = call.integer("repeats");
+  if (count < 1) throw call.error("nothing is repeated less than once").got(count);
+  if (!call.has("axis")) x = call.call("reshape", {x}, {{"shape", Integers{-1}}});
+  const Dims dims = call.type(x).dims;
+  const auto rank = static_cast<std::int64_t>(dims.size());
+  std::int64_t axis = call.has("axis") ? call.integer("axis") : 0;
+  if (axis < -rank || axis >= rank) throw call.error("there is no such axis").got(axis);
+  if (axis < 0) axis += rank;
+  Dims spread(dims.begin(), dims.begin() + axis + 1), joined = dims;
+  spread.emplace_back(count);
+  spread.insert(spread.end(), dims.begin() + axis + 1, dims.end());
+  joined[static_cast<std::size_t>(axis)] = joined[static_cast<std::size_t>(axis)] * Dim(count);
+  const Var wide =
+      filled(call, call.call("unsqueeze", {x}, {{"axes", Integers{axis + 1}}}), spread);
+  Attributes attrs;
+  attrs.set("shape", joined);
+  return call.build().call_all("reshape", {wide}, std::move(attrs), {""}).front();
+}
+
+Meaning tile(const CallImport& call) {
+  const Var x = call.value(0);
+  Integers repeats = call.integers("reps");
+  const std::size_t rank = call.type(x).rank();
+  if (repeats.size() < rank) repeats.insert(repeats.begin(), rank - repeats.size(), 1);
+  Integers axes;
+  for (std::size_t k = rank; k < repeats.size(); ++k)
+    axes.push_back(static_cast<std::int64_t>(k - rank));
+  const Var wide = axes.empty() ? x : call.call("unsqueeze", {x}, {{"axes", axes}});
+  return call.call("tile", {wide}, {{"repeats", repeats}});
+}
+
+}  // namespace
+
+void add_selection_handlers(Handlers& handlers) {
+  handlers["take"] = take;
+  handlers["gather"] = [](const CallImport& call) -> Meaning {
+    return call.call("gather_elements", {call.value(0), call.value(1)},
+                     {{"axis", call.integer("axis")}});
+  };
+  handlers["gather_nd"] = gather_nd;
+  for (const char* op : {"scatter", "scatter_add", "scatter_elements"}) handlers[op] = scatter;
+  handlers["arange"] = arange;
+  handlers["one_hot"] = one_hot;
+  handlers["reverse"] = reverse;
+  handlers["reverse_sequence"] = [](const CallImport& call) -> Meaning {
+    return call.call(
+        "reverse_sequence", {call.value(0), call.cast(call.value(1), DType::I64)},
+        {{"time_axis", call.integer("seq_axis")}, {"batch_axis", call.integer("batch_axis")}});
+  };
+  handlers["repeat"] = repeat;
+  handlers["tile"] = tile;
+  for (const char* op : {"zeros", "ones"}) {
+    handlers[op] = [](const CallImport& call) -> Meaning {
+      return splat(call, required_dtype(call), call.op() == "ones" ? 1 : 0, call.integers("shape"));
+    };
+  }
+  handlers["zeros_like"] = [](const CallImport& call) { return fill_like(call, 0); };
+  handlers["ones_like"] = [](const CallImport& call) { return fill_like(call, 1); };
+  handlers["full"] = [](const CallImport& call) -> Meaning {
+    const Var fill = call.value(0);
+    const Integers shape = call.integers("shape");
+    const std::optional<DType> dtype = call.dtype("dtype");
+    return filled(call, dtype ? call.cast(fill, *dtype) : fill, Dims(shape.begin(), shape.end()));
+  };
+  handlers["full_like"] = [](const CallImport& call) -> Meaning {
+    const TensorType type = call.type(call.value(0));
+    return filled(call, call.cast(call.value(1), type.dtype), type.dims);
+  };
+  handlers["broadcast_to"] = [](const CallImport& call) -> Meaning {
+    const Integers shape = call.integers("shape");
+    return filled(call, call.value(0), Dims(shape.begin(), shape.end()));
+  };
+  handlers["broadcast_to_like"] = [](const CallImport& call) -> Meaning {
+    return filled(call, call.value(0), call.type(call.value(1)).dims);
+  };
+  handlers["shape_of"] = [](const CallImport& call) -> Meaning {
+    return call.cast(call.call("shape", {call.value(0)}), call.dtype("dtype").value_or(DType::I32));
+  };
+  handlers["ndarray_size"] = [](const CallImport& call) -> Meaning {
+    return call.cast(call.call("size", {call.value(0)}), call.dtype("dtype").value_or(DType::I32));
+  };
+  handlers["trilu"] = [](const CallImport& call) -> Meaning {
+    const AttributeValue* literal = call.literal(1);
+    const auto* number = literal ? std::get_if<IntegerLiteral>(&literal->value) : nullptr;
+    if (number == nullptr) throw call.unsupported("a diagonal known at run time");
+    return call.call("trilu", {call.value(0)},
+                     {{"k", number->value}, {"upper", call.flag("upper")}});
+  };
+}
+
+}  // namespace tenon::relay

@@ -1,0 +1,353 @@
+#include "frontends/relay/printer.h"
+
+#include "base/text.h"
+#include "frontends/relay/metadata.h"
+#include "frontends/relay/op_table.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace tenon::relay {
+namespace {
+
+std::string indented(const std::string& lines) {
+  std::string text = "  ";
+  for (const char c : lines) {
+    text += c;
+    if (c == '\n') text += "  ";
+  }
+  return text;
+}
+
+bool is_alphabetic(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+class Printer {
+ public:
+  Printer(const Module& module, CommentStyle style)
+      : module_(module), style_(style), states_(module.exprs.size()), docs_(module.block_count) {}
+
+  std::string run() {
+    count_uses();
+    std::string text;
+    if (!module_.version.empty()) text += concat("#[version = ", quote(module_.version), "]\n");
+    bool is_first = true;
+    for (const GlobalFunction& function : module_.functions) {
+      if (!is_first) text += "\n";
+      is_first = false;
+      std::string head = function.name.empty() ? "fn " : "def @" + function.name;
+      if (!function.id_comment.empty()) head += concat(" /* id=", function.id_comment, " */");
+      text += print_function(std::move(head), module_.at(function.function)) + "\n";
+    }
+    if (module_.metadata)
+      text += "\n#[metadata]\n" + print_metadata(*module_.metadata, original_indices()) + "\n";
+    return text;
+  }
+
+  Numbering numbering() && { return std::move(numbering_); }
+
+ private:
+  struct State {
+    std::uint32_t uses = 0;
+    bool is_visited = false;
+    std::string text;  // until the node is read, what stands on its line; then its name
+    bool is_named = false;
+  };
+  State& state(ExprId id) { return states_[id.index()]; }
+
+  // Only what a function reaches counts: lines that nobody reads are not printed.
+  void count_uses() {
+    std::vector<bool> is_seen(module_.exprs.size());
+    std::vector<ExprId> open;
+    const auto use = [&](ExprId id) {
+      ++state(id).uses;
+      if (is_seen[id.index()]) return;
+      is_seen[id.index()] = true;
+      open.push_back(id);
+    };
+    for (const GlobalFunction& function : module_.functions) use(function.function);
+    while (!open.empty()) {
+      const ExprId id = open.back();
+      open.pop_back();
+      for (const ExprId part : module_.at(id).parts) use(part);
+    }
+  }
+
+  std::string print_function(std::string head, const Expr& function) {
+    if (!function.type_parameters.empty()) {
+      head += "[" + join(function.type_parameters, ", ") + "]";
+    }
+    std::vector<std::string> parameters;
+    for (const ExprId parameter : function.parameters) parameters.push_back(declare(parameter));
+    for (const Attribute& attribute : function.attributes) {
+      parameters.push_back(attribute.name + "=" + attribute_text(attribute.value));
+    }
+    head += "(" + join(parameters, ", ") + ") ";
+    if (function.annotation) head += "-> " + to_string(*function.annotation) + " ";
+    return head + braced(function.blocks.front(), function.parts.front());
+  }
+
+  std::string braced(BlockId block, ExprId body) {
+    return "{\n" + indented(print_block(block, body)) + "\n}";
+  }
+
+  // Names a variable; gives the text that introduces it.
+  std::string declare(ExprId id) {
+    const Expr& variable = module_.at(id);
+    std::string name = "%";
+    if (variable.name.empty() || !is_alphabetic(variable.name.front())) name += "v";
+    name = unique_name(name + variable.name);
+    state(id).text = name;
+    state(id).is_named = true;
+    state(id).is_visited = true;
+    if (variable.annotation) name += ": " + to_string(*variable.annotation);
+    return name + comment(id);
+  }
+
+  std::string unique_name(const std::string& base) {
+    std::string name = base;
+    if (const auto known = taken_names_.find(base); known != taken_names_.end()) {
+      do {
+        name = base + std::to_string(++known->second);
+      } while (taken_names_.contains(name));
+    }
+    taken_names_[name] = 0;
+    return name;
+  }
+
+  std::string print_block(BlockId block, ExprId body) {
+    const Expr* expr = &module_.at(body);
+    while (expr->kind == Expr::Kind::Let && expr->blocks.empty()) {
+      print_let(block, *expr);
+      body = expr->parts[2];
+      expr = &module_.at(body);
+    }
+    visit(body);
+    const std::string last = inlined(body);
+    return docs_[block.index()] + last;
+  }
+
+  void print_let(BlockId block, const Expr& let) {
+    visit(let.parts[1]);
+    const std::string variable = declare(let.parts[0]);
+    const std::string value = inlined(let.parts[1]);
+    docs_[block.index()] += concat("let ", variable, " = ", value, ";\n");
+  }
+
+  // Visits everything below a node that is not visited yet, left to right, and then the node.
+  void visit(ExprId root) {
+    struct Entry {
+      ExprId id;
+      bool is_open;
+    };
+    std::vector<Entry> stack{{root, false}};
+    while (!stack.empty()) {
+      Entry& top = stack.back();
+      const ExprId id = top.id;
+      if (state(id).is_visited) {
+        stack.pop_back();
+      } else if (top.is_open) {
+        state(id).text = render(id);
+        state(id).is_visited = true;
+        stack.pop_back();
+      } else {
+        top.is_open = true;
+        const std::vector<ExprId> below = children(id);
+        for (auto child = below.rbegin(); child != below.rend(); ++child) {
+          if (!state(*child).is_visited) stack.push_back({*child, false});
+        }
+      }
+    }
+  }
+
+  // What stands in the same or an outer block; bodies are printed when their owner is.
+  std::vector<ExprId> children(ExprId id) const {
+    const Expr& expr = module_.at(id);
+    std::vector<ExprId> below;
+    switch (expr.kind) {
+      case Expr::Kind::Call:
+      case Expr::Kind::Tuple:
+      case Expr::Kind::Projection:
+        return expr.parts;
+      case Expr::Kind::If:
+        below.push_back(expr.parts[0]);
+        break;
+      case Expr::Kind::Let:
+        below.push_back(expr.parts[1]);
+        break;
+      default:
+        break;
+    }
+    below.insert(below.end(), expr.captures.begin(), expr.captures.end());
+    return below;
+  }
+
+  std::string render(ExprId id) {
+    const Expr& expr = module_.at(id);
+    switch (expr.kind) {
+      case Expr::Kind::Variable:
+        return "";  // a free one; see `reference`
+      case Expr::Kind::Constant:
+        numbering_.constants.push_back(id);
+        return concat("meta[relay.Constant][", numbering_.constants.size() - 1, "]");
+      case Expr::Kind::Scalar:
+        return to_string(expr.literal);
+      case Expr::Kind::Operator:
+        return expr.name;
+      case Expr::Kind::Global:
+        return "@" + expr.name;
+      case Expr::Kind::Call:
+        return render_call(expr);
+      case Expr::Kind::Tuple: {
+        std::string text = "(";
+        for (std::size_t k = 0; k < expr.parts.size(); ++k)
+          text += (k > 0 ? ", " : "") + reference(expr.parts[k]);
+        return text + (expr.parts.size() == 1 ? ",)" : ")");
+      }
+      case Expr::Kind::Projection:
+        return concat(reference(expr.parts[0]), ".", expr.index);
+      case Expr::Kind::Function:
+        return print_function("fn ", expr);
+      case Expr::Kind::If: {
+        const std::string head = "if (" + reference(expr.parts[0]) + ") ";
+        const std::string then = braced(expr.blocks[0], expr.parts[1]);
+        return head + then + " else " + braced(expr.blocks[1], expr.parts[2]);
+      }
+      case Expr::Kind::Let:
+        return render_bracketed_let(expr);
+    }
+    return "";
+  }
+
+  std::string render_bracketed_let(const Expr& let) {
+    const std::string variable = declare(let.parts[0]);
+    const std::string first = concat("let ", variable, " = ", inlined(let.parts[1]), ";\n");
+    BlockId block = let.blocks.empty() ? let.block : let.blocks.front();
+    return "(\n" + indented(first + print_block(block, let.parts[2])) + "\n)";
+  }
+
+  std::string render_call(const Expr& call) {
+    std::vector<std::string> arguments;
+    for (std::size_t k = 1; k < call.parts.size(); ++k)
+      arguments.push_back(reference(call.parts[k]));
+    const Expr& callee = module_.at(call.parts[0]);
+    for (const Attribute& attribute : printed_attributes(call, callee)) {
+      arguments.push_back(attribute.name + "=" + attribute_text(attribute.value));
+    }
+    std::string text = reference(call.parts[0]) + "(" + join(arguments, ", ") + ")";
+    if (style_ == CommentStyle::Document && !call.span.is_empty())
+      text += concat(" /* ", call.span.name, " */");
+    return text;
+  }
+
+  // Those that are not at their default, in the order the operator declares them.
+  static std::vector<Attribute> printed_attributes(const Expr& call, const Expr& callee) {
+    const OperatorDef* def =
+        callee.kind == Expr::Kind::Operator ? find_operator(callee.name) : nullptr;
+    if (def == nullptr) return call.attributes;
+    std::vector<Attribute> printed;
+    for (const AttributeDef& declared : def->attributes) {
+      for (const Attribute& attribute : call.attributes) {
+        if (attribute.name != declared.name) continue;
+        const bool is_default = declared.default_value && attribute_text(*declared.default_value) ==
+                                                              attribute_text(attribute.value);
+        if (!is_default) printed.push_back(attribute);
+      }
+    }
+    return printed;
+  }
+
+  // What another node shows of this one. The first time, that gives the node its line.
+  std::string reference(ExprId id) {
+    const Expr& expr = module_.at(id);
+    State& known = state(id);
+    if (!has_line(expr.kind) && expr.kind != Expr::Kind::Variable) return known.text + comment(id);
+    if (!known.is_named) {
+      if (expr.kind == Expr::Kind::Variable) {
+        const std::string declaration = declare(id);
+        docs_[expr.block.index()] += "free_var " + declaration + ";\n";
+      } else {
+        const std::string name = concat("%", numbering_.lines.size());
+        numbering_.lines.push_back(id);
+        docs_[expr.block.index()] += concat(name, " = ", known.text, comment(id), ";\n");
+        known.text = name;
+        known.is_named = true;
+      }
+    }
+    return state(id).text;
+  }
+
+  // The node itself where nobody else reads it, else its reference.
+  std::string inlined(ExprId id) {
+    const bool may_stand_here =
+        has_line(module_.at(id).kind) && state(id).uses <= 1 && !state(id).is_named;
+    return may_stand_here ? state(id).text + comment(id) : reference(id);
+  }
+
+  std::string comment(ExprId id) const {
+    const Expr& expr = module_.at(id);
+    if (expr.kind == Expr::Kind::Operator || expr.kind == Expr::Kind::Global) return "";
+    if (style_ == CommentStyle::Document) {
+      const bool has_comment = expr.kind == Expr::Kind::Constant ||
+                               expr.kind == Expr::Kind::Scalar || expr.kind == Expr::Kind::Call;
+      return has_comment && expr.type ? concat(" /* ty=", to_string(*expr.type), " */") : "";
+    }
+    std::string text;
+    if (const std::optional<RelayType> type = type_of(expr)) text += " ty=" + to_string(*type);
+    if (!expr.span.is_empty()) {
+      text += concat(" span=", expr.span.name, ":", expr.span.line, ":", expr.span.column);
+    }
+    return text.empty() ? "" : concat(" /*", text, " */");
+  }
+
+  // The stated type, or what follows from those directly below.
+  std::optional<RelayType> type_of(const Expr& expr) const {
+    if (expr.type) return expr.type;
+    if (expr.kind == Expr::Kind::Variable) return expr.annotation;
+    if (expr.kind == Expr::Kind::Projection) {
+      const Expr& tuple = module_.at(expr.parts[0]);
+      const std::optional<RelayType>& type =
+          tuple.kind == Expr::Kind::Variable ? tuple.annotation : tuple.type;
+      if (!type || type->kind != RelayType::Kind::Tuple) return std::nullopt;
+      const auto field = static_cast<std::size_t>(expr.index);
+      return field < type->parts.size() ? std::optional<RelayType>(type->parts[field])
+                                        : std::nullopt;
+    }
+    if (expr.kind != Expr::Kind::Tuple) return std::nullopt;
+    RelayType tuple;
+    tuple.kind = RelayType::Kind::Tuple;
+    for (const ExprId part : expr.parts) {
+      const Expr& field = module_.at(part);
+      const bool is_direct =
+          field.type || field.kind == Expr::Kind::Variable || field.kind == Expr::Kind::Projection;
+      const std::optional<RelayType> type = is_direct ? type_of(field) : std::nullopt;
+      if (!type) return std::nullopt;
+      tuple.parts.push_back(*type);
+    }
+    return tuple;
+  }
+
+  // Which entry of the metadata each printed constant has.
+  std::vector<std::int64_t> original_indices() const {
+    std::vector<std::int64_t> indices;
+    for (const ExprId id : numbering_.constants) indices.push_back(module_.at(id).index);
+    return indices;
+  }
+
+  const Module& module_;
+  const CommentStyle style_;
+  std::vector<State> states_;
+  std::vector<std::string> docs_;
+  Numbering numbering_;
+  std::unordered_map<std::string, int> taken_names_;
+};
+
+}  // namespace
+
+std::string print_module(const Module& module, CommentStyle style, Numbering* numbering) {
+  Printer printer(module, style);
+  std::string text = printer.run();
+  if (numbering != nullptr) *numbering = std::move(printer).numbering();
+  return text;
+}
+
+}  // namespace tenon::relay

@@ -1,0 +1,67 @@
+#include "frontends/relay/relabel.h"
+
+#include "base/error.h"
+#include "ir/graph.h"
+
+#include <set>
+
+namespace tenon::relay {
+namespace {
+
+// The nodes behind a value whose types it decides, as long as types change.
+void infer_readers(Graph& graph, ValueId changed) {
+  std::vector<ValueId> open{changed};
+  while (!open.empty()) {
+    const ValueId value = open.back();
+    open.pop_back();
+    const std::vector<NodeId> readers = graph.readers(value);
+    for (const NodeId reader : std::set<NodeId>(readers.begin(), readers.end())) {
+      std::vector<Type> before;
+      for (const ValueId result : graph.node(reader).results) {
+        before.push_back(result ? graph.value(result).type : Type());
+      }
+      graph.infer(reader);
+      for (std::size_t k = 0; k < before.size(); ++k) {
+        const ValueId result = graph.node(reader).results[k];
+        if (result && !(graph.value(result).type == before[k])) open.push_back(result);
+      }
+    }
+  }
+}
+
+bool try_relabel(Graph& graph, ValueId value, const TensorType& labelled) {
+  const Type before = graph.value(value).type;
+  graph.set_type(value, labelled);
+  try {
+    infer_readers(graph, value);
+    return true;
+  } catch (const Error&) {
+    // Whatever followed from the layout follows from its absence again.
+    graph.set_type(value, before);
+    infer_readers(graph, value);
+    return false;
+  }
+}
+
+}  // namespace
+
+Var relabel(Builder& builder, Var value, const Layout& layout) {
+  Graph& graph = builder.graph();
+  TensorType type = builder.type(value).tensor();
+  if (type.layout == layout) return value;
+  if (layout.rank() != type.rank()) {
+    throw Error("a tensor has another rank than its layout")
+        .expected(layout.text())
+        .got(to_string(type));
+  }
+  const bool is_free = type.layout.is_empty();
+  type.layout = layout;
+  if (is_free && try_relabel(graph, ValueId(value.id()), type)) return value;
+  Attributes attrs;
+  attrs.set("shape", type.dims);
+  const Var copy = builder.call_all("reshape", {value}, std::move(attrs), {""}).front();
+  graph.set_type(ValueId(copy.id()), type);
+  return copy;
+}
+
+}  // namespace tenon::relay

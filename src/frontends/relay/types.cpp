@@ -1,0 +1,46 @@
+#include "frontends/relay/types.h"
+
+#include <array>
+
+namespace tenon::relay {
+namespace {
+
+struct Name {
+  DType dtype;
+  std::string_view text;
+};
+
+constexpr std::array kNames = {
+    Name{DType::F64, "float64"},   Name{DType::F32, "float32"}, Name{DType::F16, "float16"},
+    Name{DType::BF16, "bfloat16"}, Name{DType::I64, "int64"},   Name{DType::I32, "int32"},
+    Name{DType::I16, "int16"},     Name{DType::I8, "int8"},     Name{DType::I4, "int4"},
+    Name{DType::U64, "uint64"},    Name{DType::U32, "uint32"},  Name{DType::U16, "uint16"},
+    Name{DType::U8, "uint8"},      Name{DType::U4, "uint4"},    Name{DType::Bool, "bool"},
+};
+
+}  // namespace
+
+std::string dtype_name(DType dtype) {
+  for (const Name& name : kNames) {
+    if (name.dtype == dtype) return std::string(name.text);
+  }
+  return "";
+}
+
+std::optional<DType> to_dtype(std::string_view text) {
+  if (text == "uint1") return DType::Bool;
+  for (const Name& name : kNames) {
+    if (name.text == text) return name.dtype;
+  }
+  return std::nullopt;
+}
+
+RelayType to_relay(const TensorType& type) {
+  RelayType relay;
+  relay.dtype = dtype_name(type.dtype);
+  for (const Dim& dim : type.dims)
+    relay.dims.push_back(dim.value().value_or(RelayType::kAnyExtent));
+  return relay;
+}
+
+}  // namespace tenon::relay

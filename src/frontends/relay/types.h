@@ -1,0 +1,19 @@
+#pragma once
+
+#include "frontends/relay/ast.h"
+#include "ir/type.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tenon::relay {
+
+/// Relay's name of an element type: "float32" for f32. Empty where Relay has none.
+std::string dtype_name(DType dtype);
+std::optional<DType> to_dtype(std::string_view name);
+
+/// The type of a tensor as Relay writes it: extents that are not numbers are `?`, layouts unsaid.
+RelayType to_relay(const TensorType& type);
+
+}  // namespace tenon::relay

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "frontends/relay/export_node.h"
+
+#include <string>
+
+namespace tenon::relay {
+
+/// How Relay words an image: its layout and spatial axes.
+struct ImageText {
+  std::string layout;
+  std::size_t count = 2;  ///< spatial axes
+  Dims extents;           ///< of those, in the order D, H, W
+};
+/// Refuses images with other than one to three spatial axes.
+ImageText image_text(const ExportNode& node, const TensorType& image);
+
+/// Windows over an image, with every number written out.
+struct WindowText {
+  Integers strides, dilations, pads, output_padding;
+};
+WindowText window_text(const ExportNode& node, const ImageText& image, const Integers& kernel);
+
+/// `out_layout`, where the result lies otherwise than the image.
+void add_out_layout(const ImageText& image, const TensorType& result,
+                    std::vector<ExprBuilder::Named>& attrs);
+
+}  // namespace tenon::relay
