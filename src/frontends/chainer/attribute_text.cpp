@@ -1,0 +1,336 @@
+#include <charconv>
+#include <cmath>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "base/text_place.h"
+#include "frontends/chainer/tables.h"
+
+namespace tenon::chainer {
+namespace {
+
+constexpr std::size_t kMaxDepth = 50;
+
+// One JSON object on one line. Beyond the standard it reads NaN and Infinity, which Python writes.
+class Reader {
+ public:
+  Reader(std::string_view text, std::string_view source, std::size_t position, std::size_t end)
+      : text_(text), source_(source), position_(position), start_(position), end_(end) {}
+
+  std::vector<Attribute> read() {
+    std::vector<Attribute> attributes;
+    std::unordered_set<std::string> seen;
+    expect('{');
+    skip_spaces();
+    if (!take('}')) {
+      do {
+        skip_spaces();
+        const std::size_t at = position_;
+        Attribute attribute;
+        attribute.name = text();
+        if (!seen.insert(attribute.name).second) {
+          throw error(concat("the attribute '", attribute.name, "' comes twice"), at);
+        }
+        expect(':');
+        skip_spaces();
+        attribute.column = position_ - start_ + 1;
+        attribute.value = value(1);
+        attributes.push_back(std::move(attribute));
+        skip_spaces();
+      } while (take(','));
+      expect('}');
+    }
+    if (position_ != end_) throw error("the attributes are one JSON object", position_);
+    return attributes;
+  }
+
+ private:
+  Error error(std::string summary, std::size_t at) const {
+    Error problem(std::move(summary));
+    problem.at(text_place(source_, text_, at));
+    if (at >= text_.size()) problem.hint("the file may be cut short");
+    return problem;
+  }
+
+  char peek() const { return position_ < end_ ? text_[position_] : '\0'; }
+  void skip_spaces() {
+    while (peek() == ' ' || peek() == '\t') ++position_;
+  }
+  bool take(char c) {
+    if (peek() != c) return false;
+    ++position_;
+    return true;
+  }
+  bool take(std::string_view word) {
+    if (text_.substr(position_, end_ - position_).substr(0, word.size()) != word) return false;
+    position_ += word.size();
+    return true;
+  }
+  void expect(char c) {
+    skip_spaces();
+    if (!take(c)) throw error(concat("the attributes need '", std::string(1, c), "' here"), position_);
+  }
+
+  Json value(std::size_t depth) {
+    if (depth > kMaxDepth) throw error("the attributes are nested too deeply", position_);
+    Json json;
+    switch (peek()) {
+      case '{': json.value = object(depth); break;
+      case '[': json.value = array(depth); break;
+      case '"': json.value = text(); break;
+      default:
+        if (take("null")) {
+          json.value = nullptr;
+        } else if (take("true")) {
+          json.value = true;
+        } else if (take("false")) {
+          json.value = false;
+        } else if (take("NaN")) {
+          json.value = std::nan("");
+        } else if (take("Infinity")) {
+          json.value = HUGE_VAL;
+        } else if (take("-Infinity")) {
+          json.value = -HUGE_VAL;
+        } else {
+          json = number();
+        }
+    }
+    return json;
+  }
+
+  Json::Array array(std::size_t depth) {
+    Json::Array elements;
+    expect('[');
+    skip_spaces();
+    if (take(']')) return elements;
+    do {
+      skip_spaces();
+      elements.push_back(value(depth + 1));
+      skip_spaces();
+    } while (take(','));
+    expect(']');
+    return elements;
+  }
+
+  Json::Object object(std::size_t depth) {
+    Json::Object members;
+    std::unordered_set<std::string> seen;
+    expect('{');
+    skip_spaces();
+    if (take('}')) return members;
+    do {
+      skip_spaces();
+      const std::size_t at = position_;
+      std::string name = text();
+      if (!seen.insert(name).second) throw error(concat("the member '", name, "' comes twice"), at);
+      expect(':');
+      skip_spaces();
+      Json member = value(depth + 1);
+      members.emplace_back(std::move(name), std::move(member));
+      skip_spaces();
+    } while (take(','));
+    expect('}');
+    return members;
+  }
+
+  Json number() {
+    const std::size_t at = position_;
+    std::size_t end = position_;
+    while (end < end_ && std::string_view("+-.0123456789eE").find(text_[end]) != std::string_view::npos) {
+      ++end;
+    }
+    const std::string_view digits = text_.substr(at, end - at);
+    position_ = end;
+    Json json;
+    if (digits.find_first_of(".eE") == std::string_view::npos) {
+      const std::optional<std::int64_t> integer = parse_integer(digits);
+      if (!integer) throw error(digits.empty() ? "an attribute has no value" : "the number is out of range", at);
+      json.value = *integer;
+    } else {
+      double real = 0;
+      const auto [rest, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), real);
+      if (problem != std::errc() || rest != digits.data() + digits.size()) {
+        throw error("this is not a number", at);
+      }
+      json.value = real;
+    }
+    return json;
+  }
+
+  std::uint32_t hex_digits() {
+    std::uint32_t code = 0;
+    if (end_ - position_ < 4) throw error("an escape is cut short", position_);
+    const char* first = text_.data() + position_;
+    const auto [rest, problem] = std::from_chars(first, first + 4, code, 16);
+    if (problem != std::errc() || rest != first + 4) throw error("this is no escape", position_);
+    position_ += 4;
+    return code;
+  }
+
+  void append_escape(std::string& result) {
+    static constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
+    const std::size_t at = position_;
+    if (take('u')) {
+      std::uint32_t code = hex_digits();
+      if (code >= 0xd800 && code < 0xdc00 && take("\\u")) {
+        const std::uint32_t low = hex_digits();
+        if (low < 0xdc00 || low >= 0xe000) throw error("half of a surrogate pair is missing", at);
+        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+      }
+      if (code >= 0xd800 && code < 0xe000) throw error("half of a surrogate pair is missing", at);
+      append_utf8(result, code);
+      return;
+    }
+    const std::size_t letter = kLetters.find(peek());
+    if (position_ >= end_ || letter == std::string_view::npos) throw error("this is no escape", at);
+    ++position_;
+    result += kMeanings[letter];
+  }
+
+  static void append_utf8(std::string& result, std::uint32_t code) {
+    const auto tail = [&](int shift) { result += static_cast<char>(0x80 | ((code >> shift) & 0x3f)); };
+    if (code < 0x80) {
+      result += static_cast<char>(code);
+    } else if (code < 0x800) {
+      result += static_cast<char>(0xc0 | (code >> 6));
+      tail(0);
+    } else if (code < 0x10000) {
+      result += static_cast<char>(0xe0 | (code >> 12));
+      tail(6);
+      tail(0);
+    } else {
+      result += static_cast<char>(0xf0 | (code >> 18));
+      tail(12);
+      tail(6);
+      tail(0);
+    }
+  }
+
+  std::string text() {
+    std::string result;
+    if (!take('"')) throw error("a text in double quotes belongs here", position_);
+    while (!take('"')) {
+      if (position_ >= end_) throw error("the text has no end", position_);
+      const char c = text_[position_];
+      if (static_cast<unsigned char>(c) < 0x20) throw error("a control character in a text", position_);
+      if (static_cast<unsigned char>(c) >= 0x80) throw error("a character that is not ASCII", position_);
+      ++position_;
+      if (c == '\\') {
+        append_escape(result);
+      } else {
+        result += c;
+      }
+    }
+    return result;
+  }
+
+  std::string_view text_, source_;
+  std::size_t position_, start_, end_;
+};
+
+void print_code(std::string& text, std::uint32_t code) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  text += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) text += kDigits[(code >> shift) & 0xf];
+}
+
+// One character of well-formed UTF-8, which is all that a reader or the writer puts in a text.
+std::uint32_t next_character(std::string_view text, std::size_t& at) {
+  const auto byte = [&](std::size_t k) {
+    return k < text.size() ? static_cast<std::uint32_t>(static_cast<unsigned char>(text[k])) : 0x80U;
+  };
+  const std::uint32_t first = byte(at);
+  const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  std::uint32_t code = length == 1 ? first : first & (0xffU >> (length + 1));
+  for (std::size_t k = 1; k < length; ++k) code = (code << 6) | (byte(at + k) & 0x3f);
+  at += length;
+  return code;
+}
+
+void print_text(std::string& text, std::string_view value) {
+  static constexpr std::string_view kPlain = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
+  text += '"';
+  for (std::size_t at = 0; at < value.size();) {
+    const std::uint32_t code = next_character(value, at);
+    const std::size_t special = code < 0x80 ? kPlain.find(static_cast<char>(code)) : std::string_view::npos;
+    if (special != std::string_view::npos) {
+      text += '\\';
+      text += kLetters[special];
+    } else if (code >= 0x20 && code < 0x7f) {
+      text += static_cast<char>(code);
+    } else if (code < 0x10000) {
+      print_code(text, code);
+    } else {
+      print_code(text, 0xd800 + ((code - 0x10000) >> 10));
+      print_code(text, 0xdc00 + ((code - 0x10000) & 0x3ff));
+    }
+  }
+  text += '"';
+}
+
+// The shortest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
+std::string python_real(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
+  const double size = std::fabs(value);
+  char buffer[64];
+  const bool is_scientific = size != 0 && (size < 1e-4 || size >= 1e16);
+  const auto format = is_scientific ? std::chars_format::scientific : std::chars_format::fixed;
+  const auto [end, problem] = std::to_chars(buffer, buffer + sizeof(buffer), value, format);
+  TENON_ASSERT(problem == std::errc(), "a real number fits");
+  std::string text(buffer, end);
+  if (!is_scientific && text.find('.') == std::string::npos) text += ".0";
+  return text;
+}
+
+void print_value(std::string& text, const Json& json) {
+  if (std::holds_alternative<std::nullptr_t>(json.value)) {
+    text += "null";
+  } else if (const auto* flag = std::get_if<bool>(&json.value)) {
+    text += *flag ? "true" : "false";
+  } else if (const auto* integer = std::get_if<std::int64_t>(&json.value)) {
+    text += std::to_string(*integer);
+  } else if (const auto* real = std::get_if<double>(&json.value)) {
+    text += python_real(*real);
+  } else if (const auto* value = std::get_if<std::string>(&json.value)) {
+    print_text(text, *value);
+  } else if (const auto* array = std::get_if<Json::Array>(&json.value)) {
+    text += '[';
+    for (std::size_t k = 0; k < array->size(); ++k) {
+      if (k > 0) text += ", ";
+      print_value(text, (*array)[k]);
+    }
+    text += ']';
+  } else {
+    text += '{';
+    bool is_first = true;
+    for (const auto& [name, member] : std::get<Json::Object>(json.value)) {
+      if (!is_first) text += ", ";
+      is_first = false;
+      print_text(text, name);
+      text += ": ";
+      print_value(text, member);
+    }
+    text += '}';
+  }
+}
+
+}  // namespace
+
+std::vector<Attribute> parse_attributes(std::string_view text, std::string_view source,
+                                        std::size_t position, std::size_t end) {
+  return Reader(text, source, position, end).read();
+}
+
+std::string print_attributes(const std::vector<Attribute>& attributes) {
+  std::string text = "{";
+  for (const Attribute& attribute : attributes) {
+    if (text.size() > 1) text += ", ";
+    print_text(text, attribute.name);
+    text += ": ";
+    print_value(text, attribute.value);
+  }
+  return text + "}";
+}
+
+}  // namespace tenon::chainer

@@ -1,0 +1,71 @@
+#include "frontends/document.h"
+
+#include <algorithm>
+
+#include "frontends/chainer/check.h"
+#include "frontends/chainer/describe.h"
+#include "frontends/chainer/importer.h"
+#include "frontends/chainer/tables.h"
+#include "frontends/chainer/writer.h"
+
+namespace tenon::chainer {
+namespace {
+
+class ChainerDocument : public Document {
+ public:
+  ChainerDocument(Tables tables, std::string source) : tables_(std::move(tables)), source_(std::move(source)) {}
+
+  Graph graph() const override { return import_tables(tables_, source_); }
+  std::string text(std::string_view style) const override {
+    if (!style.empty()) {
+      throw Error("the format 'chainer' has one style only", ErrorKind::Usage).got("style '", style, "'");
+    }
+    return print_tables(tables_);
+  }
+  Findings check() const override { return check_tables(tables_, source_); }
+  Page describe() const override { return describe_tables(tables_, source_); }
+
+ private:
+  Tables tables_;
+  std::string source_;
+};
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() < 12 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Two counts, then lines of an id, a size and a name.
+bool recognises(std::string_view head) {
+  const std::size_t first_end = head.find('\n');
+  if (first_end == std::string_view::npos) return false;
+  const std::string_view first = head.substr(0, first_end);
+  const std::size_t gap = first.find(' ');
+  if (gap == std::string_view::npos || !is_number(first.substr(0, gap)) || !is_number(first.substr(gap + 1))) {
+    return false;
+  }
+  const std::string_view rest = head.substr(first_end + 1);
+  const std::string_view second = rest.substr(0, rest.find('\n'));
+  const std::size_t id_end = second.find(' ');
+  if (id_end == std::string_view::npos || !is_number(second.substr(0, id_end))) return false;
+  const std::size_t bytes_end = second.find(' ', id_end + 1);
+  return bytes_end != std::string_view::npos && bytes_end > id_end + 1 &&
+         second.find_first_not_of("0123456789", id_end + 1) == bytes_end && bytes_end + 1 < second.size();
+}
+
+std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
+  return std::make_unique<ChainerDocument>(parse_tables(text, source), std::string(source));
+}
+
+std::unique_ptr<Document> from_graph(const Graph& graph) {
+  return std::make_unique<ChainerDocument>(tables_of(graph), graph.name.empty() ? "graph" : graph.name);
+}
+
+}  // namespace
+
+DocumentFormat document_format() {
+  return {"chainer", "a training step dumped from Chainer: variables, functions, what backward needs",
+          recognises, read, from_graph};
+}
+
+}  // namespace tenon::chainer

@@ -1,0 +1,107 @@
+#include "frontends/chainer/functions.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace tenon::chainer {
+
+const Json* FunctionView::find(std::string_view attribute) const {
+  const Attribute* found = function().find(attribute);
+  return found == nullptr ? nullptr : &found->value;
+}
+
+const Json& FunctionView::get(std::string_view attribute) const {
+  if (const Json* found = find(attribute)) return *found;
+  throw error(attribute, concat("the function ", function().name, " needs the attribute '", attribute, "'"));
+}
+
+Error FunctionView::error(std::string_view attribute, std::string summary) const {
+  return Error(std::move(summary)).at(source_, ", ", place_of_attribute(function(), attribute));
+}
+
+bool FunctionView::has(std::string_view attribute) const {
+  const Json* found = find(attribute);
+  return found != nullptr && !std::holds_alternative<std::nullptr_t>(found->value);
+}
+
+std::int64_t FunctionView::integer(std::string_view attribute, std::int64_t low, std::int64_t high,
+                                   std::optional<std::int64_t> otherwise) const {
+  if (otherwise && !has(attribute)) return *otherwise;
+  const auto* value = std::get_if<std::int64_t>(&get(attribute).value);
+  if (value == nullptr) throw error(attribute, concat("the attribute '", attribute, "' is no integer"));
+  if (*value < low || *value > high) {
+    throw error(attribute, concat("the attribute '", attribute, "' is out of range"))
+        .expected(low, " to ", high)
+        .got(*value);
+  }
+  return *value;
+}
+
+double FunctionView::real(std::string_view attribute, std::optional<double> otherwise) const {
+  if (otherwise && !has(attribute)) return *otherwise;
+  const Json& json = get(attribute);
+  if (const auto* integer = std::get_if<std::int64_t>(&json.value)) return static_cast<double>(*integer);
+  if (const auto* value = std::get_if<double>(&json.value)) return *value;
+  throw error(attribute, concat("the attribute '", attribute, "' is no number"));
+}
+
+bool FunctionView::flag(std::string_view attribute, std::optional<bool> otherwise) const {
+  if (otherwise && !has(attribute)) return *otherwise;
+  const auto* value = std::get_if<bool>(&get(attribute).value);
+  if (value == nullptr) throw error(attribute, concat("the attribute '", attribute, "' is not true or false"));
+  return *value;
+}
+
+const std::string& FunctionView::text(std::string_view attribute) const {
+  const auto* value = std::get_if<std::string>(&get(attribute).value);
+  if (value == nullptr) throw error(attribute, concat("the attribute '", attribute, "' is no text"));
+  return *value;
+}
+
+std::vector<std::int64_t> FunctionView::integers(std::string_view attribute) const {
+  const Json& json = get(attribute);
+  if (const auto* one = std::get_if<std::int64_t>(&json.value)) return {*one};
+  const auto* array = std::get_if<Json::Array>(&json.value);
+  if (array == nullptr) throw error(attribute, concat("the attribute '", attribute, "' is no list of integers"));
+  std::vector<std::int64_t> list;
+  for (const Json& element : *array) {
+    const auto* value = std::get_if<std::int64_t>(&element.value);
+    if (value == nullptr || *value < -kMaxExtentAttribute || *value > kMaxExtentAttribute) {
+      throw error(attribute, concat("the attribute '", attribute, "' is no list of integers in range"));
+    }
+    list.push_back(*value);
+  }
+  return list;
+}
+
+std::size_t FunctionView::axis(std::string_view attribute, std::size_t rank) const {
+  const auto bound = static_cast<std::int64_t>(rank);
+  const std::int64_t value = integer(attribute, -bound, bound - 1);
+  return static_cast<std::size_t>(value < 0 ? value + bound : value);
+}
+
+std::int64_t WindowAxis::count(std::int64_t extent, std::int64_t kernel) const {
+  const std::int64_t room = extent + 2 * pad - reach(kernel) + (covers_all ? stride - 1 : 0);
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+const FunctionRule* find_rule(std::string_view name) {
+  for (const auto family : {window_functions(), elementwise_functions(), shape_functions(), reduction_functions()}) {
+    for (const FunctionRule& rule : family) {
+      if (rule.name == name) return &rule;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::string> known_function_names() {
+  std::vector<std::string> names;
+  for (const auto family : {window_functions(), elementwise_functions(), shape_functions(), reduction_functions()}) {
+    for (const FunctionRule& rule : family) names.emplace_back(rule.name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace tenon::chainer

@@ -1,0 +1,220 @@
+#include "frontends/chainer/functions.h"
+#include "ops/var_ops.h"
+
+namespace tenon::chainer {
+namespace {
+
+using Vars = std::vector<Var>;
+
+std::vector<Retained> retains_nothing(const FunctionView&) { return {{}}; }
+std::vector<Retained> retains_input(const FunctionView&) { return {{{0}, {}}}; }
+std::vector<Retained> retains_inputs(const FunctionView&) { return {{{0, 1}, {}}}; }
+std::vector<Retained> retains_output(const FunctionView&) { return {{{}, {0}}}; }
+// cuDNN's backward reads the input too, although it has no need of it.
+std::vector<Retained> retains_output_and_cudnn_input(const FunctionView&) { return {{{0}, {0}}, {{}, {0}}}; }
+std::vector<Retained> retains_input_and_output(const FunctionView&) { return {{{0}, {0}}, {{0}, {}}}; }
+std::vector<Retained> retained_by_slope(const FunctionView& view) {
+  return view.real("slope") >= 0 ? std::vector<Retained>{{{}, {0}}, {{0}, {0}}} : std::vector<Retained>{{{0}, {}}};
+}
+
+Relation relate_unary(const FunctionView& view) {
+  return [view](PartialShapes& shapes) { return shapes.same_shape(view.input(0), view.output()); };
+}
+
+// The shape both operands broadcast to, once both are known.
+std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  Shape result = longer;
+  for (std::size_t k = 0; k < shorter.size(); ++k) {
+    std::int64_t& extent = result[longer.size() - shorter.size() + k];
+    if (extent == 1) extent = shorter[k];
+    if (shorter[k] != 1 && shorter[k] != extent) return std::nullopt;
+  }
+  return result;
+}
+
+// Operands as large as the result have its shape; smaller ones are broadcast, as later versions do.
+Relation relate_broadcast(const FunctionView& view) {
+  return [view](PartialShapes& shapes) {
+    const std::size_t y = view.output();
+    bool all_known = true, any_smaller = false;
+    for (const std::size_t x : view.inputs()) {
+      const bool is_smaller = shapes.count(x) && shapes.count(y) && *shapes.count(x) < *shapes.count(y);
+      if (!is_smaller && !shapes.same_shape(x, y)) return false;
+      any_smaller = any_smaller || is_smaller;
+      all_known = all_known && shapes.is_complete(x);
+    }
+    if (!any_smaller || !all_known) return true;
+    std::optional<Shape> result = shapes.extents(view.input(0));
+    for (std::size_t k = 1; k < view.input_count() && result; ++k) {
+      result = broadcast(*result, shapes.extents(view.input(k)));
+    }
+    return result ? shapes.set_shape(y, *result) : shapes.refuse(view.input(0), "does not broadcast with the others");
+  };
+}
+
+template <const char* kOp>
+Vars build_plain(const FunctionView&, Builder& build, const Vars& in) {
+  return {build.call(kOp, {in[0]})};
+}
+template <const char* kOp>
+Vars build_binary(const FunctionView&, Builder& build, const Vars& in) {
+  return {build.call(kOp, {in[0], in.size() > 1 ? in[1] : in[0]})};
+}
+
+constexpr char kRelu[] = "relu", kSigmoid[] = "sigmoid", kTanh[] = "tanh", kExp[] = "exp", kLog[] = "log",
+               kAbs[] = "abs", kNeg[] = "neg", kSin[] = "sin", kCos[] = "cos", kSqrt[] = "sqrt",
+               kIdentity[] = "identity", kAdd[] = "add", kSub[] = "sub", kMul[] = "mul", kDiv[] = "div",
+               kMaximum[] = "maximum", kMinimum[] = "minimum";
+
+Vars build_sum_of_all(const FunctionView&, Builder& build, const Vars& in) {
+  if (in.size() == 1) return {build.call("identity", in)};
+  Var total = in[0];
+  for (std::size_t k = 1; k < in.size(); ++k) total = build.call("add", {total, in[k]});
+  return {total};
+}
+
+Vars build_leaky_relu(const FunctionView& view, Builder& build, const Vars& in) {
+  return {build.call("leaky_relu", in, {{"alpha", view.real("slope")}})};
+}
+Vars build_elu(const FunctionView& view, Builder& build, const Vars& in) {
+  return {build.call("elu", in, {{"alpha", view.real("alpha", 1)}})};
+}
+Vars build_clipped_relu(const FunctionView& view, Builder& build, const Vars& in) {
+  return {build.call("clip", {in[0], build.scalar(0, in[0]), build.scalar(view.real("cap"), in[0])})};
+}
+Vars build_softplus(const FunctionView& view, Builder& build, const Vars& in) {
+  const double beta = view.real("beta", 1);
+  if (beta == 1) return {build.call("softplus", in)};
+  return {build.call("softplus", {in[0] * beta}) / beta};
+}
+
+// Dropout does nothing once the network is trained; the ratio stays in the graph.
+Vars build_dropout(const FunctionView& view, Builder& build, const Vars& in) {
+  const Var ratio = build.scalar(view.real("dropout_ratio"), in[0]);
+  return {build.call_all("dropout", {in[0], ratio, build.constant("bool[] false")}, std::vector<Attr>{}, {"", ""})[0]};
+}
+std::int64_t hidden_by_dropout(const FunctionView& view) { return view.bytes(view.input(0)); }
+
+template <const char* kOp, bool kConstantFirst>
+Vars build_with_constant(const FunctionView& view, Builder& build, const Vars& in) {
+  const Var value = build.scalar(view.real("value"), in[0]);
+  return {kConstantFirst ? build.call(kOp, {value, in[0]}) : build.call(kOp, {in[0], value})};
+}
+constexpr char kPow[] = "pow";
+
+// Chainer multiplies the sum of squares by alpha itself, Tenon by alpha over the number of neighbours.
+Vars build_response_normalization(const FunctionView& view, Builder& build, const Vars& in) {
+  const std::int64_t size = view.integer("n", 1, kMaxWindow);
+  return {build.call("lrn", in,
+                     {{"size", size},
+                      {"alpha", view.real("alpha") * static_cast<double>(size)},
+                      {"beta", view.real("beta")},
+                      {"bias", view.real("k")}})};
+}
+
+Vars build_softmax(const FunctionView& view, Builder& build, const Vars& in) {
+  return {build.call("softmax", in, {{"axis", view.integer("axis", -8, 8, 1)}})};
+}
+Vars build_log_softmax(const FunctionView& view, Builder& build, const Vars& in) {
+  return {build.call("log_softmax", in, {{"axis", view.integer("axis", -8, 8, 1)}})};
+}
+
+// The axis that has a scale and a shift for each position.
+std::size_t key_axis(const FunctionView& view) {
+  if (!view.has("key_axis")) return 1;
+  const std::vector<std::int64_t> axes = view.integers("key_axis");
+  if (axes.size() != 1 || axes[0] < 0 || axes[0] > 7) {
+    throw view.error("key_axis", "batch normalization along more than one axis");
+  }
+  return static_cast<std::size_t>(axes[0]);
+}
+
+Relation relate_batch_normalization(const FunctionView& view) {
+  const std::size_t axis = key_axis(view);
+  return [view, axis](PartialShapes& shapes) {
+    const std::size_t x = view.input(0);
+    if (!shapes.same_shape(x, view.output())) return false;
+    for (std::size_t k = 1; k < view.input_count(); ++k) {
+      if (!shapes.set_rank(view.input(k), 1) || !shapes.same_extent(x, axis, view.input(k), 0)) return false;
+    }
+    // Enough of them are vectors already to say so of x, where nothing tells its rank.
+    return true;
+  };
+}
+
+Vars build_batch_normalization(const FunctionView& view, Builder& build, const Vars& in) {
+  const std::string shape = concat("f32[", build.shape(in[1])[0], "] splat ");
+  std::vector<Attr> attrs{{"epsilon", view.real("eps")}, {"momentum", view.real("decay", 0.9)}};
+  if (const std::size_t axis = key_axis(view); axis != 1) attrs.emplace_back("axis", static_cast<std::int64_t>(axis));
+  // The running statistics are not in the file, and the result does not read them.
+  return {build.call_all("batch_norm_training", {in[0], in[1], in[2], build.constant(shape + "0"), build.constant(shape + "1")},
+                         attrs, {""})[0]};
+}
+std::int64_t hidden_by_batch_normalization(const FunctionView& view) { return 2 * view.bytes(view.input(1)); }
+
+Vars build_fixed_batch_normalization(const FunctionView& view, Builder& build, const Vars& in) {
+  std::vector<Attr> attrs{{"epsilon", view.real("eps")}};
+  if (const std::size_t axis = key_axis(view); axis != 1) attrs.emplace_back("axis", static_cast<std::int64_t>(axis));
+  return {build.call("batch_norm", in, attrs)};
+}
+std::vector<Retained> retained_by_fixed(const FunctionView&) { return {{{0, 1, 3, 4}, {}}}; }
+
+}  // namespace
+
+std::span<const FunctionRule> elementwise_functions() {
+  static const auto unary = [](std::string_view name, auto build, auto retained) {
+    return FunctionRule{.name = name, .relate = relate_unary, .build = build, .retained = retained};
+  };
+  static const auto binary = [](std::string_view name, auto build, auto retained) {
+    return FunctionRule{.name = name, .least_inputs = 1, .most_inputs = 2, .relate = relate_broadcast,
+                        .build = build, .retained = retained};
+  };
+  static const std::vector<FunctionRule> rules = [] {
+    std::vector<FunctionRule> all = {
+        unary("ReLU", build_plain<kRelu>, retains_output),
+        unary("LeakyReLU", build_leaky_relu, retained_by_slope),
+        unary("ELU", build_elu, retains_input_and_output),
+        unary("ClippedReLU", build_clipped_relu, retains_input_and_output),
+        unary("Sigmoid", build_plain<kSigmoid>, retains_output_and_cudnn_input),
+        unary("Tanh", build_plain<kTanh>, retains_output_and_cudnn_input),
+        unary("Softplus", build_softplus, retains_input),
+        unary("Exp", build_plain<kExp>, retains_output),
+        unary("Log", build_plain<kLog>, retains_input),
+        unary("Absolute", build_plain<kAbs>, retains_input),
+        unary("Neg", build_plain<kNeg>, retains_nothing),
+        unary("Sin", build_plain<kSin>, retains_input),
+        unary("Cos", build_plain<kCos>, retains_input),
+        unary("Sqrt", build_plain<kSqrt>, retains_output),
+        unary("Identity", build_plain<kIdentity>, retains_nothing),
+        unary("AddConstant", build_with_constant<kAdd, false>, retains_nothing),
+        unary("SubFromConstant", build_with_constant<kSub, true>, retains_nothing),
+        unary("MulConstant", build_with_constant<kMul, false>, retains_nothing),
+        unary("DivFromConstant", build_with_constant<kDiv, true>, retains_input),
+        unary("PowVarConst", build_with_constant<kPow, false>, retains_input),
+        unary("LocalResponseNormalization", build_response_normalization, retains_input_and_output),
+        unary("Softmax", build_softmax, retains_output),
+        unary("LogSoftmax", build_log_softmax, retains_output),
+        binary("Add", build_binary<kAdd>, retains_nothing),
+        binary("Sub", build_binary<kSub>, retains_nothing),
+        binary("Mul", build_binary<kMul>, retains_inputs),
+        binary("Div", build_binary<kDiv>, retains_inputs),
+        binary("Maximum", build_binary<kMaximum>, retains_inputs),
+        binary("Minimum", build_binary<kMinimum>, retains_inputs),
+        {.name = "MultiAdd", .least_inputs = 1, .most_inputs = 1 << 16, .relate = relate_broadcast,
+         .build = build_sum_of_all, .retained = retains_nothing},
+        {.name = "Dropout", .relate = relate_unary, .build = build_dropout, .retained = retains_nothing,
+         .hidden_bytes = hidden_by_dropout},
+        {.name = "BatchNormalization", .least_inputs = 3, .most_inputs = 3, .relate = relate_batch_normalization,
+         .build = build_batch_normalization, .retained = retains_inputs,
+         .hidden_bytes = hidden_by_batch_normalization},
+        {.name = "FixedBatchNormalization", .least_inputs = 5, .most_inputs = 5, .relate = relate_batch_normalization,
+         .build = build_fixed_batch_normalization, .retained = retained_by_fixed},
+    };
+    return all;
+  }();
+  return rules;
+}
+
+}  // namespace tenon::chainer

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace tenon::chainer {
+
+/// What is known of every variable's shape while it is being found: ranks and extents, each of them
+/// set at most once and taken back in order. Where the bytes of a variable leave one extent open, it
+/// follows.
+class PartialShapes {
+ public:
+  static constexpr std::int64_t kUnknown = -1;
+  struct Conflict {
+    std::size_t variable = 0;
+    std::string reason;
+  };
+
+  explicit PartialShapes(std::size_t variable_count) : variables_(variable_count) {}
+
+  /// The elements that the variable's bytes stand for; nothing where the bytes are not believed.
+  void set_count(std::size_t variable, std::optional<std::int64_t> count) { variables_[variable].count = count; }
+  std::optional<std::int64_t> count(std::size_t variable) const { return variables_[variable].count; }
+
+  int rank(std::size_t variable) const {
+    return variables_[variable].has_rank ? static_cast<int>(variables_[variable].extents.size()) : -1;
+  }
+  /// kUnknown where the rank or the extent is not known.
+  std::int64_t extent(std::size_t variable, std::size_t axis) const;
+  const Shape& extents(std::size_t variable) const { return variables_[variable].extents; }
+  bool is_complete(std::size_t variable) const {
+    return variables_[variable].has_rank && variables_[variable].unknown == 0;
+  }
+
+  /// Each says that something holds, and gives false where it contradicts what is known.
+  bool set_rank(std::size_t variable, std::size_t rank);
+  bool set_extent(std::size_t variable, std::size_t axis, std::int64_t extent);
+  bool set_shape(std::size_t variable, const Shape& shape);
+  bool same_extent(std::size_t a, std::size_t a_axis, std::size_t b, std::size_t b_axis);
+  bool same_rank(std::size_t a, std::size_t b);
+  bool same_shape(std::size_t a, std::size_t b);
+  bool refuse(std::size_t variable, std::string reason);
+
+  const Conflict& conflict() const { return conflict_; }
+  /// Variables about which more became known since the last call.
+  std::vector<std::size_t> take_changed();
+
+  std::size_t mark() const { return trail_.size(); }
+  void undo_to(std::size_t mark);
+
+ private:
+  struct Entry {
+    std::optional<std::int64_t> count;
+    bool has_rank = false;
+    Shape extents;
+    std::size_t unknown = 0;
+  };
+  struct Step {
+    std::size_t variable, axis;  // axis kRankStep: the rank was set
+  };
+  static constexpr std::size_t kRankStep = static_cast<std::size_t>(-1);
+
+  bool follow_count(std::size_t variable);
+
+  std::vector<Entry> variables_;
+  std::vector<Step> trail_;
+  std::vector<std::size_t> changed_;
+  Conflict conflict_;
+};
+
+/// What one function says about the shapes of what it reads and makes; false: they cannot be.
+using Relation = std::function<bool(PartialShapes&)>;
+
+/// The ways to fill in a shape's unknown extents so that all multiply to `count`, likeliest first: the
+/// last two axes alike, then few leading elements. At most `limit`; those with like last axes first.
+std::vector<Shape> completions(const Shape& partial, std::int64_t count, std::size_t limit);
+
+}  // namespace tenon::chainer

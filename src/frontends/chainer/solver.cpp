@@ -1,0 +1,286 @@
+#include "frontends/chainer/solver.h"
+
+#include <algorithm>
+
+#include "frontends/chainer/functions.h"
+
+namespace tenon::chainer {
+namespace {
+
+constexpr std::size_t kMaxCompletions = 20'000;
+constexpr std::size_t kMaxAttempts = 60'000;
+constexpr std::size_t kMaxRelationCalls = 1'500'000;
+// Extents that are tried where nothing bounds them.
+constexpr std::int64_t kMaxBlindExtent = 64;
+
+class Solver {
+ public:
+  Solver(const Tables& tables, std::string_view source, const SolveOptions& options, DType integer_dtype)
+      : tables_(tables),
+        source_(source),
+        options_(options),
+        shapes_(tables.variables.size()),
+        dtypes_(tables.variables.size(), DType::F32),
+        layouts_(tables.variables.size()),
+        readers_(tables.variables.size()),
+        order_(topological_order(tables)) {
+    prepare_relations(integer_dtype);
+  }
+
+  ShapeSolution solve() {
+    solution_.types.resize(tables_.variables.size());
+    if (!start()) {
+      note_conflict();
+      return std::move(solution_);
+    }
+    bool is_consistent = true;
+    while (true) {
+      if (is_consistent) {
+        if (!choose()) {
+          keep_solution();
+          if (++found_ >= options_.solution_limit) break;
+        }
+      } else {
+        note_conflict();
+      }
+      if (solution_.attempts >= kMaxAttempts || relation_calls_ >= kMaxRelationCalls) {
+        solution_.is_cut_off = true;
+        break;
+      }
+      if (!try_next(is_consistent)) break;
+    }
+    return std::move(solution_);
+  }
+
+ private:
+  struct Choice {
+    std::size_t variable;
+    std::vector<Shape> shapes;
+    std::size_t next = 0, mark = 0, place = 0;  // place in the order of functions
+  };
+
+  // Types that a record states.
+  void pin(const FunctionView& view, std::string_view attribute, const std::vector<std::size_t>& variables) {
+    const Attribute* stated = view.function().find(attribute);
+    if (stated == nullptr) return;
+    const auto* list = std::get_if<Json::Array>(&stated->value.value);
+    if (list == nullptr || list->size() != variables.size()) {
+      throw view.error(attribute, concat("'", attribute, "' has no type for each variable"));
+    }
+    for (std::size_t k = 0; k < list->size(); ++k) {
+      const auto* text = std::get_if<std::string>(&(*list)[k].value);
+      if (text == nullptr) throw view.error(attribute, concat("'", attribute, "' holds types"));
+      Type type;
+      try {
+        type = parse_type(*text);
+      } catch (const Error& error) {
+        throw view.error(attribute, error.summary()).got(*text);
+      }
+      if (!type.is_tensor() || !all_constant(type.tensor().dims)) {
+        throw view.error(attribute, "only types of tensors with known extents have a size").got(*text);
+      }
+      dtypes_[variables[k]] = type.tensor().dtype;
+      layouts_[variables[k]] = type.tensor().layout;
+      pins_.emplace_back(variables[k], constants(type.tensor().dims));
+      is_pinned_[variables[k]] = 1;
+    }
+  }
+
+  void prepare_relations(DType integer_dtype) {
+    relations_.resize(tables_.forward.size());
+    is_pinned_.assign(tables_.variables.size(), 0);
+    for (const std::size_t k : order_) {
+      const FunctionView view(tables_, k, source_);
+      const Function& function = view.function();
+      std::vector<std::size_t> listed;
+      for (const Input& input : function.inputs) listed.push_back(input.variable);
+      pin(view, kInputTypes, listed);
+      pin(view, kOutputTypes, function.outputs);
+      for (const std::size_t input : listed) readers_[input].push_back(k);
+      for (const std::size_t output : function.outputs) readers_[output].push_back(k);
+      if (function.find(kOwnOp) != nullptr) continue;
+      const FunctionRule* rule = find_rule(function.name);
+      if (rule == nullptr) {
+        solution_.unknown_functions.push_back(k);
+        continue;
+      }
+      const std::size_t count = view.input_count();
+      if (count < rule->least_inputs || count > rule->most_inputs || function.outputs.empty() ||
+          (function.outputs.size() > 1 && function.name != "SplitAxis")) {
+        throw Error(concat("the function ", function.name, " does not have ", count, " inputs and ",
+                           function.outputs.size(), " outputs"))
+            .at(source_, ", ", place_of(function.line + 1, 1));
+      }
+      if (rule->integer_input != kNone && rule->integer_input < count && is_pinned_[view.input(rule->integer_input)] == 0) {
+        dtypes_[view.input(rule->integer_input)] = integer_dtype;
+      }
+      relations_[k] = rule->relate(view);
+    }
+  }
+
+  bool start() {
+    for (std::size_t v = 0; v < tables_.variables.size(); ++v) {
+      if (v == options_.disbelieved) continue;
+      const std::int64_t bits = tables_.variables[v].bytes * 8, width = info(dtypes_[v]).bits;
+      if (width == 0) continue;
+      if (bits % width != 0 && width >= 8) {
+        return shapes_.refuse(v, concat("its size is no multiple of ", width / 8, " bytes"));
+      }
+      if (width >= 8) shapes_.set_count(v, bits / width);
+    }
+    for (const auto& [variable, shape] : pins_) {
+      if (!shapes_.set_shape(variable, shape)) return false;
+    }
+    queued_.assign(tables_.forward.size(), 0);
+    for (const std::size_t k : order_) enqueue(k);
+    return propagate();
+  }
+
+  void enqueue(std::size_t function) {
+    if (queued_[function] != 0 || !relations_[function]) return;
+    queued_[function] = 1;
+    queue_.push_back(function);
+  }
+
+  bool propagate() {
+    bool holds = true;
+    while (holds && !queue_.empty()) {
+      current_ = queue_.front();
+      queue_.pop_front();
+      queued_[current_] = 0;
+      ++relation_calls_;
+      holds = relations_[current_](shapes_);
+      for (const std::size_t variable : shapes_.take_changed()) {
+        for (const std::size_t reader : readers_[variable]) enqueue(reader);
+      }
+    }
+    clear_queue();
+    return holds;
+  }
+
+  void clear_queue() {
+    for (const std::size_t function : queue_) queued_[function] = 0;
+    queue_.clear();
+  }
+
+  // Shapes that the variable could have; nothing where that cannot be listed.
+  std::vector<Shape> possibilities(std::size_t variable) const {
+    if (shapes_.rank(variable) < 0) return {};
+    const Shape& partial = shapes_.extents(variable);
+    if (shapes_.count(variable)) return completions(partial, *shapes_.count(variable), kMaxCompletions);
+    std::vector<Shape> all;
+    for (std::int64_t extent = 1; extent <= kMaxBlindExtent; ++extent) {
+      Shape shape = partial;
+      std::replace(shape.begin(), shape.end(), PartialShapes::kUnknown, extent);
+      all.push_back(std::move(shape));
+    }
+    return all;
+  }
+
+  // The next shape to guess, at the earliest function that has one; false if all is known.
+  bool choose() {
+    Choice best;
+    best.variable = kNone;
+    std::size_t place = stack_.empty() ? 0 : stack_.back().place;
+    for (; place < order_.size() && best.variable == kNone; ++place) {
+      const Function& function = tables_.forward[order_[place]];
+      const auto consider = [&](std::size_t variable) {
+        if (shapes_.is_complete(variable)) return;
+        std::vector<Shape> shapes = possibilities(variable);
+        if (shapes.empty() || (best.variable != kNone && shapes.size() >= best.shapes.size())) return;
+        best.variable = variable;
+        best.shapes = std::move(shapes);
+        best.place = place;
+      };
+      for (const Input& input : function.inputs) consider(input.variable);
+      for (const std::size_t output : function.outputs) consider(output);
+    }
+    if (best.variable == kNone) return false;
+    best.mark = shapes_.mark();
+    stack_.push_back(std::move(best));
+    return true;
+  }
+
+  // Goes on with the next guess of the innermost choice that has one; false when all are used up.
+  bool try_next(bool& is_consistent) {
+    while (!stack_.empty()) {
+      Choice& choice = stack_.back();
+      shapes_.undo_to(choice.mark);
+      if (choice.next < choice.shapes.size()) {
+        ++solution_.attempts;
+        is_consistent = shapes_.set_shape(choice.variable, choice.shapes[choice.next++]);
+        current_ = order_[choice.place];
+        for (const std::size_t variable : shapes_.take_changed()) {
+          for (const std::size_t reader : readers_[variable]) enqueue(reader);
+        }
+        if (is_consistent) {
+          is_consistent = propagate();
+        } else {
+          clear_queue();
+        }
+        return true;
+      }
+      stack_.pop_back();
+    }
+    return false;
+  }
+
+  // The attempt that knew most when it failed says what is wrong.
+  void note_conflict() {
+    if (solution_.is_solved || shapes_.mark() < furthest_ || (furthest_ > 0 && shapes_.mark() == furthest_)) return;
+    furthest_ = shapes_.mark();
+    solution_.contradicting_variable = shapes_.conflict().variable;
+    solution_.contradicting_function = current_;
+    solution_.contradiction = shapes_.conflict().reason;
+  }
+
+  void keep_solution() {
+    if (solution_.is_solved) {
+      solution_.is_ambiguous = true;
+      return;
+    }
+    solution_.is_solved = true;
+    solution_.contradicting_variable = solution_.contradicting_function = kNone;
+    solution_.contradiction.clear();
+    for (std::size_t v = 0; v < tables_.variables.size(); ++v) {
+      Shape shape;
+      if (shapes_.is_complete(v)) {
+        shape = shapes_.extents(v);
+      } else if (solution_.unknown_functions.empty() && shapes_.rank(v) < 0 && shapes_.count(v)) {
+        shape = {*shapes_.count(v)};  // nothing but elementwise functions: the axes do not matter
+      } else {
+        continue;
+      }
+      solution_.types[v] = TensorType{dtypes_[v], Dims(shape.begin(), shape.end()), layouts_[v]};
+    }
+  }
+
+  const Tables& tables_;
+  std::string_view source_;
+  SolveOptions options_;
+  PartialShapes shapes_;
+  std::vector<DType> dtypes_;
+  std::vector<Layout> layouts_;
+  std::vector<std::vector<std::size_t>> readers_;  // functions around each variable
+  std::vector<std::size_t> order_;
+  std::vector<Relation> relations_;
+  std::vector<std::pair<std::size_t, Shape>> pins_;
+  std::vector<char> is_pinned_;
+  std::deque<std::size_t> queue_;
+  std::vector<char> queued_;
+  std::vector<Choice> stack_;
+  std::size_t current_ = kNone, relation_calls_ = 0, found_ = 0, furthest_ = 0;
+  ShapeSolution solution_;
+};
+
+}  // namespace
+
+ShapeSolution solve_shapes(const Tables& tables, std::string_view source, const SolveOptions& options) {
+  ShapeSolution solution = Solver(tables, source, options, DType::I32).solve();
+  if (solution.is_solved) return solution;
+  // Class numbers are as often 64 bits wide.
+  ShapeSolution wider = Solver(tables, source, options, DType::I64).solve();
+  return wider.is_solved ? wider : solution;
+}
+
+}  // namespace tenon::chainer

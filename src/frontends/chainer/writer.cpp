@@ -1,0 +1,403 @@
+#include "frontends/chainer/writer.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "frontends/chainer/own_records.h"
+#include "frontends/chainer/solver.h"
+#include "ir/text.h"
+
+namespace tenon::chainer {
+namespace {
+
+constexpr std::int64_t kMaxInlineElements = 256;
+
+Json null_json() { return {}; }
+Json text_json(std::string text) {
+  Json json;
+  json.value = std::move(text);
+  return json;
+}
+Json integer_json(std::size_t value) {
+  Json json;
+  json.value = static_cast<std::int64_t>(value);
+  return json;
+}
+
+// max_pool_gradient -> MaxPoolGradient
+std::string camel_case(std::string_view op) {
+  std::string name;
+  bool is_start = true;
+  for (const char c : op) {
+    if (c == '_') {
+      is_start = true;
+    } else {
+      name += is_start && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+      is_start = false;
+    }
+  }
+  return name;
+}
+
+class Writer {
+ public:
+  explicit Writer(const Graph& graph) : graph_(graph) {}
+
+  Tables run() {
+    find_natives();
+    find_dependents();
+    for (const ValueId input : graph_.inputs()) add_variable(input, std::to_string(input_count_++));
+    for (const NodeId id : graph_.nodes_in_order()) {
+      if (!is_absorbed_.contains(id) && !is_constant(id)) add_node(id);
+    }
+    for (const ValueId output : graph_.outputs()) {
+      if (!graph_.value(output).producer || graph_.constant_of(output) != nullptr) {
+        problems_[concat("the output '", graph_.value(output).name, "' is made by no function")] += 1;
+      }
+    }
+    if (tables_.forward.empty()) problems_["there is no function"] += 1;
+    raise_problems();
+    state_outputs();
+    state_types();
+    add_ranks();
+    add_backward();
+    return std::move(tables_);
+  }
+
+ private:
+  bool is_constant(NodeId id) const {
+    const Node& node = graph_.node(id);
+    return !node.results.empty() && node.results[0] && graph_.constant_of(node.results[0]) != nullptr;
+  }
+
+  void find_natives() {
+    for (const NodeId id : graph_.nodes_in_order()) {
+      if (is_constant(id) || !has_sizes(id)) continue;
+      std::optional<NativeFunction> native = native_function(graph_, id);
+      if (!native) continue;
+      for (const NodeId absorbed : native->absorbed) is_absorbed_.insert(absorbed);
+      natives_[id] = *std::move(native);
+    }
+  }
+
+  // Values that depend on weights or on inputs with a gradient.
+  void find_dependents() {
+    const auto has_gradient = [&](ValueId value) {
+      const Type& type = graph_.value(value).type;
+      return type.is_tensor() && is_float(type.tensor().dtype);
+    };
+    for (const ValueId input : graph_.inputs()) {
+      if (has_gradient(input)) depends_.insert(input);
+    }
+    for (const NodeId id : graph_.nodes_in_order()) {
+      const Node& node = graph_.node(id);
+      bool any = false;
+      for (std::size_t k = 0; k < node.operands.size(); ++k) {
+        const ValueId operand = node.operands[k];
+        if (!operand) continue;
+        const bool is_weight = graph_.constant_of(operand) != nullptr && has_gradient(operand) && !is_written_inline(graph_, id, k);
+        any = any || is_weight || depends_.contains(operand);
+      }
+      for (const ValueId result : node.results) {
+        if (result && any && has_gradient(result)) depends_.insert(result);
+      }
+    }
+  }
+
+  static bool has_size(const Type& type) {
+    return type.is_tensor() && all_constant(type.tensor().dims) && info(type.tensor().dtype).bits >= 8;
+  }
+  bool has_sizes(NodeId id) const {
+    const auto fits = [&](ValueId value) { return !value || has_size(graph_.value(value).type); };
+    const Node& node = graph_.node(id);
+    return std::all_of(node.operands.begin(), node.operands.end(), fits) &&
+           std::all_of(node.results.begin(), node.results.end(), fits);
+  }
+
+  // Chainer's names are paths; a name is the rest of its line.
+  std::string path_of(const std::string& name) {
+    std::string path = name.rfind('/', 0) == 0 ? name : "/" + name;
+    for (char& c : path) {
+      if (static_cast<unsigned char>(c) < 0x20) c = '?';
+    }
+    std::string unique = path;
+    for (int k = 1; !names_.insert(unique).second; ++k) unique = concat(path, "_", k);
+    return unique;
+  }
+
+  std::size_t add_variable(ValueId value, std::string name) {
+    const auto [found, is_new] = variables_.emplace(value, tables_.variables.size());
+    if (!is_new) return found->second;
+    const Type& type = graph_.value(value).type;
+    Variable variable;
+    variable.id = static_cast<std::int64_t>(tables_.variables.size());
+    if (has_size(type)) {
+      variable.bytes = byte_count(type.tensor()).constant();
+    } else {
+      problems_[concat("a value of type ", type, " has no size")] += 1;
+    }
+    variable.name = std::move(name);
+    tables_.variables.push_back(std::move(variable));
+    values_.push_back(value);
+    return found->second;
+  }
+
+  std::size_t input_variable(ValueId value) {
+    if (const auto found = variables_.find(value); found != variables_.end()) return found->second;
+    return add_variable(value, path_of(graph_.value(value).name));
+  }
+
+  void add_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (!node.bodies.empty()) {
+      problems_[concat("'", node.op->name, "' holds graphs of its own")] += 1;
+      return;
+    }
+    if (!has_sizes(id)) {
+      problems_[concat("'", node.op->name, "' reads or makes a value without a size in bytes")] += 1;
+      return;
+    }
+    const auto native = natives_.find(id);
+    try {
+      if (native != natives_.end()) {
+        add_native(id, native->second);
+      } else {
+        add_own(id);
+      }
+    } catch (const Error& error) {
+      problems_[error.summary()] += 1;
+    }
+  }
+
+  std::size_t input_position(Function& function, ValueId value, std::map<ValueId, std::size_t>& positions) {
+    const auto [found, is_new] = positions.emplace(value, function.inputs.size());
+    if (is_new) function.inputs.push_back({input_variable(value), Tag::Value});
+    return found->second;
+  }
+
+  void add_native(NodeId id, const NativeFunction& native) {
+    Function function;
+    function.name = native.name;
+    function.attributes = native.attributes;
+    std::map<ValueId, std::size_t> positions;
+    std::vector<std::size_t> called;
+    for (const ValueId input : native.inputs) {
+      input_position(function, input, positions);
+      called.push_back(variables_.at(input));
+    }
+    for (std::size_t k = 0; k < native.output_count; ++k) {
+      function.outputs.push_back(add_variable(graph_.node(id).results[k], "_"));
+    }
+    // Chainer's own lists, which the attributes may decide.
+    const Tables alone{{}, {function}, {function}};
+    const Retained retained = find_rule(native.name)->retained(FunctionView(alone, 0, "graph"))[0];
+    finish(std::move(function), retained, native.behind, std::move(called));
+  }
+
+  void add_own(NodeId id) {
+    const Node& node = graph_.node(id);
+    Function function;
+    function.name = camel_case(node.op->name);
+    Json::Array operands, results;
+    std::map<ValueId, std::size_t> positions;
+    std::vector<std::size_t> called;
+    std::vector<std::int64_t> position_of_operand;  // among the inputs; -1 where it is none
+    bool may_flow = false;
+    for (std::size_t k = 0; k < node.operands.size(); ++k) {
+      const ValueId operand = node.operands[k];
+      position_of_operand.push_back(-1);
+      if (!operand) {
+        operands.push_back(null_json());
+      } else if (is_written_inline(graph_, id, k)) {
+        operands.push_back(text_json(print(*graph_.constant_of(operand))));
+      } else {
+        const std::size_t position = input_position(function, operand, positions);
+        operands.push_back(integer_json(position));
+        position_of_operand.back() = static_cast<std::int64_t>(position);
+        called.push_back(variables_.at(operand));
+        may_flow = may_flow || depends_.contains(operand) || graph_.constant_of(operand) != nullptr;
+      }
+    }
+    bool has_gap = false, makes_gradient = false;
+    std::vector<std::int64_t> output_of_result;
+    for (const ValueId result : node.results) {
+      has_gap = has_gap || !result;
+      output_of_result.push_back(result ? static_cast<std::int64_t>(function.outputs.size()) : -1);
+      results.push_back(result ? integer_json(function.outputs.size()) : null_json());
+      if (!result) continue;
+      function.outputs.push_back(add_variable(result, "_"));
+      makes_gradient = makes_gradient || depends_.contains(result);
+    }
+    function.attributes.push_back(attribute(kOwnOp, node.op->name));
+    function.attributes.push_back(attribute(kOwnOperands, std::move(operands)));
+    if (has_gap) function.attributes.push_back(attribute(kOwnResults, std::move(results)));
+    for (const auto& [name, value] : node.attrs) {
+      std::optional<Json> json = json_of(value);
+      if (!json) throw Error(concat("the attribute '", name, "' of '", node.op->name, "' is no number"), ErrorKind::Unsupported);
+      function.attributes.push_back({name, *std::move(json), 0});
+    }
+    Retained retained;
+    if (may_flow && makes_gradient) {
+      const Retained read = retained_by_gradient(graph_, id);
+      for (const std::int64_t k : read.inputs) {
+        const std::int64_t position = position_of_operand[static_cast<std::size_t>(k)];
+        if (position >= 0 && std::find(retained.inputs.begin(), retained.inputs.end(), position) == retained.inputs.end()) {
+          retained.inputs.push_back(position);
+        }
+      }
+      for (const std::int64_t k : read.outputs) retained.outputs.push_back(output_of_result[static_cast<std::size_t>(k)]);
+    }
+    std::sort(retained.inputs.begin(), retained.inputs.end());
+    finish(std::move(function), retained, {}, std::move(called));
+    add_types(tables_.forward.back());
+  }
+
+  // The attributes of every function; Chainer sets them in this order.
+  void finish(Function function, const Retained& retained, const std::vector<Attribute>& behind, std::vector<std::size_t> called) {
+    function.attributes.push_back(indexes_attribute("_input_indexes_to_retain", retained.inputs));
+    function.attributes.push_back(indexes_attribute("_output_indexes_to_retain", retained.outputs));
+    function.attributes.insert(function.attributes.end(), behind.begin(), behind.end());
+    const auto count = static_cast<std::int64_t>(function.outputs.size());
+    function.attributes.push_back(integer_attribute("_output_count", count));
+    tables_.forward.push_back(std::move(function));
+    retained_.push_back(retained);
+    called_.push_back(std::move(called));
+  }
+
+  void add_types(Function& function) {
+    if (function.find(kInputTypes) != nullptr) return;
+    Json::Array inputs, outputs;
+    for (const Input& input : function.inputs) inputs.push_back(text_json(to_string(graph_.value(values_[input.variable]).type)));
+    for (const std::size_t output : function.outputs) outputs.push_back(text_json(to_string(graph_.value(values_[output]).type)));
+    // Before the lists, where a function's own attributes end.
+    const auto place = std::find_if(function.attributes.begin(), function.attributes.end(),
+                                    [](const Attribute& each) { return each.name == "_input_indexes_to_retain"; });
+    const std::vector<Attribute> types{attribute(kInputTypes, std::move(inputs)), attribute(kOutputTypes, std::move(outputs))};
+    function.attributes.insert(place, types.begin(), types.end());
+  }
+
+  void raise_problems() const {
+    if (problems_.empty()) return;
+    std::string list;
+    for (const auto& [problem, count] : problems_) list += concat(list.empty() ? "" : "; ", problem, " (", count, ")");
+    throw Error("the graph cannot be written as a training step of Chainer", ErrorKind::Unsupported).got(list);
+  }
+
+  // Where the outputs are not simply what nobody reads, records say so.
+  void state_outputs() {
+    tables_.backward.resize(tables_.forward.size());  // operands are asked for
+    std::unordered_set<std::size_t> is_read;
+    for (const Function& function : tables_.forward) {
+      for (const Input& input : function.inputs) is_read.insert(input.variable);
+    }
+    std::vector<ValueId> plain;
+    for (const std::size_t k : topological_order(tables_)) {
+      for (const std::size_t output : tables_.forward[k].outputs) {
+        if (!is_read.contains(output)) plain.push_back(values_[output]);
+      }
+    }
+    if (plain == graph_.outputs()) return;
+    std::map<ValueId, std::size_t> places;
+    for (std::size_t k = 0; k < graph_.outputs().size(); ++k) places.emplace(graph_.outputs()[k], k);
+    for (Function& function : tables_.forward) {
+      Json::Array list;
+      bool says = false;
+      for (const std::size_t output : function.outputs) {
+        const auto place = places.find(values_[output]);
+        list.push_back(place == places.end() ? null_json() : integer_json(place->second));
+        says = says || place != places.end() || !is_read.contains(output);
+      }
+      if (says) function.attributes.push_back(attribute(kGraphOutputs, std::move(list)));
+    }
+  }
+
+  // Sizes alone have to lead back to these shapes; where they do not, every record states its types.
+  void state_types() {
+    bool is_same = false;
+    try {
+      const ShapeSolution solution = solve_shapes(tables_, "graph", {.solution_limit = 1});
+      is_same = solution.is_solved;
+      for (std::size_t v = 0; v < values_.size() && is_same; ++v) {
+        is_same = solution.types[v] && Type(*solution.types[v]) == graph_.value(values_[v]).type;
+      }
+    } catch (const Error&) {
+      is_same = false;
+    }
+    if (is_same) return;
+    for (Function& function : tables_.forward) add_types(function);
+  }
+
+  void add_ranks() {
+    const std::vector<std::size_t> producers = producers_of(tables_);
+    std::vector<std::int64_t> ranks(tables_.forward.size(), 0);
+    for (const std::size_t k : topological_order(tables_)) {
+      for (const Input& input : tables_.forward[k].inputs) {
+        if (producers[input.variable] != kNone) ranks[k] = std::max(ranks[k], ranks[producers[input.variable]] + 1);
+      }
+      tables_.forward[k].attributes.push_back(integer_attribute("rank", ranks[k]));
+      tables_.forward[k].attributes.push_back(attribute("lazy_grad_sum", false));
+    }
+  }
+
+  void add_backward() {
+    for (std::size_t k = 0; k < tables_.forward.size(); ++k) {
+      const Function& forward = tables_.forward[k];
+      Function& backward = tables_.backward[k];
+      backward.name = forward.name;
+      backward.attributes = forward.attributes;
+      for (const std::size_t output : forward.outputs) backward.inputs.push_back({output, Tag::Gradient});
+      if (forward.name != "ReLU") {
+        for (const std::size_t input : called_[k]) backward.inputs.push_back({input, Tag::Input});
+      }
+      for (const std::int64_t output : retained_[k].outputs) {
+        backward.inputs.push_back({forward.outputs[static_cast<std::size_t>(output)], Tag::Output});
+      }
+      for (const Input& input : forward.inputs) backward.outputs.push_back(input.variable);
+    }
+  }
+
+  const Graph& graph_;
+  Tables tables_;
+  std::map<NodeId, NativeFunction> natives_;
+  std::unordered_set<NodeId> is_absorbed_;
+  std::unordered_set<ValueId> depends_;
+  std::unordered_map<ValueId, std::size_t> variables_;
+  std::vector<ValueId> values_;                    // by variable
+  std::vector<Retained> retained_;                 // by function
+  std::vector<std::vector<std::size_t>> called_;   // variables as each function was called with them
+  std::unordered_set<std::string> names_;
+  std::map<std::string, std::size_t> problems_;
+  std::size_t input_count_ = 0;
+};
+
+}  // namespace
+
+bool is_written_inline(const Graph& graph, NodeId node, std::size_t operand) {
+  const Node& reader = graph.node(node);
+  const Constant* constant = graph.constant_of(reader.operands[operand]);
+  if (constant == nullptr || !graph.value(reader.operands[operand]).type.tensor().layout.is_empty()) return false;
+  const bool is_short = constant->kind() != Constant::Kind::Dense || constant->size() <= kMaxInlineElements;
+  if (!is_short) return false;
+  const bool is_late = operand < reader.op->operands.size() && reader.op->operands[operand].is_late_attribute;
+  return is_late || constant->shape().empty() || !is_float(constant->dtype());
+}
+
+Attribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
+  Json::Array array;
+  for (const std::int64_t each : list) {
+    Json json;
+    json.value = each;
+    array.push_back(std::move(json));
+  }
+  return attribute(name, std::move(array));
+}
+
+Attribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
+  return list.empty() ? attribute(name, nullptr) : integers_attribute(name, list);
+}
+
+Tables tables_of(const Graph& graph) { return Writer(graph).run(); }
+
+}  // namespace tenon::chainer
