@@ -1,10 +1,10 @@
-#include <charconv>
-#include <cmath>
-#include <unordered_set>
-
 #include "base/text.h"
 #include "base/text_place.h"
 #include "frontends/chainer/tables.h"
+
+#include <charconv>
+#include <cmath>
+#include <unordered_set>
 
 namespace tenon::chainer {
 namespace {
@@ -68,16 +68,23 @@ class Reader {
   }
   void expect(char c) {
     skip_spaces();
-    if (!take(c)) throw error(concat("the attributes need '", std::string(1, c), "' here"), position_);
+    if (!take(c))
+      throw error(concat("the attributes need '", std::string(1, c), "' here"), position_);
   }
 
   Json value(std::size_t depth) {
     if (depth > kMaxDepth) throw error("the attributes are nested too deeply", position_);
     Json json;
     switch (peek()) {
-      case '{': json.value = object(depth); break;
-      case '[': json.value = array(depth); break;
-      case '"': json.value = text(); break;
+      case '{':
+        json.value = object(depth);
+        break;
+      case '[':
+        json.value = array(depth);
+        break;
+      case '"':
+        json.value = text();
+        break;
       default:
         if (take("null")) {
           json.value = nullptr;
@@ -136,7 +143,8 @@ class Reader {
   Json number() {
     const std::size_t at = position_;
     std::size_t end = position_;
-    while (end < end_ && std::string_view("+-.0123456789eE").find(text_[end]) != std::string_view::npos) {
+    while (end < end_ &&
+           std::string_view("+-.0123456789eE").find(text_[end]) != std::string_view::npos) {
       ++end;
     }
     const std::string_view digits = text_.substr(at, end - at);
@@ -144,11 +152,14 @@ class Reader {
     Json json;
     if (digits.find_first_of(".eE") == std::string_view::npos) {
       const std::optional<std::int64_t> integer = parse_integer(digits);
-      if (!integer) throw error(digits.empty() ? "an attribute has no value" : "the number is out of range", at);
+      if (!integer)
+        throw error(digits.empty() ? "an attribute has no value" : "the number is out of range",
+                    at);
       json.value = *integer;
     } else {
       double real = 0;
-      const auto [rest, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), real);
+      const auto [rest, problem] =
+          std::from_chars(digits.data(), digits.data() + digits.size(), real);
       if (problem != std::errc() || rest != digits.data() + digits.size()) {
         throw error("this is not a number", at);
       }
@@ -188,7 +199,9 @@ class Reader {
   }
 
   static void append_utf8(std::string& result, std::uint32_t code) {
-    const auto tail = [&](int shift) { result += static_cast<char>(0x80 | ((code >> shift) & 0x3f)); };
+    const auto tail = [&](int shift) {
+      result += static_cast<char>(0x80 | ((code >> shift) & 0x3f));
+    };
     if (code < 0x80) {
       result += static_cast<char>(code);
     } else if (code < 0x800) {
@@ -212,8 +225,10 @@ class Reader {
     while (!take('"')) {
       if (position_ >= end_) throw error("the text has no end", position_);
       const char c = text_[position_];
-      if (static_cast<unsigned char>(c) < 0x20) throw error("a control character in a text", position_);
-      if (static_cast<unsigned char>(c) >= 0x80) throw error("a character that is not ASCII", position_);
+      if (static_cast<unsigned char>(c) < 0x20)
+        throw error("a control character in a text", position_);
+      if (static_cast<unsigned char>(c) >= 0x80)
+        throw error("a character that is not ASCII", position_);
       ++position_;
       if (c == '\\') {
         append_escape(result);
@@ -237,7 +252,8 @@ void print_code(std::string& text, std::uint32_t code) {
 // One character of well-formed UTF-8, which is all that a reader or the writer puts in a text.
 std::uint32_t next_character(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t k) {
-    return k < text.size() ? static_cast<std::uint32_t>(static_cast<unsigned char>(text[k])) : 0x80U;
+    return k < text.size() ? static_cast<std::uint32_t>(static_cast<unsigned char>(text[k]))
+                           : 0x80U;
   };
   const std::uint32_t first = byte(at);
   const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
@@ -252,7 +268,8 @@ void print_text(std::string& text, std::string_view value) {
   text += '"';
   for (std::size_t at = 0; at < value.size();) {
     const std::uint32_t code = next_character(value, at);
-    const std::size_t special = code < 0x80 ? kPlain.find(static_cast<char>(code)) : std::string_view::npos;
+    const std::size_t special =
+        code < 0x80 ? kPlain.find(static_cast<char>(code)) : std::string_view::npos;
     if (special != std::string_view::npos) {
       text += '\\';
       text += kLetters[special];

@@ -1,13 +1,13 @@
 #include "frontends/chainer/check.h"
 
-#include <algorithm>
-#include <unordered_set>
-
 #include "base/text.h"
 #include "frontends/chainer/functions.h"
 #include "frontends/chainer/importer.h"
 #include "frontends/chainer/solver.h"
 #include "frontends/chainer/training_graph.h"
+
+#include <algorithm>
+#include <unordered_set>
 
 namespace tenon::chainer {
 namespace {
@@ -51,9 +51,11 @@ class Checker {
     for (const Variable& variable : tables_.variables) input_count += variable.is_input();
     for (std::size_t v = 0; v < tables_.variables.size(); ++v) {
       const Variable& variable = tables_.variables[v];
-      findings_.compare("variable id", place_of(line_of_variable(v), 1), variable.id, static_cast<std::int64_t>(v));
+      findings_.compare("variable id", place_of(line_of_variable(v), 1), variable.id,
+                        static_cast<std::int64_t>(v));
       findings_.compare("variable is in use", place_of(line_of_variable(v), 1),
-                        std::string(is_used[v] != 0 ? "in use" : "in no function"), std::string("in use"));
+                        std::string(is_used[v] != 0 ? "in use" : "in no function"),
+                        std::string("in use"));
       if (!variable.is_input()) continue;
       const std::int64_t index = parse_integer(variable.name).value_or(-1);
       const std::string place =
@@ -76,8 +78,9 @@ class Checker {
       }
       for (const auto* list : {&tables_.forward, &tables_.backward}) {
         const Function& function = (*list)[k];
-        findings_.compare("rank", [&] { return place_of_attribute(function, "rank"); },
-                          json_text(function.find("rank")), std::to_string(ranks_[k]));
+        findings_.compare(
+            "rank", [&] { return place_of_attribute(function, "rank"); },
+            json_text(function.find("rank")), std::to_string(ranks_[k]));
       }
     }
   }
@@ -86,12 +89,16 @@ class Checker {
   void check_pairs() {
     for (std::size_t k = 0; k < tables_.forward.size(); ++k) {
       const Function &forward = tables_.forward[k], &backward = tables_.backward[k];
-      findings_.compare("backward: function", [&] { return place_of_name(backward); }, backward.name, forward.name);
+      findings_.compare(
+          "backward: function", [&] { return place_of_name(backward); }, backward.name,
+          forward.name);
       check_attributes(k);
       std::vector<std::size_t> forward_inputs, gradients, inputs, kept;
       for (const Input& input : forward.inputs) forward_inputs.push_back(input.variable);
       for (const Input& input : backward.inputs) {
-        auto& list = input.tag == Tag::Gradient ? gradients : input.tag == Tag::Input ? inputs : kept;
+        auto& list = input.tag == Tag::Gradient ? gradients
+                     : input.tag == Tag::Input  ? inputs
+                                                : kept;
         list.push_back(input.variable);
       }
       compare_lists("backward: gradients in", backward, 0, gradients, forward.outputs);
@@ -109,22 +116,28 @@ class Checker {
         if (index < 0 || index >= static_cast<std::int64_t>(forward.outputs.size())) continue;
         retained.push_back(forward.outputs[static_cast<std::size_t>(index)]);
       }
-      compare_lists("backward: retained outputs", backward, gradients.size() + inputs.size(), kept, retained);
-      compare_lists("backward: gradients out", backward, backward.inputs.size(), backward.outputs, forward_inputs);
+      compare_lists("backward: retained outputs", backward, gradients.size() + inputs.size(), kept,
+                    retained);
+      compare_lists("backward: gradients out", backward, backward.inputs.size(), backward.outputs,
+                    forward_inputs);
     }
   }
 
   // `first` is the line of the list's first element, counted from the record's list of inputs.
   void compare_lists(std::string_view kind, const Function& function, std::size_t first,
-                     const std::vector<std::size_t>& says, const std::vector<std::size_t>& should_be) {
+                     const std::vector<std::size_t>& says,
+                     const std::vector<std::size_t>& should_be) {
     std::size_t differs = 0;
-    while (differs < says.size() && differs < should_be.size() && says[differs] == should_be[differs]) ++differs;
+    while (differs < says.size() && differs < should_be.size() &&
+           says[differs] == should_be[differs])
+      ++differs;
     if (differs == says.size() && differs == should_be.size()) {
       findings_.hold(kind);
       return;
     }
     const auto text = [&](const std::vector<std::size_t>& list) {
-      return differs < list.size() ? concat("variable ", tables_.variables[list[differs]].id) : std::string("no more");
+      return differs < list.size() ? concat("variable ", tables_.variables[list[differs]].id)
+                                   : std::string("no more");
     };
     findings_.miss(kind, place_of_input(function, first + differs), text(says), text(should_be));
   }
@@ -166,14 +179,15 @@ class Checker {
 
   void miss_at(std::string_view kind, const Error& error) {
     const std::size_t line = error.place().find("line ");
-    findings_.miss(kind, line == std::string::npos ? error.place() : error.place().substr(line), error.summary(),
-                   "something that can be");
+    findings_.miss(kind, line == std::string::npos ? error.place() : error.place().substr(line),
+                   error.summary(), "something that can be");
   }
 
   // The same file with the attributes of backward records in place of those that differ.
   Tables seen_backwards() const {
     Tables other = tables_;
-    for (const auto& [k, name] : differing_) other.forward[k].attributes = other.backward[k].attributes;
+    for (const auto& [k, name] : differing_)
+      other.forward[k].attributes = other.backward[k].attributes;
     return other;
   }
   bool has_sense_backwards() {
@@ -196,7 +210,8 @@ class Checker {
     for (const auto& [k, name] : differing_) {
       const Function& wrong = forward_is_wrong ? tables_.forward[k] : tables_.backward[k];
       const Function& right = forward_is_wrong ? tables_.backward[k] : tables_.forward[k];
-      findings_.miss(forward_is_wrong ? "forward: attribute" : "backward: attribute", place_of_attribute(wrong, name),
+      findings_.miss(forward_is_wrong ? "forward: attribute" : "backward: attribute",
+                     place_of_attribute(wrong, name),
                      concat(name, " = ", json_text(wrong.find(name))), json_text(right.find(name)));
     }
     differing_.clear();
@@ -206,8 +221,9 @@ class Checker {
     for (std::size_t v = 0; v < tables.variables.size(); ++v) {
       if (!solution.types[v]) continue;
       const Dim bytes = byte_count(*solution.types[v]);
-      findings_.compare("tensor size", [&] { return place_of_bytes(tables, v); }, tables.variables[v].bytes,
-                        bytes.is_constant() ? bytes.constant() : -1);
+      findings_.compare(
+          "tensor size", [&] { return place_of_bytes(tables, v); }, tables.variables[v].bytes,
+          bytes.is_constant() ? bytes.constant() : -1);
     }
   }
 
@@ -216,20 +232,23 @@ class Checker {
     std::vector<std::size_t> suspects;
     const auto suspect = [&](std::size_t variable) {
       if (variable == kNone || suspects.size() >= kMaxSuspects) return;
-      if (std::find(suspects.begin(), suspects.end(), variable) == suspects.end()) suspects.push_back(variable);
+      if (std::find(suspects.begin(), suspects.end(), variable) == suspects.end())
+        suspects.push_back(variable);
     };
     const auto suspect_all = [&](const Function& function) {
       for (const Input& input : function.inputs) suspect(input.variable);
       for (const std::size_t output : function.outputs) suspect(output);
     };
     suspect(solution.contradicting_variable);
-    if (solution.contradicting_function != kNone) suspect_all(tables_.forward[solution.contradicting_function]);
+    if (solution.contradicting_function != kNone)
+      suspect_all(tables_.forward[solution.contradicting_function]);
     const std::vector<std::size_t> producers = producers_of(tables_);
     for (std::size_t k = 0; k < suspects.size(); ++k) {
       if (producers[suspects[k]] != kNone) suspect_all(tables_.forward[producers[suspects[k]]]);
     }
     for (const std::size_t variable : suspects) {
-      const ShapeSolution other = solve_shapes(tables_, source_, {.disbelieved = variable, .solution_limit = 1});
+      const ShapeSolution other =
+          solve_shapes(tables_, source_, {.disbelieved = variable, .solution_limit = 1});
       if (!other.is_solved || !other.types[variable]) continue;
       compare_sizes(tables_, other);
       return true;
@@ -260,7 +279,8 @@ class Checker {
     const Function& forward = tables_.forward[k];
     const std::optional<Retained> says = retained_of(function);
     const auto place = [&](bool of_inputs) {
-      return place_of_attribute(function, of_inputs ? "_input_indexes_to_retain" : "_output_indexes_to_retain");
+      return place_of_attribute(
+          function, of_inputs ? "_input_indexes_to_retain" : "_output_indexes_to_retain");
     };
     if (!says) {
       findings_.miss("retained", place(true), "no lists of indexes", "lists of indexes");
@@ -274,21 +294,27 @@ class Checker {
     };
     const std::size_t input_count = std::max(view.input_count(), forward.inputs.size());
     const auto count = function.find("_output_count");
-    const auto* output_count = count == nullptr ? nullptr : std::get_if<std::int64_t>(&count->value.value);
-    const bool counts = output_count != nullptr && *output_count >= static_cast<std::int64_t>(forward.outputs.size());
+    const auto* output_count =
+        count == nullptr ? nullptr : std::get_if<std::int64_t>(&count->value.value);
+    const bool counts = output_count != nullptr &&
+                        *output_count >= static_cast<std::int64_t>(forward.outputs.size());
     const bool is_single = forward.name != "SplitAxis" && forward.find(kOwnOp) == nullptr;
-    if (counts && (!is_single || *output_count == static_cast<std::int64_t>(forward.outputs.size()))) {
+    if (counts &&
+        (!is_single || *output_count == static_cast<std::int64_t>(forward.outputs.size()))) {
       findings_.hold("output count");
     } else {
-      findings_.miss("output count", place_of_attribute(function, "_output_count"), json_text(count),
-                     std::to_string(forward.outputs.size()));
+      findings_.miss("output count", place_of_attribute(function, "_output_count"),
+                     json_text(count), std::to_string(forward.outputs.size()));
     }
-    findings_.compare("retained index in range", [&] { return place(true); },
-                      std::string(all_below(says->inputs, input_count) ? "an input" : list_text(says->inputs)),
-                      std::string("an input"));
-    findings_.compare("retained index in range", [&] { return place(false); },
-                      std::string(all_below(says->outputs, forward.outputs.size()) ? "an output" : list_text(says->outputs)),
-                      std::string("an output"));
+    findings_.compare(
+        "retained index in range", [&] { return place(true); },
+        std::string(all_below(says->inputs, input_count) ? "an input" : list_text(says->inputs)),
+        std::string("an input"));
+    findings_.compare(
+        "retained index in range", [&] { return place(false); },
+        std::string(all_below(says->outputs, forward.outputs.size()) ? "an output"
+                                                                     : list_text(says->outputs)),
+        std::string("an output"));
     const FunctionRule* rule = forward.find(kOwnOp) != nullptr ? nullptr : find_rule(forward.name);
     if (rule == nullptr) return;
     std::vector<Retained> known;
@@ -303,7 +329,8 @@ class Checker {
       return;
     }
     const bool inputs_differ = says->inputs != known[0].inputs;
-    findings_.miss("retained", place(inputs_differ), list_text(inputs_differ ? says->inputs : says->outputs),
+    findings_.miss("retained", place(inputs_differ),
+                   list_text(inputs_differ ? says->inputs : says->outputs),
                    list_text(inputs_differ ? known[0].inputs : known[0].outputs));
   }
 
@@ -322,6 +349,8 @@ class Checker {
 
 }  // namespace
 
-Findings check_tables(const Tables& tables, std::string_view source) { return Checker(tables, source).run(); }
+Findings check_tables(const Tables& tables, std::string_view source) {
+  return Checker(tables, source).run();
+}
 
 }  // namespace tenon::chainer

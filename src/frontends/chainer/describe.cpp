@@ -1,12 +1,12 @@
 #include "frontends/chainer/describe.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/text.h"
 #include "frontends/chainer/functions.h"
 #include "frontends/chainer/solver.h"
 #include "frontends/chainer/training_graph.h"
+
+#include <algorithm>
+#include <map>
 
 namespace tenon::chainer {
 namespace {
@@ -26,10 +26,23 @@ std::string gigabytes(std::int64_t bytes) {
   return concat(thousandths / 1000, ".", std::string(3 - rest.size(), '0'), rest, " GB");
 }
 
-std::string megabytes(std::int64_t bytes) {
+// Tensors: below 100 kB exactly.
+std::string tensor_size(std::int64_t bytes) {
   if (bytes < 100'000) return concat(with_commas(bytes), " B");
   const std::int64_t tenths = (bytes + 50'000) / 100'000;
   return concat(tenths / 10, ".", tenths % 10, " MB");
+}
+
+// Sums over many tensors.
+std::string total_size(std::int64_t bytes) {
+  return bytes < 100'000'000 ? tensor_size(bytes) : gigabytes(bytes);
+}
+
+std::string flops_text(double flops) {
+  if (flops < 1e12) return concat(format_count(flops), flops < 1000 ? " FLOP" : "FLOP");
+  const auto thousandths = static_cast<std::int64_t>(flops / 1e9 + 0.5);
+  const std::string rest = std::to_string(thousandths % 1000);
+  return concat(thousandths / 1000, ".", std::string(3 - rest.size(), '0'), rest, " TFLOP");
 }
 
 std::string shape_text(const std::optional<TensorType>& type) {
@@ -52,8 +65,9 @@ class Describer {
   }
 
   Page run() {
-    page_.title = concat("Chainer training step: ", tables_.forward.size(), " functions forward and as many backward, ",
-                         tables_.variables.size(), " variables");
+    page_.title =
+        concat("Chainer training step: ", tables_.forward.size(),
+               " functions forward and as many backward, ", tables_.variables.size(), " variables");
     add_introduction();
     add_totals();
     add_network();
@@ -65,16 +79,22 @@ class Describer {
  private:
   void add_introduction() {
     std::string text =
-        "The file was dumped from Chainer after one forward pass: every tensor with its size in bytes, every function\n"
-        "with what it reads and makes, and for each function what its backward reads. It holds no shapes: those below\n"
+        "The file was dumped from Chainer after one forward pass: every tensor with its size in "
+        "bytes, every function\n"
+        "with what it reads and makes, and for each function what its backward reads. It holds no "
+        "shapes: those below\n"
         "were found from the sizes.";
     if (!solution_.unknown_functions.empty()) {
-      text += concat("\n", solution_.unknown_functions.size(), " functions are not known here, so that some shapes stay open.");
+      text += concat("\n", solution_.unknown_functions.size(),
+                     " functions are not known here, so that some shapes stay open.");
     } else if (!solution_.is_solved) {
-      text += concat("\nNo shapes fit all the sizes: ", solution_.contradiction, ". `tenon check` says more.");
+      text += concat("\nNo shapes fit all the sizes: ", solution_.contradiction,
+                     ". `tenon check` says more.");
     } else if (solution_.is_ambiguous) {
-      text += "\nOther shapes would give the same sizes; of these the first was taken: images as high as wide, as large as"
-              "\npossible, in a batch as small as possible.";
+      text +=
+          "\nOther shapes would give the same sizes; of these the first was taken: one batch for "
+          "all inputs, images as"
+          "\nhigh as wide and as large as possible.";
     } else if (solution_.is_cut_off) {
       text += "\nThe search for other shapes of the same sizes was cut off.";
     } else {
@@ -91,8 +111,10 @@ class Describer {
     double total = 0;
     for (std::size_t k = 0; k < tables_.forward.size(); ++k) {
       const FunctionView view(tables_, k, source_);
-      const FunctionRule* rule = view.function().find(kOwnOp) != nullptr ? nullptr : find_rule(view.function().name);
-      if (rule != nullptr && rule->multiply_adds != nullptr) total += rule->multiply_adds(view, shapes);
+      const FunctionRule* rule =
+          view.function().find(kOwnOp) != nullptr ? nullptr : find_rule(view.function().name);
+      if (rule != nullptr && rule->multiply_adds != nullptr)
+        total += rule->multiply_adds(view, shapes);
     }
     return total;
   }
@@ -101,33 +123,43 @@ class Describer {
     using Role = TrainingGraph::Role;
     Page::Section section{"Totals", "", {"", ">tensors", ">bytes", ""}, {}};
     const auto row = [&](std::string what, Role role, std::string note) {
-      section.rows.push_back({std::move(what), std::to_string(graph_.count_of(role)), with_commas(graph_.bytes_of(role)), std::move(note)});
+      section.rows.push_back({std::move(what), std::to_string(graph_.count_of(role)),
+                              with_commas(graph_.bytes_of(role)), std::move(note)});
     };
     row("inputs", Role::Input, input_shapes());
     row("parameters", Role::Parameter, parameter_count());
     row("intermediates", Role::Intermediate, "as many bytes of gradients again, were all kept");
     std::int64_t hidden = 0;
     for (const TrainingGraph::Step& step : graph_.steps) hidden += step.hidden_bytes;
-    section.rows.push_back({"hidden state", "", with_commas(hidden), "masks, scores and statistics inside functions; not in the file"});
+    section.rows.push_back({"hidden state", "", with_commas(hidden),
+                            "masks, scores and statistics inside functions; not in the file"});
     if (solution_.is_solved && solution_.unknown_functions.empty()) {
-      section.rows.push_back({"forward", "", "", format_count(2 * multiply_adds()) + " flops in products (backward twice that)"});
+      section.rows.push_back({"forward", "", "",
+                              flops_text(2 * multiply_adds()) +
+                                  " in products, a multiplication and an addition "
+                                  "counted as two; backward takes about twice that"});
     }
     page_.sections.push_back(std::move(section));
   }
 
   std::string input_shapes() const {
-    std::string text;
+    std::map<std::int64_t, std::string> shapes;
     for (std::size_t v = 0; v < tables_.variables.size(); ++v) {
       if (!tables_.variables[v].is_input()) continue;
-      text += concat(text.empty() ? "" : ", ", tables_.variables[v].name, ": ", shape_text(solution_.types[v]));
+      shapes[parse_integer(tables_.variables[v].name).value_or(-1)] =
+          shape_text(solution_.types[v]);
     }
+    std::string text;
+    for (const auto& [index, shape] : shapes)
+      text += concat(text.empty() ? "" : ", ", index, ": ", shape);
     return text;
   }
 
   std::string parameter_count() const {
     std::int64_t count = 0;
     for (std::size_t v = 0; v < tables_.variables.size(); ++v) {
-      if (tables_.variables[v].is_parameter() && solution_.types[v]) count += product(solution_.types[v]->dims).constant();
+      if (tables_.variables[v].is_parameter() && solution_.types[v])
+        count += product(solution_.types[v]->dims).constant();
     }
     return with_commas(count) + " numbers";
   }
@@ -146,26 +178,38 @@ class Describer {
   // What Chainer keeps: x and y for what the function read and made, W for parameters.
   std::string kept_text(const TrainingGraph::Step& step) const {
     std::string text;
-    const auto add = [&](const std::string& word) { text += concat(text.empty() ? "" : ", ", word); };
+    const auto add = [&](const std::string& word) {
+      text += concat(text.empty() ? "" : ", ", word);
+    };
     for (const std::size_t tensor : step.retained.inputs) {
-      add(graph_.tensors[tensor].role == TrainingGraph::Role::Parameter ? "W" : concat("x ", graph_.tensors[tensor].id));
+      add(graph_.tensors[tensor].role == TrainingGraph::Role::Parameter
+              ? "W"
+              : concat("x ", graph_.tensors[tensor].id));
     }
-    for (const std::size_t tensor : step.retained.outputs) add(concat("y ", graph_.tensors[tensor].id));
-    if (step.hidden_bytes > 0) add("hidden " + megabytes(step.hidden_bytes));
+    for (const std::size_t tensor : step.retained.outputs)
+      add(concat("y ", graph_.tensors[tensor].id));
+    if (step.hidden_bytes > 0) add("hidden " + tensor_size(step.hidden_bytes));
     return text;
   }
 
   void add_network() {
-    Page::Section section{"The network", "", {">rank", "function", "reads", "makes", ">id", ">bytes", "parameters", "kept for backward"}, {}};
+    Page::Section section{
+        "The network",
+        "",
+        {">rank", "function", "reads", "makes", ">id", ">bytes", "parameters", "kept for backward"},
+        {}};
     std::vector<std::int64_t> ranks(graph_.steps.size(), 0);
     for (std::size_t k = 0; k < graph_.steps.size(); ++k) {
       for (const std::size_t tensor : graph_.steps[k].reads) {
         const std::size_t producer = graph_.tensors[tensor].producer;
         if (producer != kNone) ranks[k] = std::max(ranks[k], ranks[producer] + 1);
       }
-      const bool is_hidden = graph_.steps.size() > kMaxRows && k >= kMaxRows / 2 && k + kMaxRows / 2 < graph_.steps.size();
+      const bool is_hidden = graph_.steps.size() > kMaxRows && k >= kMaxRows / 2 &&
+                             k + kMaxRows / 2 < graph_.steps.size();
       if (is_hidden) {
-        if (k == kMaxRows / 2) section.rows.push_back({"…", concat(graph_.steps.size() - 2 * (kMaxRows / 2), " more"), "", "", "", "", "", ""});
+        if (k == kMaxRows / 2)
+          section.rows.push_back({"…", concat(graph_.steps.size() - 2 * (kMaxRows / 2), " more"),
+                                  "", "", "", "", "", ""});
         continue;
       }
       const TrainingGraph::Step& step = graph_.steps[k];
@@ -180,7 +224,8 @@ class Describer {
         ids += concat(ids.empty() ? "" : ", ", graph_.tensors[tensor].id);
         bytes += graph_.tensors[tensor].bytes;
       }
-      section.rows.push_back({std::to_string(ranks[k]), step.function, reads, makes, ids, megabytes(bytes), parameters_of(step), kept_text(step)});
+      section.rows.push_back({std::to_string(ranks[k]), step.function, reads, makes, ids,
+                              tensor_size(bytes), parameters_of(step), kept_text(step)});
     }
     page_.sections.push_back(std::move(section));
   }
@@ -189,14 +234,17 @@ class Describer {
     if (graph_.steps.empty()) return "";
     const TrainingGraph::Step& step = graph_.steps[peak.step];
     return concat(peak.is_backward ? "backward of " : "", step.function, " making ",
-                  step.makes.empty() ? std::string("nothing") : std::to_string(graph_.tensors[step.makes[0]].id));
+                  step.makes.empty() ? std::string("nothing")
+                                     : std::to_string(graph_.tensors[step.makes[0]].id));
   }
 
   void add_memory() {
     Page::Section section{
         "Memory of a step without recomputation",
-        "Intermediates and their gradients; parameters, their gradients and inputs lie beside them. The file can be read\n"
-        "in two ways: its tags list nearly every input for every backward, its lists of retained indexes only what\n"
+        "Intermediates and their gradients; parameters, their gradients and inputs lie beside "
+        "them. The file can be read\n"
+        "in two ways: its tags list nearly every input for every backward, its lists of retained "
+        "indexes only what\n"
         "Chainer keeps.",
         {"reading", ">kept for backward", ">peak", "where", ">largest function", "which"},
         {}};
@@ -204,26 +252,34 @@ class Describer {
       const std::vector<std::size_t> kept = kept_for_backward(graph_, reading);
       std::int64_t kept_bytes = 0;
       for (const std::size_t tensor : kept) kept_bytes += graph_.tensors[tensor].bytes;
-      const Peak peak = peak_without_recomputation(graph_, reading), least = largest_working_set(graph_, reading);
-      section.rows.push_back({reading == Reading::Tags ? "tags" : "retained", concat(kept.size(), " tensors, ", gigabytes(kept_bytes)),
-                              gigabytes(peak.bytes), step_text(peak), gigabytes(least.bytes), step_text(least)});
+      const Peak peak = peak_without_recomputation(graph_, reading),
+                 least = largest_working_set(graph_, reading);
+      section.rows.push_back({reading == Reading::Tags ? "tags" : "retained",
+                              concat(kept.size(), " tensors, ", total_size(kept_bytes)),
+                              total_size(peak.bytes), step_text(peak), total_size(least.bytes),
+                              step_text(least)});
     }
-    const std::int64_t beside = 2 * graph_.bytes_of(TrainingGraph::Role::Parameter) + graph_.bytes_of(TrainingGraph::Role::Input);
-    section.text += concat(" Beside the peaks: ", gigabytes(beside), ".");
+    const std::int64_t beside = 2 * graph_.bytes_of(TrainingGraph::Role::Parameter) +
+                                graph_.bytes_of(TrainingGraph::Role::Input);
+    section.text += concat(" Beside the peaks: ", total_size(beside), ".");
     page_.sections.push_back(std::move(section));
   }
 
   void add_legend() {
-    page_.sections.push_back(
-        {"How to read the file",
-         "Line 1 counts variables and functions (forward and backward together). A variable's line is its id, its bytes and\n"
-         "its name: _ for what a function makes, a path for a parameter, a number for an input. A function's record is the\n"
-         "word forward or backward, how many variables it reads and makes, a line for each of them, Chainer's name for the\n"
-         "function, and its attributes as JSON. What a backward reads is tagged: gradient, input (a value that forward read)\n"
-         "or output (a value that forward made). Records stand in no order; rank is the depth of a function. Backward k\n"
-         "belongs to forward k.",
-         {},
-         {}});
+    page_.sections.push_back({"How to read the file",
+                              "Line 1 counts variables and functions (forward and backward "
+                              "together). A variable's line is its id, its bytes and\n"
+                              "its name: _ for what a function makes, a path for a parameter, a "
+                              "number for an input. A function's record is the\n"
+                              "word forward or backward, how many variables it reads and makes, a "
+                              "line for each of them, Chainer's name for the\n"
+                              "function, and its attributes as JSON. What a backward reads is "
+                              "tagged: gradient, input (a value that forward read)\n"
+                              "or output (a value that forward made). Records stand in no order; "
+                              "rank is the depth of a function. Backward k\n"
+                              "belongs to forward k.",
+                              {},
+                              {}});
   }
 
   const Tables& tables_;
@@ -235,6 +291,8 @@ class Describer {
 
 }  // namespace
 
-Page describe_tables(const Tables& tables, std::string_view source) { return Describer(tables, source).run(); }
+Page describe_tables(const Tables& tables, std::string_view source) {
+  return Describer(tables, source).run();
+}
 
 }  // namespace tenon::chainer

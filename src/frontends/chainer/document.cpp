@@ -1,24 +1,26 @@
 #include "frontends/document.h"
 
-#include <algorithm>
-
 #include "frontends/chainer/check.h"
 #include "frontends/chainer/describe.h"
 #include "frontends/chainer/importer.h"
 #include "frontends/chainer/tables.h"
 #include "frontends/chainer/writer.h"
 
+#include <algorithm>
+
 namespace tenon::chainer {
 namespace {
 
 class ChainerDocument : public Document {
  public:
-  ChainerDocument(Tables tables, std::string source) : tables_(std::move(tables)), source_(std::move(source)) {}
+  ChainerDocument(Tables tables, std::string source)
+      : tables_(std::move(tables)), source_(std::move(source)) {}
 
   Graph graph() const override { return import_tables(tables_, source_); }
   std::string text(std::string_view style) const override {
     if (!style.empty()) {
-      throw Error("the format 'chainer' has one style only", ErrorKind::Usage).got("style '", style, "'");
+      throw Error("the format 'chainer' has one style only", ErrorKind::Usage)
+          .got("style '", style, "'");
     }
     return print_tables(tables_);
   }
@@ -41,7 +43,8 @@ bool recognises(std::string_view head) {
   if (first_end == std::string_view::npos) return false;
   const std::string_view first = head.substr(0, first_end);
   const std::size_t gap = first.find(' ');
-  if (gap == std::string_view::npos || !is_number(first.substr(0, gap)) || !is_number(first.substr(gap + 1))) {
+  if (gap == std::string_view::npos || !is_number(first.substr(0, gap)) ||
+      !is_number(first.substr(gap + 1))) {
     return false;
   }
   const std::string_view rest = head.substr(first_end + 1);
@@ -50,7 +53,8 @@ bool recognises(std::string_view head) {
   if (id_end == std::string_view::npos || !is_number(second.substr(0, id_end))) return false;
   const std::size_t bytes_end = second.find(' ', id_end + 1);
   return bytes_end != std::string_view::npos && bytes_end > id_end + 1 &&
-         second.find_first_not_of("0123456789", id_end + 1) == bytes_end && bytes_end + 1 < second.size();
+         second.find_first_not_of("0123456789", id_end + 1) == bytes_end &&
+         bytes_end + 1 < second.size();
 }
 
 std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
@@ -58,13 +62,15 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
 }
 
 std::unique_ptr<Document> from_graph(const Graph& graph) {
-  return std::make_unique<ChainerDocument>(tables_of(graph), graph.name.empty() ? "graph" : graph.name);
+  return std::make_unique<ChainerDocument>(tables_of(graph),
+                                           graph.name.empty() ? "graph" : graph.name);
 }
 
 }  // namespace
 
 DocumentFormat document_format() {
-  return {"chainer", "a training step dumped from Chainer: variables, functions, what backward needs",
+  return {"chainer",
+          "a training step dumped from Chainer: variables, functions, what backward needs",
           recognises, read, from_graph};
 }
 

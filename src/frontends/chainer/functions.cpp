@@ -1,8 +1,8 @@
 #include "frontends/chainer/functions.h"
 
-#include <algorithm>
-
 #include "base/text.h"
+
+#include <algorithm>
 
 namespace tenon::chainer {
 
@@ -13,7 +13,8 @@ const Json* FunctionView::find(std::string_view attribute) const {
 
 const Json& FunctionView::get(std::string_view attribute) const {
   if (const Json* found = find(attribute)) return *found;
-  throw error(attribute, concat("the function ", function().name, " needs the attribute '", attribute, "'"));
+  throw error(attribute,
+              concat("the function ", function().name, " needs the attribute '", attribute, "'"));
 }
 
 Error FunctionView::error(std::string_view attribute, std::string summary) const {
@@ -29,7 +30,8 @@ std::int64_t FunctionView::integer(std::string_view attribute, std::int64_t low,
                                    std::optional<std::int64_t> otherwise) const {
   if (otherwise && !has(attribute)) return *otherwise;
   const auto* value = std::get_if<std::int64_t>(&get(attribute).value);
-  if (value == nullptr) throw error(attribute, concat("the attribute '", attribute, "' is no integer"));
+  if (value == nullptr)
+    throw error(attribute, concat("the attribute '", attribute, "' is no integer"));
   if (*value < low || *value > high) {
     throw error(attribute, concat("the attribute '", attribute, "' is out of range"))
         .expected(low, " to ", high)
@@ -41,7 +43,8 @@ std::int64_t FunctionView::integer(std::string_view attribute, std::int64_t low,
 double FunctionView::real(std::string_view attribute, std::optional<double> otherwise) const {
   if (otherwise && !has(attribute)) return *otherwise;
   const Json& json = get(attribute);
-  if (const auto* integer = std::get_if<std::int64_t>(&json.value)) return static_cast<double>(*integer);
+  if (const auto* integer = std::get_if<std::int64_t>(&json.value))
+    return static_cast<double>(*integer);
   if (const auto* value = std::get_if<double>(&json.value)) return *value;
   throw error(attribute, concat("the attribute '", attribute, "' is no number"));
 }
@@ -49,13 +52,15 @@ double FunctionView::real(std::string_view attribute, std::optional<double> othe
 bool FunctionView::flag(std::string_view attribute, std::optional<bool> otherwise) const {
   if (otherwise && !has(attribute)) return *otherwise;
   const auto* value = std::get_if<bool>(&get(attribute).value);
-  if (value == nullptr) throw error(attribute, concat("the attribute '", attribute, "' is not true or false"));
+  if (value == nullptr)
+    throw error(attribute, concat("the attribute '", attribute, "' is not true or false"));
   return *value;
 }
 
 const std::string& FunctionView::text(std::string_view attribute) const {
   const auto* value = std::get_if<std::string>(&get(attribute).value);
-  if (value == nullptr) throw error(attribute, concat("the attribute '", attribute, "' is no text"));
+  if (value == nullptr)
+    throw error(attribute, concat("the attribute '", attribute, "' is no text"));
   return *value;
 }
 
@@ -63,12 +68,14 @@ std::vector<std::int64_t> FunctionView::integers(std::string_view attribute) con
   const Json& json = get(attribute);
   if (const auto* one = std::get_if<std::int64_t>(&json.value)) return {*one};
   const auto* array = std::get_if<Json::Array>(&json.value);
-  if (array == nullptr) throw error(attribute, concat("the attribute '", attribute, "' is no list of integers"));
+  if (array == nullptr)
+    throw error(attribute, concat("the attribute '", attribute, "' is no list of integers"));
   std::vector<std::int64_t> list;
   for (const Json& element : *array) {
     const auto* value = std::get_if<std::int64_t>(&element.value);
     if (value == nullptr || *value < -kMaxExtentAttribute || *value > kMaxExtentAttribute) {
-      throw error(attribute, concat("the attribute '", attribute, "' is no list of integers in range"));
+      throw error(attribute,
+                  concat("the attribute '", attribute, "' is no list of integers in range"));
     }
     list.push_back(*value);
   }
@@ -87,7 +94,8 @@ std::int64_t WindowAxis::count(std::int64_t extent, std::int64_t kernel) const {
 }
 
 const FunctionRule* find_rule(std::string_view name) {
-  for (const auto family : {window_functions(), elementwise_functions(), shape_functions(), reduction_functions()}) {
+  for (const auto family :
+       {window_functions(), elementwise_functions(), shape_functions(), reduction_functions()}) {
     for (const FunctionRule& rule : family) {
       if (rule.name == name) return &rule;
     }
@@ -97,7 +105,8 @@ const FunctionRule* find_rule(std::string_view name) {
 
 std::vector<std::string> known_function_names() {
   std::vector<std::string> names;
-  for (const auto family : {window_functions(), elementwise_functions(), shape_functions(), reduction_functions()}) {
+  for (const auto family :
+       {window_functions(), elementwise_functions(), shape_functions(), reduction_functions()}) {
     for (const FunctionRule& rule : family) names.emplace_back(rule.name);
   }
   std::sort(names.begin(), names.end());

@@ -1,20 +1,23 @@
 #pragma once
 
-#include <limits>
-#include <span>
-
 #include "frontends/chainer/shapes.h"
 #include "frontends/chainer/tables.h"
 #include "tenon/builder.h"
 
+#include <limits>
+#include <span>
+
 namespace tenon::chainer {
 
-/// One forward function with its attributes as typed values. Asking for an attribute that is missing
-/// or out of range throws an Error with its place.
+/// One forward function with its attributes as typed values. Asking for an attribute that is
+/// missing or out of range throws an Error with its place.
 class FunctionView {
  public:
   FunctionView(const Tables& tables, std::size_t forward, std::string_view source)
-      : tables_(&tables), forward_(forward), source_(source), operands_(operands_of(tables, forward)) {}
+      : tables_(&tables),
+        forward_(forward),
+        source_(source),
+        operands_(operands_of(tables, forward)) {}
 
   const Tables& tables() const { return *tables_; }
   const Function& function() const { return tables_->forward[forward_]; }

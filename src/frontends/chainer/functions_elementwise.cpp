@@ -11,10 +11,15 @@ std::vector<Retained> retains_input(const FunctionView&) { return {{{0}, {}}}; }
 std::vector<Retained> retains_inputs(const FunctionView&) { return {{{0, 1}, {}}}; }
 std::vector<Retained> retains_output(const FunctionView&) { return {{{}, {0}}}; }
 // cuDNN's backward reads the input too, although it has no need of it.
-std::vector<Retained> retains_output_and_cudnn_input(const FunctionView&) { return {{{0}, {0}}, {{}, {0}}}; }
-std::vector<Retained> retains_input_and_output(const FunctionView&) { return {{{0}, {0}}, {{0}, {}}}; }
+std::vector<Retained> retains_output_and_cudnn_input(const FunctionView&) {
+  return {{{0}, {0}}, {{}, {0}}};
+}
+std::vector<Retained> retains_input_and_output(const FunctionView&) {
+  return {{{0}, {0}}, {{0}, {}}};
+}
 std::vector<Retained> retained_by_slope(const FunctionView& view) {
-  return view.real("slope") >= 0 ? std::vector<Retained>{{{}, {0}}, {{0}, {0}}} : std::vector<Retained>{{{0}, {}}};
+  return view.real("slope") >= 0 ? std::vector<Retained>{{{}, {0}}, {{0}, {0}}}
+                                 : std::vector<Retained>{{{0}, {}}};
 }
 
 Relation relate_unary(const FunctionView& view) {
@@ -40,7 +45,8 @@ Relation relate_broadcast(const FunctionView& view) {
     const std::size_t y = view.output();
     bool all_known = true, any_smaller = false;
     for (const std::size_t x : view.inputs()) {
-      const bool is_smaller = shapes.count(x) && shapes.count(y) && *shapes.count(x) < *shapes.count(y);
+      const bool is_smaller =
+          shapes.count(x) && shapes.count(y) && *shapes.count(x) < *shapes.count(y);
       if (!is_smaller && !shapes.same_shape(x, y)) return false;
       any_smaller = any_smaller || is_smaller;
       all_known = all_known && shapes.is_complete(x);
@@ -50,7 +56,8 @@ Relation relate_broadcast(const FunctionView& view) {
     for (std::size_t k = 1; k < view.input_count() && result; ++k) {
       result = broadcast(*result, shapes.extents(view.input(k)));
     }
-    return result ? shapes.set_shape(y, *result) : shapes.refuse(view.input(0), "does not broadcast with the others");
+    return result ? shapes.set_shape(y, *result)
+                  : shapes.refuse(view.input(0), "does not broadcast with the others");
   };
 }
 
@@ -63,10 +70,10 @@ Vars build_binary(const FunctionView&, Builder& build, const Vars& in) {
   return {build.call(kOp, {in[0], in.size() > 1 ? in[1] : in[0]})};
 }
 
-constexpr char kRelu[] = "relu", kSigmoid[] = "sigmoid", kTanh[] = "tanh", kExp[] = "exp", kLog[] = "log",
-               kAbs[] = "abs", kNeg[] = "neg", kSin[] = "sin", kCos[] = "cos", kSqrt[] = "sqrt",
-               kIdentity[] = "identity", kAdd[] = "add", kSub[] = "sub", kMul[] = "mul", kDiv[] = "div",
-               kMaximum[] = "maximum", kMinimum[] = "minimum";
+constexpr char kRelu[] = "relu", kSigmoid[] = "sigmoid", kTanh[] = "tanh", kExp[] = "exp",
+               kLog[] = "log", kAbs[] = "abs", kNeg[] = "neg", kSin[] = "sin", kCos[] = "cos",
+               kSqrt[] = "sqrt", kIdentity[] = "identity", kAdd[] = "add", kSub[] = "sub",
+               kMul[] = "mul", kDiv[] = "div", kMaximum[] = "maximum", kMinimum[] = "minimum";
 
 Vars build_sum_of_all(const FunctionView&, Builder& build, const Vars& in) {
   if (in.size() == 1) return {build.call("identity", in)};
@@ -82,7 +89,8 @@ Vars build_elu(const FunctionView& view, Builder& build, const Vars& in) {
   return {build.call("elu", in, {{"alpha", view.real("alpha", 1)}})};
 }
 Vars build_clipped_relu(const FunctionView& view, Builder& build, const Vars& in) {
-  return {build.call("clip", {in[0], build.scalar(0, in[0]), build.scalar(view.real("cap"), in[0])})};
+  return {
+      build.call("clip", {in[0], build.scalar(0, in[0]), build.scalar(view.real("cap"), in[0])})};
 }
 Vars build_softplus(const FunctionView& view, Builder& build, const Vars& in) {
   const double beta = view.real("beta", 1);
@@ -93,7 +101,8 @@ Vars build_softplus(const FunctionView& view, Builder& build, const Vars& in) {
 // Dropout does nothing once the network is trained; the ratio stays in the graph.
 Vars build_dropout(const FunctionView& view, Builder& build, const Vars& in) {
   const Var ratio = build.scalar(view.real("dropout_ratio"), in[0]);
-  return {build.call_all("dropout", {in[0], ratio, build.constant("bool[] false")}, std::vector<Attr>{}, {"", ""})[0]};
+  return {build.call_all("dropout", {in[0], ratio, build.constant("bool[] false")},
+                         std::vector<Attr>{}, {"", ""})[0]};
 }
 std::int64_t hidden_by_dropout(const FunctionView& view) { return view.bytes(view.input(0)); }
 
@@ -104,7 +113,8 @@ Vars build_with_constant(const FunctionView& view, Builder& build, const Vars& i
 }
 constexpr char kPow[] = "pow";
 
-// Chainer multiplies the sum of squares by alpha itself, Tenon by alpha over the number of neighbours.
+// Chainer multiplies the sum of squares by alpha itself, Tenon by alpha over the number of
+// neighbours.
 Vars build_response_normalization(const FunctionView& view, Builder& build, const Vars& in) {
   const std::int64_t size = view.integer("n", 1, kMaxWindow);
   return {build.call("lrn", in,
@@ -137,7 +147,8 @@ Relation relate_batch_normalization(const FunctionView& view) {
     const std::size_t x = view.input(0);
     if (!shapes.same_shape(x, view.output())) return false;
     for (std::size_t k = 1; k < view.input_count(); ++k) {
-      if (!shapes.set_rank(view.input(k), 1) || !shapes.same_extent(x, axis, view.input(k), 0)) return false;
+      if (!shapes.set_rank(view.input(k), 1) || !shapes.same_extent(x, axis, view.input(k), 0))
+        return false;
     }
     // Enough of them are vectors already to say so of x, where nothing tells its rank.
     return true;
@@ -147,16 +158,22 @@ Relation relate_batch_normalization(const FunctionView& view) {
 Vars build_batch_normalization(const FunctionView& view, Builder& build, const Vars& in) {
   const std::string shape = concat("f32[", build.shape(in[1])[0], "] splat ");
   std::vector<Attr> attrs{{"epsilon", view.real("eps")}, {"momentum", view.real("decay", 0.9)}};
-  if (const std::size_t axis = key_axis(view); axis != 1) attrs.emplace_back("axis", static_cast<std::int64_t>(axis));
+  if (const std::size_t axis = key_axis(view); axis != 1)
+    attrs.emplace_back("axis", static_cast<std::int64_t>(axis));
   // The running statistics are not in the file, and the result does not read them.
-  return {build.call_all("batch_norm_training", {in[0], in[1], in[2], build.constant(shape + "0"), build.constant(shape + "1")},
-                         attrs, {""})[0]};
+  return {build.call_all(
+      "batch_norm_training",
+      {in[0], in[1], in[2], build.constant(shape + "0"), build.constant(shape + "1")}, attrs,
+      {""})[0]};
 }
-std::int64_t hidden_by_batch_normalization(const FunctionView& view) { return 2 * view.bytes(view.input(1)); }
+std::int64_t hidden_by_batch_normalization(const FunctionView& view) {
+  return 2 * view.bytes(view.input(1));
+}
 
 Vars build_fixed_batch_normalization(const FunctionView& view, Builder& build, const Vars& in) {
   std::vector<Attr> attrs{{"epsilon", view.real("eps")}};
-  if (const std::size_t axis = key_axis(view); axis != 1) attrs.emplace_back("axis", static_cast<std::int64_t>(axis));
+  if (const std::size_t axis = key_axis(view); axis != 1)
+    attrs.emplace_back("axis", static_cast<std::int64_t>(axis));
   return {build.call("batch_norm", in, attrs)};
 }
 std::vector<Retained> retained_by_fixed(const FunctionView&) { return {{{0, 1, 3, 4}, {}}}; }
@@ -168,8 +185,12 @@ std::span<const FunctionRule> elementwise_functions() {
     return FunctionRule{.name = name, .relate = relate_unary, .build = build, .retained = retained};
   };
   static const auto binary = [](std::string_view name, auto build, auto retained) {
-    return FunctionRule{.name = name, .least_inputs = 1, .most_inputs = 2, .relate = relate_broadcast,
-                        .build = build, .retained = retained};
+    return FunctionRule{.name = name,
+                        .least_inputs = 1,
+                        .most_inputs = 2,
+                        .relate = relate_broadcast,
+                        .build = build,
+                        .retained = retained};
   };
   static const std::vector<FunctionRule> rules = [] {
     std::vector<FunctionRule> all = {
@@ -202,15 +223,30 @@ std::span<const FunctionRule> elementwise_functions() {
         binary("Div", build_binary<kDiv>, retains_inputs),
         binary("Maximum", build_binary<kMaximum>, retains_inputs),
         binary("Minimum", build_binary<kMinimum>, retains_inputs),
-        {.name = "MultiAdd", .least_inputs = 1, .most_inputs = 1 << 16, .relate = relate_broadcast,
-         .build = build_sum_of_all, .retained = retains_nothing},
-        {.name = "Dropout", .relate = relate_unary, .build = build_dropout, .retained = retains_nothing,
+        {.name = "MultiAdd",
+         .least_inputs = 1,
+         .most_inputs = 1 << 16,
+         .relate = relate_broadcast,
+         .build = build_sum_of_all,
+         .retained = retains_nothing},
+        {.name = "Dropout",
+         .relate = relate_unary,
+         .build = build_dropout,
+         .retained = retains_nothing,
          .hidden_bytes = hidden_by_dropout},
-        {.name = "BatchNormalization", .least_inputs = 3, .most_inputs = 3, .relate = relate_batch_normalization,
-         .build = build_batch_normalization, .retained = retains_inputs,
+        {.name = "BatchNormalization",
+         .least_inputs = 3,
+         .most_inputs = 3,
+         .relate = relate_batch_normalization,
+         .build = build_batch_normalization,
+         .retained = retains_inputs,
          .hidden_bytes = hidden_by_batch_normalization},
-        {.name = "FixedBatchNormalization", .least_inputs = 5, .most_inputs = 5, .relate = relate_batch_normalization,
-         .build = build_fixed_batch_normalization, .retained = retained_by_fixed},
+        {.name = "FixedBatchNormalization",
+         .least_inputs = 5,
+         .most_inputs = 5,
+         .relate = relate_batch_normalization,
+         .build = build_fixed_batch_normalization,
+         .retained = retained_by_fixed},
     };
     return all;
   }();

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "frontends/chainer/functions.h"
+
+#include <algorithm>
 
 namespace tenon::chainer {
 namespace {
@@ -15,7 +15,8 @@ Relation relate_linear(const FunctionView& view) {
   return [view](PartialShapes& shapes) {
     const std::size_t x = view.input(0), w = view.input(1), y = view.output();
     if (!shapes.set_rank(x, 2) || !shapes.set_rank(w, 2) || !shapes.set_rank(y, 2)) return false;
-    if (!shapes.same_extent(x, 0, y, 0) || !shapes.same_extent(x, 1, w, 1) || !shapes.same_extent(w, 0, y, 1)) {
+    if (!shapes.same_extent(x, 0, y, 0) || !shapes.same_extent(x, 1, w, 1) ||
+        !shapes.same_extent(w, 0, y, 1)) {
       return false;
     }
     if (view.input_count() < 3) return true;
@@ -60,7 +61,8 @@ Vars build_matmul(const FunctionView& view, Builder& build, const Vars& in) {
     return build.call("transpose", {x}, {{"perm", perm}});
   };
   const Var a = in[0], b = in.size() > 1 ? in[1] : in[0];
-  return {build.call("matmul", {flipped(a, view.flag("transa", false)), flipped(b, view.flag("transb", false))})};
+  return {build.call(
+      "matmul", {flipped(a, view.flag("transa", false)), flipped(b, view.flag("transb", false))})};
 }
 double matmul_products(const FunctionView& view, const std::vector<Shape>& shapes) {
   double products = 1;
@@ -77,7 +79,8 @@ Relation relate_cross_entropy(const FunctionView& view) {
     if (shapes.rank(x) >= 0) {
       if (shapes.rank(x) < 2) return shapes.refuse(x, "has no axis of classes");
       if (!shapes.set_rank(t, static_cast<std::size_t>(shapes.rank(x) - 1))) return false;
-    } else if (shapes.rank(t) >= 0 && !shapes.set_rank(x, static_cast<std::size_t>(shapes.rank(t) + 1))) {
+    } else if (shapes.rank(t) >= 0 &&
+               !shapes.set_rank(x, static_cast<std::size_t>(shapes.rank(t) + 1))) {
       return false;
     }
     for (int axis = 0; axis < shapes.rank(t); ++axis) {
@@ -99,13 +102,15 @@ Vars build_cross_entropy(const FunctionView& view, Builder& build, const Vars& i
   if (view.has("class_weight")) throw Error("a weight for each class", ErrorKind::Unsupported);
   const std::string& reduce = view.has("reduce") ? view.text("reduce") : "mean";
   const bool is_mean = reduce == "mean", counts_valid = view.flag("normalize", true);
-  std::vector<Attr> attrs{{"ignore_index", view.integer("ignore_label", -kMaxExtentAttribute, kMaxExtentAttribute, -1)}};
+  std::vector<Attr> attrs{{"ignore_index", view.integer("ignore_label", -kMaxExtentAttribute,
+                                                        kMaxExtentAttribute, -1)}};
   if (!is_mean) attrs.emplace_back("reduction", "none");
   if (is_mean && !counts_valid) attrs.emplace_back("reduction", "sum");
   const Var logs = build.call("log_softmax", {in[0]}, {{"axis", 1}});
   const Var loss = build.call("nll_loss", {logs, in[1]}, attrs);
   // Without counting, the mean is over the whole batch.
-  if (is_mean && !counts_valid) return {loss * (1.0 / static_cast<double>(std::max<std::int64_t>(build.shape(in[1])[0], 1)))};
+  if (is_mean && !counts_valid)
+    return {loss * (1.0 / static_cast<double>(std::max<std::int64_t>(build.shape(in[1])[0], 1)))};
   return {loss};
 }
 std::int64_t hidden_by_cross_entropy(const FunctionView& view) {
@@ -114,7 +119,8 @@ std::int64_t hidden_by_cross_entropy(const FunctionView& view) {
 
 Relation relate_squared_error(const FunctionView& view) {
   return [view](PartialShapes& shapes) {
-    return shapes.same_shape(view.input(0), view.input(view.input_count() - 1)) && shapes.set_rank(view.output(), 0);
+    return shapes.same_shape(view.input(0), view.input(view.input_count() - 1)) &&
+           shapes.set_rank(view.output(), 0);
   };
 }
 Vars build_squared_error(const FunctionView&, Builder& build, const Vars& in) {
@@ -129,7 +135,8 @@ Relation relate_sum(const FunctionView& view) {
     if (shapes.rank(x) < 0) return view.has("axis") || keeps || shapes.set_rank(y, 0);
     const auto rank = static_cast<std::int64_t>(shapes.rank(x));
     std::vector<bool> goes(static_cast<std::size_t>(rank), !view.has("axis"));
-    for (const std::int64_t axis : view.has("axis") ? view.integers("axis") : std::vector<std::int64_t>{}) {
+    for (const std::int64_t axis :
+         view.has("axis") ? view.integers("axis") : std::vector<std::int64_t>{}) {
       if (axis < -rank || axis >= rank) return shapes.refuse(x, concat("has no axis ", axis));
       goes[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
     }
@@ -155,15 +162,34 @@ Vars build_sum(const FunctionView& view, Builder& build, const Vars& in) {
 
 std::span<const FunctionRule> reduction_functions() {
   static const FunctionRule rules[] = {
-      {.name = "LinearFunction", .least_inputs = 2, .most_inputs = 3, .relate = relate_linear, .build = build_linear,
-       .retained = retains_inputs, .multiply_adds = linear_products},
-      {.name = "MatMul", .least_inputs = 2, .most_inputs = 2, .relate = relate_matmul, .build = build_matmul,
-       .retained = retains_inputs, .multiply_adds = matmul_products},
-      {.name = "SoftmaxCrossEntropy", .least_inputs = 2, .most_inputs = 2, .relate = relate_cross_entropy,
-       .build = build_cross_entropy, .retained = retains_inputs, .integer_input = 1,
+      {.name = "LinearFunction",
+       .least_inputs = 2,
+       .most_inputs = 3,
+       .relate = relate_linear,
+       .build = build_linear,
+       .retained = retains_inputs,
+       .multiply_adds = linear_products},
+      {.name = "MatMul",
+       .least_inputs = 2,
+       .most_inputs = 2,
+       .relate = relate_matmul,
+       .build = build_matmul,
+       .retained = retains_inputs,
+       .multiply_adds = matmul_products},
+      {.name = "SoftmaxCrossEntropy",
+       .least_inputs = 2,
+       .most_inputs = 2,
+       .relate = relate_cross_entropy,
+       .build = build_cross_entropy,
+       .retained = retains_inputs,
+       .integer_input = 1,
        .hidden_bytes = hidden_by_cross_entropy},
-      {.name = "MeanSquaredError", .least_inputs = 1, .most_inputs = 2, .relate = relate_squared_error,
-       .build = build_squared_error, .retained = retains_inputs},
+      {.name = "MeanSquaredError",
+       .least_inputs = 1,
+       .most_inputs = 2,
+       .relate = relate_squared_error,
+       .build = build_squared_error,
+       .retained = retains_inputs},
       {.name = "Sum", .relate = relate_sum, .build = build_sum, .retained = retains_nothing},
   };
   return rules;

@@ -1,8 +1,8 @@
-#include <algorithm>
-#include <numeric>
-
 #include "base/text.h"
 #include "frontends/chainer/functions.h"
+
+#include <algorithm>
+#include <numeric>
 
 namespace tenon::chainer {
 namespace {
@@ -51,10 +51,12 @@ std::vector<Subscript> spelled_out(const FunctionView& view, std::size_t rank) {
   const auto takes_axis = [](const Subscript& each) {
     return each.kind == Subscript::Kind::Slice || each.kind == Subscript::Kind::Index;
   };
-  const auto taken = static_cast<std::size_t>(std::count_if(subscripts.begin(), subscripts.end(), takes_axis));
+  const auto taken =
+      static_cast<std::size_t>(std::count_if(subscripts.begin(), subscripts.end(), takes_axis));
   if (taken > rank) throw view.error("slices", concat("more subscripts than the ", rank, " axes"));
-  auto dots = std::find_if(subscripts.begin(), subscripts.end(),
-                           [](const Subscript& each) { return each.kind == Subscript::Kind::Ellipsis; });
+  auto dots = std::find_if(subscripts.begin(), subscripts.end(), [](const Subscript& each) {
+    return each.kind == Subscript::Kind::Ellipsis;
+  });
   const std::vector<Subscript> whole(rank - taken);
   if (dots == subscripts.end()) {
     subscripts.insert(subscripts.end(), whole.begin(), whole.end());
@@ -71,12 +73,14 @@ Relation relate_get_item(const FunctionView& view) {
     if (shapes.rank(x) < 0) {
       // Slices alone leave the number of axes; with `...` nothing tells it.
       const std::vector<Subscript> all = subscripts_of(view);
-      const bool is_plain =
-          std::all_of(all.begin(), all.end(), [](const Subscript& each) { return each.kind == Subscript::Kind::Slice; });
+      const bool is_plain = std::all_of(all.begin(), all.end(), [](const Subscript& each) {
+        return each.kind == Subscript::Kind::Slice;
+      });
       if (!is_plain || shapes.rank(y) < 0) return true;
       if (!shapes.same_rank(x, y)) return false;
     }
-    const std::vector<Subscript> subscripts = spelled_out(view, static_cast<std::size_t>(shapes.rank(x)));
+    const std::vector<Subscript> subscripts =
+        spelled_out(view, static_cast<std::size_t>(shapes.rank(x)));
     std::size_t rank = 0, from = 0, to = 0;
     for (const Subscript& each : subscripts) rank += each.kind != Subscript::Kind::Index;
     if (!shapes.set_rank(y, rank)) return false;
@@ -95,9 +99,11 @@ Relation relate_get_item(const FunctionView& view) {
       } else if (extent != kUnknown && !shapes.set_extent(y, to, each.count(extent))) {
         return false;
       } else if (extent == kUnknown && !shapes.count(x) && shapes.extent(y, to) != kUnknown &&
-                 each.start.value_or(0) >= 0 && each.stop.value_or(0) <= 0 && each.step.value_or(1) == 1) {
+                 each.start.value_or(0) >= 0 && each.stop.value_or(0) <= 0 &&
+                 each.step.value_or(1) == 1) {
         // Nothing else tells the extent: what was cut off at both ends and what is left.
-        const std::int64_t whole = shapes.extent(y, to) + each.start.value_or(0) - each.stop.value_or(0);
+        const std::int64_t whole =
+            shapes.extent(y, to) + each.start.value_or(0) - each.stop.value_or(0);
         if (!shapes.set_extent(x, from, whole)) return false;
       }
       ++from;
@@ -151,7 +157,8 @@ Relation relate_reshape(const FunctionView& view) {
   const std::vector<std::int64_t> shape = view.integers("shape");
   return [view, shape](PartialShapes& shapes) {
     const std::size_t y = view.output();
-    if (shapes.count(view.input(0)) && shapes.count(y) && shapes.count(view.input(0)) != shapes.count(y)) {
+    if (shapes.count(view.input(0)) && shapes.count(y) &&
+        shapes.count(view.input(0)) != shapes.count(y)) {
       return shapes.refuse(y, "has another number of elements than what is reshaped");
     }
     if (!shapes.set_rank(y, shape.size())) return false;
@@ -170,11 +177,13 @@ std::vector<std::size_t> permutation_of(const FunctionView& view, std::size_t ra
   std::iota(axes.rbegin(), axes.rend(), std::size_t{0});
   if (!view.has("axes")) return axes;
   const std::vector<std::int64_t> given = view.integers("axes");
-  if (given.size() != rank) throw view.error("axes", concat("not one entry for each of ", rank, " axes"));
+  if (given.size() != rank)
+    throw view.error("axes", concat("not one entry for each of ", rank, " axes"));
   std::vector<bool> seen(rank, false);
   for (std::size_t k = 0; k < rank; ++k) {
     const std::int64_t axis = given[k] < 0 ? given[k] + static_cast<std::int64_t>(rank) : given[k];
-    if (axis < 0 || axis >= static_cast<std::int64_t>(rank) || seen[static_cast<std::size_t>(axis)]) {
+    if (axis < 0 || axis >= static_cast<std::int64_t>(rank) ||
+        seen[static_cast<std::size_t>(axis)]) {
       throw view.error("axes", "this is no permutation");
     }
     axes[k] = static_cast<std::size_t>(axis);
@@ -190,7 +199,8 @@ Relation relate_transpose(const FunctionView& view) {
     if (view.has("axes") && !shapes.set_rank(x, view.integers("axes").size())) return false;
     if (!shapes.same_rank(x, y)) return false;
     if (shapes.rank(x) < 0) return true;
-    const std::vector<std::size_t> axes = permutation_of(view, static_cast<std::size_t>(shapes.rank(x)));
+    const std::vector<std::size_t> axes =
+        permutation_of(view, static_cast<std::size_t>(shapes.rank(x)));
     for (std::size_t k = 0; k < axes.size(); ++k) {
       if (!shapes.same_extent(x, axes[k], y, k)) return false;
     }
@@ -200,7 +210,8 @@ Relation relate_transpose(const FunctionView& view) {
 Vars build_transpose(const FunctionView& view, Builder& build, const Vars& in) {
   if (!view.has("axes")) return {build.call("transpose", in)};
   Attr::Integers perm;
-  for (const std::size_t axis : permutation_of(view, build.rank(in[0]))) perm.push_back(static_cast<std::int64_t>(axis));
+  for (const std::size_t axis : permutation_of(view, build.rank(in[0])))
+    perm.push_back(static_cast<std::int64_t>(axis));
   return {build.call("transpose", in, {{"perm", perm}})};
 }
 
@@ -219,11 +230,14 @@ Relation relate_expand_dims(const FunctionView& view) {
     if (shapes.rank(x) < 0) return true;
     const auto rank = static_cast<std::size_t>(shapes.rank(x));
     const std::int64_t axis = given < 0 ? given + static_cast<std::int64_t>(rank) + 1 : given;
-    if (axis < 0 || axis > static_cast<std::int64_t>(rank)) return shapes.refuse(x, "has no such axis");
+    if (axis < 0 || axis > static_cast<std::int64_t>(rank))
+      return shapes.refuse(x, "has no such axis");
     if (!shapes.set_rank(y, rank + 1)) return false;
     for (std::size_t k = 0; k <= rank; ++k) {
       const auto place = static_cast<std::size_t>(axis);
-      if (!(k == place ? shapes.set_extent(y, k, 1) : shapes.same_extent(x, k < place ? k : k - 1, y, k))) return false;
+      if (!(k == place ? shapes.set_extent(y, k, 1)
+                       : shapes.same_extent(x, k < place ? k : k - 1, y, k)))
+        return false;
     }
     return true;
   };
@@ -241,7 +255,8 @@ Relation relate_squeeze(const FunctionView& view) {
     const auto rank = static_cast<std::int64_t>(extents.size());
     std::vector<bool> goes(extents.size(), false);
     for (std::size_t k = 0; k < extents.size(); ++k) goes[k] = !view.has("axis") && extents[k] == 1;
-    for (const std::int64_t axis : view.has("axis") ? view.integers("axis") : std::vector<std::int64_t>{}) {
+    for (const std::int64_t axis :
+         view.has("axis") ? view.integers("axis") : std::vector<std::int64_t>{}) {
       if (axis < -rank || axis >= rank) return shapes.refuse(x, "has no such axis");
       goes[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
     }
@@ -272,14 +287,16 @@ std::optional<Attr::Integers> parts_of(const FunctionView& view, std::int64_t to
     before = index;
   }
   parts.push_back(total - before);
-  if (parts.size() != count || std::any_of(parts.begin(), parts.end(), [](auto part) { return part < 0; })) {
+  if (parts.size() != count ||
+      std::any_of(parts.begin(), parts.end(), [](auto part) { return part < 0; })) {
     return std::nullopt;
   }
   return parts;
 }
 
 Relation relate_split(const FunctionView& view) {
-  if (!view.has("indices_or_sections")) throw view.error("indices_or_sections", "SplitAxis does not say where");
+  if (!view.has("indices_or_sections"))
+    throw view.error("indices_or_sections", "SplitAxis does not say where");
   return [view](PartialShapes& shapes) {
     const std::size_t x = view.input(0);
     for (const std::size_t y : view.function().outputs) {
@@ -311,7 +328,8 @@ Relation relate_embed(const FunctionView& view) {
     const std::size_t x = view.input(0), w = view.input(1), y = view.output();
     if (!shapes.set_rank(w, 2)) return false;
     if (view.has("_w_shape") && !shapes.set_shape(w, view.integers("_w_shape"))) return false;
-    if (shapes.rank(x) < 0 && shapes.rank(y) > 0 && !shapes.set_rank(x, static_cast<std::size_t>(shapes.rank(y) - 1))) {
+    if (shapes.rank(x) < 0 && shapes.rank(y) > 0 &&
+        !shapes.set_rank(x, static_cast<std::size_t>(shapes.rank(y) - 1))) {
       return false;
     }
     if (shapes.rank(x) < 0) return true;
@@ -332,16 +350,46 @@ std::vector<Retained> retained_by_embed(const FunctionView&) { return {{{0}, {}}
 
 std::span<const FunctionRule> shape_functions() {
   static const FunctionRule rules[] = {
-      {.name = "Concat", .most_inputs = 1 << 16, .relate = relate_concat, .build = build_concat, .retained = retains_nothing},
-      {.name = "GetItem", .relate = relate_get_item, .build = build_get_item, .retained = retains_nothing},
-      {.name = "Reshape", .relate = relate_reshape, .build = build_reshape, .retained = retains_nothing},
-      {.name = "Transpose", .relate = relate_transpose, .build = build_transpose, .retained = retains_nothing},
-      {.name = "BroadcastTo", .relate = relate_broadcast_to, .build = build_broadcast_to, .retained = retains_nothing},
-      {.name = "ExpandDims", .relate = relate_expand_dims, .build = build_expand_dims, .retained = retains_nothing},
-      {.name = "Squeeze", .relate = relate_squeeze, .build = build_squeeze, .retained = retains_nothing},
-      {.name = "SplitAxis", .relate = relate_split, .build = build_split, .retained = retains_nothing},
-      {.name = "EmbedIDFunction", .least_inputs = 2, .most_inputs = 2, .relate = relate_embed, .build = build_embed,
-       .retained = retained_by_embed, .integer_input = 0},
+      {.name = "Concat",
+       .most_inputs = 1 << 16,
+       .relate = relate_concat,
+       .build = build_concat,
+       .retained = retains_nothing},
+      {.name = "GetItem",
+       .relate = relate_get_item,
+       .build = build_get_item,
+       .retained = retains_nothing},
+      {.name = "Reshape",
+       .relate = relate_reshape,
+       .build = build_reshape,
+       .retained = retains_nothing},
+      {.name = "Transpose",
+       .relate = relate_transpose,
+       .build = build_transpose,
+       .retained = retains_nothing},
+      {.name = "BroadcastTo",
+       .relate = relate_broadcast_to,
+       .build = build_broadcast_to,
+       .retained = retains_nothing},
+      {.name = "ExpandDims",
+       .relate = relate_expand_dims,
+       .build = build_expand_dims,
+       .retained = retains_nothing},
+      {.name = "Squeeze",
+       .relate = relate_squeeze,
+       .build = build_squeeze,
+       .retained = retains_nothing},
+      {.name = "SplitAxis",
+       .relate = relate_split,
+       .build = build_split,
+       .retained = retains_nothing},
+      {.name = "EmbedIDFunction",
+       .least_inputs = 2,
+       .most_inputs = 2,
+       .relate = relate_embed,
+       .build = build_embed,
+       .retained = retained_by_embed,
+       .integer_input = 0},
   };
   return rules;
 }

@@ -47,7 +47,8 @@ bool relate_axis(PartialShapes& shapes, const WindowAxis& window, const AxisOf& 
   }
   if (x != kUnknown && kernel != kUnknown) {
     const std::int64_t count = window.count(x, kernel);
-    if (count < 1) return shapes.refuse(of.x, concat("an extent of ", x, " has no room for a window"));
+    if (count < 1)
+      return shapes.refuse(of.x, concat("an extent of ", x, " has no room for a window"));
     return shapes.set_extent(of.y, of.axis, count);
   }
   if (y == kUnknown || (x == kUnknown && kernel == kUnknown)) return true;
@@ -72,11 +73,14 @@ bool relate_images(PartialShapes& shapes, std::size_t x, std::size_t y) {
   return shapes.set_rank(x, 4) && shapes.set_rank(y, 4) && shapes.same_extent(x, 0, y, 0);
 }
 
-bool relate_channels(PartialShapes& shapes, std::size_t x, std::size_t w, std::size_t axis, std::int64_t groups) {
+bool relate_channels(PartialShapes& shapes, std::size_t x, std::size_t w, std::size_t axis,
+                     std::int64_t groups) {
   const std::int64_t channels = shapes.extent(x, 1), per_group = shapes.extent(w, axis);
-  if (per_group != kUnknown) return per_group <= kMaxExtentAttribute / groups && shapes.set_extent(x, 1, per_group * groups);
+  if (per_group != kUnknown)
+    return per_group <= kMaxExtentAttribute / groups && shapes.set_extent(x, 1, per_group * groups);
   if (channels == kUnknown) return true;
-  if (channels % groups != 0) return shapes.refuse(x, concat("has ", channels, " channels in ", groups, " groups"));
+  if (channels % groups != 0)
+    return shapes.refuse(x, concat("has ", channels, " channels in ", groups, " groups"));
   return shapes.set_extent(w, axis, channels / groups);
 }
 
@@ -90,13 +94,24 @@ Relation relate_convolution(const FunctionView& view) {
   return [view, windows](PartialShapes& shapes) {
     const std::size_t x = view.input(0), w = view.input(1), y = view.output();
     if (!relate_images(shapes, x, y) || !shapes.set_rank(w, 4)) return false;
-    if (!shapes.same_extent(y, 1, w, 0) || !relate_channels(shapes, x, w, 1, windows.groups)) return false;
+    if (!shapes.same_extent(y, 1, w, 0) || !relate_channels(shapes, x, w, 1, windows.groups))
+      return false;
     if (!relate_bias(shapes, view, y)) return false;
     for (std::size_t k = 0; k < 2; ++k) {
-      if (!relate_axis(shapes, windows.axes[k], {.x = x, .y = y, .axis = 2 + k, .w = w})) return false;
+      if (!relate_axis(shapes, windows.axes[k], {.x = x, .y = y, .axis = 2 + k, .w = w}))
+        return false;
     }
     return true;
   };
+}
+
+// Where nothing else tells the kernel of a deconvolution: it fills the result to the last row.
+bool relate_whole_kernel(PartialShapes& shapes, const WindowAxis& window, const AxisOf& of) {
+  const std::int64_t x = shapes.extent(of.x, of.axis), y = shapes.extent(of.y, of.axis);
+  if (shapes.count(of.w) || x == kUnknown || y == kUnknown) return true;
+  const std::int64_t reach = y + 2 * window.pad - window.stride * (x - 1);
+  if (reach < 1 || (reach - 1) % window.dilation != 0) return true;
+  return shapes.set_extent(of.w, of.axis, (reach - 1) / window.dilation + 1);
 }
 
 // Seen from the result, a deconvolution is a convolution back.
@@ -105,13 +120,16 @@ Relation relate_deconvolution(const FunctionView& view) {
   return [view, windows](PartialShapes& shapes) {
     const std::size_t x = view.input(0), w = view.input(1), y = view.output();
     if (!relate_images(shapes, x, y) || !shapes.set_rank(w, 4)) return false;
-    if (!shapes.same_extent(x, 1, w, 0) || !relate_channels(shapes, y, w, 1, windows.groups)) return false;
+    if (!shapes.same_extent(x, 1, w, 0) || !relate_channels(shapes, y, w, 1, windows.groups))
+      return false;
     if (!relate_bias(shapes, view, y)) return false;
     for (std::size_t k = 0; k < 2; ++k) {
       WindowAxis back = windows.axes[k];
       back.covers_all = false;
       if (windows.out[k] != kUnknown) {
         if (!shapes.set_extent(y, 2 + k, windows.out[k])) return false;
+        if (!relate_whole_kernel(shapes, back, {.x = x, .y = y, .axis = 2 + k, .w = w}))
+          return false;
         if (!relate_axis(shapes, back, {.x = y, .y = x, .axis = 2 + k, .w = w})) return false;
         continue;
       }
@@ -147,7 +165,8 @@ Relation relate_unpooling(const FunctionView& view) {
       const std::int64_t extent = shapes.extent(x, 2 + k);
       std::int64_t out = windows.out[k];
       if (out == kUnknown && extent != kUnknown) {
-        out = axis.stride * (extent - 1) + windows.kernel[k] - 2 * axis.pad - (axis.covers_all ? axis.stride - 1 : 0);
+        out = axis.stride * (extent - 1) + windows.kernel[k] - 2 * axis.pad -
+              (axis.covers_all ? axis.stride - 1 : 0);
       }
       if (out != kUnknown && !shapes.set_extent(y, 2 + k, out)) return false;
     }
@@ -160,8 +179,8 @@ Relation relate_resize(const FunctionView& view) {
                      width = view.integer("out_W", 1, kMaxExtentAttribute);
   return [view, height, width](PartialShapes& shapes) {
     const std::size_t x = view.input(0), y = view.output();
-    return relate_images(shapes, x, y) && shapes.same_extent(x, 1, y, 1) && shapes.set_extent(y, 2, height) &&
-           shapes.set_extent(y, 3, width);
+    return relate_images(shapes, x, y) && shapes.same_extent(x, 1, y, 1) &&
+           shapes.set_extent(y, 2, height) && shapes.set_extent(y, 3, width);
   };
 }
 
@@ -174,15 +193,18 @@ std::int64_t end_pad(const WindowAxis& axis, std::int64_t extent, std::int64_t k
 std::vector<Attr> window_attributes(const Windows& windows, const Attr::Integers& ends) {
   std::vector<Attr> attrs;
   const WindowAxis &a = windows.axes[0], &b = windows.axes[1];
-  if (a.stride != 1 || b.stride != 1) attrs.emplace_back("strides", Attr::Integers{a.stride, b.stride});
-  if (a.dilation != 1 || b.dilation != 1) attrs.emplace_back("dilations", Attr::Integers{a.dilation, b.dilation});
+  if (a.stride != 1 || b.stride != 1)
+    attrs.emplace_back("strides", Attr::Integers{a.stride, b.stride});
+  if (a.dilation != 1 || b.dilation != 1)
+    attrs.emplace_back("dilations", Attr::Integers{a.dilation, b.dilation});
   const Attr::Integers pads{a.pad, b.pad, ends[0], ends[1]};
   if (pads != Attr::Integers(4, 0)) attrs.emplace_back("pads", pads);
   if (windows.groups != 1) attrs.emplace_back("groups", windows.groups);
   return attrs;
 }
 
-std::vector<Var> build_convolution(const FunctionView& view, Builder& build, const std::vector<Var>& in) {
+std::vector<Var> build_convolution(const FunctionView& view, Builder& build,
+                                   const std::vector<Var>& in) {
   const Windows windows = windows_of(view, false);
   const std::vector<std::int64_t> x = build.shape(in[0]), w = build.shape(in[1]);
   Attr::Integers ends;
@@ -193,7 +215,8 @@ std::vector<Var> build_convolution(const FunctionView& view, Builder& build, con
   return {build.call("conv", in, window_attributes(windows, ends))};
 }
 
-std::vector<Var> build_deconvolution(const FunctionView& view, Builder& build, const std::vector<Var>& in) {
+std::vector<Var> build_deconvolution(const FunctionView& view, Builder& build,
+                                     const std::vector<Var>& in) {
   const Windows windows = windows_of(view, false);
   const std::vector<std::int64_t> x = build.shape(in[0]), w = build.shape(in[1]);
   std::vector<Attr> attrs = window_attributes(windows, {windows.axes[0].pad, windows.axes[1].pad});
@@ -207,7 +230,8 @@ std::vector<Var> build_deconvolution(const FunctionView& view, Builder& build, c
   return {build.call("conv_transpose", in, attrs)};
 }
 
-std::vector<Attr> pool_attributes(const Windows& windows, const std::vector<std::int64_t>& x, bool may_say_ceil) {
+std::vector<Attr> pool_attributes(const Windows& windows, const std::vector<std::int64_t>& x,
+                                  bool may_say_ceil) {
   // Where both rules for a last window that hangs over agree, Tenon's own is said.
   bool is_plain = true, agrees = true;
   Attr::Integers ends;
@@ -226,13 +250,16 @@ std::vector<Attr> pool_attributes(const Windows& windows, const std::vector<std:
   return attrs;
 }
 
-std::vector<Var> build_max_pooling(const FunctionView& view, Builder& build, const std::vector<Var>& in) {
+std::vector<Var> build_max_pooling(const FunctionView& view, Builder& build,
+                                   const std::vector<Var>& in) {
   const Windows windows = windows_of(view, true);
-  return {build.call_all("max_pool", in, pool_attributes(windows, build.shape(in[0]), true), {""})[0]};
+  return {
+      build.call_all("max_pool", in, pool_attributes(windows, build.shape(in[0]), true), {""})[0]};
 }
 
 // Chainer counts the padding among the elements of a window.
-std::vector<Var> build_average_pooling(const FunctionView& view, Builder& build, const std::vector<Var>& in) {
+std::vector<Var> build_average_pooling(const FunctionView& view, Builder& build,
+                                       const std::vector<Var>& in) {
   const Windows windows = windows_of(view, true);
   std::vector<Attr> attrs = pool_attributes(windows, build.shape(in[0]), false);
   const bool has_pads =
@@ -241,7 +268,8 @@ std::vector<Var> build_average_pooling(const FunctionView& view, Builder& build,
   return {build.call("average_pool", in, attrs)};
 }
 
-std::vector<Var> build_unpooling(const FunctionView& view, Builder& build, const std::vector<Var>& in) {
+std::vector<Var> build_unpooling(const FunctionView& view, Builder& build,
+                                 const std::vector<Var>& in) {
   const Windows windows = windows_of(view, true);
   const std::vector<std::int64_t> x = build.shape(in[0]);
   Attr::Integers sizes;
@@ -254,23 +282,32 @@ std::vector<Var> build_unpooling(const FunctionView& view, Builder& build, const
     sizes.push_back(out);
   }
   return {build.call("resize", in,
-                     {{"sizes", sizes}, {"axes", Attr::Integers{2, 3}}, {"coordinates", "asymmetric"}, {"rounding", "floor"}})};
+                     {{"sizes", sizes},
+                      {"axes", Attr::Integers{2, 3}},
+                      {"coordinates", "asymmetric"},
+                      {"rounding", "floor"}})};
 }
 
-std::vector<Var> build_resize(const FunctionView& view, Builder& build, const std::vector<Var>& in) {
+std::vector<Var> build_resize(const FunctionView& view, Builder& build,
+                              const std::vector<Var>& in) {
   const Attr::Integers sizes{view.integer("out_H", 1, kMaxExtentAttribute),
                              view.integer("out_W", 1, kMaxExtentAttribute)};
   return {build.call("resize", in,
-                     {{"sizes", sizes}, {"axes", Attr::Integers{2, 3}}, {"mode", "linear"}, {"coordinates", "align_corners"}})};
+                     {{"sizes", sizes},
+                      {"axes", Attr::Integers{2, 3}},
+                      {"mode", "linear"},
+                      {"coordinates", "align_corners"}})};
 }
 
 double product_of(const Shape& shape, std::size_t from) {
   double product = 1;
-  for (std::size_t axis = from; axis < shape.size(); ++axis) product *= static_cast<double>(shape[axis]);
+  for (std::size_t axis = from; axis < shape.size(); ++axis)
+    product *= static_cast<double>(shape[axis]);
   return product;
 }
 
-// Each element of y sums the elements of one filter; of a deconvolution, each of x is spread by one.
+// Each element of y sums the elements of one filter; of a deconvolution, each of x is spread by
+// one.
 double convolution_products(const FunctionView& view, const std::vector<Shape>& shapes) {
   return product_of(shapes[view.output()], 0) * product_of(shapes[view.input(1)], 1);
 }
@@ -294,16 +331,37 @@ std::int64_t hidden_by_max_pooling(const FunctionView& view) {
 
 std::span<const FunctionRule> window_functions() {
   static const FunctionRule rules[] = {
-      {.name = "Convolution2DFunction", .least_inputs = 2, .most_inputs = 3, .relate = relate_convolution,
-       .build = build_convolution, .retained = retains_x_and_w, .multiply_adds = convolution_products},
-      {.name = "Deconvolution2DFunction", .least_inputs = 2, .most_inputs = 3, .relate = relate_deconvolution,
-       .build = build_deconvolution, .retained = retains_x_and_w, .multiply_adds = deconvolution_products},
-      {.name = "MaxPooling2D", .relate = relate_pooling, .build = build_max_pooling,
-       .retained = retained_by_pooling, .hidden_bytes = hidden_by_max_pooling},
-      {.name = "AveragePooling2D", .relate = relate_pooling, .build = build_average_pooling,
+      {.name = "Convolution2DFunction",
+       .least_inputs = 2,
+       .most_inputs = 3,
+       .relate = relate_convolution,
+       .build = build_convolution,
+       .retained = retains_x_and_w,
+       .multiply_adds = convolution_products},
+      {.name = "Deconvolution2DFunction",
+       .least_inputs = 2,
+       .most_inputs = 3,
+       .relate = relate_deconvolution,
+       .build = build_deconvolution,
+       .retained = retains_x_and_w,
+       .multiply_adds = deconvolution_products},
+      {.name = "MaxPooling2D",
+       .relate = relate_pooling,
+       .build = build_max_pooling,
+       .retained = retained_by_pooling,
+       .hidden_bytes = hidden_by_max_pooling},
+      {.name = "AveragePooling2D",
+       .relate = relate_pooling,
+       .build = build_average_pooling,
        .retained = retained_by_pooling},
-      {.name = "Unpooling2D", .relate = relate_unpooling, .build = build_unpooling, .retained = retains_nothing},
-      {.name = "ResizeImages", .relate = relate_resize, .build = build_resize, .retained = retains_nothing},
+      {.name = "Unpooling2D",
+       .relate = relate_unpooling,
+       .build = build_unpooling,
+       .retained = retains_nothing},
+      {.name = "ResizeImages",
+       .relate = relate_resize,
+       .build = build_resize,
+       .retained = retains_nothing},
   };
   return rules;
 }

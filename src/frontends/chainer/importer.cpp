@@ -1,13 +1,13 @@
 #include "frontends/chainer/importer.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/text.h"
 #include "frontends/chainer/functions.h"
 #include "frontends/chainer/own_records.h"
 #include "frontends/chainer/solver.h"
 #include "frontends/seeded_weight.h"
+
+#include <algorithm>
+#include <map>
 
 namespace tenon::chainer {
 namespace {
@@ -15,7 +15,11 @@ namespace {
 class Importer {
  public:
   Importer(const Tables& tables, std::string_view source)
-      : tables_(tables), source_(source), solution_(solve_shapes(tables, source, {.solution_limit = 1})), vars_(tables.variables.size()), failed_(tables.variables.size(), 0) {}
+      : tables_(tables),
+        source_(source),
+        solution_(solve_shapes(tables, source, {.solution_limit = 1})),
+        vars_(tables.variables.size()),
+        failed_(tables.variables.size(), 0) {}
 
   Graph run() {
     refuse_unknown();
@@ -24,8 +28,11 @@ class Importer {
     for (const std::size_t k : topological_order(tables_)) add_function(k);
     if (!unsupported_.empty()) {
       std::string list;
-      for (const auto& [what, count] : unsupported_) list += concat(list.empty() ? "" : "; ", what, " (", count, ")");
-      throw Error("functions that cannot be imported", ErrorKind::Unsupported).at(source_).got(list);
+      for (const auto& [what, count] : unsupported_)
+        list += concat(list.empty() ? "" : "; ", what, " (", count, ")");
+      throw Error("functions that cannot be imported", ErrorKind::Unsupported)
+          .at(source_)
+          .got(list);
     }
     add_outputs();
     return build_.take();
@@ -37,7 +44,8 @@ class Importer {
     std::map<std::string, std::size_t> counts;
     for (const std::size_t k : solution_.unknown_functions) ++counts[tables_.forward[k].name];
     std::string list;
-    for (const auto& [name, count] : counts) list += concat(list.empty() ? "" : ", ", name, " (", count, ")");
+    for (const auto& [name, count] : counts)
+      list += concat(list.empty() ? "" : ", ", name, " (", count, ")");
     const std::vector<std::string> known = known_function_names();
     throw Error("functions of Chainer that are not known here", ErrorKind::Unsupported)
         .at(source_, ", ", place_of_name(tables_.forward[solution_.unknown_functions[0]]))
@@ -56,8 +64,9 @@ class Importer {
         const Function& function = tables_.forward[solution_.contradicting_function];
         where = concat(", at ", function.name, " of line ", function.line);
       }
-      throw problem.got("variable ", tables_.variables[variable].id, " of ", tables_.variables[variable].bytes,
-                        " bytes: ", solution_.contradiction, where);
+      throw problem.got("variable ", tables_.variables[variable].id, " of ",
+                        tables_.variables[variable].bytes, " bytes: ", solution_.contradiction,
+                        where);
     }
     for (std::size_t v = 0; v < tables_.variables.size(); ++v) {
       if (solution_.types[v]) continue;
@@ -76,7 +85,8 @@ class Importer {
     }
     std::sort(inputs.begin(), inputs.end());
     for (const auto& [index, v] : inputs) {
-      vars_[v] = build_.input(concat("input_", tables_.variables[v].name), Type(*solution_.types[v]));
+      vars_[v] =
+          build_.input(concat("input_", tables_.variables[v].name), Type(*solution_.types[v]));
     }
   }
 
@@ -85,7 +95,8 @@ class Importer {
     const TensorType& type = *solution_.types[variable];
     if (position == 0 || type.rank() < 2) return 0;
     std::int64_t fan = 1;
-    const bool is_filter = reader.name == "Convolution2DFunction" || reader.name == "LinearFunction";
+    const bool is_filter =
+        reader.name == "Convolution2DFunction" || reader.name == "LinearFunction";
     for (std::size_t axis = is_filter ? 1 : 0; axis < type.rank(); ++axis) {
       if (!is_filter && axis == 1) continue;
       fan *= type.dims[axis].constant();
@@ -99,7 +110,8 @@ class Importer {
     const std::string name = named.is_intermediate() ? concat("constant_", named.id) : named.name;
     const Shape shape = constants(type.dims);
     // Scales and variances are about one.
-    const bool is_norm = reader.name == "BatchNormalization" || reader.name == "FixedBatchNormalization" ||
+    const bool is_norm = reader.name == "BatchNormalization" ||
+                         reader.name == "FixedBatchNormalization" ||
                          (reader.find(kOwnOp) != nullptr && type.rank() == 1 && position != 0);
     Constant value = seeded_weight(type.dtype, shape, name, fan_in_of(variable, reader, position));
     if (is_norm && (position == 1 || position == 4) && is_float(type.dtype)) {
@@ -132,8 +144,9 @@ class Importer {
     }
     build_.set_node_name("");
     try {
-      const std::vector<Var> outputs =
-          is_own ? build_own(view, build_, inputs) : find_rule(function.name)->build(view, build_, inputs);
+      const std::vector<Var> outputs = is_own
+                                           ? build_own(view, build_, inputs)
+                                           : find_rule(function.name)->build(view, build_, inputs);
       for (std::size_t j = 0; j < function.outputs.size(); ++j) keep_output(view, j, outputs[j]);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::Unsupported) {
@@ -176,10 +189,12 @@ class Importer {
     for (const std::size_t k : topological_order(tables_)) {
       const Function& function = tables_.forward[k];
       const Attribute* places = function.find(kGraphOutputs);
-      const Json::Array* list = places == nullptr ? nullptr : std::get_if<Json::Array>(&places->value.value);
+      const Json::Array* list =
+          places == nullptr ? nullptr : std::get_if<Json::Array>(&places->value.value);
       for (std::size_t j = 0; j < function.outputs.size(); ++j) {
         if (list != nullptr && j < list->size()) {
-          if (const auto* place = std::get_if<std::int64_t>(&(*list)[j].value)) stated[*place] = function.outputs[j];
+          if (const auto* place = std::get_if<std::int64_t>(&(*list)[j].value))
+            stated[*place] = function.outputs[j];
         } else if (is_read[function.outputs[j]] == 0) {
           plain.push_back(function.outputs[j]);
         }
@@ -200,6 +215,8 @@ class Importer {
 
 }  // namespace
 
-Graph import_tables(const Tables& tables, std::string_view source) { return Importer(tables, source).run(); }
+Graph import_tables(const Tables& tables, std::string_view source) {
+  return Importer(tables, source).run();
+}
 
 }  // namespace tenon::chainer

@@ -1,9 +1,9 @@
+#include "frontends/chainer/own_records.h"
+#include "frontends/chainer/writer.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
-
-#include "frontends/chainer/own_records.h"
-#include "frontends/chainer/writer.h"
 
 namespace tenon::chainer {
 namespace {
@@ -16,14 +16,19 @@ class NodeReader {
   NodeReader(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
 
   std::size_t operand_count() const { return node_.operands.size(); }
-  ValueId operand(std::size_t k) const { return k < node_.operands.size() ? node_.operands[k] : ValueId{}; }
+  ValueId operand(std::size_t k) const {
+    return k < node_.operands.size() ? node_.operands[k] : ValueId{};
+  }
   const TensorType& type(ValueId value) const { return graph_.value(value).type.tensor(); }
   const TensorType& type(std::size_t k) const { return type(operand(k)); }
   const TensorType& result() const { return type(node_.results[0]); }
-  const Constant* constant(std::size_t k) const { return operand(k) ? graph_.constant_of(operand(k)) : nullptr; }
+  const Constant* constant(std::size_t k) const {
+    return operand(k) ? graph_.constant_of(operand(k)) : nullptr;
+  }
   std::optional<double> scalar(std::size_t k) const {
     const Constant* found = constant(k);
-    if (found == nullptr || !found->shape().empty() || is_complex(found->dtype()) || found->dtype() == DType::String) {
+    if (found == nullptr || !found->shape().empty() || is_complex(found->dtype()) ||
+        found->dtype() == DType::String) {
       return std::nullopt;
     }
     return found->materialise().real_at(0);
@@ -73,7 +78,8 @@ std::size_t reader_count(const Graph& graph, ValueId value) {
 }
 
 // All operands as inputs.
-NativeFunction named(const NodeReader& in, std::string name, std::vector<Attribute> attributes = {}) {
+NativeFunction named(const NodeReader& in, std::string name,
+                     std::vector<Attribute> attributes = {}) {
   NativeFunction native;
   native.name = std::move(name);
   native.attributes = std::move(attributes);
@@ -93,7 +99,8 @@ std::optional<WindowNumbers> window_of(const NodeReader& in) {
   if (in.type(0).rank() != 4) return std::nullopt;
   WindowNumbers window{in.integers("strides", {1, 1}), in.integers("pads", {0, 0, 0, 0}),
                        in.integers("dilations", {1, 1}), in.integers("kernel_shape", {1, 1})};
-  if (window.strides.size() != 2 || window.pads.size() != 4 || window.dilations.size() != 2 || window.kernel.size() != 2) {
+  if (window.strides.size() != 2 || window.pads.size() != 4 || window.dilations.size() != 2 ||
+      window.kernel.size() != 2) {
     return std::nullopt;
   }
   return window;
@@ -102,7 +109,8 @@ std::vector<Attribute> stride_and_pad(const WindowNumbers& window) {
   return {integer_attribute("sy", window.strides[0]), integer_attribute("sx", window.strides[1]),
           integer_attribute("ph", window.pads[0]), integer_attribute("pw", window.pads[1])};
 }
-void add_dilation_and_groups(std::vector<Attribute>& attributes, const WindowNumbers& window, std::int64_t groups) {
+void add_dilation_and_groups(std::vector<Attribute>& attributes, const WindowNumbers& window,
+                             std::int64_t groups) {
   attributes.push_back(integer_attribute("dy", window.dilations[0]));
   attributes.push_back(integer_attribute("dx", window.dilations[1]));
   attributes.push_back(integer_attribute("groups", groups));
@@ -132,7 +140,8 @@ Native deconvolution(const NodeReader& in) {
 Native pooling(const NodeReader& in, std::string name) {
   const auto window = window_of(in);
   if (!window) return std::nullopt;
-  std::vector<Attribute> attributes{integer_attribute("kh", window->kernel[0]), integer_attribute("kw", window->kernel[1])};
+  std::vector<Attribute> attributes{integer_attribute("kh", window->kernel[0]),
+                                    integer_attribute("kw", window->kernel[1])};
   for (Attribute& each : stride_and_pad(*window)) attributes.push_back(std::move(each));
   attributes.push_back(attribute("cover_all", in.flag("ceil_mode")));
   attributes.push_back(attribute("return_indices", false));
@@ -156,8 +165,12 @@ Native binary(const NodeReader& in) {
   return named(in, kName);
 }
 
-Native leaky_relu(const NodeReader& in) { return named(in, "LeakyReLU", {attribute("slope", in.real("alpha", 0.01))}); }
-Native elu(const NodeReader& in) { return named(in, "ELU", {attribute("alpha", in.real("alpha", 1))}); }
+Native leaky_relu(const NodeReader& in) {
+  return named(in, "LeakyReLU", {attribute("slope", in.real("alpha", 0.01))});
+}
+Native elu(const NodeReader& in) {
+  return named(in, "ELU", {attribute("alpha", in.real("alpha", 1))});
+}
 Native clipped_relu(const NodeReader& in) {
   if (in.scalar(1) != 0.0 || !in.scalar(2)) return std::nullopt;
   NativeFunction native = named(in, "ClippedReLU", {attribute("cap", *in.scalar(2))});
@@ -177,26 +190,31 @@ Native response_normalization(const NodeReader& in) {
   double rounded = std::stod(concat(std::llround(alpha * 1e12), "e-12"));
   if (rounded * static_cast<double>(size) != in.real("alpha", 1e-4)) rounded = alpha;
   return named(in, "LocalResponseNormalization",
-               {integer_attribute("n", size), attribute("k", in.real("bias", 1)), attribute("alpha", rounded),
-                attribute("beta", in.real("beta", 0.75)), attribute("indexes", nullptr), attribute("unit_scale", nullptr)});
+               {integer_attribute("n", size), attribute("k", in.real("bias", 1)),
+                attribute("alpha", rounded), attribute("beta", in.real("beta", 0.75)),
+                attribute("indexes", nullptr), attribute("unit_scale", nullptr)});
 }
 
 template <const char* kName>
 Native along_axis(const NodeReader& in) {
   return named(in, kName, {integer_attribute("axis", in.integer("axis", -1))});
 }
-Native concatenation(const NodeReader& in) { return named(in, "Concat", {integer_attribute("axis", in.integer("axis", 0))}); }
+Native concatenation(const NodeReader& in) {
+  return named(in, "Concat", {integer_attribute("axis", in.integer("axis", 0))});
+}
 
 Native get_item(const NodeReader& in) {
-  const Integers starts = in.integers("starts"), ends = in.integers("ends"), axes = in.integers("axes"),
+  const Integers starts = in.integers("starts"), ends = in.integers("ends"),
+                 axes = in.integers("axes"),
                  steps = in.integers("steps", Integers(starts.size(), 1));
-  if (in.operand_count() != 1 || axes.empty() || starts.size() != axes.size() || ends.size() != axes.size() ||
-      steps.size() != axes.size()) {
+  if (in.operand_count() != 1 || axes.empty() || starts.size() != axes.size() ||
+      ends.size() != axes.size() || steps.size() != axes.size()) {
     return std::nullopt;
   }
   std::vector<Subscript> subscripts(in.type(0).rank());
   for (std::size_t k = 0; k < axes.size(); ++k) {
-    if (axes[k] < 0 || axes[k] >= static_cast<std::int64_t>(subscripts.size()) || steps[k] < 1) return std::nullopt;
+    if (axes[k] < 0 || axes[k] >= static_cast<std::int64_t>(subscripts.size()) || steps[k] < 1)
+      return std::nullopt;
     Subscript& subscript = subscripts[static_cast<std::size_t>(axes[k])];
     subscript.start = starts[k];
     subscript.stop = ends[k];
@@ -207,12 +225,16 @@ Native get_item(const NodeReader& in) {
 
 Native reshape(const NodeReader& in) {
   const Integers shape = in.integers("shape");
-  if (in.operand_count() != 1 || std::find(shape.begin(), shape.end(), 0) != shape.end()) return std::nullopt;
-  return named(in, "Reshape", {integers_attribute("shape", shape), integer_attribute("_cnt", std::count(shape.begin(), shape.end(), -1))});
+  if (in.operand_count() != 1 || std::find(shape.begin(), shape.end(), 0) != shape.end())
+    return std::nullopt;
+  return named(in, "Reshape",
+               {integers_attribute("shape", shape),
+                integer_attribute("_cnt", std::count(shape.begin(), shape.end(), -1))});
 }
 Native transposition(const NodeReader& in) {
   const Integers perm = in.integers("perm");
-  return named(in, "Transpose", {perm.empty() ? attribute("axes", nullptr) : integers_attribute("axes", perm)});
+  return named(in, "Transpose",
+               {perm.empty() ? attribute("axes", nullptr) : integers_attribute("axes", perm)});
 }
 Native expansion(const NodeReader& in) {
   if (in.operand_count() != 1) return std::nullopt;
@@ -231,17 +253,23 @@ Native split(const NodeReader& in) {
   const Integers sizes = in.integers("sizes");
   if (in.operand_count() != 1 || sizes.empty()) return std::nullopt;
   Integers places;
-  for (std::size_t k = 0; k + 1 < sizes.size(); ++k) places.push_back(sizes[k] + (places.empty() ? 0 : places.back()));
-  return named(in, "SplitAxis", {integers_attribute("indices_or_sections", places), integer_attribute("axis", in.integer("axis", 0))});
+  for (std::size_t k = 0; k + 1 < sizes.size(); ++k)
+    places.push_back(sizes[k] + (places.empty() ? 0 : places.back()));
+  return named(in, "SplitAxis",
+               {integers_attribute("indices_or_sections", places),
+                integer_attribute("axis", in.integer("axis", 0))});
 }
 Native sum(const NodeReader& in) {
   if (in.operand_count() != 1 || in.flag("noop_if_empty")) return std::nullopt;
   const Integers axes = in.integers("axes");
   const bool keeps = !in.has("keep_axes") || in.flag("keep_axes");
-  return named(in, "Sum", {axes.empty() ? attribute("axis", nullptr) : integers_attribute("axis", axes), attribute("keepdims", keeps)});
+  return named(in, "Sum",
+               {axes.empty() ? attribute("axis", nullptr) : integers_attribute("axis", axes),
+                attribute("keepdims", keeps)});
 }
 Native embedding(const NodeReader& in) {
-  if (in.integer("axis", 0) != 0 || in.type(0).rank() != 2 || in.constant(1) != nullptr) return std::nullopt;
+  if (in.integer("axis", 0) != 0 || in.type(0).rank() != 2 || in.constant(1) != nullptr)
+    return std::nullopt;
   NativeFunction native = named(in, "EmbedIDFunction", {attribute("ignore_label", nullptr)});
   native.inputs = {in.operand(1), in.operand(0)};
   native.behind = {integers_attribute("_w_shape", constants(in.type(0).dims))};
@@ -251,24 +279,29 @@ Native embedding(const NodeReader& in) {
 std::vector<Attribute> batch_norm_attributes(const NodeReader& in) {
   Integers axes;
   const std::int64_t key = in.integer("axis", 1);
-  std::vector<Subscript> expander(in.type(0).rank(), Subscript{Subscript::Kind::NewAxis, {}, {}, {}});
+  std::vector<Subscript> expander(in.type(0).rank(),
+                                  Subscript{Subscript::Kind::NewAxis, {}, {}, {}});
   for (std::int64_t axis = 0; axis < static_cast<std::int64_t>(in.type(0).rank()); ++axis) {
     if (axis != key) axes.push_back(axis);
   }
-  if (key >= 0 && key < static_cast<std::int64_t>(expander.size())) expander[static_cast<std::size_t>(key)] = {};
+  if (key >= 0 && key < static_cast<std::int64_t>(expander.size()))
+    expander[static_cast<std::size_t>(key)] = {};
   return {integers_attribute("axis", axes), integers_attribute("key_axis", {key}),
-          attribute("expander", print_subscripts(expander)), attribute("use_cudnn", true), attribute("use_ideep", false)};
+          attribute("expander", print_subscripts(expander)), attribute("use_cudnn", true),
+          attribute("use_ideep", false)};
 }
 Native fixed_batch_norm(const NodeReader& in) {
   std::vector<Attribute> all = batch_norm_attributes(in);
-  NativeFunction native = named(in, "FixedBatchNormalization", {attribute("eps", in.real("epsilon", 1e-5)), all[0]});
+  NativeFunction native =
+      named(in, "FixedBatchNormalization", {attribute("eps", in.real("epsilon", 1e-5)), all[0]});
   native.behind.assign(all.begin() + 1, all.end());
   return native;
 }
 Native batch_norm(const NodeReader& in) {
   std::vector<Attribute> all = batch_norm_attributes(in);
-  NativeFunction native = named(
-      in, "BatchNormalization", {attribute("eps", in.real("epsilon", 1e-5)), attribute("decay", in.real("momentum", 0.9)), all[0]});
+  NativeFunction native = named(in, "BatchNormalization",
+                                {attribute("eps", in.real("epsilon", 1e-5)),
+                                 attribute("decay", in.real("momentum", 0.9)), all[0]});
   native.behind.assign(all.begin() + 1, all.end());
   native.inputs.resize(3);
   return native;
@@ -277,7 +310,8 @@ Native batch_norm(const NodeReader& in) {
 // The node that makes an operand, if that is `op` and nobody else reads it.
 const Node* only_for(const NodeReader& in, ValueId value, std::string_view op) {
   const NodeId producer = in.graph().value(value).producer;
-  if (!producer || in.graph().op_name(producer) != op || reader_count(in.graph(), value) != 1) return nullptr;
+  if (!producer || in.graph().op_name(producer) != op || reader_count(in.graph(), value) != 1)
+    return nullptr;
   return &in.graph().node(producer);
 }
 
@@ -285,8 +319,8 @@ const Node* only_for(const NodeReader& in, ValueId value, std::string_view op) {
 Native product(const NodeReader& in) {
   if (const Node* flip = only_for(in, in.operand(1), "transpose")) {
     const NodeReader flipped(in.graph(), in.graph().value(in.operand(1)).producer);
-    if (flipped.integers("perm") == Integers{1, 0} && in.type(0).rank() == 2 && !in.has("out_dtype") &&
-        in.graph().constant_of(flip->operands[0]) != nullptr) {
+    if (flipped.integers("perm") == Integers{1, 0} && in.type(0).rank() == 2 &&
+        !in.has("out_dtype") && in.graph().constant_of(flip->operands[0]) != nullptr) {
       NativeFunction native = named(in, "LinearFunction");
       native.inputs = {in.operand(0), flip->operands[0]};
       native.absorbed = {in.graph().value(in.operand(1)).producer};
@@ -294,22 +328,27 @@ Native product(const NodeReader& in) {
       return native;
     }
   }
-  return named(in, "MatMul", {attribute("transa", false), attribute("transb", false), attribute("transc", false)});
+  return named(
+      in, "MatMul",
+      {attribute("transa", false), attribute("transb", false), attribute("transc", false)});
 }
 
-constexpr char kNone_[] = "", kAddName[] = "Add", kAddConstant[] = "AddConstant", kSub[] = "Sub", kSubFrom[] = "SubFromConstant",
-               kMul[] = "Mul", kMulConstant[] = "MulConstant", kDiv[] = "Div", kDivFrom[] = "DivFromConstant",
-               kPowConstant[] = "PowVarConst", kMaximum[] = "Maximum", kMinimum[] = "Minimum", kReLU[] = "ReLU",
-               kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kExp[] = "Exp", kLog[] = "Log", kAbsolute[] = "Absolute",
-               kNeg[] = "Neg", kSin[] = "Sin", kCos[] = "Cos", kSqrt[] = "Sqrt", kIdentity[] = "Identity",
-               kSoftmax[] = "Softmax", kLogSoftmax[] = "LogSoftmax";
+constexpr char kNone_[] = "", kAddName[] = "Add", kAddConstant[] = "AddConstant", kSub[] = "Sub",
+               kSubFrom[] = "SubFromConstant", kMul[] = "Mul", kMulConstant[] = "MulConstant",
+               kDiv[] = "Div", kDivFrom[] = "DivFromConstant", kPowConstant[] = "PowVarConst",
+               kMaximum[] = "Maximum", kMinimum[] = "Minimum", kReLU[] = "ReLU",
+               kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kExp[] = "Exp", kLog[] = "Log",
+               kAbsolute[] = "Absolute", kNeg[] = "Neg", kSin[] = "Sin", kCos[] = "Cos",
+               kSqrt[] = "Sqrt", kIdentity[] = "Identity", kSoftmax[] = "Softmax",
+               kLogSoftmax[] = "LogSoftmax";
 
 // A linear layer's bias, or a sum.
 Native addition(const NodeReader& in) {
   if (const Node* product_node = only_for(in, in.operand(0), "matmul");
       product_node != nullptr && in.constant(1) != nullptr && in.type(1).rank() == 1) {
     const NodeId id = in.graph().value(in.operand(0)).producer;
-    if (Native linear = product(NodeReader(in.graph(), id)); linear && linear->name == "LinearFunction") {
+    if (Native linear = product(NodeReader(in.graph(), id));
+        linear && linear->name == "LinearFunction") {
       linear->inputs.push_back(in.operand(1));
       linear->absorbed.push_back(id);
       return linear;
@@ -323,11 +362,15 @@ Native cross_entropy(const NodeReader& in) {
   if (logs == nullptr || in.operand(2)) return std::nullopt;
   const NodeId id = in.graph().value(in.operand(0)).producer;
   const std::string reduction = in.text("reduction");
-  if (NodeReader(in.graph(), id).integer("axis", -1) != 1 || !in.has("ignore_index") || reduction == "sum") return std::nullopt;
-  NativeFunction native = named(in, "SoftmaxCrossEntropy",
-                                {attribute("normalize", true), attribute("cache_score", true), attribute("class_weight", nullptr),
-                                 integer_attribute("ignore_label", in.integer("ignore_index", -1)),
-                                 attribute("reduce", std::string(reduction == "none" ? "no" : "mean"))});
+  if (NodeReader(in.graph(), id).integer("axis", -1) != 1 || !in.has("ignore_index") ||
+      reduction == "sum")
+    return std::nullopt;
+  NativeFunction native =
+      named(in, "SoftmaxCrossEntropy",
+            {attribute("normalize", true), attribute("cache_score", true),
+             attribute("class_weight", nullptr),
+             integer_attribute("ignore_label", in.integer("ignore_index", -1)),
+             attribute("reduce", std::string(reduction == "none" ? "no" : "mean"))});
   native.inputs = {logs->operands[0], in.operand(1)};
   native.absorbed = {id};
   return native;
@@ -335,18 +378,49 @@ Native cross_entropy(const NodeReader& in) {
 
 const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> table = {
-      {"conv", convolution}, {"conv_transpose", deconvolution}, {"max_pool", max_pooling}, {"average_pool", average_pooling},
-      {"relu", plain<kReLU>}, {"leaky_relu", leaky_relu}, {"elu", elu}, {"clip", clipped_relu}, {"sigmoid", plain<kSigmoid>},
-      {"tanh", plain<kTanh>}, {"exp", plain<kExp>}, {"log", plain<kLog>}, {"abs", plain<kAbsolute>}, {"neg", plain<kNeg>},
-      {"sin", plain<kSin>}, {"cos", plain<kCos>}, {"sqrt", plain<kSqrt>}, {"identity", plain<kIdentity>}, {"add", addition},
-      {"sub", binary<kSub, kNone_, kSubFrom>}, {"mul", binary<kMul, kMulConstant, kNone_>},
-      {"div", binary<kDiv, kNone_, kDivFrom>}, {"pow", binary<kNone_, kPowConstant, kNone_>},
-      {"maximum", binary<kMaximum, kNone_, kNone_>}, {"minimum", binary<kMinimum, kNone_, kNone_>},
-      {"concat", concatenation}, {"slice", get_item}, {"reshape", reshape}, {"transpose", transposition},
-      {"expand", expansion}, {"unsqueeze", new_axis}, {"squeeze", dropped_axes}, {"split", split}, {"reduce_sum", sum},
-      {"gather", embedding}, {"softmax", along_axis<kSoftmax>}, {"log_softmax", along_axis<kLogSoftmax>},
-      {"lrn", response_normalization}, {"batch_norm", fixed_batch_norm}, {"batch_norm_training", batch_norm},
-      {"matmul", product}, {"dropout", dropout}, {"nll_loss", cross_entropy},
+      {"conv", convolution},
+      {"conv_transpose", deconvolution},
+      {"max_pool", max_pooling},
+      {"average_pool", average_pooling},
+      {"relu", plain<kReLU>},
+      {"leaky_relu", leaky_relu},
+      {"elu", elu},
+      {"clip", clipped_relu},
+      {"sigmoid", plain<kSigmoid>},
+      {"tanh", plain<kTanh>},
+      {"exp", plain<kExp>},
+      {"log", plain<kLog>},
+      {"abs", plain<kAbsolute>},
+      {"neg", plain<kNeg>},
+      {"sin", plain<kSin>},
+      {"cos", plain<kCos>},
+      {"sqrt", plain<kSqrt>},
+      {"identity", plain<kIdentity>},
+      {"add", addition},
+      {"sub", binary<kSub, kNone_, kSubFrom>},
+      {"mul", binary<kMul, kMulConstant, kNone_>},
+      {"div", binary<kDiv, kNone_, kDivFrom>},
+      {"pow", binary<kNone_, kPowConstant, kNone_>},
+      {"maximum", binary<kMaximum, kNone_, kNone_>},
+      {"minimum", binary<kMinimum, kNone_, kNone_>},
+      {"concat", concatenation},
+      {"slice", get_item},
+      {"reshape", reshape},
+      {"transpose", transposition},
+      {"expand", expansion},
+      {"unsqueeze", new_axis},
+      {"squeeze", dropped_axes},
+      {"split", split},
+      {"reduce_sum", sum},
+      {"gather", embedding},
+      {"softmax", along_axis<kSoftmax>},
+      {"log_softmax", along_axis<kLogSoftmax>},
+      {"lrn", response_normalization},
+      {"batch_norm", fixed_batch_norm},
+      {"batch_norm_training", batch_norm},
+      {"matmul", product},
+      {"dropout", dropout},
+      {"nll_loss", cross_entropy},
   };
   return table;
 }
@@ -354,7 +428,9 @@ const std::map<std::string_view, Rule>& rules() {
 // Reads the function back over the same inputs: whether that gives this very node.
 bool reads_back(const Graph& graph, NodeId id, const NativeFunction& native) {
   const FunctionRule* rule = find_rule(native.name);
-  if (rule == nullptr || native.inputs.size() > rule->most_inputs || native.inputs.size() < rule->least_inputs) return false;
+  if (rule == nullptr || native.inputs.size() > rule->most_inputs ||
+      native.inputs.size() < rule->least_inputs)
+    return false;
   Builder scratch;
   std::map<ValueId, Var> vars;
   Tables tables;
@@ -382,26 +458,38 @@ bool reads_back(const Graph& graph, NodeId id, const NativeFunction& native) {
   tables.backward = {backward};
   std::vector<Var> made;
   try {
-    made = rule->build(FunctionView(tables, 0, "graph"), scratch, inputs);
+    const FunctionView view(tables, 0, "graph");
+    PartialShapes shapes(tables.variables.size());
+    for (const auto& [input, var] : vars) {
+      if (!shapes.set_shape(var.id(), constants(graph.value(input).type.tensor().dims)))
+        return false;
+    }
+    if (!rule->relate(view)(shapes)) return false;
+    made = rule->build(view, scratch, inputs);
   } catch (const Error&) {
     return false;
   }
   const Graph& again = scratch.graph();
   const NodeId made_by = again.value(ValueId(made[0].id())).producer;
-  if (!made_by || again.op_name(made_by) != node.op->name || again.node(made_by).attrs != node.attrs) return false;
+  if (!made_by || again.op_name(made_by) != node.op->name ||
+      again.node(made_by).attrs != node.attrs)
+    return false;
   if (made.size() != native.output_count) return false;
   for (std::size_t k = 0; k < made.size(); ++k) {
     if (again.value(ValueId(made[k].id())).type != graph.value(node.results[k]).type) return false;
   }
   if (!native.absorbed.empty()) return true;
   const Node& rebuilt = again.node(made_by);
-  if (rebuilt.operands.size() != node.operands.size() || rebuilt.results.size() != node.results.size()) return false;
+  if (rebuilt.operands.size() != node.operands.size() ||
+      rebuilt.results.size() != node.results.size())
+    return false;
   for (std::size_t k = 0; k < node.operands.size(); ++k) {
     if (vars.contains(node.operands[k])) {
       if (rebuilt.operands[k].index() != vars[node.operands[k]].id()) return false;
       continue;
     }
-    const Constant *a = graph.constant_of(node.operands[k]), *b = again.constant_of(rebuilt.operands[k]);
+    const Constant *a = graph.constant_of(node.operands[k]),
+                   *b = again.constant_of(rebuilt.operands[k]);
     if (a == nullptr || b == nullptr || !identical(*a, *b)) return false;
   }
   return true;
@@ -428,7 +516,8 @@ std::optional<NativeFunction> native_function(const Graph& graph, NodeId node) {
   // What Chainer does not give out must be of no use here either.
   const std::vector<ValueId>& results = graph.node(node).results;
   native->output_count = results.size();
-  while (native->output_count > 1 && reader_count(graph, results[native->output_count - 1]) == 0) --native->output_count;
+  while (native->output_count > 1 && reader_count(graph, results[native->output_count - 1]) == 0)
+    --native->output_count;
   if (!reads_back(graph, node, *native)) return std::nullopt;
   return native;
 }

@@ -43,13 +43,17 @@ std::optional<std::vector<T>> list_of(const Json& json) {
 std::optional<AttrValue> attr_from_text(const std::string& text, const AttrDef& def) {
   switch (def.kind) {
     case AttrKind::Text:
-    case AttrKind::Word: return AttrValue(text);
+    case AttrKind::Word:
+      return AttrValue(text);
     case AttrKind::Element:
       if (const auto dtype = parse_dtype(text)) return AttrValue(*dtype);
       return std::nullopt;
-    case AttrKind::Constant: return AttrValue(parse_constant(text));
-    case AttrKind::Type: return AttrValue(parse_type(text));
-    default: return std::nullopt;
+    case AttrKind::Constant:
+      return AttrValue(parse_constant(text));
+    case AttrKind::Type:
+      return AttrValue(parse_type(text));
+    default:
+      return std::nullopt;
   }
 }
 
@@ -63,7 +67,8 @@ std::optional<Json> json_of(const AttrValue& value) {
   }
   if (const auto* real = std::get_if<double>(&value)) return json_from<double>(*real);
   if (const auto* text = std::get_if<std::string>(&value)) return json_from<std::string>(*text);
-  if (const auto* dtype = std::get_if<DType>(&value)) return json_from<std::string>(to_string(*dtype));
+  if (const auto* dtype = std::get_if<DType>(&value))
+    return json_from<std::string>(to_string(*dtype));
   if (const auto* dims = std::get_if<Dims>(&value)) {
     if (!all_constant(*dims)) return std::nullopt;
     return array_of<std::int64_t>(*dims, [](const Dim& dim) { return dim.constant(); });
@@ -74,7 +79,8 @@ std::optional<Json> json_of(const AttrValue& value) {
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
     return array_of<std::string>(*texts, [](const std::string& text) { return text; });
   }
-  if (const auto* constant = std::get_if<Constant>(&value)) return json_from<std::string>(print(*constant));
+  if (const auto* constant = std::get_if<Constant>(&value))
+    return json_from<std::string>(print(*constant));
   return json_from<std::string>(to_string(std::get<Type>(value)));
 }
 
@@ -84,13 +90,15 @@ std::optional<AttrValue> attr_of(const Json& json, const AttrDef& def) {
       if (const auto* flag = std::get_if<bool>(&json.value)) return AttrValue(*flag);
       return std::nullopt;
     case AttrKind::Integer:
-      if (const auto* integer = std::get_if<std::int64_t>(&json.value)) return AttrValue(Dim(*integer));
+      if (const auto* integer = std::get_if<std::int64_t>(&json.value))
+        return AttrValue(Dim(*integer));
       return std::nullopt;
     case AttrKind::Real:
       if (const auto* real = std::get_if<double>(&json.value)) return AttrValue(*real);
       return std::nullopt;
     case AttrKind::Integers:
-      if (const auto list = list_of<std::int64_t>(json)) return AttrValue(Dims(list->begin(), list->end()));
+      if (const auto list = list_of<std::int64_t>(json))
+        return AttrValue(Dims(list->begin(), list->end()));
       return std::nullopt;
     case AttrKind::Reals:
       if (auto list = list_of<double>(json)) return AttrValue(*std::move(list));
@@ -99,12 +107,14 @@ std::optional<AttrValue> attr_of(const Json& json, const AttrDef& def) {
       if (auto list = list_of<std::string>(json)) return AttrValue(*std::move(list));
       return std::nullopt;
     default:
-      if (const auto* text = std::get_if<std::string>(&json.value)) return attr_from_text(*text, def);
+      if (const auto* text = std::get_if<std::string>(&json.value))
+        return attr_from_text(*text, def);
       return std::nullopt;
   }
 }
 
-std::vector<Var> build_own(const FunctionView& view, Builder& build, const std::vector<Var>& inputs) {
+std::vector<Var> build_own(const FunctionView& view, Builder& build,
+                           const std::vector<Var>& inputs) {
   const Function& function = view.function();
   const OpDef* op = all_ops().find(view.text(kOwnOp));
   if (op == nullptr) throw view.error(kOwnOp, "no operator has that name").got(view.text(kOwnOp));
@@ -113,14 +123,16 @@ std::vector<Var> build_own(const FunctionView& view, Builder& build, const std::
     const Attribute* given = function.find(def.name);
     if (given == nullptr) continue;
     std::optional<AttrValue> value = attr_of(given->value, def);
-    if (!value) throw view.error(def.name, concat("the attribute '", def.name, "' is of the wrong kind"));
+    if (!value)
+      throw view.error(def.name, concat("the attribute '", def.name, "' is of the wrong kind"));
     attrs.set(def.name, *std::move(value));
   }
   const auto list_at = [&](std::string_view name) -> const Json::Array* {
     const Attribute* given = function.find(name);
     if (given == nullptr) return nullptr;
     const auto* list = std::get_if<Json::Array>(&given->value.value);
-    if (list == nullptr || list->size() > (1U << 16)) throw view.error(name, concat("'", name, "' is no list"));
+    if (list == nullptr || list->size() > (1U << 16))
+      throw view.error(name, concat("'", name, "' is no list"));
     return list;
   };
   const auto position = [&](const Json& json, std::string_view name, std::size_t bound) {
@@ -133,7 +145,8 @@ std::vector<Var> build_own(const FunctionView& view, Builder& build, const std::
 
   std::vector<Var> operands;
   const Json::Array* given_operands = list_at(kOwnOperands);
-  if (given_operands == nullptr) throw view.error(kOwnOperands, "the record does not say its operands");
+  if (given_operands == nullptr)
+    throw view.error(kOwnOperands, "the record does not say its operands");
   for (const Json& operand : *given_operands) {
     if (std::holds_alternative<std::nullptr_t>(operand.value)) {
       operands.emplace_back();
@@ -160,7 +173,8 @@ std::vector<Var> build_own(const FunctionView& view, Builder& build, const std::
   const std::vector<Var> made = build.call_all(op->name, operands, std::move(attrs), names);
   std::vector<Var> outputs;
   for (const std::size_t place : places) {
-    if (place >= made.size() || !made[place].is_valid()) throw view.error(kOwnResults, "an output is not among the results");
+    if (place >= made.size() || !made[place].is_valid())
+      throw view.error(kOwnResults, "an output is not among the results");
     outputs.push_back(made[place]);
   }
   return outputs;

@@ -1,8 +1,8 @@
-#include <algorithm>
-#include <map>
-
 #include "frontends/chainer/writer.h"
 #include "ops/differentiate.h"
+
+#include <algorithm>
+#include <map>
 
 namespace tenon::chainer {
 namespace {
@@ -24,8 +24,9 @@ Retained retained_by_gradient(const Graph& graph, NodeId id) {
       continue;
     }
     if (!vars.contains(operand)) {
-      vars[operand] = is_written_inline(graph, id, k) ? build.constant(*graph.constant_of(operand))
-                                                      : build.input(concat("x", k), graph.value(operand).type);
+      vars[operand] = is_written_inline(graph, id, k)
+                          ? build.constant(*graph.constant_of(operand))
+                          : build.input(concat("x", k), graph.value(operand).type);
       if (!is_written_inline(graph, id, k) && is_float_tensor(graph.value(operand).type)) {
         sources.push_back(vars[operand]);
       }
@@ -34,14 +35,19 @@ Retained retained_by_gradient(const Graph& graph, NodeId id) {
   }
   std::vector<std::string> names;
   for (const ValueId result : node.results) names.emplace_back(result ? "" : "_");
-  const std::vector<Var> results = build.call_all(node.op->name, operands, node.attrs, names, node.bodies);
+  const std::vector<Var> results =
+      build.call_all(node.op->name, operands, node.attrs, names, node.bodies);
   Graph& scratch = build.graph();
   const NodeId forward = scratch.last();
 
   std::vector<ValueId> gradients;
   for (std::size_t k = 0; k < results.size() && !sources.empty(); ++k) {
     if (!results[k].is_valid() || !is_float_tensor(build.type(results[k]))) continue;
-    for (const Var gradient : differentiate(build, results[k], sources)) gradients.emplace_back(gradient.id());
+    // An upstream gradient of the result's own type, layout and all.
+    const Type type = build.type(results[k]);
+    const Var loss = results[k] * build.input(concat("upstream", k), type);
+    for (const Var gradient : differentiate(build, loss, sources))
+      gradients.emplace_back(gradient.id());
   }
   // A gradient that is a value of the forward node itself is read too.
   const std::vector<ValueId> outputs = gradients;
@@ -52,7 +58,8 @@ Retained retained_by_gradient(const Graph& graph, NodeId id) {
     const ValueId id_of(value.id());
     if (std::find(outputs.begin(), outputs.end(), id_of) != outputs.end()) return true;
     const std::vector<NodeId>& readers = scratch.readers(id_of);
-    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) { return reader != forward; });
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](NodeId reader) { return reader != forward; });
   };
   Retained retained;
   for (std::size_t k = 0; k < operands.size(); ++k) {

@@ -1,9 +1,9 @@
 #include "frontends/chainer/shapes.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <cstdlib>
-
-#include "base/error.h"
 
 namespace tenon::chainer {
 
@@ -21,7 +21,8 @@ bool PartialShapes::set_rank(std::size_t variable, std::size_t rank) {
   Entry& entry = variables_[variable];
   if (entry.has_rank) {
     if (entry.extents.size() == rank) return true;
-    return refuse(variable, concat("has ", entry.extents.size(), " axes and ", rank, " are needed"));
+    return refuse(variable,
+                  concat("has ", entry.extents.size(), " axes and ", rank, " are needed"));
   }
   entry.has_rank = true;
   entry.extents.assign(rank, kUnknown);
@@ -38,7 +39,8 @@ bool PartialShapes::set_extent(std::size_t variable, std::size_t axis, std::int6
   if (known == extent) return true;
   if (known != kUnknown || extent < 0) {
     return refuse(variable, known == kUnknown ? "would have a negative extent"
-                                              : concat("has extent ", known, " along axis ", axis, " and needs ", extent));
+                                              : concat("has extent ", known, " along axis ", axis,
+                                                       " and needs ", extent));
   }
   known = extent;
   --entry.unknown;
@@ -68,7 +70,8 @@ bool PartialShapes::follow_count(std::size_t variable) {
     if (extent != 0) rest /= extent;
   }
   if (entry.unknown == 0) {
-    const bool is_empty = std::find(entry.extents.begin(), entry.extents.end(), 0) != entry.extents.end();
+    const bool is_empty =
+        std::find(entry.extents.begin(), entry.extents.end(), 0) != entry.extents.end();
     if (rest == (is_empty ? 0 : 1)) return true;
     return refuse(variable, concat("its extents make other than ", *entry.count, " elements"));
   }
@@ -83,7 +86,8 @@ bool PartialShapes::follow_count(std::size_t variable) {
   return true;
 }
 
-bool PartialShapes::same_extent(std::size_t a, std::size_t a_axis, std::size_t b, std::size_t b_axis) {
+bool PartialShapes::same_extent(std::size_t a, std::size_t a_axis, std::size_t b,
+                                std::size_t b_axis) {
   if (const std::int64_t known = extent(a, a_axis); known != kUnknown) {
     return rank(b) < 0 || set_extent(b, b_axis, known);
   }
@@ -101,7 +105,8 @@ bool PartialShapes::same_rank(std::size_t a, std::size_t b) {
 
 bool PartialShapes::same_shape(std::size_t a, std::size_t b) {
   if (variables_[a].count && variables_[b].count && variables_[a].count != variables_[b].count) {
-    return refuse(b, concat("has ", *variables_[b].count, " elements and needs ", *variables_[a].count));
+    return refuse(
+        b, concat("has ", *variables_[b].count, " elements and needs ", *variables_[a].count));
   }
   if (!same_rank(a, b)) return false;
   for (int axis = 0; axis < rank(a); ++axis) {
@@ -162,7 +167,10 @@ std::vector<std::int64_t> divisors_of(std::int64_t number) {
 class Factorizations {
  public:
   Factorizations(Shape shape, std::vector<std::size_t> open, std::int64_t rest, std::size_t limit)
-      : shape_(std::move(shape)), open_(std::move(open)), divisors_(divisors_of(rest)), limit_(limit) {}
+      : shape_(std::move(shape)),
+        open_(std::move(open)),
+        divisors_(divisors_of(rest)),
+        limit_(limit) {}
 
   // Pairs of like extents at the end, or all.
   void collect(std::int64_t rest, bool alike) {
@@ -176,8 +184,9 @@ class Factorizations {
   void fill(std::size_t next, std::int64_t rest) {
     if (found_.size() >= limit_) return;
     if (is_alike_ && next + 2 == open_.size()) {
-      const auto found = std::lower_bound(divisors_.begin(), divisors_.end(), rest,
-                                          [](std::int64_t d, std::int64_t r) { return d <= r / d && d * d < r; });
+      const auto found =
+          std::lower_bound(divisors_.begin(), divisors_.end(), rest,
+                           [](std::int64_t d, std::int64_t r) { return d <= r / d && d * d < r; });
       if (found == divisors_.end() || *found * *found != rest) return;
       shape_[open_[next]] = shape_[open_[next + 1]] = *found;
       found_.push_back(shape_);
@@ -230,7 +239,8 @@ std::vector<Shape> completions(const Shape& partial, std::int64_t count, std::si
   others.collect(rest, false);
   std::vector<Shape> unlike = others.take();
   if (ends_open) {
-    std::erase_if(unlike, [](const Shape& shape) { return shape[shape.size() - 2] == shape.back(); });
+    std::erase_if(unlike,
+                  [](const Shape& shape) { return shape[shape.size() - 2] == shape.back(); });
     std::stable_sort(unlike.begin(), unlike.end(), [](const Shape& a, const Shape& b) {
       return std::llabs(a[a.size() - 2] - a.back()) < std::llabs(b[b.size() - 2] - b.back());
     });

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "ir/tensor.h"
+
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -7,13 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "ir/tensor.h"
-
 namespace tenon::chainer {
 
 /// What is known of every variable's shape while it is being found: ranks and extents, each of them
-/// set at most once and taken back in order. Where the bytes of a variable leave one extent open, it
-/// follows.
+/// set at most once and taken back in order. Where the bytes of a variable leave one extent open,
+/// it follows.
 class PartialShapes {
  public:
   static constexpr std::int64_t kUnknown = -1;
@@ -25,11 +25,16 @@ class PartialShapes {
   explicit PartialShapes(std::size_t variable_count) : variables_(variable_count) {}
 
   /// The elements that the variable's bytes stand for; nothing where the bytes are not believed.
-  void set_count(std::size_t variable, std::optional<std::int64_t> count) { variables_[variable].count = count; }
-  std::optional<std::int64_t> count(std::size_t variable) const { return variables_[variable].count; }
+  void set_count(std::size_t variable, std::optional<std::int64_t> count) {
+    variables_[variable].count = count;
+  }
+  std::optional<std::int64_t> count(std::size_t variable) const {
+    return variables_[variable].count;
+  }
 
   int rank(std::size_t variable) const {
-    return variables_[variable].has_rank ? static_cast<int>(variables_[variable].extents.size()) : -1;
+    return variables_[variable].has_rank ? static_cast<int>(variables_[variable].extents.size())
+                                         : -1;
   }
   /// kUnknown where the rank or the extent is not known.
   std::int64_t extent(std::size_t variable, std::size_t axis) const;
@@ -77,8 +82,9 @@ class PartialShapes {
 /// What one function says about the shapes of what it reads and makes; false: they cannot be.
 using Relation = std::function<bool(PartialShapes&)>;
 
-/// The ways to fill in a shape's unknown extents so that all multiply to `count`, likeliest first: the
-/// last two axes alike, then few leading elements. At most `limit`; those with like last axes first.
+/// The ways to fill in a shape's unknown extents so that all multiply to `count`, likeliest first:
+/// the last two axes alike, then few leading elements. At most `limit`; those with like last axes
+/// first.
 std::vector<Shape> completions(const Shape& partial, std::int64_t count, std::size_t limit);
 
 }  // namespace tenon::chainer

@@ -1,8 +1,8 @@
 #include "frontends/chainer/solver.h"
 
-#include <algorithm>
-
 #include "frontends/chainer/functions.h"
+
+#include <algorithm>
 
 namespace tenon::chainer {
 namespace {
@@ -15,7 +15,8 @@ constexpr std::int64_t kMaxBlindExtent = 64;
 
 class Solver {
  public:
-  Solver(const Tables& tables, std::string_view source, const SolveOptions& options, DType integer_dtype)
+  Solver(const Tables& tables, std::string_view source, const SolveOptions& options,
+         DType integer_dtype)
       : tables_(tables),
         source_(source),
         options_(options),
@@ -54,13 +55,15 @@ class Solver {
 
  private:
   struct Choice {
-    std::size_t variable;
+    std::size_t variable = 0;
     std::vector<Shape> shapes;
-    std::size_t next = 0, mark = 0, place = 0;  // place in the order of functions
+    std::size_t next = 0, mark = 0;
+    std::size_t place = 0;  // in the order of functions; behind it for what is guessed last
   };
 
   // Types that a record states.
-  void pin(const FunctionView& view, std::string_view attribute, const std::vector<std::size_t>& variables) {
+  void pin(const FunctionView& view, std::string_view attribute,
+           const std::vector<std::size_t>& variables) {
     const Attribute* stated = view.function().find(attribute);
     if (stated == nullptr) return;
     const auto* list = std::get_if<Json::Array>(&stated->value.value);
@@ -77,7 +80,8 @@ class Solver {
         throw view.error(attribute, error.summary()).got(*text);
       }
       if (!type.is_tensor() || !all_constant(type.tensor().dims)) {
-        throw view.error(attribute, "only types of tensors with known extents have a size").got(*text);
+        throw view.error(attribute, "only types of tensors with known extents have a size")
+            .got(*text);
       }
       dtypes_[variables[k]] = type.tensor().dtype;
       layouts_[variables[k]] = type.tensor().layout;
@@ -111,7 +115,8 @@ class Solver {
                            function.outputs.size(), " outputs"))
             .at(source_, ", ", place_of(function.line + 1, 1));
       }
-      if (rule->integer_input != kNone && rule->integer_input < count && is_pinned_[view.input(rule->integer_input)] == 0) {
+      if (rule->integer_input != kNone && rule->integer_input < count &&
+          is_pinned_[view.input(rule->integer_input)] == 0) {
         dtypes_[view.input(rule->integer_input)] = integer_dtype;
       }
       relations_[k] = rule->relate(view);
@@ -133,7 +138,25 @@ class Solver {
     }
     queued_.assign(tables_.forward.size(), 0);
     for (const std::size_t k : order_) enqueue(k);
-    return propagate();
+    if (!propagate()) return false;
+    find_batch();
+    return true;
+  }
+
+  // The first extent of an input that is known by now, or of a matrix: likely that of all.
+  void find_batch() {
+    const auto consider = [&](std::size_t variable) {
+      if (batch_ == PartialShapes::kUnknown && shapes_.rank(variable) > 0)
+        batch_ = shapes_.extent(variable, 0);
+    };
+    for (std::size_t v = 0; v < tables_.variables.size(); ++v) {
+      if (tables_.variables[v].is_input()) consider(v);
+    }
+    for (const std::size_t k : order_) {
+      for (const std::size_t output : tables_.forward[k].outputs) {
+        if (shapes_.rank(output) == 2) consider(output);
+      }
+    }
   }
 
   void enqueue(std::size_t function) {
@@ -163,42 +186,71 @@ class Solver {
     queue_.clear();
   }
 
-  // Shapes that the variable could have; nothing where that cannot be listed.
+  // Shapes of that many elements that the variable could have; nothing where that cannot be listed.
   std::vector<Shape> possibilities(std::size_t variable) const {
-    if (shapes_.rank(variable) < 0) return {};
-    const Shape& partial = shapes_.extents(variable);
-    if (shapes_.count(variable)) return completions(partial, *shapes_.count(variable), kMaxCompletions);
-    std::vector<Shape> all;
-    for (std::int64_t extent = 1; extent <= kMaxBlindExtent; ++extent) {
-      Shape shape = partial;
-      std::replace(shape.begin(), shape.end(), PartialShapes::kUnknown, extent);
-      all.push_back(std::move(shape));
+    if (shapes_.rank(variable) < 0 || !shapes_.count(variable)) return {};
+    std::vector<Shape> all =
+        completions(shapes_.extents(variable), *shapes_.count(variable), kMaxCompletions);
+    if (batch_ != PartialShapes::kUnknown && !tables_.variables[variable].is_parameter()) {
+      std::stable_partition(all.begin(), all.end(),
+                            [&](const Shape& shape) { return shape[0] == batch_; });
     }
     return all;
   }
 
-  // The next shape to guess, at the earliest function that has one; false if all is known.
+  // The next shape to guess; false if all is known.
   bool choose() {
-    Choice best;
-    best.variable = kNone;
-    std::size_t place = stack_.empty() ? 0 : stack_.back().place;
-    for (; place < order_.size() && best.variable == kNone; ++place) {
-      const Function& function = tables_.forward[order_[place]];
+    Choice choice;
+    if (!stack_.empty()) {
+      choice.place = stack_.back().place;
+      choice.variable = stack_.back().variable;
+    }
+    if (!choose_counted(choice) && !choose_last(choice)) return false;
+    choice.mark = shapes_.mark();
+    stack_.push_back(std::move(choice));
+    return true;
+  }
+
+  // At the earliest function that has one, the variable with the fewest possibilities.
+  bool choose_counted(Choice& choice) const {
+    for (; choice.place < order_.size(); ++choice.place) {
+      const Function& function = tables_.forward[order_[choice.place]];
       const auto consider = [&](std::size_t variable) {
         if (shapes_.is_complete(variable)) return;
         std::vector<Shape> shapes = possibilities(variable);
-        if (shapes.empty() || (best.variable != kNone && shapes.size() >= best.shapes.size())) return;
-        best.variable = variable;
-        best.shapes = std::move(shapes);
-        best.place = place;
+        if (shapes.empty() || (!choice.shapes.empty() && shapes.size() >= choice.shapes.size())) {
+          return;
+        }
+        choice.variable = variable;
+        choice.shapes = std::move(shapes);
       };
       for (const Input& input : function.inputs) consider(input.variable);
       for (const std::size_t output : function.outputs) consider(output);
+      if (!choice.shapes.empty()) return true;
     }
-    if (best.variable == kNone) return false;
-    best.mark = shapes_.mark();
-    stack_.push_back(std::move(best));
-    return true;
+    return false;
+  }
+
+  // What is left: variables between nothing but elementwise functions, where the axes do not
+  // matter, and the one whose bytes are not believed. One variable after the other.
+  bool choose_last(Choice& choice) const {
+    const bool is_first = stack_.empty() || stack_.back().place < order_.size();
+    for (std::size_t v = is_first ? 0 : choice.variable + 1; v < tables_.variables.size(); ++v) {
+      if (shapes_.is_complete(v)) continue;
+      choice.variable = v;
+      if (shapes_.rank(v) < 0 && shapes_.count(v) && solution_.unknown_functions.empty()) {
+        choice.shapes = {{*shapes_.count(v)}};
+        return true;
+      }
+      if (shapes_.rank(v) < 0 || shapes_.count(v)) continue;
+      for (std::int64_t extent = 1; extent <= kMaxBlindExtent; ++extent) {
+        Shape shape = shapes_.extents(v);
+        std::replace(shape.begin(), shape.end(), PartialShapes::kUnknown, extent);
+        choice.shapes.push_back(std::move(shape));
+      }
+      return true;
+    }
+    return false;
   }
 
   // Goes on with the next guess of the innermost choice that has one; false when all are used up.
@@ -209,7 +261,7 @@ class Solver {
       if (choice.next < choice.shapes.size()) {
         ++solution_.attempts;
         is_consistent = shapes_.set_shape(choice.variable, choice.shapes[choice.next++]);
-        current_ = order_[choice.place];
+        current_ = choice.place < order_.size() ? order_[choice.place] : kNone;
         for (const std::size_t variable : shapes_.take_changed()) {
           for (const std::size_t reader : readers_[variable]) enqueue(reader);
         }
@@ -227,7 +279,9 @@ class Solver {
 
   // The attempt that knew most when it failed says what is wrong.
   void note_conflict() {
-    if (solution_.is_solved || shapes_.mark() < furthest_ || (furthest_ > 0 && shapes_.mark() == furthest_)) return;
+    if (solution_.is_solved || shapes_.mark() < furthest_ ||
+        (furthest_ > 0 && shapes_.mark() == furthest_))
+      return;
     furthest_ = shapes_.mark();
     solution_.contradicting_variable = shapes_.conflict().variable;
     solution_.contradicting_function = current_;
@@ -243,14 +297,8 @@ class Solver {
     solution_.contradicting_variable = solution_.contradicting_function = kNone;
     solution_.contradiction.clear();
     for (std::size_t v = 0; v < tables_.variables.size(); ++v) {
-      Shape shape;
-      if (shapes_.is_complete(v)) {
-        shape = shapes_.extents(v);
-      } else if (solution_.unknown_functions.empty() && shapes_.rank(v) < 0 && shapes_.count(v)) {
-        shape = {*shapes_.count(v)};  // nothing but elementwise functions: the axes do not matter
-      } else {
-        continue;
-      }
+      if (!shapes_.is_complete(v)) continue;
+      const Shape& shape = shapes_.extents(v);
       solution_.types[v] = TensorType{dtypes_[v], Dims(shape.begin(), shape.end()), layouts_[v]};
     }
   }
@@ -269,13 +317,15 @@ class Solver {
   std::deque<std::size_t> queue_;
   std::vector<char> queued_;
   std::vector<Choice> stack_;
+  std::int64_t batch_ = PartialShapes::kUnknown;  // a guess at the first extent of images
   std::size_t current_ = kNone, relation_calls_ = 0, found_ = 0, furthest_ = 0;
   ShapeSolution solution_;
 };
 
 }  // namespace
 
-ShapeSolution solve_shapes(const Tables& tables, std::string_view source, const SolveOptions& options) {
+ShapeSolution solve_shapes(const Tables& tables, std::string_view source,
+                           const SolveOptions& options) {
   ShapeSolution solution = Solver(tables, source, options, DType::I32).solve();
   if (solution.is_solved) return solution;
   // Class numbers are as often 64 bits wide.

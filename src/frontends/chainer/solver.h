@@ -1,11 +1,11 @@
 #pragma once
 
+#include "frontends/chainer/tables.h"
+#include "ir/type.h"
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "frontends/chainer/tables.h"
-#include "ir/type.h"
 
 namespace tenon::chainer {
 
@@ -16,7 +16,8 @@ struct SolveOptions {
   std::size_t solution_limit = 2;
 };
 
-/// The types of all variables, found from their bytes and from what each function says about shapes.
+/// The types of all variables, found from their bytes and from what each function says about
+/// shapes.
 struct ShapeSolution {
   /// By variable; nothing where no function that we know says anything about it.
   std::vector<std::optional<TensorType>> types;
@@ -35,11 +36,12 @@ struct ShapeSolution {
   std::vector<std::size_t> unknown_functions;
 };
 
-/// Every function is a relation between the shapes around it; what follows from one is handed on until
-/// nothing new follows, then the shape with the fewest possibilities at the earliest function is
-/// guessed, likeliest first, and taken back when it contradicts something.
-/// Throws Error for attributes that a function cannot have.
-ShapeSolution solve_shapes(const Tables& tables, std::string_view source, const SolveOptions& options = {});
+/// Every function is a relation between the shapes around it; what follows from one is handed on
+/// until nothing new follows, then the shape with the fewest possibilities at the earliest function
+/// is guessed, likeliest first, and taken back when it contradicts something. Throws Error for
+/// attributes that a function cannot have.
+ShapeSolution solve_shapes(const Tables& tables, std::string_view source,
+                           const SolveOptions& options = {});
 
 /// The attributes by which records of Tenon's own state the types of what they read and make.
 constexpr std::string_view kInputTypes = "_input_types", kOutputTypes = "_output_types";

@@ -1,7 +1,7 @@
-#include <algorithm>
-
 #include "base/text.h"
 #include "frontends/chainer/functions.h"
+
+#include <algorithm>
 
 namespace tenon::chainer {
 namespace {
@@ -37,7 +37,8 @@ class Reader {
     std::size_t end = rest_.substr(0, 1) == "-" ? 1 : 0;
     while (end < rest_.size() && rest_[end] >= '0' && rest_[end] <= '9') ++end;
     const std::optional<std::int64_t> value = parse_integer(rest_.substr(0, end));
-    if (!value || *value < -kMaxExtentAttribute || *value > kMaxExtentAttribute) return std::nullopt;
+    if (!value || *value < -kMaxExtentAttribute || *value > kMaxExtentAttribute)
+      return std::nullopt;
     rest_.remove_prefix(end);
     return value;
   }
@@ -55,8 +56,8 @@ class Reader {
     } else if (take("Ellipsis")) {
       result.kind = Subscript::Kind::Ellipsis;
     } else if (take("slice(")) {
-      if (!bound(result.start) || !take(", ") || !bound(result.stop) || !take(", ") || !bound(result.step) ||
-          !take(")") || result.step == 0) {
+      if (!bound(result.start) || !take(", ") || !bound(result.stop) || !take(", ") ||
+          !bound(result.step) || !take(")") || result.step == 0) {
         return std::nullopt;
       }
     } else {
@@ -80,7 +81,9 @@ std::int64_t Subscript::count(std::int64_t extent) const {
   const std::int64_t stride = step.value_or(1);
   const bool is_forward = stride > 0;
   const std::int64_t low = is_forward ? 0 : -1, high = is_forward ? extent : extent - 1;
-  const auto clamped = [&](std::int64_t bound) { return std::clamp(bound < 0 ? bound + extent : bound, low, high); };
+  const auto clamped = [&](std::int64_t bound) {
+    return std::clamp(bound < 0 ? bound + extent : bound, low, high);
+  };
   const std::int64_t first = start ? clamped(*start) : (is_forward ? low : high);
   const std::int64_t last = stop ? clamped(*stop) : (is_forward ? high : low);
   const std::int64_t span = is_forward ? last - first : first - last;
@@ -92,7 +95,8 @@ std::vector<Subscript> subscripts_of(const FunctionView& view) {
   const Attribute* given = view.function().find("slices");
   if (given != nullptr && std::holds_alternative<std::string>(given->value.value)) {
     if (auto all = Reader(std::get<std::string>(given->value.value)).read()) return *std::move(all);
-    throw view.error("slices", "this is no tuple of slices").got(std::get<std::string>(given->value.value));
+    throw view.error("slices", "this is no tuple of slices")
+        .got(std::get<std::string>(given->value.value));
   }
   std::vector<Subscript> all;
   for (const std::int64_t index : view.integers("slices")) {
@@ -107,11 +111,18 @@ std::string print_subscripts(const std::vector<Subscript>& subscripts) {
     if (text.size() > 1) text += ", ";
     switch (each.kind) {
       case Subscript::Kind::Slice:
-        text += concat("slice(", print_bound(each.start), ", ", print_bound(each.stop), ", ", print_bound(each.step), ")");
+        text += concat("slice(", print_bound(each.start), ", ", print_bound(each.stop), ", ",
+                       print_bound(each.step), ")");
         break;
-      case Subscript::Kind::Index: text += print_bound(each.start); break;
-      case Subscript::Kind::NewAxis: text += "None"; break;
-      case Subscript::Kind::Ellipsis: text += "Ellipsis"; break;
+      case Subscript::Kind::Index:
+        text += print_bound(each.start);
+        break;
+      case Subscript::Kind::NewAxis:
+        text += "None";
+        break;
+      case Subscript::Kind::Ellipsis:
+        text += "Ellipsis";
+        break;
     }
   }
   return text + (subscripts.size() == 1 ? ",)" : ")");

@@ -1,9 +1,9 @@
-#include <charconv>
-#include <unordered_map>
-
 #include "base/text.h"
 #include "base/text_place.h"
 #include "frontends/chainer/tables.h"
+
+#include <charconv>
+#include <unordered_map>
 
 namespace tenon::chainer {
 namespace {
@@ -21,7 +21,8 @@ class Parser {
     next_line();
     const std::int64_t variable_count = integer("the number of variables", 1, kMaxCount, ' ');
     const std::size_t function_count_at = position_;
-    const std::int64_t function_count = integer("twice the number of functions", 2, kMaxCount, '\n');
+    const std::int64_t function_count =
+        integer("twice the number of functions", 2, kMaxCount, '\n');
     if (function_count % 2 != 0) {
       throw error("the header's second number is odd", function_count_at)
           .expected("twice the number of functions");
@@ -33,7 +34,8 @@ class Parser {
     for (std::size_t k = 0; k < half; ++k) tables_.backward.push_back(backward());
     if (line_end_ != text_.size()) {
       next_line();
-      throw error(concat("the header counts ", function_count, " functions, and here is more"), position_);
+      throw error(concat("the header counts ", function_count, " functions, and here is more"),
+                  position_);
     }
     refuse_cycles();
     return std::move(tables_);
@@ -64,7 +66,8 @@ class Parser {
   std::int64_t integer(std::string_view what, std::int64_t low, std::int64_t high, char behind) {
     const std::size_t at = position_;
     std::size_t end = at;
-    while (end < text_.size() && ((text_[end] >= '0' && text_[end] <= '9') || (text_[end] == '-' && end == at))) {
+    while (end < text_.size() &&
+           ((text_[end] >= '0' && text_[end] <= '9') || (text_[end] == '-' && end == at))) {
       ++end;
     }
     const std::string_view digits = text_.substr(at, end - at);
@@ -84,7 +87,8 @@ class Parser {
   }
 
   std::string_view rest_of_line() const {
-    return position_ >= line_end_ ? std::string_view() : text_.substr(position_, line_end_ - 1 - position_);
+    return position_ >= line_end_ ? std::string_view()
+                                  : text_.substr(position_, line_end_ - 1 - position_);
   }
 
   void variable() {
@@ -121,7 +125,9 @@ class Parser {
     if (word == "gradient") return Tag::Gradient;
     if (word == "input") return Tag::Input;
     if (word == "output") return Tag::Output;
-    throw error("this is no tag", position_).expected("_, gradient, input or output").got(quote(word.substr(0, 40)));
+    throw error("this is no tag", position_)
+        .expected("_, gradient, input or output")
+        .got(quote(word.substr(0, 40)));
   }
 
   // What an empty list leaves behind: Python prints the joined lines, and none of them is one too.
@@ -136,7 +142,8 @@ class Parser {
     function.line = line_;
     if (rest_of_line() != kind) {
       throw error(concat("a ", kind, " function belongs here"), position_)
-          .expected("as many functions as the header counts, half of them forward and half backward")
+          .expected(
+              "as many functions as the header counts, half of them forward and half backward")
           .got(quote(rest_of_line().substr(0, 40)));
     }
     next_line();
@@ -175,7 +182,8 @@ class Parser {
       const std::size_t output = function.outputs[k];
       const Variable& variable = tables_.variables[output];
       if (!variable.is_intermediate()) {
-        throw Error(concat("a function makes the variable ", variable.id, ", which is an input or a parameter"))
+        throw Error(concat("a function makes the variable ", variable.id,
+                           ", which is an input or a parameter"))
             .at(source_, ", ", place_of_output(function, k));
       }
       if (producers_[output]) {
@@ -190,7 +198,8 @@ class Parser {
   Function backward() {
     Function function = record("backward");
     if (function.inputs.empty()) {
-      throw Error("a backward function reads at least a gradient").at(source_, ", ", place_of(function.line, 1));
+      throw Error("a backward function reads at least a gradient")
+          .at(source_, ", ", place_of(function.line, 1));
     }
     return function;
   }
@@ -202,7 +211,8 @@ class Parser {
     for (const std::size_t k : order) is_ordered[k] = true;
     for (std::size_t k = 0; k < is_ordered.size(); ++k) {
       if (is_ordered[k]) continue;
-      throw Error(concat("the function ", tables_.forward[k].name, " needs what comes of its own outputs"))
+      throw Error(
+          concat("the function ", tables_.forward[k].name, " needs what comes of its own outputs"))
           .at(source_, ", ", place_of(tables_.forward[k].line, 1));
     }
   }
@@ -217,15 +227,20 @@ class Parser {
 
 std::string_view word_of(Tag tag) {
   switch (tag) {
-    case Tag::Value: return "_";
-    case Tag::Gradient: return "gradient";
-    case Tag::Input: return "input";
-    case Tag::Output: return "output";
+    case Tag::Value:
+      return "_";
+    case Tag::Gradient:
+      return "gradient";
+    case Tag::Input:
+      return "input";
+    case Tag::Output:
+      return "output";
   }
   return "_";
 }
 
-void print_function(std::string& text, const Tables& tables, const Function& function, bool is_forward) {
+void print_function(std::string& text, const Tables& tables, const Function& function,
+                    bool is_forward) {
   text += is_forward ? "forward\n" : "backward\n";
   text += concat(function.inputs.size(), " ", function.outputs.size(), "\n");
   if (function.inputs.empty()) text += '\n';
@@ -233,7 +248,8 @@ void print_function(std::string& text, const Tables& tables, const Function& fun
     text += concat(tables.variables[input.variable].id, " ", word_of(input.tag), "\n");
   }
   if (function.outputs.empty() && is_forward) text += '\n';
-  for (const std::size_t output : function.outputs) text += concat(tables.variables[output].id, "\n");
+  for (const std::size_t output : function.outputs)
+    text += concat(tables.variables[output].id, "\n");
   text += function.name;
   text += '\n';
   text += print_attributes(function.attributes);
@@ -242,7 +258,9 @@ void print_function(std::string& text, const Tables& tables, const Function& fun
 
 }  // namespace
 
-Tables parse_tables(std::string_view text, std::string_view source) { return Parser(text, source).parse(); }
+Tables parse_tables(std::string_view text, std::string_view source) {
+  return Parser(text, source).parse();
+}
 
 std::string print_tables(const Tables& tables) {
   std::string text =

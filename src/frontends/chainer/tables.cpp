@@ -88,7 +88,8 @@ std::string place_of(std::size_t line, std::size_t column) {
 }
 
 std::string place_of_bytes(const Tables& tables, std::size_t variable) {
-  return place_of(line_of_variable(variable), std::to_string(tables.variables[variable].id).size() + 2);
+  return place_of(line_of_variable(variable),
+                  std::to_string(tables.variables[variable].id).size() + 2);
 }
 
 std::string place_of_input(const Function& function, std::size_t input) {
@@ -103,7 +104,8 @@ std::string place_of_name(const Function& function) { return place_of(name_line(
 
 std::string place_of_attribute(const Function& function, std::string_view attribute) {
   const Attribute* found = function.find(attribute);
-  return place_of(name_line(function) + 1, found == nullptr || found->column == 0 ? 1 : found->column);
+  return place_of(name_line(function) + 1,
+                  found == nullptr || found->column == 0 ? 1 : found->column);
 }
 
 }  // namespace tenon::chainer

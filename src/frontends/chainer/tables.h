@@ -1,11 +1,11 @@
 #pragma once
 
+#include "frontends/json.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "frontends/json.h"
 
 namespace tenon::chainer {
 
@@ -62,15 +62,15 @@ struct Tables {
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 /// The forward function that makes each variable; kNone for inputs and parameters.
 std::vector<std::size_t> producers_of(const Tables& tables);
-/// Forward functions in an order in which everything is made before it is read: by depth, then as the
-/// file has them. Shorter than the list if there is a cycle.
+/// Forward functions in an order in which everything is made before it is read: by depth, then as
+/// the file has them. Shorter than the list if there is a cycle.
 std::vector<std::size_t> topological_order(const Tables& tables);
-/// The values the function was called with. A variable that it reads twice stands once in the forward
-/// record; the backward record, where it lists inputs at all, has them as they were given.
+/// The values the function was called with. A variable that it reads twice stands once in the
+/// forward record; the backward record, where it lists inputs at all, has them as they were given.
 std::vector<std::size_t> operands_of(const Tables& tables, std::size_t forward);
 
-/// Throws Error with line and column where the text is not of the format: wrong counts, ids that come
-/// twice or name nothing, variables made twice, unknown tags, numbers out of range, cycles.
+/// Throws Error with line and column where the text is not of the format: wrong counts, ids that
+/// come twice or name nothing, variables made twice, unknown tags, numbers out of range, cycles.
 Tables parse_tables(std::string_view text, std::string_view source);
 std::string print_tables(const Tables& tables);
 /// A function's attributes as Python's json.dumps writes them.

@@ -1,13 +1,14 @@
 #include "frontends/chainer/training_graph.h"
 
-#include <algorithm>
-
 #include "frontends/chainer/solver.h"
+
+#include <algorithm>
 
 namespace tenon::chainer {
 namespace {
 
-std::optional<std::vector<std::int64_t>> indexes(const Function& function, std::string_view attribute) {
+std::optional<std::vector<std::int64_t>> indexes(const Function& function,
+                                                 std::string_view attribute) {
   const Attribute* found = function.find(attribute);
   if (found == nullptr) return std::nullopt;
   std::vector<std::int64_t> list;
@@ -23,7 +24,8 @@ std::optional<std::vector<std::int64_t>> indexes(const Function& function, std::
 }
 
 // Indexes that name nothing are left out; checking the file tells of them.
-std::vector<std::size_t> at(const std::vector<std::size_t>& variables, const std::vector<std::int64_t>& positions) {
+std::vector<std::size_t> at(const std::vector<std::size_t>& variables,
+                            const std::vector<std::int64_t>& positions) {
   std::vector<std::size_t> chosen;
   for (const std::int64_t position : positions) {
     if (position < 0 || position >= static_cast<std::int64_t>(variables.size())) continue;
@@ -133,8 +135,8 @@ std::int64_t TrainingGraph::bytes_of(Role role) const {
 }
 
 std::size_t TrainingGraph::count_of(Role role) const {
-  return static_cast<std::size_t>(
-      std::count_if(tensors.begin(), tensors.end(), [&](const Tensor& tensor) { return tensor.role == role; }));
+  return static_cast<std::size_t>(std::count_if(
+      tensors.begin(), tensors.end(), [&](const Tensor& tensor) { return tensor.role == role; }));
 }
 
 std::optional<Retained> retained_of(const Function& function) {

@@ -1,16 +1,17 @@
 #pragma once
 
+#include "frontends/chainer/functions.h"
+#include "frontends/chainer/tables.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "frontends/chainer/functions.h"
-#include "frontends/chainer/tables.h"
-
 namespace tenon::chainer {
 
-/// Two readings of what a backward function needs. The file tags every input of nearly every function,
-/// even where Chainer keeps nothing; what is really kept is in the lists of retained indexes.
+/// Two readings of what a backward function needs. The file tags every input of nearly every
+/// function, even where Chainer keeps nothing; what is really kept is in the lists of retained
+/// indexes.
 enum class Reading : std::uint8_t { Tags, Retained };
 
 /// A training step as sizes and dependencies: what a memory planner starts from.
@@ -25,17 +26,20 @@ struct TrainingGraph {
   struct Needs {
     std::vector<std::size_t> inputs, outputs;
   };
-  /// A forward function and its backward, which reads the gradients of `makes` and makes those of `reads`.
+  /// A forward function and its backward, which reads the gradients of `makes` and makes those of
+  /// `reads`.
   struct Step {
     std::string function;
     std::size_t record = 0;  ///< its position in the file
     std::vector<std::size_t> reads, makes;
     Needs tagged, retained;
-    /// Kept by the function object itself from forward to backward (masks, scores, statistics); not in
-    /// the file.
+    /// Kept by the function object itself from forward to backward (masks, scores, statistics); not
+    /// in the file.
     std::int64_t hidden_bytes = 0;
 
-    const Needs& needs(Reading reading) const { return reading == Reading::Tags ? tagged : retained; }
+    const Needs& needs(Reading reading) const {
+      return reading == Reading::Tags ? tagged : retained;
+    }
   };
 
   std::vector<Tensor> tensors;  ///< as the file has its variables
@@ -50,14 +54,16 @@ TrainingGraph training_graph(const Tables& tables, std::string_view source);
 /// The lists of retained indexes in a record; nothing where they are no lists of integers.
 std::optional<Retained> retained_of(const Function& function);
 
-/// Bytes of intermediates and of their gradients at one moment; parameters and inputs lie elsewhere.
+/// Bytes of intermediates and of their gradients at one moment; parameters and inputs lie
+/// elsewhere.
 struct Peak {
   std::int64_t bytes = 0;
   std::size_t step = 0;
   bool is_backward = false;
 };
-/// The most that is alive at once when every value lives from its making to its last use and nothing is
-/// computed twice. Gradients add up in place. Under Reading::Retained hidden state counts.
+/// The most that is alive at once when every value lives from its making to its last use and
+/// nothing is computed twice. Gradients add up in place. Under Reading::Retained hidden state
+/// counts.
 Peak peak_without_recomputation(const TrainingGraph& graph, Reading reading);
 /// The most that one function reads and makes: no order of whole functions needs less.
 Peak largest_working_set(const TrainingGraph& graph, Reading reading);

@@ -1,13 +1,13 @@
 #include "frontends/chainer/writer.h"
 
+#include "frontends/chainer/own_records.h"
+#include "frontends/chainer/solver.h"
+#include "ir/text.h"
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
-
-#include "frontends/chainer/own_records.h"
-#include "frontends/chainer/solver.h"
-#include "ir/text.h"
 
 namespace tenon::chainer {
 namespace {
@@ -54,7 +54,8 @@ class Writer {
     }
     for (const ValueId output : graph_.outputs()) {
       if (!graph_.value(output).producer || graph_.constant_of(output) != nullptr) {
-        problems_[concat("the output '", graph_.value(output).name, "' is made by no function")] += 1;
+        problems_[concat("the output '", graph_.value(output).name, "' is made by no function")] +=
+            1;
       }
     }
     if (tables_.forward.empty()) problems_["there is no function"] += 1;
@@ -69,7 +70,8 @@ class Writer {
  private:
   bool is_constant(NodeId id) const {
     const Node& node = graph_.node(id);
-    return !node.results.empty() && node.results[0] && graph_.constant_of(node.results[0]) != nullptr;
+    return !node.results.empty() && node.results[0] &&
+           graph_.constant_of(node.results[0]) != nullptr;
   }
 
   void find_natives() {
@@ -97,7 +99,8 @@ class Writer {
       for (std::size_t k = 0; k < node.operands.size(); ++k) {
         const ValueId operand = node.operands[k];
         if (!operand) continue;
-        const bool is_weight = graph_.constant_of(operand) != nullptr && has_gradient(operand) && !is_written_inline(graph_, id, k);
+        const bool is_weight = graph_.constant_of(operand) != nullptr && has_gradient(operand) &&
+                               !is_written_inline(graph_, id, k);
         any = any || is_weight || depends_.contains(operand);
       }
       for (const ValueId result : node.results) {
@@ -107,7 +110,8 @@ class Writer {
   }
 
   static bool has_size(const Type& type) {
-    return type.is_tensor() && all_constant(type.tensor().dims) && info(type.tensor().dtype).bits >= 8;
+    return type.is_tensor() && all_constant(type.tensor().dims) &&
+           info(type.tensor().dtype).bits >= 8;
   }
   bool has_sizes(NodeId id) const {
     const auto fits = [&](ValueId value) { return !value || has_size(graph_.value(value).type); };
@@ -156,7 +160,8 @@ class Writer {
       return;
     }
     if (!has_sizes(id)) {
-      problems_[concat("'", node.op->name, "' reads or makes a value without a size in bytes")] += 1;
+      problems_[concat("'", node.op->name, "' reads or makes a value without a size in bytes")] +=
+          1;
       return;
     }
     const auto native = natives_.find(id);
@@ -171,7 +176,8 @@ class Writer {
     }
   }
 
-  std::size_t input_position(Function& function, ValueId value, std::map<ValueId, std::size_t>& positions) {
+  std::size_t input_position(Function& function, ValueId value,
+                             std::map<ValueId, std::size_t>& positions) {
     const auto [found, is_new] = positions.emplace(value, function.inputs.size());
     if (is_new) function.inputs.push_back({input_variable(value), Tag::Value});
     return found->second;
@@ -235,7 +241,9 @@ class Writer {
     if (has_gap) function.attributes.push_back(attribute(kOwnResults, std::move(results)));
     for (const auto& [name, value] : node.attrs) {
       std::optional<Json> json = json_of(value);
-      if (!json) throw Error(concat("the attribute '", name, "' of '", node.op->name, "' is no number"), ErrorKind::Unsupported);
+      if (!json)
+        throw Error(concat("the attribute '", name, "' of '", node.op->name, "' is no number"),
+                    ErrorKind::Unsupported);
       function.attributes.push_back({name, *std::move(json), 0});
     }
     Retained retained;
@@ -243,11 +251,13 @@ class Writer {
       const Retained read = retained_by_gradient(graph_, id);
       for (const std::int64_t k : read.inputs) {
         const std::int64_t position = position_of_operand[static_cast<std::size_t>(k)];
-        if (position >= 0 && std::find(retained.inputs.begin(), retained.inputs.end(), position) == retained.inputs.end()) {
+        if (position >= 0 && std::find(retained.inputs.begin(), retained.inputs.end(), position) ==
+                                 retained.inputs.end()) {
           retained.inputs.push_back(position);
         }
       }
-      for (const std::int64_t k : read.outputs) retained.outputs.push_back(output_of_result[static_cast<std::size_t>(k)]);
+      for (const std::int64_t k : read.outputs)
+        retained.outputs.push_back(output_of_result[static_cast<std::size_t>(k)]);
     }
     std::sort(retained.inputs.begin(), retained.inputs.end());
     finish(std::move(function), retained, {}, std::move(called));
@@ -255,7 +265,8 @@ class Writer {
   }
 
   // The attributes of every function; Chainer sets them in this order.
-  void finish(Function function, const Retained& retained, const std::vector<Attribute>& behind, std::vector<std::size_t> called) {
+  void finish(Function function, const Retained& retained, const std::vector<Attribute>& behind,
+              std::vector<std::size_t> called) {
     function.attributes.push_back(indexes_attribute("_input_indexes_to_retain", retained.inputs));
     function.attributes.push_back(indexes_attribute("_output_indexes_to_retain", retained.outputs));
     function.attributes.insert(function.attributes.end(), behind.begin(), behind.end());
@@ -269,20 +280,26 @@ class Writer {
   void add_types(Function& function) {
     if (function.find(kInputTypes) != nullptr) return;
     Json::Array inputs, outputs;
-    for (const Input& input : function.inputs) inputs.push_back(text_json(to_string(graph_.value(values_[input.variable]).type)));
-    for (const std::size_t output : function.outputs) outputs.push_back(text_json(to_string(graph_.value(values_[output]).type)));
+    for (const Input& input : function.inputs)
+      inputs.push_back(text_json(to_string(graph_.value(values_[input.variable]).type)));
+    for (const std::size_t output : function.outputs)
+      outputs.push_back(text_json(to_string(graph_.value(values_[output]).type)));
     // Before the lists, where a function's own attributes end.
-    const auto place = std::find_if(function.attributes.begin(), function.attributes.end(),
-                                    [](const Attribute& each) { return each.name == "_input_indexes_to_retain"; });
-    const std::vector<Attribute> types{attribute(kInputTypes, std::move(inputs)), attribute(kOutputTypes, std::move(outputs))};
+    const auto place =
+        std::find_if(function.attributes.begin(), function.attributes.end(),
+                     [](const Attribute& each) { return each.name == "_input_indexes_to_retain"; });
+    const std::vector<Attribute> types{attribute(kInputTypes, std::move(inputs)),
+                                       attribute(kOutputTypes, std::move(outputs))};
     function.attributes.insert(place, types.begin(), types.end());
   }
 
   void raise_problems() const {
     if (problems_.empty()) return;
     std::string list;
-    for (const auto& [problem, count] : problems_) list += concat(list.empty() ? "" : "; ", problem, " (", count, ")");
-    throw Error("the graph cannot be written as a training step of Chainer", ErrorKind::Unsupported).got(list);
+    for (const auto& [problem, count] : problems_)
+      list += concat(list.empty() ? "" : "; ", problem, " (", count, ")");
+    throw Error("the graph cannot be written as a training step of Chainer", ErrorKind::Unsupported)
+        .got(list);
   }
 
   // Where the outputs are not simply what nobody reads, records say so.
@@ -300,7 +317,8 @@ class Writer {
     }
     if (plain == graph_.outputs()) return;
     std::map<ValueId, std::size_t> places;
-    for (std::size_t k = 0; k < graph_.outputs().size(); ++k) places.emplace(graph_.outputs()[k], k);
+    for (std::size_t k = 0; k < graph_.outputs().size(); ++k)
+      places.emplace(graph_.outputs()[k], k);
     for (Function& function : tables_.forward) {
       Json::Array list;
       bool says = false;
@@ -313,7 +331,8 @@ class Writer {
     }
   }
 
-  // Sizes alone have to lead back to these shapes; where they do not, every record states its types.
+  // Sizes alone have to lead back to these shapes; where they do not, every record states its
+  // types.
   void state_types() {
     bool is_same = false;
     try {
@@ -334,7 +353,8 @@ class Writer {
     std::vector<std::int64_t> ranks(tables_.forward.size(), 0);
     for (const std::size_t k : topological_order(tables_)) {
       for (const Input& input : tables_.forward[k].inputs) {
-        if (producers[input.variable] != kNone) ranks[k] = std::max(ranks[k], ranks[producers[input.variable]] + 1);
+        if (producers[input.variable] != kNone)
+          ranks[k] = std::max(ranks[k], ranks[producers[input.variable]] + 1);
       }
       tables_.forward[k].attributes.push_back(integer_attribute("rank", ranks[k]));
       tables_.forward[k].attributes.push_back(attribute("lazy_grad_sum", false));
@@ -347,7 +367,8 @@ class Writer {
       Function& backward = tables_.backward[k];
       backward.name = forward.name;
       backward.attributes = forward.attributes;
-      for (const std::size_t output : forward.outputs) backward.inputs.push_back({output, Tag::Gradient});
+      for (const std::size_t output : forward.outputs)
+        backward.inputs.push_back({output, Tag::Gradient});
       if (forward.name != "ReLU") {
         for (const std::size_t input : called_[k]) backward.inputs.push_back({input, Tag::Input});
       }
@@ -364,9 +385,9 @@ class Writer {
   std::unordered_set<NodeId> is_absorbed_;
   std::unordered_set<ValueId> depends_;
   std::unordered_map<ValueId, std::size_t> variables_;
-  std::vector<ValueId> values_;                    // by variable
-  std::vector<Retained> retained_;                 // by function
-  std::vector<std::vector<std::size_t>> called_;   // variables as each function was called with them
+  std::vector<ValueId> values_;                   // by variable
+  std::vector<Retained> retained_;                // by function
+  std::vector<std::vector<std::size_t>> called_;  // variables as each function was called with them
   std::unordered_set<std::string> names_;
   std::map<std::string, std::size_t> problems_;
   std::size_t input_count_ = 0;
@@ -377,10 +398,13 @@ class Writer {
 bool is_written_inline(const Graph& graph, NodeId node, std::size_t operand) {
   const Node& reader = graph.node(node);
   const Constant* constant = graph.constant_of(reader.operands[operand]);
-  if (constant == nullptr || !graph.value(reader.operands[operand]).type.tensor().layout.is_empty()) return false;
-  const bool is_short = constant->kind() != Constant::Kind::Dense || constant->size() <= kMaxInlineElements;
+  if (constant == nullptr || !graph.value(reader.operands[operand]).type.tensor().layout.is_empty())
+    return false;
+  const bool is_short =
+      constant->kind() != Constant::Kind::Dense || constant->size() <= kMaxInlineElements;
   if (!is_short) return false;
-  const bool is_late = operand < reader.op->operands.size() && reader.op->operands[operand].is_late_attribute;
+  const bool is_late =
+      operand < reader.op->operands.size() && reader.op->operands[operand].is_late_attribute;
   return is_late || constant->shape().empty() || !is_float(constant->dtype());
 }
 

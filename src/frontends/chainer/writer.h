@@ -7,25 +7,25 @@
 namespace tenon::chainer {
 
 /// The training step of a graph as the dumper would have written it: operators that Chainer has a
-/// function for under its name and with its attributes, where reading them gives the same node back;
-/// all others under their own name in CamelCase, with what it takes to read them. Throws Error of kind
-/// Unsupported that lists every node without a size or a gradient.
+/// function for under its name and with its attributes, where reading them gives the same node
+/// back; all others under their own name in CamelCase, with what it takes to read them. Throws
+/// Error of kind Unsupported that lists every node without a size or a gradient.
 Tables tables_of(const Graph& graph);
 
 /// A node, or a few, as one of Chainer's functions.
 struct NativeFunction {
   std::string name;
   std::vector<Attribute> attributes;  ///< those of the function itself, in Chainer's order
-  std::vector<Attribute> behind;      ///< those that Chainer sets after the lists of retained indexes
-  std::vector<ValueId> inputs;        ///< as the function is called
-  std::vector<NodeId> absorbed;       ///< nodes before this one that the function computes too
-  std::size_t output_count = 1;       ///< results of the node that the function gives
+  std::vector<Attribute> behind;  ///< those that Chainer sets after the lists of retained indexes
+  std::vector<ValueId> inputs;    ///< as the function is called
+  std::vector<NodeId> absorbed;   ///< nodes before this one that the function computes too
+  std::size_t output_count = 1;   ///< results of the node that the function gives
 };
 /// Nothing where Chainer has no function for it.
 std::optional<NativeFunction> native_function(const Graph& graph, NodeId node);
 
-/// Which operands and results the operator's own gradient reads, by position. Throws Error where it has
-/// none.
+/// Which operands and results the operator's own gradient reads, by position. Throws Error where it
+/// has none.
 Retained retained_by_gradient(const Graph& graph, NodeId node);
 
 /// Whether an operand of the node is written into the record: shapes, numbers, short integers.
