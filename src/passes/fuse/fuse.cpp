@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "passes/fuse/grouping.h"
+#include "passes/grouping.h"
 #include "passes/fuse/planner.h"
 #include "passes/pass.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "passes/fuse/grouping.h"
+#include "passes/grouping.h"
 
 namespace tenon::fusing {
 

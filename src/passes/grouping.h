@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace tenon::fusing {
+namespace tenon {
 
 /// Which nodes run as one kernel.
 struct Grouping {
@@ -23,4 +23,4 @@ struct Grouping {
 /// body would not have the types that the graph has stays apart.
 Graph with_groups(Graph graph, const Grouping& grouping, Journal* journal);
 
-}  // namespace tenon::fusing
+}  // namespace tenon

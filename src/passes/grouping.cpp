@@ -1,4 +1,4 @@
-#include "passes/fuse/grouping.h"
+#include "passes/grouping.h"
 
 #include "base/error.h"
 #include "ops/registry.h"
@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace tenon::fusing {
+namespace tenon {
 namespace {
 
 /// Writes a graph anew, group by group.
@@ -199,4 +199,4 @@ Graph with_groups(Graph graph, const Grouping& grouping, Journal* journal) {
   return Writer(std::move(graph), grouping, journal).write();
 }
 
-}  // namespace tenon::fusing
+}  // namespace tenon

@@ -1,0 +1,86 @@
+#include "ops/liveness.h"
+
+#include "ops/access.h"
+#include "ops/fused_groups.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+bool is_constant(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return !node.results.empty() && node.results[0] && graph.constant_of(node.results[0]);
+}
+
+bool has_symbols(const Graph& graph, ValueId value) {
+  const Type& type = graph.value(value).type;
+  return !type.is_tensor() || !all_constant(type.tensor().dims);
+}
+
+}  // namespace
+
+std::vector<NodeId> running_nodes(const Graph& graph) {
+  std::vector<NodeId> nodes;
+  for (NodeId id : graph.nodes_in_order()) {
+    if (!is_constant(graph, id)) nodes.push_back(id);
+  }
+  return nodes;
+}
+
+std::int64_t held_bytes(const Graph& graph, ValueId value) {
+  return static_cast<std::int64_t>(usual_bytes(graph.value(value).type));
+}
+
+std::int64_t inner_peak_bytes(const Graph& graph, NodeId id) {
+  std::int64_t peak = 0;
+  if (is_fused_group(graph, id)) return peak;
+  for (const Graph& body : graph.node(id).bodies) {
+    peak = std::max(peak, live_peak(body).peak_bytes);
+  }
+  return peak;
+}
+
+LivePeak live_peak(const Graph& graph) { return live_peak(graph, running_nodes(graph)); }
+
+LivePeak live_peak(const Graph& graph, std::span<const NodeId> order) {
+  LivePeak found;
+  found.nodes.assign(order.begin(), order.end());
+  found.bytes.resize(order.size(), 0);
+  IdMap<NodeId, std::size_t> step_of(graph.node_id_bound(), 0);
+  for (std::size_t step = 0; step < order.size(); ++step) step_of[order[step]] = step;
+  const auto last_step = [&](ValueId value, std::size_t made) {
+    if (graph.is_output(value)) return order.size() - 1;
+    std::size_t last = made;
+    for (NodeId reader : graph.readers(value)) last = std::max(last, step_of[reader]);
+    return last;
+  };
+  std::vector<std::int64_t> freed(order.size() + 1, 0);
+  std::int64_t held = 0;
+  for (std::size_t step = 0; step < order.size(); ++step) {
+    for (ValueId result : graph.node(order[step]).results) {
+      if (!result) continue;
+      const std::int64_t bytes = held_bytes(graph, result);
+      found.is_exact = found.is_exact && !has_symbols(graph, result);
+      held += bytes;
+      freed[last_step(result, step)] += bytes;
+    }
+    found.bytes[step] = held + inner_peak_bytes(graph, order[step]);
+    held -= freed[step];
+  }
+  const auto peak = std::ranges::max_element(found.bytes);
+  if (peak == found.bytes.end()) return found;
+  found.peak_bytes = *peak;
+  found.step = static_cast<std::size_t>(peak - found.bytes.begin());
+  found.node = order[found.step];
+  for (std::size_t step = 0; step <= found.step; ++step) {
+    for (ValueId result : graph.node(order[step]).results) {
+      if (result && last_step(result, step) >= found.step) found.alive.push_back(result);
+    }
+  }
+  std::ranges::stable_sort(found.alive, std::greater{},
+                           [&](ValueId value) { return held_bytes(graph, value); });
+  return found;
+}
+
+}  // namespace tenon

@@ -1,0 +1,88 @@
+#include "base/error.h"
+#include "base/text.h"
+#include "ops/fused_groups.h"
+#include "passes/grouping.h"
+#include "passes/order/schedules.h"
+#include "passes/order/window.h"
+#include "passes/pass.h"
+
+namespace tenon {
+namespace {
+
+using namespace ordering;
+
+struct Choice {
+  Sequence sequence;
+  std::int64_t peak = 0;
+  const char* why = nullptr;  // null for the order given
+};
+
+// The given order unless another one needs less.
+Choice lowest_peak(const Tasks& tasks) {
+  Choice best;
+  for (std::uint32_t task = 0; task < tasks.nodes.size(); ++task) best.sequence.push_back(task);
+  best.peak = peak_bytes(tasks, best.sequence);
+  const auto consider = [&](Sequence sequence, const char* why) {
+    TENON_ASSERT(sequence.size() == tasks.nodes.size(), "an order has every node");
+    const std::int64_t peak = peak_bytes(tasks, sequence);
+    if (peak < best.peak) best = {std::move(sequence), peak, why};
+  };
+  consider(least_growth(tasks), "what leaves least alive comes first");
+  consider(least_growth_backwards(tasks), "what asks least of those before it comes last");
+  consider(deepest_need_first(tasks), "what needs most beyond what it leaves comes first");
+  if (!best.sequence.empty()) {
+    consider(with_best_windows(tasks, best.sequence),
+             "nothing else around the peak would keep less");
+  }
+  return best;
+}
+
+// Constants stand before their first reader.
+Grouping singles(const Graph& graph, const Tasks& tasks, const Sequence& sequence) {
+  Grouping order;
+  IdMap<NodeId, std::uint8_t> is_placed(graph.node_id_bound(), 0);
+  const auto place = [&](NodeId id) {
+    if (is_placed[id]) return;
+    is_placed[id] = 1;
+    order.groups.push_back({{id}, {}});
+  };
+  for (std::uint32_t task : sequence) {
+    for (ValueId operand : graph.node(tasks.nodes[task]).operands) {
+      if (operand && graph.constant_of(operand)) place(graph.value(operand).producer);
+    }
+    place(tasks.nodes[task]);
+  }
+  for (NodeId id : graph.nodes_in_order()) place(id);  // constants that are outputs
+  return order;
+}
+
+Graph ordered(Graph graph, const PassOptions& options) {
+  for (NodeId id : graph.nodes_in_order()) {
+    if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
+    for (Graph& body : graph.mutable_node(id).bodies) body = ordered(std::move(body), options);
+  }
+  const Tasks tasks(graph);
+  Sequence given;
+  for (std::uint32_t task = 0; task < tasks.nodes.size(); ++task) given.push_back(task);
+  const Choice choice = lowest_peak(tasks);
+  if (options.journal && !graph.outputs().empty()) {
+    const std::string peak = format_bytes(static_cast<std::uint64_t>(choice.peak));
+    const std::string before = format_bytes(static_cast<std::uint64_t>(peak_bytes(tasks, given)));
+    options.journal->say(graph.value(graph.outputs().front()).name, "order",
+                         choice.why ? concat("nodes run in an order in which ", choice.why, ": ",
+                                             peak, " alive at the peak, ", before, " as given")
+                                    : concat("no order was found that keeps less than the ", peak,
+                                             " alive at the peak as given"));
+  }
+  if (choice.sequence == given) return graph;
+  const Grouping order = singles(graph, tasks, choice.sequence);
+  return with_groups(std::move(graph), order, options.journal);
+}
+
+}  // namespace
+
+/// Puts nodes in the order that keeps least alive at once, of several tried; never one that keeps
+/// more than the given order does.
+Graph order(Graph graph, const PassOptions& options) { return ordered(std::move(graph), options); }
+
+}  // namespace tenon

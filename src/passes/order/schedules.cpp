@@ -1,0 +1,237 @@
+#include "passes/order/schedules.h"
+
+#include "ops/liveness.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+namespace tenon::ordering {
+namespace {
+
+void keep_once(std::vector<std::uint32_t>& items) {
+  std::ranges::sort(items);
+  const auto rest = std::ranges::unique(items);
+  items.erase(rest.begin(), rest.end());
+}
+
+/// A queue of tasks whose costs change while they wait: what changed is put in again, and entries
+/// that no longer hold are passed over.
+class ReadyQueue {
+ public:
+  explicit ReadyQueue(std::size_t task_count)
+      : costs_(task_count, 0), is_waiting_(task_count, false) {}
+
+  void put(std::uint32_t task, std::int64_t cost) {
+    costs_[task] = cost;
+    is_waiting_[task] = true;
+    entries_.emplace(cost, -next_++, task);
+  }
+  bool holds(std::uint32_t task) const { return is_waiting_[task]; }
+
+  /// Nothing is left where this gives false.
+  bool take(std::uint32_t& task) {
+    while (!entries_.empty()) {
+      const auto [cost, turn, next] = entries_.top();
+      entries_.pop();
+      if (!is_waiting_[next] || costs_[next] != cost) continue;
+      is_waiting_[next] = false;
+      task = next;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  using Entry = std::tuple<std::int64_t, std::int64_t, std::uint32_t>;  // least first
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries_;
+  std::vector<std::int64_t> costs_;
+  std::vector<bool> is_waiting_;
+  std::int64_t next_ = 0;
+};
+
+}  // namespace
+
+Tasks::Tasks(const Graph& graph) : nodes(running_nodes(graph)) {
+  const std::size_t count = nodes.size();
+  constexpr std::uint32_t kNone = 0xffffffff;
+  IdMap<NodeId, std::uint32_t> task_of(graph.node_id_bound(), kNone);
+  IdMap<ValueId, std::uint32_t> value_of(graph.value_id_bound(), kNone);
+  makes.resize(count);
+  reads.resize(count);
+  needs.resize(count);
+  for (std::uint32_t task = 0; task < count; ++task) {
+    const NodeId id = nodes[task];
+    task_of[id] = task;
+    inner_bytes.push_back(inner_peak_bytes(graph, id));
+    for (ValueId result : graph.node(id).results) {
+      if (!result) continue;
+      value_of[result] = static_cast<std::uint32_t>(values.size());
+      makes[task].push_back(value_of[result]);
+      values.push_back({held_bytes(graph, result), task, {}, graph.is_output(result)});
+    }
+    for (ValueId operand : graph.node(id).operands) {
+      if (!operand || value_of[operand] == kNone) continue;
+      reads[task].push_back(value_of[operand]);
+      needs[task].push_back(values[value_of[operand]].maker);
+    }
+    keep_once(reads[task]);
+    keep_once(needs[task]);
+    for (std::uint32_t value : reads[task]) values[value].readers.push_back(task);
+  }
+}
+
+std::int64_t peak_bytes(const Tasks& tasks, const Sequence& sequence) {
+  std::vector<std::size_t> waiting(tasks.values.size());
+  for (std::size_t value = 0; value < waiting.size(); ++value) {
+    waiting[value] = tasks.values[value].readers.size() + (tasks.values[value].is_output ? 1 : 0);
+  }
+  std::int64_t held = 0, peak = 0;
+  for (std::uint32_t task : sequence) {
+    for (std::uint32_t value : tasks.makes[task]) held += tasks.values[value].bytes;
+    peak = std::max(peak, held + tasks.inner_bytes[task]);
+    for (std::uint32_t value : tasks.makes[task]) {
+      if (waiting[value] == 0) held -= tasks.values[value].bytes;
+    }
+    for (std::uint32_t value : tasks.reads[task]) {
+      if (--waiting[value] == 0) held -= tasks.values[value].bytes;
+    }
+  }
+  return peak;
+}
+
+Sequence least_growth(const Tasks& tasks) {
+  const std::size_t count = tasks.nodes.size();
+  std::vector<std::size_t> missing(count), waiting(tasks.values.size());
+  for (std::size_t value = 0; value < waiting.size(); ++value) {
+    waiting[value] = tasks.values[value].readers.size() + (tasks.values[value].is_output ? 1 : 0);
+  }
+  const auto growth = [&](std::uint32_t task) {
+    std::int64_t bytes = 0;
+    for (std::uint32_t value : tasks.makes[task]) {
+      if (waiting[value] != 0) bytes += tasks.values[value].bytes;
+    }
+    for (std::uint32_t value : tasks.reads[task]) {
+      if (waiting[value] == 1) bytes -= tasks.values[value].bytes;
+    }
+    return bytes;
+  };
+  ReadyQueue ready(count);
+  for (std::size_t task = count; task-- > 0;) {
+    missing[task] = tasks.needs[task].size();
+    if (missing[task] == 0)
+      ready.put(static_cast<std::uint32_t>(task), growth(static_cast<std::uint32_t>(task)));
+  }
+  std::vector<std::vector<std::uint32_t>> followers(count);
+  for (std::uint32_t task = 0; task < count; ++task) {
+    for (std::uint32_t need : tasks.needs[task]) followers[need].push_back(task);
+  }
+  std::vector<bool> is_done(count, false);
+  Sequence sequence;
+  for (std::uint32_t task = 0; ready.take(task);) {
+    sequence.push_back(task);
+    is_done[task] = true;
+    for (std::uint32_t value : tasks.reads[task]) {
+      if (--waiting[value] != 1) continue;
+      // Whoever is last to read it now frees it.
+      for (std::uint32_t reader : tasks.values[value].readers) {
+        if (!is_done[reader] && ready.holds(reader)) ready.put(reader, growth(reader));
+      }
+    }
+    for (std::uint32_t follower : followers[task]) {
+      if (--missing[follower] == 0) ready.put(follower, growth(follower));
+    }
+  }
+  return sequence;
+}
+
+Sequence least_growth_backwards(const Tasks& tasks) {
+  const std::size_t count = tasks.nodes.size();
+  std::vector<std::size_t> missing(count, 0);
+  std::vector<bool> is_held(tasks.values.size(), false);
+  for (std::uint32_t task = 0; task < count; ++task) {
+    for (std::uint32_t need : tasks.needs[task]) ++missing[need];
+  }
+  for (std::size_t value = 0; value < is_held.size(); ++value)
+    is_held[value] = tasks.values[value].is_output;
+  const auto growth = [&](std::uint32_t task) {
+    std::int64_t bytes = 0;
+    for (std::uint32_t value : tasks.reads[task]) {
+      if (!is_held[value]) bytes += tasks.values[value].bytes;
+    }
+    for (std::uint32_t value : tasks.makes[task]) {
+      if (is_held[value]) bytes -= tasks.values[value].bytes;
+    }
+    return bytes;
+  };
+  ReadyQueue ready(count);
+  for (std::uint32_t task = 0; task < count; ++task) {
+    if (missing[task] == 0) ready.put(task, growth(task));
+  }
+  Sequence sequence;
+  for (std::uint32_t task = 0; ready.take(task);) {
+    sequence.push_back(task);
+    for (std::uint32_t value : tasks.reads[task]) {
+      if (is_held[value]) continue;
+      is_held[value] = true;
+      // Who else reads it no longer has to pay for it.
+      for (std::uint32_t reader : tasks.values[value].readers) {
+        if (ready.holds(reader)) ready.put(reader, growth(reader));
+      }
+    }
+    for (std::uint32_t need : tasks.needs[task]) {
+      if (--missing[need] == 0) ready.put(need, growth(need));
+    }
+  }
+  std::ranges::reverse(sequence);
+  return sequence;
+}
+
+Sequence deepest_need_first(const Tasks& tasks) {
+  const std::size_t count = tasks.nodes.size();
+  // As if the graph were a tree: what computing a task takes, and what it leaves.
+  std::vector<std::int64_t> takes(count, 0), leaves(count, 0);
+  std::vector<std::vector<std::uint32_t>> visits(count);
+  for (std::uint32_t task = 0; task < count; ++task) {
+    for (std::uint32_t value : tasks.makes[task]) leaves[task] += tasks.values[value].bytes;
+    visits[task] = tasks.needs[task];
+    std::ranges::stable_sort(visits[task], std::greater{},
+                             [&](std::uint32_t need) { return takes[need] - leaves[need]; });
+    std::int64_t held = 0;
+    for (std::uint32_t need : visits[task]) {
+      takes[task] = std::max(takes[task], held + takes[need]);
+      held += leaves[need];
+    }
+    takes[task] = std::max(takes[task], held + leaves[task] + tasks.inner_bytes[task]);
+  }
+  std::vector<bool> is_done(count, false);
+  Sequence sequence;
+  struct Entry {
+    std::uint32_t task;
+    std::size_t next = 0;
+  };
+  std::vector<Entry> stack;
+  for (std::uint32_t root = 0; root < count; ++root) {
+    // Roots are those that nobody reads, as they stand.
+    const bool is_read = std::ranges::any_of(tasks.makes[root], [&](std::uint32_t value) {
+      return !tasks.values[value].readers.empty();
+    });
+    if (is_read) continue;
+    stack.push_back({root});
+    while (!stack.empty()) {
+      Entry& top = stack.back();
+      const std::vector<std::uint32_t>& order = visits[top.task];
+      if (top.next < order.size()) {
+        const std::uint32_t need = order[top.next++];
+        if (!is_done[need]) stack.push_back({need});
+        continue;
+      }
+      if (!is_done[top.task]) sequence.push_back(top.task);
+      is_done[top.task] = true;
+      stack.pop_back();
+    }
+  }
+  return sequence;
+}
+
+}  // namespace tenon::ordering

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "ir/graph.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace tenon::ordering {
+
+/// The nodes to be put in order, numbered as they stand, with what they make and read.
+struct Tasks {
+  explicit Tasks(const Graph& graph);
+
+  struct Value {
+    std::int64_t bytes = 0;
+    std::uint32_t maker = 0;
+    std::vector<std::uint32_t> readers;  ///< once each
+    bool is_output = false;
+  };
+  std::vector<NodeId> nodes;
+  std::vector<Value> values;
+  std::vector<std::vector<std::uint32_t>> makes, reads;  ///< values, by task
+  std::vector<std::vector<std::uint32_t>> needs;         ///< tasks, by task; once each
+  std::vector<std::int64_t> inner_bytes;                 ///< by task: while it runs
+};
+
+using Sequence = std::vector<std::uint32_t>;
+
+std::int64_t peak_bytes(const Tasks& tasks, const Sequence& sequence);
+
+/// Of what is ready, what leaves least alive; of equals what was made ready last, so that chains
+/// run through.
+Sequence least_growth(const Tasks& tasks);
+/// The same from the end: of what nobody waits for any more, what asks least of those before it.
+Sequence least_growth_backwards(const Tasks& tasks);
+/// Depth first from the outputs; of a node's operands first the one that needs most beyond what it
+/// leaves.
+Sequence deepest_need_first(const Tasks& tasks);
+
+}  // namespace tenon::ordering

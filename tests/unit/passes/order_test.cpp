@@ -1,0 +1,183 @@
+#include "driver/compare.h"
+#include "driver/inputs.h"
+#include "driver/zoo/zoo.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ops/liveness.h"
+#include "ops/registry.h"
+#include "passes/order/schedules.h"
+#include "passes/order/window.h"
+#include "passes/pass.h"
+#include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+namespace tenon {
+namespace {
+
+using namespace ordering;
+
+Graph run_order(Graph graph) {
+  Graph ordered = find_pass("order").run(std::move(graph), {});
+  verify(ordered);
+  return ordered;
+}
+
+// Values of very different sizes: matrices, their sums, and what repeats them again.
+Graph random_graph(std::uint32_t seed, int node_count) {
+  std::mt19937 random(seed);
+  Graph graph("random");
+  std::vector<ValueId> vectors = {graph.add_input("x", TensorType{DType::F32, {Dim(8)}, {}})};
+  std::vector<ValueId> matrices;
+  const auto pick = [&](const std::vector<ValueId>& from) { return from[random() % from.size()]; };
+  for (int k = 0; k < node_count; ++k) {
+    Graph::NewNode node;
+    const bool widens = matrices.empty() || random() % 3 == 0;
+    const auto kind = random() % 3;
+    const bool gives_matrix = widens || kind == 0;
+    if (widens) {
+      node.op = &find_op("expand");
+      node.operands = {pick(vectors)};
+      node.attrs.set("shape", Dims{Dim(4), Dim(8)});
+    } else if (kind == 0) {
+      node.op = &find_op("add");
+      node.operands = {pick(matrices), pick(matrices)};
+    } else {
+      node.op = &find_op("reduce_sum");
+      node.operands = {pick(matrices)};
+      node.attrs.set("axes", Dims{Dim(0)});
+      node.attrs.set("keep_axes", false);
+    }
+    const ValueId made = graph.node(graph.add_node(std::move(node))).results.front();
+    (gives_matrix ? matrices : vectors).push_back(made);
+  }
+  for (NodeId id : graph.nodes_in_order()) {
+    const ValueId made = graph.node(id).results.front();
+    if (graph.readers(made).empty()) graph.add_output(made);
+  }
+  return graph;
+}
+
+// The least peak of any order, by trying all of them.
+std::int64_t best_peak(const Tasks& tasks) {
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  Sequence sequence;
+  for (std::uint32_t task = 0; task < tasks.nodes.size(); ++task) sequence.push_back(task);
+  do {
+    std::vector<bool> is_done(sequence.size(), false);
+    bool is_valid = true;
+    for (std::uint32_t task : sequence) {
+      for (std::uint32_t need : tasks.needs[task]) is_valid = is_valid && is_done[need];
+      if (!is_valid) break;
+      is_done[task] = true;
+    }
+    if (is_valid) best = std::min(best, peak_bytes(tasks, sequence));
+  } while (std::ranges::next_permutation(sequence).found);
+  return best;
+}
+
+TEST(Order, IsTheBestThereIsForSmallGraphs) {
+  int improved = 0;
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    const Graph graph = random_graph(seed, 8);
+    const std::int64_t before = live_peak(graph).peak_bytes;
+    const std::int64_t after = live_peak(run_order(graph)).peak_bytes;
+    EXPECT_EQ(after, best_peak(Tasks(graph))) << print(graph);
+    improved += after < before;
+  }
+  EXPECT_GT(improved, 10);
+}
+
+TEST(Order, IsNeverWorseAndChangesNoResult) {
+  int improved = 0;
+  for (std::uint32_t seed = 100; seed < 200; ++seed) {
+    const Graph graph = random_graph(seed, 60);
+    const Graph ordered = run_order(graph);
+    const std::int64_t before = live_peak(graph).peak_bytes, after = live_peak(ordered).peak_bytes;
+    EXPECT_LE(after, before);
+    improved += after < before;
+    const std::vector<Datum> inputs = random_inputs(graph, seed);
+    const std::vector<Datum> expected = reference::evaluate(graph, inputs);
+    const std::vector<Datum> actual = reference::evaluate(ordered, inputs);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+      EXPECT_TRUE(compare(actual[k], expected[k], Tolerance{0, 0}).is_equal);
+      EXPECT_EQ(ordered.value(ordered.outputs()[k]).name, graph.value(graph.outputs()[k]).name);
+    }
+  }
+  EXPECT_GT(improved, 90);
+}
+
+// Each way to order gives every node once, after its needs; peaks agree with the graph's own.
+TEST(Order, EveryScheduleIsAnOrder) {
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    const Graph graph = random_graph(seed, 50);
+    const Tasks tasks(graph);
+    for (const Sequence& sequence :
+         {least_growth(tasks), least_growth_backwards(tasks), deepest_need_first(tasks),
+          with_best_windows(tasks, least_growth(tasks))}) {
+      ASSERT_EQ(sequence.size(), tasks.nodes.size());
+      std::vector<bool> is_done(sequence.size(), false);
+      std::vector<NodeId> nodes;
+      for (std::uint32_t task : sequence) {
+        for (std::uint32_t need : tasks.needs[task]) EXPECT_TRUE(is_done[need]);
+        EXPECT_FALSE(is_done[task]);
+        is_done[task] = true;
+        nodes.push_back(tasks.nodes[task]);
+      }
+      EXPECT_EQ(peak_bytes(tasks, sequence), live_peak(graph, nodes).peak_bytes);
+    }
+  }
+}
+
+TEST(LivePeak, NamesWhoIsAlive) {
+  const Graph graph = parse_graph(R"(graph (x: f32[4]) {
+    k = constant f32[1024] splat 1
+    a = expand(x) {shape = [3, 4]}
+    b = relu(a)
+    c = add(a, b)
+    d = exp(x)
+    y = reduce_sum(c) {axes = [0]}
+    return y, d
+  })",
+                                  all_ops());
+  const LivePeak peak = live_peak(graph);
+  EXPECT_EQ(peak.bytes, (std::vector<std::int64_t>{48, 96, 144, 64, 80}));
+  EXPECT_EQ(peak.peak_bytes, 144);
+  EXPECT_EQ(graph.location(peak.node), "node 'c' (add)");
+  std::string alive;
+  for (ValueId value : peak.alive) alive += graph.value(value).name;
+  EXPECT_EQ(alive, "abc");
+  EXPECT_TRUE(peak.is_exact);
+}
+
+TEST(LivePeak, OutputsStayToTheEndAndBodiesCountWhileTheyRun) {
+  const Graph graph = parse_graph(R"(graph (c: bool[], x: f32[4]) {
+    a = exp(x)
+    b = if(c, x) then = graph (x: f32[4]) {
+      s = expand(x) {shape = [10, 4]}
+      t = reduce_sum(s) {axes = [0], keep_axes = false}
+      return t
+    } else = graph (x: f32[4]) {
+      return x
+    }
+    y = relu(b)
+    return a, y
+  })",
+                                  all_ops());
+  EXPECT_EQ(live_peak(graph).bytes, (std::vector<std::int64_t>{16, 16 + 16 + 176, 48}));
+}
+
+TEST(Order, ZooNetworksAreNoWorse) {
+  for (const char* spec : {"resnet18", "squeezenet", "unet256", "densenet121", "gpt2?seq=4"}) {
+    const Graph graph = zoo::build(spec);
+    EXPECT_LE(live_peak(run_order(graph)).peak_bytes, live_peak(graph).peak_bytes) << spec;
+  }
+}
+
+}  // namespace
+}  // namespace tenon
