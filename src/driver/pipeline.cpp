@@ -33,6 +33,8 @@ std::vector<std::string> standard_passes() {
   return {
       "fold-constants",  // first: shapes that are numbers and symbols are what rules ask about
       "simplify",
+      "fuse",   // behind all that looks for patterns: a group hides its members
+      "order",  // last: by now it is known what runs and what is held
   };
 }
 

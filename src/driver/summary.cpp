@@ -1,5 +1,9 @@
 #include "driver/summary.h"
 
+#include "ops/access.h"
+#include "ops/fused_groups.h"
+#include "ops/liveness.h"
+
 #include <algorithm>
 
 namespace tenon {
@@ -30,7 +34,8 @@ GraphSummary summarize(const Graph& graph) {
   std::map<std::string, GraphSummary::OpCount> by_op;
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
-    if (const Constant* constant = graph.constant_of(node.results.empty() ? ValueId() : node.results[0])) {
+    if (const Constant* constant =
+            graph.constant_of(node.results.empty() ? ValueId() : node.results[0])) {
       ++summary.constant_count;
       const TensorType type = constant->type();
       if (is_float(type.dtype)) summary.parameter_count += constant->size();
@@ -51,6 +56,27 @@ GraphSummary summarize(const Graph& graph) {
     return left != right ? left > right : a.nodes > b.nodes;
   });
   return summary;
+}
+
+std::size_t count_kernels(const Graph& graph) {
+  std::size_t count = 0;
+  for (NodeId id : running_nodes(graph)) {
+    ++count;
+    if (is_fused_group(graph, id)) continue;
+    for (const Graph& body : graph.node(id).bodies) count += count_kernels(body);
+  }
+  return count;
+}
+
+double bytes_moved(const Graph& graph) {
+  double bytes = 0;
+  for (NodeId id : running_nodes(graph)) {
+    const Footprint footprint = footprint_of(graph, id);
+    bytes += usual_value(footprint.bytes_read) + usual_value(footprint.bytes_written);
+    if (is_fused_group(graph, id)) continue;
+    for (const Graph& body : graph.node(id).bodies) bytes += bytes_moved(body);
+  }
+  return bytes;
 }
 
 }  // namespace tenon

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "ir/graph.h"
+#include "ops/analysis.h"
+
 #include <map>
 #include <string>
 #include <vector>
-
-#include "ir/graph.h"
-#include "ops/analysis.h"
 
 namespace tenon {
 
@@ -30,5 +30,10 @@ struct GraphSummary {
 };
 
 GraphSummary summarize(const Graph& graph);
+
+/// Nodes that run: all but constants, those in bodies of control flow too; a group is one.
+std::size_t count_kernels(const Graph& graph);
+/// Bytes that kernels read and write, those in bodies once; of symbols at their usual values.
+double bytes_moved(const Graph& graph);
 
 }  // namespace tenon

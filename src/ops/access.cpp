@@ -305,4 +305,51 @@ NodeAccess access_of(const Graph& graph, NodeId id) {
   return access;
 }
 
+namespace {
+
+// Whether the two have the same access because all that it follows from is the same.
+bool is_alike(const Graph& graph, NodeId a, NodeId b) {
+  const Node &x = graph.node(a), &y = graph.node(b);
+  const auto same_types = [&](const std::vector<ValueId>& left, const std::vector<ValueId>& right) {
+    return std::ranges::equal(left, right, [&](ValueId v, ValueId w) {
+      return v && w ? graph.value(v).type == graph.value(w).type : v == w;
+    });
+  };
+  return x.op == y.op && x.bodies.empty() && y.bodies.empty() &&
+         same_types(x.operands, y.operands) && same_types(x.results, y.results) &&
+         x.attrs == y.attrs;
+}
+
+// Known elements and stated types are a node's own; late attributes are known by their elements.
+bool has_only_types(const Graph& graph, const Node& node) {
+  for (std::size_t k = 0; k < node.operands.size() && k < node.op->operands.size(); ++k) {
+    if (node.operands[k] && node.op->operands[k].is_late_attribute) return false;
+  }
+  return std::ranges::none_of(node.results, [&](ValueId result) {
+    return result && (graph.known_elements(result) || graph.has_stated_type(result));
+  });
+}
+
+}  // namespace
+
+IdMap<NodeId, NodeAccess> access_of_nodes(const Graph& graph) {
+  constexpr std::size_t kRemembered = 8;
+  IdMap<NodeId, NodeAccess> all(graph.node_id_bound());
+  std::unordered_map<const OpDef*, std::vector<NodeId>> recent;
+  for (NodeId id : graph.nodes_in_order()) {
+    if (!has_only_types(graph, graph.node(id))) {
+      all[id] = access_of(graph, id);
+      continue;
+    }
+    std::vector<NodeId>& known = recent[graph.node(id).op];
+    const auto found =
+        std::ranges::find_if(known, [&](NodeId other) { return is_alike(graph, id, other); });
+    all[id] = found != known.end() ? all[*found] : access_of(graph, id);
+    if (found != known.end()) continue;
+    if (known.size() == kRemembered) known.erase(known.begin());
+    known.push_back(id);
+  }
+  return all;
+}
+
 }  // namespace tenon

@@ -40,6 +40,8 @@ struct NodeAccess {
 };
 
 NodeAccess access_of(const Graph& graph, NodeId node);
+/// Of every node; alike nodes are looked at once.
+IdMap<NodeId, NodeAccess> access_of_nodes(const Graph& graph);
 
 /// The dims without those of extent 1: two shapes that agree here have the same elements in the
 /// same order.

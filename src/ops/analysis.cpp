@@ -1,10 +1,11 @@
 #include "ops/analysis.h"
 
-#include <algorithm>
-#include <set>
-
+#include "ops/access.h"
 #include "ops/fused_groups.h"
 #include "ops/lowering.h"
+
+#include <algorithm>
+#include <set>
 
 namespace tenon {
 namespace {
@@ -83,11 +84,18 @@ Dim flops_of(const std::vector<Expr>& exprs) {
       switch (node.kind) {
         case ExprKind::Unary:
         case ExprKind::Binary:
-        case ExprKind::Select: flops = flops + product(node.dims); break;
+        case ExprKind::Select:
+          flops = flops + product(node.dims);
+          break;
         case ExprKind::Reduce:
-        case ExprKind::Scan: flops = flops + product(node.args[0].dims()); break;
-        case ExprKind::Scatter: flops = flops + product(node.args[1].dims()); break;
-        default: break;
+        case ExprKind::Scan:
+          flops = flops + product(node.args[0].dims());
+          break;
+        case ExprKind::Scatter:
+          flops = flops + product(node.args[1].dims());
+          break;
+        default:
+          break;
       }
     });
   }
@@ -102,14 +110,19 @@ Fusion fusion_kind(const std::vector<Expr>& exprs) {
       switch (node.kind) {
         case ExprKind::Read:
         case ExprKind::Reshape:
-        case ExprKind::Concat: moves = true; break;
+        case ExprKind::Concat:
+          moves = true;
+          break;
         case ExprKind::Reduce:
           reduces = true;
           contracts |= is_contraction(node);
           break;
         case ExprKind::Scan:
-        case ExprKind::Scatter: is_opaque = true; break;
-        default: break;
+        case ExprKind::Scatter:
+          is_opaque = true;
+          break;
+        default:
+          break;
       }
     });
   }
@@ -129,17 +142,44 @@ Dim flops_of(const Graph& graph, NodeId id) {
   return flops;
 }
 
+namespace {
+
+// Of what a group reads only through index maps, no more than they give is read.
+Dim bytes_read_inside(const Graph& body, ValueId input) {
+  const Dim whole = bytes_of(body.value(input).type);
+  Dim taken = 0;
+  if (body.is_output(input)) return whole;
+  for (NodeId reader : body.readers(input)) {
+    const NodeAccess access = access_of(body, reader);
+    if (access.role != Role::Move || !access.reads_once) return whole;
+    for (ValueId result : body.node(reader).results) {
+      // What a part is cut for and nobody reads is never looked at.
+      if (result && (body.is_output(result) || !body.readers(result).empty())) {
+        taken = taken + bytes_of(body.value(result).type);
+      }
+    }
+  }
+  return provably_at_most(taken, whole) ? taken : whole;
+}
+
+}  // namespace
+
 Footprint footprint_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   Footprint footprint{flops_of(graph, id), 0, 0};
   std::set<ValueId> read;
-  for (ValueId operand : node.operands) {
-    if (operand && read.insert(operand).second) {
-      footprint.bytes_read = footprint.bytes_read + bytes_of(graph.value(operand).type);
-    }
+  for (std::size_t k = 0; k < node.operands.size(); ++k) {
+    const ValueId operand = node.operands[k];
+    if (!operand || !read.insert(operand).second) continue;
+    footprint.bytes_read =
+        footprint.bytes_read +
+        (is_fused_group(graph, id)
+             ? bytes_read_inside(node.bodies.front(), node.bodies.front().inputs()[k])
+             : bytes_of(graph.value(operand).type));
   }
   for (ValueId result : node.results) {
-    if (result) footprint.bytes_written = footprint.bytes_written + bytes_of(graph.value(result).type);
+    if (result)
+      footprint.bytes_written = footprint.bytes_written + bytes_of(graph.value(result).type);
   }
   return footprint;
 }
@@ -160,11 +200,16 @@ Fusion fusion_kind(const Graph& graph, NodeId id) {
 
 std::string to_string(Fusion fusion) {
   switch (fusion) {
-    case Fusion::Elementwise: return "elementwise";
-    case Fusion::Reshuffle: return "reshuffle";
-    case Fusion::Reduction: return "reduction";
-    case Fusion::Contraction: return "contraction";
-    case Fusion::Opaque: break;
+    case Fusion::Elementwise:
+      return "elementwise";
+    case Fusion::Reshuffle:
+      return "reshuffle";
+    case Fusion::Reduction:
+      return "reduction";
+    case Fusion::Contraction:
+      return "contraction";
+    case Fusion::Opaque:
+      break;
   }
   return "opaque";
 }

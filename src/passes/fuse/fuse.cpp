@@ -1,6 +1,6 @@
 #include "base/error.h"
-#include "passes/grouping.h"
 #include "passes/fuse/planner.h"
+#include "passes/grouping.h"
 #include "passes/pass.h"
 
 namespace tenon {

@@ -56,6 +56,7 @@ class Indexer {
  public:
   explicit Indexer(const Graph& graph)
       : graph_(graph),
+        access_(access_of_nodes(graph)),
         of_node_(graph.node_id_bound(), kNone),
         of_value_(graph.value_id_bound(), kNone) {}
 
@@ -130,7 +131,7 @@ class Indexer {
     if (const Constant* constant = constant_of(node)) {
       return add(id, is_inlined(*constant) ? Pattern::ElemWise : Pattern::Opaque);
     }
-    const Pattern pattern = relay_pattern(graph_, id);
+    const Pattern pattern = relay_pattern(graph_, id, access_[id]);
     std::vector<std::uint32_t> arguments;
     std::optional<std::uint32_t> tuple;
     std::vector<std::pair<std::uint32_t, Pattern>> uses;
@@ -174,6 +175,7 @@ class Indexer {
   }
 
   const Graph& graph_;
+  IdMap<NodeId, NodeAccess> access_;
   RelayGraph found_;
   IdMap<NodeId, std::uint32_t> of_node_;
   IdMap<ValueId, std::uint32_t> of_value_;
@@ -181,12 +183,11 @@ class Indexer {
 
 }  // namespace
 
-Pattern relay_pattern(const Graph& graph, NodeId id) {
+Pattern relay_pattern(const Graph& graph, NodeId id, const NodeAccess& access) {
   const Node& node = graph.node(id);
   for (const auto& [name, pattern] : kRegistered) {
     if (node.op->name == name) return pattern;
   }
-  const NodeAccess access = access_of(graph, id);
   switch (access.role) {
     case Role::Opaque:
       return Pattern::Opaque;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ir/graph.h"
+#include "ops/access.h"
 
 #include <cstdint>
 #include <vector>
@@ -36,7 +36,7 @@ struct RelayGraph {
 
 RelayGraph relay_graph(const Graph& graph);
 /// The kind that Relay registers for the node's op.
-Pattern relay_pattern(const Graph& graph, NodeId node);
+Pattern relay_pattern(const Graph& graph, NodeId node, const NodeAccess& access);
 
 /// Immediate post-dominators. `pattern` is the worst kind on any way to the parent.
 struct PostDominator {

@@ -43,7 +43,7 @@ bool same_but_one_extent(const Dims& a, const Dims& b) {
 
 Rules::Rules(const Graph& graph)
     : clusters(graph),
-      access_(graph.node_id_bound()),
+      access_(access_of_nodes(graph)),
       is_piece_(graph.node_id_bound()),
       feeds_folds_(graph.node_id_bound()),
       counts_(graph.value_id_bound()),
@@ -51,7 +51,6 @@ Rules::Rules(const Graph& graph)
   for (ValueId input : graph.inputs()) bytes_[input] = usual_bytes(graph.value(input).type);
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
-    access_[id] = access_of(graph, id);
     const NodeAccess& access = access_[id];
     const bool is_anchor = access.role >= Role::Rows;
     infos_.push_back(
@@ -218,8 +217,9 @@ Refusal Rules::anchored_producer(ClusterId producer, ClusterId reader,
     const NodeAccess& access = access_[edge.reader];
     const bool is_bijection = access.role == Role::Move && access.covers;
     if (edge.access == Access::Moved && is_bijection) {
-      // Both the value and its permutation would be written: better left to whoever reads it.
-      if (escapes(edge.value, producer, reader)) {
+      // Both the value and its permutation would be written: whoever reads the latter may have a
+      // cheaper way, and is asked first.
+      if (!writes_views_ && escapes(edge.value, producer, reader)) {
         return "others read it in the order it has, and its reader moves it";
       }
     } else if (role == Role::Rows && edge.access == Access::Broadcast) {
