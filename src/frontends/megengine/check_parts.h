@@ -1,0 +1,30 @@
+#pragma once
+
+#include "frontends/findings.h"
+#include "frontends/megengine/import.h"
+#include "frontends/megengine/index.h"
+#include "frontends/megengine/memory.h"
+
+namespace tenon::megengine {
+
+/// What the parts of `check_profile` look at, and where they put what they find.
+struct CheckContext {
+  const Profile& profile;
+  const Index& index;
+  const Inference& inference;
+  const std::vector<VarFacts>& facts;
+  Findings& findings;
+
+  const std::vector<Operator>& operators() const { return profile.graph_exec.operators; }
+  const std::vector<VarNode>& vars() const { return profile.graph_exec.vars; }
+};
+
+void check_footprints(const CheckContext& context);  ///< memory, computation, shapes, parameters
+void check_order(
+    const CheckContext& context);  ///< comp_seq, times of update, walk, numbers, waiting
+void check_names(const CheckContext& context);
+void check_inference(const CheckContext& context);  ///< static_infer_tags
+void check_memory(const CheckContext& context);     ///< plans, chunks, addresses, overlap, peak
+void check_times(const CheckContext& context);      ///< host and device
+
+}  // namespace tenon::megengine

@@ -1,0 +1,56 @@
+#include "frontends/document.h"
+
+#include "base/text.h"
+#include "frontends/megengine/check.h"
+#include "frontends/megengine/import.h"
+#include "frontends/megengine/index.h"
+#include "frontends/megengine/tables.h"
+#include "frontends/megengine/write.h"
+
+namespace tenon::megengine {
+namespace {
+
+class ProfileDocument : public Document {
+ public:
+  ProfileDocument(Profile profile, std::string_view source)
+      : profile_(std::move(profile)), index_(index_of(profile_, source)) {}
+
+  Graph graph() const override { return import_graph(profile_, index_); }
+  std::string text(std::string_view style) const override {
+    if (!style.empty()) {
+      throw Error("the format 'megengine' has one style only", ErrorKind::Usage)
+          .got("style '", style, "'");
+    }
+    return print_profile(profile_);
+  }
+  Findings check() const override { return check_profile(profile_, index_); }
+  Page describe() const override { return describe_profile(profile_, index_); }
+
+ private:
+  Profile profile_;
+  Index index_;  // refers to profile_, which stays where it is
+};
+
+// An object whose first member is one of the two parts.
+bool recognises(std::string_view head) {
+  head = trim(head);
+  if (head.empty() || head.front() != '{') return false;
+  head = trim(head.substr(1));
+  return head.starts_with("\"profiler\"") || head.starts_with("\"graph_exec\"");
+}
+
+std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
+  return std::make_unique<ProfileDocument>(parse_profile(text, source), source);
+}
+
+std::unique_ptr<Document> from_graph(const Graph& graph) {
+  return std::make_unique<ProfileDocument>(write_graph(graph), "graph");
+}
+
+}  // namespace
+
+DocumentFormat document_format() {
+  return {"megengine", "MegEngine's profile of a graph, JSON", recognises, read, from_graph};
+}
+
+}  // namespace tenon::megengine

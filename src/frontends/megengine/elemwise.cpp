@@ -1,0 +1,164 @@
+#include "frontends/megengine/elemwise.h"
+
+#include "ir/graph.h"
+
+#include <algorithm>
+
+namespace tenon::megengine {
+namespace {
+
+using Operands = std::vector<Var>;
+
+Var zero(Builder& b, Var like) { return b.scalar(0, like); }
+Var where(Builder& b, Var condition, Var yes, Var no) {
+  return b.call("where", {condition, yes, no});
+}
+Var unary(Builder& b, std::string_view op, Var x) { return b.call(op, {x}); }
+Var held(Builder& b, Var x, double low, double high) {
+  return b.call("clip", {x, b.scalar(low, x), b.scalar(high, x)});
+}
+
+// x * (27 + x^2) / (27 + 9 x^2), which MegEngine takes for tanh where told to be fast.
+Var fast_tanh(Builder&, const Operands& x) {
+  const Var square = x[0] * x[0];
+  return x[0] * (square + 27.0) / (square * 9.0 + 27.0);
+}
+Var floor_div(Builder& b, const Operands& x) { return unary(b, "floor", x[0] / x[1]); }
+// Halves go away from zero; Tenon's own round takes them to the even neighbour.
+Var round_away(Builder& b, const Operands& x) {
+  return unary(b, "sign", x[0]) * unary(b, "floor", unary(b, "abs", x[0]) + 0.5);
+}
+Var h_swish_gradient(Builder& b, const Operands& x) {
+  const Var inner = (x[0] * 2.0 + 3.0) / 6.0 * x[1];
+  const Var upper = where(b, b.call("greater", {x[0], b.scalar(3, x[0])}), x[1], inner);
+  return where(b, b.call("less", {x[0], b.scalar(-3, x[0])}), zero(b, x[1]), upper);
+}
+
+const ElemwiseMode kModes[] = {
+    {"RELU", 1, "relu"},
+    {"ABS", 1, "abs"},
+    {"ACOS", 1, "acos"},
+    {"ASIN", 1, "asin"},
+    {"CEIL", 1, "ceil"},
+    {"COS", 1, "cos"},
+    {"EXP", 1, "exp"},
+    {"EXPM1", 1, "", [](Builder& b, const Operands& x) { return unary(b, "exp", x[0]) - 1.0; }},
+    {"FLOOR", 1, "floor"},
+    {"LOG", 1, "log"},
+    {"LOG1P", 1, "", [](Builder& b, const Operands& x) { return unary(b, "log", x[0] + 1.0); }},
+    {"NEGATE", 1, "neg"},
+    {"SIGMOID", 1, "sigmoid"},
+    {"SIN", 1, "sin"},
+    {"TANH", 1, "tanh"},
+    {"ABS_GRAD", 2, "",
+     [](Builder& b, const Operands& x) {
+       return where(b, b.call("greater", {x[0], zero(b, x[0])}), x[1], -x[1]);
+     }},
+    {"ADD", 2, "add"},
+    {"FLOOR_DIV", 2, "", floor_div},
+    {"MAX", 2, "maximum"},
+    {"MIN", 2, "minimum"},
+    {"MOD", 2, "",
+     [](Builder& b, const Operands& x) {
+       return b.call("mod", {x[0], x[1]}, {{"sign", "dividend"}});
+     }},
+    {"MUL", 2, "mul"},
+    {"POW", 2, "pow"},
+    {"SIGMOID_GRAD", 2, "", [](Builder&, const Operands& x) { return x[0] * (1.0 - x[0]) * x[1]; }},
+    {"SUB", 2, "sub"},
+    {"SWITCH_GT0", 2, "",
+     [](Builder& b, const Operands& x) {
+       return where(b, b.call("greater", {x[0], zero(b, x[0])}), x[1], zero(b, x[1]));
+     }},
+    {"TANH_GRAD", 2, "", [](Builder&, const Operands& x) { return (1.0 - x[0] * x[0]) * x[1]; }},
+    {"TRUE_DIV", 2, "div"},
+    {"LOG_SUM_EXP", 2, "",
+     [](Builder& b, const Operands& x) {
+       const Var gap =
+           -unary(b, "abs", x[0] - x[1]);  // the larger one taken out keeps exp() finite
+       return b.call("maximum", {x[0], x[1]}) + unary(b, "log", unary(b, "exp", gap) + 1.0);
+     }},
+    {"LT", 2, "less"},
+    {"LEQ", 2, "less_equal"},
+    {"EQ", 2, "equal"},
+    {"NEQ", 2, "",
+     [](Builder& b, const Operands& x) {
+       return unary(b, "logical_not", b.call("equal", {x[0], x[1]}));
+     }},
+    {"SHL", 2, "shift_left"},
+    {"SHR", 2, "shift_right"},
+    {"COND_LEQ_MOV", 3, "",
+     [](Builder& b, const Operands& x) {
+       return where(b, b.call("less_equal", {x[0], x[1]}), x[2], zero(b, x[2]));
+     }},
+    {"COND_LT_MOV", 3, "",
+     [](Builder& b, const Operands& x) {
+       return where(b, b.call("less", {x[0], x[1]}), x[2], zero(b, x[2]));
+     }},
+    {"FUSE_MUL_ADD3", 3, "", [](Builder&, const Operands& x) { return x[0] * x[1] + x[2]; }},
+    {"FUSE_MUL_ADD4", 4, "", [](Builder&, const Operands& x) { return x[0] * x[1] + x[2] * x[3]; }},
+    {"FUSE_ADD_RELU", 2, "",
+     [](Builder& b, const Operands& x) { return unary(b, "relu", x[0] + x[1]); }},
+    {"FUSE_ADD_SIGMOID", 2, "",
+     [](Builder& b, const Operands& x) { return unary(b, "sigmoid", x[0] + x[1]); }},
+    {"FUSE_ADD_TANH", 2, "",
+     [](Builder& b, const Operands& x) { return unary(b, "tanh", x[0] + x[1]); }},
+    {"FAST_TANH", 1, "", fast_tanh},
+    {"ROUND", 1, "", round_away},
+    {"ERF", 1, "erf"},
+    {"ERFC", 1, "", [](Builder& b, const Operands& x) { return 1.0 - unary(b, "erf", x[0]); }},
+    {"H_SWISH", 1, "hard_swish"},
+    {"H_SWISH_GRAD", 2, "", h_swish_gradient},
+    {"FUSE_ADD_H_SWISH", 2, "",
+     [](Builder& b, const Operands& x) { return unary(b, "hard_swish", x[0] + x[1]); }},
+    {"NOT", 1, "logical_not"},
+    {"AND", 2, "logical_and"},
+    {"OR", 2, "logical_or"},
+    {"XOR", 2, "logical_xor"},
+    {"SILU", 1, "swish"},
+    {"SILU_GRAD", 2, "",
+     [](Builder& b, const Operands& x) {
+       const Var gate = unary(b, "sigmoid", x[0]);
+       return gate * (x[0] * (1.0 - gate) + 1.0) * x[1];
+     }},
+    {"GELU", 1, "gelu"},
+    {"SINH", 1, "sinh"},
+    {"COSH", 1, "cosh"},
+    {"ASINH", 1, "asinh"},
+    {"ACOSH", 1, "acosh"},
+    {"ATANH", 1, "atanh"},
+    {"TAN", 1, "tan"},
+    {"SOFTPLUS", 1, "softplus"},
+    {"SOFTPLUS_GRAD", 2, "",
+     [](Builder& b, const Operands& x) { return unary(b, "sigmoid", x[0]) * x[1]; }},
+    {"RELU6", 1, "", [](Builder& b, const Operands& x) { return held(b, x[0], 0, 6); }},
+    {"HSIGMOID", 1, "",
+     [](Builder& b, const Operands& x) { return held(b, x[0] + 3.0, 0, 6) / 6.0; }},
+    {"LOGSIGMOID", 1, "",
+     [](Builder& b, const Operands& x) { return -unary(b, "softplus", -x[0]); }},
+    {"SQRT", 1, "sqrt"},
+    {"SQUARE", 1, "", [](Builder&, const Operands& x) { return x[0] * x[0]; }},
+    {"SIGN", 1, "sign"},
+    {"ISNAN", 1, "is_nan"},
+    {"ISINF", 1, "is_inf"},
+    {"CLIP", 3, "clip"},
+    {"PRELU", 2, "prelu"},
+};
+
+}  // namespace
+
+std::span<const ElemwiseMode> elemwise_modes() { return kModes; }
+
+const ElemwiseMode* find_elemwise_mode(std::string_view name) {
+  const auto found = std::find_if(std::begin(kModes), std::end(kModes),
+                                  [&](const ElemwiseMode& mode) { return mode.name == name; });
+  return found == std::end(kModes) ? nullptr : &*found;
+}
+
+const ElemwiseMode* elemwise_mode_of(std::string_view op) {
+  const auto found = std::find_if(std::begin(kModes), std::end(kModes),
+                                  [&](const ElemwiseMode& mode) { return mode.op == op; });
+  return found == std::end(kModes) ? nullptr : &*found;
+}
+
+}  // namespace tenon::megengine

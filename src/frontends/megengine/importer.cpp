@@ -1,0 +1,302 @@
+#include "frontends/megengine/importer.h"
+
+#include "base/text.h"
+#include "ops/registry.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::megengine {
+namespace {
+
+// Ends the import of an operator because of others that were reported already.
+struct Abandoned {};
+
+constexpr std::size_t kShownProblems = 50;
+
+[[noreturn]] void raise_unsupported(const Profile& profile, const Inference& inference) {
+  std::map<std::string, std::size_t> counts;
+  for (const Inference::Problem& problem : inference.problems) {
+    if (!problem.is_unsupported) continue;
+    ++counts[concat(profile.graph_exec.operators[problem.opr].type, ": ", problem.message)];
+  }
+  std::string text = concat("cannot import the profile: ", counts.size(),
+                            counts.size() == 1 ? " thing is" : " things are", " not supported");
+  std::size_t shown = 0;
+  for (const auto& [what, count] : counts) {
+    if (shown++ == kShownProblems) break;
+    text += concat("\n  - ", what, " (", count, count == 1 ? " operator)" : " operators)");
+  }
+  throw Error(std::move(text), ErrorKind::Unsupported).at("$.graph_exec.operator");
+}
+
+}  // namespace
+
+const std::unordered_map<std::string_view, Importer::Handler>& Importer::handlers() {
+  static const std::unordered_map<std::string_view, Handler> table = {
+      {"ImmutableTensor", &Importer::constant},
+      {"SharedDeviceTensor", &Importer::constant},
+      {"SharedDeviceTensorWithFormat", &Importer::constant},
+      {"MultipleDeviceTensorHolder", &Importer::constant},
+      {"MultipleDeviceTensorWithFormatHolder", &Importer::constant},
+      {"InputCallback", &Importer::graph_input},
+      {"Host2DeviceCopy", &Importer::graph_input},
+      {"VolatileSharedDeviceTensor", &Importer::graph_input},
+      {"OutputCallback", &Importer::output_callback},
+      {"Identity", &Importer::pass_on},
+      {"Copy", &Importer::pass_on},
+      {"MarkNoBroadcastElemwise", &Importer::pass_on},
+      {"MarkDynamicVar", &Importer::pass_on},
+      {"VirtualDep", &Importer::pass_on},
+      {"RequireInputDynamicStorage", &Importer::pass_on},
+      {"AddUpdate", &Importer::update},
+      {"Elemwise", &Importer::elemwise},
+      {"PowC", &Importer::power},
+      {"Reduce", &Importer::reduce},
+      {"Softmax", &Importer::softmax},
+      {"SoftmaxForward", &Importer::softmax},
+      {"TypeCvt", &Importer::convert},
+      {"ConvolutionForward", &Importer::convolution},
+      {"ConvBiasForward", &Importer::convolution_bias},
+      {"ConvBias", &Importer::convolution_bias},
+      {"ConvolutionBackwardData", &Importer::convolution_backward_data},
+      {"ConvolutionBackwardFilter", &Importer::convolution_backward_filter},
+      {"PoolingForward", &Importer::pooling},
+      {"MatrixMul", &Importer::matrix_mul},
+      {"BatchedMatrixMul", &Importer::matrix_mul},
+      {"BatchNorm", &Importer::batch_norm},
+      {"BatchNormForward", &Importer::batch_norm},
+      {"Reshape", &Importer::reshape},
+      {"Broadcast", &Importer::broadcast},
+      {"Concat", &Importer::concat_all},
+      {"Dimshuffle", &Importer::dimshuffle},
+      {"AxisAddRemove", &Importer::axis_add_remove},
+      {"Subtensor", &Importer::subtensor},
+      {"GetVarShape", &Importer::get_var_shape},
+  };
+  return table;
+}
+
+const VarNode& Importer::input_var(std::size_t k) const {
+  if (k >= input_count()) throw Error(concat("input ", k, " is missing"));
+  return profile_.graph_exec.vars[index_.inputs[opr_][k]];
+}
+
+Var Importer::input(std::size_t k) {
+  if (k >= input_count()) throw Error(concat("input ", k, " is missing"));
+  const ValueId value = value_[index_.inputs[opr_][k]];
+  if (!value) {
+    if (is_workspace(input_var(k))) throw Error("a workspace is read").got(input_var(k).name);
+    throw Abandoned{};
+  }
+  return {&builder_, value.index()};
+}
+
+std::vector<Var> Importer::inputs() {
+  std::vector<Var> list;
+  for (std::size_t k = 0; k < input_count(); ++k) list.push_back(input(k));
+  return list;
+}
+
+Extents Importer::extents(Var value) const {
+  const Type& type = builder_.type(value);
+  if (!type.is_tensor() || !all_constant(type.tensor().dims)) throw Error("the shape is not known");
+  return constants(type.tensor().dims);
+}
+
+std::optional<Extents> Importer::host_values(std::size_t k) {
+  const std::size_t var = index_.inputs[opr_].at(k);
+  if (const ValueId value = value_[var]) {
+    const Dims* known = builder_.graph().known_elements(value);
+    if (known != nullptr && all_constant(*known)) return constants(*known);
+  }
+  if (const auto* stated = stated_value(profile_.graph_exec.vars[var])) {
+    Extents elements;
+    for (double element : *stated) {
+      if (!(std::abs(element) < 1e15)) return std::nullopt;
+      elements.push_back(static_cast<std::int64_t>(element));
+    }
+    return elements;
+  }
+  return std::nullopt;
+}
+
+Extents Importer::stated_output(std::size_t k) const {
+  return stated_shape(profile_, index_, index_.outputs[opr_].at(k));
+}
+
+std::optional<DType> Importer::stated_dtype(std::size_t var, const Extents& shape) const {
+  const VarNode& node = profile_.graph_exec.vars[var];
+  if (node.mem_plan) return dtype_of(node.mem_plan->layout.dtype);
+  const auto span = stated_span(node);
+  const std::int64_t count = count_of(shape);
+  if (!span || count == 0) return std::nullopt;
+  if (*span == saturating_product(count, 2)) return DType::F16;
+  if (*span == count) return DType::U8;
+  return std::nullopt;
+}
+
+std::string Importer::value_name(std::string_view suffix) const {
+  std::string name = short_name(opr().name);
+  name += suffix;
+  return name.empty() || name == "_" ? concat("var", opr().id) : name;
+}
+
+void Importer::define(std::size_t k, Var value) {
+  Graph& graph = builder_.graph();
+  const ValueId id(value.id());
+  value_[index_.outputs[opr_].at(k)] = id;
+  const std::string name = value_name(k == 0 ? "" : concat(":", k));
+  if (graph.value(id).name != name) graph.rename(id, graph.free_name(name));
+}
+
+void Importer::forward(std::size_t k, Var value) {
+  value_[index_.outputs[opr_].at(k)] = ValueId(value.id());
+}
+
+void Importer::require_param(std::string_view name) const {
+  if (param().has(name)) return;
+  unsupported(concat("the footprint states no '", name, "'"));
+}
+
+void Importer::unsupported(std::string what) const {
+  throw Error(std::move(what), ErrorKind::Unsupported);
+}
+
+void Importer::import_operator() {
+  builder_.set_node_name(opr().name);
+  try {
+    const auto found = handlers().find(opr().type);
+    if (found != handlers().end()) {
+      (this->*found->second)();
+    } else if (all_ops().find(opr().type) != nullptr) {
+      tenon_operator();
+    } else {
+      unsupported("no operators of Tenon make it up");
+    }
+    if (settings_.computes_shapes) trust_document();
+  } catch (const Abandoned&) {
+    define_from_document();
+  } catch (const Error& error) {
+    const bool is_unsupported = error.kind() == ErrorKind::Unsupported;
+    problems_.push_back({opr_, is_unsupported ? error.summary() : error.what(), is_unsupported});
+    define_from_document();
+  }
+}
+
+// What comes behind can be looked at all the same.
+void Importer::define_from_document() {
+  for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) {
+    const std::size_t var = index_.outputs[opr_][k];
+    if (value_[var] || is_workspace(profile_.graph_exec.vars[var])) continue;
+    const Extents shape = stated_shape(profile_, index_, var);
+    if (shape.empty()) continue;
+    const DType dtype = stated_dtype(var, shape).value_or(DType::F32);
+    try {
+      const std::string name = builder_.graph().free_name(value_name());
+      value_[var] = ValueId(
+          builder_.input(name, TensorType{dtype, Dims(shape.begin(), shape.end()), {}}).id());
+    } catch (const Error&) {
+      continue;  // a shape that no tensor has
+    }
+  }
+}
+
+// One wrong number is one finding, not one for everything that follows from it.
+void Importer::trust_document() {
+  for (std::size_t var : index_.outputs[opr_]) {
+    if (!value_[var] || !builder_.graph().value(value_[var]).producer) continue;
+    const Type& type = builder_.graph().value(value_[var]).type;
+    const Extents stated = stated_shape(profile_, index_, var);
+    if (stated.empty() || !type.is_tensor() || !all_constant(type.tensor().dims)) continue;
+    const Extents inferred = constants(type.tensor().dims);
+    if (inferred == stated || inferred.empty()) continue;
+    disagreements_.push_back({var, inferred, stated});
+    value_[var] = ValueId();
+  }
+  define_from_document();
+}
+
+void Importer::set_outputs() {
+  Graph& graph = builder_.graph();
+  if (outputs_.empty()) {
+    // No operator says what leaves the graph: that which is made and not read does.
+    for (std::size_t opr : index_.sequence) {
+      for (std::size_t var : index_.outputs[opr]) {
+        if (value_[var] && index_.readers[var].empty() && graph.value(value_[var]).producer) {
+          outputs_.push_back(value_[var]);
+          output_names_.emplace_back();
+        }
+      }
+    }
+  }
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    graph.add_output(outputs_[k]);
+    const bool is_input = !graph.value(outputs_[k]).producer;
+    if (!output_names_[k].empty() && !is_input &&
+        graph.value(outputs_[k]).name != output_names_[k]) {
+      graph.rename(outputs_[k], graph.free_name(output_names_[k]));
+    }
+  }
+}
+
+Inference Importer::run() {
+  const auto& operators = profile_.graph_exec.operators;
+  std::vector<bool> done(operators.size());
+  std::vector<std::size_t> stack;
+  // Target shapes need not be computed where the document says what they are.
+  const auto is_needed = [&](std::size_t opr, std::size_t k) {
+    if (settings_.computes_shapes || operators[opr].type == "GetVarShape") return true;
+    if (!is_host_input(operators[opr].type, k)) return true;
+    return stated_value(profile_.graph_exec.vars[index_.inputs[opr][k]]) == nullptr;
+  };
+  const auto import_with_needs = [&](std::size_t root) {
+    stack.push_back(root);
+    while (!stack.empty()) {
+      const std::size_t opr = stack.back();
+      const std::size_t depth = stack.size();
+      if (!done[opr]) {
+        for (std::size_t k = index_.inputs[opr].size(); k-- > 0;) {
+          const std::size_t maker = index_.producer[index_.inputs[opr][k]];
+          if (!done[maker] && is_needed(opr, k)) stack.push_back(maker);
+        }
+      }
+      if (stack.size() > depth) continue;
+      stack.pop_back();
+      if (done[opr]) continue;
+      done[opr] = true;
+      opr_ = opr;
+      import_operator();
+    }
+  };
+  for (std::size_t opr : index_.sequence) import_with_needs(opr);
+  if (settings_.computes_shapes) {
+    for (std::size_t opr : index_.order) import_with_needs(opr);
+  }
+  set_outputs();
+  return {std::move(builder_.graph()), std::move(value_), std::move(problems_),
+          std::move(disagreements_)};
+}
+
+Graph import_graph(const Profile& profile, const Index& index) {
+  Inference inference = Importer(profile, index, {}).run();
+  for (const Inference::Problem& problem : inference.problems) {
+    if (problem.is_unsupported) raise_unsupported(profile, inference);
+  }
+  for (const Inference::Problem& problem : inference.problems) {
+    const Operator& opr = profile.graph_exec.operators[problem.opr];
+    throw Error(concat("an operator does not fit its operands: ", problem.message))
+        .at(operator_path(opr), " (", opr.type, ")");
+  }
+  if (inference.graph.outputs().empty()) {
+    throw Error("the profile has nothing that leaves the graph").at("$.graph_exec.comp_seq");
+  }
+  inference.graph.erase_dead();
+  return std::move(inference.graph);
+}
+
+Inference infer_profile(const Profile& profile, const Index& index) {
+  return Importer(profile, index, {.computes_shapes = true}).run();
+}
+
+}  // namespace tenon::megengine

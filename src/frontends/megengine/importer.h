@@ -1,0 +1,115 @@
+#pragma once
+
+#include "frontends/megengine/import.h"
+#include "frontends/megengine/vocabulary.h"
+#include "tenon/builder.h"
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::megengine {
+
+/// Walks the operators of a profile and builds a graph of them.
+class Importer {
+ public:
+  struct Settings {
+    /// Bring in the operators that compute target shapes, rather than what the document says of
+    /// them.
+    bool computes_shapes = false;
+  };
+  Importer(const Profile& profile, const Index& index, Settings settings)
+      : profile_(profile),
+        index_(index),
+        settings_(settings),
+        value_(profile.graph_exec.vars.size()) {}
+
+  Inference run();
+
+ private:
+  using Handler = void (Importer::*)();
+  static const std::unordered_map<std::string_view, Handler>& handlers();
+
+  // What the handlers see of the operator at hand.
+  const Operator& opr() const { return profile_.graph_exec.operators[opr_]; }
+  Param param() const {
+    return Param(index_.footprint[opr_] ? &index_.footprint[opr_]->param : nullptr);
+  }
+  std::size_t input_count() const { return index_.inputs[opr_].size(); }
+  const VarNode& input_var(std::size_t k) const;
+  Var input(std::size_t k);
+  std::vector<Var> inputs();
+  Extents extents(Var value) const;
+  /// The known elements of an input that the host reads.
+  std::optional<Extents> host_values(std::size_t k);
+  /// The document's word on output `k`.
+  Extents stated_output(std::size_t k) const;
+  std::optional<DType> stated_dtype(std::size_t var, const Extents& shape) const;
+  void define(std::size_t k, Var value);
+  /// An output that is nothing but an input.
+  void forward(std::size_t k, Var value);
+  void require_param(std::string_view name) const;
+  [[noreturn]] void unsupported(std::string what) const;
+
+  void import_operator();
+  void define_from_document();
+  void trust_document();
+  void set_outputs();
+  std::string value_name(std::string_view suffix = "") const;
+
+  // Sources and sinks.
+  void constant();
+  void graph_input();
+  void output_callback();
+  void pass_on();
+  void update();
+  Constant stand_in(std::size_t var, DType dtype, const Extents& shape) const;
+  void sow(std::size_t k);
+
+  // Arithmetic.
+  void elemwise();
+  void power();
+  void reduce();
+  void softmax();
+  void convert();
+
+  // Contractions and windows.
+  void convolution();
+  void convolution_bias();
+  void convolution_backward_data();
+  void convolution_backward_filter();
+  void pooling();
+  void matrix_mul();
+  void batch_norm();
+  std::vector<Attr> window_attributes() const;
+  Var filter(std::size_t k, std::int64_t& groups);
+  Var to_channels_first(Var image) const;
+  Var from_channels_first(Var image) const;
+  bool is_channels_last() const;
+
+  // Shapes.
+  void reshape();
+  void broadcast();
+  void concat_all();
+  void dimshuffle();
+  void axis_add_remove();
+  void subtensor();
+  void get_var_shape();
+  Extents target();
+
+  void tenon_operator();
+
+  const Profile& profile_;
+  const Index& index_;
+  Settings settings_;
+  Builder builder_;
+  std::vector<ValueId> value_;
+  std::size_t opr_ = 0;
+  std::vector<Inference::Problem> problems_;
+  std::vector<Inference::Disagreement> disagreements_;
+  std::vector<ValueId> outputs_;
+  std::vector<std::string> output_names_;
+};
+
+}  // namespace tenon::megengine

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "base/ready_order.h"
+#include "frontends/megengine/tables.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::megengine {
+
+/// What refers to what in a profile, by positions in its tables. Refers to the profile it was made
+/// of.
+struct Index {
+  std::vector<std::vector<std::size_t>> inputs;  ///< by operator: positions of vars
+  std::vector<std::vector<std::size_t>> outputs;
+  std::vector<std::optional<std::size_t>> step;  ///< by operator: its place in comp_seq
+  std::vector<std::size_t> sequence;             ///< comp_seq as positions of operators
+  std::vector<const OprFootprint*> footprint;    ///< by operator; null where there is none
+  std::vector<const Measured*> host, device;
+  std::vector<std::size_t> producer;              ///< by var: the operator
+  std::vector<std::vector<std::size_t>> readers;  ///< by var: operators, once per use
+  std::vector<std::optional<std::size_t>> chunk;  ///< by var: the chunk its plan is in
+  std::vector<std::size_t> order;                 ///< all operators, each behind its inputs' makers
+
+  std::unordered_map<ItemId, std::size_t> operators, vars;
+  std::unordered_map<std::string, std::size_t> chunks;
+
+  bool is_executed(std::size_t opr) const { return step[opr].has_value(); }
+};
+
+/// Throws Error with the JSON path for what refers to nothing, belongs to two, or goes in a circle.
+Index index_of(const Profile& profile, std::string_view source);
+
+/// The operators as tasks for `ready_order`. Those that are not executed take no step: what is
+/// inferred through them is waited for all the same. Updating a var in place waits for all who read
+/// it.
+std::vector<ReadyTask> tasks_of(const Profile& profile, const Index& index);
+
+std::string operator_path(const Operator& opr);   ///< "$.graph_exec.operator.12"
+std::string var_path(const VarNode& var);         ///< "$.graph_exec.var.13"
+std::string footprint_path(const Operator& opr);  ///< "$.profiler.opr_footprint.12"
+
+bool has_flag(const VarNode& var, std::string_view flag);
+/// Memory that lives for one operator only and that nobody reads.
+inline bool is_workspace(const VarNode& var) { return has_flag(var, "VOLATILE_CONTENT"); }
+
+}  // namespace tenon::megengine

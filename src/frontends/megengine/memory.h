@@ -1,0 +1,49 @@
+#pragma once
+
+#include "frontends/megengine/import.h"
+#include "frontends/megengine/index.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace tenon::megengine {
+
+/// The shapes and sizes of vars as Tenon infers them; the document's word where it cannot.
+struct VarFacts {
+  Extents shape;  ///< empty where not known
+  std::int64_t element_bits = 32;
+  bool is_inferred = false;  ///< rather than taken from the document
+
+  std::int64_t byte_count() const;
+};
+std::vector<VarFacts> facts_of(const Profile& profile, const Index& index,
+                               const Inference& inference);
+
+/// Memory that one or several vars live in, and the steps of comp_seq it is needed for.
+struct Storage {
+  std::size_t owner = 0;           ///< the var that it was made for
+  std::int64_t byte_count = 0;     ///< by shapes
+  std::size_t begin = 0, end = 0;  ///< first and last step
+  /// Neither a constant nor memory that somebody else gave: what the run itself has to find room
+  /// for.
+  bool is_dynamic = false;
+};
+
+struct Lifetimes {
+  std::vector<Storage> storages;
+  /// By var: its storage, following the vars that it only looks at; none where it is not executed.
+  std::vector<std::optional<std::size_t>> storage_of;
+};
+Lifetimes lifetimes_of(const Profile& profile, const Index& index,
+                       const std::vector<VarFacts>& facts);
+
+struct LivePeak {
+  std::int64_t byte_count = 0;
+  std::size_t step = 0;
+};
+/// The most dynamic memory alive at one step; `byte_counts` by storage.
+LivePeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
+                   const std::vector<std::int64_t>& byte_counts);
+std::vector<std::int64_t> bytes_by_shape(const Lifetimes& lifetimes);
+
+}  // namespace tenon::megengine

@@ -1,0 +1,148 @@
+#pragma once
+
+#include "frontends/json.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tenon::megengine {
+
+using Extents = std::vector<std::int64_t>;
+/// The number of an operator or a var; one counter gives both.
+using ItemId = std::int64_t;
+
+/// What every object of the file remembers. MegEngine writes members in hash order, and leaves some
+/// out: which ones are there, and where, nothing else tells.
+struct Object {
+  std::uint32_t order = 0;  ///< into Profile::orders
+  Json::Object other;       ///< members that have no field here
+};
+
+/// The lists of member names that occur, each once.
+class MemberOrders {
+ public:
+  std::uint32_t intern(std::vector<std::string> names);
+  std::span<const std::string> names(std::uint32_t order) const { return lists_[order]; }
+
+ private:
+  std::vector<std::vector<std::string>> lists_;
+  std::map<std::vector<std::string>, std::uint32_t> known_;
+};
+
+/// Seconds: when an operator was handed over, when its kernel started, when it was done.
+struct Times : Object {
+  std::optional<double> start, kern, end;
+};
+/// An operator's times by thread (host) or by comp node (device).
+struct Measured {
+  ItemId opr = 0;
+  std::vector<std::pair<std::string, Times>> at;
+};
+
+/// What an operator has to move and to compute.
+struct OprFootprint : Object {
+  ItemId opr = 0;
+  std::int64_t memory = 0;                  ///< bytes
+  std::optional<std::int64_t> computation;  ///< operations; null in the file where none are counted
+  std::vector<Extents> in_shapes, out_shapes;      ///< empty where not known; no volatile outputs
+  std::vector<std::optional<Extents>> in_layouts;  ///< strides of inputs that are not contiguous
+  Json param;                                      ///< the operator's parameters
+};
+
+struct Profiler : Object {
+  std::vector<Measured> host, device;
+  std::vector<OprFootprint> opr_footprint;
+  Json opr_internal_pf;
+};
+
+struct Extra : Object {
+  std::optional<std::int64_t> priority, input_update_time, dfs_step_num;
+};
+/// The vars that a comp node has to wait for.
+struct Waiting : Object {
+  std::string comp_node;
+  std::vector<ItemId> dev_ready;
+};
+struct Operator : Object {
+  ItemId id = 0;
+  std::string name, type;
+  std::vector<ItemId> input, output;
+  Extra extra;
+  /// Null for one that is not executed, but there because static inference needs it.
+  std::optional<std::vector<Waiting>> waiting_spec;
+};
+
+/// How a var's shape or value is found before a run.
+struct InferTag : Object {
+  struct Dep : Object {
+    ItemId var = 0;
+    std::string dep_type;  ///< SHAPE or VALUE
+  };
+  std::string infer_type;  ///< NO_DESC, CONST, RT_STATIC, MISSING_INP
+  std::vector<Dep> deps;
+  /// Null, extents or elements, or a text in their place ("Large Array").
+  std::variant<std::nullptr_t, std::vector<double>, std::string> inferred_result;
+};
+struct StaticInferTags : Object {
+  InferTag shape, value;
+};
+
+struct TensorLayout : Object {
+  std::string dtype;
+  Extents shape, stride;
+};
+/// The part of a chunk that a var lives in.
+struct MemPlan : Object {
+  std::string mem_chunk_id;
+  TensorLayout layout;
+  std::int64_t offset_byte = 0;
+};
+struct VarNode : Object {
+  ItemId id = 0;
+  std::string name, comp_node;
+  std::vector<std::string> flag;
+  std::optional<MemPlan> mem_plan;
+  std::optional<std::int64_t> dev_ptr;           ///< null once released
+  std::optional<std::int64_t> prev_dev_ptr;      ///< the last address it had; 0: none
+  std::optional<std::int64_t> prev_dev_ptr_end;  ///< absent where that is 0
+  std::optional<ItemId> mem_readonly_fwd_src, force_update_src;
+  StaticInferTags static_infer_tags;
+};
+
+/// One allocation.
+struct MemChunk : Object {
+  std::string key, id;  ///< "chk" and the owner's number
+  ItemId owner_var = 0;
+  std::int64_t size = 0;
+  std::optional<std::int64_t> dev_ptr;
+};
+
+struct GraphExec : Object {
+  std::vector<ItemId> comp_seq;
+  std::vector<Operator> operators;
+  std::vector<VarNode> vars;
+  std::vector<MemChunk> mem_chunks;
+};
+
+/// A whole file; every list is in the file's order.
+struct Profile : Object {
+  Profiler profiler;
+  GraphExec graph_exec;
+  MemberOrders orders;
+
+  bool has(const Object& object, std::string_view member) const;
+};
+
+/// Reads a file. Throws Error with line and column, or the JSON path, where it is not of this
+/// format.
+Profile parse_profile(std::string_view text, std::string_view source);
+/// The file, as MegEngine spaces and escapes it.
+std::string print_profile(const Profile& profile);
+
+}  // namespace tenon::megengine
