@@ -79,7 +79,7 @@ class NameCheck {
       // No known default: a name that carries its number is one all the same.
       if (!node.name.ends_with(concat("[", node.id, "]"))) return;
       start = start_of(node.name);
-    } else if (start_of(node.name) != *start) {
+    } else if (start_of(node.name) != *start || node.name == *start) {
       return;  // the user's own name
     }
     std::vector<const std::string*> inputs;

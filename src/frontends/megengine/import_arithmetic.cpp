@@ -143,7 +143,27 @@ void Importer::tenon_operator() {
     return list;
   };
   std::vector<Var> operands;
-  const std::vector<Var> given_operands = inputs();
+  std::vector<Var> given_operands = inputs();
+  // A scalar is a vector of one element in MegEngine.
+  if (const Json* scalars = given.find("scalars")) {
+    if (const auto* list = std::get_if<Json::Array>(&scalars->value)) {
+      for (const Json& entry : *list) {
+        const auto* position = std::get_if<std::int64_t>(&entry.value);
+        if (position == nullptr || *position < 0 ||
+            *position >= static_cast<std::int64_t>(given_operands.size())) {
+          throw Error("'scalars' is not a list of positions");
+        }
+        Var& operand = given_operands[static_cast<std::size_t>(*position)];
+        const Constant* constant = builder_.graph().constant_of(ValueId(operand.id()));
+        if (constant != nullptr && constant->kind() == Constant::Kind::Dense &&
+            constant->size() == 1) {
+          operand = builder_.constant(constant->stored().reshaped({}));
+        } else {
+          operand = builder_.call("reshape", {operand}, {{"shape", Attr::Integers{}}});
+        }
+      }
+    }
+  }
   const Extents operand_positions = positions("operands", given_operands.size());
   for (std::size_t k = 0; k < given_operands.size(); ++k) {
     operands.resize(static_cast<std::size_t>(operand_positions[k]) + 1);

@@ -34,7 +34,9 @@ void Importer::reshape() {
       return;
     }
   }
-  define(0, builder_.call("reshape", {x}, {{"shape", target()}, {"allow_zero", true}}));
+  const Extents shape = target();
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  define(0, builder_.call("reshape", {x}, {{"shape", shape}, {"allow_zero", is_empty}}));
 }
 
 void Importer::broadcast() {
@@ -98,15 +100,16 @@ void Importer::axis_add_remove() {
   std::int64_t last_method = -1;
   const auto flush = [&] {
     if (axes.empty()) return;
+    std::sort(axes.begin(), axes.end());
     y = builder_.call(last_method == 1 ? "squeeze" : "unsqueeze", {y}, {{"axes", axes}});
     axes.clear();
   };
   for (const Json& entry : *desc) {
     const std::int64_t method = member(entry, "method", -1), axis = member(entry, "axisnum", -1);
     if (method != 0 && method != 1) throw Error("an axis is neither added nor removed");
-    // Ascending additions, and removals given as they stand before any, are one step.
-    const bool joins =
-        method == last_method && !axes.empty() && (method == 0 ? axis > axes.back() : false);
+    // Ascending additions, and removals from the last one on, are one step.
+    const bool joins = method == last_method && !axes.empty() &&
+                       (method == 0 ? axis > axes.back() : axis < axes.back());
     if (!joins) flush();
     last_method = method;
     axes.push_back(axis);

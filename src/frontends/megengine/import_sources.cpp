@@ -186,6 +186,8 @@ void Importer::sow(std::size_t k) {
   } else {
     define(k, builder_.constant(stand_in(var, dtype, shape)));
   }
+  const TensorType type = stated_type(var, dtype, shape);
+  if (!type.layout.is_empty()) builder_.graph().set_type(value_[var], type);
 }
 
 void Importer::constant() {
@@ -202,8 +204,7 @@ void Importer::graph_input() {
     if (shape.empty()) throw Error("the document states no shape of the input");
     const DType dtype = stated_dtype(var, shape).value_or(DType::F32);
     const std::string name = builder_.graph().free_name(value_name());
-    value_[var] =
-        ValueId(builder_.input(name, TensorType{dtype, Dims(shape.begin(), shape.end()), {}}).id());
+    value_[var] = ValueId(builder_.input(name, stated_type(var, dtype, shape)).id());
     is_known = true;
   }
   if (!is_known && index_.is_executed(opr_))

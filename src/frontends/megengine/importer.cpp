@@ -108,6 +108,8 @@ std::optional<Extents> Importer::host_values(std::size_t k) {
   const std::size_t var = index_.inputs[opr_].at(k);
   if (const ValueId value = value_[var]) {
     const Dims* known = builder_.graph().known_elements(value);
+    const Constant* constant = builder_.graph().constant_of(value);
+    if (constant && constant->kind() != Constant::Kind::Dense) known = nullptr;  // a stand-in
     if (known != nullptr && all_constant(*known)) return constants(*known);
   }
   if (const auto* stated = stated_value(profile_.graph_exec.vars[var])) {
@@ -134,6 +136,21 @@ std::optional<DType> Importer::stated_dtype(std::size_t var, const Extents& shap
   if (*span == saturating_product(count, 2)) return DType::F16;
   if (*span == count) return DType::U8;
   return std::nullopt;
+}
+
+// Tenon writes the meaning of axes, where it knows it, as the layout's format.
+TensorType Importer::stated_type(std::size_t var, DType dtype, const Extents& shape) const {
+  TensorType type{dtype, Dims(shape.begin(), shape.end()), {}};
+  const VarNode& node = profile_.graph_exec.vars[var];
+  if (!node.mem_plan) return type;
+  for (const auto& [name, value] : node.mem_plan->layout.other) {
+    const auto* format = std::get_if<std::string>(&value.value);
+    if (name != "format" || format == nullptr || *format == "DEFAULT") continue;
+    type.layout = tenon::Layout(*format);
+    if (type.layout.rank() != shape.size())
+      throw Error("the format has another rank than the shape").got(*format);
+  }
+  return type;
 }
 
 std::string Importer::value_name(std::string_view suffix) const {
@@ -194,8 +211,7 @@ void Importer::define_from_document() {
     const DType dtype = stated_dtype(var, shape).value_or(DType::F32);
     try {
       const std::string name = builder_.graph().free_name(value_name());
-      value_[var] = ValueId(
-          builder_.input(name, TensorType{dtype, Dims(shape.begin(), shape.end()), {}}).id());
+      value_[var] = ValueId(builder_.input(name, stated_type(var, dtype, shape)).id());
     } catch (const Error&) {
       continue;  // a shape that no tensor has
     }

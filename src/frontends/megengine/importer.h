@@ -46,6 +46,8 @@ class Importer {
   /// The document's word on output `k`.
   Extents stated_output(std::size_t k) const;
   std::optional<DType> stated_dtype(std::size_t var, const Extents& shape) const;
+  /// The type of a var that is no result, as the document states it.
+  TensorType stated_type(std::size_t var, DType dtype, const Extents& shape) const;
   void define(std::size_t k, Var value);
   /// An output that is nothing but an input.
   void forward(std::size_t k, Var value);

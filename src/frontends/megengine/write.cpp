@@ -1,4 +1,454 @@
 #include "frontends/megengine/write.h"
+
+#include "base/text.h"
+#include "frontends/megengine/cost.h"
+#include "frontends/megengine/index.h"
+#include "frontends/megengine/writer.h"
+#include "ops/analysis.h"
+#include "ops/registry.h"
+
+#include <algorithm>
+#include <cmath>
+
 namespace tenon::megengine {
-Profile write_graph(const Graph&) { return {}; }
+namespace {
+
+constexpr std::string_view kCompNode = "cpu0:0";
+// Values are told of vectors with fewer elements than the most axes a tensor may have.
+constexpr std::size_t kMaxRank = 7;
+
+const std::vector<std::string>& constant_flags() {
+  static const std::vector<std::string> flags = {"NO_MEM_RECLAIM", "ALLOW_EMPTY_SHAPE",
+                                                 "PERSISTENT_DEVICE_VALUE",
+                                                 "DISALLOW_RT_FORCE_DYNAMIC_MEM_ALLOC"};
+  return flags;
+}
+
+AttrValue substituted(const AttrValue& value, const DimBindings& bindings) {
+  if (const auto* dim = std::get_if<Dim>(&value)) return dim->substitute(bindings);
+  if (const auto* dims = std::get_if<Dims>(&value)) return substitute(*dims, bindings);
+  if (const auto* type = std::get_if<Type>(&value)) return substitute(*type, bindings);
+  return value;
+}
+
+// The graph with numbers for symbols: a profile is of one run.
+Graph with_numbers(const Graph& graph, const DimBindings& bindings) {
+  Graph result(graph.name);
+  std::unordered_map<ValueId, ValueId> copy;
+  for (ValueId input : graph.inputs()) {
+    copy[input] =
+        result.add_input(graph.value(input).name, substitute(graph.value(input).type, bindings));
+  }
+  for (NodeId id : graph.nodes_in_order()) {
+    const Node& node = graph.node(id);
+    Graph::NewNode made;
+    made.op = node.op;
+    made.name = node.name;
+    made.bodies = node.bodies;
+    for (const auto& [name, value] : node.attrs) made.attrs.set(name, substituted(value, bindings));
+    for (ValueId operand : node.operands)
+      made.operands.push_back(operand ? copy.at(operand) : ValueId());
+    for (ValueId value : node.results)
+      made.results.push_back(value ? graph.value(value).name : "_");
+    const NodeId added = result.add_node(std::move(made));
+    for (std::size_t k = 0; k < node.results.size(); ++k) {
+      if (node.results[k]) copy[node.results[k]] = result.node(added).results[k];
+    }
+  }
+  for (ValueId output : graph.outputs()) result.add_output(copy.at(output));
+  return result;
+}
+
+}  // namespace
+
+std::uint32_t Writer::order(std::initializer_list<const char*> names) {
+  return profile_.orders.intern(std::vector<std::string>(names.begin(), names.end()));
+}
+
+std::optional<Extents> Writer::shape_of(ValueId value) const {
+  const Type& type = graph_.value(value).type;
+  if (!type.is_tensor() || !all_constant(type.tensor().dims)) return std::nullopt;
+  Extents shape = constants(type.tensor().dims);
+  if (shape.empty()) shape = {1};
+  return shape;
+}
+std::size_t Writer::rank_of(ValueId value) const {
+  const Type& type = graph_.value(value).type;
+  return type.is_tensor() ? type.tensor().rank() : 0;
+}
+
+Writer::Made Writer::made_as(ValueId value) const {
+  const Type& type = graph_.value(value).type;
+  Made made;
+  made.shape = shape_of(value).value_or(Extents{});
+  if (type.is_tensor()) {
+    made.dtype = type.tensor().dtype;
+    made.format = type.tensor().layout.text();
+  }
+  return made;
+}
+
+// A name that looks like a default one belongs to the graph that this one was made from.
+std::string Writer::own_name_of(const Node& node) const {
+  return node.name.find_first_of("([") == std::string::npos ? node.name : "";
+}
+
+VarNode& Writer::add_var(std::size_t opr, const std::string& suffix) {
+  Operator& maker = profile_.graph_exec.operators[opr];
+  VarNode node;
+  node.id = next_++;
+  node.name = maker.name + suffix;
+  node.comp_node = kCompNode;
+  node.prev_dev_ptr = 0;
+  node.order =
+      order({"flag", "comp_node", "prev_dev_ptr", "force_update_src", "dev_ptr", "mem_plan",
+             "mem_readonly_fwd_src", "name", "static_infer_tags", "id", "node_type"});
+  node.static_infer_tags.order = order({"VALUE", "SHAPE"});
+  node.static_infer_tags.shape = tag({}, false, "NO_DESC");
+  node.static_infer_tags.value = tag({}, false, "NO_DESC");
+  maker.output.push_back(node.id);
+  var_position_[node.id] = profile_.graph_exec.vars.size();
+  made_[node.id] = {};
+  return profile_.graph_exec.vars.emplace_back(std::move(node));
+}
+
+// How early a result is known follows from its sources.
+InferTag Writer::tag(std::vector<std::pair<std::string, ItemId>> deps, bool has_rule,
+                     std::string_view without_deps) {
+  InferTag result;
+  result.order = order({"deps", "inferred_result", "infer_type", "node_type"});
+  result.infer_type = without_deps;
+  if (!has_rule || deps.empty()) return result;
+  bool is_missing = false, is_constant = true;
+  for (auto& [kind, id] : deps) {
+    const StaticInferTags& tags = var(id).static_infer_tags;
+    const std::string& source = kind == "SHAPE" ? tags.shape.infer_type : tags.value.infer_type;
+    is_missing = is_missing || source == "NO_DESC" || source == "MISSING_INP";
+    is_constant = is_constant && source == "CONST";
+    InferTag::Dep dep;
+    dep.order = order({"dep_type", "var"});
+    dep.var = id;
+    dep.dep_type = std::move(kind);
+    result.deps.push_back(std::move(dep));
+  }
+  result.infer_type = is_missing ? "MISSING_INP" : is_constant ? "CONST" : "RT_STATIC";
+  return result;
+}
+
+void Writer::set_made(VarNode& node, const Made& made) {
+  made_[node.id] = made;
+  if (made.shape.empty()) return;
+  node.static_infer_tags.shape.inferred_result =
+      std::vector<double>(made.shape.begin(), made.shape.end());
+}
+
+// A plan in a chunk of its own, or in that of the var it shows.
+void Writer::place(VarNode& node, const Made& made, const VarNode* shows) {
+  if (made.shape.empty() || !made.dtype || *made.dtype == DType::String) return;
+  const std::string dtype = dtype_name(*made.dtype);
+  const auto bits = dtype_bits(dtype);
+  if (!bits) return;
+  MemPlan plan;
+  plan.order = order({"offset_byte", "layout", "mem_chunk_id"});
+  plan.layout.order = order({"dtype", "stride", "shape"});
+  plan.layout.dtype = dtype;
+  plan.layout.shape = made.shape;
+  plan.layout.stride = contiguous_strides(made.shape);
+  if (!made.format.empty()) {
+    plan.layout.order = order({"dtype", "stride", "shape", "format"});
+    plan.layout.other.emplace_back("format", Json{});
+    plan.layout.other.back().second.value = made.format;
+  }
+  if (shows != nullptr && shows->mem_plan) {
+    plan.mem_chunk_id = shows->mem_plan->mem_chunk_id;
+    node.mem_readonly_fwd_src = shows->id;
+  } else {
+    MemChunk chunk;
+    chunk.order = order({"dev_ptr", "owner_var", "size", "id", "node_type"});
+    chunk.key = chunk.id = concat("chk", node.id);
+    chunk.owner_var = node.id;
+    chunk.size = saturating_sum(saturating_product(count_of(made.shape), *bits), 7) / 8;
+    plan.mem_chunk_id = chunk.key;
+    profile_.graph_exec.mem_chunks.push_back(std::move(chunk));
+  }
+  node.mem_plan = std::move(plan);
+}
+
+std::size_t Writer::add_operator(const Plan& plan, const std::string& own_name, bool is_executed) {
+  Operator opr;
+  opr.order =
+      order({"waiting_spec", "output", "input", "type", "name", "id", "extra", "node_type"});
+  opr.id = next_++;
+  opr.type = plan.type;
+  opr.input = plan.inputs;
+  std::vector<const std::string*> names;
+  for (ItemId input : plan.inputs) names.push_back(&var(input).name);
+  if (const auto count = named_inputs(plan.type); count && names.size() > *count)
+    names.resize(*count);
+  opr.name = own_name.empty() ? full_name(plan.start, names, opr.id) : own_name;
+  opr.extra.order = order({});
+  if (is_executed) {
+    opr.waiting_spec.emplace();
+    opr.extra.order = order({"dfs_step_num", "input_update_time", "priority"});
+    opr.extra.priority = 0;
+    profile_.graph_exec.comp_seq.push_back(opr.id);
+  }
+  profile_.graph_exec.operators.push_back(std::move(opr));
+  return profile_.graph_exec.operators.size() - 1;
+}
+
+void Writer::add_footprint(std::size_t opr, const Plan& plan) {
+  const Operator& node = profile_.graph_exec.operators[opr];
+  OprFootprint footprint;
+  footprint.order = order({"param", "out_shapes", "in_shapes", "memory", "computation"});
+  footprint.opr = node.id;
+  if (plan.param_list) {
+    footprint.param.value = *plan.param_list;
+  } else {
+    footprint.param.value = plan.param;
+  }
+  const auto bytes = [&](ItemId id) {
+    const Made& made = made_.at(id);
+    const int bits = made.dtype ? dtype_bits(dtype_name(*made.dtype)).value_or(32) : 32;
+    return saturating_sum(saturating_product(count_of(made.shape), bits), 7) / 8;
+  };
+  const auto is_host_only = [&](std::size_t k) { return is_host_input(node.type, k); };
+  for (std::size_t k = 0; k < node.input.size(); ++k) {
+    footprint.in_shapes.push_back(is_host_only(k) && k > 0 ? Extents{}
+                                                           : made_.at(node.input[k]).shape);
+    if (!is_host_only(k)) footprint.memory = saturating_sum(footprint.memory, bytes(node.input[k]));
+  }
+  for (ItemId id : node.output) {
+    if (is_workspace(var(id))) continue;
+    footprint.out_shapes.push_back(made_.at(id).shape);
+    footprint.memory = saturating_sum(footprint.memory, bytes(id));
+  }
+  const std::int64_t computation = plan.computation.value_or(computation_of(
+      node.type, Param(&footprint.param), footprint.in_shapes, footprint.out_shapes));
+  if (computation > 0) footprint.computation = computation;
+  profile_.profiler.opr_footprint.push_back(std::move(footprint));
+}
+
+// The rules by which MegEngine infers shapes and values of its types; of others the shape only.
+void Writer::tag_results(std::size_t opr, const Plan& plan) {
+  using Deps = std::vector<std::pair<std::string, ItemId>>;
+  const std::vector<ItemId> inputs = profile_.graph_exec.operators[opr].input;
+  const std::vector<ItemId> outputs = profile_.graph_exec.operators[opr].output;
+  Deps shapes, values;
+  for (ItemId input : inputs) {
+    shapes.emplace_back("SHAPE", input);
+    values.emplace_back("VALUE", input);
+  }
+  if (plan.type == "Reshape" && shapes.size() > 1) shapes[1].first = "VALUE";
+  Deps workspace = shapes;
+  if (plan.type == "GetVarShape") values = shapes;
+  const bool infers_value = plan.type == "Elemwise" || plan.type == "Concat" ||
+                            plan.type == "Reshape" || plan.type == "GetVarShape" ||
+                            plan.type == "TypeCvt";
+  for (ItemId output : outputs) {
+    VarNode& node = var(output);
+    const auto shape = node.static_infer_tags.shape.inferred_result;
+    const auto value = node.static_infer_tags.value.inferred_result;
+    const bool is_volatile = is_workspace(node);
+    node.static_infer_tags.shape =
+        tag(is_volatile ? workspace : shapes, true, inputs.empty() ? "RT_STATIC" : "NO_DESC");
+    node.static_infer_tags.shape.inferred_result = shape;
+    if (plan.type == "Reduce" && !is_volatile) {
+      node.static_infer_tags.value =
+          tag({{"VALUE", inputs[0]}, {"SHAPE", output}}, true, "NO_DESC");
+    } else {
+      node.static_infer_tags.value = tag(values, infers_value && !is_volatile, "NO_DESC");
+    }
+    node.static_infer_tags.value.inferred_result = value;
+    if (!is_volatile) workspace.emplace_back("SHAPE", output);
+  }
+}
+
+void Writer::add_input(ValueId value) {
+  const Type& type = graph_.value(value).type;
+  if (!type.is_tensor()) {
+    throw Error("a profile has tensors only", ErrorKind::Unsupported)
+        .at("graph input '", graph_.value(value).name, "'")
+        .got(type);
+  }
+  Plan plan;
+  plan.type = "Host2DeviceCopy";
+  plan.start = "h2d";
+  const std::size_t opr = add_operator(plan, graph_.value(value).name, true);
+  const Made made = made_as(value);
+  VarNode& node = add_var(opr, "");
+  node.flag = constant_flags();
+  node.static_infer_tags.shape = tag({}, true, "RT_STATIC");
+  set_made(node, made);
+  place(node, made, nullptr);
+  var_of_[value] = node.id;
+  add_footprint(opr, plan);
+}
+
+ItemId Writer::constant_as(ValueId value, const Extents& shape) {
+  const auto [found, is_new] = constants_.try_emplace({value.index(), shape}, ItemId{});
+  if (!is_new) return found->second;
+  const Constant& constant = *graph_.constant_of(value);
+  const bool is_held =
+      constant.kind() == Constant::Kind::Dense || constant.kind() == Constant::Kind::Splat;
+  const bool is_number = constant.dtype() != DType::String && !is_complex(constant.dtype());
+  std::optional<std::vector<double>> elements;
+  if (shape.size() == 1 && static_cast<std::size_t>(shape[0]) < kMaxRank && is_held && is_number) {
+    elements = constant.materialise().reals();
+  }
+  Plan plan;
+  plan.type = "ImmutableTensor";
+  const bool is_single = elements && elements->size() == 1;
+  plan.start = constant_name(shape, is_single ? std::optional(elements->front()) : std::nullopt);
+  const std::size_t opr = add_operator(plan, "", true);
+  Made made = made_as(value);
+  made.shape = shape;
+  VarNode& node = add_var(opr, "");
+  node.flag = constant_flags();
+  node.static_infer_tags.shape = tag({}, true, "CONST");
+  node.static_infer_tags.value = tag({}, true, "CONST");
+  set_made(node, made);
+  if (elements) {
+    node.static_infer_tags.value.inferred_result = std::move(*elements);
+  } else {
+    node.static_infer_tags.value.inferred_result = "Large Array";
+  }
+  place(node, made, nullptr);
+  found->second = node.id;
+  add_footprint(opr, plan);
+  return found->second;
+}
+
+ItemId Writer::host_constant(const Extents& values) {
+  Plan plan;
+  plan.type = "ImmutableTensor";
+  const Extents shape = {static_cast<std::int64_t>(values.size())};
+  plan.start = constant_name(
+      shape, values.size() == 1 ? std::optional(static_cast<double>(values[0])) : std::nullopt);
+  const std::size_t opr = add_operator(plan, "", false);
+  VarNode& node = add_var(opr, "");
+  node.flag = constant_flags();
+  node.static_infer_tags.shape = tag({}, true, "CONST");
+  node.static_infer_tags.value = tag({}, true, "CONST");
+  set_made(node, {shape, std::nullopt, {}});
+  if (values.size() < kMaxRank) {
+    node.static_infer_tags.value.inferred_result =
+        std::vector<double>(values.begin(), values.end());
+  } else {
+    node.static_infer_tags.value.inferred_result = "Large Array";
+  }
+  return node.id;
+}
+
+ItemId Writer::var_of(ValueId value) {
+  if (const auto found = var_of_.find(value); found != var_of_.end()) return found->second;
+  return constant_as(value, shape_of(value).value_or(Extents{}));
+}
+
+void Writer::add_node(NodeId id) {
+  const Node& node = graph_.node(id);
+  if (!node.results.empty() && node.results[0] && is_constant(node.results[0]))
+    return;  // when somebody reads it
+  std::optional<Plan> translated = plan_of(id);
+  const bool is_tenon = !translated;
+  const Plan plan = translated ? std::move(*translated) : tenon_plan(id);
+  const std::size_t opr = add_operator(plan, own_name_of(node), true);
+  for (std::size_t k = 0; k < node.results.size(); ++k) {
+    const ValueId result = node.results[k];
+    if (!result) continue;
+    const Made made = made_as(result);
+    VarNode& var_node = add_var(
+        opr,
+        k == 0
+            ? ""
+            : concat(":", node.op->results.empty()
+                              ? "out"
+                              : node.op->results[std::min(k, node.op->results.size() - 1)].name));
+    if (made.shape.empty()) var_node.flag.emplace_back("RT_FORCE_DYNAMIC_MEM_ALLOC");
+    if (plan.may_be_empty) var_node.flag.emplace_back("ALLOW_EMPTY_SHAPE");
+    set_made(var_node, made);
+    var_of_[result] = var_node.id;
+    place(var_node, made, plan.is_view ? &var(plan.inputs[0]) : nullptr);
+    // Elements of shapes that are known.
+    const Dims* known = graph_.known_elements(result);
+    if (plan.type == "GetVarShape" && known != nullptr && all_constant(*known) &&
+        known->size() < kMaxRank) {
+      const Extents elements = constants(*known);
+      var_node.static_infer_tags.value.inferred_result =
+          std::vector<double>(elements.begin(), elements.end());
+    }
+    if (!is_tenon) break;  // further results are not MegEngine's
+  }
+  if (plan.has_workspace) {
+    VarNode& workspace = add_var(opr, ":workspace");
+    workspace.flag = {"VOLATILE_CONTENT", "ALLOW_EMPTY_SHAPE"};
+    set_made(workspace, {{0}, std::nullopt, {}});
+  }
+  tag_results(opr, plan);
+  add_footprint(opr, plan);
+}
+
+void Writer::add_output(ValueId value, std::size_t) {
+  Plan plan;
+  plan.type = "OutputCallback";
+  plan.start = "output_callback";
+  plan.inputs = {var_of(value)};
+  const std::string& name = graph_.value(value).name;
+  const bool is_own = name.find_first_of("([") == std::string::npos;
+  const std::size_t opr = add_operator(plan, is_own ? name : "", true);
+  VarNode& node = add_var(opr, "");
+  node.flag = {"NO_SYS_MEM_ALLOC", "ALLOW_EMPTY_SHAPE"};
+  add_footprint(opr, plan);
+}
+
+void Writer::set_order() {
+  GraphExec& exec = profile_.graph_exec;
+  const Index index = index_of(profile_, "graph");
+  const std::vector<ReadyTask> tasks = tasks_of(profile_, index);
+  const ReadyOrder sequence = ready_order(tasks);
+  std::vector<bool> is_needed(tasks.size());
+  for (const ReadyTask& task : tasks) {
+    for (std::uint32_t need : task.needs) is_needed[need] = true;
+  }
+  std::vector<std::uint32_t> roots;
+  for (std::uint32_t k = 0; k < tasks.size(); ++k) {
+    if (tasks[k].takes_step && !is_needed[k]) roots.push_back(k);
+  }
+  const std::vector<std::int64_t> numbers = post_order(tasks, roots);
+  exec.comp_seq.clear();
+  for (std::uint32_t task : sequence.sequence) exec.comp_seq.push_back(exec.operators[task].id);
+  for (std::size_t k = 0; k < tasks.size(); ++k) {
+    if (!tasks[k].takes_step) continue;
+    exec.operators[k].extra.input_update_time = sequence.ready_at[k];
+    exec.operators[k].extra.dfs_step_num = numbers[k];
+  }
+}
+
+Profile Writer::run() {
+  profile_.order = order({"profiler", "graph_exec"});
+  profile_.profiler.order = order({"opr_internal_pf", "host", "opr_footprint", "device"});
+  profile_.profiler.opr_internal_pf.value = Json::Object{};
+  profile_.graph_exec.order = order({"comp_seq", "mem_chunk", "var", "operator"});
+  for (ValueId input : graph_.inputs()) add_input(input);
+  for (NodeId id : graph_.nodes_in_order()) add_node(id);
+  for (std::size_t k = 0; k < graph_.outputs().size(); ++k) add_output(graph_.outputs()[k], k);
+  set_order();
+  return std::move(profile_);
+}
+
+Profile write_graph(const Graph& graph) {
+  SymbolRanges symbols;
+  for (ValueId input : graph.inputs()) {
+    const Type& type = graph.value(input).type;
+    if (!type.is_tensor()) continue;
+    for (const Dim& dim : type.tensor().dims) dim.collect_symbols(symbols);
+  }
+  if (symbols.empty()) return Writer(graph).run();
+  DimBindings bindings;
+  for (const auto& [name, range] : symbols)
+    bindings.emplace(name, Dim(std::max<std::int64_t>(range.lo, 1)));
+  const Graph bound = with_numbers(graph, bindings);
+  return Writer(bound).run();
+}
+
 }  // namespace tenon::megengine

@@ -1,0 +1,100 @@
+#pragma once
+
+#include "frontends/megengine/tables.h"
+#include "frontends/megengine/vocabulary.h"
+#include "ir/graph.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::megengine {
+
+/// Puts a graph without symbols down as a profile.
+class Writer {
+ public:
+  explicit Writer(const Graph& graph) : graph_(graph) {}
+  Profile run();
+
+ private:
+  // One operator to be put down.
+  struct Plan {
+    std::string type;
+    std::string start;  ///< of the default name
+    std::vector<ItemId> inputs;
+    Json::Object param;
+    std::optional<Json::Array> param_list;  ///< in place of `param`
+    bool has_workspace = false;
+    bool is_view = false;                     ///< the result lies where the first input does
+    bool may_be_empty = true;                 ///< ALLOW_EMPTY_SHAPE
+    std::optional<std::int64_t> computation;  ///< where MegEngine has no formula of its own
+  };
+  struct Made {
+    Extents shape;  ///< empty where not known
+    std::optional<DType> dtype;
+    std::string format;  ///< the layout of Tenon's, where there is one
+  };
+
+  // Translates a node; gives nothing where MegEngine has no word for it.
+  std::optional<Plan> plan_of(NodeId node);
+  std::optional<Plan> elemwise_plan(const Node& node);
+  std::optional<Plan> convolution_plan(const Node& node);
+  std::optional<Plan> pooling_plan(const Node& node);
+  std::optional<Plan> matmul_plan(const Node& node);
+  std::optional<Plan> reduce_plan(const Node& node);
+  std::optional<Plan> batch_norm_plan(const Node& node);
+  std::optional<Plan> reshape_plan(const Node& node);
+  std::optional<Plan> axes_plan(const Node& node);
+  std::optional<Plan> transpose_plan(const Node& node);
+  std::optional<Plan> slice_plan(const Node& node);
+  std::optional<Plan> other_plan(const Node& node);
+  Plan tenon_plan(NodeId id);
+
+  // Attributes with their defaults.
+  std::optional<Extents> integers(const Node& node, std::string_view attr) const;
+  std::optional<std::int64_t> integer(const Node& node, std::string_view attr) const;
+  std::string word(const Node& node, std::string_view attr) const;
+  bool flag(const Node& node, std::string_view attr) const;
+  /// Extents of a value, where all are known; a scalar has one axis here.
+  std::optional<Extents> shape_of(ValueId value) const;
+  std::size_t rank_of(ValueId value) const;
+  Made made_as(ValueId value) const;
+  bool is_constant(ValueId value) const { return value && graph_.constant_of(value) != nullptr; }
+  bool has_only_default(const Node& node, std::initializer_list<std::string_view> allowed) const;
+
+  ItemId var_of(ValueId value);
+  /// A constant in the shape that its reader wants.
+  ItemId constant_as(ValueId value, const Extents& shape);
+  /// Numbers for the host, which are not executed.
+  ItemId host_constant(const Extents& values);
+
+  void add_input(ValueId value);
+  void add_node(NodeId id);
+  void add_output(ValueId value, std::size_t position);
+  std::size_t add_operator(const Plan& plan, const std::string& own_name, bool is_executed);
+  VarNode& add_var(std::size_t opr, const std::string& suffix);
+  void set_made(VarNode& var, const Made& made);
+  void place(VarNode& var, const Made& made, const VarNode* shows);
+  void tag_results(std::size_t opr, const Plan& plan);
+  void add_footprint(std::size_t opr, const Plan& plan);
+  InferTag tag(std::vector<std::pair<std::string, ItemId>> deps, bool has_rule,
+               std::string_view without_deps);
+  void set_order();
+  std::string own_name_of(const Node& node) const;
+
+  std::uint32_t order(std::initializer_list<const char*> names);
+  VarNode& var(ItemId id) { return profile_.graph_exec.vars[var_position_.at(id)]; }
+
+  const Graph& graph_;
+  Profile profile_;
+  ItemId next_ = 0;
+  std::unordered_map<ItemId, std::size_t> var_position_;
+  std::unordered_map<ItemId, Made> made_;
+  std::unordered_map<ValueId, ItemId> var_of_;
+  std::map<std::pair<std::uint32_t, Extents>, ItemId> constants_;
+};
+
+}  // namespace tenon::megengine
