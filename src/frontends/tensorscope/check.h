@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+
+#include "frontends/findings.h"
+#include "frontends/tensorscope/step.h"
+
+namespace tenon::tensorscope {
+
+/// Computes again what the table claims: every shape from its producer and by Tenon's inference,
+/// bytes of copies, devices, numbers of fetches, names of transposes and streams.
+Findings check_table(const Table& table, const Step& step);
+
+/// What Tenon's operators infer for the outputs of a row from its own inputs; nothing where the
+/// operator is not known. Throws Error where the inputs do not fit it.
+std::optional<std::vector<TensorShape>> inferred_outputs(const Table& table, const Step& step, std::size_t row);
+
+}  // namespace tenon::tensorscope

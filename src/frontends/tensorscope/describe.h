@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/page.h"
+#include "frontends/tensorscope/step.h"
+
+namespace tenon::tensorscope {
+
+/// What the table says, for someone who has never seen one.
+Page describe_table(const Table& table, const Step& step, std::string_view source);
+
+/// Bytes that a row reads and writes, by its shapes.
+std::int64_t bytes_moved(const Row& row);
+
+}  // namespace tenon::tensorscope

@@ -1,0 +1,442 @@
+#include "frontends/tensorscope/export.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontends/tensorscope/names.h"
+#include "frontends/tensorscope/tf_ops.h"
+
+namespace tenon::tensorscope {
+namespace {
+
+// Where a value of the graph comes from in the table.
+struct Origin {
+  std::string row;  // empty: not in the table
+  std::size_t port = 0;
+  TensorShape shape;
+  Device device;
+};
+
+// Nodes that one node of the source became are one row again.
+struct Group {
+  std::vector<NodeId> nodes;
+  NodeId last() const { return nodes.back(); }
+};
+
+bool has_kernel(std::string_view op) {
+  return op != "Identity" && op != "Reshape" && op != "ExpandDims" && op != "Squeeze" && op != "Shape";
+}
+
+Device parse_device(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto index = colon == std::string::npos ? std::nullopt : plain_number(std::string_view(text).substr(colon + 1));
+  const std::string type = text.substr(0, colon);
+  const bool is_type = !type.empty() && type.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string::npos;
+  if (!is_type || !index) throw Error("not a device").expected("TYPE:NUMBER, as in GPU:0").got("'", text, "'");
+  return {type, *index};
+}
+
+class Exporter {
+ public:
+  explicit Exporter(const Graph& graph) : graph_(graph), origins_(graph.value_id_bound()) {
+    if (const auto found = graph.metadata.find("tensorscope.device"); found != graph.metadata.end()) {
+      device_ = parse_device(found->second);
+    }
+  }
+
+  Table run() {
+    require_shapes();
+    make_groups();
+    add_row(plain_row("_SOURCE", {}));
+    for (std::size_t k = 0; k < graph_.inputs().size(); ++k) add_feed(k);
+    for (const NodeId constant : constants_) {
+      if (!is_hidden(constant)) add_constant(constant);
+    }
+    for (const Group& group : groups_) {
+      if (!is_bias_shape(group)) add_compute(group);
+    }
+    for (std::size_t k = 0; k < graph_.outputs().size(); ++k) add_fetch(k);
+    std::sort(table_.rows.begin(), table_.rows.end(), [](const Row& a, const Row& b) { return a.name() < b.name(); });
+    table_.index();
+    return std::move(table_);
+  }
+
+ private:
+  const Type& type(ValueId id) const { return graph_.value(id).type; }
+
+  void require_shapes() const {
+    std::string list;
+    std::size_t count = 0;
+    const auto require = [&](ValueId id) {
+      const Type& type = graph_.value(id).type;
+      const bool fits = type.is_tensor() && all_constant(type.tensor().dims) && !element_word(type.tensor().dtype).empty();
+      if (fits) return;
+      if (++count <= 20) list += concat("\n  - '", graph_.value(id).name, "': ", type);
+    };
+    for (const ValueId id : graph_.inputs()) require(id);
+    for (const NodeId id : graph_.nodes_in_order()) {
+      for (const ValueId result : graph_.node(id).results) {
+        if (result) require(result);
+      }
+    }
+    if (count == 0) return;
+    throw Error(concat("cannot write the table of a step: ", count,
+                       count == 1 ? " value has" : " values have", " no fixed shape of TensorFlow's types", list),
+                ErrorKind::Unsupported)
+        .at("graph '", graph_.name, "'")
+        .hint("give numbers for symbolic extents: zoo:NAME?batch=1");
+  }
+
+  TensorShape shape_of(ValueId id) const {
+    const TensorType& tensor = type(id).tensor();
+    return {std::string(element_word(tensor.dtype)), constants(tensor.dims)};
+  }
+
+  // TensorFlow's characters only, and a name that no row has.
+  std::string free_name(std::string_view wanted) {
+    std::string name;
+    for (const char c : wanted) {
+      const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                        std::string_view("_./-").find(c) != std::string_view::npos;
+      name += fits ? c : '_';
+    }
+    if (name.empty() || name.starts_with("_retval_") || name.starts_with("_arg_")) name = "node" + name;
+    const std::string stem = name;
+    for (std::size_t k = 1; names_.contains(name); ++k) name = concat(stem, "_", k);
+    names_.insert(name);
+    return name;
+  }
+
+  Device device_of(std::string_view name) const {
+    const auto found = graph_.metadata.find(concat("tensorscope.device.", name));
+    return found == graph_.metadata.end() ? device_ : parse_device(found->second);
+  }
+
+  Row plain_row(std::string name, std::vector<TensorShape> outputs) {
+    names_.insert(name);
+    Row row;
+    row.device = device_of(name);
+    row.node = std::move(name);
+    row.outputs = std::move(outputs);
+    return row;
+  }
+  void add_row(Row row) { table_.rows.push_back(std::move(row)); }
+
+  void add_feed(std::size_t number) {
+    const ValueId id = graph_.inputs()[number];
+    Row row;
+    row.kind = RowKind::Feed;
+    row.node = free_name(graph_.value(id).name);
+    row.number = static_cast<std::int64_t>(number);
+    row.outputs = {shape_of(id)};
+    row.device = {"CPU", 0};
+    origins_[id] = {row.name(), 0, row.outputs[0], row.device};
+    add_row(std::move(row));
+  }
+
+  // A copy of a tensor to where it is read; once for each such device.
+  void cross(const Origin& from, const Device& to) {
+    if (from.device == to || (from.device.type != "GPU" && to.type != "GPU")) return;
+    if (!crossed_.emplace(from.row, from.port, to).second) return;
+    Row row;
+    row.kind = RowKind::Copy;
+    row.node = from.row;
+    row.edge = ++edge_count_;
+    const bool is_from_gpu = from.device.type == "GPU", is_to_gpu = to.type == "GPU";
+    row.copy = !is_from_gpu ? CopyKind::HostToDevice : is_to_gpu ? CopyKind::DeviceToDevice : CopyKind::DeviceToHost;
+    row.tells_inputs = false;
+    row.bytes = from.shape.byte_count();
+    row.device = is_from_gpu ? from.device : to;
+    add_row(std::move(row));
+  }
+
+  void add_fetch(std::size_t number) {
+    const Origin& from = origins_[graph_.outputs()[number]];
+    Row row;
+    row.kind = RowKind::Fetch;
+    row.node = from.row;
+    row.port = static_cast<std::int64_t>(from.port);
+    row.number = static_cast<std::int64_t>(number);
+    row.inputs = {from.shape};
+    row.device = {"CPU", 0};
+    cross(from, row.device);
+    add_row(std::move(row));
+  }
+
+  // Neighbours with one name of the source's; constants between them do not separate them.
+  void make_groups() {
+    for (const NodeId id : graph_.nodes_in_order()) {
+      const Node& node = graph_.node(id);
+      if (!node.results.empty() && node.results[0] && graph_.constant_of(node.results[0]) != nullptr) {
+        constants_.push_back(id);
+      } else if (!groups_.empty() && !node.name.empty() && graph_.node(groups_.back().last()).name == node.name) {
+        groups_.back().nodes.push_back(id);
+      } else {
+        groups_.push_back({{id}});
+      }
+    }
+    for (const Group& group : groups_) {
+      if (group.nodes.size() > 1) joined_.insert(group.nodes.begin(), group.nodes.end());
+    }
+  }
+
+  // A number within a group, such as the bound of a comparison: no node of the source's.
+  bool is_hidden(NodeId constant) const {
+    const ValueId value = graph_.node(constant).results[0];
+    const std::vector<NodeId>& readers = graph_.readers(value);
+    return type(value).tensor().rank() == 0 && !readers.empty() && !graph_.is_output(value) &&
+           std::ranges::all_of(readers, [&](NodeId reader) { return joined_.contains(reader); });
+  }
+
+  // A reshape that only makes a vector broadcast along channels: TensorFlow's BiasAdd does without.
+  bool is_bias_shape(const Group& group) {
+    const Node& node = graph_.node(group.last());
+    if (group.nodes.size() != 1 || graph_.op_name(group.last()) != "reshape") return false;
+    const ValueId from = node.operands[0], to = node.results[0];
+    const Dims& dims = type(to).tensor().dims;
+    if (type(from).tensor().rank() != 1 || dims.size() != 3 || !(dims[1] == Dim(1)) || !(dims[2] == Dim(1))) return false;
+    if (graph_.is_output(to) || graph_.readers(to).empty()) return false;
+    for (const NodeId reader : graph_.readers(to)) {
+      if (graph_.op_name(reader) != "add" || graph_.node(reader).operands[1] != to) return false;
+    }
+    origins_[to] = origins_[from];
+    return true;
+  }
+
+  bool is_filter(ValueId id) const {
+    const std::vector<NodeId>& readers = graph_.readers(id);
+    return !readers.empty() && type(id).tensor().rank() == 4 && std::ranges::all_of(readers, [&](NodeId reader) {
+      const std::string_view op = graph_.op_name(reader);
+      const std::vector<ValueId>& operands = graph_.node(reader).operands;
+      return (op == "conv" || op == "conv_transpose") && operands[1] == id && operands[0] != id;
+    });
+  }
+
+  std::int64_t groups_of(NodeId conv) const {
+    const AttrValue* groups = graph_.node(conv).attrs.find("groups");
+    return groups == nullptr ? 1 : std::get<Dim>(*groups).constant();
+  }
+
+  // TensorFlow keeps filters as height, width, inputs, outputs whatever the layout of images; for a
+  // depthwise convolution as height, width, channels, results of each.
+  TensorShape filter_shape(ValueId id) const {
+    TensorShape shape = shape_of(id);
+    const Layout& layout = type(id).tensor().layout;
+    const std::string order = layout.is_empty() ? "OIHW" : layout.text();
+    if (order.size() != 4) return shape;
+    std::vector<std::int64_t> extents;
+    for (const char letter : std::string_view("HWIO")) {
+      const auto axis = layout.is_empty() ? order.find(letter) : layout.axis(letter).value_or(std::string::npos);
+      if (axis == std::string::npos) return shape;
+      extents.push_back(shape.extents[axis]);
+    }
+    const std::int64_t groups = groups_of(graph_.readers(id).front());
+    if (groups > 1 && extents[2] == 1) {
+      extents[2] = groups;
+      extents[3] /= groups;
+    }
+    shape.extents = extents;
+    return shape;
+  }
+
+  // Weights are variables, which TensorFlow reads through an Identity; numbers are constants.
+  void add_constant(NodeId id) {
+    const ValueId value = graph_.node(id).results[0];
+    const TensorShape shape = is_filter(value) ? filter_shape(value) : shape_of(value);
+    const std::string name = free_name(graph_.value(value).name);
+    Row row = plain_row(name, {shape});
+    const Device device = row.device;
+    add_row(std::move(row));
+    origins_[value] = {name, 0, shape, device};
+    const std::vector<NodeId>& readers = graph_.readers(value);
+    const bool is_read_already = !readers.empty() && std::ranges::all_of(readers, [&](NodeId reader) {
+      return graph_.op_name(reader) == "identity" && graph_.node(reader).name == name + "/read";
+    });
+    if (shape.element == "int32" || shape.element == "int64" || shape.extents.empty() || is_read_already) return;
+    if (readers.empty() && !graph_.is_output(value)) return;
+    Row read = plain_row(free_name(name + "/read"), {shape});
+    read.inputs = {shape};
+    read.device = device;
+    origins_[value].row = read.node;
+    add_row(std::move(read));
+  }
+
+  // What a group reads from outside, in the order of its last node's operands.
+  std::vector<ValueId> external_operands(const Group& group) const {
+    const std::unordered_set<NodeId> inside(group.nodes.begin(), group.nodes.end());
+    std::vector<ValueId> found, stack;
+    const auto push = [&](NodeId id) {
+      const std::vector<ValueId>& operands = graph_.node(id).operands;
+      for (auto operand = operands.rbegin(); operand != operands.rend(); ++operand) {
+        if (*operand) stack.push_back(*operand);
+      }
+    };
+    std::unordered_set<NodeId> expanded;
+    push(group.last());
+    while (!stack.empty()) {
+      const ValueId id = stack.back();
+      stack.pop_back();
+      const NodeId producer = graph_.value(id).producer;
+      if (producer && inside.contains(producer)) {
+        if (expanded.insert(producer).second) push(producer);
+        continue;
+      }
+      const bool is_number = graph_.constant_of(id) != nullptr && type(id).tensor().rank() == 0;
+      const bool is_known = std::find(found.begin(), found.end(), id) != found.end();
+      if (group.nodes.size() == 1 || (!is_number && !is_known)) found.push_back(id);
+    }
+    return found;
+  }
+
+  bool adds_bias(NodeId id, const std::vector<TensorShape>& inputs) const {
+    if (graph_.op_name(id) != "add" || inputs.size() != 2) return false;
+    return inputs[1].extents.size() == 1 && inputs[0].extents.size() >= 2;
+  }
+
+  // A constant that TensorFlow's operator reads and Tenon's has as an attribute.
+  void add_own_constant(Row& row, std::size_t position, std::string_view word, std::vector<std::int64_t> extents) {
+    const TensorShape shape{"int32", std::move(extents)};
+    row.inputs.insert(row.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(position, row.inputs.size())), shape);
+    std::string name = concat(row.node, "/", word);
+    if (const auto transpose = layout_transpose(row.node)) name = permutation_name(transpose->to_nchw);
+    for (const std::string& folded : folded_names(row.node, position)) {
+      if (names_.contains(folded)) return;
+    }
+    if (names_.contains(name)) return;
+    Row constant = plain_row(name, {shape});
+    constant.device = row.device;
+    add_row(std::move(constant));
+  }
+  // What the optimisers would have called the shape that a gradient reads.
+  static std::vector<std::string> folded_names(const std::string& node, std::size_t input) {
+    std::vector<std::string> names{concat(node, "-", input, "-LayoutOptimizer")};
+    if (const auto gradient = gradient_name(node)) {
+      names.push_back(concat("ConstantFolding/", gradient->scope, "/ShapeN-matshapes-", input));
+    }
+    return names;
+  }
+
+  void add_implied_inputs(NodeId id, Row& row) {
+    const std::string_view op = graph_.op_name(id);
+    const auto rank = static_cast<std::int64_t>(row.outputs.empty() ? 0 : row.outputs[0].extents.size());
+    const auto has_attr = [&](std::string_view name) { return graph_.node(id).attrs.find(name) != nullptr; };
+    if (op == "transpose") add_own_constant(row, 1, "perm", {rank});
+    if (op == "reshape" && has_attr("shape")) add_own_constant(row, 1, "shape", {rank});
+    if (op == "concat") add_own_constant(row, row.inputs.size(), "axis", {});
+    if (op == "split") add_own_constant(row, 0, "split_dim", {});
+    if (op == "unsqueeze") add_own_constant(row, 1, "dim", {});
+    if (op.starts_with("reduce_")) {
+      const AttrValue* axes = graph_.node(id).attrs.find("axes");
+      const auto all = static_cast<std::int64_t>(row.inputs[0].extents.size());
+      const bool is_list = axes != nullptr && std::holds_alternative<Dims>(*axes);
+      const std::int64_t count = is_list ? static_cast<std::int64_t>(std::get<Dims>(*axes).size()) : all;
+      add_own_constant(row, 1, "reduction_indices", {count});
+    }
+    if (op == "conv_transpose" && row.inputs.size() == 2) {
+      std::swap(row.inputs[0], row.inputs[1]);
+      add_own_constant(row, 0, "input_sizes", {rank});
+    }
+    if (op == "conv_weight_gradient") add_own_constant(row, 1, "filter_sizes", {rank});
+    if (op == "average_pool_gradient") add_own_constant(row, 0, "input_shape", {rank});
+    if (op == "max_pool_gradient") row.inputs.insert(row.inputs.begin() + 1, row.inputs[1]);
+    if (op == "lrn_gradient") row.inputs.push_back(row.inputs[0]);
+  }
+
+  // Not computed, or read by nobody outside the group.
+  bool is_visible(const Group& group, ValueId id) const {
+    if (!id) return false;
+    if (group.nodes.size() == 1 || graph_.is_output(id)) return true;
+    const std::vector<NodeId>& readers = graph_.readers(id);
+    const NodeId producer = graph_.value(id).producer;
+    return producer == group.last() || std::ranges::any_of(readers, [&](NodeId reader) {
+             return std::find(group.nodes.begin(), group.nodes.end(), reader) == group.nodes.end();
+           });
+  }
+
+  void add_compute(const Group& group) {
+    const NodeId id = group.last();
+    const Node& node = graph_.node(id);
+    const auto first = std::find_if(node.results.begin(), node.results.end(), [](ValueId result) { return bool(result); });
+    const std::string own = first == node.results.end() ? std::string(graph_.op_name(id)) : graph_.value(*first).name;
+    Row row = plain_row(free_name(node.name.empty() ? own : node.name), {});
+    std::vector<const Origin*> sources;
+    for (const ValueId operand : external_operands(group)) {
+      sources.push_back(&origins_[operand]);
+      row.inputs.push_back(origins_[operand].shape);
+    }
+    std::vector<ValueId> visible;
+    for (const NodeId member : group.nodes) {
+      for (const ValueId result : graph_.node(member).results) {
+        if (is_visible(group, result)) visible.push_back(result);
+      }
+    }
+    // The last node's results come first: they are what the row is named for.
+    std::stable_partition(visible.begin(), visible.end(), [&](ValueId value) { return graph_.value(value).producer == id; });
+    for (std::size_t port = 0; port < visible.size(); ++port) {
+      row.outputs.push_back(shape_of(visible[port]));
+      origins_[visible[port]] = {row.node, port, row.outputs.back(), row.device};
+    }
+    for (const Origin* source : sources) cross(*source, row.device);
+    std::string op = op_of(group, row);
+    if (op == "Conv2D" && row.inputs.size() == 3) add_convolution_before(row, op);
+    if (group.nodes.size() == 1) add_implied_inputs(id, row);
+    if (row.device.type == "GPU" && has_kernel(op)) add_stream(row.node, op, row.device);
+    add_row(std::move(row));
+  }
+
+  std::string op_of(const Group& group, const Row& row) const {
+    if (group.nodes.size() > 1) {
+      const std::string_view told = op_in_name(row.node);
+      if (!told.empty()) return std::string(told);
+    }
+    const NodeId id = group.last();
+    if (adds_bias(id, row.inputs)) return "BiasAdd";
+    if (graph_.op_name(id) == "conv" && groups_of(id) > 1 && row.inputs.size() > 1 &&
+        row.inputs[1].extents.size() == 4 && row.inputs[1].extents[2] == groups_of(id)) {
+      return "DepthwiseConv2dNative";
+    }
+    return tf_op_name(graph_, id);
+  }
+
+  // TensorFlow's convolution has no bias: it becomes a row of its own, and `row` adds the bias.
+  void add_convolution_before(Row& row, std::string& op) {
+    Row conv = plain_row(free_name(concat(row.node, "/", op)), row.outputs);
+    conv.device = row.device;
+    conv.inputs = {row.inputs[0], row.inputs[1]};
+    row.inputs = {row.outputs[0], row.inputs[2]};
+    if (conv.device.type == "GPU") add_stream(conv.node, op, conv.device);
+    op = "BiasAdd";
+    add_row(std::move(conv));
+  }
+
+  void add_stream(const std::string& node, const std::string& op, const Device& device) {
+    Row row;
+    row.kind = RowKind::Stream;
+    row.node = node;
+    row.op = op;
+    row.tells_inputs = false;
+    row.device = device;
+    add_row(std::move(row));
+  }
+
+  const Graph& graph_;
+  Device device_{"GPU", 0};
+  IdMap<ValueId, Origin> origins_;
+  std::vector<NodeId> constants_;
+  std::vector<Group> groups_;
+  std::unordered_set<NodeId> joined_;  // nodes of groups of several
+  std::unordered_set<std::string> names_;
+  std::set<std::tuple<std::string, std::size_t, Device>> crossed_;
+  std::int64_t edge_count_ = 0;
+  Table table_;
+};
+
+}  // namespace
+
+Table export_table(const Graph& graph) { return Exporter(graph).run(); }
+
+}  // namespace tenon::tensorscope

@@ -1,0 +1,329 @@
+#include <algorithm>
+#include <numeric>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "frontends/tensorscope/wiring.h"
+
+namespace tenon::tensorscope {
+namespace {
+
+// As many tensors of one shape are weighed against each other, the latest first.
+constexpr std::size_t max_weighed = 64;
+
+std::size_t common_scopes(std::string_view a, std::string_view b) {
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < a.size() && k < b.size() && a[k] == b[k]; ++k) {
+    const bool ends_a = k + 1 == a.size() || a[k + 1] == '/', ends_b = k + 1 == b.size() || b[k + 1] == '/';
+    count += ends_a && ends_b;
+  }
+  return count;
+}
+
+// Puts rows in an order in which everything is made before it is read. A pruned graph has no tensor
+// that nobody reads, so an input is connected to a tensor of its shape that has no reader yet, if
+// there is one; and operators that keep a shape come before those that leave it.
+class Growth {
+ public:
+  Growth(Wiring& wiring, const std::vector<char>& belongs, std::vector<char>& is_placed)
+      : wiring_(wiring), belongs_(belongs), is_placed_(is_placed), count_(belongs.size()) {
+    std::vector<std::size_t> by_name(count_);
+    std::iota(by_name.begin(), by_name.end(), 0);
+    std::stable_sort(by_name.begin(), by_name.end(), [&](std::size_t a, std::size_t b) {
+      return natural_less(wiring.table.rows[a].node, wiring.table.rows[b].node);
+    });
+    rank_.resize(count_);
+    for (std::size_t k = 0; k < count_; ++k) rank_[by_name[k]] = k;
+    by_name_ = std::move(by_name);
+    is_read_.assign(count_, 0);
+    given_up_.resize(count_);
+    waiting_.assign(count_, 0);
+    readers_.resize(count_);
+  }
+
+  void run() {
+    prepare();
+    std::size_t strict = 0, lax = 0, circle = 0;
+    while (true) {
+      while (!ready_.empty()) take_ready();
+      if (take_postponed()) continue;
+      if (advance(strict, [&](std::size_t at) { return give_up(at, true); })) continue;
+      if (advance(lax, [&](std::size_t at) { return give_up(at, false); })) continue;
+      if (advance(circle, [&](std::size_t at) { return cut(at); })) continue;
+      return;
+    }
+  }
+
+ private:
+  struct Shelf {
+    std::vector<TensorId> unread, all;
+    std::vector<std::size_t> waiting;    // rows, until the first tensor arrives
+    std::set<std::pair<std::size_t, std::size_t>> postponed;  // rank, row
+    std::size_t to_come = 0;             // outputs of rows that are not placed yet
+  };
+  using Priority = std::tuple<int, std::size_t, std::size_t>;  // how it changes shapes, rank, row
+
+  const Row& row(std::size_t at) const { return wiring_.table.rows[at]; }
+  Shelf& shelf(const TensorShape& shape) { return shelves_[to_string(shape)]; }
+  bool is_open(std::size_t at, std::size_t input) const {
+    return !wiring_.is_connected(static_cast<std::int64_t>(at), input) && !given_up_[at].contains(input);
+  }
+
+  void prepare() {
+    for (std::size_t at = 0; at < count_; ++at) {
+      // A transpose only moves what another one reads.
+      const bool counts = belongs_[at] != 0 || row(at).kind == RowKind::Fetch;
+      if (counts && !wiring_.is_layout_transpose(static_cast<std::int64_t>(at))) {
+        for (const Source& source : wiring_.step.sources[at]) mark_read(source);
+      }
+    }
+    for (const std::size_t at : wiring_.step.order) offer(at);
+    for (std::size_t at = 0; at < count_; ++at) {
+      if (belongs_[at] == 0 || is_placed_[at] != 0) continue;
+      for (const TensorShape& output : row(at).outputs) ++shelf(output).to_come;
+    }
+    for (std::size_t at = 0; at < count_; ++at) {
+      if (belongs_[at] == 0 || is_placed_[at] != 0) continue;
+      for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
+        const Source& source = wiring_.step.sources[at][input];
+        if (source.row >= 0) {
+          if (is_placed_[static_cast<std::size_t>(source.row)] != 0) continue;
+          ++waiting_[at];
+          readers_[static_cast<std::size_t>(source.row)].push_back(at);
+        } else if (Shelf& from = shelf(row(at).inputs[input]); from.all.empty()) {
+          ++waiting_[at];
+          from.waiting.push_back(at);
+        }
+      }
+      if (waiting_[at] == 0) make_ready(at);
+    }
+  }
+
+  void mark_read(const Source& source) {
+    if (source.row < 0) return;
+    const TensorId whole = wiring_.root({source.row, source.port});
+    is_read_[static_cast<std::size_t>(whole.row)] |= bit_of(whole);
+  }
+
+  void make_ready(std::size_t at) {
+    int change = 0;
+    for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
+      if (!is_open(at, input)) continue;
+      const bool keeps = !row(at).outputs.empty() && row(at).inputs[input] == row(at).outputs[0];
+      change = std::max(change, keeps ? 1 : 2);
+    }
+    ready_.emplace(change, rank_[at], at);
+  }
+
+  bool may_read(std::size_t at, TensorId tensor) const {
+    const auto reader = static_cast<std::int64_t>(at);
+    // The optimiser removes a transpose of a transpose.
+    return tensor.row != reader &&
+           !(wiring_.is_layout_transpose(reader) && wiring_.is_layout_transpose(tensor.row));
+  }
+
+  struct Weighed {
+    TensorId best;
+    bool is_unread = false;
+    std::size_t candidates = 0;
+  };
+  Weighed weigh(std::size_t at, std::size_t input, const std::vector<TensorId>& avoided) {
+    Shelf& from = shelf(row(at).inputs[input]);
+    while (!from.unread.empty() && is_read(from.unread.back())) from.unread.pop_back();
+    Weighed found;
+    std::tuple<bool, bool, std::size_t> best{};
+    const auto weigh_all = [&](const std::vector<TensorId>& tensors, bool is_unread) {
+      const std::size_t count = std::min(tensors.size(), max_weighed);
+      for (std::size_t k = 0; k < count; ++k) {
+        const TensorId tensor = tensors[tensors.size() - 1 - k];
+        if (!may_read(at, tensor) || (is_unread && is_read(tensor))) continue;
+        ++found.candidates;
+        const bool is_new = std::find(avoided.begin(), avoided.end(), wiring_.root(tensor)) == avoided.end();
+        const bool computes = wiring_.op_class(tensor.row) != OpClass::Source;
+        const std::tuple<bool, bool, std::size_t> weight{
+            is_new, computes, common_scopes(row(at).node, wiring_.row(tensor.row).node)};
+        if (found.best.is_valid() && weight <= best) continue;
+        best = weight;
+        found.best = tensor;
+        found.is_unread = is_unread && is_new;
+      }
+    };
+    weigh_all(from.unread, true);
+    if (!found.best.is_valid() || !found.is_unread) {
+      found = {};
+      weigh_all(from.all, false);
+    } else {
+      const auto latest = from.all.rbegin();
+      const auto count = static_cast<std::ptrdiff_t>(std::min(from.all.size(), max_weighed));
+      found.candidates = static_cast<std::size_t>(
+          std::count_if(latest, latest + count, [&](TensorId tensor) { return may_read(at, tensor); }));
+    }
+    return found;
+  }
+  bool is_read(TensorId tensor) const {
+    const TensorId whole = wiring_.root(tensor);
+    return (is_read_[static_cast<std::size_t>(whole.row)] & bit_of(whole)) != 0;
+  }
+  // Outputs from the 64th on share a bit.
+  static std::uint64_t bit_of(TensorId tensor) {
+    return std::uint64_t{1} << std::min<std::size_t>(tensor.port, 63);
+  }
+
+  void take_ready() {
+    const std::size_t at = std::get<2>(ready_.top());
+    ready_.pop();
+    if (is_placed_[at] != 0) return;
+    bool has_open = false, has_unread = false;
+    for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
+      if (!is_open(at, input)) continue;
+      has_open = true;
+      has_unread = has_unread || weigh(at, input, {}).is_unread;
+    }
+    if (!has_open || has_unread) {
+      if (bind(at)) return place(at);
+    }
+    for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
+      if (is_open(at, input)) shelf(row(at).inputs[input]).postponed.emplace(rank_[at], at);
+    }
+    postponed_.emplace(rank_[at], at);
+  }
+
+  // Connects every open input; false, and nothing done, where one has no tensor.
+  bool bind(std::size_t at) {
+    std::vector<std::pair<std::size_t, Weighed>> found;
+    std::vector<TensorId> taken;
+    for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
+      if (!is_open(at, input)) continue;
+      found.emplace_back(input, weigh(at, input, taken));
+      if (!found.back().second.best.is_valid()) return false;
+      taken.push_back(wiring_.root(found.back().second.best));
+    }
+    for (const auto& [input, chosen] : found) {
+      const bool is_only = chosen.candidates == 1;
+      wiring_.connect(static_cast<std::int64_t>(at), input, chosen.best,
+                      is_only ? Evidence::OnlyOne : Evidence::Chosen, chosen.candidates);
+      if (wiring_.is_layout_transpose(static_cast<std::int64_t>(at))) continue;
+      mark_read(wiring_.source(static_cast<std::int64_t>(at), input));
+    }
+    return true;
+  }
+
+  bool take_postponed() {
+    for (const auto& entry : postponed_) {
+      const std::size_t at = entry.second;
+      if (!bind(at)) continue;
+      place(at);
+      return true;
+    }
+    return false;
+  }
+
+  void place(std::size_t at) {
+    is_placed_[at] = 1;
+    wiring_.step.order.push_back(at);
+    postponed_.erase({rank_[at], at});
+    for (const TensorShape& input : row(at).inputs) shelf(input).postponed.erase({rank_[at], at});
+    for (const TensorShape& output : row(at).outputs) --shelf(output).to_come;
+    for (const std::size_t reader : readers_[at]) arrive(reader);
+    readers_[at].clear();
+    offer(at);
+  }
+  void arrive(std::size_t reader) {
+    if (--waiting_[reader] == 0) make_ready(reader);
+  }
+
+  // Puts what a row makes on the shelves; a variable is read through its "/read".
+  void offer(std::size_t at) {
+    if (wiring_.table.find_node(row(at).node + "/read") >= 0) return;
+    for (std::size_t port = 0; port < row(at).outputs.size(); ++port) {
+      Shelf& to = shelf(row(at).outputs[port]);
+      const TensorId tensor{static_cast<std::int64_t>(at), port};
+      to.all.push_back(tensor);
+      to.unread.push_back(tensor);
+      const std::vector<std::size_t> woken = std::exchange(to.waiting, {});
+      for (const std::size_t reader : woken) arrive(reader);
+      std::size_t again = 0;
+      for (const auto& [rank, waiting] : to.postponed) {
+        if (again++ == max_weighed) break;
+        make_ready(waiting);
+      }
+    }
+  }
+
+  template <class Try>
+  bool advance(std::size_t& position, const Try& attempt) {
+    while (position < count_) {
+      const std::size_t at = by_name_[position++];
+      if (belongs_[at] != 0 && is_placed_[at] == 0 && attempt(at)) return true;
+    }
+    return false;
+  }
+
+  // Leaves open inputs without a source, those whose shape nothing (or nothing else to come) has.
+  bool give_up(std::size_t at, bool is_strict) {
+    bool gave_up = false;
+    for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
+      if (!is_open(at, input)) continue;
+      Shelf& from = shelf(row(at).inputs[input]);
+      std::size_t to_come = from.to_come;
+      for (const TensorShape& output : row(at).outputs) to_come -= output == row(at).inputs[input];
+      if (is_strict && to_come > 0) continue;
+      if (weigh(at, input, {}).best.is_valid()) continue;
+      given_up_[at].insert(input);
+      if (!from.all.empty()) {
+        gave_up = true;  // it did not wait for the shelf
+        continue;
+      }
+      std::erase(from.waiting, at);
+      gave_up = true;
+      --waiting_[at];
+    }
+    if (gave_up && waiting_[at] == 0) make_ready(at);
+    return gave_up;
+  }
+
+  // Disconnects what would have to be read before it is made.
+  bool cut(std::size_t at) {
+    for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
+      Source& source = wiring_.source(static_cast<std::int64_t>(at), input);
+      if (source.row < 0) {
+        given_up_[at].insert(input);
+        continue;
+      }
+      const auto from = static_cast<std::size_t>(source.row);
+      if (belongs_[from] == 0 && is_placed_[from] == 0) return false;  // made later, not in a circle
+    }
+    for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
+      Source& source = wiring_.source(static_cast<std::int64_t>(at), input);
+      if (source.row < 0 || is_placed_[static_cast<std::size_t>(source.row)] != 0) continue;
+      std::erase(readers_[static_cast<std::size_t>(source.row)], at);
+      source = {};
+      given_up_[at].insert(input);
+    }
+    place(at);
+    return true;
+  }
+
+  Wiring& wiring_;
+  const std::vector<char>& belongs_;
+  std::vector<char>& is_placed_;
+  std::size_t count_;
+  std::vector<std::size_t> rank_, by_name_;
+  std::vector<std::uint64_t> is_read_;  // a bit for each output
+  std::vector<std::set<std::size_t>> given_up_;
+  std::vector<std::size_t> waiting_;
+  std::vector<std::vector<std::size_t>> readers_;
+  std::unordered_map<std::string, Shelf> shelves_;
+  std::priority_queue<Priority, std::vector<Priority>, std::greater<>> ready_;
+  std::set<std::pair<std::size_t, std::size_t>> postponed_;
+};
+
+}  // namespace
+
+void Wiring::grow(const std::vector<char>& belongs) { Growth(*this, belongs, is_placed_).run(); }
+
+}  // namespace tenon::tensorscope

@@ -1,0 +1,310 @@
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "frontends/tensorscope/import_node.h"
+#include "frontends/tensorscope/names.h"
+#include "ir/graph.h"
+
+namespace tenon::tensorscope {
+namespace {
+
+using Integers = Attr::Integers;
+
+// Operators that Tenon has under another name, with the same operands in the same order.
+std::string_view renamed(std::string_view op) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"Abs", "abs"},         {"Add", "add"},           {"AddV2", "add"},
+      {"Ceil", "ceil"},       {"CheckNumerics", "identity"}, {"Cos", "cos"},
+      {"Div", "div"},         {"Elu", "elu"},           {"Equal", "equal"},
+      {"Erf", "erf"},         {"Exp", "exp"},           {"Floor", "floor"},
+      {"Greater", "greater"}, {"GreaterEqual", "greater_equal"}, {"Identity", "identity"},
+      {"Less", "less"},       {"LessEqual", "less_equal"}, {"Log", "log"},
+      {"LogSoftmax", "log_softmax"}, {"LogicalAnd", "logical_and"}, {"LogicalOr", "logical_or"},
+      {"Maximum", "maximum"}, {"Minimum", "minimum"},   {"Mul", "mul"},
+      {"Neg", "neg"},         {"Pow", "pow"},           {"PreventGradient", "identity"},
+      {"RealDiv", "div"},     {"Reciprocal", "reciprocal"}, {"Relu", "relu"},
+      {"Round", "round"},     {"Selu", "selu"},         {"Sigmoid", "sigmoid"},
+      {"Sign", "sign"},       {"Sin", "sin"},           {"Softmax", "softmax"},
+      {"Softplus", "softplus"}, {"Softsign", "softsign"}, {"Sqrt", "sqrt"},
+      {"StopGradient", "identity"}, {"Sub", "sub"},     {"Tanh", "tanh"},
+  };
+  for (const auto& [tensorflow, tenon] : names) {
+    if (tensorflow == op) return tenon;
+  }
+  return {};
+}
+
+std::vector<Var> call_renamed(ImportNode& node) {
+  return {node.last(renamed(node.step.ops[node.at]), node.operands)};
+}
+
+std::vector<Var> clip_to_six(ImportNode& node) {
+  const Var x = node.operands.at(0);
+  return {node.last("clip", {x, node.build.scalar(0, x), node.build.scalar(6, x)})};
+}
+std::vector<Var> leaky_relu(ImportNode& node) {
+  return {node.last("leaky_relu", {node.operands.at(0)}, {{"alpha", 0.2}})};  // TensorFlow's default
+}
+std::vector<Var> square(ImportNode& node) { return {node.last("mul", {node.operands.at(0), node.operands[0]})}; }
+std::vector<Var> squared_difference(ImportNode& node) {
+  const Var difference = node.operands.at(0) - node.operands.at(1);
+  return {node.last("mul", {difference, difference})};
+}
+std::vector<Var> reciprocal_root(ImportNode& node) {
+  return {node.last("reciprocal", {node.call("sqrt", {node.operands.at(0)})})};
+}
+std::vector<Var> half_of_squares(ImportNode& node) {
+  const Var sum = node.call("reduce_sum_square", {node.operands.at(0)}, {{"keep_axes", false}});
+  return {node.last("mul", {sum, node.build.scalar(0.5, sum)})};
+}
+
+std::vector<Var> add_all(ImportNode& node) {
+  if (node.operands.size() < 2) return {node.last("identity", {node.operands.at(0)})};
+  Var sum = node.operands[0];
+  for (std::size_t k = 1; k + 1 < node.operands.size(); ++k) sum = sum + node.operands[k];
+  return {node.last("add", {sum, node.operands.back()})};
+}
+
+// Passes the gradient where the feature lies between the bounds.
+std::vector<Var> relu_gradient(ImportNode& node) {
+  const Var dy = node.operands.at(0), features = node.operands.at(1);
+  Var passes = node.call("greater", {features, node.build.scalar(0, features)});
+  if (node.step.ops[node.at] == "Relu6Grad") {
+    const Var below = node.call("less", {features, node.build.scalar(6, features)});
+    passes = node.call("logical_and", {passes, below});
+  }
+  return {node.last("where", {passes, dy, node.build.scalar(0, dy)})};
+}
+std::vector<Var> elu_gradient(ImportNode& node) {
+  const Var dy = node.operands.at(0), y = node.operands.at(1);
+  const Var is_negative = node.call("less", {y, node.build.scalar(0, y)});
+  return {node.last("where", {is_negative, dy * (y + 1.0), dy})};
+}
+std::vector<Var> tanh_gradient(ImportNode& node) {
+  const Var y = node.operands.at(0), dy = node.operands.at(1);
+  return {node.last("mul", {dy, 1.0 - y * y})};
+}
+std::vector<Var> sigmoid_gradient(ImportNode& node) {
+  const Var y = node.operands.at(0), dy = node.operands.at(1);
+  return {node.last("mul", {dy, y * (1.0 - y)})};
+}
+std::vector<Var> sqrt_gradient(ImportNode& node) {
+  const Var y = node.operands.at(0), dy = node.operands.at(1);
+  return {node.last("div", {dy * 0.5, y})};
+}
+std::vector<Var> reciprocal_root_gradient(ImportNode& node) {
+  const Var y = node.operands.at(0), dy = node.operands.at(1);
+  return {node.last("mul", {dy * -0.5, y * y * y})};
+}
+
+std::vector<Var> descend(ImportNode& node) {
+  return {node.last("sub", {node.operands.at(0), node.operands.at(1) * node.operands.at(2)})};
+}
+
+std::vector<Var> reshape(ImportNode& node) {
+  return {node.last("reshape", {node.operands.at(0)}, {{"shape", node.output().extents}})};
+}
+
+std::vector<Var> cast(ImportNode& node) {
+  const ElementType* element = find_element(node.output().element);
+  return {node.last("cast", {node.operands.at(0)}, {{"to", to_string(*element->dtype)}})};
+}
+
+std::vector<Var> fill_like(ImportNode& node) {
+  const double value = node.step.ops[node.at] == "OnesLike" ? 1 : 0;
+  const Var one = node.build.scalar(value, node.operands.at(0));
+  return {node.last("expand", {one}, {{"shape", node.output().extents}})};
+}
+
+// The permutation is a constant that the table does not show: the optimiser's names tell it, or the
+// first one that fits the extents and moves something.
+std::vector<Var> transpose(ImportNode& node) {
+  Integers perm(node.row().inputs.at(0).extents.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  const Integers &from = node.row().inputs[0].extents, &to = node.output().extents;
+  if (const auto named = layout_transpose(node.row().node); named && perm.size() == 4) {
+    perm = named->to_nchw ? Integers{0, 3, 1, 2} : Integers{0, 2, 3, 1};
+  } else if (perm.size() <= 8) {
+    const Integers identity = perm;
+    bool is_found = false;
+    while (!is_found && std::next_permutation(perm.begin(), perm.end())) {
+      is_found = from.size() == to.size();
+      for (std::size_t k = 0; k < perm.size() && is_found; ++k) {
+        is_found = to[k] == from[static_cast<std::size_t>(perm[k])];
+      }
+    }
+    if (!is_found) perm = identity;
+  }
+  return {node.last("transpose", {node.operands.at(0)}, {{"perm", perm}})};
+}
+
+// A vector in the table may be a matrix of one column.
+Var as_matrix(ImportNode& node, std::size_t operand, Integers& extents) {
+  extents = node.row().inputs.at(operand).extents;
+  if (extents.size() != 1) return node.operands[operand];
+  extents.push_back(1);
+  return node.call("reshape", {node.operands[operand]}, {{"shape", extents}});
+}
+
+std::vector<Var> matmul(ImportNode& node) {
+  Integers a_extents, b_extents, wanted = node.output().extents;
+  Var a = as_matrix(node, 0, a_extents), b = as_matrix(node, 1, b_extents);
+  if (wanted.size() == 1) wanted.push_back(1);
+  if (a_extents.size() < 2 || b_extents.size() < 2 || wanted.size() < 2) refuse(node, "it does not multiply matrices");
+  // A gradient transposes the other factor; which shows in the name where both are square.
+  std::vector<std::pair<bool, bool>> ways{{false, false}, {false, true}, {true, false}, {true, true}};
+  if (const auto gradient = gradient_name(node.row().node)) {
+    std::swap(ways[0], ways[numbered(gradient->part).number == 1 ? 2 : 1]);
+  }
+  const auto at = [](const Integers& extents, std::size_t back) { return extents[extents.size() - back]; };
+  for (const auto& [turns_a, turns_b] : ways) {
+    const std::int64_t rows = at(a_extents, turns_a ? 1 : 2), inner = at(a_extents, turns_a ? 2 : 1);
+    const std::int64_t columns = at(b_extents, turns_b ? 2 : 1), other = at(b_extents, turns_b ? 1 : 2);
+    if (inner != other || rows != at(wanted, 2) || columns != at(wanted, 1)) continue;
+    const auto turned = [&](Var matrix, std::size_t rank) {
+      Integers perm(rank);
+      std::iota(perm.begin(), perm.end(), 0);
+      std::swap(perm[rank - 1], perm[rank - 2]);
+      return node.call("transpose", {matrix}, {{"perm", perm}});
+    };
+    if (turns_a) a = turned(a, a_extents.size());
+    if (turns_b) b = turned(b, b_extents.size());
+    if (node.output().extents.size() != 1) return {node.last("matmul", {a, b})};
+    return {node.last("reshape", {node.call("matmul", {a, b})}, {{"shape", node.output().extents}})};
+  }
+  refuse(node, "the matrices do not multiply to this shape");
+}
+
+// The axes that are gone from the shape (or have become 1).
+std::vector<Var> reduce(ImportNode& node) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"Max", "reduce_max"}, {"Mean", "reduce_mean"}, {"Min", "reduce_min"},
+      {"Prod", "reduce_prod"}, {"Sum", "reduce_sum"}};
+  const Integers &from = node.row().inputs.at(0).extents, &to = node.output().extents;
+  Integers axes;
+  const bool keeps = from.size() == to.size();
+  std::size_t next = 0;
+  for (std::size_t axis = 0; axis < from.size(); ++axis) {
+    const bool stays = keeps ? from[axis] == to[axis] : next < to.size() && from[axis] == to[next];
+    if (stays) {
+      ++next;
+    } else {
+      axes.push_back(static_cast<std::int64_t>(axis));
+    }
+  }
+  if (axes.empty()) return {node.last("identity", {node.operands.at(0)})};
+  for (const auto& [tensorflow, tenon] : names) {
+    if (node.step.ops[node.at] != tensorflow) continue;
+    return {node.last(tenon, {node.operands.at(0)}, {{"axes", axes}, {"keep_axes", keeps}})};
+  }
+  refuse(node, "no such reduction");
+}
+
+std::vector<Var> concat_parts(ImportNode& node) {
+  std::vector<Var> parts;
+  std::vector<const Integers*> shapes;
+  for (std::size_t k = 0; k < node.operands.size(); ++k) {
+    const TensorShape& shape = node.row().inputs[k];
+    if (shape.element != node.output().element || shape.extents.size() != node.output().extents.size()) continue;
+    parts.push_back(node.operands[k]);
+    shapes.push_back(&shape.extents);
+  }
+  const Integers& to = node.output().extents;
+  for (std::size_t axis = 0; axis < to.size(); ++axis) {
+    std::int64_t sum = 0;
+    bool fits = true;
+    for (const Integers* shape : shapes) {
+      for (std::size_t k = 0; k < to.size(); ++k) fits = fits && (k == axis || (*shape)[k] == to[k]);
+      sum += (*shape)[axis];
+    }
+    if (!fits || sum != to[axis]) continue;
+    return {node.last("concat", parts, {{"axis", static_cast<std::int64_t>(axis)}})};
+  }
+  refuse(node, "the parts do not join to this shape");
+}
+
+std::vector<Var> split(ImportNode& node) {
+  const std::size_t data = node.operands.size() > 1 ? 1 : 0;
+  const Integers& from = node.row().inputs.at(data).extents;
+  for (std::size_t axis = 0; axis < from.size(); ++axis) {
+    Integers sizes;
+    std::int64_t sum = 0;
+    bool fits = true;
+    for (const TensorShape& part : node.row().outputs) {
+      fits = fits && part.extents.size() == from.size();
+      for (std::size_t k = 0; k < from.size() && fits; ++k) fits = k == axis || part.extents[k] == from[k];
+      if (!fits) break;
+      sizes.push_back(part.extents[axis]);
+      sum += sizes.back();
+    }
+    if (!fits || sum != from[axis]) continue;
+    std::vector<std::string> names(sizes.size());
+    names[0] = node.result;
+    return node.build.call_all("split", {node.operands[data]},
+                               {{"axis", static_cast<std::int64_t>(axis)}, {"sizes", sizes}}, names);
+  }
+  refuse(node, "the parts do not join to the whole");
+}
+
+std::vector<Var> cross_entropy(ImportNode& node) {
+  const Var logits = node.operands.at(0), labels = node.operands.at(1);
+  const Var terms = labels * node.call("log_softmax", {logits});
+  const Var sums = node.call("reduce_sum", {terms}, {{"axes", Integers{-1}}, {"keep_axes", false}});
+  const Var slopes = node.call("softmax", {logits}) - labels;
+  return {node.last("neg", {sums}), slopes};
+}
+
+}  // namespace
+
+void refuse(const ImportNode& node, std::string_view what) {
+  throw Error(concat(node.step.ops[node.at], ": ", what))
+      .at(place_of(node.table, node.at, 0), ", node '", node.row().node, "'")
+      .got(print_row(node.row()));
+}
+
+ImportRule find_import_rule(std::string_view op) {
+  constexpr std::pair<std::string_view, ImportRule> rules[] = {
+      {"AddN", add_all},
+      {"ApplyGradientDescent", descend},
+      {"BatchMatMul", matmul},
+      {"Cast", cast},
+      {"Concat", concat_parts},
+      {"ConcatV2", concat_parts},
+      {"EluGrad", elu_gradient},
+      {"ExpandDims", reshape},
+      {"L2Loss", half_of_squares},
+      {"LeakyRelu", leaky_relu},
+      {"MatMul", matmul},
+      {"Max", reduce},
+      {"Mean", reduce},
+      {"Min", reduce},
+      {"OnesLike", fill_like},
+      {"Prod", reduce},
+      {"Relu6", clip_to_six},
+      {"Relu6Grad", relu_gradient},
+      {"ReluGrad", relu_gradient},
+      {"Reshape", reshape},
+      {"Rsqrt", reciprocal_root},
+      {"RsqrtGrad", reciprocal_root_gradient},
+      {"SigmoidGrad", sigmoid_gradient},
+      {"SoftmaxCrossEntropyWithLogits", cross_entropy},
+      {"Split", split},
+      {"SqrtGrad", sqrt_gradient},
+      {"Square", square},
+      {"SquaredDifference", squared_difference},
+      {"Squeeze", reshape},
+      {"Sum", reduce},
+      {"TanhGrad", tanh_gradient},
+      {"Transpose", transpose},
+      {"ZerosLike", fill_like},
+  };
+  for (const auto& [name, rule] : rules) {
+    if (name == op) return rule;
+  }
+  if (!renamed(op).empty()) return call_renamed;
+  return find_image_rule(op);
+}
+
+}  // namespace tenon::tensorscope

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontends/tensorscope/table.h"
+
+namespace tenon::tensorscope {
+
+/// Why a node is said to read a tensor: a table tells only the shapes of what is read.
+enum class Evidence : std::uint8_t {
+  None,      ///< nothing in the table has that shape at that place
+  Name,      ///< TensorFlow's names say so
+  Control,   ///< control edges that a folded shape kept say so
+  Gradient,  ///< it follows from what the gradients' operators read
+  OnlyOne,   ///< nothing else has the shape
+  Chosen,    ///< several have the shape; one was preferred
+};
+
+struct Source {
+  std::int64_t row = -1;  ///< of a node or feed; -1: nothing found
+  std::size_t port = 0;
+  Evidence evidence = Evidence::None;
+  std::size_t candidates = 0;  ///< Chosen: among how many
+};
+
+/// The data flow of a table, which it does not hold but mostly determines.
+struct Step {
+  std::vector<std::string> ops;    ///< TensorFlow's operator of each node's row; "" if not known
+  std::vector<bool> is_op_assumed;  ///< by what a scope usually holds
+  std::vector<std::vector<Source>> sources;  ///< of each data input of each row
+  std::vector<std::size_t> order;  ///< rows of nodes and feeds: everything is made before it is read
+};
+
+/// Finds the data flow from names, shapes, control edges and the signatures of TensorFlow's
+/// gradients: one acyclic flow, the same each time. Never fails: what it cannot tell it says.
+Step reconstruct(const Table& table);
+
+/// Whether a row computes: neither a constant nor a variable, nor the reading of one.
+bool is_compute(const Table& table, const Step& step, std::size_t row);
+
+}  // namespace tenon::tensorscope

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "frontends/tensorscope/step.h"
+
+namespace tenon::tensorscope {
+
+/// Where the axes of an image lie.
+enum class ImageLayout : std::uint8_t { Unknown, ChannelsLast, ChannelsFirst };
+std::string_view layout_text(ImageLayout layout);  ///< "NHWC", "NCHW", ""
+
+/// Rows, then columns.
+struct Windows {
+  std::vector<std::int64_t> kernel, strides;
+  bool is_same = false;  ///< TensorFlow's SAME: pads make ceil(extent / stride) windows; else VALID
+  std::vector<std::int64_t> pads;  ///< beginnings, then ends
+};
+
+/// The windows over `from` that give `to` positions: the smallest strides under either rule of
+/// TensorFlow. Nothing where neither rule fits.
+std::optional<Windows> solve_windows(const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to,
+                                     const std::vector<std::int64_t>& kernel);
+
+/// What an image operator's row relates, whatever its direction.
+struct ImageShapes {
+  const TensorShape* image = nullptr;    ///< what windows slide over
+  const TensorShape* result = nullptr;   ///< a value for each window
+  const TensorShape* filter = nullptr;   ///< height, width, inputs, outputs; null for pools
+};
+/// Nothing for rows of other operators and where ranks do not fit.
+std::optional<ImageShapes> image_shapes(const Row& row, std::string_view op);
+
+/// The layout that a row's shapes tell by themselves.
+ImageLayout layout_from_shapes(const Row& row, std::string_view op);
+/// The layout of each output of each row: from names, from shapes, and along the flow.
+std::vector<ImageLayout> find_layouts(const Table& table, const Step& step);
+
+std::vector<std::int64_t> spatial_extents(const TensorShape& image, ImageLayout layout);
+
+/// The windows of every convolution, pool and gradient of one, by row. Pools do not tell their
+/// windows: all of one kind get the smallest that fits them all, or each its own smallest.
+std::map<std::size_t, Windows> find_windows(const Table& table, const Step& step,
+                                            const std::vector<ImageLayout>& layouts);
+
+}  // namespace tenon::tensorscope
