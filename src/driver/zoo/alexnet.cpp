@@ -41,7 +41,10 @@ Graph make_alexnet(const Settings& settings) {
   Layers net(settings, layout, {"/weights", "/biases"});
   const std::int64_t size = settings.number("size", 63, 1 << 14);
   // The benchmark keeps its images in a variable that has no name.
-  Var x = net.image(is_tensorflow ? "Variable" : "x", settings.extent("batch"), 3, size);
+  const std::string images = is_tensorflow ? "Variable" : "x";
+  const bool is_fed = settings.word("images", {"input", "variable"}) == "input";
+  Var x = is_fed ? net.image(images, settings.extent("batch"), 3, size)
+                 : net.stored_image(images, settings.number("batch", 1, 1 << 20), 3, size);
   const Convolution layers[] = {{.channels = 64, .kernel = 11, .stride = 4, .pad = 2},
                                 {.channels = 192, .kernel = 5, .pad = 2},
                                 {.channels = 384, .kernel = 3, .pad = 1},
@@ -66,12 +69,14 @@ Graph make_alexnet(const Settings& settings) {
 std::vector<Recipe> alexnet_recipes() {
   return {
       {{"alexnet", "classifier of five convolutions; by default those of TensorFlow's benchmark",
-        with_common({size_parameter("224"),
-                     classes_parameter("1000"),
-                     {"form", "tf", "tf: TensorFlow's benchmark; torch: as torchvision has it"},
-                     {"lrn", "auto", "local response normalization: 0 or 1; auto: in form tf"},
-                     {"dense", "auto", "dense layers at the end: 0 or 1; auto: in form torch"},
-                     {"layout", "auto", "layout of images: NCHW or NHWC; auto: NHWC in form tf"}})},
+        with_common(
+            {size_parameter("224"),
+             classes_parameter("1000"),
+             {"form", "tf", "tf: TensorFlow's benchmark; torch: as torchvision has it"},
+             {"lrn", "auto", "local response normalization: 0 or 1; auto: in form tf"},
+             {"dense", "auto", "dense layers at the end: 0 or 1; auto: in form torch"},
+             {"images", "input", "input: given to each run; variable: kept, as the benchmark does"},
+             {"layout", "auto", "layout of images: NCHW or NHWC; auto: NHWC in form tf"}})},
        make_alexnet}};
 }
 

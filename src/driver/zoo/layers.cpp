@@ -66,6 +66,12 @@ Var Layers::image(const std::string& name, const std::string& batch, std::int64_
                 : concat(element_type_, "[", batch, ", ", channels, ", ", pixels, "]"));
 }
 
+Var Layers::stored_image(const std::string& name, std::int64_t batch, std::int64_t channels,
+                         std::int64_t size) {
+  if (is_channels_last_) return normal(name, {batch, size, size, channels}, 1, "NHWC");
+  return normal(name, {batch, channels, size, size}, 1);
+}
+
 Var Layers::normal(const std::string& name, const Attr::Integers& shape, double deviation,
                    const std::string& layout) {
   return build_.normal(name, type_text(shape, layout), seed_of(name), deviation);

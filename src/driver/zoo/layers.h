@@ -46,6 +46,9 @@ class Layers {
 
   Var image(const std::string& name, const std::string& batch, std::int64_t channels,
             std::int64_t size);
+  /// Images of noise that the network holds itself.
+  Var stored_image(const std::string& name, std::int64_t batch, std::int64_t channels,
+                   std::int64_t size);
   Var normal(const std::string& name, const Attr::Integers& shape, double deviation,
              const std::string& layout = "");
   Var uniform(const std::string& name, const Attr::Integers& shape, double low, double high);

@@ -1,9 +1,5 @@
 #include "frontends/tensorscope/check.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/error.h"
 #include "frontends/tensorscope/import_node.h"
 #include "frontends/tensorscope/names.h"
@@ -11,23 +7,30 @@
 #include "frontends/tensorscope/wiring.h"
 #include "ir/graph.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 namespace tenon::tensorscope {
 namespace {
 
 // Operators that run no kernel of their own on a GPU.
 bool runs_no_kernel(std::string_view op) {
-  return op.empty() || op == "Identity" || op == "Reshape" || op == "ExpandDims" || op == "Squeeze" ||
-         op == "Shape" || op == "StopGradient" || op == "PreventGradient" || op == "ApplyGradientDescent";
+  return op.empty() || op == "Identity" || op == "Reshape" || op == "ExpandDims" ||
+         op == "Squeeze" || op == "Shape" || op == "StopGradient" || op == "PreventGradient" ||
+         op == "ApplyGradientDescent";
 }
 
-std::optional<std::vector<TensorShape>> infer_row(const Table& table, const Step& step, std::size_t at,
+std::optional<std::vector<TensorShape>> infer_row(const Table& table, const Step& step,
+                                                  std::size_t at,
                                                   const std::vector<ImageLayout>& layouts,
                                                   const std::map<std::size_t, Windows>& windows) {
   const Row& row = table.rows[at];
   const ImportRule rule = find_import_rule(step.ops[at]);
   if (rule == nullptr || row.inputs.empty() || row.outputs.empty()) return std::nullopt;
   const OpInfo* known = find_tf_op(step.ops[at]);
-  if (known != nullptr && known->inputs > 0 && static_cast<std::size_t>(known->inputs) != row.inputs.size()) {
+  if (known != nullptr && known->inputs > 0 &&
+      static_cast<std::size_t>(known->inputs) != row.inputs.size()) {
     throw Error(concat(step.ops[at], " reads ", known->inputs, " tensors"));
   }
   ImageLayout layout = layout_from_shapes(row, step.ops[at]);
@@ -66,6 +69,8 @@ class Checker {
       for (std::size_t input = 0; input < step.sources[at].size(); ++input) {
         const std::int64_t from = step.sources[at][input].row;
         if (from >= 0) readers_[static_cast<std::size_t>(from)].push_back({at, input});
+        const bool is_doubtful = step.sources[at][input].evidence == Evidence::Chosen;
+        if (is_doubtful) doubtful_shapes_.insert(to_string(table.rows[at].inputs[input]));
       }
       for (const std::string& control : table.rows[at].controls) {
         has_control_[static_cast<std::size_t>(table.find_node(control))] = 1;
@@ -83,11 +88,21 @@ class Checker {
     for (std::size_t at = 0; at < table_.rows.size(); ++at) {
       if (at > 0) check_order(at);
       switch (table_.rows[at].kind) {
-        case RowKind::Node: check_node(at); break;
-        case RowKind::Feed: check_number(at, "feed", fed_, feed_count_); break;
-        case RowKind::Fetch: check_fetch(at); break;
-        case RowKind::Stream: check_stream(at); break;
-        case RowKind::Copy: check_copy(at); break;
+        case RowKind::Node:
+          check_node(at);
+          break;
+        case RowKind::Feed:
+          check_number(at, "feed", fed_, feed_count_);
+          break;
+        case RowKind::Fetch:
+          check_fetch(at);
+          break;
+        case RowKind::Stream:
+          check_stream(at);
+          break;
+        case RowKind::Copy:
+          check_copy(at);
+          break;
       }
     }
     return std::move(findings_);
@@ -113,8 +128,12 @@ class Checker {
     if (row.outputs.empty()) return;
     if (!readers_[at].empty() || has_control_[at] != 0) {
       findings_.hold("every result is read");
-    } else {
-      findings_.miss("every result is read", place(at, 0), row.node, "a node whose result is read: a step has no others");
+    } else if (std::ranges::none_of(row.outputs, [&](const TensorShape& output) {
+                 return doubtful_shapes_.contains(
+                     to_string(output));  // its reader may be another's
+               })) {
+      findings_.miss("every result is read", place(at, 0), row.node,
+                     "a node whose result is read: a step has no others");
     }
   }
 
@@ -133,11 +152,13 @@ class Checker {
       const Source& source = step_.sources[at][input];
       const auto where = place(at, input_field(row, input));
       if (source.row < 0) {
-        findings_.miss(kind, where, to_string(row.inputs[input]), "the shape of a tensor of the table that it can read");
+        findings_.miss(kind, where, to_string(row.inputs[input]),
+                       "the shape of a tensor of the table that it can read");
         continue;
       }
       const Row& from = table_.rows[static_cast<std::size_t>(source.row)];
-      findings_.compare(kind, where, to_string(row.inputs[input]), to_string(from.outputs[source.port]));
+      findings_.compare(kind, where, to_string(row.inputs[input]),
+                        to_string(from.outputs[source.port]));
       check_crossing(at, input, from);
     }
   }
@@ -150,14 +171,18 @@ class Checker {
       findings_.hold("device of what is read");
       return;
     }
-    const CopyKind wanted = is_from_gpu ? (is_to_gpu ? CopyKind::DeviceToDevice : CopyKind::DeviceToHost)
-                            : is_to_gpu ? CopyKind::HostToDevice : CopyKind::HostToHost;
+    const CopyKind wanted = is_from_gpu
+                                ? (is_to_gpu ? CopyKind::DeviceToDevice : CopyKind::DeviceToHost)
+                            : is_to_gpu ? CopyKind::HostToDevice
+                                        : CopyKind::HostToHost;
     bool is_copied = false;
     if (const auto found = copies_.find(from.name()); found != copies_.end()) {
       for (const std::size_t copy : found->second) {
         const Row& each = table_.rows[copy];
-        const bool is_kind = each.copy == wanted || (wanted == CopyKind::DeviceToDevice && each.copy == CopyKind::PeerToPeer);
-        is_copied = is_copied || (is_kind && (each.device == row.device || each.device == from.device));
+        const bool is_kind = each.copy == wanted || (wanted == CopyKind::DeviceToDevice &&
+                                                     each.copy == CopyKind::PeerToPeer);
+        is_copied =
+            is_copied || (is_kind && (each.device == row.device || each.device == from.device));
       }
     }
     const auto where = place(at, device_field(row));
@@ -178,8 +203,10 @@ class Checker {
       const auto inferred = infer_row(table_, step_, at, layouts_, windows_);
       if (!inferred) return;
       for (std::size_t port = 0; port < row.outputs.size(); ++port) {
-        const std::string should = port < inferred->size() ? to_string((*inferred)[port]) : "nothing";
-        findings_.compare("output shape", place(at, output_field(row, port)), to_string(row.outputs[port]), should);
+        const std::string should =
+            port < inferred->size() ? to_string((*inferred)[port]) : "nothing";
+        findings_.compare("output shape", place(at, output_field(row, port)),
+                          to_string(row.outputs[port]), should);
       }
     } catch (const Error& error) {
       findings_.miss("output shape", place(at, output_field(row, 0)), print_row(row),
@@ -194,22 +221,27 @@ class Checker {
     const std::int64_t forward = gradient ? table_.find_node(gradient->forward) : -1;
     if (forward < 0 || row.outputs.size() != 1) return;
     const Row& node = table_.rows[static_cast<std::size_t>(forward)];
-    const auto meanings = gradient_signature(step_.ops[at], step_.ops[static_cast<std::size_t>(forward)], gradient->part);
+    const auto meanings = gradient_signature(
+        step_.ops[at], step_.ops[static_cast<std::size_t>(forward)], gradient->part);
     if (meanings.empty()) return;
-    const bool is_second = step_.ops[at] == "Conv2DBackpropFilter" || step_.ops[at] == "BiasAddGrad" ||
+    const bool is_second = step_.ops[at] == "Conv2DBackpropFilter" ||
+                           step_.ops[at] == "BiasAddGrad" ||
                            (step_.ops[at] == "MatMul" && numbered(gradient->part).number == 1);
     const std::size_t input = is_second ? 1 : 0;
-    if (input >= node.inputs.size() || layout_transpose(row.node) || permuted_constant(row.node)) return;
+    if (input >= node.inputs.size() || layout_transpose(row.node) || permuted_constant(row.node))
+      return;
     const TensorShape& said = row.outputs[0];
     const TensorShape& of = node.inputs[input];
     // The layouts of the two may differ: then one is a permutation of the other.
-    const bool is_permuted = !(said == of) && step_.ops[at] != "Conv2DBackpropFilter" && is_image_of(said, of);
+    const bool is_permuted =
+        !(said == of) && step_.ops[at] != "Conv2DBackpropFilter" && is_image_of(said, of);
     findings_.compare("gradient's shape", place(at, output_field(row, 0)), to_string(said),
                       is_permuted ? to_string(said) : to_string(of));
     for (std::size_t k = 0; k < meanings.size() && k < row.inputs.size(); ++k) {
       if (meanings[k] != Meaning::Shape) continue;
       const TensorShape should{"int32", {static_cast<std::int64_t>(said.extents.size())}};
-      findings_.compare("constant of a shape", place(at, input_field(row, k)), to_string(row.inputs[k]), to_string(should));
+      findings_.compare("constant of a shape", place(at, input_field(row, k)),
+                        to_string(row.inputs[k]), to_string(should));
     }
   }
 
@@ -229,8 +261,9 @@ class Checker {
     std::string readers;
     for (const Reader& reader : readers_[at]) {
       const std::string& name = table_.rows[reader.row].node;
-      is_read_there = is_read_there || (static_cast<std::int64_t>(reader.input) == transpose->input &&
-                                        (!transpose->to_nchw || name == transpose->node));
+      is_read_there =
+          is_read_there || (static_cast<std::int64_t>(reader.input) == transpose->input &&
+                            (!transpose->to_nchw || name == transpose->node));
       readers += concat(readers.empty() ? "" : ", ", "input ", reader.input, " of '", name, "'");
     }
     if (is_read_there) {
@@ -246,7 +279,8 @@ class Checker {
     const Row& row = table_.rows[at];
     if (row.node == permutation_name(true) || row.node == permutation_name(false)) {
       const std::string said = row.outputs.empty() ? "nothing" : to_string(row.outputs[0]);
-      findings_.compare("constant of a shape", place(at, output_field(row, 0)), said, std::string("int32 4x1"));
+      findings_.compare("constant of a shape", place(at, output_field(row, 0)), said,
+                        std::string("int32 4x1"));
     }
     std::string_view node;
     if (const auto folded = folded_shape(row.node)) node = folded->node;
@@ -254,9 +288,12 @@ class Checker {
     const auto gradient = gradient_name(node);
     const std::int64_t forward = gradient ? table_.find_node(gradient->forward) : -1;
     if (forward < 0 || row.controls.empty()) return;
+    if (const auto folded = folded_shape(row.node))
+      check_port(at, *folded, table_.rows[static_cast<std::size_t>(forward)]);
     std::set<std::string> read;
     for (Source source : step_.sources[static_cast<std::size_t>(forward)]) {
-      if (source.row >= 0 && layout_transpose(table_.rows[static_cast<std::size_t>(source.row)].node)) {
+      if (source.row >= 0 &&
+          layout_transpose(table_.rows[static_cast<std::size_t>(source.row)].node)) {
         source = step_.sources[static_cast<std::size_t>(source.row)][0];
       }
       if (source.row >= 0) read.insert(table_.rows[static_cast<std::size_t>(source.row)].node);
@@ -273,11 +310,24 @@ class Checker {
     }
   }
 
+  // A node that gives shapes has an output for each input of the forward node; a gradient by one
+  // asks for the shape of that one.
+  void check_port(std::size_t at, const FoldedShape& folded, const Row& forward) {
+    std::int64_t should =
+        folded.port < static_cast<std::int64_t>(forward.inputs.size()) ? folded.port : 0;
+    for (const Reader& reader : readers_[at]) {
+      if (step_.ops[reader.row] == "Conv2DBackpropFilter") should = 1;
+      if (step_.ops[reader.row] == "Conv2DBackpropInput") should = 0;
+    }
+    findings_.compare("port of a folded shape", place(at, 0), folded.port, should);
+  }
+
   void check_device(std::size_t at) {
     const Row& row = table_.rows[at];
-    if (row.inputs.empty() && row.outputs.empty()) {
+    if (row.inputs.empty() && !copies_.contains(row.node)) {
       std::string list;
-      for (const Device& device : used_devices_) list += (list.empty() ? "" : " or ") + to_string(device);
+      for (const Device& device : used_devices_)
+        list += (list.empty() ? "" : " or ") + to_string(device);
       if (used_devices_.contains(row.device)) {
         findings_.hold("device in use");
       } else {
@@ -287,13 +337,15 @@ class Checker {
     if (!is_compute(table_, step_, at) || runs_no_kernel(step_.ops[at])) return;
     if (row.device.type != "GPU" || !streaming_devices_.contains(row.device)) return;
     if (table_.stream_op(row.node).empty()) {
-      findings_.miss("kernels on a stream", place(at, 0), "no row", concat(row.node, ":", step_.ops[at]));
+      findings_.miss("kernels on a stream", place(at, 0), "no row",
+                     concat(row.node, ":", step_.ops[at]));
     } else {
       findings_.hold("kernels on a stream");
     }
   }
 
-  void check_number(std::size_t at, std::string_view kind, std::set<std::int64_t>& seen, std::int64_t count) {
+  void check_number(std::size_t at, std::string_view kind, std::set<std::int64_t>& seen,
+                    std::int64_t count) {
     const Row& row = table_.rows[at];
     const bool is_fresh = seen.insert(row.number).second;
     if (is_fresh && row.number < count) {
@@ -302,7 +354,8 @@ class Checker {
       findings_.miss(concat("number of a ", kind), place(at, 0), std::to_string(row.number),
                      concat("a number below ", count, " that no other ", kind, " has"));
     }
-    findings_.compare(concat("device of a ", kind), place(at, device_field(row)), to_string(row.device), std::string("CPU:0"));
+    findings_.compare(concat("device of a ", kind), place(at, device_field(row)),
+                      to_string(row.device), std::string("CPU:0"));
   }
 
   void check_fetch(std::size_t at) {
@@ -315,15 +368,20 @@ class Checker {
     const auto node = static_cast<std::size_t>(table_.find_node(row.node));
     findings_.compare("device of a stream", place(at, device_field(row)), to_string(row.device),
                       to_string(table_.rows[node].device));
-    std::string told(op_in_name(row.node));
+    const OpInfo* named = find_tf_op(numbered(last_part(row.node)).stem);
+    std::string told(named != nullptr             ? named->name
+                     : layout_transpose(row.node) ? "Transpose"
+                                                  : "");
     if (told.empty()) told = forward_op_by_gradient(row.node);
     if (!told.empty()) findings_.compare("operator of a stream", place(at, 0), row.op, told);
   }
 
   // "Relu" where there is a node gradients/NAME_grad/ReluGrad.
   std::string forward_op_by_gradient(const std::string& name) const {
-    for (const std::string_view op : {"Relu", "MaxPool", "AvgPool", "LRN", "Tanh", "Sigmoid", "Elu", "Relu6"}) {
-      if (table_.find_node(concat("gradients/", name, "_grad/", op, "Grad")) >= 0) return std::string(op);
+    for (const std::string_view op :
+         {"Relu", "MaxPool", "AvgPool", "LRN", "Tanh", "Sigmoid", "Elu", "Relu6"}) {
+      if (table_.find_node(concat("gradients/", name, "_grad/", op, "Grad")) >= 0)
+        return std::string(op);
     }
     return "";
   }
@@ -332,21 +390,27 @@ class Checker {
     const Row& row = table_.rows[at];
     const Row& node = table_.rows[static_cast<std::size_t>(table_.find_node(row.node))];
     bool is_one = false;
-    for (const TensorShape& output : node.outputs) is_one = is_one || output.byte_count() == *row.bytes;
+    for (const TensorShape& output : node.outputs)
+      is_one = is_one || output.byte_count() == *row.bytes;
     const std::int64_t should = node.outputs.empty() ? 0 : node.outputs[0].byte_count();
     findings_.compare("bytes of a copy", place(at, 2), *row.bytes, is_one ? *row.bytes : should);
     if (row.edge) {
       const bool is_fresh = edges_.insert(*row.edge).second;
-      findings_.compare("number of an edge", place(at, 0), is_fresh ? "its own" : "another's", std::string("its own"));
+      findings_.compare("number of an edge", place(at, 0), is_fresh ? "its own" : "another's",
+                        std::string("its own"));
     }
-    const bool is_from_gpu = row.copy == CopyKind::DeviceToHost || row.copy == CopyKind::DeviceToDevice || row.copy == CopyKind::PeerToPeer;
+    const bool is_from_gpu = row.copy == CopyKind::DeviceToHost ||
+                             row.copy == CopyKind::DeviceToDevice ||
+                             row.copy == CopyKind::PeerToPeer;
     const bool crosses = row.edge.has_value();
     if (crosses) {
-      findings_.compare("kind of a copy", place(at, 0), is_from_gpu ? "from a GPU" : "from the host",
+      findings_.compare("kind of a copy", place(at, 0),
+                        is_from_gpu ? "from a GPU" : "from the host",
                         std::string(node.device.type == "GPU" ? "from a GPU" : "from the host"));
     }
     if (row.copy == CopyKind::DeviceToHost) {
-      findings_.compare("device of a copy", place(at, device_field(row)), to_string(row.device), to_string(node.device));
+      findings_.compare("device of a copy", place(at, device_field(row)), to_string(row.device),
+                        to_string(node.device));
     } else if (crosses) {
       check_target(at, node);
     }
@@ -377,6 +441,7 @@ class Checker {
   std::map<std::size_t, Windows> windows_;
   std::vector<std::vector<Reader>> readers_;
   std::vector<char> has_control_;
+  std::set<std::string> doubtful_shapes_;
   std::set<Device> streaming_devices_, used_devices_;
   std::map<std::string, std::vector<std::size_t>> copies_;
   std::int64_t fetch_count_ = 0, feed_count_ = 0;
@@ -388,7 +453,8 @@ class Checker {
 
 Findings check_table(const Table& table, const Step& step) { return Checker(table, step).check(); }
 
-std::optional<std::vector<TensorShape>> inferred_outputs(const Table& table, const Step& step, std::size_t row) {
+std::optional<std::vector<TensorShape>> inferred_outputs(const Table& table, const Step& step,
+                                                         std::size_t row) {
   const std::vector<ImageLayout> layouts = find_layouts(table, step);
   return infer_row(table, step, row, layouts, find_windows(table, step, layouts));
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <optional>
-
 #include "frontends/findings.h"
 #include "frontends/tensorscope/step.h"
+
+#include <optional>
 
 namespace tenon::tensorscope {
 
@@ -13,6 +13,7 @@ Findings check_table(const Table& table, const Step& step);
 
 /// What Tenon's operators infer for the outputs of a row from its own inputs; nothing where the
 /// operator is not known. Throws Error where the inputs do not fit it.
-std::optional<std::vector<TensorShape>> inferred_outputs(const Table& table, const Step& step, std::size_t row);
+std::optional<std::vector<TensorShape>> inferred_outputs(const Table& table, const Step& step,
+                                                         std::size_t row);
 
 }  // namespace tenon::tensorscope

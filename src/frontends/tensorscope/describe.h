@@ -1,10 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "base/page.h"
 #include "frontends/tensorscope/step.h"
+
+#include <cstdint>
+#include <string_view>
 
 namespace tenon::tensorscope {
 

@@ -20,7 +20,8 @@ class NodeTable : public Document {
   Graph graph() const override { return import_graph(table_, step_, source_); }
   std::string text(std::string_view style) const override {
     if (!style.empty()) {
-      throw Error("the format 'tensorscope' has one style only", ErrorKind::Usage).got("style '", style, "'");
+      throw Error("the format 'tensorscope' has one style only", ErrorKind::Usage)
+          .got("style '", style, "'");
     }
     return print_table(table_);
   }
@@ -37,7 +38,8 @@ class NodeTable : public Document {
 bool is_like_a_row(std::string_view line) {
   const std::size_t first = line.find(", ");
   const std::size_t last = line.rfind(", ");
-  if (first == std::string_view::npos || first == 0 || last <= first || last + 2 >= line.size()) return false;
+  if (first == std::string_view::npos || first == 0 || last <= first || last + 2 >= line.size())
+    return false;
   if (line.substr(0, first).find(' ') != std::string_view::npos) return false;
   const char next = line[first + 2];
   if (next != '(' && next != '^') return false;
@@ -45,10 +47,12 @@ bool is_like_a_row(std::string_view line) {
   const std::string_view before = line.substr(0, last);
   const std::size_t type = before.rfind(", ");
   return type != std::string_view::npos && type > first &&
-         before.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", type + 2) == std::string_view::npos;
+         before.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", type + 2) ==
+             std::string_view::npos;
 }
 
-// One sound row among the first few is enough, so that a damaged file is told what is wrong with it.
+// One sound row among the first few is enough, so that a damaged file is told what is wrong with
+// it.
 bool recognises(std::string_view head) {
   for (int line = 0; line < 4; ++line) {
     const std::size_t end = head.find('\n');
@@ -64,13 +68,15 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
 }
 
 std::unique_ptr<Document> from_graph(const Graph& graph) {
-  return std::make_unique<NodeTable>(export_table(graph), graph.name.empty() ? "graph" : graph.name);
+  return std::make_unique<NodeTable>(export_table(graph),
+                                     graph.name.empty() ? "graph" : graph.name);
 }
 
 }  // namespace
 
 DocumentFormat document_format() {
-  return {"tensorscope", "TensorScope: the nodes of a TensorFlow step, as a table", recognises, read, from_graph};
+  return {"tensorscope", "TensorScope: the nodes of a TensorFlow step, as a table", recognises,
+          read, from_graph};
 }
 
 }  // namespace tenon::tensorscope

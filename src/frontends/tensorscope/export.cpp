@@ -1,14 +1,14 @@
 #include "frontends/tensorscope/export.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <unordered_set>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
 
 namespace tenon::tensorscope {
 namespace {
@@ -28,22 +28,28 @@ struct Group {
 };
 
 bool has_kernel(std::string_view op) {
-  return op != "Identity" && op != "Reshape" && op != "ExpandDims" && op != "Squeeze" && op != "Shape";
+  return op != "Identity" && op != "Reshape" && op != "ExpandDims" && op != "Squeeze" &&
+         op != "Shape";
 }
 
 Device parse_device(const std::string& text) {
   const std::size_t colon = text.find(':');
-  const auto index = colon == std::string::npos ? std::nullopt : plain_number(std::string_view(text).substr(colon + 1));
+  const auto index = colon == std::string::npos
+                         ? std::nullopt
+                         : plain_number(std::string_view(text).substr(colon + 1));
   const std::string type = text.substr(0, colon);
-  const bool is_type = !type.empty() && type.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string::npos;
-  if (!is_type || !index) throw Error("not a device").expected("TYPE:NUMBER, as in GPU:0").got("'", text, "'");
+  const bool is_type =
+      !type.empty() && type.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string::npos;
+  if (!is_type || !index)
+    throw Error("not a device").expected("TYPE:NUMBER, as in GPU:0").got("'", text, "'");
   return {type, *index};
 }
 
 class Exporter {
  public:
   explicit Exporter(const Graph& graph) : graph_(graph), origins_(graph.value_id_bound()) {
-    if (const auto found = graph.metadata.find("tensorscope.device"); found != graph.metadata.end()) {
+    if (const auto found = graph.metadata.find("tensorscope.device");
+        found != graph.metadata.end()) {
       device_ = parse_device(found->second);
     }
   }
@@ -60,7 +66,9 @@ class Exporter {
       if (!is_bias_shape(group)) add_compute(group);
     }
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k) add_fetch(k);
-    std::sort(table_.rows.begin(), table_.rows.end(), [](const Row& a, const Row& b) { return a.name() < b.name(); });
+    add_control_edges();
+    std::sort(table_.rows.begin(), table_.rows.end(),
+              [](const Row& a, const Row& b) { return a.name() < b.name(); });
     table_.index();
     return std::move(table_);
   }
@@ -73,7 +81,8 @@ class Exporter {
     std::size_t count = 0;
     const auto require = [&](ValueId id) {
       const Type& type = graph_.value(id).type;
-      const bool fits = type.is_tensor() && all_constant(type.tensor().dims) && !element_word(type.tensor().dtype).empty();
+      const bool fits = type.is_tensor() && all_constant(type.tensor().dims) &&
+                        !element_word(type.tensor().dtype).empty();
       if (fits) return;
       if (++count <= 20) list += concat("\n  - '", graph_.value(id).name, "': ", type);
     };
@@ -85,7 +94,8 @@ class Exporter {
     }
     if (count == 0) return;
     throw Error(concat("cannot write the table of a step: ", count,
-                       count == 1 ? " value has" : " values have", " no fixed shape of TensorFlow's types", list),
+                       count == 1 ? " value has" : " values have",
+                       " no fixed shape of TensorFlow's types", list),
                 ErrorKind::Unsupported)
         .at("graph '", graph_.name, "'")
         .hint("give numbers for symbolic extents: zoo:NAME?batch=1");
@@ -100,11 +110,13 @@ class Exporter {
   std::string free_name(std::string_view wanted) {
     std::string name;
     for (const char c : wanted) {
-      const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+      const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                        (c >= '0' && c <= '9') ||
                         std::string_view("_./-").find(c) != std::string_view::npos;
       name += fits ? c : '_';
     }
-    if (name.empty() || name.starts_with("_retval_") || name.starts_with("_arg_")) name = "node" + name;
+    if (name.empty() || name.starts_with("_retval_") || name.starts_with("_arg_"))
+      name = "node" + name;
     const std::string stem = name;
     for (std::size_t k = 1; names_.contains(name); ++k) name = concat(stem, "_", k);
     names_.insert(name);
@@ -140,18 +152,40 @@ class Exporter {
 
   // A copy of a tensor to where it is read; once for each such device.
   void cross(const Origin& from, const Device& to) {
-    if (from.device == to || (from.device.type != "GPU" && to.type != "GPU")) return;
+    if (from.row.empty() || from.device == to || (from.device.type != "GPU" && to.type != "GPU"))
+      return;
     if (!crossed_.emplace(from.row, from.port, to).second) return;
     Row row;
     row.kind = RowKind::Copy;
     row.node = from.row;
     row.edge = ++edge_count_;
     const bool is_from_gpu = from.device.type == "GPU", is_to_gpu = to.type == "GPU";
-    row.copy = !is_from_gpu ? CopyKind::HostToDevice : is_to_gpu ? CopyKind::DeviceToDevice : CopyKind::DeviceToHost;
+    row.copy = !is_from_gpu ? CopyKind::HostToDevice
+               : is_to_gpu  ? CopyKind::DeviceToDevice
+                            : CopyKind::DeviceToHost;
     row.tells_inputs = false;
     row.bytes = from.shape.byte_count();
     row.device = is_from_gpu ? from.device : to;
     add_row(std::move(row));
+  }
+
+  // A folded shape waits for what its node would have read: the forward node's filter and image.
+  void add_control_edges() {
+    for (Row& row : table_.rows) {
+      std::string_view node;
+      if (const auto folded = folded_shape(row.node)) node = folded->node;
+      if (const auto constant = permuted_constant(row.node)) node = constant->node;
+      const auto gradient = gradient_name(node);
+      if (row.kind != RowKind::Node || !gradient) continue;
+      const auto found = sources_.find(std::string(gradient->forward));
+      if (found == sources_.end() || found->second.size() != 2) continue;
+      for (std::size_t k = 2; k-- > 0;) {
+        std::string source = found->second[k];
+        const auto behind = sources_.find(source);
+        if (layout_transpose(source) && behind != sources_.end()) source = behind->second.front();
+        row.controls.push_back(source);
+      }
+    }
   }
 
   void add_fetch(std::size_t number) {
@@ -167,13 +201,21 @@ class Exporter {
     add_row(std::move(row));
   }
 
+  // The text form leaves out the source's name of a node where it is that of its first result.
+  const std::string& source_name(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (!node.name.empty() || node.results.empty() || !node.results[0]) return node.name;
+    return graph_.value(node.results[0]).name;
+  }
+
   // Neighbours with one name of the source's; constants between them do not separate them.
   void make_groups() {
     for (const NodeId id : graph_.nodes_in_order()) {
       const Node& node = graph_.node(id);
-      if (!node.results.empty() && node.results[0] && graph_.constant_of(node.results[0]) != nullptr) {
+      if (!node.results.empty() && node.results[0] &&
+          graph_.constant_of(node.results[0]) != nullptr) {
         constants_.push_back(id);
-      } else if (!groups_.empty() && !node.name.empty() && graph_.node(groups_.back().last()).name == node.name) {
+      } else if (!groups_.empty() && source_name(groups_.back().last()) == source_name(id)) {
         groups_.back().nodes.push_back(id);
       } else {
         groups_.push_back({{id}});
@@ -189,7 +231,9 @@ class Exporter {
     const ValueId value = graph_.node(constant).results[0];
     const std::vector<NodeId>& readers = graph_.readers(value);
     return type(value).tensor().rank() == 0 && !readers.empty() && !graph_.is_output(value) &&
-           std::ranges::all_of(readers, [&](NodeId reader) { return joined_.contains(reader); });
+           std::ranges::all_of(readers, [&](NodeId reader) {
+             return joined_.contains(reader) || is_relu6(reader);
+           });
   }
 
   // A reshape that only makes a vector broadcast along channels: TensorFlow's BiasAdd does without.
@@ -198,7 +242,9 @@ class Exporter {
     if (group.nodes.size() != 1 || graph_.op_name(group.last()) != "reshape") return false;
     const ValueId from = node.operands[0], to = node.results[0];
     const Dims& dims = type(to).tensor().dims;
-    if (type(from).tensor().rank() != 1 || dims.size() != 3 || !(dims[1] == Dim(1)) || !(dims[2] == Dim(1))) return false;
+    if (type(from).tensor().rank() != 1 || dims.size() != 3 || !(dims[1] == Dim(1)) ||
+        !(dims[2] == Dim(1)))
+      return false;
     if (graph_.is_output(to) || graph_.readers(to).empty()) return false;
     for (const NodeId reader : graph_.readers(to)) {
       if (graph_.op_name(reader) != "add" || graph_.node(reader).operands[1] != to) return false;
@@ -209,11 +255,13 @@ class Exporter {
 
   bool is_filter(ValueId id) const {
     const std::vector<NodeId>& readers = graph_.readers(id);
-    return !readers.empty() && type(id).tensor().rank() == 4 && std::ranges::all_of(readers, [&](NodeId reader) {
-      const std::string_view op = graph_.op_name(reader);
-      const std::vector<ValueId>& operands = graph_.node(reader).operands;
-      return (op == "conv" || op == "conv_transpose") && operands[1] == id && operands[0] != id;
-    });
+    return !readers.empty() && type(id).tensor().rank() == 4 &&
+           std::ranges::all_of(readers, [&](NodeId reader) {
+             const std::string_view op = graph_.op_name(reader);
+             const std::vector<ValueId>& operands = graph_.node(reader).operands;
+             return (op == "conv" || op == "conv_transpose") && operands[1] == id &&
+                    operands[0] != id;
+           });
   }
 
   std::int64_t groups_of(NodeId conv) const {
@@ -230,7 +278,8 @@ class Exporter {
     if (order.size() != 4) return shape;
     std::vector<std::int64_t> extents;
     for (const char letter : std::string_view("HWIO")) {
-      const auto axis = layout.is_empty() ? order.find(letter) : layout.axis(letter).value_or(std::string::npos);
+      const auto axis =
+          layout.is_empty() ? order.find(letter) : layout.axis(letter).value_or(std::string::npos);
       if (axis == std::string::npos) return shape;
       extents.push_back(shape.extents[axis]);
     }
@@ -253,10 +302,13 @@ class Exporter {
     add_row(std::move(row));
     origins_[value] = {name, 0, shape, device};
     const std::vector<NodeId>& readers = graph_.readers(value);
-    const bool is_read_already = !readers.empty() && std::ranges::all_of(readers, [&](NodeId reader) {
-      return graph_.op_name(reader) == "identity" && graph_.node(reader).name == name + "/read";
-    });
-    if (shape.element == "int32" || shape.element == "int64" || shape.extents.empty() || is_read_already) return;
+    const bool is_read_already =
+        !readers.empty() && std::ranges::all_of(readers, [&](NodeId reader) {
+          return graph_.op_name(reader) == "identity" && source_name(reader) == name + "/read";
+        });
+    if (shape.element == "int32" || shape.element == "int64" || shape.extents.empty() ||
+        is_read_already)
+      return;
     if (readers.empty() && !graph_.is_output(value)) return;
     Row read = plain_row(free_name(name + "/read"), {shape});
     read.inputs = {shape};
@@ -298,11 +350,15 @@ class Exporter {
   }
 
   // A constant that TensorFlow's operator reads and Tenon's has as an attribute.
-  void add_own_constant(Row& row, std::size_t position, std::string_view word, std::vector<std::int64_t> extents) {
+  void add_own_constant(Row& row, std::size_t position, std::string_view word,
+                        std::vector<std::int64_t> extents) {
     const TensorShape shape{"int32", std::move(extents)};
-    row.inputs.insert(row.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(position, row.inputs.size())), shape);
+    row.inputs.insert(
+        row.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(position, row.inputs.size())),
+        shape);
     std::string name = concat(row.node, "/", word);
-    if (const auto transpose = layout_transpose(row.node)) name = permutation_name(transpose->to_nchw);
+    if (const auto transpose = layout_transpose(row.node))
+      name = permutation_name(transpose->to_nchw);
     for (const std::string& folded : folded_names(row.node, position)) {
       if (names_.contains(folded)) return;
     }
@@ -322,8 +378,11 @@ class Exporter {
 
   void add_implied_inputs(NodeId id, Row& row) {
     const std::string_view op = graph_.op_name(id);
-    const auto rank = static_cast<std::int64_t>(row.outputs.empty() ? 0 : row.outputs[0].extents.size());
-    const auto has_attr = [&](std::string_view name) { return graph_.node(id).attrs.find(name) != nullptr; };
+    const auto rank =
+        static_cast<std::int64_t>(row.outputs.empty() ? 0 : row.outputs[0].extents.size());
+    const auto has_attr = [&](std::string_view name) {
+      return graph_.node(id).attrs.find(name) != nullptr;
+    };
     if (op == "transpose") add_own_constant(row, 1, "perm", {rank});
     if (op == "reshape" && has_attr("shape")) add_own_constant(row, 1, "shape", {rank});
     if (op == "concat") add_own_constant(row, row.inputs.size(), "axis", {});
@@ -333,17 +392,40 @@ class Exporter {
       const AttrValue* axes = graph_.node(id).attrs.find("axes");
       const auto all = static_cast<std::int64_t>(row.inputs[0].extents.size());
       const bool is_list = axes != nullptr && std::holds_alternative<Dims>(*axes);
-      const std::int64_t count = is_list ? static_cast<std::int64_t>(std::get<Dims>(*axes).size()) : all;
+      const std::int64_t count =
+          is_list ? static_cast<std::int64_t>(std::get<Dims>(*axes).size()) : all;
       add_own_constant(row, 1, "reduction_indices", {count});
     }
     if (op == "conv_transpose" && row.inputs.size() == 2) {
       std::swap(row.inputs[0], row.inputs[1]);
       add_own_constant(row, 0, "input_sizes", {rank});
     }
+    if (op == "slice" && row.inputs.size() == 1) {
+      add_own_constant(row, 1, "begin", {rank});
+      add_own_constant(row, 2, "size", {rank});
+    }
+    if (op == "pad" && row.inputs.size() == 1) add_own_constant(row, 1, "paddings", {rank, 2});
+    if (op == "gather") add_own_constant(row, 2, "axis", {});
+    if (op == "expand" && row.inputs.size() == 1) add_own_constant(row, 1, "shape", {rank});
     if (op == "conv_weight_gradient") add_own_constant(row, 1, "filter_sizes", {rank});
     if (op == "average_pool_gradient") add_own_constant(row, 0, "input_shape", {rank});
+    // TensorFlow's gives the statistics too, twice.
+    if (op == "batch_norm") row.outputs.insert(row.outputs.end(), 4, row.inputs[1]);
+    if (op == "clip" && is_relu6(id)) row.inputs.resize(1);
     if (op == "max_pool_gradient") row.inputs.insert(row.inputs.begin() + 1, row.inputs[1]);
     if (op == "lrn_gradient") row.inputs.push_back(row.inputs[0]);
+  }
+
+  bool is_number(ValueId id, double number) const {
+    const Constant* constant = id ? graph_.constant_of(id) : nullptr;
+    return constant != nullptr && constant->shape().empty() &&
+           constant->kind() == Constant::Kind::Dense &&
+           constant->materialise().real_at(0) == number;
+  }
+  bool is_relu6(NodeId id) const {
+    const std::vector<ValueId>& operands = graph_.node(id).operands;
+    return graph_.op_name(id) == "clip" && operands.size() == 3 && is_number(operands[1], 0) &&
+           is_number(operands[2], 6);
   }
 
   // Not computed, or read by nobody outside the group.
@@ -359,10 +441,10 @@ class Exporter {
 
   void add_compute(const Group& group) {
     const NodeId id = group.last();
-    const Node& node = graph_.node(id);
-    const auto first = std::find_if(node.results.begin(), node.results.end(), [](ValueId result) { return bool(result); });
-    const std::string own = first == node.results.end() ? std::string(graph_.op_name(id)) : graph_.value(*first).name;
-    Row row = plain_row(free_name(node.name.empty() ? own : node.name), {});
+    Row row =
+        plain_row(free_name(source_name(id).empty() ? graph_.op_name(id) : source_name(id)), {});
+    const bool is_single = group.nodes.size() == 1;
+    if (is_single) rename_if_misleading(id, row);
     std::vector<const Origin*> sources;
     for (const ValueId operand : external_operands(group)) {
       sources.push_back(&origins_[operand]);
@@ -375,17 +457,51 @@ class Exporter {
       }
     }
     // The last node's results come first: they are what the row is named for.
-    std::stable_partition(visible.begin(), visible.end(), [&](ValueId value) { return graph_.value(value).producer == id; });
+    std::stable_partition(visible.begin(), visible.end(),
+                          [&](ValueId value) { return graph_.value(value).producer == id; });
     for (std::size_t port = 0; port < visible.size(); ++port) {
       row.outputs.push_back(shape_of(visible[port]));
       origins_[visible[port]] = {row.node, port, row.outputs.back(), row.device};
     }
-    for (const Origin* source : sources) cross(*source, row.device);
+    for (const Origin* source : sources) {
+      cross(*source, row.device);
+      sources_[row.node].push_back(source->row);
+    }
     std::string op = op_of(group, row);
-    if (op == "Conv2D" && row.inputs.size() == 3) add_convolution_before(row, op);
-    if (group.nodes.size() == 1) add_implied_inputs(id, row);
+    // A tensor that a node of the source's reads twice was found once.
+    const OpInfo* known = is_single || row.inputs.empty() ? nullptr : find_tf_op(op);
+    while (known != nullptr && static_cast<int>(row.inputs.size()) < known->inputs)
+      row.inputs.push_back(row.inputs.back());
+    const bool has_bias = row.inputs.size() == 3 && is_single &&
+                          (graph_.op_name(id) == "conv" || graph_.op_name(id) == "conv_transpose");
+    if (has_bias) {
+      add_convolution_before(id, row, op);
+    } else if (is_single && tf_op_name(graph_, id) != op && op != "BiasAdd" && op != "Relu6" &&
+               !op.starts_with("Depthwise")) {
+      // A gradient that Tenon has under a more general name: it reads nothing else.
+    } else if (is_single) {
+      add_padding_before(id, row);
+      add_implied_inputs(id, row);
+    }
     if (row.device.type == "GPU" && has_kernel(op)) add_stream(row.node, op, row.device);
     add_row(std::move(row));
+  }
+
+  // A name that ends in an operator's name says what the node is.
+  void rename_if_misleading(NodeId id, Row& row) {
+    const std::string_view op = graph_.op_name(id);
+    const bool has_bias =
+        (op == "conv" || op == "conv_transpose") && graph_.node(id).operands.size() == 3;
+    const OpInfo* told = find_tf_op(numbered(last_part(row.node)).stem);
+    const std::string own = has_bias || op == "add" ? "BiasAdd" : tf_op_name(graph_, id);
+    if (told == nullptr || told->name == own || (op == "add" && told->name == "Add") ||
+        told->name == "Relu6")
+      return;
+    if (told->op_class == OpClass::Gradient) return;  // Tenon has no operator of its own for some
+    const std::string_view scope = scope_of(row.node);
+    names_.erase(row.node);
+    row.node = free_name(has_bias && !scope.empty() ? concat(scope, "/BiasAdd")
+                                                    : concat(row.node, "/", own));
   }
 
   std::string op_of(const Group& group, const Row& row) const {
@@ -394,7 +510,10 @@ class Exporter {
       if (!told.empty()) return std::string(told);
     }
     const NodeId id = group.last();
+    const OpInfo* told = find_tf_op(numbered(last_part(row.node)).stem);
+    if (told != nullptr && told->op_class == OpClass::Gradient) return std::string(told->name);
     if (adds_bias(id, row.inputs)) return "BiasAdd";
+    if (is_relu6(id)) return "Relu6";
     if (graph_.op_name(id) == "conv" && groups_of(id) > 1 && row.inputs.size() > 1 &&
         row.inputs[1].extents.size() == 4 && row.inputs[1].extents[2] == groups_of(id)) {
       return "DepthwiseConv2dNative";
@@ -403,14 +522,62 @@ class Exporter {
   }
 
   // TensorFlow's convolution has no bias: it becomes a row of its own, and `row` adds the bias.
-  void add_convolution_before(Row& row, std::string& op) {
-    Row conv = plain_row(free_name(concat(row.node, "/", op)), row.outputs);
+  void add_convolution_before(NodeId id, Row& row, std::string& op) {
+    const bool is_last_part = last_part(row.node) == "BiasAdd";
+    Row conv = plain_row(free_name(concat(is_last_part ? scope_of(row.node) : row.node, "/", op)),
+                         row.outputs);
     conv.device = row.device;
     conv.inputs = {row.inputs[0], row.inputs[1]};
     row.inputs = {row.outputs[0], row.inputs[2]};
+    add_padding_before(id, conv);
+    add_implied_inputs(id, conv);
     if (conv.device.type == "GPU") add_stream(conv.node, op, conv.device);
     op = "BiasAdd";
     add_row(std::move(conv));
+  }
+
+  // TensorFlow pads by itself as SAME or not at all; anything else is a Pad of its own.
+  void add_padding_before(NodeId id, Row& row) {
+    const std::string_view op = graph_.op_name(id);
+    const bool is_pool = op == "max_pool" || op == "average_pool";
+    if ((op != "conv" && !is_pool) || row.inputs[0].extents.size() != 4) return;
+    const AttrValue* given = graph_.node(id).attrs.find("pads");
+    if (given == nullptr || !all_constant(std::get<Dims>(*given))) return;
+    const std::vector<std::int64_t> pads = constants(std::get<Dims>(*given));
+    const Layout& layout = type(graph_.node(id).operands[0]).tensor().layout;
+    const bool is_last = layout.text() == "NHWC";
+    if (pads.size() != 4 || (!layout.is_empty() && !is_last && layout.text() != "NCHW")) return;
+    const auto axis_of = [&](std::size_t k) { return (is_last ? 1 : 2) + k; };
+    const auto kernel_attr = graph_.node(id).attrs.find("kernel_shape");
+    bool is_same = true;
+    for (std::size_t k = 0; k < 2; ++k) {
+      const std::int64_t kernel =
+          is_pool ? std::get<Dims>(*kernel_attr)[k].constant() : row.inputs[1].extents[k];
+      const std::int64_t from = row.inputs[0].extents[axis_of(k)],
+                         to = row.outputs[0].extents[axis_of(k)];
+      const AttrValue* strides = graph_.node(id).attrs.find("strides");
+      const std::int64_t stride = strides == nullptr ? 1 : std::get<Dims>(*strides)[k].constant();
+      const std::int64_t total = std::max<std::int64_t>((to - 1) * stride + kernel - from, 0);
+      is_same = is_same && to == (from + stride - 1) / stride && pads[k] == total / 2 &&
+                pads[2 + k] == total - total / 2;
+    }
+    if (is_same || pads == std::vector<std::int64_t>(4, 0)) return;
+    const std::string pad_op = op == "max_pool" ? "PadV2" : "Pad";
+    Row pad = plain_row(free_name(concat(row.node, "/", pad_op)), {row.inputs[0]});
+    pad.device = row.device;
+    pad.inputs = {row.inputs[0]};
+    for (std::size_t k = 0; k < 2; ++k) pad.outputs[0].extents[axis_of(k)] += pads[k] + pads[2 + k];
+    row.inputs[0] = pad.outputs[0];
+    add_own_constant(pad, 1, "paddings", {4, 2});
+    if (op == "max_pool") {
+      const TensorShape number{pad.outputs[0].element, {}};
+      Row value = plain_row(free_name(pad.node + "/constant_values"), {number});
+      value.device = row.device;
+      pad.inputs.push_back(number);
+      add_row(std::move(value));
+    }
+    if (row.device.type == "GPU") add_stream(pad.node, pad_op, pad.device);
+    add_row(std::move(pad));
   }
 
   void add_stream(const std::string& node, const std::string& op, const Device& device) {
@@ -431,6 +598,7 @@ class Exporter {
   std::unordered_set<NodeId> joined_;  // nodes of groups of several
   std::unordered_set<std::string> names_;
   std::set<std::tuple<std::string, std::size_t, Device>> crossed_;
+  std::map<std::string, std::vector<std::string>> sources_;  // of compute rows, by name
   std::int64_t edge_count_ = 0;
   Table table_;
 };

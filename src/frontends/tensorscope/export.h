@@ -1,15 +1,16 @@
 #pragma once
 
-#include <string>
-
 #include "frontends/tensorscope/table.h"
 #include "ir/graph.h"
+
+#include <string>
 
 namespace tenon::tensorscope {
 
 /// The table of a step that runs the graph, on the device that the graph's metadata names
 /// ("tensorscope.device" = "GPU:0", which is also the default, and "tensorscope.device.NODE" for
-/// single nodes). Throws one Error of kind Unsupported that lists every value without a fixed shape.
+/// single nodes). Throws one Error of kind Unsupported that lists every value without a fixed
+/// shape.
 Table export_table(const Graph& graph);
 
 /// TensorFlow's name for what a node does; one made from Tenon's where it has none.

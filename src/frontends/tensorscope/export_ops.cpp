@@ -1,6 +1,6 @@
-#include <utility>
-
 #include "frontends/tensorscope/export.h"
+
+#include <utility>
 
 namespace tenon::tensorscope {
 namespace {
@@ -14,6 +14,7 @@ constexpr std::pair<std::string_view, std::string_view> tf_names[] = {
     {"batch_norm", "FusedBatchNorm"},
     {"cast", "Cast"},
     {"ceil", "Ceil"},
+    {"clip", "ClipByValue"},
     {"concat", "ConcatV2"},
     {"constant", "Const"},
     {"conv", "Conv2D"},

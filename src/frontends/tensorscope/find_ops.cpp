@@ -1,7 +1,7 @@
+#include "frontends/tensorscope/wiring.h"
+
 #include <algorithm>
 #include <unordered_set>
-
-#include "frontends/tensorscope/wiring.h"
 
 namespace tenon::tensorscope {
 namespace {
@@ -9,10 +9,19 @@ namespace {
 // The operator that has such a gradient.
 std::string_view forward_operator(std::string_view gradient_op) {
   constexpr std::pair<std::string_view, std::string_view> pairs[] = {
-      {"AvgPoolGrad", "AvgPool"}, {"BiasAddGrad", "BiasAdd"}, {"Conv2DBackpropFilter", "Conv2D"},
-      {"Conv2DBackpropInput", "Conv2D"}, {"EluGrad", "Elu"}, {"LRNGrad", "LRN"},
-      {"MaxPoolGrad", "MaxPool"}, {"Relu6Grad", "Relu6"}, {"ReluGrad", "Relu"},
-      {"RsqrtGrad", "Rsqrt"}, {"SigmoidGrad", "Sigmoid"}, {"SqrtGrad", "Sqrt"}, {"TanhGrad", "Tanh"}};
+      {"AvgPoolGrad", "AvgPool"},
+      {"BiasAddGrad", "BiasAdd"},
+      {"Conv2DBackpropFilter", "Conv2D"},
+      {"Conv2DBackpropInput", "Conv2D"},
+      {"EluGrad", "Elu"},
+      {"LRNGrad", "LRN"},
+      {"MaxPoolGrad", "MaxPool"},
+      {"Relu6Grad", "Relu6"},
+      {"ReluGrad", "Relu"},
+      {"RsqrtGrad", "Rsqrt"},
+      {"SigmoidGrad", "Sigmoid"},
+      {"SqrtGrad", "Sqrt"},
+      {"TanhGrad", "Tanh"}};
   for (const auto& [gradient, forward] : pairs) {
     if (gradient == gradient_op) return forward;
   }
@@ -21,15 +30,33 @@ std::string_view forward_operator(std::string_view gradient_op) {
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
   return lower;
 }
 
 // What a node of an unknown operator usually is, from its name and shapes.
 std::string_view usual_op(const Row& row, bool ends_layer) {
-  const bool is_single = row.inputs.size() == 1 && row.outputs.size() == 1;
-  if (!is_single) return {};
+  if (row.outputs.size() != 1) return {};
+  if (row.inputs.size() == 2 && row.inputs[1].element == "int32") {
+    const bool is_shape =
+        row.inputs[1].extents.size() == 1 &&
+        row.inputs[1].extents[0] == static_cast<std::int64_t>(row.outputs[0].extents.size());
+    const bool keeps = row.inputs[0].element_count() == row.outputs[0].element_count();
+    if (is_shape && keeps) return "Reshape";
+    return row.inputs[1].extents.empty() && keeps ? "ExpandDims" : std::string_view();
+  }
+  if (row.inputs.size() != 1) return {};
+  const auto ones_dropped = [](const TensorShape& shape) {
+    std::vector<std::int64_t> extents = shape.extents;
+    std::erase(extents, 1);
+    return extents;
+  };
+  if (row.inputs[0].extents.size() > row.outputs[0].extents.size() &&
+      ones_dropped(row.inputs[0]) == ones_dropped(row.outputs[0])) {
+    return "Squeeze";
+  }
   const std::string word = lower_case(last_part(row.node));
   if (row.inputs[0].extents.size() == 4 && word.find("pool") != std::string::npos) {
     return word.find("av") != std::string::npos ? "AvgPool" : "MaxPool";
@@ -55,7 +82,8 @@ void find_ops(const Table& table, Step& step) {
       step.ops[k] = is_variable ? "VariableV2" : row.outputs.empty() ? "NoOp" : "Const";
     }
     const OpInfo* known = find_tf_op(step.ops[k]);
-    if (known != nullptr && known->op_class == OpClass::Contraction) layers.insert(scope_of(row.node));
+    if (known != nullptr && known->op_class == OpClass::Contraction)
+      layers.insert(scope_of(row.node));
   }
   for (const Row& row : table.rows) {
     if (row.kind != RowKind::Node) continue;

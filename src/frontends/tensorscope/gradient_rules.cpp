@@ -1,8 +1,8 @@
-#include <algorithm>
-#include <unordered_map>
-
 #include "base/error.h"
 #include "frontends/tensorscope/wiring.h"
+
+#include <algorithm>
+#include <unordered_map>
 
 namespace tenon::tensorscope {
 namespace {
@@ -12,8 +12,8 @@ struct Use {
   std::size_t input = 0;
 };
 
-// What the gradients' nodes are given: the gradient of each forward tensor, from what its readers hand
-// back. Only first outputs have one.
+// What the gradients' nodes are given: the gradient of each forward tensor, from what its readers
+// hand back. Only first outputs have one.
 class Backward {
  public:
   explicit Backward(Wiring& wiring)
@@ -41,7 +41,9 @@ class Backward {
       gradients_[*at] = gradient_from_uses(static_cast<std::int64_t>(*at));
     }
   }
-  TensorId gradient_of(std::int64_t forward) const { return gradients_[static_cast<std::size_t>(forward)]; }
+  TensorId gradient_of(std::int64_t forward) const {
+    return gradients_[static_cast<std::size_t>(forward)];
+  }
 
  private:
   void collect_uses(std::int64_t reader) {
@@ -91,7 +93,8 @@ class Backward {
     std::vector<TensorId> parts;
     for (const Use& use : uses_[static_cast<std::size_t>(at)]) {
       const TensorId part = handed_back(use);
-      if (part.is_valid() && std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+      if (part.is_valid() && std::find(parts.begin(), parts.end(), part) == parts.end())
+        parts.push_back(part);
     }
     if (parts.size() <= 1) return parts.empty() ? TensorId() : parts[0];
     return sum_of(parts);
@@ -100,7 +103,8 @@ class Backward {
   TensorId sum_of(const std::vector<TensorId>& parts) {
     for (std::size_t k = 0; k < sums_.size(); ++k) {
       const Row& sum = wiring_.row(sums_[k]);
-      if (is_taken_[k] != 0 || sum.inputs.size() != parts.size() || sum.outputs.size() != 1) continue;
+      if (is_taken_[k] != 0 || sum.inputs.size() != parts.size() || sum.outputs.size() != 1)
+        continue;
       std::vector<TensorId> versions;
       for (std::size_t input = 0; input < parts.size(); ++input) {
         versions.push_back(wiring_.version(parts[input], sum.inputs[input]));
@@ -130,9 +134,12 @@ void Wiring::connect_gradients() {
   backward.find();
   const auto value_of = [&](std::int64_t forward, Meaning meaning) -> TensorId {
     switch (meaning) {
-      case Meaning::Output: return row(forward).outputs.empty() ? TensorId() : TensorId{forward, 0};
-      case Meaning::Gradient: return backward.gradient_of(forward);
-      case Meaning::Shape: return {};
+      case Meaning::Output:
+        return row(forward).outputs.empty() ? TensorId() : TensorId{forward, 0};
+      case Meaning::Gradient:
+        return backward.gradient_of(forward);
+      case Meaning::Shape:
+        return {};
       case Meaning::Input0:
       case Meaning::Input1: {
         const std::size_t input = meaning == Meaning::Input0 ? 0 : 1;

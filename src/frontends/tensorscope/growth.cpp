@@ -1,3 +1,6 @@
+#include "base/error.h"
+#include "frontends/tensorscope/wiring.h"
+
 #include <algorithm>
 #include <numeric>
 #include <queue>
@@ -6,34 +9,86 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/error.h"
-#include "frontends/tensorscope/wiring.h"
-
 namespace tenon::tensorscope {
 namespace {
 
 // As many tensors of one shape are weighed against each other, the latest first.
 constexpr std::size_t max_weighed = 64;
 
+// What a name says about the layer: "conv1" of "conv1/Conv2D", whose 2 is no number of a layer.
+std::string_view layer_part(std::string_view name) {
+  return op_in_name(name).empty() ? name : scope_of(name);
+}
+
 std::size_t common_scopes(std::string_view a, std::string_view b) {
   std::size_t count = 0;
   for (std::size_t k = 0; k < a.size() && k < b.size() && a[k] == b[k]; ++k) {
-    const bool ends_a = k + 1 == a.size() || a[k + 1] == '/', ends_b = k + 1 == b.size() || b[k + 1] == '/';
+    const bool ends_a = k + 1 == a.size() || a[k + 1] == '/',
+               ends_b = k + 1 == b.size() || b[k + 1] == '/';
     count += ends_a && ends_b;
   }
   return count;
 }
 
+// The numbers in a name, as in conv2, layer1.0.conv2: people number layers in the order they run.
+std::vector<std::int64_t> numbers_in_name(std::string_view name) {
+  std::vector<std::int64_t> numbers;
+  for (std::size_t k = 0; k < name.size(); ++k) {
+    if (name[k] < '0' || name[k] > '9') continue;
+    std::int64_t number = 0;
+    for (; k < name.size() && name[k] >= '0' && name[k] <= '9'; ++k) {
+      number = std::min<std::int64_t>(number * 10 + (name[k] - '0'), 1 << 30);
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// Lexicographic, but what has fewer numbers comes behind: pool1 ends the block of conv1_1 and
+// conv1_2.
+int compare_numbers(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+  for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
+    if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;
+  }
+  return a.size() == b.size() ? 0 : a.size() > b.size() ? -1 : 1;
+}
+
+// The order of a layer's operators where nothing else tells it.
+int place_in_layer(const Wiring& wiring, std::int64_t at) {
+  const std::string& op = wiring.op(at);
+  switch (wiring.op_class(at)) {
+    case OpClass::Source:
+      return 0;
+    case OpClass::Contraction:
+      return 1;
+    case OpClass::Same:
+      return op == "BiasAdd" ? 2 : op == "FusedBatchNorm" ? 3 : op == "LRN" ? 5 : 4;
+    case OpClass::Shrinking:
+      return 6;
+    case OpClass::Gradient:
+    case OpClass::Other:
+      return 7;
+  }
+  return 7;
+}
+
 // Puts rows in an order in which everything is made before it is read. A pruned graph has no tensor
 // that nobody reads, so an input is connected to a tensor of its shape that has no reader yet, if
-// there is one; and operators that keep a shape come before those that leave it.
+// there is one; rows come in the order of the numbers in their names and of a layer's operators.
 class Growth {
  public:
   Growth(Wiring& wiring, const std::vector<char>& belongs, std::vector<char>& is_placed)
       : wiring_(wiring), belongs_(belongs), is_placed_(is_placed), count_(belongs.size()) {
     std::vector<std::size_t> by_name(count_);
     std::iota(by_name.begin(), by_name.end(), 0);
+    std::vector<std::vector<std::int64_t>> numbers;
+    for (const Row& each : wiring.table.rows)
+      numbers.push_back(numbers_in_name(layer_part(each.node)));
     std::stable_sort(by_name.begin(), by_name.end(), [&](std::size_t a, std::size_t b) {
+      if (const int order = compare_numbers(numbers[a], numbers[b]); order != 0) return order < 0;
+      const int place_a = place_in_layer(wiring, static_cast<std::int64_t>(a));
+      const int place_b = place_in_layer(wiring, static_cast<std::int64_t>(b));
+      if (place_a != place_b) return place_a < place_b;
       return natural_less(wiring.table.rows[a].node, wiring.table.rows[b].node);
     });
     rank_.resize(count_);
@@ -61,16 +116,17 @@ class Growth {
  private:
   struct Shelf {
     std::vector<TensorId> unread, all;
-    std::vector<std::size_t> waiting;    // rows, until the first tensor arrives
+    std::vector<std::size_t> waiting;  // rows, until the first tensor arrives
     std::set<std::pair<std::size_t, std::size_t>> postponed;  // rank, row
-    std::size_t to_come = 0;             // outputs of rows that are not placed yet
+    std::size_t to_come = 0;  // outputs of rows that are not placed yet
   };
-  using Priority = std::tuple<int, std::size_t, std::size_t>;  // how it changes shapes, rank, row
+  using Priority = std::tuple<bool, std::size_t, std::size_t>;  // something is open, rank, row
 
   const Row& row(std::size_t at) const { return wiring_.table.rows[at]; }
   Shelf& shelf(const TensorShape& shape) { return shelves_[to_string(shape)]; }
   bool is_open(std::size_t at, std::size_t input) const {
-    return !wiring_.is_connected(static_cast<std::int64_t>(at), input) && !given_up_[at].contains(input);
+    return !wiring_.is_connected(static_cast<std::int64_t>(at), input) &&
+           !given_up_[at].contains(input);
   }
 
   void prepare() {
@@ -110,20 +166,17 @@ class Growth {
   }
 
   void make_ready(std::size_t at) {
-    int change = 0;
-    for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
-      if (!is_open(at, input)) continue;
-      const bool keeps = !row(at).outputs.empty() && row(at).inputs[input] == row(at).outputs[0];
-      change = std::max(change, keeps ? 1 : 2);
-    }
-    ready_.emplace(change, rank_[at], at);
+    bool has_open = false;
+    for (std::size_t input = 0; input < row(at).inputs.size(); ++input)
+      has_open = has_open || is_open(at, input);
+    ready_.emplace(has_open, rank_[at], at);
   }
 
   bool may_read(std::size_t at, TensorId tensor) const {
     const auto reader = static_cast<std::int64_t>(at);
+    if (tensor.row == reader || !wiring_.is_copied(tensor.row, reader)) return false;
     // The optimiser removes a transpose of a transpose.
-    return tensor.row != reader &&
-           !(wiring_.is_layout_transpose(reader) && wiring_.is_layout_transpose(tensor.row));
+    return !wiring_.is_layout_transpose(reader) || !wiring_.is_layout_transpose(tensor.row);
   }
 
   struct Weighed {
@@ -142,7 +195,8 @@ class Growth {
         const TensorId tensor = tensors[tensors.size() - 1 - k];
         if (!may_read(at, tensor) || (is_unread && is_read(tensor))) continue;
         ++found.candidates;
-        const bool is_new = std::find(avoided.begin(), avoided.end(), wiring_.root(tensor)) == avoided.end();
+        const bool is_new =
+            std::find(avoided.begin(), avoided.end(), wiring_.root(tensor)) == avoided.end();
         const bool computes = wiring_.op_class(tensor.row) != OpClass::Source;
         const std::tuple<bool, bool, std::size_t> weight{
             is_new, computes, common_scopes(row(at).node, wiring_.row(tensor.row).node)};
@@ -159,8 +213,8 @@ class Growth {
     } else {
       const auto latest = from.all.rbegin();
       const auto count = static_cast<std::ptrdiff_t>(std::min(from.all.size(), max_weighed));
-      found.candidates = static_cast<std::size_t>(
-          std::count_if(latest, latest + count, [&](TensorId tensor) { return may_read(at, tensor); }));
+      found.candidates = static_cast<std::size_t>(std::count_if(
+          latest, latest + count, [&](TensorId tensor) { return may_read(at, tensor); }));
     }
     return found;
   }
@@ -184,7 +238,7 @@ class Growth {
       has_unread = has_unread || weigh(at, input, {}).is_unread;
     }
     if (!has_open || has_unread) {
-      if (bind(at)) return place(at);
+      if (bind(at, false)) return place(at);
     }
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
       if (is_open(at, input)) shelf(row(at).inputs[input]).postponed.emplace(rank_[at], at);
@@ -192,15 +246,18 @@ class Growth {
     postponed_.emplace(rank_[at], at);
   }
 
-  // Connects every open input; false, and nothing done, where one has no tensor.
-  bool bind(std::size_t at) {
+  // Connects every open input; false, and nothing done, where one has no tensor, or (while others
+  // may still come) none of its own.
+  bool bind(std::size_t at, bool may_repeat) {
     std::vector<std::pair<std::size_t, Weighed>> found;
     std::vector<TensorId> taken;
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
       if (!is_open(at, input)) continue;
       found.emplace_back(input, weigh(at, input, taken));
       if (!found.back().second.best.is_valid()) return false;
-      taken.push_back(wiring_.root(found.back().second.best));
+      const TensorId whole = wiring_.root(found.back().second.best);
+      if (!may_repeat && std::find(taken.begin(), taken.end(), whole) != taken.end()) return false;
+      taken.push_back(whole);
     }
     for (const auto& [input, chosen] : found) {
       const bool is_only = chosen.candidates == 1;
@@ -213,11 +270,13 @@ class Growth {
   }
 
   bool take_postponed() {
-    for (const auto& entry : postponed_) {
-      const std::size_t at = entry.second;
-      if (!bind(at)) continue;
-      place(at);
-      return true;
+    for (const bool may_repeat : {false, true}) {
+      for (const auto& entry : postponed_) {
+        const std::size_t at = entry.second;
+        if (!bind(at, may_repeat)) continue;
+        place(at);
+        return true;
+      }
     }
     return false;
   }
@@ -295,7 +354,8 @@ class Growth {
         continue;
       }
       const auto from = static_cast<std::size_t>(source.row);
-      if (belongs_[from] == 0 && is_placed_[from] == 0) return false;  // made later, not in a circle
+      if (belongs_[from] == 0 && is_placed_[from] == 0)
+        return false;  // made later, not in a circle
     }
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
       Source& source = wiring_.source(static_cast<std::int64_t>(at), input);

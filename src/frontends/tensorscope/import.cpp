@@ -1,15 +1,15 @@
 #include "frontends/tensorscope/import.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/seeded_weight.h"
 #include "frontends/tensorscope/import_node.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
 
 namespace tenon::tensorscope {
 namespace {
@@ -39,7 +39,8 @@ class Importer {
       try {
         import_row(at);
       } catch (Error& error) {
-        if (!error.has_place()) error.at(source_, ", ", place_of(table_, at, 0), ", node '", table_.rows[at].node, "'");
+        if (!error.has_place())
+          error.at(source_, ", ", place_of(table_, at, 0), ", node '", table_.rows[at].node, "'");
         throw;
       }
     }
@@ -61,7 +62,9 @@ class Importer {
       if (row.outputs.empty() || is_source(at)) {
         for (const TensorShape& output : row.outputs) {
           const auto dtype = find_element(output.element)->dtype;
-          if (dtype && (row.kind == RowKind::Feed || is_float(*dtype) || is_integer(*dtype))) continue;
+          const bool has_fill =
+              dtype && (is_float(*dtype) || is_integer(*dtype) || dtype == DType::Bool);
+          if (has_fill || (dtype && row.kind == RowKind::Feed)) continue;
           ++unknown["a constant of type " + output.element];
         }
         continue;
@@ -78,9 +81,10 @@ class Importer {
     }
     if (unknown.empty()) return;
     std::string list;
-    for (const auto& [what, count] : unknown) list += concat("\n  - ", what, count > 1 ? concat(" (", count, " times)") : "");
-    throw Error(concat("cannot import the table: ", unknown.size(), unknown.size() == 1 ? " thing is" : " things are",
-                       " not supported", list),
+    for (const auto& [what, count] : unknown)
+      list += concat("\n  - ", what, count > 1 ? concat(" (", count, " times)") : "");
+    throw Error(concat("cannot import the table: ", unknown.size(),
+                       unknown.size() == 1 ? " thing is" : " things are", " not supported", list),
                 ErrorKind::Unsupported)
         .at(source_);
   }
@@ -90,27 +94,31 @@ class Importer {
     std::map<Device, std::size_t> counts;
     for (const std::size_t at : step_.order) ++counts[table_.rows[at].device];
     if (counts.empty()) return;
-    const auto most = std::max_element(counts.begin(), counts.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most =
+        std::max_element(counts.begin(), counts.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
     Graph& graph = build_.graph();
     graph.metadata["tensorscope.device"] = to_string(most->first);
     for (const std::size_t at : step_.order) {
       const Row& row = table_.rows[at];
-      if (row.device == most->first || row.outputs.empty()) continue;
+      if (row.device == most->first) continue;
       graph.metadata["tensorscope.device." + row.node] = to_string(row.device);
     }
   }
 
   TensorType type_of(const TensorShape& shape, ImageLayout layout) const {
-    TensorType type{*find_element(shape.element)->dtype, Dims(shape.extents.begin(), shape.extents.end()), {}};
-    if (shape.extents.size() == 4 && layout != ImageLayout::Unknown) type.layout = Layout(std::string(layout_text(layout)));
+    TensorType type{
+        *find_element(shape.element)->dtype, Dims(shape.extents.begin(), shape.extents.end()), {}};
+    if (shape.extents.size() == 4 && layout != ImageLayout::Unknown)
+      type.layout = Layout(std::string(layout_text(layout)));
     return type;
   }
 
   void import_row(std::size_t at) {
     const Row& row = table_.rows[at];
     if (row.outputs.empty()) return;
-    const std::string name = build_.graph().free_name(row.kind == RowKind::Feed ? row.node : row.name());
+    const std::string name =
+        build_.graph().free_name(row.kind == RowKind::Feed ? row.node : row.name());
     build_.set_node_name(row.name());
     if (row.kind == RowKind::Feed || step_.ops[at] == "Placeholder") {
       values_[at] = {build_.input(name, type_of(row.outputs[0], layouts_[at]))};
@@ -123,7 +131,8 @@ class Importer {
       return;
     }
     ImportNode node{build_, table_, step_, at, operands_of(at), layout_at(at), nullptr, name};
-    if (const auto found = windows_.find(at); found != windows_.end()) node.windows = &found->second;
+    if (const auto found = windows_.find(at); found != windows_.end())
+      node.windows = &found->second;
     require_operands(node);
     values_[at] = find_import_rule(step_.ops[at])(node);
     require_shapes(at);
@@ -132,9 +141,11 @@ class Importer {
   ImageLayout layout_at(std::size_t at) const {
     const ImageLayout own = layout_from_shapes(table_.rows[at], step_.ops[at]);
     if (own != ImageLayout::Unknown) return own;
-    if (layouts_[at] != ImageLayout::Unknown && table_.rows[at].outputs[0].extents.size() == 4) return layouts_[at];
+    if (layouts_[at] != ImageLayout::Unknown && table_.rows[at].outputs[0].extents.size() == 4)
+      return layouts_[at];
     for (const Source& source : step_.sources[at]) {
-      if (source.row >= 0 && layouts_[static_cast<std::size_t>(source.row)] != ImageLayout::Unknown) {
+      if (source.row >= 0 &&
+          layouts_[static_cast<std::size_t>(source.row)] != ImageLayout::Unknown) {
         return layouts_[static_cast<std::size_t>(source.row)];
       }
     }
@@ -148,11 +159,13 @@ class Importer {
       const Source& source = step_.sources[at][input];
       if (source.row >= 0) {
         const std::vector<Var>& made = values_[static_cast<std::size_t>(source.row)];
-        if (source.port >= made.size()) throw Error("it reads what is not imported").got(print_row(row));
+        if (source.port >= made.size())
+          throw Error("it reads what is not imported").got(print_row(row));
         operands.push_back(made[source.port]);
       } else {
         if (!find_element(row.inputs[input].element)->dtype) {
-          throw Error(concat("cannot import a tensor of type ", row.inputs[input].element), ErrorKind::Unsupported);
+          throw Error(concat("cannot import a tensor of type ", row.inputs[input].element),
+                      ErrorKind::Unsupported);
         }
         const std::string name = build_.graph().free_name(concat(row.node, "/input_", input));
         operands.push_back(build_.input(name, type_of(row.inputs[input], ImageLayout::Unknown)));
@@ -167,7 +180,8 @@ class Importer {
     if (count == 0 || (known != nullptr && known->inputs > 0 && known->inputs != count)) {
       refuse(node, concat("it reads ", count, " tensors"));
     }
-    if (known != nullptr && known->outputs > 0 && static_cast<std::size_t>(known->outputs) != node.row().outputs.size()) {
+    if (known != nullptr && known->outputs > 0 &&
+        static_cast<std::size_t>(known->outputs) != node.row().outputs.size()) {
       refuse(node, concat("it gives ", node.row().outputs.size(), " tensors"));
     }
   }
@@ -182,7 +196,8 @@ class Importer {
       inferred.element = row.outputs[port].element;
       if (is_same_dtype && to_string(inferred) == to_string(row.outputs[port])) continue;
       throw Error("a node does not give the shape that the table says")
-          .at(source_, ", ", place_of(table_, at, output_field(row, port)), ", node '", row.node, "'")
+          .at(source_, ", ", place_of(table_, at, output_field(row, port)), ", node '", row.node,
+              "'")
           .expected(type)
           .got(row.outputs[port]);
     }
@@ -193,8 +208,11 @@ class Importer {
     const TensorShape& shape = table_.rows[at].outputs[port];
     const DType dtype = *find_element(shape.element)->dtype;
     if (auto known = known_integers(at); !known.empty()) {
-      return build_.constant(Tensor::of(dtype, Shape{static_cast<std::int64_t>(known.size())}, known), name);
+      return build_.constant(
+          Tensor::of(dtype, Shape{static_cast<std::int64_t>(known.size())}, known), name);
     }
+    if (dtype == DType::Bool)
+      return build_.constant(Constant::splat(Tensor::scalar(dtype, 1), shape.extents), name);
     std::int64_t fan_in = 0;
     std::string layout(layout_text(layouts_[at]));
     for (std::size_t reader = at, steps = 0; steps < 2; ++steps) {
@@ -226,15 +244,20 @@ class Importer {
   // The elements of constants that names or readers tell.
   std::vector<std::int64_t> known_integers(std::size_t at) const {
     const Row& row = table_.rows[at];
-    if (row.outputs.size() != 1 || row.outputs[0].element != "int32" || row.outputs[0].extents.size() != 1) return {};
+    if (row.outputs.size() != 1 || row.outputs[0].element != "int32" ||
+        row.outputs[0].extents.size() != 1)
+      return {};
     std::vector<std::int64_t> known;
     if (row.node == permutation_name(true)) known = {0, 3, 1, 2};
     if (row.node == permutation_name(false)) known = {0, 2, 3, 1};
     for (const auto& [user, input] : uses_[at]) {
       const std::string& op = step_.ops[user];
-      const bool gives_shape = (op == "Conv2DBackpropFilter" && input == 1) || (op == "Conv2DBackpropInput" && input == 0) ||
-                               (op == "AvgPoolGrad" && input == 0) || (op == "Reshape" && input == 1);
-      if (gives_shape && table_.rows[user].outputs.size() == 1) known = table_.rows[user].outputs[0].extents;
+      const bool gives_shape = (op == "Conv2DBackpropFilter" && input == 1) ||
+                               (op == "Conv2DBackpropInput" && input == 0) ||
+                               (op == "AvgPoolGrad" && input == 0) ||
+                               (op == "Reshape" && input == 1);
+      if (gives_shape && table_.rows[user].outputs.size() == 1)
+        known = table_.rows[user].outputs[0].extents;
     }
     if (static_cast<std::int64_t>(known.size()) != row.outputs[0].extents[0]) known.clear();
     return known;

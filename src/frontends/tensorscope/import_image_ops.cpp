@@ -1,8 +1,8 @@
-#include <utility>
-
 #include "base/error.h"
 #include "frontends/tensorscope/import_node.h"
 #include "ir/graph.h"
+
+#include <utility>
 
 namespace tenon::tensorscope {
 namespace {
@@ -10,10 +10,13 @@ namespace {
 using Integers = Attr::Integers;
 
 std::string layout_of(const ImportNode& node) {
-  return std::string(layout_text(node.layout == ImageLayout::Unknown ? ImageLayout::ChannelsLast : node.layout));
+  return std::string(
+      layout_text(node.layout == ImageLayout::Unknown ? ImageLayout::ChannelsLast : node.layout));
 }
 
-std::int64_t channel_axis(const ImportNode& node) { return node.layout == ImageLayout::ChannelsFirst ? 1 : 3; }
+std::int64_t channel_axis(const ImportNode& node) {
+  return node.layout == ImageLayout::ChannelsFirst ? 1 : 3;
+}
 
 Var image(ImportNode& node, std::size_t operand) {
   return with_layout(node.build, node.operands.at(operand), layout_of(node));
@@ -48,14 +51,16 @@ std::vector<Var> depthwise_conv(ImportNode& node) {
   std::vector<Attr> attrs = window_attrs(node);
   const auto& extents = node.row().inputs.at(1).extents;
   const Integers shape{extents.at(0), extents.at(1), 1, extents.at(2) * extents.at(3)};
-  const Var flat = with_layout(node.build, node.call("reshape", {node.operands[1]}, {{"shape", shape}}), "HWIO");
+  const Var flat =
+      with_layout(node.build, node.call("reshape", {node.operands[1]}, {{"shape", shape}}), "HWIO");
   attrs.emplace_back("groups", extents[2]);
   return {node.last("conv", {image(node, 0), flat}, attrs)};
 }
 
 std::vector<Var> conv_input_gradient(ImportNode& node) {
   const Windows& windows = windows_of(node);
-  std::vector<Attr> attrs{{"pads", windows.pads}, {"output_shape", spatial_extents(node.output(), node.layout)}};
+  std::vector<Attr> attrs{{"pads", windows.pads},
+                          {"output_shape", spatial_extents(node.output(), node.layout)}};
   if (windows.strides != Integers(2, 1)) attrs.emplace_back("strides", windows.strides);
   const Var filter = with_layout(node.build, node.operands.at(1), "HWIO");
   return {node.last("conv_transpose", {image(node, 2), filter}, attrs)};
@@ -85,7 +90,9 @@ std::vector<Var> bias_gradient(ImportNode& node) {
   return {node.last("reduce_sum", {node.operands.at(0)}, {{"axes", axes}, {"keep_axes", false}})};
 }
 
-std::vector<Var> max_pool(ImportNode& node) { return {node.last("max_pool", {image(node, 0)}, pool_attrs(node))}; }
+std::vector<Var> max_pool(ImportNode& node) {
+  return {node.last("max_pool", {image(node, 0)}, pool_attrs(node))};
+}
 
 std::vector<Var> average_pool(ImportNode& node) {
   return {node.last("average_pool", {image(node, 0)}, pool_attrs(node))};
@@ -103,9 +110,13 @@ std::vector<Var> average_pool_gradient(ImportNode& node) {
 
 // A table does not tell these: they are AlexNet's, of TensorFlow's depth_radius = 2, bias = 2,
 // alpha = 1e-4, beta = 0.75.
-std::vector<Attr> response_attrs() { return {{"size", 5}, {"alpha", 5e-4}, {"beta", 0.75}, {"bias", 2.0}}; }
+std::vector<Attr> response_attrs() {
+  return {{"size", 5}, {"alpha", 5e-4}, {"beta", 0.75}, {"bias", 2.0}};
+}
 
-std::vector<Var> lrn(ImportNode& node) { return {node.last("lrn", {image(node, 0)}, response_attrs())}; }
+std::vector<Var> lrn(ImportNode& node) {
+  return {node.last("lrn", {image(node, 0)}, response_attrs())};
+}
 
 std::vector<Var> lrn_gradient(ImportNode& node) {
   return {node.last("lrn_gradient", {image(node, 1), image(node, 0)}, response_attrs())};
@@ -116,7 +127,8 @@ std::vector<Var> batch_norm(ImportNode& node) {
   const std::vector<Var>& in = node.operands;
   const bool is_image = node.row().inputs.at(0).extents.size() == 4;
   for (std::size_t k = 1; k < 5; ++k) {
-    if (node.row().inputs.at(k) != node.row().inputs[1]) refuse(node, "it normalizes by what it measures itself");
+    if (node.row().inputs.at(k) != node.row().inputs[1])
+      refuse(node, "it normalizes by what it measures itself");
   }
   std::vector<Attr> attrs;
   if (is_image) attrs.emplace_back("axis", channel_axis(node));
@@ -131,7 +143,8 @@ std::vector<Var> batch_norm(ImportNode& node) {
 
 Var with_layout(Builder& build, Var value, std::string_view layout) {
   const Type& type = build.type(value);
-  if (layout.empty() || !type.is_tensor() || type.tensor().rank() != 4 || !type.tensor().layout.is_empty()) {
+  if (layout.empty() || !type.is_tensor() || type.tensor().rank() != 4 ||
+      !type.tensor().layout.is_empty()) {
     return value;
   }
   TensorType stated = type.tensor();

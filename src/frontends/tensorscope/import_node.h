@@ -1,12 +1,12 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "frontends/tensorscope/step.h"
 #include "frontends/tensorscope/windows.h"
 #include "tenon/builder.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace tenon::tensorscope {
 
@@ -15,19 +15,21 @@ struct ImportNode {
   Builder& build;
   const Table& table;
   const Step& step;
-  std::size_t at = 0;                   ///< its row
-  std::vector<Var> operands;            ///< by data input
+  std::size_t at = 0;                         ///< its row
+  std::vector<Var> operands;                  ///< by data input
   ImageLayout layout = ImageLayout::Unknown;  ///< of its images
-  const Windows* windows = nullptr;     ///< null where no window fits, or it has none
-  std::string result;                   ///< the name of its first result
+  const Windows* windows = nullptr;           ///< null where no window fits, or it has none
+  std::string result;                         ///< the name of its first result
 
   const Row& row() const { return table.rows[at]; }
   const TensorShape& output(std::size_t k = 0) const { return row().outputs[k]; }
   /// One node; the last one of the row takes its name.
-  Var call(std::string_view op, const std::vector<Var>& inputs, const std::vector<Attr>& attrs = {}) {
+  Var call(std::string_view op, const std::vector<Var>& inputs,
+           const std::vector<Attr>& attrs = {}) {
     return build.call(op, inputs, attrs);
   }
-  Var last(std::string_view op, const std::vector<Var>& inputs, const std::vector<Attr>& attrs = {}) {
+  Var last(std::string_view op, const std::vector<Var>& inputs,
+           const std::vector<Attr>& attrs = {}) {
     return build.call(op, inputs, attrs, result);
   }
 };

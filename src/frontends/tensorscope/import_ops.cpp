@@ -1,11 +1,13 @@
-#include <algorithm>
-#include <numeric>
-#include <utility>
-
 #include "base/error.h"
 #include "frontends/tensorscope/import_node.h"
 #include "frontends/tensorscope/names.h"
+#include "frontends/tensorscope/tf_ops.h"
 #include "ir/graph.h"
+#include "ops/registry.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace tenon::tensorscope {
 namespace {
@@ -15,20 +17,50 @@ using Integers = Attr::Integers;
 // Operators that Tenon has under another name, with the same operands in the same order.
 std::string_view renamed(std::string_view op) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {"Abs", "abs"},         {"Add", "add"},           {"AddV2", "add"},
-      {"Ceil", "ceil"},       {"CheckNumerics", "identity"}, {"Cos", "cos"},
-      {"Div", "div"},         {"Elu", "elu"},           {"Equal", "equal"},
-      {"Erf", "erf"},         {"Exp", "exp"},           {"Floor", "floor"},
-      {"Greater", "greater"}, {"GreaterEqual", "greater_equal"}, {"Identity", "identity"},
-      {"Less", "less"},       {"LessEqual", "less_equal"}, {"Log", "log"},
-      {"LogSoftmax", "log_softmax"}, {"LogicalAnd", "logical_and"}, {"LogicalOr", "logical_or"},
-      {"Maximum", "maximum"}, {"Minimum", "minimum"},   {"Mul", "mul"},
-      {"Neg", "neg"},         {"Pow", "pow"},           {"PreventGradient", "identity"},
-      {"RealDiv", "div"},     {"Reciprocal", "reciprocal"}, {"Relu", "relu"},
-      {"Round", "round"},     {"Selu", "selu"},         {"Sigmoid", "sigmoid"},
-      {"Sign", "sign"},       {"Sin", "sin"},           {"Softmax", "softmax"},
-      {"Softplus", "softplus"}, {"Softsign", "softsign"}, {"Sqrt", "sqrt"},
-      {"StopGradient", "identity"}, {"Sub", "sub"},     {"Tanh", "tanh"},
+      {"Abs", "abs"},
+      {"Add", "add"},
+      {"AddV2", "add"},
+      {"Ceil", "ceil"},
+      {"ClipByValue", "clip"},
+      {"CheckNumerics", "identity"},
+      {"Cos", "cos"},
+      {"Div", "div"},
+      {"Elu", "elu"},
+      {"Equal", "equal"},
+      {"Erf", "erf"},
+      {"Exp", "exp"},
+      {"Floor", "floor"},
+      {"Greater", "greater"},
+      {"GreaterEqual", "greater_equal"},
+      {"Identity", "identity"},
+      {"Less", "less"},
+      {"LessEqual", "less_equal"},
+      {"Log", "log"},
+      {"LogSoftmax", "log_softmax"},
+      {"LogicalAnd", "logical_and"},
+      {"LogicalOr", "logical_or"},
+      {"Maximum", "maximum"},
+      {"Minimum", "minimum"},
+      {"Mul", "mul"},
+      {"Neg", "neg"},
+      {"Pow", "pow"},
+      {"PreventGradient", "identity"},
+      {"RealDiv", "div"},
+      {"Reciprocal", "reciprocal"},
+      {"Relu", "relu"},
+      {"Round", "round"},
+      {"Select", "where"},
+      {"Selu", "selu"},
+      {"Sigmoid", "sigmoid"},
+      {"Sign", "sign"},
+      {"Sin", "sin"},
+      {"Softmax", "softmax"},
+      {"Softplus", "softplus"},
+      {"Softsign", "softsign"},
+      {"Sqrt", "sqrt"},
+      {"StopGradient", "identity"},
+      {"Sub", "sub"},
+      {"Tanh", "tanh"},
   };
   for (const auto& [tensorflow, tenon] : names) {
     if (tensorflow == op) return tenon;
@@ -45,9 +77,12 @@ std::vector<Var> clip_to_six(ImportNode& node) {
   return {node.last("clip", {x, node.build.scalar(0, x), node.build.scalar(6, x)})};
 }
 std::vector<Var> leaky_relu(ImportNode& node) {
-  return {node.last("leaky_relu", {node.operands.at(0)}, {{"alpha", 0.2}})};  // TensorFlow's default
+  return {
+      node.last("leaky_relu", {node.operands.at(0)}, {{"alpha", 0.2}})};  // TensorFlow's default
 }
-std::vector<Var> square(ImportNode& node) { return {node.last("mul", {node.operands.at(0), node.operands[0]})}; }
+std::vector<Var> square(ImportNode& node) {
+  return {node.last("mul", {node.operands.at(0), node.operands[0]})};
+}
 std::vector<Var> squared_difference(ImportNode& node) {
   const Var difference = node.operands.at(0) - node.operands.at(1);
   return {node.last("mul", {difference, difference})};
@@ -152,16 +187,22 @@ std::vector<Var> matmul(ImportNode& node) {
   Integers a_extents, b_extents, wanted = node.output().extents;
   Var a = as_matrix(node, 0, a_extents), b = as_matrix(node, 1, b_extents);
   if (wanted.size() == 1) wanted.push_back(1);
-  if (a_extents.size() < 2 || b_extents.size() < 2 || wanted.size() < 2) refuse(node, "it does not multiply matrices");
+  if (a_extents.size() < 2 || b_extents.size() < 2 || wanted.size() < 2)
+    refuse(node, "it does not multiply matrices");
   // A gradient transposes the other factor; which shows in the name where both are square.
-  std::vector<std::pair<bool, bool>> ways{{false, false}, {false, true}, {true, false}, {true, true}};
+  std::vector<std::pair<bool, bool>> ways{
+      {false, false}, {false, true}, {true, false}, {true, true}};
   if (const auto gradient = gradient_name(node.row().node)) {
     std::swap(ways[0], ways[numbered(gradient->part).number == 1 ? 2 : 1]);
   }
-  const auto at = [](const Integers& extents, std::size_t back) { return extents[extents.size() - back]; };
+  const auto at = [](const Integers& extents, std::size_t back) {
+    return extents[extents.size() - back];
+  };
   for (const auto& [turns_a, turns_b] : ways) {
-    const std::int64_t rows = at(a_extents, turns_a ? 1 : 2), inner = at(a_extents, turns_a ? 2 : 1);
-    const std::int64_t columns = at(b_extents, turns_b ? 2 : 1), other = at(b_extents, turns_b ? 1 : 2);
+    const std::int64_t rows = at(a_extents, turns_a ? 1 : 2),
+                       inner = at(a_extents, turns_a ? 2 : 1);
+    const std::int64_t columns = at(b_extents, turns_b ? 2 : 1),
+                       other = at(b_extents, turns_b ? 1 : 2);
     if (inner != other || rows != at(wanted, 2) || columns != at(wanted, 1)) continue;
     const auto turned = [&](Var matrix, std::size_t rank) {
       Integers perm(rank);
@@ -172,16 +213,19 @@ std::vector<Var> matmul(ImportNode& node) {
     if (turns_a) a = turned(a, a_extents.size());
     if (turns_b) b = turned(b, b_extents.size());
     if (node.output().extents.size() != 1) return {node.last("matmul", {a, b})};
-    return {node.last("reshape", {node.call("matmul", {a, b})}, {{"shape", node.output().extents}})};
+    return {
+        node.last("reshape", {node.call("matmul", {a, b})}, {{"shape", node.output().extents}})};
   }
   refuse(node, "the matrices do not multiply to this shape");
 }
 
 // The axes that are gone from the shape (or have become 1).
 std::vector<Var> reduce(ImportNode& node) {
-  constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {"Max", "reduce_max"}, {"Mean", "reduce_mean"}, {"Min", "reduce_min"},
-      {"Prod", "reduce_prod"}, {"Sum", "reduce_sum"}};
+  constexpr std::pair<std::string_view, std::string_view> names[] = {{"Max", "reduce_max"},
+                                                                     {"Mean", "reduce_mean"},
+                                                                     {"Min", "reduce_min"},
+                                                                     {"Prod", "reduce_prod"},
+                                                                     {"Sum", "reduce_sum"}};
   const Integers &from = node.row().inputs.at(0).extents, &to = node.output().extents;
   Integers axes;
   const bool keeps = from.size() == to.size();
@@ -207,7 +251,9 @@ std::vector<Var> concat_parts(ImportNode& node) {
   std::vector<const Integers*> shapes;
   for (std::size_t k = 0; k < node.operands.size(); ++k) {
     const TensorShape& shape = node.row().inputs[k];
-    if (shape.element != node.output().element || shape.extents.size() != node.output().extents.size()) continue;
+    if (shape.element != node.output().element ||
+        shape.extents.size() != node.output().extents.size())
+      continue;
     parts.push_back(node.operands[k]);
     shapes.push_back(&shape.extents);
   }
@@ -216,7 +262,8 @@ std::vector<Var> concat_parts(ImportNode& node) {
     std::int64_t sum = 0;
     bool fits = true;
     for (const Integers* shape : shapes) {
-      for (std::size_t k = 0; k < to.size(); ++k) fits = fits && (k == axis || (*shape)[k] == to[k]);
+      for (std::size_t k = 0; k < to.size(); ++k)
+        fits = fits && (k == axis || (*shape)[k] == to[k]);
       sum += (*shape)[axis];
     }
     if (!fits || sum != to[axis]) continue;
@@ -234,7 +281,8 @@ std::vector<Var> split(ImportNode& node) {
     bool fits = true;
     for (const TensorShape& part : node.row().outputs) {
       fits = fits && part.extents.size() == from.size();
-      for (std::size_t k = 0; k < from.size() && fits; ++k) fits = k == axis || part.extents[k] == from[k];
+      for (std::size_t k = 0; k < from.size() && fits; ++k)
+        fits = k == axis || part.extents[k] == from[k];
       if (!fits) break;
       sizes.push_back(part.extents[axis]);
       sum += sizes.back();
@@ -243,9 +291,76 @@ std::vector<Var> split(ImportNode& node) {
     std::vector<std::string> names(sizes.size());
     names[0] = node.result;
     return node.build.call_all("split", {node.operands[data]},
-                               {{"axis", static_cast<std::int64_t>(axis)}, {"sizes", sizes}}, names);
+                               {{"axis", static_cast<std::int64_t>(axis)}, {"sizes", sizes}},
+                               names);
   }
   refuse(node, "the parts do not join to the whole");
+}
+
+// A table does not tell where a part starts, or how padding is split: at the first element, evenly.
+std::vector<Var> slice(ImportNode& node) {
+  const Integers& to = node.output().extents;
+  Integers axes(to.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  return {node.last("slice", {node.operands.at(0)},
+                    {{"starts", Integers(to.size(), 0)}, {"ends", to}, {"axes", axes}})};
+}
+
+std::vector<Var> pad(ImportNode& node) {
+  const Integers &from = node.row().inputs.at(0).extents, &to = node.output().extents;
+  if (from.size() != to.size()) refuse(node, "it changes the rank");
+  Integers pads(2 * from.size());
+  for (std::size_t axis = 0; axis < from.size(); ++axis) {
+    if (to[axis] < from[axis]) refuse(node, "it makes an axis shorter");
+    pads[axis] = (to[axis] - from[axis]) / 2;
+    pads[from.size() + axis] = to[axis] - from[axis] - pads[axis];
+  }
+  std::vector<Var> operands{node.operands[0]};
+  // In front of a pool that takes the greatest, what is added is the least.
+  if (node.step.ops[node.at] == "PadV2")
+    operands.push_back(node.build.scalar(-3e38, node.operands[0]));
+  return {node.last("pad", operands, {{"pads", pads}})};
+}
+
+std::vector<Var> gather(ImportNode& node) {
+  const Integers &from = node.row().inputs.at(0).extents, &at = node.row().inputs.at(1).extents;
+  for (std::size_t axis = 0; axis < from.size(); ++axis) {
+    Integers shape(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(axis));
+    shape.insert(shape.end(), at.begin(), at.end());
+    shape.insert(shape.end(), from.begin() + static_cast<std::ptrdiff_t>(axis) + 1, from.end());
+    if (shape != node.output().extents) continue;
+    return {node.last("gather", {node.operands[0], node.operands[1]},
+                      {{"axis", static_cast<std::int64_t>(axis)}})};
+  }
+  refuse(node, "no axis gives a result of this shape");
+}
+
+std::vector<Var> broadcast(ImportNode& node) {
+  return {node.last("expand", {node.operands.at(0)}, {{"shape", node.output().extents}})};
+}
+
+// An operator that Tenon has and TensorFlow has not, as the writer names it.
+std::string tenon_name(std::string_view op) {
+  std::string name;
+  for (const char c : op) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    if (is_upper && !name.empty()) name += '_';
+    name += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return name;
+}
+bool is_tenon_op(std::string_view op) {
+  const OpDef* found = find_tf_op(op) != nullptr ? nullptr : tenon::all_ops().find(tenon_name(op));
+  if (found == nullptr || !found->bodies.empty() || found->operands.empty() ||
+      found->results.empty())
+    return false;
+  for (std::size_t k = 0; k < found->results.size(); ++k) {
+    if (found->results[k].is_variadic || (k > 0 && !found->results[k].is_optional)) return false;
+  }
+  return std::ranges::none_of(found->attrs, [](const AttrDef& attr) { return attr.is_required; });
+}
+std::vector<Var> call_tenon_op(ImportNode& node) {
+  return {node.last(tenon_name(node.step.ops[node.at]), node.operands)};
 }
 
 std::vector<Var> cross_entropy(ImportNode& node) {
@@ -269,11 +384,13 @@ ImportRule find_import_rule(std::string_view op) {
       {"AddN", add_all},
       {"ApplyGradientDescent", descend},
       {"BatchMatMul", matmul},
+      {"BroadcastTo", broadcast},
       {"Cast", cast},
       {"Concat", concat_parts},
       {"ConcatV2", concat_parts},
       {"EluGrad", elu_gradient},
       {"ExpandDims", reshape},
+      {"GatherV2", gather},
       {"L2Loss", half_of_squares},
       {"LeakyRelu", leaky_relu},
       {"MatMul", matmul},
@@ -281,6 +398,8 @@ ImportRule find_import_rule(std::string_view op) {
       {"Mean", reduce},
       {"Min", reduce},
       {"OnesLike", fill_like},
+      {"Pad", pad},
+      {"PadV2", pad},
       {"Prod", reduce},
       {"Relu6", clip_to_six},
       {"Relu6Grad", relu_gradient},
@@ -289,6 +408,7 @@ ImportRule find_import_rule(std::string_view op) {
       {"Rsqrt", reciprocal_root},
       {"RsqrtGrad", reciprocal_root_gradient},
       {"SigmoidGrad", sigmoid_gradient},
+      {"Slice", slice},
       {"SoftmaxCrossEntropyWithLogits", cross_entropy},
       {"Split", split},
       {"SqrtGrad", sqrt_gradient},
@@ -304,7 +424,8 @@ ImportRule find_import_rule(std::string_view op) {
     if (name == op) return rule;
   }
   if (!renamed(op).empty()) return call_renamed;
-  return find_image_rule(op);
+  if (const ImportRule rule = find_image_rule(op)) return rule;
+  return is_tenon_op(op) ? call_tenon_op : nullptr;
 }
 
 }  // namespace tenon::tensorscope

@@ -1,24 +1,32 @@
+#include "base/error.h"
+#include "frontends/tensorscope/wiring.h"
+
 #include <algorithm>
 #include <map>
 #include <span>
 
-#include "base/error.h"
-#include "frontends/tensorscope/wiring.h"
-
 namespace tenon::tensorscope {
 namespace {
+
+// The layer that a name belongs to. Other frameworks write scopes with dots.
+std::string_view layer_of(std::string_view name) {
+  const std::size_t end = name.find_last_of("/.");
+  return end == std::string_view::npos ? std::string_view() : name.substr(0, end);
+}
 
 // Rows by the scope they stand in.
 class Scopes {
  public:
-  explicit Scopes(const Wiring& wiring) : wiring_(wiring) {
+  explicit Scopes(const Wiring& wiring) {
     for (std::size_t k = 0; k < wiring.table.rows.size(); ++k) {
       const Row& row = wiring.table.rows[k];
       if (row.kind != RowKind::Node || row.outputs.empty()) continue;
       const auto at = static_cast<std::int64_t>(k);
       const std::string_view name = row.node;
-      const auto [stem, number] = numbered(last_part(name));
-      nodes_.emplace(concat(scope_of(name), "\n", wiring.op(at), "\n", number), at);
+      const std::string key =
+          concat(layer_of(name), "\n", wiring.op(at), "\n", numbered(last_part(name)).number);
+      // Two of a kind tell nothing.
+      if (const auto [found, is_new] = nodes_.emplace(key, at); !is_new) found->second = -1;
       if (wiring.op_class(at) != OpClass::Source) {
         if (last_part(name) != "read") continue;
         variables_[std::string(layer_of(scope_of(name)))].push_back(at);
@@ -37,22 +45,21 @@ class Scopes {
     return found == nodes_.end() ? -1 : found->second;
   }
   // Variables of a layer: "conv1/weights/read" and "conv1.weight/read" are of conv1.
-  std::span<const std::int64_t> variables(std::string_view layer) const { return in(variables_, layer); }
-  std::span<const std::int64_t> constants(std::string_view scope) const { return in(constants_, scope); }
+  std::span<const std::int64_t> variables(std::string_view layer) const {
+    return in(variables_, layer);
+  }
+  std::span<const std::int64_t> constants(std::string_view scope) const {
+    return in(constants_, scope);
+  }
 
  private:
   using ByScope = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
 
-  static std::string_view layer_of(std::string_view name) {
-    const std::size_t end = name.find_last_of("/.");
-    return end == std::string_view::npos ? std::string_view() : name.substr(0, end);
-  }
   static std::span<const std::int64_t> in(const ByScope& lists, std::string_view scope) {
     const auto found = lists.find(scope);
     return found == lists.end() ? std::span<const std::int64_t>() : found->second;
   }
 
-  const Wiring& wiring_;
   std::map<std::string, std::int64_t, std::less<>> nodes_;
   ByScope variables_, constants_;
 };
@@ -61,15 +68,16 @@ void connect_optimiser_row(Wiring& wiring, std::int64_t at) {
   const std::string& name = wiring.row(at).node;
   if (const auto transpose = layout_transpose(name); transpose && wiring.is_layout_transpose(at)) {
     const std::int64_t node = wiring.table.find_node(transpose->node);
-    wiring.connect(at, 1, {wiring.table.find_node(permutation_name(transpose->to_nchw)), 0}, Evidence::Name);
+    wiring.connect(at, 1, {wiring.table.find_node(permutation_name(transpose->to_nchw)), 0},
+                   Evidence::Name);
     if (transpose->to_nchw) {
       wiring.connect(node, static_cast<std::size_t>(transpose->input), {at, 0}, Evidence::Name);
     } else {
       wiring.connect(at, 0, {node, 0}, Evidence::Name);
     }
   } else if (const auto constant = permuted_constant(name)) {
-    wiring.connect(wiring.table.find_node(constant->node), static_cast<std::size_t>(constant->input), {at, 0},
-                   Evidence::Name);
+    wiring.connect(wiring.table.find_node(constant->node),
+                   static_cast<std::size_t>(constant->input), {at, 0}, Evidence::Name);
   }
 }
 
@@ -92,10 +100,19 @@ void connect_folded_shape(Wiring& wiring, std::int64_t at) {
 // The scope that holds the parts of a layer: a node named like a scope ends what stands in it.
 std::string_view layer_scope(const Wiring& wiring, const Scopes& scopes, std::int64_t at) {
   const std::string& name = wiring.row(at).node;
-  const bool is_scope = !scopes.variables(name).empty() ||
-                        scopes.find(name, "Conv2D", 0) >= 0 || scopes.find(name, "MatMul", 0) >= 0 ||
+  const bool is_scope = !scopes.variables(name).empty() || scopes.find(name, "Conv2D", 0) >= 0 ||
+                        scopes.find(name, "MatMul", 0) >= 0 ||
                         scopes.find(name, "DepthwiseConv2dNative", 0) >= 0;
-  return is_scope ? std::string_view(name) : scope_of(name);
+  return is_scope ? std::string_view(name) : layer_of(name);
+}
+
+// "conv1.relu" stands behind a node that is itself called conv1, where that is no activation.
+std::int64_t end_of_layer(const Wiring& wiring, std::string_view scope, std::int64_t at) {
+  const std::int64_t whole = scope == wiring.row(at).node ? -1 : wiring.table.find_node(scope);
+  if (whole < 0 || wiring.row(whole).outputs.empty()) return -1;
+  const bool may_precede = wiring.op(whole) == "BiasAdd" || wiring.op(whole) == "FusedBatchNorm" ||
+                           wiring.op_class(whole) == OpClass::Contraction;
+  return may_precede && wiring.row(whole).outputs[0] == wiring.row(at).inputs[0] ? whole : -1;
 }
 
 // TensorFlow's functions for layers make their operators in this order within one scope.
@@ -103,7 +120,12 @@ void connect_in_layer(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
   const bool adds_bias = wiring.op(at) == "BiasAdd", normalizes = wiring.op(at) == "FusedBatchNorm";
   if (wiring.op_class(at) != OpClass::Same || wiring.row(at).inputs.empty()) return;
   const std::string_view scope = layer_scope(wiring, scopes, at);
+  if (scope.empty()) return;
   const std::int64_t number = numbered(last_part(wiring.row(at).node)).number;
+  if (const std::int64_t whole = end_of_layer(wiring, scope, at); whole >= 0) {
+    wiring.connect(at, 0, {whole, 0}, Evidence::Name);
+    return;
+  }
   std::vector<std::string_view> before;
   if (!adds_bias && !normalizes) before = {"FusedBatchNorm"};
   if (!adds_bias) before.insert(before.end(), {"BiasAdd", "Add"});
@@ -111,7 +133,8 @@ void connect_in_layer(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
   for (const std::string_view op : before) {
     for (const std::int64_t count : {number, std::int64_t{0}}) {
       const std::int64_t found = scopes.find(scope, op, count);
-      if (found < 0 || found == at || wiring.row(found).outputs[0] != wiring.row(at).inputs[0]) continue;
+      if (found < 0 || found == at || wiring.row(found).outputs[0] != wiring.row(at).inputs[0])
+        continue;
       if (wiring.connect(at, 0, {found, 0}, Evidence::Name)) return;
     }
   }
@@ -120,17 +143,21 @@ void connect_in_layer(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
 void connect_variables(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
   const Row& row = wiring.row(at);
   const bool normalizes = wiring.op(at) == "FusedBatchNorm";
-  if (!normalizes && wiring.op_class(at) != OpClass::Contraction && wiring.op(at) != "BiasAdd") return;
-  constexpr std::string_view words[][3] = {
-      {"gamma", "scale", "weight"}, {"beta", "offset", "bias"}, {"mean", "mean", "mean"}, {"var", "var", "var"}};
+  if (!normalizes && wiring.op_class(at) != OpClass::Contraction && wiring.op(at) != "BiasAdd")
+    return;
+  constexpr std::string_view words[][3] = {{"gamma", "scale", "weight"},
+                                           {"beta", "offset", "bias"},
+                                           {"mean", "mean", "mean"},
+                                           {"var", "var", "var"}};
   for (std::size_t input = 1; input < row.inputs.size() && input < 5; ++input) {
     std::vector<std::int64_t> fitting;
     for (const std::int64_t variable : scopes.variables(layer_scope(wiring, scopes, at))) {
       if (wiring.row(variable).outputs[0] != row.inputs[input]) continue;
       std::string_view name = wiring.row(variable).node;
       if (last_part(name) == "read") name = scope_of(name);
-      const bool has_word = std::ranges::any_of(
-          words[input - 1], [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
+      const bool has_word = std::ranges::any_of(words[input - 1], [&](std::string_view word) {
+        return name.find(word) != std::string_view::npos;
+      });
       if (!normalizes || has_word) fitting.push_back(variable);
     }
     if (fitting.size() == 1) wiring.connect(at, input, {fitting[0], 0}, Evidence::Name);
@@ -146,7 +173,9 @@ void connect_own_constants(Wiring& wiring, const Scopes& scopes, std::int64_t at
   }
   for (std::size_t input = 0; input < row.inputs.size() && !left.empty(); ++input) {
     if (wiring.is_connected(at, input)) continue;
-    const auto fits = [&](std::int64_t constant) { return wiring.row(constant).outputs[0] == row.inputs[input]; };
+    const auto fits = [&](std::int64_t constant) {
+      return wiring.row(constant).outputs[0] == row.inputs[input];
+    };
     const auto found = std::find_if(left.begin(), left.end(), fits);
     if (found == left.end() || row.inputs[input].element == "float32") continue;
     wiring.connect(at, input, {*found, 0}, Evidence::Name);

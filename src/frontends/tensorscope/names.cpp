@@ -1,9 +1,9 @@
 #include "frontends/tensorscope/names.h"
 
-#include <utility>
-
 #include "base/text.h"
 #include "frontends/tensorscope/tf_ops.h"
+
+#include <utility>
 
 namespace tenon::tensorscope {
 namespace {
@@ -28,7 +28,8 @@ std::optional<std::int64_t> take_number(std::string_view& name) {
 // Behind the component "gradients" or "gradients_N" of a name.
 std::optional<std::size_t> behind_gradients(std::string_view name) {
   constexpr std::string_view word = "gradients";
-  for (std::size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
+  for (std::size_t at = name.find(word); at != std::string_view::npos;
+       at = name.find(word, at + 1)) {
     if (at != 0 && name[at - 1] != '/') continue;
     const std::size_t slash = name.find('/', at);
     if (slash == std::string_view::npos) return std::nullopt;
@@ -123,12 +124,22 @@ std::string_view op_in_name(std::string_view name) {
   const OpInfo* op = find_tf_op(part);
   if (op == nullptr) op = find_tf_op(stem);
   if (op != nullptr) return op->name;
-  // What TensorFlow's functions and arithmetic signs call their nodes, where it is not the operator.
+  // What TensorFlow's functions and arithmetic signs call their nodes, where it is not the
+  // operator.
   constexpr std::pair<std::string_view, std::string_view> habits[] = {
-      {"add", "Add"},         {"concat", "ConcatV2"}, {"div", "RealDiv"},     {"gather", "GatherV2"},
-      {"mul", "Mul"},         {"one_hot", "OneHot"},  {"pow", "Pow"},         {"split", "Split"},
-      {"stack", "Pack"},      {"sub", "Sub"},         {"transpose", "Transpose"},
-      {"truediv", "RealDiv"}, {"depthwise", "DepthwiseConv2dNative"}};
+      {"add", "Add"},
+      {"concat", "ConcatV2"},
+      {"div", "RealDiv"},
+      {"gather", "GatherV2"},
+      {"mul", "Mul"},
+      {"one_hot", "OneHot"},
+      {"pow", "Pow"},
+      {"split", "Split"},
+      {"stack", "Pack"},
+      {"sub", "Sub"},
+      {"transpose", "Transpose"},
+      {"truediv", "RealDiv"},
+      {"depthwise", "DepthwiseConv2dNative"}};
   for (const auto& [habit, meant] : habits) {
     if (stem == habit) return meant;
   }

@@ -9,9 +9,9 @@ namespace tenon::tensorscope {
 
 // How TensorFlow and its graph optimisers name nodes. Every view points into the name given.
 
-/// A transpose that the layout optimiser put in: `NODE-INPUT-TransposeNHWCToNCHW-LayoutOptimizer` in
-/// front of an input of NODE, `NODE-ORDINAL-INPUT-TransposeNCHWToNHWC-LayoutOptimizer` behind NODE, in
-/// front of that input of one of its readers.
+/// A transpose that the layout optimiser put in: `NODE-INPUT-TransposeNHWCToNCHW-LayoutOptimizer`
+/// in front of an input of NODE, `NODE-ORDINAL-INPUT-TransposeNCHWToNHWC-LayoutOptimizer` behind
+/// NODE, in front of that input of one of its readers.
 struct LayoutTranspose {
   std::string_view node;
   std::optional<std::int64_t> ordinal;

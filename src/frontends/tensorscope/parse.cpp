@@ -1,12 +1,12 @@
-#include <algorithm>
-#include <span>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "base/text_place.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/table.h"
 #include "frontends/tensorscope/tf_ops.h"
+
+#include <algorithm>
+#include <span>
 
 namespace tenon::tensorscope {
 namespace {
@@ -53,6 +53,11 @@ class Parser {
     Table table;
     for (UnsplitRow& row : rows_) table.rows.push_back(row.row);
     table.index();
+    for (const Row& row : table.rows) {
+      if (row.kind != RowKind::Fetch) continue;
+      std::int64_t& count = output_counts_[row.node];
+      count = std::max(count, std::min<std::int64_t>(row.port, 1 << 20) + 1);
+    }
     for (std::size_t k = 0; k < rows_.size(); ++k) split_shapes(table, k);
     for (std::size_t k = 0; k < rows_.size(); ++k) require_names(table, k);
     require_no_circle(table);
@@ -92,7 +97,8 @@ class Parser {
   void read_row(std::string_view line, std::size_t offset) {
     if (line.empty()) throw error("a line is empty", offset);
     if (line.back() == '\r') {
-      throw error("a line ends in a carriage return", offset + line.size() - 1).expected("a line feed alone");
+      throw error("a line ends in a carriage return", offset + line.size() - 1)
+          .expected("a line feed alone");
     }
     const std::vector<Field> fields = fields_of(line, offset);
     if (fields.size() < 5) {
@@ -104,11 +110,12 @@ class Parser {
     made.offset = offset;
     read_name(fields[0], made.row);
     const Field& type = fields[fields.size() - 2];
-    const bool is_type = std::all_of(type.text.begin(), type.text.end(), [](char c) {
-      return (c >= 'A' && c <= 'Z') || c == '_';
-    });
+    const bool is_type = std::all_of(type.text.begin(), type.text.end(),
+                                     [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
     if (!is_type) {
-      throw error("the device has no type", type.offset).expected("CPU, GPU, …").got("'", type.text, "'");
+      throw error("the device has no type", type.offset)
+          .expected("CPU, GPU, …")
+          .got("'", type.text, "'");
     }
     made.row.device = {std::string(type.text),
                        number(fields.back().text, "the device's index", fields.back().offset)};
@@ -129,8 +136,9 @@ class Parser {
   void read_port(const Field& field, std::size_t prefix, RowKind kind, Row& row) const {
     const std::string_view name = field.text.substr(prefix);
     const std::size_t last = name.rfind('_');
-    const std::size_t first = last == std::string_view::npos || last == 0 ? std::string_view::npos
-                                                                          : name.rfind('_', last - 1);
+    const std::size_t first = last == std::string_view::npos || last == 0
+                                  ? std::string_view::npos
+                                  : name.rfind('_', last - 1);
     if (first == std::string_view::npos) {
       throw error("a feed or fetch does not tell its port and number", field.offset)
           .expected("_retval_NODE_PORT_NUMBER or _arg_NODE_PORT_NUMBER")
@@ -162,7 +170,8 @@ class Parser {
       if (node.starts_with("edge_")) {
         const std::size_t end = node.find('_', 5);
         if (end == std::string_view::npos) {
-          throw error("a copy does not tell its node", field.offset).expected("edge_NUMBER_NODE:MEMCPY…");
+          throw error("a copy does not tell its node", field.offset)
+              .expected("edge_NUMBER_NODE:MEMCPY…");
         }
         row.edge = number(node.substr(5, end - 5), "the edge of a copy", field.offset + 5);
         at += end + 1;
@@ -178,20 +187,25 @@ class Parser {
   }
 
   void read_copy(std::string_view word, std::size_t offset, Row& row) const {
-    for (const CopyKind kind : {CopyKind::HostToDevice, CopyKind::DeviceToHost, CopyKind::DeviceToDevice,
-                                CopyKind::PeerToPeer, CopyKind::HostToHost}) {
+    for (const CopyKind kind :
+         {CopyKind::HostToDevice, CopyKind::DeviceToHost, CopyKind::DeviceToDevice,
+          CopyKind::PeerToPeer, CopyKind::HostToHost}) {
       if (copy_word(kind) != word) continue;
       row.copy = kind;
       return;
     }
-    throw error("no copy is of that kind", offset).expected("HtoD, DtoH, DtoD, PtoP or HtoH").got("'", word, "'");
+    throw error("no copy is of that kind", offset)
+        .expected("HtoD, DtoH, DtoD, PtoP or HtoH")
+        .got("'", word, "'");
   }
 
   TensorShape read_shape(const Field& field) const {
     std::string_view text = field.text;
     std::size_t at = field.offset;
     if (text.size() < 3 || text.front() != '(' || text.back() != ')') {
-      throw error("not a shape", at).expected("(128x64x56x56), (int32 4x1), (no input), …").got("'", text, "'");
+      throw error("not a shape", at)
+          .expected("(128x64x56x56), (int32 4x1), (no input), …")
+          .got("'", text, "'");
     }
     text = text.substr(1, text.size() - 2);
     ++at;
@@ -220,7 +234,8 @@ class Parser {
       extents.push_back(number(text.substr(start, length), "an extent", at + start));
       if (extents.back() > max_elements || extents.size() > max_rank ||
           count > max_elements / std::max<std::int64_t>(extents.back(), 1)) {
-        throw error("a shape is too large", at + start).expected("at most 2^56 elements in 254 axes");
+        throw error("a shape is too large", at + start)
+            .expected("at most 2^56 elements in 254 axes");
       }
       count *= std::max<std::int64_t>(extents.back(), 1);
       if (end == std::string_view::npos) break;
@@ -270,10 +285,12 @@ class Parser {
   void read_bytes(const Field& field, Row& row) const {
     constexpr std::string_view suffix = " bytes)";
     if (!field.text.ends_with(suffix) || field.text.size() <= 8 + suffix.size()) {
-      throw error("not a count of bytes", field.offset).expected("(output N bytes)").got("'", field.text, "'");
+      throw error("not a count of bytes", field.offset)
+          .expected("(output N bytes)")
+          .got("'", field.text, "'");
     }
-    row.bytes = number(field.text.substr(8, field.text.size() - 8 - suffix.size()), "the bytes of a copy",
-                       field.offset + 8);
+    row.bytes = number(field.text.substr(8, field.text.size() - 8 - suffix.size()),
+                       "the bytes of a copy", field.offset + 8);
   }
 
   // What each kind of row may say.
@@ -284,8 +301,10 @@ class Parser {
       throw error(what, made.offset).expected(expected);
     };
     const bool has_no_output = made.has_no_output || row.bytes.has_value();
-    if (made.has_no_output && row.bytes) refuse("a row has no output, and one of some bytes", "one of both");
-    if (!row.controls.empty() && !row.tells_inputs) refuse("a row has no input and control edges", "one of both");
+    if (made.has_no_output && row.bytes)
+      refuse("a row has no output, and one of some bytes", "one of both");
+    if (!row.controls.empty() && !row.tells_inputs)
+      refuse("a row has no input and control edges", "one of both");
     switch (row.kind) {
       case RowKind::Stream:
         if (row.tells_inputs || !made.has_no_output || shapes != 0) {
@@ -303,17 +322,20 @@ class Parser {
         }
         break;
       case RowKind::Feed:
-        if (has_no_output || !row.controls.empty() || made.before.size() != (row.tells_inputs ? 2u : 1u)) {
+        if (has_no_output || !row.controls.empty() ||
+            made.before.size() != (row.tells_inputs ? 2u : 1u)) {
           refuse("a feed does not have one output", "(1), (SHAPE)");
         }
         break;
       case RowKind::Node:
         if (row.bytes) refuse("a node has bytes for an output", "a shape or (no output)");
-        if (shapes == 0 && !made.has_no_output) refuse("a row has no outputs", "shapes or (no output)");
+        if (shapes == 0 && !made.has_no_output)
+          refuse("a row has no outputs", "shapes or (no output)");
         if (!row.controls.empty() && made.behind.empty() && !made.has_no_output) {
           refuse("a row has no outputs", "shapes or (no output)");
         }
-        if (made.has_no_output && !made.behind.empty()) refuse("a row has outputs and none", "one of both");
+        if (made.has_no_output && !made.behind.empty())
+          refuse("a row has outputs and none", "one of both");
         if (!row.tells_inputs && made.has_no_output && shapes != 0) {
           refuse("a row has outputs and none", "one of both");
         }
@@ -349,10 +371,12 @@ class Parser {
       input_count = 0;
     } else if (row.controls.empty() && !given.has_no_output) {
       const auto count = static_cast<std::int64_t>(shapes.size());
-      std::int64_t outputs = known == nullptr ? 1 : known->outputs;
+      std::int64_t outputs = known == nullptr ? fetched_outputs(row.node) : known->outputs;
       if (outputs < 0) outputs = count - known->inputs;
-      if (known != nullptr && known->op_class == OpClass::Source) outputs = count - 1;  // behind "(1)"
-      input_count = static_cast<std::size_t>(count - std::clamp<std::int64_t>(outputs, 1, count - 1));
+      if (known != nullptr && known->op_class == OpClass::Source)
+        outputs = count - 1;  // behind "(1)"
+      input_count =
+          static_cast<std::size_t>(count - std::clamp<std::int64_t>(outputs, 1, count - 1));
     }
     const auto split = shapes.begin() + static_cast<std::ptrdiff_t>(input_count);
     row.outputs.assign(split, shapes.end());
@@ -360,12 +384,18 @@ class Parser {
     shapes.erase(split, shapes.end());
     // A lone "(1)" is a scalar only for an operator that reads something.
     const bool reads = known != nullptr ? known->inputs != 0 : !stream.empty();
-    const bool is_marker = row.controls.empty() && shapes.size() == 1 && shapes[0] == TensorShape{} && !reads &&
-                           row.kind != RowKind::Fetch;
+    const bool is_marker = row.controls.empty() && shapes.size() == 1 &&
+                           shapes[0] == TensorShape{} && !reads && row.kind != RowKind::Fetch;
     if (!is_marker) row.inputs = std::move(shapes);
     if (row.kind == RowKind::Feed && !row.inputs.empty()) {
       throw error("a feed reads something", given.offset).expected("(1), (SHAPE)");
     }
+  }
+
+  // A node has at least the outputs that are fetched.
+  std::int64_t fetched_outputs(const std::string& node) const {
+    const auto found = output_counts_.find(node);
+    return found == output_counts_.end() ? 1 : found->second;
   }
 
   void require_names(const Table& table, std::size_t at) const {
@@ -373,7 +403,8 @@ class Parser {
     const Row& row = table.rows[at];
     for (std::size_t k = 0; k < row.controls.size(); ++k) {
       if (table.find_node(row.controls[k]) >= 0) continue;
-      throw error(concat("a control edge comes from '", row.controls[k], "', which is no node of the table"),
+      throw error(concat("a control edge comes from '", row.controls[k],
+                         "', which is no node of the table"),
                   given.control_offsets[k]);
     }
     if (row.kind == RowKind::Node || row.kind == RowKind::Feed) return;
@@ -381,7 +412,8 @@ class Parser {
       const std::string_view what = row.kind == RowKind::Fetch    ? "a fetch"
                                     : row.kind == RowKind::Stream ? "a stream's row"
                                                                   : "a copy";
-      throw error(concat(what, " is of '", row.node, "', which is no node of the table"), given.offset);
+      throw error(concat(what, " is of '", row.node, "', which is no node of the table"),
+                  given.offset);
     }
   }
 
@@ -412,10 +444,13 @@ class Parser {
 
   std::string_view text_, source_;
   std::vector<UnsplitRow> rows_;
+  std::unordered_map<std::string, std::int64_t> output_counts_;
 };
 
 }  // namespace
 
-Table parse_table(std::string_view text, std::string_view source) { return Parser(text, source).parse(); }
+Table parse_table(std::string_view text, std::string_view source) {
+  return Parser(text, source).parse();
+}
 
 }  // namespace tenon::tensorscope

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "frontends/tensorscope/table.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "frontends/tensorscope/table.h"
 
 namespace tenon::tensorscope {
 
@@ -28,10 +28,11 @@ struct Source {
 
 /// The data flow of a table, which it does not hold but mostly determines.
 struct Step {
-  std::vector<std::string> ops;    ///< TensorFlow's operator of each node's row; "" if not known
+  std::vector<std::string> ops;     ///< TensorFlow's operator of each node's row; "" if not known
   std::vector<bool> is_op_assumed;  ///< by what a scope usually holds
   std::vector<std::vector<Source>> sources;  ///< of each data input of each row
-  std::vector<std::size_t> order;  ///< rows of nodes and feeds: everything is made before it is read
+  std::vector<std::size_t>
+      order;  ///< rows of nodes and feeds: everything is made before it is read
 };
 
 /// Finds the data flow from names, shapes, control edges and the signatures of TensorFlow's

@@ -1,24 +1,24 @@
 #include "frontends/tensorscope/table.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <array>
-
-#include "base/error.h"
 
 namespace tenon::tensorscope {
 namespace {
 
 // TensorFlow has two words for some; both are met.
 constexpr std::array<ElementType, 25> elements = {{
-    {"float32", DType::F32, 32},    {"float64", DType::F64, 64},    {"double", DType::F64, 64},
-    {"float16", DType::F16, 16},    {"half", DType::F16, 16},       {"bfloat16", DType::BF16, 16},
-    {"int64", DType::I64, 64},      {"int32", DType::I32, 32},      {"int16", DType::I16, 16},
-    {"int8", DType::I8, 8},         {"uint64", DType::U64, 64},     {"uint32", DType::U32, 32},
-    {"uint16", DType::U16, 16},     {"uint8", DType::U8, 8},        {"bool", DType::Bool, 8},
-    {"complex64", DType::C64, 64},  {"complex128", DType::C128, 128},
-    {"string", DType::String, 0},   {"resource", std::nullopt, 0},  {"variant", std::nullopt, 0},
-    {"qint8", std::nullopt, 8},     {"quint8", std::nullopt, 8},    {"qint16", std::nullopt, 16},
-    {"quint16", std::nullopt, 16},  {"qint32", std::nullopt, 32},
+    {"float32", DType::F32, 32},   {"float64", DType::F64, 64},      {"double", DType::F64, 64},
+    {"float16", DType::F16, 16},   {"half", DType::F16, 16},         {"bfloat16", DType::BF16, 16},
+    {"int64", DType::I64, 64},     {"int32", DType::I32, 32},        {"int16", DType::I16, 16},
+    {"int8", DType::I8, 8},        {"uint64", DType::U64, 64},       {"uint32", DType::U32, 32},
+    {"uint16", DType::U16, 16},    {"uint8", DType::U8, 8},          {"bool", DType::Bool, 8},
+    {"complex64", DType::C64, 64}, {"complex128", DType::C128, 128}, {"string", DType::String, 0},
+    {"resource", std::nullopt, 0}, {"variant", std::nullopt, 0},     {"qint8", std::nullopt, 8},
+    {"quint8", std::nullopt, 8},   {"qint16", std::nullopt, 16},     {"quint16", std::nullopt, 16},
+    {"qint32", std::nullopt, 32},
 }};
 
 // A row without the fields that have lists: what the texts of its fields are.
@@ -81,21 +81,30 @@ std::string to_string(const Device& device) { return concat(device.type, ":", de
 
 std::string_view copy_word(CopyKind kind) {
   switch (kind) {
-    case CopyKind::HostToDevice: return "HtoD";
-    case CopyKind::DeviceToHost: return "DtoH";
-    case CopyKind::DeviceToDevice: return "DtoD";
-    case CopyKind::PeerToPeer: return "PtoP";
-    case CopyKind::HostToHost: return "HtoH";
+    case CopyKind::HostToDevice:
+      return "HtoD";
+    case CopyKind::DeviceToHost:
+      return "DtoH";
+    case CopyKind::DeviceToDevice:
+      return "DtoD";
+    case CopyKind::PeerToPeer:
+      return "PtoP";
+    case CopyKind::HostToHost:
+      return "HtoH";
   }
   return "";
 }
 
 std::string Row::name() const {
   switch (kind) {
-    case RowKind::Node: return node;
-    case RowKind::Feed: return concat("_arg_", node, "_", port, "_", number);
-    case RowKind::Fetch: return concat("_retval_", node, "_", port, "_", number);
-    case RowKind::Stream: return concat(node, ":", op);
+    case RowKind::Node:
+      return node;
+    case RowKind::Feed:
+      return concat("_arg_", node, "_", port, "_", number);
+    case RowKind::Fetch:
+      return concat("_retval_", node, "_", port, "_", number);
+    case RowKind::Stream:
+      return concat(node, ":", op);
     case RowKind::Copy:
       return concat(edge ? concat("edge_", *edge, "_") : "", node, ":MEMCPY", copy_word(copy));
   }

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "ir/dtype.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "ir/dtype.h"
 
 namespace tenon::tensorscope {
 
@@ -48,14 +48,20 @@ enum class RowKind : std::uint8_t {
   Stream,  ///< NODE:Op: the node's kernels as a stream of a GPU saw them
   Copy,    ///< [edge_ID_]NODE:MEMCPYkind: a copy as a stream saw it
 };
-enum class CopyKind : std::uint8_t { HostToDevice, DeviceToHost, DeviceToDevice, PeerToPeer, HostToHost };
+enum class CopyKind : std::uint8_t {
+  HostToDevice,
+  DeviceToHost,
+  DeviceToDevice,
+  PeerToPeer,
+  HostToHost
+};
 std::string_view copy_word(CopyKind kind);  ///< "DtoH"
 
 /// One line. The name of the row is put together from its parts.
 struct Row {
   RowKind kind = RowKind::Node;
-  std::string node;                 ///< its name, or that of the node it is about
-  std::string op;                   ///< Stream
+  std::string node;                  ///< its name, or that of the node it is about
+  std::string op;                    ///< Stream
   std::optional<std::int64_t> edge;  ///< Copy: the number of the edge in TensorFlow's graph
   CopyKind copy = CopyKind::DeviceToHost;
   std::int64_t port = 0, number = 0;  ///< Feed, Fetch
@@ -64,7 +70,7 @@ struct Row {
   /// Of data, then names of control edges; "(1)" stands where there is neither.
   std::vector<TensorShape> inputs;
   std::vector<std::string> controls;
-  std::vector<TensorShape> outputs;  ///< "(no output)" where there is none
+  std::vector<TensorShape> outputs;   ///< "(no output)" where there is none
   std::optional<std::int64_t> bytes;  ///< "(output N bytes)", instead
   Device device;
 

@@ -1,10 +1,10 @@
 #include "frontends/tensorscope/windows.h"
 
-#include <algorithm>
-#include <array>
-
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
+
+#include <algorithm>
+#include <array>
 
 namespace tenon::tensorscope {
 namespace {
@@ -21,11 +21,13 @@ std::optional<std::int64_t> smallest_stride(std::int64_t room, std::int64_t coun
   return stride;
 }
 
-std::optional<Windows> solve_rule(const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to,
+std::optional<Windows> solve_rule(const std::vector<std::int64_t>& from,
+                                  const std::vector<std::int64_t>& to,
                                   const std::vector<std::int64_t>& kernel, bool is_same) {
   Windows windows{kernel, {}, is_same, std::vector<std::int64_t>(2 * from.size(), 0)};
   for (std::size_t axis = 0; axis < from.size(); ++axis) {
-    const auto stride = smallest_stride(is_same ? from[axis] : from[axis] - kernel[axis] + 1, to[axis]);
+    const auto stride =
+        smallest_stride(is_same ? from[axis] : from[axis] - kernel[axis] + 1, to[axis]);
     if (!stride) return std::nullopt;
     windows.strides.push_back(*stride);
     if (!is_same) continue;
@@ -50,7 +52,8 @@ struct Pool {
 };
 
 std::optional<Windows> square_window(const Pool& pool, std::int64_t kernel) {
-  auto windows = solve_windows(pool.from, pool.to, std::vector<std::int64_t>(pool.from.size(), kernel));
+  auto windows =
+      solve_windows(pool.from, pool.to, std::vector<std::int64_t>(pool.from.size(), kernel));
   if (windows && !overlaps_or_touches(*windows)) return std::nullopt;
   return windows;
 }
@@ -75,7 +78,8 @@ void solve_pools(const std::vector<Pool>& pools, std::map<std::size_t, Windows>&
   for (const Pool& pool : pools) {
     // One value for all of an image: the window is the image.
     if (std::ranges::all_of(pool.to, [](std::int64_t count) { return count == 1; })) {
-      if (auto whole = solve_windows(pool.from, pool.to, pool.from)) found.emplace(pool.row, *whole);
+      if (auto whole = solve_windows(pool.from, pool.to, pool.from))
+        found.emplace(pool.row, *whole);
     } else {
       left.push_back(pool);
     }
@@ -114,11 +118,13 @@ Shared shared_layout(const Row& row, std::string_view op) {
   const OpInfo* known = find_tf_op(op);
   const bool has_filter = op == "Conv2D" || op == "DepthwiseConv2dNative";
   for (std::size_t input = 0; input < row.inputs.size(); ++input) {
-    const bool is_filter = (has_filter && input == 1) || (op == "Conv2DBackpropInput" && input == 1);
+    const bool is_filter =
+        (has_filter && input == 1) || (op == "Conv2DBackpropInput" && input == 1);
     if (is_image(row.inputs[input]) && !is_filter) shared.inputs.push_back(input);
   }
-  shared.has_output = row.outputs.size() >= 1 && is_image(row.outputs[0]) && op != "Conv2DBackpropFilter" &&
-                      known != nullptr && known->op_class != OpClass::Source;
+  shared.has_output = row.outputs.size() >= 1 && is_image(row.outputs[0]) &&
+                      op != "Conv2DBackpropFilter" && known != nullptr &&
+                      known->op_class != OpClass::Source;
   return shared;
 }
 
@@ -129,7 +135,8 @@ std::string_view layout_text(ImageLayout layout) {
   return texts[static_cast<std::size_t>(layout)];
 }
 
-std::optional<Windows> solve_windows(const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to,
+std::optional<Windows> solve_windows(const std::vector<std::int64_t>& from,
+                                     const std::vector<std::int64_t>& to,
                                      const std::vector<std::int64_t>& kernel) {
   const auto same = solve_rule(from, to, kernel, true), valid = solve_rule(from, to, kernel, false);
   if (!same || !valid) return same ? same : valid;
@@ -161,7 +168,9 @@ std::optional<ImageShapes> image_shapes(const Row& row, std::string_view op) {
 
 ImageLayout layout_from_shapes(const Row& row, std::string_view op) {
   const auto decide = [](bool last, bool first) {
-    return last == first ? ImageLayout::Unknown : last ? ImageLayout::ChannelsLast : ImageLayout::ChannelsFirst;
+    return last == first ? ImageLayout::Unknown
+           : last        ? ImageLayout::ChannelsLast
+                         : ImageLayout::ChannelsFirst;
   };
   if (const auto shapes = image_shapes(row, op)) {
     const auto &x = shapes->image->extents, &y = shapes->result->extents;
@@ -171,7 +180,8 @@ ImageLayout layout_from_shapes(const Row& row, std::string_view op) {
     return decide(x[3] == w[2] && y[3] == outputs, x[1] == w[2] && y[1] == outputs);
   }
   if (op == "LRN" || op == "LRNGrad") return ImageLayout::ChannelsLast;  // TensorFlow has no other
-  const bool adds_bias = op == "BiasAdd" && row.inputs.size() == 2 && row.inputs[1].extents.size() == 1;
+  const bool adds_bias =
+      op == "BiasAdd" && row.inputs.size() == 2 && row.inputs[1].extents.size() == 1;
   const bool sums = op == "BiasAddGrad" && row.inputs.size() == 1 && row.outputs.size() == 1 &&
                     row.outputs[0].extents.size() == 1;
   if ((adds_bias || sums) && is_image(row.inputs[0])) {
@@ -231,13 +241,15 @@ std::map<std::size_t, Windows> find_windows(const Table& table, const Step& step
     if (!shapes) continue;
     ImageLayout layout = layout_from_shapes(row, op);
     if (layout == ImageLayout::Unknown) layout = layouts[at];
-    const auto from = spatial_extents(*shapes->image, layout), to = spatial_extents(*shapes->result, layout);
+    const auto from = spatial_extents(*shapes->image, layout),
+               to = spatial_extents(*shapes->result, layout);
     if (shapes->filter == nullptr) {
       pools[op.starts_with("Max") ? "MaxPool" : "AvgPool"].push_back({at, from, to});
       continue;
     }
     const auto& filter = shapes->filter->extents;
-    if (const auto windows = solve_windows(from, to, {filter[0], filter[1]})) found.emplace(at, *windows);
+    if (const auto windows = solve_windows(from, to, {filter[0], filter[1]}))
+      found.emplace(at, *windows);
   }
   for (const auto& [kind, list] : pools) solve_pools(list, found);
   return found;

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "frontends/tensorscope/step.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
-
-#include "frontends/tensorscope/step.h"
 
 namespace tenon::tensorscope {
 
@@ -23,14 +23,15 @@ struct Windows {
 
 /// The windows over `from` that give `to` positions: the smallest strides under either rule of
 /// TensorFlow. Nothing where neither rule fits.
-std::optional<Windows> solve_windows(const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to,
+std::optional<Windows> solve_windows(const std::vector<std::int64_t>& from,
+                                     const std::vector<std::int64_t>& to,
                                      const std::vector<std::int64_t>& kernel);
 
 /// What an image operator's row relates, whatever its direction.
 struct ImageShapes {
-  const TensorShape* image = nullptr;    ///< what windows slide over
-  const TensorShape* result = nullptr;   ///< a value for each window
-  const TensorShape* filter = nullptr;   ///< height, width, inputs, outputs; null for pools
+  const TensorShape* image = nullptr;   ///< what windows slide over
+  const TensorShape* result = nullptr;  ///< a value for each window
+  const TensorShape* filter = nullptr;  ///< height, width, inputs, outputs; null for pools
 };
 /// Nothing for rows of other operators and where ranks do not fit.
 std::optional<ImageShapes> image_shapes(const Row& row, std::string_view op);

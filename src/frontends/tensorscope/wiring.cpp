@@ -9,8 +9,9 @@ Wiring::Wiring(const Table& given)
   for (std::size_t k = 0; k < table.rows.size(); ++k) {
     const Row& each = table.rows[k];
     step.sources[k].resize(each.inputs.size());
-    transposes_[k] = each.kind == RowKind::Node && each.inputs.size() == 2 && each.outputs.size() == 1 &&
-                     layout_transpose(each.node).has_value();
+    transposes_[k] = each.kind == RowKind::Node && each.inputs.size() == 2 &&
+                     each.outputs.size() == 1 && layout_transpose(each.node).has_value();
+    if (each.kind == RowKind::Copy && each.edge) copied_.insert(each.node);
     if (each.kind != RowKind::Fetch) continue;
     connect(static_cast<std::int64_t>(k), 0,
             {table.find_node(each.node), static_cast<std::size_t>(each.port)}, Evidence::Name);
@@ -62,6 +63,12 @@ TensorId Wiring::version(TensorId id, const TensorShape& wanted) const {
   return {};
 }
 
+bool Wiring::is_copied(std::int64_t from, std::int64_t reader) const {
+  const Device &here = row(from).device, &there = row(reader).device;
+  if (here == there || (here.type != "GPU" && there.type != "GPU")) return true;
+  return copied_.empty() || copied_.contains(row(from).name());
+}
+
 std::int64_t Wiring::forward_of(std::int64_t at) const {
   const auto gradient = gradient_name(row(at).node);
   return gradient ? table.find_node(gradient->forward) : -1;
@@ -95,7 +102,8 @@ std::vector<Meaning> gradient_signature(std::string_view op, std::string_view fo
                                         std::string_view part) {
   using enum Meaning;
   if (op == "ReluGrad" || op == "Relu6Grad" || op == "EluGrad") return {Gradient, Output};
-  if (op == "TanhGrad" || op == "SigmoidGrad" || op == "SqrtGrad" || op == "RsqrtGrad") return {Output, Gradient};
+  if (op == "TanhGrad" || op == "SigmoidGrad" || op == "SqrtGrad" || op == "RsqrtGrad")
+    return {Output, Gradient};
   if (op == "MaxPoolGrad") return {Input0, Output, Gradient};
   if (op == "AvgPoolGrad") return {Shape, Gradient};
   if (op == "LRNGrad") return {Gradient, Input0, Output};
@@ -104,7 +112,8 @@ std::vector<Meaning> gradient_signature(std::string_view op, std::string_view fo
   if (op == "Conv2DBackpropInput") return {Shape, Input1, Gradient};
   if ((op == "MatMul" && forward_op == "MatMul") || (op == "Mul" && forward_op == "Mul")) {
     const bool is_second = numbered(part).number == 1;
-    return is_second ? std::vector<Meaning>{Input0, Gradient} : std::vector<Meaning>{Gradient, Input1};
+    return is_second ? std::vector<Meaning>{Input0, Gradient}
+                     : std::vector<Meaning>{Gradient, Input1};
   }
   if (op == "Reshape" && forward_op == "Reshape") return {Gradient, Shape};
   return {};

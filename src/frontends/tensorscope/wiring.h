@@ -1,14 +1,15 @@
 #pragma once
 
+#include "frontends/tensorscope/names.h"
+#include "frontends/tensorscope/step.h"
+#include "frontends/tensorscope/tf_ops.h"
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
-
-#include "frontends/tensorscope/names.h"
-#include "frontends/tensorscope/step.h"
-#include "frontends/tensorscope/tf_ops.h"
 
 namespace tenon::tensorscope {
 
@@ -39,7 +40,9 @@ class Wiring {
     return step.sources[static_cast<std::size_t>(at)][input];
   }
   OpClass op_class(std::int64_t at) const;
-  bool is_layout_transpose(std::int64_t at) const { return transposes_[static_cast<std::size_t>(at)]; }
+  bool is_layout_transpose(std::int64_t at) const {
+    return transposes_[static_cast<std::size_t>(at)];
+  }
   const TensorShape& shape(TensorId id) const { return row(id.row).outputs[id.port]; }
 
   /// Connects an input that nothing is connected to; false where there is no such input or output.
@@ -58,6 +61,9 @@ class Wiring {
   /// Whether a row belongs to the part that gradients are taken of.
   bool is_forward(std::int64_t at) const;
 
+  /// Whether what a row gives is where another one runs: on the same device, or copied.
+  bool is_copied(std::int64_t from, std::int64_t reader) const;
+
   // The rules, in the order they apply.
   void connect_by_name();
   void connect_by_gradient_inputs();
@@ -70,6 +76,7 @@ class Wiring {
   std::vector<char> transposes_;
   std::unordered_map<std::int64_t, std::vector<std::int64_t>> versions_;  // port 0 only
   std::vector<char> is_placed_;
+  std::unordered_set<std::string> copied_;  // names of rows; empty where the table has no copies
 };
 
 /// The operator of each node, from streams, names and gradients.
