@@ -1,4 +1,5 @@
-# bin/tenon-test (the runner of tests/**/*.test) and bin/tenon-unit-tests (GoogleTest).
+# bin/tenon-test (the runner of tests/**/*.test), bin/tenon-verify-passes (passes over random graphs) and
+# bin/tenon-unit-tests (GoogleTest).
 
 file(GLOB_RECURSE runner_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/runner/*.cpp)
 if(runner_sources)
@@ -7,6 +8,9 @@ if(runner_sources)
   target_link_libraries(tenon-test PRIVATE
     tenon_cli CLI11::CLI11 nlohmann_json::nlohmann_json tenon_warnings)
 endif()
+
+add_executable(tenon-verify-passes ${PROJECT_SOURCE_DIR}/tests/verify_passes/main.cpp)
+target_link_libraries(tenon-verify-passes PRIVATE tenon_driver Threads::Threads tenon_warnings)
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.cpp)
 if(unit_sources)

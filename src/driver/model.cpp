@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/random_graph/random_graph.h"
 #include "driver/zoo/zoo.h"
 #include "frontends/onnx/export.h"
 #include "frontends/onnx/import.h"
@@ -18,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kZooPrefix = "zoo:";
+constexpr std::string_view kRandomPrefix = "random:";
 
 // Tenon's text form starts, after comments, with the word `graph`.
 bool looks_like_text_graph(std::string_view head) {
@@ -68,6 +70,7 @@ void write_file(const std::string& path, const std::string& text) {
 }
 
 bool is_zoo(const std::string& argument) { return argument.rfind(kZooPrefix, 0) == 0; }
+bool is_random(const std::string& argument) { return argument.rfind(kRandomPrefix, 0) == 0; }
 
 void refuse_style(const std::string& format, const SaveOptions& options) {
   if (options.style.empty()) return;
@@ -87,7 +90,7 @@ const std::vector<Format>& formats() {
 }
 
 LoadedDocument load_document(const std::string& argument) {
-  if (is_zoo(argument)) return {};
+  if (is_zoo(argument) || is_random(argument)) return {};
   std::error_code unreadable;  // and so no folder: opening it as a file says why
   if (fs::is_directory(argument, unreadable)) {
     throw Error("a model is a file, not a folder", ErrorKind::Usage).got(argument);
@@ -102,6 +105,7 @@ LoadedDocument load_document(const std::string& argument) {
 
 Graph load_model(const std::string& argument) {
   if (is_zoo(argument)) return zoo::build(argument.substr(kZooPrefix.size()));
+  if (is_random(argument)) return random_graph(argument.substr(kRandomPrefix.size()));
   if (const LoadedDocument loaded = load_document(argument); loaded.document) {
     return loaded.document->graph();
   }

@@ -17,7 +17,7 @@ struct Format {
 };
 const std::vector<Format>& formats();
 
-/// Reads a model: `zoo:NAME?param=value,…` or a file, whose format its content tells.
+/// Reads a model: `zoo:NAME?param=value,…`, `random:SEED?nodes=COUNT` or a file, whose format its content tells.
 Graph load_model(const std::string& argument);
 /// The file as its format has it, where it is a document of another system; null where it is not.
 struct LoadedDocument {

@@ -1,31 +1,140 @@
 #include "driver/pipeline.h"
 
-#include <algorithm>
-
 #include "base/error.h"
-#include "driver/compare.h"
-#include "driver/inputs.h"
+#include "base/text.h"
+#include "driver/verify/pass_check.h"
+#include "driver/verify/reduce.h"
 #include "ir/verify.h"
-#include "reference/evaluate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
 
 namespace tenon {
 namespace {
 
-// Passes may round differently, but not by more than this.
-constexpr Tolerance kPassTolerance{1e-4, 1e-5};
+using OpCounts = std::map<std::string, std::int64_t>;
 
-void refuse_change(const std::string& pass, const Graph& before, const Graph& after) {
-  const std::vector<Datum> inputs = random_inputs(before, 1);
-  const std::vector<Datum> expected = reference::evaluate(before, inputs);
-  const std::vector<Datum> actual = reference::evaluate(after, inputs);
-  for (std::size_t k = 0; k < expected.size(); ++k) {
-    const Comparison comparison = compare(actual[k], expected[k], kPassTolerance);
-    if (comparison.is_equal) continue;
-    throw Error(concat("pass '", pass, "' changes a result"), ErrorKind::ComparisonFailed)
-        .at("output '", before.value(before.outputs()[k]).name, "'")
-        .got(comparison.what);
+void count_ops(const Graph& graph, OpCounts& counts) {
+  for (NodeId id : graph.nodes_in_order()) {
+    ++counts[graph.node(id).op->name];
+    for (const Graph& body : graph.node(id).bodies) count_ops(body, counts);
   }
 }
+
+std::size_t total_of(const OpCounts& counts) {
+  std::int64_t total = 0;
+  for (const auto& [op, count] : counts) total += count;
+  return static_cast<std::size_t>(total);
+}
+
+std::string change_between(const OpCounts& before, const OpCounts& after, bool is_identical) {
+  if (is_identical) return "nothing";
+  OpCounts change = after;
+  for (const auto& [op, count] : before) change[op] -= count;
+  std::vector<std::pair<std::string, std::int64_t>> changed;
+  for (const auto& [op, count] : change) {
+    if (count != 0) changed.emplace_back(op, count);
+  }
+  std::stable_sort(changed.begin(), changed.end(), [](const auto& a, const auto& b) {
+    return std::abs(a.second) > std::abs(b.second);
+  });
+  std::vector<std::string> parts;
+  for (const auto& [op, count] : changed)
+    parts.push_back(concat(op, count > 0 ? " +" : " ", count));
+  return parts.empty() ? "attributes, types or order" : join(parts, ", ");
+}
+
+std::string sentence_of(const Pass& pass, PassFailure::Kind kind) {
+  switch (kind) {
+    case PassFailure::Kind::Throws:
+      return concat("pass '", pass.name, "' fails");
+    case PassFailure::Kind::BreaksGraph:
+      return concat("pass '", pass.name, "' gives a broken graph");
+    case PassFailure::Kind::ChangesInterface:
+      return concat("pass '", pass.name, "' changes the graph's inputs or outputs");
+    case PassFailure::Kind::RefusesInputs:
+      return concat("pass '", pass.name,
+                    "' gives a graph that refuses what the graph before it took");
+    case PassFailure::Kind::ChangesResult:
+      return concat("pass '", pass.name, "' changes a result");
+  }
+  return "";
+}
+
+[[noreturn]] void refuse(const Pass& pass, const PassFailure& failure, const Graph& before,
+                         const PassChecker& checker, const PipelineOptions& options) {
+  PassOptions quiet = options.pass_options;
+  quiet.journal = nullptr;
+  const auto shows = [&](const Specimen& tried) {
+    const auto again = failure_of(pass, tried.graph, tried.inputs, quiet, checker.how());
+    return again && again->kind == failure.kind;
+  };
+  Specimen smallest{before, checker.inputs_of_failure()};
+  // A failure that does not show again with the graph by itself cannot be narrowed down.
+  if (shows(smallest)) smallest = reduce(std::move(smallest), shows, checker.how());
+  const auto last = failure_of(pass, smallest.graph, smallest.inputs, quiet, checker.how());
+  throw Error(sentence_of(pass, failure.kind), ErrorKind::ComparisonFailed)
+      .at(failure.where)
+      .got(failure.what)
+      .hint("the smallest graph found that shows it (", last ? last->what : "as a whole", "):\n",
+            print_specimen(smallest));
+}
+
+class Runner {
+ public:
+  Runner(const Graph& graph, const PipelineOptions& options) : options_(options) {
+    if (!options.verify_each) return;
+    PassCheckOptions settings;
+    settings.trial_count = options.verify_trials;
+    settings.seed = options.verify_seed;
+    settings.thread_count = options.thread_count;
+    settings.max_node_runs = options.verify_node_runs;
+    settings.pass_options = options.pass_options;
+    if (options.on_verified) {
+      settings.on_progress = [this](std::size_t done, std::size_t total) {
+        options_.on_verified(pass_, done, total);
+      };
+    }
+    checker_ = std::make_unique<PassChecker>(graph, std::move(settings));
+  }
+
+  Graph run(const Pass& pass, Graph graph) {
+    pass_ = pass.name;
+    const bool compares = checker_ || options_.on_pass;
+    const Graph before = compares ? graph : Graph();
+    const auto start = std::chrono::steady_clock::now();
+    Graph after;
+    try {
+      after = pass.run(std::move(graph), options_.pass_options);
+    } catch (const std::exception& error) {
+      if (!checker_) throw;
+      refuse(pass, {PassFailure::Kind::Throws, "", error.what()}, before, *checker_, options_);
+    }
+    const std::chrono::duration<double, std::milli> elapsed =
+        std::chrono::steady_clock::now() - start;
+    if (!checker_) {
+      verify(after);
+    } else if (const auto failure = checker_->check(pass, before, after)) {
+      refuse(pass, *failure, before, *checker_, options_);
+    }
+    if (options_.on_pass) {
+      OpCounts was, is;
+      count_ops(before, was);
+      count_ops(after, is);
+      options_.on_pass({pass.name, elapsed.count(), total_of(was), total_of(is),
+                        change_between(was, is, identical(before, after))},
+                       after);
+    }
+    return after;
+  }
+
+ private:
+  const PipelineOptions& options_;
+  std::unique_ptr<PassChecker> checker_;
+  std::string pass_;
+};
 
 }  // namespace
 
@@ -38,22 +147,36 @@ std::vector<std::string> standard_passes() {
   };
 }
 
-Graph run_pipeline(Graph graph, const PipelineOptions& options) {
-  const std::vector<std::string> passes = options.passes.empty() ? standard_passes() : options.passes;
-  for (const std::string& name : options.without) find_pass(name);
-  if (!options.stop_after.empty()) find_pass(options.stop_after);
-  for (const std::string& name : passes) {
+std::vector<Pass> chosen_passes(const PipelineOptions& options) {
+  const std::vector<std::string> names =
+      options.passes.empty() ? standard_passes() : options.passes;
+  const auto refuse_unless_run = [&](const std::string& name, const char* option) {
+    find_pass(name);
+    if (std::find(names.begin(), names.end(), name) != names.end()) return;
+    throw Error(concat(option, ": '", name, "' is not among the passes that run"), ErrorKind::Usage)
+        .expected("one of ", join(names, ", "));
+  };
+  for (const std::string& name : options.without) refuse_unless_run(name, "--without");
+  if (!options.stop_after.empty()) refuse_unless_run(options.stop_after, "--stop-after");
+  std::vector<Pass> passes;
+  for (const std::string& name : names) {
     const Pass& pass = find_pass(name);
-    const bool is_left_out = std::find(options.without.begin(), options.without.end(), name) != options.without.end();
-    if (!is_left_out) {
-      Graph before = options.verify_each ? graph : Graph();
-      graph = pass.run(std::move(graph), options.pass_options);
-      verify(graph);
-      if (options.verify_each) refuse_change(name, before, graph);
-    }
+    const bool is_left_out =
+        std::find(options.without.begin(), options.without.end(), name) != options.without.end();
+    if (!is_left_out) passes.push_back(pass);
     if (name == options.stop_after) break;
   }
+  return passes;
+}
+
+Graph run_passes(Graph graph, std::span<const Pass> passes, const PipelineOptions& options) {
+  Runner runner(graph, options);
+  for (const Pass& pass : passes) graph = runner.run(pass, std::move(graph));
   return graph;
+}
+
+Graph run_pipeline(Graph graph, const PipelineOptions& options) {
+  return run_passes(std::move(graph), chosen_passes(options), options);
 }
 
 }  // namespace tenon

@@ -12,6 +12,8 @@ struct LocalResponseAttrs {
   double alpha = 1e-4, beta = 0.75, bias = 1;
 };
 std::vector<AttrField<LocalResponseAttrs>> local_response_fields();
+/// Refuses images without channels and windows without neighbours.
+void require_local_response(std::string_view op, const LocalResponseAttrs& attrs, const TensorType& x);
 
 enum class NeighbourSide : std::uint8_t { Window, Adjoint };
 /// Sums of x over the `size` neighbouring channels of each element, or over those channels whose

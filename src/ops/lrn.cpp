@@ -1,5 +1,4 @@
 #include "ops/gradient.h"
-#include "ops/layout_access.h"
 #include "ops/local_response.h"
 #include "ops/lowering.h"
 
@@ -9,10 +8,7 @@ namespace {
 using Attrs = LocalResponseAttrs;
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
-  if (attrs.size < 1) throw Error("lrn: attribute 'size' must be at least 1").got(attrs.size);
-  if (AxisMap("lrn", in["x"], "NC").rank() < 2) {
-    throw Error("lrn: the image has no axis of channels").expected("x: [N, C, …]").got(in["x"]);
-  }
+  require_local_response("lrn", attrs, in["x"]);
   return in["x"];
 }
 

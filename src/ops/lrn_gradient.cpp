@@ -6,7 +6,8 @@ namespace {
 
 using Attrs = LocalResponseAttrs;
 
-TensorType infer(const Attrs&, const OperandTypes& in) {
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  require_local_response("lrn_gradient", attrs, in["x"]);
   require_same_dtype("lrn_gradient", in["x"], in["dy"]);
   require_rank("lrn_gradient", "dy", in["dy"], in["x"].rank());
   return in["x"];

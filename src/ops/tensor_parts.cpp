@@ -78,7 +78,10 @@ Tensor join_along(std::string_view op, const std::vector<Tensor>& parts, std::si
 Tensor stack_along(std::string_view op, const std::vector<Tensor>& parts, std::size_t axis) {
   std::vector<Tensor> widened;
   for (const Tensor& part : parts) {
-    TENON_ASSERT(axis <= part.rank(), "the new axis is inside the stacked rank");
+    if (axis > part.rank()) {  // inside the rank of the first, so another one's differs
+      throw Error(concat(op, ": tensors to be stacked differ in rank"))
+          .got(parts.front().type(), " and ", part.type());
+    }
     Shape shape = part.shape();
     shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
     widened.push_back(part.reshaped(std::move(shape)));

@@ -8,7 +8,8 @@
 
 namespace tenon {
 
-#define TENON_PASS(id) Graph id(Graph graph, const PassOptions& options);
+// TENON_PASS(function) or, of a pass that leaves every bit of a result, TENON_PASS(function, Exact).
+#define TENON_PASS(id, ...) Graph id(Graph graph, const PassOptions& options);
 #include "passes/list.inc"
 #undef TENON_PASS
 
@@ -23,7 +24,7 @@ std::string with_hyphens(std::string name) {
 
 std::span<const Pass> all_passes() {
   static const std::vector<Pass> passes = {
-#define TENON_PASS(id) {with_hyphens(#id), id},
+#define TENON_PASS(id, ...) {with_hyphens(#id), id __VA_OPT__(, Accuracy::__VA_ARGS__)},
 #include "passes/list.inc"
 #undef TENON_PASS
   };

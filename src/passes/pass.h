@@ -20,11 +20,15 @@ struct PassOptions {
   Journal* journal = nullptr;
 };
 
+/// What a pass promises about results: the same bits (of NaN any), or the same but for rounding.
+enum class Accuracy : std::uint8_t { Rounds, Exact };
+
 /// A rewrite of a graph: a function without state. The driver times it, verifies what it returns and
 /// lets it be left out.
 struct Pass {
   std::string name;  ///< the function's, with hyphens
   Graph (*run)(Graph graph, const PassOptions& options);
+  Accuracy accuracy = Accuracy::Rounds;
 };
 
 /// Every pass of `passes/list.inc`, by name.

@@ -1,6 +1,7 @@
 #include "reference/evaluate.h"
 
 #include "base/error.h"
+#include "ir/text.h"
 #include "ops/lowering.h"
 
 namespace tenon::reference {
@@ -22,20 +23,7 @@ class Bindings {
     }
   }
 
-  Attributes substitute(const Attributes& attrs) const {
-    if (values_.empty()) return attrs;
-    Attributes bound;
-    for (const auto& [name, value] : attrs) {
-      if (const auto* dim = std::get_if<Dim>(&value)) {
-        bound.set(name, dim->substitute(values_));
-      } else if (const auto* dims = std::get_if<Dims>(&value)) {
-        bound.set(name, tenon::substitute(*dims, values_));
-      } else {
-        bound.set(name, value);
-      }
-    }
-    return bound;
-  }
+  const DimBindings& values() const { return values_; }
 
  private:
   void bind_extent(const std::string& name, std::size_t axis, const Dim& declared, std::int64_t actual,
@@ -69,7 +57,10 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, cons
 class GraphEvaluation : public Evaluation {
  public:
   GraphEvaluation(const std::vector<Graph>& bodies, const Options& options)
-      : bodies_(bodies), options_(options) {}
+      : bodies_(bodies), options_(options) {
+    options_.on_value = nullptr;
+    options_.on_progress = nullptr;
+  }
   std::vector<Datum> run_body(std::size_t body, std::vector<Datum> inputs) override {
     TENON_ASSERT(body < bodies_.size(), "the body exists");
     return run_graph(bodies_[body], std::move(inputs), options_);
@@ -133,6 +124,39 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
   return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
 }
 
+Attributes substitute(const Attributes& attrs, const DimBindings& symbols) {
+  if (symbols.empty()) return attrs;
+  Attributes bound;
+  for (const auto& [name, value] : attrs) {
+    if (const auto* dim = std::get_if<Dim>(&value)) {
+      bound.set(name, dim->substitute(symbols));
+    } else if (const auto* dims = std::get_if<Dims>(&value)) {
+      bound.set(name, tenon::substitute(*dims, symbols));
+    } else {
+      bound.set(name, value);
+    }
+  }
+  return bound;
+}
+
+std::vector<Datum> run_node(const Graph& graph, NodeId id, const std::vector<std::optional<Datum>>& operands,
+                            const DimBindings& symbols, const Options& options) {
+  const Node& node = graph.node(id);
+  std::vector<Layout> layouts;
+  for (ValueId operand : node.operands) {
+    const Type type = operand ? graph.value(operand).type : Type{};
+    layouts.push_back(type.is_tensor() ? type.tensor().layout : Layout{});
+  }
+  std::vector<bool> wanted;
+  for (ValueId result : node.results) wanted.push_back(result.is_valid());
+  try {
+    return run_op(*node.op, substitute(node.attrs, symbols), operands, layouts, wanted, node.bodies, options);
+  } catch (Error& error) {
+    if (!error.has_place()) error.at(graph.location(id));
+    throw;
+  }
+}
+
 std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, const Options& options) {
   if (inputs.size() != graph.inputs().size()) {
     throw Error("wrong number of inputs").expected(graph.inputs().size()).got(inputs.size());
@@ -156,21 +180,19 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, cons
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
     std::vector<std::optional<Datum>> operands;
-    std::vector<Layout> layouts;
-    for (ValueId operand : node.operands) {
-      operands.push_back(operand ? values[operand] : std::nullopt);
-      const Type type = operand ? graph.value(operand).type : Type{};
-      layouts.push_back(type.is_tensor() ? type.tensor().layout : Layout{});
+    for (ValueId operand : node.operands) operands.push_back(operand ? values[operand] : std::nullopt);
+    if (options.node_runs_left && --*options.node_runs_left < 0) {
+      throw Error("the graph runs more nodes than allowed").at(graph.location(id));
     }
-    std::vector<bool> wanted;
-    for (ValueId result : node.results) wanted.push_back(result.is_valid());
     std::vector<Datum> results;
-    try {
-      results = run_op(*node.op, bindings.substitute(node.attrs), operands, layouts, wanted,
-                       node.bodies, options);
-    } catch (Error& error) {
-      if (!error.has_place()) error.at(graph.location(id));
-      throw;
+    const bool is_constant = node.results.size() == 1 && graph.constant_of(node.results[0]);
+    if (is_constant && options.constants) {
+      results.emplace_back(options.constants->get(*graph.constant_of(node.results[0])));
+    } else {
+      results = run_node(graph, id, operands, bindings.values(), options);
+    }
+    if (options.disturb && !node.operands.empty()) {
+      for (Datum& result : results) options.disturb(result);
     }
     operands.clear();
     for (std::size_t k = 0; k < node.results.size(); ++k) {
@@ -192,6 +214,14 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, cons
 
 }  // namespace
 
+Tensor ConstantCache::get(const Constant& constant) {
+  const bool is_seeded = constant.kind() == Constant::Kind::Normal || constant.kind() == Constant::Kind::Uniform;
+  if (!is_seeded) return constant.materialise();
+  const auto [found, is_new] = made_.try_emplace(print(constant));
+  if (is_new) found->second = constant.materialise();
+  return found->second;
+}
+
 std::vector<Datum> evaluate(const Graph& graph, std::vector<Datum> inputs, const Options& options) {
   return run_graph(graph, std::move(inputs), options);
 }
@@ -201,6 +231,12 @@ std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<bool>& wanted, const std::vector<Graph>& bodies,
                                const Options& options) {
   return run_op(op, attrs, operands, {}, wanted, bodies, options);
+}
+
+std::vector<Datum> evaluate_node(const Graph& graph, NodeId node,
+                                 const std::vector<std::optional<Datum>>& operands,
+                                 const DimBindings& symbols, const Options& options) {
+  return run_node(graph, node, operands, symbols, options);
 }
 
 }  // namespace tenon::reference

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "ir/graph.h"
@@ -9,12 +12,30 @@
 
 namespace tenon::reference {
 
+/// Seeded constants, made once for many runs.
+class ConstantCache {
+ public:
+  Tensor get(const Constant& constant);
+
+ private:
+  std::map<std::string, Tensor> made_;
+};
+
 struct Options {
   int thread_count = 0;  ///< 0: as many as the machine has; results do not depend on it
   /// Called after each node with the number of nodes done; for progress.
   std::function<void(std::size_t done, std::size_t total)> on_progress;
-  /// Called with every result as it is made; for comparing values inside a graph.
+  /// Called with every result as it is made, but for those in bodies; for comparing values inside a
+  /// graph.
   std::function<void(ValueId, const Datum&)> on_value;
+  /// May change every result as it is made, those in bodies too, but no constant; for asking how much
+  /// rounding matters.
+  std::function<void(Datum&)> disturb;
+  /// How many nodes may run, those in bodies too; an Error ends the run when none are left. For inputs
+  /// that may ask for a loop without end. Null: any number.
+  std::shared_ptr<std::int64_t> node_runs_left;
+  /// Where seeded constants are kept from run to run; null: made anew each time.
+  std::shared_ptr<ConstantCache> constants;
 };
 
 /// Runs a graph on the given inputs, one for each graph input. Throws Error if an input does not
@@ -26,6 +47,12 @@ std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<std::optional<Datum>>& operands,
                                const std::vector<bool>& wanted, const std::vector<Graph>& bodies = {},
                                const Options& options = {});
+
+/// Runs one node of a graph on its operands' values, which have the layouts that the graph says;
+/// `symbols` are put in for those in its attributes.
+std::vector<Datum> evaluate_node(const Graph& graph, NodeId node,
+                                 const std::vector<std::optional<Datum>>& operands,
+                                 const DimBindings& symbols = {}, const Options& options = {});
 
 /// The tensors that expressions describe, computed in blocks; an undefined expression gives an empty
 /// tensor. What the expressions share is computed once.

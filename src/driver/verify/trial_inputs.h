@@ -1,0 +1,31 @@
+#pragma once
+
+#include "ops/evaluation.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace tenon {
+
+/// What the elements of trial inputs are like.
+enum class TrialKind : std::uint8_t {
+  Ordinary,  ///< floats around 0, integers 0 and 1: fit for indices
+  Quiet,     ///< zeros of both signs, denormals, halves, small integers of both signs
+  Sparse,    ///< ordinary, but for a few NaNs and infinities
+  Edges,     ///< ordinary, NaN, infinite, zero and denormal floats; extreme integers
+};
+
+struct TrialSettings {
+  TrialKind floats = TrialKind::Ordinary;
+  TrialKind integers = TrialKind::Ordinary;
+  std::uint64_t seed = 1;
+};
+
+/// Seeded inputs for a graph; symbols take small values within their range, zero among them.
+/// Sequences and optionals are made too; an input of unknown type is a small f32 tensor.
+std::vector<Datum> trial_inputs(const Graph& graph, const TrialSettings& settings);
+
+/// A tensor of such elements.
+Tensor trial_tensor(DType dtype, const Shape& shape, const TrialSettings& settings);
+
+}  // namespace tenon
