@@ -142,6 +142,8 @@ std::vector<std::string> standard_passes() {
   return {
       "fold-constants",  // first: shapes that are numbers and symbols are what rules ask about
       "simplify",
+      "recognise",       // patterns count on the canonical form that simplify leaves
+      "fold-constants",  // what the two made of constants
       "fuse",   // behind all that looks for patterns: a group hides its members
       "order",  // last: by now it is known what runs and what is held
   };

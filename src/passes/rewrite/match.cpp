@@ -1,6 +1,7 @@
 #include "passes/rewrite/match.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ops/registry.h"
 
 #include <algorithm>
@@ -18,13 +19,25 @@ bool Match::has(std::string_view name) const {
   return found.is_bound && (found.value || found.attr);
 }
 
+double Match::decimal(std::string_view name) const {
+  const Binding& found = binding(name);
+  const TensorType* held = type(found.value);
+  if (!held || held->dtype != DType::F32) return found.number;
+  return parse_real(format_real(static_cast<float>(found.number))).value_or(found.number);
+}
+
 const Node& Match::node(std::string_view name) const {
   return graph_.node(graph_.value(value(name)).producer);
 }
 
 const TensorType* Match::type(ValueId value) const {
   if (!value || !graph_.value(value).type.is_tensor()) return nullptr;
-  return &graph_.value(value).type.tensor();
+  return &types_.emplace_back(graph_.value(value).type.tensor());
+}
+
+const Type& Match::root_type() const {
+  if (!root_type_) root_type_ = graph_.value(root_value()).type;
+  return *root_type_;
 }
 
 const TensorType* Match::type(std::string_view name) const { return type(value(name)); }

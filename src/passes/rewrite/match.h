@@ -3,6 +3,7 @@
 #include "ir/graph.h"
 #include "passes/rewrite/pattern.h"
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -43,19 +44,23 @@ class Match {
   NodeId root() const { return root_; }
   const Node& root_node() const { return graph_.node(root_); }
   ValueId root_value() const { return root_node().results.front(); }
-  const Type& root_type() const { return graph_.value(root_value()).type; }
+  const Type& root_type() const;
 
   /// Whether the variable stands for something: an operand or attribute that is there.
   bool has(std::string_view name) const;
   ValueId value(std::string_view name) const { return binding(name).value; }
   const std::vector<ValueId>& values(std::string_view name) const { return binding(name).values; }
   double number(std::string_view name) const { return binding(name).number; }
+  /// The number in as few digits as its element type needs: 1e-05 for the f32 nearest to it.
+  double decimal(std::string_view name) const;
   const Attributes& attrs(std::string_view name) const { return binding(name).attrs; }
   /// The node that makes a variable's value. Asks that there is one.
   const Node& node(std::string_view name) const;
-  /// The variable's type, or null where that is not known to be a tensor.
+  /// The variable's type, or null where that is not known to be a tensor. Types stay where they are
+  /// while nodes are made; references to nodes do not.
   const TensorType* type(std::string_view name) const;
   const TensorType* type(ValueId value) const;
+  const std::optional<AttrValue>& attr(std::string_view name) const { return binding(name).attr; }
   const Dims& dims(std::string_view attr) const { return std::get<Dims>(*binding(attr).attr); }
   const Dim& dim(std::string_view attr) const { return std::get<Dim>(*binding(attr).attr); }
   DType dtype(std::string_view attr) const { return std::get<DType>(*binding(attr).attr); }
@@ -97,6 +102,8 @@ class Match {
   NodeId root_;
   std::vector<Binding>& bindings_;
   const std::vector<NodeId>& inside_;
+  mutable std::deque<TensorType> types_;
+  mutable std::optional<Type> root_type_;
   mutable std::vector<NodeId> made_;
   mutable std::vector<std::pair<ValueId, ValueId>> successors_;
   mutable std::string refusal_;

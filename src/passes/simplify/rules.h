@@ -13,9 +13,6 @@ std::vector<rewrite::Rule> part_rules();       ///< slice, concat, gather, scatt
 std::vector<rewrite::Rule> window_rules();     ///< pad, into convolution and pooling
 std::vector<rewrite::Rule> transpose_rules();  ///< transposes moved to where they cancel
 
-/// Nodes that compute what an earlier one does give way to it. Gives how many went.
-std::size_t merge_common_subexpressions(Graph& graph);
-
 /// Every rule of the families above.
 const rewrite::RuleSet& rules();
 

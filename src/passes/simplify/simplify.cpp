@@ -1,6 +1,7 @@
 #include "ops/fused_groups.h"
 #include "passes/late_attributes.h"
 #include "passes/pass.h"
+#include "passes/rewrite/common_subexpressions.h"
 #include "passes/simplify/rules.h"
 
 namespace tenon {
@@ -32,7 +33,7 @@ Graph simplify(Graph graph, const PassOptions& options) {
   // What was merged may fit rules that ask for a single reader or the same value twice.
   constexpr int most_rounds = 8;
   for (int round = 0; round < most_rounds; ++round) {
-    simplification::merge_common_subexpressions(graph);
+    rewrite::merge_common_subexpressions(graph);
     const std::size_t rewritten =
         rewrite::apply(graph, simplification::rules(), "simplify", options).rewrites;
     if (rewritten == 0) break;

@@ -1,13 +1,13 @@
-#include "ir/graph.h"
+#include "passes/rewrite/common_subexpressions.h"
+
 #include "passes/rewrite/pattern.h"
-#include "passes/simplify/rules.h"
 
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <unordered_map>
 
-namespace tenon::simplification {
+namespace tenon::rewrite {
 namespace {
 
 // Weights are told apart by a few of their bytes; those that agree in these are compared whole.
@@ -75,7 +75,7 @@ bool is_random(const Graph& graph) {
 
 // Exchanged operands give the same bits, other than for min and max of zeros.
 bool has_order(const OpDef& op) {
-  return !rewrite::commutes(op) || op.name == "maximum" || op.name == "minimum";
+  return !commutes(op) || op.name == "maximum" || op.name == "minimum";
 }
 
 class Merger {
@@ -155,4 +155,4 @@ class Merger {
 
 std::size_t merge_common_subexpressions(Graph& graph) { return Merger(graph).run(); }
 
-}  // namespace tenon::simplification
+}  // namespace tenon::rewrite

@@ -1,0 +1,97 @@
+#include "base/text.h"
+#include "driver/compare.h"
+#include "driver/inputs.h"
+#include "driver/model.h"
+#include "driver/pipeline.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ops/registry.h"
+#include "passes/recognise/rules.h"
+#include "reference/evaluate.h"
+#include "unit/passes/written_out.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace tenon {
+namespace {
+
+using testing::count_of;
+using testing::written_out;
+
+Graph recognised(Graph graph) {
+  PipelineOptions options;
+  options.passes = {"fold-constants", "simplify", "recognise", "fold-constants"};
+  return run_pipeline(std::move(graph), options);
+}
+
+// Every network's parts, written out, are found again.
+struct Parts {
+  const char* model;
+  std::size_t layer_norms, gelus, attentions;
+};
+
+class Recognise : public ::testing::TestWithParam<Parts> {};
+
+TEST_P(Recognise, FindsEveryPartOfATransformer) {
+  const Graph exported = written_out(load_model(GetParam().model));
+  EXPECT_EQ(count_of(exported, "layer_norm") + count_of(exported, "gelu"), 0U);
+  EXPECT_GT(count_of(exported, "shape"), 10U);
+  const Graph graph = recognised(exported);
+  EXPECT_EQ(count_of(graph, "layer_norm"), GetParam().layer_norms);
+  EXPECT_EQ(count_of(graph, "gelu"), GetParam().gelus);
+  EXPECT_EQ(count_of(graph, "attention"), GetParam().attentions);
+  for (const char* gone : {"shape", "softmax", "erf", "tanh", "reduce_mean", "sqrt", "pow"}) {
+    EXPECT_EQ(count_of(graph, gone), 0U) << gone;
+  }
+  // Each layer's values are read in the order they have: only q, k, v and the result are moved.
+  EXPECT_LE(count_of(graph, "transpose"), 4 * GetParam().attentions + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, Recognise,
+                         ::testing::Values(Parts{"zoo:bert_base", 25, 12, 12},
+                                           Parts{"zoo:bert_base?seq=S,batch=N", 25, 12, 12},
+                                           Parts{"zoo:gpt2", 25, 12, 12},
+                                           Parts{"zoo:gpt2?seq=S,past=P", 25, 12, 12},
+                                           Parts{"zoo:gpt2?seq=1,past=P", 25, 12, 12},
+                                           Parts{"zoo:vit_b16", 25, 12, 12},
+                                           Parts{"zoo:vit_b16?batch=N", 25, 12, 12}));
+
+// The graphs of tests/passes/recognise.test give the same before and after.
+TEST(RecogniseNumbers, AreThoseOfThePartsWrittenOut) {
+  std::ifstream file("tests/passes/recognise.test");
+  ASSERT_TRUE(file);
+  std::string line, text;
+  int count = 0;
+  for (bool is_inside = false; std::getline(file, line);) {
+    if (line.rfind("run ", 0) == 0) {
+      is_inside = true;
+      text.clear();
+    } else if (line == "----" && is_inside) {
+      is_inside = false;
+      const Graph before = parse_graph(text, all_ops());
+      const Graph after = recognised(before);
+      const bool is_half = text.find("f16") != std::string::npos;
+      const Tolerance tolerance = is_half ? Tolerance{4e-3, 4e-3} : Tolerance{1e-5, 1e-6};
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        const std::vector<Datum> inputs = random_inputs(before, seed);
+        const std::vector<Datum> expected = reference::evaluate(before, inputs);
+        const std::vector<Datum> actual = reference::evaluate(after, inputs);
+        for (std::size_t k = 0; k < expected.size(); ++k) {
+          const Comparison comparison = compare(actual[k], expected[k], tolerance);
+          EXPECT_TRUE(comparison.is_equal) << comparison.what << "\nin\n" << text;
+        }
+      }
+      ++count;
+    } else if (is_inside) {
+      text += line + "\n";
+    }
+  }
+  EXPECT_GT(count, 20);
+}
+
+TEST(RecogniseRules, AreWellWritten) { EXPECT_GT(recognition::rules().rules().size(), 25U); }
+
+}  // namespace
+}  // namespace tenon
