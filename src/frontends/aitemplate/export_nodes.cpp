@@ -28,20 +28,6 @@ bool has_tensors(const Graph& graph, const Node& node) {
          std::all_of(node.results.begin(), node.results.end(), is_tensor);
 }
 
-// Attributes as they stand in a graph's text: "" or "{name = value}".
-std::string attributes_text(const Node& node) {
-  std::string text;
-  for (const auto& [name, value] : node.attrs)
-    text += concat(text.empty() ? "{" : ", ", name, " = ", print(value));
-  return text.empty() ? "" : text + "}";
-}
-
-template <class T>
-T attribute(const Node& node, std::string_view name, T otherwise) {
-  const AttrValue* value = node.attrs.find(name);
-  return value == nullptr ? otherwise : std::get<T>(*value);
-}
-
 // The numbers of a list; nothing where one is a symbol.
 std::optional<std::vector<std::int64_t>> numbers(const Node& node, std::string_view name) {
   const AttrValue* value = node.attrs.find(name);
@@ -74,6 +60,20 @@ PythonValue bools(std::size_t count) {
 }
 
 }  // namespace
+
+std::string attribute_text(const OpDef& op, std::string_view name, const AttrValue& value) {
+  const AttrDef* def = op.find_attr(name);
+  const bool is_word = def != nullptr && def->kind == AttrKind::Word;
+  return is_word ? std::get<std::string>(value) : print(value);
+}
+
+std::string attributes_text(const Node& node) {
+  std::string text;
+  for (const auto& [name, value] : node.attrs) {
+    text += concat(text.empty() ? "{" : ", ", name, " = ", attribute_text(*node.op, name, value));
+  }
+  return text.empty() ? "" : text + "}";
+}
 
 void Exporter::add_node(NodeId id) {
   const Node& node = graph_.node(id);
@@ -412,7 +412,8 @@ void Exporter::add_tenon_op(NodeId id) {
   Operation operation;
   operation.row.op = node.op->name;
   PythonValue attrs = PythonValue::of(Kind::Dict);
-  for (const auto& [name, value] : node.attrs) attrs.set(name, PythonValue::string(print(value)));
+  for (const auto& [name, value] : node.attrs)
+    attrs.set(name, PythonValue::string(attribute_text(*node.op, name, value)));
   operation.row.further.emplace_back("tenon_attrs", std::move(attrs));
   if (!node.bodies.empty()) {
     PythonValue bodies = PythonValue::of(Kind::List);

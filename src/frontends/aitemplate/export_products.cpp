@@ -377,10 +377,7 @@ bool Exporter::try_composite(const Node& node) {
     if (has_operand && (!inner.operands[1] || !body.value(inner.operands[1]).type.is_tensor()))
       return false;
     const bool is_row = has_operand && body.value(inner.operands[1]).type.tensor().rank() == 1;
-    std::string attrs;
-    for (const auto& [name, attr] : inner.attrs)
-      attrs += concat(attrs.empty() ? "{" : ", ", name, " = ", print(attr));
-    if (!attrs.empty()) attrs += "}";
+    const std::string attrs = attributes_text(inner);
     std::optional<Step> step;
     for (const Step each :
          {Step::Bias, Step::Add, Step::Mul, Step::Relu, Step::Sigmoid, Step::Tanh, Step::Gelu,

@@ -14,6 +14,11 @@
 
 namespace tenon::aitemplate {
 
+/// A node's attributes as they stand in a graph's text: "" or "{name = value}".
+std::string attributes_text(const Node& node);
+/// One of them; words are bare.
+std::string attribute_text(const OpDef& op, std::string_view name, const AttrValue& value);
+
 /// Turns a graph into the tables of the dump that AITemplate would write: first operators as a user
 /// would have called them, numbered in AITemplate's order, then fused groups in their place.
 class Exporter {

@@ -337,6 +337,7 @@ class Linker {
     for (std::size_t k = 0; k < dump_.tensors.size(); ++k) {
       const auto& name = dump_.tensors[k].name;
       if (!name) throw parser_.error("a listed tensor has no name", tensors_[k].offset);
+      if (name->empty()) throw parser_.error("a name is empty", tensors_[k].offset);
       if (!tensor_names_.emplace(*name, k).second) {
         throw parser_.error(concat("two tensors are called '", *name, "'"), tensors_[k].offset);
       }

@@ -1,0 +1,7 @@
+// Any bytes are an AITemplate dump, or an Error.
+#include "document.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  tenon::fuzz_document("aitemplate", data, size);
+  return 0;
+}

@@ -1,0 +1,552 @@
+#include "base/error.h"
+#include "base/text.h"
+#include "frontends/aitemplate/checker.h"
+#include "frontends/aitemplate/import.h"
+#include "frontends/aitemplate/kernel_facts.h"
+#include "frontends/aitemplate/operator_import.h"
+#include "ir/graph.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace tenon::aitemplate {
+namespace {
+
+using Kind = PythonValue::Kind;
+using Names = std::vector<std::optional<std::string>>;
+
+std::vector<std::string> texts(const Names& names) {
+  std::vector<std::string> list;
+  for (const auto& name : names) list.push_back(name.value_or("None"));
+  return list;
+}
+
+PythonValue shape_value(const std::vector<DimRow>& dims) {
+  PythonValue list = PythonValue::of(Kind::List);
+  for (const DimRow& dim : dims) list.items.push_back(to_python(dim));
+  return list;
+}
+
+bool is_profiled(const OperatorRow& row) {
+  if (!row.exec_path) return false;
+  return std::any_of(row.exec_path->entries.begin(), row.exec_path->entries.end(),
+                     [](const ExecEntry& entry) { return algorithm_of(entry) != ""; });
+}
+
+// "NI >= 1 && NI <= 8 && CI == 3": the least and greatest value of each name.
+std::optional<std::map<std::string, Range>> parse_condition(const std::string& condition) {
+  std::map<std::string, Range> ranges;
+  std::string_view rest = condition;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find("&&");
+    const std::vector<std::string> words = split(trim(rest.substr(0, end)), ' ');
+    rest = end == std::string_view::npos ? "" : rest.substr(end + 2);
+    const auto number = words.size() == 3 ? parse_integer(words[2]) : std::nullopt;
+    if (!number) return std::nullopt;
+    Range& range = ranges.try_emplace(words[0], Range{0, kMaxExtent}).first->second;
+    if (words[1] == "==" || words[1] == ">=") range.lo = *number;
+    if (words[1] == "==" || words[1] == "<=") range.hi = *number;
+    if (words[1] != "==" && words[1] != ">=" && words[1] != "<=") return std::nullopt;
+  }
+  return ranges;
+}
+
+// A number saturates where it gets too large for an extent.
+std::int64_t product_of(const std::vector<DimRow>& dims, std::size_t from, std::size_t to,
+                        bool at_least) {
+  std::int64_t product = 1;
+  for (std::size_t k = from; k < to; ++k) {
+    if (__builtin_mul_overflow(product, at_least ? dims[k].least() : dims[k].greatest(), &product))
+      return kMaxExtent;
+  }
+  return product;
+}
+
+}  // namespace
+
+const std::vector<DimRow>& Checker::input_shape(const OperatorRow& row, std::size_t k) const {
+  const bool has_accessor = row.input_accessors && k < row.input_accessors->size();
+  return has_accessor ? (*row.input_accessors)[k].original_shapes : tensor(row.inputs[k]).shape;
+}
+
+const std::vector<DimRow>& Checker::output_shape(const OperatorRow& row, std::size_t k) const {
+  const bool has_accessor = row.output_accessors && k < row.output_accessors->size();
+  return has_accessor ? (*row.output_accessors)[k].original_shapes : tensor(row.outputs[k]).shape;
+}
+
+void Checker::check_operator(std::size_t index) {
+  const OperatorRow& row = dump_.operators[index];
+  const Path path = operator_path(index);
+  std::int64_t depth = 0;
+  for (std::size_t k = 0; k < row.inputs.size(); ++k) {
+    depth = std::max(depth, tensor(row.inputs[k]).depth + is_moved(row.input_accessors, k));
+  }
+  compare("depth", path / "depth", row.depth, depth);
+  compare("flags", path / "nop", std::string(row.is_nop ? "True" : "False"), std::string("False"));
+  check_names(row, path);
+  check_accessors(row, path);
+  for (std::size_t k = 0; row.original_outputs && k < row.original_outputs->size(); ++k) {
+    const Path original = path / "original_outputs" / k;
+    check_nested((*row.original_outputs)[k], original);
+    if (k >= row.outputs.size() || !row.output_accessors || k >= row.output_accessors->size())
+      continue;
+    compare("depth", original / "depth", (*row.original_outputs)[k].depth, depth_behind(row, k));
+    compare("element type", original / "dtype", (*row.original_outputs)[k].dtype,
+            tensor(row.outputs[k]).dtype);
+    compare_values("accessors", original / "shape", shape_value((*row.original_outputs)[k].shape),
+                   shape_value((*row.output_accessors)[k].original_shapes));
+  }
+  if (!row.elementwise_ops.empty()) {
+    check_group(row, path);
+    check_group_dims(row, path);
+  }
+  if (row.func) check_func(row, path);
+  check_shapes(row, path);
+  const std::optional<Composite> composite =
+      row.find("tenon_attrs") ? std::nullopt : parse_composite(row.op);
+  if (composite && composite->is_convolution()) check_convolution(row, *composite, path);
+  if (composite && !composite->is_convolution()) check_product(row, *composite, path);
+  if (row.op == "max_pool2d" || row.op == "avg_pool2d") check_pool(row, path);
+  check_other(row, path);
+}
+
+// <kind>_<counter>; what was one operator of many may share another's name later.
+void Checker::check_names(const OperatorRow& row, const Path& path) {
+  const auto counter_of = [&](const std::string& name) -> std::optional<std::int64_t> {
+    for (const std::string& prefix : {row.op + "_", "ait_" + row.op + "_"}) {
+      if (name.rfind(prefix, 0) != 0) continue;
+      const std::string rest = name.substr(prefix.size());
+      // A name that was taken gets another number behind it.
+      const auto number = parse_integer(rest.substr(0, rest.find('_')));
+      if (number && *number >= 0) return number;
+    }
+    return std::nullopt;
+  };
+  const std::string name = row.name.value_or("None");
+  if (counter_of(name)) {
+    findings_.hold("names");
+  } else {
+    findings_.miss(
+        "names", [&] { return place(path / "name"); }, name, concat(row.op, "_ and a number"));
+  }
+  if (!row.original_name || *row.original_name == name) {
+    if (row.original_name) findings_.hold("names");
+    return;
+  }
+  const auto shared =
+      std::find_if(dump_.operators.begin(), dump_.operators.end(), [&](const OperatorRow& other) {
+        return other.original_name == name && other.op == row.op && &other != &row;
+      });
+  if (shared == dump_.operators.end()) {
+    findings_.miss(
+        "names", [&] { return place(path / "original_name"); }, *row.original_name, name);
+  } else {
+    findings_.hold("names");
+  }
+}
+
+void Checker::check_func(const OperatorRow& row, const Path& path) {
+  const FuncInfo* func = find_func(row.func->name);
+  if (func == nullptr) {
+    findings_.miss(
+        "functions", [&] { return place(path / "func"); }, row.func->name, "a known function");
+    return;
+  }
+  compare("functions", path / "func", row.func->number, func->number);
+  if (!row.args) return;
+  std::vector<std::string> tensors;
+  for (const auto& arg : *row.args) {
+    if (arg) tensors.push_back(*arg);
+  }
+  compare_lists("groups", path / "inputs", row.inputs, tensors);
+}
+
+// What goes in and comes out of a group follows from its inner operators.
+void Checker::check_group(const OperatorRow& row, const Path& path) {
+  std::map<std::string, std::int64_t> depths;
+  std::unordered_set<std::string> made;
+  std::vector<std::string> inputs;
+  const Names originals = row.original_inputs.value_or(Names(row.inputs.begin(), row.inputs.end()));
+  for (std::size_t k = 0; k < originals.size() && k < row.inputs.size(); ++k) {
+    if (originals[k])
+      depths[*originals[k]] = tensor(row.inputs[k]).depth + is_moved(row.input_accessors, k);
+  }
+  for (std::size_t k = 0; k < row.elementwise_ops.size(); ++k) {
+    const OperatorRow& inner = row.elementwise_ops[k];
+    const Path inner_path = path / "elementwise_ops" / k;
+    std::int64_t depth = 0;
+    bool is_known = true;
+    for (const std::string& name : inner.inputs) {
+      is_known = is_known && depths.contains(name);
+      depth = std::max(depth, depths.contains(name) ? depths[name] : 0);
+      const bool is_new =
+          !made.contains(name) && std::find(inputs.begin(), inputs.end(), name) == inputs.end();
+      if (is_new) inputs.push_back(name);
+    }
+    if (is_known) compare("depth", inner_path / "depth", inner.depth, depth);
+    for (const std::string& name : inner.outputs) {
+      depths[name] = inner.depth + 1;
+      made.insert(name);
+    }
+    check_names(inner, inner_path);
+    if (inner.func) check_func(inner, inner_path);
+    for (const std::string& name : inner.outputs) {
+      const bool is_inside =
+          !tensors_.contains(name) && name.rfind(inner.name.value_or("") + "_", 0) == 0;
+      const bool is_output =
+          std::find(row.outputs.begin(), row.outputs.end(), name) != row.outputs.end();
+      const auto& given = row.original_outputs;
+      const bool was_output =
+          given && std::any_of(given->begin(), given->end(),
+                               [&](const TensorRow& t) { return t.name == name; });
+      compare("groups", inner_path / "outputs", name,
+              is_inside || is_output || was_output
+                  ? name
+                  : concat(inner.name.value_or(""), "_0 or an output"));
+    }
+  }
+  std::vector<std::string> claimed = texts(originals);
+  std::sort(claimed.begin(), claimed.end());
+  std::sort(inputs.begin(), inputs.end());
+  compare_lists("groups", path / "original_inputs", claimed, inputs);
+  const bool has_strides =
+      (row.input_accessors &&
+       std::any_of(row.input_accessors->begin(), row.input_accessors->end(),
+                   [](const AccessorRow& a) { return a.actual_shapes.has_value(); }));
+  if (row.original_inputs && !has_strides)
+    compare_lists("groups", path / "inputs", row.inputs, texts(originals));
+}
+
+// An elementwise result has its operands' own dims.
+void Checker::check_group_dims(const OperatorRow& row, const Path& path) {
+  for (std::size_t k = 0; k < row.outputs.size(); ++k) {
+    const std::vector<DimRow>& result = output_shape(row, k);
+    for (std::size_t axis = 0; axis < result.size(); ++axis) {
+      std::vector<std::string> names;
+      for (std::size_t j = 0; j < row.inputs.size(); ++j) {
+        const std::vector<DimRow>& operand = input_shape(row, j);
+        if (operand.size() + axis < result.size()) continue;
+        names.push_back(operand[operand.size() + axis - result.size()].name.value_or("None"));
+      }
+      const std::string says = result[axis].name.value_or("None");
+      if (std::find(names.begin(), names.end(), says) != names.end()) {
+        findings_.hold("names of dims");
+      } else {
+        const bool has_accessor = row.output_accessors && k < row.output_accessors->size();
+        const Path shape = has_accessor ? path / "output_accessors" / k / "original_shapes"
+                                        : tensor_path(tensors_.at(row.outputs[k])) / "shape";
+        findings_.miss(
+            "names of dims", [&] { return place(shape / axis / "name"); }, says,
+            join(names, " or "));
+      }
+    }
+  }
+}
+
+// ---- shapes ----
+
+// What Tenon infers from the operands' shapes, operator by operator.
+void Checker::check_shapes(const OperatorRow& row, const Path& path) {
+  if (row.find("tenon_attrs") != nullptr || !OperatorImport::knows(row)) return;
+  const bool is_rest = row.op == "concatenate" && row.original_inputs &&
+                       row.original_inputs->size() > row.inputs.size();
+  if (is_rest) return;
+  const auto refuse = [&](const std::string& reason) {
+    std::vector<std::string> shapes;
+    for (std::size_t k = 0; k < row.inputs.size(); ++k) {
+      std::vector<std::string> dims;
+      for (const DimRow& dim : input_shape(row, k)) dims.push_back(dim_text(dim));
+      shapes.push_back("[" + join(dims, ", ") + "]");
+    }
+    findings_.miss(
+        "shapes", [&] { return place(path); }, join(shapes, ", "), reason);
+  };
+  try {
+    Builder build;
+    std::vector<OperatorImport::Operand> operands;
+    for (std::size_t k = 0; k < row.inputs.size(); ++k) {
+      const auto dtype = dtype_of(tensor(row.inputs[k]).dtype);
+      if (!dtype) return;
+      operands.push_back(
+          {build.input(concat("x", k), TensorType{*dtype, dims_.dims(input_shape(row, k)), {}}),
+           false});
+    }
+    std::vector<std::vector<DimRow>> outputs;
+    for (std::size_t k = 0; k < row.outputs.size(); ++k) outputs.push_back(output_shape(row, k));
+    OperatorImport import(row, dims_, build, std::move(operands), outputs);
+    const std::vector<Var> results = import.run();
+    if (results.size() != row.outputs.size()) {
+      refuse(concat(results.size(), " results"));
+      return;
+    }
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const TensorType& type = build.type(results[k]).tensor();
+      const bool has_accessor = row.output_accessors && k < row.output_accessors->size();
+      const Path shape = has_accessor ? path / "output_accessors" / k / "original_shapes"
+                                      : tensor_path(tensors_.at(row.outputs[k])) / "shape";
+      compare("element type", tensor_path(tensors_.at(row.outputs[k])) / "dtype",
+              tensor(row.outputs[k]).dtype, dtype_name(type.dtype));
+      compare("shapes", shape, outputs[k].size(), type.dims.size());
+      for (std::size_t axis = 0; axis < std::min(outputs[k].size(), type.dims.size()); ++axis) {
+        compare("shapes", shape / axis / "values", dim_text(outputs[k][axis]),
+                to_string(type.dims[axis]));
+      }
+    }
+  } catch (const NotSupported&) {
+    return;
+  } catch (const Error& error) {
+    refuse(error.summary());
+  }
+}
+
+// Tenon's own operators need layouts, which only the whole graph has.
+void Checker::check_tenon_shapes() {
+  const bool has_any =
+      std::any_of(dump_.operators.begin(), dump_.operators.end(),
+                  [](const OperatorRow& row) { return row.find("tenon_attrs") != nullptr; });
+  if (!has_any) return;
+  try {
+    const Graph graph = import_dump(dump_, "dump");
+    for (const OperatorRow& row : dump_.operators) {
+      if (row.find("tenon_attrs") == nullptr) continue;
+      for (const std::string& name : row.outputs) {
+        const TensorRow& listed = tensor(name);
+        const ValueId value = graph.find(listed.original_name.value_or(name));
+        if (!value || !graph.value(value).type.is_tensor()) continue;
+        std::vector<std::string> says;
+        for (const DimRow& dim : listed.shape) says.push_back(dim_text(dim));
+        compare("shapes", tensor_path(tensors_.at(name)) / "shape", "[" + join(says, ", ") + "]",
+                to_string(graph.value(value).type.tensor().dims));
+      }
+    }
+  } catch (const Error& error) {
+    findings_.miss(
+        "shapes", [&] { return std::string("the whole graph"); }, "a graph", error.summary());
+  }
+}
+
+// ---- kernels ----
+
+void Checker::check_workspace(const OperatorRow& row, const Path& path) {
+  if (!is_profiled(row))
+    compare_attribute("kernels", row, path, "workspace", PythonValue::number(0));
+}
+
+void Checker::check_convolution(const OperatorRow& row, const Composite& composite,
+                                const Path& path) {
+  if (row.inputs.size() < 2) return;
+  const std::vector<DimRow>& image = input_shape(row, 0);
+  const std::vector<DimRow>& weight = input_shape(row, 1);
+  compare("flags", path / "has_profiler",
+          std::string(row.has_profiler.value_or(true) ? "True" : "False"), std::string("True"));
+  if (image.size() == 4 && weight.size() == 4) {
+    const bool is_transposed = composite.base == Composite::Base::TransposedConv;
+    const std::int64_t outputs = weight[is_transposed ? 3 : 0].least();
+    compare_attribute("convolutions", row, path, "CO", PythonValue::number(outputs));
+    compare_attribute("convolutions", row, path, "KH", PythonValue::number(weight[1].least()));
+    compare_attribute("convolutions", row, path, "KW", PythonValue::number(weight[2].least()));
+    std::vector<std::int64_t> least;
+    for (const DimRow& dim : image) least.push_back(dim.least());
+    compare_attribute("convolutions", row, path, "dim_lower_bounds", PythonValue::list(least));
+    check_conditions(row, image, path);
+  }
+  compare_attribute("kernels", row, path, "epilogue",
+                    PythonValue::string(epilogue_name(composite.steps)));
+  const std::vector<DimRow>& result = output_shape(row, 0);
+  if (!result.empty() && result.back().is_static()) {
+    compare_attribute(
+        "kernels", row, path, "epilogue_alignment",
+        PythonValue::number(alignment_of(result.back().least(), tensor(row.inputs[0]).dtype)));
+  }
+  check_workspace(row, path);
+}
+
+// Before kernels are profiled there is a condition for each value of the batch; afterwards they
+// cover the range of each extent.
+void Checker::check_conditions(const OperatorRow& row, const std::vector<DimRow>& image,
+                               const Path& path) {
+  if (!row.exec_path) return;
+  const Path list = path / "exec_path";
+  const std::vector<ExecEntry>& entries = row.exec_path->entries;
+  const std::vector<ExecEntry> expected = convolution_conditions(image).entries;
+  if (!is_profiled(row)) {
+    compare("conditions of kernels", list, entries.size(), expected.size());
+    for (std::size_t k = 0; k < std::min(entries.size(), expected.size()); ++k) {
+      compare("conditions of kernels", list / k, entries[k].condition, expected[k].condition);
+    }
+    return;
+  }
+  const std::vector<std::string> names = {"NI", "HI", "WI", "CI"};
+  std::int64_t next = image[0].least();
+  for (std::size_t k = 0; k < entries.size(); ++k) {
+    const auto ranges = parse_condition(entries[k].condition);
+    const bool is_complete = ranges && ranges->size() == names.size() &&
+                             std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+                               return ranges->contains(name);
+                             });
+    if (!is_complete) {
+      findings_.miss(
+          "conditions of kernels", [&] { return place(list / k); }, entries[k].condition,
+          "a condition on NI, HI, WI and CI");
+      continue;
+    }
+    for (std::size_t axis = 1; axis < names.size(); ++axis) {
+      const Range range = ranges->at(names[axis]);
+      const bool is_range = range.lo != range.hi;
+      compare("conditions of kernels", list / k, range.hi, image[axis].greatest());
+      compare("conditions of kernels", list / k, range.lo,
+              is_range ? image[axis].least() : image[axis].greatest());
+    }
+    const Range batch = ranges->at("NI");
+    const bool is_range = batch.lo != batch.hi;
+    if (is_range) {
+      compare("conditions of kernels", list / k, batch.lo, next);
+    } else {
+      const auto& values = image[0].values;
+      const bool is_value =
+          std::find(values.begin(), values.end(), batch.lo) != values.end() || batch.lo == next;
+      compare("conditions of kernels", list / k, batch.lo, is_value ? batch.lo : next);
+    }
+    next = batch.hi + 1;
+  }
+  if (!entries.empty())
+    compare("conditions of kernels", list / (entries.size() - 1), next, image[0].greatest() + 1);
+}
+
+void Checker::check_product(const OperatorRow& row, const Composite& composite, const Path& path) {
+  compare("flags", path / "has_profiler",
+          std::string(row.has_profiler.value_or(true) ? "True" : "False"), std::string("True"));
+  compare_attribute("kernels", row, path, "epilogue",
+                    PythonValue::string(epilogue_name(composite.steps)));
+  compare_attribute("kernels", row, path, "num_sources",
+                    PythonValue::number(source_count(composite.steps)));
+  const std::vector<DimRow>& result = output_shape(row, 0);
+  if (!result.empty() && result.back().is_static()) {
+    compare_attribute("kernels", row, path, "epilogue_alignment",
+                      PythonValue::number(alignment_of(
+                          result.back().least(),
+                          tensor(row.inputs.empty() ? row.outputs[0] : row.inputs[0]).dtype)));
+  }
+  if (!is_profiled(row)) {
+    compare_attribute("kernels", row, path, "split_k", PythonValue::number(1));
+    check_workspace(row, path);
+  }
+  if (!row.exec_path || row.inputs.size() < 2) return;
+  // M, N and K (and B) from the operands.
+  const std::vector<DimRow>& a = input_shape(row, 0);
+  const std::vector<DimRow>& b = input_shape(row, 1);
+  const bool is_batched = composite.base == Composite::Base::Bmm;
+  if (a.size() < (is_batched ? 3 : 2) || b.size() < 2) return;
+  const auto ranges_of = [&](bool at_least) {
+    std::map<std::string, std::int64_t> numbers;
+    const bool is_row = composite.layout[0] == 'r';
+    const std::size_t lead = is_batched ? 1 : 0;
+    if (is_batched) numbers["B"] = product_of(a, 0, 1, at_least);
+    numbers["M"] = is_row ? product_of(a, lead, a.size() - 1, at_least)
+                          : product_of(a, a.size() - 1, a.size(), at_least);
+    numbers["K"] = is_row ? product_of(a, a.size() - 1, a.size(), at_least)
+                          : product_of(a, lead, a.size() - 1, at_least);
+    numbers["N"] = composite.layout[1] == 'r' ? product_of(b, b.size() - 1, b.size(), at_least)
+                                              : product_of(b, b.size() - 2, b.size() - 1, at_least);
+    return numbers;
+  };
+  const auto least = ranges_of(true), greatest = ranges_of(false);
+  for (std::size_t k = 0; k < row.exec_path->entries.size(); ++k) {
+    const ExecEntry& entry = row.exec_path->entries[k];
+    const Path place_of = path / "exec_path" / k;
+    const auto check = [&](const std::string& condition, const Path& at) {
+      const auto ranges = parse_condition(condition);
+      for (const auto& [name, most] : greatest) {
+        const auto found = ranges ? ranges->find(name) : decltype(ranges->find(name))();
+        if (!ranges || found == ranges->end()) {
+          findings_.miss(
+              "conditions of kernels", [&] { return place(at); }, condition,
+              concat("a condition on ", name));
+          continue;
+        }
+        const bool is_range = found->second.lo != found->second.hi;
+        const bool is_one_end =
+            !is_range && (found->second.lo == most || found->second.lo == least.at(name));
+        compare("conditions of kernels", at, found->second.lo,
+                is_range     ? least.at(name)
+                : is_one_end ? found->second.lo
+                             : most);
+        compare("conditions of kernels", at, found->second.hi,
+                is_one_end ? found->second.hi : most);
+      }
+    };
+    check(entry.condition, place_of);
+    const PythonValue* key =
+        entry.choice.is(Kind::Call) ? entry.choice.find("profiling_key") : nullptr;
+    const PythonValue* condition =
+        entry.choice.is(Kind::Call) ? entry.choice.find("exec_cond") : nullptr;
+    if (key != nullptr && key->is(Kind::Text))
+      compare("conditions of kernels", place_of / "profiling_key", key->text, entry.condition);
+    if (condition != nullptr && condition->is(Kind::Text))
+      check(condition->text, place_of / "exec_cond");
+  }
+}
+
+void Checker::check_pool(const OperatorRow& row, const Path& path) {
+  if (const PythonValue* size = row.find("kernel_size");
+      size != nullptr && size->is(Kind::Integer)) {
+    compare_attribute("kernels", row, path, "KH", *size);
+    compare_attribute("kernels", row, path, "KW", *size);
+  }
+  compare_attribute("kernels", row, path, "reduce_func",
+                    PythonValue::string(row.op == "max_pool2d" ? "max" : "avg"));
+  for (std::size_t k = 0; row.exec_path && k < row.exec_path->entries.size(); ++k) {
+    compare("conditions of kernels", path / "exec_path" / k, row.exec_path->entries[k].condition,
+            std::string("true"));
+  }
+}
+
+void Checker::check_other(const OperatorRow& row, const Path& path) {
+  if (row.op == "reshape" && row.inputs.size() == 1) {
+    const PythonValue* shape = row.find("shape");
+    const bool has_objects =
+        shape != nullptr && std::all_of(shape->items.begin(), shape->items.end(),
+                                        [](const PythonValue& v) { return v.is(Kind::Object); });
+    if (has_objects)
+      compare_attribute("views", row, path, "shape", shape_value(output_shape(row, 0)));
+  }
+  if (row.op == "layernorm" && !row.inputs.empty()) {
+    const PythonValue* normalized = row.find("normalized_shape");
+    const std::vector<DimRow>& x = input_shape(row, 0);
+    if (normalized != nullptr && normalized->items.size() <= x.size()) {
+      compare_attribute(
+          "reductions", row, path, "normalized_shape",
+          shape_value({x.end() - static_cast<std::ptrdiff_t>(normalized->items.size()), x.end()}));
+    }
+  }
+  if ((row.op == "groupnorm" || row.op == "groupnorm_swish") && !row.inputs.empty()) {
+    const std::vector<DimRow>& x = input_shape(row, 0);
+    const PythonValue* groups = row.find("num_groups");
+    if (!x.empty() && x.back().is_static()) {
+      compare_attribute("reductions", row, path, "num_channels",
+                        PythonValue::number(x.back().least()));
+    }
+    if (!x.empty() && groups != nullptr && groups->is(Kind::Integer) && groups->integer > 0 &&
+        groups->integer < (1 << 24) && x[0].greatest() < (1 << 24)) {
+      compare_attribute("reductions", row, path, "workspace",
+                        PythonValue::number(group_norm_workspace(x[0], groups->integer)));
+    }
+  }
+  if (row.op == "softmax" && !row.inputs.empty()) {
+    compare_attribute(
+        "reductions", row, path, "dim",
+        PythonValue::number(static_cast<std::int64_t>(input_shape(row, 0).size()) - 1));
+  }
+  const auto masks = [&](std::string_view key, std::size_t count, std::size_t made) {
+    const PythonValue* list = row.find(key);
+    if (list == nullptr) return;
+    compare("masks", path / key, list->items.size(), count);
+    const auto is_true = [](const PythonValue& v) { return v.is(Kind::Bool) && v.integer != 0; };
+    compare("masks", path / key, std::count_if(list->items.begin(), list->items.end(), is_true),
+            static_cast<std::ptrdiff_t>(made));
+  };
+  if (row.original_inputs) masks("input_masks", row.original_inputs->size(), row.inputs.size());
+  if (row.original_outputs) masks("output_masks", row.original_outputs->size(), row.outputs.size());
+}
+
+}  // namespace tenon::aitemplate
