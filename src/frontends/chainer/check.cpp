@@ -13,6 +13,8 @@ namespace tenon::chainer {
 namespace {
 
 constexpr std::size_t kMaxSuspects = 24;
+// For all suspects together.
+constexpr std::size_t kMaxWork = 2'000'000;
 
 std::string json_text(const Attribute* attribute) {
   if (attribute == nullptr) return "nothing";
@@ -246,9 +248,13 @@ class Checker {
     for (std::size_t k = 0; k < suspects.size(); ++k) {
       if (producers[suspects[k]] != kNone) suspect_all(tables_.forward[producers[suspects[k]]]);
     }
+    std::size_t work = 0;
     for (const std::size_t variable : suspects) {
+      if (work >= kMaxWork) break;
       const ShapeSolution other =
-          solve_shapes(tables_, source_, {.disbelieved = variable, .solution_limit = 1});
+          solve_shapes(tables_, source_,
+                       {.disbelieved = variable, .solution_limit = 1, .work_limit = kMaxWork / 4});
+      work += other.work;
       if (!other.is_solved || !other.types[variable]) continue;
       compare_sizes(tables_, other);
       return true;

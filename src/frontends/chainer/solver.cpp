@@ -8,8 +8,8 @@ namespace tenon::chainer {
 namespace {
 
 constexpr std::size_t kMaxCompletions = 20'000;
-constexpr std::size_t kMaxAttempts = 60'000;
-constexpr std::size_t kMaxRelationCalls = 1'500'000;
+// What listing the divisors of a number costs, in calls of a relation.
+constexpr std::size_t kListingWork = 50;
 // Extents that are tried where nothing bounds them.
 constexpr std::int64_t kMaxBlindExtent = 64;
 
@@ -44,7 +44,7 @@ class Solver {
       } else {
         note_conflict();
       }
-      if (solution_.attempts >= kMaxAttempts || relation_calls_ >= kMaxRelationCalls) {
+      if (solution_.work >= options_.work_limit) {
         solution_.is_cut_off = true;
         break;
       }
@@ -171,7 +171,7 @@ class Solver {
       current_ = queue_.front();
       queue_.pop_front();
       queued_[current_] = 0;
-      ++relation_calls_;
+      solution_.work += 1 + tables_.forward[current_].inputs.size() / 4;
       holds = relations_[current_](shapes_);
       for (const std::size_t variable : shapes_.take_changed()) {
         for (const std::size_t reader : readers_[variable]) enqueue(reader);
@@ -187,10 +187,11 @@ class Solver {
   }
 
   // Shapes of that many elements that the variable could have; nothing where that cannot be listed.
-  std::vector<Shape> possibilities(std::size_t variable) const {
+  std::vector<Shape> possibilities(std::size_t variable) {
     if (shapes_.rank(variable) < 0 || !shapes_.count(variable)) return {};
     std::vector<Shape> all =
         completions(shapes_.extents(variable), *shapes_.count(variable), kMaxCompletions);
+    solution_.work += kListingWork + all.size();
     if (batch_ != PartialShapes::kUnknown && !tables_.variables[variable].is_parameter()) {
       std::stable_partition(all.begin(), all.end(),
                             [&](const Shape& shape) { return shape[0] == batch_; });
@@ -212,7 +213,7 @@ class Solver {
   }
 
   // At the earliest function that has one, the variable with the fewest possibilities.
-  bool choose_counted(Choice& choice) const {
+  bool choose_counted(Choice& choice) {
     for (; choice.place < order_.size(); ++choice.place) {
       const Function& function = tables_.forward[order_[choice.place]];
       const auto consider = [&](std::size_t variable) {
@@ -318,7 +319,7 @@ class Solver {
   std::vector<char> queued_;
   std::vector<Choice> stack_;
   std::int64_t batch_ = PartialShapes::kUnknown;  // a guess at the first extent of images
-  std::size_t current_ = kNone, relation_calls_ = 0, found_ = 0, furthest_ = 0;
+  std::size_t current_ = kNone, found_ = 0, furthest_ = 0;
   ShapeSolution solution_;
 };
 
@@ -330,6 +331,8 @@ ShapeSolution solve_shapes(const Tables& tables, std::string_view source,
   if (solution.is_solved) return solution;
   // Class numbers are as often 64 bits wide.
   ShapeSolution wider = Solver(tables, source, options, DType::I64).solve();
+  wider.work += solution.work;
+  solution.work = wider.work;
   return wider.is_solved ? wider : solution;
 }
 

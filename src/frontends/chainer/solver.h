@@ -14,6 +14,8 @@ struct SolveOptions {
   std::size_t disbelieved = kNone;
   /// Stop after this many solutions; two tell whether there is but one.
   std::size_t solution_limit = 2;
+  /// Stop after so much work: functions asked and shapes listed.
+  std::size_t work_limit = 1'000'000;
 };
 
 /// The types of all variables, found from their bytes and from what each function says about
@@ -27,6 +29,7 @@ struct ShapeSolution {
   /// The search was cut off before all was tried.
   bool is_cut_off = false;
   std::size_t attempts = 0;  ///< shapes that were tried and followed up
+  std::size_t work = 0;      ///< functions asked and shapes listed
 
   /// Where the most promising attempt failed, if nothing was found.
   std::size_t contradicting_variable = kNone, contradicting_function = kNone;

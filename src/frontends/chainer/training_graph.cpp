@@ -173,6 +173,12 @@ TrainingGraph training_graph(const Tables& tables, std::string_view source) {
     for (const std::size_t output : step.makes) graph.tensors[output].producer = graph.steps.size();
     graph.steps.push_back(std::move(step));
   }
+  // A value without a name that no function makes was there before, like the statistics of a norm.
+  for (TrainingGraph::Tensor& tensor : graph.tensors) {
+    const bool is_made =
+        tensor.producer != kNone || tensor.role != TrainingGraph::Role::Intermediate;
+    if (!is_made) tensor.role = TrainingGraph::Role::Parameter;
+  }
   return graph;
 }
 

@@ -495,13 +495,17 @@ TEST(ChainerZoo, OurUNetHasTheFunctionsAndSizesOfTheFile) {
   EXPECT_EQ(names_of_ours, names_of_file);
 }
 
-// A file read and written from its graph has the same functions and attributes again.
+// A file read and written from its graph has the same functions, attributes and all.
 TEST(ChainerZoo, FixturesSurviveTheWayThroughTheGraph) {
   for (const char* name : {"unet", "residual"}) {
     const Tables tables = fixture(name), again = tables_of(import_tables(tables, name));
     std::multiset<std::string> before, after;
-    for (const Function& function : tables.forward) before.insert(function.name);
-    for (const Function& function : again.forward) after.insert(function.name);
+    for (const Function& function : tables.forward) {
+      before.insert(concat(function.name, " ", print_attributes(function.attributes)));
+    }
+    for (const Function& function : again.forward) {
+      after.insert(concat(function.name, " ", print_attributes(function.attributes)));
+    }
     EXPECT_EQ(after, before) << name;
     EXPECT_EQ(again.variables.size(), tables.variables.size()) << name;
   }
