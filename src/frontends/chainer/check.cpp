@@ -249,15 +249,19 @@ class Checker {
       if (producers[suspects[k]] != kNone) suspect_all(tables_.forward[producers[suspects[k]]]);
     }
     std::size_t work = 0;
-    for (const std::size_t variable : suspects) {
-      if (work >= kMaxWork) break;
-      const ShapeSolution other =
-          solve_shapes(tables_, source_,
-                       {.disbelieved = variable, .solution_limit = 1, .work_limit = kMaxWork / 4});
-      work += other.work;
-      if (!other.is_solved || !other.types[variable]) continue;
-      compare_sizes(tables_, other);
-      return true;
+    for (const bool allows_wide : {false, true}) {
+      for (const std::size_t variable : suspects) {
+        if (work >= kMaxWork) return false;
+        const SolveOptions options{.disbelieved = variable,
+                                   .solution_limit = 1,
+                                   .allows_wide_integers = allows_wide,
+                                   .work_limit = kMaxWork / 4};
+        const ShapeSolution other = solve_shapes(tables_, source_, options);
+        work += other.work;
+        if (!other.is_solved || !other.types[variable]) continue;
+        compare_sizes(tables_, other);
+        return true;
+      }
     }
     return false;
   }

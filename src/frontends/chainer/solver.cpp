@@ -328,7 +328,7 @@ class Solver {
 ShapeSolution solve_shapes(const Tables& tables, std::string_view source,
                            const SolveOptions& options) {
   ShapeSolution solution = Solver(tables, source, options, DType::I32).solve();
-  if (solution.is_solved) return solution;
+  if (solution.is_solved || !options.allows_wide_integers) return solution;
   // Class numbers are as often 64 bits wide.
   ShapeSolution wider = Solver(tables, source, options, DType::I64).solve();
   wider.work += solution.work;

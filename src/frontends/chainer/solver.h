@@ -14,6 +14,8 @@ struct SolveOptions {
   std::size_t disbelieved = kNone;
   /// Stop after this many solutions; two tell whether there is but one.
   std::size_t solution_limit = 2;
+  /// Whether class numbers may have 64 bits, if 32 do not fit.
+  bool allows_wide_integers = true;
   /// Stop after so much work: functions asked and shapes listed.
   std::size_t work_limit = 1'000'000;
 };

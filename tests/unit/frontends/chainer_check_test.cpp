@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <map>
 
 namespace tenon {
@@ -95,6 +96,35 @@ TEST(ChainerCheck, RanksRetainedIndexesAndPairsAreCompared) {
 
   const Findings name = check(replaced(text, "\nAdd\n", "\nSub\n"));
   EXPECT_FALSE(name.mismatches().empty());
+}
+
+// One element more or less, or twice as many, in each tensor: found, blamed on that tensor and put
+// right.
+TEST(ChainerMutation, EverySizeFollowsFromTheOthers) {
+  const std::string text = read_fixture("unet_chainer.graph.txt");
+  std::size_t tried = 0, caught = 0, named = 0;
+  for (std::size_t at = text.find('\n') + 1; text[at] != 'f'; at = text.find('\n', at) + 1) {
+    const std::size_t bytes_at = text.find(' ', at) + 1, end = text.find(' ', bytes_at);
+    const std::string bytes = text.substr(bytes_at, end - bytes_at);
+    const std::int64_t value = std::stoll(bytes);
+    for (const std::int64_t changed : {value + 4, 2 * value}) {
+      std::string mutant = text;
+      const Findings findings =
+          check(mutant.replace(bytes_at, bytes.size(), std::to_string(changed)));
+      ++tried;
+      caught += !findings.mismatches().empty();
+      for (const auto& mismatch : findings.mismatches()) {
+        named += mismatch.says == std::to_string(changed) && mismatch.should_be == bytes;
+      }
+    }
+  }
+  std::cout << "chainer: " << caught << " of " << tried << " sizes caught, " << named
+            << " put right\n";
+  EXPECT_EQ(tried, 216u);
+  // Twice the bytes of the labels are class numbers of 64 bits; twice the first weights go with
+  // twice the channels of the image.
+  EXPECT_EQ(caught, tried - 1);
+  EXPECT_EQ(named, tried - 2);
 }
 
 std::size_t digits_in(const std::string& text) { return numbers_in(text).size(); }
