@@ -174,7 +174,7 @@ class Checker {
       }
       if (solution.is_solved) check_own_records();
     } catch (const Error& error) {
-      report_differing(false);
+      report_differing(has_sense_backwards());
       miss_at("attribute", error);
     }
   }

@@ -133,7 +133,10 @@ class Describer {
     for (const TrainingGraph::Step& step : graph_.steps) hidden += step.hidden_bytes;
     section.rows.push_back({"hidden state", "", with_commas(hidden),
                             "masks, scores and statistics inside functions; not in the file"});
-    if (solution_.is_solved && solution_.unknown_functions.empty()) {
+    const bool are_all_known =
+        std::none_of(tables_.forward.begin(), tables_.forward.end(),
+                     [](const Function& function) { return function.find(kOwnOp) != nullptr; });
+    if (solution_.is_solved && solution_.unknown_functions.empty() && are_all_known) {
       section.rows.push_back({"forward", "", "",
                               flops_text(2 * multiply_adds()) +
                                   " in products, a multiplication and an addition "

@@ -77,6 +77,17 @@ TEST(ChainerCheck, OfTwoAttributesTheWrongOneIsNamed) {
   EXPECT_EQ(back.mismatches()[0].should_be, "1");
 }
 
+// A stride that cannot be is wrong in the record that has it, even if nothing can be inferred with
+// it.
+TEST(ChainerCheck, AnAttributeThatCannotBeIsNamed) {
+  const std::string text = read_fixture("unet_chainer.graph.txt");
+  const Findings findings = check(replaced(text, "{\"sy\": 1", "{\"sy\": 0"));
+  ASSERT_EQ(findings.mismatches().size(), 2u);
+  EXPECT_EQ(findings.mismatches()[0].kind, "forward: attribute");
+  EXPECT_EQ(findings.mismatches()[0].should_be, "1");
+  EXPECT_EQ(findings.mismatches()[1].place, "line 123, column 8");
+}
+
 TEST(ChainerCheck, RanksRetainedIndexesAndPairsAreCompared) {
   const std::string text = read_fixture("residual_chainer.graph.txt");
   const std::pair<std::string, std::string> rank{"\"rank\": 19", "\"rank\": 20"};
