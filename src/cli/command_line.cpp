@@ -59,6 +59,7 @@ class CommandLine {
     opt_app->add_option("model", opt_.model, kModelHelp)->required();
     opt_app->add_option("--passes", opt_.passes, "the passes to run, in this order")->delimiter(',');
     opt_app->add_option("--without", opt_.without, "passes to leave out")->delimiter(',');
+    opt_app->add_option("--set", opt_.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")->delimiter(',');
     opt_app->add_option("--stop-after", opt_.stop_after, "the last pass to run");
     opt_app->add_flag("--print", opt_.print, "print the graph after the last pass");
     opt_app->add_flag("--verify-each", opt_.verify_each, "compare results before and after each pass");

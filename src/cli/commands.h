@@ -28,7 +28,7 @@ struct RunOptions {
 };
 struct OptOptions {
   std::string model, stop_after, to = "tenon", output, style;
-  std::vector<std::string> passes, without;
+  std::vector<std::string> passes, without, set;
   bool print = false, verify_each = false;
 };
 struct OpsOptions {

@@ -14,6 +14,7 @@ int opt(const OptOptions& options, OutputFormat) {
   settings.without = options.without;
   settings.stop_after = options.stop_after;
   settings.verify_each = options.verify_each;
+  for (const std::string& setting : options.set) set_option(settings.pass_options, setting);
   const Graph graph = run_pipeline(load_model(options.model), settings);
   SaveOptions save_options;
   save_options.style = options.style;

@@ -191,13 +191,14 @@ class Reader {
     if (!only_repeats) found_.reads_once &= is_injective(node);
     walk(node.args[0], space, only_repeats ? state : moved);
     const std::size_t rank = node.args[0].rank();
-    // What computes places is not arithmetic on data, but an operand in it is read all the same.
+    // What computes places and fills is no arithmetic on elements moved, but an operand in it is
+    // read all the same.
     const bool had_arithmetic = has_arithmetic_;
     for (std::size_t k = 1; k <= rank; ++k) {
       if (!is_number(node.args[k]) && !index_axis(node.args[k])) walk(node.args[k], {}, moved);
     }
-    has_arithmetic_ = had_arithmetic;
     if (node.has_fill) walk(node.args.back(), {}, state);
+    has_arithmetic_ = had_arithmetic;
   }
 
   struct Key {

@@ -16,12 +16,18 @@ struct PassOptions {
   /// How `fuse` groups: "" by bytes moved, "relay" as Apache TVM does, at most this many nodes deep.
   std::string fuse_mode;
   std::size_t fuse_max_depth = 256;
+  /// How `order` orders: "" for the least live peak, "megengine" as that system does.
+  std::string order_mode;
   /// Where a pass says why it did or did not touch a node; null where nobody asks.
   Journal* journal = nullptr;
 };
 
 /// What a pass promises about results: the same bits (of NaN any), or the same but for rounding.
 enum class Accuracy : std::uint8_t { Rounds, Exact };
+
+/// Sets what a user writes as `pass.option=value`: `fuse.mode=relay`. Throws an Error (Usage) for an
+/// option that is none and a value that it cannot have.
+void set_option(PassOptions& options, std::string_view setting);
 
 /// A rewrite of a graph: a function without state. The driver times it, verifies what it returns and
 /// lets it be left out.

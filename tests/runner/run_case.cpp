@@ -111,9 +111,15 @@ std::vector<std::string> footprints_of(const Graph& graph) {
   return lines;
 }
 
+// `run fuse, order` or, with options, `run fuse.mode=relay, fuse`.
 Graph run_passes(const TestCase& test, Graph graph) {
-  for (const std::string& name : split(test.arguments, ',')) {
-    graph = find_pass(trim(name)).run(std::move(graph), {});
+  PassOptions options;
+  for (const std::string& word : split(test.arguments, ',')) {
+    if (word.find('=') != std::string::npos) {
+      set_option(options, word);
+      continue;
+    }
+    graph = find_pass(trim(word)).run(std::move(graph), options);
     verify(graph);
   }
   return graph;

@@ -1,6 +1,8 @@
 #include "base/error.h"
 #include "driver/compare.h"
 #include "driver/inputs.h"
+#include "driver/model.h"
+#include "driver/summary.h"
 #include "driver/zoo/zoo.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -59,12 +61,6 @@ std::map<std::string, int> kernels(const Graph& graph) {
   return found;
 }
 
-int kernel_count(const Graph& graph) {
-  int count = 0;
-  for (const auto& [ops, times] : kernels(graph)) count += times;
-  return count;
-}
-
 using Kernels = std::map<std::string, int>;
 
 Graph parse(const std::string& text) { return parse_graph(text, all_ops()); }
@@ -78,15 +74,28 @@ Graph chain_of_exp(int length) {
 // 33 of the convolutions have their own bias and relu; where a branch joins, the one whose anchor
 // comes first in Relay's numbering takes the join.
 TEST(FuseAsRelay, GroupsTheSeedNetworkAsTheReferenceDoes) {
-  const Graph graph = run_fuse(zoo::build("resnet50?form=v1,layout=NHWC,batch=32"), "relay");
-  EXPECT_EQ(kernels(graph), (Kernels{{"conv+add+relu", 33},
-                                     {"conv+add+add+relu", 13},
-                                     {"conv+add", 8},
-                                     {"max_pool+add+relu", 3},
-                                     {"pad", 1},
-                                     {"max_pool", 1},
-                                     {"reduce_mean", 1}}));
-  EXPECT_EQ(kernel_count(graph), 60);
+  for (const char* model :
+       {"tests/fixtures/resnet50_v1.before.relay", "zoo:resnet50?form=v1,layout=NHWC,batch=32"}) {
+    const Graph graph = run_fuse(load_model(model), "relay");
+    EXPECT_EQ(kernels(graph), (Kernels{{"conv+add+relu", 33},
+                                       {"conv+add+add+relu", 13},
+                                       {"conv+add", 8},
+                                       {"max_pool+add+relu", 3},
+                                       {"pad", 1},
+                                       {"max_pool", 1},
+                                       {"reduce_mean", 1}}))
+        << model;
+    EXPECT_EQ(count_kernels(graph), 60u);
+  }
+}
+
+// Hints stay, each alone; what stops fusion is gone.
+TEST(FuseAsRelay, MarksOfThePartitionedNetworkVanish) {
+  const Graph graph = run_fuse(load_model("tests/fixtures/resnet50_v1.after.relay"), "relay");
+  const Kernels found = kernels(graph);
+  EXPECT_EQ(found.count("stop_fusion"), 0u);
+  EXPECT_EQ(found.at("cast_hint"), 86);
+  EXPECT_EQ(found.at("conv+add+relu") + found.at("conv+add"), 54);
 }
 
 TEST(FuseAsRelay, TheFirstConvolutionTakesTheAdd) {
@@ -199,14 +208,15 @@ TEST(Fuse, BertIsSevenProductsTwoNormsAndASoftmaxALayer) {
   EXPECT_EQ(found.at("matmul+add+add"), 24);
   EXPECT_EQ(found.at("softmax"), 12);
   EXPECT_EQ(found.at("layer_norm"), 24);
-  EXPECT_EQ(kernel_count(graph), 110);
+  EXPECT_EQ(count_kernels(graph), 110u);
 }
 
 // Where every kernel is a contraction, a pool or a norm, there is nothing left to save.
 TEST(Fuse, NeverNeedsMoreKernelsThanRelay) {
   for (const zoo::Network& network : zoo::networks()) {
     const Graph graph = zoo::build(network.name);
-    const int own = kernel_count(run_fuse(graph)), relay = kernel_count(run_fuse(graph, "relay"));
+    const std::size_t own = count_kernels(run_fuse(graph)),
+                      relay = count_kernels(run_fuse(graph, "relay"));
     const std::set<std::string> only_anchors = {"alexnet", "mlp", "mobilenet_v2", "resnet18"};
     if (only_anchors.contains(network.name)) {
       EXPECT_EQ(own, relay) << network.name;

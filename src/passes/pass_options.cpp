@@ -1,0 +1,68 @@
+#include "base/error.h"
+#include "base/text.h"
+#include "passes/pass.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+struct Option {
+  std::string name;
+  std::function<void(PassOptions&, std::string_view value)> set;
+};
+
+Option word(std::string name, std::string PassOptions::*field, std::vector<std::string> words) {
+  return {name, [name, field, words](PassOptions& options, std::string_view value) {
+            if (std::ranges::find(words, value) == words.end()) {
+              throw Error(concat("option '", name, "' cannot be '", value, "'"), ErrorKind::Usage)
+                  .expected("one of ", join(words, ", "));
+            }
+            // The first word is the default.
+            options.*field = value == words.front() ? "" : std::string(value);
+          }};
+}
+
+template <class Integer>
+Option number(std::string name, Integer PassOptions::*field) {
+  return {name, [name, field](PassOptions& options, std::string_view value) {
+            const std::optional<std::int64_t> parsed = parse_integer(value);
+            if (!parsed || *parsed < 0) {
+              throw Error(concat("option '", name, "' cannot be '", value, "'"), ErrorKind::Usage)
+                  .expected("a number from 0");
+            }
+            options.*field = static_cast<Integer>(*parsed);
+          }};
+}
+
+const std::vector<Option>& known_options() {
+  static const std::vector<Option> all = {
+      number("fold-constants.max-bytes", &PassOptions::max_constant_bytes),
+      number("fuse.max-depth", &PassOptions::fuse_max_depth),
+      word("fuse.mode", &PassOptions::fuse_mode, {"bytes", "relay"}),
+      word("order.mode", &PassOptions::order_mode, {"least-peak", "megengine"}),
+  };
+  return all;
+}
+
+}  // namespace
+
+void set_option(PassOptions& options, std::string_view setting) {
+  const std::size_t mark = setting.find('=');
+  if (mark == std::string_view::npos) {
+    throw Error(concat("'", setting, "' sets no option"), ErrorKind::Usage)
+        .expected("PASS.OPTION=VALUE");
+  }
+  const std::string_view name = trim(setting.substr(0, mark));
+  std::vector<std::string> names;
+  for (const Option& option : known_options()) {
+    if (option.name == name) return option.set(options, trim(setting.substr(mark + 1)));
+    names.push_back(option.name);
+  }
+  throw Error(concat("no option is called '", name, "'"), ErrorKind::Usage)
+      .hint(suggest_name(name, names));
+}
+
+}  // namespace tenon
