@@ -248,7 +248,7 @@ bool adds_symbols(const Graph& graph, const Node& node) {
 }
 
 // A body sees types, not elements: what tells extents to other nodes stays outside, and so does
-// what has its own extents from elsewhere.
+// what has extents from elsewhere.
 bool is_plain(const Graph& graph, const Node& node) {
   if (node.op->is_random || !node.bodies.empty() || node.results.empty()) return false;
   for (ValueId operand : node.operands) {
@@ -257,7 +257,7 @@ bool is_plain(const Graph& graph, const Node& node) {
   for (ValueId result : node.results) {
     if (!result) continue;
     if (!graph.value(result).type.is_tensor()) return false;
-    if (graph.known_elements(result) || graph.has_stated_type(result)) return false;
+    if (graph.known_elements(result)) return false;
   }
   return !adds_symbols(graph, node);
 }
@@ -321,13 +321,13 @@ bool is_alike(const Graph& graph, NodeId a, NodeId b) {
          x.attrs == y.attrs;
 }
 
-// Known elements and stated types are a node's own; late attributes are known by their elements.
+// Known elements are a node's own; late attributes are known by their elements.
 bool has_only_types(const Graph& graph, const Node& node) {
   for (std::size_t k = 0; k < node.operands.size() && k < node.op->operands.size(); ++k) {
     if (node.operands[k] && node.op->operands[k].is_late_attribute) return false;
   }
   return std::ranges::none_of(node.results, [&](ValueId result) {
-    return result && (graph.known_elements(result) || graph.has_stated_type(result));
+    return result && graph.known_elements(result);
   });
 }
 

@@ -32,7 +32,8 @@ void inline_body(Graph& graph, NodeId group, const Graph& body, const std::vecto
       if (!node.results[k]) continue;
       const ValueId result = graph.node(made).results[k];
       outer[node.results[k]] = result;
-      if (body.has_stated_type(node.results[k]) && !graph.value(result).type.is_known()) {
+      // What was stated, a layout perhaps, is more than inference knows.
+      if (body.has_stated_type(node.results[k])) {
         graph.set_type(result, body.value(node.results[k]).type);
       }
     }

@@ -153,6 +153,7 @@ class Writer {
         const ValueId result = node.results[k];
         if (!result) continue;
         const ValueId inner = body.graph.node(made).results[k];
+        if (old_.has_stated_type(result)) body.graph.set_type(inner, old_.value(result).type);
         if (!(body.graph.value(inner).type == old_.value(result).type)) return std::nullopt;
         body.inner[result] = inner;
         if (group_of_[id] != own || !is_read_elsewhere(result)) continue;
