@@ -6,7 +6,6 @@
 #include "frontends/aitemplate/sorted_graph.h"
 
 #include <algorithm>
-#include <set>
 
 namespace tenon::aitemplate {
 namespace {
@@ -46,7 +45,8 @@ Checker::Checker(const Dump& dump, const SourceMap& places)
       places_(places),
       dims_(dump),
       written_by_(dump.tensors.size()),
-      read_by_(dump.tensors.size()) {
+      read_by_(dump.tensors.size()),
+      written_at_(dump.tensors.size()) {
   for (std::size_t k = 0; k < dump.tensors.size(); ++k) {
     tensors_.emplace(*dump.tensors[k].name, k);
     for (std::size_t axis = 0; axis < dump.tensors[k].shape.size(); ++axis) {
@@ -64,8 +64,15 @@ Checker::Checker(const Dump& dump, const SourceMap& places)
         if (list.empty() || list.back() != k) list.push_back(k);
       }
     };
-    note(dump.operators[k].outputs, written_by_);
-    note(dump.operators[k].inputs, read_by_);
+    const OperatorRow& row = dump.operators[k];
+    note(row.outputs, written_by_);
+    note(row.inputs, read_by_);
+    for (std::size_t j = 0; j < row.outputs.size(); ++j) {
+      std::vector<std::size_t>& places_of = written_at_[tensors_.at(row.outputs[j])];
+      if (places_of.size() < written_by_[tensors_.at(row.outputs[j])].size())
+        places_of.push_back(j);
+    }
+    if (row.original_name) by_original_name_.emplace(*row.original_name, k);
   }
 }
 
@@ -186,12 +193,11 @@ void Checker::check_tensor(std::size_t index) {
   const TensorRow& row = dump_.tensors[index];
   const Path path = tensor_path(index);
   std::int64_t depth = 0;
-  for (const std::size_t k : written_by_[index]) {
-    const OperatorRow& writer = dump_.operators[k];
-    for (std::size_t j = 0; j < writer.outputs.size(); ++j) {
-      if (writer.outputs[j] != *row.name) continue;
-      depth = std::max(depth, depth_behind(writer, j) + is_moved(writer.output_accessors, j));
-    }
+  for (std::size_t k = 0; k < written_by_[index].size(); ++k) {
+    const OperatorRow& writer = dump_.operators[written_by_[index][k]];
+    const std::size_t output = written_at_[index][k];
+    depth =
+        std::max(depth, depth_behind(writer, output) + is_moved(writer.output_accessors, output));
   }
   compare("depth", path / "depth", row.depth, depth);
 
@@ -326,10 +332,8 @@ void Checker::check_order() {
   SortGraph graph;
   graph.tensors.resize(dump_.tensors.size());
   graph.operators.resize(dump_.operators.size());
-  std::unordered_map<std::string, std::vector<std::size_t>> by_name;
   for (std::size_t k = 0; k < dump_.operators.size(); ++k) {
     const OperatorRow& row = dump_.operators[k];
-    by_name[*row.name].push_back(k);
     for (const std::string& name : row.inputs)
       graph.operators[k].inputs.push_back(tensors_.at(name));
     for (const std::string& name : row.outputs)
@@ -341,16 +345,15 @@ void Checker::check_order() {
     SortGraph::Tensor& tensor = graph.tensors[k];
     tensor.writers = written_by_[k];
     // In the order that the tensor lists them, which ties depend on.
-    std::set<std::size_t> seen;
-    for (const std::string& name : row.dst_ops) {
-      for (const std::size_t reader : by_name[name]) {
-        const bool reads =
-            std::find(read_by_[k].begin(), read_by_[k].end(), reader) != read_by_[k].end();
-        if (reads && seen.insert(reader).second) tensor.readers.push_back(reader);
-      }
-    }
-    for (const std::size_t reader : read_by_[k]) {
-      if (seen.insert(reader).second) tensor.readers.push_back(reader);
+    std::unordered_map<std::string, std::vector<std::size_t>> by_name;
+    for (const std::size_t reader : read_by_[k])
+      by_name[*dump_.operators[reader].name].push_back(reader);
+    std::vector<std::string> names = row.dst_ops;
+    for (const std::size_t reader : read_by_[k]) names.push_back(*dump_.operators[reader].name);
+    for (const std::string& name : names) {
+      std::vector<std::size_t>& list = by_name[name];
+      tensor.readers.insert(tensor.readers.end(), list.begin(), list.end());
+      list.clear();
     }
     tensor.depth = row.depth;
     const auto dtype = dtype_of(row.dtype);

@@ -42,7 +42,7 @@ std::optional<std::map<std::string, Range>> parse_condition(const std::string& c
     const std::vector<std::string> words = split(trim(rest.substr(0, end)), ' ');
     rest = end == std::string_view::npos ? "" : rest.substr(end + 2);
     const auto number = words.size() == 3 ? parse_integer(words[2]) : std::nullopt;
-    if (!number) return std::nullopt;
+    if (!number || *number < 0 || *number > kMaxExtent) return std::nullopt;
     Range& range = ranges.try_emplace(words[0], Range{0, kMaxExtent}).first->second;
     if (words[1] == "==" || words[1] == ">=") range.lo = *number;
     if (words[1] == "==" || words[1] == "<=") range.hi = *number;
@@ -133,11 +133,8 @@ void Checker::check_names(const OperatorRow& row, const Path& path) {
     if (row.original_name) findings_.hold("names");
     return;
   }
-  const auto shared =
-      std::find_if(dump_.operators.begin(), dump_.operators.end(), [&](const OperatorRow& other) {
-        return other.original_name == name && other.op == row.op && &other != &row;
-      });
-  if (shared == dump_.operators.end()) {
+  const auto shared = by_original_name_.find(name);
+  if (shared == by_original_name_.end() || dump_.operators[shared->second].op != row.op) {
     findings_.miss(
         "names", [&] { return place(path / "original_name"); }, *row.original_name, name);
   } else {
@@ -166,6 +163,10 @@ void Checker::check_group(const OperatorRow& row, const Path& path) {
   std::map<std::string, std::int64_t> depths;
   std::unordered_set<std::string> made;
   std::vector<std::string> inputs;
+  std::unordered_set<std::string> seen, given(row.outputs.begin(), row.outputs.end());
+  for (std::size_t k = 0; row.original_outputs && k < row.original_outputs->size(); ++k) {
+    given.insert((*row.original_outputs)[k].name.value_or(""));
+  }
   const Names originals = row.original_inputs.value_or(Names(row.inputs.begin(), row.inputs.end()));
   for (std::size_t k = 0; k < originals.size() && k < row.inputs.size(); ++k) {
     if (originals[k])
@@ -179,9 +180,7 @@ void Checker::check_group(const OperatorRow& row, const Path& path) {
     for (const std::string& name : inner.inputs) {
       is_known = is_known && depths.contains(name);
       depth = std::max(depth, depths.contains(name) ? depths[name] : 0);
-      const bool is_new =
-          !made.contains(name) && std::find(inputs.begin(), inputs.end(), name) == inputs.end();
-      if (is_new) inputs.push_back(name);
+      if (!made.contains(name) && seen.insert(name).second) inputs.push_back(name);
     }
     if (is_known) compare("depth", inner_path / "depth", inner.depth, depth);
     for (const std::string& name : inner.outputs) {
@@ -193,14 +192,8 @@ void Checker::check_group(const OperatorRow& row, const Path& path) {
     for (const std::string& name : inner.outputs) {
       const bool is_inside =
           !tensors_.contains(name) && name.rfind(inner.name.value_or("") + "_", 0) == 0;
-      const bool is_output =
-          std::find(row.outputs.begin(), row.outputs.end(), name) != row.outputs.end();
-      const auto& given = row.original_outputs;
-      const bool was_output =
-          given && std::any_of(given->begin(), given->end(),
-                               [&](const TensorRow& t) { return t.name == name; });
       compare("groups", inner_path / "outputs", name,
-              is_inside || is_output || was_output
+              is_inside || given.contains(name)
                   ? name
                   : concat(inner.name.value_or(""), "_0 or an output"));
     }

@@ -92,8 +92,10 @@ class Checker {
   DimTable dims_;
   Findings findings_;
   std::unordered_map<std::string, std::size_t> tensors_;
-  std::vector<std::vector<std::size_t>> written_by_, read_by_;  // operators, by tensor
-  std::unordered_map<std::string, const DimRow*> first_dims_;   // by name
+  std::vector<std::vector<std::size_t>> written_by_, read_by_;     // operators, by tensor
+  std::vector<std::vector<std::size_t>> written_at_;               // which of their outputs it is
+  std::unordered_map<std::string, std::size_t> by_original_name_;  // operators
+  std::unordered_map<std::string, const DimRow*> first_dims_;      // by name
   std::unordered_map<std::string, std::pair<std::size_t, std::size_t>>
       first_owners_;  // tensor, axis
 };

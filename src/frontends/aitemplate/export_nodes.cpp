@@ -267,7 +267,7 @@ bool Exporter::try_view(const Node& node) {
   }
   const std::size_t made = add(std::move(operation), {node.results[0]}, {origins});
   Tensor& view = tensors_[operations_[made].outputs[0]];
-  if (tensors_[x].view_depth < 8) {
+  if (tensors_[x].view_depth < kMostViews) {
     view.view_of = x;
     view.view_depth = tensors_[x].view_depth + 1;
   }

@@ -156,7 +156,9 @@ void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std
   operation.inputs = {x, w};
   operation.inputs.insert(operation.inputs.end(), further.begin(), further.end());
   const std::int64_t outputs = extent(w, is_transposed ? 3 : 0).least();
-  std::vector<DimRow> shape = shape_of(x);
+  const std::vector<DimRow> shape = shape_of(x);
+  const TensorType& type = graph_.value(result).type.tensor();
+  const std::int64_t channels = type.dims[parts.x_layout.find('C')].value().value_or(1);
   std::vector<std::int64_t> least;
   for (const DimRow& dim : shape) least.push_back(dim.least());
   operation.row.further = {
@@ -167,8 +169,7 @@ void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std
       {"dim_lower_bounds", PythonValue::list(least)},
       {"epilogue", PythonValue::string(epilogue_name(steps))},
       {"epilogue_alignment",
-       PythonValue::number(alignment_of(is_transposed ? outputs * parts.groups : outputs,
-                                        dtype_name(tensors_[x].dtype)))},
+       PythonValue::number(alignment_of(channels, dtype_name(tensors_[x].dtype)))},
       {"group", PythonValue::number(parts.groups)},
       {"pad", number_or_tuple(parts.pads)},
       {"split_k", PythonValue()},
@@ -176,7 +177,6 @@ void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std
       {"workspace", PythonValue::number(0)},
   };
   operation.row.exec_path = convolution_conditions(shape);
-  const TensorType& type = graph_.value(result).type.tensor();
   const Origins batch = {std::make_pair(std::size_t{0}, std::size_t{0})};
   if (parts.x_layout == image) {
     add(std::move(operation), {result}, {batch});

@@ -15,7 +15,6 @@ using Kind = PythonValue::Kind;
 
 constexpr std::string_view kConstantMark = "<tenon.Constant ";
 constexpr std::int64_t kMostElements = 64;  // of a constant that is told in full
-constexpr int kMostViews = 8;  // of one another: a dump prints the whole chain, each time
 
 std::vector<bool> needed_nodes(const Graph& graph) {
   std::vector<bool> is_needed(graph.node_id_bound(), false);

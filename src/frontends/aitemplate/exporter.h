@@ -28,6 +28,7 @@ class Exporter {
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  static constexpr int kMostViews = 8;  // of one another: a dump prints the whole chain, each time
 
   struct Extent {  // a dim; tensors share it
     DimRow row;

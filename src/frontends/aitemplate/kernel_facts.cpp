@@ -25,7 +25,9 @@ std::int64_t source_count(const std::vector<Step>& steps) {
 }
 
 std::int64_t group_norm_workspace(const DimRow& batch, std::int64_t groups) {
-  return 8 * batch.greatest() * groups;
+  std::int64_t bytes = 0;
+  const bool is_too_large = __builtin_mul_overflow(8 * batch.greatest(), groups, &bytes);
+  return is_too_large ? kMaxExtent : bytes;
 }
 
 }  // namespace tenon::aitemplate

@@ -80,6 +80,9 @@ std::vector<Var> OperatorImport::concatenate() {
 
 std::vector<Var> OperatorImport::split() {
   const std::vector<std::int64_t> sizes = integers("split_sizes");
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || size > kMaxExtent) throw Error("split: a part has no such size").got(size);
+  }
   const std::int64_t along = axis("split_dim");
   if (row_.outputs.size() == sizes.size()) {
     std::vector<Attr> attrs = {{"axis", along}};
@@ -258,7 +261,9 @@ std::vector<Var> OperatorImport::tenon_op() {
   std::vector<Var> results;
   for (const Var result :
        build_.call_all(op.name, operands, std::move(ranged), names, std::move(bodies))) {
-    if (result.is_valid()) results.push_back(result);
+    if (!result.is_valid()) continue;
+    if (!build_.type(result).is_tensor()) throw NotSupported{"results that are no tensors"};
+    results.push_back(result);
   }
   return results;
 }

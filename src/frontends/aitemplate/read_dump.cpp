@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "frontends/aitemplate/python_parser.h"
+#include "ir/dim.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -68,6 +69,7 @@ class ObjectReader {
   }
   std::int64_t count(const PythonValue& value) const {
     if (integer(value) < 0) throw error(value, "a number that is not negative");
+    if (value.integer > kMaxExtent) throw error(value, "a number of at most 2^56");
     return value.integer;
   }
   const std::string& text(const PythonValue& value) const {
@@ -77,9 +79,9 @@ class ObjectReader {
     if (value.is(Kind::None)) return std::nullopt;
     return text(value);
   }
-  std::optional<std::int64_t> integer_or_none(const PythonValue& value) const {
+  std::optional<std::int64_t> count_or_none(const PythonValue& value) const {
     if (value.is(Kind::None)) return std::nullopt;
-    return integer(value);
+    return count(value);
   }
   const std::vector<PythonValue>& items(const PythonValue& value) const {
     return of_kind(value, Kind::List, "a list").items;
@@ -195,7 +197,7 @@ TensorRow TableReader::tensor(const PythonValue& value) const {
   }
   const auto number = [&](std::string_view key, std::optional<std::int64_t>& field) {
     if (const PythonValue* found = object.find_or_note(key, row.absent))
-      field = object.integer_or_none(*found);
+      field = object.count_or_none(*found);
   };
   number("offset", row.offset);
   number("constant_folding_output_idx", row.constant_folding_output_idx);
@@ -219,11 +221,11 @@ AccessorRow TableReader::accessor(const PythonValue& value) const {
     row.actual_shapes = dims(object, actual);
   }
   row.offset = object.count(object.get("offset"));
-  row.stride_dim = object.integer_or_none(object.get("stride_dim"));
+  row.stride_dim = object.count_or_none(object.get("stride_dim"));
   row.original_total_elements =
-      object.integer_or_none(object.get("original_total_elements_from_stride_dim"));
+      object.count_or_none(object.get("original_total_elements_from_stride_dim"));
   row.actual_total_elements =
-      object.integer_or_none(object.get("actual_total_elements_from_stride_dim"));
+      object.count_or_none(object.get("actual_total_elements_from_stride_dim"));
   row.is_contiguous = object.boolean(object.get("is_contiguous"));
   if (const PythonValue* found = object.find_or_note("is_from_strided_tensor", row.absent)) {
     row.is_from_strided_tensor = object.boolean(*found);
