@@ -77,7 +77,7 @@ class Checker {
       }
       const Row& row = table.rows[at];
       if (row.kind == RowKind::Stream) streaming_devices_.insert(row.device);
-      if (row.kind == RowKind::Copy) copies_[row.node].push_back(at);
+      if (row.kind == RowKind::Copy && row.edge) copies_[row.node].emplace(row.copy, row.device);
       if (row.kind == RowKind::Fetch) ++fetch_count_;
       if (row.kind == RowKind::Feed) ++feed_count_;
       if (row.kind == RowKind::Stream || !row.inputs.empty()) used_devices_.insert(row.device);
@@ -175,18 +175,17 @@ class Checker {
                                 ? (is_to_gpu ? CopyKind::DeviceToDevice : CopyKind::DeviceToHost)
                             : is_to_gpu ? CopyKind::HostToDevice
                                         : CopyKind::HostToHost;
-    bool is_copied = false;
-    if (const auto found = copies_.find(from.name()); found != copies_.end()) {
-      for (const std::size_t copy : found->second) {
-        const Row& each = table_.rows[copy];
-        const bool is_kind = each.copy == wanted || (wanted == CopyKind::DeviceToDevice &&
-                                                     each.copy == CopyKind::PeerToPeer);
-        is_copied =
-            is_copied || (is_kind && (each.device == row.device || each.device == from.device));
-      }
-    }
+    const auto found = copies_.find(from.name());
+    const auto has = [&](CopyKind kind) {
+      return found->second.contains({kind, row.device}) ||
+             found->second.contains({kind, from.device});
+    };
+    const bool is_copied =
+        found != copies_.end() &&
+        (has(wanted) || (wanted == CopyKind::DeviceToDevice && has(CopyKind::PeerToPeer)));
     const auto where = place(at, device_field(row));
-    if (is_copied || wanted == CopyKind::HostToHost) {
+    const bool is_read = last_part(row.node) == "read";  // stands beside its variable
+    if (is_copied || (wanted == CopyKind::HostToHost && !is_read)) {
       findings_.hold("device of what is read");
     } else {
       findings_.miss("device of what is read", where, to_string(row.device),
@@ -286,7 +285,9 @@ class Checker {
     if (const auto folded = folded_shape(row.node)) node = folded->node;
     if (const auto constant = permuted_constant(row.node)) node = constant->node;
     const auto gradient = gradient_name(node);
-    const std::int64_t forward = gradient ? table_.find_node(gradient->forward) : -1;
+    if (!gradient) return;
+    check_scope(at, *gradient);
+    const std::int64_t forward = table_.find_node(gradient->forward);
     if (forward < 0 || row.controls.empty()) return;
     if (const auto folded = folded_shape(row.node))
       check_port(at, *folded, table_.rows[static_cast<std::size_t>(forward)]);
@@ -320,6 +321,16 @@ class Checker {
       if (step_.ops[reader.row] == "Conv2DBackpropInput") should = 0;
     }
     findings_.compare("port of a folded shape", place(at, 0), folded.port, should);
+  }
+
+  // A gradient reads the shapes that were folded in its own scope.
+  void check_scope(std::size_t at, const GradientName& gradient) {
+    for (const Reader& reader : readers_[at]) {
+      const auto other = gradient_name(table_.rows[reader.row].node);
+      if (!other) continue;
+      findings_.compare("scope of a folded shape", place(at, 0), std::string(gradient.scope),
+                        std::string(other->scope));
+    }
   }
 
   void check_device(std::size_t at) {
@@ -399,32 +410,31 @@ class Checker {
       findings_.compare("number of an edge", place(at, 0), is_fresh ? "its own" : "another's",
                         std::string("its own"));
     }
-    const bool is_from_gpu = row.copy == CopyKind::DeviceToHost ||
-                             row.copy == CopyKind::DeviceToDevice ||
-                             row.copy == CopyKind::PeerToPeer;
-    const bool crosses = row.edge.has_value();
-    if (crosses) {
-      findings_.compare("kind of a copy", place(at, 0),
-                        is_from_gpu ? "from a GPU" : "from the host",
-                        std::string(node.device.type == "GPU" ? "from a GPU" : "from the host"));
-    }
-    if (row.copy == CopyKind::DeviceToHost) {
-      findings_.compare("device of a copy", place(at, device_field(row)), to_string(row.device),
-                        to_string(node.device));
-    } else if (crosses) {
+    const auto where = place(at, device_field(row));
+    if (!row.edge || row.copy == CopyKind::DeviceToHost) {
+      findings_.compare("device of a copy", where, to_string(row.device), to_string(node.device));
+    } else {
       check_target(at, node);
     }
+    if (!row.edge) return;  // a node may copy within its device as it likes
+    const bool is_from_host =
+        row.copy == CopyKind::HostToDevice || row.copy == CopyKind::HostToHost;
+    findings_.compare("kind of a copy", place(at, 0), is_from_host ? "from the host" : "from a GPU",
+                      std::string(node.device.type == "GPU" ? "from a GPU" : "from the host"));
   }
 
   // A copy to a GPU is recorded there, or on the GPU it comes from.
   void check_target(std::size_t at, const Row& node) {
     const Row& row = table_.rows[at];
-    std::set<Device> targets;
-    for (const Reader& reader : readers_[static_cast<std::size_t>(table_.find_node(row.node))]) {
-      const Device& device = table_.rows[reader.row].device;
-      if (device != node.device && device.type == "GPU") targets.insert(device);
+    const auto [found, is_new] = targets_.try_emplace(row.node);
+    std::set<Device>& targets = found->second;
+    if (is_new) {
+      for (const Reader& reader : readers_[static_cast<std::size_t>(table_.find_node(row.node))]) {
+        const Device& device = table_.rows[reader.row].device;
+        if (device != node.device && device.type == "GPU") targets.insert(device);
+      }
+      if (node.device.type == "GPU") targets.insert(node.device);
     }
-    if (node.device.type == "GPU") targets.insert(node.device);
     std::string list;
     for (const Device& device : targets) list += (list.empty() ? "" : " or ") + to_string(device);
     if (targets.contains(row.device)) {
@@ -443,7 +453,8 @@ class Checker {
   std::vector<char> has_control_;
   std::set<std::string> doubtful_shapes_;
   std::set<Device> streaming_devices_, used_devices_;
-  std::map<std::string, std::vector<std::size_t>> copies_;
+  std::map<std::string, std::set<std::pair<CopyKind, Device>>> copies_;  // by node
+  std::map<std::string, std::set<Device>> targets_;  // of a node's copies to GPUs
   std::int64_t fetch_count_ = 0, feed_count_ = 0;
   std::set<std::int64_t> fetched_, fed_, edges_;
   Findings findings_;

@@ -2,12 +2,14 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontends/tensorscope/export_queries.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace tenon::tensorscope {
@@ -101,11 +103,6 @@ class Exporter {
         .hint("give numbers for symbolic extents: zoo:NAME?batch=1");
   }
 
-  TensorShape shape_of(ValueId id) const {
-    const TensorType& tensor = type(id).tensor();
-    return {std::string(element_word(tensor.dtype)), constants(tensor.dims)};
-  }
-
   // TensorFlow's characters only, and a name that no row has.
   std::string free_name(std::string_view wanted) {
     std::string name;
@@ -118,7 +115,7 @@ class Exporter {
     if (name.empty() || name.starts_with("_retval_") || name.starts_with("_arg_"))
       name = "node" + name;
     const std::string stem = name;
-    for (std::size_t k = 1; names_.contains(name); ++k) name = concat(stem, "_", k);
+    while (names_.contains(name)) name = concat(stem, "_", ++suffixes_[stem]);
     names_.insert(name);
     return name;
   }
@@ -144,7 +141,7 @@ class Exporter {
     row.kind = RowKind::Feed;
     row.node = free_name(graph_.value(id).name);
     row.number = static_cast<std::int64_t>(number);
-    row.outputs = {shape_of(id)};
+    row.outputs = {shape_of(graph_, id)};
     row.device = {"CPU", 0};
     origins_[id] = {row.name(), 0, row.outputs[0], row.device};
     add_row(std::move(row));
@@ -232,7 +229,7 @@ class Exporter {
     const std::vector<NodeId>& readers = graph_.readers(value);
     return type(value).tensor().rank() == 0 && !readers.empty() && !graph_.is_output(value) &&
            std::ranges::all_of(readers, [&](NodeId reader) {
-             return joined_.contains(reader) || is_relu6(reader);
+             return joined_.contains(reader) || is_relu6(graph_, reader);
            });
   }
 
@@ -253,49 +250,11 @@ class Exporter {
     return true;
   }
 
-  bool is_filter(ValueId id) const {
-    const std::vector<NodeId>& readers = graph_.readers(id);
-    return !readers.empty() && type(id).tensor().rank() == 4 &&
-           std::ranges::all_of(readers, [&](NodeId reader) {
-             const std::string_view op = graph_.op_name(reader);
-             const std::vector<ValueId>& operands = graph_.node(reader).operands;
-             return (op == "conv" || op == "conv_transpose") && operands[1] == id &&
-                    operands[0] != id;
-           });
-  }
-
-  std::int64_t groups_of(NodeId conv) const {
-    const AttrValue* groups = graph_.node(conv).attrs.find("groups");
-    return groups == nullptr ? 1 : std::get<Dim>(*groups).constant();
-  }
-
-  // TensorFlow keeps filters as height, width, inputs, outputs whatever the layout of images; for a
-  // depthwise convolution as height, width, channels, results of each.
-  TensorShape filter_shape(ValueId id) const {
-    TensorShape shape = shape_of(id);
-    const Layout& layout = type(id).tensor().layout;
-    const std::string order = layout.is_empty() ? "OIHW" : layout.text();
-    if (order.size() != 4) return shape;
-    std::vector<std::int64_t> extents;
-    for (const char letter : std::string_view("HWIO")) {
-      const auto axis =
-          layout.is_empty() ? order.find(letter) : layout.axis(letter).value_or(std::string::npos);
-      if (axis == std::string::npos) return shape;
-      extents.push_back(shape.extents[axis]);
-    }
-    const std::int64_t groups = groups_of(graph_.readers(id).front());
-    if (groups > 1 && extents[2] == 1) {
-      extents[2] = groups;
-      extents[3] /= groups;
-    }
-    shape.extents = extents;
-    return shape;
-  }
-
   // Weights are variables, which TensorFlow reads through an Identity; numbers are constants.
   void add_constant(NodeId id) {
     const ValueId value = graph_.node(id).results[0];
-    const TensorShape shape = is_filter(value) ? filter_shape(value) : shape_of(value);
+    const TensorShape shape =
+        is_filter(graph_, value) ? filter_shape(graph_, value) : shape_of(graph_, value);
     const std::string name = free_name(graph_.value(value).name);
     Row row = plain_row(name, {shape});
     const Device device = row.device;
@@ -411,21 +370,9 @@ class Exporter {
     if (op == "average_pool_gradient") add_own_constant(row, 0, "input_shape", {rank});
     // TensorFlow's gives the statistics too, twice.
     if (op == "batch_norm") row.outputs.insert(row.outputs.end(), 4, row.inputs[1]);
-    if (op == "clip" && is_relu6(id)) row.inputs.resize(1);
+    if (op == "clip" && is_relu6(graph_, id)) row.inputs.resize(1);
     if (op == "max_pool_gradient") row.inputs.insert(row.inputs.begin() + 1, row.inputs[1]);
     if (op == "lrn_gradient") row.inputs.push_back(row.inputs[0]);
-  }
-
-  bool is_number(ValueId id, double number) const {
-    const Constant* constant = id ? graph_.constant_of(id) : nullptr;
-    return constant != nullptr && constant->shape().empty() &&
-           constant->kind() == Constant::Kind::Dense &&
-           constant->materialise().real_at(0) == number;
-  }
-  bool is_relu6(NodeId id) const {
-    const std::vector<ValueId>& operands = graph_.node(id).operands;
-    return graph_.op_name(id) == "clip" && operands.size() == 3 && is_number(operands[1], 0) &&
-           is_number(operands[2], 6);
   }
 
   // Not computed, or read by nobody outside the group.
@@ -460,7 +407,7 @@ class Exporter {
     std::stable_partition(visible.begin(), visible.end(),
                           [&](ValueId value) { return graph_.value(value).producer == id; });
     for (std::size_t port = 0; port < visible.size(); ++port) {
-      row.outputs.push_back(shape_of(visible[port]));
+      row.outputs.push_back(shape_of(graph_, visible[port]));
       origins_[visible[port]] = {row.node, port, row.outputs.back(), row.device};
     }
     for (const Origin* source : sources) {
@@ -513,9 +460,9 @@ class Exporter {
     const OpInfo* told = find_tf_op(numbered(last_part(row.node)).stem);
     if (told != nullptr && told->op_class == OpClass::Gradient) return std::string(told->name);
     if (adds_bias(id, row.inputs)) return "BiasAdd";
-    if (is_relu6(id)) return "Relu6";
-    if (graph_.op_name(id) == "conv" && groups_of(id) > 1 && row.inputs.size() > 1 &&
-        row.inputs[1].extents.size() == 4 && row.inputs[1].extents[2] == groups_of(id)) {
+    if (is_relu6(graph_, id)) return "Relu6";
+    if (graph_.op_name(id) == "conv" && groups_of(graph_, id) > 1 && row.inputs.size() > 1 &&
+        row.inputs[1].extents.size() == 4 && row.inputs[1].extents[2] == groups_of(graph_, id)) {
       return "DepthwiseConv2dNative";
     }
     return tf_op_name(graph_, id);
@@ -538,38 +485,19 @@ class Exporter {
 
   // TensorFlow pads by itself as SAME or not at all; anything else is a Pad of its own.
   void add_padding_before(NodeId id, Row& row) {
-    const std::string_view op = graph_.op_name(id);
-    const bool is_pool = op == "max_pool" || op == "average_pool";
-    if ((op != "conv" && !is_pool) || row.inputs[0].extents.size() != 4) return;
-    const AttrValue* given = graph_.node(id).attrs.find("pads");
-    if (given == nullptr || !all_constant(std::get<Dims>(*given))) return;
-    const std::vector<std::int64_t> pads = constants(std::get<Dims>(*given));
-    const Layout& layout = type(graph_.node(id).operands[0]).tensor().layout;
-    const bool is_last = layout.text() == "NHWC";
-    if (pads.size() != 4 || (!layout.is_empty() && !is_last && layout.text() != "NCHW")) return;
-    const auto axis_of = [&](std::size_t k) { return (is_last ? 1 : 2) + k; };
-    const auto kernel_attr = graph_.node(id).attrs.find("kernel_shape");
-    bool is_same = true;
-    for (std::size_t k = 0; k < 2; ++k) {
-      const std::int64_t kernel =
-          is_pool ? std::get<Dims>(*kernel_attr)[k].constant() : row.inputs[1].extents[k];
-      const std::int64_t from = row.inputs[0].extents[axis_of(k)],
-                         to = row.outputs[0].extents[axis_of(k)];
-      const AttrValue* strides = graph_.node(id).attrs.find("strides");
-      const std::int64_t stride = strides == nullptr ? 1 : std::get<Dims>(*strides)[k].constant();
-      const std::int64_t total = std::max<std::int64_t>((to - 1) * stride + kernel - from, 0);
-      is_same = is_same && to == (from + stride - 1) / stride && pads[k] == total / 2 &&
-                pads[2 + k] == total - total / 2;
-    }
-    if (is_same || pads == std::vector<std::int64_t>(4, 0)) return;
-    const std::string pad_op = op == "max_pool" ? "PadV2" : "Pad";
+    const auto padding = padding_of_its_own(graph_, id);
+    if (!padding) return;
+    const bool is_greatest = graph_.op_name(id) == "max_pool";
+    const std::string pad_op = is_greatest ? "PadV2" : "Pad";
     Row pad = plain_row(free_name(concat(row.node, "/", pad_op)), {row.inputs[0]});
     pad.device = row.device;
     pad.inputs = {row.inputs[0]};
-    for (std::size_t k = 0; k < 2; ++k) pad.outputs[0].extents[axis_of(k)] += pads[k] + pads[2 + k];
+    for (std::size_t k = 0; k < 2; ++k) {
+      pad.outputs[0].extents[padding->first_axis + k] += padding->pads[k] + padding->pads[2 + k];
+    }
     row.inputs[0] = pad.outputs[0];
     add_own_constant(pad, 1, "paddings", {4, 2});
-    if (op == "max_pool") {
+    if (is_greatest) {
       const TensorShape number{pad.outputs[0].element, {}};
       Row value = plain_row(free_name(pad.node + "/constant_values"), {number});
       value.device = row.device;
@@ -597,6 +525,7 @@ class Exporter {
   std::vector<Group> groups_;
   std::unordered_set<NodeId> joined_;  // nodes of groups of several
   std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, std::size_t> suffixes_;
   std::set<std::tuple<std::string, std::size_t, Device>> crossed_;
   std::map<std::string, std::vector<std::string>> sources_;  // of compute rows, by name
   std::int64_t edge_count_ = 0;

@@ -90,6 +90,8 @@ std::string camel_case(std::string_view name) {
 
 std::string tf_op_name(const Graph& graph, NodeId id) {
   const std::string_view op = graph.op_name(id);
+  const std::vector<ValueId>& results = graph.node(id).results;
+  if (op == "max_pool" && results.size() > 1 && results[1]) return "MaxPoolWithArgmax";
   for (const auto& [tenon, tensorflow] : tf_names) {
     if (tenon == op) return std::string(tensorflow);
   }

@@ -14,6 +14,8 @@ namespace {
 
 // As many tensors of one shape are weighed against each other, the latest first.
 constexpr std::size_t max_weighed = 64;
+// As many rows that found nothing unread are tried again when a tensor of the shape arrives.
+constexpr std::size_t max_woken = 8;
 
 // What a name says about the layer: "conv1" of "conv1/Conv2D", whose 2 is no number of a layer.
 std::string_view layer_part(std::string_view name) {
@@ -131,11 +133,8 @@ class Growth {
 
   void prepare() {
     for (std::size_t at = 0; at < count_; ++at) {
-      // A transpose only moves what another one reads.
-      const bool counts = belongs_[at] != 0 || row(at).kind == RowKind::Fetch;
-      if (counts && !wiring_.is_layout_transpose(static_cast<std::int64_t>(at))) {
-        for (const Source& source : wiring_.step.sources[at]) mark_read(source);
-      }
+      if (belongs_[at] == 0 && row(at).kind != RowKind::Fetch) continue;
+      for (std::size_t input = 0; input < row(at).inputs.size(); ++input) mark_read(at, input);
     }
     for (const std::size_t at : wiring_.step.order) offer(at);
     for (std::size_t at = 0; at < count_; ++at) {
@@ -159,8 +158,11 @@ class Growth {
     }
   }
 
-  void mark_read(const Source& source) {
-    if (source.row < 0) return;
+  void mark_read(std::size_t at, std::size_t input) {
+    const Source& source = wiring_.step.sources[at][input];
+    // A transpose only moves what another one reads.
+    const bool moves = input == 0 && wiring_.is_layout_transpose(static_cast<std::int64_t>(at));
+    if (source.row < 0 || moves) return;
     const TensorId whole = wiring_.root({source.row, source.port});
     is_read_[static_cast<std::size_t>(whole.row)] |= bit_of(whole);
   }
@@ -227,17 +229,30 @@ class Growth {
     return std::uint64_t{1} << std::min<std::size_t>(tensor.port, 63);
   }
 
+  bool has_unread(std::size_t at, const TensorShape& wanted) {
+    const std::vector<TensorId>& unread = shelf(wanted).unread;
+    const std::size_t count = std::min(unread.size(), max_weighed);
+    for (std::size_t k = 0; k < count; ++k) {
+      const TensorId tensor = unread[unread.size() - 1 - k];
+      if (!is_read(tensor) && may_read(at, tensor)) return true;
+    }
+    return false;
+  }
+
   void take_ready() {
     const std::size_t at = std::get<2>(ready_.top());
     ready_.pop();
     if (is_placed_[at] != 0) return;
-    bool has_open = false, has_unread = false;
-    for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
-      if (!is_open(at, input)) continue;
+    bool has_open = false, may_take = false;
+    const TensorShape* before = nullptr;
+    for (std::size_t input = 0; input < row(at).inputs.size() && !may_take; ++input) {
+      const TensorShape& wanted = row(at).inputs[input];
+      if (!is_open(at, input) || (before != nullptr && *before == wanted)) continue;
       has_open = true;
-      has_unread = has_unread || weigh(at, input, {}).is_unread;
+      may_take = has_unread(at, wanted);
+      before = &wanted;
     }
-    if (!has_open || has_unread) {
+    if (!has_open || may_take) {
       if (bind(at, false)) return place(at);
     }
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
@@ -263,20 +278,27 @@ class Growth {
       const bool is_only = chosen.candidates == 1;
       wiring_.connect(static_cast<std::int64_t>(at), input, chosen.best,
                       is_only ? Evidence::OnlyOne : Evidence::Chosen, chosen.candidates);
-      if (wiring_.is_layout_transpose(static_cast<std::int64_t>(at))) continue;
-      mark_read(wiring_.source(static_cast<std::int64_t>(at), input));
+      mark_read(at, input);
     }
     return true;
   }
 
   bool take_postponed() {
-    for (const bool may_repeat : {false, true}) {
-      for (const auto& entry : postponed_) {
-        const std::size_t at = entry.second;
-        if (!bind(at, may_repeat)) continue;
-        place(at);
-        return true;
-      }
+    std::size_t tried = 0;
+    for (const auto& entry : postponed_) {
+      if (tried++ == max_weighed) break;
+      const std::size_t at = entry.second;
+      if (!bind(at, false)) continue;
+      place(at);
+      return true;
+    }
+    // What even this does not connect waits on its shelf until something arrives there.
+    while (!postponed_.empty()) {
+      const std::size_t at = postponed_.begin()->second;
+      postponed_.erase(postponed_.begin());
+      if (!bind(at, true)) continue;
+      place(at);
+      return true;
     }
     return false;
   }
@@ -307,7 +329,7 @@ class Growth {
       for (const std::size_t reader : woken) arrive(reader);
       std::size_t again = 0;
       for (const auto& [rank, waiting] : to.postponed) {
-        if (again++ == max_weighed) break;
+        if (again++ == max_woken) break;
         make_ready(waiting);
       }
     }

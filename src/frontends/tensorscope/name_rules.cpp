@@ -8,6 +8,8 @@
 namespace tenon::tensorscope {
 namespace {
 
+constexpr std::size_t max_in_layer = 64;
+
 // The layer that a name belongs to. Other frameworks write scopes with dots.
 std::string_view layer_of(std::string_view name) {
   const std::size_t end = name.find_last_of("/.");
@@ -45,6 +47,7 @@ class Scopes {
     return found == nodes_.end() ? -1 : found->second;
   }
   // Variables of a layer: "conv1/weights/read" and "conv1.weight/read" are of conv1.
+  // A scope that holds very many is none, and tells nothing.
   std::span<const std::int64_t> variables(std::string_view layer) const {
     return in(variables_, layer);
   }
@@ -57,7 +60,8 @@ class Scopes {
 
   static std::span<const std::int64_t> in(const ByScope& lists, std::string_view scope) {
     const auto found = lists.find(scope);
-    return found == lists.end() ? std::span<const std::int64_t>() : found->second;
+    if (found == lists.end() || found->second.size() > max_in_layer) return {};
+    return found->second;
   }
 
   std::map<std::string, std::int64_t, std::less<>> nodes_;

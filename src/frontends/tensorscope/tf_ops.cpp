@@ -50,6 +50,7 @@ const std::vector<OpInfo>& all_ops() {
         {"Max", Other, 2},
         {"MaxPool", Shrinking, 1},
         {"MaxPoolGrad", Gradient, 3},
+        {"MaxPoolWithArgmax", Shrinking, 1, 2},
         {"Maximum", Other, 2},
         {"Mean", Other, 2},
         {"Min", Other, 2},

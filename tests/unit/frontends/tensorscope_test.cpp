@@ -1,80 +1,20 @@
-#include "base/error.h"
-#include "driver/zoo/zoo.h"
-#include "frontends/document.h"
 #include "frontends/seeded_weight.h"
-#include "frontends/tensorscope/check.h"
-#include "frontends/tensorscope/describe.h"
-#include "frontends/tensorscope/export.h"
 #include "frontends/tensorscope/import.h"
-#include "frontends/tensorscope/match.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/windows.h"
 #include "ir/verify.h"
 #include "ops/differentiate.h"
 #include "reference/evaluate.h"
-#include "unit/frontends/mutation.h"
+#include "unit/frontends/tensorscope_tables.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <map>
-#include <random>
-#include <set>
 
 namespace tenon::tensorscope {
 namespace {
-
-const char* const alexnet = "tensorscope_alexnet.nodes.txt";
-const char* const two_gpus = "tensorscope_two_gpus.nodes.txt";
-const char* const small_step = "tensorscope_small_step.nodes.txt";
-
-Table read_table(const char* fixture) { return parse_table(read_fixture(fixture), fixture); }
-
-std::unique_ptr<Document> read_document(const std::string& text) {
-  return find_document_format("tensorscope")->read(text, "table");
-}
-
-std::size_t count_kind(const Table& table, RowKind kind) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(table.rows, [&](const Row& row) { return row.kind == kind; }));
-}
-
-std::size_t count_op(const Table& table, const Step& step, std::string_view op) {
-  std::size_t count = 0;
-  for (std::size_t k = 0; k < table.rows.size(); ++k)
-    count += table.rows[k].kind == RowKind::Node && step.ops[k] == op;
-  return count;
-}
-
-// The names of what a node reads.
-std::vector<std::string> sources_of(const Table& table, const Step& step, std::string_view node) {
-  std::vector<std::string> names;
-  for (const Source& source : step.sources[static_cast<std::size_t>(table.find_node(node))]) {
-    names.push_back(source.row < 0 ? "?" : table.rows[static_cast<std::size_t>(source.row)].name());
-  }
-  return names;
-}
-
-std::string mismatches_of(const Findings& findings) {
-  std::string text;
-  for (const auto& each : findings.mismatches()) {
-    text += concat(each.kind, " at ", each.place, ": ", each.says, " / ", each.should_be, "\n");
-  }
-  return text;
-}
-
-std::string section_text(const Page& page) {
-  std::string text = page.title + "\n";
-  for (const Page::Section& section : page.sections) {
-    text += section.heading + "\n" + section.text + "\n";
-    for (const auto& row : section.rows) {
-      for (const std::string& cell : row) text += cell + " | ";
-      text += "\n";
-    }
-  }
-  return text;
-}
 
 TEST(TensorScope, ComesBackByteForByte) {
   for (const char* fixture : {alexnet, two_gpus, small_step}) {
@@ -373,88 +313,6 @@ TEST(TensorScope, GraphOfAlexNetIsSound) {
   EXPECT_EQ(permutation->materialise().integers(), (std::vector<std::int64_t>{0, 3, 1, 2}));
 }
 
-std::set<std::string> lines_of(const std::string& text) {
-  std::set<std::string> lines;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = text.find('\n', start);
-    lines.insert(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return lines;
-}
-
-// Through the graph only numbers of edges are lost: 168 rows are the same text, and the ten copies
-// are the same but for that number.
-TEST(TensorScope, TheWholeTableComesOutOfItsGraph) {
-  const Table table = read_table(alexnet);
-  Table made = export_table(import_graph(table, reconstruct(table), "table"));
-  const std::set<std::string> before = lines_of(print_table(table)),
-                              after = lines_of(print_table(made));
-  std::size_t same = 0;
-  for (const std::string& line : after) same += before.contains(line);
-  EXPECT_EQ(same, 168u);
-  ASSERT_EQ(made.rows.size(), 178u);
-  std::set<std::string> copies_before, copies_after;
-  for (Row row : table.rows) {
-    row.edge = row.edge ? std::optional<std::int64_t>(0) : row.edge;
-    if (row.kind == RowKind::Copy) copies_before.insert(print_row(row));
-  }
-  for (Row row : made.rows) {
-    row.edge = row.edge ? std::optional<std::int64_t>(0) : row.edge;
-    if (row.kind == RowKind::Copy) copies_after.insert(print_row(row));
-  }
-  EXPECT_EQ(copies_before, copies_after);
-}
-
-// The document's forward rows: those of layout-free tensors and of LRN come out of zoo:alexnet as
-// it is (NHWC), those that the layout optimiser turned come out of it in NCHW.
-TEST(TensorScope, ForwardRowsComeOutOfTheZoo) {
-  const std::set<std::string> document = lines_of(read_fixture(alexnet));
-  std::set<std::string> common;
-  const std::map<std::string, std::size_t> expected = {{"NHWC", 45}, {"NCHW", 59}};
-  for (const auto& [layout, count] : expected) {
-    const Graph graph = zoo::build("alexnet?batch=128,images=variable,layout=" + layout);
-    std::size_t found = 0;
-    for (const std::string& line : lines_of(print_table(export_table(graph)))) {
-      if (!document.contains(line)) continue;
-      ++found;
-      common.insert(line);
-    }
-    EXPECT_EQ(found, count) << layout;
-  }
-  // All 62 rows without "gradients", transposes, permutations, fetches and copies; and _SOURCE.
-  std::size_t forward = 0;
-  for (const std::string& line : document) {
-    const bool is_other = line.find("gradients/") != std::string::npos ||
-                          line.find("LayoutOptimizer") != std::string::npos;
-    forward += !is_other;
-    EXPECT_TRUE(is_other || common.contains(line)) << line;
-  }
-  EXPECT_EQ(forward, 63u);
-}
-
-TEST(TensorScope, MatchesTheGraphOfTheZoo) {
-  const Table table = read_table(alexnet);
-  const Step step = reconstruct(table);
-  const Graph graph = zoo::build("alexnet?batch=128");
-  const Match match = match_graph(table, step, graph);
-  // 42 forward rows: images and ten weights, each with its /read, and 20 nodes.
-  EXPECT_EQ(match.pairs.size(), 42u);
-  std::size_t equal = 0;
-  for (const Match::Pair& pair : match.pairs) equal += pair.agreement == Agreement::Equal;
-  EXPECT_EQ(equal, 24u);  // weights, images and LRN; the others are NCHW in the table
-  EXPECT_EQ(match.left_rows.size(), 54u);
-  EXPECT_TRUE(match.left_values.empty());
-  for (const Match::Left& left : match.left_rows) {
-    const Row& row = table.rows[left.row];
-    EXPECT_TRUE(is_in_gradients(row.node) ||
-                row.node.find("LayoutOptimizer") != std::string::npos || row.node == "_SOURCE")
-        << row.node << ": " << left.reason;
-  }
-  const Graph other = zoo::build("alexnet?batch=64");
-  EXPECT_LT(match_graph(table, step, other).pairs.size(), 25u);
-}
-
 // The gradients that the table's nodes compute are those that Tenon derives by itself.
 TEST(TensorScope, GradientsAgreeWithDifferentiate) {
   const Table table = read_table(small_step);
@@ -497,6 +355,49 @@ TEST(TensorScope, GradientsAgreeWithDifferentiate) {
   }
 }
 
+// A layer that two others read, whose gradients are added up, and a step of gradient descent.
+TEST(TensorScope, FollowsGradientsAlongSeveralPaths) {
+  const std::string text =
+      "GradientDescent/learning_rate, (1), (1), CPU, 0\n"
+      "GradientDescent/update_fc/weights/ApplyGradientDescent, (4x3), (1), (4x3), (4x3), CPU, 0\n"
+      "_arg_x_0_0, (1), (8x4), CPU, 0\n"
+      "_retval_GradientDescent/update_fc/weights/ApplyGradientDescent_0_0, (4x3), (no output), "
+      "CPU, 0\n"
+      "fc/MatMul, (8x4), (4x3), (8x3), CPU, 0\n"
+      "fc/Relu, (8x3), (8x3), CPU, 0\n"
+      "fc/weights, (1), (4x3), CPU, 0\n"
+      "fc/weights/read, (4x3), (4x3), CPU, 0\n"
+      "gradients/AddN, (8x3), (8x3), (8x3), CPU, 0\n"
+      "gradients/fc/MatMul_grad/MatMul_1, (8x4), (8x3), (4x3), CPU, 0\n"
+      "gradients/fc/Relu_grad/ReluGrad, (8x3), (8x3), (8x3), CPU, 0\n"
+      "gradients/p/MatMul_grad/MatMul, (8x5), (3x5), (8x3), CPU, 0\n"
+      "gradients/q/MatMul_grad/MatMul, (8x5), (3x5), (8x3), CPU, 0\n"
+      "p/MatMul, (8x3), (3x5), (8x5), CPU, 0\n"
+      "p/weights, (1), (3x5), CPU, 0\n"
+      "p/weights/read, (3x5), (3x5), CPU, 0\n"
+      "q/MatMul, (8x3), (3x5), (8x5), CPU, 0\n"
+      "q/weights, (1), (3x5), CPU, 0\n"
+      "q/weights/read, (3x5), (3x5), CPU, 0\n"
+      "sum/Add, (8x5), (8x5), (8x5), CPU, 0\n";
+  const Table table = parse_table(text, "descent");
+  const Step step = reconstruct(table);
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(sources_of(table, step, "p/MatMul"), (Names{"fc/Relu", "p/weights/read"}));
+  EXPECT_EQ(sources_of(table, step, "q/MatMul"), (Names{"fc/Relu", "q/weights/read"}));
+  EXPECT_EQ(sources_of(table, step, "gradients/AddN"),
+            (Names{"gradients/p/MatMul_grad/MatMul", "gradients/q/MatMul_grad/MatMul"}));
+  EXPECT_EQ(sources_of(table, step, "gradients/fc/Relu_grad/ReluGrad"),
+            (Names{"gradients/AddN", "fc/Relu"}));
+  EXPECT_EQ(sources_of(table, step, "gradients/fc/MatMul_grad/MatMul_1"),
+            (Names{"_arg_x_0_0", "gradients/fc/Relu_grad/ReluGrad"}));
+  EXPECT_EQ(
+      sources_of(table, step, "GradientDescent/update_fc/weights/ApplyGradientDescent"),
+      (Names{"fc/weights", "GradientDescent/learning_rate", "gradients/fc/MatMul_grad/MatMul_1"}));
+  const std::vector<Datum> results = reference::evaluate(import_graph(table, step, "descent"),
+                                                         {Datum(Tensor(DType::F32, {8, 4}))});
+  EXPECT_EQ(results.at(0).tensor().shape(), (Shape{4, 3}));
+}
+
 TEST(TensorScope, ReadsAStepOnTwoDevices) {
   const Table table = read_table(two_gpus);
   const Step step = reconstruct(table);
@@ -528,265 +429,6 @@ TEST(TensorScope, ReadsAStepOnTwoDevices) {
   double sum = 0;
   for (const double probability : results[0].tensor().reals()) sum += probability;
   EXPECT_NEAR(sum, 4, 0.02);  // a row of probabilities for each image
-}
-
-// Every network is written, read again the same, and each of its nodes has a row with its shape.
-TEST(TensorScope, EveryNetworkOfTheZooHasATable) {
-  for (const zoo::Network& network : zoo::networks()) {
-    const Graph graph = zoo::build(network.name);
-    const Table table = export_table(graph);
-    const std::string text = print_table(table);
-    const Table again = parse_table(text, network.name);
-    EXPECT_EQ(print_table(again), text) << network.name;
-    for (std::size_t k = 0; k < again.rows.size(); ++k) {
-      EXPECT_EQ(again.rows[k].inputs, table.rows[k].inputs) << print_row(table.rows[k]);
-      EXPECT_EQ(again.rows[k].outputs, table.rows[k].outputs) << print_row(table.rows[k]);
-    }
-    std::size_t missing = 0;
-    for (const NodeId id : graph.nodes_in_order()) {
-      const Node& node = graph.node(id);
-      if (node.results.empty() || !node.results[0]) continue;
-      const std::string& name = node.name.empty() ? graph.value(node.results[0]).name : node.name;
-      missing += again.find_node(name) < 0;
-    }
-    // Shapes of biases, bounds of relu6, and names that say another operator.
-    EXPECT_LE(missing, 8u) << network.name;
-    reconstruct(again);
-  }
-}
-
-// Chains whose names and shapes tell everything come back with the same edges.
-TEST(TensorScope, EdgesSurviveWhereNamesAndShapesTell) {
-  for (const char* spec : {"alexnet", "alexnet?layout=NCHW", "mlp", "vgg16"}) {
-    const Graph graph = zoo::build(spec);
-    const Table table = export_table(graph);
-    const Step step = reconstruct(table);
-    for (const NodeId id : graph.nodes_in_order()) {
-      const ValueId result = graph.node(id).results[0];
-      const std::int64_t row = table.find_node(graph.value(result).name);
-      if (row < 0 || graph.constant_of(result) != nullptr || graph.op_name(id) == "conv") continue;
-      const std::vector<std::string> sources = sources_of(table, step, graph.value(result).name);
-      const ValueId operand = graph.node(id).operands[0];
-      const std::string expected = graph.value(operand).producer
-                                       ? graph.value(operand).name
-                                       : concat("_arg_", graph.value(operand).name, "_0_0");
-      EXPECT_EQ(sources.at(0), expected) << spec << " " << graph.value(result).name;
-    }
-    EXPECT_EQ(mismatches_of(check_table(table, step)), "") << spec;
-    const Graph again = import_graph(table, step, spec);
-    const auto type = [](const Graph& of) { return of.value(of.outputs()[0]).type.tensor().dims; };
-    EXPECT_EQ(type(again), type(graph)) << spec;
-  }
-}
-
-TEST(TensorScope, WritesWhatTensorFlowWouldHaveWritten) {
-  const Graph graph = zoo::build("alexnet?form=torch,size=63,dense=0");
-  const std::set<std::string> lines = lines_of(print_table(export_table(graph)));
-  for (const char* line :
-       {"_arg_x_0_0, (1), (1x3x63x63), CPU, 0",
-        "edge_1__arg_x_0_0:MEMCPYHtoD, (no input), (output 47628 bytes), GPU, 0",
-        // TensorFlow pads by itself only as SAME does.
-        "conv1/Conv2D/Pad, (1x3x63x63), (int32 4x2), (1x3x67x67), GPU, 0",
-        "conv1/Conv2D, (1x3x67x67), (11x11x3x64), (1x64x15x15), GPU, 0",
-        "conv1/BiasAdd, (1x64x15x15), (64x1), (1x64x15x15), GPU, 0",
-        "conv1/BiasAdd:BiasAdd, (no input), (no output), GPU, 0",
-        "conv1/weights, (1), (11x11x3x64), GPU, 0", "_SOURCE, (1), (no output), GPU, 0"}) {
-    EXPECT_TRUE(lines.contains(line)) << line;
-  }
-  Graph on_cpu = zoo::build("mlp");
-  on_cpu.metadata["tensorscope.device"] = "CPU:0";
-  const Table table = export_table(on_cpu);
-  EXPECT_EQ(count_kind(table, RowKind::Stream), 0u);
-  EXPECT_EQ(count_kind(table, RowKind::Copy), 0u);
-  EXPECT_THROW(export_table(zoo::build("mlp?batch=N")), Error);
-}
-
-struct Hostile {
-  const char* name;
-  std::string text;
-  const char* part;   ///< of the message
-  const char* place;  ///< line and column
-};
-
-std::vector<Hostile> hostile_tables() {
-  const std::string good = "a, (1), (2x1), CPU, 0\n";
-  std::string wide = "a, (1), (";
-  for (int k = 0; k < 300; ++k) wide += "1x";
-  return {
-      {"empty", "", "the table has no rows", "line 1, column 1"},
-      {"unfinished", "a, (1), (2x1), CPU, 0", "the last row does not end", "line 1, column 22"},
-      {"cut", good + "b, (1), (2x", "the last row does not end", "line 2, column 12"},
-      {"few fields", good + "b, (1), CPU, 0\n", "a row has too few fields", "line 2, column 15"},
-      {"empty line", good + "\nb, (1), (2x1), CPU, 0\n", "a line is empty", "line 2, column 1"},
-      {"carriage return", "a, (1), (2x1), CPU, 0\r\n", "carriage return", "line 1, column 22"},
-      {"empty field", "a, , (2x1), CPU, 0\n", "a field is empty", "line 1, column 4"},
-      {"no device", "a, (1), (2x1), gpu, 0\n", "the device has no type", "line 1, column 16"},
-      {"bad index", "a, (1), (2x1), CPU, x\n", "the device's index", "line 1, column 21"},
-      {"huge index", "a, (1), (2x1), CPU, 99999999999999999999\n", "the device's index",
-       "line 1, column 21"},
-      {"leading zero", "a, (1), (02x1), CPU, 0\n", "an extent", "line 1, column 10"},
-      {"negative", "a, (1), (-2x1), CPU, 0\n", "an extent", "line 1, column 10"},
-      {"no digits", "a, (1), (2x), CPU, 0\n", "an extent", "line 1, column 12"},
-      {"single extent", "a, (1), (2), CPU, 0\n", "a shape has a single extent",
-       "line 1, column 10"},
-      {"large", "a, (1), (4294967296x4294967296), CPU, 0\n", "a shape is too large",
-       "line 1, column 21"},
-      {"large behind zero", "a, (1), (0x4294967296x4294967296), CPU, 0\n", "too large",
-       "line 1, column 23"},
-      {"deep", wide + "1), CPU, 0\n", "a shape is too large", "line 1,"},
-      {"no parentheses", "a, (1), 2x1, CPU, 0\n", "not a shape", "line 1, column 9"},
-      {"element", "a, (1), (int33 2x1), CPU, 0\n", "no element type", "line 1, column 10"},
-      {"float32", "a, (1), (float32 2x1), CPU, 0\n", "no element type", "line 1, column 10"},
-      {"name", "a b, (1), (2x1), CPU, 0\n", "a character that TensorFlow does not allow",
-       "line 1, column 2"},
-      {"twice", good + good, "two rows are called 'a'", "line 2, column 1"},
-      {"unsorted", "b, (1), (2x1), CPU, 0\n" + good, "not sorted by name", "line 2, column 1"},
-      {"control edge", good + "b, ^c, (2x1), CPU, 0\n", "a control edge comes from 'c'",
-       "line 2, column 5"},
-      {"circle", "a, ^b, (2x1), CPU, 0\nb, ^a, (2x1), CPU, 0\n", "control edges run in a circle",
-       "line 1, column 5"},
-      {"own circle", "a, ^a, (2x1), CPU, 0\n", "control edges run in a circle", "line 1, column 5"},
-      {"data behind control", good + "b, ^a, (2x1), ^a, (2x1), CPU, 0\n",
-       "a control edge stands behind", "line 2, column 15"},
-      {"stream", good + "b:Relu, (no input), (no output), GPU, 0\n", "a stream's row is of 'b'",
-       "line 2, column 1"},
-      {"stream's shape", good + "a:Relu, (2x1), (no output), GPU, 0\n",
-       "a stream's row has tensors", "line 2, column 1"},
-      {"fetch", "_retval_b_0_0, (2x1), (no output), CPU, 0\n" + good, "a fetch is of 'b'",
-       "line 1, column 1"},
-      {"fetch without number", "_retval_b, (2x1), (no output), CPU, 0\n" + good, "port and number",
-       "line 1, column 1"},
-      {"fetch of nothing", "_retval_a_0_0, (1), (2x1), CPU, 0\n" + good,
-       "a fetch does not have one input", "line 1, column 1"},
-      {"huge port", "_retval_a_99999999999999999999_0, (2x1), (no output), CPU, 0\n" + good,
-       "the port", "line 1, column 11"},
-      {"copy", good + "edge_1_b:MEMCPYDtoH, (no input), (output 8 bytes), GPU, 0\n",
-       "a copy is of 'b'", "line 2, column 1"},
-      {"copy's kind", good + "edge_1_a:MEMCPYDtoX, (no input), (output 8 bytes), GPU, 0\n",
-       "no copy is of that kind", "line 2, column 16"},
-      {"copy's bytes", good + "edge_1_a:MEMCPYDtoH, (no input), (output x bytes), GPU, 0\n",
-       "the bytes of a copy", "line 2, column 42"},
-      {"copy's edge", good + "edge_x_a:MEMCPYDtoH, (no input), (output 8 bytes), GPU, 0\n",
-       "the edge of a copy", "line 2, column 6"},
-      {"copy's shape", good + "edge_1_a:MEMCPYDtoH, (2x1), (no output), GPU, 0\n",
-       "a copy does not just tell its bytes", "line 2, column 1"},
-      {"no inputs told", good + "b, (2x1), CPU, 0, 0\n", "the device has no type",
-       "line 2, column 16"},
-      {"no outputs", good + "b, ^a, ^a, CPU, 0\n", "a row has no outputs", "line 2, column 1"},
-      {"two ends", good + "b, (1), (no output), (2x1), CPU, 0\n", "(no output) is not the last",
-       "line 2, column 9"},
-      {"feed", "_arg_x_0_0, (2x1), (no output), CPU, 0\n", "a feed does not have one output",
-       "line 1, column 1"},
-  };
-}
-
-TEST(TensorScope, RefusesWhatIsNoTable) {
-  for (const Hostile& hostile : hostile_tables()) {
-    try {
-      read_document(hostile.text);
-      ADD_FAILURE() << hostile.name << ": an error was expected";
-    } catch (const Error& error) {
-      const std::string message = error.what();
-      EXPECT_NE(message.find(hostile.part), std::string::npos) << hostile.name << ": " << message;
-      EXPECT_NE(error.place().find(hostile.place), std::string::npos)
-          << hostile.name << ": " << message;
-    }
-  }
-}
-
-TEST(TensorScope, EveryPrefixIsRefusedOrWhole) {
-  const std::string text = read_fixture(small_step);
-  for (std::size_t length = 0; length < text.size(); length += 7) {
-    const std::string prefix = text.substr(0, length);
-    try {
-      EXPECT_EQ(read_document(prefix)->text(""), prefix);
-    } catch (const Error& error) {
-      EXPECT_NE(error.place().find("line "), std::string::npos);
-    }
-  }
-}
-
-TEST(TensorScope, ListsEverythingThatItCannotImport) {
-  const std::string text =
-      "a, (1), (resource 1), GPU, 0\nb, (2x2), (2x2), GPU, 0\nb:Fancy, (no input), (no output), "
-      "GPU, 0\n"
-      "c, (2x2), (2x2), GPU, 0\nc:Fancy, (no input), (no output), GPU, 0\nd, (2x3), (2x2), (4x4), "
-      "GPU, 0\n";
-  try {
-    read_document(text)->graph();
-    FAIL() << "an error was expected";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
-    const std::string message = error.what();
-    EXPECT_NE(message.find("3 things are not supported"), std::string::npos) << message;
-    EXPECT_NE(message.find("Fancy (2 times)"), std::string::npos) << message;
-  }
-}
-
-TEST(TensorScope, WhatNothingMakesIsAnInput) {
-  const std::string text =
-      "_retval_conv1_0_0, (1x4x4x8), (no output), CPU, 0\nconv1, (1x4x4x8), (1x4x4x8), CPU, 0\n"
-      "conv1/Conv2D, (1x8x8x3), (3x3x3x8), (1x4x4x8), CPU, 0\nconv1/weights, (1), (3x3x3x8), CPU, "
-      "0\n";
-  const auto document = read_document(text);
-  const Graph graph = document->graph();
-  ASSERT_EQ(graph.inputs().size(), 1u);
-  EXPECT_EQ(graph.value(graph.inputs()[0]).name, "conv1/Conv2D/input_0");
-  EXPECT_NE(section_text(document->describe()).find("becomes an input of the graph"),
-            std::string::npos);
-  // And that is a finding: a table has a row for everything that is read.
-  EXPECT_EQ(document->check().mismatches().size(), 1u);
-}
-
-// A chain as deep as networks get, and as wide: nothing is quadratic, nothing recurses.
-TEST(TensorScope, TakesLongTables) {
-  std::vector<std::string> lines{"in, (1), (8x8), GPU, 0"};
-  for (int k = 10000; k < 20000; ++k) {
-    lines.push_back(concat("n", k, ", (8x8), (8x8), GPU, 0"));
-    lines.push_back(concat("n", k, ":Relu, (no input), (no output), GPU, 0"));
-  }
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  const auto document = read_document(text);
-  EXPECT_EQ(document->text(""), text);
-  EXPECT_LE(document->check().mismatches().size(), 1u);  // nobody reads the last
-  EXPECT_EQ(document->graph().node_count(), 10001u);
-}
-
-// Bytes changed at random: an Error, or a document with all its functions.
-TEST(TensorScope, SurvivesDamage) {
-  std::mt19937 random(7);
-  const DocumentFormat& format = *find_document_format("tensorscope");
-  for (const char* fixture : {small_step, two_gpus}) {
-    const std::string text = read_fixture(fixture);
-    for (int k = 0; k < 1500; ++k) {
-      std::string damaged = text;
-      const int changes = 1 + static_cast<int>(random() % 3);
-      for (int change = 0; change < changes; ++change) {
-        const std::size_t at = random() % damaged.size();
-        const std::string_view letters = "0123456789x(),: ^/_abGC\n-";
-        switch (random() % 3) {
-          case 0:
-            damaged[at] = letters[random() % letters.size()];
-            break;
-          case 1:
-            damaged.erase(at, 1 + random() % 4);
-            break;
-          default:
-            damaged.insert(at, 1, letters[random() % letters.size()]);
-            break;
-        }
-      }
-      try {
-        const auto document = format.read(damaged, "damaged");
-        EXPECT_EQ(document->text(""), damaged);
-        document->check();
-        document->describe();
-        format.from_graph(document->graph())->text("");
-      } catch (const Error&) {
-      }
-    }
-  }
 }
 
 }  // namespace

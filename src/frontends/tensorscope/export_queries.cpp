@@ -1,0 +1,114 @@
+#include "frontends/tensorscope/export_queries.h"
+
+#include <algorithm>
+
+namespace tenon::tensorscope {
+namespace {
+
+const TensorType& tensor(const Graph& graph, ValueId id) { return graph.value(id).type.tensor(); }
+
+bool is_number(const Graph& graph, ValueId id, double number) {
+  const Constant* constant = id ? graph.constant_of(id) : nullptr;
+  return constant != nullptr && constant->shape().empty() &&
+         constant->kind() == Constant::Kind::Dense && constant->materialise().real_at(0) == number;
+}
+
+// Extents of the rows and columns of a filter.
+std::optional<std::vector<std::int64_t>> filter_window(const TensorType& filter) {
+  if (filter.rank() != 4) return std::nullopt;
+  std::vector<std::int64_t> extents;
+  for (const char letter : {'H', 'W'}) {
+    const std::size_t usual = letter == 'H' ? 2 : 3;
+    const auto axis = filter.layout.is_empty() ? usual : filter.layout.axis(letter);
+    if (!axis) return std::nullopt;
+    extents.push_back(filter.dims[*axis].constant());
+  }
+  return extents;
+}
+
+std::vector<std::int64_t> numbers_of(const Graph& graph, NodeId id, std::string_view attr,
+                                     std::vector<std::int64_t> otherwise) {
+  const AttrValue* given = graph.node(id).attrs.find(attr);
+  const Dims* dims = given == nullptr ? nullptr : std::get_if<Dims>(given);
+  if (dims == nullptr || dims->size() != otherwise.size() || !all_constant(*dims)) return otherwise;
+  return constants(*dims);
+}
+
+}  // namespace
+
+TensorShape shape_of(const Graph& graph, ValueId id) {
+  return {std::string(element_word(tensor(graph, id).dtype)), constants(tensor(graph, id).dims)};
+}
+
+bool is_filter(const Graph& graph, ValueId id) {
+  const std::vector<NodeId>& readers = graph.readers(id);
+  return !readers.empty() && tensor(graph, id).rank() == 4 &&
+         std::ranges::all_of(readers, [&](NodeId reader) {
+           const std::string_view op = graph.op_name(reader);
+           const std::vector<ValueId>& operands = graph.node(reader).operands;
+           return (op == "conv" || op == "conv_transpose") && operands[1] == id &&
+                  operands[0] != id;
+         });
+}
+
+std::int64_t groups_of(const Graph& graph, NodeId conv) {
+  const AttrValue* groups = graph.node(conv).attrs.find("groups");
+  return groups == nullptr ? 1 : std::get<Dim>(*groups).constant();
+}
+
+TensorShape filter_shape(const Graph& graph, ValueId id) {
+  TensorShape shape = shape_of(graph, id);
+  const Layout& layout = tensor(graph, id).layout;
+  std::vector<std::int64_t> extents;
+  for (const char letter : std::string_view("HWIO")) {
+    const auto axis = layout.is_empty() ? std::optional(std::string_view("OIHW").find(letter))
+                                        : layout.axis(letter);
+    if (!axis || layout.rank() > 4) return shape;
+    extents.push_back(shape.extents[*axis]);
+  }
+  const std::int64_t groups = groups_of(graph, graph.readers(id).front());
+  if (groups > 1 && extents[2] == 1) {
+    extents[2] = groups;
+    extents[3] /= groups;
+  }
+  shape.extents = extents;
+  return shape;
+}
+
+bool is_relu6(const Graph& graph, NodeId id) {
+  const std::vector<ValueId>& operands = graph.node(id).operands;
+  return graph.op_name(id) == "clip" && operands.size() == 3 && is_number(graph, operands[1], 0) &&
+         is_number(graph, operands[2], 6);
+}
+
+std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id) {
+  const std::string_view op = graph.op_name(id);
+  const Node& node = graph.node(id);
+  const bool is_pool = op == "max_pool" || op == "average_pool";
+  if (op != "conv" && !is_pool) return std::nullopt;
+  const TensorType &image = tensor(graph, node.operands[0]),
+                   &result = tensor(graph, node.results[0]);
+  const bool is_last = image.layout.text() == "NHWC";
+  const bool is_plain = image.layout.is_empty() || is_last || image.layout.text() == "NCHW";
+  if (image.rank() != 4 || !is_plain || result.layout != image.layout) return std::nullopt;
+  const std::vector<std::int64_t> none(4, 0);
+  const Padding padding{is_last ? 1u : 2u, numbers_of(graph, id, "pads", none)};
+  if (padding.pads == none || *std::ranges::min_element(padding.pads) < 0) return std::nullopt;
+  const auto kernel = is_pool ? std::optional(numbers_of(graph, id, "kernel_shape", {1, 1}))
+                              : filter_window(tensor(graph, node.operands[1]));
+  if (!kernel) return std::nullopt;
+  const std::vector<std::int64_t> strides = numbers_of(graph, id, "strides", {1, 1});
+  const std::vector<std::int64_t> dilations = numbers_of(graph, id, "dilations", {1, 1});
+  bool is_same = true;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const std::int64_t from = image.dims[padding.first_axis + k].constant();
+    const std::int64_t to = result.dims[padding.first_axis + k].constant();
+    const std::int64_t reach = dilations[k] * ((*kernel)[k] - 1) + 1;
+    const std::int64_t total = std::max<std::int64_t>((to - 1) * strides[k] + reach - from, 0);
+    is_same = is_same && to == (from + strides[k] - 1) / strides[k] &&
+              padding.pads[k] == total / 2 && padding.pads[2 + k] == total - total / 2;
+  }
+  return is_same ? std::nullopt : std::optional(padding);
+}
+
+}  // namespace tenon::tensorscope

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "frontends/tensorscope/table.h"
+#include "ir/graph.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::tensorscope {
+
+// What the writer asks of a graph, where TensorFlow says a thing in another way than Tenon.
+
+TensorShape shape_of(const Graph& graph, ValueId id);
+/// Whether convolutions alone read the value, as their weights.
+bool is_filter(const Graph& graph, ValueId id);
+std::int64_t groups_of(const Graph& graph, NodeId conv);
+/// TensorFlow keeps filters as height, width, inputs, outputs whatever the layout of images; for a
+/// depthwise convolution as height, width, channels, results of each.
+TensorShape filter_shape(const Graph& graph, ValueId id);
+/// clip between 0 and 6, as numbers.
+bool is_relu6(const Graph& graph, NodeId id);
+
+/// The pads of a convolution or pool over an image that are neither TensorFlow's SAME nor none, by
+/// axis of the image in memory: before and behind.
+struct Padding {
+  std::size_t first_axis = 0;      ///< rows; columns are the next
+  std::vector<std::int64_t> pads;  ///< beginnings, then ends
+};
+std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id);
+
+}  // namespace tenon::tensorscope

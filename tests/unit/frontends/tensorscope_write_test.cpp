@@ -1,0 +1,165 @@
+#include "driver/zoo/zoo.h"
+#include "frontends/tensorscope/check.h"
+#include "frontends/tensorscope/export.h"
+#include "frontends/tensorscope/import.h"
+#include "frontends/tensorscope/match.h"
+#include "frontends/tensorscope/names.h"
+#include "unit/frontends/tensorscope_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+
+namespace tenon::tensorscope {
+namespace {
+
+// Through the graph only numbers of edges are lost: 168 rows are the same text, and the ten copies
+// are the same but for that number.
+TEST(TensorScope, TheWholeTableComesOutOfItsGraph) {
+  const Table table = read_table(alexnet);
+  Table made = export_table(import_graph(table, reconstruct(table), "table"));
+  const std::set<std::string> before = lines_of(print_table(table)),
+                              after = lines_of(print_table(made));
+  std::size_t same = 0;
+  for (const std::string& line : after) same += before.contains(line);
+  EXPECT_EQ(same, 168u);
+  ASSERT_EQ(made.rows.size(), 178u);
+  std::set<std::string> copies_before, copies_after;
+  for (Row row : table.rows) {
+    row.edge = row.edge ? std::optional<std::int64_t>(0) : row.edge;
+    if (row.kind == RowKind::Copy) copies_before.insert(print_row(row));
+  }
+  for (Row row : made.rows) {
+    row.edge = row.edge ? std::optional<std::int64_t>(0) : row.edge;
+    if (row.kind == RowKind::Copy) copies_after.insert(print_row(row));
+  }
+  EXPECT_EQ(copies_before, copies_after);
+}
+
+// The document's forward rows: those of layout-free tensors and of LRN come out of zoo:alexnet as
+// it is (NHWC), those that the layout optimiser turned come out of it in NCHW.
+TEST(TensorScope, ForwardRowsComeOutOfTheZoo) {
+  const std::set<std::string> document = lines_of(read_fixture(alexnet));
+  std::set<std::string> common;
+  const std::map<std::string, std::size_t> expected = {{"NHWC", 45}, {"NCHW", 59}};
+  for (const auto& [layout, count] : expected) {
+    const Graph graph = zoo::build("alexnet?batch=128,images=variable,layout=" + layout);
+    std::size_t found = 0;
+    for (const std::string& line : lines_of(print_table(export_table(graph)))) {
+      if (!document.contains(line)) continue;
+      ++found;
+      common.insert(line);
+    }
+    EXPECT_EQ(found, count) << layout;
+  }
+  // All 62 rows without "gradients", transposes, permutations, fetches and copies; and _SOURCE.
+  std::size_t forward = 0;
+  for (const std::string& line : document) {
+    const bool is_other = line.find("gradients/") != std::string::npos ||
+                          line.find("LayoutOptimizer") != std::string::npos;
+    forward += !is_other;
+    EXPECT_TRUE(is_other || common.contains(line)) << line;
+  }
+  EXPECT_EQ(forward, 63u);
+}
+
+TEST(TensorScope, MatchesTheGraphOfTheZoo) {
+  const Table table = read_table(alexnet);
+  const Step step = reconstruct(table);
+  const Graph graph = zoo::build("alexnet?batch=128");
+  const Match match = match_graph(table, step, graph);
+  // 42 forward rows: images and ten weights, each with its /read, and 20 nodes.
+  EXPECT_EQ(match.pairs.size(), 42u);
+  std::size_t equal = 0;
+  for (const Match::Pair& pair : match.pairs) equal += pair.agreement == Agreement::Equal;
+  EXPECT_EQ(equal, 24u);  // weights, images and LRN; the others are NCHW in the table
+  EXPECT_EQ(match.left_rows.size(), 54u);
+  EXPECT_TRUE(match.left_values.empty());
+  for (const Match::Left& left : match.left_rows) {
+    const Row& row = table.rows[left.row];
+    EXPECT_TRUE(is_in_gradients(row.node) ||
+                row.node.find("LayoutOptimizer") != std::string::npos || row.node == "_SOURCE")
+        << row.node << ": " << left.reason;
+  }
+  const Graph other = zoo::build("alexnet?batch=64");
+  EXPECT_LT(match_graph(table, step, other).pairs.size(), 25u);
+}
+
+// Every network is written, read again the same, and each of its nodes has a row with its shape.
+TEST(TensorScope, EveryNetworkOfTheZooHasATable) {
+  for (const zoo::Network& network : zoo::networks()) {
+    const Graph graph = zoo::build(network.name);
+    const Table table = export_table(graph);
+    const std::string text = print_table(table);
+    const Table again = parse_table(text, network.name);
+    EXPECT_EQ(print_table(again), text) << network.name;
+    for (std::size_t k = 0; k < again.rows.size(); ++k) {
+      EXPECT_EQ(again.rows[k].inputs, table.rows[k].inputs) << print_row(table.rows[k]);
+      EXPECT_EQ(again.rows[k].outputs, table.rows[k].outputs) << print_row(table.rows[k]);
+    }
+    std::size_t missing = 0;
+    for (const NodeId id : graph.nodes_in_order()) {
+      const Node& node = graph.node(id);
+      if (node.results.empty() || !node.results[0]) continue;
+      const std::string& name = node.name.empty() ? graph.value(node.results[0]).name : node.name;
+      missing += again.find_node(name) < 0;
+    }
+    // Shapes of biases, bounds of relu6, and names that say another operator.
+    EXPECT_LE(missing, 8u) << network.name;
+    reconstruct(again);
+  }
+}
+
+// Chains whose names and shapes tell everything come back with the same edges.
+TEST(TensorScope, EdgesSurviveWhereNamesAndShapesTell) {
+  for (const char* spec : {"alexnet", "alexnet?layout=NCHW", "mlp", "vgg16"}) {
+    const Graph graph = zoo::build(spec);
+    const Table table = export_table(graph);
+    const Step step = reconstruct(table);
+    std::size_t compared = 0;
+    for (const NodeId id : graph.nodes_in_order()) {
+      const ValueId result = graph.node(id).results[0],
+                    operand = graph.constant_of(result) ? ValueId() : graph.node(id).operands[0];
+      std::string name = graph.value(result).name;
+      // A convolution with a bias is two rows.
+      if (graph.op_name(id) == "conv" && graph.node(id).operands.size() == 3) name += "/Conv2D";
+      if (!operand || table.find_node(name) < 0) continue;
+      const std::string expected = graph.value(operand).producer
+                                       ? graph.value(operand).name
+                                       : concat("_arg_", graph.value(operand).name, "_0_0");
+      EXPECT_EQ(sources_of(table, step, name).at(0), expected) << spec << " " << name;
+      ++compared;
+    }
+    EXPECT_GE(compared, 8u) << spec;
+    EXPECT_EQ(mismatches_of(check_table(table, step)), "") << spec;
+    const Graph again = import_graph(table, step, spec);
+    const auto type = [](const Graph& of) { return of.value(of.outputs()[0]).type.tensor().dims; };
+    EXPECT_EQ(type(again), type(graph)) << spec;
+  }
+}
+
+TEST(TensorScope, WritesWhatTensorFlowWouldHaveWritten) {
+  const Graph graph = zoo::build("alexnet?form=torch,size=63,dense=0");
+  const std::set<std::string> lines = lines_of(print_table(export_table(graph)));
+  for (const char* line :
+       {"_arg_x_0_0, (1), (1x3x63x63), CPU, 0",
+        "edge_1__arg_x_0_0:MEMCPYHtoD, (no input), (output 47628 bytes), GPU, 0",
+        // TensorFlow pads by itself only as SAME does.
+        "conv1/Conv2D/Pad, (1x3x63x63), (int32 4x2), (1x3x67x67), GPU, 0",
+        "conv1/Conv2D, (1x3x67x67), (11x11x3x64), (1x64x15x15), GPU, 0",
+        "conv1/BiasAdd, (1x64x15x15), (64x1), (1x64x15x15), GPU, 0",
+        "conv1/BiasAdd:BiasAdd, (no input), (no output), GPU, 0",
+        "conv1/weights, (1), (11x11x3x64), GPU, 0", "_SOURCE, (1), (no output), GPU, 0"}) {
+    EXPECT_TRUE(lines.contains(line)) << line;
+  }
+  Graph on_cpu = zoo::build("mlp");
+  on_cpu.metadata["tensorscope.device"] = "CPU:0";
+  const Table table = export_table(on_cpu);
+  EXPECT_EQ(count_kind(table, RowKind::Stream), 0u);
+  EXPECT_EQ(count_kind(table, RowKind::Copy), 0u);
+  EXPECT_THROW(export_table(zoo::build("mlp?batch=N")), Error);
+}
+
+}  // namespace
+}  // namespace tenon::tensorscope
