@@ -11,6 +11,29 @@
 namespace tenon {
 namespace {
 
+void collect_symbols(const Attributes& attrs, SymbolRanges& symbols) {
+  for (const auto& [name, value] : attrs) {
+    if (const Dim* dim = std::get_if<Dim>(&value)) dim->collect_symbols(symbols);
+    if (const Dims* dims = std::get_if<Dims>(&value)) {
+      for (const Dim& dim : *dims) dim.collect_symbols(symbols);
+    }
+  }
+}
+
+// A symbol in an attribute is known at run time by an extent that is nothing else.
+bool knows_its_symbols(const Graph& body) {
+  SymbolRanges asked;
+  for (NodeId id : body.nodes_in_order()) collect_symbols(body.node(id).attrs, asked);
+  for (ValueId input : body.inputs()) {
+    const Type& type = body.value(input).type;
+    if (asked.empty() || !type.is_tensor()) continue;
+    for (const Dim& dim : type.tensor().dims) {
+      if (const auto name = dim.symbol_name()) asked.erase(*name);
+    }
+  }
+  return asked.empty();
+}
+
 /// Writes a graph anew, group by group.
 class Writer {
  public:
@@ -161,6 +184,7 @@ class Writer {
         body.graph.add_output(inner);
       }
     }
+    if (!knows_its_symbols(body.graph)) return std::nullopt;
     return body;
   }
 
@@ -169,7 +193,7 @@ class Writer {
     if (!body) {
       if (journal_) {
         journal_->say(old_.value(first_result(group.nodes.front())).name, "fuse",
-                      "stays apart: its types cannot be told from inside a group");
+                      "stays apart: its types or symbols cannot be told from inside a group");
       }
       return false;
     }

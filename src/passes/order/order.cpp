@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "ops/fused_groups.h"
 #include "passes/grouping.h"
+#include "passes/order/megengine.h"
 #include "passes/order/schedules.h"
 #include "passes/order/window.h"
 #include "passes/pass.h"
@@ -60,6 +61,11 @@ Graph ordered(Graph graph, const PassOptions& options) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
     for (Graph& body : graph.mutable_node(id).bodies) body = ordered(std::move(body), options);
+  }
+  if (options.order_mode == "megengine") {
+    Grouping order;
+    for (NodeId id : megengine_order(graph)) order.groups.push_back({{id}, {}});
+    return with_groups(std::move(graph), order, options.journal);
   }
   const Tasks tasks(graph);
   Sequence given;

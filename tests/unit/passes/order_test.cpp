@@ -1,8 +1,11 @@
 #include "driver/compare.h"
 #include "driver/inputs.h"
+#include "driver/model.h"
 #include "driver/zoo/zoo.h"
+#include "frontends/megengine/tables.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "ops/fused_groups.h"
 #include "ops/liveness.h"
 #include "ops/registry.h"
 #include "passes/order/schedules.h"
@@ -13,6 +16,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <random>
 
@@ -170,6 +175,58 @@ TEST(LivePeak, OutputsStayToTheEndAndBodiesCountWhileTheyRun) {
   })",
                                   all_ops());
   EXPECT_EQ(live_peak(graph).bytes, (std::vector<std::int64_t>{16, 16 + 16 + 176, 48}));
+}
+
+constexpr const char* kProfile = "tests/fixtures/megengine_resnet50.profile.json";
+
+// The operator's id at the end of a node's name: "conv(…)[557]".
+std::int64_t operator_id(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const std::string& name = node.name.empty() ? graph.value(node.results.front()).name : node.name;
+  return std::stoll(name.substr(name.rfind('[') + 1));
+}
+
+// Of an operator that became several nodes, all stand together.
+std::vector<std::int64_t> operator_ids(const Graph& graph) {
+  std::vector<std::int64_t> ids;
+  for (NodeId id : graph.nodes_in_order()) {
+    const std::int64_t next = operator_id(graph, id);
+    if (ids.empty() || ids.back() != next) ids.push_back(next);
+  }
+  return ids;
+}
+
+// The document's own sequence, from another order of the same graph.
+TEST(OrderAsMegengine, ReproducesTheDocument) {
+  const Graph document = load_model(kProfile);
+  const std::vector<std::int64_t> expected = operator_ids(document);
+  std::ifstream stream(kProfile, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  const megengine::Profile profile = megengine::parse_profile(text, kProfile);
+  std::vector<std::int64_t> executed;
+  for (const auto& id : profile.graph_exec.comp_seq) {
+    const auto number = static_cast<std::int64_t>(id);
+    if (std::ranges::find(expected, number) != expected.end()) executed.push_back(number);
+  }
+  EXPECT_EQ(executed.size(), 232u);  // of 234: input and output callbacks are no nodes
+  EXPECT_EQ(expected, executed);
+  Graph shuffled = find_pass("fuse").run(document, {});
+  inline_groups(shuffled);
+  EXPECT_NE(operator_ids(shuffled), expected);
+  PassOptions options;
+  set_option(options, "order.mode=megengine");
+  EXPECT_EQ(operator_ids(find_pass("order").run(shuffled, options)), expected);
+}
+
+// Known from the addresses in the document: three tensors of 32,112,640 bytes at an add.
+TEST(LivePeak, OfTheMegengineDocumentIsItsOwn) {
+  const Graph graph = load_model(kProfile);
+  const LivePeak peak = live_peak(graph);
+  EXPECT_EQ(peak.peak_bytes, 96'337'920);
+  EXPECT_EQ(peak.alive.size(), 3u);
+  EXPECT_EQ(operator_id(graph, peak.node), 563);
+  const Graph fused = find_pass("fuse").run(graph, {});
+  EXPECT_EQ(live_peak(fused).peak_bytes, 72'253'440);
 }
 
 TEST(Order, ZooNetworksAreNoWorse) {
