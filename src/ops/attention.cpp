@@ -12,6 +12,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // How far `scores` has come.
 enum class Stage { Product, Capped, Masked, Softmax };
 
+// What becomes of a row that is masked throughout: no weights, or what softmax makes of it.
+enum class MaskedRows { Zero, Nan };
+
 struct Attrs {
   std::optional<double> scale;  // 1 / sqrt(head size) where absent
   double softcap = 0;
@@ -19,6 +22,7 @@ struct Attrs {
   Dim causal_offset = 0;  // keys that precede the first query
   std::optional<DType> softmax_dtype;
   Stage scores = Stage::Product;
+  MaskedRows masked_rows = MaskedRows::Zero;
 };
 
 // Extents by what they mean; a key head serves `group` query heads.
@@ -122,9 +126,13 @@ Expr masked(const Attrs& attrs, const Lowering& op, Expr scores) {
   return select(key <= query + attrs.causal_offset, scores, -infinity);
 }
 
-// A row that is masked throughout has no peak and no sum: its weights are all 0.
-Expr masked_softmax(const Expr& scores) {
+// A row that is masked throughout has no peak and no sum: its weights are all 0, or NaN.
+Expr masked_softmax(const Expr& scores, MaskedRows masked_rows) {
   const Expr highest = max_over(scores, -1);
+  if (masked_rows == MaskedRows::Nan) {
+    const Expr e = exp(scores - highest);
+    return e / sum_over(e, -1);
+  }
   const Expr peak = select(equal(highest, -infinity), 0.0, highest);
   const Expr e = exp(scores - peak);
   const Expr total = sum_over(e, -1);
@@ -140,7 +148,9 @@ void lower(const Attrs& attrs, Lowering& op) {
                                   : product / sqrt(cast(extent_expr(extents.head_size), wide));
   const Expr capped = attrs.softcap == 0 ? scaled : tanh(scaled / attrs.softcap) * attrs.softcap;
   const Expr biased = masked(attrs, op, capped);
-  const Expr weights = cast(masked_softmax(cast(biased, attrs.softmax_dtype.value_or(wide))), wide);
+  const Expr shares =
+      masked_softmax(cast(biased, attrs.softmax_dtype.value_or(wide)), attrs.masked_rows);
+  const Expr weights = cast(shares, wide);
   op.define("y", cast(weighted_values(extents, weights, cast(op.operand("v"), wide)), dtype));
   const Expr stages[] = {scaled, capped, biased, weights};
   op.define("scores", cast(stages[static_cast<std::size_t>(attrs.scores)], dtype));
@@ -183,6 +193,7 @@ class AttentionGradient {
                       {"scores", std::string(stage)}};
     if (attrs.scale) values.set("scale", *attrs.scale);
     if (attrs.softmax_dtype) values.set("softmax_dtype", *attrs.softmax_dtype);
+    if (attrs.masked_rows == MaskedRows::Nan) values.set("masked_rows", std::string("nan"));
     std::vector<Var> operands;
     for (const char* name : {"q", "k", "v", "mask", "key_counts"}) {
       operands.push_back(op.has(name) ? op.operand(name) : Var());
@@ -263,7 +274,8 @@ TENON_DEFINE_OP(attention) = OpSpec<Attrs>{
               {"causal", &Attrs::causal},
               {"causal_offset", &Attrs::causal_offset},
               {"softmax_dtype", &Attrs::softmax_dtype},
-              {"scores", &Attrs::scores, words({"product", "capped", "masked", "softmax"})}},
+              {"scores", &Attrs::scores, words({"product", "capped", "masked", "softmax"})},
+              {"masked_rows", &Attrs::masked_rows, words({"zero", "nan"})}},
     .infer = infer,
     .lower = lower,
     .gradient = gradient,

@@ -12,7 +12,23 @@ class KnownElements {
 
   using Position = std::vector<std::int64_t>;
 
+  // Numbers that the element type cannot hold wrap, which dims do not; symbols are extents, which
+  // every type that holds them at all holds.
   std::optional<Dim> element(const Expr& expr, const Position& outer) {
+    std::optional<Dim> found = unwrapped_element(expr, outer);
+    if (!found || !found->is_constant() || expr.dtype() == DType::I64) return found;
+    const DType dtype = expr.dtype();
+    if (!is_integer(dtype) && dtype != DType::Bool) return found;
+    const std::int64_t value = found->constant();
+    const bool is_held = value >= lowest_integer(dtype) &&
+                         (value < 0 || static_cast<std::uint64_t>(value) <= highest_integer(dtype));
+    return is_held ? found : std::nullopt;
+  }
+
+ private:
+  static constexpr int kMaxSteps = 20000;
+
+  std::optional<Dim> unwrapped_element(const Expr& expr, const Position& outer) {
     if (++steps_ > kMaxSteps) return std::nullopt;
     const ExprNode& node = expr.node();
     const std::optional<Position> inner = project(node.dims, outer);
@@ -43,7 +59,7 @@ class KnownElements {
       }
       case ExprKind::Cast:
         if (is_float(node.args[0].dtype()) || is_float(node.dtype)) return std::nullopt;
-        return element(node.args[0], at);
+        return node.dtype == DType::Bool ? truth(node.args[0], at) : element(node.args[0], at);
       case ExprKind::Read:
         return read(node, at);
       case ExprKind::Reshape: {
@@ -62,9 +78,6 @@ class KnownElements {
     }
     return std::nullopt;
   }
-
- private:
-  static constexpr int kMaxSteps = 20000;
 
   // The position in an operand that is broadcast to where `outer` points.
   static std::optional<Position> project(const Dims& dims, const Position& outer) {
@@ -95,6 +108,12 @@ class KnownElements {
       rest /= dims[axis].constant();
     }
     return at;
+  }
+
+  std::optional<Dim> truth(const Expr& expr, const Position& at) {
+    const std::optional<Dim> x = element(expr, at);
+    if (!x || !x->is_constant()) return std::nullopt;
+    return Dim(x->constant() != 0);
   }
 
   std::optional<Dim> unary(const ExprNode& node, const Position& at) {
@@ -171,6 +190,13 @@ class KnownElements {
 
   std::optional<Dim> reduced(const ExprNode& node, const Position& at) {
     const Dims& dims = node.args[0].dims();
+    switch (node.reduction) {
+      case Reduction::Sum:
+      case Reduction::Product:
+      case Reduction::Max:
+      case Reduction::Min: break;
+      default: return std::nullopt;  // positions, even that of a single element
+    }
     std::optional<Dim> total;
     Position inner = at;
     for (std::size_t axis : node.axes) {

@@ -11,39 +11,41 @@ namespace {
 
 constexpr double kNear = 1e-3;
 
+Condition written_out() { return is_common_float("x") && alone(); }
+
 // hard_sigmoid with the slope of hard swish, however it was rounded.
 bool is_sixth(const Match& match) {
   const double slope = std::get<double>(*match.attr("a")),
                shift = std::get<double>(*match.attr("b"));
-  return std::abs(slope - 1.0 / 6) < kNear && std::abs(shift - 0.5) < kNear && match.is_alone();
+  return std::abs(slope - 1.0 / 6) < kNear && std::abs(shift - 0.5) < kNear && written_out()(match);
 }
 
 bool has_slope(const Match& match) {
   match.set("s", match.decimal("a"));
-  return match.is_alone();
+  return written_out()(match);
 }
 
 }  // namespace
 
 std::vector<Rule> activation_rules() {
   return {
-      {"reciprocal(add(exp(neg(x)), 1))", "sigmoid(x)", alone()},
-      {"div(1, add(exp(neg(x)), 1))", "sigmoid(x)", alone()},
+      {"reciprocal(add(exp(neg(x)), 1))", "sigmoid(x)", written_out()},
+      {"div(1, add(exp(neg(x)), 1))", "sigmoid(x)", written_out()},
       // x / 2 * (1 + erf(x / sqrt(2)))
-      {"mul*(x, 0.5, add(1, erf(by_root_two(x))))", "gelu(x)", alone()},
-      {"mul(x, add(0.5, mul(0.5, erf(by_root_two(x)))))", "gelu(x)", alone()},
+      {"mul*(x, 0.5, add(1, erf(by_root_two(x))))", "gelu(x)", written_out()},
+      {"mul(x, add(0.5, mul(0.5, erf(by_root_two(x)))))", "gelu(x)", written_out()},
       // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
-      {"mul*(x, 0.5, add(1, tanh(cubic(x))))", "gelu(x) {approximate = tanh}", alone()},
-      {"mul(x, add(0.5, mul(0.5, tanh(cubic(x)))))", "gelu(x) {approximate = tanh}", alone()},
-      {"mul(x, sigmoid(x))", "swish(x)", alone()},
+      {"mul*(x, 0.5, add(1, tanh(cubic(x))))", "gelu(x) {approximate = tanh}", written_out()},
+      {"mul(x, add(0.5, mul(0.5, tanh(cubic(x)))))", "gelu(x) {approximate = tanh}", written_out()},
+      {"mul(x, sigmoid(x))", "swish(x)", written_out()},
       {"mul(x, sigmoid(mul(x, $a)))", "swish(x) {alpha = s}", has_slope},
-      {"div(x, add(1, exp(neg(x))))", "swish(x)", alone()},
+      {"div(x, add(1, exp(neg(x))))", "swish(x)", written_out()},
       {"mul(x, hard_sigmoid(x) {alpha = a, beta = b})", "hard_swish(x)", is_sixth},
-      {"sixth_of(mul(x, clip(add(x, 3), 0, 6)))", "hard_swish(x)", alone()},
-      {"mul(x, sixth_of(clip(add(x, 3), 0, 6)))", "hard_swish(x)", alone()},
-      {"mul(sixth_of(x), clip(add(x, 3), 0, 6))", "hard_swish(x)", alone()},
-      {"mul(x, tanh(softplus(x)))", "mish(x)", alone()},
-      {"mul(x, tanh(log(add(1, exp(x)))))", "mish(x)", alone()},
+      {"sixth_of(mul(x, clip(add(x, 3), 0, 6)))", "hard_swish(x)", written_out()},
+      {"mul(x, sixth_of(clip(add(x, 3), 0, 6)))", "hard_swish(x)", written_out()},
+      {"mul(sixth_of(x), clip(add(x, 3), 0, 6))", "hard_swish(x)", written_out()},
+      {"mul(x, tanh(softplus(x)))", "mish(x)", written_out()},
+      {"mul(x, tanh(log(add(1, exp(x)))))", "mish(x)", written_out()},
   };
 }
 

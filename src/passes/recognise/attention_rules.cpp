@@ -243,7 +243,7 @@ class Reader {
   }
 
   Attributes attributes() const {
-    Attributes attrs;
+    Attributes attrs{{"masked_rows", std::string("nan")}};  // as softmax has it
     const Dim& size = type(q_)->dims.back();
     const double usual =
         size.is_constant() ? 1 / std::sqrt(static_cast<double>(size.constant())) : 0;
@@ -286,7 +286,8 @@ bool is_over_keys(const Match& match) {
   const TensorType* z = match.type("z");
   if (!z) return false;
   const auto axis = counted_axes({match.dim("a")}, z->rank());
-  return axis && static_cast<std::size_t>(axis->front()) + 1 == z->rank() && match.is_alone();
+  return axis && static_cast<std::size_t>(axis->front()) + 1 == z->rank() &&
+         is_common_float("z")(match) && is_common_float("v")(match) && match.is_alone();
 }
 
 ValueId attention(const Match& match) { return Reader(match).attention(); }

@@ -29,7 +29,7 @@ std::optional<std::int64_t> trailing_axis(const TensorType& x, const Dims& axes)
 // Statistics over the same last axes; leaves `axis` and `epsilon` for the replacement.
 bool is_over_last_axes(const Match& match, bool has_mean) {
   const TensorType* x = match.type("x");
-  if (!x || !is_float(x->dtype)) return false;
+  if (!x || !is_common_float("x")(match)) return false;
   const auto over = trailing_axis(*x, match.dims("b"));
   if (!over) return match.refuse("its statistics are not over the last axes");
   if (has_mean && trailing_axis(*x, match.dims("a")) != over) {
@@ -154,7 +154,7 @@ ValueId group_norm_of_layers(const Match& match) {
 
 ValueId batch_norm(const Match& match) {
   const TensorType* x = match.type("x");
-  if (!x || !is_float(x->dtype) || !match.is_alone()) return {};
+  if (!x || !is_common_float("x")(match) || !match.is_alone()) return {};
   std::vector<ValueId> operands{match.value("x")};
   for (const char* vector : {"s", "b", "m", "v"}) {
     operands.push_back(channel_vector(match, match.value(vector), *x));

@@ -10,7 +10,7 @@ namespace {
 // The one axis that both reductions go over.
 bool is_one_axis(const Match& match) {
   const TensorType* x = match.type("x");
-  if (!x || !is_float(x->dtype)) return false;
+  if (!x || !is_common_float("x")(match)) return false;
   const auto a = counted_axes(match.dims("a"), x->rank()),
              b = counted_axes(match.dims("b"), x->rank());
   if (!a || !b || a->size() != 1 || *a != *b) return match.refuse("it goes over several axes");

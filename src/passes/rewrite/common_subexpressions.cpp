@@ -92,7 +92,7 @@ class Merger {
                                      [&](NodeId other) { return is_same(id, other); });
       if (same == alike.end()) {
         alike.push_back(id);
-      } else {
+      } else if (may_share_names(id, *same)) {
         merge(id, *same);
         ++count;
       }
@@ -130,11 +130,18 @@ class Merger {
       const Type &wanted = graph_.value(x.results[k]).type,
                  &given = graph_.value(y.results[k]).type;
       if (!wanted.is_known() || !(wanted == given)) return false;
-      // Two outputs have two names; a node for each is how they keep them.
-      if (graph_.is_output(x.results[k]) && graph_.is_output(y.results[k])) return false;
     }
     return std::equal(x.bodies.begin(), x.bodies.end(), y.bodies.begin(),
                       [](const Graph& v, const Graph& w) { return identical(v, w); });
+  }
+
+  // Two outputs have two names; a node for each is how they keep them.
+  bool may_share_names(NodeId a, NodeId b) const {
+    const std::vector<ValueId>&x = graph_.node(a).results, &y = graph_.node(b).results;
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      if (x[k] && graph_.is_output(x[k]) && graph_.is_output(y[k])) return false;
+    }
+    return true;
   }
 
   void merge(NodeId id, NodeId into) {

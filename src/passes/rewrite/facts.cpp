@@ -206,6 +206,13 @@ Condition is_real(std::string variable) {
   };
 }
 
+Condition is_common_float(std::string variable) {
+  return [=](const Match& match) {
+    const TensorType* type = match.type(variable);
+    return type && exact_bits(type->dtype) > 0;
+  };
+}
+
 Condition is_integer(std::string variable) {
   return [=](const Match& match) {
     const TensorType* type = match.type(variable);

@@ -24,6 +24,8 @@ Condition keeps_sign_of_zero(std::string variable);
 Condition never_negative(std::string variable);
 /// The value has no other reader and is no output: taking it apart repeats no work.
 Condition read_once(std::string variable);
+/// One of the floats that networks compute in: f16, bf16, f32, f64.
+Condition is_common_float(std::string variable);
 /// Nothing outside of the match reads what its nodes make on the way.
 Condition alone();
 

@@ -160,10 +160,11 @@ class Rewriter {
     if (graph_.has_stated_type(old)) graph_.set_type(made, graph_.value(old).type);
     uses_.counts[made] += std::exchange(uses_.counts[old], 0U);
     const bool takes_name = is_fresh || graph_.is_output(old);
+    const std::vector<NodeId> readers = graph_.readers(old);
     graph_.replace_uses(old, made);
     if (takes_name) graph_.swap_names(old, made);
     if (journal_) say(maker, rule, "rewritten", "");
-    push_readers(made);
+    for (NodeId reader : readers) push_back(reader);
     for (auto id = fresh.rbegin(); id != fresh.rend(); ++id) push_front(*id);
     bury(root);
     for (NodeId id : fresh) bury_if_unread(id);
