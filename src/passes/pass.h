@@ -10,6 +10,14 @@
 
 namespace tenon {
 
+/// Where quantize-partition may do better than the reference it follows by default.
+struct QuantizePartitionOptions {
+  DType dtype = DType::I8;      ///< that values between sections may be held in
+  bool share = false;           ///< one pair of cast_hint and stop_fusion a value, not a reader
+  bool close_outputs = true;    ///< the graph's outputs go through such a pair too
+  bool multiply_right = false;  ///< a section may be the right operand of a product
+};
+
 /// What a user can set about passes; a pass reads what concerns it.
 struct PassOptions {
   std::int64_t max_constant_bytes = std::int64_t{1} << 20;
@@ -18,6 +26,7 @@ struct PassOptions {
   std::size_t fuse_max_depth = 256;
   /// How `order` orders: "" for the least live peak, "megengine" as that system does.
   std::string order_mode;
+  QuantizePartitionOptions quantize_partition;
   /// Where a pass says why it did or did not touch a node; null where nobody asks.
   Journal* journal = nullptr;
 };

@@ -37,12 +37,37 @@ Option number(std::string name, Integer PassOptions::*field) {
           }};
 }
 
+Option flag(std::string name, bool QuantizePartitionOptions::*field) {
+  return {name, [name, field](PassOptions& options, std::string_view value) {
+            if (value != "true" && value != "false") {
+              throw Error(concat("option '", name, "' cannot be '", value, "'"), ErrorKind::Usage)
+                  .expected("true or false");
+            }
+            options.quantize_partition.*field = value == "true";
+          }};
+}
+
+Option element(std::string name, DType QuantizePartitionOptions::*field) {
+  return {name, [name, field](PassOptions& options, std::string_view value) {
+            const std::optional<DType> dtype = parse_dtype(value);
+            if (!dtype) {
+              throw Error(concat("option '", name, "' cannot be '", value, "'"), ErrorKind::Usage)
+                  .expected("an element type, as i8");
+            }
+            options.quantize_partition.*field = *dtype;
+          }};
+}
+
 const std::vector<Option>& known_options() {
   static const std::vector<Option> all = {
       number("fold-constants.max-bytes", &PassOptions::max_constant_bytes),
       number("fuse.max-depth", &PassOptions::fuse_max_depth),
       word("fuse.mode", &PassOptions::fuse_mode, {"bytes", "relay"}),
       word("order.mode", &PassOptions::order_mode, {"least-peak", "megengine"}),
+      flag("quantize-partition.close-outputs", &QuantizePartitionOptions::close_outputs),
+      element("quantize-partition.dtype", &QuantizePartitionOptions::dtype),
+      flag("quantize-partition.multiply-right", &QuantizePartitionOptions::multiply_right),
+      flag("quantize-partition.share", &QuantizePartitionOptions::share),
   };
   return all;
 }

@@ -1,0 +1,159 @@
+#include "base/error.h"
+#include "base/text.h"
+#include "passes/forward_rewrite.h"
+#include "passes/pass.h"
+
+namespace tenon {
+namespace {
+
+using Results = std::optional<std::vector<Rewritten>>;
+
+// The one kind of temporary: a value inside an 8-bit section that has not been closed yet.
+class Partition {
+ public:
+  explicit Partition(const QuantizePartitionOptions& options) : options_(options) {
+    rules_.realize = [this](ForwardRewriter& rewriter, const Temporary& open) {
+      Attributes hint;
+      hint.set("dtype", options_.dtype);
+      const std::string name = rewriter.graph().value(open.value).name;
+      const ValueId hinted = rewriter.call("cast_hint", {open.value}, hint, name + "_hint");
+      return rewriter.call("stop_fusion", {hinted}, {}, name + "_closed");
+    };
+    rules_.realize_outputs = options.close_outputs;
+    const auto rule = [this](auto member) {
+      return [this, member](ForwardRewriter& rewriter, const RewrittenNode& node) {
+        return (this->*member)(rewriter, node);
+      };
+    };
+    rules_.by_op = {{"conv", rule(&Partition::convolution)},
+                    {"clip", rule(&Partition::stay_inside)},
+                    {"relu", rule(&Partition::stay_inside)},
+                    {"max_pool", rule(&Partition::stay_inside)},
+                    {"add", rule(&Partition::add)},
+                    {"mul", rule(&Partition::multiply)},
+                    {"average_pool", rule(&Partition::global_average)}};
+  }
+
+  Graph run(const Graph& graph) const { return ForwardRewriter(graph, rules_).run(); }
+
+ private:
+  // Closes a section for one reader. The reference makes new nodes for each.
+  ValueId close(ForwardRewriter& rewriter, const Rewritten& item) const {
+    return options_.share ? rewriter.realize_shared(item) : rewriter.realize(item);
+  }
+
+  static Results plain(std::vector<ValueId> values) {
+    std::vector<Rewritten> results;
+    for (const ValueId value : values) results.push_back({value, {}});
+    return results;
+  }
+  static Results open(ForwardRewriter& rewriter, const std::vector<ValueId>& values) {
+    std::vector<Rewritten> results;
+    for (const ValueId value : values)
+      results.push_back(value ? rewriter.make_temporary(value) : Rewritten{});
+    return results;
+  }
+
+  static std::size_t rank_of(const RewrittenNode& node) {
+    const Type& type = node.graph.value(node.graph.node(node.id).operands[0]).type;
+    return type.is_tensor() ? type.tensor().rank() : 0;
+  }
+
+  // The operands' values where only the first may be in a section.
+  static std::vector<ValueId> with_first(const RewrittenNode& node, ValueId first) {
+    std::vector<ValueId> values{first};
+    for (std::size_t k = 1; k < node.operands.size(); ++k) values.push_back(node.operands[k].value);
+    return values;
+  }
+
+  Results convolution(ForwardRewriter& rewriter, const RewrittenNode& node) const {
+    if (rank_of(node) != 4) return std::nullopt;
+    for (std::size_t k = 1; k < node.operands.size(); ++k) {
+      if (!node.operands[k].is_temporary()) continue;
+      throw Error("quantize-partition: a convolution's weight comes out of an 8-bit section",
+                  ErrorKind::Unsupported)
+          .at(node.graph.location(node.id))
+          .expected("a weight that no convolution made")
+          .got("operand '", node.graph.value(node.graph.node(node.id).operands[k]).name, "'");
+    }
+    return open(rewriter,
+                rewriter.forward(node.id, with_first(node, close(rewriter, node.operands[0]))));
+  }
+
+  Results stay_inside(ForwardRewriter& rewriter, const RewrittenNode& node) const {
+    if (!node.operands[0].is_temporary()) return std::nullopt;
+    if (node.graph.op_name(node.id) == "max_pool" && rank_of(node) != 4) return std::nullopt;
+    const ValueId inner = rewriter.temporary(node.operands[0].temporary).value;
+    return open(rewriter, rewriter.forward(node.id, with_first(node, inner)));
+  }
+
+  Results add(ForwardRewriter& rewriter, const RewrittenNode& node) const {
+    const Rewritten &left = node.operands[0], &right = node.operands[1];
+    if (left.is_temporary() && right.is_temporary()) {
+      const ValueId a = close(rewriter, left), b = close(rewriter, right);
+      return open(rewriter, rewriter.forward(node.id, {a, b}));
+    }
+    if (right.is_temporary())
+      return plain(rewriter.forward(node.id, {left.value, close(rewriter, right)}));
+    if (!left.is_temporary()) return std::nullopt;
+    if (rewriter.graph().constant_of(right.value)) {  // a bias
+      const ValueId inner = rewriter.temporary(left.temporary).value;
+      return open(rewriter, rewriter.forward(node.id, {inner, right.value}));
+    }
+    return plain(rewriter.forward(node.id, {close(rewriter, left), right.value}));
+  }
+
+  // The left operand decides; a right one that is in a section too is read as it is there.
+  Results multiply(ForwardRewriter& rewriter, const RewrittenNode& node) const {
+    const Rewritten &left = node.operands[0], &right = node.operands[1];
+    if (left.is_temporary())
+      return open(rewriter, rewriter.forward(node.id, {close(rewriter, left), right.value}));
+    if (!right.is_temporary()) return std::nullopt;
+    if (options_.multiply_right) {
+      return open(rewriter, rewriter.forward(node.id, {left.value, close(rewriter, right)}));
+    }
+    throw Error("quantize-partition: a product has its 8-bit section on the right",
+                ErrorKind::Unsupported)
+        .at(node.graph.location(node.id))
+        .expected("a left operand from a section, or none from one")
+        .got("right operand '", node.graph.value(node.graph.node(node.id).operands[1]).name, "'")
+        .hint(
+            "--set quantize-partition.multiply-right=true allows it, as the reference does since "
+            "2023");
+  }
+
+  // A window that is the whole image. Its operand is closed even where no section leads to it.
+  Results global_average(ForwardRewriter& rewriter, const RewrittenNode& node) const {
+    if (!is_global(node)) return std::nullopt;
+    Rewritten x = node.operands[0];
+    if (!x.is_temporary()) x = rewriter.make_temporary(x.value);
+    return plain(rewriter.forward(node.id, {close(rewriter, x)}));
+  }
+
+  static bool is_global(const RewrittenNode& node) {
+    const Node& pool = node.graph.node(node.id);
+    const TensorType& x = node.graph.value(pool.operands[0]).type.tensor();
+    const AttrValue* kernel = pool.attrs.find("kernel_shape");
+    const AttrValue* strides = pool.attrs.find("strides");
+    if (x.rank() != 4 || kernel == nullptr || strides == nullptr || pool.attrs.find("pads"))
+      return false;
+    const std::size_t h = x.layout.axis('H').value_or(2), w = x.layout.axis('W').value_or(3);
+    const Dims extents{x.dims[h], x.dims[w]};
+    return std::get<Dims>(*kernel) == extents && std::get<Dims>(*strides) == extents;
+  }
+
+  QuantizePartitionOptions options_;
+  ForwardRules rules_;
+};
+
+}  // namespace
+
+/// Cuts a network into sections that later stages may compute in 8-bit integers: from a convolution
+/// on, as far as only biases, clips, relus and max-pools follow. Where a value leaves its section
+/// it passes through cast_hint and stop_fusion, which change nothing yet. The rules, down to a pair
+/// of these for each reader, are those of TVM's QuantizePartition of 2021; options do better.
+Graph quantize_partition(Graph graph, const PassOptions& options) {
+  return Partition(options.quantize_partition).run(graph);
+}
+
+}  // namespace tenon
