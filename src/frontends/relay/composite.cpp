@@ -52,7 +52,7 @@ std::vector<Attribute> composite_attributes(const Composite& composite) {
 }
 
 std::vector<Var> build_composite(Builder& builder, const Composite& composite,
-                                 const std::vector<Var>& values) {
+                                 const std::vector<Var>& values, std::vector<Graph> bodies) {
   const OpDef& op = find_op(composite.op);
   std::vector<Var> operands;
   std::size_t next = 0;
@@ -62,7 +62,7 @@ std::vector<Var> build_composite(Builder& builder, const Composite& composite,
   }
   while (next < values.size()) operands.push_back(values[next++]);
   return builder.call_all(composite.op, operands, parse_attributes(composite.attributes, op),
-                          std::vector<std::string>(composite.result_count, ""));
+                          std::vector<std::string>(composite.result_count, ""), std::move(bodies));
 }
 
 }  // namespace tenon::relay

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "frontends/relay/ast.h"
+#include "ir/graph.h"
 #include "tenon/builder.h"
 
 #include <optional>
@@ -25,6 +26,6 @@ std::optional<Composite> composite_of(const Expr& function);
 std::vector<Attribute> composite_attributes(const Composite& composite);
 /// Throws Error where the operator does not take these.
 std::vector<Var> build_composite(Builder& builder, const Composite& composite,
-                                 const std::vector<Var>& values);
+                                 const std::vector<Var>& values, std::vector<Graph> bodies = {});
 
 }  // namespace tenon::relay

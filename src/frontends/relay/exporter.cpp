@@ -145,7 +145,7 @@ class Exporter {
       scope.exprs[node.results[0]] = export_constant(*graph.constant_of(node.results[0]), build);
       return;
     }
-    if (!node.bodies.empty()) return export_control(graph, node, scope, build);
+    if (!node.bodies.empty()) return export_control(graph, id, scope, build);
     const auto entry = rules().find(node.op->name);
     if (entry == rules().end()) return refuse(node.op->name);
     if (!are_tensors(graph, node))
@@ -278,10 +278,27 @@ class Exporter {
     return module_.add(std::move(expr));
   }
 
+  void export_control(const Graph& graph, NodeId id, Scope& scope, const ExprBuilder& build) {
+    const Node& node = graph.node(id);
+    if (node.op->name == "if") return export_if(graph, node, scope, build);
+    if (node.op->name != "scan") return refuse(node.op->name);
+    std::vector<ExprId> operands;
+    for (const ValueId operand : node.operands) operands.push_back(expr_of(operand, scope, build));
+    const ExportEntry entry{[this](const ExportNode& scan) { return unroll_scan(scan); }, true};
+    try {
+      const std::vector<ExprId> results = apply_composite(graph, id, entry, operands, build);
+      for (std::size_t k = 0; k < results.size(); ++k) {
+        scope.exprs[node.results[k]] = results[k];
+        state_type(results[k], type_of(graph, node.results[k]));
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unsupported) throw;
+      refuse(error.summary());
+    }
+  }
+
   // Branches see what is around them, so what they capture needs no parameters.
-  void export_control(const Graph& graph, const Node& node, Scope& scope,
-                      const ExprBuilder& build) {
-    if (node.op->name != "if") return refuse(node.op->name);
+  void export_if(const Graph& graph, const Node& node, Scope& scope, const ExprBuilder& build) {
     Expr expr;
     expr.kind = Expr::Kind::If;
     expr.block = build.block();
@@ -307,6 +324,81 @@ class Exporter {
       scope.exprs[node.results[k]] = is_only ? made : build.field(made, k);
       state_type(scope.exprs[node.results[k]], type_of(graph, node.results[k]));
     }
+  }
+
+  // A body as a function of its own.
+  ExprId export_function(const Graph& body, const ExprBuilder& around) {
+    Expr function;
+    function.kind = Expr::Kind::Function;
+    function.block = around.block();
+    function.blocks = {module_.add_block()};
+    const ExprBuilder inside(module_, function.blocks.front());
+    Scope scope;
+    for (const ValueId input : body.inputs()) {
+      const ExprId variable =
+          inside.variable(variable_name(body.value(input).name), type_of(body, input));
+      scope.exprs[input] = variable;
+      function.parameters.push_back(variable);
+    }
+    function.parts = {export_body(body, scope, inside)};
+    function.annotation = result_type(body);
+    return module_.add(std::move(function));
+  }
+
+  // Relay's loops are functions that call themselves; its frontends write recurrent networks step
+  // by step, and so does this. The step stands as a function, from which the loop can be read
+  // again.
+  std::vector<ExprId> unroll_scan(const ExportNode& scan) {
+    constexpr std::int64_t most_steps = 4096;
+    const ExprBuilder& b = scan.build();
+    const auto states = static_cast<std::size_t>(scan.integer("state_count"));
+    const auto inputs = static_cast<std::size_t>(scan.integer("input_count"));
+    const auto number = [&](const char* attr, std::size_t k) {
+      const Integers numbers = scan.integers(attr);
+      return k < numbers.size() ? numbers[k] : 0;
+    };
+    const auto axis_of = [&](const char* attr, std::size_t k, std::size_t rank) {
+      const std::int64_t axis = number(attr, k);
+      return axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
+    };
+    const TensorType& first = scan.type(states);
+    const auto axis = static_cast<std::size_t>(axis_of("input_axes", 0, first.rank()));
+    const std::int64_t steps = scan.numbers({first.dims[axis]}).front();
+    const std::size_t outputs = scan.node().results.size() - states;
+    if (steps < 1 || steps > most_steps) throw scan.unsupported(concat(steps, " steps"));
+    const ExprId step = export_function(scan.node().bodies.front(), b);
+    const bool is_tuple = scan.node().bodies.front().outputs().size() > 1;
+    std::vector<ExprId> carried(scan.operands().begin(),
+                                scan.operands().begin() + static_cast<std::ptrdiff_t>(states));
+    std::vector<std::vector<ExprId>> rows(outputs);
+    for (std::int64_t t = 0; t < steps; ++t) {
+      std::vector<ExprId> arguments = carried;
+      for (std::size_t k = 0; k < inputs; ++k) {
+        const std::size_t position = states + k;
+        const std::int64_t at = number("input_reverse", k) != 0 ? steps - 1 - t : t;
+        const AttributeValue along =
+            to_attribute(axis_of("input_axes", k, scan.type(position).rank()));
+        arguments.push_back(
+            b.call("take", {scan.operands()[position], b.integer(at)}, {{"axis", along}}));
+      }
+      for (std::size_t k = states + inputs; k < scan.operands().size(); ++k)
+        arguments.push_back(scan.operands()[k]);
+      const ExprId made = b.call(step, arguments);
+      for (std::size_t k = 0; k < states + outputs; ++k) {
+        const ExprId result = is_tuple ? b.field(made, k) : made;
+        if (k < states) {
+          carried[k] = result;
+        } else {
+          std::vector<ExprId>& row = rows[k - states];
+          row.insert(number("output_reverse", k - states) != 0 ? row.begin() : row.end(), result);
+        }
+      }
+    }
+    for (std::size_t k = 0; k < outputs; ++k) {
+      const std::int64_t along = axis_of("output_axes", k, scan.result_type(states + k).rank());
+      carried.push_back(b.call("stack", {b.tuple(rows[k])}, {{"axis", to_attribute(along)}}));
+    }
+    return carried;
   }
 
   const Graph& graph_;

@@ -14,6 +14,13 @@ Meaning Meaning::tuple(std::vector<Meaning> parts) {
   return meaning;
 }
 
+std::size_t Meaning::size() const {
+  if (kind != Kind::Tuple) return 1;
+  std::size_t count = 0;
+  for (const Meaning& field : fields) count += field.size();
+  return count;
+}
+
 AttributeValue to_attribute(std::int64_t number) {
   AttributeValue value;
   value.value.emplace<IntegerLiteral>(IntegerLiteral{number, "int32"});

@@ -29,6 +29,7 @@ struct Meaning {
   Meaning() = default;
   Meaning(Var var) : value(var) {}  // NOLINT: a value is a meaning
   static Meaning tuple(std::vector<Meaning> parts);
+  std::size_t size() const;  ///< how many values and functions it has in it
 };
 
 /// What a constant without data is for, which decides what numbers stand in for it.

@@ -2,21 +2,19 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/text_place.h"
+#include "frontends/relay/claims.h"
 #include "frontends/relay/composite.h"
 #include "frontends/relay/import_call.h"
-#include "frontends/relay/metadata.h"
 #include "frontends/relay/op_table.h"
 #include "frontends/relay/region.h"
+#include "frontends/relay/stand_in.h"
 #include "frontends/relay/token_cursor.h"
 #include "frontends/relay/types.h"
-#include "frontends/seeded_weight.h"
 #include "ops/registry.h"
 
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <set>
 #include <unordered_map>
 
 namespace tenon::relay {
@@ -32,7 +30,6 @@ namespace {
 
 // Functions that call functions twice each may stand for more nodes than any memory holds.
 constexpr std::size_t kMostNodes = 1000000;
-constexpr double kScaleDeviation = 0.1;
 
 const Handlers& handlers() {
   static const Handlers all = [] {
@@ -52,9 +49,11 @@ const Handlers& handlers() {
 class Importer {
  public:
   Importer(const Module& module, std::string_view text, std::string_view source, Findings* findings)
-      : module_(module), text_(text), source_(source), findings_(findings) {
+      : module_(module), source_(source), claims_(text, source, findings) {
     for (const Binding& binding : module.bindings)
       numbers_.try_emplace(binding.expr, binding.number);
+    for (const GlobalFunction& function : module.functions)
+      functions_[function.name] = function.function;
   }
 
   Graph import(const GlobalFunction& entry) {
@@ -76,7 +75,7 @@ class Importer {
     }
     active_.push_back(entry.name);
     const Meaning result = import_block(function.parts[0], frame);
-    claim_result(function, result, frame);
+    claim_result(function, result);
     add_outputs(builder, function, result);
     throw_unsupported();
     builder.graph().erase_dead();  // literals that a handler had another word for
@@ -85,8 +84,12 @@ class Importer {
 
  private:
   Error at(std::size_t position, Error error) const {
-    error.at(text_place(source_, text_, position));
-    return error;
+    return claims_.at(position, std::move(error));
+  }
+
+  void claim_result(const Expr& function, const Meaning& result) {
+    if (function.annotation)
+      claims_.type("type annotation", function.position, *function.annotation, result);
   }
 
   Frame& new_frame(Frame* parent, Region& region) {
@@ -157,9 +160,8 @@ class Importer {
     Meaning value = meaning(let.parts[1], frame);
     const Expr& variable = module_.at(let.parts[0]);
     if (variable.annotation)
-      claim_type("type annotation", variable.position, *variable.annotation, value, frame);
-    if (variable.type)
-      claim_type("type comment", variable.type_position, *variable.type, value, frame);
+      claims_.type("type annotation", variable.position, *variable.annotation, value);
+    if (variable.type) claims_.type("type comment", variable.type_position, *variable.type, value);
     frame.meanings[let.parts[0]] = std::move(value);
   }
 
@@ -212,7 +214,7 @@ class Importer {
                    Error("the program grows too large when its functions are inlined",
                          ErrorKind::Unsupported));
         Meaning made = import_node(id, expr, frame);
-        claim_expr(expr, made, frame);
+        claims_.expr(expr, made);
         frame.meanings[id] = std::move(made);
       } else {
         top.is_open = true;
@@ -247,23 +249,29 @@ class Importer {
         throw at(expr.position,
                  Error(concat("%", expr.name, " is a free variable"), ErrorKind::Unsupported));
       case Expr::Kind::Scalar:
-        return scalar(expr, frame);
+        return frame.region->builder().constant(scalar_value(expr));
       case Expr::Kind::Tuple: {
         std::vector<Meaning> fields;
-        for (const ExprId part : expr.parts) fields.push_back(meaning(part, frame));
+        for (const ExprId part : expr.parts) {
+          fields.push_back(meaning(part, frame));
+          field_count_ += fields.back().size();
+          if (field_count_ > kMostNodes)
+            throw at(expr.position,
+                     Error("tuples in tuples grow too large", ErrorKind::Unsupported));
+        }
         return Meaning::tuple(std::move(fields));
       }
       case Expr::Kind::Projection: {
-        const Meaning tuple = meaning(expr.parts[0], frame);
+        const Meaning* tuple = find(expr.parts[0], frame);
         const auto field = static_cast<std::size_t>(expr.index);
-        if (tuple.kind != Meaning::Kind::Tuple || field >= tuple.fields.size()) {
+        if (tuple == nullptr || tuple->kind != Meaning::Kind::Tuple ||
+            field >= tuple->fields.size()) {
+          const bool is_tuple = tuple != nullptr && tuple->kind == Meaning::Kind::Tuple;
           throw at(expr.position, Error("there is no such field"))
-              .expected(tuple.kind == Meaning::Kind::Tuple
-                            ? concat("one of ", tuple.fields.size(), " fields")
-                            : "a tuple")
+              .expected(is_tuple ? concat("one of ", tuple->fields.size(), " fields") : "a tuple")
               .got(".", expr.index);
         }
-        return tuple.fields[field];
+        return localized(tuple->fields[field], frame);
       }
       case Expr::Kind::Function: {
         Meaning function;
@@ -285,65 +293,22 @@ class Importer {
     return {};
   }
 
-  Meaning scalar(const Expr& expr, Frame& frame) {
-    Tensor tensor;
-    if (const auto* flag = std::get_if<bool>(&expr.literal.value)) {
-      tensor = Tensor::scalar(DType::Bool, *flag ? 1 : 0);
-    } else if (const auto* integer = std::get_if<IntegerLiteral>(&expr.literal.value)) {
-      tensor = Tensor(to_dtype(integer->dtype).value_or(DType::I32), {});
-      tensor.set_integer(0, integer->value);
-    } else {
-      const auto& real = std::get<RealLiteral>(expr.literal.value);
-      tensor = Tensor::scalar(to_dtype(real.dtype).value_or(DType::F32), real.value);
-    }
-    return frame.region->builder().constant(Constant(tensor));
-  }
-
   // A constant lives in the graph that reads it; its numbers follow from its index alone.
   Var constant(ExprId id, Frame& frame, const WeightRole& role) {
     if (const Var known = frame.region->find_constant(id); known.is_valid()) return known;
     const Expr& expr = module_.at(id);
     Builder& builder = frame.region->builder();
-    const std::string name = concat("constant", expr.index);
-    const Var made =
-        builder.constant(constant_value(expr, name, role), builder.graph().free_name(name));
-    frame.region->add_constant(id, made);
-    claim_expr(expr, made, frame);
-    return made;
-  }
-
-  Constant constant_value(const Expr& expr, const std::string& name, const WeightRole& role) const {
+    Constant value;
     try {
-      if (module_.metadata) {
-        if (std::optional<Constant> stored = metadata_constant(*module_.metadata, expr.index))
-          return *stored;
-      }
-      if (!expr.type || expr.type->kind != RelayType::Kind::Tensor) {
-        throw Error(concat("nothing says what constant ", expr.index, " is"))
-            .expected("a comment with its type, or a metadata section");
-      }
-      const Shape shape = expr.type->dims;
-      if (std::find(shape.begin(), shape.end(), RelayType::kAnyExtent) != shape.end()) {
-        throw Error(concat("constant ", expr.index, " has an extent that is not known"));
-      }
-      checked_element_count(shape);
-      const DType dtype = to_dtype(expr.type->dtype).value_or(DType::F32);
-      if (is_float(dtype) && role.kind == WeightRole::Kind::Scale) {
-        return Constant::normal(dtype, shape, seed_of(name), 1, kScaleDeviation);
-      }
-      if (is_float(dtype) && role.kind == WeightRole::Kind::Variance) {
-        return Constant::uniform(dtype, shape, seed_of(name), 0.5, 1.5);
-      }
-      return seeded_weight(dtype, shape, name,
-                           role.kind == WeightRole::Kind::Products ? role.fan_in : 0);
-    } catch (Error& error) {
+      value = constant_value(module_, expr, role);
+    } catch (const Error& error) {
       throw at(expr.position, error);
     }
-  }
-
-  // The seed that seeded_weight takes for the same name.
-  static std::uint64_t seed_of(const std::string& name) {
-    return seeded_weight(DType::F32, {1}, name, 0).seed();
+    const Var made =
+        builder.constant(value, builder.graph().free_name(concat("constant", expr.index)));
+    frame.region->add_constant(id, made);
+    claims_.expr(expr, made);
+    return made;
   }
 
   Meaning import_call(ExprId id, const Expr& call, Frame& frame) {
@@ -353,19 +318,16 @@ class Importer {
     for (std::size_t k = 1; k < call.parts.size(); ++k)
       arguments.push_back(meaning(call.parts[k], frame));
     if (callee.kind == Expr::Kind::Global) {
-      for (const GlobalFunction& function : module_.functions) {
-        if (function.name != callee.name) continue;
-        if (std::find(active_.begin(), active_.end(), function.name) != active_.end()) {
-          throw at(call.position,
-                   Error(concat("@", function.name, " calls itself, which a graph cannot"),
-                         ErrorKind::Unsupported));
-        }
-        active_.push_back(function.name);
-        Meaning result = call_function(call, module_.at(function.function), std::move(arguments),
-                                       nullptr, frame);
-        active_.pop_back();
-        return result;
+      if (std::find(active_.begin(), active_.end(), callee.name) != active_.end()) {
+        throw at(call.position,
+                 Error(concat("@", callee.name, " calls itself, which a graph cannot"),
+                       ErrorKind::Unsupported));
       }
+      active_.push_back(callee.name);
+      const Expr& global = module_.at(functions_.at(callee.name));
+      Meaning result = call_function(call, global, std::move(arguments), nullptr, frame);
+      active_.pop_back();
+      return result;
     }
     const Meaning function = meaning(call.parts[0], frame);
     if (function.kind != Meaning::Kind::Function)
@@ -388,34 +350,68 @@ class Importer {
     for (std::size_t k = 0; k < arguments.size(); ++k) {
       const Expr& parameter = module_.at(function.parameters[k]);
       if (parameter.annotation)
-        claim_type("type annotation", parameter.position, *parameter.annotation, arguments[k],
-                   frame);
+        claims_.type("type annotation", parameter.position, *parameter.annotation, arguments[k]);
       inside.meanings[function.parameters[k]] = arguments[k];
     }
     Meaning result = import_composite(call, function, arguments, inside);
     --depth_;
-    claim_result(function, result, frame);
+    claim_result(function, result);
     return result;
   }
 
   // A function that stands for one of Tenon's operators becomes that again.
   Meaning import_composite(const Expr& call, const Expr& function,
                            const std::vector<Meaning>& arguments, Frame& inside) {
+    const std::optional<Composite> composite = composite_of(function);
+    if (!composite) return import_block(function.parts[0], inside);
+    // What the body says is not needed then, but it has to fit.
+    if (claims_.are_wanted()) claim_result(function, import_block(function.parts[0], inside));
     Builder& builder = inside.region->builder();
-    if (const std::optional<Composite> composite = composite_of(function)) {
-      std::vector<Var> values;
-      for (const Meaning& argument : arguments) flatten(argument, call.position, values);
-      try {
-        builder.set_node_name(call.span.name);
-        const std::vector<Var> results = build_composite(builder, *composite, values);
-        builder.set_node_name("");
-        if (results.size() == 1) return results.front();
-        return Meaning::tuple({results.begin(), results.end()});
-      } catch (Error& error) {
-        throw at(call.position, error);
+    std::vector<Var> values;
+    for (const Meaning& argument : arguments) flatten(argument, call.position, values);
+    try {
+      std::vector<Graph> bodies = bodies_of(*composite, function);
+      builder.set_node_name(call.span.name);
+      const std::vector<Var> results =
+          build_composite(builder, *composite, values, std::move(bodies));
+      builder.set_node_name("");
+      if (results.size() == 1) return results.front();
+      return Meaning::tuple({results.begin(), results.end()});
+    } catch (const Error& error) {
+      throw at(call.position, error);
+    }
+  }
+
+  // The graphs of an operator with bodies are the functions that stand in its composite.
+  std::vector<Graph> bodies_of(const Composite& composite, const Expr& function) {
+    std::vector<Graph> bodies;
+    if (find_op(composite.op).bodies.empty()) return bodies;
+    if (function_literals_.empty()) {
+      for (std::size_t k = 0; k < module_.exprs.size(); ++k) {
+        const Expr& expr = module_.exprs[k];
+        if (expr.kind == Expr::Kind::Function && expr.block)
+          function_literals_[expr.block].emplace_back(k);
       }
     }
-    return import_block(function.parts[0], inside);
+    for (const ExprId literal : function_literals_[function.blocks.front()])
+      bodies.push_back(import_body(module_.at(literal)));
+    return bodies;
+  }
+
+  Graph import_body(const Expr& function) {
+    Builder builder("body");
+    Region region(builder);
+    Frame& frame = new_frame(nullptr, region);
+    for (const ExprId id : function.parameters) {
+      const Expr& parameter = module_.at(id);
+      if (!parameter.annotation)
+        throw Error(concat("the type of %", parameter.name, " is not said"));
+      frame.meanings[id] = add_inputs(builder, parameter, *parameter.annotation, parameter.name);
+    }
+    std::vector<Var> results;
+    flatten(import_block(function.parts[0], frame), function.position, results);
+    for (const Var result : results) builder.output(result);
+    return builder.take();
   }
 
   Meaning import_operator(ExprId id, const Expr& call, const Expr& callee, Frame& frame) {
@@ -424,7 +420,7 @@ class Importer {
     if (handler == handlers().end()) {
       ++unsupported_[callee.name];
       if (call.type) {
-        if (const std::optional<Meaning> blank = stand_in(*call.type, builder)) return *blank;
+        if (const std::optional<Meaning> blank = blank_of(*call.type, builder)) return *blank;
       }
       throw_unsupported();
     }
@@ -439,7 +435,7 @@ class Importer {
           return constant(constant_id, frame, role);
         },
         [&](std::string_view what, std::size_t position, const std::string& says,
-            const std::string& should_be) { claim(what, position, says, should_be); });
+            const std::string& should_be) { claims_.attribute(what, position, says, should_be); });
     const NodeId before = builder.graph().last();
     try {
       builder.set_node_name(call.span.name);
@@ -456,45 +452,16 @@ class Importer {
   // Under `check` one call that does not fit is told, and the rest is looked at all the same.
   Meaning recover(const Expr& call, Error& error, Builder& builder) {
     if (error.kind() == ErrorKind::Unsupported && call.type) {
-      if (const std::optional<Meaning> blank = stand_in(*call.type, builder)) {
+      if (const std::optional<Meaning> blank = blank_of(*call.type, builder)) {
         ++unsupported_[error.summary()];
         return *blank;
       }
     }
-    if (findings_ == nullptr || !call.type) throw at(call.position, error);
-    const std::optional<Meaning> blank = stand_in(*call.type, builder);
+    if (!claims_.are_wanted() || !call.type) throw at(call.position, error);
+    const std::optional<Meaning> blank = blank_of(*call.type, builder);
     if (!blank) throw at(call.position, error);
-    findings_->miss("operator fits its arguments", text_place(source_, text_, call.position),
-                    line_of(call.position), error.summary());
+    claims_.misfit(call, error);
     return *blank;
-  }
-
-  std::string line_of(std::size_t position) const {
-    const std::size_t end = std::min(text_.find('\n', position), text_.size());
-    return std::string(text_.substr(position, std::min<std::size_t>(end - position, 120)));
-  }
-
-  // Zeros of a type, to go on with.
-  std::optional<Meaning> stand_in(const RelayType& type, Builder& builder) {
-    if (type.kind == RelayType::Kind::Tuple) {
-      std::vector<Meaning> fields;
-      for (const RelayType& part : type.parts) {
-        std::optional<Meaning> field = stand_in(part, builder);
-        if (!field) return std::nullopt;
-        fields.push_back(std::move(*field));
-      }
-      return Meaning::tuple(std::move(fields));
-    }
-    const bool is_known =
-        std::find(type.dims.begin(), type.dims.end(), RelayType::kAnyExtent) == type.dims.end();
-    if (type.kind != RelayType::Kind::Tensor || !is_known) return std::nullopt;
-    try {
-      checked_element_count(type.dims);
-      const DType dtype = to_dtype(type.dtype).value_or(DType::F32);
-      return Meaning(builder.constant(Constant::splat(Tensor::scalar(dtype, 0), type.dims)));
-    } catch (const Error&) {
-      return std::nullopt;
-    }
   }
 
   // The source's name, or the number of the line, for the value that a call gives.
@@ -561,52 +528,6 @@ class Importer {
     return Meaning::tuple(std::move(fields));
   }
 
-  std::optional<RelayType> type_of(const Meaning& meaning, Frame& frame) const {
-    if (meaning.kind == Meaning::Kind::Function) return std::nullopt;
-    if (meaning.kind == Meaning::Kind::Value) {
-      if (!meaning.value.is_valid()) return std::nullopt;
-      const Type& type = meaning.value.builder().type(meaning.value);
-      return type.is_tensor() ? std::optional<RelayType>(to_relay(type.tensor())) : std::nullopt;
-    }
-    RelayType tuple;
-    tuple.kind = RelayType::Kind::Tuple;
-    for (const Meaning& field : meaning.fields) {
-      const std::optional<RelayType> part = type_of(field, frame);
-      if (!part) return std::nullopt;
-      tuple.parts.push_back(*part);
-    }
-    return tuple;
-  }
-
-  void claim_expr(const Expr& expr, const Meaning& made, Frame& frame) {
-    if (expr.type) claim_type("type comment", expr.type_position, *expr.type, made, frame);
-  }
-  void claim_result(const Expr& function, const Meaning& result, Frame& frame) {
-    if (function.annotation)
-      claim_type("type annotation", function.position, *function.annotation, result, frame);
-  }
-  void claim_type(std::string_view what, std::size_t position, const RelayType& says,
-                  const Meaning& made, Frame& frame) {
-    if (findings_ == nullptr || says.kind == RelayType::Kind::Incomplete) return;
-    if (const std::optional<RelayType> type = type_of(made, frame))
-      claim(what, position, to_string(says), to_string(*type));
-  }
-  // Each place in the text claims once, however often a function is inlined.
-  void claim(std::string_view what, std::size_t position, const std::string& says,
-             const std::string& should_be) {
-    if (findings_ == nullptr) {
-      if (what != "type comment" && what != "type annotation" && says != should_be) {
-        throw Error(concat("the ", what, " is not what follows from the arguments"))
-            .expected(should_be)
-            .got(says);
-      }
-      return;
-    }
-    if (says == should_be && !claimed_.insert(position).second) return;
-    findings_->compare(
-        what, [&] { return text_place(source_, text_, position); }, says, should_be);
-  }
-
   void throw_unsupported() const {
     if (unsupported_.empty()) return;
     std::vector<std::string> list;
@@ -617,14 +538,16 @@ class Importer {
   }
 
   const Module& module_;
-  std::string_view text_, source_;
-  Findings* findings_;
+  std::string_view source_;
+  Claims claims_;
+  std::unordered_map<std::string, ExprId> functions_;
+  std::unordered_map<BlockId, std::vector<ExprId>>
+      function_literals_;  // by the block they stand in
   std::unordered_map<ExprId, std::int64_t> numbers_;
   std::deque<Frame> frames_;
   std::vector<std::string> active_;
   std::map<std::string, int> unsupported_;
-  std::set<std::size_t> claimed_;
-  std::size_t node_count_ = 0;
+  std::size_t node_count_ = 0, field_count_ = 0;
   int depth_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "base/text_place.h"
+#include "frontends/relay/comments.h"
 #include "frontends/relay/op_table.h"
 #include "frontends/relay/scopes.h"
 #include "frontends/relay/token_cursor.h"
@@ -33,19 +34,6 @@ constexpr std::array<BinaryOperator, 10> kBinaryOperators = {{
     {"==", "equal", 7},
     {"!=", "not_equal", 7},
 }};
-
-std::string single_spaced(std::string_view text) {
-  std::string spaced;
-  for (const char c : text) {
-    const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-    if (!is_space) {
-      spaced += c;
-    } else if (!spaced.empty() && spaced.back() != ' ') {
-      spaced += ' ';
-    }
-  }
-  return std::string(trim(spaced));
-}
 
 class Parser {
  public:
@@ -92,11 +80,9 @@ class Parser {
       throw cursor_.error("expected the name of a function, as @main");
     cursor_.next();
     GlobalFunction function{std::string(name.text), "", {}};
-    for (const GlobalFunction& other : module_.functions) {
-      if (other.name == function.name) {
-        throw cursor_.error_at(name.position,
-                               concat("the function @", function.name, " is defined twice"));
-      }
+    if (!function_names_.insert(function.name).second) {
+      throw cursor_.error_at(name.position,
+                             concat("the function @", function.name, " is defined twice"));
     }
     if (const Token* comment = cursor_.take_comment()) {
       const std::string_view inside = trim(comment->text);
@@ -523,73 +509,8 @@ class Parser {
 
   // Comments directly behind an expression say its type and where it came from.
   void attach_comments(ExprId id) {
-    while (const Token* comment = cursor_.take_comment()) attach(id, *comment);
-  }
-
-  void attach(ExprId id, const Token& comment) {
-    std::string_view inside = trim(comment.text);
-    Expr& expr = module_.at(id);
-    const bool has_type = inside.starts_with("ty=");
-    if (!has_type && !inside.starts_with("span=")) {
-      if (expr.kind == Expr::Kind::Call && expr.span.is_empty())
-        expr.span.name = single_spaced(inside);
-      return;
-    }
-    std::size_t span = inside.starts_with("span=") ? 0 : inside.rfind(" span=");
-    if (span != std::string_view::npos) {
-      expr.span = parse_span(comment, inside.substr(inside.find("span=", span) + 5));
-      module_.style = CommentStyle::Later;
-      inside = inside.substr(0, span);
-    }
-    if (has_type) claim_type(id, comment, inside.substr(3));
-  }
-
-  Span parse_span(const Token& comment, std::string_view text) {
-    Span span;
-    const std::size_t column = text.rfind(':');
-    const std::size_t line = column == std::string_view::npos || column == 0
-                                 ? std::string_view::npos
-                                 : text.rfind(':', column - 1);
-    std::optional<std::int64_t> line_number, column_number;
-    if (line != std::string_view::npos) {
-      line_number = parse_integer(text.substr(line + 1, column - line - 1));
-      column_number = parse_integer(text.substr(column + 1));
-    }
-    if (!line_number || !column_number || line == 0) {
-      throw cursor_.error_at(comment.position, "a span is written name:line:column").got(text);
-    }
-    return {single_spaced(text.substr(0, line)), *line_number, *column_number};
-  }
-
-  void claim_type(ExprId id, const Token& comment, std::string_view text) {
-    const auto offset = static_cast<std::size_t>(text.data() - cursor_.text().data());
-    std::vector<Token> tokens;
-    try {
-      tokens = tokenize(text, cursor_.source());
-    } catch (const Error& error) {
-      throw cursor_.error_at(comment.position, concat("in a type comment: ", error.summary()));
-    }
-    TokenCursor inner(tokens, cursor_.text(), cursor_.source(), offset);
-    RelayType type = parse_type(inner);
-    if (inner.peek().kind != Token::Kind::End)
-      throw inner.error("a type comment goes on behind its type");
-    Expr& expr = module_.at(id);
-    const bool is_constant = expr.kind == Expr::Kind::Constant;
-    if (expr.type && !is_constant) return;
-    if (expr.type && *expr.type != type) {
-      throw cursor_.error_at(comment.position, concat("constant ", expr.index, " has two types"))
-          .expected(to_string(*expr.type))
-          .got(to_string(type));
-    }
-    if (!expr.type) {
-      expr.type = std::move(type);
-      expr.type_position = comment.position;
-    }
-    if (expr.kind != Expr::Kind::Constant && expr.kind != Expr::Kind::Scalar &&
-        expr.kind != Expr::Kind::Call) {
-      module_.style = CommentStyle::Later;
-    }
-    module_.type_comments.push_back(comment.position);
+    while (const Token* comment = cursor_.take_comment())
+      attach_comment(module_, id, *comment, cursor_);
   }
 
   void refuse_unsupported() {
@@ -605,11 +526,11 @@ class Parser {
   }
 
   void refuse_unknown_globals() {
-    std::vector<std::string> known;
-    for (const GlobalFunction& function : module_.functions) known.push_back(function.name);
     for (const ExprId id : globals_) {
       const Expr& global = module_.at(id);
-      if (std::find(known.begin(), known.end(), global.name) != known.end()) continue;
+      if (function_names_.contains(global.name)) continue;
+      std::vector<std::string> known(function_names_.begin(), function_names_.end());
+      std::sort(known.begin(), known.end());
       throw cursor_.error_at(global.position, concat("no function is called @", global.name))
           .hint(suggest_name(global.name, known));
     }
@@ -620,6 +541,7 @@ class Parser {
   Scopes scopes_;
   std::unordered_map<std::int64_t, ExprId> constants_;
   std::vector<ExprId> globals_;
+  std::unordered_set<std::string> function_names_;
 };
 
 }  // namespace

@@ -1,0 +1,92 @@
+#include "frontends/relay/claims.h"
+
+#include "base/text_place.h"
+#include "frontends/relay/types.h"
+
+#include <algorithm>
+
+namespace tenon::relay {
+namespace {
+
+constexpr std::size_t kShownLine = 120;
+
+// What a claim leaves open (`?`, `_`, a type parameter) is open in what it is compared with.
+void leave_open(RelayType& type, const RelayType& says) {
+  if (says.kind == RelayType::Kind::Incomplete || says.kind == RelayType::Kind::Named) {
+    type = says;
+    return;
+  }
+  if (says.kind != type.kind) return;
+  for (std::size_t k = 0; k < std::min(type.dims.size(), says.dims.size()); ++k) {
+    if (says.dims[k] == RelayType::kAnyExtent) type.dims[k] = says.dims[k];
+  }
+  for (std::size_t k = 0; k < std::min(type.parts.size(), says.parts.size()); ++k)
+    leave_open(type.parts[k], says.parts[k]);
+}
+
+}  // namespace
+
+std::optional<RelayType> type_of(const Meaning& meaning) {
+  if (meaning.kind == Meaning::Kind::Function) return std::nullopt;
+  if (meaning.kind == Meaning::Kind::Value) {
+    if (!meaning.value.is_valid()) return std::nullopt;
+    const Type& type = meaning.value.builder().type(meaning.value);
+    return type.is_tensor() ? std::optional<RelayType>(to_relay(type.tensor())) : std::nullopt;
+  }
+  RelayType tuple;
+  tuple.kind = RelayType::Kind::Tuple;
+  for (const Meaning& field : meaning.fields) {
+    const std::optional<RelayType> part = type_of(field);
+    if (!part) return std::nullopt;
+    tuple.parts.push_back(*part);
+  }
+  return tuple;
+}
+
+std::string Claims::place(std::size_t position) const {
+  return text_place(source_, text_, position);
+}
+
+Error Claims::at(std::size_t position, Error error) const {
+  error.at(place(position));
+  return error;
+}
+
+void Claims::expr(const Expr& expr, const Meaning& made) {
+  if (expr.type) type("type comment", expr.type_position, *expr.type, made);
+}
+
+void Claims::type(std::string_view what, std::size_t position, const RelayType& says,
+                  const Meaning& made) {
+  if (findings_ == nullptr || says.kind == RelayType::Kind::Incomplete) return;
+  std::optional<RelayType> should_be = type_of(made);
+  if (!should_be) return;
+  leave_open(*should_be, says);
+  compare(what, position, to_string(says), to_string(*should_be));
+}
+
+void Claims::attribute(std::string_view what, std::size_t position, const std::string& says,
+                       const std::string& should_be) {
+  if (findings_ != nullptr) return compare(what, position, says, should_be);
+  if (says == should_be) return;
+  throw Error(concat("the ", what, " is not what follows from the arguments"))
+      .expected(should_be)
+      .got(says);
+}
+
+void Claims::compare(std::string_view what, std::size_t position, const std::string& says,
+                     const std::string& should_be) {
+  if (says == should_be && !claimed_.insert(position).second) return;
+  findings_->compare(
+      what, [&] { return place(position); }, says, should_be);
+}
+
+void Claims::misfit(const Expr& call, const Error& error) {
+  const std::size_t end = std::min(text_.find('\n', call.position), text_.size());
+  const std::string_view line =
+      text_.substr(call.position, std::min(end - call.position, kShownLine));
+  findings_->miss("operator fits its arguments", place(call.position), std::string(line),
+                  error.summary());
+}
+
+}  // namespace tenon::relay
