@@ -78,6 +78,7 @@ void check_numbers(const CheckContext& context) {
 void check_waiting(const CheckContext& context) {
   for (std::size_t opr = 0; opr < context.operators().size(); ++opr) {
     const Operator& node = context.operators()[opr];
+    if (!context.profile.has(node, "waiting_spec")) continue;
     const bool is_executed = context.index.is_executed(opr);
     context.findings.compare(
         "waiting_spec: of executed operators",

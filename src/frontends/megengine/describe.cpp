@@ -21,7 +21,26 @@ std::string fixed(double value, int digits) {
   return text;
 }
 std::string milliseconds(double seconds) { return fixed(seconds * 1e3, 3); }
-std::string giga(double value) { return fixed(value * 1e-9, 3); }
+// Numbers of one column in one unit: that of their total.
+struct Unit {
+  double factor = 1e-9;
+  const char* prefix = "G";
+
+  explicit Unit(double total) {
+    if (total < 1e6) {
+      factor = 1e-3;
+      prefix = "k";
+    } else if (total < 1e9) {
+      factor = 1e-6;
+      prefix = "M";
+    }
+  }
+  std::string operator()(double value) const { return fixed(value * factor, 3); }
+};
+std::string with_unit(double value, std::string_view unit) {
+  const Unit scale(value);
+  return concat(scale(value), " ", scale.prefix, unit);
+}
 std::string percent(double part, double whole) {
   return whole > 0 ? fixed(100 * part / whole, 1) + " %" : "-";
 }
@@ -146,15 +165,15 @@ class Description {
     Page::Section section;
     section.heading = "In total";
     section.columns = {"", ">total"};
-    section.rows = {{"arithmetic", giga(total_.computation) + " GFLO"},
-                    {"bytes read and written", giga(total_.memory) + " GB"}};
+    section.rows = {{"arithmetic", with_unit(total_.computation, "FLO")},
+                    {"bytes read and written", with_unit(total_.memory, "B")}};
     if (!profile_.profiler.device.empty()) {
       section.rows.push_back(
           {"on the device, operator by operator", milliseconds(total_.device) + " ms"});
       section.rows.push_back(
           {"from the first start to the last end", milliseconds(window_) + " ms"});
-      section.rows.push_back(
-          {"arithmetic a second, over that", giga(rate(total_.computation, window_)) + " GFLOP/s"});
+      section.rows.push_back({"arithmetic a second, over that",
+                              with_unit(rate(total_.computation, window_), "FLOP/s")});
     }
     if (!profile_.profiler.host.empty()) {
       section.rows.push_back(
@@ -175,16 +194,22 @@ class Description {
     });
     Page::Section section;
     section.heading = "By type of operator";
-    section.columns = {"type", ">operators", ">GFLO", ">GB", ">device ms", ">share"};
+    const Unit operations(total_.computation), bytes(total_.memory);
+    section.columns = {"type",
+                       ">operators",
+                       concat(">", operations.prefix, "FLO"),
+                       concat(">", bytes.prefix, "B"),
+                       ">device ms",
+                       ">share"};
     for (const auto& [type, sum] : rows) {
       if (section.rows.size() == kTypeCount) {
         section.rows.push_back(
             {concat("… ", rows.size() - kTypeCount, " more"), "", "", "", "", ""});
         break;
       }
-      section.rows.push_back({shortened(type), std::to_string(sum.count), giga(sum.computation),
-                              giga(sum.memory), milliseconds(sum.device),
-                              percent(sum.device, total_.device)});
+      section.rows.push_back({shortened(type), std::to_string(sum.count),
+                              operations(sum.computation), bytes(sum.memory),
+                              milliseconds(sum.device), percent(sum.device, total_.device)});
     }
     return section;
   }

@@ -17,6 +17,14 @@ constexpr std::int64_t kNoAxis = (std::int64_t{1} << 31) - 1;
 
 }  // namespace
 
+Var Importer::as_scalar(Var value) {
+  const Constant* constant = builder_.graph().constant_of(ValueId(value.id()));
+  if (constant != nullptr && constant->kind() == Constant::Kind::Dense && constant->size() == 1) {
+    return builder_.constant(constant->stored().reshaped({}));
+  }
+  return builder_.call("reshape", {value}, {{"shape", Attr::Integers{}}});
+}
+
 void Importer::elemwise() {
   // Without a footprint the mode is still what the name starts with.
   std::string from_name = short_name(opr().name);
@@ -41,6 +49,11 @@ void Importer::elemwise() {
     for (Var& operand : operands) {
       if (element(operand) == DType::Bool)
         operand = builder_.call("cast", {operand}, {{"to", dtype}});
+    }
+  }
+  if (mode->op == "clip") {
+    for (std::size_t k = 1; k < operands.size(); ++k) {
+      if (extents(operands[k]) == Extents{1}) operands[k] = as_scalar(operands[k]);
     }
   }
   define(0, mode->op.empty() ? mode->build(builder_, operands) : builder_.call(mode->op, operands));
@@ -154,13 +167,7 @@ void Importer::tenon_operator() {
           throw Error("'scalars' is not a list of positions");
         }
         Var& operand = given_operands[static_cast<std::size_t>(*position)];
-        const Constant* constant = builder_.graph().constant_of(ValueId(operand.id()));
-        if (constant != nullptr && constant->kind() == Constant::Kind::Dense &&
-            constant->size() == 1) {
-          operand = builder_.constant(constant->stored().reshaped({}));
-        } else {
-          operand = builder_.call("reshape", {operand}, {{"shape", Attr::Integers{}}});
-        }
+        operand = as_scalar(operand);
       }
     }
   }

@@ -214,8 +214,8 @@ void Importer::graph_input() {
 void Importer::output_callback() {
   const bool has_own_name = !opr().name.ends_with(concat("[", opr().id, "]"));
   for (std::size_t k = 0; k < input_count(); ++k) {
-    outputs_.push_back(ValueId(input(k).id()));
-    output_names_.push_back(has_own_name && k == 0 ? opr().name : "");
+    outputs_.push_back(
+        {opr().id, ValueId(input(k).id()), has_own_name && k == 0 ? opr().name : ""});
   }
 }
 

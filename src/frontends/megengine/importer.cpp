@@ -239,19 +239,19 @@ void Importer::set_outputs() {
     // No operator says what leaves the graph: that which is made and not read does.
     for (std::size_t opr : index_.sequence) {
       for (std::size_t var : index_.outputs[opr]) {
-        if (value_[var] && index_.readers[var].empty() && graph.value(value_[var]).producer) {
-          outputs_.push_back(value_[var]);
-          output_names_.emplace_back();
+        if (value_[var] && index_.readers[var].empty() && !index_.inputs[opr].empty()) {
+          outputs_.push_back({profile_.graph_exec.operators[opr].id, value_[var], ""});
         }
       }
     }
   }
-  for (std::size_t k = 0; k < outputs_.size(); ++k) {
-    graph.add_output(outputs_[k]);
-    const bool is_input = !graph.value(outputs_[k]).producer;
-    if (!output_names_[k].empty() && !is_input &&
-        graph.value(outputs_[k]).name != output_names_[k]) {
-      graph.rename(outputs_[k], graph.free_name(output_names_[k]));
+  std::stable_sort(outputs_.begin(), outputs_.end(),
+                   [](const Output& a, const Output& b) { return a.opr < b.opr; });
+  for (const Output& output : outputs_) {
+    graph.add_output(output.value);
+    const bool is_input = !graph.value(output.value).producer;
+    if (!output.name.empty() && !is_input && graph.value(output.value).name != output.name) {
+      graph.rename(output.value, graph.free_name(output.name));
     }
   }
 }
@@ -285,6 +285,16 @@ Inference Importer::run() {
       import_operator();
     }
   };
+  // Inputs come in the order they were made, whenever they are needed; so do outputs.
+  std::vector<std::size_t> inputs;
+  for (std::size_t opr : index_.sequence) {
+    const auto handler = handlers().find(operators[opr].type);
+    if (handler != handlers().end() && handler->second == &Importer::graph_input)
+      inputs.push_back(opr);
+  }
+  std::sort(inputs.begin(), inputs.end(),
+            [&](std::size_t a, std::size_t b) { return operators[a].id < operators[b].id; });
+  for (std::size_t opr : inputs) import_with_needs(opr);
   for (std::size_t opr : index_.sequence) import_with_needs(opr);
   if (settings_.computes_shapes) {
     for (std::size_t opr : index_.order) import_with_needs(opr);

@@ -71,6 +71,8 @@ class Importer {
 
   // Arithmetic.
   void elemwise();
+  /// A vector of one element, which is what MegEngine has for a scalar, as one.
+  Var as_scalar(Var value);
   void power();
   void reduce();
   void softmax();
@@ -110,8 +112,12 @@ class Importer {
   std::size_t opr_ = 0;
   std::vector<Inference::Problem> problems_;
   std::vector<Inference::Disagreement> disagreements_;
-  std::vector<ValueId> outputs_;
-  std::vector<std::string> output_names_;
+  struct Output {
+    ItemId opr;
+    ValueId value;
+    std::string name;  ///< the user's own, if there is one
+  };
+  std::vector<Output> outputs_;
 };
 
 }  // namespace tenon::megengine

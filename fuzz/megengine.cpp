@@ -1,0 +1,7 @@
+// Any bytes are a MegEngine profile, or an Error.
+#include "document.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  tenon::fuzz_document("megengine", data, size);
+  return 0;
+}
