@@ -183,11 +183,10 @@ class InferenceCheck {
       return;
     }
     // Others look at their inputs and at outputs beside them, in whatever order.
+    std::unordered_set<ItemId> near(maker.input.begin(), maker.input.end());
+    near.insert(maker.output.begin(), maker.output.end());
     for (const InferTag::Dep& dep : tag.deps) {
-      const auto is = [&](ItemId id) { return id == dep.var; };
-      const bool is_near = std::any_of(maker.input.begin(), maker.input.end(), is) ||
-                           std::any_of(maker.output.begin(), maker.output.end(), is) ||
-                           is_mark(dep);
+      const bool is_near = near.contains(dep.var) || is_mark(dep);
       if (is_near) {
         context_.findings.hold(kind);
       } else {

@@ -87,6 +87,7 @@ void check_waiting(const CheckContext& context) {
     if (!node.waiting_spec || node.output.empty()) continue;
     const std::string& own = context.vars()[context.index.outputs[opr][0]].comp_node;
     std::unordered_set<ItemId> awaited;
+    const std::unordered_set<ItemId> inputs(node.input.begin(), node.input.end());
     for (const Waiting& waiting : *node.waiting_spec) {
       for (std::size_t k = 0; k < waiting.dev_ready.size(); ++k) {
         const ItemId id = waiting.dev_ready[k];
@@ -95,8 +96,7 @@ void check_waiting(const CheckContext& context) {
           return concat(operator_path(node), ".waiting_spec.", waiting.comp_node, ".dev_ready[", k,
                         "]");
         };
-        const bool is_input =
-            std::find(node.input.begin(), node.input.end(), id) != node.input.end();
+        const bool is_input = inputs.contains(id);
         if (is_input && context.vars()[context.index.vars.at(id)].comp_node != waiting.comp_node) {
           context.findings.hold("waiting_spec: vars of other comp nodes");
         } else {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 
 namespace tenon::megengine {
@@ -16,6 +17,8 @@ std::string printed(double seconds) {
 
 // CUDA tells the time between events as a 32-bit float of milliseconds.
 double as_event_time(double seconds) {
+  if (std::fabs(seconds * 1e3) > std::numeric_limits<float>::max())
+    return std::numeric_limits<double>::infinity();
   return static_cast<double>(static_cast<float>(seconds * 1e3)) * 1e-3;
 }
 

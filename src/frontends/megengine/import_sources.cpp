@@ -95,9 +95,7 @@ Extents stated_shape(const Profile& profile, const Index& index, std::size_t var
     const std::size_t reader = index.readers[var][k];
     const OprFootprint* read = index.footprint[reader];
     if (read == nullptr) continue;
-    const auto& inputs = index.inputs[reader];
-    const auto position =
-        static_cast<std::size_t>(std::find(inputs.begin(), inputs.end(), var) - inputs.begin());
+    const std::size_t position = index.read_as[var][k];
     if (position < read->in_shapes.size()) vote(read->in_shapes[position]);
   }
   const auto best = std::max_element(
@@ -116,9 +114,7 @@ Constant Importer::stand_in(std::size_t var, DType dtype, const Extents& shape) 
     const Operator& user = profile_.graph_exec.operators[reader];
     const OprFootprint* footprint = index_.footprint[reader];
     const Param user_param(footprint ? &footprint->param : nullptr);
-    const auto& inputs = index_.inputs[reader];
-    const std::size_t position =
-        static_cast<std::size_t>(std::find(inputs.begin(), inputs.end(), var) - inputs.begin());
+    const std::size_t position = index_.read_as[var].front();
     if (is_convolution(user.type) && position == 1 && shape.size() >= 4) {
       const std::size_t first = shape.size() == 5 ? 2 : 1;
       fan_in = count_of(Extents(shape.begin() + static_cast<std::ptrdiff_t>(first), shape.end()));

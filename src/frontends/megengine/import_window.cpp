@@ -8,6 +8,7 @@ using Integers = Attr::Integers;
 
 // Filters of a grouped convolution have an axis of groups in front.
 constexpr std::size_t kDenseRank = 4, kGroupRank = 5;
+constexpr std::int64_t kMaxWindow = std::int64_t{1} << 31;
 
 }  // namespace
 
@@ -27,10 +28,16 @@ Var Importer::from_channels_first(Var image) const {
   return image.builder().call("transpose", {image}, {{"perm", Integers{0, 2, 3, 1}}});
 }
 
+std::int64_t Importer::window_number(std::string_view name, std::int64_t otherwise) const {
+  const std::int64_t number = param().integer(name, otherwise);
+  if (number < 0 || number > kMaxWindow)
+    throw Error(concat("'", name, "' is out of range")).got(number);
+  return number;
+}
+
 std::vector<Attr> Importer::window_attributes() const {
-  const Param given = param();
-  const std::int64_t pad_h = given.integer("pad_h", 0), pad_w = given.integer("pad_w", 0);
-  return {{"strides", Integers{given.integer("stride_h", 1), given.integer("stride_w", 1)}},
+  const std::int64_t pad_h = window_number("pad_h", 0), pad_w = window_number("pad_w", 0);
+  return {{"strides", Integers{window_number("stride_h", 1), window_number("stride_w", 1)}},
           {"pads", Integers{pad_h, pad_w, pad_h, pad_w}}};
 }
 
@@ -72,7 +79,7 @@ void Importer::convolution() {
   const Var w = filter(1, groups);
   std::vector<Attr> attrs = window_attributes();
   attrs.emplace_back("dilations",
-                     Integers{param().integer("dilate_h", 1), param().integer("dilate_w", 1)});
+                     Integers{window_number("dilate_h", 1), window_number("dilate_w", 1)});
   attrs.emplace_back("groups", groups);
   std::vector<Var> operands = {x, w};
   if (input_count() > 2) {
@@ -132,19 +139,17 @@ void Importer::convolution_backward_data() {
   const Extents from = extents(diff), kernel = extents(w);
   const Extents to = input_count() > 2 ? extents(input(2)) : stated_output(0);
   std::vector<Attr> attrs = window_attributes();
-  const Integers strides = {param().integer("stride_h", 1), param().integer("stride_w", 1)};
-  const Integers dilations = {param().integer("dilate_h", 1), param().integer("dilate_w", 1)};
-  const Integers pads = {param().integer("pad_h", 0), param().integer("pad_w", 0)};
+  const Integers strides = {window_number("stride_h", 1), window_number("stride_w", 1)};
+  const Integers dilations = {window_number("dilate_h", 1), window_number("dilate_w", 1)};
+  const Integers pads = {window_number("pad_h", 0), window_number("pad_w", 0)};
   attrs.emplace_back("dilations", dilations);
   attrs.emplace_back("groups", groups);
   if (to.size() == kDenseRank && from.size() == kDenseRank) {
     Integers more(2);
     for (std::size_t k = 0; k < 2; ++k) {
-      const auto shortest = [&] {
-        return saturating_sum(saturating_product(from[2 + k] - 1, strides[k]),
-                              saturating_product(dilations[k], kernel[2 + k] - 1)) +
-               1 - 2 * pads[k];
-      }();
+      const std::int64_t reach = saturating_sum(saturating_product(from[2 + k] - 1, strides[k]),
+                                                saturating_product(dilations[k], kernel[2 + k] - 1));
+      const std::int64_t shortest = saturating_sum(reach, 1 - 2 * pads[k]);
       more[k] = to[2 + k] - shortest;
       if (more[k] < 0 || more[k] >= strides[k]) {
         throw Error("the result cannot have this shape").got(to_text(to), " from ", to_text(from));
@@ -164,7 +169,7 @@ void Importer::convolution_backward_filter() {
   std::vector<Attr> attrs = window_attributes();
   attrs.emplace_back("kernel_shape", Integers{kernel[2], kernel[3]});
   attrs.emplace_back("dilations",
-                     Integers{param().integer("dilate_h", 1), param().integer("dilate_w", 1)});
+                     Integers{window_number("dilate_h", 1), window_number("dilate_w", 1)});
   attrs.emplace_back("groups", groups);
   Var gradient = builder_.call("conv_weight_gradient", {input(0), input(1)}, attrs);
   const Extents wanted = extents(input(2));
@@ -177,7 +182,7 @@ void Importer::pooling() {
   require_param("window_h");
   std::vector<Attr> attrs = window_attributes();
   attrs.emplace_back("kernel_shape",
-                     Integers{param().integer("window_h", 1), param().integer("window_w", 1)});
+                     Integers{window_number("window_h", 1), window_number("window_w", 1)});
   const std::string mode = param().text("mode", "MAX");
   const Var x = to_channels_first(input(0));
   Var y;

@@ -87,6 +87,8 @@ class Importer {
   void matrix_mul();
   void batch_norm();
   std::vector<Attr> window_attributes() const;
+  /// A parameter that is a step, pad or extent.
+  std::int64_t window_number(std::string_view name, std::int64_t otherwise) const;
   Var filter(std::size_t k, std::int64_t& groups);
   Var to_channels_first(Var image) const;
   Var from_channels_first(Var image) const;

@@ -72,6 +72,7 @@ class Indexer {
   void connect() {
     index_.producer.assign(exec_.vars.size(), kNone);
     index_.readers.resize(exec_.vars.size());
+    index_.read_as.resize(exec_.vars.size());
     for (std::size_t k = 0; k < exec_.operators.size(); ++k) {
       const Operator& opr = exec_.operators[k];
       const std::string path = operator_path(opr);
@@ -85,7 +86,10 @@ class Indexer {
         }
         index_.producer[var] = k;
       }
-      for (std::size_t var : index_.inputs.back()) index_.readers[var].push_back(k);
+      for (std::size_t position = 0; position < index_.inputs.back().size(); ++position) {
+        index_.readers[index_.inputs.back()[position]].push_back(k);
+        index_.read_as[index_.inputs.back()[position]].push_back(position);
+      }
       if (!opr.waiting_spec) continue;
       for (const Waiting& waiting : *opr.waiting_spec) {
         vars_at(waiting.dev_ready, concat(path, ".waiting_spec.", waiting.comp_node, ".dev_ready"));

@@ -22,6 +22,7 @@ struct Index {
   std::vector<const Measured*> host, device;
   std::vector<std::size_t> producer;              ///< by var: the operator
   std::vector<std::vector<std::size_t>> readers;  ///< by var: operators, once per use
+  std::vector<std::vector<std::size_t>> read_as;  ///< beside `readers`: which input it is
   std::vector<std::optional<std::size_t>> chunk;  ///< by var: the chunk its plan is in
   std::vector<std::size_t> order;                 ///< all operators, each behind its inputs' makers
 

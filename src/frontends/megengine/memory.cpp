@@ -67,7 +67,6 @@ Lifetimes lifetimes_of(const Profile& profile, const Index& index,
                        const std::vector<VarFacts>& facts) {
   const auto& vars = profile.graph_exec.vars;
   Lifetimes result;
-  result.storage_of.resize(vars.size());
   std::unordered_map<std::size_t, std::size_t> by_owner, by_chunk;
   const std::size_t last_step = index.sequence.empty() ? 0 : index.sequence.size() - 1;
   for (std::size_t step = 0; step < index.sequence.size(); ++step) {
@@ -88,7 +87,6 @@ Lifetimes lifetimes_of(const Profile& profile, const Index& index,
         result.storages.push_back(storage);
       }
       Storage& storage = result.storages[entry->second];
-      result.storage_of[var] = entry->second;
       const std::int64_t offset = index.chunk[source] ? node.mem_plan->offset_byte : 0;
       storage.byte_count =
           std::max(storage.byte_count, saturating_sum(offset, facts[source].byte_count()));
@@ -110,7 +108,7 @@ LivePeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
     const Storage& storage = lifetimes.storages[k];
     if (!storage.is_dynamic) continue;
     // Sums of what no memory holds would overflow.
-    const std::int64_t bytes = std::min(byte_counts[k], std::int64_t{1} << 56) / 1;
+    const std::int64_t bytes = std::min(byte_counts[k], std::int64_t{1} << 56);
     change[storage.begin] = saturating_sum(change[storage.begin], bytes);
     change[storage.end + 1] = saturating_sum(change[storage.end + 1], -bytes);
   }

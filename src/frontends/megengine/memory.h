@@ -31,8 +31,6 @@ struct Storage {
 
 struct Lifetimes {
   std::vector<Storage> storages;
-  /// By var: its storage, following the vars that it only looks at; none where it is not executed.
-  std::vector<std::optional<std::size_t>> storage_of;
 };
 Lifetimes lifetimes_of(const Profile& profile, const Index& index,
                        const std::vector<VarFacts>& facts);
