@@ -108,12 +108,28 @@ ValueId reshaped_before(const Match& match) {
                             match.root_type().tensor().dims);
 }
 
+// Element by element ops repeat what is too small themselves.
+ValueId broadcast_by_reader(const Match& match) {
+  const Node root = match.root_node();
+  std::vector<ValueId> operands = root.operands;
+  for (ValueId& operand : operands) {
+    const NodeId id = operand ? match.graph().value(operand).producer : NodeId{};
+    if (!id || match.graph().op_name(id) != "expand") continue;
+    // An axis that the operand lacks is repeated from the front, as readers do it too.
+    operand = match.graph().node(id).operands.front();
+  }
+  return match.make(root.op->name, std::move(operands), root.attrs);
+}
+
 }  // namespace
 
 std::vector<Rule> view_rules() {
   const std::string view = "reshape/squeeze/unsqueeze";
   const std::string unary =
       "relu/gelu/sigmoid/tanh/erf/exp/log/sqrt/neg/abs/cast/swish/softplus/hard_swish/mish";
+  const std::string broadcasting =
+      "add/sub/mul/div/pow/maximum/minimum/equal/less/less_equal/greater/greater_equal/"
+      "logical_and/logical_or";
   return {
       {"transpose(x) {perm = p}", "x", keeps_order},
       {"transpose(transpose(x) {perm = p}) {perm = q}", "transpose(x) {perm = r}", composes},
@@ -121,6 +137,11 @@ std::vector<Rule> view_rules() {
       {view + "(x) {..}", "x", has_the_same_type},
       {"expand(x) {shape = s}", "x", has_the_same_type},
       {"tile(x) {repeats = r}", "x", has_the_same_type},
+      {broadcasting + "(expand(_) {..}, _)", broadcast_by_reader},
+      {broadcasting + "(_, expand(_) {..})", broadcast_by_reader},
+      {"where(expand(_) {..}, _, _)", broadcast_by_reader},
+      {"where(_, expand(_) {..}, _)", broadcast_by_reader},
+      {"where(_, _, expand(_) {..})", broadcast_by_reader},
       {view + "(" + view + "(x) {..}) {..}", reshaped},
       {"reduce_max/reduce_min/reduce_prod/reduce_sum/reduce_mean(x) "
        "{axes = a, noop_if_empty = n, ..}",
