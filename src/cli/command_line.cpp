@@ -10,6 +10,7 @@
 namespace tenon::cli {
 namespace {
 
+constexpr const char* kTargetHelp = "reference (slow, by definition) or cpu (compiled)";
 constexpr const char* kModelHelp = "a model file (ONNX or Tenon's text form) or zoo:NAME[?param=value,…]";
 
 // A subcommand and what to do once its words are parsed.
@@ -42,7 +43,7 @@ class CommandLine {
     convert_app->add_option("--style", convert_.style, "a variant of that format");
     convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the newest that the ops need)");
 
-    auto* run_app = add("run", "Run a model once with the reference evaluator",
+    auto* run_app = add("run", "Run a model once",
                         [this] { return run(run_, format()); });
     run_app->add_option("model", run_.model, kModelHelp)->required();
     run_app->add_option("--input", run_.inputs,
@@ -53,6 +54,7 @@ class CommandLine {
     run_app->add_option("--expect", run_.expect, "@DIR: compare outputs with the files there");
     run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect");
     run_app->add_option("--rtol", run_.relative, "relative tolerance of --expect");
+    run_app->add_option("--target", run_.target, kTargetHelp);
     run_app->add_option("--threads", run_.threads, "threads (default: all)");
 
     auto* opt_app = add("opt", "Run passes over a model", [this] { return opt(opt_, format()); });
@@ -67,6 +69,25 @@ class CommandLine {
     opt_app->add_option("--style", opt_.style, "a variant of that format");
     opt_app->add_option("-o,--output", opt_.output, "the file to write; without it the text is printed");
 
+    auto* compile_app = add("compile", "Compile a model into a program file",
+                            [this] { return compile(compile_, format()); });
+    compile_app->add_option("model", compile_.model, kModelHelp)->required();
+    compile_app->add_option("-o,--output", compile_.output, "the program to write: FILE.tnn");
+    compile_app->add_option("--cpu", compile_.cpu, "native, x86-64-v3 or x86-64-v4");
+    compile_app->add_flag("--print-code", compile_.print_code, "print loop nests, code and assembly");
+
+    auto* bench_app = add("bench", "Time a model on this machine", [this] { return bench(bench_, format()); });
+    bench_app->add_option("model", bench_.model, "a model, or a program that `compile` wrote")->required();
+    bench_app->add_option("--input", bench_.inputs, "as for run");
+    bench_app->add_option("--shapes", bench_.shapes, "NAME:1x3x224x224");
+    bench_app->add_option("--threads", bench_.threads, "0: as many as the process may use");
+    bench_app->add_option("--cpu", bench_.cpu, "native, x86-64-v3 or x86-64-v4");
+    bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts");
+    bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for");
+    bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs");
+    bench_app->add_option("--max-iterations", bench_.max_iterations, "at most so many runs");
+    bench_app->add_option("--output", bench_.output, "@DIR: write the outputs as .npy");
+
     auto* ops_app = add("ops", "The operators Tenon knows", [this] { return ops(ops_, format()); });
     ops_app->add_option("name", ops_.name, "one operator, in full");
 
@@ -78,6 +99,7 @@ class CommandLine {
     conformance_app->add_option("--filter", conformance_.filter, "only cases whose name has this part");
     conformance_app->add_option("--expected-failures", conformance_.expected_failures,
                                 "a file of lines 'case reason'");
+    conformance_app->add_option("--target", conformance_.target, kTargetHelp);
     conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance");
     conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance");
   }
@@ -153,6 +175,8 @@ class CommandLine {
   ConvertOptions convert_;
   RunOptions run_;
   OptOptions opt_;
+  CompileCommandOptions compile_;
+  BenchOptions bench_;
   OpsOptions ops_;
   ConformanceCommandOptions conformance_;
 };

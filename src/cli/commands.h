@@ -25,18 +25,30 @@ struct RunOptions {
   std::string output, expect, save_inputs;
   double absolute = 1e-7, relative = 1e-3;
   int threads = 0;
+  std::string target = "reference";
 };
 struct OptOptions {
   std::string model, stop_after, to = "tenon", output, style;
   std::vector<std::string> passes, without, set;
   bool print = false, verify_each = false;
 };
+struct CompileCommandOptions {
+  std::string model, output, cpu = "native";
+  bool print_code = false;
+};
+struct BenchOptions {
+  std::string model, output, cpu = "native";
+  std::vector<std::string> inputs, shapes;
+  int threads = 0;
+  double warm_up_s = 0.2, duration_s = 2;
+  int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
+};
 struct OpsOptions {
   std::string name;
 };
 struct ConformanceCommandOptions {
   std::vector<std::string> folders;
-  std::string filter, expected_failures;
+  std::string filter, expected_failures, target = "reference";
   double absolute = 1e-7, relative = 1e-3;
 };
 
@@ -47,9 +59,14 @@ int check(const CheckOptions& options, OutputFormat format);
 int convert(const ConvertOptions& options);
 int run(const RunOptions& options, OutputFormat format);
 int opt(const OptOptions& options, OutputFormat format);
+int compile(const CompileCommandOptions& options, OutputFormat format);
+int bench(const BenchOptions& options, OutputFormat format);
 int ops(const OpsOptions& options, OutputFormat format);
 int doctor(OutputFormat format);
 int conformance(const ConformanceCommandOptions& options, OutputFormat format);
+
+/// Whether a `--target` asks for compiled code. Throws Error (Usage) for a word that is no target.
+bool is_compiled_target(const std::string& target);
 
 /// Parses the words of the command line and runs what they ask for; gives the exit code.
 int run_command_line(int argc, char** argv);

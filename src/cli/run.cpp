@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "driver/compare.h"
+#include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
 #include "frontends/numpy/npy.h"
@@ -72,8 +73,12 @@ int run(const RunOptions& options, OutputFormat format) {
   reference::Options settings;
   settings.thread_count = options.threads;
   settings.on_progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
+  const bool is_compiled = is_compiled_target(options.target);
+  std::unique_ptr<CompiledModel> compiled;
+  if (is_compiled) compiled = std::make_unique<CompiledModel>(compile_graph(graph), options.threads);
   const auto begin = std::chrono::steady_clock::now();
-  const std::vector<Datum> outputs = reference::evaluate(graph, std::move(inputs), settings);
+  const std::vector<Datum> outputs =
+      is_compiled ? compiled->run(inputs) : reference::evaluate(graph, std::move(inputs), settings);
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
 
   save_values(graph, graph.outputs(), outputs, options.output, "--output");
@@ -112,7 +117,7 @@ int run(const RunOptions& options, OutputFormat format) {
     std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
     table.print(std::cout);
-    std::cout << "\n" << graph.node_count() << " nodes in " << short_number(elapsed.count()) << " ms (reference evaluator)\n";
+    std::cout << "\n" << graph.node_count() << " nodes in " << short_number(elapsed.count()) << (is_compiled ? " ms (compiled)\n" : " ms (reference evaluator)\n");
   }
   return all_equal ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);
 }

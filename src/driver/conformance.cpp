@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/compiled.h"
 #include "frontends/onnx/datum_proto.h"
 #include "frontends/onnx/import.h"
 #include "reference/evaluate.h"
@@ -19,9 +20,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The model compiled, or nothing where some node has no kernel.
+std::unique_ptr<CompiledModel> compiled_model(const Graph& graph) {
+  try {
+    return std::make_unique<CompiledModel>(compile_graph(graph), 1);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Unsupported) throw;
+    return nullptr;
+  }
+}
+
 // Runs every data set of a case; gives what went wrong, or nothing.
-std::string run_case(const ConformanceCase& test, const Tolerance& tolerance) {
+std::string run_case(const ConformanceCase& test, const ConformanceOptions& settings, bool& is_compiled) {
+  const Tolerance& tolerance = settings.tolerance;
   const Graph graph = onnx::import_onnx((fs::path(test.folder) / "model.onnx").string());
+  const std::unique_ptr<CompiledModel> compiled = settings.is_compiled ? compiled_model(graph) : nullptr;
+  is_compiled = compiled != nullptr;
   int sets = 0;
   for (int set = 0;; ++set) {
     const fs::path data = fs::path(test.folder) / concat("test_data_set_", set);
@@ -34,7 +48,8 @@ std::string run_case(const ConformanceCase& test, const Tolerance& tolerance) {
     }
     reference::Options options;
     options.thread_count = 1;  // the cases already run side by side
-    const std::vector<Datum> outputs = reference::evaluate(graph, std::move(inputs), options);
+    const std::vector<Datum> outputs =
+        compiled ? compiled->run(inputs) : reference::evaluate(graph, std::move(inputs), options);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       const fs::path file = data / concat("output_", k, ".pb");
       if (!fs::exists(file)) continue;
@@ -54,7 +69,7 @@ ConformanceResult judge(const ConformanceCase& test, const ConformanceOptions& o
   result.name = test.name;
   const auto begin = std::chrono::steady_clock::now();
   try {
-    result.reason = run_case(test, options.tolerance);
+    result.reason = run_case(test, options, result.is_compiled);
   } catch (const std::exception& error) {
     result.reason = error.what();
   }

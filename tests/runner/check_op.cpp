@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "compiled.h"
 #include "numbers.h"
 #include "ops/analysis.h"
 #include "ops/gradient.h"
@@ -198,9 +199,8 @@ std::vector<Tensor> run(const Check& check, const std::vector<Tensor>& tensors, 
   reference::Options options;
   options.thread_count = thread_count;
   std::vector<Tensor> results;
-  for (const Datum& result : reference::evaluate(graph, inputs_of(check, tensors), options)) {
-    results.push_back(result.tensor());
-  }
+  const std::vector<Datum> outputs = reference::evaluate(graph, inputs_of(check, tensors), options);
+  for (const Datum& result : outputs) results.push_back(result.tensor());
   return results;
 }
 
@@ -345,6 +345,21 @@ std::string check_gradient(const Check& check, const std::vector<Tensor>& given)
 }
 
 }  // namespace
+
+std::string check_compiled_op(const TestCase& test) {
+  const Check check = CheckReader(test.arguments).read();
+  if (check.op->is_random) return "";
+  const std::vector<Tensor> given = make_operands(check);
+  std::vector<std::vector<Tensor>> sets{given};
+  if (!check.only_this_dtype) sets.push_back(with_dtype(given, DType::F32, DType::F16));
+  for (const std::vector<Tensor>& tensors : sets) {
+    const Graph graph = make_graph(check, tensors);
+    const std::vector<Datum> inputs = inputs_of(check, tensors);
+    std::string failure = compare_compiled(graph, inputs, reference::evaluate(graph, inputs));
+    if (!failure.empty()) return failure;
+  }
+  return "";
+}
 
 std::string check_op(const TestCase& test) {
   const Check check = CheckReader(test.arguments).read();

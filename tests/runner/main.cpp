@@ -1,4 +1,4 @@
-// tenon-test [--filter=X] [--update] [--round-trip] FOLDER: runs every `.test` file under a folder.
+// tenon-test [--filter=X] [--update] [--round-trip] [--compiled] FOLDER: runs every `.test` file under a folder.
 
 #include <algorithm>
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "compiled.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "test_file.h"
@@ -20,7 +21,7 @@ constexpr double kSlowSeconds = 2;
 
 struct Settings {
   std::string folder = "tests", filter;
-  bool update = false, round_trip = false;
+  bool update = false, round_trip = false, compiled = false;
 };
 
 std::vector<std::string> test_files(const Settings& settings) {
@@ -80,6 +81,12 @@ int run(const Settings& settings) {
         }
         continue;
       }
+      if (settings.compiled) {
+        const std::size_t before = compiled_count();
+        const std::string failure = run_compiled_case(test);
+        if (!failure.empty() || compiled_count() > before) report(test.where(), test.comment, failure);
+        continue;
+      }
       const auto begin = std::chrono::steady_clock::now();
       const Outcome outcome = run_case(test);
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
@@ -106,9 +113,10 @@ int main(int argc, char** argv) {
     const std::string word = argv[k];
     if (word == "--update") settings.update = true;
     else if (word == "--round-trip") settings.round_trip = true;
+    else if (word == "--compiled") settings.compiled = true;
     else if (word.rfind("--filter=", 0) == 0) settings.filter = word.substr(9);
     else if (word.rfind("--", 0) == 0) {
-      std::cerr << "tenon-test [--filter=X] [--update] [--round-trip] FOLDER\n";
+      std::cerr << "tenon-test [--filter=X] [--update] [--round-trip] [--compiled] FOLDER\n";
       return 2;
     } else settings.folder = word;
   }

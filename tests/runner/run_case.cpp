@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "compiled.h"
 #include "numbers.h"
 #include "ops/analysis.h"
 #include "ops/registry.h"
@@ -158,6 +159,22 @@ Outcome run_case(const TestCase& test) {
     return {concat("error: ", error.what()), {}};
   } catch (const std::exception& error) {
     return {error.what(), {}};
+  }
+}
+
+std::string run_compiled_case(const TestCase& test) {
+  if (test.separator == "error") return "";
+  try {
+    if (test.directive == "check") return check_compiled_op(test);
+    if (test.directive != "eval") return "";
+    const Body body = read_body(test);
+    std::vector<Datum> inputs;
+    for (ValueId input : body.graph.inputs()) {
+      inputs.push_back(body.inputs.at(body.graph.value(input).name).materialise());
+    }
+    return compare_compiled(body.graph, inputs, reference::evaluate(body.graph, inputs));
+  } catch (const std::exception& error) {
+    return error.what();
   }
 }
 

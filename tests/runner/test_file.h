@@ -38,6 +38,10 @@ std::vector<std::string> graphs_in(const TestCase& test);
 /// Runs a `check` line: one op against every rule that holds for all ops.
 std::string check_op(const TestCase& test);
 
+/// The case's graph compiled, against the reference; nothing for a case that computes nothing.
+std::string run_compiled_case(const TestCase& test);
+std::string check_compiled_op(const TestCase& test);
+
 std::vector<std::string> lines_of(const std::string& text);
 std::string text_of(const std::vector<std::string>& lines);
 

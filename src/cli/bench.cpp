@@ -1,0 +1,132 @@
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "driver/model.h"
+#include "frontends/numpy/npy.h"
+#include "program/file.h"
+
+namespace tenon::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+double ms_since(Clock::time_point begin) { return Milliseconds(Clock::now() - begin).count(); }
+
+double percentile(const std::vector<double>& sorted, double share) {
+  const auto last = static_cast<double>(sorted.size() - 1);
+  return sorted[static_cast<std::size_t>(share * last + 0.5)];
+}
+
+std::int64_t peak_kilobytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+// A graph that has a program's inputs, so that they are read the same way as a model's.
+Graph inputs_of(const Program& program) {
+  Graph graph(program.name);
+  for (const std::uint32_t id : program.inputs) {
+    const Program::Buffer& buffer = program.buffers[id];
+    TensorType type;
+    type.dtype = *parse_dtype(buffer.dtype);
+    for (const Extent& dim : buffer.dims) {
+      const bool is_symbol = dim.steps().size() == 1 && dim.steps().front().op == Extent::Op::Symbol;
+      if (is_symbol) {
+        const Program::Symbol& symbol = program.symbols[static_cast<std::size_t>(dim.steps().front().number)];
+        type.dims.push_back(Dim::symbol(symbol.name, {symbol.lo, symbol.hi}));
+      } else {
+        type.dims.push_back(dim.number());
+      }
+    }
+    graph.add_input(buffer.name, type);
+  }
+  return graph;
+}
+
+void save_outputs(const CompiledModel& model, const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  const std::vector<Datum> outputs = model.outputs();
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const std::string& name = model.program().buffers[model.program().outputs[k]].name;
+    numpy::write_npy_file(outputs[k].tensor(), folder + "/" + file_name_of(name) + ".npy");
+  }
+}
+
+}  // namespace
+
+int bench(const BenchOptions& options, OutputFormat format) {
+  const auto begin = Clock::now();
+  const bool is_program = is_program_file(options.model);
+  Program program = is_program ? read_program(options.model) : compile_graph(load_model(options.model), options.cpu);
+  require_target(program);
+  const Graph ports = inputs_of(program);
+  CompiledModel model(std::move(program), options.threads);
+  const double load_ms = ms_since(begin);
+
+  model.prepare(read_inputs(ports, options.inputs, parse_shapes(options.shapes)));
+  const auto first = Clock::now();
+  model.run_prepared();
+  const double first_run_ms = ms_since(first);
+  const std::int64_t first_output_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+  for (int k = 1; k < options.warm_up_runs; ++k) model.run_prepared();
+
+  std::vector<double> samples;
+  const auto start = Clock::now();
+  while (static_cast<int>(samples.size()) < options.max_iterations &&
+         (static_cast<int>(samples.size()) < options.min_iterations || ms_since(start) < options.duration_s * 1000)) {
+    const auto run_begin = Clock::now();
+    model.run_prepared();
+    samples.push_back(ms_since(run_begin));
+  }
+  if (!options.output.empty()) save_outputs(model, options.output.substr(options.output.rfind('@', 0) == 0 ? 1 : 0));
+
+  std::vector<double> sorted = samples;
+  std::sort(sorted.begin(), sorted.end());
+  double flops = 0;
+  for (const Program::Step& step : model.program().steps) flops += step.flops;
+  const double median = percentile(sorted, 0.5);
+  if (format == OutputFormat::Json) {
+    std::cout << nlohmann::ordered_json{{"model", options.model},
+                                        {"samples_ms", samples},
+                                        {"min_ms", sorted.front()},
+                                        {"median_ms", median},
+                                        {"p90_ms", percentile(sorted, 0.9)},
+                                        {"p99_ms", percentile(sorted, 0.99)},
+                                        {"gflops", flops / median / 1e6},
+                                        {"load_ms", load_ms},
+                                        {"first_run_ms", first_run_ms},
+                                        {"first_output_ns", first_output_ns},
+                                        {"arena_bytes", model.context().arena_bytes()},
+                                        {"constant_bytes", model.program().constant_bytes},
+                                        {"peak_rss_kb", peak_kilobytes()},
+                                        {"version", "0.1"}}
+                     .dump()
+              << "\n";
+    return 0;
+  }
+  const auto number = [](double value) { return format_real(static_cast<float>(value)); };
+  Table table({">runs", ">least ms", ">median ms", ">p90 ms", ">p99 ms", ">GFLOP/s", ">load ms", ">arena", ">constants", ">peak memory"});
+  table.add({std::to_string(samples.size()), number(sorted.front()), number(median), number(percentile(sorted, 0.9)),
+             number(percentile(sorted, 0.99)), number(flops / median / 1e6), number(load_ms),
+             format_bytes(model.context().arena_bytes()), format_bytes(model.program().constant_bytes),
+             format_bytes(static_cast<std::uint64_t>(peak_kilobytes()) * 1024)});
+  table.print(std::cout);
+  return 0;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,458 @@
+#include "codegen/compile.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "codegen/contraction.h"
+#include "codegen/nest_builder.h"
+#include "ir/dim_fold.h"
+#include "ops/analysis.h"
+#include "program/arena.h"
+
+namespace tenon::codegen {
+namespace {
+
+constexpr std::uint64_t kConstantAlignment = 64;
+
+class ExtentArithmetic : public DimArithmetic<Extent> {
+ public:
+  explicit ExtentArithmetic(const std::map<std::string, std::size_t>& symbols) : symbols_(symbols) {}
+  Extent number(std::int64_t value) override { return value; }
+  Extent symbol(const std::string& name) override {
+    const auto found = symbols_.find(name);
+    if (found == symbols_.end()) {
+      throw Error("an extent is known only when the data is", ErrorKind::Unsupported).got(name);
+    }
+    return Extent::symbol(found->second);
+  }
+  Extent add(Extent a, Extent b) override { return Extent::combined(Extent::Op::Add, a, b); }
+  Extent multiply(Extent a, Extent b) override { return Extent::combined(Extent::Op::Multiply, a, b); }
+  Extent floor_divide(Extent a, Extent b) override { return Extent::combined(Extent::Op::FloorDivide, a, b); }
+  Extent minimum(Extent a, Extent b) override { return Extent::combined(Extent::Op::Minimum, a, b); }
+  Extent maximum(Extent a, Extent b) override { return Extent::combined(Extent::Op::Maximum, a, b); }
+
+ private:
+  const std::map<std::string, std::size_t>& symbols_;
+};
+
+// Whether the node only gives its operand other extents.
+bool is_view(const std::vector<Expr>& exprs) {
+  if (exprs.size() != 1) return false;
+  const Expr* expr = &exprs.front();
+  while (expr->node().kind == ExprKind::Reshape) expr = &expr->node().args[0];
+  return expr->node().kind == ExprKind::Operand;
+}
+std::size_t viewed_operand(const Expr& view) {
+  const Expr* expr = &view;
+  while (expr->node().kind == ExprKind::Reshape) expr = &expr->node().args[0];
+  return expr->node().operand;
+}
+
+// An integer where every loop stands at its first position.
+std::int64_t value_at_zero(const Scalar& scalar) {
+  switch (scalar->kind) {
+    case ScalarKind::Integer: return scalar->integer;
+    case ScalarKind::Loop: return 0;
+    case ScalarKind::Binary: {
+      const std::int64_t a = value_at_zero(scalar->args[0]), b = value_at_zero(scalar->args[1]);
+      if (scalar->binary == BinaryOp::Add) return a + b;
+      if (scalar->binary == BinaryOp::Subtract) return a - b;
+      if (scalar->binary == BinaryOp::Multiply) return a * b;
+      break;
+    }
+    default: break;
+  }
+  throw InternalError("value_at_zero", "what is packed is read evenly", __FILE__, __LINE__);
+}
+
+// Writes a tensor in the order in which a nest reads it.
+void pack(const Packing& packing, const Tensor& tensor, std::byte* target) {
+  const std::size_t bytes = info(tensor.dtype()).storage_bytes, rank = packing.loops.size();
+  const std::vector<std::int64_t> source = constants(packing.source_dims);
+  std::vector<std::int64_t> strides(rank, 0);
+  std::int64_t base = 0, stride = 1;
+  for (std::size_t axis = source.size(); axis-- > 0; stride *= source[axis]) {
+    const Scalar& coordinate = packing.coordinates[axis];
+    for (std::size_t k = 0; k < rank; ++k) {
+      const auto step = growth(coordinate, packing.loops[k]);
+      TENON_ASSERT(step, "what is packed is read evenly");
+      strides[k] += *step * stride;
+    }
+    base += value_at_zero(coordinate) * stride;
+  }
+  const std::int64_t width = packing.extents.back(), column_stride = strides.back();
+  std::vector<std::int64_t> at(rank - 1, 0);
+  const std::byte* elements = tensor.bytes().data();
+  for (;;) {
+    std::int64_t offset = base;
+    for (std::size_t k = 0; k + 1 < rank; ++k) offset += at[k] * strides[k];
+    for (std::int64_t column = 0; column < width; ++column, target += bytes) {
+      if (at[0] * width + column < packing.limit) {
+        std::memcpy(target, elements + static_cast<std::size_t>(offset + column * column_stride) * bytes, bytes);
+      }
+    }
+    std::size_t k = rank - 1;
+    while (k > 0 && ++at[k - 1] == packing.extents[k - 1]) at[--k] = 0;
+    if (k == 0) return;
+  }
+}
+
+class Compiler {
+ public:
+  Compiler(const Graph& graph, const CompileOptions& options) : graph_(graph), options_(options) {}
+
+  void lower() {
+    program_.name = graph_.name;
+    program_.target = cpu::target_level(options_.target);
+    add_inputs();
+    for (NodeId id : graph_.nodes_in_order()) add_node(id);
+    refuse_if_unsupported();
+    add_outputs();
+  }
+
+  Program finish() {
+    pack_constants();
+    plan();
+    std::vector<const LoopNest*> nests;
+    std::vector<std::string> symbols;
+    for (std::size_t k = 0; k < nests_.size(); ++k) {
+      nests.push_back(&nests_[k]);
+      symbols.push_back(program_.kernels[k].symbol);
+    }
+    program_.code = cpu::compile_nests(nests, symbols, {options_.target, false}).object;
+    return std::move(program_);
+  }
+
+  std::string text() const {
+    std::string text;
+    for (const LoopNest& nest : nests_) text += to_string(nest) + "\n";
+    std::vector<const LoopNest*> nests;
+    std::vector<std::string> symbols;
+    for (std::size_t k = 0; k < nests_.size(); ++k) {
+      nests.push_back(&nests_[k]);
+      symbols.push_back(program_.kernels[k].symbol);
+    }
+    const cpu::CompiledNests compiled = cpu::compile_nests(nests, symbols, {options_.target, true});
+    return text + compiled.ir + "\n" + compiled.assembly;
+  }
+
+ private:
+  Extent extent(const Dim& dim) {
+    ExtentArithmetic arithmetic(symbol_ids_);
+    return fold(tree_of(dim), arithmetic);
+  }
+  std::vector<Extent> extents(const Dims& dims) {
+    std::vector<Extent> list;
+    for (const Dim& dim : dims) list.push_back(extent(dim));
+    return list;
+  }
+
+  std::uint32_t add_buffer(const std::string& name, DType dtype, const Dims& dims, Program::Place place) {
+    Program::Buffer buffer;
+    buffer.name = name;
+    buffer.dtype = to_string(dtype);
+    buffer.element_bytes = static_cast<std::uint32_t>(info(dtype).storage_bytes);
+    buffer.dims = extents(dims);
+    buffer.place = place;
+    program_.buffers.push_back(std::move(buffer));
+    return static_cast<std::uint32_t>(program_.buffers.size() - 1);
+  }
+
+  void add_inputs() {
+    for (std::size_t k = 0; k < graph_.inputs().size(); ++k) {
+      const Value& input = graph_.value(graph_.inputs()[k]);
+      if (!input.type.is_tensor()) {
+        throw Error("an input is not a tensor of known rank", ErrorKind::Unsupported)
+            .at("input '", input.name, "'")
+            .got(input.type);
+      }
+      const Dims& dims = input.type.tensor().dims;
+      for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+        const auto name = dims[axis].symbol_name();
+        if (!name || symbol_ids_.contains(*name)) continue;
+        symbol_ids_[*name] = program_.symbols.size();
+        const Range range = dims[axis].range();
+        program_.symbols.push_back({*name, range.lo, range.hi, static_cast<std::uint32_t>(k),
+                                    static_cast<std::uint32_t>(axis)});
+      }
+    }
+    for (std::size_t k = 0; k < graph_.inputs().size(); ++k) {
+      const Value& input = graph_.value(graph_.inputs()[k]);
+      const std::uint32_t id = add_buffer(input.name, input.type.tensor().dtype, input.type.tensor().dims, Program::Place::Input);
+      program_.buffers[id].offset = k;
+      program_.inputs.push_back(id);
+      buffers_[graph_.inputs()[k]] = id;
+    }
+  }
+
+  void add_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (const Constant* constant = graph_.constant_of(node.results.front())) {
+      const Dims dims(constant->shape().begin(), constant->shape().end());
+      if (!is_compilable(constant->dtype())) {
+        unsupported_.push_back(concat(graph_.location(id), ": element type ", constant->dtype()));
+        return;
+      }
+      const std::uint32_t buffer = add_buffer(graph_.value(node.results.front()).name, constant->dtype(), dims, Program::Place::Constant);
+      constants_.push_back({buffer, *constant, std::nullopt});
+      buffers_[node.results.front()] = buffer;
+      return;
+    }
+    try {
+      for (const std::vector<ValueId>* values : {&node.operands, &node.results}) {
+        for (ValueId value : *values) {
+          if (value && !graph_.value(value).type.is_tensor()) {
+            throw Error("its values are not tensors of known rank", ErrorKind::Unsupported);
+          }
+        }
+      }
+      std::vector<Expr> exprs = node_exprs(graph_, id);
+      if (exprs.empty()) throw Error("no kernel computes this", ErrorKind::Unsupported);
+      add_kernels(id, std::move(exprs));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unsupported) throw;
+      unsupported_.push_back(concat(graph_.location(id), ": ", error.summary()));
+      for (ValueId result : node.results) {
+        if (result) buffers_.emplace(result, 0);  // so that the rest can be looked at
+      }
+    }
+  }
+
+  void add_kernels(NodeId id, std::vector<Expr> exprs) {
+    const Node& node = graph_.node(id);
+    std::vector<ValueId> results;
+    for (ValueId result : node.results) {
+      if (result) results.push_back(result);
+    }
+    if (is_view(exprs)) {
+      buffers_[results.front()] = buffers_.at(node.operands.at(viewed_operand(exprs.front())));
+      return;
+    }
+    NestSequence sequence = build_nests(graph_.value(results.front()).name, exprs);
+    split_padding(sequence);
+    std::vector<std::uint32_t> ids;
+    for (const NestSequence::Buffer& buffer : sequence.buffers) {
+      if (buffer.role == NestSequence::Role::Operand) {
+        ids.push_back(buffers_.at(node.operands.at(buffer.index)));
+      } else if (buffer.role == NestSequence::Role::Temporary) {
+        // Those that a nest keeps to itself are never asked for.
+        ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Program::Place::Arena));
+      } else {
+        const ValueId result = results.at(buffer.index);
+        const std::uint32_t made = add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Program::Place::Arena);
+        const auto output = std::find(graph_.outputs().begin(), graph_.outputs().end(), result);
+        if (output != graph_.outputs().end()) {
+          program_.buffers[made].place = Program::Place::Output;
+          program_.buffers[made].offset = static_cast<std::uint64_t>(output - graph_.outputs().begin());
+        }
+        buffers_[result] = made;
+        ids.push_back(made);
+      }
+    }
+    const Footprint footprint = footprint_of(graph_, id);
+    for (NestSequence::Part& part : sequence.parts) {
+      Program::Step step;
+      step.name = graph_.value(results.front()).name;
+      for (std::size_t buffer : part.buffers) step.buffers.push_back(ids[buffer]);
+      choose_schedule(part.nest, step.buffers);
+      for (const Dim& dim : part.nest.extents) step.extents.push_back(extent(dim));
+      step.work = extent(work_items(part.nest));
+      step.kernel = add_kernel(std::move(part.nest));
+      if (&part == &sequence.parts.front()) {
+        if (footprint.flops.is_constant()) step.flops = static_cast<double>(footprint.flops.constant());
+        const Dim bytes = footprint.bytes_read + footprint.bytes_written;
+        if (bytes.is_constant()) step.bytes = static_cast<double>(bytes.constant());
+      }
+      program_.steps.push_back(std::move(step));
+    }
+  }
+
+  // Turns the nest's loops; what it wants packed becomes another constant in `arguments`.
+  void choose_schedule(LoopNest& nest, std::vector<std::uint32_t>& arguments) {
+    std::vector<bool> may_pack;
+    std::vector<std::size_t> argument_of;
+    std::size_t given = 0;
+    for (const NestBuffer& buffer : nest.buffers) {
+      const bool is_given = buffer.storage != Storage::Scratch;
+      argument_of.push_back(given);
+      may_pack.push_back(is_given && program_.buffers[arguments[given]].place == Program::Place::Constant);
+      given += is_given;
+    }
+    const auto packings = tile_contraction(nest, may_pack);
+    if (!packings) {
+      schedule(nest);
+      return;
+    }
+    for (const Packing& packing : *packings) {
+      std::uint32_t& argument = arguments[argument_of[packing.buffer]];
+      const auto source = std::find_if(constants_.begin(), constants_.end(),
+                                       [&](const StoredConstant& constant) { return constant.buffer == argument; });
+      TENON_ASSERT(source != constants_.end() && !source->packing, "packed once, from the constant itself");
+      const std::uint32_t made = add_buffer(program_.buffers[argument].name, source->value.dtype(),
+                                            Dims(packing.extents.begin(), packing.extents.end()), Program::Place::Constant);
+      constants_.push_back({made, source->value, packing});
+      argument = made;
+    }
+  }
+
+  // Nests that read the same but for their names are one kernel.
+  std::uint32_t add_kernel(LoopNest nest) {
+    const std::string name = std::exchange(nest.name, "");
+    const auto [found, is_new] = kernels_.try_emplace(to_string(nest), nests_.size());
+    if (is_new) {
+      Program::Kernel kernel;
+      kernel.name = name;
+      kernel.symbol = concat("k", nests_.size());
+      kernel.scratch_bytes = extent(scratch_bytes(nest));
+      kernel.checks = {"an index lies outside its tensor"};
+      program_.kernels.push_back(std::move(kernel));
+      nest.name = concat("k", nests_.size());
+      nests_.push_back(std::move(nest));
+    }
+    return static_cast<std::uint32_t>(found->second);
+  }
+
+  void add_outputs() {
+    std::vector<bool> is_taken(program_.buffers.size(), false);
+    for (std::size_t k = 0; k < graph_.outputs().size(); ++k) {
+      const ValueId value = graph_.outputs()[k];
+      const std::uint32_t made = buffers_.at(value);
+      const Program::Buffer& buffer = program_.buffers[made];
+      if (buffer.place == Program::Place::Output && buffer.offset == k && made < is_taken.size() && !is_taken[made]) {
+        is_taken[made] = true;
+        program_.outputs.push_back(made);
+        continue;
+      }
+      // An input, a constant, a view or the same value again: the caller gets a copy.
+      const TensorType& type = graph_.value(value).type.tensor();
+      const std::uint32_t copy = add_buffer(graph_.value(value).name, type.dtype, type.dims, Program::Place::Output);
+      program_.buffers[copy].offset = k;
+      program_.outputs.push_back(copy);
+      NestSequence sequence = build_nests("copy", {operand_expr(0, {type.dtype, {product(type.dims)}, {}})});
+      LoopNest& nest = sequence.parts.front().nest;
+      schedule(nest);
+      Program::Step step;
+      step.name = graph_.value(value).name;
+      for (std::size_t id : sequence.parts.front().buffers) {
+        step.buffers.push_back(sequence.buffers[id].role == NestSequence::Role::Operand ? made : copy);
+      }
+      for (const Dim& dim : nest.extents) step.extents.push_back(extent(dim));
+      step.work = extent(work_items(nest));
+      step.kernel = add_kernel(std::move(nest));
+      program_.steps.push_back(std::move(step));
+    }
+  }
+
+  void refuse_if_unsupported() const {
+    if (unsupported_.empty()) return;
+    const std::size_t shown = std::min<std::size_t>(unsupported_.size(), 20);
+    std::string list = join({unsupported_.data(), shown}, "\n            ");
+    if (shown < unsupported_.size()) list += concat("\n            and ", unsupported_.size() - shown, " more");
+    throw Error("the model has nodes that are not compiled", ErrorKind::Unsupported).got(list);
+  }
+
+  void pack_constants() {
+    std::vector<bool> is_used(program_.buffers.size(), false);
+    for (const Program::Step& step : program_.steps) {
+      for (const std::uint32_t buffer : step.buffers) is_used[buffer] = true;
+    }
+    std::erase_if(constants_, [&](const StoredConstant& constant) { return !is_used[constant.buffer]; });
+    std::uint64_t bytes = 0;
+    for (const StoredConstant& constant : constants_) {
+      bytes = (bytes + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+      Program::Buffer& buffer = program_.buffers[constant.buffer];
+      buffer.offset = bytes;
+      std::uint64_t size = buffer.element_bytes;
+      for (const Extent& dim : buffer.dims) size *= static_cast<std::uint64_t>(dim.number());
+      bytes += size;
+    }
+    program_.constant_bytes = bytes;
+    if (bytes == 0) return;
+    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) throw Error("no memory for the constants", ErrorKind::OutOfMemory).got(bytes, " bytes");
+    auto* data = static_cast<std::byte*>(mapped);
+    program_.constants = std::shared_ptr<const std::byte>(
+        data, [bytes](const std::byte* p) { munmap(const_cast<std::byte*>(p), bytes); });  // NOLINT
+    for (const StoredConstant& constant : constants_) {
+      const Tensor tensor = constant.value.materialise();
+      std::byte* target = data + program_.buffers[constant.buffer].offset;
+      if (constant.packing) {
+        pack(*constant.packing, tensor, target);
+      } else {
+        std::memcpy(target, tensor.bytes().data(), tensor.byte_size());
+      }
+    }
+  }
+
+  void plan() {
+    std::vector<std::uint32_t> first(program_.buffers.size(), UINT32_MAX), last(program_.buffers.size(), 0);
+    for (std::size_t k = 0; k < program_.steps.size(); ++k) {
+      for (const std::uint32_t buffer : program_.steps[k].buffers) {
+        first[buffer] = std::min(first[buffer], static_cast<std::uint32_t>(k));
+        last[buffer] = static_cast<std::uint32_t>(k);
+      }
+    }
+    std::vector<ArenaRequest> requests;
+    std::vector<std::size_t> requesters;
+    bool is_fixed = true;
+    for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
+      Program::Buffer& buffer = program_.buffers[k];
+      if (buffer.place != Program::Place::Arena) continue;
+      buffer.first_step = first[k] == UINT32_MAX ? 0 : first[k];
+      buffer.last_step = last[k];
+      std::uint64_t bytes = first[k] == UINT32_MAX ? 0 : buffer.element_bytes;
+      for (const Extent& dim : buffer.dims) {
+        if (!dim.is_number()) {
+          is_fixed = false;
+          bytes = 0;
+        } else {
+          bytes *= static_cast<std::uint64_t>(dim.number());
+        }
+      }
+      requests.push_back({bytes, buffer.first_step, buffer.last_step});
+      requesters.push_back(k);
+    }
+    program_.is_arena_planned = is_fixed;
+    if (!is_fixed) return;
+    const ArenaPlan made = plan_arena(requests);
+    for (std::size_t k = 0; k < requesters.size(); ++k) program_.buffers[requesters[k]].offset = made.offsets[k];
+    program_.arena_bytes = made.bytes;
+  }
+
+  const Graph& graph_;
+  const CompileOptions& options_;
+  Program program_;
+  std::map<std::string, std::size_t> symbol_ids_;
+  std::unordered_map<ValueId, std::uint32_t> buffers_;
+  struct StoredConstant {
+    std::uint32_t buffer;
+    Constant value;
+    std::optional<Packing> packing;
+  };
+  std::vector<StoredConstant> constants_;
+  std::vector<LoopNest> nests_;
+  std::unordered_map<std::string, std::size_t> kernels_;
+  std::vector<std::string> unsupported_;
+};
+
+}  // namespace
+
+Program compile(const Graph& graph, const CompileOptions& options) {
+  Compiler compiler(graph, options);
+  compiler.lower();
+  return compiler.finish();
+}
+
+std::string print_code(const Graph& graph, const CompileOptions& options) {
+  Compiler compiler(graph, options);
+  compiler.lower();
+  return compiler.text();
+}
+
+}  // namespace tenon::codegen

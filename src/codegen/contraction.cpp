@@ -1,0 +1,362 @@
+#include "codegen/contraction.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "codegen/index_map.h"
+
+namespace tenon::codegen {
+namespace {
+
+// Rows by columns of a tile: 12 vectors of sums leave registers for two columns and one row of 16.
+constexpr unsigned kRows = 6, kColumns = 16;
+
+Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
+Scalar times(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Multiply, DType::I64, a, b); }
+
+// The parts of a nest `for kept… { t = 0; for reduced… { t += a * b }; rest… }`.
+struct Contraction {
+  std::vector<const Statement*> kept;
+  std::vector<const Statement*> reduced;
+  const Block* inner = nullptr;
+  Scalar a, b;  // loads; b is the one that columns run along
+};
+
+bool is_plain_load(const Scalar& scalar) {
+  return scalar->kind == ScalarKind::Load && scalar->dtype == DType::F32 && scalar->bounds != Bounds::Checked;
+}
+
+std::optional<Contraction> find_contraction(const LoopNest& nest) {
+  Contraction found;
+  const Block* block = &nest.body;
+  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop && block->front().is_independent) {
+    found.kept.push_back(&block->front());
+    block = &block->front().body;
+  }
+  found.inner = block;
+  if (block->size() < 3 || (*block)[0].kind != Statement::Kind::Define || (*block)[1].kind != Statement::Kind::Loop) {
+    return std::nullopt;
+  }
+  const Statement* loop = &(*block)[1];
+  for (;;) {
+    found.reduced.push_back(loop);
+    if (loop->is_independent || loop->body.size() != 1) return std::nullopt;
+    if (loop->body.front().kind != Statement::Kind::Loop) break;
+    loop = &loop->body.front();
+  }
+  const Statement& fold = loop->body.front();
+  if (fold.kind != Statement::Kind::Fold || fold.reduction != Reduction::Sum || fold.id != (*block)[0].id) return std::nullopt;
+  if (fold.value->kind != ScalarKind::Binary || fold.value->binary != BinaryOp::Multiply) return std::nullopt;
+  found.a = fold.value->args[0];
+  found.b = fold.value->args[1];
+  if (!is_plain_load(found.a) || !is_plain_load(found.b)) return std::nullopt;
+  for (std::size_t k = 2; k < block->size(); ++k) {
+    if ((*block)[k].kind != Statement::Kind::Define && (*block)[k].kind != Statement::Kind::Store) return std::nullopt;
+  }
+  return found;
+}
+
+Access along(const Scalar& load, std::size_t loop) {
+  return access_along({load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
+                      load->view, loop);
+}
+
+bool depends_on(const Scalar& scalar, std::size_t loop) {
+  if (scalar->kind == ScalarKind::Loop) return scalar->id == loop;
+  return std::any_of(scalar->args.begin(), scalar->args.end(), [&](const Scalar& arg) { return depends_on(arg, loop); });
+}
+
+bool is_affine(const Scalar& scalar) {
+  if (scalar->kind == ScalarKind::Integer || scalar->kind == ScalarKind::Loop) return true;
+  const bool adds = scalar->kind == ScalarKind::Binary &&
+                    (scalar->binary == BinaryOp::Add || scalar->binary == BinaryOp::Subtract ||
+                     scalar->binary == BinaryOp::Multiply);
+  return adds && is_affine(scalar->args[0]) && is_affine(scalar->args[1]);
+}
+
+// Whether everything behind the sum reads and writes neighbours (or one element) along the loop.
+bool suits_columns(const Contraction& c, std::size_t loop) {
+  bool suits = true;
+  for (std::size_t k = 2; k < c.inner->size(); ++k) {
+    const Statement& statement = (*c.inner)[k];
+    if (statement.kind == Statement::Kind::Store) {
+      suits &= access_along(statement.indices, statement.view, loop) == Access::Neighbours;
+    }
+    const Block alone{statement};
+    for_each_load(alone, [&](const Scalar& load) { suits &= along(load, loop) != Access::Scattered; });
+  }
+  return suits;
+}
+
+// The least and greatest value of an integer while loops run over their extents.
+std::optional<Range> range_of(const Scalar& scalar, const std::map<std::size_t, std::int64_t>& extents) {
+  switch (scalar->kind) {
+    case ScalarKind::Integer: return Range{scalar->integer, scalar->integer};
+    case ScalarKind::Loop: {
+      const auto found = extents.find(scalar->id);
+      if (found == extents.end() || found->second == 0) return std::nullopt;
+      return Range{0, found->second - 1};
+    }
+    case ScalarKind::Binary: {
+      const auto a = range_of(scalar->args[0], extents), b = range_of(scalar->args[1], extents);
+      if (!a || !b) return std::nullopt;
+      if (scalar->binary == BinaryOp::Add) return Range{a->lo + b->lo, a->hi + b->hi};
+      if (scalar->binary == BinaryOp::Subtract) return Range{a->lo - b->hi, a->hi - b->lo};
+      if (scalar->binary == BinaryOp::Multiply && b->lo == b->hi && b->lo >= 0) return Range{a->lo * b->lo, a->hi * b->lo};
+      if (scalar->binary == BinaryOp::Multiply && a->lo == a->hi && a->lo >= 0) return Range{b->lo * a->lo, b->hi * a->lo};
+      return std::nullopt;
+    }
+    default: return std::nullopt;
+  }
+}
+
+// The load with room around its buffer, as far as the loops reach; nothing where it cannot be told.
+struct Padded {
+  Dims dims;
+  std::vector<std::int64_t> before;
+};
+std::optional<Padded> room_around(const Scalar& load, const std::map<std::size_t, std::int64_t>& extents) {
+  Padded padded;
+  for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
+    const auto range = range_of(load->args[axis], extents);
+    if (!range || !load->view[axis].is_constant()) return std::nullopt;
+    const std::int64_t before = std::max<std::int64_t>(0, -range->lo);
+    padded.before.push_back(before);
+    padded.dims.push_back(before + std::max(load->view[axis].constant(), range->hi + 1));
+  }
+  return padded;
+}
+
+// A nest that copies buffer 0 into the middle of buffer 1, with the fill around it.
+LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source) {
+  LoopNest nest;
+  nest.name = "pad";
+  nest.buffers = {{"x", source.dtype, load->view, Storage::Operand}, {"p", source.dtype, padded.dims, Storage::Result}};
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = 1;
+  store.view = padded.dims;
+  ScalarNode copy = load.node();
+  copy.id = 0;
+  for (std::size_t axis = 0; axis < padded.dims.size(); ++axis) {
+    const std::size_t loop = nest.new_loop(concat("i", axis));
+    const bool is_one = padded.dims[axis] == Dim(1);
+    store.indices.push_back(is_one ? integer_scalar(0) : loop_scalar(loop));
+    copy.args[axis] = binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(), integer_scalar(padded.before[axis]));
+  }
+  store.value = Scalar(std::make_shared<const ScalarNode>(std::move(copy)));
+  Block body{std::move(store)};
+  for (std::size_t axis = padded.dims.size(); axis-- > 0;) {
+    if (padded.dims[axis] == Dim(1)) continue;
+    Statement loop;
+    loop.id = axis;
+    loop.extent = padded.dims[axis];
+    loop.is_independent = true;
+    loop.body = std::move(body);
+    body = {std::move(loop)};
+  }
+  nest.body = std::move(body);
+  return nest;
+}
+
+}  // namespace
+
+void split_padding(NestSequence& sequence) {
+  std::vector<NestSequence::Part> parts;
+  for (NestSequence::Part& part : sequence.parts) {
+    const std::optional<Contraction> found = find_contraction(part.nest);
+    const Scalar load = !found                                     ? Scalar()
+                        : found->a->bounds == Bounds::Fill         ? found->a
+                        : found->b->bounds == Bounds::Fill         ? found->b
+                                                                   : Scalar();
+    std::map<std::size_t, std::int64_t> extents;
+    if (load.is_defined()) {
+      for (const auto* loops : {&found->kept, &found->reduced}) {
+        for (const Statement* loop : *loops) {
+          if (loop->extent.is_constant()) extents[loop->id] = loop->extent.constant();
+        }
+      }
+    }
+    const bool fills_with_number = load.is_defined() && load->args.back()->kind == ScalarKind::Real;
+    const auto padded = fills_with_number ? room_around(load, extents) : std::nullopt;
+    if (!padded) {
+      parts.push_back(std::move(part));
+      continue;
+    }
+    // Which of the sequence's buffers the load reads: those of the nest that are given, in order.
+    std::size_t given = 0;
+    for (std::size_t k = 0; k < load->id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
+    const std::size_t source = part.buffers[given], made = sequence.buffers.size();
+    const NestBuffer from = part.nest.buffers[load->id];
+    sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, padded->dims});
+    NestSequence::Part copy;
+    copy.nest = padding_nest(load, *padded, from);
+    copy.buffers = {source, made};
+    parts.push_back(std::move(copy));
+
+    ScalarNode node = load.node();
+    node.bounds = Bounds::Inside;
+    node.args.pop_back();
+    for (std::size_t axis = 0; axis < node.args.size(); ++axis) {
+      node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
+    }
+    node.view = padded->dims;
+    node.id = part.nest.buffers.size();
+    const Scalar read(std::make_shared<const ScalarNode>(std::move(node)));
+    // The sum reads the copy; the operand itself may still be read behind it.
+    Statement* fold = nullptr;
+    Block* block = &part.nest.body;
+    while (fold == nullptr) {
+      Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
+      if (statement.kind == Statement::Kind::Fold) {
+        fold = &statement;
+      } else {
+        block = &statement.body;
+      }
+    }
+    const bool is_first = &found->a.node() == &load.node();
+    fold->value = is_first ? binary_scalar(BinaryOp::Multiply, fold->value->dtype, read, found->b)
+                           : binary_scalar(BinaryOp::Multiply, fold->value->dtype, found->a, read);
+    // Behind the other given buffers, before scratch.
+    part.nest.buffers.push_back({concat("p", made), from.dtype, padded->dims, Storage::Operand});
+    part.buffers.push_back(made);
+    parts.push_back(std::move(part));
+  }
+  sequence.parts = std::move(parts);
+}
+
+std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack) {
+  std::optional<Contraction> found = find_contraction(nest);
+  if (!found) return std::nullopt;
+  Contraction& c = *found;
+  // Columns: b and the result run along them, a stays (or runs along too, as for depthwise).
+  const Statement* columns = nullptr;
+  int best = 0;
+  bool is_swapped = false;
+  for (const Statement* loop : c.kept) {
+    if (!loop->extent.is_constant() || loop->extent.constant() < 4 || !suits_columns(c, loop->id)) continue;
+    for (const bool swaps : {false, true}) {
+      const Scalar& a = swaps ? c.b : c.a;
+      const Scalar& b = swaps ? c.a : c.b;
+      const Access of_a = along(a, loop->id), of_b = along(b, loop->id);
+      const bool packs = may_pack[b->id] && b->bounds == Bounds::Inside;
+      if (of_b == Access::Same || (of_b == Access::Scattered && !packs) || of_a == Access::Scattered) continue;
+      const int score = (of_a == Access::Same ? 4 : 1) + (packs ? 1 : 0);
+      if (score > best) {
+        best = score;
+        columns = loop;
+        is_swapped = swaps;
+      }
+    }
+  }
+  if (columns == nullptr) return std::nullopt;
+  if (is_swapped) std::swap(c.a, c.b);
+  // Rows: those along which b stays; the innermost, whose elements of a lie closest.
+  const Statement* rows = nullptr;
+  for (const Statement* loop : c.kept) {
+    if (loop != columns && along(c.b, loop->id) == Access::Same) rows = loop;
+  }
+
+  const std::int64_t count = columns->extent.constant();
+  unsigned width = kColumns;
+  while (width > 4 && width > count) width /= 2;
+  const std::size_t column_id = columns->id;
+  const std::size_t outer = nest.new_loop(concat(nest.loop_names[column_id], "o"));
+  const std::size_t inner = nest.new_loop(concat(nest.loop_names[column_id], "i"));
+  const std::int64_t blocks = (count + width - 1) / width;
+  const Scalar start = times(loop_scalar(outer), integer_scalar(width));
+  const Scalar position = plus(start, loop_scalar(inner));
+
+  // b laid out as it is read: each step of the innermost sum finds the next vector behind the last.
+  std::vector<Packing> packings;
+  Scalar packed;
+  if (may_pack[c.b->id] && c.b->bounds == Bounds::Inside) {
+    Packing packing;
+    packing.buffer = c.b->id;
+    packing.source_dims = c.b->view;
+    packing.loops = {outer};
+    packing.extents = {blocks};
+    bool is_fixed = true;
+    for (const auto* loops : {&c.kept, &c.reduced}) {
+      for (const Statement* loop : *loops) {
+        if (loop == columns || !depends_on(c.b, loop->id)) continue;
+        is_fixed &= loop->extent.is_constant();
+        packing.loops.push_back(loop->id);
+        if (is_fixed) packing.extents.push_back(loop->extent.constant());
+      }
+    }
+    packing.loops.push_back(inner);
+    packing.extents.push_back(width);
+    packing.limit = count;
+    for (const Scalar& coordinate : c.b->args) {
+      for (const auto* loops : {&c.kept, &c.reduced}) {
+        for (const Statement* loop : *loops) is_fixed &= growth(coordinate, loop->id).has_value();
+      }
+      is_fixed &= is_affine(coordinate);
+    }
+    if (is_fixed) {
+      Statement holder;
+      holder.indices = c.b->args;
+      Block block{std::move(holder)};
+      substitute_loop(block, column_id, position);
+      packing.coordinates = block.front().indices;
+      ScalarNode node = c.b.node();
+      node.view = Dims(packing.extents.begin(), packing.extents.end());
+      node.args.clear();
+      for (std::size_t loop : packing.loops) node.args.push_back(loop_scalar(loop));
+      packed = Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+      nest.buffers[packing.buffer].dims = packed->view;
+      packings.push_back(std::move(packing));
+    }
+  }
+
+  // Rebuilt from the inside: what stood innermost, rows, columns, then all other loops to share out.
+  Block body = *c.inner;
+  Statement* fold = &body[1];
+  while (fold->kind == Statement::Kind::Loop) fold = &fold->body.front();
+  if (packed.is_defined()) fold->value = binary_scalar(BinaryOp::Multiply, DType::F32, c.a, packed);
+  substitute_loop(body, column_id, position);
+  if (rows != nullptr) {
+    Statement jam = *rows;
+    jam.loop = LoopKind::Jam;
+    jam.width = kRows;
+    jam.body = std::move(body);
+    body = {std::move(jam)};
+  }
+  Statement vector;
+  vector.id = inner;
+  vector.extent = width;
+  vector.loop = LoopKind::Vector;
+  vector.width = width;
+  vector.is_independent = true;
+  if (count % width != 0) {
+    vector.limit = binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(width),
+                                 binary_scalar(BinaryOp::Subtract, DType::I64, integer_scalar(count), start));
+  }
+  vector.body = std::move(body);
+  body = {std::move(vector)};
+  std::vector<Statement> around;
+  Statement block_loop;
+  block_loop.id = outer;
+  block_loop.extent = blocks;
+  block_loop.is_independent = true;
+  block_loop.loop = LoopKind::Parallel;
+  around.push_back(std::move(block_loop));
+  for (const Statement* loop : c.kept) {
+    if (loop == columns || loop == rows) continue;
+    Statement copy = *loop;
+    copy.body.clear();
+    copy.loop = LoopKind::Parallel;
+    around.push_back(std::move(copy));
+  }
+  for (std::size_t k = around.size(); k-- > 0;) {
+    around[k].body = std::move(body);
+    body = {std::move(around[k])};
+  }
+  nest.body = std::move(body);
+  return packings;
+}
+
+}  // namespace tenon::codegen

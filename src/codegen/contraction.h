@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codegen/nest_builder.h"
+
+namespace tenon::codegen {
+
+/// How the elements of an operand are laid out anew for a nest: as the nest's loops read them.
+struct Packing {
+  std::size_t buffer = 0;             ///< in the nest
+  Dims source_dims;                   ///< under which the coordinates below count
+  std::vector<Scalar> coordinates;    ///< in the operand, of the loops below
+  std::vector<std::size_t> loops;     ///< slowest first: one axis of the new layout each
+  std::vector<std::int64_t> extents;  ///< of those
+  std::int64_t limit = 0;             ///< positions past this, of the first and the last loop together, are zero
+};
+
+/// Gives sums of products whose operand is read past its edges a nest before them that copies the
+/// operand into a buffer with room around it, so that the sums need not look where they read.
+void split_padding(NestSequence& sequence);
+
+/// If the nest sums products of two operands into one number per position, turns its loops so that
+/// a tile of the result stays in registers: some rows (jammed) by some columns (a vector). `may_pack`
+/// says which buffers can be laid out anew ahead of time. Gives how, for each that should be.
+std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack);
+
+}  // namespace tenon::codegen

@@ -1,0 +1,127 @@
+#include "codegen/cpu/emit.h"
+
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <mutex>
+
+#include "base/error.h"
+#include "codegen/cpu/kernel_emitter.h"
+
+namespace tenon::codegen::cpu {
+namespace {
+
+std::unique_ptr<llvm::TargetMachine> target_machine(const Target& target) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  const std::string triple = "x86_64-unknown-linux-gnu";
+  std::string problem;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, problem);
+  if (found == nullptr) throw Error("no code generator for this machine", ErrorKind::Device).got(problem);
+  const std::string cpu = target.cpu == "native" ? llvm::sys::getHostCPUName().str() : target.cpu;
+  std::string features;
+  if (target.cpu == "native") {
+    for (const auto& [feature, is_there] : llvm::sys::getHostCPUFeatures()) {
+      if (!features.empty()) features += ',';
+      features += (is_there ? "+" : "-") + feature.str();
+    }
+  }
+  llvm::TargetOptions options;
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+      triple, cpu, features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  if (!machine) throw Error("no code generator for this processor", ErrorKind::Device).got(cpu);
+  return machine;
+}
+
+// Kernels are already written as vectors: what is left is to share and hoist index arithmetic.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  all.run(module, modules);
+}
+
+void write(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind,
+           llvm::SmallVectorImpl<char>& out) {
+  llvm::raw_svector_ostream stream(out);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, kind)) {
+    throw Error("no object files for this machine", ErrorKind::Device);
+  }
+  passes.run(module);
+}
+
+}  // namespace
+
+std::string target_level(const Target& target) {
+  if (target.cpu != "native") return target.cpu;
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  return features.lookup("avx512f") && features.lookup("avx512vl") ? "x86-64-v4" : "x86-64-v3";
+}
+
+CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std::vector<std::string>& symbols,
+                            const EmitOptions& options) {
+  const auto machine = target_machine(options.target);
+  llvm::LLVMContext context;
+  llvm::Module module("tenon", context);
+  module.setTargetTriple(machine->getTargetTriple().str());
+  module.setDataLayout(machine->createDataLayout());
+  for (std::size_t k = 0; k < nests.size(); ++k) KernelEmitter(module, *nests[k], symbols[k]).run();
+  std::string problem;
+  llvm::raw_string_ostream problems(problem);
+  if (llvm::verifyModule(module, &problems)) {
+    throw InternalError("verifyModule", concat("generated code is well formed: ", problem), __FILE__, __LINE__);
+  }
+  optimise(module, *machine);
+  CompiledNests compiled;
+  if (options.keep_text) {
+    llvm::raw_string_ostream ir(compiled.ir);
+    module.print(ir, nullptr);
+    const auto copy = llvm::SmallVector<char, 0>();
+    llvm::SmallVector<char, 0> assembly;
+    write(module, *machine, llvm::CodeGenFileType::AssemblyFile, assembly);
+    compiled.assembly.assign(assembly.begin(), assembly.end());
+    return compiled;
+  }
+  llvm::SmallVector<char, 0> object;
+  write(module, *machine, llvm::CodeGenFileType::ObjectFile, object);
+  const auto* bytes = reinterpret_cast<const std::byte*>(object.data());
+  compiled.object.assign(bytes, bytes + object.size());
+  return compiled;
+}
+
+}  // namespace tenon::codegen::cpu

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "codegen/loop_nest.h"
+
+namespace tenon::codegen::cpu {
+
+/// What code is made for: a level of the x86-64 architecture or this very machine.
+struct Target {
+  std::string cpu = "native";  ///< "native", "x86-64-v3", "x86-64-v4"
+};
+
+/// Machine code for nests: the function of nest k is called `symbols[k]`.
+struct CompiledNests {
+  std::vector<std::byte> object;  ///< a relocatable object file
+  std::string ir, assembly;       ///< where asked for
+};
+struct EmitOptions {
+  Target target;
+  bool keep_text = false;
+};
+/// Throws Error of kind Unsupported for what kernels cannot compute.
+CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std::vector<std::string>& symbols,
+                            const EmitOptions& options);
+
+/// The level of the architecture that code for this target needs.
+std::string target_level(const Target& target);
+
+}  // namespace tenon::codegen::cpu

@@ -1,0 +1,360 @@
+#include "codegen/cpu/kernel_emitter.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace tenon::codegen::cpu {
+
+namespace Intrinsic = llvm::Intrinsic;
+
+namespace {
+
+// Offsets of the members of KernelArguments, in pointers.
+constexpr unsigned kBuffers = 0, kExtents = 1, kScratch = 2, kError = 3;
+
+}  // namespace
+
+KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol)
+    : module_(module), nest_(nest), context_(module.getContext()), ir_(context_), math_(ir_, module) {
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
+  llvm::Type* number = ir_.getInt64Ty();
+  auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, number, number}, false);
+  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  function_->addFnAttr("no-builtins");
+  function_->addFnAttr("prefer-vector-width", "256");
+  loops_.resize(nest.loop_names.size());
+  locals_.assign(1, std::vector<LocalState>(nest.locals.size()));
+}
+
+KernelEmitter::Scope::~Scope() {
+  while (emitter_.known_.size() > depth_) {
+    emitter_.values_.erase(emitter_.known_.back());
+    emitter_.known_.pop_back();
+  }
+}
+
+void KernelEmitter::remember(const Key& key, const Lanes& lanes) {
+  values_[key] = lanes;
+  known_.push_back(key);
+}
+
+bool KernelEmitter::varies(const Scalar& scalar) {
+  const auto known = varies_.find(&scalar.node());
+  if (known != varies_.end()) return known->second;
+  bool result = scalar->kind == ScalarKind::Local || scalar->kind == ScalarKind::Place ||
+                (scalar->kind == ScalarKind::Loop && scalar->id == jammed_);
+  for (const Scalar& arg : scalar->args) result = varies(arg) || result;
+  varies_.emplace(&scalar.node(), result);
+  return result;
+}
+
+KernelEmitter::Key KernelEmitter::key_of(const Scalar& scalar) {
+  return {&scalar.node(), jammed_ && copy_ > 0 && varies(scalar) ? copy_ : 0};
+}
+
+template <class Body>
+void KernelEmitter::counted(llvm::Value* from, llvm::Value* to, std::int64_t step, const std::string& name,
+                            const Body& body) {
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  llvm::BasicBlock* head = llvm::BasicBlock::Create(context_, name, function_);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, name + ".end", function_);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(from, to), head, after);
+  ir_.SetInsertPoint(head);
+  llvm::PHINode* counter = ir_.CreatePHI(ir_.getInt64Ty(), 2, name);
+  counter->addIncoming(from, before);
+  {
+    Scope scope(*this);
+    body(counter);
+  }
+  llvm::Value* next = ir_.CreateAdd(counter, ir_.getInt64(static_cast<std::uint64_t>(step)), "", true, true);
+  counter->addIncoming(next, ir_.GetInsertBlock());
+  ir_.CreateCondBr(ir_.CreateICmpSLT(next, to), head, after);
+  ir_.SetInsertPoint(after);
+}
+
+void KernelEmitter::load_arguments() {
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
+  llvm::Value* arguments = function_->getArg(0);
+  const auto member = [&](unsigned index) {
+    return ir_.CreateLoad(pointer, ir_.CreateConstInBoundsGEP1_64(pointer, arguments, index));
+  };
+  llvm::Value* list = member(kBuffers);
+  llvm::Value* numbers = member(kExtents);
+  llvm::Value* scratch = member(kScratch);
+  error_ = member(kError);
+  for (std::size_t k = 0; k < nest_.extents.size(); ++k) {
+    extents_.push_back(ir_.CreateLoad(ir_.getInt64Ty(), ir_.CreateConstInBoundsGEP1_64(ir_.getInt64Ty(), numbers, k)));
+  }
+  std::uint64_t given = 0;
+  for (const NestBuffer& buffer : nest_.buffers) {
+    if (buffer.storage == Storage::Scratch) {
+      buffers_.push_back(scratch);
+      scratch = ir_.CreateInBoundsGEP(ir_.getInt8Ty(), scratch, extent(scratch_size(buffer)));
+    } else {
+      buffers_.push_back(ir_.CreateLoad(pointer, ir_.CreateConstInBoundsGEP1_64(pointer, list, given++)));
+    }
+  }
+}
+
+llvm::Value* KernelEmitter::extent(const Dim& dim) {
+  if (dim.is_constant()) return ir_.getInt64(static_cast<std::uint64_t>(dim.constant()));
+  for (std::size_t k = 0; k < nest_.extents.size(); ++k) {
+    if (nest_.extents[k] == dim) return extents_[k];
+  }
+  throw InternalError("extent", concat("the nest lists the extent ", dim), __FILE__, __LINE__);
+}
+
+void KernelEmitter::run() {
+  llvm::BasicBlock* entry = llvm::BasicBlock::Create(context_, "entry", function_);
+  ir_.SetInsertPoint(entry);
+  load_arguments();
+  llvm::Value* begin = function_->getArg(1);
+  llvm::Value* end = function_->getArg(2);
+  const bool is_one_vector =
+      nest_.body.size() == 1 && nest_.body.front().kind == Statement::Kind::Loop &&
+      nest_.body.front().loop == LoopKind::ParallelVector;
+  if (is_one_vector) {
+    const Statement& loop = nest_.body.front();
+    llvm::Value* block = ir_.getInt64(static_cast<std::uint64_t>(kVectorBlock));
+    llvm::Value* from = ir_.CreateMul(begin, block);
+    llvm::Value* to = ir_.CreateMul(end, block);
+    llvm::Value* limit = extent(loop.extent);
+    to = ir_.CreateSelect(ir_.CreateICmpSLT(to, limit), to, limit);
+    emit_vector_loop(loop, from, to);
+  } else {
+    counted(begin, end, 1, "item", [&](llvm::Value* item) { emit_parallel(nest_.body, item); });
+  }
+  ir_.CreateRetVoid();
+}
+
+void KernelEmitter::emit_parallel(const Block& block, llvm::Value* item) {
+  std::vector<const Statement*> loops;
+  const Block* inner = &block;
+  while (inner->size() == 1 && inner->front().kind == Statement::Kind::Loop &&
+         inner->front().loop == LoopKind::Parallel) {
+    loops.push_back(&inner->front());
+    inner = &inner->front().body;
+  }
+  for (std::size_t k = loops.size(); k-- > 0;) {
+    if (k == 0) {
+      loops_[loops[k]->id] = math_.uniform(item);
+    } else {
+      llvm::Value* count = extent(loops[k]->extent);
+      loops_[loops[k]->id] = math_.uniform(ir_.CreateURem(item, count));
+      item = ir_.CreateUDiv(item, count);
+    }
+  }
+  emit(*inner);
+}
+
+void KernelEmitter::emit(const Block& block) {
+  for (const Statement& statement : block) {
+    switch (statement.kind) {
+      case Statement::Kind::Loop: emit_loop(statement); break;
+      case Statement::Kind::Define: emit_define(statement); break;
+      case Statement::Kind::Fold: emit_fold(statement); break;
+      case Statement::Kind::Store: emit_store(statement); break;
+      case Statement::Kind::Update: emit_update(statement); break;
+    }
+  }
+}
+
+void KernelEmitter::emit_loop(const Statement& loop) {
+  llvm::Value* zero = ir_.getInt64(0);
+  llvm::Value* count = loop.limit.is_defined() ? emit(loop.limit).value : extent(loop.extent);
+  if (loop.loop == LoopKind::Vector && math_.width() == 1) {
+    emit_vector_loop(loop, zero, count);
+  } else if (loop.loop == LoopKind::Jam) {
+    emit_jam(loop);
+  } else {
+    emit_serial(loop, zero, count, 1);
+  }
+}
+
+// Tiles of nearly equal size where the extent is a number; else whole ones, then what is left.
+void KernelEmitter::emit_jam(const Statement& loop) {
+  const auto tiles = [&](llvm::Value* from, llvm::Value* to, unsigned size) {
+    counted(from, to, size, nest_.loop_names[loop.id],
+            [&](llvm::Value* first) { emit_jammed(loop.body, loop.id, first, size); });
+  };
+  const auto number = [&](std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); };
+  const auto width = static_cast<std::int64_t>(loop.width);
+  if (loop.extent.is_constant()) {
+    const std::int64_t count = loop.extent.constant();
+    const std::int64_t tile_count = (count + width - 1) / width;
+    const std::int64_t large = (count + tile_count - 1) / tile_count, small = large - 1;
+    const std::int64_t large_count = count - small * tile_count;
+    tiles(number(0), number(large * large_count), static_cast<unsigned>(large));
+    if (large * large_count < count) tiles(number(large * large_count), number(count), static_cast<unsigned>(small));
+    return;
+  }
+  llvm::Value* count = extent(loop.extent);
+  llvm::Value* whole = ir_.CreateMul(ir_.CreateUDiv(count, number(width)), number(width));
+  tiles(number(0), whole, loop.width);
+  tiles(whole, count, 1);
+}
+
+void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count) {
+  while (locals_.size() < count) locals_.emplace_back(nest_.locals.size());
+  if (jammed_ != loop) varies_.clear();
+  jammed_ = loop;
+  for (const Statement& statement : block) {
+    if (statement.kind == Statement::Kind::Loop) {
+      counted(ir_.getInt64(0), extent(statement.extent), 1, nest_.loop_names[statement.id], [&](llvm::Value* counter) {
+        loops_[statement.id] = math_.uniform(counter);
+        emit_jammed(statement.body, loop, first, count);
+      });
+      continue;
+    }
+    for (copy_ = 0; copy_ < count; ++copy_) {
+      loops_[loop] = math_.uniform(ir_.CreateAdd(first, ir_.getInt64(copy_), "", true, true));
+      emit({statement});
+    }
+    copy_ = 0;
+  }
+}
+
+void KernelEmitter::emit_serial(const Statement& loop, llvm::Value* from, llvm::Value* to, unsigned step) {
+  counted(from, to, step, nest_.loop_names[loop.id], [&](llvm::Value* counter) {
+    loops_[loop.id] = math_.width() > 1 && step > 1 ? Lanes{counter, Lanes::Form::Ramp, 1} : math_.uniform(counter);
+    emit(loop.body);
+  });
+}
+
+void KernelEmitter::emit_vector_loop(const Statement& loop, llvm::Value* from, llvm::Value* to) {
+  const bool folds = !loop.is_independent;
+  // Values of outer scopes are single numbers and stay usable; those made inside are not.
+  for (unsigned width = loop.width; width > 1; width = width > 8 ? 8 : 1) {
+    llvm::Value* count = ir_.CreateSub(to, from);
+    llvm::Value* whole = ir_.CreateAnd(count, ir_.getInt64(~static_cast<std::uint64_t>(width - 1)));
+    llvm::Value* middle = ir_.CreateAdd(from, whole);
+    math_.set_width(width);
+    if (folds) {
+      const Statement& fold = loop.body.front();
+      LocalState& total_state = local(fold.id);
+      const DType dtype = nest_.locals[fold.id];
+      llvm::Value* outer = total_state.slot;
+      llvm::Type* type = math_.lanes_of(math_.type(dtype));
+      llvm::IRBuilder<> start(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+      total_state.slot = start.CreateAlloca(type);
+      const Scalar start_value = identity_scalar(fold.reduction, dtype);
+      const Lanes identity = math_.literal(dtype, start_value->real, start_value->integer);
+      ir_.CreateStore(math_.vector(identity), total_state.slot);
+      total_state.is_vector = true;
+      emit_serial(loop, from, middle, width);
+      llvm::Value* partial = math_.fold(fold.reduction, dtype, ir_.CreateLoad(type, total_state.slot));
+      math_.set_width(1);
+      total_state.is_vector = false;
+      total_state.slot = outer;
+      llvm::Type* scalar = math_.type(dtype);
+      const Lanes total = math_.uniform(ir_.CreateLoad(scalar, total_state.slot));
+      ir_.CreateStore(math_.combine(fold.reduction, dtype, total, math_.uniform(partial)).value, total_state.slot);
+    } else {
+      emit_serial(loop, from, middle, width);
+      math_.set_width(1);
+    }
+    from = middle;
+  }
+  emit_serial(loop, from, to, 1);
+}
+
+void KernelEmitter::emit_define(const Statement& statement) {
+  LocalState& state = local(statement.id);
+  llvm::Type* type = math_.lanes_of(math_.type(nest_.locals[statement.id]));
+  // A place in the entry block: it becomes a register later.
+  llvm::IRBuilder<> start(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+  state.slot = start.CreateAlloca(type);
+  state.is_vector = math_.width() > 1;
+  ir_.CreateStore(math_.vector(emit(statement.value)), state.slot);
+  state.place_slot = start.CreateAlloca(ir_.getInt64Ty());
+  ir_.CreateStore(ir_.getInt64(~std::uint64_t{0}), state.place_slot);  // nothing was seen yet
+}
+
+void KernelEmitter::emit_fold(const Statement& statement) {
+  LocalState& state = local(statement.id);
+  const DType dtype = nest_.locals[statement.id];
+  llvm::Type* type = math_.lanes_of(math_.type(dtype));
+  const Scalar& value = statement.value;
+  const bool is_product = statement.reduction == Reduction::Sum && value->kind == ScalarKind::Binary &&
+                          value->binary == BinaryOp::Multiply && is_float(value->dtype);
+  Lanes next;
+  if (!is_product) next = emit(value);
+  const auto held = [&](llvm::Value* number) {
+    return Lanes{number, state.is_vector ? Lanes::Form::Vector : Lanes::Form::Uniform, 0};
+  };
+  const Lanes total = held(ir_.CreateLoad(type, state.slot));
+  if (is_product) {
+    const Lanes a = emit(value->args[0]), b = emit(value->args[1]);
+    ir_.CreateStore(math_.vector(math_.multiply_add(a, b, total)), state.slot);
+    return;
+  }
+  if (!statement.place.is_defined()) {
+    ir_.CreateStore(math_.vector(math_.combine(statement.reduction, dtype, total, next)), state.slot);
+    return;
+  }
+  const Reduction reduction = statement.reduction;
+  const bool is_max = reduction == Reduction::ArgMax || reduction == Reduction::ArgMaxLast;
+  const bool takes_last = reduction == Reduction::ArgMaxLast || reduction == Reduction::ArgMinLast;
+  const BinaryOp order = takes_last ? BinaryOp::LessEqual : BinaryOp::Less;
+  llvm::Value* place = ir_.CreateLoad(ir_.getInt64Ty(), state.place_slot);
+  llvm::Value* better = is_max ? math_.binary(order, dtype, total, next).value
+                               : math_.binary(order, dtype, next, total).value;
+  if (is_float(dtype)) {  // the first NaN is the extreme
+    llvm::Value* next_is_nan = ir_.CreateFCmpUNO(next.value, next.value);
+    llvm::Value* best_is_nan = ir_.CreateFCmpUNO(total.value, total.value);
+    better = ir_.CreateAnd(ir_.CreateNot(best_is_nan), ir_.CreateOr(better, next_is_nan));
+  }
+  better = ir_.CreateOr(better, ir_.CreateICmpSLT(place, ir_.getInt64(0)));
+  ir_.CreateStore(ir_.CreateSelect(better, next.value, total.value), state.slot);
+  ir_.CreateStore(ir_.CreateSelect(better, emit(statement.place).value, place), state.place_slot);
+}
+
+Lanes KernelEmitter::emit(const Scalar& scalar) {
+  const Key key = key_of(scalar);
+  const auto found = values_.find(key);
+  if (found != values_.end()) return found->second;
+  const Lanes lanes = emit_new(scalar);
+  // Loops and locals change under the same node.
+  const bool changes = scalar->kind == ScalarKind::Loop || scalar->kind == ScalarKind::Local ||
+                       scalar->kind == ScalarKind::Place;
+  if (!changes) remember(key, lanes);
+  return lanes;
+}
+
+Lanes KernelEmitter::emit_new(const Scalar& scalar) {
+  const ScalarNode& node = scalar.node();
+  switch (node.kind) {
+    case ScalarKind::Integer:
+    case ScalarKind::Real: return math_.literal(node.dtype, node.real, node.integer);
+    case ScalarKind::Loop: return loops_[node.id];
+    case ScalarKind::Extent: return math_.uniform(extents_[node.id]);
+    case ScalarKind::Local: {
+      const LocalState& state = local(node.id);
+      llvm::Type* type = math_.type(nest_.locals[node.id]);
+      return {ir_.CreateLoad(state.is_vector ? math_.lanes_of(type) : type, state.slot),
+              state.is_vector ? Lanes::Form::Vector : Lanes::Form::Uniform, 0};
+    }
+    case ScalarKind::Place: {  // of nothing it is 0
+      llvm::Value* place = ir_.CreateLoad(ir_.getInt64Ty(), local(node.id).place_slot);
+      return math_.uniform(ir_.CreateSelect(ir_.CreateICmpSLT(place, ir_.getInt64(0)), ir_.getInt64(0), place));
+    }
+    case ScalarKind::Load: return emit_load(scalar);
+    case ScalarKind::Unary: return math_.unary(node.unary, node.args[0]->dtype, emit(node.args[0]));
+    case ScalarKind::Binary: {
+      const Lanes a = emit(node.args[0]), b = emit(node.args[1]);
+      return math_.binary(node.binary, node.args[0]->dtype, a, b);
+    }
+    case ScalarKind::Select: {
+      const Lanes condition = emit(node.args[0]), a = emit(node.args[1]), b = emit(node.args[2]);
+      return math_.select(condition, a, b);
+    }
+    case ScalarKind::Cast: return math_.cast(emit(node.args[0]), node.args[0]->dtype, node.dtype);
+  }
+  return {};
+}
+
+}  // namespace tenon::codegen::cpu

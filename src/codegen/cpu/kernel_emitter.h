@@ -1,0 +1,100 @@
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/cpu/lanes.h"
+#include "codegen/loop_nest.h"
+
+namespace tenon::codegen::cpu {
+
+/// Writes one nest as a function `void(const KernelArguments*, i64 begin, i64 end)`.
+class KernelEmitter {
+ public:
+  KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol);
+  void run();
+
+ private:
+  // A number is known by its node and, inside a jam, by the position where that matters.
+  struct Key {
+    const ScalarNode* node;
+    unsigned copy;
+    bool operator==(const Key&) const = default;
+  };
+  struct HashKey {
+    std::size_t operator()(const Key& key) const { return std::hash<const void*>()(key.node) * 31 + key.copy; }
+  };
+  struct LocalState {
+    Lanes value, place;  // place: of the arg reductions
+    llvm::Value* slot = nullptr;
+    llvm::Value* place_slot = nullptr;
+    bool is_vector = false;
+  };
+
+  void load_arguments();
+  void emit_parallel(const Block& block, llvm::Value* item);
+  void emit(const Block& block);
+  void emit_loop(const Statement& loop);
+  void emit_vector_loop(const Statement& loop, llvm::Value* from, llvm::Value* to);
+  void emit_serial(const Statement& loop, llvm::Value* from, llvm::Value* to, unsigned step);
+  void emit_jam(const Statement& loop);
+  void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
+  bool varies(const Scalar& scalar);  // among jammed positions
+  void emit_define(const Statement& statement);
+  void emit_fold(const Statement& statement);
+  void emit_store(const Statement& statement);
+  void emit_update(const Statement& statement);
+
+  Lanes emit(const Scalar& scalar);
+  Lanes emit_new(const Scalar& scalar);
+  Lanes emit_load(const Scalar& scalar);
+  // The flat position in a buffer, and whether it lies inside (null where that is certain).
+  struct Address {
+    Lanes offset;
+    Lanes is_inside;
+    bool has_check = false;
+  };
+  Address address(const std::vector<Scalar>& indices, const Dims& view, bool checks);
+  llvm::Value* extent(const Dim& dim);
+  llvm::Value* element_pointer(std::size_t buffer, llvm::Value* offset);
+  Lanes gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise);
+  void report_unless(llvm::Value* condition);
+
+  // A loop counted in i64 from `from` below `to`; `body` gets the counter.
+  template <class Body>
+  void counted(llvm::Value* from, llvm::Value* to, std::int64_t step, const std::string& name, const Body& body);
+
+  // What was computed so far, dropped when its block of code ends.
+  struct Scope {
+    explicit Scope(KernelEmitter& emitter) : emitter_(emitter), depth_(emitter.known_.size()) {}
+    ~Scope();
+    KernelEmitter& emitter_;
+    std::size_t depth_;
+  };
+  void remember(const Key& key, const Lanes& lanes);
+  Key key_of(const Scalar& scalar);
+  LocalState& local(std::size_t id) { return locals_[copy_][id]; }
+
+  llvm::Module& module_;
+  const LoopNest& nest_;
+  llvm::LLVMContext& context_;
+  llvm::IRBuilder<> ir_;
+  LaneMath math_;
+  llvm::Function* function_ = nullptr;
+  std::vector<llvm::Value*> buffers_, extents_;
+  llvm::Value* error_ = nullptr;
+  std::vector<Lanes> loops_;
+  std::vector<std::vector<LocalState>> locals_;  // by jammed position and id
+  std::unordered_map<Key, Lanes, HashKey> values_;
+  std::vector<Key> known_;  // in the order they were computed
+  unsigned copy_ = 0;       // which jammed position is being written
+  std::optional<std::size_t> jammed_;
+  std::unordered_map<const ScalarNode*, bool> varies_;
+};
+
+}  // namespace tenon::codegen::cpu

@@ -1,0 +1,170 @@
+// How a kernel reads and writes buffers.
+#include <llvm/IR/Intrinsics.h>
+
+#include "base/error.h"
+#include "codegen/cpu/kernel_emitter.h"
+
+namespace tenon::codegen::cpu {
+
+namespace Intrinsic = llvm::Intrinsic;
+
+KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices, const Dims& view, bool checks) {
+  Address address;
+  address.offset = math_.integer(0);
+  for (std::size_t axis = 0; axis < view.size(); ++axis) {
+    const Lanes index = emit(indices[axis]);
+    const Lanes count = math_.uniform(extent(view[axis]));
+    if (checks) {
+      // Below zero looks very large as an unsigned number.
+      const Lanes is_inside = math_.binary(BinaryOp::Less, DType::U64, index, count);
+      address.is_inside = address.has_check ? math_.binary(BinaryOp::And, DType::Bool, address.is_inside, is_inside)
+                                            : is_inside;
+      address.has_check = true;
+    }
+    if (view[axis] != Dim(1)) address.offset = math_.binary(BinaryOp::Multiply, DType::I64, address.offset, count);
+    address.offset = math_.binary(BinaryOp::Add, DType::I64, address.offset, index);
+  }
+  return address;
+}
+
+llvm::Value* KernelEmitter::element_pointer(std::size_t buffer, llvm::Value* offset) {
+  return ir_.CreateInBoundsGEP(math_.stored_type(nest_.buffers[buffer].dtype), buffers_[buffer], offset);
+}
+
+void KernelEmitter::report_unless(llvm::Value* condition) {
+  llvm::BasicBlock* failed = llvm::BasicBlock::Create(context_, "failed", function_);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "checked", function_);
+  ir_.CreateCondBr(condition, after, failed);
+  ir_.SetInsertPoint(failed);
+  ir_.CreateStore(ir_.getInt64(1), error_);
+  ir_.CreateBr(after);
+  ir_.SetInsertPoint(after);
+}
+
+Lanes KernelEmitter::gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise) {
+  const NestBuffer& from = nest_.buffers[buffer];
+  llvm::Type* stored = math_.lanes_of(math_.stored_type(from.dtype));
+  const llvm::Align alignment(info(from.dtype).storage_bytes);
+  llvm::CallInst* load = nullptr;
+  const bool is_contiguous = offset.form == Lanes::Form::Ramp && offset.step == 1;
+  if (is_contiguous) {
+    load = ir_.CreateMaskedLoad(stored, element_pointer(buffer, offset.value), alignment, mask, otherwise);
+  } else {
+    llvm::Value* pointers = ir_.CreateInBoundsGEP(math_.stored_type(from.dtype), buffers_[buffer], math_.vector(offset));
+    load = ir_.CreateMaskedGather(stored, pointers, alignment, mask, otherwise);
+  }
+  return {load, Lanes::Form::Vector, 0};
+}
+
+Lanes KernelEmitter::emit_load(const Scalar& scalar) {
+  const ScalarNode& node = scalar.node();
+  const NestBuffer& from = nest_.buffers[node.id];
+  llvm::Type* stored = math_.stored_type(from.dtype);
+  const llvm::Align alignment(info(from.dtype).storage_bytes);
+  const auto constant_content = [&](llvm::Instruction* load) {
+    if (from.storage == Storage::Operand) {
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+    }
+    return load;
+  };
+  const Address at = address(node.args, node.view, node.bounds != Bounds::Inside);
+
+  if (!at.has_check) {
+    if (at.offset.is_uniform()) {
+      llvm::Value* value = constant_content(ir_.CreateAlignedLoad(stored, element_pointer(node.id, at.offset.value), alignment));
+      return math_.uniform(math_.from_stored(from.dtype, value));
+    }
+    if (at.offset.form == Lanes::Form::Ramp && at.offset.step == 1) {
+      llvm::Value* value = constant_content(
+          ir_.CreateAlignedLoad(math_.lanes_of(stored), element_pointer(node.id, at.offset.value), alignment));
+      return {math_.from_stored(from.dtype, value), Lanes::Form::Vector, 0};
+    }
+    llvm::Value* everywhere = llvm::ConstantInt::getTrue(math_.lanes_of(ir_.getInt1Ty()));
+    const Lanes value = gather(node.id, at.offset, everywhere, llvm::PoisonValue::get(math_.lanes_of(stored)));
+    return {math_.from_stored(from.dtype, value.value), Lanes::Form::Vector, 0};
+  }
+
+  const bool is_uniform = at.offset.is_uniform() && at.is_inside.is_uniform();
+  if (node.bounds == Bounds::Checked) {
+    llvm::Value* all = at.is_inside.is_uniform() ? at.is_inside.value
+                                                 : ir_.CreateAndReduce(math_.vector(at.is_inside));
+    report_unless(all);
+  }
+  if (is_uniform) {
+    // A branch around the load: what is outside may not be touched.
+    llvm::Value* otherwise = nullptr;
+    Lanes fill;
+    if (node.bounds == Bounds::Fill) fill = emit(node.args.back());
+    if (node.bounds == Bounds::Fill && !fill.is_uniform()) {
+      const Lanes inside = at.is_inside;
+      llvm::Value* mask = math_.vector(inside);
+      const Lanes value = gather(node.id, {math_.vector(at.offset), Lanes::Form::Vector, 0}, mask,
+                                 llvm::Constant::getNullValue(math_.lanes_of(stored)));
+      return math_.select(inside, {math_.from_stored(from.dtype, value.value), Lanes::Form::Vector, 0}, fill);
+    }
+    otherwise = node.bounds == Bounds::Fill ? fill.value : llvm::Constant::getNullValue(math_.type(from.dtype));
+    llvm::BasicBlock* before = ir_.GetInsertBlock();
+    llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "inside", function_);
+    llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "loaded", function_);
+    ir_.CreateCondBr(at.is_inside.value, inside, after);
+    ir_.SetInsertPoint(inside);
+    llvm::Value* value = math_.from_stored(
+        from.dtype, constant_content(ir_.CreateAlignedLoad(stored, element_pointer(node.id, at.offset.value), alignment)));
+    llvm::BasicBlock* end = ir_.GetInsertBlock();
+    ir_.CreateBr(after);
+    ir_.SetInsertPoint(after);
+    llvm::PHINode* merged = ir_.CreatePHI(math_.type(from.dtype), 2);
+    merged->addIncoming(otherwise, before);
+    merged->addIncoming(value, end);
+    return math_.uniform(merged);
+  }
+  llvm::Value* mask = math_.vector(at.is_inside);
+  Lanes value = gather(node.id, at.offset, mask, llvm::Constant::getNullValue(math_.lanes_of(stored)));
+  value.value = math_.from_stored(from.dtype, value.value);
+  if (node.bounds != Bounds::Fill) return value;
+  return math_.select(at.is_inside, value, emit(node.args.back()));
+}
+
+void KernelEmitter::emit_store(const Statement& statement) {
+  const NestBuffer& to = nest_.buffers[statement.id];
+  const llvm::Align alignment(info(to.dtype).storage_bytes);
+  const Lanes value = emit(statement.value);
+  const Address at = address(statement.indices, statement.view, false);
+  if (at.offset.is_uniform()) {
+    TENON_ASSERT(value.is_uniform(), "one element takes one number");
+    ir_.CreateAlignedStore(math_.to_stored(to.dtype, value.value), element_pointer(statement.id, at.offset.value), alignment);
+  } else if (at.offset.form == Lanes::Form::Ramp && at.offset.step == 1) {
+    ir_.CreateAlignedStore(math_.to_stored(to.dtype, math_.vector(value)), element_pointer(statement.id, at.offset.value),
+                           alignment);
+  } else {
+    llvm::Value* stored = math_.to_stored(to.dtype, math_.vector(value));
+    llvm::Value* offsets = math_.vector(at.offset);
+    for (unsigned k = 0; k < math_.width(); ++k) {
+      llvm::Value* offset = ir_.CreateExtractElement(offsets, std::uint64_t{k});
+      ir_.CreateAlignedStore(ir_.CreateExtractElement(stored, std::uint64_t{k}), element_pointer(statement.id, offset),
+                             alignment);
+    }
+  }
+}
+
+void KernelEmitter::emit_update(const Statement& statement) {
+  const NestBuffer& to = nest_.buffers[statement.id];
+  const llvm::Align alignment(info(to.dtype).storage_bytes);
+  const Lanes value = emit(statement.value);
+  const Address at = address(statement.indices, statement.view, true);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "updated", function_);
+  llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "update", function_);
+  llvm::Value* is_inside = at.has_check ? at.is_inside.value : ir_.getTrue();
+  report_unless(is_inside);
+  ir_.CreateCondBr(is_inside, inside, after);
+  ir_.SetInsertPoint(inside);
+  llvm::Value* place = element_pointer(statement.id, at.offset.value);
+  const Lanes before = math_.uniform(
+      math_.from_stored(to.dtype, ir_.CreateAlignedLoad(math_.stored_type(to.dtype), place, alignment)));
+  const Lanes combined = math_.combine(statement.reduction, to.dtype, before, value);
+  ir_.CreateAlignedStore(math_.to_stored(to.dtype, combined.value), place, alignment);
+  ir_.CreateBr(after);
+  ir_.SetInsertPoint(after);
+}
+
+}  // namespace tenon::codegen::cpu

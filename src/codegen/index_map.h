@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "codegen/loop_nest.h"
+
+namespace tenon::codegen {
+
+/// Where the element at position `at` of a shape stands under other extents of the same elements.
+/// Axes that only come together or fall apart need no division of the whole position.
+std::vector<Scalar> reshaped_position(LoopNest& nest, const Dims& from, const Dims& to,
+                                      const std::vector<Scalar>& at);
+
+/// Calls `visit` for every load in the statements, each once.
+void for_each_load(const Block& block, const std::function<void(const Scalar&)>& visit);
+
+/// What becomes of a buffer in a nest.
+struct BufferUse {
+  std::size_t id = 0;              ///< its number there
+  std::vector<std::size_t> shrunk;  ///< axes of which one iteration sees one position: read at 0
+  bool is_local = false;           ///< one number: `id` is that of a local instead
+};
+void renumber_buffers(LoopNest& nest, const std::map<std::size_t, BufferUse>& uses);
+
+/// Makes every extent that the nest's loops and accesses need one that it is given.
+void list_extents(LoopNest& nest);
+
+}  // namespace tenon::codegen

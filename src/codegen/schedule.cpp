@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "codegen/index_map.h"
+#include "codegen/loop_nest.h"
+
+namespace tenon::codegen {
+namespace {
+
+constexpr double kUnknownExtent = 64;  // a guess where only the run knows
+constexpr unsigned kVectorBytes = 32;
+constexpr unsigned kInterleave = 4;    // vectors in flight at once
+constexpr double kEnoughItems = 64, kMinItemCost = 256;
+
+double trips(const Dim& extent) {
+  return extent.is_constant() ? static_cast<double>(extent.constant()) : kUnknownExtent;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop) {
+  switch (scalar->kind) {
+    case ScalarKind::Integer:
+    case ScalarKind::Extent: return 0;
+    case ScalarKind::Loop: return scalar->id == loop ? 1 : 0;
+    case ScalarKind::Binary: {
+      const auto a = growth(scalar->args[0], loop), b = growth(scalar->args[1], loop);
+      if (!a || !b) return std::nullopt;
+      if (*a == 0 && *b == 0) return 0;
+      if (scalar->binary == BinaryOp::Add) return *a + *b;
+      if (scalar->binary == BinaryOp::Subtract) return *a - *b;
+      if (scalar->binary == BinaryOp::Multiply) {
+        if (*b == 0 && scalar->args[1]->kind == ScalarKind::Integer) return *a * scalar->args[1]->integer;
+        if (*a == 0 && scalar->args[0]->kind == ScalarKind::Integer) return *b * scalar->args[0]->integer;
+      }
+      return std::nullopt;
+    }
+    default: break;
+  }
+  for (const Scalar& arg : scalar->args) {
+    if (growth(arg, loop) != 0) return std::nullopt;
+  }
+  return 0;
+}
+
+Access access_along(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) {
+  Access access = Access::Same;
+  bool is_last = true;  // axes behind this one have extent 1
+  for (std::size_t axis = view.size(); axis-- > 0;) {
+    const auto step = growth(indices[axis], loop);
+    if (!step) return Access::Scattered;
+    if (*step != 0) {
+      if (!is_last || *step != 1 || access != Access::Same) return Access::Scattered;
+      access = Access::Neighbours;
+    }
+    if (view[axis] != Dim(1)) is_last = false;
+  }
+  return access;
+}
+
+namespace {
+
+// What running a block costs, roughly in vector instructions, with one loop (if any) as vector.
+class Cost {
+ public:
+  explicit Cost(const LoopNest& nest) : nest_(nest) {}
+
+  double of(const Block& block, std::optional<std::size_t> vector, double lanes) const {
+    double total = 0;
+    for (const Statement& statement : block) {
+      if (statement.kind == Statement::Kind::Loop) {
+        const double inner = of(statement.body, vector, lanes);
+        const bool is_vector = vector == statement.id;
+        const double count = trips(statement.extent);
+        total += inner * (is_vector ? std::ceil(count / lanes) : count) + 1;
+        continue;
+      }
+      std::set<const ScalarNode*> seen;
+      total += of(statement.value, vector, lanes, seen);
+      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update) {
+        total += access(statement.indices, statement.view, vector, lanes);
+      }
+    }
+    return total;
+  }
+
+ private:
+  static double access(const std::vector<Scalar>& indices, const Dims& view, std::optional<std::size_t> vector,
+                       double lanes) {
+    if (!vector) return 1;
+    const std::vector<Scalar> coordinates(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(view.size()));
+    return access_along(coordinates, view, *vector) == Access::Scattered ? 1.5 * lanes : 1;
+  }
+
+  double of(const Scalar& scalar, std::optional<std::size_t> vector, double lanes,
+            std::set<const ScalarNode*>& seen) const {
+    if (!scalar.is_defined() || !seen.insert(&scalar.node()).second) return 0;
+    double total = scalar->kind == ScalarKind::Unary && scalar->unary >= UnaryOp::Exp ? 10 : 1;
+    if (scalar->kind == ScalarKind::Load) {
+      total = access(scalar->args, scalar->view, vector, lanes);
+      if (scalar->bounds == Bounds::Fill) total += 2;
+    } else {
+      for (const Scalar& arg : scalar->args) total += of(arg, vector, lanes, seen);
+    }
+    return total;
+  }
+
+  const LoopNest& nest_;
+};
+
+// Whether the positions of a loop may run side by side: they are independent (and nothing inside
+// keeps the place of an extreme, which vectors do not), or fold into one number.
+bool has_place(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& statement) {
+    return statement.place.is_defined() || has_place(statement.body);
+  });
+}
+// What every position writes to the same element (its own buffer, used over again) has an order.
+bool writes_one_element(const Block& block, std::size_t loop) {
+  return std::any_of(block.begin(), block.end(), [&](const Statement& statement) {
+    return (statement.kind == Statement::Kind::Store &&
+            access_along(statement.indices, statement.view, loop) == Access::Same) ||
+           writes_one_element(statement.body, loop);
+  });
+}
+bool may_be_vector(const Statement& loop) {
+  if (has_place(loop.body) || writes_one_element(loop.body, loop.id)) return false;
+  if (loop.is_independent) return true;
+  return loop.body.size() == 1 && loop.body.front().kind == Statement::Kind::Fold &&
+         loop.body.front().reduction != Reduction::Last;
+}
+
+std::size_t widest_bytes(const LoopNest& nest) {
+  std::size_t bytes = 1;
+  for (const NestBuffer& buffer : nest.buffers) bytes = std::max(bytes, info(buffer.dtype).storage_bytes);
+  for (const DType local : nest.locals) bytes = std::max(bytes, info(local).storage_bytes);
+  return std::max<std::size_t>(bytes, 4);
+}
+
+struct Choice {
+  double cost = 0;
+  std::vector<const Statement*> loops;
+};
+
+// The cheapest choice of one vector loop on every way down.
+Choice best(const LoopNest& nest, const Block& block, double lanes) {
+  Choice choice;
+  const Cost cost(nest);
+  for (const Statement& statement : block) {
+    const Block alone{statement};
+    if (statement.kind != Statement::Kind::Loop) {
+      choice.cost += cost.of(alone, std::nullopt, lanes);
+      continue;
+    }
+    Choice inner = best(nest, statement.body, lanes);
+    inner.cost = inner.cost * trips(statement.extent) + 1;
+    if (trips(statement.extent) >= 4 && may_be_vector(statement)) {
+      const double here = cost.of(alone, statement.id, std::min(lanes, trips(statement.extent)));
+      if (here < inner.cost) inner = {here, {&statement}};
+    }
+    choice.cost += inner.cost;
+    choice.loops.insert(choice.loops.end(), inner.loops.begin(), inner.loops.end());
+  }
+  return choice;
+}
+
+void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsigned lanes) {
+  for (Statement& statement : block) {
+    if (statement.kind != Statement::Kind::Loop) continue;
+    if (chosen.contains(&statement)) {
+      statement.loop = LoopKind::Vector;
+      const bool is_simple = statement.body.size() == 1 && statement.body.front().kind != Statement::Kind::Loop;
+      const double limit = trips(statement.extent);
+      unsigned width = lanes * (is_simple ? kInterleave : 1);
+      while (width > 2 && width > limit) width /= 2;
+      statement.width = width;
+    } else {
+      mark_vectors(statement.body, chosen, lanes);
+    }
+  }
+}
+
+void mark_parallel(LoopNest& nest, Block& block, double positions) {
+  if (block.size() != 1 || block.front().kind != Statement::Kind::Loop || !block.front().is_independent) return;
+  Statement& loop = block.front();
+  const double count = trips(loop.extent);
+  if (loop.loop == LoopKind::Vector) {
+    if (positions == 1 && count > static_cast<double>(kVectorBlock)) loop.loop = LoopKind::ParallelVector;
+    return;
+  }
+  loop.loop = LoopKind::Parallel;
+  // Enough items to share out evenly, each with enough to do.
+  const double inside = Cost(nest).of(loop.body, std::nullopt, 1);
+  if (positions * count < kEnoughItems && inside > kMinItemCost) mark_parallel(nest, loop.body, positions * count);
+}
+
+}  // namespace
+
+Dim work_items(const LoopNest& nest) {
+  Dim items = 1;
+  const Block* block = &nest.body;
+  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop) {
+    const Statement& loop = block->front();
+    if (loop.loop == LoopKind::ParallelVector) return ceil_div(loop.extent, kVectorBlock);
+    if (loop.loop != LoopKind::Parallel) break;
+    items = items * loop.extent;
+    block = &loop.body;
+  }
+  return items;
+}
+
+void schedule(LoopNest& nest) {
+  const auto lanes = static_cast<unsigned>(kVectorBytes / widest_bytes(nest));
+  const Choice choice = best(nest, nest.body, lanes);
+  mark_vectors(nest.body, {choice.loops.begin(), choice.loops.end()}, lanes);
+  mark_parallel(nest, nest.body, 1);
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,58 @@
+#include "driver/compiled.h"
+
+#include "base/error.h"
+#include "codegen/compile.h"
+#include "driver/pipeline.h"
+
+namespace tenon {
+
+Program compile_graph(Graph graph, const std::string& cpu) {
+  codegen::CompileOptions options;
+  options.target.cpu = cpu;
+  return codegen::compile(run_pipeline(std::move(graph), {}), options);
+}
+
+CompiledModel::CompiledModel(Program program, int thread_count)
+    : model_(std::make_shared<const Model>(std::move(program))), context_(model_, thread_count) {}
+
+void CompiledModel::prepare(const std::vector<Datum>& inputs) {
+  if (inputs.size() != program().inputs.size()) {
+    throw Error("the model takes another number of inputs", ErrorKind::Usage)
+        .expected(program().inputs.size())
+        .got(inputs.size());
+  }
+  inputs_.clear();
+  sources_.clear();
+  std::vector<Shape> shapes;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Program::Buffer& expected = program().buffers[program().inputs[k]];
+    inputs_.push_back(inputs[k].tensor());
+    if (to_string(inputs_.back().dtype()) != expected.dtype) {
+      throw Error(concat("input '", expected.name, "' has the wrong element type"), ErrorKind::Usage)
+          .expected(expected.dtype)
+          .got(inputs_.back().dtype());
+    }
+    shapes.push_back(inputs_.back().shape());
+    sources_.push_back(inputs_.back().bytes().data());
+  }
+  context_.bind(shapes);
+  outputs_.clear();
+  targets_.clear();
+  for (std::size_t k = 0; k < program().outputs.size(); ++k) {
+    const Program::Buffer& buffer = program().buffers[program().outputs[k]];
+    outputs_.emplace_back(*parse_dtype(buffer.dtype), context_.output_shape(k));
+    targets_.push_back(outputs_.back().mutable_bytes().data());
+  }
+}
+
+void CompiledModel::run_prepared() { context_.run(sources_, targets_); }
+
+std::vector<Datum> CompiledModel::outputs() const { return {outputs_.begin(), outputs_.end()}; }
+
+std::vector<Datum> CompiledModel::run(const std::vector<Datum>& inputs) {
+  prepare(inputs);
+  run_prepared();
+  return outputs();
+}
+
+}  // namespace tenon

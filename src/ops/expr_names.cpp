@@ -1,0 +1,25 @@
+#include "ops/expr_names.h"
+
+namespace tenon {
+
+std::string_view name_of(UnaryOp op) {
+  static constexpr std::string_view kNames[] = {
+      "-", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "exp", "log", "log1p", "sin", "cos", "tan",
+      "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "!", "~", "is_nan",
+      "is_inf", "is_negative_inf"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+std::string_view name_of(BinaryOp op) {
+  static constexpr std::string_view kNames[] = {"+",   "-",   "*",  "/", "//", "%",  "rem", "pow", "min", "max",
+                                                "and", "or",  "xor", "<<", ">>", "==", "<",   "<=",  "atan2"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+std::string_view name_of(Reduction reduction) {
+  static constexpr std::string_view kNames[] = {"sum",     "product", "max",          "min", "arg_max",
+                                                "arg_min", "arg_max_last", "arg_min_last", "last"};
+  return kNames[static_cast<std::size_t>(reduction)];
+}
+
+}  // namespace tenon

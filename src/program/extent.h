@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// A number that a run computes from the extents of its inputs, as steps of a stack machine. Kept as
+/// plain data, so that a saved program needs nothing else to know its shapes.
+class Extent {
+ public:
+  enum class Op : std::uint8_t { Number, Symbol, Add, Multiply, FloorDivide, Minimum, Maximum };
+  struct Step {
+    Op op = Op::Number;
+    std::int64_t number = 0;  ///< the number, or which symbol
+    bool operator==(const Step&) const = default;
+  };
+
+  Extent() = default;
+  Extent(std::int64_t number) : steps_{{Op::Number, number}} {}  // NOLINT: numbers are extents
+  static Extent symbol(std::size_t index);
+  static Extent of(std::vector<Step> steps);
+  static Extent combined(Op op, const Extent& a, const Extent& b);
+
+  const std::vector<Step>& steps() const { return steps_; }
+  bool is_number() const { return steps_.size() == 1 && steps_.front().op == Op::Number; }
+  std::int64_t number() const { return steps_.front().number; }
+  /// The number for these values of the symbols. Throws Error where it leaves 64 bits or divides by
+  /// zero.
+  std::int64_t value(std::span<const std::int64_t> symbols) const;
+  bool operator==(const Extent&) const = default;
+
+ private:
+  std::vector<Step> steps_{{Op::Number, 0}};
+};
+
+std::string to_string(const Extent& extent);
+
+}  // namespace tenon

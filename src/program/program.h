@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "program/extent.h"
+
+namespace tenon {
+
+/// What a kernel is called with. Generated code reads these by offset: the order is part of the
+/// format of programs.
+struct KernelArguments {
+  void* const* buffers = nullptr;
+  const std::int64_t* extents = nullptr;
+  void* scratch = nullptr;        ///< of this thread
+  std::int64_t* error = nullptr;  ///< where a kernel writes the number of the check that failed
+};
+/// Does the items of work from `begin` up to `end`; items do not depend on each other.
+using KernelFunction = void (*)(const KernelArguments*, std::int64_t begin, std::int64_t end);
+
+/// All that is needed to run a network, as plain data: buffers, kernels as machine code, steps.
+struct Program {
+  /// An extent that the inputs decide.
+  struct Symbol {
+    std::string name;
+    std::int64_t lo = 0, hi = 0;
+    std::uint32_t input = 0, axis = 0;  ///< where it is first read from
+  };
+  enum class Place : std::uint8_t { Input, Output, Constant, Arena };
+  struct Buffer {
+    std::string name;
+    std::string dtype;  ///< "f32"
+    std::uint32_t element_bytes = 4;
+    std::vector<Extent> dims;
+    Place place = Place::Arena;
+    /// Which input or output; where in the constants; where in the arena if that is planned ahead.
+    std::uint64_t offset = 0;
+    std::uint32_t first_step = 0, last_step = 0;  ///< of an arena buffer: when it is alive
+  };
+  struct Kernel {
+    std::string name;
+    std::string symbol;           ///< of its function in the code
+    Extent scratch_bytes;
+    std::vector<std::string> checks;  ///< what the numbers of failed checks mean, from 1
+  };
+  struct Step {
+    std::uint32_t kernel = 0;
+    std::vector<std::uint32_t> buffers;
+    std::vector<Extent> extents;
+    Extent work = 1;       ///< items
+    std::string name;      ///< the node it comes from
+    double flops = 0, bytes = 0;  ///< for reports; 0 where symbols decide
+  };
+
+  std::string name;
+  std::string target;  ///< what the code needs: "x86-64-v3"
+  std::vector<Symbol> symbols;
+  std::vector<Buffer> buffers;
+  std::vector<std::uint32_t> inputs, outputs;  ///< buffers, in the network's order
+  std::vector<Kernel> kernels;
+  std::vector<Step> steps;
+  /// Bytes of the arena where every offset is planned ahead; 0 where shapes decide at run time.
+  std::uint64_t arena_bytes = 0;
+  bool is_arena_planned = false;
+  std::vector<std::byte> code;  ///< a relocatable object file
+  /// Page-aligned; shared with whoever mapped the file.
+  std::shared_ptr<const std::byte> constants;
+  std::uint64_t constant_bytes = 0;
+};
+
+}  // namespace tenon

@@ -1,0 +1,207 @@
+#include "runtime/code_image.h"
+
+#include <elf.h>
+#include <sys/mman.h>
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace tenon {
+namespace {
+
+Error broken(std::string_view what) {
+  return Error("the program's code cannot be loaded").got(what).hint("compile the model again");
+}
+
+// What generated code may call. Everything else it has inside.
+void* imported(std::string_view name) {
+  struct Import {
+    std::string_view name;
+    void* address;
+  };
+  using Real = double (*)(double);
+  using RealPair = double (*)(double, double);
+  static const Import imports[] = {
+      {"memcpy", reinterpret_cast<void*>(&std::memcpy)},
+      {"memset", reinterpret_cast<void*>(&std::memset)},
+      {"memmove", reinterpret_cast<void*>(&std::memmove)},
+#define TENON_IMPORT(f) {#f, reinterpret_cast<void*>(static_cast<Real>(&std::f))}
+      TENON_IMPORT(exp), TENON_IMPORT(log), TENON_IMPORT(log1p), TENON_IMPORT(sin), TENON_IMPORT(cos),
+      TENON_IMPORT(tan), TENON_IMPORT(asin), TENON_IMPORT(acos), TENON_IMPORT(atan), TENON_IMPORT(sinh),
+      TENON_IMPORT(cosh), TENON_IMPORT(tanh), TENON_IMPORT(asinh), TENON_IMPORT(acosh), TENON_IMPORT(atanh),
+      TENON_IMPORT(erf),
+#undef TENON_IMPORT
+      {"pow", reinterpret_cast<void*>(static_cast<RealPair>(&std::pow))},
+      {"fmod", reinterpret_cast<void*>(static_cast<RealPair>(&std::fmod))},
+      {"atan2", reinterpret_cast<void*>(static_cast<RealPair>(&std::atan2))},
+  };
+  for (const Import& import : imports) {
+    if (import.name == name) return import.address;
+  }
+  throw broken(concat("it calls '", name, "'"));
+}
+
+// A checked view of the file's bytes.
+class Object {
+ public:
+  explicit Object(std::span<const std::byte> bytes) : bytes_(bytes) {
+    const auto& header = at<Elf64_Ehdr>(0);
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_REL ||
+        header.e_machine != EM_X86_64 || header.e_shentsize != sizeof(Elf64_Shdr)) {
+      throw broken("no relocatable x86-64 object");
+    }
+    sections_ = list<Elf64_Shdr>(header.e_shoff, header.e_shnum);
+  }
+  std::span<const Elf64_Shdr> sections() const { return sections_; }
+  const Elf64_Shdr& section(std::size_t index) const {
+    if (index >= sections_.size()) throw broken("a section that is not there");
+    return sections_[index];
+  }
+  template <class T>
+  std::span<const T> content(const Elf64_Shdr& section) const {
+    return list<T>(section.sh_offset, section.sh_size / sizeof(T));
+  }
+  std::string text(const Elf64_Shdr& strings, std::size_t offset) const {
+    const auto all = content<char>(strings);
+    if (offset >= all.size()) throw broken("a name that is not there");
+    return std::string(all.data() + offset, strnlen(all.data() + offset, all.size() - offset));
+  }
+
+ private:
+  template <class T>
+  std::span<const T> list(std::uint64_t offset, std::uint64_t count) const {
+    if (offset % alignof(T) != 0 || offset > bytes_.size() || count > (bytes_.size() - offset) / sizeof(T)) {
+      throw broken("a part past its end");
+    }
+    return {reinterpret_cast<const T*>(bytes_.data() + offset), count};
+  }
+  template <class T>
+  const T& at(std::uint64_t offset) const {
+    return list<T>(offset, 1).front();
+  }
+
+  std::span<const std::byte> bytes_;
+  std::span<const Elf64_Shdr> sections_;
+};
+
+std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kStubBytes = 16;  // jmp *[rip]; address
+constexpr std::uint64_t kMaxImage = std::uint64_t{1} << 30;
+
+// A jump to any address from anywhere: relative calls reach two gigabytes only.
+void write_stub(std::byte* stub, void* target) {
+  static constexpr unsigned char kJump[] = {0xff, 0x25, 0x02, 0x00, 0x00, 0x00, 0x90, 0x90};
+  std::memcpy(stub, kJump, sizeof(kJump));
+  std::memcpy(stub + sizeof(kJump), &target, sizeof(target));
+}
+
+void relocate(std::byte* place, std::uint32_t type, std::byte* target, std::int64_t addend) {
+  if (type == R_X86_64_64) {
+    const std::byte* value = target + addend;
+    std::memcpy(place, &value, sizeof(value));
+  } else if (type == R_X86_64_PC32 || type == R_X86_64_PLT32) {
+    const std::int64_t distance = target + addend - place;
+    if (distance != static_cast<std::int32_t>(distance)) throw broken("a jump that is too far");
+    const auto value = static_cast<std::int32_t>(distance);
+    std::memcpy(place, &value, sizeof(value));
+  } else {
+    throw broken(concat("a relocation of kind ", type));
+  }
+}
+
+}  // namespace
+
+CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
+  const Object object(object_bytes);
+  std::vector<std::size_t> offsets(object.sections().size(), 0);
+  const Elf64_Shdr* symbol_table = nullptr;
+  std::size_t size = 0;
+  for (std::size_t k = 0; k < offsets.size(); ++k) {
+    const Elf64_Shdr& section = object.section(k);
+    if (section.sh_type == SHT_SYMTAB) symbol_table = &section;
+    if ((section.sh_flags & SHF_ALLOC) == 0) continue;
+    if (section.sh_size > kMaxImage || section.sh_addralign > kPage) throw broken("a section too large");
+    size = round_up(size, std::max<std::size_t>(section.sh_addralign, 1));
+    offsets[k] = size;
+    size += section.sh_size;
+    if (size > kMaxImage) throw broken("sections too large");
+  }
+  if (symbol_table == nullptr) throw broken("no symbols");
+  const auto symbols = object.content<Elf64_Sym>(*symbol_table);
+  const Elf64_Shdr& names = object.section(symbol_table->sh_link);
+  const std::size_t stubs = round_up(size, kStubBytes);
+  size_ = round_up(stubs + symbols.size() * kStubBytes + 1, kPage);
+
+  void* mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw Error("no memory for the program's code", ErrorKind::OutOfMemory).got(size_, " bytes");
+  memory_ = static_cast<std::byte*>(mapped);
+  try {
+    for (std::size_t k = 0; k < offsets.size(); ++k) {
+      const Elf64_Shdr& section = object.section(k);
+      if ((section.sh_flags & SHF_ALLOC) == 0 || section.sh_type == SHT_NOBITS) continue;
+      const auto content = object.content<std::byte>(section);
+      std::memcpy(memory_ + offsets[k], content.data(), content.size());
+    }
+    std::vector<std::byte*> addresses(symbols.size(), nullptr);
+    for (std::size_t k = 1; k < symbols.size(); ++k) {
+      const Elf64_Sym& symbol = symbols[k];
+      const std::string name = object.text(names, symbol.st_name);
+      if (symbol.st_shndx == SHN_UNDEF) {
+        addresses[k] = memory_ + stubs + k * kStubBytes;
+        if (!name.empty()) write_stub(addresses[k], imported(name));
+      } else if (symbol.st_shndx < offsets.size()) {
+        if (symbol.st_value > object.section(symbol.st_shndx).sh_size) throw broken("a symbol outside");
+        addresses[k] = memory_ + offsets[symbol.st_shndx] + symbol.st_value;
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC) functions_[name] = addresses[k];
+      }
+    }
+    for (const Elf64_Shdr& section : object.sections()) {
+      if (section.sh_type != SHT_RELA) continue;
+      const Elf64_Shdr& target = object.section(section.sh_info);
+      if ((target.sh_flags & SHF_ALLOC) == 0) continue;
+      for (const Elf64_Rela& entry : object.content<Elf64_Rela>(section)) {
+        const std::size_t symbol = ELF64_R_SYM(entry.r_info);
+        if (symbol >= addresses.size() || addresses[symbol] == nullptr ||
+            target.sh_size < sizeof(std::int64_t) || entry.r_offset > target.sh_size - sizeof(std::int32_t)) {
+          throw broken("a relocation outside");
+        }
+        relocate(memory_ + offsets[section.sh_info] + entry.r_offset,
+                 static_cast<std::uint32_t>(ELF64_R_TYPE(entry.r_info)), addresses[symbol], entry.r_addend);
+      }
+    }
+    if (mprotect(memory_, size_, PROT_READ | PROT_EXEC) != 0) throw broken("the system forbids to run it");
+  } catch (...) {
+    munmap(memory_, size_);
+    throw;
+  }
+}
+
+CodeImage::CodeImage(CodeImage&& other) noexcept
+    : memory_(std::exchange(other.memory_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      functions_(std::move(other.functions_)) {}
+
+CodeImage& CodeImage::operator=(CodeImage&& other) noexcept {
+  std::swap(memory_, other.memory_);
+  std::swap(size_, other.size_);
+  std::swap(functions_, other.functions_);
+  return *this;
+}
+
+CodeImage::~CodeImage() {
+  if (memory_ != nullptr) munmap(memory_, size_);
+}
+
+void* CodeImage::function(const std::string& name) const {
+  const auto found = functions_.find(name);
+  if (found == functions_.end()) throw broken(concat("no function '", name, "'"));
+  return found->second;
+}
+
+}  // namespace tenon

@@ -1,0 +1,278 @@
+#include "runtime/model.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "program/arena.h"
+#include "runtime/thread_pool.h"
+
+namespace tenon {
+namespace {
+
+// Memory that a run works in, from the system and back to it.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(std::uint64_t bytes, const std::string& what) : bytes_(bytes) {
+    if (bytes == 0) return;
+    data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) {
+      data_ = nullptr;
+      throw Error(concat("no memory for ", what), ErrorKind::OutOfMemory).got(bytes, " bytes");
+    }
+    madvise(data_, bytes, MADV_HUGEPAGE);
+  }
+  Memory(Memory&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Memory() {
+    if (data_ != nullptr) munmap(data_, bytes_);
+  }
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+// A step with everything looked up.
+struct ReadyStep {
+  KernelFunction kernel = nullptr;
+  std::size_t first_pointer = 0, first_extent = 0;
+  std::int64_t work = 0, chunk = 1;
+  std::size_t step = 0;
+};
+
+// Where a pointer of the caller goes.
+struct Patch {
+  std::size_t pointer = 0, port = 0;
+  bool is_input = false;
+};
+
+// Enough chunks for threads of uneven speed, few enough that taking one costs nothing.
+constexpr std::int64_t kChunksPerThread = 4;
+
+}  // namespace
+
+Model::Model(Program program) : program_(std::move(program)), code_(program_.code) {
+  for (const Program::Kernel& kernel : program_.kernels) {
+    kernels_.push_back(reinterpret_cast<KernelFunction>(code_.function(kernel.symbol)));
+  }
+}
+
+struct Context::State {
+  std::shared_ptr<const Model> model;
+  int thread_count = 1;
+  bool is_bound = false;
+  std::vector<std::int64_t> symbols;
+  std::vector<std::vector<std::int64_t>> shapes;  // by buffer
+  std::vector<std::vector<std::int64_t>> output_shapes;
+  Memory arena, scratch;
+  std::uint64_t scratch_stride = 0;
+  std::vector<void*> pointers;
+  std::vector<std::int64_t> extents;
+  std::vector<ReadyStep> steps;
+  std::vector<Patch> patches;
+  std::int64_t error = 0;
+
+  const Program& program() const { return model->program(); }
+
+  void read_symbols(std::span<const std::vector<std::int64_t>> input_shapes);
+  void check_inputs(std::span<const std::vector<std::int64_t>> input_shapes) const;
+  void place_buffers();
+  void prepare_steps();
+  std::uint64_t bytes_of(std::size_t buffer) const;
+  [[noreturn]] void report_failed_check(const ReadyStep& step) const;
+};
+
+void Context::State::read_symbols(std::span<const std::vector<std::int64_t>> input_shapes) {
+  const Program& p = program();
+  symbols.clear();
+  for (const Program::Symbol& symbol : p.symbols) {
+    const Program::Buffer& input = p.buffers[p.inputs[symbol.input]];
+    const auto& shape = input_shapes[symbol.input];
+    if (shape.size() != input.dims.size()) {
+      throw Error(concat("input '", input.name, "' has the wrong rank"), ErrorKind::Usage)
+          .expected(input.dims.size(), " axes")
+          .got(shape.size());
+    }
+    const std::int64_t extent = shape[symbol.axis];
+    if (extent < symbol.lo || extent > symbol.hi) {
+      throw Error(concat("extent '", symbol.name, "' is out of range"), ErrorKind::Usage)
+          .at("input '", input.name, "', axis ", symbol.axis)
+          .expected(symbol.lo, " to ", symbol.hi)
+          .got(extent);
+    }
+    symbols.push_back(extent);
+  }
+}
+
+void Context::State::check_inputs(std::span<const std::vector<std::int64_t>> input_shapes) const {
+  const Program& p = program();
+  for (std::size_t k = 0; k < p.inputs.size(); ++k) {
+    const auto& expected = shapes[p.inputs[k]];
+    if (input_shapes[k] == expected) continue;
+    const auto text = [](const std::vector<std::int64_t>& shape) {
+      std::string list;
+      for (std::int64_t extent : shape) list += (list.empty() ? "" : ", ") + std::to_string(extent);
+      return "[" + list + "]";
+    };
+    throw Error(concat("input '", p.buffers[p.inputs[k]].name, "' has the wrong shape"), ErrorKind::Usage)
+        .expected(text(expected))
+        .got(text(input_shapes[k]));
+  }
+}
+
+std::uint64_t Context::State::bytes_of(std::size_t buffer) const {
+  std::uint64_t bytes = program().buffers[buffer].element_bytes;
+  for (std::int64_t extent : shapes[buffer]) bytes *= static_cast<std::uint64_t>(extent);
+  return bytes;
+}
+
+void Context::State::place_buffers() {
+  const Program& p = program();
+  std::vector<std::uint64_t> offsets(p.buffers.size(), 0);
+  std::uint64_t bytes = p.arena_bytes;
+  if (p.is_arena_planned) {
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) offsets[k] = p.buffers[k].offset;
+  } else {
+    std::vector<ArenaRequest> requests;
+    std::vector<std::size_t> requesters;
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+      if (p.buffers[k].place != Program::Place::Arena) continue;
+      requests.push_back({bytes_of(k), p.buffers[k].first_step, p.buffers[k].last_step});
+      requesters.push_back(k);
+    }
+    const ArenaPlan plan = plan_arena(requests);
+    for (std::size_t k = 0; k < requesters.size(); ++k) offsets[requesters[k]] = plan.offsets[k];
+    bytes = plan.bytes;
+  }
+  if (bytes > arena.bytes()) arena = Memory(bytes, "the values between steps");
+
+  pointers.clear();
+  patches.clear();
+  for (const Program::Step& step : p.steps) {
+    for (const std::uint32_t id : step.buffers) {
+      const Program::Buffer& buffer = p.buffers[id];
+      void* pointer = nullptr;
+      switch (buffer.place) {
+        case Program::Place::Constant:
+          pointer = const_cast<std::byte*>(p.constants.get() + buffer.offset);  // NOLINT: only read
+          break;
+        case Program::Place::Arena: pointer = arena.data() + offsets[id]; break;
+        case Program::Place::Input: patches.push_back({pointers.size(), buffer.offset, true}); break;
+        case Program::Place::Output: patches.push_back({pointers.size(), buffer.offset, false}); break;
+      }
+      pointers.push_back(pointer);
+    }
+  }
+}
+
+void Context::State::prepare_steps() {
+  const Program& p = program();
+  steps.clear();
+  extents.clear();
+  scratch_stride = 0;
+  std::size_t pointer = 0;
+  for (std::size_t k = 0; k < p.steps.size(); ++k) {
+    const Program::Step& step = p.steps[k];
+    ReadyStep ready{model->kernel(step.kernel), pointer, extents.size(), step.work.value(symbols), 1, k};
+    ready.chunk = std::max<std::int64_t>(1, ready.work / (thread_count * kChunksPerThread));
+    for (const Extent& extent : step.extents) extents.push_back(extent.value(symbols));
+    pointer += step.buffers.size();
+    const auto bytes = p.kernels[step.kernel].scratch_bytes.value(symbols);
+    scratch_stride = std::max(scratch_stride, (static_cast<std::uint64_t>(bytes) + 4095) / 4096 * 4096);
+    if (ready.work > 0) steps.push_back(ready);
+  }
+  const std::uint64_t bytes = scratch_stride * static_cast<std::uint64_t>(thread_count);
+  if (bytes > scratch.bytes()) scratch = Memory(bytes, "the kernels' scratch");
+}
+
+void Context::State::report_failed_check(const ReadyStep& ready) const {
+  const Program::Step& step = program().steps[ready.step];
+  const auto& checks = program().kernels[step.kernel].checks;
+  const auto number = static_cast<std::size_t>(error);
+  throw Error(number >= 1 && number <= checks.size() ? checks[number - 1] : "the data breaks an operator's rules")
+      .at("node '", step.name, "'");
+}
+
+Context::Context(std::shared_ptr<const Model> model, int thread_count)
+    : state_(std::make_unique<State>()) {
+  state_->model = std::move(model);
+  state_->thread_count = thread_count > 0 ? thread_count : usable_threads();
+  if (state_->program().symbols.empty()) {
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const std::uint32_t input : state_->program().inputs) {
+      auto& shape = shapes.emplace_back();
+      for (const Extent& dim : state_->program().buffers[input].dims) shape.push_back(dim.number());
+    }
+    bind(shapes);
+  }
+}
+Context::Context(Context&&) noexcept = default;
+Context::~Context() = default;
+
+void Context::bind(std::span<const std::vector<std::int64_t>> input_shapes) {
+  State& s = *state_;
+  const Program& p = s.program();
+  if (input_shapes.size() != p.inputs.size()) {
+    throw Error("the model takes another number of inputs", ErrorKind::Usage)
+        .expected(p.inputs.size())
+        .got(input_shapes.size());
+  }
+  s.is_bound = false;
+  s.read_symbols(input_shapes);
+  s.shapes.assign(p.buffers.size(), {});
+  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+    for (const Extent& dim : p.buffers[k].dims) s.shapes[k].push_back(dim.value(s.symbols));
+  }
+  s.check_inputs(input_shapes);
+  s.output_shapes.clear();
+  for (const std::uint32_t output : p.outputs) s.output_shapes.push_back(s.shapes[output]);
+  s.place_buffers();
+  s.prepare_steps();
+  s.is_bound = true;
+}
+
+const std::vector<std::int64_t>& Context::output_shape(std::size_t output) const {
+  return state_->output_shapes.at(output);
+}
+
+std::uint64_t Context::arena_bytes() const { return state_->arena.bytes(); }
+
+void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  State& s = *state_;
+  TENON_ASSERT(s.is_bound, "shapes are bound before a run");
+  for (const Patch& patch : s.patches) {
+    s.pointers[patch.pointer] =
+        patch.is_input ? const_cast<void*>(inputs[patch.port]) : outputs[patch.port];  // NOLINT: only read
+  }
+  s.error = 0;
+  struct Call {
+    State* state;
+    const ReadyStep* step;
+  };
+  const auto run_chunk = [](void* opaque, std::size_t thread, std::int64_t begin, std::int64_t end) {
+    const Call& call = *static_cast<const Call*>(opaque);
+    State& state = *call.state;
+    const KernelArguments arguments{state.pointers.data() + call.step->first_pointer,
+                                    state.extents.data() + call.step->first_extent,
+                                    state.scratch.data() + thread * state.scratch_stride, &state.error};
+    call.step->kernel(&arguments, begin, end);
+  };
+  for (const ReadyStep& step : s.steps) {
+    Call call{&s, &step};
+    ThreadPool::shared().for_each(step.work, step.chunk, s.thread_count, run_chunk, &call);
+    if (s.error != 0) s.report_failed_check(step);
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,185 @@
+#include "codegen/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+namespace tenon {
+namespace {
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  double largest = 0;
+  for (std::int64_t k = 0; k < a.size(); ++k) largest = std::max(largest, std::abs(a.real_at(k) - b.real_at(k)));
+  return largest;
+}
+
+// Compiled as it stands, on 1, 2, 3 and 7 threads: bitwise the same, and close to the reference.
+void expect_same(const std::string& text, double tolerance = 1e-5) {
+  const Graph graph = parse_graph(text, all_ops());
+  const std::vector<Datum> inputs = random_inputs(graph, 5);
+  const std::vector<Datum> expected = reference::evaluate(graph, inputs);
+  std::vector<Datum> first;
+  for (const int threads : {1, 2, 3, 7}) {
+    CompiledModel model(codegen::compile(graph), threads);
+    const std::vector<Datum> outputs = model.run(inputs);
+    ASSERT_EQ(outputs.size(), expected.size());
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      EXPECT_LE(largest_difference(outputs[k].tensor(), expected[k].tensor()), tolerance) << text;
+      if (threads > 1) {
+        EXPECT_TRUE(identical(outputs[k].tensor(), first[k].tensor())) << text;
+      }
+    }
+    if (threads == 1) first = outputs;
+  }
+}
+
+TEST(Compile, ConvolutionsOfOddExtentsAndEpilogues) {
+  for (const int channels : {4, 5, 16, 17, 24, 40}) {
+    expect_same(concat(R"(graph (x: f32[2, 9, 7, 3]@NHWC, r: f32[2, 5, 4, )", channels, R"(]@NHWC) {
+  w: f32[3, 3, 3, )", channels, R"(]@HWIO = constant f32[3, 3, 3, )", channels,
+                       R"(] normal(seed = 1, mean = 0.0, deviation = 0.2)
+  b = constant f32[)", channels, R"(] normal(seed = 2, mean = 0.0, deviation = 0.2)
+  y = fused(x, w, b, r)
+    group = graph (p: f32[2, 9, 7, 3]@NHWC, q: f32[3, 3, 3, )", channels, R"(]@HWIO, c: f32[)", channels,
+                       R"(], s: f32[2, 5, 4, )", channels, R"(]@NHWC) {
+      t = conv(p, q) {strides = [2, 2], pads = [1, 1, 1, 1]}
+      u = add(t, c)
+      v = add(u, s)
+      z = relu(v)
+      return z
+    }
+  return y
+}
+)"));
+  }
+}
+
+TEST(Compile, ConvolutionsInTheOrderOfImages) {
+  expect_same(R"(graph (x: f32[1, 6, 10, 11]) {
+  w = constant f32[8, 3, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.2)
+  y = conv(x, w) {groups = 2, pads = [1, 1, 1, 1], dilations = [2, 1]}
+  return y
+}
+)");
+}
+
+TEST(Compile, DepthwiseConvolutions) {
+  expect_same(R"(graph (x: f32[1, 9, 9, 20]@NHWC) {
+  w: f32[3, 3, 1, 20]@HWIO = constant f32[3, 3, 1, 20] normal(seed = 1, mean = 0.0, deviation = 0.2)
+  y = conv(x, w) {groups = 20, pads = [1, 1, 1, 1]}
+  return y
+}
+)");
+}
+
+TEST(Compile, MatricesOfOddExtents) {
+  for (const int rows : {1, 5, 6, 13}) {
+    for (const int columns : {1, 3, 16, 37}) {
+      expect_same(concat("graph (x: f32[", rows, ", 19]) {\n  w = constant f32[19, ", columns,
+                         "] normal(seed = 1, mean = 0.0, deviation = 0.3)\n  y = matmul(x, w)\n  return y\n}\n"));
+    }
+  }
+}
+
+TEST(Compile, OneProgramServesEveryExtentOfItsRange) {
+  const Graph graph = parse_graph(R"(graph (x: f32[n, 12]) {
+  w = constant f32[12, 20] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  h = matmul(x, w)
+  y = softmax(h) {axis = 0}
+  return y
+}
+)", all_ops());
+  CompiledModel model(codegen::compile(graph), 2);
+  for (const std::int64_t n : {1, 2, 5, 6, 7, 40}) {
+    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {n, 12}}});
+    const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+    const Tensor actual = model.run(inputs).front().tensor();
+    ASSERT_EQ(actual.shape(), expected.shape());
+    EXPECT_LE(largest_difference(actual, expected), 1e-6) << n;
+  }
+}
+
+TEST(Compile, InputsConstantsAndTwinsAsOutputs) {
+  expect_same(R"(graph (x: f32[3, 4]) {
+  c = constant f32[2] [1, 2]
+  y = relu(x)
+  v = reshape(x) {shape = [2, 6]}
+  return x, c, y, y, v
+}
+)");
+}
+
+TEST(Compile, WrongShapesAreRefusedByName) {
+  const Graph graph = parse_graph("graph (image: f32[2, 3]) {\n  y = relu(image)\n  return y\n}\n", all_ops());
+  CompiledModel model(codegen::compile(graph), 1);
+  try {
+    model.run({Tensor(DType::F32, {3, 2})});
+    FAIL() << "it was let through";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("image"), std::string::npos);
+  }
+  EXPECT_THROW(model.run({Tensor(DType::F64, {2, 3})}), Error);
+  EXPECT_THROW(model.run({}), Error);
+}
+
+TEST(Compile, AnIndexOutsideIsAnErrorOfTheData) {
+  const Graph graph = parse_graph(
+      "graph (x: f32[4], i: i64[2]) {\n  y = gather(x, i) {axis = 0}\n  return y\n}\n", all_ops());
+  CompiledModel model(codegen::compile(graph), 1);
+  const Tensor x(DType::F32, {4});
+  EXPECT_NO_THROW(model.run({x, Tensor::of_integers(std::vector<std::int64_t>{3, -4})}));
+  EXPECT_THROW(model.run({x, Tensor::of_integers(std::vector<std::int64_t>{0, 4})}), Error);
+}
+
+TEST(Compile, ListsEveryNodeWithoutKernels) {
+  const Graph graph = parse_graph(
+      "graph (x: f32[4]) {\n  a = nonzero(x)\n  b = nonzero(x)\n  return a, b\n}\n", all_ops());
+  try {
+    codegen::compile(graph);
+    FAIL() << "it was compiled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+    EXPECT_NE(std::string(error.what()).find("'a'"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("'b'"), std::string::npos);
+  }
+}
+
+// Functions of real numbers stay within two units in the last place of f32.
+TEST(Compile, FunctionsAreExactToTwoUlps) {
+  for (const char* function : {"exp", "log", "tanh", "erf"}) {
+    const Graph graph = parse_graph(concat("graph (x: f32[n]) {\n  y = ", function, "(x)\n  return y\n}\n"), all_ops());
+    CompiledModel model(codegen::compile(graph), 1);
+    Tensor x(DType::F32, {20000});
+    for (std::int64_t k = 0; k < x.size(); ++k) {
+      const double part = static_cast<double>(k) / static_cast<double>(x.size());
+      const double value = std::string(function) == "log"  ? std::exp(part * 160 - 80)
+                           : std::string(function) == "exp" ? part * 180 - 95
+                                                            : part * 12 - 6;
+      x.set_real(k, value);
+    }
+    const Tensor y = model.run({x}).front().tensor();
+    double worst = 0;
+    for (std::int64_t k = 0; k < x.size(); ++k) {
+      const double at = x.real_at(k);
+      const double exact = std::string(function) == "exp"    ? std::exp(at)
+                           : std::string(function) == "log"  ? std::log(at)
+                           : std::string(function) == "tanh" ? std::tanh(at)
+                                                             : std::erf(at);
+      const float rounded = static_cast<float>(exact);
+      if (!std::isfinite(rounded)) continue;
+      const double ulp = std::max(std::abs(static_cast<double>(std::nextafter(rounded, INFINITY)) - rounded), 1e-45);
+      worst = std::max(worst, std::abs(y.real_at(k) - exact) / ulp);
+    }
+    EXPECT_LE(worst, 2.0) << function;
+  }
+}
+
+}  // namespace
+}  // namespace tenon
