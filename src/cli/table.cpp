@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/text.h"
+
 namespace tenon::cli {
 namespace {
 
@@ -12,6 +14,24 @@ namespace {
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+constexpr std::size_t kTextWidth = 110;
+
+// Lines no longer than people like to read; those that are short already stay.
+void print_wrapped(const std::string& text, std::ostream& out) {
+  for (const std::string& paragraph : split(text, '\n')) {
+    std::string line;
+    for (const std::string& word : split(paragraph, ' ')) {
+      if (!line.empty() && width_of(line) + 1 + width_of(word) > kTextWidth) {
+        out << line << "\n";
+        line = word;
+      } else {
+        line += line.empty() ? word : " " + word;
+      }
+    }
+    out << line << "\n";
+  }
 }
 
 }  // namespace
@@ -59,7 +79,7 @@ void print_page(const Page& page, std::ostream& out) {
     if (!section.heading.empty()) {
       out << section.heading << "\n" << std::string(width_of(section.heading), '=') << "\n";
     }
-    if (!section.text.empty()) out << section.text << "\n";
+    if (!section.text.empty()) print_wrapped(section.text, out);
     if (section.columns.empty()) continue;
     if (!section.text.empty()) out << "\n";
     Table table(section.columns);
