@@ -187,7 +187,7 @@ Var OperatorImport::channels_last(Var value, bool was_moved) {
 
 Var OperatorImport::convolution(const Composite& composite, std::size_t& used) {
   const Var image = operand(0);
-  operand(1);
+  operand(1);  // which must be there
   const std::size_t axes = rank(image) - 2;
   if (rank(image) != 4 && rank(image) != 5)
     throw Error(concat(row_.op, ": the image has no four or five axes"));
@@ -219,7 +219,8 @@ Var OperatorImport::convolution(const Composite& composite, std::size_t& used) {
 
 std::vector<Var> OperatorImport::pool() {
   bool was_moved = false;
-  const Var image = channels_first(operands_.at(0), image_layout(4), was_moved);
+  operand(0);  // which must be there
+  const Var image = channels_first(operands_[0], image_layout(4), was_moved);
   const bool is_maximum = row_.op == "max_pool2d";
   const auto kernel = per_axis("kernel_size", 2, 1), strides = per_axis("stride", 2, 1);
   auto pads = per_axis("pad", 2, 0);

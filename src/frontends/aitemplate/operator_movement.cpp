@@ -129,7 +129,8 @@ std::vector<Var> OperatorImport::identity() { return {build_.call("identity", {o
 
 std::vector<Var> OperatorImport::pad_channels() {
   const Var x = operand(0);
-  const std::optional<std::int64_t> channels = build_.type(x).tensor().dims.at(rank(x) - 1).value();
+  if (rank(x) == 0) throw Error(concat(row_.op, ": a number has no channels"));
+  const std::optional<std::int64_t> channels = build_.type(x).tensor().dims.back().value();
   const std::int64_t wanted = row_.op == "nhwc3to4" ? 4 : 8;
   if (!channels || *channels > wanted)
     throw Error(concat(row_.op, ": there are too many channels"));
@@ -177,7 +178,8 @@ std::vector<Var> OperatorImport::layer_norm() {
 std::vector<Var> OperatorImport::group_norm() {
   const Var x = operand(0);
   const TensorType type = build_.type(x).tensor();
-  const Dims channels{type.dims.at(type.rank() - 1)};
+  if (type.rank() == 0) throw Error(concat(row_.op, ": a number has no channels"));
+  const Dims channels{type.dims.back()};
   const Var scale = operands_.size() > 1 ? operand(1) : splat(1, channels, type.dtype);
   const Var shift = operands_.size() > 2 ? operand(2) : splat(0, channels, type.dtype);
   const std::vector<Attr> attrs = {{"groups", integer("num_groups")},

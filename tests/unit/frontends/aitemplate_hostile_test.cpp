@@ -112,6 +112,20 @@ TEST(AITemplateBadInput, ShapesThatDoNotFitAreErrorsOfTheGraph) {
   EXPECT_THROW(document->graph(), Error);
 }
 
+// Operators that lack what they work on are errors, not accidents.
+TEST(AITemplateBadInput, OperatorsWithoutOperandsAreErrors) {
+  for (const char* op : {"max_pool2d", "conv2d_bias", "gemm_rcr", "bmm_ccr_add", "groupnorm",
+                         "nhwc3to8", "reshape", "softmax", "layernorm", "split", "concatenate",
+                         "permute021", "dynamic_slice", "reduce_sum"}) {
+    std::string text =
+        replaced(read_fixture(kGolden), "'op': 'conv2d'", concat("'op': '", op, "'"));
+    text = replaced(text, "'inputs': ['input_0', 'input_1']", "'inputs': []");
+    const std::unique_ptr<Document> document = format().read(text, "dump");
+    EXPECT_GE(document->check().mismatches().size(), 1u) << op;
+    EXPECT_THROW(document->graph(), Error) << op;
+  }
+}
+
 // A jagged dim stands for its total length.
 TEST(AITemplateBadInput, JaggedDimsComeBack) {
   const std::string jagged =
