@@ -66,6 +66,31 @@ void save_outputs(const CompiledModel& model, const std::string& folder) {
   }
 }
 
+// Steps by the time they take, the longest first.
+void print_steps(CompiledModel& model) {
+  constexpr int runs = 5;
+  std::vector<double> seconds;
+  for (int k = 0; k < runs; ++k) model.run_prepared(seconds);
+  const auto& steps = model.program().steps;
+  std::vector<std::size_t> order(steps.size());
+  double total = 0;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    order[k] = k;
+    total += seconds[k];
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return seconds[a] > seconds[b]; });
+  Table table({">step", "name", "kernel", ">us", ">share", ">GFLOP/s", ">GB/s"});
+  const auto number = [](double value) { return std::to_string(static_cast<std::int64_t>(value + 0.5)); };
+  for (const std::size_t k : order) {
+    const double each = seconds[k] / runs;
+    table.add({std::to_string(k), steps[k].name, model.program().kernels[steps[k].kernel].symbol, number(each * 1e6),
+               number(100 * seconds[k] / total) + " %", number(steps[k].flops / each / 1e9),
+               number(steps[k].bytes / each / 1e9)});
+  }
+  table.print(std::cout);
+  std::cout << "\n";
+}
+
 }  // namespace
 
 int bench(const BenchOptions& options, OutputFormat format) {
@@ -119,6 +144,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
               << "\n";
     return 0;
   }
+  if (options.every_step) print_steps(model);
   const auto number = [](double value) { return format_real(static_cast<float>(value)); };
   Table table({">runs", ">least ms", ">median ms", ">p90 ms", ">p99 ms", ">GFLOP/s", ">load ms", ">arena", ">constants", ">peak memory"});
   table.add({std::to_string(samples.size()), number(sorted.front()), number(median), number(percentile(sorted, 0.9)),

@@ -40,7 +40,8 @@ struct BenchOptions {
   std::string model, output, cpu = "native";
   std::vector<std::string> inputs, shapes;
   int threads = 0;
-  double warm_up_s = 0.2, duration_s = 2;
+  double duration_s = 2;
+  bool every_step = false;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
 };
 struct OpsOptions {

@@ -47,6 +47,11 @@ void CompiledModel::prepare(const std::vector<Datum>& inputs) {
 
 void CompiledModel::run_prepared() { context_.run(sources_, targets_); }
 
+void CompiledModel::run_prepared(std::vector<double>& seconds) {
+  seconds.resize(program().steps.size());
+  context_.run(sources_, targets_, seconds);
+}
+
 std::vector<Datum> CompiledModel::outputs() const { return {outputs_.begin(), outputs_.end()}; }
 
 std::vector<Datum> CompiledModel::run(const std::vector<Datum>& inputs) {

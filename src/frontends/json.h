@@ -15,10 +15,14 @@ namespace tenon {
 
 /// A JSON value. Members keep the order they stand in, which some writers give a meaning to.
 struct Json {
+  struct Member;
   using Array = std::vector<Json>;
-  using Member = std::pair<std::string, Json>;
   using Object = std::vector<Member>;
   std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> value;
+};
+struct Json::Member {
+  std::string first;
+  Json second;
 };
 
 /// Reads one value that is the whole text. Throws Error with line and column; refuses a member that

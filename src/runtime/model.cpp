@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/error.h"
@@ -11,6 +12,8 @@
 
 namespace tenon {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // Memory that a run works in, from the system and back to it.
 class Memory {
@@ -249,6 +252,10 @@ const std::vector<std::int64_t>& Context::output_shape(std::size_t output) const
 std::uint64_t Context::arena_bytes() const { return state_->arena.bytes(); }
 
 void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  run(inputs, outputs, {});
+}
+
+void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) {
   State& s = *state_;
   TENON_ASSERT(s.is_bound, "shapes are bound before a run");
   for (const Patch& patch : s.patches) {
@@ -270,7 +277,9 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
   };
   for (const ReadyStep& step : s.steps) {
     Call call{&s, &step};
+    const auto begin = seconds.empty() ? Clock::time_point() : Clock::now();
     ThreadPool::shared().for_each(step.work, step.chunk, s.thread_count, run_chunk, &call);
+    if (!seconds.empty()) seconds[step.step] += std::chrono::duration<double>(Clock::now() - begin).count();
     if (s.error != 0) s.report_failed_check(step);
   }
 }

@@ -106,7 +106,7 @@ class Parser {
       names.emplace_back(name);
       if (field(name, value)) continue;
       require_printable(value.json(), value);
-      object.other.emplace_back(name, value.json());
+      object.other.emplace_back(std::string(name), value.json());
     }
     object.order = profile_.orders.intern(std::move(names));
   }
