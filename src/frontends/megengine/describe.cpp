@@ -50,6 +50,9 @@ std::string with_commas(std::int64_t number) {
   for (std::size_t k = text.size(); k > 3 && text[k - 4] != '-';) text.insert(k -= 3, ",");
   return text;
 }
+std::string counted(std::int64_t count, std::string_view what) {
+  return concat(count, " ", what, count == 1 ? "" : "s");
+}
 std::string shortened(const std::string& name) {
   if (name.size() <= kNameLength) return name;
   std::size_t end = kNameLength;
@@ -127,7 +130,7 @@ class Description {
     for (const VarNode& var : exec.vars) ++comp_nodes[var.comp_node];
     std::vector<std::string> places;
     for (const auto& [name, count] : comp_nodes)
-      places.push_back(concat(name, " (", count, " vars)"));
+      places.push_back(concat(name, " (", counted(static_cast<std::int64_t>(count), "var"), ")"));
     Page::Section section;
     section.heading = "The network";
     const bool has_rest = exec.operators.size() > exec.comp_seq.size();
@@ -259,11 +262,12 @@ class Description {
     std::size_t planned = 0;
     for (const VarNode& var : exec.vars) planned += var.mem_plan.has_value();
     const LivePeak peak = live_peak(lifetimes_, index_.sequence.size(), bytes_by_shape(lifetimes_));
-    section.text =
-        concat(with_commas(constants), " bytes in ", constant_count, " constants. ", planned,
-               " of ", exec.vars.size(), " vars have a plan in one of ", exec.mem_chunks.size(),
-               " chunks; the others had none any more when the file was written. ", workspace_count,
-               " operators had workspace, at most ", with_commas(largest), " bytes at once.");
+    section.text = concat(with_commas(constants), " bytes in ", counted(constant_count, "constant"),
+                          ". ", planned, " of ", exec.vars.size(), " vars have a plan in one of ",
+                          exec.mem_chunks.size(),
+                          " chunks; the others had none any more when the file was written. ",
+                          counted(workspace_count, "operator"), " had workspace, at most ",
+                          with_commas(largest), " bytes at once.");
     if (index_.sequence.empty() || peak.byte_count == 0) return section;
     const Operator& at = opr(index_.sequence[peak.step]);
     section.text += concat("\nBeside constants and inputs, at most ", with_commas(peak.byte_count),
