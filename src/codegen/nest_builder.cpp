@@ -94,6 +94,7 @@ class Builder {
       if (!is_ready) {
         work.emplace_back(expr, true);
         if (node.kind == ExprKind::Operand) continue;
+        if (is_contraction(node)) mark_factors(node);
         for (const Expr& arg : node.args) work.emplace_back(arg, false);
         continue;
       }
@@ -115,7 +116,16 @@ class Builder {
     const Expr* source = &read.args[0];
     while (source->node().kind == ExprKind::Reshape) source = &source->node().args[0];
     if (places_.contains(&source->node())) return false;
-    return read.has_fill || reads_data(read);
+    return read.has_fill || factors_.contains(&read) || reads_data(read);
+  }
+
+  // A factor of a sum of products is read over and over: what is computed there is computed once.
+  void mark_factors(const ExprNode& sum) {
+    for (const Expr& factor : sum.args[0].node().args) {
+      const Expr* expr = &factor;
+      while (expr->node().kind == ExprKind::Cast) expr = &expr->node().args[0];
+      if (expr->node().kind == ExprKind::Read) factors_.insert(&expr->node());
+    }
   }
 
   static bool reads_data(const ExprNode& read) {
@@ -217,8 +227,8 @@ class Builder {
     return true;
   }
 
-  static bool is_contraction(const Stage& stage) {
-    const ExprNode& node = stage.expr.node();
+  static bool is_contraction(const Stage& stage) { return is_contraction(stage.expr.node()); }
+  static bool is_contraction(const ExprNode& node) {
     if (node.kind != ExprKind::Reduce || node.reduction != Reduction::Sum) return false;
     const ExprNode& body = node.args[0].node();
     return body.kind == ExprKind::Binary && body.binary == BinaryOp::Multiply;
@@ -313,6 +323,7 @@ class Builder {
   std::unordered_map<const ExprNode*, Place> places_;
   std::unordered_map<std::size_t, std::size_t> operands_;
   std::set<const ExprNode*> visited_;
+  std::set<const ExprNode*> factors_;  // reads whose source must be a buffer
   std::vector<Stage> stages_;
   std::size_t current_ = 0;  // the stage that is being written down
   std::vector<Group> groups_;
