@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 namespace tenon::relay {
 namespace {
@@ -63,6 +62,21 @@ void count_call(const Module& module, const Expr& expr, Survey& survey) {
   }
 }
 
+void count_expr(const Module& module, const Expr& expr, Survey& survey) {
+  survey.functions += expr.kind == Expr::Kind::Function;
+  survey.branches += expr.kind == Expr::Kind::If;
+  survey.lets += expr.kind == Expr::Kind::Let;
+  survey.scalars += expr.kind == Expr::Kind::Scalar;
+  if (expr.kind == Expr::Kind::Call) count_call(module, expr, survey);
+  if (expr.kind != Expr::Kind::Constant) return;
+  ++survey.constants;
+  if (!expr.type) return;
+  const double elements = element_count(*expr.type);
+  survey.weights += elements;
+  const std::optional<DType> dtype = to_dtype(expr.type->dtype);
+  survey.weight_bytes += elements * (dtype ? info(*dtype).bits : 32) / 8.0;
+}
+
 Survey survey_of(const Module& module) {
   Survey survey;
   std::vector<bool> is_seen(module.exprs.size());
@@ -74,21 +88,12 @@ Survey survey_of(const Module& module) {
   };
   for (const GlobalFunction& function : module.functions) use(function.function);
   while (!open.empty()) {
-    const Expr& expr = module.at(open.back());
+    const ExprId id = open.back();
     open.pop_back();
-    for (const ExprId part : expr.parts) use(part);
-    survey.functions += expr.kind == Expr::Kind::Function;
-    survey.branches += expr.kind == Expr::Kind::If;
-    survey.lets += expr.kind == Expr::Kind::Let;
-    survey.scalars += expr.kind == Expr::Kind::Scalar;
-    if (expr.kind == Expr::Kind::Call) count_call(module, expr, survey);
-    if (expr.kind != Expr::Kind::Constant) continue;
-    ++survey.constants;
-    if (!expr.type) continue;
-    const double elements = element_count(*expr.type);
-    survey.weights += elements;
-    const std::optional<DType> dtype = to_dtype(expr.type->dtype);
-    survey.weight_bytes += elements * (dtype ? info(*dtype).bits : 32) / 8.0;
+    for (const ExprId part : module.at(id).parts) use(part);
+  }
+  for (std::size_t k = 0; k < module.exprs.size(); ++k) {
+    if (is_seen[k]) count_expr(module, module.exprs[k], survey);
   }
   return survey;
 }
@@ -177,7 +182,7 @@ Page describe_module(const Module& module) {
       survey.calls, " calls on ", numbering.lines.size(), " numbered lines, ", survey.constants,
       " constants (", format_count(survey.weights), " numbers, ",
       format_bytes(static_cast<std::uint64_t>(survey.weight_bytes)), "), ", survey.scalars,
-      " literal scalars");
+      " literals");
   if (survey.branches > 0) about += concat(", ", survey.branches, " branches");
   if (survey.lets > 0) about += concat(", ", survey.lets, " lets");
   if (survey.functions > module.functions.size())

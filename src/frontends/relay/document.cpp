@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace tenon::relay {
 
@@ -54,16 +55,22 @@ void check_numbering(const Module& module, std::string_view text, std::string_vi
 
 class RelayDocument : public Document {
  public:
-  RelayDocument(Module module, std::string text, std::string source)
-      : module_(std::move(module)), text_(std::move(text)), source_(std::move(source)) {}
+  /// `origin` is the graph that the text was written from, if it was not read.
+  RelayDocument(Module module, std::string text, std::string source, std::optional<Graph> origin)
+      : module_(std::move(module)),
+        text_(std::move(text)),
+        source_(std::move(source)),
+        origin_(std::move(origin)) {}
 
   Graph graph() const override { return import_module(module_, text_, source_); }
 
   std::string text(std::string_view style) const override {
     if (style.empty()) return print_module(module_, module_.style);
-    if (style == "later") return print_module(module_, CommentStyle::Later);
-    if (style == "document") return print_module(module_, CommentStyle::Document);
+    // The text of a graph says less than the graph knows for the other styles.
     if (style == "metadata") return print_module(with_data(), CommentStyle::Document);
+    const Module& module = origin_ ? export_graph(*origin_) : module_;
+    if (style == "later") return print_module(module, CommentStyle::Later);
+    if (style == "document") return print_module(module, CommentStyle::Document);
     throw Error(concat("Relay has no style '", style, "'"), ErrorKind::Usage)
         .hint(suggest_name(style, std::vector<std::string>{"document", "later", "metadata"}));
   }
@@ -85,14 +92,15 @@ class RelayDocument : public Document {
   Page describe() const override { return describe_module(module_); }
 
  private:
-  // The constants that the graph makes up, or that the file holds.
+  // The elements of constants: those of the file, of the graph, or made up.
   Module with_data() const {
     if (module_.metadata) return module_;
-    return export_graph_with_data(graph());
+    return export_graph_with_data(origin_ ? *origin_ : graph());
   }
 
   Module module_;
   std::string text_, source_;
+  std::optional<Graph> origin_;
 };
 
 // The first word that is not a comment.
@@ -122,12 +130,13 @@ bool recognises(std::string_view head) {
 
 std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   return std::make_unique<RelayDocument>(parse_module(text, source), std::string(text),
-                                         std::string(source));
+                                         std::string(source), std::nullopt);
 }
 
+// Read again, so that what is checked is what is written.
 std::unique_ptr<Document> from_graph(const Graph& graph) {
   const std::string text = print_module(export_graph(graph), CommentStyle::Document);
-  return read(text, "graph");
+  return std::make_unique<RelayDocument>(parse_module(text, "graph"), text, "graph", graph);
 }
 
 }  // namespace

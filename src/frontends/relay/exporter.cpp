@@ -56,9 +56,20 @@ std::string comment_name(std::string_view name) {
   return std::string(trimmed);
 }
 
+// Those that a number in the text has a suffix for.
 bool is_literal(DType dtype) {
-  return dtype == DType::I32 || dtype == DType::I64 || dtype == DType::F32 || dtype == DType::F64 ||
-         dtype == DType::Bool;
+  switch (dtype) {
+    case DType::I16:
+    case DType::I32:
+    case DType::I64:
+    case DType::F16:
+    case DType::F32:
+    case DType::F64:
+    case DType::Bool:
+      return true;
+    default:
+      return false;
+  }
 }
 
 class Exporter {

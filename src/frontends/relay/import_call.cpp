@@ -5,11 +5,14 @@
 #include "frontends/relay/relabel.h"
 #include "frontends/relay/types.h"
 
+#include <algorithm>
+
 namespace tenon::relay {
 
 Meaning Meaning::tuple(std::vector<Meaning> parts) {
   Meaning meaning;
   meaning.kind = Kind::Tuple;
+  for (const Meaning& part : parts) meaning.depth = std::max(meaning.depth, part.depth + 1);
   meaning.fields = std::move(parts);
   return meaning;
 }

@@ -25,6 +25,7 @@ struct Meaning {
   std::vector<Meaning> fields;
   ExprId function;
   Frame* frame = nullptr;
+  int depth = 0;  ///< of tuples in tuples
 
   Meaning() = default;
   Meaning(Var var) : value(var) {}  // NOLINT: a value is a meaning

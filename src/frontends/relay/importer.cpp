@@ -28,8 +28,11 @@ struct Frame {
 
 namespace {
 
-// Functions that call functions twice each may stand for more nodes than any memory holds.
-constexpr std::size_t kMostNodes = 1000000;
+// Functions that call functions twice each may stand for more nodes than any memory holds, and so
+// may tuples of tuples.
+constexpr std::size_t kMostNodes = 20000, kMostNodesPerExpr = 50;
+constexpr std::size_t kMostFields = 100000;
+constexpr int kMostTupleDepth = 100;
 
 const Handlers& handlers() {
   static const Handlers all = [] {
@@ -72,6 +75,7 @@ class Importer {
         throw at(variable.position, Error(concat("the type of %", variable.name, " is not said")));
       frame.meanings[parameter] =
           add_inputs(builder, variable, *variable.annotation, variable.name);
+      claims_.expr(variable, frame.meanings[parameter]);
     }
     active_.push_back(entry.name);
     const Meaning result = import_block(function.parts[0], frame);
@@ -90,6 +94,12 @@ class Importer {
   void claim_result(const Expr& function, const Meaning& result) {
     if (function.annotation)
       claims_.type("type annotation", function.position, *function.annotation, result);
+  }
+
+  void enter(const Expr& expr) {
+    if (++depth_ <= kMaxDepth) return;
+    throw at(expr.position, Error(concat("calls and bodies nest more than ", kMaxDepth, " deep"),
+                                  ErrorKind::Unsupported));
   }
 
   Frame& new_frame(Frame* parent, Region& region) {
@@ -209,7 +219,7 @@ class Importer {
         stack.pop_back();
       } else if (top.is_open) {
         stack.pop_back();
-        if (++node_count_ > kMostNodes)
+        if (++node_count_ > kMostNodes + kMostNodesPerExpr * module_.exprs.size())
           throw at(expr.position,
                    Error("the program grows too large when its functions are inlined",
                          ErrorKind::Unsupported));
@@ -255,9 +265,10 @@ class Importer {
         for (const ExprId part : expr.parts) {
           fields.push_back(meaning(part, frame));
           field_count_ += fields.back().size();
-          if (field_count_ > kMostNodes)
+          if (field_count_ > kMostFields || fields.back().depth >= kMostTupleDepth) {
             throw at(expr.position,
                      Error("tuples in tuples grow too large", ErrorKind::Unsupported));
+          }
         }
         return Meaning::tuple(std::move(fields));
       }
@@ -282,9 +293,13 @@ class Importer {
       }
       case Expr::Kind::If:
         return import_if(expr, frame);
-      case Expr::Kind::Let:
+      case Expr::Kind::Let: {
         bind_let(expr, frame);
-        return import_block(expr.parts[2], frame);
+        enter(expr);
+        Meaning body = import_block(expr.parts[2], frame);
+        --depth_;
+        return body;
+      }
       case Expr::Kind::Call:
         return import_call(id, expr, frame);
       default:
@@ -343,9 +358,7 @@ class Importer {
           .expected(function.parameters.size())
           .got(arguments.size());
     }
-    if (++depth_ > kMaxDepth)
-      throw at(call.position,
-               Error(concat("calls nest more than ", kMaxDepth, " deep"), ErrorKind::Unsupported));
+    enter(call);
     Frame& inside = new_frame(around, *frame.region);
     for (std::size_t k = 0; k < arguments.size(); ++k) {
       const Expr& parameter = module_.at(function.parameters[k]);
@@ -482,8 +495,7 @@ class Importer {
     const Meaning condition = meaning(expr.parts[0], frame);
     if (condition.kind != Meaning::Kind::Value)
       throw at(expr.position, Error("a condition is no tensor"));
-    if (++depth_ > kMaxDepth)
-      throw at(expr.position, Error("conditions nest too deep", ErrorKind::Unsupported));
+    enter(expr);
     Region& outside = *frame.region;
     Builder then_builder("then"), else_builder("else");
     Region then_region(then_builder, &outside), else_region(else_builder, &outside);

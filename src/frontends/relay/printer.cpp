@@ -122,14 +122,14 @@ class Printer {
       expr = &module_.at(body);
     }
     visit(body);
-    const std::string last = inlined(body);
+    const std::string last = inlined(body, block);
     return docs_[block.index()] + last;
   }
 
   void print_let(BlockId block, const Expr& let) {
     visit(let.parts[1]);
     const std::string variable = declare(let.parts[0]);
-    const std::string value = inlined(let.parts[1]);
+    const std::string value = inlined(let.parts[1], block);
     docs_[block.index()] += concat("let ", variable, " = ", value, ";\n");
   }
 
@@ -220,7 +220,8 @@ class Printer {
 
   std::string render_bracketed_let(const Expr& let) {
     const std::string variable = declare(let.parts[0]);
-    const std::string first = concat("let ", variable, " = ", inlined(let.parts[1]), ";\n");
+    const std::string first =
+        concat("let ", variable, " = ", inlined(let.parts[1], let.block), ";\n");
     BlockId block = let.blocks.empty() ? let.block : let.blocks.front();
     return "(\n" + indented(first + print_block(block, let.parts[2])) + "\n)";
   }
@@ -276,10 +277,11 @@ class Printer {
     return state(id).text;
   }
 
-  // The node itself where nobody else reads it, else its reference.
-  std::string inlined(ExprId id) {
+  // The node itself where nobody else reads it and it stands in this block, else its reference.
+  std::string inlined(ExprId id, BlockId block) {
+    const Expr& expr = module_.at(id);
     const bool may_stand_here =
-        has_line(module_.at(id).kind) && state(id).uses <= 1 && !state(id).is_named;
+        has_line(expr.kind) && expr.block == block && state(id).uses <= 1 && !state(id).is_named;
     return may_stand_here ? state(id).text + comment(id) : reference(id);
   }
 

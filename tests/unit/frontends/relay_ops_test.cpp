@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, RelayZoo,
 
 TEST(RelayZoo, NumbersComeBackToo) {
   for (const char* spec :
-       {"resnet18?size=32,classes=10", "mlp?batch=2", "squeezenet?size=64,classes=5"}) {
+       {"mlp?batch=2", "squeezenet?size=32,classes=5"}) {
     const Graph graph = zoo::build(spec);
     expect_same_results(graph, read(text_with_data(graph))->graph(), spec);
   }
