@@ -144,6 +144,7 @@ std::vector<std::string> standard_passes() {
       "simplify",
       "recognise",       // patterns count on the canonical form that simplify leaves
       "fold-constants",  // what the two made of constants
+      "fold-scales",     // scales that are computed are constants by now
       "fuse",   // behind all that looks for patterns: a group hides its members
       "order",  // last: by now it is known what runs and what is held
   };

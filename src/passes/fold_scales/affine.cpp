@@ -1,0 +1,279 @@
+#include "passes/fold_scales/affine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tenon::scales {
+namespace {
+
+std::vector<double> repeated(const std::vector<double>& numbers, std::size_t count) {
+  return numbers.size() == count ? numbers : std::vector<double>(count, numbers.front());
+}
+
+// Constants of a few numbers only: the rest has nothing to say about channels.
+std::vector<double> numbers_of(const Constant& constant) {
+  if (constant.kind() == Constant::Kind::Splat) return {constant.stored().real_at(0)};
+  return constant.materialise().reals();
+}
+
+std::optional<Source> of_product(const Graph& graph, const Node& node, std::string& why,
+                                 bool is_quotient) {
+  const bool is_left = graph.constant_of(node.operands[0]) != nullptr;
+  const std::size_t data = is_left ? 1 : 0;
+  const Constant* constant = graph.constant_of(node.operands[1 - data]);
+  if (!constant || graph.constant_of(node.operands[data]) || (is_quotient && is_left)) return {};
+  const TensorType* type = scalable_type(graph, node.operands[data]);
+  if (!type) return {};
+  std::optional<Channels> factor = channels_of(*constant, *type);
+  if (!factor) {
+    why = "its factor differs along more than one axis";
+    return {};
+  }
+  if (is_quotient) {
+    for (double& number : factor->numbers) number = 1 / number;
+  }
+  return Source{data, {factor->axis, factor->numbers, repeated({0}, factor->numbers.size())}};
+}
+
+std::optional<Source> of_sum(const Graph& graph, const Node& node, std::string& why,
+                             bool is_difference) {
+  const bool is_left = graph.constant_of(node.operands[0]) != nullptr;
+  const std::size_t data = is_left ? 1 : 0;
+  const Constant* constant = graph.constant_of(node.operands[1 - data]);
+  if (!constant || graph.constant_of(node.operands[data])) return {};
+  const TensorType* type = scalable_type(graph, node.operands[data]);
+  if (!type) return {};
+  std::optional<Channels> term = channels_of(*constant, *type);
+  if (!term) {
+    why = "its term differs along more than one axis";
+    return {};
+  }
+  const double sign = is_difference && is_left ? -1 : 1;
+  if (is_difference && !is_left) {
+    for (double& number : term->numbers) number = -number;
+  }
+  return Source{data, {term->axis, repeated({sign}, term->numbers.size()), term->numbers}};
+}
+
+std::optional<Source> of_batch_norm(const Graph& graph, const Node& node, std::string& why) {
+  const TensorType* type = scalable_type(graph, node.operands[0]);
+  if (!type) return {};
+  std::vector<std::vector<double>> statistics;
+  for (std::size_t k = 1; k < 5; ++k) {
+    const Constant* constant = graph.constant_of(node.operands[k]);
+    if (!constant || constant->size() == 0) {
+      why = "its statistics are not constant";
+      return {};
+    }
+    statistics.push_back(numbers_of(*constant));
+  }
+  const AttrValue* given = node.attrs.find("axis");
+  std::int64_t axis = given ? std::get<Dim>(*given).constant() : 1;
+  if (axis < 0) axis += static_cast<std::int64_t>(type->rank());
+  const AttrValue* epsilon_given = node.attrs.find("epsilon");
+  const double epsilon = epsilon_given ? std::get<double>(*epsilon_given) : 1e-5;
+  std::size_t count = 0;
+  for (const auto& numbers : statistics) count = std::max(count, numbers.size());
+  for (auto& numbers : statistics) numbers = repeated(numbers, count);
+  Affine affine;
+  // Constants that are one number throughout say nothing about the axis.
+  if (count > 1) affine.axis = static_cast<std::size_t>(axis);
+  for (std::size_t k = 0; k < count; ++k) {
+    affine.scale.push_back(statistics[0][k] / std::sqrt(statistics[3][k] + epsilon));
+    affine.shift.push_back(statistics[1][k] - statistics[2][k] * affine.scale.back());
+  }
+  return Source{0, std::move(affine)};
+}
+
+struct Extents {
+  std::size_t outer = 1, other = 1, between = 1, last = 1, inner = 1;
+};
+
+// The axes around the two that have factors, taken together.
+Extents extents_of(const Shape& shape, const Factors& factors) {
+  const std::size_t second = factors.second.value_or(factors.axis);
+  const std::size_t last = std::max(factors.axis, second);
+  const std::size_t other = std::min(factors.axis, second);
+  Extents extents;
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    const auto extent = static_cast<std::size_t>(shape[k]);
+    if (k == last) {
+      extents.last = extent;
+    } else if (k == other) {
+      extents.other = extent;
+    } else if (k > last) {
+      extents.inner *= extent;
+    } else if (k > other) {
+      extents.between *= extent;
+    } else {
+      extents.outer *= extent;
+    }
+  }
+  return extents;
+}
+
+// Of f32 and f64, where a product that is too small for its type is as good as never met.
+template <class T>
+bool scale_elements(const T* from, T* to, const Extents& extents,
+                    const std::vector<double>& table) {
+  constexpr T greatest = std::numeric_limits<T>::max();
+  bool is_sound = true;
+  const auto scale = [&](const T* in, T* out, double factor) {
+    *out = static_cast<T>(static_cast<double>(*in) * factor);
+    is_sound &= (std::abs(*out) <= greatest) & ((*out != 0) | (*in == 0) | (factor == 0));
+  };
+  for (std::size_t outer = 0; outer < extents.outer; ++outer) {
+    for (std::size_t other = 0; other < extents.other; ++other) {
+      const double* row = table.data() + other * extents.last;
+      for (std::size_t between = 0; between < extents.between; ++between) {
+        if (extents.inner == 1) {
+          for (std::size_t k = 0; k < extents.last; ++k) scale(from + k, to + k, row[k]);
+          from += extents.last;
+          to += extents.last;
+          continue;
+        }
+        for (std::size_t k = 0; k < extents.last; ++k) {
+          const double factor = row[k];
+          for (std::size_t i = 0; i < extents.inner; ++i) scale(from + i, to + i, factor);
+          from += extents.inner;
+          to += extents.inner;
+        }
+      }
+    }
+  }
+  return is_sound;
+}
+
+// The factors by position along the axis that comes first, then the other one.
+std::vector<double> in_order_of_axes(const Factors& factors, const Extents& extents) {
+  if (!factors.second || factors.axis < *factors.second) return factors.table;
+  std::vector<double> table(factors.table.size());
+  for (std::size_t a = 0; a < extents.last; ++a) {
+    for (std::size_t b = 0; b < extents.other; ++b) {
+      table[b * extents.last + a] = factors.table[a * extents.other + b];
+    }
+  }
+  return table;
+}
+
+template <class T>
+std::optional<Tensor> scaled_as(const Constant& constant, const Factors& factors) {
+  const Extents extents = extents_of(constant.shape(), factors);
+  const std::vector<double> table = in_order_of_axes(factors, extents);
+  const bool is_kept = constant.kind() == Constant::Kind::Dense;
+  Tensor result = is_kept ? Tensor(constant.dtype(), constant.shape()) : constant.materialise();
+  T* to = result.as_mutable<T>().data();
+  const T* from = is_kept ? constant.stored().as<T>().data() : to;
+  if (!scale_elements(from, to, extents, table)) return {};
+  return result;
+}
+
+}  // namespace
+
+bool Affine::scales() const {
+  return std::ranges::any_of(scale, [](double number) { return number != 1; });
+}
+bool Affine::shifts() const {
+  return std::ranges::any_of(shift, [](double number) { return number != 0; });
+}
+bool Affine::is_positive() const {
+  return std::ranges::all_of(scale, [](double number) { return number > 0; });
+}
+bool Affine::is_finite() const {
+  const auto finite = [](double number) { return std::isfinite(number); };
+  return std::ranges::all_of(scale, finite) && std::ranges::all_of(shift, finite);
+}
+Affine Affine::scale_only() const { return {axis, scale, std::vector<double>(scale.size(), 0.0)}; }
+std::vector<double> Affine::scales_of(std::size_t count) const { return repeated(scale, count); }
+std::vector<double> Affine::shifts_of(std::size_t count) const { return repeated(shift, count); }
+
+std::optional<Channels> channels_of(const Constant& constant, const TensorType& tensor) {
+  const Shape& shape = constant.shape();
+  if (shape.size() > tensor.rank() || constant.size() == 0) return {};
+  if (constant.kind() == Constant::Kind::Splat) return Channels{{}, numbers_of(constant)};
+  Channels channels;
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    if (shape[k] == 1) continue;
+    const std::size_t axis = tensor.rank() - shape.size() + k;
+    if (channels.axis || !(tensor.dims[axis] == Dim(shape[k]))) return {};
+    channels.axis = axis;
+  }
+  channels.numbers = numbers_of(constant);
+  return channels;
+}
+
+std::optional<Affine> pair_up(const Channels& scale, const Channels& shift) {
+  if (scale.axis && shift.axis && scale.axis != shift.axis) return {};
+  const std::size_t count = std::max(scale.numbers.size(), shift.numbers.size());
+  return Affine{scale.axis ? scale.axis : shift.axis, repeated(scale.numbers, count),
+                repeated(shift.numbers, count)};
+}
+
+Tensor broadcast_tensor(const Channels& channels, std::size_t rank, DType dtype) {
+  Shape shape;
+  if (channels.axis) {
+    shape.assign(rank - *channels.axis, 1);
+    shape.front() = static_cast<std::int64_t>(channels.numbers.size());
+  }
+  return Tensor::of(dtype, std::move(shape), channels.numbers);
+}
+
+std::optional<Source> source_of(const Graph& graph, NodeId id, std::string& why) {
+  const Node& node = graph.node(id);
+  const std::string& op = node.op->name;
+  std::optional<Source> source;
+  if (op == "mul" || op == "div") {
+    source = of_product(graph, node, why, op == "div");
+  } else if (op == "add" || op == "sub") {
+    source = of_sum(graph, node, why, op == "sub");
+  } else if (op == "batch_norm") {
+    source = of_batch_norm(graph, node, why);
+  } else if (op == "batch_norm_training") {
+    why = "it normalises by the statistics of its batch, which are not constant";
+  } else if (op == "neg" && scalable_type(graph, node.operands[0])) {
+    source = Source{0, {{}, {-1}, {0}}};
+  }
+  if (!source) return {};
+  if (!source->affine.is_finite()) {
+    why = "one of its scales or shifts is infinite or not a number";
+    return {};
+  }
+  // A constant that widens the value does more than scale it.
+  if (!(graph.value(node.operands[source->operand]).type == graph.value(node.results[0]).type)) {
+    why = "its result has another type or more elements than its operand";
+    return {};
+  }
+  return source;
+}
+
+std::optional<Tensor> scaled(const Constant& constant, const Factors& factors) {
+  if (constant.dtype() == DType::F32) return scaled_as<float>(constant, factors);
+  if (constant.dtype() == DType::F64) return scaled_as<double>(constant, factors);
+  const Constant wide(constant.materialise().converted(DType::F32));
+  const std::optional<Tensor> product = scaled_as<float>(wide, factors);
+  if (!product) return {};
+  const double greatest = highest_finite(constant.dtype());
+  for (const float element : product->as<float>()) {
+    if (std::abs(element) > greatest) return {};
+  }
+  return product->converted(constant.dtype());
+}
+
+bool is_scalable(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::F16 || dtype == DType::BF16;
+}
+
+std::optional<std::size_t> axis_of(const TensorType& type, char letter, std::size_t otherwise) {
+  if (type.layout.is_empty()) return otherwise;
+  if (type.layout.block(letter) != 1) return {};
+  return type.layout.axis(letter);
+}
+
+const TensorType* scalable_type(const Graph& graph, ValueId value) {
+  if (!value) return nullptr;
+  const Type& type = graph.value(value).type;
+  return type.is_tensor() && is_scalable(type.tensor().dtype) ? &type.tensor() : nullptr;
+}
+
+}  // namespace tenon::scales

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "ir/graph.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+// What fold-scales computes with: a scale and a shift for each channel, and weights times scales.
+namespace tenon::scales {
+
+/// y = x * scale + shift, with one pair of numbers for each position along one axis of x, or one
+/// for all of it.
+struct Affine {
+  std::optional<std::size_t> axis;   ///< absent: the same pair everywhere
+  std::vector<double> scale, shift;  ///< equally many
+
+  bool scales() const;
+  bool shifts() const;
+  bool is_positive() const;  ///< every scale is above zero
+  bool is_finite() const;
+  /// Without the shift.
+  Affine scale_only() const;
+  /// The pair for each of `count` positions.
+  std::vector<double> scales_of(std::size_t count) const;
+  std::vector<double> shifts_of(std::size_t count) const;
+};
+
+/// One number for each position along one axis, or one for all.
+struct Channels {
+  std::optional<std::size_t> axis;
+  std::vector<double> numbers;
+};
+/// The numbers of a constant that differ along at most one axis of a tensor they are broadcast to.
+std::optional<Channels> channels_of(const Constant& constant, const TensorType& tensor);
+/// Both along one axis, as pairs: nothing where they run along different ones.
+std::optional<Affine> pair_up(const Channels& scale, const Channels& shift);
+/// The numbers as a tensor that broadcasts against one of that rank.
+Tensor broadcast_tensor(const Channels& channels, std::size_t rank, DType dtype);
+
+/// A node that multiplies or shifts its operand by constants, channel by channel.
+struct Source {
+  std::size_t operand = 0;  ///< where it reads the value
+  Affine affine;
+};
+/// Nothing, with the reason in `why`, for a node that could have been one; `why` stays empty for
+/// one that has nothing to do with scales.
+std::optional<Source> source_of(const Graph& graph, NodeId node, std::string& why);
+
+/// What the elements of a tensor are multiplied by: one number for each position along one axis,
+/// or for each pair of positions along two.
+struct Factors {
+  std::size_t axis = 0;
+  std::optional<std::size_t> second;  ///< behind the first or before it
+  std::vector<double> table;          ///< by position along `axis`, then `second`
+};
+/// The elements times their factors, each rounded once. Nothing where one would overflow, or be
+/// zero without need: what infinite data gives would change.
+std::optional<Tensor> scaled(const Constant& constant, const Factors& factors);
+
+/// The floats whose arithmetic is that of a scale.
+bool is_scalable(DType dtype);
+/// Where the axis of that letter lies; nothing where the layout splits it or has none.
+std::optional<std::size_t> axis_of(const TensorType& type, char letter, std::size_t otherwise);
+/// The type of a value known to be a tensor of scalable elements, or null.
+const TensorType* scalable_type(const Graph& graph, ValueId value);
+
+}  // namespace tenon::scales

@@ -1,0 +1,115 @@
+#include "base/error.h"
+#include "base/text.h"
+#include "ops/fused_groups.h"
+#include "passes/fold_scales/plan.h"
+#include "passes/late_attributes.h"
+#include "passes/pass.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace scales {
+namespace {
+
+class Folder {
+ public:
+  Folder(Graph& graph, const PassOptions& options) : graph_(graph), options_(options) {}
+
+  // In order: what is folded into a convolution is out of the way of the next.
+  void fold_backwards() {
+    for (NodeId id : graph_.nodes_in_order()) {
+      if (is_gone_[id]) continue;
+      std::string why;
+      const std::optional<Source> source = source_of(graph_, id, why);
+      if (!source) {
+        if (refusals_[id].empty()) say(id, why.empty() ? "" : concat("not folded: ", why));
+        refusals_[id] = why;
+        continue;
+      }
+      const ValueId value = graph_.node(id).operands[source->operand];
+      Plan plan(graph_, options_.max_constant_bytes);
+      if (plan.push_back(value, source->affine) && plan.prepare()) {
+        apply(id, *source, plan, true);
+      } else {
+        refusals_[id] = plan.why();
+      }
+    }
+  }
+
+  // The last first, for the same reason.
+  bool fold_forwards() {
+    std::vector<NodeId> nodes;
+    for (NodeId id : graph_.nodes_in_order()) nodes.push_back(id);
+    bool has_folded = false;
+    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+      std::string why;
+      if (is_gone_[*id]) continue;
+      const std::optional<Source> source = source_of(graph_, *id, why);
+      if (!source) continue;
+      Plan plan(graph_, options_.max_constant_bytes);
+      if (plan.push_on(graph_.node(*id).results[0], source->affine) && plan.prepare()) {
+        apply(*id, *source, plan, false);
+        has_folded = true;
+        continue;
+      }
+      // What adds a constant is no scale that anyone would miss.
+      if (!source->affine.scales()) continue;
+      say(*id,
+          concat("not folded backwards: ", refusals_[*id], "; not folded forwards: ", plan.why()));
+    }
+    return has_folded;
+  }
+
+ private:
+  void say(NodeId id, std::string text) {
+    if (!options_.journal || text.empty()) return;
+    options_.journal->say(graph_.value(graph_.node(id).results[0]).name, "fold-scales",
+                          std::move(text));
+  }
+
+  void apply(NodeId id, const Source& source, const Plan& plan, bool is_backwards) {
+    if (options_.journal) {
+      std::vector<std::string> names;
+      for (NodeId taker : plan.takers()) {
+        const Node& node = graph_.node(taker);
+        names.push_back(concat("'", graph_.value(node.results[0]).name, "'"));
+        say(taker, concat("takes ", source.affine.scales() ? "the scale of '" : "the shift of '",
+                          graph_.value(graph_.node(id).results[0]).name, "'"));
+      }
+      say(id, concat("folded into ", join(names, ", "),
+                     is_backwards ? ", which it reads" : ", which reads it"));
+    }
+    for (NodeId dead : plan.commit(graph_)) is_gone_[dead] = 1;
+    const Node& node = graph_.node(id);
+    const ValueId value = node.operands[source.operand], result = node.results[0];
+    graph_.replace_uses(result, value);
+    if (is_backwards) graph_.swap_names(result, value);
+    // It goes with the dead; until then it is no reader of the value.
+    graph_.set_operand(id, source.operand, {});
+    is_gone_[id] = 1;
+  }
+
+  Graph& graph_;
+  const PassOptions& options_;
+  IdMap<NodeId, std::string> refusals_;
+  IdMap<NodeId, char> is_gone_;
+};
+
+}  // namespace
+}  // namespace scales
+
+/// Folds what multiplies and shifts the channels of a value by constants (batch norms first of all)
+/// into the weights and biases of the convolutions and matrix products before or behind it.
+Graph fold_scales(Graph graph, const PassOptions& options) {
+  for (NodeId id : graph.nodes_in_order()) {
+    if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
+    for (Graph& body : graph.mutable_node(id).bodies) body = fold_scales(std::move(body), options);
+  }
+  scales::Folder folder(graph, options);
+  folder.fold_backwards();
+  if (folder.fold_forwards()) folder.fold_backwards();  // shifts that now meet others
+  graph.erase_dead();
+  return graph;
+}
+
+}  // namespace tenon

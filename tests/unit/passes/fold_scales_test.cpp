@@ -1,0 +1,117 @@
+#include "driver/compare.h"
+#include "driver/inputs.h"
+#include "driver/model.h"
+#include "driver/pipeline.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+#include "unit/passes/written_out.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace tenon {
+namespace {
+
+using testing::count_of;
+
+Graph folded(Graph graph, Journal* journal = nullptr) {
+  PipelineOptions options;
+  options.passes = {"fold-constants", "simplify", "fold-scales"};
+  options.pass_options.journal = journal;
+  return run_pipeline(std::move(graph), options);
+}
+
+struct Network {
+  const char* model;
+  std::size_t batch_norms_before, batch_norms_after;
+};
+
+class FoldScales : public ::testing::TestWithParam<Network> {};
+
+// What is left of DenseNet are norms before a relu: nothing behind it can take their shift.
+TEST_P(FoldScales, LeavesOnlyNormsBeforeRelus) {
+  const Graph graph = load_model(GetParam().model);
+  EXPECT_EQ(count_of(graph, "batch_norm"), GetParam().batch_norms_before);
+  const Graph after = folded(graph);
+  verify(after);
+  EXPECT_EQ(count_of(after, "batch_norm"), GetParam().batch_norms_after);
+  EXPECT_EQ(count_of(after, "conv"), count_of(graph, "conv"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, FoldScales,
+                         ::testing::Values(Network{"zoo:resnet18", 20, 0},
+                                           Network{"zoo:resnet18?layout=NHWC,batch=N", 20, 0},
+                                           Network{"zoo:resnet50", 53, 0},
+                                           Network{"zoo:mobilenet_v2", 52, 0},
+                                           Network{"zoo:densenet121", 121, 62}));
+
+// Every graph of tests/passes/fold_scales.test gives the same before and after, also behind and
+// before values that are infinite or no numbers.
+TEST(FoldScalesNumbers, AreThoseOfTheScalesByThemselves) {
+  std::ifstream file("tests/passes/fold_scales.test");
+  ASSERT_TRUE(file);
+  std::string line, text;
+  int count = 0;
+  for (bool is_inside = false; std::getline(file, line);) {
+    if (line.rfind("run ", 0) == 0) {
+      is_inside = true;
+      text.clear();
+    } else if (line == "----" && is_inside) {
+      is_inside = false;
+      PipelineOptions options;
+      options.passes = {"fold-scales"};
+      options.verify_each = true;
+      options.verify_trials = 8;
+      EXPECT_NO_THROW(run_pipeline(parse_graph(text, all_ops()), options)) << text;
+      ++count;
+    } else if (is_inside) {
+      text += line + "\n";
+    }
+  }
+  EXPECT_GT(count, 30);
+}
+
+TEST(FoldScalesNumbers, OfANetworkStayWithinOneInAHundredThousand) {
+  const Graph before = load_model("zoo:resnet18?size=32,classes=10");
+  const Graph after = folded(before);
+  const std::vector<Datum> inputs = random_inputs(before, 1);
+  const std::vector<Datum> expected = reference::evaluate(before, inputs);
+  const std::vector<Datum> actual = reference::evaluate(after, inputs);
+  const Comparison comparison = compare(actual[0], expected[0], {1e-5, 1e-5});
+  EXPECT_TRUE(comparison.is_equal) << comparison.what;
+}
+
+std::string said_about(const Journal& journal, std::string_view value) {
+  std::string text;
+  for (const Journal::Entry& entry : journal.about(value)) {
+    if (entry.pass == "fold-scales") text += (text.empty() ? "" : "; ") + entry.text;
+  }
+  return text;
+}
+
+TEST(FoldScalesJournal, SaysWhereAScaleWentAndWhyNot) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, 2, 3, 3]) {
+    w = constant f32[2, 2, 1, 1] [1, 2, 3, 4]
+    s = constant f32[2, 1, 1] [2, 3]
+    c = conv(x, w)
+    p = mul(c, s)
+    e = exp(p)
+    q = mul(e, s)
+    z = tanh(q)
+    return z
+  })",
+                                  all_ops());
+  Journal journal;
+  folded(graph, &journal);
+  EXPECT_EQ(said_about(journal, "p"), "folded into 'c', which it reads");
+  EXPECT_EQ(said_about(journal, "c"), "takes the scale of 'p'");
+  EXPECT_EQ(said_about(journal, "q"),
+            "not folded backwards: exp 'e': it has no weights that could take a scale; "
+            "not folded forwards: tanh 'z': it has no weights that could take a scale");
+}
+
+}  // namespace
+}  // namespace tenon
