@@ -303,15 +303,15 @@ std::string python_real(double value) {
 void print_value(std::string& text, const Json& json) {
   if (std::holds_alternative<std::nullptr_t>(json.value)) {
     text += "null";
-  } else if (const auto* flag = std::get_if<bool>(&json.value)) {
+  } else if (const auto* flag = held_by<bool>(json)) {
     text += *flag ? "true" : "false";
-  } else if (const auto* integer = std::get_if<std::int64_t>(&json.value)) {
+  } else if (const auto* integer = held_by<std::int64_t>(json)) {
     text += std::to_string(*integer);
-  } else if (const auto* real = std::get_if<double>(&json.value)) {
+  } else if (const auto* real = held_by<double>(json)) {
     text += python_real(*real);
-  } else if (const auto* value = std::get_if<std::string>(&json.value)) {
+  } else if (const auto* value = held_by<std::string>(json)) {
     print_text(text, *value);
-  } else if (const auto* array = std::get_if<Json::Array>(&json.value)) {
+  } else if (const auto* array = held_by<Json::Array>(json)) {
     text += '[';
     for (std::size_t k = 0; k < array->size(); ++k) {
       if (k > 0) text += ", ";

@@ -304,8 +304,7 @@ class Checker {
     };
     const std::size_t input_count = std::max(view.input_count(), forward.inputs.size());
     const auto count = function.find("_output_count");
-    const auto* output_count =
-        count == nullptr ? nullptr : std::get_if<std::int64_t>(&count->value.value);
+    const auto* output_count = count == nullptr ? nullptr : held_by<std::int64_t>(count->value);
     const bool counts = output_count != nullptr &&
                         *output_count >= static_cast<std::int64_t>(forward.outputs.size());
     const bool is_single = forward.name != "SplitAxis" && forward.find(kOwnOp) == nullptr;

@@ -29,7 +29,7 @@ bool FunctionView::has(std::string_view attribute) const {
 std::int64_t FunctionView::integer(std::string_view attribute, std::int64_t low, std::int64_t high,
                                    std::optional<std::int64_t> otherwise) const {
   if (otherwise && !has(attribute)) return *otherwise;
-  const auto* value = std::get_if<std::int64_t>(&get(attribute).value);
+  const auto* value = held_by<std::int64_t>(get(attribute));
   if (value == nullptr)
     throw error(attribute, concat("the attribute '", attribute, "' is no integer"));
   if (*value < low || *value > high) {
@@ -43,22 +43,21 @@ std::int64_t FunctionView::integer(std::string_view attribute, std::int64_t low,
 double FunctionView::real(std::string_view attribute, std::optional<double> otherwise) const {
   if (otherwise && !has(attribute)) return *otherwise;
   const Json& json = get(attribute);
-  if (const auto* integer = std::get_if<std::int64_t>(&json.value))
-    return static_cast<double>(*integer);
-  if (const auto* value = std::get_if<double>(&json.value)) return *value;
+  if (const auto* integer = held_by<std::int64_t>(json)) return static_cast<double>(*integer);
+  if (const auto* value = held_by<double>(json)) return *value;
   throw error(attribute, concat("the attribute '", attribute, "' is no number"));
 }
 
 bool FunctionView::flag(std::string_view attribute, std::optional<bool> otherwise) const {
   if (otherwise && !has(attribute)) return *otherwise;
-  const auto* value = std::get_if<bool>(&get(attribute).value);
+  const auto* value = held_by<bool>(get(attribute));
   if (value == nullptr)
     throw error(attribute, concat("the attribute '", attribute, "' is not true or false"));
   return *value;
 }
 
 const std::string& FunctionView::text(std::string_view attribute) const {
-  const auto* value = std::get_if<std::string>(&get(attribute).value);
+  const auto* value = held_by<std::string>(get(attribute));
   if (value == nullptr)
     throw error(attribute, concat("the attribute '", attribute, "' is no text"));
   return *value;
@@ -66,13 +65,13 @@ const std::string& FunctionView::text(std::string_view attribute) const {
 
 std::vector<std::int64_t> FunctionView::integers(std::string_view attribute) const {
   const Json& json = get(attribute);
-  if (const auto* one = std::get_if<std::int64_t>(&json.value)) return {*one};
-  const auto* array = std::get_if<Json::Array>(&json.value);
+  if (const auto* one = held_by<std::int64_t>(json)) return {*one};
+  const auto* array = held_by<Json::Array>(json);
   if (array == nullptr)
     throw error(attribute, concat("the attribute '", attribute, "' is no list of integers"));
   std::vector<std::int64_t> list;
   for (const Json& element : *array) {
-    const auto* value = std::get_if<std::int64_t>(&element.value);
+    const auto* value = held_by<std::int64_t>(element);
     if (value == nullptr || *value < -kMaxExtentAttribute || *value > kMaxExtentAttribute) {
       throw error(attribute,
                   concat("the attribute '", attribute, "' is no list of integers in range"));

@@ -189,11 +189,10 @@ class Importer {
     for (const std::size_t k : topological_order(tables_)) {
       const Function& function = tables_.forward[k];
       const Attribute* places = function.find(kGraphOutputs);
-      const Json::Array* list =
-          places == nullptr ? nullptr : std::get_if<Json::Array>(&places->value.value);
+      const Json::Array* list = places == nullptr ? nullptr : held_by<Json::Array>(places->value);
       for (std::size_t j = 0; j < function.outputs.size(); ++j) {
         if (list != nullptr && j < list->size()) {
-          if (const auto* place = std::get_if<std::int64_t>(&(*list)[j].value))
+          if (const auto* place = held_by<std::int64_t>((*list)[j]))
             stated[*place] = function.outputs[j];
         } else if (is_read[function.outputs[j]] == 0) {
           plain.push_back(function.outputs[j]);

@@ -29,11 +29,11 @@ Json json_from(T value) {
 
 template <class T>
 std::optional<std::vector<T>> list_of(const Json& json) {
-  const auto* array = std::get_if<Json::Array>(&json.value);
+  const auto* array = held_by<Json::Array>(json);
   if (array == nullptr) return std::nullopt;
   std::vector<T> list;
   for (const Json& element : *array) {
-    const auto* value = std::get_if<T>(&element.value);
+    const auto* value = held_by<T>(element);
     if (value == nullptr) return std::nullopt;
     list.push_back(*value);
   }
@@ -87,14 +87,13 @@ std::optional<Json> json_of(const AttrValue& value) {
 std::optional<AttrValue> attr_of(const Json& json, const AttrDef& def) {
   switch (def.kind) {
     case AttrKind::Bool:
-      if (const auto* flag = std::get_if<bool>(&json.value)) return AttrValue(*flag);
+      if (const auto* flag = held_by<bool>(json)) return AttrValue(*flag);
       return std::nullopt;
     case AttrKind::Integer:
-      if (const auto* integer = std::get_if<std::int64_t>(&json.value))
-        return AttrValue(Dim(*integer));
+      if (const auto* integer = held_by<std::int64_t>(json)) return AttrValue(Dim(*integer));
       return std::nullopt;
     case AttrKind::Real:
-      if (const auto* real = std::get_if<double>(&json.value)) return AttrValue(*real);
+      if (const auto* real = held_by<double>(json)) return AttrValue(*real);
       return std::nullopt;
     case AttrKind::Integers:
       if (const auto list = list_of<std::int64_t>(json))
@@ -107,8 +106,7 @@ std::optional<AttrValue> attr_of(const Json& json, const AttrDef& def) {
       if (auto list = list_of<std::string>(json)) return AttrValue(*std::move(list));
       return std::nullopt;
     default:
-      if (const auto* text = std::get_if<std::string>(&json.value))
-        return attr_from_text(*text, def);
+      if (const auto* text = held_by<std::string>(json)) return attr_from_text(*text, def);
       return std::nullopt;
   }
 }
@@ -130,13 +128,13 @@ std::vector<Var> build_own(const FunctionView& view, Builder& build,
   const auto list_at = [&](std::string_view name) -> const Json::Array* {
     const Attribute* given = function.find(name);
     if (given == nullptr) return nullptr;
-    const auto* list = std::get_if<Json::Array>(&given->value.value);
+    const auto* list = held_by<Json::Array>(given->value);
     if (list == nullptr || list->size() > (1U << 16))
       throw view.error(name, concat("'", name, "' is no list"));
     return list;
   };
   const auto position = [&](const Json& json, std::string_view name, std::size_t bound) {
-    const auto* value = std::get_if<std::int64_t>(&json.value);
+    const auto* value = held_by<std::int64_t>(json);
     if (value == nullptr || *value < 0 || *value >= static_cast<std::int64_t>(bound)) {
       throw view.error(name, concat("'", name, "' names a position that is not there"));
     }
@@ -150,7 +148,7 @@ std::vector<Var> build_own(const FunctionView& view, Builder& build,
   for (const Json& operand : *given_operands) {
     if (std::holds_alternative<std::nullptr_t>(operand.value)) {
       operands.emplace_back();
-    } else if (const auto* text = std::get_if<std::string>(&operand.value)) {
+    } else if (const auto* text = held_by<std::string>(operand)) {
       operands.push_back(build.constant(*text));
     } else {
       operands.push_back(inputs[position(operand, kOwnOperands, inputs.size())]);

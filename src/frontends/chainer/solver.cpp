@@ -66,12 +66,12 @@ class Solver {
            const std::vector<std::size_t>& variables) {
     const Attribute* stated = view.function().find(attribute);
     if (stated == nullptr) return;
-    const auto* list = std::get_if<Json::Array>(&stated->value.value);
+    const auto* list = held_by<Json::Array>(stated->value);
     if (list == nullptr || list->size() != variables.size()) {
       throw view.error(attribute, concat("'", attribute, "' has no type for each variable"));
     }
     for (std::size_t k = 0; k < list->size(); ++k) {
-      const auto* text = std::get_if<std::string>(&(*list)[k].value);
+      const auto* text = held_by<std::string>((*list)[k]);
       if (text == nullptr) throw view.error(attribute, concat("'", attribute, "' holds types"));
       Type type;
       try {

@@ -3,6 +3,7 @@
 #include "frontends/json.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,12 @@ struct Variable {
   bool is_input() const;
   bool is_parameter() const { return !is_intermediate() && !is_input(); }
 };
+
+/// What a JSON value holds, if that is a T; null otherwise.
+template <class T>
+const T* held_by(const Json& json) {
+  return std::get_if<T>(std::addressof(json.value));
+}
 
 /// What a function reads of a variable.
 enum class Tag : std::uint8_t {
