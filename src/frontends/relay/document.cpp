@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/text_place.h"
+#include "frontends/damp_branches.h"
 #include "frontends/relay/describe.h"
 #include "frontends/relay/exporter.h"
 #include "frontends/relay/importer.h"
@@ -62,7 +63,11 @@ class RelayDocument : public Document {
         source_(std::move(source)),
         origin_(std::move(origin)) {}
 
-  Graph graph() const override { return import_module(module_, text_, source_); }
+  Graph graph() const override {
+    Graph graph = import_module(module_, text_, source_);
+    if (!module_.metadata) damp_branches(graph);  // its weights are made up
+    return graph;
+  }
 
   std::string text(std::string_view style) const override {
     if (style.empty()) return print_module(module_, module_.style);
