@@ -145,6 +145,8 @@ std::vector<std::string> standard_passes() {
       "recognise",       // patterns count on the canonical form that simplify leaves
       "fold-constants",  // what the two made of constants
       "fold-scales",     // scales that are computed are constants by now
+      "choose-layouts",  // before fuse: a transpose in a group's way would split it
+      "simplify",        // transposes and reshapes that meet now
       "fuse",   // behind all that looks for patterns: a group hides its members
       "order",  // last: by now it is known what runs and what is held
   };

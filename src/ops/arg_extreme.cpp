@@ -31,6 +31,7 @@ OpSpec<ArgExtremeAttrs> arg_extreme_op(std::string name, std::string summary,
   spec.infer = infer;
   spec.lower = lower;
   spec.gradient = not_differentiable("it gives an index");
+  spec.layout = follows_axis("axis");
   return spec;
 }
 

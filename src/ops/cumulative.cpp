@@ -24,6 +24,7 @@ OpSpec<CumulativeAttrs> cumulative_op(std::string name, std::string summary,
   spec.infer = infer;
   spec.lower = lower;
   spec.gradient = std::move(gradient);
+  spec.layout = follows_axis("axis");
   return spec;
 }
 

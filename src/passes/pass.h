@@ -24,6 +24,9 @@ struct PassOptions {
   /// How `fuse` groups: "" by bytes moved, "relay" as Apache TVM does, at most this many nodes deep.
   std::string fuse_mode;
   std::size_t fuse_max_depth = 256;
+  /// How `choose-layouts` chooses: "" by cost, "tensorflow" as that system does, "none" not at all;
+  /// and which order it leads to: "" for channels last (NHWC), or "NCHW".
+  std::string layout_mode, layout_to;
   /// How `order` orders: "" for the least live peak, "megengine" as that system does.
   std::string order_mode;
   QuantizePartitionOptions quantize_partition;

@@ -60,6 +60,8 @@ Option element(std::string name, DType QuantizePartitionOptions::*field) {
 
 const std::vector<Option>& known_options() {
   static const std::vector<Option> all = {
+      word("choose-layouts.mode", &PassOptions::layout_mode, {"cpu", "tensorflow", "none"}),
+      word("choose-layouts.to", &PassOptions::layout_to, {"NHWC", "NCHW"}),
       number("fold-constants.max-bytes", &PassOptions::max_constant_bytes),
       number("fuse.max-depth", &PassOptions::fuse_max_depth),
       word("fuse.mode", &PassOptions::fuse_mode, {"bytes", "relay"}),

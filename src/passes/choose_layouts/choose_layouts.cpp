@@ -1,0 +1,120 @@
+#include "base/error.h"
+#include "ops/access.h"
+#include "ops/fused_groups.h"
+#include "passes/choose_layouts/mover.h"
+#include "passes/pass.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon {
+namespace layouts {
+namespace {
+
+std::string megabytes(double bytes) {
+  const double tenths = std::round(bytes / 1e5);
+  const auto whole = static_cast<std::int64_t>(tenths);
+  if (whole == 0) return concat(static_cast<std::int64_t>(bytes), " bytes");
+  return concat(whole / 10, ".", whole % 10, " MB");
+}
+
+/// Says of each node that touches images which form it has, and why.
+class Report {
+ public:
+  Report(const Problem& problem, const Choice& choice, bool is_by_cost, Journal& journal)
+      : problem_(problem),
+        graph_(problem.graph),
+        choice_(choice),
+        is_by_cost_(is_by_cost),
+        journal_(journal) {}
+
+  void write() const {
+    for (NodeId id : graph_.nodes_in_order()) {
+      const Roles& roles = problem_.roles[id];
+      const std::vector<ValueId>& results = graph_.node(id).results;
+      const auto named = std::ranges::find_if(results, [](ValueId value) { return bool(value); });
+      if (named == results.end()) continue;
+      std::string text;
+      if (roles.can_move()) {
+        text = choice_.moves[id] != 0 ? why_moved(id) : why_not(id);
+      } else if (roles.kind == Roles::Kind::Fixed && !roles.reason.empty()) {
+        text = concat("stays: ", roles.reason);
+      }
+      if (!text.empty()) journal_.say(graph_.value(*named).name, "choose-layouts", std::move(text));
+    }
+  }
+
+ private:
+  std::string why_moved(NodeId id) const {
+    std::string text(problem_.forms.words());
+    if (!is_by_cost_) {
+      text += ": by TensorFlow's rule";
+    } else if (choice_.saved_bytes[id] > 0) {
+      text +=
+          concat(": saves the time in which ", megabytes(choice_.saved_bytes[id]), " are moved");
+    } else {
+      text += ": takes any order, and its neighbours have this one";
+    }
+    const Node& node = graph_.node(id);
+    for (std::size_t k = 0; k < node.operands.size(); ++k) {
+      if (problem_.roles[id].operands[k] != Role::Image || is_made_moved(node.operands[k]))
+        continue;
+      const Value& value = graph_.value(node.operands[k]);
+      if (free_constant(graph_, node.operands[k])) continue;
+      text += concat("; '", value.name, "' is transposed once (",
+                     megabytes(2 * usual_bytes(value.type)), ")");
+    }
+    return text;
+  }
+
+  std::string why_not(NodeId id) const {
+    if (!is_by_cost_) return "stays: by TensorFlow's rule";
+    if (choice_.is_empty) return "stays: nothing around it gains by another order";
+    if (choice_.saved_bytes[id] > 0) {
+      return concat("stays: transposes around it would move more than the ",
+                    megabytes(choice_.saved_bytes[id]), " that it saves");
+    }
+    return "stays: takes any order, and transposes are fewest this way";
+  }
+
+  bool is_made_moved(ValueId value) const {
+    const NodeId producer = graph_.value(value).producer;
+    return producer &&
+           (choice_.moves[producer] != 0 || problem_.roles[producer].kind == Roles::Kind::Takes);
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  const Choice& choice_;
+  bool is_by_cost_;
+  Journal& journal_;
+};
+
+Graph with_layouts(Graph graph, const Forms& forms, const PassOptions& options) {
+  for (NodeId id : graph.nodes_in_order()) {
+    if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
+    for (Graph& body : graph.mutable_node(id).bodies) {
+      body = with_layouts(std::move(body), forms, options);
+    }
+  }
+  const Problem problem(graph, forms);
+  const bool is_by_cost = options.layout_mode.empty();
+  const Choice choice = is_by_cost ? cheapest(problem) : tensorflow(problem);
+  if (options.journal) Report(problem, choice, is_by_cost, *options.journal).write();
+  if (!choice.is_empty) move(graph, problem, choice);
+  return graph;
+}
+
+}  // namespace
+}  // namespace layouts
+
+/// Gives images the order of axes that convolutions prefer, where that saves more than the
+/// transposes cost that it takes: one choice for the whole graph, the cheapest there is.
+Graph choose_layouts(Graph graph, const PassOptions& options) {
+  if (options.layout_mode == "none") return graph;
+  const bool is_tensorflow = options.layout_mode == "tensorflow";
+  const layouts::Forms forms(is_tensorflow ? "NCHW" : options.layout_to);
+  return layouts::with_layouts(std::move(graph), forms, options);
+}
+
+}  // namespace tenon

@@ -1,0 +1,112 @@
+// The layout optimiser of TensorFlow 1.9: nodes of a list are expanded to channels first, nodes
+// behind them that do not care follow; what is asked for by the caller stays as it is. Pairs of
+// transposes that cancel and equal ones never arise where one is placed for a value and direction.
+#include "passes/choose_layouts/choice.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace tenon::layouts {
+namespace {
+
+constexpr std::array<std::string_view, 9> kSupported = {
+    "average_pool",   "average_pool_gradient", "batch_norm", "batch_norm_training", "conv",
+    "conv_transpose", "conv_weight_gradient",  "max_pool",   "max_pool_gradient"};
+
+class Rule {
+ public:
+  explicit Rule(const Problem& problem) : problem_(problem), graph_(problem.graph) {}
+
+  Choice choose() {
+    Choice choice;
+    for (NodeId id : graph_.nodes_in_order()) {
+      if (!problem_.roles[id].can_move() || is_fetched(id) || rank_of(id) != 4) continue;
+      if (!is_supported(id) && !(is_agnostic(id) && follows_moved(id, choice))) continue;
+      choice.moves[id] = 1;
+      choice.is_empty = false;
+    }
+    return choice;
+  }
+
+ private:
+  const TensorType* type(ValueId value) const {
+    if (!value || !graph_.value(value).type.is_tensor()) return nullptr;
+    return &graph_.value(value).type.tensor();
+  }
+
+  std::size_t rank_of(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const std::vector<Role>& roles = problem_.roles[id].operands;
+    for (std::size_t k = 0; k < roles.size(); ++k) {
+      if (roles[k] == Role::Image) return type(node.operands[k])->rank();
+    }
+    return 0;
+  }
+
+  bool is_fetched(NodeId id) const {
+    return std::ranges::any_of(graph_.node(id).results,
+                               [&](ValueId value) { return value && graph_.is_output(value); });
+  }
+
+  bool is_supported(NodeId id) const {
+    const std::string& op = graph_.node(id).op->name;
+    if (op == "add") return adds_bias(id);
+    if (op == "reduce_sum") return sums_to_channels(id);
+    return std::ranges::find(kSupported, op) != kSupported.end() && !runs_as_matmul(id);
+  }
+
+  // BiasAdd is an op of its own there.
+  bool adds_bias(NodeId id) const {
+    const Node& node = graph_.node(id);
+    return std::ranges::any_of(node.operands, [&](ValueId value) {
+      return value && type(value) && type(value)->rank() == 1;
+    });
+  }
+
+  bool sums_to_channels(NodeId id) const {
+    const TensorType* sums = type(graph_.node(id).results[0]);
+    return sums && sums->rank() == 1;
+  }
+
+  // Kernels of one element with stride one, and those that cover the whole image.
+  bool runs_as_matmul(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (node.op->name != "conv") return false;
+    const TensorType &x = *type(node.operands[0]), &w = *type(node.operands[1]);
+    const auto extent = [](const TensorType& of, char letter, std::size_t otherwise) {
+      return of.dims[of.layout.axis(letter).value_or(otherwise)];
+    };
+    const Dim kernel_h = extent(w, 'H', 2), kernel_w = extent(w, 'W', 3);
+    const auto all = [&](std::string_view attr, const Dim& wanted) {
+      const AttrValue* given = node.attrs.find(attr);
+      return !given || std::ranges::all_of(std::get<Dims>(*given),
+                                           [&](const Dim& dim) { return dim == wanted; });
+    };
+    if (kernel_h == Dim(1) && kernel_w == Dim(1)) return all("strides", 1);
+    return kernel_h == extent(x, 'H', 2) && kernel_w == extent(x, 'W', 3) && all("pads", 0);
+  }
+
+  // Element by element, or joining along an axis; LRN is on neither list.
+  bool is_agnostic(NodeId id) const {
+    const LayoutRule::Kind kind = graph_.node(id).op->layout.kind;
+    return kind == LayoutRule::Kind::Derived || graph_.node(id).op->name == "concat" ||
+           graph_.node(id).op->name == "split";
+  }
+
+  bool follows_moved(NodeId id, const Choice& choice) const {
+    return std::ranges::any_of(graph_.node(id).operands, [&](ValueId value) {
+      return value && graph_.value(value).producer &&
+             choice.moves[graph_.value(value).producer] != 0;
+    });
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+};
+
+}  // namespace
+
+Choice tensorflow(const Problem& problem) { return Rule(problem).choose(); }
+
+}  // namespace tenon::layouts
