@@ -57,12 +57,15 @@ Graph inputs_of(const Program& program) {
   return graph;
 }
 
-void save_outputs(const CompiledModel& model, const std::string& folder) {
+// Writes values as NAME.npy into the folder that an option names as @DIR.
+void save_values(const Program& program, const std::vector<std::uint32_t>& ids, const std::vector<Datum>& values,
+                 const std::string& option) {
+  if (option.empty()) return;
+  const std::string folder = option.substr(option.rfind('@', 0) == 0 ? 1 : 0);
   std::filesystem::create_directories(folder);
-  const std::vector<Datum> outputs = model.outputs();
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const std::string& name = model.program().buffers[model.program().outputs[k]].name;
-    numpy::write_npy_file(outputs[k].tensor(), folder + "/" + file_name_of(name) + ".npy");
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const std::string file = file_name_of(program.buffers[ids[k]].name) + ".npy";
+    numpy::write_npy_file(values[k].tensor(), folder + "/" + file);
   }
 }
 
@@ -102,7 +105,9 @@ int bench(const BenchOptions& options, OutputFormat format) {
   CompiledModel model(std::move(program), options.threads);
   const double load_ms = ms_since(begin);
 
-  model.prepare(read_inputs(ports, options.inputs, parse_shapes(options.shapes)));
+  const std::vector<Datum> inputs = read_inputs(ports, options.inputs, parse_shapes(options.shapes));
+  save_values(model.program(), model.program().inputs, inputs, options.save_inputs);
+  model.prepare(inputs);
   const auto first = Clock::now();
   model.run_prepared();
   const double first_run_ms = ms_since(first);
@@ -118,7 +123,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
     model.run_prepared();
     samples.push_back(ms_since(run_begin));
   }
-  if (!options.output.empty()) save_outputs(model, options.output.substr(options.output.rfind('@', 0) == 0 ? 1 : 0));
+  save_values(model.program(), model.program().outputs, model.outputs(), options.output);
 
   std::vector<double> sorted = samples;
   std::sort(sorted.begin(), sorted.end());

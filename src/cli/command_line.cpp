@@ -86,6 +86,7 @@ class CommandLine {
     bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for");
     bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs");
     bench_app->add_option("--max-iterations", bench_.max_iterations, "at most so many runs");
+    bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
     bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");
     bench_app->add_option("--output", bench_.output, "@DIR: write the outputs as .npy");
 

@@ -37,7 +37,7 @@ struct CompileCommandOptions {
   bool print_code = false;
 };
 struct BenchOptions {
-  std::string model, output, cpu = "native";
+  std::string model, output, save_inputs, cpu = "native";
   std::vector<std::string> inputs, shapes;
   int threads = 0;
   double duration_s = 2;
