@@ -99,7 +99,7 @@ void print_steps(CompiledModel& model) {
 int bench(const BenchOptions& options, OutputFormat format) {
   const auto begin = Clock::now();
   const bool is_program = is_program_file(options.model);
-  Program program = is_program ? read_program(options.model) : compile_graph(load_model(options.model), options.cpu);
+  Program program = is_program ? read_program(options.model) : compile_graph(load_model(options.model), options.cpu, !options.no_winograd);
   require_target(program);
   const Graph ports = inputs_of(program);
   CompiledModel model(std::move(program), options.threads);

@@ -10,6 +10,7 @@
 namespace tenon::cli {
 namespace {
 
+constexpr const char* kNoWinogradHelp = "convolutions only as sums in their own order";
 constexpr const char* kTargetHelp = "reference (slow, by definition) or cpu (compiled)";
 constexpr const char* kModelHelp = "a model file (ONNX or Tenon's text form) or zoo:NAME[?param=value,…]";
 
@@ -74,6 +75,7 @@ class CommandLine {
     compile_app->add_option("model", compile_.model, kModelHelp)->required();
     compile_app->add_option("-o,--output", compile_.output, "the program to write: FILE.tnn");
     compile_app->add_option("--cpu", compile_.cpu, "native, x86-64-v3 or x86-64-v4");
+    compile_app->add_flag("--no-winograd", compile_.no_winograd, kNoWinogradHelp);
     compile_app->add_flag("--print-code", compile_.print_code, "print loop nests, code and assembly");
 
     auto* bench_app = add("bench", "Time a model on this machine", [this] { return bench(bench_, format()); });
@@ -82,6 +84,7 @@ class CommandLine {
     bench_app->add_option("--shapes", bench_.shapes, "NAME:1x3x224x224");
     bench_app->add_option("--threads", bench_.threads, "0: as many as the process may use");
     bench_app->add_option("--cpu", bench_.cpu, "native, x86-64-v3 or x86-64-v4");
+    bench_app->add_flag("--no-winograd", bench_.no_winograd, kNoWinogradHelp);
     bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts");
     bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for");
     bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs");

@@ -34,14 +34,14 @@ struct OptOptions {
 };
 struct CompileCommandOptions {
   std::string model, output, cpu = "native";
-  bool print_code = false;
+  bool print_code = false, no_winograd = false;
 };
 struct BenchOptions {
   std::string model, output, save_inputs, cpu = "native";
   std::vector<std::string> inputs, shapes;
   int threads = 0;
   double duration_s = 2;
-  bool every_step = false;
+  bool every_step = false, no_winograd = false;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
 };
 struct OpsOptions {

@@ -23,6 +23,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   if (options.print_code) {
     codegen::CompileOptions settings;
     settings.target.cpu = options.cpu;
+    settings.allow_winograd = !options.no_winograd;
     std::cout << codegen::print_code(run_pipeline(load_model(options.model), {}), settings);
     return 0;
   }
@@ -30,7 +31,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
     throw Error("nowhere to write the program", ErrorKind::Usage).hint("give a file: -o FILE.tnn");
   }
   const auto begin = std::chrono::steady_clock::now();
-  const Program program = compile_graph(load_model(options.model), options.cpu);
+  const Program program = compile_graph(load_model(options.model), options.cpu, !options.no_winograd);
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
   write_program(program, options.output);
   if (format == OutputFormat::Json) {

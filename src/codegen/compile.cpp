@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "codegen/contraction.h"
 #include "codegen/nest_builder.h"
+#include "codegen/winograd.h"
 #include "ir/dim_fold.h"
 #include "ops/analysis.h"
 #include "program/arena.h"
@@ -200,7 +201,7 @@ class Compiler {
         return;
       }
       const std::uint32_t buffer = add_buffer(graph_.value(node.results.front()).name, constant->dtype(), dims, Program::Place::Constant);
-      constants_.push_back({buffer, *constant, std::nullopt});
+      constants_.push_back({buffer, *constant, std::nullopt, std::nullopt});
       buffers_[node.results.front()] = buffer;
       return;
     }
@@ -235,11 +236,17 @@ class Compiler {
       return;
     }
     NestSequence sequence = build_nests(graph_.value(results.front()).name, exprs);
+    const std::vector<WinogradWeights> derived = transform_convolutions(node, sequence);
     split_padding(sequence);
     std::vector<std::uint32_t> ids;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       if (buffer.role == NestSequence::Role::Operand) {
         ids.push_back(buffers_.at(node.operands.at(buffer.index)));
+      } else if (buffer.role == NestSequence::Role::Derived) {
+        const WinogradWeights& weights = derived.at(buffer.index);
+        const StoredConstant source = stored(ids[weights.source]);
+        ids.push_back(add_buffer(program_.buffers[source.buffer].name, buffer.dtype, buffer.dims, Program::Place::Constant));
+        constants_.push_back({ids.back(), source.value, std::nullopt, weights});
       } else if (buffer.role == NestSequence::Role::Temporary) {
         // Those that a nest keeps to itself are never asked for.
         ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Program::Place::Arena));
@@ -260,7 +267,7 @@ class Compiler {
       Program::Step step;
       step.name = graph_.value(results.front()).name;
       for (std::size_t buffer : part.buffers) step.buffers.push_back(ids[buffer]);
-      choose_schedule(part.nest, step.buffers);
+      if (!part.is_scheduled) choose_schedule(part.nest, step.buffers);
       for (const Dim& dim : part.nest.extents) step.extents.push_back(extent(dim));
       step.work = extent(work_items(part.nest));
       step.kernel = add_kernel(std::move(part.nest));
@@ -271,6 +278,16 @@ class Compiler {
       }
       program_.steps.push_back(std::move(step));
     }
+  }
+
+  std::vector<WinogradWeights> transform_convolutions(const Node& node, NestSequence& sequence) {
+    if (!options_.allow_winograd) return {};
+    std::vector<bool> is_constant;
+    for (const NestSequence::Buffer& buffer : sequence.buffers) {
+      is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
+                            program_.buffers[buffers_.at(node.operands.at(buffer.index))].place == Program::Place::Constant);
+    }
+    return use_winograd(sequence, is_constant);
   }
 
   // Turns the nest's loops; what it wants packed becomes another constant in `arguments`.
@@ -291,12 +308,10 @@ class Compiler {
     }
     for (const Packing& packing : *packings) {
       std::uint32_t& argument = arguments[argument_of[packing.buffer]];
-      const auto source = std::find_if(constants_.begin(), constants_.end(),
-                                       [&](const StoredConstant& constant) { return constant.buffer == argument; });
-      TENON_ASSERT(source != constants_.end() && !source->packing, "packed once, from the constant itself");
-      const std::uint32_t made = add_buffer(program_.buffers[argument].name, source->value.dtype(),
+      const StoredConstant source = stored(argument);
+      const std::uint32_t made = add_buffer(program_.buffers[argument].name, source.value.dtype(),
                                             Dims(packing.extents.begin(), packing.extents.end()), Program::Place::Constant);
-      constants_.push_back({made, source->value, packing});
+      constants_.push_back({made, source.value, packing, std::nullopt});
       argument = made;
     }
   }
@@ -384,6 +399,8 @@ class Compiler {
       std::byte* target = data + program_.buffers[constant.buffer].offset;
       if (constant.packing) {
         pack(*constant.packing, tensor, target);
+      } else if (constant.winograd) {
+        transform_weights(*constant.winograd, tensor.as<float>().data(), reinterpret_cast<float*>(target));
       } else {
         std::memcpy(target, tensor.bytes().data(), tensor.byte_size());
       }
@@ -434,7 +451,15 @@ class Compiler {
     std::uint32_t buffer;
     Constant value;
     std::optional<Packing> packing;
+    std::optional<WinogradWeights> winograd;
   };
+  // A constant of the graph, by its buffer.
+  StoredConstant stored(std::uint32_t buffer) const {
+    const auto found = std::find_if(constants_.begin(), constants_.end(),
+                                    [&](const StoredConstant& constant) { return constant.buffer == buffer; });
+    TENON_ASSERT(found != constants_.end() && !found->packing && !found->winograd, "made from the constant itself");
+    return *found;
+  }
   std::vector<StoredConstant> constants_;
   std::vector<LoopNest> nests_;
   std::unordered_map<std::string, std::size_t> kernels_;

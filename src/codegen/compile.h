@@ -11,6 +11,7 @@ namespace tenon::codegen {
 
 struct CompileOptions {
   cpu::Target target;
+  bool allow_winograd = true;  ///< faster convolutions whose rounding errors are larger
 };
 
 /// A graph as a program for the processor. Throws Error of kind Unsupported, listing every node that

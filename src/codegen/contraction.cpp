@@ -16,17 +16,11 @@ constexpr unsigned kRows = 6, kColumns = 16;
 Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
 Scalar times(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Multiply, DType::I64, a, b); }
 
-// The parts of a nest `for kept… { t = 0; for reduced… { t += a * b }; rest… }`.
-struct Contraction {
-  std::vector<const Statement*> kept;
-  std::vector<const Statement*> reduced;
-  const Block* inner = nullptr;
-  Scalar a, b;  // loads; b is the one that columns run along
-};
-
 bool is_plain_load(const Scalar& scalar) {
   return scalar->kind == ScalarKind::Load && scalar->dtype == DType::F32 && scalar->bounds != Bounds::Checked;
 }
+
+}  // namespace
 
 std::optional<Contraction> find_contraction(const LoopNest& nest) {
   Contraction found;
@@ -57,6 +51,8 @@ std::optional<Contraction> find_contraction(const LoopNest& nest) {
   }
   return found;
 }
+
+namespace {
 
 Access along(const Scalar& load, std::size_t loop) {
   return access_along({load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},

@@ -7,6 +7,15 @@
 
 namespace tenon::codegen {
 
+/// The parts of a nest `for kept… { t = 0; for reduced… { t += a * b }; rest… }`.
+struct Contraction {
+  std::vector<const Statement*> kept;
+  std::vector<const Statement*> reduced;
+  const Block* inner = nullptr;  ///< the sum at positions 0 and 1, then the rest
+  Scalar a, b;                   ///< loads of f32
+};
+std::optional<Contraction> find_contraction(const LoopNest& nest);
+
 /// How the elements of an operand are laid out anew for a nest: as the nest's loops read them.
 struct Packing {
   std::size_t buffer = 0;             ///< in the nest

@@ -9,16 +9,17 @@ namespace tenon::codegen {
 
 /// The loop nests that compute some expressions, one after another.
 struct NestSequence {
-  enum class Role : std::uint8_t { Operand, Result, Temporary };
+  enum class Role : std::uint8_t { Operand, Result, Temporary, Derived };
   struct Buffer {
     Role role = Role::Operand;
-    std::size_t index = 0;  ///< which operand or result
+    std::size_t index = 0;  ///< which operand, result or constant derived from one
     DType dtype = DType::F32;
     Dims dims;
   };
   struct Part {
     LoopNest nest;
     std::vector<std::size_t> buffers;  ///< for each buffer of the nest that is not scratch, in order
+    bool is_scheduled = false;         ///< its loops already say how they run
   };
   std::vector<Buffer> buffers;
   std::vector<Part> parts;

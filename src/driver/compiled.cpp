@@ -6,9 +6,10 @@
 
 namespace tenon {
 
-Program compile_graph(Graph graph, const std::string& cpu) {
+Program compile_graph(Graph graph, const std::string& cpu, bool allow_winograd) {
   codegen::CompileOptions options;
   options.target.cpu = cpu;
+  options.allow_winograd = allow_winograd;
   return codegen::compile(run_pipeline(std::move(graph), {}), options);
 }
 

@@ -11,7 +11,7 @@
 namespace tenon {
 
 /// Runs the standard passes over a graph and compiles what comes out.
-Program compile_graph(Graph graph, const std::string& cpu = "native");
+Program compile_graph(Graph graph, const std::string& cpu = "native", bool allow_winograd = true);
 
 /// A program on this machine, taking and giving tensors.
 class CompiledModel {

@@ -1,0 +1,325 @@
+#include "codegen/winograd.h"
+
+#include "codegen/winograd_nests.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace tenon::codegen {
+namespace {
+
+constexpr std::int64_t kColumns = 16;
+
+// An integer as a sum of multiples of loops.
+struct Affine {
+  std::int64_t base = 0;
+  std::map<std::size_t, std::int64_t> steps = {};  // none is 0
+};
+
+std::optional<Affine> affine(const Scalar& scalar) {
+  if (scalar->kind == ScalarKind::Integer) return Affine{scalar->integer};
+  if (scalar->kind == ScalarKind::Loop) return Affine{0, {{scalar->id, 1}}};
+  if (scalar->kind != ScalarKind::Binary) return std::nullopt;
+  auto a = affine(scalar->args[0]), b = affine(scalar->args[1]);
+  if (!a || !b) return std::nullopt;
+  if (scalar->binary == BinaryOp::Multiply) {
+    if (!b->steps.empty()) std::swap(a, b);
+    if (!b->steps.empty()) return std::nullopt;
+    a->base *= b->base;
+    for (auto& [loop, step] : a->steps) step *= b->base;
+  } else if (scalar->binary == BinaryOp::Add || scalar->binary == BinaryOp::Subtract) {
+    const std::int64_t sign = scalar->binary == BinaryOp::Add ? 1 : -1;
+    a->base += sign * b->base;
+    for (const auto& [loop, step] : b->steps) a->steps[loop] += sign * step;
+  } else {
+    return std::nullopt;
+  }
+  std::erase_if(a->steps, [](const auto& step) { return step.second == 0; });
+  return a;
+}
+
+// The place of a load's element in its buffer.
+std::optional<Affine> flat_affine(const Scalar& load) {
+  Affine place;
+  std::int64_t stride = 1;
+  for (std::size_t axis = load->view.size(); axis-- > 0;) {
+    const auto index = affine(load->args[axis]);
+    if (!index || !load->view[axis].is_constant()) return std::nullopt;
+    place.base += stride * index->base;
+    for (const auto& [loop, step] : index->steps) place.steps[loop] += stride * step;
+    stride *= load->view[axis].constant();
+  }
+  return place;
+}
+
+Access along(const Scalar& load, std::size_t loop) {
+  return access_along(
+      {load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
+      load->view, loop);
+}
+
+class Finder {
+ public:
+  Finder(const NestSequence::Part& part, const std::vector<bool>& is_constant)
+      : part_(part), is_constant_(is_constant) {}
+
+  std::optional<WindowSum> run() {
+    const auto sum = find_contraction(part_.nest);
+    if (!sum || sum->reduced.size() != 3) return std::nullopt;
+    for (const NestBuffer& buffer : part_.nest.buffers) {
+      if (buffer.storage == Storage::Scratch) return std::nullopt;
+    }
+    for (const auto* loops : {&sum->kept, &sum->reduced}) {
+      for (const Statement* loop : *loops) {
+        if (!loop->extent.is_constant()) return std::nullopt;
+        extents_[loop->id] = loop->extent.constant();
+      }
+    }
+    found_.sum = *sum;
+    for (const bool swaps : {false, true}) {
+      found_.image = swaps ? sum->b : sum->a;
+      if (is_weight(swaps ? sum->a : sum->b) && is_image() && is_channels_last()) return found_;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool is_reduced(std::size_t loop) const {
+    return std::any_of(found_.sum.reduced.begin(), found_.sum.reduced.end(),
+                       [&](const Statement* statement) { return statement->id == loop; });
+  }
+
+  // Read at (output, channel, row, column) of the window, in any order.
+  bool is_weight(const Scalar& load) {
+    const std::size_t buffer = part_.buffers[load->id];
+    const auto place = flat_affine(load);
+    if (load->bounds != Bounds::Inside || !is_constant_[buffer] || !place) return false;
+    weight_ = *place;
+    found_.weights.source = buffer;
+    int outputs = 0;
+    for (const auto& [loop, step] : place->steps) {
+      if (is_reduced(loop)) continue;
+      found_.output = loop;
+      ++outputs;
+    }
+    return outputs == 1 && place->steps.size() == 4;
+  }
+
+  bool is_image() {
+    const Scalar& image = found_.image;
+    if (image->bounds == Bounds::Checked) return false;
+    const bool fills = image->bounds == Bounds::Fill;
+    if (fills && (image->args.back()->kind != ScalarKind::Real || image->args.back()->real != 0))
+      return false;
+    std::size_t windows = 0, channels = 0, batches = 0;
+    for (std::size_t axis = 0; axis < image->view.size(); ++axis) {
+      const auto index = affine(image->args[axis]);
+      if (!index || !image->view[axis].is_constant()) return false;
+      for (const auto& [loop, step] : index->steps) {
+        if (step != 1) return false;
+      }
+      if (index->steps.size() == 2) {
+        std::size_t kept = index->steps.begin()->first, reduced = index->steps.rbegin()->first;
+        if (is_reduced(kept)) std::swap(kept, reduced);
+        if (is_reduced(kept) || !is_reduced(reduced) || extents_.at(reduced) != 3) return false;
+        const bool is_row = windows++ == 0;
+        (is_row ? found_.row : found_.column) = kept;
+        (is_row ? found_.window_row : found_.window_column) = reduced;
+        (is_row ? found_.rows : found_.columns) = extents_.at(kept);
+        (is_row ? found_.first_row : found_.first_column) = index->base;
+        (is_row ? found_.image_rows : found_.image_columns) = image->view[axis].constant();
+      } else if (index->base != 0 || index->steps.size() > 1) {
+        return false;
+      } else if (index->steps.size() == 1) {
+        const std::size_t loop = index->steps.begin()->first;
+        if (is_reduced(loop)) {
+          found_.channel = loop;
+          ++channels;
+        } else {
+          found_.batch = loop;
+          found_.batches = extents_.at(loop);
+          ++batches;
+        }
+      }
+    }
+    if (windows != 2 || channels != 1 || batches > 1 || found_.row == found_.column ||
+        found_.window_row == found_.window_column)
+      return false;
+    // The loops around the sum are these and no others.
+    return found_.sum.kept.size() == 3 + batches && found_.row != found_.output &&
+           found_.column != found_.output &&
+           (!found_.batch || (*found_.batch != found_.row && *found_.batch != found_.column &&
+                              *found_.batch != found_.output));
+  }
+
+  // Neighbouring channels lie side by side in the image and in what is written.
+  bool is_channels_last() {
+    if (along(found_.image, found_.channel) != Access::Neighbours) return false;
+    for (std::size_t k = 2; k < found_.sum.inner->size(); ++k) {
+      const Statement& statement = (*found_.sum.inner)[k];
+      if (statement.kind == Statement::Kind::Store &&
+          access_along(statement.indices, statement.view, found_.output) != Access::Neighbours) {
+        return false;
+      }
+    }
+    WinogradWeights& weights = found_.weights;
+    weights.channels = extents_.at(found_.channel);
+    weights.outputs = extents_.at(found_.output);
+    weights.base = weight_.base;
+    const auto step = [&](std::size_t loop) {
+      return weight_.steps.contains(loop) ? weight_.steps.at(loop) : 0;
+    };
+    weights.by_output = step(found_.output);
+    weights.by_channel = step(found_.channel);
+    weights.by_row = step(found_.window_row);
+    weights.by_column = step(found_.window_column);
+    return weights.channels > 0 && weights.outputs > 0 && found_.tiles() > 0;
+  }
+
+  const NestSequence::Part& part_;
+  const std::vector<bool>& is_constant_;
+  std::map<std::size_t, std::int64_t> extents_;
+  WindowSum found_;
+  Affine weight_;
+};
+
+// Estimated time, in cycles of a core that starts two vectors of 8 multiply-adds in each. Weights
+// come from memory: those of the layers between two runs are more than caches hold.
+constexpr double kProducts = 16, kImageCost = 20, kResultCost = 16, kBytes = 7;
+
+double direct_cost(const WindowSum& window) {
+  const WinogradWeights& w = window.weights;
+  const auto products = static_cast<double>(9 * w.channels * w.outputs);
+  return products * static_cast<double>(window.batches * window.rows * window.columns) / kProducts +
+         products * 4 / kBytes;
+}
+double winograd_cost(const WindowSum& window) {
+  const WinogradWeights& w = window.weights;
+  const auto tiles = static_cast<double>(window.tiles()),
+             kinds = static_cast<double>(window.edge() * window.edge());
+  const auto products = static_cast<double>(w.channels * window.blocked_outputs());
+  const double share = kinds / 36;
+  return kinds * products * (tiles / kProducts + 4 / kBytes) +
+         tiles * share *
+             (kImageCost * static_cast<double>(w.channels) +
+              kResultCost * static_cast<double>(w.outputs));
+}
+
+constexpr std::int64_t kFewestChannels = 32, kEnoughBlocks = 8;
+
+// Which tiles are fastest; 0 for none.
+int best_tile(WindowSum window) {
+  if (window.weights.channels < kFewestChannels || window.weights.outputs < kFewestChannels)
+    return 0;
+  int best = 0;
+  double least = 0.8 * direct_cost(window);  // more memory and larger errors should pay
+  for (const int tile : {4, 2}) {
+    window.weights.tile = tile;
+    const double cost = winograd_cost(window);
+    // Small tiles have less than half the weights of large ones: as good is better.
+    if (cost < (best == 4 ? 1.1 : 1.0) * least) {
+      least = cost;
+      best = tile;
+    }
+  }
+  return best;
+}
+
+// Tiles that go through all steps together: few enough to stay in the cache of a core, enough of
+// them for each time that the weights are read. 0 where that leaves too few blocks to share out.
+std::int64_t block_of(const WindowSum& window) {
+  const std::int64_t bytes =
+      window.edge() * window.edge() * window.weights.channels * window.blocked_outputs() * 4;
+  const std::int64_t wanted = bytes <= (4 << 20) ? 24 : 48;
+  const std::int64_t blocks = (window.tiles() + wanted - 1) / wanted;
+  return blocks < kEnoughBlocks ? 0 : (window.tiles() + blocks - 1) / blocks;
+}
+
+// G g for one row or column of three weights.
+void transform(const double* g, double* out, int tile) {
+  if (tile == 2) {
+    out[0] = g[0];
+    out[1] = (g[0] + g[1] + g[2]) / 2;
+    out[2] = (g[0] - g[1] + g[2]) / 2;
+    out[3] = g[2];
+    return;
+  }
+  out[0] = g[0] / 4;
+  out[1] = -(g[0] + g[1] + g[2]) / 6;
+  out[2] = -(g[0] - g[1] + g[2]) / 6;
+  out[3] = (g[0] + 2 * g[1] + 4 * g[2]) / 24;
+  out[4] = (g[0] - 2 * g[1] + 4 * g[2]) / 24;
+  out[5] = g[2];
+}
+
+}  // namespace
+
+Dims WinogradWeights::dims() const {
+  return {(tile + 2) * (tile + 2), (outputs + kColumns - 1) / kColumns, channels, kColumns};
+}
+
+void transform_weights(const WinogradWeights& weights, const float* source, float* target) {
+  const int edge = weights.tile + 2;
+  const std::int64_t blocks = (weights.outputs + kColumns - 1) / kColumns;
+  const std::int64_t stride =
+      blocks * weights.channels * kColumns;  // from one kind of product to the next
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    for (std::int64_t c = 0; c < weights.channels; ++c) {
+      float* at = target + (block * weights.channels + c) * kColumns;
+      for (std::int64_t lane = 0; lane < kColumns; ++lane, ++at) {
+        const std::int64_t o = block * kColumns + lane;
+        if (o >= weights.outputs) {
+          for (int k = 0; k < edge * edge; ++k) at[k * stride] = 0;
+          continue;
+        }
+        const float* w = source + weights.base + o * weights.by_output + c * weights.by_channel;
+        std::array<std::array<double, 3>, 6> half{};  // by row of the result, column of the window
+        for (std::size_t column = 0; column < 3; ++column) {
+          std::array<double, 3> g{};
+          std::array<double, 6> out{};
+          for (std::size_t row = 0; row < 3; ++row) {
+            g[row] = w[static_cast<std::int64_t>(row) * weights.by_row +
+                       static_cast<std::int64_t>(column) * weights.by_column];
+          }
+          transform(g.data(), out.data(), weights.tile);
+          for (std::size_t row = 0; row < 6; ++row) half[row][column] = out[row];
+        }
+        for (int row = 0; row < edge; ++row) {
+          std::array<double, 6> out{};
+          transform(half[static_cast<std::size_t>(row)].data(), out.data(), weights.tile);
+          for (int column = 0; column < edge; ++column) {
+            at[(row * edge + column) * stride] =
+                static_cast<float>(out[static_cast<std::size_t>(column)]);
+          }
+        }
+      }
+    }
+  }
+}
+
+std::vector<WinogradWeights> use_winograd(NestSequence& sequence,
+                                          const std::vector<bool>& is_constant) {
+  std::vector<WinogradWeights> derived;
+  std::vector<NestSequence::Part> parts;
+  for (NestSequence::Part& part : sequence.parts) {
+    std::optional<WindowSum> window = Finder(part, is_constant).run();
+    const int tile = window ? best_tile(*window) : 0;
+    if (tile == 0) {
+      parts.push_back(std::move(part));
+      continue;
+    }
+    window->weights.tile = tile;
+    sequence.buffers.push_back(
+        {NestSequence::Role::Derived, derived.size(), DType::F32, window->weights.dims()});
+    derived.push_back(window->weights);
+    for (NestSequence::Part& made :
+         winograd_nests(sequence, part, *window, sequence.buffers.size() - 1, block_of(*window))) {
+      parts.push_back(std::move(made));
+    }
+  }
+  sequence.parts = std::move(parts);
+  return derived;
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "codegen/contraction.h"
+#include "codegen/winograd.h"
+
+namespace tenon::codegen {
+
+/// A convolution of 3×3 windows that move by one, found in a nest.
+struct WindowSum {
+  Contraction sum;
+  Scalar image;                      ///< the load
+  std::optional<std::size_t> batch;  ///< loops
+  std::size_t row = 0, column = 0;   ///< of the result: loops
+  std::size_t output = 0, channel = 0;
+  std::size_t window_row = 0, window_column = 0;
+  std::int64_t batches = 1, rows = 0, columns = 0;  ///< extents of the result
+  std::int64_t first_row = 0, first_column = 0;     ///< of the image: where the first window begins
+  std::int64_t image_rows = 0, image_columns = 0;
+  WinogradWeights weights;
+
+  std::int64_t edge() const { return weights.tile + 2; }
+  std::int64_t tile_rows() const { return (rows + weights.tile - 1) / weights.tile; }
+  std::int64_t tile_columns() const { return (columns + weights.tile - 1) / weights.tile; }
+  std::int64_t tiles() const { return batches * tile_rows() * tile_columns(); }
+  std::int64_t blocked_outputs() const;  ///< outputs, rounded up to whole vectors
+};
+
+/// Nests that compute what `part` does. `block` tiles at a time go through transform, products and
+/// transform back within one nest, in buffers of the thread; 0: three nests after one another, with
+/// all tiles in between. `derived` is the buffer of transformed weights.
+std::vector<NestSequence::Part> winograd_nests(NestSequence& sequence,
+                                               const NestSequence::Part& part,
+                                               const WindowSum& window, std::size_t derived,
+                                               std::int64_t block);
+
+}  // namespace tenon::codegen

@@ -1,0 +1,239 @@
+#include "base/error.h"
+#include "codegen/compile.h"
+#include "codegen/winograd.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <set>
+
+namespace tenon {
+namespace {
+
+struct Case {
+  std::int64_t batch, height, width, channels, outputs;
+  std::array<std::int64_t, 4> pads{1, 1, 1, 1};
+  std::string weights = "HWIO";
+
+  std::int64_t rows() const { return height + pads[0] + pads[2] - 2; }
+  std::int64_t columns() const { return width + pads[1] + pads[3] - 2; }
+  std::string image() const {
+    return concat("f32[", batch, ", ", height, ", ", width, ", ", channels, "]@NHWC");
+  }
+  std::string result() const {
+    return concat("f32[", batch, ", ", rows(), ", ", columns(), ", ", outputs, "]@NHWC");
+  }
+  std::string weight_dims() const {
+    return weights == "HWIO" ? concat("f32[3, 3, ", channels, ", ", outputs, "]")
+                             : concat("f32[", outputs, ", ", channels, ", 3, 3]");
+  }
+};
+
+std::string model(const Case& c, const std::string& epilogue) {
+  return concat(
+      "graph (x: ", c.image(), ", r: ", c.result(), ") {\n  w: ", c.weight_dims(), "@", c.weights,
+      " = constant ", c.weight_dims(), " normal(seed = 1, mean = 0.0, deviation = 0.1)\n",
+      "  b = constant f32[", c.outputs, "] normal(seed = 2, mean = 0.0, deviation = 0.5)\n",
+      "  y = fused(x, w, b, r)\n    group = graph (p: ", c.image(), ", q: ", c.weight_dims(), "@",
+      c.weights, ", d: f32[", c.outputs, "], s: ", c.result(),
+      ") {\n      t = conv(p, q) {pads = [", c.pads[0], ", ", c.pads[1], ", ", c.pads[2], ", ",
+      c.pads[3], "]}\n", epilogue, "      return z\n    }\n  return y\n}\n");
+}
+
+// The convolution in double precision.
+std::vector<double> convolved(const Case& c, const Tensor& x, const Tensor& w) {
+  std::vector<double> y(static_cast<std::size_t>(c.batch * c.rows() * c.columns() * c.outputs), 0);
+  const auto image = x.as<float>(), weights = w.as<float>();
+  for (std::int64_t n = 0; n < c.batch; ++n) {
+    for (std::int64_t h = 0; h < c.rows(); ++h) {
+      for (std::int64_t v = 0; v < c.columns(); ++v) {
+        double* result =
+            &y[static_cast<std::size_t>(((n * c.rows() + h) * c.columns() + v) * c.outputs)];
+        for (std::int64_t i = 0; i < 3; ++i) {
+          for (std::int64_t j = 0; j < 3; ++j) {
+            const std::int64_t row = h + i - c.pads[0], column = v + j - c.pads[1];
+            if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
+            const float* from = &image[static_cast<std::size_t>(
+                ((n * c.height + row) * c.width + column) * c.channels)];
+            for (std::int64_t k = 0; k < c.channels; ++k) {
+              for (std::int64_t o = 0; o < c.outputs; ++o) {
+                const std::int64_t at = c.weights == "HWIO"
+                                            ? ((i * 3 + j) * c.channels + k) * c.outputs + o
+                                            : ((o * c.channels + k) * 3 + i) * 3 + j;
+                result[o] += static_cast<double>(from[k]) *
+                             static_cast<double>(weights[static_cast<std::size_t>(at)]);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return y;
+}
+
+Tensor constant_named(const Graph& graph, const std::string& name) {
+  for (NodeId id : graph.nodes_in_order()) {
+    const ValueId value = graph.node(id).results.front();
+    if (graph.value(value).name == name) return graph.constant_of(value)->materialise();
+  }
+  throw Error("no such constant").got(name);
+}
+
+// How many kinds of products the convolution has: 16 or 36, 0 for sums as they stand.
+std::int64_t kinds_of(const Program& program) {
+  for (const Program::Step& step : program.steps) {
+    for (const std::uint32_t id : step.buffers) {
+      const Program::Buffer& buffer = program.buffers[id];
+      if (buffer.place == Program::Place::Constant && buffer.name == "w" &&
+          buffer.dims.size() == 4 && buffer.dims[3].number() == 16 &&
+          (buffer.dims[0].number() == 16 || buffer.dims[0].number() == 36)) {
+        return buffer.dims[0].number();
+      }
+    }
+  }
+  return 0;
+}
+
+struct Checked {
+  std::int64_t kinds = 0;
+  std::size_t steps = 0;
+  double error = 0;  // the largest, as a share of the largest number
+};
+
+// On 1, 2, 3 and 7 threads, bitwise the same, and close to double precision.
+Checked check(const Case& c, const std::string& epilogue,
+              double (*rest)(double y, double b, double r)) {
+  const Graph graph = parse_graph(model(c, epilogue), all_ops());
+  const std::vector<Datum> inputs = random_inputs(graph, 5);
+  const std::vector<double> sums = convolved(c, inputs[0].tensor(), constant_named(graph, "w"));
+  const Tensor bias = constant_named(graph, "b");
+  const Program program = codegen::compile(graph);
+  Checked run;
+  Tensor first;
+  for (const int threads : {1, 2, 3, 7}) {
+    CompiledModel compiled(program, threads);
+    const Tensor y = compiled.run(inputs).at(0).tensor();
+    if (threads > 1) {
+      EXPECT_TRUE(identical(y, first));
+      continue;
+    }
+    first = y;
+    run.kinds = kinds_of(program);
+    run.steps = program.steps.size();
+    double largest = 0, difference = 0;
+    for (std::int64_t k = 0; k < y.size(); ++k) {
+      const double exact = rest(sums[static_cast<std::size_t>(k)], bias.real_at(k % c.outputs),
+                                inputs[1].tensor().real_at(k));
+      largest = std::max(largest, std::abs(exact));
+      difference = std::max(difference, std::abs(y.real_at(k) - exact));
+    }
+    run.error = difference / largest;
+  }
+  return run;
+}
+
+double biased(double y, double b, double) { return std::max(y + b, 0.0); }
+double residual(double y, double b, double r) { return std::max(y + b + r, 0.0); }
+
+TEST(Winograd, ExtentsPadsAndChannels) {
+  std::set<std::int64_t> kinds;
+  std::set<std::size_t> steps;
+  for (const Case& c : {
+           Case{1, 24, 24, 32, 32},
+           Case{1, 23, 21, 33, 70},
+           Case{1, 25, 18, 70, 33, {0, 0, 0, 0}},
+           Case{1, 22, 27, 40, 64, {0, 1, 2, 3}},
+           Case{2, 19, 21, 36, 47, {2, 0, 1, 1}, "OIHW"},
+           Case{3, 33, 34, 32, 35},
+           Case{2, 41, 47, 33, 48, {1, 2, 0, 2}},
+           Case{1, 14, 13, 48, 48},
+           Case{1, 13, 14, 64, 40, {1, 0, 1, 2}, "OIHW"},
+       }) {
+    SCOPED_TRACE(
+        concat(c.batch, " of ", c.height, " x ", c.width, ", ", c.channels, " to ", c.outputs));
+    const Checked run =
+        check(c, "      z = add(t, t)\n", [](double y, double, double) { return y + y; });
+    EXPECT_LT(run.error, 1e-5);
+    kinds.insert(run.kinds);
+    if (run.kinds != 0) steps.insert(run.steps);
+  }
+  // Large tiles and small ones; blocks of tiles and all tiles at once.
+  EXPECT_EQ(kinds, (std::set<std::int64_t>{16, 36}));
+  EXPECT_EQ(steps, (std::set<std::size_t>{1, 3}));
+}
+
+TEST(Winograd, Epilogues) {
+  for (const Case& c : {Case{1, 22, 23, 32, 50}, Case{2, 45, 46, 33, 40}}) {
+    const Checked bias = check(c, "      u = add(t, d)\n      z = relu(u)\n", biased);
+    EXPECT_EQ(bias.kinds, 36);
+    EXPECT_LT(bias.error, 1e-5);
+    const Checked add =
+        check(c, "      u = add(t, d)\n      v = add(u, s)\n      z = relu(v)\n", residual);
+    EXPECT_EQ(add.kinds, 36);
+    EXPECT_LT(add.error, 1e-5);
+  }
+}
+
+TEST(Winograd, TwoResultsOfOneGroup) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, 30, 30, 32]@NHWC) {
+  w: f32[3, 3, 32, 32]@HWIO = constant f32[3, 3, 32, 32] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y, z = fused(x, w)
+    group = graph (p: f32[1, 30, 30, 32]@NHWC, q: f32[3, 3, 32, 32]@HWIO) {
+      t = conv(p, q) {pads = [1, 1, 1, 1]}
+      u = relu(t)
+      return t, u
+    }
+  return y, z
+}
+)",
+                                  all_ops());
+  const Program program = codegen::compile(graph);
+  EXPECT_EQ(kinds_of(program), 36);
+  CompiledModel compiled(program, 1);
+  const std::vector<Datum> outputs = compiled.run(random_inputs(graph, 5));
+  const Tensor y = outputs.at(0).tensor(), z = outputs.at(1).tensor();
+  for (std::int64_t k = 0; k < y.size(); ++k) ASSERT_EQ(z.real_at(k), std::max(y.real_at(k), 0.0));
+}
+
+// What is promised is 1e-4; what is found here leaves room.
+TEST(Winograd, ErrorOfManyChannels) {
+  const Checked run = check({1, 20, 20, 512, 64}, "      z = add(t, t)\n",
+                            [](double y, double, double) { return y + y; });
+  EXPECT_EQ(run.kinds, 36);
+  EXPECT_LT(run.error, 5e-5);
+}
+
+TEST(Winograd, IsUsedOnlyWhereItAppliesAndPays) {
+  const auto kinds = [](const std::string& text, bool is_allowed) {
+    codegen::CompileOptions options;
+    options.allow_winograd = is_allowed;
+    return kinds_of(codegen::compile(parse_graph(text, all_ops()), options));
+  };
+  const std::string text = model({1, 28, 28, 64, 64}, "      z = relu(t)\n");
+  EXPECT_EQ(kinds(text, true), 36);
+  EXPECT_EQ(kinds(text, false), 0);
+  EXPECT_EQ(kinds(model({1, 28, 28, 8, 64}, "      z = relu(t)\n"), true), 0);  // few channels
+  EXPECT_EQ(kinds(model({1, 5, 5, 512, 512}, "      z = relu(t)\n"), true),
+            0);  // bound by its weights
+  const auto conv = [](const std::string& attributes, const std::string& image = "1, 32, 32, 64") {
+    return concat("graph (x: f32[", image,
+                  "]@NHWC) {\n  w: f32[3, 3, 64, 64]@HWIO = constant f32[3, 3, 64, 64] ",
+                  "normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w) {", attributes,
+                  "}\n  return y\n}\n");
+  };
+  EXPECT_EQ(kinds(conv("pads = [1, 1, 1, 1]"), true), 36);
+  EXPECT_EQ(kinds(conv("", "n, 32, 32, 64"), true), 0);  // tiles cannot be counted
+  EXPECT_EQ(kinds(conv("strides = [2, 2]"), true), 0);
+  EXPECT_EQ(kinds(conv("strides = [1, 2]"), true), 0);
+  EXPECT_EQ(kinds(conv("dilations = [2, 2]"), true), 0);
+  EXPECT_EQ(kinds(conv("groups = 2", "1, 32, 32, 128"), true), 0);
+}
+
+}  // namespace
+}  // namespace tenon
