@@ -149,6 +149,7 @@ class Classifier {
   }
 
   Roles by_listed_axes() {
+    if (node_.op == &find_op("reshape")) return reshape();
     const TensorType* x = node_.operands.empty() ? nullptr : type(node_.operands[0]);
     const TensorType* y = node_.results.empty() ? nullptr : type(node_.results[0]);
     const bool may = may_move(x) && may_move(y) && x->rank() == y->rank() &&
@@ -158,6 +159,23 @@ class Classifier {
       const TensorType* other = type(node_.operands[k]);
       if (node_.operands[k] && (!other || other->rank() > 1)) return unfit();
     }
+    roles_.operands[0] = roles_.results[0] = Role::Image;
+    return movable();
+  }
+
+  // A reshape of the spatial axes among themselves, as between an image and its patches.
+  Roles reshape() {
+    const TensorType *x = type(node_.operands[0]), *y = type(node_.results[0]);
+    const bool may = may_move(x) && may_move(y) && forms_.has_bare_images() &&
+                     x->dims[0] == y->dims[0] && x->dims[1] == y->dims[1] &&
+                     product({x->dims.begin() + 2, x->dims.end()}) ==
+                         product({y->dims.begin() + 2, y->dims.end()});
+    if (!may) return fixed("it counts on the order of axes");
+    const Dims wanted = permuted(y->dims, forms_.perm(y->rank()));
+    const bool may_be_empty =
+        std::ranges::any_of(wanted, [](const Dim& extent) { return !provably_at_most(1, extent); });
+    roles_.attrs = {{"shape", wanted}};
+    if (may_be_empty) roles_.attrs.set("allow_zero", true);
     roles_.operands[0] = roles_.results[0] = Role::Image;
     return movable();
   }

@@ -236,8 +236,11 @@ graph g (x: f32[2, 8, 6, 5], y: f32[2, 8, 6, 5], s: f32[8, 1, 1], r: f32[6, 5], 
   dx = max_pool_gradient(n, p) {kernel_shape = [2, 2], strides = [2, 2]}
   an = lrn_gradient(u, p3) {size = 3}
   ao = transpose(a) {perm = [0, 2, 3, 1]}
+  aq = reshape(a1) {shape = [2, 8, 30]}
+  ar = relu(aq)
+  as = reshape(ar) {shape = [2, 8, 5, 6]}
   ap = group_norm(an, v, v) {groups = 2}
-  return j, l, m, m1, p, p1, p2, aa, ad, ag, ah, ai, aj, ak, al, am, dw, dx, an, ao, ap, a, a
+  return j, l, m, m1, p, p1, p2, aa, ad, ag, ah, ai, aj, ak, al, am, dw, dx, an, ao, ap, aq, as, a, a
 }
 )";
 
