@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kNoWinogradHelp = "convolutions only as sums in their own order";
 constexpr const char* kTargetHelp = "reference (slow, by definition) or cpu (compiled)";
-constexpr const char* kModelHelp = "a model file (ONNX or Tenon's text form) or zoo:NAME[?param=value,…]";
+constexpr const char* kModelHelp = "a model file of any format, or zoo:NAME[?param=value,…]";
 
 // A subcommand and what to do once its words are parsed.
 struct Subcommand {
