@@ -118,10 +118,13 @@ template <class T>
 bool scale_elements(const T* from, T* to, const Extents& extents,
                     const std::vector<double>& table) {
   constexpr T greatest = std::numeric_limits<T>::max();
-  bool is_sound = true;
+  // Counted, not branched on: the loops below become vectors.
+  int lost = 0;
   const auto scale = [&](const T* in, T* out, double factor) {
-    *out = static_cast<T>(static_cast<double>(*in) * factor);
-    is_sound &= (std::abs(*out) <= greatest) & ((*out != 0) | (*in == 0) | (factor == 0));
+    const T made = static_cast<T>(static_cast<double>(*in) * factor);
+    lost |= static_cast<int>(!(std::abs(made) <= greatest)) |
+            (static_cast<int>(made == 0) & static_cast<int>(*in != 0) & static_cast<int>(factor != 0));
+    *out = made;
   };
   for (std::size_t outer = 0; outer < extents.outer; ++outer) {
     for (std::size_t other = 0; other < extents.other; ++other) {
@@ -142,7 +145,7 @@ bool scale_elements(const T* from, T* to, const Extents& extents,
       }
     }
   }
-  return is_sound;
+  return lost == 0;
 }
 
 // The factors by position along the axis that comes first, then the other one.
