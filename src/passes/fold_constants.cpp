@@ -105,6 +105,22 @@ bool inline_branch(Graph& graph, NodeId id) {
   return true;
 }
 
+// Elements that are there already, in another order or fewer of them, and nobody else's: folding
+// such a node takes no memory. Weights that are made up on demand would have to be stored first.
+bool takes_no_more_bytes(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op->precision != Precision::MovesOnly || node.results.size() != 1) return false;
+  const Type& type = graph.value(node.results.front()).type;
+  if (!type.is_tensor() || !byte_count(type.tensor()).is_constant()) return false;
+  std::int64_t freed = 0;
+  for (ValueId operand : node.operands) {
+    const Constant* constant = operand ? graph.constant_of(operand) : nullptr;
+    if (constant == nullptr || constant->kind() != Constant::Kind::Dense) continue;
+    if (graph.readers(operand).size() == 1) freed += byte_count(constant->type()).constant();
+  }
+  return byte_count(type.tensor()).constant() <= freed;
+}
+
 bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
   if (const std::optional<Tensor> numbers = known_numbers(graph, id)) {
     replace_by_constants(graph, id, {*numbers});
@@ -116,7 +132,7 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
     options.journal->say(graph.value(graph.node(id).results.front()).name, "fold-constants",
                          std::move(text));
   };
-  if (!has_small_results(graph, id, options.max_constant_bytes)) {
+  if (!has_small_results(graph, id, options.max_constant_bytes) && !takes_no_more_bytes(graph, id)) {
     say("not folded: its result has more bytes than a constant may have, or an unknown number");
     return false;
   }
@@ -132,8 +148,8 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
 }  // namespace
 
 /// Replaces every node that reads only constants, or only extents that are numbers, by the constant
-/// it computes. A result over `max_constant_bytes` stays a node: broadcasts would bloat the
-/// program. Attributes that arrive as tensors become numbers and symbols; an `if` becomes the
+/// it computes. A result over `max_constant_bytes` stays a node, unless it takes the place of as
+/// many bytes: broadcasts would bloat the program. Attributes that arrive as tensors become numbers and symbols; an `if` becomes the
 /// branch it takes.
 Graph fold_constants(Graph graph, const PassOptions& options) {
   for (bool is_settled = false; !is_settled;) {

@@ -1,0 +1,39 @@
+#include <gtest/gtest.h>
+
+#include "ir/graph.h"
+#include "passes/pass.h"
+#include "tenon/builder.h"
+
+namespace tenon {
+namespace {
+
+// A constant of more bytes than folding may add, and a transpose of it.
+Graph transposed_weight(const Constant& weight, bool is_read_twice) {
+  Builder b;
+  const Var w = b.constant(weight, "w");
+  b.output(b.call("transpose", {w}, {{"perm", Attr::Integers{1, 0}}}), "t");
+  if (is_read_twice) b.output(b.call("relu", {w}), "r");
+  return b.take();
+}
+
+Graph folded(Graph graph) { return find_pass("fold-constants").run(std::move(graph), {}); }
+
+TEST(FoldConstants, LargeWeightsTurnWhereTheyLie) {
+  const Tensor stored(DType::F32, {600, 700});
+  const Graph after = folded(transposed_weight(stored, false));
+  EXPECT_EQ(after.node_count(), 1u);
+  EXPECT_NE(after.constant_of(after.outputs().front()), nullptr);
+}
+
+TEST(FoldConstants, WeightsThatOthersReadAreNotStoredTwice) {
+  const Graph after = folded(transposed_weight(Tensor(DType::F32, {600, 700}), true));
+  EXPECT_EQ(after.constant_of(after.outputs().front()), nullptr);
+}
+
+TEST(FoldConstants, WeightsMadeOnDemandStaySo) {
+  const Graph after = folded(transposed_weight(Constant::normal(DType::F32, {600, 700}, 1, 0, 1), false));
+  EXPECT_EQ(after.constant_of(after.outputs().front()), nullptr);
+}
+
+}  // namespace
+}  // namespace tenon
