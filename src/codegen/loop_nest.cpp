@@ -19,7 +19,7 @@ class Printer {
       const NestBuffer& buffer = nest_.buffers[k];
       static constexpr std::string_view kStorages[] = {"", "out ", "scratch "};
       text_ += concat(k == 0 ? "" : ", ", kStorages[static_cast<std::size_t>(buffer.storage)], buffer.name, ": ",
-                      buffer.dtype, buffer.dims);
+                      buffer.dtype, buffer.dims, buffer.ahead == 0 ? "" : concat(" fetched ", buffer.ahead, " ahead"));
     }
     text_ += ") {\n";
     print(nest_.body, 1);

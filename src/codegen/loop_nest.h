@@ -19,6 +19,7 @@ struct NestBuffer {
   DType dtype = DType::F32;
   Dims dims;
   Storage storage = Storage::Operand;
+  std::int64_t ahead = 0;  ///< so many elements behind each vector that is read are fetched along with it
 };
 
 /// How the passes of a loop are run.

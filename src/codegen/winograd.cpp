@@ -236,21 +236,27 @@ std::int64_t block_of(const WindowSum& window) {
   return blocks < kEnoughBlocks ? 0 : (window.tiles() + blocks - 1) / blocks;
 }
 
+// One number for each of the outputs that lie side by side.
+using Numbers = std::array<double, kColumns>;
+
 // G g for one row or column of three weights.
-void transform(const double* g, double* out, int tile) {
-  if (tile == 2) {
-    out[0] = g[0];
-    out[1] = (g[0] + g[1] + g[2]) / 2;
-    out[2] = (g[0] - g[1] + g[2]) / 2;
-    out[3] = g[2];
-    return;
+void transform(const std::array<Numbers, 3>& g, std::array<Numbers, 6>& out, int tile) {
+  for (std::size_t k = 0; k < kColumns; ++k) {
+    const double a = g[0][k], b = g[1][k], c = g[2][k];
+    if (tile == 2) {
+      out[0][k] = a;
+      out[1][k] = (a + b + c) / 2;
+      out[2][k] = (a - b + c) / 2;
+      out[3][k] = c;
+    } else {
+      out[0][k] = a / 4;
+      out[1][k] = (a + b + c) * (-1.0 / 6);
+      out[2][k] = (a - b + c) * (-1.0 / 6);
+      out[3][k] = (a + 2 * b + 4 * c) * (1.0 / 24);
+      out[4][k] = (a - 2 * b + 4 * c) * (1.0 / 24);
+      out[5][k] = c;
+    }
   }
-  out[0] = g[0] / 4;
-  out[1] = -(g[0] + g[1] + g[2]) / 6;
-  out[2] = -(g[0] - g[1] + g[2]) / 6;
-  out[3] = (g[0] + 2 * g[1] + 4 * g[2]) / 24;
-  out[4] = (g[0] - 2 * g[1] + 4 * g[2]) / 24;
-  out[5] = g[2];
 }
 
 }  // namespace
@@ -260,38 +266,34 @@ Dims WinogradWeights::dims() const {
 }
 
 void transform_weights(const WinogradWeights& weights, const float* source, float* target) {
-  const int edge = weights.tile + 2;
+  const auto edge = static_cast<std::size_t>(weights.tile) + 2;
   const std::int64_t blocks = (weights.outputs + kColumns - 1) / kColumns;
-  const std::int64_t stride =
-      blocks * weights.channels * kColumns;  // from one kind of product to the next
+  const std::int64_t stride = blocks * weights.channels * kColumns;  // between kinds of products
+  std::array<Numbers, 3> g{};
+  std::array<Numbers, 6> out{};
+  std::array<std::array<Numbers, 3>, 6> half{};  // by row of the result, column of the window
   for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t count = std::min(kColumns, weights.outputs - block * kColumns);
+    for (Numbers& numbers : g) numbers.fill(0);  // past the last output
     for (std::int64_t c = 0; c < weights.channels; ++c) {
+      const float* w =
+          source + weights.base + block * kColumns * weights.by_output + c * weights.by_channel;
+      for (std::size_t column = 0; column < 3; ++column) {
+        for (std::size_t row = 0; row < 3; ++row) {
+          const float* from = w + static_cast<std::int64_t>(row) * weights.by_row +
+                              static_cast<std::int64_t>(column) * weights.by_column;
+          for (std::int64_t k = 0; k < count; ++k) {
+            g[row][static_cast<std::size_t>(k)] = from[k * weights.by_output];
+          }
+        }
+        transform(g, out, weights.tile);
+        for (std::size_t row = 0; row < edge; ++row) half[row][column] = out[row];
+      }
       float* at = target + (block * weights.channels + c) * kColumns;
-      for (std::int64_t lane = 0; lane < kColumns; ++lane, ++at) {
-        const std::int64_t o = block * kColumns + lane;
-        if (o >= weights.outputs) {
-          for (int k = 0; k < edge * edge; ++k) at[k * stride] = 0;
-          continue;
-        }
-        const float* w = source + weights.base + o * weights.by_output + c * weights.by_channel;
-        std::array<std::array<double, 3>, 6> half{};  // by row of the result, column of the window
-        for (std::size_t column = 0; column < 3; ++column) {
-          std::array<double, 3> g{};
-          std::array<double, 6> out{};
-          for (std::size_t row = 0; row < 3; ++row) {
-            g[row] = w[static_cast<std::int64_t>(row) * weights.by_row +
-                       static_cast<std::int64_t>(column) * weights.by_column];
-          }
-          transform(g.data(), out.data(), weights.tile);
-          for (std::size_t row = 0; row < 6; ++row) half[row][column] = out[row];
-        }
-        for (int row = 0; row < edge; ++row) {
-          std::array<double, 6> out{};
-          transform(half[static_cast<std::size_t>(row)].data(), out.data(), weights.tile);
-          for (int column = 0; column < edge; ++column) {
-            at[(row * edge + column) * stride] =
-                static_cast<float>(out[static_cast<std::size_t>(column)]);
-          }
+      for (std::size_t row = 0; row < edge; ++row) {
+        transform(half[row], out, weights.tile);
+        for (std::size_t column = 0; column < edge; ++column, at += stride) {
+          for (std::size_t k = 0; k < kColumns; ++k) at[k] = static_cast<float>(out[column][k]);
         }
       }
     }

@@ -314,6 +314,8 @@ class Nests {
     const std::size_t row = nest().new_loop("t"), channel = nest().new_loop("c"),
                       total = nest().new_local(DType::F32);
     const std::size_t weights = use(derived_, Storage::Operand);
+    // While one block of columns is in use the next comes from memory.
+    nest().buffers[weights].ahead = w_.weights.channels * kColumns;
     Statement fold;
     fold.kind = Statement::Kind::Fold;
     fold.id = total;

@@ -63,6 +63,7 @@ class KernelEmitter {
   llvm::Value* extent(const Dim& dim);
   llvm::Value* element_pointer(std::size_t buffer, llvm::Value* offset);
   Lanes gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise);
+  void prefetch(std::size_t buffer, llvm::Value* offset);
   void report_unless(llvm::Value* condition);
 
   // A loop counted in i64 from `from` below `to`; `body` gets the counter.

@@ -31,6 +31,16 @@ llvm::Value* KernelEmitter::element_pointer(std::size_t buffer, llvm::Value* off
   return ir_.CreateInBoundsGEP(math_.stored_type(nest_.buffers[buffer].dtype), buffers_[buffer], offset);
 }
 
+// Into the second cache: what is fetched is more than the first holds. Past the end nothing happens.
+void KernelEmitter::prefetch(std::size_t buffer, llvm::Value* offset) {
+  const NestBuffer& from = nest_.buffers[buffer];
+  llvm::Value* place = ir_.CreateGEP(math_.stored_type(from.dtype), buffers_[buffer],
+                                     ir_.CreateAdd(offset, ir_.getInt64(static_cast<std::uint64_t>(from.ahead))));
+  llvm::Value* is_read = ir_.getInt32(0);
+  llvm::Value* is_data = ir_.getInt32(1);
+  ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::prefetch, {place, is_read, ir_.getInt32(2), is_data});
+}
+
 void KernelEmitter::report_unless(llvm::Value* condition) {
   llvm::BasicBlock* failed = llvm::BasicBlock::Create(context_, "failed", function_);
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "checked", function_);
@@ -75,6 +85,7 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
       return math_.uniform(math_.from_stored(from.dtype, value));
     }
     if (at.offset.form == Lanes::Form::Ramp && at.offset.step == 1) {
+      if (from.ahead != 0) prefetch(node.id, at.offset.value);
       llvm::Value* value = constant_content(
           ir_.CreateAlignedLoad(math_.lanes_of(stored), element_pointer(node.id, at.offset.value), alignment));
       return {math_.from_stored(from.dtype, value), Lanes::Form::Vector, 0};
