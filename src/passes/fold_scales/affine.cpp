@@ -113,7 +113,7 @@ Extents extents_of(const Shape& shape, const Factors& factors) {
   return extents;
 }
 
-// Of f32 and f64, where a product that is too small for its type is as good as never met.
+// False where a product is too large for its type, or too small: infinite data would notice.
 template <class T>
 bool scale_elements(const T* from, T* to, const Extents& extents,
                     const std::vector<double>& table) {
@@ -170,6 +170,22 @@ std::optional<Tensor> scaled_as(const Constant& constant, const Factors& factors
   const T* from = is_kept ? constant.stored().as<T>().data() : to;
   if (!scale_elements(from, to, extents, table)) return {};
   return result;
+}
+
+// Weights of f16 are often of the size of its least step. One that falls a little below it is held
+// at that step: off by less than a rounding, and not the zero that infinite data would notice.
+std::optional<Tensor> narrowed(const Tensor& wide, DType dtype) {
+  const double least = dtype == DType::F16 ? 0x1p-24 : 0x1p-133, greatest = highest_finite(dtype);
+  Tensor narrow = wide.converted(dtype);
+  const std::span<const float> elements = wide.as<float>();
+  for (std::size_t k = 0; k < elements.size(); ++k) {
+    const double element = elements[k], size = std::abs(element);
+    if (size > greatest || (size != 0 && size < least / 4)) return {};
+    if (size != 0 && size <= least / 2) {
+      narrow.set_real(static_cast<std::int64_t>(k), std::copysign(least, element));
+    }
+  }
+  return narrow;
 }
 
 }  // namespace
@@ -256,11 +272,7 @@ std::optional<Tensor> scaled(const Constant& constant, const Factors& factors) {
   const Constant wide(constant.materialise().converted(DType::F32));
   const std::optional<Tensor> product = scaled_as<float>(wide, factors);
   if (!product) return {};
-  const double greatest = highest_finite(constant.dtype());
-  for (const float element : product->as<float>()) {
-    if (std::abs(element) > greatest) return {};
-  }
-  return product->converted(constant.dtype());
+  return narrowed(*product, constant.dtype());
 }
 
 bool is_scalable(DType dtype) {
