@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-// TENON_PASS(function) or, of a pass that leaves every bit of a result, TENON_PASS(function, Exact).
+// TENON_PASS(function) or, of a pass that does not just round, TENON_PASS(function, Exact).
 #define TENON_PASS(id, ...) Graph id(Graph graph, const PassOptions& options);
 #include "passes/list.inc"
 #undef TENON_PASS

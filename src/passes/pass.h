@@ -21,6 +21,8 @@ struct QuantizePartitionOptions {
 /// What a user can set about passes; a pass reads what concerns it.
 struct PassOptions {
   std::int64_t max_constant_bytes = std::int64_t{1} << 20;
+  /// The narrow type of `assign-precision`: "" for f16, or "bf16".
+  std::string assign_precision_to;
   /// How `fuse` groups: "" by bytes moved, "relay" as Apache TVM does, at most this many nodes deep.
   std::string fuse_mode;
   std::size_t fuse_max_depth = 256;
@@ -34,8 +36,9 @@ struct PassOptions {
   Journal* journal = nullptr;
 };
 
-/// What a pass promises about results: the same bits (of NaN any), or the same but for rounding.
-enum class Accuracy : std::uint8_t { Rounds, Exact };
+/// What a pass promises about results: the same bits (of NaN any), the same but for rounding, or
+/// the same as far as a narrower type reaches in digits and range.
+enum class Accuracy : std::uint8_t { Rounds, Exact, Narrows };
 
 /// Sets what a user writes as `pass.option=value`: `fuse.mode=relay`. Throws an Error (Usage) for an
 /// option that is none and a value that it cannot have.

@@ -60,6 +60,7 @@ Option element(std::string name, DType QuantizePartitionOptions::*field) {
 
 const std::vector<Option>& known_options() {
   static const std::vector<Option> all = {
+      word("assign-precision.to", &PassOptions::assign_precision_to, {"f16", "bf16"}),
       word("choose-layouts.mode", &PassOptions::layout_mode, {"cpu", "tensorflow", "none"}),
       word("choose-layouts.to", &PassOptions::layout_to, {"NHWC", "NCHW"}),
       number("fold-constants.max-bytes", &PassOptions::max_constant_bytes),

@@ -1,0 +1,388 @@
+#include "base/error.h"
+#include "ops/analysis.h"
+#include "ops/registry.h"
+#include "passes/pass.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+namespace tenon {
+namespace {
+
+/// What a node computes in, and why.
+enum class Choice : std::uint8_t {
+  Untouched,  ///< has no f32 to narrow
+  Wide,
+  Narrow,        ///< reads and gives narrow values
+  NarrowToWide,  ///< reads narrow values and gives f32, as its attribute asks
+  Vanishes,      ///< a cast to the narrow type of what is narrow already
+};
+
+bool is_wide(const Graph& graph, ValueId value) {
+  if (!value) return false;
+  const Type& type = graph.value(value).type;
+  return type.is_tensor() && type.tensor().dtype == DType::F32;
+}
+
+bool is_plain_step(const ExprNode& node) {
+  switch (node.kind) {
+    case ExprKind::Operand:
+    case ExprKind::Literal:
+    case ExprKind::Extent:
+    case ExprKind::Index:
+    case ExprKind::Select:
+    case ExprKind::Cast:
+      return true;
+    case ExprKind::Unary:
+      return node.unary == UnaryOp::Negate || node.unary == UnaryOp::Abs ||
+             node.unary == UnaryOp::Not || node.unary == UnaryOp::IsNan;
+    case ExprKind::Binary:
+      switch (node.binary) {
+        case BinaryOp::Add:
+        case BinaryOp::Subtract:
+        case BinaryOp::Multiply:
+        case BinaryOp::Minimum:
+        case BinaryOp::Maximum:
+        case BinaryOp::And:
+        case BinaryOp::Or:
+        case BinaryOp::Equal:
+        case BinaryOp::Less:
+        case BinaryOp::LessEqual:
+          return true;
+        default:
+          return false;
+      }
+    default:
+      return false;
+  }
+}
+
+// Sums, products and choices of single elements: with narrow operands they lose one rounding of the
+// result and nothing else. Quotients, roots and exponentials may lose all of it.
+bool is_plain(const std::vector<Expr>& exprs) {
+  std::vector<const ExprNode*> open;
+  std::unordered_set<const ExprNode*> seen;
+  for (const Expr& expr : exprs) open.push_back(&expr.node());
+  while (!open.empty()) {
+    const ExprNode* node = open.back();
+    open.pop_back();
+    if (!seen.insert(node).second) continue;
+    if (!is_plain_step(*node)) return false;
+    for (const Expr& arg : node->args) open.push_back(&arg.node());
+  }
+  return !exprs.empty();
+}
+
+bool has_element_attribute(const Node& node) {
+  return std::any_of(node.attrs.begin(), node.attrs.end(), [](const Attributes::Item& item) {
+    return std::holds_alternative<DType>(item.second);
+  });
+}
+
+double greatest_of(const Constant& constant) {
+  switch (constant.kind()) {
+    case Constant::Kind::Normal:
+      return std::abs(constant.first()) + 10 * std::abs(constant.second());
+    case Constant::Kind::Uniform:
+      return std::max(std::abs(constant.first()), std::abs(constant.second()));
+    case Constant::Kind::Splat:
+    case Constant::Kind::Dense:
+      break;
+  }
+  float greatest = 0;
+  for (const float element : constant.stored().as<float>()) {
+    if (std::isfinite(element)) greatest = std::max(greatest, std::abs(element));
+  }
+  return greatest;
+}
+
+// Seeded weights stay seeds.
+Constant narrowed(const Constant& constant, DType dtype) {
+  switch (constant.kind()) {
+    case Constant::Kind::Normal:
+      return Constant::normal(dtype, constant.shape(), constant.seed(), constant.first(),
+                              constant.second());
+    case Constant::Kind::Uniform:
+      return Constant::uniform(dtype, constant.shape(), constant.seed(), constant.first(),
+                               constant.second());
+    case Constant::Kind::Splat:
+      return Constant::splat(constant.stored().converted(dtype), constant.shape());
+    case Constant::Kind::Dense:
+      break;
+  }
+  return Constant(constant.stored().converted(dtype));
+}
+
+class Assigner {
+ public:
+  Assigner(Graph& graph, const PassOptions& options)
+      : graph_(graph),
+        journal_(options.journal),
+        narrow_(options.assign_precision_to == "bf16" ? DType::BF16 : DType::F16) {
+    for (NodeId id : graph.nodes_in_order()) nodes_.push_back(id);
+  }
+
+  void run() {
+    for (NodeId id : nodes_) choices_[id] = choice_for(id);
+    for (auto id = nodes_.rbegin(); id != nodes_.rend(); ++id) narrow_before_readers(*id);
+    for (NodeId id : nodes_) widen_result(id);
+    for (NodeId id : nodes_) rewrite(id);
+    rewrite_outputs();
+    for (const auto& [old, made] : constants_) {
+      if (graph_.readers(old).empty() && !graph_.is_output(old)) graph_.swap_names(old, made);
+    }
+    graph_.erase_dead();
+  }
+
+ private:
+  bool reads_narrow(NodeId id) const {
+    return choices_[id] == Choice::Narrow || choices_[id] == Choice::NarrowToWide;
+  }
+  // Whether the value will come in the narrow type.
+  bool is_narrow(ValueId value) const {
+    const NodeId producer = graph_.value(value).producer;
+    return producer && is_wide(graph_, value) && choices_[producer] == Choice::Narrow;
+  }
+  // The value that a cast to f32 made of a narrow one.
+  ValueId narrow_source(ValueId value) const {
+    const NodeId producer = graph_.value(value).producer;
+    if (!producer || graph_.op_name(producer) != "cast" || !is_wide(graph_, value)) return {};
+    const ValueId source = graph_.node(producer).operands[0];
+    const Type& type = graph_.value(source).type;
+    return type.is_tensor() && type.tensor().dtype == narrow_ ? source : ValueId();
+  }
+
+  void say(NodeId id, std::string text) const {
+    if (!journal_) return;
+    journal_->say(graph_.value(graph_.node(id).results[0]).name, "assign-precision",
+                  std::move(text));
+  }
+
+  bool fits(ValueId value) {
+    char& known = fits_[value];
+    if (known == 0) {
+      const bool is_small = greatest_of(*graph_.constant_of(value)) <= highest_finite(narrow_);
+      known = is_small ? 1 : 2;
+    }
+    return known == 1;
+  }
+
+  Choice stay_wide(NodeId id, std::string_view why) const {
+    say(id, concat("stays in f32: ", why));
+    return Choice::Wide;
+  }
+
+  Choice choice_for(NodeId id) {
+    const Node& node = graph_.node(id);
+    const bool has_wide = std::any_of(node.operands.begin(), node.operands.end(),
+                                      [&](ValueId operand) { return is_wide(graph_, operand); });
+    if (!has_wide || !node.results[0]) return Choice::Untouched;
+    if (!node.bodies.empty()) return stay_wide(id, "its bodies do");
+    const auto is_tensor = [&](ValueId value) {
+      return !value || graph_.value(value).type.is_tensor();
+    };
+    if (!std::ranges::all_of(node.operands, is_tensor) ||
+        !std::ranges::all_of(node.results, is_tensor)) {
+      return stay_wide(id, "a type is not known to be a tensor");
+    }
+    const AttrValue* to = node.op->name == "cast" ? node.attrs.find("to") : nullptr;
+    if (to && std::get<DType>(*to) == narrow_ && is_narrow(node.operands[0])) {
+      return Choice::Vanishes;
+    }
+    for (ValueId operand : node.operands) {
+      if (is_wide(graph_, operand) && graph_.constant_of(operand) && !fits(operand)) {
+        return stay_wide(id, concat("constant '", graph_.value(operand).name, "' is too large for ",
+                                    to_string(narrow_)));
+      }
+    }
+    if (node.op->precision == Precision::Integer &&
+        fusion_kind(graph_, id) == Fusion::Contraction) {
+      return contraction_choice(id);
+    }
+    return follower_choice(id);
+  }
+
+  Choice contraction_choice(NodeId id) const {
+    const Node& node = graph_.node(id);
+    for (std::size_t k = 0; k < node.operands.size(); ++k) {
+      if (node.operands[k] && !is_wide(graph_, node.operands[k])) {
+        return stay_wide(id, "its operands have several types");
+      }
+    }
+    if (!is_wide(graph_, node.results[0])) return stay_wide(id, "its result has another type");
+    return has_element_attribute(node) ? Choice::NarrowToWide : Choice::Narrow;
+  }
+
+  // What only moves elements, or does plain arithmetic on them, is narrow where its operands are.
+  Choice follower_choice(NodeId id) const {
+    const Node& node = graph_.node(id);
+    bool has_narrow = false;
+    for (ValueId operand : node.operands) {
+      if (!is_wide(graph_, operand) || graph_.constant_of(operand)) continue;
+      if (!is_narrow(operand)) {
+        return stay_wide(id, concat("'", graph_.value(operand).name, "' comes in f32"));
+      }
+      has_narrow = true;
+    }
+    if (!has_narrow) return stay_wide(id, "it reads constants only");
+    if (node.op->is_random || has_element_attribute(node)) {
+      return stay_wide(id, "it gives a type of its own");
+    }
+    const bool moves = node.op->precision == Precision::MovesOnly;
+    if (moves ||
+        (fusion_kind(graph_, id) == Fusion::Elementwise && is_plain(lowered(graph_, id)))) {
+      return Choice::Narrow;
+    }
+    return stay_wide(id, concat(node.op->name, " needs it"));
+  }
+
+  bool is_read_narrow_only(ValueId value) const {
+    const std::vector<NodeId>& readers = graph_.readers(value);
+    return !readers.empty() && !graph_.is_output(value) &&
+           std::ranges::all_of(readers, [&](NodeId reader) { return reads_narrow(reader); });
+  }
+
+  // Moving half the bytes and moving, then halving, give the same elements.
+  void narrow_before_readers(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (choices_[id] != Choice::Wide || node.op->precision != Precision::MovesOnly) return;
+    if (node.results.size() != 1 || !is_wide(graph_, node.results[0])) return;
+    if (has_element_attribute(node) || fusion_kind(graph_, id) != Fusion::Reshuffle) return;
+    for (ValueId operand : node.operands) {
+      if (is_wide(graph_, operand) && graph_.constant_of(operand) && !fits(operand)) return;
+    }
+    if (!is_read_narrow_only(node.results[0])) return;
+    choices_[id] = Choice::Narrow;
+  }
+
+  // A contraction that only f32 readers follow gives its sums as they are.
+  void widen_result(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (choices_[id] != Choice::Narrow || node.op->precision != Precision::Integer) return;
+    const AttrDef* asked = node.op->find_attr("out_dtype");
+    if (!asked || asked->kind != AttrKind::Element) return;
+    const std::vector<NodeId>& readers = graph_.readers(node.results[0]);
+    const auto is_one = [&](NodeId reader) {
+      return reads_narrow(reader) || choices_[reader] == Choice::Vanishes;
+    };
+    if (std::ranges::none_of(readers, is_one)) choices_[id] = Choice::NarrowToWide;
+  }
+
+  ValueId cast_behind(ValueId value, DType to) {
+    const NodeId producer = graph_.value(value).producer;
+    const NodeId before = producer ? graph_.next(producer) : graph_.first();
+    Graph::NewNode node;
+    node.op = &find_op("cast");
+    node.operands = {value};
+    node.attrs.set("to", to);
+    node.results = {graph_.free_name(concat(graph_.value(value).name, "_", to_string(to)))};
+    return graph_.node(graph_.add_node(std::move(node), before)).results[0];
+  }
+
+  ValueId narrow_constant(ValueId value) {
+    Graph::NewNode node;
+    node.op = &find_op("constant");
+    node.attrs.set("value", narrowed(*graph_.constant_of(value), narrow_));
+    node.results = {graph_.free_name(concat(graph_.value(value).name, "_", to_string(narrow_)))};
+    const ValueId made =
+        graph_.node(graph_.add_node(std::move(node), graph_.value(value).producer)).results[0];
+    if (graph_.has_stated_type(value)) {
+      TensorType type = graph_.value(value).type.tensor();
+      type.dtype = narrow_;
+      graph_.set_type(made, type);
+    }
+    constants_.emplace_back(value, made);
+    return made;
+  }
+
+  // Asked once the nodes before have been rewritten: types say what values have become.
+  ValueId in_narrow(ValueId value) {
+    if (graph_.value(value).type.tensor().dtype == narrow_) return value;
+    ValueId& made = narrow_of_[value];
+    if (!made) {
+      const ValueId source = narrow_source(value);
+      made = source                      ? source
+             : graph_.constant_of(value) ? narrow_constant(value)
+                                         : cast_behind(value, narrow_);
+    }
+    return made;
+  }
+  ValueId in_wide(ValueId value) {
+    ValueId& made = wide_of_[value];
+    if (!made) made = cast_behind(value, DType::F32);
+    return made;
+  }
+
+  void rewrite(NodeId id) {
+    if (choices_[id] == Choice::Vanishes) {
+      const ValueId value = graph_.node(id).operands[0], result = graph_.node(id).results[0];
+      // Readers look through it; an output keeps it, as a cast that changes nothing.
+      if (!graph_.is_output(result)) stands_for_[result] = value;
+      return;
+    }
+    if (choices_[id] == Choice::NarrowToWide && !has_element_attribute(graph_.node(id))) {
+      graph_.set_attribute(id, "out_dtype", DType::F32);
+    }
+    const std::size_t count = graph_.node(id).operands.size();
+    for (std::size_t k = 0; k < count; ++k) {
+      const ValueId operand = graph_.node(id).operands[k];
+      const ValueId wanted = operand_for(id, operand);
+      if (wanted != operand) graph_.set_operand(id, k, wanted);
+    }
+    if (!reads_narrow(id)) return;
+    std::vector<ValueId> wide;
+    for (ValueId result : graph_.node(id).results) {
+      if (is_wide(graph_, result)) wide.push_back(result);
+    }
+    graph_.infer(id);
+    for (ValueId result : wide) {
+      if (!is_wide(graph_, result)) became_narrow_.insert(result);
+    }
+    say(id, concat("computes in ", to_string(narrow_)));
+  }
+
+  ValueId operand_for(NodeId id, ValueId operand) {
+    if (!operand) return operand;
+    if (const ValueId value = stands_for_[operand]) return value;
+    if (reads_narrow(id)) return is_wide(graph_, operand) ? in_narrow(operand) : operand;
+    return became_narrow_.contains(operand) ? in_wide(operand) : operand;
+  }
+
+  void rewrite_outputs() {
+    std::vector<ValueId> outputs = graph_.outputs();
+    for (ValueId& output : outputs) {
+      if (!became_narrow_.contains(output)) continue;
+      const ValueId wide = in_wide(output);
+      if (std::ranges::find(outputs, wide) == outputs.end()) {
+        graph_.swap_names(output, wide);
+        const std::string name = concat(graph_.value(wide).name, "_", to_string(narrow_));
+        graph_.rename(output, graph_.free_name(name));
+      }
+      output = wide;
+    }
+    graph_.set_outputs(std::move(outputs));
+  }
+
+  Graph& graph_;
+  Journal* journal_;
+  DType narrow_;
+  std::vector<NodeId> nodes_;
+  IdMap<NodeId, Choice> choices_;
+  IdMap<ValueId, char> fits_;  // of constants: 1 or 2 once it is known
+  IdMap<ValueId, ValueId> narrow_of_, wide_of_, stands_for_;
+  std::vector<std::pair<ValueId, ValueId>> constants_;
+  std::unordered_set<ValueId> became_narrow_;
+};
+
+}  // namespace
+
+/// Lets convolutions and matrix products, and what only moves their values or does plain arithmetic
+/// on them, work in a narrow floating type; the rest stays in f32, with one cast a value in
+/// between. Inputs and outputs keep their types.
+Graph assign_precision(Graph graph, const PassOptions& options) {
+  Assigner(graph, options).run();
+  return graph;
+}
+
+}  // namespace tenon

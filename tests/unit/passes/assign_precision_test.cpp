@@ -1,0 +1,93 @@
+#include "driver/compare.h"
+#include "driver/inputs.h"
+#include "driver/model.h"
+#include "driver/pipeline.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+#include "unit/passes/written_out.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+using testing::count_of;
+
+Graph narrowed(Graph graph, const std::string& to, Journal* journal = nullptr) {
+  PipelineOptions options;
+  options.passes = {"fold-constants", "simplify", "fold-scales", "assign-precision"};
+  set_option(options.pass_options, "assign-precision.to=" + to);
+  options.pass_options.journal = journal;
+  return run_pipeline(std::move(graph), options);
+}
+
+struct Network {
+  const char* model;
+  const char* to;
+  double tolerance;
+};
+
+class AssignPrecision : public ::testing::TestWithParam<Network> {};
+
+TEST_P(AssignPrecision, StaysAsNearAsItsTypeAllows) {
+  const Graph before = load_model(GetParam().model);
+  const Graph after = narrowed(before, GetParam().to);
+  const std::vector<Datum> inputs = random_inputs(before, 1);
+  const Datum expected = reference::evaluate(before, inputs)[0];
+  const Datum actual = reference::evaluate(after, inputs)[0];
+  const double tolerance = GetParam().tolerance;
+  const Comparison comparison = compare(actual, expected, {tolerance, tolerance});
+  EXPECT_TRUE(comparison.is_equal) << comparison.what;
+  // It would be a poor test if nothing had been rounded.
+  EXPECT_FALSE(compare(actual, expected, {1e-6, 1e-6}).is_equal);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, AssignPrecision,
+    ::testing::Values(Network{"zoo:mlp", "f16", 4e-3}, Network{"zoo:mlp", "bf16", 3e-2},
+                      Network{"zoo:resnet18?size=32,classes=10", "f16", 1e-2},
+                      Network{"zoo:resnet18?size=32,classes=10", "bf16", 8e-2}));
+
+// A ResNet is narrow but for the mean before its last layer: a cast at each edge, two around it.
+TEST(AssignPrecisionCasts, AreAtTheEdgesOnly) {
+  const Graph graph = narrowed(load_model("zoo:resnet18"), "f16");
+  EXPECT_EQ(count_of(graph, "cast"), 4U);
+  EXPECT_EQ(to_string(graph.value(graph.inputs()[0]).type), "f32[1, 3, 224, 224]");
+  EXPECT_EQ(to_string(graph.value(graph.outputs()[0]).type), "f32[1, 1000]");
+  for (NodeId id : graph.nodes_in_order()) {
+    if (graph.op_name(id) != "conv") continue;
+    EXPECT_EQ(graph.value(graph.node(id).operands[0]).type.tensor().dtype, DType::F16);
+    EXPECT_EQ(graph.constant_of(graph.node(id).operands[1])->dtype(), DType::F16);
+  }
+}
+
+TEST(AssignPrecisionJournal, SaysWhatComputesInWhat) {
+  const Graph graph = parse_graph(R"(graph (x: f32[2, 2]) {
+    m = constant f32[] -1e9
+    a = matmul(x, x)
+    b = relu(a)
+    c = add(b, m)
+    d = exp(b)
+    e = mul(c, d)
+    return e
+  })",
+                                  all_ops());
+  Journal journal;
+  narrowed(graph, "f16", &journal);
+  const auto said = [&](std::string_view value) {
+    std::string text;
+    for (const Journal::Entry& entry : journal.about(value)) {
+      if (entry.pass == "assign-precision") text += entry.text;
+    }
+    return text;
+  };
+  EXPECT_EQ(said("a"), "computes in f16");
+  EXPECT_EQ(said("b"), "computes in f16");
+  EXPECT_EQ(said("c"), "stays in f32: constant 'm' is too large for f16");
+  EXPECT_EQ(said("d"), "stays in f32: exp needs it");
+  EXPECT_EQ(said("e"), "stays in f32: 'c' comes in f32");
+}
+
+}  // namespace
+}  // namespace tenon
