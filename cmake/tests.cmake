@@ -9,7 +9,8 @@ if(runner_sources)
     tenon_cli CLI11::CLI11 nlohmann_json::nlohmann_json tenon_warnings)
 endif()
 
-add_executable(tenon-verify-passes ${PROJECT_SOURCE_DIR}/tests/verify_passes/main.cpp)
+file(GLOB verify_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/verify_passes/*.cpp)
+add_executable(tenon-verify-passes ${verify_sources})
 target_link_libraries(tenon-verify-passes PRIVATE tenon_driver Threads::Threads tenon_warnings)
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.cpp)

@@ -12,7 +12,8 @@ namespace {
 
 constexpr const char* kNoWinogradHelp = "convolutions only as sums in their own order";
 constexpr const char* kTargetHelp = "reference (slow, by definition) or cpu (compiled)";
-constexpr const char* kModelHelp = "a model file of any format, or zoo:NAME[?param=value,…]";
+constexpr const char* kModelHelp =
+    "a model file of any format, zoo:NAME[?param=value,…] or random:SEED[?nodes=COUNT]";
 
 // A subcommand and what to do once its words are parsed.
 struct Subcommand {
@@ -66,6 +67,8 @@ class CommandLine {
     opt_app->add_option("--stop-after", opt_.stop_after, "the last pass to run");
     opt_app->add_flag("--print", opt_.print, "print the graph after the last pass");
     opt_app->add_flag("--verify-each", opt_.verify_each, "compare results before and after each pass");
+    opt_app->add_option("--trials", opt_.trials, "sets of inputs for --verify-each (default: 4)");
+    opt_app->add_flag("--time-passes", opt_.time_passes, "what each pass took and changed, on stderr");
     opt_app->add_option("--to", opt_.to, "the format to write");
     opt_app->add_option("--style", opt_.style, "a variant of that format");
     opt_app->add_option("-o,--output", opt_.output, "the file to write; without it the text is printed");
@@ -92,6 +95,15 @@ class CommandLine {
     bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
     bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");
     bench_app->add_option("--output", bench_.output, "@DIR: write the outputs as .npy");
+
+    auto* explain_app = add("explain", "Why a node was fused, folded or laid out as it was, or was not",
+                            [this] { return explain(explain_, format()); });
+    explain_app->add_option("model", explain_.model, kModelHelp)->required();
+    explain_app->add_option("node", explain_.node, "a node, by its name or that of a result")->required();
+    explain_app->add_option("--passes", explain_.passes, "the passes to run, in this order")->delimiter(',');
+    explain_app->add_option("--without", explain_.without, "passes to leave out")->delimiter(',');
+    explain_app->add_option("--stop-after", explain_.stop_after, "the last pass to run");
+    explain_app->add_option("--set", explain_.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")->delimiter(',');
 
     auto* ops_app = add("ops", "The operators Tenon knows", [this] { return ops(ops_, format()); });
     ops_app->add_option("name", ops_.name, "one operator, in full");
@@ -182,6 +194,7 @@ class CommandLine {
   OptOptions opt_;
   CompileCommandOptions compile_;
   BenchOptions bench_;
+  ExplainOptions explain_;
   OpsOptions ops_;
   ConformanceCommandOptions conformance_;
 };

@@ -30,7 +30,12 @@ struct RunOptions {
 struct OptOptions {
   std::string model, stop_after, to = "tenon", output, style;
   std::vector<std::string> passes, without, set;
-  bool print = false, verify_each = false;
+  bool print = false, verify_each = false, time_passes = false;
+  int trials = 4;
+};
+struct ExplainOptions {
+  std::string model, node, stop_after;
+  std::vector<std::string> passes, without, set;
 };
 struct CompileCommandOptions {
   std::string model, output, cpu = "native";
@@ -62,6 +67,7 @@ int run(const RunOptions& options, OutputFormat format);
 int opt(const OptOptions& options, OutputFormat format);
 int compile(const CompileCommandOptions& options, OutputFormat format);
 int bench(const BenchOptions& options, OutputFormat format);
+int explain(const ExplainOptions& options, OutputFormat format);
 int ops(const OpsOptions& options, OutputFormat format);
 int doctor(OutputFormat format);
 int conformance(const ConformanceCommandOptions& options, OutputFormat format);

@@ -1,29 +1,96 @@
+#include <fmt/format.h>
+
 #include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/table.h"
 #include "driver/model.h"
 #include "driver/pipeline.h"
-#include "ir/text.h"
 
 namespace tenon::cli {
+namespace {
 
-int opt(const OptOptions& options, OutputFormat) {
+using Json = nlohmann::ordered_json;
+
+void print_table(const std::vector<PassReport>& reports) {
+  Table table({"pass", ">ms", ">nodes before", ">after", "what changed"});
+  double total_ms = 0;
+  for (const PassReport& report : reports) {
+    total_ms += report.elapsed_ms;
+    table.add({report.pass, fmt::format("{:.2f}", report.elapsed_ms), std::to_string(report.nodes_before),
+               std::to_string(report.nodes_after), report.change});
+  }
+  table.add({"all", fmt::format("{:.2f}", total_ms), "", "", ""});
+  table.print(std::cerr);
+}
+
+Json to_json(const std::vector<PassReport>& reports, bool has_times) {
+  Json json = Json::array();
+  for (const PassReport& report : reports) {
+    Json pass = {{"pass", report.pass}};
+    if (has_times) pass["ms"] = report.elapsed_ms;
+    pass["nodes_before"] = report.nodes_before;
+    pass["nodes_after"] = report.nodes_after;
+    pass["change"] = report.change;
+    json.push_back(std::move(pass));
+  }
+  return json;
+}
+
+// Progress over all passes; a new line of it for each.
+class VerifyProgress {
+ public:
+  void update(std::string_view pass, std::size_t done, std::size_t total) {
+    if (pass != pass_) {
+      shown_.emplace(concat("verifying ", pass));
+      pass_ = pass;
+    }
+    shown_->update(done, total);
+  }
+
+ private:
+  std::string pass_;
+  std::optional<Progress> shown_;
+};
+
+}  // namespace
+
+int opt(const OptOptions& options, OutputFormat format) {
   PipelineOptions settings;
   settings.passes = options.passes;
   settings.without = options.without;
   settings.stop_after = options.stop_after;
   settings.verify_each = options.verify_each;
   for (const std::string& setting : options.set) set_option(settings.pass_options, setting);
+  if (options.trials < 1) throw Error("--trials: at least one", ErrorKind::Usage).got(options.trials);
+  settings.verify_trials = options.trials;
+  std::vector<PassReport> reports;
+  if (options.time_passes || format == OutputFormat::Json) {
+    settings.on_pass = [&](const PassReport& report, const Graph&) { reports.push_back(report); };
+  }
+  VerifyProgress progress;
+  settings.on_verified = [&](std::string_view pass, std::size_t done, std::size_t total) {
+    progress.update(pass, done, total);
+  };
+  chosen_passes(settings);  // a name that is none is refused before a large model is read
   const Graph graph = run_pipeline(load_model(options.model), settings);
+
   SaveOptions save_options;
   save_options.style = options.style;
   if (!options.output.empty()) save_model(graph, options.to, options.output, save_options);
-  if (options.print) {
-    print(graph, std::cout);
-  } else if (options.output.empty()) {
-    std::cout << model_text(graph, options.to, save_options);
+  const bool prints = options.print || options.output.empty();
+  const auto text = [&] { return model_text(graph, options.print ? "tenon" : options.to, save_options); };
+  if (format == OutputFormat::Json) {
+    Json json = {{"passes", to_json(reports, options.time_passes)}};
+    if (prints) json["graph"] = text();
+    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    return 0;
   }
+  if (options.time_passes) print_table(reports);
+  if (prints) std::cout << text();
   return 0;
 }
 

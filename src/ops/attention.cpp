@@ -61,6 +61,10 @@ ResultTypes infer(const Attrs&, const OperandTypes& in) {
         .expected("what broadcasts to ", scores)
         .got(in["mask"]);
   }
+  if (in.has("key_counts")) {
+    require_rank("attention", "key_counts", in["key_counts"], 1);
+    require_equal(extents.batch, in["key_counts"].dims[0], "batches and 'key_counts' differ", in);
+  }
   const DType dtype = in["q"].dtype;
   return {
       TensorType{dtype, {extents.batch, extents.heads, extents.queries, extents.value_size}, {}},

@@ -189,6 +189,9 @@ class KnownElements {
   }
 
   std::optional<Dim> reduced(const ExprNode& node, const Position& at) {
+    const bool is_folded = node.reduction == Reduction::Sum || node.reduction == Reduction::Product ||
+                           node.reduction == Reduction::Max || node.reduction == Reduction::Min;
+    if (!is_folded) return std::nullopt;  // a position, even among one element
     const Dims& dims = node.args[0].dims();
     switch (node.reduction) {
       case Reduction::Sum:

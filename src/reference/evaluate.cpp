@@ -17,17 +17,24 @@ class Bindings {
     if (!declared.is_tensor()) return;
     const TensorType& expected = declared.tensor();
     const TensorType& actual = real.tensor();
-    if (expected.dtype != actual.dtype || expected.rank() != actual.rank()) refuse(name, declared, real);
+    if (expected.dtype != actual.dtype || expected.rank() != actual.rank())
+      refuse(name, declared, real);
     for (std::size_t axis = 0; axis < expected.rank(); ++axis) {
       bind_extent(name, axis, expected.dims[axis], actual.dims[axis].constant(), declared, real);
     }
   }
 
   const DimBindings& values() const { return values_; }
+  /// With those of `outer` that are not bound here.
+  DimBindings joined(const DimBindings& outer) const {
+    DimBindings all = values_;
+    all.insert(outer.begin(), outer.end());
+    return all;
+  }
 
  private:
-  void bind_extent(const std::string& name, std::size_t axis, const Dim& declared, std::int64_t actual,
-                   const Type& type, const Type& real) {
+  void bind_extent(const std::string& name, std::size_t axis, const Dim& declared,
+                   std::int64_t actual, const Type& type, const Type& real) {
     const Dim expected = declared.substitute(values_);
     if (expected.is_constant()) {
       if (expected.constant() == actual) return;
@@ -52,29 +59,34 @@ class Bindings {
   DimBindings values_;
 };
 
-std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, const Options& options);
+// `outer` are the symbols of the graph around a body, for attributes that name them.
+std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
+                             const DimBindings& outer, const Options& options);
 
 class GraphEvaluation : public Evaluation {
  public:
-  GraphEvaluation(const std::vector<Graph>& bodies, const Options& options)
-      : bodies_(bodies), options_(options) {
+  GraphEvaluation(const std::vector<Graph>& bodies, const DimBindings& symbols,
+                  const Options& options)
+      : bodies_(bodies), symbols_(symbols), options_(options) {
     options_.on_value = nullptr;
     options_.on_progress = nullptr;
   }
   std::vector<Datum> run_body(std::size_t body, std::vector<Datum> inputs) override {
     TENON_ASSERT(body < bodies_.size(), "the body exists");
-    return run_graph(bodies_[body], std::move(inputs), options_);
+    return run_graph(bodies_[body], std::move(inputs), symbols_, options_);
   }
 
  private:
   const std::vector<Graph>& bodies_;
+  const DimBindings& symbols_;
   Options options_;
 };
 
 std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
                           const std::vector<std::optional<Datum>>& operands,
                           const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
-                          const std::vector<Graph>& bodies, const Options& options) {
+                          const std::vector<Graph>& bodies, const DimBindings& symbols,
+                          const Options& options) {
   std::vector<OperandFacts> facts(operands.size());
   std::vector<bool> present(operands.size());
   std::vector<const Tensor*> tensors(operands.size(), nullptr);
@@ -91,7 +103,7 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
   const InferOutput inferred = op.infer({attrs, facts, present, bodies, wanted.size()});
 
   if (op.evaluate) {
-    GraphEvaluation evaluation(bodies, options);
+    GraphEvaluation evaluation(bodies, symbols, options);
     evaluation.op = &op;
     evaluation.operands = operands;
     evaluation.wanted = wanted;
@@ -100,7 +112,8 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
     op.evaluate(attrs, evaluation);
     std::vector<Datum> results;
     for (std::size_t k = 0; k < wanted.size(); ++k) {
-      TENON_ASSERT(!wanted[k] || evaluation.results[k], concat(op.name, " sets every wanted result"));
+      TENON_ASSERT(!wanted[k] || evaluation.results[k],
+                   concat(op.name, " sets every wanted result"));
       results.push_back(wanted[k] ? std::move(*evaluation.results[k]) : Datum());
     }
     return results;
@@ -119,7 +132,8 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
     }
     byte_count(result_types[k].tensor());  // refuses what no memory could hold
   }
-  const std::vector<Expr> exprs = lower_op(op, attrs, std::move(operand_types), std::move(result_types));
+  const std::vector<Expr> exprs =
+      lower_op(op, attrs, std::move(operand_types), std::move(result_types));
   std::vector<Tensor> values = evaluate(exprs, tensors, options.thread_count);
   return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
 }
@@ -139,7 +153,8 @@ Attributes substitute(const Attributes& attrs, const DimBindings& symbols) {
   return bound;
 }
 
-std::vector<Datum> run_node(const Graph& graph, NodeId id, const std::vector<std::optional<Datum>>& operands,
+std::vector<Datum> run_node(const Graph& graph, NodeId id,
+                            const std::vector<std::optional<Datum>>& operands,
                             const DimBindings& symbols, const Options& options) {
   const Node& node = graph.node(id);
   std::vector<Layout> layouts;
@@ -150,14 +165,16 @@ std::vector<Datum> run_node(const Graph& graph, NodeId id, const std::vector<std
   std::vector<bool> wanted;
   for (ValueId result : node.results) wanted.push_back(result.is_valid());
   try {
-    return run_op(*node.op, substitute(node.attrs, symbols), operands, layouts, wanted, node.bodies, options);
+    return run_op(*node.op, substitute(node.attrs, symbols), operands, layouts, wanted, node.bodies,
+                  symbols, options);
   } catch (Error& error) {
     if (!error.has_place()) error.at(graph.location(id));
     throw;
   }
 }
 
-std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, const Options& options) {
+std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
+                             const DimBindings& outer, const Options& options) {
   if (inputs.size() != graph.inputs().size()) {
     throw Error("wrong number of inputs").expected(graph.inputs().size()).got(inputs.size());
   }
@@ -180,7 +197,8 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, cons
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
     std::vector<std::optional<Datum>> operands;
-    for (ValueId operand : node.operands) operands.push_back(operand ? values[operand] : std::nullopt);
+    for (ValueId operand : node.operands)
+      operands.push_back(operand ? values[operand] : std::nullopt);
     if (options.node_runs_left && --*options.node_runs_left < 0) {
       throw Error("the graph runs more nodes than allowed").at(graph.location(id));
     }
@@ -188,11 +206,13 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, cons
     const bool is_constant = node.results.size() == 1 && graph.constant_of(node.results[0]);
     if (is_constant && options.constants) {
       results.emplace_back(options.constants->get(*graph.constant_of(node.results[0])));
-    } else {
+    } else if (outer.empty()) {
       results = run_node(graph, id, operands, bindings.values(), options);
+    } else {
+      results = run_node(graph, id, operands, bindings.joined(outer), options);
     }
-    if (options.disturb && !node.operands.empty()) {
-      for (Datum& result : results) options.disturb(result);
+    if (options.disturb) {
+      for (Datum& result : results) options.disturb(result, node.operands.empty());
     }
     operands.clear();
     for (std::size_t k = 0; k < node.results.size(); ++k) {
@@ -215,7 +235,8 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs, cons
 }  // namespace
 
 Tensor ConstantCache::get(const Constant& constant) {
-  const bool is_seeded = constant.kind() == Constant::Kind::Normal || constant.kind() == Constant::Kind::Uniform;
+  const bool is_seeded =
+      constant.kind() == Constant::Kind::Normal || constant.kind() == Constant::Kind::Uniform;
   if (!is_seeded) return constant.materialise();
   const auto [found, is_new] = made_.try_emplace(print(constant));
   if (is_new) found->second = constant.materialise();
@@ -223,14 +244,14 @@ Tensor ConstantCache::get(const Constant& constant) {
 }
 
 std::vector<Datum> evaluate(const Graph& graph, std::vector<Datum> inputs, const Options& options) {
-  return run_graph(graph, std::move(inputs), options);
+  return run_graph(graph, std::move(inputs), {}, options);
 }
 
 std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<std::optional<Datum>>& operands,
                                const std::vector<bool>& wanted, const std::vector<Graph>& bodies,
                                const Options& options) {
-  return run_op(op, attrs, operands, {}, wanted, bodies, options);
+  return run_op(op, attrs, operands, {}, wanted, bodies, {}, options);
 }
 
 std::vector<Datum> evaluate_node(const Graph& graph, NodeId node,

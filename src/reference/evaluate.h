@@ -28,9 +28,9 @@ struct Options {
   /// Called with every result as it is made, but for those in bodies; for comparing values inside a
   /// graph.
   std::function<void(ValueId, const Datum&)> on_value;
-  /// May change every result as it is made, those in bodies too, but no constant; for asking how much
-  /// rounding matters.
-  std::function<void(Datum&)> disturb;
+  /// May change every result as it is made, those in bodies too; for asking how much rounding matters.
+  /// Constants, and what else reads nothing, come with `is_given`.
+  std::function<void(Datum&, bool is_given)> disturb;
   /// How many nodes may run, those in bodies too; an Error ends the run when none are left. For inputs
   /// that may ask for a loop without end. Null: any number.
   std::shared_ptr<std::int64_t> node_runs_left;

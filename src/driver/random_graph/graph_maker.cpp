@@ -4,16 +4,29 @@
 #include "base/text.h"
 #include "driver/random_graph/random_graph.h"
 #include "driver/verify/pass_check.h"
+#include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace tenon {
 namespace {
 
 constexpr std::int64_t kMaxElements = 600;
+
+// A node and its operands' types.
+std::string print_alone(const Graph& graph, NodeId id) {
+  std::string text = concat(graph.op_name(id), "(");
+  for (ValueId operand : graph.node(id).operands) {
+    text += operand ? concat(graph.value(operand).type, ", ") : "_, ";
+  }
+  text += ")";
+  for (const auto& [name, value] : graph.node(id).attrs) text += concat(" ", name, " = ", print(value));
+  return text;
+}
 
 }  // namespace
 
@@ -131,6 +144,8 @@ void GraphMaker::run_new_nodes() {
       results = reference::evaluate_node(graph_, id, operands, symbols_, options);
     } catch (const Error&) {
       continue;
+    } catch (const InternalError& error) {  // a bug of the operator: say of which
+      throw std::runtime_error(concat(error.what(), " in ", print_alone(graph_, id)));
     }
     const bool is_small = std::all_of(results.begin(), results.end(), [](const Datum& result) {
       return !result.is_tensor() || result.tensor().size() <= kMaxElements;

@@ -4,6 +4,7 @@
 #include "ops/registry.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace tenon {
@@ -31,7 +32,7 @@ class Motifs {
         &Motifs::reduced,        &Motifs::around_and_back,
         &Motifs::branch,         &Motifs::repeated_calls,
         &Motifs::powers,         &Motifs::attention,
-        &Motifs::loop,
+        &Motifs::loop,            &Motifs::activations,    &Motifs::root_mean_square,
     };
     (this->*random_.pick(motifs))();
   }
@@ -309,6 +310,16 @@ class Motifs {
     if (random_.chance(70)) call("add", {y, constant(t.dtype, {t.dims.back()})});
   }
 
+  void root_mean_square() {
+    const Var x = float_tensor(1);
+    const TensorType t = type(x);
+    const std::vector<Attr> last = {{"axes", Integers{-1}}, {"keep_axes", true}};
+    const Var mean = call("reduce_mean", {call("mul", {x, x})}, last);
+    const Var root = call("sqrt", {call("add", {mean, build_.scalar(1e-6, x)})});
+    const Var y = random_.chance(50) ? call("div", {x, root}) : call("mul", {x, call("reciprocal", {root})});
+    if (t.dims.back().is_constant()) call("mul", {y, constant(t.dtype, {t.dims.back()})});
+  }
+
   void softmax() {
     const Var x = float_tensor(1);
     const std::vector<Attr> last = {{"axes", Integers{-1}}, {"keep_axes", true}};
@@ -316,11 +327,43 @@ class Motifs {
     call("div", {e, call("reduce_sum", {e}, last)});
   }
 
+  // A number that matters in a formula: exact, as f32 has it, cut short, or another one nearby.
+  double nearly(double value) {
+    switch (random_.below(5)) {
+      case 0: return static_cast<double>(static_cast<float>(value));
+      case 1: return std::round(value * 1e3) / 1e3;
+      case 2: return value * 1.0004;
+      default: return value;
+    }
+  }
+
   void gelu() {
     const Var x = float_tensor();
-    const Var inner = call("erf", {call("div", {x, build_.scalar(1.4142135623730951, x)})});
-    const Var share = call("add", {inner, build_.scalar(1, x)});
-    call("mul", {call("mul", {x, share}), build_.scalar(0.5, x)});
+    if (random_.chance(50)) {
+      const Var inner = call("erf", {call("div", {x, build_.scalar(nearly(std::sqrt(2.0)), x)})});
+      const Var share = call("add", {inner, build_.scalar(1, x)});
+      call("mul", {call("mul", {x, share}), build_.scalar(nearly(0.5), x)});
+      return;
+    }
+    const Var cube = call("pow", {x, build_.scalar(3, x)});
+    const Var cubic = x + call("mul", {cube, build_.scalar(nearly(0.044715), x)});
+    const Var inner = call("tanh", {call("mul", {cubic, build_.scalar(nearly(0.7978845608028654), x)})});
+    call("mul", {call("mul", {x, build_.scalar(0.5, x)}), call("add", {inner, build_.scalar(1, x)})});
+  }
+
+  void activations() {
+    const Var x = float_tensor();
+    switch (random_.below(4)) {
+      case 0: call("mul", {x, call("sigmoid", {x * nearly(1.702)})}); break;
+      case 1: call("div", {x, call("add", {call("exp", {call("neg", {x})}), build_.scalar(1, x)})}); break;
+      case 2: {
+        const Var held = call("clip", {x + 3.0, build_.scalar(0, x), build_.scalar(6, x)});
+        call("div", {call("mul", {x, held}), build_.scalar(nearly(6), x)});
+        break;
+      }
+      default:
+        call("mul", {x, call("hard_sigmoid", {x}, {{"alpha", nearly(1.0 / 6)}, {"beta", nearly(0.5)}})});
+    }
   }
 
   void elementwise() {
@@ -427,7 +470,7 @@ class Motifs {
     const Var q = var(maker_.value_of(dtype, dims)), k = var(maker_.value_of(dtype, dims));
     const Var v = var(maker_.value_of(dtype, dims));
     Var scores = call("matmul", {q, call("transpose", {k}, {{"perm", Integers{0, 1, 3, 2}}})});
-    scores = random_.chance(50) ? scores * 0.5 : scores / 1.7320508;
+    scores = random_.chance(50) ? scores * 0.5 : scores / nearly(std::sqrt(3.0));
     if (random_.chance(40)) scores = scores + var(maker_.value_of(dtype, {length, length}));
     call("matmul", {call("softmax", {scores}, {{"axis", -1}}), v});
   }

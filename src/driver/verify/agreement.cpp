@@ -20,6 +20,9 @@ constexpr double kDisturbedRoundings = 4;
 // the worst.
 constexpr double kSpreads = 16;
 
+// Numbers of at most so many least steps count as next to zero.
+constexpr double kTinySteps = 64;
+
 bool is_nan(std::complex<double> value) {
   return std::isnan(value.real()) || std::isnan(value.imag());
 }
@@ -139,6 +142,7 @@ double least_step_of(DType dtype) {
 struct Disturbance {
   double up = 0;  // 1 or -1; 0: at random
   bool moves_zeros = false;
+  bool moves_tiny_only = false;  // next to zero, where even constants may be rounded away
 };
 constexpr Disturbance kDisturbances[] = {{0, false}, {0, false}, {0, true},
                                          {1, true},  {-1, true}, {0, false}};
@@ -153,8 +157,13 @@ void disturb(Datum& datum, double epsilon, const Disturbance& how, Random& rando
     const double value = tensor.real_at(k);
     if (!std::isfinite(value) || (value == 0 && !how.moves_zeros)) continue;
     const double direction = how.up != 0 ? how.up : 2 * random.real() - 1;
-    const double step = std::round(2 * direction) * least_step_of(tensor.dtype());
-    tensor.set_real(k, value + std::abs(value) * size * direction + step);
+    const double least = least_step_of(tensor.dtype());
+    if (how.moves_tiny_only) {  // up to twice as large, down to zero
+      if (std::abs(value) <= kTinySteps * least) tensor.set_real(k, value * (1 + direction));
+    } else {
+      const double step = std::round(2 * direction) * least;
+      tensor.set_real(k, value + std::abs(value) * size * direction + step);
+    }
   }
 }
 
@@ -271,11 +280,16 @@ std::vector<std::vector<Datum>> disturbed_outputs(const Graph& before,
   for (std::size_t n = 0; n < std::size(kDisturbances); ++n) {
     Random random(n + 1);
     std::vector<Datum> moved = inputs;
-    for (Datum& input : moved) disturb(input, epsilon, {kDisturbances[n].up, false}, random);
+    for (Datum& input : moved) disturb(input, epsilon, {kDisturbances[n].up}, random);
     reference::Options options = how;
     if (how.node_runs_left)
       options.node_runs_left = std::make_shared<std::int64_t>(*how.node_runs_left);
-    options.disturb = [&](Datum& datum) { disturb(datum, epsilon, kDisturbances[n], random); };
+    options.disturb = [&](Datum& datum, bool is_given) {
+      Disturbance way = kDisturbances[n];
+      way.moves_tiny_only = is_given;
+      way.moves_zeros &= !is_given;
+      disturb(datum, epsilon, way, random);
+    };
     try {
       all.push_back(reference::evaluate(before, std::move(moved), options));
     } catch (const Error&) {

@@ -9,15 +9,15 @@ using namespace rewrite;  // the vocabulary of rules
 
 namespace {
 
-constexpr double kNear = 1e-3;
-
 Condition written_out() { return is_common_float("x") && alone(); }
 
 // hard_sigmoid with the slope of hard swish, however it was rounded.
 bool is_sixth(const Match& match) {
   const double slope = std::get<double>(*match.attr("a")),
                shift = std::get<double>(*match.attr("b"));
-  return std::abs(slope - 1.0 / 6) < kNear && std::abs(shift - 0.5) < kNear && written_out()(match);
+  const TensorType* x = match.type(match.value("x"));
+  const double near = x && x->dtype == DType::F64 ? 1e-14 : 1e-7;  // as near as f32 is
+  return std::abs(slope - 1.0 / 6) < near && shift == 0.5 && written_out()(match);
 }
 
 bool has_slope(const Match& match) {

@@ -247,7 +247,9 @@ class Reader {
     const Dim& size = type(q_)->dims.back();
     const double usual =
         size.is_constant() ? 1 / std::sqrt(static_cast<double>(size.constant())) : 0;
-    if (!(std::abs(scale_ - usual) <= 1e-6 * usual)) attrs.set("scale", scale_);
+    // Exporters round it to f32, which only f64 would show.
+    const double near = type(q_)->dtype == DType::F64 ? 1e-14 : 1e-6;
+    if (!(std::abs(scale_ - usual) <= near * usual)) attrs.set("scale", scale_);
     if (is_causal_) {
       attrs.set("causal", true);
       attrs.set("causal_offset", causal_offset_);

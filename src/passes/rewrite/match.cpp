@@ -96,7 +96,7 @@ ValueId Match::make_scalar(double value, DType dtype) const {
   return make_constant(Constant(Tensor::scalar(dtype, value)));
 }
 
-ValueId Match::make_reshape(ValueId value, const Dims& shape) const {
+ValueId Match::make_reshape(ValueId value, Dims shape) const {
   const TensorType* given = type(value);
   if (given && given->dims == shape) return value;
   bool has_zero = false;
@@ -108,7 +108,7 @@ ValueId Match::make_reshape(ValueId value, const Dims& shape) const {
     // An extent of 0 would otherwise copy one of the operand's.
     has_zero |= extent.range().lo <= 0;
   }
-  Attributes attrs{{"shape", shape}};
+  Attributes attrs{{"shape", std::move(shape)}};
   if (has_zero) attrs.set("allow_zero", true);
   return make("reshape", {value}, std::move(attrs));
 }

@@ -90,7 +90,7 @@ class Match {
   const std::vector<std::pair<ValueId, ValueId>>& successors() const { return successors_; }
   /// The same elements under other extents; the value itself where it has them. Nothing where an
   /// extent cannot be written down.
-  ValueId make_reshape(ValueId value, const Dims& shape) const;
+  ValueId make_reshape(ValueId value, Dims shape) const;
   const std::vector<NodeId>& made() const { return made_; }
 
  private:

@@ -18,7 +18,7 @@ constexpr std::int64_t kMaxUniformElements = 1 << 16;
 double rounding_of(DType dtype) {
   switch (dtype) {
     case DType::F64:
-      return 1e-7;  // written with as many digits as f32 has
+      return 1e-12;
     case DType::F32:
       return 1e-6;
     case DType::F16:

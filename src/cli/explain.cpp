@@ -1,0 +1,64 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "driver/explain.h"
+#include "driver/model.h"
+
+namespace tenon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void print_json(const Explanation& explanation) {
+  Json json = {{"name", explanation.name}, {"op", explanation.op}, {"type", explanation.type}};
+  json["passes"] = Json::array();
+  for (const Explanation::Step& step : explanation.steps) {
+    json["passes"].push_back({{"pass", step.pass}, {"says", step.text}});
+  }
+  json["end"] = Json();
+  if (!explanation.end_op.empty()) {
+    json["end"] = {{"op", explanation.end_op}, {"type", explanation.end_type}};
+    if (!explanation.group.empty()) {
+      json["end"]["group"] = {{"name", explanation.group}, {"members", explanation.members}};
+    }
+  }
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+std::string end_text(const Explanation& explanation) {
+  if (explanation.end_op.empty()) return "it is not in the graph any more";
+  const std::string what = concat(explanation.end_op, ", ", explanation.end_type);
+  if (explanation.group.empty()) return what;
+  return concat(what, ", in the group '", explanation.group, "' of ", join(explanation.members, ", "));
+}
+
+}  // namespace
+
+int explain(const ExplainOptions& options, OutputFormat format) {
+  PipelineOptions settings;
+  settings.passes = options.passes;
+  settings.without = options.without;
+  settings.stop_after = options.stop_after;
+  for (const std::string& setting : options.set) set_option(settings.pass_options, setting);
+  const Explanation explanation = tenon::explain(load_model(options.model), options.node, settings);
+  if (format == OutputFormat::Json) {
+    print_json(explanation);
+    return 0;
+  }
+  if (explanation.op.empty()) {
+    std::cout << explanation.name << ": made by a pass\n\n";
+  } else {
+    std::cout << explanation.name << ": " << explanation.op << ", " << explanation.type << "\n\n";
+  }
+  Table table({"pass", "what it says"});
+  for (const Explanation::Step& step : explanation.steps) table.add({step.pass, step.text});
+  table.add({"(after all)", end_text(explanation)});
+  table.print(std::cout);
+  return 0;
+}
+
+}  // namespace tenon::cli

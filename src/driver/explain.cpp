@@ -1,0 +1,135 @@
+#include "driver/explain.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ops/fused_groups.h"
+
+namespace tenon {
+namespace {
+
+std::string first_name(const Graph& graph, NodeId id) {
+  for (ValueId result : graph.node(id).results) {
+    if (result) return graph.value(result).name;
+  }
+  return graph.node(id).name;
+}
+
+// Where a value is: in the graph itself, in a body of one of its nodes, or nowhere.
+struct Place {
+  const Graph* graph = nullptr;
+  NodeId node;   // makes the value; invalid for an input
+  NodeId holder; // the node of the outermost graph in whose body it is
+  bool is_found() const { return graph != nullptr; }
+};
+
+bool find_in(const Graph& graph, const std::string& name, Place& place) {
+  if (const ValueId value = graph.find(name)) {
+    place.graph = &graph;
+    place.node = graph.value(value).producer;
+    return true;
+  }
+  for (NodeId id : graph.nodes_in_order()) {
+    for (const Graph& body : graph.node(id).bodies) {
+      if (!find_in(body, name, place)) continue;
+      place.holder = id;  // the outermost one stays
+      return true;
+    }
+  }
+  return false;
+}
+
+Place place_of(const Graph& graph, const std::string& name) {
+  Place place;
+  find_in(graph, name, place);
+  return place;
+}
+
+void collect_names(const Graph& graph, std::vector<std::string>& names) {
+  for (ValueId input : graph.inputs()) names.push_back(graph.value(input).name);
+  for (NodeId id : graph.nodes_in_order()) {
+    for (ValueId result : graph.node(id).results) {
+      if (result) names.push_back(graph.value(result).name);
+    }
+    if (!graph.node(id).name.empty()) names.push_back(graph.node(id).name);
+    for (const Graph& body : graph.node(id).bodies) collect_names(body, names);
+  }
+}
+
+// The first result of the node that is meant; empty where there is none.
+std::string resolve(const Graph& graph, const std::string& name) {
+  const Place place = place_of(graph, name);
+  if (place.is_found()) return place.node ? first_name(*place.graph, place.node) : name;
+  for (NodeId id : graph.nodes_in_order()) {
+    if (graph.node(id).name == name) return first_name(graph, id);
+    for (const Graph& body : graph.node(id).bodies) {
+      const std::string inner = resolve(body, name);
+      if (!inner.empty()) return inner;
+    }
+  }
+  return "";
+}
+
+std::string op_at(const Place& place) {
+  return place.node ? std::string(place.graph->op_name(place.node)) : "input";
+}
+
+std::string described(const Graph& graph, const Place& place) {
+  if (!place.is_found()) return "gone";
+  if (!place.holder) return op_at(place);
+  return concat(op_at(place), " in ", graph.op_name(place.holder), " '", first_name(graph, place.holder), "'");
+}
+
+}  // namespace
+
+Explanation explain(Graph graph, const std::string& name, PipelineOptions options) {
+  Explanation result;
+  std::vector<std::string> known;
+  collect_names(graph, known);
+  result.name = resolve(graph, name);
+  std::string was = "not made yet";
+  if (!result.name.empty()) {
+    const Place place = place_of(graph, result.name);
+    result.op = op_at(place);
+    result.type = to_string(place.graph->value(place.graph->find(result.name)).type);
+    was = described(graph, place);
+  }
+  const bool is_known = !result.name.empty();
+  if (!is_known) result.name = name;  // a pass may make it
+
+  Journal journal;
+  options.pass_options.journal = &journal;
+  std::size_t said = 0;
+  bool is_ever_found = is_known;
+  options.on_pass = [&](const PassReport& report, const Graph& after) {
+    const std::vector<Journal::Entry>& entries = journal.about(result.name);
+    for (; said < entries.size(); ++said) result.steps.push_back({report.pass, entries[said].text});
+    const Place place = place_of(after, result.name);
+    is_ever_found |= place.is_found();
+    const std::string is = is_ever_found ? described(after, place) : was;
+    if (is != was) {
+      result.steps.push_back({report.pass, is == "gone" ? "it is gone: nothing needs it, or another took its place"
+                                                        : concat("now ", is, "; before, ", was)});
+    }
+    was = is;
+  };
+  graph = run_pipeline(std::move(graph), options);
+
+  const Place place = place_of(graph, result.name);
+  if (!is_ever_found && result.steps.empty()) {
+    throw Error(concat("the model has no node or value '", name, "'"), ErrorKind::Usage)
+        .hint(suggest_name(name, known));
+  }
+  if (!place.is_found()) return result;
+  result.end_op = op_at(place);
+  result.end_type = to_string(place.graph->value(place.graph->find(result.name)).type);
+  if (place.holder && is_fused_group(graph, place.holder)) {
+    result.group = first_name(graph, place.holder);
+    const Graph& body = graph.node(place.holder).bodies.front();
+    for (NodeId id : body.nodes_in_order()) {
+      result.members.push_back(concat(first_name(body, id), " (", body.op_name(id), ")"));
+    }
+  }
+  return result;
+}
+
+}  // namespace tenon
