@@ -1,12 +1,14 @@
-#include <iostream>
-#include <nlohmann/json.hpp>
+#include "driver/explain.h"
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "driver/explain.h"
 #include "driver/model.h"
+
+#include <nlohmann/json.hpp>
+
+#include <iostream>
 
 namespace tenon::cli {
 namespace {
@@ -33,7 +35,8 @@ std::string end_text(const Explanation& explanation) {
   if (explanation.end_op.empty()) return "it is not in the graph any more";
   const std::string what = concat(explanation.end_op, ", ", explanation.end_type);
   if (explanation.group.empty()) return what;
-  return concat(what, ", in the group '", explanation.group, "' of ", join(explanation.members, ", "));
+  return concat(what, ", in the group '", explanation.group, "' of ",
+                join(explanation.members, ", "));
 }
 
 }  // namespace

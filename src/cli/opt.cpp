@@ -1,14 +1,14 @@
-#include <fmt/format.h>
-
-#include <iostream>
-#include <nlohmann/json.hpp>
-#include <optional>
-
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "driver/model.h"
 #include "driver/pipeline.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <optional>
 
 namespace tenon::cli {
 namespace {
@@ -20,8 +20,9 @@ void print_table(const std::vector<PassReport>& reports) {
   double total_ms = 0;
   for (const PassReport& report : reports) {
     total_ms += report.elapsed_ms;
-    table.add({report.pass, fmt::format("{:.2f}", report.elapsed_ms), std::to_string(report.nodes_before),
-               std::to_string(report.nodes_after), report.change});
+    table.add({report.pass, fmt::format("{:.2f}", report.elapsed_ms),
+               std::to_string(report.nodes_before), std::to_string(report.nodes_after),
+               report.change});
   }
   table.add({"all", fmt::format("{:.2f}", total_ms), "", "", ""});
   table.print(std::cerr);
@@ -65,7 +66,8 @@ int opt(const OptOptions& options, OutputFormat format) {
   settings.stop_after = options.stop_after;
   settings.verify_each = options.verify_each;
   for (const std::string& setting : options.set) set_option(settings.pass_options, setting);
-  if (options.trials < 1) throw Error("--trials: at least one", ErrorKind::Usage).got(options.trials);
+  if (options.trials < 1)
+    throw Error("--trials: at least one", ErrorKind::Usage).got(options.trials);
   settings.verify_trials = options.trials;
   std::vector<PassReport> reports;
   if (options.time_passes || format == OutputFormat::Json) {
@@ -82,7 +84,9 @@ int opt(const OptOptions& options, OutputFormat format) {
   save_options.style = options.style;
   if (!options.output.empty()) save_model(graph, options.to, options.output, save_options);
   const bool prints = options.print || options.output.empty();
-  const auto text = [&] { return model_text(graph, options.print ? "tenon" : options.to, save_options); };
+  const auto text = [&] {
+    return model_text(graph, options.print ? "tenon" : options.to, save_options);
+  };
   if (format == OutputFormat::Json) {
     Json json = {{"passes", to_json(reports, options.time_passes)}};
     if (prints) json["graph"] = text();

@@ -17,8 +17,8 @@ std::string first_name(const Graph& graph, NodeId id) {
 // Where a value is: in the graph itself, in a body of one of its nodes, or nowhere.
 struct Place {
   const Graph* graph = nullptr;
-  NodeId node;   // makes the value; invalid for an input
-  NodeId holder; // the node of the outermost graph in whose body it is
+  NodeId node;    // makes the value; invalid for an input
+  NodeId holder;  // the node of the outermost graph in whose body it is
   bool is_found() const { return graph != nullptr; }
 };
 
@@ -76,7 +76,8 @@ std::string op_at(const Place& place) {
 std::string described(const Graph& graph, const Place& place) {
   if (!place.is_found()) return "gone";
   if (!place.holder) return op_at(place);
-  return concat(op_at(place), " in ", graph.op_name(place.holder), " '", first_name(graph, place.holder), "'");
+  return concat(op_at(place), " in ", graph.op_name(place.holder), " '",
+                first_name(graph, place.holder), "'");
 }
 
 }  // namespace
@@ -107,8 +108,9 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
     is_ever_found |= place.is_found();
     const std::string is = is_ever_found ? described(after, place) : was;
     if (is != was) {
-      result.steps.push_back({report.pass, is == "gone" ? "it is gone: nothing needs it, or another took its place"
-                                                        : concat("now ", is, "; before, ", was)});
+      result.steps.push_back(
+          {report.pass, is == "gone" ? "it is gone: nothing needs it, or another took its place"
+                                     : concat("now ", is, "; before, ", was)});
     }
     was = is;
   };

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "driver/pipeline.h"
+
 #include <string>
 #include <vector>
-
-#include "driver/pipeline.h"
 
 namespace tenon {
 
@@ -12,18 +12,18 @@ struct Explanation {
   struct Step {
     std::string pass, text;
   };
-  std::string name;     ///< of its first result
-  std::string op;       ///< as it was before the passes; empty for a node that a pass made
+  std::string name;  ///< of its first result
+  std::string op;    ///< as it was before the passes; empty for a node that a pass made
   std::string type;
   std::vector<Step> steps;
-  std::string end_op;   ///< after the passes; empty where it is gone
-  std::string end_type; ///< with its layout
-  std::string group;    ///< the group it is in, by its first result; empty where it is in none
+  std::string end_op;    ///< after the passes; empty where it is gone
+  std::string end_type;  ///< with its layout
+  std::string group;     ///< the group it is in, by its first result; empty where it is in none
   std::vector<std::string> members;  ///< of the group: "y (relu)"
 };
 
-/// Runs the passes and follows the node that `name` names: by one of its results or by the source's own
-/// name. Throws an Error (Usage) that offers the nearest name.
+/// Runs the passes and follows the node that `name` names: by one of its results or by the source's
+/// own name. Throws an Error (Usage) that offers the nearest name.
 Explanation explain(Graph graph, const std::string& name, PipelineOptions options = {});
 
 }  // namespace tenon

@@ -37,6 +37,13 @@ void replace_by_constants(Graph& graph, NodeId id, const std::vector<Tensor>& va
     constant.attrs.set("value", Constant(values[k]));
     const NodeId made = graph.add_node(std::move(constant), id);
     const ValueId value = graph.node(made).results.front();
+    // A constant has no layout of its own.
+    Type type = graph.value(value).type;
+    const Type& was = graph.value(results[k]).type;
+    if (was.is_tensor() && !was.tensor().layout.is_empty()) {
+      type.tensor().layout = was.tensor().layout;
+      graph.set_type(value, type);
+    }
     graph.replace_uses(results[k], value);
     graph.swap_names(results[k], value);
   }
@@ -63,10 +70,8 @@ std::vector<Tensor> evaluated(const Graph& graph, NodeId id) {
     operands.push_back(operand ? std::optional<Datum>(graph.constant_of(operand)->materialise())
                                : std::nullopt);
   }
-  std::vector<bool> wanted;
-  for (ValueId result : node.results) wanted.push_back(result.is_valid());
   std::vector<Tensor> tensors;
-  for (const Datum& value : reference::evaluate_op(*node.op, node.attrs, operands, wanted)) {
+  for (const Datum& value : reference::evaluate_node(graph, id, operands)) {
     tensors.push_back(value.is_tensor() ? value.tensor() : Tensor());
   }
   return tensors;

@@ -24,8 +24,10 @@ class Thinning {
       const Node& node = graph.node(id);
       Graph::NewNode copy{node.op, {}, thinned(node.attrs), {}, {}, node.name};
       for (const Graph& body : node.bodies) copy.bodies.push_back(run(body));
-      for (ValueId operand : node.operands) copy.operands.push_back(operand ? copies[operand] : ValueId{});
-      for (ValueId result : node.results) copy.results.push_back(result ? graph.value(result).name : "_");
+      for (ValueId operand : node.operands)
+        copy.operands.push_back(operand ? copies[operand] : ValueId{});
+      for (ValueId result : node.results)
+        copy.results.push_back(result ? graph.value(result).name : "_");
       const NodeId made = thin.add_node(std::move(copy));
       for (std::size_t k = 0; k < node.results.size(); ++k) {
         if (!node.results[k]) continue;
@@ -47,18 +49,24 @@ class Thinning {
   std::int64_t thinned(std::int64_t extent) const {
     return extent >= kLeastThinned && extent % factor_ == 0 ? extent / factor_ : extent;
   }
-  Dim thinned(const Dim& dim) const { return dim.is_constant() ? Dim(thinned(dim.constant())) : dim; }
+  Dim thinned(const Dim& dim) const {
+    return dim.is_constant() ? Dim(thinned(dim.constant())) : dim;
+  }
 
   Constant thinned(const Constant& constant) const {
     Shape shape = constant.shape();
     for (std::int64_t& extent : shape) extent = thinned(extent);
     switch (constant.kind()) {
-      case Constant::Kind::Splat: return Constant::splat(constant.stored(), shape);
+      case Constant::Kind::Splat:
+        return Constant::splat(constant.stored(), shape);
       case Constant::Kind::Normal:
-        return Constant::normal(constant.dtype(), shape, constant.seed(), constant.first(), constant.second());
+        return Constant::normal(constant.dtype(), shape, constant.seed(), constant.first(),
+                                constant.second());
       case Constant::Kind::Uniform:
-        return Constant::uniform(constant.dtype(), shape, constant.seed(), constant.first(), constant.second());
-      case Constant::Kind::Dense: break;
+        return Constant::uniform(constant.dtype(), shape, constant.seed(), constant.first(),
+                                 constant.second());
+      case Constant::Kind::Dense:
+        break;
     }
     return constant;  // numbers of their own: axes, epsilons
   }

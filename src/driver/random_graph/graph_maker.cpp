@@ -24,7 +24,8 @@ std::string print_alone(const Graph& graph, NodeId id) {
     text += operand ? concat(graph.value(operand).type, ", ") : "_, ";
   }
   text += ")";
-  for (const auto& [name, value] : graph.node(id).attrs) text += concat(" ", name, " = ", print(value));
+  for (const auto& [name, value] : graph.node(id).attrs)
+    text += concat(" ", name, " = ", print(value));
   return text;
 }
 
@@ -191,7 +192,11 @@ Graph GraphMaker::finish() {
       copy.results.push_back(result ? graph_.value(result).name : "_");
     const NodeId made = clean.add_node(std::move(copy));
     for (std::size_t k = 0; k < node.results.size(); ++k) {
-      if (node.results[k]) copies[node.results[k]] = clean.node(made).results[k];
+      if (!node.results[k]) continue;
+      copies[node.results[k]] = clean.node(made).results[k];
+      if (graph_.has_stated_type(node.results[k])) {
+        clean.set_type(copies[node.results[k]], graph_.value(node.results[k]).type);
+      }
     }
   }
   for (ValueId output : outputs) clean.add_output(copies[output]);

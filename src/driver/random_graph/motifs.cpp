@@ -20,19 +20,34 @@ class Motifs {
   void add_one() {
     using Motif = void (Motifs::*)();
     static const std::vector<Motif> motifs = {
-        &Motifs::transposes,     &Motifs::reshapes,
-        &Motifs::casts,          &Motifs::neutral_elements,
-        &Motifs::constant_part,  &Motifs::twice_the_same,
-        &Motifs::clone,          &Motifs::convolution,
-        &Motifs::dense_layer,    &Motifs::siblings,
-        &Motifs::padded_window,  &Motifs::slice_of_concat,
-        &Motifs::split_and_join, &Motifs::shape_chain,
-        &Motifs::layer_norm,     &Motifs::softmax,
-        &Motifs::gelu,           &Motifs::elementwise,
-        &Motifs::reduced,        &Motifs::around_and_back,
-        &Motifs::branch,         &Motifs::repeated_calls,
-        &Motifs::powers,         &Motifs::attention,
-        &Motifs::loop,            &Motifs::activations,    &Motifs::root_mean_square,
+        &Motifs::transposes,
+        &Motifs::reshapes,
+        &Motifs::casts,
+        &Motifs::neutral_elements,
+        &Motifs::constant_part,
+        &Motifs::twice_the_same,
+        &Motifs::clone,
+        &Motifs::convolution,
+        &Motifs::dense_layer,
+        &Motifs::siblings,
+        &Motifs::padded_window,
+        &Motifs::slice_of_concat,
+        &Motifs::split_and_join,
+        &Motifs::shape_chain,
+        &Motifs::layer_norm,
+        &Motifs::softmax,
+        &Motifs::gelu,
+        &Motifs::elementwise,
+        &Motifs::reduced,
+        &Motifs::around_and_back,
+        &Motifs::branch,
+        &Motifs::repeated_calls,
+        &Motifs::powers,
+        &Motifs::attention,
+        &Motifs::loop,
+        &Motifs::activations,
+        &Motifs::root_mean_square,
+        &Motifs::laid_out,
     };
     (this->*random_.pick(motifs))();
   }
@@ -191,6 +206,38 @@ class Motifs {
     if (random_.chance(60)) binary(var(node.results[0]), var(result));
   }
 
+  // Images with their channels last.
+  void laid_out() {
+    const DType dtype = maker_.any_float();
+    const Dim channels = random_.between(1, 3);
+    const TensorType t{dtype, {maker_.any_extent(), 3, 4, channels}, Layout("NHWC")};
+    Var x;
+    if (random_.chance(70) || !all_constant(t.dims)) {
+      x = var(maker_.new_input(t));
+    } else {
+      x = constant(dtype, t.dims);
+      maker_.graph().set_type(id(x), t);
+    }
+    if (random_.chance(60)) {
+      x = call("conv", {x, constant(dtype, {2, channels, 2, 2}), constant(dtype, {2})});
+      if (random_.chance(50)) x = activation(x);
+    }
+    switch (random_.below(4)) {
+      case 0:
+        x = call("max_pool", {x}, {{"kernel_shape", Integers{2, 2}}});
+        break;
+      case 1:
+        x = call("average_pool", {x}, {{"kernel_shape", Integers{2, 3}}});
+        break;
+      case 2:
+        x = call("transpose", {x}, {{"perm", Integers{0, 3, 1, 2}}});
+        break;
+      default:
+        x = call("add", {x, unary(x)});
+    }
+    if (random_.chance(40)) call("transpose", {x}, {{"perm", permutation(4)}});
+  }
+
   Var convolve(Var x, const Dim& outputs, std::int64_t kernel) {
     const TensorType t = type(x);
     const Var w = constant(t.dtype, {outputs, t.dims[1], kernel, kernel});
@@ -316,7 +363,8 @@ class Motifs {
     const std::vector<Attr> last = {{"axes", Integers{-1}}, {"keep_axes", true}};
     const Var mean = call("reduce_mean", {call("mul", {x, x})}, last);
     const Var root = call("sqrt", {call("add", {mean, build_.scalar(1e-6, x)})});
-    const Var y = random_.chance(50) ? call("div", {x, root}) : call("mul", {x, call("reciprocal", {root})});
+    const Var y =
+        random_.chance(50) ? call("div", {x, root}) : call("mul", {x, call("reciprocal", {root})});
     if (t.dims.back().is_constant()) call("mul", {y, constant(t.dtype, {t.dims.back()})});
   }
 
@@ -330,10 +378,14 @@ class Motifs {
   // A number that matters in a formula: exact, as f32 has it, cut short, or another one nearby.
   double nearly(double value) {
     switch (random_.below(5)) {
-      case 0: return static_cast<double>(static_cast<float>(value));
-      case 1: return std::round(value * 1e3) / 1e3;
-      case 2: return value * 1.0004;
-      default: return value;
+      case 0:
+        return static_cast<double>(static_cast<float>(value));
+      case 1:
+        return std::round(value * 1e3) / 1e3;
+      case 2:
+        return value * 1.0004;
+      default:
+        return value;
     }
   }
 
@@ -347,22 +399,29 @@ class Motifs {
     }
     const Var cube = call("pow", {x, build_.scalar(3, x)});
     const Var cubic = x + call("mul", {cube, build_.scalar(nearly(0.044715), x)});
-    const Var inner = call("tanh", {call("mul", {cubic, build_.scalar(nearly(0.7978845608028654), x)})});
-    call("mul", {call("mul", {x, build_.scalar(0.5, x)}), call("add", {inner, build_.scalar(1, x)})});
+    const Var inner =
+        call("tanh", {call("mul", {cubic, build_.scalar(nearly(0.7978845608028654), x)})});
+    call("mul",
+         {call("mul", {x, build_.scalar(0.5, x)}), call("add", {inner, build_.scalar(1, x)})});
   }
 
   void activations() {
     const Var x = float_tensor();
     switch (random_.below(4)) {
-      case 0: call("mul", {x, call("sigmoid", {x * nearly(1.702)})}); break;
-      case 1: call("div", {x, call("add", {call("exp", {call("neg", {x})}), build_.scalar(1, x)})}); break;
+      case 0:
+        call("mul", {x, call("sigmoid", {x * nearly(1.702)})});
+        break;
+      case 1:
+        call("div", {x, call("add", {call("exp", {call("neg", {x})}), build_.scalar(1, x)})});
+        break;
       case 2: {
         const Var held = call("clip", {x + 3.0, build_.scalar(0, x), build_.scalar(6, x)});
         call("div", {call("mul", {x, held}), build_.scalar(nearly(6), x)});
         break;
       }
       default:
-        call("mul", {x, call("hard_sigmoid", {x}, {{"alpha", nearly(1.0 / 6)}, {"beta", nearly(0.5)}})});
+        call("mul",
+             {x, call("hard_sigmoid", {x}, {{"alpha", nearly(1.0 / 6)}, {"beta", nearly(0.5)}})});
     }
   }
 

@@ -64,7 +64,6 @@ std::optional<PassFailure> result_failure(const Pass& pass, const Graph& before,
   } catch (const std::exception& error) {
     return PassFailure{Kind::RefusesInputs, "", concat("after it: ", error.what())};
   }
-  if (pass.accuracy == Accuracy::Narrows) return std::nullopt;
   Leeway leeway;
   if (pass.accuracy != Accuracy::Exact) leeway = leeway_between(before, after);
   const auto different = difference_between(actual, expected, leeway, [&] {
