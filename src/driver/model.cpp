@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/text.h"
 #include "driver/random_graph/random_graph.h"
 #include "driver/zoo/zoo.h"
@@ -55,18 +56,10 @@ std::string read_whole(const std::string& path) {
   return std::move(text).str();
 }
 
-// Written beside its place and moved there whole, so that an interrupted run loses nothing.
 void write_file(const std::string& path, const std::string& text) {
-  const std::string unfinished = path + ".part";
-  std::ofstream stream(unfinished, std::ios::binary);
-  stream << text;
-  stream.close();
-  std::error_code problem;
-  if (stream) fs::rename(unfinished, path, problem);
-  if (!stream || problem) {
-    fs::remove(unfinished, problem);
-    throw Error("cannot write the file", ErrorKind::Usage).got(path);
-  }
+  NewFile file(path);
+  file.out() << text;
+  file.finish();
 }
 
 bool is_zoo(const std::string& argument) { return argument.rfind(kZooPrefix, 0) == 0; }

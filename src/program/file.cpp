@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/new_file.h"
 
 namespace tenon {
 namespace {
@@ -294,11 +295,9 @@ void write_program(const Program& program, const std::string& path) {
   header.checksum = checksum(program.code, checksum(std::as_bytes(std::span(tables))));
   header.constant_checksum = sample_checksum({program.constants.get(), program.constant_bytes});
 
-  const std::string unfinished = path + ".part";
-  std::FILE* file = std::fopen(unfinished.c_str(), "wb");
-  bool is_written = file != nullptr;
+  NewFile file(path);
   const auto write = [&](const void* data, std::size_t size) {
-    is_written = is_written && (size == 0 || std::fwrite(data, 1, size, file) == size);
+    file.out().write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
   };
   write(&header, sizeof(header));
   write(tables.data(), tables.size());
@@ -306,11 +305,7 @@ void write_program(const Program& program, const std::string& path) {
   const std::vector<std::byte> gap(header.constant_offset - before);
   write(gap.data(), gap.size());
   write(program.constants.get(), program.constant_bytes);
-  if (file != nullptr) is_written = std::fclose(file) == 0 && is_written;
-  if (!is_written || std::rename(unfinished.c_str(), path.c_str()) != 0) {
-    std::remove(unfinished.c_str());
-    throw Error("cannot write the file", ErrorKind::Usage).got(path);
-  }
+  file.finish();
 }
 
 bool is_program_file(const std::string& path) {

@@ -1,5 +1,6 @@
 // The file: a small message, then the weights, each made, written and forgotten.
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/text.h"
 #include "frontends/onnx/export.h"
 #include "frontends/onnx/exporter.h"
@@ -125,34 +126,6 @@ void write_external(const onnx_schema::ModelProto& model,
   }
   out << whole.SerializeAsString();
 }
-
-/// A file that takes its place only when it is complete: what it replaces may still be mapped.
-class NewFile {
- public:
-  explicit NewFile(std::string path)
-      : path_(std::move(path)), part_(path_ + ".part"), out_(part_, std::ios::binary) {}
-  NewFile(const NewFile&) = delete;
-  ~NewFile() {
-    std::error_code ignored;
-    if (!is_done_) std::filesystem::remove(part_, ignored);
-  }
-  std::ostream& out() { return out_; }
-  void finish() {
-    out_.close();
-    std::error_code reason;
-    if (out_) std::filesystem::rename(part_, path_, reason);
-    if (!out_ || reason) {
-      throw Error(concat("cannot write '", path_, "'"), ErrorKind::Usage)
-          .got(reason ? reason.message() : "the file system refused");
-    }
-    is_done_ = true;
-  }
-
- private:
-  std::string path_, part_;
-  std::ofstream out_;
-  bool is_done_ = false;
-};
 
 // ONNX has no groups: what runs together is up to who runs it.
 Graph without_groups(Graph graph) {
