@@ -168,7 +168,16 @@ std::vector<Var> build_own(const FunctionView& view, Builder& build,
   } else {
     for (std::size_t k = 0; k < output_count; ++k) places.push_back(k);
   }
-  const std::vector<Var> made = build.call_all(op->name, operands, std::move(attrs), names);
+  std::vector<Graph> bodies;
+  if (const Json::Array* texts = list_at(kOwnBodies)) {
+    for (const Json& text : *texts) {
+      const auto* body = held_by<std::string>(text);
+      if (body == nullptr) throw view.error(kOwnBodies, "a body is no text");
+      bodies.push_back(parse_graph(*body, all_ops(), kOwnBodies));
+    }
+  }
+  const std::vector<Var> made =
+      build.call_all(op->name, operands, std::move(attrs), names, std::move(bodies));
   std::vector<Var> outputs;
   for (const std::size_t place : places) {
     if (place >= made.size() || !made[place].is_valid())

@@ -10,7 +10,8 @@ namespace tenon::chainer {
 /// constant, or null for an optional one that is missing; `_results` likewise has the position of
 /// an output for each result, where some are not computed. The operator's own attributes stand
 /// beside these.
-constexpr std::string_view kOwnOperands = "_operands", kOwnResults = "_results";
+constexpr std::string_view kOwnOperands = "_operands", kOwnResults = "_results",
+                           kOwnBodies = "_bodies";
 /// The place of each output among the outputs of the graph, or null, where that does not follow.
 constexpr std::string_view kGraphOutputs = "_graph_outputs";
 

@@ -155,10 +155,6 @@ class Writer {
 
   void add_node(NodeId id) {
     const Node& node = graph_.node(id);
-    if (!node.bodies.empty()) {
-      problems_[concat("'", node.op->name, "' holds graphs of its own")] += 1;
-      return;
-    }
     if (!has_sizes(id)) {
       problems_[concat("'", node.op->name, "' reads or makes a value without a size in bytes")] +=
           1;
@@ -166,7 +162,7 @@ class Writer {
     }
     const auto native = natives_.find(id);
     try {
-      if (native != natives_.end()) {
+      if (native != natives_.end() && !reads_number(native->second)) {
         add_native(id, native->second);
       } else {
         add_own(id);
@@ -174,6 +170,14 @@ class Writer {
     } catch (const Error& error) {
       problems_[error.summary()] += 1;
     }
+  }
+
+  // A lone number is no parameter: the file would have its size and not its value.
+  bool reads_number(const NativeFunction& native) const {
+    return std::any_of(native.inputs.begin(), native.inputs.end(), [&](ValueId input) {
+      const Constant* constant = graph_.constant_of(input);
+      return constant != nullptr && constant->shape().empty();
+    });
   }
 
   std::size_t input_position(Function& function, ValueId value,
@@ -239,6 +243,11 @@ class Writer {
     function.attributes.push_back(attribute(kOwnOp, node.op->name));
     function.attributes.push_back(attribute(kOwnOperands, std::move(operands)));
     if (has_gap) function.attributes.push_back(attribute(kOwnResults, std::move(results)));
+    if (!node.bodies.empty()) {
+      Json::Array bodies;
+      for (const Graph& body : node.bodies) bodies.push_back(text_json(print(body)));
+      function.attributes.push_back(attribute(kOwnBodies, std::move(bodies)));
+    }
     for (const auto& [name, value] : node.attrs) {
       std::optional<Json> json = json_of(value);
       if (!json)
@@ -247,7 +256,13 @@ class Writer {
       function.attributes.push_back({name, *std::move(json), 0});
     }
     Retained retained;
-    if (may_flow && makes_gradient) {
+    if (may_flow && makes_gradient && !node.bodies.empty()) {
+      // Its gradient, were there one, would run the body again: all of it may be needed.
+      for (std::size_t k = 0; k < function.inputs.size(); ++k)
+        retained.inputs.push_back(static_cast<std::int64_t>(k));
+      for (std::size_t k = 0; k < function.outputs.size(); ++k)
+        retained.outputs.push_back(static_cast<std::int64_t>(k));
+    } else if (may_flow && makes_gradient) {
       const Retained read = retained_by_gradient(graph_, id);
       for (const std::int64_t k : read.inputs) {
         const std::int64_t position = position_of_operand[static_cast<std::size_t>(k)];
