@@ -91,6 +91,7 @@ class Runner {
     settings.seed = options.verify_seed;
     settings.thread_count = options.thread_count;
     settings.max_node_runs = options.verify_node_runs;
+    settings.max_result_bytes = options.verify_result_bytes;
     settings.pass_options = options.pass_options;
     if (options.on_verified) {
       settings.on_progress = [this](std::size_t done, std::size_t total) {
@@ -147,8 +148,8 @@ std::vector<std::string> standard_passes() {
       "fold-scales",     // scales that are computed are constants by now
       "choose-layouts",  // before fuse: a transpose in a group's way would split it
       "simplify",        // transposes and reshapes that meet now
-      "fuse",   // behind all that looks for patterns: a group hides its members
-      "order",  // last: by now it is known what runs and what is held
+      "fuse",            // behind all that looks for patterns: a group hides its members
+      "order",           // last: by now it is known what runs and what is held
   };
 }
 

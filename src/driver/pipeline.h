@@ -32,8 +32,9 @@ struct PipelineOptions {
   int verify_trials = 4;
   std::uint64_t verify_seed = 1;
   int thread_count = 0;  ///< of the evaluator that verifies
-  std::int64_t verify_node_runs =
-      200000;  ///< inputs that make more nodes run are replaced by others
+  /// Inputs that make more nodes run, or a tensor larger than this, are replaced by others.
+  std::int64_t verify_node_runs = 200000;
+  std::int64_t verify_result_bytes = std::int64_t{4} << 30;
   PassOptions pass_options;
   /// Called after each pass, when it is asked for.
   std::function<void(const PassReport& report, const Graph& after)> on_pass;

@@ -82,6 +82,16 @@ class GraphEvaluation : public Evaluation {
   Options options_;
 };
 
+void refuse_large(const OpDef& op, const std::vector<Type>& types, std::int64_t limit) {
+  for (const Type& type : types) {
+    if (!type.is_tensor() || !all_constant(type.tensor().dims)) continue;
+    if (byte_count(type.tensor()).constant() <= limit) continue;
+    throw Error(concat(op.name, ": its result is larger than allowed"))
+        .expected("at most ", limit, " bytes")
+        .got(type);
+  }
+}
+
 std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
                           const std::vector<std::optional<Datum>>& operands,
                           const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
@@ -101,6 +111,8 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
   }
   attrs = bind_late_attributes(op, std::move(attrs), tensors);
   const InferOutput inferred = op.infer({attrs, facts, present, bodies, wanted.size()});
+
+  if (options.max_result_bytes != 0) refuse_large(op, inferred.types, options.max_result_bytes);
 
   if (op.evaluate) {
     GraphEvaluation evaluation(bodies, symbols, options);

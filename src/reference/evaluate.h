@@ -34,6 +34,8 @@ struct Options {
   /// How many nodes may run, those in bodies too; an Error ends the run when none are left. For inputs
   /// that may ask for a loop without end. Null: any number.
   std::shared_ptr<std::int64_t> node_runs_left;
+  /// The most bytes that a result may have; an Error ends the run on a larger one. 0: any number.
+  std::int64_t max_result_bytes = 0;
   /// Where seeded constants are kept from run to run; null: made anew each time.
   std::shared_ptr<ConstantCache> constants;
 };
