@@ -201,7 +201,7 @@ class Compiler {
         return;
       }
       const std::uint32_t buffer = add_buffer(graph_.value(node.results.front()).name, constant->dtype(), dims, Program::Place::Constant);
-      constants_.push_back({buffer, *constant, std::nullopt, std::nullopt});
+      constants_.emplace(buffer, StoredConstant{*constant, std::nullopt, std::nullopt});
       buffers_[node.results.front()] = buffer;
       return;
     }
@@ -244,9 +244,9 @@ class Compiler {
         ids.push_back(buffers_.at(node.operands.at(buffer.index)));
       } else if (buffer.role == NestSequence::Role::Derived) {
         const WinogradWeights& weights = derived.at(buffer.index);
-        const StoredConstant source = stored(ids[weights.source]);
-        ids.push_back(add_buffer(program_.buffers[source.buffer].name, buffer.dtype, buffer.dims, Program::Place::Constant));
-        constants_.push_back({ids.back(), source.value, std::nullopt, weights});
+        const StoredConstant& source = stored(ids[weights.source]);
+        ids.push_back(add_buffer(program_.buffers[ids[weights.source]].name, buffer.dtype, buffer.dims, Program::Place::Constant));
+        constants_.emplace(ids.back(), StoredConstant{source.value, std::nullopt, weights});
       } else if (buffer.role == NestSequence::Role::Temporary) {
         // Those that a nest keeps to itself are never asked for.
         ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Program::Place::Arena));
@@ -308,10 +308,10 @@ class Compiler {
     }
     for (const Packing& packing : *packings) {
       std::uint32_t& argument = arguments[argument_of[packing.buffer]];
-      const StoredConstant source = stored(argument);
+      const StoredConstant& source = stored(argument);
       const std::uint32_t made = add_buffer(program_.buffers[argument].name, source.value.dtype(),
                                             Dims(packing.extents.begin(), packing.extents.end()), Program::Place::Constant);
-      constants_.push_back({made, source.value, packing, std::nullopt});
+      constants_.emplace(made, StoredConstant{source.value, packing, std::nullopt});
       argument = made;
     }
   }
@@ -377,11 +377,11 @@ class Compiler {
     for (const Program::Step& step : program_.steps) {
       for (const std::uint32_t buffer : step.buffers) is_used[buffer] = true;
     }
-    std::erase_if(constants_, [&](const StoredConstant& constant) { return !is_used[constant.buffer]; });
+    std::erase_if(constants_, [&](const auto& entry) { return !is_used[entry.first]; });
     std::uint64_t bytes = 0;
-    for (const StoredConstant& constant : constants_) {
+    for (const auto& [id, constant] : constants_) {
       bytes = (bytes + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
-      Program::Buffer& buffer = program_.buffers[constant.buffer];
+      Program::Buffer& buffer = program_.buffers[id];
       buffer.offset = bytes;
       std::uint64_t size = buffer.element_bytes;
       for (const Extent& dim : buffer.dims) size *= static_cast<std::uint64_t>(dim.number());
@@ -394,9 +394,9 @@ class Compiler {
     auto* data = static_cast<std::byte*>(mapped);
     program_.constants = std::shared_ptr<const std::byte>(
         data, [bytes](const std::byte* p) { munmap(const_cast<std::byte*>(p), bytes); });  // NOLINT
-    for (const StoredConstant& constant : constants_) {
+    for (const auto& [id, constant] : constants_) {
       const Tensor tensor = constant.value.materialise();
-      std::byte* target = data + program_.buffers[constant.buffer].offset;
+      std::byte* target = data + program_.buffers[id].offset;
       if (constant.packing) {
         pack(*constant.packing, tensor, target);
       } else if (constant.winograd) {
@@ -448,19 +448,18 @@ class Compiler {
   std::map<std::string, std::size_t> symbol_ids_;
   std::unordered_map<ValueId, std::uint32_t> buffers_;
   struct StoredConstant {
-    std::uint32_t buffer;
     Constant value;
     std::optional<Packing> packing;
     std::optional<WinogradWeights> winograd;
   };
   // A constant of the graph, by its buffer.
-  StoredConstant stored(std::uint32_t buffer) const {
-    const auto found = std::find_if(constants_.begin(), constants_.end(),
-                                    [&](const StoredConstant& constant) { return constant.buffer == buffer; });
-    TENON_ASSERT(found != constants_.end() && !found->packing && !found->winograd, "made from the constant itself");
-    return *found;
+  const StoredConstant& stored(std::uint32_t buffer) const {
+    const auto found = constants_.find(buffer);
+    TENON_ASSERT(found != constants_.end() && !found->second.packing && !found->second.winograd,
+                 "made from the constant itself");
+    return found->second;
   }
-  std::vector<StoredConstant> constants_;
+  std::map<std::uint32_t, StoredConstant> constants_;  // by buffer, which is the order they were met in
   std::vector<LoopNest> nests_;
   std::unordered_map<std::string, std::size_t> kernels_;
   std::vector<std::string> unsupported_;
