@@ -1,40 +1,20 @@
 #include "codegen/nest_builder.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "codegen/index_map.h"
+#include "codegen/stage_writer.h"
+#include "ops/expr_names.h"
 
 namespace tenon::codegen {
 namespace {
 
 using Buffer = NestSequence::Buffer;
 using Role = NestSequence::Role;
-
-bool is_stage(ExprKind kind) {
-  return kind == ExprKind::Reduce || kind == ExprKind::Scan || kind == ExprKind::Scatter ||
-         kind == ExprKind::Concat;
-}
-
-bool is_arg(Reduction reduction) {
-  return reduction == Reduction::ArgMax || reduction == Reduction::ArgMin ||
-         reduction == Reduction::ArgMaxLast || reduction == Reduction::ArgMinLast;
-}
-
-// Part of a buffer that one set of loops writes.
-struct Stage {
-  Expr expr;           // what to compute: a reduce, scan or scatter node, or anything element by element
-  std::size_t buffer;  // where it goes
-  Dims view;           // the extents under which the buffer is seen
-  std::size_t axis = 0;
-  Dim offset = 0;      // along `axis`: for the parts of a concat
-  // The loops around all of it, by position: one for each axis of `expr` whose extent is not 1.
-  std::vector<std::size_t> loops = {};
-};
 
 class Builder {
  public:
@@ -53,10 +33,6 @@ class Builder {
   struct Group {
     std::vector<std::size_t> stages;
     std::size_t shared = 0;  // loops around all of them
-  };
-  struct Place {
-    std::size_t buffer;
-    std::size_t ready;  // the first stage that can read it
   };
 
   std::size_t add_buffer(Role role, std::size_t index, DType dtype, Dims dims) {
@@ -94,7 +70,7 @@ class Builder {
       if (!is_ready) {
         work.emplace_back(expr, true);
         if (node.kind == ExprKind::Operand) continue;
-        if (is_contraction(node)) mark_factors(node);
+        if (is_sum_of_products(node)) mark_factors(node);
         for (const Expr& arg : node.args) work.emplace_back(arg, false);
         continue;
       }
@@ -126,20 +102,6 @@ class Builder {
       while (expr->node().kind == ExprKind::Cast) expr = &expr->node().args[0];
       if (expr->node().kind == ExprKind::Read) factors_.insert(&expr->node());
     }
-  }
-
-  static bool reads_data(const ExprNode& read) {
-    std::set<const ExprNode*> seen;
-    std::vector<const ExprNode*> work;
-    for (std::size_t k = 1; k <= read.args[0].rank(); ++k) work.push_back(&read.args[k].node());
-    while (!work.empty()) {
-      const ExprNode* node = work.back();
-      work.pop_back();
-      if (!seen.insert(node).second) continue;
-      if (node->kind == ExprKind::Operand || is_stage(node->kind)) return true;
-      for (const Expr& arg : node->args) work.push_back(&arg.node());
-    }
-    return false;
   }
 
   void make_whole(Expr expr) {
@@ -186,7 +148,7 @@ class Builder {
       LoopNest unused;
       std::set<std::size_t>& touched = touched_.emplace_back();
       touched.insert(stages_[k].buffer);
-      for_each_load(stage_body(unused, stages_[k]), [&](const Scalar& load) { touched.insert(load->id); });
+      for_each_load(writer_.body(unused, k), [&](const Scalar& load) { touched.insert(load->id); });
       stages_[k].loops = outer_loops(stages_[k]);
       if (groups_.empty() || !join(groups_.back(), k)) groups_.push_back({{k}, stages_[k].loops.size()});
     }
@@ -215,7 +177,7 @@ class Builder {
       }
     }
     if (shared == 0) return false;
-    shared = aligned_loops(stage, written, shared);
+    shared = aligned_loops(k, written, shared);
     if (shared == 0) return false;
     // Sums of products are worth tiles of their own: only what follows them element by element joins.
     if (is_contraction(stage) && group.stages.size() > 0) return false;
@@ -227,17 +189,13 @@ class Builder {
     return true;
   }
 
-  static bool is_contraction(const Stage& stage) { return is_contraction(stage.expr.node()); }
-  static bool is_contraction(const ExprNode& node) {
-    if (node.kind != ExprKind::Reduce || node.reduction != Reduction::Sum) return false;
-    const ExprNode& body = node.args[0].node();
-    return body.kind == ExprKind::Binary && body.binary == BinaryOp::Multiply;
-  }
+  static bool is_contraction(const Stage& stage) { return is_sum_of_products(stage.expr.node()); }
 
   // How many of the first `shared` loops every access to the written buffers follows.
-  std::size_t aligned_loops(const Stage& stage, const std::set<std::size_t>& written, std::size_t shared) {
+  std::size_t aligned_loops(std::size_t index, const std::set<std::size_t>& written, std::size_t shared) {
+    const Stage& stage = stages_[index];
     LoopNest nest;
-    Block body = stage_body(nest, stage);
+    const Block body = writer_.body(nest, index);
     const auto visit = [&](const Scalar& load) {
       const std::size_t buffer = load->id;
       if (!written.contains(buffer)) return;
@@ -252,64 +210,6 @@ class Builder {
     return shared;
   }
 
-  // --- code of a stage --------------------------------------------------------------------------
-
-  // The element of an expression at a position, in the loops of `nest`.
-  Scalar element(LoopNest& nest, const Expr& expr, const std::vector<Scalar>& at);
-  Scalar load(LoopNest& nest, const Place& place, const Dims& dims, const std::vector<Scalar>& at);
-  Scalar read(LoopNest& nest, const ExprNode& node, const std::vector<Scalar>& at);
-
-  std::vector<Scalar> broadcast_position(LoopNest& nest, const Dims& from, const Dims& to,
-                                         const std::vector<Scalar>& at) {
-    std::vector<Scalar> inner;
-    const std::size_t skipped = from.size() - to.size();
-    for (std::size_t axis = 0; axis < to.size(); ++axis) {
-      const Dim& extent = to[axis];
-      if (extent == Dim(1)) {
-        inner.push_back(integer_scalar(0));
-      } else if (extent == from[skipped + axis] || extent.range().lo > 1) {
-        inner.push_back(at[skipped + axis]);
-      } else {  // may turn out to be 1 when it runs
-        const Scalar is_one = binary_scalar(BinaryOp::Equal, DType::Bool, nest.extent(extent), integer_scalar(1));
-        inner.push_back(select_scalar(is_one, integer_scalar(0), at[skipped + axis]));
-      }
-    }
-    return inner;
-  }
-
-  Block stage_body(LoopNest& nest, const Stage& stage);
-  Block reduce_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at);
-  Block scan_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at);
-  Block scatter_body(LoopNest& nest, const Stage& stage);
-
-  static Statement loop(std::size_t id, const Dim& extent, Block body, bool is_independent = false) {
-    Statement statement;
-    statement.is_independent = is_independent;
-    statement.id = id;
-    statement.extent = extent;
-    statement.body = std::move(body);
-    return statement;
-  }
-  static Statement define(std::size_t local, Scalar value) {
-    Statement statement;
-    statement.kind = Statement::Kind::Define;
-    statement.id = local;
-    statement.value = std::move(value);
-    return statement;
-  }
-  Statement store(const Stage& stage, std::vector<Scalar> at, Scalar value, LoopNest& nest) {
-    if (stage.offset != Dim(0)) {
-      at[stage.axis] = binary_scalar(BinaryOp::Add, DType::I64, at[stage.axis], nest.extent(stage.offset));
-    }
-    Statement statement;
-    statement.kind = Statement::Kind::Store;
-    statement.id = stage.buffer;
-    statement.indices = std::move(at);
-    statement.view = stage.view;
-    statement.value = std::move(value);
-    return statement;
-  }
-
   bool is_updated(const Group& group, std::size_t buffer) const {
     return std::any_of(group.stages.begin(), group.stages.end(), [&](std::size_t k) {
       return stages_[k].buffer == buffer && stages_[k].expr.node().kind == ExprKind::Scatter;
@@ -320,200 +220,15 @@ class Builder {
   const std::string& name_;
   const std::vector<Expr>& results_;
   NestSequence sequence_;
-  std::unordered_map<const ExprNode*, Place> places_;
+  Places places_;
   std::unordered_map<std::size_t, std::size_t> operands_;
   std::set<const ExprNode*> visited_;
   std::set<const ExprNode*> factors_;  // reads whose source must be a buffer
   std::vector<Stage> stages_;
-  std::size_t current_ = 0;  // the stage that is being written down
   std::vector<Group> groups_;
   std::vector<std::set<std::size_t>> touched_;  // by stage: the buffers it reads and writes
-  // Elements already written down, so that what is shared in the expression is shared in the code.
-  std::map<std::pair<const ExprNode*, std::vector<const ScalarNode*>>, Scalar> elements_;
-  std::vector<std::vector<Scalar>> kept_positions_;  // keeps the keys' scalars alive
+  StageWriter writer_{stages_, places_, sequence_.buffers};
 };
-
-Scalar Builder::load(LoopNest& nest, const Place& place, const Dims& dims, const std::vector<Scalar>& at) {
-  ScalarNode node;
-  node.kind = ScalarKind::Load;
-  node.dtype = sequence_.buffers[place.buffer].dtype;
-  node.id = place.buffer;
-  node.view = dims;
-  node.args = at;
-  (void)nest;
-  return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-}
-
-Scalar Builder::read(LoopNest& nest, const ExprNode& node, const std::vector<Scalar>& at) {
-  const Expr& source = node.args[0];
-  std::vector<Scalar> coordinates;
-  for (std::size_t k = 0; k < source.rank(); ++k) {
-    const Expr& coordinate = node.args[k + 1];
-    coordinates.push_back(element(nest, coordinate, broadcast_position(nest, node.dims, coordinate.dims(), at)));
-  }
-  const bool is_checked = !node.has_fill && reads_data(node);
-  if (!node.has_fill && !is_checked) return element(nest, source, coordinates);
-  const Expr* whole = &source;
-  while (!places_.contains(&whole->node())) whole = &whole->node().args[0];  // under reshapes
-  ScalarNode load_node;
-  load_node.kind = ScalarKind::Load;
-  load_node.dtype = source.dtype();
-  load_node.id = places_.at(&whole->node()).buffer;
-  load_node.view = source.dims();
-  load_node.bounds = is_checked ? Bounds::Checked : Bounds::Fill;
-  load_node.args = std::move(coordinates);
-  if (node.has_fill) {
-    const Expr& fill = node.args.back();
-    load_node.args.push_back(element(nest, fill, broadcast_position(nest, node.dims, fill.dims(), at)));
-  }
-  return Scalar(std::make_shared<const ScalarNode>(std::move(load_node)));
-}
-
-Scalar Builder::element(LoopNest& nest, const Expr& expr, const std::vector<Scalar>& at) {
-  const ExprNode& node = expr.node();
-  std::vector<const ScalarNode*> key;
-  for (const Scalar& index : at) key.push_back(&index.node());
-  const auto found = elements_.find({&node, key});
-  if (found != elements_.end()) return found->second;
-
-  const auto arg = [&](std::size_t k) {
-    const Expr& inner = node.args[k];
-    return element(nest, inner, broadcast_position(nest, node.dims, inner.dims(), at));
-  };
-  Scalar result;
-  if (const auto place = places_.find(&node); place != places_.end() && place->second.ready <= current_) {
-    result = load(nest, place->second, node.dims, at);
-  } else {
-    switch (node.kind) {
-      case ExprKind::Literal: result = literal_scalar(node.dtype, node.real, node.integer); break;
-      case ExprKind::Extent: result = nest.extent(node.extent); break;
-      case ExprKind::Index: result = at[node.axes[0]]; break;
-      case ExprKind::Unary: result = unary_scalar(node.unary, node.dtype, arg(0)); break;
-      case ExprKind::Binary: result = binary_scalar(node.binary, node.dtype, arg(0), arg(1)); break;
-      case ExprKind::Select: result = select_scalar(arg(0), arg(1), arg(2)); break;
-      case ExprKind::Cast: result = cast_scalar(arg(0), node.dtype); break;
-      case ExprKind::Read: result = read(nest, node, at); break;
-      case ExprKind::Reshape:
-        result = element(nest, node.args[0], reshaped_position(nest, node.dims, node.args[0].dims(), at));
-        break;
-      default: TENON_ASSERT(false, "stages have buffers before they are read");
-    }
-  }
-  if (!is_compilable(node.dtype)) {
-    throw Error("kernels do not compute with this element type", ErrorKind::Unsupported).got(node.dtype);
-  }
-  kept_positions_.push_back(at);
-  elements_.emplace(std::pair{&node, std::move(key)}, result);
-  return result;
-}
-
-Block Builder::reduce_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at) {
-  const ExprNode& node = stage.expr.node();
-  const Expr& body = node.args[0];
-  std::vector<Scalar> inner = at;
-  Scalar place = integer_scalar(0);
-  std::vector<std::size_t> loops;
-  for (std::size_t axis : node.axes) {
-    if (body.dims()[axis] == Dim(1)) continue;
-    const std::size_t id = nest.new_loop(concat("r", axis));
-    loops.push_back(id);
-    inner[axis] = loop_scalar(id);
-    place = binary_scalar(BinaryOp::Multiply, DType::I64, place, nest.extent(body.dims()[axis]));
-    place = binary_scalar(BinaryOp::Add, DType::I64, place, inner[axis]);
-  }
-  const bool keeps_place = is_arg(node.reduction);
-  const std::size_t local = nest.new_local(body.dtype());
-  Statement fold;
-  fold.kind = Statement::Kind::Fold;
-  fold.id = local;
-  fold.reduction = node.reduction;
-  fold.value = element(nest, body, inner);
-  if (keeps_place) fold.place = place;
-  Block block{std::move(fold)};
-  std::size_t k = loops.size();
-  for (std::size_t position = node.axes.size(); position-- > 0;) {
-    const std::size_t axis = node.axes[position];
-    if (body.dims()[axis] == Dim(1)) continue;
-    block = {loop(loops[--k], body.dims()[axis], std::move(block))};
-  }
-  Statement start = define(local, identity_scalar(node.reduction, body.dtype()));
-  start.reduction = node.reduction;
-  block.insert(block.begin(), std::move(start));
-  const Scalar result = keeps_place ? place_scalar(local) : local_scalar(local, node.dtype);
-  block.push_back(store(stage, at, result, nest));
-  return block;
-}
-
-Block Builder::scan_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at) {
-  const ExprNode& node = stage.expr.node();
-  const Expr& body = node.args[0];
-  const std::size_t axis = node.axes[0], id = nest.new_loop(concat("s", axis));
-  std::vector<Scalar> inner = at;
-  inner[axis] = loop_scalar(id);
-  if (node.is_reverse) {
-    const Scalar last = binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(node.dims[axis]), integer_scalar(1));
-    inner[axis] = binary_scalar(BinaryOp::Subtract, DType::I64, last, loop_scalar(id));
-  }
-  const std::size_t local = nest.new_local(node.dtype);
-  Statement fold;
-  fold.kind = Statement::Kind::Fold;
-  fold.id = local;
-  fold.reduction = node.reduction;
-  fold.value = element(nest, body, inner);
-  Statement written = store(stage, inner, local_scalar(local, node.dtype), nest);
-  Block block;
-  if (node.is_exclusive) block.push_back(written);
-  block.push_back(std::move(fold));
-  if (!node.is_exclusive) block.push_back(std::move(written));
-  return {define(local, identity_scalar(node.reduction, node.dtype)), loop(id, node.dims[axis], std::move(block))};
-}
-
-Block Builder::scatter_body(LoopNest& nest, const Stage& stage) {
-  const ExprNode& node = stage.expr.node();
-  const Expr& updates = node.args[1];
-  std::vector<Scalar> at;
-  std::vector<std::pair<std::size_t, Dim>> loops;
-  for (std::size_t axis = 0; axis < updates.rank(); ++axis) {
-    if (updates.dims()[axis] == Dim(1)) {
-      at.push_back(integer_scalar(0));
-    } else {
-      loops.emplace_back(nest.new_loop(concat("u", axis)), updates.dims()[axis]);
-      at.push_back(loop_scalar(loops.back().first));
-    }
-  }
-  Statement update;
-  update.kind = Statement::Kind::Update;
-  update.id = stage.buffer;
-  update.view = stage.view;
-  update.reduction = node.reduction;
-  update.bounds = Bounds::Checked;
-  update.value = element(nest, updates, at);
-  for (std::size_t k = 2; k < node.args.size(); ++k) {
-    const Expr& coordinate = node.args[k];
-    update.indices.push_back(element(nest, coordinate, broadcast_position(nest, updates.dims(), coordinate.dims(), at)));
-  }
-  Block block{std::move(update)};
-  for (std::size_t k = loops.size(); k-- > 0;) block = {loop(loops[k].first, loops[k].second, std::move(block))};
-  return block;
-}
-
-// What stands inside the stage's outer loops.
-Block Builder::stage_body(LoopNest& nest, const Stage& stage) {
-  elements_.clear();
-  current_ = static_cast<std::size_t>(&stage - stages_.data());
-  const ExprNode& node = stage.expr.node();
-  while (nest.loop_names.size() < node.dims.size()) nest.new_loop(concat("i", nest.loop_names.size()));
-  std::vector<Scalar> at;
-  for (std::size_t axis = 0; axis < node.dims.size(); ++axis) {
-    at.push_back(node.dims[axis] == Dim(1) ? integer_scalar(0) : loop_scalar(axis));
-  }
-  const auto own = places_.find(&node);
-  const bool is_this = own != places_.end() && own->second.buffer == stage.buffer;
-  if (is_this && node.kind == ExprKind::Reduce) return reduce_body(nest, stage, at);
-  if (is_this && node.kind == ExprKind::Scan) return scan_body(nest, stage, at);
-  if (is_this && node.kind == ExprKind::Scatter) return scatter_body(nest, stage);
-  return {store(stage, at, element(nest, stage.expr, at), nest)};
-}
 
 void Builder::build(const Group& group) {
   NestSequence::Part part;
@@ -525,16 +240,16 @@ void Builder::build(const Group& group) {
   Block shared_body;
   for (std::size_t k : group.stages) {
     const Stage& stage = stages_[k];
-    Block block = stage_body(nest, stage);
+    Block block = writer_.body(nest, k);
     for (std::size_t l = stage.loops.size(); l-- > group.shared;) {
       const std::size_t axis = stage.loops[l];
-      block = {loop(axis, stage.expr.dims()[axis], std::move(block), true)};
+      block = {loop_statement(axis, stage.expr.dims()[axis], std::move(block), true)};
     }
     for (Statement& statement : block) shared_body.push_back(std::move(statement));
   }
   const Stage& first = stages_[group.stages.front()];
   for (std::size_t l = group.shared; l-- > 0;) {
-    shared_body = {loop(first.loops[l], first.expr.dims()[first.loops[l]], std::move(shared_body), true)};
+    shared_body = {loop_statement(first.loops[l], first.expr.dims()[first.loops[l]], std::move(shared_body), true)};
   }
   nest.body = std::move(shared_body);
 

@@ -66,9 +66,7 @@ namespace {
 // What running a block costs, roughly in vector instructions, with one loop (if any) as vector.
 class Cost {
  public:
-  explicit Cost(const LoopNest& nest) : nest_(nest) {}
-
-  double of(const Block& block, std::optional<std::size_t> vector, double lanes) const {
+  static double of(const Block& block, std::optional<std::size_t> vector, double lanes) {
     double total = 0;
     for (const Statement& statement : block) {
       if (statement.kind == Statement::Kind::Loop) {
@@ -95,8 +93,8 @@ class Cost {
     return access_along(coordinates, view, *vector) == Access::Scattered ? 1.5 * lanes : 1;
   }
 
-  double of(const Scalar& scalar, std::optional<std::size_t> vector, double lanes,
-            std::set<const ScalarNode*>& seen) const {
+  static double of(const Scalar& scalar, std::optional<std::size_t> vector, double lanes,
+                   std::set<const ScalarNode*>& seen) {
     if (!scalar.is_defined() || !seen.insert(&scalar.node()).second) return 0;
     double total = scalar->kind == ScalarKind::Unary && scalar->unary >= UnaryOp::Exp ? 10 : 1;
     if (scalar->kind == ScalarKind::Load) {
@@ -107,8 +105,6 @@ class Cost {
     }
     return total;
   }
-
-  const LoopNest& nest_;
 };
 
 // Whether the positions of a loop may run side by side: they are independent (and nothing inside
@@ -146,19 +142,18 @@ struct Choice {
 };
 
 // The cheapest choice of one vector loop on every way down.
-Choice best(const LoopNest& nest, const Block& block, double lanes) {
+Choice best(const Block& block, double lanes) {
   Choice choice;
-  const Cost cost(nest);
   for (const Statement& statement : block) {
     const Block alone{statement};
     if (statement.kind != Statement::Kind::Loop) {
-      choice.cost += cost.of(alone, std::nullopt, lanes);
+      choice.cost += Cost::of(alone, std::nullopt, lanes);
       continue;
     }
-    Choice inner = best(nest, statement.body, lanes);
+    Choice inner = best(statement.body, lanes);
     inner.cost = inner.cost * trips(statement.extent) + 1;
     if (trips(statement.extent) >= 4 && may_be_vector(statement)) {
-      const double here = cost.of(alone, statement.id, std::min(lanes, trips(statement.extent)));
+      const double here = Cost::of(alone, statement.id, std::min(lanes, trips(statement.extent)));
       if (here < inner.cost) inner = {here, {&statement}};
     }
     choice.cost += inner.cost;
@@ -183,7 +178,7 @@ void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsign
   }
 }
 
-void mark_parallel(LoopNest& nest, Block& block, double positions) {
+void mark_parallel(Block& block, double positions) {
   if (block.size() != 1 || block.front().kind != Statement::Kind::Loop || !block.front().is_independent) return;
   Statement& loop = block.front();
   const double count = trips(loop.extent);
@@ -193,8 +188,8 @@ void mark_parallel(LoopNest& nest, Block& block, double positions) {
   }
   loop.loop = LoopKind::Parallel;
   // Enough items to share out evenly, each with enough to do.
-  const double inside = Cost(nest).of(loop.body, std::nullopt, 1);
-  if (positions * count < kEnoughItems && inside > kMinItemCost) mark_parallel(nest, loop.body, positions * count);
+  const double inside = Cost::of(loop.body, std::nullopt, 1);
+  if (positions * count < kEnoughItems && inside > kMinItemCost) mark_parallel(loop.body, positions * count);
 }
 
 }  // namespace
@@ -214,9 +209,9 @@ Dim work_items(const LoopNest& nest) {
 
 void schedule(LoopNest& nest) {
   const auto lanes = static_cast<unsigned>(kVectorBytes / widest_bytes(nest));
-  const Choice choice = best(nest, nest.body, lanes);
+  const Choice choice = best(nest.body, lanes);
   mark_vectors(nest.body, {choice.loops.begin(), choice.loops.end()}, lanes);
-  mark_parallel(nest, nest.body, 1);
+  mark_parallel(nest.body, 1);
 }
 
 }  // namespace tenon::codegen

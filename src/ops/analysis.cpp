@@ -1,6 +1,7 @@
 #include "ops/analysis.h"
 
 #include "ops/access.h"
+#include "ops/expr_names.h"
 #include "ops/fused_groups.h"
 #include "ops/lowering.h"
 
@@ -30,9 +31,8 @@ void walk(const Expr& expr, std::set<const ExprNode*>& seen, const Visit& visit)
 
 // A sum of products of two operands, each read at its own coordinates.
 bool is_contraction(const ExprNode& node) {
-  if (node.kind != ExprKind::Reduce || node.reduction != Reduction::Sum) return false;
+  if (!is_sum_of_products(node)) return false;
   const ExprNode& body = node.args[0].node();
-  if (body.kind != ExprKind::Binary || body.binary != BinaryOp::Multiply) return false;
   const auto operands_of = [](const Expr& side) {
     std::set<std::size_t> operands;
     std::set<const ExprNode*> seen;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/expr_names.h"
 
 namespace tenon {
 namespace {
@@ -220,10 +221,8 @@ Expr reduce(Reduction reduction, const Expr& x, const Axes& axes) {
   ExprNode node;
   node.kind = ExprKind::Reduce;
   node.reduction = reduction;
-  const bool is_arg = reduction == Reduction::ArgMax || reduction == Reduction::ArgMin ||
-                      reduction == Reduction::ArgMaxLast || reduction == Reduction::ArgMinLast;
-  if (axes.empty() && !is_arg) return x;
-  node.dtype = is_arg ? DType::I64 : x.dtype();
+  if (axes.empty() && !is_arg(reduction)) return x;
+  node.dtype = is_arg(reduction) ? DType::I64 : x.dtype();
   node.dims = x.dims();
   for (std::int64_t axis : axes) {
     node.axes.push_back(axis_of(axis, x.rank()));

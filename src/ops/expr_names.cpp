@@ -22,4 +22,15 @@ std::string_view name_of(Reduction reduction) {
   return kNames[static_cast<std::size_t>(reduction)];
 }
 
+bool is_arg(Reduction reduction) {
+  return reduction == Reduction::ArgMax || reduction == Reduction::ArgMin ||
+         reduction == Reduction::ArgMaxLast || reduction == Reduction::ArgMinLast;
+}
+
+bool is_sum_of_products(const ExprNode& node) {
+  if (node.kind != ExprKind::Reduce || node.reduction != Reduction::Sum) return false;
+  const ExprNode& body = node.args[0].node();
+  return body.kind == ExprKind::Binary && body.binary == BinaryOp::Multiply;
+}
+
 }  // namespace tenon

@@ -12,4 +12,9 @@ std::string_view name_of(UnaryOp op);
 std::string_view name_of(BinaryOp op);
 std::string_view name_of(Reduction reduction);
 
+/// Whether the reduction gives the place of an extreme.
+bool is_arg(Reduction reduction);
+/// Whether the node sums products.
+bool is_sum_of_products(const ExprNode& node);
+
 }  // namespace tenon

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/expr_names.h"
 #include "reference/block_math.h"
 #include "reference/block_program.h"
 #include "reference/evaluate.h"

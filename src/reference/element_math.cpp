@@ -268,11 +268,6 @@ bool is_test(UnaryOp op) {
          op == UnaryOp::IsNegativeInf;
 }
 
-bool is_arg(Reduction reduction) {
-  return reduction == Reduction::ArgMax || reduction == Reduction::ArgMin ||
-         reduction == Reduction::ArgMaxLast || reduction == Reduction::ArgMinLast;
-}
-
 template <class T>
 bool is_better(Reduction reduction, T best, T next) {
   if constexpr (std::is_same_v<T, Complex> || std::is_same_v<T, Text>) {

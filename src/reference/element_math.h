@@ -60,7 +60,6 @@ bool compare_element(BinaryOp op, T a, T b);
 
 bool is_comparison(BinaryOp op);
 bool is_test(UnaryOp op);
-bool is_arg(Reduction reduction);
 
 /// True if an arg-reduction prefers `next` to `best`. NaN counts as the extreme, as in numpy.
 template <class T>

@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "ops/expr_names.h"
 #include "reference/block_math.h"
 #include "reference/evaluate.h"
 

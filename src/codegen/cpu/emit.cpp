@@ -111,7 +111,6 @@ CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std
   if (options.keep_text) {
     llvm::raw_string_ostream ir(compiled.ir);
     module.print(ir, nullptr);
-    const auto copy = llvm::SmallVector<char, 0>();
     llvm::SmallVector<char, 0> assembly;
     write(module, *machine, llvm::CodeGenFileType::AssemblyFile, assembly);
     compiled.assembly.assign(assembly.begin(), assembly.end());

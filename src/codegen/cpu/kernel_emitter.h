@@ -30,9 +30,8 @@ class KernelEmitter {
     std::size_t operator()(const Key& key) const { return std::hash<const void*>()(key.node) * 31 + key.copy; }
   };
   struct LocalState {
-    Lanes value, place;  // place: of the arg reductions
     llvm::Value* slot = nullptr;
-    llvm::Value* place_slot = nullptr;
+    llvm::Value* place_slot = nullptr;  // of the arg reductions
     bool is_vector = false;
   };
 

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "ops/fused_groups.h"
 #include "passes/fuse/planner.h"
 #include "passes/grouping.h"
 #include "passes/pass.h"
@@ -25,7 +26,7 @@ void drop_marks(Graph& graph) {
 
 Graph fused(Graph graph, const PassOptions& options) {
   for (NodeId id : graph.nodes_in_order()) {
-    if (graph.node(id).bodies.empty() || graph.op_name(id) == "fused") continue;
+    if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
     for (Graph& body : graph.mutable_node(id).bodies) body = fused(std::move(body), options);
   }
   graph.erase_dead();  // what only the dead read has no readers
