@@ -2,15 +2,22 @@
 #include <dlfcn.h>
 #include <sys/sysinfo.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "driver/model.h"
 #include "ops/registry.h"
+#include "runtime/processors.h"
+#include "runtime/thread_pool.h"
 
 namespace tenon::cli {
 namespace {
@@ -44,11 +51,44 @@ std::string library_text(const char* name, const char* without) {
   return "found";
 }
 
+std::string threads_text() {
+  const double granted = group_limit();
+  std::string text = concat(usable_threads(), " usable of ", std::thread::hardware_concurrency());
+  if (std::isfinite(granted)) text += concat("; control groups grant the time of ", format_real(static_cast<float>(granted)));
+  return text;
+}
+
+// What it costs to hand two threads one item each, both to be begun before either ends, and have them back.
+std::string fork_join_text() {
+  if (usable_threads() < 2) return "not measured: one thread";
+  ThreadPool& pool = ThreadPool::shared();
+  pool.reserve(1);
+  ThreadPool::Caller caller(pool);
+  std::atomic<std::int64_t> begun{0};
+  const auto meet = [](void* state, std::size_t, std::int64_t begin, std::int64_t end) {
+    if (end - begin == 2) return;  // no helper was to be had
+    auto& count = *static_cast<std::atomic<std::int64_t>*>(state);
+    const std::int64_t both = count.fetch_add(1) / 2 * 2 + 2;
+    while (count.load(std::memory_order_relaxed) < both) {
+    }
+  };
+  constexpr int kBatches = 101, kRounds = 100;
+  std::vector<double> batches;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int round = 0; round < kRounds; ++round) caller.for_each(2, 1, 2, meet, &begun);
+    batches.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / kRounds);
+  }
+  std::nth_element(batches.begin(), batches.begin() + kBatches / 2, batches.end());
+  return concat(format_real(static_cast<float>(std::round(batches[kBatches / 2] * 100) / 100)), " us");
+}
+
 }  // namespace
 
 int doctor(OutputFormat format) {
   const std::vector<Finding> findings = {
-      {"processor threads", std::to_string(std::thread::hardware_concurrency())},
+      {"processor threads", threads_text()},
+      {"fork and join of two threads", fork_join_text()},
       {"vector extensions", vector_extensions()},
       {"memory", memory_text()},
       {"operators", std::to_string(all_ops().all().size())},

@@ -3,11 +3,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
 #include "base/error.h"
 #include "program/arena.h"
+#include "runtime/processors.h"
 #include "runtime/thread_pool.h"
 
 namespace tenon {
@@ -85,6 +87,7 @@ struct Context::State {
   std::vector<ReadyStep> steps;
   std::vector<Patch> patches;
   std::int64_t error = 0;
+  std::atomic_flag is_in_use;
 
   const Program& program() const { return model->program(); }
 
@@ -207,10 +210,28 @@ void Context::State::report_failed_check(const ReadyStep& ready) const {
       .at("node '", step.name, "'");
 }
 
+// Holds a context for one thread. Two at once would write into the same arena; that is a mistake of the
+// caller's which would otherwise show as wrong numbers, now and then.
+class Context::Use {
+ public:
+  explicit Use(State& state) : state_(state) {
+    if (state_.is_in_use.test_and_set(std::memory_order_acquire)) {
+      throw Error("two threads use one context at the same time", ErrorKind::Usage)
+          .hint("give each thread a context of its own: they share the model");
+    }
+  }
+  Use(const Use&) = delete;
+  ~Use() { state_.is_in_use.clear(std::memory_order_release); }
+
+ private:
+  State& state_;
+};
+
 Context::Context(std::shared_ptr<const Model> model, int thread_count)
     : state_(std::make_unique<State>()) {
   state_->model = std::move(model);
   state_->thread_count = thread_count > 0 ? thread_count : usable_threads();
+  ThreadPool::shared().reserve(state_->thread_count - 1);
   if (state_->program().symbols.empty()) {
     std::vector<std::vector<std::int64_t>> shapes;
     for (const std::uint32_t input : state_->program().inputs) {
@@ -225,6 +246,7 @@ Context::~Context() = default;
 
 void Context::bind(std::span<const std::vector<std::int64_t>> input_shapes) {
   State& s = *state_;
+  const Use use(s);
   const Program& p = s.program();
   if (input_shapes.size() != p.inputs.size()) {
     throw Error("the model takes another number of inputs", ErrorKind::Usage)
@@ -257,6 +279,7 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
 
 void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) {
   State& s = *state_;
+  const Use use(s);
   TENON_ASSERT(s.is_bound, "shapes are bound before a run");
   for (const Patch& patch : s.patches) {
     s.pointers[patch.pointer] =
@@ -275,10 +298,11 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
                                     state.scratch.data() + thread * state.scratch_stride, &state.error};
     call.step->kernel(&arguments, begin, end);
   };
+  ThreadPool::Caller caller(ThreadPool::shared());
   for (const ReadyStep& step : s.steps) {
     Call call{&s, &step};
     const auto begin = seconds.empty() ? Clock::time_point() : Clock::now();
-    ThreadPool::shared().for_each(step.work, step.chunk, s.thread_count, run_chunk, &call);
+    caller.for_each(step.work, step.chunk, s.thread_count, run_chunk, &call);
     if (!seconds.empty()) seconds[step.step] += std::chrono::duration<double>(Clock::now() - begin).count();
     if (s.error != 0) s.report_failed_check(step);
   }

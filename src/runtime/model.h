@@ -27,7 +27,7 @@ class Model {
 };
 
 /// What one caller needs to run a model: an arena and the pointers of every step. One thread at a
-/// time uses a context.
+/// time uses a context; a second one is refused with an Error (Usage).
 class Context {
  public:
   /// `thread_count` 0: as many as the process may use. Results do not depend on it.
@@ -48,6 +48,7 @@ class Context {
 
  private:
   struct State;
+  class Use;
   std::unique_ptr<State> state_;
 };
 

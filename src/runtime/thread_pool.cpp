@@ -1,112 +1,175 @@
 #include "runtime/thread_pool.h"
 
 #include <immintrin.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <cmath>
-#include <fstream>
-#include <string>
+#include <system_error>
+#include <thread>
+
+#include "runtime/processors.h"
 
 namespace tenon {
 namespace {
 
-// Longer than the gap between two steps of a network, far shorter than what a user would call idle.
+// Under a millisecond: longer than the gap between two steps of a network or two runs of a busy server, far
+// shorter than what a user would call idle.
 constexpr int kSpins = 20000;
 
-// Processors' worth of time that the control group grants, or a large number where it sets no limit.
-double group_limit() {
-  std::ifstream unified("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (unified >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
-  std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double limit = 0;
-  if (quota_file >> limit && period_file >> period && limit > 0 && period > 0) return limit / period;
-  return 1e9;
-}
+// What a worker is asked for. A caller takes an Idle worker (Taken), writes its job and says Ready. The
+// worker starts (Running) and is Idle when done. A caller that has done all the work itself meanwhile takes
+// back what is only Ready: a worker that the system has not yet woken delays nobody. Above these bits the
+// word counts the jobs, so that nobody mistakes the job of another for its own.
+enum State : std::uint32_t { Idle, Taken, Ready, Running, Stop };
+constexpr std::uint32_t kStateMask = 7, kNextJob = 8;
 
-template <class T, class Predicate>
-void wait_until(std::atomic<T>& value, const Predicate& is_ready) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    if (is_ready(value.load(std::memory_order_acquire))) return;
-    _mm_pause();
-  }
-  for (T seen = value.load(std::memory_order_acquire); !is_ready(seen);
-       seen = value.load(std::memory_order_acquire)) {
-    value.wait(seen, std::memory_order_acquire);
-  }
-}
+std::uint32_t state_in(std::uint32_t word) { return word & kStateMask; }
+std::uint32_t with_state(std::uint32_t word, State state) { return (word & ~kStateMask) | state; }
+bool is_called(std::uint32_t word) { return state_in(word) == Ready || state_in(word) == Stop; }
 
 }  // namespace
 
-int usable_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int count = 1;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) count = CPU_COUNT(&set);
-  return std::max(1, std::min(count, static_cast<int>(std::ceil(group_limit()))));
-}
+struct ThreadPool::Job {
+  Run run = nullptr;
+  void* state = nullptr;
+  std::int64_t count = 0, chunk = 1;
+  alignas(64) std::atomic<std::int64_t> next{0};
+  std::atomic<std::size_t> next_thread{1};  // the caller is 0
+
+  void take_chunks(std::size_t thread) {
+    for (;;) {
+      const std::int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+      if (begin >= count) return;
+      run(state, thread, begin, std::min(begin + chunk, count));
+    }
+  }
+};
+
+struct alignas(64) ThreadPool::Worker {
+  std::atomic<std::uint32_t> word{Idle};
+  Job* job = nullptr;
+  std::thread thread;
+};
 
 ThreadPool& ThreadPool::shared() {
-  static ThreadPool pool;
+  static ThreadPool pool(usable_threads());
   return pool;
 }
 
+ThreadPool::ThreadPool(int capacity) : capacity_(std::max(1, capacity)) {}
+
 ThreadPool::~ThreadPool() {
-  is_stopping_.store(true);
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
-}
-
-void ThreadPool::grow(std::size_t worker_count) {
-  while (workers_.size() < worker_count) {
-    const std::size_t worker = workers_.size();
-    workers_.emplace_back([this, worker] { work(worker); });
+  for (std::size_t k = 0; k < worker_count_; ++k) {
+    workers_[k]->word.store(Stop, std::memory_order_release);
+    workers_[k]->word.notify_all();
+    workers_[k]->thread.join();
   }
 }
 
-void ThreadPool::take_chunks(std::size_t thread) {
+void ThreadPool::reserve(int helper_count) {
+  const std::lock_guard lock(growing_);
+  const std::size_t there = worker_count_.load();
+  const int most = std::max(capacity_ - 1, helper_count);
+  const auto wanted = std::min({there + static_cast<std::size_t>(std::max(0, helper_count)),
+                                static_cast<std::size_t>(most), kMaxWorkers});
+  for (std::size_t k = there; k < wanted; ++k) {
+    auto worker = std::make_unique<Worker>();
+    try {
+      worker->thread = std::thread([this, made = worker.get()] { work(*made); });
+    } catch (const std::system_error&) {
+      return;  // the work gets done by fewer
+    }
+    workers_[k] = std::move(worker);
+    worker_count_.store(k + 1, std::memory_order_release);
+  }
+}
+
+ThreadPool::Activity ThreadPool::activity() const {
+  return {static_cast<int>(worker_count_.load()), asleep_.load(), sleeps_.load()};
+}
+
+void ThreadPool::work(Worker& worker) {
   for (;;) {
-    const std::int64_t begin = next_.fetch_add(job_.chunk, std::memory_order_relaxed);
-    if (begin >= job_.count) return;
-    job_.run(job_.state, thread, begin, std::min(begin + job_.chunk, job_.count));
+    std::uint32_t word = worker.word.load(std::memory_order_acquire);
+    for (int spin = 0; spin < kSpins && !is_called(word); ++spin) {
+      _mm_pause();
+      word = worker.word.load(std::memory_order_acquire);
+    }
+    while (!is_called(word)) {
+      asleep_.fetch_add(1, std::memory_order_relaxed);
+      sleeps_.fetch_add(1, std::memory_order_relaxed);
+      worker.word.wait(word, std::memory_order_acquire);
+      asleep_.fetch_sub(1, std::memory_order_relaxed);
+      word = worker.word.load(std::memory_order_acquire);
+    }
+    if (state_in(word) == Stop) return;
+    const std::uint32_t running = with_state(word, Running);
+    if (!worker.word.compare_exchange_strong(word, running, std::memory_order_acq_rel)) continue;
+    worker.job->take_chunks(worker.job->next_thread.fetch_add(1, std::memory_order_relaxed));
+    worker.word.store(with_state(running, Idle), std::memory_order_release);
+    worker.word.notify_all();
   }
 }
 
-void ThreadPool::work(std::size_t worker) {
-  std::uint32_t seen = 0;
+int ThreadPool::take_helpers(int wanted) {
+  int busy = busy_.load(std::memory_order_relaxed);
   for (;;) {
-    wait_until(epoch_, [&](std::uint32_t epoch) { return epoch != seen; });
-    if (is_stopping_.load()) return;
-    seen = epoch_.load(std::memory_order_acquire);
-    if (worker >= active_.load(std::memory_order_acquire)) continue;
-    take_chunks(worker + 1);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    // Whoever is alone knows best how many threads there should be.
+    const bool is_alone = callers_.load(std::memory_order_relaxed) == 1;
+    const int granted = is_alone ? wanted : std::clamp(capacity_ - busy, 0, wanted);
+    if (granted == 0) return 0;
+    if (busy_.compare_exchange_weak(busy, busy + granted, std::memory_order_relaxed)) return granted;
   }
 }
 
-void ThreadPool::for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run,
-                          void* state) {
-  const std::int64_t chunks = (count + chunk - 1) / chunk;
-  const auto helpers = static_cast<std::uint32_t>(
-      std::max<std::int64_t>(0, std::min<std::int64_t>(thread_count, chunks) - 1));
-  std::unique_lock lock(busy_, std::defer_lock);
-  if (helpers == 0 || !lock.try_lock()) {
-    if (count > 0) run(state, 0, 0, count);
-    return;
+ThreadPool::Caller::Caller(ThreadPool& pool) : pool_(pool) {
+  pool_.callers_.fetch_add(1, std::memory_order_relaxed);
+  pool_.busy_.fetch_add(1, std::memory_order_relaxed);
+}
+
+ThreadPool::Caller::~Caller() {
+  pool_.busy_.fetch_sub(1, std::memory_order_relaxed);
+  pool_.callers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run,
+                                  void* state) {
+  if (count <= 0) return;
+  const std::int64_t chunks = (count - 1) / chunk + 1;
+  const auto wanted = static_cast<int>(std::min<std::int64_t>(thread_count, chunks) - 1);
+  const int granted = wanted > 0 ? pool_.take_helpers(wanted) : 0;
+  Job job{run, state, count, chunk};
+  struct Helper {
+    Worker* worker;
+    std::uint32_t ready;
+  };
+  std::array<Helper, kMaxWorkers> helpers;  // NOLINT: only what is filled is read
+  std::size_t helper_count = 0;
+  const std::size_t worker_count = granted > 0 ? pool_.worker_count_.load(std::memory_order_acquire) : 0;
+  for (std::size_t k = 0; k < worker_count && helper_count < static_cast<std::size_t>(granted); ++k) {
+    Worker& worker = *pool_.workers_[k];
+    std::uint32_t word = worker.word.load(std::memory_order_relaxed);
+    const std::uint32_t taken = with_state(word + kNextJob, Taken);
+    if (state_in(word) != Idle) continue;
+    if (!worker.word.compare_exchange_strong(word, taken, std::memory_order_acq_rel)) continue;
+    worker.job = &job;
+    helpers[helper_count++] = {&worker, with_state(taken, Ready)};
+    worker.word.store(with_state(taken, Ready), std::memory_order_release);
+    worker.word.notify_all();
   }
-  grow(helpers);
-  job_ = {run, state, count, chunk};
-  next_.store(0, std::memory_order_relaxed);
-  active_.store(helpers, std::memory_order_relaxed);
-  running_.store(helpers, std::memory_order_relaxed);
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
-  take_chunks(0);
-  wait_until(running_, [](std::uint32_t left) { return left == 0; });
+  if (helper_count == 0) {
+    run(state, 0, 0, count);
+  } else {
+    job.take_chunks(0);
+  }
+  for (std::size_t k = 0; k < helper_count; ++k) {
+    std::atomic<std::uint32_t>& word = helpers[k].worker->word;
+    const std::uint32_t running = with_state(helpers[k].ready, Running);
+    std::uint32_t ready = helpers[k].ready;
+    if (word.compare_exchange_strong(ready, with_state(ready, Idle), std::memory_order_acq_rel)) continue;
+    for (int spin = 0; spin < kSpins && word.load(std::memory_order_acquire) == running; ++spin) _mm_pause();
+    while (word.load(std::memory_order_acquire) == running) word.wait(running, std::memory_order_acquire);
+  }
+  if (granted > 0) pool_.busy_.fetch_sub(granted, std::memory_order_relaxed);
 }
 
 }  // namespace tenon

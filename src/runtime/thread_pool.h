@@ -1,48 +1,70 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 namespace tenon {
 
-/// How many threads this process may keep busy: what its affinity and its control group allow.
-int usable_threads();
-
-/// Threads that wait for work: spinning shortly, then asleep. One pool serves a whole process; when
-/// two callers want it at once the second works alone, so that the machine is never oversubscribed.
+/// Threads that help others: spinning shortly for the next piece of work, then asleep. One pool serves
+/// a whole process, so that several callers at once share the machine instead of crowding it.
 class ThreadPool {
  public:
+  /// Does the items from `begin` up to `end`, on a thread that has the number `thread` in its job.
+  /// Does not throw.
+  using Run = void (*)(void* state, std::size_t thread, std::int64_t begin, std::int64_t end);
+
   static ThreadPool& shared();
-  ThreadPool() = default;
+  /// `capacity`: how many threads, callers among them, are kept busy at once.
+  explicit ThreadPool(int capacity);
   ThreadPool(ThreadPool&&) = delete;
   ~ThreadPool();
 
-  /// Calls `run(state, begin, end)` until all of [0, count) is done, `chunk` items at a time, on at
-  /// most `thread_count` threads, this one among them. `run` does not throw.
-  using Run = void (*)(void* state, std::size_t thread, std::int64_t begin, std::int64_t end);
-  void for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run, void* state);
+  /// Makes sure that a caller finds so many helpers. Several who ask get more, up to the capacity.
+  /// Where the system gives no more threads it stays at those there are.
+  void reserve(int helper_count);
+
+  /// A thread with work to do, counted as busy for as long as this lives.
+  class Caller {
+   public:
+    explicit Caller(ThreadPool& pool);
+    Caller(Caller&&) = delete;
+    ~Caller();
+
+    /// Calls `run` until all of [0, count) is done, `chunk` items at a time, on at most `thread_count`
+    /// threads, this one among them. Beside other callers it gets only helpers that the capacity leaves;
+    /// alone it gets those it asks for. Allocates nothing.
+    void for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run, void* state);
+
+   private:
+    ThreadPool& pool_;
+  };
+
+  struct Activity {
+    int workers = 0;
+    int asleep = 0;            ///< of these, how many use no processor until they are called
+    std::uint64_t sleeps = 0;  ///< how often one of them fell asleep
+  };
+  Activity activity() const;
 
  private:
-  struct Job {
-    Run run = nullptr;
-    void* state = nullptr;
-    std::int64_t count = 0, chunk = 1;
-  };
-  void grow(std::size_t worker_count);
-  void work(std::size_t worker);
-  void take_chunks(std::size_t thread);
+  struct Job;
+  struct Worker;
+  static constexpr std::size_t kMaxWorkers = 255;
 
-  std::mutex busy_;
-  Job job_;
-  std::vector<std::thread> workers_;
-  alignas(64) std::atomic<std::int64_t> next_{0};
-  alignas(64) std::atomic<std::uint32_t> epoch_{0};    // goes up with every job
-  alignas(64) std::atomic<std::uint32_t> active_{0};   // workers that take part in the job
-  alignas(64) std::atomic<std::uint32_t> running_{0};  // and have not finished it
-  std::atomic<bool> is_stopping_{false};
+  int take_helpers(int wanted);
+  void work(Worker& worker);
+
+  const int capacity_;
+  std::mutex growing_;
+  std::array<std::unique_ptr<Worker>, kMaxWorkers> workers_;
+  std::atomic<std::size_t> worker_count_{0};
+  alignas(64) std::atomic<int> callers_{0};
+  std::atomic<int> busy_{0};  // callers and their helpers
+  alignas(64) std::atomic<int> asleep_{0};
+  std::atomic<std::uint64_t> sleeps_{0};
 };
 
 }  // namespace tenon

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <latch>
+#include <thread>
 #include <vector>
 
 namespace tenon {
@@ -10,43 +13,119 @@ namespace {
 
 struct Counts {
   std::vector<std::atomic<int>> done;
+  std::atomic<std::size_t> highest_thread{0};
   explicit Counts(std::size_t size) : done(size) {}
-  static void run(void* state, std::size_t, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = begin; k < end; ++k) ++static_cast<Counts*>(state)->done[static_cast<std::size_t>(k)];
+  static void run(void* state, std::size_t thread, std::int64_t begin, std::int64_t end) {
+    auto& counts = *static_cast<Counts*>(state);
+    for (std::int64_t k = begin; k < end; ++k) ++counts.done[static_cast<std::size_t>(k)];
+    for (std::size_t seen = counts.highest_thread; seen < thread && !counts.highest_thread.compare_exchange_weak(seen, thread);) {
+    }
+  }
+  int wrong() const {
+    int count = 0;
+    for (const std::atomic<int>& items : done) count += items != 1;
+    return count;
   }
 };
 
+// Polls until it holds; a test that waits for something that must happen has no other limit than patience.
+template <class Condition>
+bool comes_true(const Condition& condition) {
+  for (int k = 0; k < 30000 && !condition(); ++k) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return condition();
+}
+
 TEST(ThreadPool, DoesEveryItemOnce) {
-  ThreadPool pool;
+  ThreadPool pool(4);
+  pool.reserve(6);
+  ThreadPool::Caller caller(pool);
   for (const int threads : {1, 2, 3, 7}) {
     for (const std::int64_t count : {0, 1, 2, 17, 1000}) {
       for (const std::int64_t chunk : {1, 3, 64}) {
         Counts counts(static_cast<std::size_t>(count));
-        pool.for_each(count, chunk, threads, Counts::run, &counts);
-        for (const std::atomic<int>& done : counts.done) EXPECT_EQ(done, 1);
+        caller.for_each(count, chunk, threads, Counts::run, &counts);
+        EXPECT_EQ(counts.wrong(), 0);
+        EXPECT_LT(counts.highest_thread, static_cast<std::size_t>(threads));
       }
     }
   }
 }
 
 TEST(ThreadPool, ServesSeveralCallersAtOnce) {
-  ThreadPool pool;
-  std::vector<std::thread> callers;
-  std::atomic<int> wrong{0};
-  for (int caller = 0; caller < 4; ++caller) {
-    callers.emplace_back([&] {
-      for (int round = 0; round < 200; ++round) {
-        Counts counts(40);
-        pool.for_each(40, 4, 2, Counts::run, &counts);
-        for (const std::atomic<int>& done : counts.done) wrong += done != 1;
-      }
-    });
+  for (const int capacity : {2, 6}) {
+    ThreadPool pool(capacity);
+    pool.reserve(3);
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (int k = 0; k < 4; ++k) {
+      threads.emplace_back([&] {
+        for (int round = 0; round < 300; ++round) {
+          ThreadPool::Caller caller(pool);
+          Counts counts(40);
+          caller.for_each(40, 4, 2, Counts::run, &counts);
+          caller.for_each(0, 1, 2, Counts::run, &counts);
+          wrong += counts.wrong() + (counts.highest_thread > 1);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
   }
-  for (std::thread& caller : callers) caller.join();
-  EXPECT_EQ(wrong, 0);
 }
 
-TEST(ThreadPool, KnowsOfAtLeastOneProcessor) { EXPECT_GE(usable_threads(), 1); }
+// Items that end only when so many threads are in them at once: it hangs if fewer help.
+struct Meeting {
+  std::latch everybody;
+  explicit Meeting(int threads) : everybody(threads) {}
+  static void run(void* state, std::size_t, std::int64_t begin, std::int64_t end) {
+    for (; begin < end; ++begin) static_cast<Meeting*>(state)->everybody.arrive_and_wait();
+  }
+};
+
+TEST(ThreadPool, ALoneCallerGetsAllItAsksFor) {
+  ThreadPool pool(2);  // even more than there are processors
+  pool.reserve(4);
+  ThreadPool::Caller caller(pool);
+  Meeting meeting(5);
+  caller.for_each(5, 1, 5, Meeting::run, &meeting);
+  EXPECT_EQ(pool.activity().workers, 4);
+}
+
+TEST(ThreadPool, CallersAtOnceShareTheCapacity) {
+  ThreadPool pool(3);
+  pool.reserve(2);
+  ThreadPool::Caller one(pool), two(pool);
+  Meeting meeting(2);
+  one.for_each(2, 1, 8, Meeting::run, &meeting);  // the third thread is free
+  Counts counts(64);
+  ThreadPool::Caller three(pool);  // now none is
+  for (ThreadPool::Caller* caller : {&one, &two, &three}) caller->for_each(64, 1, 8, Counts::run, &counts);
+  EXPECT_EQ(counts.highest_thread, 0u);
+  for (const std::atomic<int>& items : counts.done) EXPECT_EQ(items, 3);
+}
+
+TEST(ThreadPool, HelpersAreMadeForSeveralUpToTheCapacity) {
+  ThreadPool pool(4);
+  for (int k = 0; k < 9; ++k) pool.reserve(1);
+  EXPECT_EQ(pool.activity().workers, 3);
+  pool.reserve(0);
+  EXPECT_EQ(pool.activity().workers, 3);
+}
+
+TEST(ThreadPool, SleepsWhenIdleAndWakesForWork) {
+  ThreadPool pool(3);
+  pool.reserve(2);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(comes_true([&] { return pool.activity().asleep == 2; }));
+    const std::uint64_t sleeps = pool.activity().sleeps;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(pool.activity().sleeps, sleeps);  // nobody woke to look around
+    EXPECT_EQ(pool.activity().asleep, 2);
+    ThreadPool::Caller caller(pool);
+    Meeting meeting(3);
+    caller.for_each(3, 1, 3, Meeting::run, &meeting);
+  }
+}
 
 }  // namespace
 }  // namespace tenon

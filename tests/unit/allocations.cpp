@@ -1,0 +1,36 @@
+// Replaces `new` and `delete` of the whole test program by ones that count.
+#include "unit/allocations.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<std::size_t> count{0};
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  count.fetch_add(1, std::memory_order_relaxed);
+  void* block = nullptr;
+  if (alignment <= alignof(std::max_align_t)) {
+    block = std::malloc(bytes == 0 ? 1 : bytes);
+  } else if (posix_memalign(&block, alignment, bytes == 0 ? 1 : bytes) != 0) {
+    block = nullptr;
+  }
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+
+}  // namespace
+
+std::size_t tenon::allocation_count() { return count.load(std::memory_order_relaxed); }
+
+// The other forms call these.
+void* operator new(std::size_t bytes) { return allocate(bytes, 1); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept { std::free(block); }

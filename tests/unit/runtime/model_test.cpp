@@ -1,0 +1,147 @@
+// Under the thread sanitizer these see the runtime, not the kernels: generated code is not instrumented. What
+// holds for it holds by construction: the items of a step write different elements, and steps are parted by
+// the pool's fork and join, which the sanitizer does see.
+#include "runtime/model.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <thread>
+
+#include "base/error.h"
+#include "codegen/compile.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "unit/allocations.h"
+
+namespace tenon {
+namespace {
+
+// A few kinds of step: a product with an epilogue, a reduction over rows, a transpose, a running sum.
+constexpr const char* kNet = R"(graph net (x: f32[24, 32]) {
+  w = constant f32[32, 40] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  h = matmul(x, w)
+  a = relu(h)
+  s = softmax(a) {axis = -1}
+  t = transpose(s) {perm = [1, 0]}
+  y = cumsum(t) {axis = 1}
+  return y, a
+}
+)";
+constexpr std::size_t kInputCount = 24 * 32, kOutputCount = 40 * 24;
+
+std::shared_ptr<const Model> net() {
+  static const auto model = std::make_shared<const Model>(codegen::compile(parse_graph(kNet, all_ops())));
+  return model;
+}
+
+std::vector<float> input_of(std::size_t seed) {
+  std::vector<float> values(kInputCount);
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>((k * 7 + seed * 13) % 29) / 29 - 0.4F;
+  return values;
+}
+
+struct Result {
+  std::vector<float> y = std::vector<float>(kOutputCount), a = std::vector<float>(kOutputCount);
+  bool operator==(const Result&) const = default;
+};
+
+void run(Context& context, const std::vector<float>& input, Result& result) {
+  const void* const inputs[] = {input.data()};
+  void* const outputs[] = {result.y.data(), result.a.data()};
+  context.run(inputs, outputs);
+}
+
+TEST(Contexts, OfOneModelRunAtOnceOnDifferentInputs) {
+  constexpr std::size_t kThreads = 6, kRounds = 40;
+  std::vector<Result> expected(kThreads);
+  Context alone(net(), 1);
+  for (std::size_t k = 0; k < kThreads; ++k) run(alone, input_of(k), expected[k]);
+  EXPECT_FALSE(expected[0] == expected[1]);
+
+  std::latch start(kThreads);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::size_t k = 0; k < kThreads; ++k) {
+    threads.emplace_back([&, k] {
+      Context context(net(), static_cast<int>(k % 3) + 1);
+      const std::vector<float> input = input_of(k);
+      start.arrive_and_wait();
+      for (std::size_t round = 0; round < kRounds; ++round) {
+        Result result;
+        run(context, input, result);
+        wrong += !(result == expected[k]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Contexts, GiveTheSameBitsOnAnyNumberOfThreads) {
+  Result first;
+  for (const int threads : {1, 2, 3, 7, 0}) {
+    Context context(net(), threads);
+    Result result;
+    for (int round = 0; round < 3; ++round) {
+      run(context, input_of(3), result);
+      if (threads == 1) first = result;
+      EXPECT_TRUE(result == first) << threads << " threads, round " << round;
+    }
+  }
+}
+
+TEST(Contexts, AllocateNothingWhileRunning) {
+  for (const int threads : {1, 3}) {
+    Context context(net(), threads);
+    const std::vector<float> input = input_of(1);
+    Result result;
+    const std::size_t before = allocation_count();
+    for (int round = 0; round < 5; ++round) run(context, input, result);
+    EXPECT_EQ(allocation_count() - before, 0u) << threads << " threads";
+    std::vector<double> seconds(net()->program().steps.size());
+    const std::size_t before_timed = allocation_count();
+    const void* const inputs[] = {input.data()};
+    void* const outputs[] = {result.y.data(), result.a.data()};
+    context.run(inputs, outputs, seconds);
+    EXPECT_EQ(allocation_count() - before_timed, 0u) << threads << " threads";
+  }
+  const std::size_t before = allocation_count();  // the count does count
+  ::operator delete(::operator new(8));
+  EXPECT_EQ(allocation_count() - before, 1u);
+}
+
+// Threads that hammer one context: each run succeeds alone or is refused whole; none is mixed up.
+TEST(Contexts, OneUsedByTwoThreadsAtOnceSaysSo) {
+  Context context(net(), 2);
+  std::atomic<int> refused{0}, wrong{0};
+  std::vector<Result> expected(2);
+  for (std::size_t k = 0; k < 2; ++k) run(context, input_of(k), expected[k]);
+  std::vector<std::thread> threads;
+  for (std::size_t k = 0; k < 2; ++k) {
+    threads.emplace_back([&, k] {
+      const std::vector<float> input = input_of(k);
+      for (int round = 0; round < 100000 && refused == 0; ++round) {
+        Result result;
+        try {
+          run(context, input, result);
+          wrong += !(result == expected[k]);
+        } catch (const Error& error) {
+          wrong += error.kind() != ErrorKind::Usage || error.summary() != "two threads use one context at the same time";
+          ++refused;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(wrong, 0);
+  Result after;
+  run(context, input_of(0), after);  // and it works on
+  EXPECT_TRUE(after == expected[0]);
+}
+
+}  // namespace
+}  // namespace tenon
