@@ -1,21 +1,21 @@
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "cli/value_files.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
+#include "driver/machine_peak.h"
 #include "driver/model.h"
-#include "frontends/numpy/npy.h"
 #include "program/file.h"
+
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
 
 namespace tenon::cli {
 namespace {
@@ -27,46 +27,47 @@ double ms_since(Clock::time_point begin) { return Milliseconds(Clock::now() - be
 
 double percentile(const std::vector<double>& sorted, double share) {
   const auto last = static_cast<double>(sorted.size() - 1);
-  return sorted[static_cast<std::size_t>(share * last + 0.5)];
+  return sorted[static_cast<std::size_t>(share / 100 * last + 0.5)];
+}
+
+// "90,99" as numbers.
+std::vector<double> parse_percentiles(const std::string& text) {
+  std::vector<double> shares;
+  for (const std::string& part : split(text, ',')) {
+    const std::optional<double> share = parse_real(part);
+    if (!share || !(*share >= 0 && *share <= 100)) {
+      throw Error("no percentile", ErrorKind::Usage)
+          .expected("numbers from 0 to 100, as in 50,90,99.9")
+          .got(part);
+    }
+    shares.push_back(*share);
+  }
+  return shares;
+}
+
+std::string label_of(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "p%g", share);
+  return text;
+}
+
+// Four digits that matter.
+std::string rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f",
+                value >= 1000  ? 0
+                : value >= 100 ? 1
+                : value >= 10  ? 2
+                : value >= 1   ? 3
+                               : 4,
+                value);
+  return text;
 }
 
 std::int64_t peak_kilobytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss;
-}
-
-// A graph that has a program's inputs, so that they are read the same way as a model's.
-Graph inputs_of(const Program& program) {
-  Graph graph(program.name);
-  for (const std::uint32_t id : program.inputs) {
-    const Program::Buffer& buffer = program.buffers[id];
-    TensorType type;
-    type.dtype = *parse_dtype(buffer.dtype);
-    for (const Extent& dim : buffer.dims) {
-      const bool is_symbol = dim.steps().size() == 1 && dim.steps().front().op == Extent::Op::Symbol;
-      if (is_symbol) {
-        const Program::Symbol& symbol = program.symbols[static_cast<std::size_t>(dim.steps().front().number)];
-        type.dims.push_back(Dim::symbol(symbol.name, {symbol.lo, symbol.hi}));
-      } else {
-        type.dims.push_back(dim.number());
-      }
-    }
-    graph.add_input(buffer.name, type);
-  }
-  return graph;
-}
-
-// Writes values as NAME.npy into the folder that an option names as @DIR.
-void save_values(const Program& program, const std::vector<std::uint32_t>& ids, const std::vector<Datum>& values,
-                 const std::string& option) {
-  if (option.empty()) return;
-  const std::string folder = option.substr(option.rfind('@', 0) == 0 ? 1 : 0);
-  std::filesystem::create_directories(folder);
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    const std::string file = file_name_of(program.buffers[ids[k]].name) + ".npy";
-    numpy::write_npy_file(values[k].tensor(), folder + "/" + file);
-  }
 }
 
 // Steps by the time they take, the longest first.
@@ -81,14 +82,17 @@ void print_steps(CompiledModel& model) {
     order[k] = k;
     total += seconds[k];
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return seconds[a] > seconds[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return seconds[a] > seconds[b]; });
   Table table({">step", "name", "kernel", ">us", ">share", ">GFLOP/s", ">GB/s"});
-  const auto number = [](double value) { return std::to_string(static_cast<std::int64_t>(value + 0.5)); };
+  const auto number = [](double value) {
+    return std::to_string(static_cast<std::int64_t>(value + 0.5));
+  };
   for (const std::size_t k : order) {
     const double each = seconds[k] / runs;
-    table.add({std::to_string(k), steps[k].name, model.program().kernels[steps[k].kernel].symbol, number(each * 1e6),
-               number(100 * seconds[k] / total) + " %", number(steps[k].flops / each / 1e9),
-               number(steps[k].bytes / each / 1e9)});
+    table.add({std::to_string(k), steps[k].name, model.program().kernels[steps[k].kernel].symbol,
+               number(each * 1e6), number(100 * seconds[k] / total) + " %",
+               number(steps[k].flops / each / 1e9), number(steps[k].bytes / each / 1e9)});
   }
   table.print(std::cout);
   std::cout << "\n";
@@ -97,16 +101,23 @@ void print_steps(CompiledModel& model) {
 }  // namespace
 
 int bench(const BenchOptions& options, OutputFormat format) {
+  const std::vector<double> shares = parse_percentiles(options.percentiles);
   const auto begin = Clock::now();
   const bool is_program = is_program_file(options.model);
-  Program program = is_program ? read_program(options.model) : compile_graph(load_model(options.model), options.cpu, !options.no_winograd);
+  Program program =
+      is_program ? read_program(options.model)
+                 : compile_graph(load_model(options.model), options.cpu, !options.no_winograd);
+  const double compile_ms = is_program ? 0 : ms_since(begin);
   require_target(program);
-  const Graph ports = inputs_of(program);
+  const Graph ports = input_ports(program);
+  const auto load_begin = is_program ? begin : Clock::now();
   CompiledModel model(std::move(program), options.threads);
-  const double load_ms = ms_since(begin);
+  const double load_ms = ms_since(load_begin);
 
-  const std::vector<Datum> inputs = read_inputs(ports, options.inputs, parse_shapes(options.shapes));
-  save_values(model.program(), model.program().inputs, inputs, options.save_inputs);
+  const std::vector<Datum> inputs =
+      read_inputs(ports, options.inputs, parse_shapes(options.shapes));
+  save_values(names_of(model.program(), model.program().inputs), inputs, options.save_inputs,
+              "--save-inputs");
   model.prepare(inputs);
   const auto first = Clock::now();
   model.run_prepared();
@@ -115,48 +126,73 @@ int bench(const BenchOptions& options, OutputFormat format) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
   for (int k = 1; k < options.warm_up_runs; ++k) model.run_prepared();
 
+  const int least_runs = options.iterations > 0 ? options.iterations : options.min_iterations;
+  const int most_runs = options.iterations > 0 ? options.iterations : options.max_iterations;
   std::vector<double> samples;
   const auto start = Clock::now();
-  while (static_cast<int>(samples.size()) < options.max_iterations &&
-         (static_cast<int>(samples.size()) < options.min_iterations || ms_since(start) < options.duration_s * 1000)) {
+  while (static_cast<int>(samples.size()) < most_runs &&
+         (static_cast<int>(samples.size()) < least_runs ||
+          ms_since(start) < options.duration_s * 1000)) {
     const auto run_begin = Clock::now();
     model.run_prepared();
     samples.push_back(ms_since(run_begin));
   }
-  save_values(model.program(), model.program().outputs, model.outputs(), options.output);
+  save_values(names_of(model.program(), model.program().outputs), model.outputs(), options.output,
+              "--output");
 
   std::vector<double> sorted = samples;
   std::sort(sorted.begin(), sorted.end());
   double flops = 0;
   for (const Program::Step& step : model.program().steps) flops += step.flops;
-  const double median = percentile(sorted, 0.5);
+  const double median = percentile(sorted, 50);
+  const std::int64_t peak_memory =
+      peak_kilobytes();  // before the machine's peak is measured, which takes memory
+  const MachinePeak peak = measure_machine_peak(model.context().thread_count());
+  const double roofline = least_ms(peak, flops, model.program().constant_bytes) / median;
   if (format == OutputFormat::Json) {
-    std::cout << nlohmann::ordered_json{{"model", options.model},
-                                        {"samples_ms", samples},
-                                        {"min_ms", sorted.front()},
-                                        {"median_ms", median},
-                                        {"p90_ms", percentile(sorted, 0.9)},
-                                        {"p99_ms", percentile(sorted, 0.99)},
-                                        {"gflops", flops / median / 1e6},
-                                        {"load_ms", load_ms},
-                                        {"first_run_ms", first_run_ms},
-                                        {"first_output_ns", first_output_ns},
-                                        {"arena_bytes", model.context().arena_bytes()},
-                                        {"constant_bytes", model.program().constant_bytes},
-                                        {"peak_rss_kb", peak_kilobytes()},
-                                        {"version", "0.1"}}
-                     .dump()
-              << "\n";
+    nlohmann::ordered_json json = {{"model", options.model},
+                                   {"threads", model.context().thread_count()},
+                                   {"samples_ms", samples},
+                                   {"min_ms", sorted.front()},
+                                   {"median_ms", median}};
+    for (const double share : shares) json[label_of(share) + "_ms"] = percentile(sorted, share);
+    json.update({{"runs_per_s", 1000 / median},
+                 {"gflops", flops / median / 1e6},
+                 {"roofline_share", roofline},
+                 {"peak_gflops", peak.flops_per_s / 1e9},
+                 {"peak_gb_per_s", peak.bytes_per_s / 1e9},
+                 {"compile_ms", compile_ms},
+                 {"load_ms", load_ms},
+                 {"first_run_ms", first_run_ms},
+                 {"first_output_ns", first_output_ns},
+                 {"arena_bytes", model.context().arena_bytes()},
+                 {"constant_bytes", model.program().constant_bytes},
+                 {"peak_rss_kb", peak_memory},
+                 {"version", "0.1"}});
+    std::cout << json.dump() << "\n";
     return 0;
   }
   if (options.every_step) print_steps(model);
-  const auto number = [](double value) { return format_real(static_cast<float>(value)); };
-  Table table({">runs", ">least ms", ">median ms", ">p90 ms", ">p99 ms", ">GFLOP/s", ">load ms", ">arena", ">constants", ">peak memory"});
-  table.add({std::to_string(samples.size()), number(sorted.front()), number(median), number(percentile(sorted, 0.9)),
-             number(percentile(sorted, 0.99)), number(flops / median / 1e6), number(load_ms),
-             format_bytes(model.context().arena_bytes()), format_bytes(model.program().constant_bytes),
-             format_bytes(static_cast<std::uint64_t>(peak_kilobytes()) * 1024)});
+  std::vector<std::string> titles = {">runs", ">least ms", ">median ms"};
+  std::vector<std::string> row = {std::to_string(samples.size()), rounded(sorted.front()),
+                                  rounded(median)};
+  for (const double share : shares) {
+    titles.push_back(">" + label_of(share) + " ms");
+    row.push_back(rounded(percentile(sorted, share)));
+  }
+  titles.insert(titles.end(), {">runs/s", ">GFLOP/s", ">of roofline", ">compile ms", ">load ms"});
+  row.insert(row.end(),
+             {rounded(1000 / median), rounded(flops / median / 1e6), rounded(100 * roofline) + " %",
+              is_program ? "-" : rounded(compile_ms), rounded(load_ms)});
+  Table table(titles);
+  table.add(row);
   table.print(std::cout);
+  std::cout << "\n"
+            << model.context().thread_count() << " threads; the machine gives "
+            << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and " << rounded(peak.bytes_per_s / 1e9)
+            << " GB/s; arena " << format_bytes(model.context().arena_bytes()) << ", constants "
+            << format_bytes(model.program().constant_bytes) << ", peak memory "
+            << format_bytes(static_cast<std::uint64_t>(peak_memory) * 1024) << "\n";
   return 0;
 }
 

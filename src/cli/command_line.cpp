@@ -47,7 +47,7 @@ class CommandLine {
 
     auto* run_app = add("run", "Run a model once",
                         [this] { return run(run_, format()); });
-    run_app->add_option("model", run_.model, kModelHelp)->required();
+    run_app->add_option("model", run_.model, "a model, or a program that `compile` wrote")->required();
     run_app->add_option("--input", run_.inputs,
                         "NAME:@file.npy|@file.pb|random:SEED|zeros, or @file.npz|@DIR for all inputs");
     run_app->add_option("--shapes", run_.shapes, "NAME:1x3x224x224 for inputs with symbolic extents");
@@ -56,7 +56,7 @@ class CommandLine {
     run_app->add_option("--expect", run_.expect, "@DIR: compare outputs with the files there");
     run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect");
     run_app->add_option("--rtol", run_.relative, "relative tolerance of --expect");
-    run_app->add_option("--target", run_.target, kTargetHelp);
+    run_app->add_option("--target", run_.target, concat(kTargetHelp, "; by default cpu, if the model can be compiled"));
     run_app->add_option("--threads", run_.threads, "threads (default: all)");
 
     auto* opt_app = add("opt", "Run passes over a model", [this] { return opt(opt_, format()); });
@@ -92,6 +92,8 @@ class CommandLine {
     bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for");
     bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs");
     bench_app->add_option("--max-iterations", bench_.max_iterations, "at most so many runs");
+    bench_app->add_option("--iterations", bench_.iterations, "exactly so many runs, however long they take");
+    bench_app->add_option("--percentiles", bench_.percentiles, "which to show (default: 90,99)");
     bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
     bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");
     bench_app->add_option("--output", bench_.output, "@DIR: write the outputs as .npy");

@@ -25,7 +25,7 @@ struct RunOptions {
   std::string output, expect, save_inputs;
   double absolute = 1e-7, relative = 1e-3;
   int threads = 0;
-  std::string target = "reference";
+  std::string target;  ///< empty: compiled if possible
 };
 struct OptOptions {
   std::string model, stop_after, to = "tenon", output, style;
@@ -48,6 +48,8 @@ struct BenchOptions {
   double duration_s = 2;
   bool every_step = false, no_winograd = false;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
+  int iterations = 0;  ///< exactly so many, if given
+  std::string percentiles = "90,99";
 };
 struct OpsOptions {
   std::string name;

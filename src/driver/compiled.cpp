@@ -13,6 +13,32 @@ Program compile_graph(Graph graph, const std::string& cpu, bool allow_winograd) 
   return codegen::compile(run_pipeline(std::move(graph), {}), options);
 }
 
+Graph input_ports(const Program& program) {
+  Graph graph(program.name);
+  for (const std::uint32_t id : program.inputs) {
+    const Program::Buffer& buffer = program.buffers[id];
+    TensorType type;
+    type.dtype = *parse_dtype(buffer.dtype);
+    for (const Extent& dim : buffer.dims) {
+      const bool is_symbol = dim.steps().size() == 1 && dim.steps().front().op == Extent::Op::Symbol;
+      if (is_symbol) {
+        const Program::Symbol& symbol = program.symbols[static_cast<std::size_t>(dim.steps().front().number)];
+        type.dims.push_back(Dim::symbol(symbol.name, {symbol.lo, symbol.hi}));
+      } else {
+        type.dims.push_back(dim.number());
+      }
+    }
+    graph.add_input(buffer.name, type);
+  }
+  return graph;
+}
+
+std::vector<std::string> names_of(const Program& program, const std::vector<std::uint32_t>& buffers) {
+  std::vector<std::string> names;
+  for (const std::uint32_t id : buffers) names.push_back(program.buffers[id].name);
+  return names;
+}
+
 CompiledModel::CompiledModel(Program program, int thread_count)
     : model_(std::make_shared<const Model>(std::move(program))), context_(model_, thread_count) {}
 

@@ -13,6 +13,11 @@ namespace tenon {
 /// Runs the standard passes over a graph and compiles what comes out.
 Program compile_graph(Graph graph, const std::string& cpu = "native", bool allow_winograd = true);
 
+/// A graph of a program's inputs alone, so that they are read as a model's are.
+Graph input_ports(const Program& program);
+/// The names of some of its buffers.
+std::vector<std::string> names_of(const Program& program, const std::vector<std::uint32_t>& buffers);
+
 /// A program on this machine, taking and giving tensors.
 class CompiledModel {
  public:

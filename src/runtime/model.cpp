@@ -271,6 +271,8 @@ const std::vector<std::int64_t>& Context::output_shape(std::size_t output) const
   return state_->output_shapes.at(output);
 }
 
+int Context::thread_count() const { return state_->thread_count; }
+
 std::uint64_t Context::arena_bytes() const { return state_->arena.bytes(); }
 
 void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs) {

@@ -40,6 +40,7 @@ class Context {
   void bind(std::span<const std::vector<std::int64_t>> input_shapes);
   const std::vector<std::int64_t>& output_shape(std::size_t output) const;
   std::uint64_t arena_bytes() const;
+  int thread_count() const;
 
   /// Runs once. Allocates nothing. Inputs and outputs are row-major and 64-byte aligned or not.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs);

@@ -1,0 +1,30 @@
+#include "cli/value_files.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/inputs.h"
+#include "frontends/numpy/npy.h"
+
+#include <filesystem>
+
+namespace tenon::cli {
+
+std::string folder_of(const std::string& text, const char* option) {
+  if (text.rfind('@', 0) != 0 || text.size() == 1) {
+    throw Error(concat(option, " takes a folder"), ErrorKind::Usage).expected("@DIR").got(text);
+  }
+  return text.substr(1);
+}
+
+void save_values(const std::vector<std::string>& names, const std::vector<Datum>& values,
+                 const std::string& text, const char* option) {
+  if (text.empty()) return;
+  const std::filesystem::path folder = folder_of(text, option);
+  std::filesystem::create_directories(folder);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    numpy::write_npy_file(values[k].tensor(),
+                          (folder / (file_name_of(names[k]) + ".npy")).string());
+  }
+}
+
+}  // namespace tenon::cli

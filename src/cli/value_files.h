@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/evaluation.h"
+
+namespace tenon::cli {
+
+/// DIR of an option's `@DIR`. Throws Error (Usage) for anything else.
+std::string folder_of(const std::string& text, const char* option);
+
+/// Writes tensors as NAME.npy into the folder that an option's `@DIR` names; an empty text writes nothing.
+void save_values(const std::vector<std::string>& names, const std::vector<Datum>& values, const std::string& text,
+                 const char* option);
+
+}  // namespace tenon::cli

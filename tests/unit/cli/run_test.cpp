@@ -1,0 +1,68 @@
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/commands.h"
+
+namespace tenon::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The command's exit code and what it printed.
+std::pair<int, std::string> call(std::vector<std::string> words) {
+  words.insert(words.begin(), "tenon");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  testing::internal::CaptureStdout();
+  const int code = run_command_line(static_cast<int>(arguments.size()), arguments.data());
+  return {code, testing::internal::GetCapturedStdout()};
+}
+
+class CommandFiles : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  fs::path folder_ = fs::temp_directory_path() / ("tenon_cli_" + std::to_string(getpid()));
+};
+
+// A program runs like the model it was made from, and both agree with the reference.
+TEST_F(CommandFiles, RunTakesAModelAndItsProgram) {
+  ASSERT_EQ(call({"compile", "zoo:mlp", "-o", file("mlp.tnn")}).first, 0);
+  ASSERT_EQ(call({"run", "zoo:mlp", "--target=reference", "--save-inputs=@" + file("in"), "--output=@" + file("out")}).first, 0);
+  for (const std::string& model : {std::string("zoo:mlp"), file("mlp.tnn")}) {
+    const auto [code, text] = call({"run", model, "--input=@" + file("in"), "--expect=@" + file("out"), "--json"});
+    EXPECT_EQ(code, 0) << text;
+    const auto json = nlohmann::json::parse(text);
+    EXPECT_EQ(json["outputs"][0]["equal"], true);
+    EXPECT_NE(json["by"].get<std::string>().find("steps"), std::string::npos) << json["by"];
+  }
+}
+
+// What is printed can be read again, with the percentiles that were asked for.
+TEST_F(CommandFiles, BenchReports) {
+  const auto [code, text] = call({"bench", "zoo:mlp", "--iterations=7", "--percentiles=25,99.9", "--threads=1", "--json"});
+  ASSERT_EQ(code, 0);
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["samples_ms"].size(), 7U);
+  EXPECT_LE(json["min_ms"].get<double>(), json["p25_ms"].get<double>());
+  EXPECT_LE(json["p25_ms"].get<double>(), json["p99.9_ms"].get<double>());
+  EXPECT_GT(json["compile_ms"].get<double>(), 0);
+  EXPECT_GT(json["roofline_share"].get<double>(), 0);
+  EXPECT_EQ(json["threads"], 1);
+}
+
+TEST_F(CommandFiles, BenchRefusesWhatIsNoPercentile) {
+  EXPECT_EQ(call({"bench", "zoo:mlp", "--percentiles=50,x"}).first, 2);
+  EXPECT_EQ(call({"bench", "zoo:mlp", "--percentiles=101"}).first, 2);
+}
+
+}  // namespace
+}  // namespace tenon::cli

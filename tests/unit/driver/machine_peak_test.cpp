@@ -1,0 +1,23 @@
+#include "driver/machine_peak.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+TEST(MachinePeak, MeasuresSomething) {
+  const MachinePeak peak = measure_machine_peak(1);
+  EXPECT_GT(peak.bytes_per_s, 1e6);
+}
+
+// Arithmetic bounds what is small; of large constants, only what no cache holds is read each time.
+TEST(MachinePeak, LeastTime) {
+  const MachinePeak peak{.flops_per_s = 1e11, .bytes_per_s = 1e10, .cache_bytes = 50'000'000};
+  EXPECT_DOUBLE_EQ(least_ms(peak, 1e9, 0), 10);
+  EXPECT_DOUBLE_EQ(least_ms(peak, 1e9, 50'000'000), 10);
+  EXPECT_DOUBLE_EQ(least_ms(peak, 1e9, 250'000'000), 20);
+  EXPECT_DOUBLE_EQ(least_ms({}, 1e9, 250'000'000), 0);
+}
+
+}  // namespace
+}  // namespace tenon
