@@ -113,42 +113,75 @@ struct Padded {
   Dims dims;
   std::vector<std::int64_t> before;
 };
-std::optional<Padded> room_around(const Scalar& load, const std::map<std::size_t, std::int64_t>& extents) {
+std::optional<Padded> room_around(const Scalar& load, const Contraction& sum) {
+  std::map<std::size_t, std::int64_t> extents;
+  std::map<std::size_t, Dim> whole;
+  for (const auto* loops : {&sum.kept, &sum.reduced}) {
+    for (const Statement* loop : *loops) {
+      if (loop->extent.is_constant()) extents[loop->id] = loop->extent.constant();
+      whole.emplace(loop->id, loop->extent);
+    }
+  }
   Padded padded;
   for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
-    const auto range = range_of(load->args[axis], extents);
-    if (!range || !load->view[axis].is_constant()) return std::nullopt;
+    const Scalar& index = load->args[axis];
+    const Dim& extent = load->view[axis];
+    if (index->kind == ScalarKind::Loop && whole.at(index->id) == extent) {
+      padded.before.push_back(0);
+      padded.dims.push_back(extent);
+      continue;
+    }
+    const auto range = range_of(index, extents);
+    if (!range || !extent.is_constant()) return std::nullopt;
     const std::int64_t before = std::max<std::int64_t>(0, -range->lo);
     padded.before.push_back(before);
-    padded.dims.push_back(before + std::max(load->view[axis].constant(), range->hi + 1));
+    padded.dims.push_back(before + std::max(extent.constant(), range->hi + 1));
   }
   return padded;
 }
 
-// A nest that copies buffer 0 into the middle of buffer 1, with the fill around it.
+// A nest that copies buffer 0 into the middle of buffer 1, with the fill around it. The last axis
+// with room around it and those behind lie in one piece, with the room at its ends: they are one loop.
 LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source) {
+  std::size_t last = load->view.size();
+  while (last > 1 && padded.dims[last - 1] == load->view[last - 1]) --last;
+  Dims from(load->view.begin(), load->view.begin() + static_cast<std::ptrdiff_t>(last));
+  Dims to(padded.dims.begin(), padded.dims.begin() + static_cast<std::ptrdiff_t>(last));
+  Dim before = padded.before[last - 1];
+  for (std::size_t axis = last; axis < load->view.size(); ++axis) {
+    from.back() = from.back() * load->view[axis];
+    to.back() = to.back() * load->view[axis];
+    before = before * load->view[axis];
+  }
   LoopNest nest;
   nest.name = "pad";
-  nest.buffers = {{"x", source.dtype, load->view, Storage::Operand}, {"p", source.dtype, padded.dims, Storage::Result}};
+  nest.buffers = {{"x", source.dtype, from, Storage::Operand}, {"p", source.dtype, to, Storage::Result}};
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = 1;
-  store.view = padded.dims;
+  store.view = to;
   ScalarNode copy = load.node();
+  const Scalar fill = copy.args.back();
   copy.id = 0;
-  for (std::size_t axis = 0; axis < padded.dims.size(); ++axis) {
+  copy.view = from;
+  copy.args.clear();
+  for (std::size_t axis = 0; axis < to.size(); ++axis) {
     const std::size_t loop = nest.new_loop(concat("i", axis));
-    const bool is_one = padded.dims[axis] == Dim(1);
+    const bool is_one = to[axis] == Dim(1);
     store.indices.push_back(is_one ? integer_scalar(0) : loop_scalar(loop));
-    copy.args[axis] = binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(), integer_scalar(padded.before[axis]));
+    const Scalar room = axis + 1 == to.size() ? nest.extent(before) : integer_scalar(padded.before[axis]);
+    copy.args.push_back(binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(), room));
   }
+  copy.args.push_back(fill);
   store.value = Scalar(std::make_shared<const ScalarNode>(std::move(copy)));
   Block body{std::move(store)};
-  for (std::size_t axis = padded.dims.size(); axis-- > 0;) {
-    if (padded.dims[axis] == Dim(1)) continue;
+  for (std::size_t axis = to.size(); axis-- > 0;) {
+    if (to[axis] == Dim(1)) continue;
+    nest.extent(to[axis]);
+    nest.extent(from[axis]);
     Statement loop;
     loop.id = axis;
-    loop.extent = padded.dims[axis];
+    loop.extent = to[axis];
     loop.is_independent = true;
     loop.body = std::move(body);
     body = {std::move(loop)};
@@ -167,16 +200,8 @@ void split_padding(NestSequence& sequence) {
                         : found->a->bounds == Bounds::Fill         ? found->a
                         : found->b->bounds == Bounds::Fill         ? found->b
                                                                    : Scalar();
-    std::map<std::size_t, std::int64_t> extents;
-    if (load.is_defined()) {
-      for (const auto* loops : {&found->kept, &found->reduced}) {
-        for (const Statement* loop : *loops) {
-          if (loop->extent.is_constant()) extents[loop->id] = loop->extent.constant();
-        }
-      }
-    }
     const bool fills_with_number = load.is_defined() && load->args.back()->kind == ScalarKind::Real;
-    const auto padded = fills_with_number ? room_around(load, extents) : std::nullopt;
+    const auto padded = fills_with_number ? room_around(load, *found) : std::nullopt;
     if (!padded) {
       parts.push_back(std::move(part));
       continue;
@@ -333,13 +358,21 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
   }
   vector.body = std::move(body);
   body = {std::move(vector)};
+  // Where all columns of b stay in a core's cache, threads share out what is around the rows: each
+  // reads of a what it wrote itself, in neighbouring places. Else each reads its own part of b.
+  constexpr std::int64_t kCloseBytes = 512 * 1024;
+  std::int64_t close_bytes = 4;
+  for (const Dim& dim : packed.is_defined() ? packed->view : c.b->view) {
+    close_bytes = dim.is_constant() ? close_bytes * dim.constant() : kCloseBytes + 1;
+    close_bytes = std::min(close_bytes, kCloseBytes + 1);
+  }
+  const bool keeps_rows = close_bytes <= kCloseBytes;
   std::vector<Statement> around;
   Statement block_loop;
   block_loop.id = outer;
   block_loop.extent = blocks;
   block_loop.is_independent = true;
   block_loop.loop = LoopKind::Parallel;
-  around.push_back(std::move(block_loop));
   for (const Statement* loop : c.kept) {
     if (loop == columns || loop == rows) continue;
     Statement copy = *loop;
@@ -347,6 +380,7 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
     copy.loop = LoopKind::Parallel;
     around.push_back(std::move(copy));
   }
+  around.insert(keeps_rows ? around.end() : around.begin(), std::move(block_loop));
   for (std::size_t k = around.size(); k-- > 0;) {
     around[k].body = std::move(body);
     body = {std::move(around[k])};

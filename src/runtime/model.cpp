@@ -48,14 +48,6 @@ class Memory {
   std::uint64_t bytes_ = 0;
 };
 
-// A step with everything looked up.
-struct ReadyStep {
-  KernelFunction kernel = nullptr;
-  std::size_t first_pointer = 0, first_extent = 0;
-  std::int64_t work = 0, chunk = 1;
-  std::size_t step = 0;
-};
-
 // Where a pointer of the caller goes.
 struct Patch {
   std::size_t pointer = 0, port = 0;
@@ -74,6 +66,15 @@ Model::Model(Program program) : program_(std::move(program)), code_(program_.cod
 }
 
 struct Context::State {
+  // A step with everything looked up.
+  struct ReadyStep {
+    KernelFunction kernel = nullptr;
+    std::size_t first_pointer = 0, first_extent = 0;
+    std::int64_t work = 0, chunk = 1;
+    std::size_t step = 0;
+    State* owner = nullptr;
+  };
+
   std::shared_ptr<const Model> model;
   int thread_count = 1;
   bool is_bound = false;
@@ -190,7 +191,7 @@ void Context::State::prepare_steps() {
   std::size_t pointer = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     const Program::Step& step = p.steps[k];
-    ReadyStep ready{model->kernel(step.kernel), pointer, extents.size(), step.work.value(symbols), 1, k};
+    ReadyStep ready{model->kernel(step.kernel), pointer, extents.size(), step.work.value(symbols), 1, k, this};
     ready.chunk = std::max<std::int64_t>(1, ready.work / (thread_count * kChunksPerThread));
     for (const Extent& extent : step.extents) extents.push_back(extent.value(symbols));
     pointer += step.buffers.size();
@@ -288,23 +289,18 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
         patch.is_input ? const_cast<void*>(inputs[patch.port]) : outputs[patch.port];  // NOLINT: only read
   }
   s.error = 0;
-  struct Call {
-    State* state;
-    const ReadyStep* step;
-  };
   const auto run_chunk = [](void* opaque, std::size_t thread, std::int64_t begin, std::int64_t end) {
-    const Call& call = *static_cast<const Call*>(opaque);
-    State& state = *call.state;
-    const KernelArguments arguments{state.pointers.data() + call.step->first_pointer,
-                                    state.extents.data() + call.step->first_extent,
+    const auto& step = *static_cast<const State::ReadyStep*>(opaque);
+    State& state = *step.owner;
+    const KernelArguments arguments{state.pointers.data() + step.first_pointer,
+                                    state.extents.data() + step.first_extent,
                                     state.scratch.data() + thread * state.scratch_stride, &state.error};
-    call.step->kernel(&arguments, begin, end);
+    step.kernel(&arguments, begin, end);
   };
   ThreadPool::Caller caller(ThreadPool::shared());
-  for (const ReadyStep& step : s.steps) {
-    Call call{&s, &step};
+  for (State::ReadyStep& step : s.steps) {
     const auto begin = seconds.empty() ? Clock::time_point() : Clock::now();
-    caller.for_each(step.work, step.chunk, s.thread_count, run_chunk, &call);
+    caller.for_each(step.work, step.chunk, s.thread_count, run_chunk, &step);
     if (!seconds.empty()) seconds[step.step] += std::chrono::duration<double>(Clock::now() - begin).count();
     if (s.error != 0) s.report_failed_check(step);
   }

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <limits>
 #include <system_error>
 #include <thread>
 
@@ -28,26 +29,60 @@ bool is_called(std::uint32_t word) { return state_in(word) == Ready || state_in(
 
 }  // namespace
 
+// Every thread has a share of the chunks, side by side and the same from job to job: what it wrote in
+// one step of a network it finds in its own cache in the next. Who is done with his own takes from the
+// far end of another's.
 struct ThreadPool::Job {
-  Run run = nullptr;
-  void* state = nullptr;
-  std::int64_t count = 0, chunk = 1;
-  alignas(64) std::atomic<std::int64_t> next{0};
-  std::atomic<std::size_t> next_thread{1};  // the caller is 0
+  Run run;
+  void* state;
+  std::int64_t count, chunk, chunks;
+  std::size_t threads;
+  struct alignas(64) Share {
+    std::uint64_t left;  // the next chunk, and above these 32 bits the one behind the last
+  };
+  std::array<Share, kMaxWorkers + 1> shares;  // by thread; only what is filled is read
 
-  void take_chunks(std::size_t thread) {
+  std::int64_t first_chunk(std::size_t thread) const {
+    return chunks * static_cast<std::int64_t>(thread) / static_cast<std::int64_t>(threads);
+  }
+  void share_out(std::size_t thread, std::int64_t taken) {
+    const auto first = static_cast<std::uint64_t>(first_chunk(thread) + taken);
+    shares[thread].left = first | static_cast<std::uint64_t>(first_chunk(thread + 1)) << 32;
+  }
+  void run_chunk(std::size_t thread, std::int64_t index) const {
+    run(state, thread, index * chunk, std::min((index + 1) * chunk, count));
+  }
+  // The number of a chunk that was left in the share; negative if none was.
+  std::int64_t take(std::size_t share, bool from_end) {
+    const std::atomic_ref<std::uint64_t> left(shares[share].left);
+    std::uint64_t seen = left.load(std::memory_order_relaxed);
     for (;;) {
-      const std::int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-      if (begin >= count) return;
-      run(state, thread, begin, std::min(begin + chunk, count));
+      const std::uint64_t next = seen & 0xffffffff, end = seen >> 32;
+      if (next >= end) return -1;
+      const std::uint64_t rest = from_end ? next | (end - 1) << 32 : seen + 1;
+      if (left.compare_exchange_weak(seen, rest, std::memory_order_relaxed)) {
+        return static_cast<std::int64_t>(from_end ? end - 1 : next);
+      }
+    }
+  }
+  void take_chunks(std::size_t thread) {
+    for (std::size_t k = 0; k < threads; ++k) {
+      const std::size_t share = (thread + k) % threads;
+      for (std::int64_t index = take(share, k > 0); index >= 0; index = take(share, k > 0)) run_chunk(thread, index);
     }
   }
 };
 
+// The first chunk of a worker's share stands beside the word that calls it: for small jobs, all that
+// it has to fetch from the caller's cache.
 struct alignas(64) ThreadPool::Worker {
   std::atomic<std::uint32_t> word{Idle};
-  Job* job = nullptr;
-  std::thread thread;
+  std::uint32_t number = 0;  // in the job
+  Run run = nullptr;
+  void* state = nullptr;
+  std::int64_t begin = 0, end = 0;
+  Job* job = nullptr;  // where there is more to do
+  alignas(64) std::thread thread;
 };
 
 ThreadPool& ThreadPool::shared() {
@@ -104,7 +139,8 @@ void ThreadPool::work(Worker& worker) {
     if (state_in(word) == Stop) return;
     const std::uint32_t running = with_state(word, Running);
     if (!worker.word.compare_exchange_strong(word, running, std::memory_order_acq_rel)) continue;
-    worker.job->take_chunks(worker.job->next_thread.fetch_add(1, std::memory_order_relaxed));
+    worker.run(worker.state, worker.number, worker.begin, worker.end);
+    if (worker.job != nullptr) worker.job->take_chunks(worker.number);
     worker.word.store(with_state(running, Idle), std::memory_order_release);
     worker.word.notify_all();
   }
@@ -134,10 +170,11 @@ ThreadPool::Caller::~Caller() {
 void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run,
                                   void* state) {
   if (count <= 0) return;
+  constexpr std::int64_t most_chunks = std::numeric_limits<std::int32_t>::max();
+  chunk = std::max({chunk, std::int64_t{1}, (count - 1) / most_chunks + 1});
   const std::int64_t chunks = (count - 1) / chunk + 1;
   const auto wanted = static_cast<int>(std::min<std::int64_t>(thread_count, chunks) - 1);
   const int granted = wanted > 0 ? pool_.take_helpers(wanted) : 0;
-  Job job{run, state, count, chunk};
   struct Helper {
     Worker* worker;
     std::uint32_t ready;
@@ -151,23 +188,43 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
     const std::uint32_t taken = with_state(word + kNextJob, Taken);
     if (state_in(word) != Idle) continue;
     if (!worker.word.compare_exchange_strong(word, taken, std::memory_order_acq_rel)) continue;
-    worker.job = &job;
     helpers[helper_count++] = {&worker, with_state(taken, Ready)};
-    worker.word.store(with_state(taken, Ready), std::memory_order_release);
-    worker.word.notify_all();
   }
   if (helper_count == 0) {
     run(state, 0, 0, count);
   } else {
+    Job job;  // NOLINT: only the shares of those who take part are filled
+    job.run = run;
+    job.state = state;
+    job.count = count;
+    job.chunk = chunk;
+    job.chunks = chunks;
+    job.threads = helper_count + 1;
+    const bool has_more = chunks > static_cast<std::int64_t>(job.threads);
+    for (std::size_t k = 0; k < job.threads; ++k) job.share_out(k, k == 0 ? 0 : 1);
+    for (std::size_t k = 0; k < helper_count; ++k) {
+      Worker& worker = *helpers[k].worker;
+      worker.number = static_cast<std::uint32_t>(k + 1);
+      worker.run = run;
+      worker.state = state;
+      worker.begin = job.first_chunk(k + 1) * chunk;
+      worker.end = std::min(worker.begin + chunk, count);
+      worker.job = has_more ? &job : nullptr;
+      worker.word.store(helpers[k].ready, std::memory_order_release);
+      worker.word.notify_all();
+    }
     job.take_chunks(0);
-  }
-  for (std::size_t k = 0; k < helper_count; ++k) {
-    std::atomic<std::uint32_t>& word = helpers[k].worker->word;
-    const std::uint32_t running = with_state(helpers[k].ready, Running);
-    std::uint32_t ready = helpers[k].ready;
-    if (word.compare_exchange_strong(ready, with_state(ready, Idle), std::memory_order_acq_rel)) continue;
-    for (int spin = 0; spin < kSpins && word.load(std::memory_order_acquire) == running; ++spin) _mm_pause();
-    while (word.load(std::memory_order_acquire) == running) word.wait(running, std::memory_order_acquire);
+    for (std::size_t k = 0; k < helper_count; ++k) {
+      std::atomic<std::uint32_t>& word = helpers[k].worker->word;
+      const std::uint32_t running = with_state(helpers[k].ready, Running);
+      std::uint32_t ready = helpers[k].ready;
+      if (word.compare_exchange_strong(ready, with_state(ready, Idle), std::memory_order_acq_rel)) {
+        job.run_chunk(0, job.first_chunk(k + 1));
+        continue;
+      }
+      for (int spin = 0; spin < kSpins && word.load(std::memory_order_acquire) == running; ++spin) _mm_pause();
+      while (word.load(std::memory_order_acquire) == running) word.wait(running, std::memory_order_acquire);
+    }
   }
   if (granted > 0) pool_.busy_.fetch_sub(granted, std::memory_order_relaxed);
 }

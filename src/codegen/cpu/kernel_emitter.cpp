@@ -2,6 +2,7 @@
 
 #include <llvm/IR/Intrinsics.h>
 
+#include <bit>
 #include <cmath>
 
 #include "base/error.h"
@@ -195,7 +196,13 @@ void KernelEmitter::emit_jam(const Statement& loop) {
   llvm::Value* count = extent(loop.extent);
   llvm::Value* whole = ir_.CreateMul(ir_.CreateUDiv(count, number(width)), number(width));
   tiles(number(0), whole, loop.width);
-  tiles(whole, count, 1);
+  // Halves of what is left: a row alone waits for its sums, one after the other.
+  for (auto size = static_cast<std::int64_t>(std::bit_floor(loop.width - 1)); size > 0; size /= 2) {
+    llvm::Value* left = ir_.CreateSub(count, whole);
+    llvm::Value* end = ir_.CreateAdd(whole, ir_.CreateAnd(left, number(~(size - 1))));
+    tiles(whole, end, static_cast<unsigned>(size));
+    whole = end;
+  }
 }
 
 void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count) {
