@@ -108,7 +108,6 @@ int bench(const BenchOptions& options, OutputFormat format) {
       is_program ? read_program(options.model)
                  : compile_graph(load_model(options.model), options.cpu, !options.no_winograd);
   const double compile_ms = is_program ? 0 : ms_since(begin);
-  require_target(program);
   const Graph ports = input_ports(program);
   const auto load_begin = is_program ? begin : Clock::now();
   CompiledModel model(std::move(program), options.threads);
@@ -166,6 +165,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"first_run_ms", first_run_ms},
                  {"first_output_ns", first_output_ns},
                  {"arena_bytes", model.context().arena_bytes()},
+                 {"scratch_bytes", model.context().scratch_bytes()},
                  {"constant_bytes", model.program().constant_bytes},
                  {"peak_rss_kb", peak_memory},
                  {"version", "0.1"}});
@@ -190,7 +190,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
   std::cout << "\n"
             << model.context().thread_count() << " threads; the machine gives "
             << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and " << rounded(peak.bytes_per_s / 1e9)
-            << " GB/s; arena " << format_bytes(model.context().arena_bytes()) << ", constants "
+            << " GB/s; arena " << format_bytes(model.context().arena_bytes()) << " and scratch "
+            << format_bytes(model.context().scratch_bytes()) << ", constants "
             << format_bytes(model.program().constant_bytes) << ", peak memory "
             << format_bytes(static_cast<std::uint64_t>(peak_memory) * 1024) << "\n";
   return 0;

@@ -13,12 +13,27 @@ Program compile_graph(Graph graph, const std::string& cpu, bool allow_winograd) 
   return codegen::compile(run_pipeline(std::move(graph), {}), options);
 }
 
+namespace {
+
+// The file says how its elements are called and how large they are; tensors go by the first.
+DType dtype_of(const Program::Buffer& buffer) {
+  const std::optional<DType> dtype = parse_dtype(buffer.dtype);
+  if (!dtype || info(*dtype).storage_bytes != buffer.element_bytes) {
+    throw Error("the program has elements of a type that is not known")
+        .at("'", buffer.name, "'")
+        .got(buffer.dtype, " of ", buffer.element_bytes, " bytes");
+  }
+  return *dtype;
+}
+
+}  // namespace
+
 Graph input_ports(const Program& program) {
   Graph graph(program.name);
   for (const std::uint32_t id : program.inputs) {
     const Program::Buffer& buffer = program.buffers[id];
     TensorType type;
-    type.dtype = *parse_dtype(buffer.dtype);
+    type.dtype = dtype_of(buffer);
     for (const Extent& dim : buffer.dims) {
       const bool is_symbol = dim.steps().size() == 1 && dim.steps().front().op == Extent::Op::Symbol;
       if (is_symbol) {
@@ -67,7 +82,7 @@ void CompiledModel::prepare(const std::vector<Datum>& inputs) {
   targets_.clear();
   for (std::size_t k = 0; k < program().outputs.size(); ++k) {
     const Program::Buffer& buffer = program().buffers[program().outputs[k]];
-    outputs_.emplace_back(*parse_dtype(buffer.dtype), context_.output_shape(k));
+    outputs_.emplace_back(dtype_of(buffer), context_.output_shape(k));
     targets_.push_back(outputs_.back().mutable_bytes().data());
   }
 }

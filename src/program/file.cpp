@@ -6,49 +6,34 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <span>
 
 #include "base/error.h"
 #include "base/new_file.h"
+#include "base/text.h"
+#include "program/checksum.h"
+#include "program/verify.h"
 
 namespace tenon {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '1'};
+constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '2'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 
-// Everything before the constants is covered by a checksum of its bytes; the constants, which are
-// mapped and may be hundreds of megabytes, by their length and the checksum of a sample.
+// Everything before the constants is covered by a checksum of its bytes. The constants, which are mapped
+// and may be hundreds of megabytes, have theirs in the tables, to be compared when they are first used.
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint64_t table_bytes = 0, code_bytes = 0, constant_offset = 0, constant_bytes = 0;
-  std::uint64_t checksum = 0, constant_checksum = 0;
+  std::uint64_t checksum = 0;
 };
 
-std::uint64_t checksum(std::span<const std::byte> bytes, std::uint64_t hash = 0xcbf29ce484222325U) {
-  // Eight bytes at a time: a file is checked in the time it takes to read it.
-  std::size_t k = 0;
-  for (; k + 8 <= bytes.size(); k += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + k, 8);
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15U;
-    hash ^= hash >> 29;
-  }
-  for (; k < bytes.size(); ++k) hash = (hash ^ static_cast<std::uint64_t>(bytes[k])) * 0x100000001b3U;
-  return hash;
-}
-
-std::uint64_t sample_checksum(std::span<const std::byte> constants) {
-  constexpr std::size_t pieces = 16;
-  std::uint64_t hash = checksum({});
-  for (std::size_t k = 0; k < pieces; ++k) {
-    const std::size_t begin = constants.size() / pieces * k;
-    hash = checksum(constants.subspan(begin, std::min<std::size_t>(256, constants.size() - begin)), hash);
-  }
-  return hash;
+std::uint64_t header_checksum(std::span<const std::byte> tables, std::span<const std::byte> code) {
+  return checksum(tables) * 31 + checksum(code);
 }
 
 class Writer {
@@ -190,6 +175,8 @@ std::string tables_of(const Program& program) {
   });
   out.number(program.arena_bytes);
   out.number(program.is_arena_planned);
+  out.list(block_checksums({program.constants.get(), program.constant_bytes}),
+           [&](std::uint64_t sum) { out.number(sum); });
   return out.bytes();
 }
 
@@ -252,13 +239,8 @@ Program read_tables(Reader in) {
   }
   program.arena_bytes = in.number();
   program.is_arena_planned = in.number() != 0;
+  for (std::size_t left = in.count(8); left > 0; --left) program.constant_checksums.push_back(in.number());
   if (!in.is_at_end()) throw damaged("something behind its tables");
-  for (const Program::Symbol& symbol : program.symbols) {
-    if (symbol.input >= program.inputs.size() ||
-        symbol.axis >= program.buffers[program.inputs[symbol.input]].dims.size()) {
-      throw damaged("a symbol of no input");
-    }
-  }
   return program;
 }
 
@@ -268,18 +250,48 @@ struct Mapping {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) throw Error("cannot open the program", ErrorKind::Usage).got(path);
     struct stat status {};
+    int problem = 0;
     if (fstat(file, &status) == 0 && status.st_size > 0) {
       size = static_cast<std::size_t>(status.st_size);
       void* mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+      problem = mapped == MAP_FAILED ? errno : 0;
       if (mapped != MAP_FAILED) data = static_cast<const std::byte*>(mapped);
     }
     close(file);
+    if (problem == ENOMEM) {
+      throw Error("no memory to map the program and its constants", ErrorKind::OutOfMemory)
+          .at(path)
+          .got(format_bytes(size));
+    }
+    if (problem != 0) throw Error("cannot map the program", ErrorKind::Usage).at(path).got(std::strerror(problem));
     if (data == nullptr) throw damaged("an empty file");
   }
   Mapping(const Mapping&) = delete;
   ~Mapping() { munmap(const_cast<std::byte*>(data), size); }  // NOLINT: unmapped as it was mapped
   const std::byte* data = nullptr;
   std::size_t size = 0;
+};
+
+// The parts of a file, as its header says.
+struct Layout {
+  explicit Layout(std::span<const std::byte> bytes) {
+    if (bytes.size() < sizeof(header)) throw damaged("it ends inside its header");
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    if (header.magic != kMagic) throw Error("this is no program of this version").hint("compile the model again");
+    if (header.table_bytes > kMaxTables || header.code_bytes > kMaxTables ||
+        sizeof(header) + header.table_bytes + header.code_bytes > header.constant_offset ||
+        header.constant_offset > bytes.size() || header.constant_offset % kPage != 0 ||
+        header.constant_bytes != bytes.size() - header.constant_offset) {
+      throw damaged("it is cut short, or longer than it says");
+    }
+    tables = bytes.subspan(sizeof(header), header.table_bytes);
+    code = bytes.subspan(sizeof(header) + header.table_bytes, header.code_bytes);
+    gap = bytes.subspan(sizeof(header) + header.table_bytes + header.code_bytes,
+                        header.constant_offset - sizeof(header) - header.table_bytes - header.code_bytes);
+    constants = bytes.subspan(header.constant_offset, header.constant_bytes);
+  }
+  Header header;
+  std::span<const std::byte> tables, code, gap, constants;
 };
 
 }  // namespace
@@ -292,8 +304,7 @@ void write_program(const Program& program, const std::string& path) {
   const std::uint64_t before = sizeof(Header) + tables.size() + program.code.size();
   header.constant_offset = (before + kPage - 1) / kPage * kPage;
   header.constant_bytes = program.constant_bytes;
-  header.checksum = checksum(program.code, checksum(std::as_bytes(std::span(tables))));
-  header.constant_checksum = sample_checksum({program.constants.get(), program.constant_bytes});
+  header.checksum = header_checksum(std::as_bytes(std::span(tables)), program.code);
 
   NewFile file(path);
   const auto write = [&](const void* data, std::size_t size) {
@@ -317,53 +328,36 @@ bool is_program_file(const std::string& path) {
   return is_read && magic == kMagic;
 }
 
-Program read_program(const std::string& path) {
-  const auto mapping = std::make_shared<const Mapping>(path);
-  Header header;
-  if (mapping->size < sizeof(header)) throw damaged("it ends inside its header");
-  std::memcpy(&header, mapping->data, sizeof(header));
-  if (header.magic != kMagic) {
-    throw Error("this is no program of this version").got(path).hint("compile the model again");
+Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  const Layout layout(bytes);
+  if (header_checksum(layout.tables, layout.code) != layout.header.checksum) throw damaged("its checksum differs");
+  for (const std::byte byte : layout.gap) {
+    if (byte != std::byte{0}) throw damaged("something between its parts");
   }
-  const std::uint64_t size = mapping->size;
-  if (header.table_bytes > kMaxTables || header.code_bytes > kMaxTables ||
-      sizeof(header) + header.table_bytes + header.code_bytes > header.constant_offset ||
-      header.constant_offset > size || header.constant_bytes != size - header.constant_offset) {
-    throw damaged("it is cut short, or longer than it says");
-  }
-  const std::span tables(mapping->data + sizeof(header), header.table_bytes);
-  const std::span code(mapping->data + sizeof(header) + header.table_bytes, header.code_bytes);
-  const std::span constants(mapping->data + header.constant_offset, header.constant_bytes);
-  if (checksum(code, checksum(tables)) != header.checksum || sample_checksum(constants) != header.constant_checksum) {
-    throw damaged("its checksum differs");
-  }
-  Program program = read_tables(Reader(tables));
-  program.code.assign(code.begin(), code.end());
-  program.constants = std::shared_ptr<const std::byte>(mapping, constants.data());
-  program.constant_bytes = constants.size();
-  for (const Program::Buffer& buffer : program.buffers) {
-    if (buffer.place == Program::Place::Constant && buffer.offset > constants.size()) throw damaged("a constant outside");
-  }
+  Program program = read_tables(Reader(layout.tables));
+  program.code.assign(layout.code.begin(), layout.code.end());
+  program.constants = std::shared_ptr<const std::byte>(std::move(owner), layout.constants.data());
+  program.constant_bytes = layout.constants.size();
+  const std::size_t blocks = (layout.constants.size() + kChecksumBlock - 1) / kChecksumBlock;
+  if (program.constant_checksums.size() != blocks) throw damaged("constants without a checksum");
+  verify(program);
   return program;
 }
 
-void require_target(const Program& program) {
-  struct Level {
-    const char* name;
-    bool is_there;
-    const char* feature;
-  };
-  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
-  const Level levels[] = {{"x86-64-v3", has_avx2, "AVX2 and FMA"}, {"x86-64-v4", has_avx512, "AVX-512"}};
-  for (const Level& level : levels) {
-    if (program.target == level.name && !level.is_there) {
-      throw Error("the program needs more than this processor has", ErrorKind::Device)
-          .expected(level.feature, " (", program.target, ")")
-          .hint("compile it with --cpu=native on this machine");
-    }
+Program read_program(const std::string& path) {
+  const auto mapping = std::make_shared<const Mapping>(path);
+  try {
+    return parse_program({mapping->data, mapping->size}, mapping);
+  } catch (Error& error) {
+    if (!error.has_place()) error.at(path);
+    throw;
   }
+}
+
+void seal_program(std::span<std::byte> bytes) {
+  Layout layout(bytes);
+  layout.header.checksum = header_checksum(layout.tables, layout.code);
+  std::memcpy(bytes.data(), &layout.header, sizeof(Header));
 }
 
 }  // namespace tenon

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "program/program.h"
@@ -10,14 +13,17 @@ namespace tenon {
 /// constants on a page of their own. The file appears only when it is complete.
 void write_program(const Program& program, const std::string& path);
 
-/// Reads one. The constants stay in the file and are mapped: processes that run the same one share
-/// them. Throws Error for a file that is cut short, altered, or of another version.
+/// Reads one and verifies it. The constants stay in the file and are mapped: processes that run the same
+/// one share them. Throws Error for a file that is cut short, altered, or of another version; altered
+/// constants are found when a model first runs.
 Program read_program(const std::string& path);
+/// The same from memory, which `owner` keeps.
+Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
 /// Whether the file starts as a program does.
 bool is_program_file(const std::string& path);
 
-/// Throws Error of kind Device, naming what is missing, if this processor cannot run the program.
-void require_target(const Program& program);
+/// Makes the checksum of tables and code right, so that tests reach what lies behind it.
+void seal_program(std::span<std::byte> bytes);
 
 }  // namespace tenon

@@ -69,6 +69,8 @@ struct Program {
   /// Page-aligned; shared with whoever mapped the file.
   std::shared_ptr<const std::byte> constants;
   std::uint64_t constant_bytes = 0;
+  /// By block (`program/checksum.h`), of constants that come from a file; none of those made just now.
+  std::vector<std::uint64_t> constant_checksums;
 };
 
 }  // namespace tenon

@@ -9,12 +9,17 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace tenon {
 namespace {
 
 Error broken(std::string_view what) {
   return Error("the program's code cannot be loaded").got(what).hint("compile the model again");
+}
+
+Error no_memory(std::size_t bytes) {
+  return Error("no memory for the program's code", ErrorKind::OutOfMemory).got(format_bytes(bytes), " wanted");
 }
 
 // What generated code may call. Everything else it has inside.
@@ -101,18 +106,22 @@ void write_stub(std::byte* stub, void* target) {
   std::memcpy(stub + sizeof(kJump), &target, sizeof(target));
 }
 
-void relocate(std::byte* place, std::uint32_t type, std::byte* target, std::int64_t addend) {
-  if (type == R_X86_64_64) {
-    const std::byte* value = target + addend;
-    std::memcpy(place, &value, sizeof(value));
-  } else if (type == R_X86_64_PC32 || type == R_X86_64_PLT32) {
-    const std::int64_t distance = target + addend - place;
-    if (distance != static_cast<std::int32_t>(distance)) throw broken("a jump that is too far");
-    const auto value = static_cast<std::int32_t>(distance);
-    std::memcpy(place, &value, sizeof(value));
-  } else {
+// `room`: bytes of the section from `place` on.
+void relocate(std::byte* place, std::uint64_t room, std::uint32_t type, const std::byte* target, std::int64_t addend) {
+  const bool is_absolute = type == R_X86_64_64;
+  if (!is_absolute && type != R_X86_64_PC32 && type != R_X86_64_PLT32) {
     throw broken(concat("a relocation of kind ", type));
   }
+  if (room < (is_absolute ? sizeof(std::int64_t) : sizeof(std::int32_t))) throw broken("a relocation outside");
+  const std::uint64_t value = reinterpret_cast<std::uint64_t>(target) + static_cast<std::uint64_t>(addend);
+  if (is_absolute) {
+    std::memcpy(place, &value, sizeof(value));
+    return;
+  }
+  const auto distance = static_cast<std::int64_t>(value - reinterpret_cast<std::uint64_t>(place));
+  if (distance != static_cast<std::int32_t>(distance)) throw broken("a jump that is too far");
+  const auto stored = static_cast<std::int32_t>(distance);
+  std::memcpy(place, &stored, sizeof(stored));
 }
 
 }  // namespace
@@ -139,7 +148,7 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
   size_ = round_up(stubs + symbols.size() * kStubBytes + 1, kPage);
 
   void* mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) throw Error("no memory for the program's code", ErrorKind::OutOfMemory).got(size_, " bytes");
+  if (mapped == MAP_FAILED) throw no_memory(size_);
   memory_ = static_cast<std::byte*>(mapped);
   try {
     for (std::size_t k = 0; k < offsets.size(); ++k) {
@@ -156,9 +165,15 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
         addresses[k] = memory_ + stubs + k * kStubBytes;
         if (!name.empty()) write_stub(addresses[k], imported(name));
       } else if (symbol.st_shndx < offsets.size()) {
-        if (symbol.st_value > object.section(symbol.st_shndx).sh_size) throw broken("a symbol outside");
+        const Elf64_Shdr& section = object.section(symbol.st_shndx);
+        if ((section.sh_flags & SHF_ALLOC) == 0) continue;  // it has no address
+        const bool is_function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
+        if (symbol.st_value > section.sh_size || (is_function && symbol.st_value == section.sh_size)) {
+          throw broken("a symbol outside");
+        }
+        if (is_function && (section.sh_flags & SHF_EXECINSTR) == 0) throw broken("a function that is no code");
         addresses[k] = memory_ + offsets[symbol.st_shndx] + symbol.st_value;
-        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC) functions_[name] = addresses[k];
+        if (is_function) functions_[name] = addresses[k];
       }
     }
     for (const Elf64_Shdr& section : object.sections()) {
@@ -167,11 +182,10 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
       if ((target.sh_flags & SHF_ALLOC) == 0) continue;
       for (const Elf64_Rela& entry : object.content<Elf64_Rela>(section)) {
         const std::size_t symbol = ELF64_R_SYM(entry.r_info);
-        if (symbol >= addresses.size() || addresses[symbol] == nullptr ||
-            target.sh_size < sizeof(std::int64_t) || entry.r_offset > target.sh_size - sizeof(std::int32_t)) {
+        if (symbol >= addresses.size() || addresses[symbol] == nullptr || entry.r_offset > target.sh_size) {
           throw broken("a relocation outside");
         }
-        relocate(memory_ + offsets[section.sh_info] + entry.r_offset,
+        relocate(memory_ + offsets[section.sh_info] + entry.r_offset, target.sh_size - entry.r_offset,
                  static_cast<std::uint32_t>(ELF64_R_TYPE(entry.r_info)), addresses[symbol], entry.r_addend);
       }
     }

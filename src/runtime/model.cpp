@@ -1,14 +1,16 @@
 #include "runtime/model.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "program/arena.h"
+#include "program/checksum.h"
+#include "program/target.h"
+#include "runtime/memory.h"
 #include "runtime/processors.h"
 #include "runtime/thread_pool.h"
 
@@ -16,37 +18,6 @@ namespace tenon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Memory that a run works in, from the system and back to it.
-class Memory {
- public:
-  Memory() = default;
-  Memory(std::uint64_t bytes, const std::string& what) : bytes_(bytes) {
-    if (bytes == 0) return;
-    data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data_ == MAP_FAILED) {
-      data_ = nullptr;
-      throw Error(concat("no memory for ", what), ErrorKind::OutOfMemory).got(bytes, " bytes");
-    }
-    madvise(data_, bytes, MADV_HUGEPAGE);
-  }
-  Memory(Memory&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-  Memory& operator=(Memory&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~Memory() {
-    if (data_ != nullptr) munmap(data_, bytes_);
-  }
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-  std::uint64_t bytes() const { return bytes_; }
-
- private:
-  void* data_ = nullptr;
-  std::uint64_t bytes_ = 0;
-};
 
 // Where a pointer of the caller goes.
 struct Patch {
@@ -57,12 +28,45 @@ struct Patch {
 // Enough chunks for threads of uneven speed, few enough that taking one costs nothing.
 constexpr std::int64_t kChunksPerThread = 4;
 
+// No machine has more; sums of such numbers do not overflow.
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
+
+// The code of a program that this processor can run.
+const std::vector<std::byte>& runnable_code(const Program& program) {
+  require_target(program);
+  return program.code;
+}
+
 }  // namespace
 
-Model::Model(Program program) : program_(std::move(program)), code_(program_.code) {
+Model::Model(Program program) : program_(std::move(program)), code_(runnable_code(program_)) {
   for (const Program::Kernel& kernel : program_.kernels) {
     kernels_.push_back(reinterpret_cast<KernelFunction>(code_.function(kernel.symbol)));
   }
+}
+
+void Model::require_intact(int thread_count) const {
+  if (is_intact_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(checking_);
+  if (is_intact_.load(std::memory_order_relaxed)) return;
+  struct Check {
+    const Program* program;
+    std::atomic<bool> is_altered;
+  };
+  Check check{&program_, false};
+  const auto compare = [](void* state, std::size_t, std::int64_t begin, std::int64_t end) {
+    auto& [program, is_altered] = *static_cast<Check*>(state);
+    for (auto block = static_cast<std::size_t>(begin); block < static_cast<std::size_t>(end); ++block) {
+      const auto bytes = checksum_block({program->constants.get(), program->constant_bytes}, block);
+      if (checksum(bytes) != program->constant_checksums[block]) is_altered.store(true, std::memory_order_relaxed);
+    }
+  };
+  ThreadPool::Caller caller(ThreadPool::shared());
+  caller.for_each(static_cast<std::int64_t>(program_.constant_checksums.size()), 1, thread_count, compare, &check);
+  if (check.is_altered) {
+    throw Error("the program file is damaged").got("altered constants").hint("compile the model again");
+  }
+  is_intact_.store(true, std::memory_order_release);
 }
 
 struct Context::State {
@@ -139,8 +143,18 @@ void Context::State::check_inputs(std::span<const std::vector<std::int64_t>> inp
 }
 
 std::uint64_t Context::State::bytes_of(std::size_t buffer) const {
-  std::uint64_t bytes = program().buffers[buffer].element_bytes;
-  for (std::int64_t extent : shapes[buffer]) bytes *= static_cast<std::uint64_t>(extent);
+  const Program::Buffer& described = program().buffers[buffer];
+  const auto& shape = shapes[buffer];
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
+  std::uint64_t bytes = described.element_bytes;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) throw Error("an extent is negative", ErrorKind::Usage).at("buffer '", described.name, "'").got(extent);
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) || bytes > kMaxBytes) {
+      throw Error("no memory holds a value of this shape", ErrorKind::OutOfMemory)
+          .at("buffer '", described.name, "'")
+          .expected("at most ", format_bytes(kMaxBytes));
+    }
+  }
   return bytes;
 }
 
@@ -162,7 +176,11 @@ void Context::State::place_buffers() {
     for (std::size_t k = 0; k < requesters.size(); ++k) offsets[requesters[k]] = plan.offsets[k];
     bytes = plan.bytes;
   }
-  if (bytes > arena.bytes()) arena = Memory(bytes, "the values between steps");
+  if (bytes > arena.bytes() && !arena.allocate(bytes)) {
+    std::vector<std::uint64_t> buffer_bytes;
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) buffer_bytes.push_back(bytes_of(k));
+    throw no_arena(p, buffer_bytes, bytes);
+  }
 
   pointers.clear();
   patches.clear();
@@ -188,19 +206,23 @@ void Context::State::prepare_steps() {
   steps.clear();
   extents.clear();
   scratch_stride = 0;
-  std::size_t pointer = 0;
+  std::size_t pointer = 0, hungriest = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     const Program::Step& step = p.steps[k];
     ReadyStep ready{model->kernel(step.kernel), pointer, extents.size(), step.work.value(symbols), 1, k, this};
     ready.chunk = std::max<std::int64_t>(1, ready.work / (thread_count * kChunksPerThread));
     for (const Extent& extent : step.extents) extents.push_back(extent.value(symbols));
     pointer += step.buffers.size();
-    const auto bytes = p.kernels[step.kernel].scratch_bytes.value(symbols);
-    scratch_stride = std::max(scratch_stride, (static_cast<std::uint64_t>(bytes) + 4095) / 4096 * 4096);
+    const auto wanted = static_cast<std::uint64_t>(p.kernels[step.kernel].scratch_bytes.value(symbols));
+    if (wanted > kMaxBytes) throw no_scratch(p, k, wanted, thread_count);
+    if ((wanted + 4095) / 4096 * 4096 > scratch_stride) {
+      scratch_stride = (wanted + 4095) / 4096 * 4096;
+      hungriest = k;
+    }
     if (ready.work > 0) steps.push_back(ready);
   }
   const std::uint64_t bytes = scratch_stride * static_cast<std::uint64_t>(thread_count);
-  if (bytes > scratch.bytes()) scratch = Memory(bytes, "the kernels' scratch");
+  if (bytes > scratch.bytes() && !scratch.allocate(bytes)) throw no_scratch(p, hungriest, scratch_stride, thread_count);
 }
 
 void Context::State::report_failed_check(const ReadyStep& ready) const {
@@ -275,6 +297,7 @@ const std::vector<std::int64_t>& Context::output_shape(std::size_t output) const
 int Context::thread_count() const { return state_->thread_count; }
 
 std::uint64_t Context::arena_bytes() const { return state_->arena.bytes(); }
+std::uint64_t Context::scratch_bytes() const { return state_->scratch.bytes(); }
 
 void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   run(inputs, outputs, {});
@@ -284,6 +307,7 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
   State& s = *state_;
   const Use use(s);
   TENON_ASSERT(s.is_bound, "shapes are bound before a run");
+  s.model->require_intact(s.thread_count);
   for (const Patch& patch : s.patches) {
     s.pointers[patch.pointer] =
         patch.is_input ? const_cast<void*>(inputs[patch.port]) : outputs[patch.port];  // NOLINT: only read

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,16 +16,23 @@ namespace tenon {
 /// run it at once.
 class Model {
  public:
-  /// Throws Error if the code does not fit this machine.
+  /// Throws Error if the code does not fit this machine: of kind Device, by feature, where another
+  /// machine could run it.
   explicit Model(Program program);
 
   const Program& program() const { return program_; }
   KernelFunction kernel(std::size_t index) const { return kernels_[index]; }
 
+  /// Compares constants that come from a file with their checksums, the first time it is called. Throws
+  /// Error if they were altered. Not part of loading: it reads them all, as the first run does anyway.
+  void require_intact(int thread_count) const;
+
  private:
   Program program_;
   CodeImage code_;
   std::vector<KernelFunction> kernels_;
+  mutable std::mutex checking_;
+  mutable std::atomic<bool> is_intact_{false};
 };
 
 /// What one caller needs to run a model: an arena and the pointers of every step. One thread at a
@@ -40,6 +49,7 @@ class Context {
   void bind(std::span<const std::vector<std::int64_t>> input_shapes);
   const std::vector<std::int64_t>& output_shape(std::size_t output) const;
   std::uint64_t arena_bytes() const;
+  std::uint64_t scratch_bytes() const;  ///< what kernels keep for themselves, of all threads
   int thread_count() const;
 
   /// Runs once. Allocates nothing. Inputs and outputs are row-major and 64-byte aligned or not.

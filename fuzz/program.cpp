@@ -1,0 +1,35 @@
+// Any bytes are a program that holds together, or an Error. Its code is linked and its memory laid out, never
+// run: what machine code does nobody can check. Seeds are made by, for each file of tests/fixtures/programs,
+// `tenon compile FILE --cpu=x86-64-v3 -o tests/fuzz/program/NAME.tnn`; a new version of the format needs new ones.
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "program/file.h"
+#include "runtime/model.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tenon;
+  // Not on the fuzzer's own copy: the checksum is made right first, or nothing would get past it.
+  auto bytes = std::make_shared<std::vector<std::byte>>(size);
+  if (size > 0) std::memcpy(bytes->data(), data, size);
+  try {
+    seal_program(*bytes);
+    Program program = parse_program(*bytes, bytes);
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const std::uint32_t id : program.inputs) {
+      auto& shape = shapes.emplace_back();
+      for (const Extent& dim : program.buffers[id].dims) {
+        const auto symbol = static_cast<std::size_t>(dim.steps().front().number);
+        shape.push_back(dim.is_number() ? dim.number() : program.symbols[symbol].lo);
+      }
+    }
+    Context context(std::make_shared<const Model>(std::move(program)), 1);
+    context.bind(shapes);
+  } catch (const Error&) {
+    return 0;
+  }
+  return 0;
+}

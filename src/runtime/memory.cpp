@@ -1,0 +1,85 @@
+#include "runtime/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+
+namespace tenon {
+namespace {
+
+constexpr const char* kHint = "smaller extents need less; `ulimit -v` shows the limit of this process";
+
+std::string step_text(const Program& program, std::size_t step) {
+  return concat("step ", step, " ('", program.steps[step].name, "')");
+}
+
+}  // namespace
+
+Memory::Memory(Memory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Memory::~Memory() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+bool Memory::allocate(std::uint64_t bytes) {
+  if (data_ != nullptr) munmap(data_, bytes_);
+  data_ = nullptr;
+  bytes_ = 0;
+  if (bytes == 0) return true;
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return false;
+  data_ = mapped;
+  bytes_ = bytes;
+  madvise(data_, bytes, MADV_HUGEPAGE);
+  return true;
+}
+
+Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_bytes, std::uint64_t arena_bytes) {
+  std::vector<std::uint64_t> alive(program.steps.size(), 0);
+  std::vector<std::size_t> planned;
+  for (std::size_t k = 0; k < program.buffers.size(); ++k) {
+    const Program::Buffer& buffer = program.buffers[k];
+    if (buffer.place != Program::Place::Arena) continue;
+    planned.push_back(k);
+    for (std::size_t step = buffer.first_step; step <= buffer.last_step && step < alive.size(); ++step) {
+      alive[step] += buffer_bytes[k];
+    }
+  }
+  Error error("no memory for the values between steps", ErrorKind::OutOfMemory);
+  error.got(format_bytes(arena_bytes), " wanted").hint(kHint);
+  if (alive.empty()) return error;
+  const auto peak = static_cast<std::size_t>(std::ranges::max_element(alive) - alive.begin());
+  std::erase_if(planned, [&](std::size_t k) {
+    return program.buffers[k].first_step > peak || program.buffers[k].last_step < peak;
+  });
+  std::ranges::stable_sort(planned, std::greater(), [&](std::size_t k) { return buffer_bytes[k]; });
+  std::string largest;
+  for (std::size_t k = 0; k < std::min<std::size_t>(planned.size(), 3); ++k) {
+    const Program::Buffer& buffer = program.buffers[planned[k]];
+    // What a step keeps for itself has no name of its own.
+    const std::string& name = buffer.name.empty() ? program.steps[buffer.first_step].name : buffer.name;
+    largest += concat(k == 0 ? "" : ", ", "'", name, "' ", format_bytes(buffer_bytes[planned[k]]));
+  }
+  error.at(step_text(program, peak), ", where ", format_bytes(alive[peak]), " are alive");
+  return error.got(format_bytes(arena_bytes), " wanted; the largest alive there: ", largest);
+}
+
+Error no_scratch(const Program& program, std::size_t step, std::uint64_t bytes, int thread_count) {
+  return Error("no memory for what kernels keep for themselves", ErrorKind::OutOfMemory)
+      .at(step_text(program, step), ", which wants most")
+      .got(format_bytes(bytes), " for each of ", thread_count, " threads")
+      .hint(kHint);
+}
+
+}  // namespace tenon

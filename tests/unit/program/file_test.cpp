@@ -1,0 +1,265 @@
+#include "program/file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "base/error.h"
+#include "codegen/compile.h"
+#include "driver/compiled.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "program/target.h"
+#include "program/verify.h"
+
+namespace tenon {
+namespace {
+
+// A symbol, weights of more than one page, a value between steps, two kernels.
+constexpr const char* kNet = R"(graph net (x: f32[n, 40]) {
+  w = constant f32[40, 48] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  h = matmul(x, w)
+  y = softmax(h) {axis = 0}
+  return y
+}
+)";
+
+class ProgramFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = ::testing::TempDir() + "file_test_" + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".tnn";
+    program_ = codegen::compile(parse_graph(kNet, all_ops()), options());
+    write_program(program_, path_);
+    std::ifstream stream(path_, std::ios::binary);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    bytes_ = std::move(text).str();
+  }
+  void TearDown() override { std::remove(path_.c_str()); }
+  static codegen::CompileOptions options() {
+    codegen::CompileOptions options;
+    options.target.cpu = "x86-64-v3";
+    return options;
+  }
+  void put(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
+  static Program parse(const std::string& bytes) { return parse_program(std::as_bytes(std::span(bytes)), nullptr); }
+  std::size_t constants_begin() const { return bytes_.size() - program_.constant_bytes; }
+  static Tensor input() {
+    Tensor x(DType::F32, {3, 40});
+    for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, 0.1 * static_cast<double>(k % 7));
+    return x;
+  }
+
+  std::string path_, bytes_;
+  Program program_;
+};
+
+TEST_F(ProgramFile, RunsAsTheProgramDoes) {
+  CompiledModel fresh(program_, 1), loaded(read_program(path_), 2);
+  const Tensor a = fresh.run({input()}).front().tensor(), b = loaded.run({input()}).front().tensor();
+  EXPECT_TRUE(identical(a, b));
+}
+
+TEST_F(ProgramFile, CutShortAnywhereIsRefused) {
+  for (std::size_t size = 0; size < bytes_.size(); ++size) {
+    EXPECT_THROW(parse(bytes_.substr(0, size)), Error) << size;
+  }
+  put(bytes_.substr(0, bytes_.size() - 1));
+  EXPECT_THROW(read_program(path_), Error);
+  EXPECT_THROW(parse(bytes_ + '\0'), Error);
+}
+
+TEST_F(ProgramFile, AlteredAnywhereBeforeTheConstantsIsRefused) {
+  for (std::size_t at = 0; at < constants_begin(); ++at) {
+    std::string altered = bytes_;
+    altered[at] = static_cast<char>(altered[at] ^ (1 << at % 8));
+    EXPECT_THROW(parse(altered), Error) << at;
+  }
+}
+
+TEST_F(ProgramFile, AlteredConstantsAreRefusedWhenTheyAreFirstUsed) {
+  ASSERT_GT(program_.constant_bytes, 4096U);
+  for (std::size_t at = constants_begin(); at < bytes_.size(); at += 41) {
+    std::string altered = bytes_;
+    altered[at] = static_cast<char>(altered[at] ^ (1 << at % 8));
+    put(altered);
+    CompiledModel model(read_program(path_), 2);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      try {
+        model.run({input()});
+        FAIL() << "ran with byte " << at << " altered";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::InvalidModel);
+        EXPECT_STREQ(error.what(),
+                     "the program file is damaged\n  got       altered constants\n  hint      compile the model again");
+      }
+    }
+  }
+}
+
+// Behind a checksum that is right again, tables and code may say anything. What is accepted holds together,
+// so that a model and a context can be made of it, or they refuse.
+TEST_F(ProgramFile, AlteredAndSealedHoldsTogetherOrIsRefused) {
+  std::mt19937 random(11);
+  int accepted = 0, refused = 0;
+  for (std::size_t round = 0; round < 6000; ++round) {
+    std::string altered = bytes_.substr(0, constants_begin());
+    const std::size_t changes = 1 + random() % 3;
+    for (std::size_t k = 0; k < changes; ++k) {
+      // Past the header, whose numbers seal_program needs.
+      const std::size_t at = 48 + random() % (altered.size() - 48);
+      if (random() % 2 == 0) {
+        altered[at] = static_cast<char>(random());
+      } else {
+        const std::uint64_t extremes[] = {0, 1, 2, 7, 255, 4096, 1ULL << 31, 1ULL << 32, 1ULL << 62, 1ULL << 63, ~0ULL};
+        const std::uint64_t value = extremes[random() % std::size(extremes)];
+        std::memcpy(altered.data() + at, &value, std::min<std::size_t>(8, altered.size() - at));
+      }
+    }
+    altered += bytes_.substr(constants_begin());
+    seal_program(std::as_writable_bytes(std::span(altered)));
+    try {
+      Program program = parse(altered);
+      verify(program);
+      std::vector<std::vector<std::int64_t>> shapes;
+      for (const std::uint32_t id : program.inputs) {
+        auto& shape = shapes.emplace_back();
+        for (const Extent& dim : program.buffers[id].dims) {
+          shape.push_back(dim.is_number() ? dim.number()
+                                          : program.symbols[static_cast<std::size_t>(dim.steps()[0].number)].lo);
+        }
+      }
+      Context context(std::make_shared<const Model>(std::move(program)), 1);
+      context.bind(shapes);
+      ++accepted;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(accepted, 0);  // constants in the code, names: not everything can be known
+  EXPECT_GT(refused, 1000);
+}
+
+TEST_F(ProgramFile, OfAnotherVersionIsRefused) {
+  std::string other = bytes_;
+  other[7] = '1';
+  put(other);
+  EXPECT_FALSE(is_program_file(path_));
+  try {
+    read_program(path_);
+    FAIL() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.summary(), "this is no program of this version");
+    EXPECT_EQ(error.place(), path_);
+  }
+}
+
+TEST_F(ProgramFile, ThatIsNotThereIsAMistakeOfTheUser) {
+  try {
+    read_program(path_ + ".none");
+    FAIL() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Usage);
+  }
+}
+
+TEST_F(ProgramFile, ForAnotherProcessorIsRefusedByFeature) {
+  // A processor with everything but one.
+  const std::vector<std::string_view> all = {"AVX2",     "FMA",       "F16C",      "BMI",       "BMI2",     "LZCNT",
+                                             "MOVBE",    "AVX-512F",  "AVX-512BW", "AVX-512CD", "AVX-512DQ", "AVX-512VL"};
+  program_.target = "x86-64-v4";
+  EXPECT_NO_THROW(require_target(program_, all));
+  for (const std::string_view missing : all) {
+    std::vector<std::string_view> rest = all;
+    std::erase(rest, missing);
+    try {
+      require_target(program_, rest);
+      FAIL() << "it was let through without " << missing;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Device);
+      EXPECT_EQ(std::string(error.what()),
+                concat("the program needs more than this processor has\n  expected  ", missing,
+                       " (x86-64-v4)\n  hint      compile it with --cpu=native on this machine"));
+    }
+  }
+  // One that knows AVX2 and nothing newer, as many still do.
+  const std::vector<std::string_view> older(all.begin(), all.begin() + 7);
+  program_.target = "x86-64-v3";
+  EXPECT_NO_THROW(require_target(program_, older));
+}
+
+TEST_F(ProgramFile, ForAProcessorNobodyKnowsIsRefusedWhenLoaded) {
+  program_.target = "x86-64-v9";
+  write_program(program_, path_);
+  try {
+    Model model(read_program(path_));
+    FAIL() << "it was let through";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Device);
+    EXPECT_NE(std::string(error.what()).find("x86-64-v9"), std::string::npos);
+  }
+}
+
+// Each of these would make a run read or write where it must not.
+TEST_F(ProgramFile, WhatDoesNotHoldTogetherIsRefusedByName) {
+  EXPECT_NO_THROW(verify(program_));
+  const auto expect_refusal = [&](const char* part, const auto& spoil) {
+    Program program = program_;
+    spoil(program);
+    try {
+      verify(program);
+      ADD_FAILURE() << "not refused: " << part;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  const auto buffer = [](Program& program, Program::Place place) -> Program::Buffer& {
+    return *std::ranges::find(program.buffers, place, &Program::Buffer::place);
+  };
+  using Place = Program::Place;
+  expect_refusal("ends outside the constants", [&](Program& p) {
+    for (Program::Buffer& each : p.buffers) each.offset += each.place == Place::Constant ? p.constant_bytes : 0;
+  });
+  expect_refusal("not aligned", [&](Program& p) {
+    for (Program::Buffer& each : p.buffers) each.offset += each.place == Place::Constant ? 4 : 0;
+  });
+  expect_refusal("its extents vary", [&](Program& p) { buffer(p, Place::Constant).dims = {Extent::symbol(0)}; });
+  expect_refusal("negative extent", [&](Program& p) { buffer(p, Place::Constant).dims = {-4}; });
+  expect_refusal("more bytes than can be counted", [&](Program& p) {
+    buffer(p, Place::Constant).dims = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+  });
+  expect_refusal("elements of 0 bytes", [&](Program& p) { buffer(p, Place::Output).element_bytes = 0; });
+  expect_refusal("it ends outside the arena", [&](Program& p) {
+    p.is_arena_planned = true;
+    for (Program::Buffer& each : p.buffers) {
+      if (each.place == Place::Arena) each.dims = {8};
+    }
+  });
+  expect_refusal("not alive then", [&](Program& p) {
+    for (Program::Buffer& each : p.buffers) each.first_step = each.last_step = 1000;
+  });
+  expect_refusal("it ends before it begins", [&](Program& p) { buffer(p, Place::Arena).first_step = 1000; });
+  expect_refusal("belongs to no input or output", [&](Program& p) {
+    p.buffers.push_back(p.buffers[p.inputs[0]]);
+    p.buffers.back().offset = 7;
+  });
+  expect_refusal("a buffer of another kind", [&](Program& p) { p.outputs = p.inputs; });
+  expect_refusal("a buffer that there is not", [&](Program& p) { p.steps[0].buffers[0] = 1000; });
+  expect_refusal("a kernel that there is not", [&](Program& p) { p.steps[0].kernel = 1000; });
+  expect_refusal("a symbol that there is not", [&](Program& p) { p.steps[0].work = Extent::symbol(3); });
+  expect_refusal("read from no input", [&](Program& p) { p.symbols[0].axis = 5; });
+  expect_refusal("a range that has no number", [&](Program& p) { p.symbols[0].lo = p.symbols[0].hi + 1; });
+  expect_refusal("other operands than its kernel has elsewhere", [&](Program& p) {
+    p.steps.push_back(p.steps.back());
+    p.steps.back().extents.emplace_back(1);
+    for (Program::Buffer& each : p.buffers) ++each.last_step;
+  });
+}
+
+}  // namespace
+}  // namespace tenon
