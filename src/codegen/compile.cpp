@@ -106,7 +106,10 @@ void pack(const Packing& packing, const Tensor& tensor, std::byte* target) {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, const CompileOptions& options) : graph_(graph), options_(options) {}
+  Compiler(const Graph& graph, const CompileOptions& options) : graph_(graph), options_(options) {
+    const cpu::Registers registers = cpu::registers_of(options.target);
+    tile_ = tile_for(registers.count, registers.bits);
+  }
 
   void lower() {
     program_.name = graph_.name;
@@ -301,7 +304,7 @@ class Compiler {
       may_pack.push_back(is_given && program_.buffers[arguments[given]].place == Program::Place::Constant);
       given += is_given;
     }
-    const auto packings = tile_contraction(nest, may_pack);
+    const auto packings = tile_contraction(nest, may_pack, tile_);
     if (!packings) {
       schedule(nest);
       return;
@@ -350,7 +353,6 @@ class Compiler {
       program_.buffers[copy].offset = k;
       program_.outputs.push_back(copy);
       NestSequence sequence = build_nests("copy", {operand_expr(0, {type.dtype, {product(type.dims)}, {}})});
-      if (sequence.parts.empty()) continue;  // no elements
       LoopNest& nest = sequence.parts.front().nest;
       schedule(nest);
       Program::Step step;
@@ -445,6 +447,7 @@ class Compiler {
 
   const Graph& graph_;
   const CompileOptions& options_;
+  TileShape tile_;
   Program program_;
   std::map<std::string, std::size_t> symbol_ids_;
   std::unordered_map<ValueId, std::uint32_t> buffers_;

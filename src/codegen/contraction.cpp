@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -9,9 +10,6 @@
 
 namespace tenon::codegen {
 namespace {
-
-// Rows by columns of a tile: 12 vectors of sums leave registers for two columns and one row of 16.
-constexpr unsigned kRows = 6, kColumns = 16;
 
 Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
 Scalar times(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Multiply, DType::I64, a, b); }
@@ -84,6 +82,42 @@ bool suits_columns(const Contraction& c, std::size_t loop) {
     for_each_load(alone, [&](const Scalar& load) { suits &= along(load, loop) != Access::Scattered; });
   }
   return suits;
+}
+
+// How far apart the elements of neighbouring positions lie; nothing where that is not the same everywhere.
+std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop) {
+  std::int64_t stride = 1, distance = 0;
+  for (std::size_t axis = load->view.size(); axis-- > 0;) {
+    const auto step = growth(load->args[axis], loop);
+    if (!step) return std::nullopt;
+    distance += *step * stride;
+    if (axis == 0) break;
+    if (!load->view[axis].is_constant()) return std::nullopt;
+    stride *= load->view[axis].constant();
+  }
+  return distance;
+}
+
+// How many rows lie in the first cache side by side. At distances that are powers of two they take the
+// same few places of it; the numbers are those of processors with 64 such places of 64 bytes.
+unsigned rows_in_cache(const Scalar& load, std::size_t loop) {
+  constexpr std::int64_t line = 64 / 4, places = 64, ways = 7;
+  const auto distance = distance_along(load, loop);
+  if (!distance || *distance == 0 || *distance % line != 0) return places;
+  return static_cast<unsigned>(ways * places / std::gcd(*distance / line, places));
+}
+
+// The loops of the sum, those along which elements lie closest innermost.
+std::vector<const Statement*> closest_last(std::vector<const Statement*> loops, const Scalar& load) {
+  const auto distance = [&](const Statement* loop) { return std::abs(distance_along(load, loop->id).value_or(0)); };
+  const bool is_known = std::all_of(loops.begin(), loops.end(), [&](const Statement* loop) {
+    return distance_along(load, loop->id).has_value();
+  });
+  if (is_known) {
+    std::stable_sort(loops.begin(), loops.end(),
+                     [&](const Statement* x, const Statement* y) { return distance(x) > distance(y); });
+  }
+  return loops;
 }
 
 // The least and greatest value of an integer while loops run over their extents.
@@ -248,7 +282,14 @@ void split_padding(NestSequence& sequence) {
   sequence.parts = std::move(parts);
 }
 
-std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack) {
+// With 32 registers 14 rows would fit as well; they gain nothing, and more streams of rows than a
+// processor looks ahead on cost a little.
+TileShape tile_for(unsigned register_count, unsigned register_bits) {
+  return {register_count >= 32 ? 8U : 6U, register_bits / 32 * 2};
+}
+
+std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
+                                                     const TileShape& shape) {
   std::optional<Contraction> found = find_contraction(nest);
   if (!found) return std::nullopt;
   Contraction& c = *found;
@@ -280,8 +321,9 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
     if (loop != columns && along(c.b, loop->id) == Access::Same) rows = loop;
   }
 
+  c.reduced = closest_last(c.reduced, c.a);
   const std::int64_t count = columns->extent.constant();
-  unsigned width = kColumns;
+  unsigned width = shape.columns;
   while (width > 4 && width > count) width /= 2;
   const std::size_t column_id = columns->id;
   const std::size_t outer = nest.new_loop(concat(nest.loop_names[column_id], "o"));
@@ -335,14 +377,21 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
 
   // Rebuilt from the inside: what stood innermost, rows, columns, then all other loops to share out.
   Block body = *c.inner;
-  Statement* fold = &body[1];
-  while (fold->kind == Statement::Kind::Loop) fold = &fold->body.front();
-  if (packed.is_defined()) fold->value = binary_scalar(BinaryOp::Multiply, DType::F32, c.a, packed);
+  const Statement* innermost = &body[1];
+  while (innermost->kind == Statement::Kind::Loop) innermost = &innermost->body.front();
+  Statement sum = *innermost;
+  if (packed.is_defined()) sum.value = binary_scalar(BinaryOp::Multiply, DType::F32, c.a, packed);
+  for (std::size_t k = c.reduced.size(); k-- > 0;) {
+    Statement loop = *c.reduced[k];
+    loop.body = {std::move(sum)};
+    sum = std::move(loop);
+  }
+  body[1] = std::move(sum);
   substitute_loop(body, column_id, position);
   if (rows != nullptr) {
     Statement jam = *rows;
     jam.loop = LoopKind::Jam;
-    jam.width = kRows;
+    jam.width = std::min(shape.rows, rows_in_cache(c.a, rows->id));
     jam.body = std::move(body);
     body = {std::move(jam)};
   }

@@ -30,9 +30,18 @@ struct Packing {
 /// operand into a buffer with room around it, so that the sums need not look where they read.
 void split_padding(NestSequence& sequence);
 
+/// How a sum of products is turned.
+struct TileShape {
+  unsigned rows = 6, columns = 16;  ///< at most: of the result, kept in registers
+};
+/// The tile for so many vector registers of so many bits: sums take most of them, two vectors along the
+/// columns and one number of a row the rest.
+TileShape tile_for(unsigned register_count, unsigned register_bits);
+
 /// If the nest sums products of two operands into one number per position, turns its loops so that
 /// a tile of the result stays in registers: some rows (jammed) by some columns (a vector). `may_pack`
 /// says which buffers can be laid out anew ahead of time. Gives how, for each that should be.
-std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack);
+std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
+                                                     const TileShape& shape = {});
 
 }  // namespace tenon::codegen

@@ -93,6 +93,10 @@ std::string target_level(const Target& target) {
   return features.lookup("avx512f") && features.lookup("avx512vl") ? "x86-64-v4" : "x86-64-v3";
 }
 
+Registers registers_of(const Target& target) {
+  return target_level(target) == "x86-64-v4" ? Registers{32, 512} : Registers{16, 256};
+}
+
 CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std::vector<std::string>& symbols,
                             const EmitOptions& options) {
   const auto machine = target_machine(options.target);
@@ -100,7 +104,8 @@ CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std
   llvm::Module module("tenon", context);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  for (std::size_t k = 0; k < nests.size(); ++k) KernelEmitter(module, *nests[k], symbols[k]).run();
+  const unsigned vector_bits = registers_of(options.target).bits;
+  for (std::size_t k = 0; k < nests.size(); ++k) KernelEmitter(module, *nests[k], symbols[k], vector_bits).run();
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {

@@ -26,6 +26,12 @@ struct EmitOptions {
 CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std::vector<std::string>& symbols,
                             const EmitOptions& options);
 
+/// The vector registers that code for this target has.
+struct Registers {
+  unsigned count = 16, bits = 256;
+};
+Registers registers_of(const Target& target);
+
 /// The level of the architecture that code for this target needs.
 std::string target_level(const Target& target);
 

@@ -18,7 +18,7 @@ constexpr unsigned kBuffers = 0, kExtents = 1, kScratch = 2, kError = 3;
 
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol)
+KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, unsigned vector_bits)
     : module_(module), nest_(nest), context_(module.getContext()), ir_(context_), math_(ir_, module) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
   llvm::Type* number = ir_.getInt64Ty();
@@ -26,7 +26,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   function_->addFnAttr("no-builtins");
-  function_->addFnAttr("prefer-vector-width", "256");
+  function_->addFnAttr("prefer-vector-width", std::to_string(vector_bits));
   loops_.resize(nest.loop_names.size());
   locals_.assign(1, std::vector<LocalState>(nest.locals.size()));
 }
@@ -235,8 +235,11 @@ void KernelEmitter::emit_serial(const Statement& loop, llvm::Value* from, llvm::
 void KernelEmitter::emit_vector_loop(const Statement& loop, llvm::Value* from, llvm::Value* to) {
   const bool folds = !loop.is_independent;
   // Values of outer scopes are single numbers and stay usable; those made inside are not.
-  for (unsigned width = loop.width; width > 1; width = width > 8 ? 8 : 1) {
+  for (unsigned width = loop.width; width > 1; width = width > 8 ? width / 2 : 1) {
     llvm::Value* count = ir_.CreateSub(to, from);
+    const auto* number = llvm::dyn_cast<llvm::ConstantInt>(count);
+    if (number != nullptr && number->isZero()) return;
+    if (number != nullptr && number->getSExtValue() < static_cast<std::int64_t>(width)) continue;
     llvm::Value* whole = ir_.CreateAnd(count, ir_.getInt64(~static_cast<std::uint64_t>(width - 1)));
     llvm::Value* middle = ir_.CreateAdd(from, whole);
     math_.set_width(width);
@@ -266,7 +269,8 @@ void KernelEmitter::emit_vector_loop(const Statement& loop, llvm::Value* from, l
     }
     from = middle;
   }
-  emit_serial(loop, from, to, 1);
+  const auto* left = llvm::dyn_cast<llvm::ConstantInt>(ir_.CreateSub(to, from));
+  if (left == nullptr || !left->isZero()) emit_serial(loop, from, to, 1);
 }
 
 void KernelEmitter::emit_define(const Statement& statement) {

@@ -16,7 +16,7 @@ namespace tenon::codegen::cpu {
 /// Writes one nest as a function `void(const KernelArguments*, i64 begin, i64 end)`.
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol);
+  KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, unsigned vector_bits);
   void run();
 
  private:
