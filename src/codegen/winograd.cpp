@@ -72,8 +72,8 @@ class Finder {
     }
     for (const auto* loops : {&sum->kept, &sum->reduced}) {
       for (const Statement* loop : *loops) {
-        if (!loop->extent.is_constant()) return std::nullopt;
-        extents_[loop->id] = loop->extent.constant();
+        loops_.emplace(loop->id, loop->extent);
+        extents_[loop->id] = loop->extent.is_constant() ? loop->extent.constant() : kUnknown;
       }
     }
     found_.sum = *sum;
@@ -115,7 +115,7 @@ class Finder {
     std::size_t windows = 0, channels = 0, batches = 0;
     for (std::size_t axis = 0; axis < image->view.size(); ++axis) {
       const auto index = affine(image->args[axis]);
-      if (!index || !image->view[axis].is_constant()) return false;
+      if (!index) return false;
       for (const auto& [loop, step] : index->steps) {
         if (step != 1) return false;
       }
@@ -123,6 +123,7 @@ class Finder {
         std::size_t kept = index->steps.begin()->first, reduced = index->steps.rbegin()->first;
         if (is_reduced(kept)) std::swap(kept, reduced);
         if (is_reduced(kept) || !is_reduced(reduced) || extents_.at(reduced) != 3) return false;
+        if (!image->view[axis].is_constant() || extents_.at(kept) == kUnknown) return false;
         const bool is_row = windows++ == 0;
         (is_row ? found_.row : found_.column) = kept;
         (is_row ? found_.window_row : found_.window_column) = reduced;
@@ -138,7 +139,7 @@ class Finder {
           ++channels;
         } else {
           found_.batch = loop;
-          found_.batches = extents_.at(loop);
+          found_.batches = loops_.at(loop);
           ++batches;
         }
       }
@@ -174,12 +175,14 @@ class Finder {
     weights.by_channel = step(found_.channel);
     weights.by_row = step(found_.window_row);
     weights.by_column = step(found_.window_column);
-    return weights.channels > 0 && weights.outputs > 0 && found_.tiles() > 0;
+    return weights.channels > 0 && weights.outputs > 0 && found_.usual_tiles() > 0;
   }
 
   const NestSequence::Part& part_;
   const std::vector<bool>& is_constant_;
+  static constexpr std::int64_t kUnknown = -1;
   std::map<std::size_t, std::int64_t> extents_;
+  std::map<std::size_t, Dim> loops_;
   WindowSum found_;
   Affine weight_;
 };
@@ -191,12 +194,12 @@ constexpr double kProducts = 16, kImageCost = 20, kResultCost = 16, kBytes = 7;
 double direct_cost(const WindowSum& window) {
   const WinogradWeights& w = window.weights;
   const auto products = static_cast<double>(9 * w.channels * w.outputs);
-  return products * static_cast<double>(window.batches * window.rows * window.columns) / kProducts +
+  return products * static_cast<double>(window.usual_batches() * window.rows * window.columns) / kProducts +
          products * 4 / kBytes;
 }
 double winograd_cost(const WindowSum& window) {
   const WinogradWeights& w = window.weights;
-  const auto tiles = static_cast<double>(window.tiles()),
+  const auto tiles = static_cast<double>(window.usual_tiles()),
              kinds = static_cast<double>(window.edge() * window.edge());
   const auto products = static_cast<double>(w.channels * window.blocked_outputs());
   const double share = kinds / 36;
@@ -232,8 +235,8 @@ std::int64_t block_of(const WindowSum& window) {
   const std::int64_t bytes =
       window.edge() * window.edge() * window.weights.channels * window.blocked_outputs() * 4;
   const std::int64_t wanted = bytes <= (4 << 20) ? 24 : 48;
-  const std::int64_t blocks = (window.tiles() + wanted - 1) / wanted;
-  return blocks < kEnoughBlocks ? 0 : (window.tiles() + blocks - 1) / blocks;
+  const std::int64_t blocks = (window.usual_tiles() + wanted - 1) / wanted;
+  return blocks < kEnoughBlocks ? 0 : (window.usual_tiles() + blocks - 1) / blocks;
 }
 
 // One number for each of the outputs that lie side by side.

@@ -119,7 +119,8 @@ class Nests {
       : sequence_(sequence), from_(part), w_(window), derived_(derived), block_(block) {}
 
   std::vector<NestSequence::Part> run() {
-    const std::int64_t held = block_ > 0 ? block_ : w_.tiles(), kinds = w_.edge() * w_.edge();
+    const std::int64_t kinds = w_.edge() * w_.edge();
+    const Dim held = block_ > 0 ? Dim(block_) : w_.tiles();
     image_dims_ = {held, kinds, w_.weights.channels};
     result_dims_ = {held, kinds, w_.blocked_outputs()};
     std::vector<NestSequence::Part> parts;
@@ -134,7 +135,7 @@ class Nests {
         for (Statement& statement : more) body.push_back(std::move(statement));
       }
       nest().body = {
-          loop(blocks, (w_.tiles() + block_ - 1) / block_, LoopKind::Parallel, 1, std::move(body))};
+          loop(blocks, ceil_div(w_.tiles(), block_), LoopKind::Parallel, 1, std::move(body))};
       parts.push_back(finish());
       return parts;
     }
@@ -246,17 +247,17 @@ class Nests {
     const std::int64_t columns = w_.tile_columns(), rows = w_.tile_rows();
     const Scalar line = integers(BinaryOp::Divide, number, integer_scalar(columns));
     at.column = minus(number, times(line, columns));
-    at.batch = w_.batches == 1 ? integer_scalar(0)
-                               : integers(BinaryOp::Divide, line, integer_scalar(rows));
+    at.batch = w_.batches == Dim(1) ? integer_scalar(0)
+                                    : integers(BinaryOp::Divide, line, integer_scalar(rows));
     at.row = minus(line, times(at.batch, rows));
     return at;
   }
   Block tile_loop(std::size_t id, Block body) {
     Statement statement = loop(
         id, image_dims_[0], block_ > 0 ? LoopKind::Serial : LoopKind::Parallel, 1, std::move(body));
-    if (block_ > 0 && w_.tiles() % block_ != 0) {
-      statement.limit =
-          least(integer_scalar(block_), minus(integer_scalar(w_.tiles()), first_tile_));
+    const Dim tiles = w_.tiles();
+    if (block_ > 0 && !(tiles.is_constant() && tiles.constant() % block_ == 0)) {
+      statement.limit = least(integer_scalar(block_), minus(nest().extent(tiles), first_tile_));
     }
     return {std::move(statement)};
   }
@@ -273,7 +274,7 @@ class Nests {
               least(column, minus(integer_scalar(w_.image_columns - edge), column)));
     // Where there are few tiles, most reach over, and code for those that do not costs time to
     // compile.
-    if (w_.tiles() < kManyTiles) return tile_loop(id, {image_tile(at, false)});
+    if (w_.usual_tiles() < kManyTiles) return tile_loop(id, {image_tile(at, false)});
     return tile_loop(id, {only_if(plus(distance, 1), {image_tile(at, true)}),
                           only_if(minus(integer_scalar(0), distance), {image_tile(at, false)})});
   }

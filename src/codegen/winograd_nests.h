@@ -13,7 +13,8 @@ struct WindowSum {
   std::size_t row = 0, column = 0;   ///< of the result: loops
   std::size_t output = 0, channel = 0;
   std::size_t window_row = 0, window_column = 0;
-  std::int64_t batches = 1, rows = 0, columns = 0;  ///< extents of the result
+  Dim batches = 1;                      ///< extents of the result
+  std::int64_t rows = 0, columns = 0;
   std::int64_t first_row = 0, first_column = 0;     ///< of the image: where the first window begins
   std::int64_t image_rows = 0, image_columns = 0;
   WinogradWeights weights;
@@ -21,7 +22,10 @@ struct WindowSum {
   std::int64_t edge() const { return weights.tile + 2; }
   std::int64_t tile_rows() const { return (rows + weights.tile - 1) / weights.tile; }
   std::int64_t tile_columns() const { return (columns + weights.tile - 1) / weights.tile; }
-  std::int64_t tiles() const { return batches * tile_rows() * tile_columns(); }
+  Dim tiles() const { return batches * Dim(tile_rows() * tile_columns()); }
+  /// As many as there are at least, where the batch is known only when it runs.
+  std::int64_t usual_tiles() const { return usual_batches() * tile_rows() * tile_columns(); }
+  std::int64_t usual_batches() const { return batches.is_constant() ? batches.constant() : 1; }
   std::int64_t blocked_outputs() const;  ///< outputs, rounded up to whole vectors
 };
 

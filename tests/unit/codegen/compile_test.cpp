@@ -106,6 +106,25 @@ TEST(Compile, OneProgramServesEveryExtentOfItsRange) {
   }
 }
 
+TEST(Compile, ImagesOfAnyNumberGetRoomAroundThem) {
+  const Graph graph = parse_graph(R"(graph (x: f32[n, 9, 7, 5]@NHWC) {
+  w: f32[3, 3, 5, 40]@HWIO = constant f32[3, 3, 5, 40] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  y = conv(x, w) {strides = [2, 1], pads = [1, 2, 0, 1]}
+  return y
+}
+)", all_ops());
+  const Program program = codegen::compile(graph);
+  EXPECT_EQ(program.steps.size(), 2u);  // the room is made once
+  for (const std::int64_t n : {1, 2, 5}) {
+    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {n, 9, 7, 5}}});
+    const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+    for (const int threads : {1, 2}) {
+      CompiledModel model(program, threads);
+      EXPECT_LE(largest_difference(model.run(inputs).front().tensor(), expected), 1e-5) << n;
+    }
+  }
+}
+
 TEST(Compile, InputsConstantsAndTwinsAsOutputs) {
   expect_same(R"(graph (x: f32[3, 4]) {
   c = constant f32[2] [1, 2]

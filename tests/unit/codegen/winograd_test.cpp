@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <set>
@@ -219,6 +220,39 @@ TEST(Winograd, TwoResultsOfOneGroup) {
   for (std::int64_t k = 0; k < y.size(); ++k) ASSERT_EQ(z.real_at(k), std::max(y.real_at(k), 0.0));
 }
 
+// One program for every number of images, bitwise as if each stood alone; blocks of tiles and all at once.
+TEST(Winograd, AnyNumberOfImages) {
+  std::set<std::size_t> steps;
+  for (const std::int64_t size : {14, 57}) {
+    const Graph graph = parse_graph(
+        concat("graph (x: f32[n, ", size, ", ", size, R"(, 32]@NHWC) {
+  w: f32[3, 3, 32, 48]@HWIO = constant f32[3, 3, 32, 48] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {pads = [1, 1, 1, 1]}
+  return y
+}
+)"),
+        all_ops());
+    const Program program = codegen::compile(graph);
+    EXPECT_NE(kinds_of(program), 0);
+    steps.insert(program.steps.size());
+    CompiledModel all(program, 2), one(program, 1);
+    for (const std::int64_t count : {1, 2, 5}) {
+      const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {count, size, size, 32}}});
+      const Tensor y = all.run(inputs).at(0).tensor(), x = inputs[0].tensor();
+      for (std::int64_t k = 0; k < count; ++k) {
+        Tensor image(DType::F32, {1, size, size, 32});
+        const std::int64_t pixels = image.size(), results = y.size() / count;
+        std::copy_n(x.as<float>().begin() + k * pixels, pixels, image.as_mutable<float>().begin());
+        const Tensor alone = one.run({Datum(image)}).at(0).tensor();
+        ASSERT_EQ(alone.size(), results);
+        EXPECT_TRUE(std::equal(alone.as<float>().begin(), alone.as<float>().end(),
+                               y.as<float>().begin() + k * results));
+      }
+    }
+  }
+  EXPECT_EQ(steps, (std::set<std::size_t>{1, 3}));
+}
+
 // What is promised is 1e-4; what is found here leaves room.
 TEST(Winograd, ErrorOfManyChannels) {
   const Checked run = check({1, 20, 20, 512, 64}, "      z = add(t, t)\n",
@@ -246,7 +280,8 @@ TEST(Winograd, IsUsedOnlyWhereItAppliesAndPays) {
                   "}\n  return y\n}\n");
   };
   EXPECT_EQ(kinds(conv("pads = [1, 1, 1, 1]"), true), 36);
-  EXPECT_EQ(kinds(conv("", "n, 32, 32, 64"), true), 0);  // tiles cannot be counted
+  EXPECT_EQ(kinds(conv("", "n, 32, 32, 64"), true), 36);
+  EXPECT_EQ(kinds(conv("", "1, n, 32, 64"), true), 0);  // tiles cannot be counted
   EXPECT_EQ(kinds(conv("strides = [2, 2]"), true), 0);
   EXPECT_EQ(kinds(conv("strides = [1, 2]"), true), 0);
   EXPECT_EQ(kinds(conv("dilations = [2, 2]"), true), 0);
