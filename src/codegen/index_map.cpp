@@ -149,6 +149,27 @@ std::vector<Scalar> reshaped_position(LoopNest& nest, const Dims& from, const Di
   return out;
 }
 
+std::optional<Range> range_of(const Scalar& scalar, const std::map<std::size_t, std::int64_t>& extents) {
+  switch (scalar->kind) {
+    case ScalarKind::Integer: return Range{scalar->integer, scalar->integer};
+    case ScalarKind::Loop: {
+      const auto found = extents.find(scalar->id);
+      if (found == extents.end() || found->second == 0) return std::nullopt;
+      return Range{0, found->second - 1};
+    }
+    case ScalarKind::Binary: {
+      const auto a = range_of(scalar->args[0], extents), b = range_of(scalar->args[1], extents);
+      if (!a || !b) return std::nullopt;
+      if (scalar->binary == BinaryOp::Add) return Range{a->lo + b->lo, a->hi + b->hi};
+      if (scalar->binary == BinaryOp::Subtract) return Range{a->lo - b->hi, a->hi - b->lo};
+      if (scalar->binary == BinaryOp::Multiply && b->lo == b->hi && b->lo >= 0) return Range{a->lo * b->lo, a->hi * b->lo};
+      if (scalar->binary == BinaryOp::Multiply && a->lo == a->hi && a->lo >= 0) return Range{b->lo * a->lo, b->hi * a->lo};
+      return std::nullopt;
+    }
+    default: return std::nullopt;
+  }
+}
+
 void for_each_load(const Block& block, const std::function<void(const Scalar&)>& visit) {
   std::set<const ScalarNode*> seen;
   visit_loads(block, seen, visit);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "codegen/loop_nest.h"
@@ -12,6 +13,10 @@ namespace tenon::codegen {
 /// Axes that only come together or fall apart need no division of the whole position.
 std::vector<Scalar> reshaped_position(LoopNest& nest, const Dims& from, const Dims& to,
                                       const std::vector<Scalar>& at);
+
+/// The least and greatest value of an integer while loops run over their extents, those that are
+/// numbers; nothing where that cannot be told.
+std::optional<Range> range_of(const Scalar& scalar, const std::map<std::size_t, std::int64_t>& extents);
 
 /// Calls `visit` for every load in the statements, each once.
 void for_each_load(const Block& block, const std::function<void(const Scalar&)>& visit);

@@ -162,12 +162,30 @@ Choice best(const Block& block, double lanes) {
   return choice;
 }
 
+// Whether so little is done at each position that several vectors at once find room in registers, and
+// one alone would wait for its own results.
+bool is_small(const Block& block, int& statements) {
+  constexpr int kMostStatements = 6;
+  constexpr double kMostCost = 8;
+  for (const Statement& statement : block) {
+    if (++statements > kMostStatements) return false;
+    if (statement.kind == Statement::Kind::Loop) {
+      if (!is_small(statement.body, statements)) return false;
+    } else if (statement.place.is_defined() || Cost::of({statement}, std::nullopt, 1) > kMostCost) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsigned lanes) {
   for (Statement& statement : block) {
     if (statement.kind != Statement::Kind::Loop) continue;
     if (chosen.contains(&statement)) {
       statement.loop = LoopKind::Vector;
-      const bool is_simple = statement.body.size() == 1 && statement.body.front().kind != Statement::Kind::Loop;
+      int statements = 0;
+      const bool is_alone = statement.body.size() == 1 && statement.body.front().kind != Statement::Kind::Loop;
+      const bool is_simple = is_alone || (statement.is_independent && is_small(statement.body, statements));
       const double limit = trips(statement.extent);
       unsigned width = lanes * (is_simple ? kInterleave : 1);
       while (width > 2 && width > limit) width /= 2;

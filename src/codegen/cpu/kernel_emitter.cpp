@@ -13,6 +13,14 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
+void note_extents(const Block& block, std::map<std::size_t, Dim>& extents) {
+  for (const Statement& statement : block) {
+    if (statement.kind != Statement::Kind::Loop) continue;
+    extents.emplace(statement.id, statement.extent);
+    note_extents(statement.body, extents);
+  }
+}
+
 // Offsets of the members of KernelArguments, in pointers.
 constexpr unsigned kBuffers = 0, kExtents = 1, kScratch = 2, kError = 3;
 
@@ -28,6 +36,10 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
   function_->addFnAttr("no-builtins");
   function_->addFnAttr("prefer-vector-width", std::to_string(vector_bits));
   loops_.resize(nest.loop_names.size());
+  note_extents(nest.body, loop_dims_);
+  for (const auto& [loop, dim] : loop_dims_) {
+    if (dim.is_constant()) loop_extents_[loop] = dim.constant();
+  }
   locals_.assign(1, std::vector<LocalState>(nest.locals.size()));
 }
 

@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -58,6 +59,8 @@ class KernelEmitter {
     Lanes is_inside;
     bool has_check = false;
   };
+  // Whether the coordinate lies inside wherever the loops stand.
+  bool is_surely_inside(const Scalar& index, const Dim& extent) const;
   Address address(const std::vector<Scalar>& indices, const Dims& view, bool checks);
   llvm::Value* extent(const Dim& dim);
   llvm::Value* element_pointer(std::size_t buffer, llvm::Value* offset);
@@ -89,6 +92,8 @@ class KernelEmitter {
   std::vector<llvm::Value*> buffers_, extents_;
   llvm::Value* error_ = nullptr;
   std::vector<Lanes> loops_;
+  std::map<std::size_t, Dim> loop_dims_;
+  std::map<std::size_t, std::int64_t> loop_extents_;  // those that are numbers
   std::vector<std::vector<LocalState>> locals_;  // by jammed position and id
   std::unordered_map<Key, Lanes, HashKey> values_;
   std::vector<Key> known_;  // in the order they were computed

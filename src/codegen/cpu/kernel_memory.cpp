@@ -3,10 +3,20 @@
 
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
+#include "codegen/index_map.h"
 
 namespace tenon::codegen::cpu {
 
 namespace Intrinsic = llvm::Intrinsic;
+
+bool KernelEmitter::is_surely_inside(const Scalar& index, const Dim& extent) const {
+  if (!extent.is_constant()) {
+    const auto loop = index->kind == ScalarKind::Loop ? loop_dims_.find(index->id) : loop_dims_.end();
+    return loop != loop_dims_.end() && loop->second == extent;
+  }
+  const auto range = range_of(index, loop_extents_);
+  return range && range->lo >= 0 && range->hi < extent.constant();
+}
 
 KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices, const Dims& view, bool checks) {
   Address address;
@@ -14,7 +24,7 @@ KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices
   for (std::size_t axis = 0; axis < view.size(); ++axis) {
     const Lanes index = emit(indices[axis]);
     const Lanes count = math_.uniform(extent(view[axis]));
-    if (checks) {
+    if (checks && !is_surely_inside(indices[axis], view[axis])) {
       // Below zero looks very large as an unsigned number.
       const Lanes is_inside = math_.binary(BinaryOp::Less, DType::U64, index, count);
       address.is_inside = address.has_check ? math_.binary(BinaryOp::And, DType::Bool, address.is_inside, is_inside)
@@ -95,39 +105,35 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
     return {math_.from_stored(from.dtype, value.value), Lanes::Form::Vector, 0};
   }
 
-  const bool is_uniform = at.offset.is_uniform() && at.is_inside.is_uniform();
   if (node.bounds == Bounds::Checked) {
     llvm::Value* all = at.is_inside.is_uniform() ? at.is_inside.value
                                                  : ir_.CreateAndReduce(math_.vector(at.is_inside));
     report_unless(all);
   }
-  if (is_uniform) {
-    // A branch around the load: what is outside may not be touched.
-    llvm::Value* otherwise = nullptr;
-    Lanes fill;
+  const bool is_run = at.offset.form == Lanes::Form::Ramp && at.offset.step == 1;
+  if (at.is_inside.is_uniform() && (at.offset.is_uniform() || is_run)) {
+    Lanes fill = math_.uniform(llvm::Constant::getNullValue(math_.type(from.dtype)));
     if (node.bounds == Bounds::Fill) fill = emit(node.args.back());
-    if (node.bounds == Bounds::Fill && !fill.is_uniform()) {
-      const Lanes inside = at.is_inside;
-      llvm::Value* mask = math_.vector(inside);
-      const Lanes value = gather(node.id, {math_.vector(at.offset), Lanes::Form::Vector, 0}, mask,
-                                 llvm::Constant::getNullValue(math_.lanes_of(stored)));
-      return math_.select(inside, {math_.from_stored(from.dtype, value.value), Lanes::Form::Vector, 0}, fill);
-    }
-    otherwise = node.bounds == Bounds::Fill ? fill.value : llvm::Constant::getNullValue(math_.type(from.dtype));
+    const bool is_vector = is_run || !fill.is_uniform();
+    const auto whole = [&](const Lanes& lanes) { return is_vector ? math_.vector(lanes) : lanes.value; };
+    llvm::Value* otherwise = whole(fill);
+    // A branch around the load: what is outside may not be touched.
     llvm::BasicBlock* before = ir_.GetInsertBlock();
     llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "inside", function_);
     llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "loaded", function_);
     ir_.CreateCondBr(at.is_inside.value, inside, after);
     ir_.SetInsertPoint(inside);
-    llvm::Value* value = math_.from_stored(
-        from.dtype, constant_content(ir_.CreateAlignedLoad(stored, element_pointer(node.id, at.offset.value), alignment)));
+    llvm::Type* type = is_run ? math_.lanes_of(stored) : stored;
+    llvm::Value* read = math_.from_stored(
+        from.dtype, constant_content(ir_.CreateAlignedLoad(type, element_pointer(node.id, at.offset.value), alignment)));
+    llvm::Value* value = whole({read, is_run ? Lanes::Form::Vector : Lanes::Form::Uniform, 0});
     llvm::BasicBlock* end = ir_.GetInsertBlock();
     ir_.CreateBr(after);
     ir_.SetInsertPoint(after);
-    llvm::PHINode* merged = ir_.CreatePHI(math_.type(from.dtype), 2);
+    llvm::PHINode* merged = ir_.CreatePHI(value->getType(), 2);
     merged->addIncoming(otherwise, before);
     merged->addIncoming(value, end);
-    return math_.uniform(merged);
+    return {merged, is_vector ? Lanes::Form::Vector : Lanes::Form::Uniform, 0};
   }
   llvm::Value* mask = math_.vector(at.is_inside);
   Lanes value = gather(node.id, at.offset, mask, llvm::Constant::getNullValue(math_.lanes_of(stored)));
