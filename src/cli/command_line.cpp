@@ -210,7 +210,7 @@ int run_command_line(int argc, char** argv) {
     std::cerr << "error: " << error.what() << "\n";
     return static_cast<int>(error.kind());
   } catch (const std::bad_alloc&) {
-    std::cerr << "error: out of memory\n";
+    std::cerr << "error: out of memory\n  hint      `ulimit -v` shows the limit of this process\n";
     return static_cast<int>(ErrorKind::OutOfMemory);
   } catch (const std::exception& error) {
     std::cerr << error.what() << "\n";

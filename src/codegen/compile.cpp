@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <new>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -393,12 +394,12 @@ class Compiler {
     program_.constant_bytes = bytes;
     if (bytes == 0) return;
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) throw Error("no memory for the constants", ErrorKind::OutOfMemory).got(bytes, " bytes");
+    if (mapped == MAP_FAILED) throw no_constant_memory();
     auto* data = static_cast<std::byte*>(mapped);
     program_.constants = std::shared_ptr<const std::byte>(
         data, [bytes](const std::byte* p) { munmap(const_cast<std::byte*>(p), bytes); });  // NOLINT
     for (const auto& [id, constant] : constants_) {
-      const Tensor tensor = constant.value.materialise();
+      const Tensor tensor = materialised(id, constant.value);
       std::byte* target = data + program_.buffers[id].offset;
       if (constant.packing) {
         pack(*constant.packing, tensor, target);
@@ -408,6 +409,30 @@ class Compiler {
         std::memcpy(target, tensor.bytes().data(), tensor.byte_size());
       }
     }
+  }
+
+  Tensor materialised(std::uint32_t buffer, const Constant& constant) const {
+    try {
+      return constant.materialise();
+    } catch (Error& error) {
+      throw error.at("constant '", program_.buffers[buffer].name, "'");
+    }
+  }
+
+  Error no_constant_memory() const {
+    std::uint64_t largest_bytes = 0, end = program_.constant_bytes;
+    std::string largest;
+    for (auto entry = constants_.rbegin(); entry != constants_.rend(); ++entry) {
+      const Program::Buffer& buffer = program_.buffers[entry->first];
+      if (end - buffer.offset > largest_bytes) {
+        largest_bytes = end - buffer.offset;
+        largest = buffer.name;
+      }
+      end = buffer.offset;
+    }
+    return Error("no memory for the packed constants", ErrorKind::OutOfMemory)
+        .at("constant '", largest, "', the largest: ", format_bytes(largest_bytes))
+        .got(format_bytes(program_.constant_bytes), " wanted for ", constants_.size());
   }
 
   void plan() {
@@ -472,9 +497,13 @@ class Compiler {
 }  // namespace
 
 Program compile(const Graph& graph, const CompileOptions& options) {
-  Compiler compiler(graph, options);
-  compiler.lower();
-  return compiler.finish();
+  try {
+    Compiler compiler(graph, options);
+    compiler.lower();
+    return compiler.finish();
+  } catch (const std::bad_alloc&) {
+    throw Error("no memory to compile the model", ErrorKind::OutOfMemory).at("graph '", graph.name, "'");
+  }
 }
 
 std::string print_code(const Graph& graph, const CompileOptions& options) {

@@ -82,7 +82,11 @@ void CompiledModel::prepare(const std::vector<Datum>& inputs) {
   targets_.clear();
   for (std::size_t k = 0; k < program().outputs.size(); ++k) {
     const Program::Buffer& buffer = program().buffers[program().outputs[k]];
-    outputs_.emplace_back(dtype_of(buffer), context_.output_shape(k));
+    try {
+      outputs_.emplace_back(dtype_of(buffer), context_.output_shape(k));
+    } catch (Error& error) {
+      throw error.at("output '", buffer.name, "'");
+    }
     targets_.push_back(outputs_.back().mutable_bytes().data());
   }
 }

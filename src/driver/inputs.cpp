@@ -128,7 +128,11 @@ std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string
   const auto name_of = [&](std::size_t k) -> const std::string& { return graph.value(graph.inputs()[k]).name; };
   const auto random_at = [&](std::size_t k, std::uint64_t with_seed) {
     tensor_type_of(graph, graph.inputs()[k]);
-    return random_value(type_of(k), shapes.at(name_of(k)), with_seed * 1000 + k);
+    try {
+      return random_value(type_of(k), shapes.at(name_of(k)), with_seed * 1000 + k);
+    } catch (Error& error) {
+      throw error.at("input '", name_of(k), "'");
+    }
   };
   for (const std::string& text : texts) {
     if (text.rfind('@', 0) == 0) {

@@ -80,6 +80,11 @@ std::shared_ptr<MappedFile> MappedFile::map(int file, const std::string& shown_p
   std::span<const std::byte> bytes;
   if (size > 0) {
     void* start = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (start == MAP_FAILED && errno == ENOMEM) {
+      throw Error("no memory to map a file", ErrorKind::OutOfMemory)
+          .at(shown_path)
+          .got(format_bytes(size), " wanted");
+    }
     if (start == MAP_FAILED) throw cannot_open(shown_path, errno);
     bytes = {static_cast<const std::byte*>(start), size};
   }

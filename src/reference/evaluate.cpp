@@ -4,6 +4,8 @@
 #include "ir/text.h"
 #include "ops/lowering.h"
 
+#include <new>
+
 namespace tenon::reference {
 namespace {
 
@@ -182,6 +184,11 @@ std::vector<Datum> run_node(const Graph& graph, NodeId id,
   } catch (Error& error) {
     if (!error.has_place()) error.at(graph.location(id));
     throw;
+  } catch (const std::bad_alloc&) {
+    const ValueId result = node.results.front();
+    throw Error("no memory to compute a value", ErrorKind::OutOfMemory)
+        .at(graph.location(id))
+        .got(result ? to_string(graph.value(result).type) : "no result");
   }
 }
 

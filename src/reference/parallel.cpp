@@ -28,8 +28,13 @@ void parallel_for(std::int64_t count, int thread_count,
     }
   };
   std::vector<std::thread> threads;
-  for (std::int64_t part = 1; part < parts; ++part) threads.emplace_back(run_part, part);
+  std::int64_t started = 1;
+  try {
+    for (; started < parts; ++started) threads.emplace_back(run_part, started);
+  } catch (const std::exception&) {  // no more threads, or no memory for one: the rest is done here
+  }
   run_part(0);
+  for (; started < parts; ++started) run_part(started);
   for (std::thread& thread : threads) thread.join();
   if (first_error) std::rethrow_exception(first_error);
 }

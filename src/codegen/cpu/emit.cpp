@@ -7,6 +7,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -19,6 +20,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <mutex>
+#include <new>
 
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
@@ -29,6 +31,8 @@ namespace {
 std::unique_ptr<llvm::TargetMachine> target_machine(const Target& target) {
   static std::once_flag once;
   std::call_once(once, [] {
+    // Rather than to abort; its code is left as it stands, which is what a process that ends can bear.
+    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });

@@ -122,7 +122,9 @@ UnpackedEntry inflate_entry(std::span<const std::byte> packed, const ZipEntry& e
   }
   // Its pages come into being as they are written, so a false size costs nothing.
   void* block = std::calloc(size + 1, 1);
-  if (!block) throw std::bad_alloc();
+  if (!block) {
+    throw Error(concat("no memory to unpack '", entry.name, "'"), ErrorKind::OutOfMemory).got(format_bytes(size), " wanted");
+  }
   const std::shared_ptr<void> owner(block, std::free);
 
   z_stream stream{};

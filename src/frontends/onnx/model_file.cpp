@@ -58,11 +58,21 @@ Error too_large(std::uint64_t bytes, const std::string& source) {
 }  // namespace
 
 ModelFile::ModelFile(const std::string& path) : file_(MappedFile::open(path)) {
-  parse(file_->bytes(), path);
+  read(file_->bytes(), path);
 }
 
 ModelFile::ModelFile(std::span<const std::byte> bytes, const std::string& source) : bytes_(bytes) {
-  parse(bytes, source);
+  read(bytes, source);
+}
+
+void ModelFile::read(std::span<const std::byte> bytes, const std::string& source) {
+  try {
+    parse(bytes, source);
+  } catch (const std::bad_alloc&) {
+    throw Error("no memory for the model's message", ErrorKind::OutOfMemory)
+        .at(source)
+        .got("a model of ", format_bytes(bytes.size()));
+  }
 }
 
 void ModelFile::parse(std::span<const std::byte> bytes, const std::string& source) {
@@ -88,7 +98,9 @@ std::optional<ModelFile::Elements> ModelFile::read_elements(std::size_t position
   if (weight == weights_.end() || weight->initializer != position) return std::nullopt;
   void* block =
       std::aligned_alloc(kAlignment, (weight->size + kAlignment) / kAlignment * kAlignment);
-  if (!block) throw std::bad_alloc();
+  if (!block) {
+    throw Error("no memory for a weight", ErrorKind::OutOfMemory).got(format_bytes(weight->size), " wanted");
+  }
   const std::shared_ptr<void> owner(block, std::free);
   const std::span<std::byte> elements(static_cast<std::byte*>(block), weight->size);
   if (file_) {

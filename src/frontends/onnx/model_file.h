@@ -36,6 +36,7 @@ class ModelFile {
   std::optional<Elements> read_elements(std::size_t position) const;
 
  private:
+  void read(std::span<const std::byte> bytes, const std::string& source);
   void parse(std::span<const std::byte> bytes, const std::string& source);
 
   std::shared_ptr<const MappedFile> file_;  ///< null for bytes
