@@ -354,6 +354,7 @@ class Compiler {
       program_.buffers[copy].offset = k;
       program_.outputs.push_back(copy);
       NestSequence sequence = build_nests("copy", {operand_expr(0, {type.dtype, {product(type.dims)}, {}})});
+      if (sequence.parts.empty()) continue;  // no elements
       LoopNest& nest = sequence.parts.front().nest;
       schedule(nest);
       Program::Step step;

@@ -128,6 +128,13 @@ Dim scratch_bytes(const LoopNest& nest) {
   return total;
 }
 
+void drop_empty_loops(Block& block) {
+  for (Statement& statement : block) drop_empty_loops(statement.body);
+  std::erase_if(block, [](const Statement& statement) {
+    return statement.kind == Statement::Kind::Loop && (statement.extent == Dim(0) || statement.body.empty());
+  });
+}
+
 std::string to_string(const LoopNest& nest) { return Printer(nest).run(); }
 
 }  // namespace tenon::codegen

@@ -93,6 +93,9 @@ Access access_along(const std::vector<Scalar>& indices, const Dims& view, std::s
 /// Puts `value` in place of a loop's position everywhere.
 void substitute_loop(Block& block, std::size_t loop, const Scalar& value);
 
+/// Takes out loops that never run.
+void drop_empty_loops(Block& block);
+
 /// A readable form, for people: `for n in 0..4 parallel { … y[n, c] = max(t0, 0.0) }`.
 std::string to_string(const LoopNest& nest);
 

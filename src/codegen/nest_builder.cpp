@@ -263,6 +263,11 @@ void Builder::build(const Group& group) {
   }
   const std::vector<std::size_t> shared_axes(first.loops.begin(),
                                              first.loops.begin() + static_cast<std::ptrdiff_t>(group.shared));
+  // A load that looks whether it is inside needs coordinates, even of one element.
+  std::set<std::size_t> guarded;
+  for_each_load(nest.body, [&](const Scalar& load) {
+    if (load->bounds != Bounds::Inside) guarded.insert(load->id);
+  });
   std::map<std::size_t, BufferUse> uses;
   for (std::size_t id : inside) {
     const Buffer& buffer = sequence_.buffers[id];
@@ -270,7 +275,7 @@ void Builder::build(const Group& group) {
     Dims dims = buffer.dims;
     if (is_own) {
       for (std::size_t axis : shared_axes) dims[axis] = 1;
-      if (product(dims) == Dim(1) && !is_updated(group, id)) {
+      if (product(dims) == Dim(1) && !is_updated(group, id) && !guarded.contains(id)) {
         uses[id] = {nest.new_local(buffer.dtype), {}, true};
         continue;
       }
@@ -313,7 +318,10 @@ bool is_compilable(DType dtype) {
 }
 
 NestSequence build_nests(const std::string& name, const std::vector<Expr>& results) {
-  return Builder(name, results).run();
+  NestSequence sequence = Builder(name, results).run();
+  for (NestSequence::Part& part : sequence.parts) drop_empty_loops(part.nest.body);
+  std::erase_if(sequence.parts, [](const NestSequence::Part& part) { return part.nest.body.empty(); });
+  return sequence;
 }
 
 }  // namespace tenon::codegen

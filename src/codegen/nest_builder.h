@@ -27,6 +27,7 @@ struct NestSequence {
 
 /// Derives the nests. Reductions, scans and scatters are stages of their own; stages that share
 /// their outer loops become one nest, and what flows between them one small buffer per thread.
+/// There are none for tensors without elements.
 /// Throws Error of kind Unsupported for element types that kernels do not compute with.
 NestSequence build_nests(const std::string& name, const std::vector<Expr>& results);
 

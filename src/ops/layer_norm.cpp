@@ -11,8 +11,8 @@ ResultTypes infer(const TrailingNormAttrs& attrs, const OperandTypes& in) {
   for (std::int64_t axis : attrs.axes("layer_norm", x.rank())) {
     statistics.dims[static_cast<std::size_t>(axis)] = 1;
   }
-  broadcast_type("layer_norm", x, in["scale"], x.dtype);
-  if (in.has("bias")) broadcast_type("layer_norm", x, in["bias"], x.dtype);
+  require_broadcast_to_x(in, "scale");
+  if (in.has("bias")) require_broadcast_to_x(in, "bias");
   return {x, statistics, statistics};
 }
 

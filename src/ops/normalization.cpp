@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 
+#include <algorithm>
+
 namespace tenon {
 
 DType statistics_dtype(std::optional<DType> asked, DType x) {
@@ -46,6 +48,18 @@ void require_vector(const OperandTypes& in, std::string_view operand, std::size_
   throw Error(concat(in.op_name(), ": operand '", operand, "' has the wrong extent"))
       .expected(in["x"].dims[axis], " elements, as x has along axis ", axis)
       .got(in[operand], " for x: ", in["x"]);
+}
+
+void require_broadcast_to_x(const OperandTypes& in, std::string_view operand) {
+  const TensorType& x = in["x"];
+  const TensorType whole = broadcast_type(in.op_name(), x, in[operand], x.dtype);
+  const bool is_larger = whole.rank() > x.rank() ||
+                         !std::equal(whole.dims.begin(), whole.dims.end(), x.dims.begin(),
+                                     [](const Dim& a, const Dim& b) { return a == b || b != Dim(1); });
+  if (!is_larger) return;
+  throw Error(concat(in.op_name(), ": operand '", operand, "' is larger than x"))
+      .expected("extents of x or 1, counted from the last axis")
+      .got(in[operand], " for x: ", x);
 }
 
 Axes axes_from(std::size_t axis, std::size_t rank) {

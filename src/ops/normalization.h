@@ -27,6 +27,8 @@ Var sum_along_axis(Var x, std::size_t axis);
 
 /// Asks that the operand is a vector as long as x is along `axis`.
 void require_vector(const OperandTypes& in, std::string_view operand, std::size_t axis);
+/// Asks that the operand broadcasts with x and does not make it larger.
+void require_broadcast_to_x(const OperandTypes& in, std::string_view operand);
 /// Axes from `axis` to the last; all but `axis` and the first.
 Axes axes_from(std::size_t axis, std::size_t rank);
 Axes axes_inside(std::size_t axis, std::size_t rank);

@@ -8,7 +8,7 @@ namespace {
 TensorType infer(const TrailingNormAttrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   normal_axis("rms_norm", attrs.axis, x.rank());
-  broadcast_type("rms_norm", x, in["scale"], x.dtype);
+  require_broadcast_to_x(in, "scale");
   return {in["scale"].dtype, x.dims, x.layout};
 }
 

@@ -1,11 +1,16 @@
-// tenon-verify-passes [--count=N] [--seed=N] [--nodes=N] [--no-zoo] [--filter=TEXT] [--threads=N]
+// tenon-verify-passes [--compiled] [--count=N] [--seed=N] [--nodes=N] [--no-zoo] [--filter=TEXT]
+//                     [--threads=N]
 //
 // Runs every pass over every network of the zoo (small parameters) and over random graphs, and
 // compares what they compute before and after each: the standard passes one after another, every
 // pass by itself.
+//
+// --compiled compares compiled programs with the reference instead. Graphs that have no program,
+// for an operator or element type of theirs, are counted beside the N that have.
 
 #include "base/error.h"
 #include "base/text.h"
+#include "compiled_check.h"
 #include "driver/model.h"
 #include "driver/pipeline.h"
 #include "driver/random_graph/random_graph.h"
@@ -13,9 +18,12 @@
 #include "thin.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
+#include <cstring>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -32,7 +40,11 @@ struct Settings {
   bool has_zoo = true;
   std::string filter;
   unsigned thread_count = 2;
+  bool is_compiled = false;
 };
+
+constexpr std::uint64_t kSeedsPerProgram = 8;  // at most
+constexpr std::uint64_t kWideEvery = 25;       // of compiled graphs, one has many channels
 
 // Every network at a size that the reference runs in a moment: few pixels or tokens, thin layers.
 struct Small {
@@ -66,6 +78,7 @@ struct Case {
   std::function<Graph()> make;
   int trial_count;
   bool is_random;
+  bool has_winograd;  // large enough for it
 };
 
 std::vector<Case> cases_of(const Settings& settings) {
@@ -81,23 +94,32 @@ std::vector<Case> cases_of(const Settings& settings) {
                          if (small.thinned_by == 1) return graph;
                          return testing::thinned(graph, small.thinned_by, small.thins_inputs);
                        },
-                       3, false});
+                       3, false, true});
     }
     for (const std::string& name : missing) {
       cases.push_back({"zoo:" + name,
                        []() -> Graph { throw Error("this network has no small size here"); }, 0,
-                       false});
+                       false, false});
     }
   }
-  for (std::uint64_t k = 0; k < settings.count; ++k) {
-    const RandomGraphOptions options{settings.seed + k, settings.nodes};
-    cases.push_back({concat("random:", options.seed, "?nodes=", options.node_count),
-                     [options] { return random_graph(options); }, 4, true});
+  // Some have no program: others take their place.
+  const std::uint64_t seeds = settings.count * (settings.is_compiled ? kSeedsPerProgram : 1);
+  for (std::uint64_t k = 0; k < seeds; ++k) {
+    RandomGraphOptions options{settings.seed + k, settings.nodes, false};
+    std::string name = concat("random:", options.seed, "?nodes=", options.node_count);
+    if (settings.is_compiled && options.seed % kWideEvery == 0) {
+      options = {options.seed, 2, true};
+      name = concat("random:", options.seed, "?nodes=2,wide=1");
+    }
+    cases.push_back({name, [options] { return random_graph(options); }, 4, true, options.is_wide});
   }
   std::erase_if(
       cases, [&](const Case& one) { return one.name.find(settings.filter) == std::string::npos; });
   return cases;
 }
+
+// On random inputs a loop may not end, and a tensor be larger than any memory.
+constexpr std::int64_t kMaxNodeRuns = 2000, kMaxResultBytes = 1 << 20;
 
 // A pass that only some ask for may say that a graph is not for it; the standard ones may not.
 bool refuses(const Pass& pass, const Graph& graph) {
@@ -111,51 +133,119 @@ bool refuses(const Pass& pass, const Graph& graph) {
   }
 }
 
-// Empty, or what went wrong.
-std::string failure_of(const Case& one) {
-  try {
-    const Graph graph = one.make();
-    PipelineOptions options;
-    options.verify_each = true;
-    options.verify_trials = one.trial_count;
-    options.thread_count = 1;
-    if (one.is_random) {
-      options.verify_node_runs = 2000;
-      options.verify_result_bytes = 1 << 20;
-    }
-    run_pipeline(graph, options);
-    for (const Pass& pass : all_passes()) {
-      if (pass.name == standard_passes().front() || refuses(pass, graph)) continue;
-      // Random weights and values leave the range of a narrow type; the graph must still be sound.
-      options.verify_each = pass.accuracy != Accuracy::Narrows;
-      run_passes(graph, std::span(&pass, 1), options);
-    }
-    return "";
-  } catch (const std::exception& error) {
-    return error.what();
+struct Outcome {
+  std::string failure;               // empty, or what went wrong
+  std::vector<std::string> refused;  // why there is no program
+};
+
+Outcome outcome_of_passes(const Case& one) {
+  const Graph graph = one.make();
+  PipelineOptions options;
+  options.verify_each = true;
+  options.verify_trials = one.trial_count;
+  options.thread_count = 1;
+  if (one.is_random) {
+    options.verify_node_runs = kMaxNodeRuns;
+    options.verify_result_bytes = kMaxResultBytes;
   }
+  run_pipeline(graph, options);
+  for (const Pass& pass : all_passes()) {
+    if (pass.name == standard_passes().front() || refuses(pass, graph)) continue;
+    // Random weights and values leave the range of a narrow type; the graph must still be sound.
+    options.verify_each = pass.accuracy != Accuracy::Narrows;
+    run_passes(graph, std::span(&pass, 1), options);
+  }
+  return {};
+}
+
+Outcome outcome_of_compiled(const Case& one) {
+  PassCheckOptions options;
+  options.trial_count = one.trial_count;
+  options.thread_count = 1;
+  if (one.is_random) {
+    options.max_node_runs = kMaxNodeRuns;
+    options.max_result_bytes = kMaxResultBytes;
+  }
+  const Graph graph = one.make();
+  testing::CompiledCheck check = testing::check_compiled(graph, options, false);
+  const bool passes = check.failure.empty() && check.refused.empty();
+  if (passes && one.has_winograd) check = testing::check_compiled(graph, options, true);
+  return {std::move(check.failure), std::move(check.refused)};
+}
+
+// A crash of generated code ends everything: it is at least said where.
+thread_local const char* current_case = "";
+void report_crash(int signal) {
+  const char text[] = "crashed in ";
+  (void)!write(STDOUT_FILENO, text, sizeof text - 1);
+  (void)!write(STDOUT_FILENO, current_case, std::strlen(current_case));
+  (void)!write(STDOUT_FILENO, "\n", 1);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+Outcome outcome_of(const Case& one, const Settings& settings) {
+  current_case = one.name.c_str();
+  try {
+    return settings.is_compiled ? outcome_of_compiled(one) : outcome_of_passes(one);
+  } catch (const std::exception& error) {
+    return {error.what(), {}};
+  }
+}
+
+// Reasons by how often they were given, the most frequent first.
+void print_refusals(const std::vector<Outcome>& outcomes) {
+  std::map<std::string, std::size_t> counts;
+  std::size_t refused = 0;
+  for (const Outcome& outcome : outcomes) {
+    refused += outcome.refused.empty() ? 0 : 1;
+    for (const std::string& reason : outcome.refused) ++counts[reason];
+  }
+  std::cout << refused << " of " << outcomes.size() << " graphs were not compiled\n";
+  std::vector<std::pair<std::size_t, std::string>> order;
+  for (const auto& [reason, count] : counts) order.emplace_back(count, reason);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t k = 0; k < order.size(); ++k)
+    std::cout << "  " << order[k].first << " nodes: " << order[k].second << "\n";
 }
 
 int run(const Settings& settings) {
   const std::vector<Case> cases = cases_of(settings);
   std::atomic<std::size_t> next = 0;
-  std::mutex printing;
-  std::map<std::size_t, std::string> failures;  // by case, so that two runs print the same
+  std::atomic<std::uint64_t> random_count = 0;
+  std::vector<Outcome> outcomes(cases.size());
+  const auto counts = [&](std::size_t k) {
+    return cases[k].is_random && outcomes[k].refused.empty();
+  };
   const auto work = [&] {
-    for (std::size_t k = next++; k < cases.size(); k = next++) {
-      const std::string failure = failure_of(cases[k]);
-      if (failure.empty()) continue;
-      const std::lock_guard guard(printing);
-      failures.emplace(k, failure);
+    while (settings.count == 0 || random_count < settings.count) {
+      const std::size_t k = next++;
+      if (k >= cases.size()) break;
+      outcomes[k] = outcome_of(cases[k], settings);
+      if (counts(k)) ++random_count;
     }
   };
   std::vector<std::thread> threads;
   for (unsigned k = 0; k < settings.thread_count; ++k) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
-  for (const auto& [k, failure] : failures)
-    std::cout << "FAILED " << cases[k].name << "\n" << failure << "\n";
-  std::cout << cases.size() - failures.size() << " passed, " << failures.size() << " failed\n";
-  return failures.empty() ? 0 : 1;
+  // What one thread alone would have come to, so that two runs print the same.
+  std::size_t done = 0;
+  for (std::uint64_t seen = 0; done < cases.size() && seen < settings.count; ++done)
+    seen += counts(done);
+  outcomes.resize(settings.count == 0 ? cases.size() : done);
+  std::size_t failed = 0, refused = 0;
+  for (std::size_t k = 0; k < outcomes.size(); ++k) {
+    refused += outcomes[k].refused.empty() ? 0 : 1;
+    if (outcomes[k].failure.empty()) continue;
+    ++failed;
+    std::cout << "FAILED " << cases[k].name << "\n" << outcomes[k].failure << "\n";
+  }
+  if (settings.is_compiled) print_refusals(outcomes);
+  std::cout << outcomes.size() - failed - refused << " passed, " << failed << " failed";
+  if (settings.is_compiled) std::cout << ", " << refused << " not compiled";
+  std::cout << "\n";
+  return failed == 0 ? 0 : 1;
 }
 
 // A pass that goes wrong may ask for more than any machine has: it is refused early.
@@ -173,6 +263,8 @@ void limit_memory() {
 
 int main(int argc, char** argv) {
   tenon::limit_memory();
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    std::signal(signal, tenon::report_crash);
   tenon::Settings settings;
   for (int k = 1; k < argc; ++k) {
     const std::vector<std::string> parts = tenon::split(argv[k], '=');
@@ -181,6 +273,8 @@ int main(int argc, char** argv) {
     const auto number = tenon::parse_integer(value);
     if (parts[0] == "--no-zoo")
       settings.has_zoo = false;
+    else if (parts[0] == "--compiled")
+      settings.is_compiled = true;
     else if (parts[0] == "--filter")
       settings.filter = value;
     else if (parts[0] == "--count" && number && *number >= 0)
@@ -192,7 +286,7 @@ int main(int argc, char** argv) {
     else if (parts[0] == "--threads" && number && *number > 0)
       settings.thread_count = static_cast<unsigned>(*number);
     else {
-      std::cerr << "tenon-verify-passes [--count=N] [--seed=N] [--nodes=N] [--no-zoo] "
+      std::cerr << "tenon-verify-passes [--compiled] [--count=N] [--seed=N] [--nodes=N] [--no-zoo] "
                    "[--filter=TEXT] [--threads=N]\n";
       return 2;
     }

@@ -15,7 +15,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kMaxElements = 600;
+constexpr std::int64_t kMaxElements = 600, kMaxWideElements = 30000;
 constexpr std::int64_t kMaxBytes = 1 << 20;
 
 // A node and its operands' types.
@@ -32,8 +32,8 @@ std::string print_alone(const Graph& graph, NodeId id) {
 
 }  // namespace
 
-GraphMaker::GraphMaker(std::uint64_t seed)
-    : random(seed), seed_(seed), graph_("random"), build_(graph_) {
+GraphMaker::GraphMaker(std::uint64_t seed, std::int64_t max_elements)
+    : random(seed), graph_("random"), build_(graph_), max_elements_(max_elements) {
   if (!random.chance(35)) return;
   const Range ranges[] = {{1, 8}, {0, kMaxExtent}, {2, 6}, {0, 4}};
   for (const char* name : {"N", "S"}) {
@@ -58,8 +58,9 @@ DType GraphMaker::any_float() {
 DType GraphMaker::any_dtype() {
   if (random.chance(60)) return any_float();
   if (random.chance(60)) {
-    static const std::vector<DType> common = {DType::I64,  DType::I64, DType::I32, DType::I32,
-                                              DType::Bool, DType::I8,  DType::U8};
+    static const std::vector<DType> common = {DType::I64, DType::I64, DType::I32,  DType::I32,
+                                              DType::I16, DType::I8,  DType::U64,  DType::U32,
+                                              DType::U16, DType::U8,  DType::Bool, DType::Bool};
     return random.pick(common);
   }
   return all_dtypes()[random.below(all_dtypes().size())].dtype;
@@ -68,6 +69,9 @@ DType GraphMaker::any_dtype() {
 Dim GraphMaker::any_extent() {
   if (!symbol_dims_.empty() && random.chance(20)) return random.pick(symbol_dims_);
   if (random.chance(2)) return 0;
+  // Around the number of lanes in a vector.
+  static const std::vector<std::int64_t> longer = {6, 8, 9, 15, 16, 17, 31, 33};
+  if (random.chance(6)) return random.pick(longer);
   static const std::vector<std::int64_t> extents = {1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 7};
   return random.pick(extents);
 }
@@ -150,8 +154,8 @@ void GraphMaker::run_new_nodes() {
     } catch (const InternalError& error) {  // a bug of the operator: say of which
       throw std::runtime_error(concat(error.what(), " in ", print_alone(graph_, id)));
     }
-    const bool is_small = std::all_of(results.begin(), results.end(), [](const Datum& result) {
-      return !result.is_tensor() || result.tensor().size() <= kMaxElements;
+    const bool is_small = std::all_of(results.begin(), results.end(), [&](const Datum& result) {
+      return !result.is_tensor() || result.tensor().size() <= max_elements_;
     });
     if (!is_small) continue;
     ++usable_node_count_;
@@ -209,13 +213,21 @@ Graph random_graph(const RandomGraphOptions& options) {
   // An attempt may end in a graph that runs on the sample alone; the next one has another seed.
   for (std::uint64_t attempt = 0;; ++attempt) {
     TENON_ASSERT(attempt < 100, "some attempt gives a graph that runs");
-    GraphMaker maker(options.seed * 1000003 + attempt);
+    GraphMaker maker(options.seed * 1000003 + attempt,
+                     options.is_wide ? kMaxWideElements : kMaxElements);
     const auto wanted = static_cast<std::size_t>(std::max(1, options.node_count));
+    if (options.is_wide) {
+      add_wide_convolution(maker);
+      maker.run_new_nodes();
+    }
     for (std::size_t tries = 0; tries < 40 * wanted && maker.usable_node_count() < wanted;
          ++tries) {
       try {
-        if (maker.random.chance(20))
+        const std::size_t choice = maker.random.below(100);
+        if (choice < 18)
           add_motif(maker);
+        else if (choice < 26)
+          add_contraction(maker);
         else
           add_random_node(maker);
       } catch (const Error&) {
@@ -243,7 +255,7 @@ Graph random_graph(std::string_view spec) {
   const std::size_t mark = spec.find('?');
   const auto refuse = [&] {
     throw Error("cannot read a random graph's description", ErrorKind::Usage)
-        .expected("random:SEED or random:SEED?nodes=COUNT")
+        .expected("random:SEED or random:SEED?nodes=COUNT,wide=1")
         .got("random:", spec);
   };
   RandomGraphOptions options;
@@ -251,10 +263,17 @@ Graph random_graph(std::string_view spec) {
   if (!seed || *seed < 0) refuse();
   options.seed = static_cast<std::uint64_t>(*seed);
   if (mark != std::string_view::npos) {
-    const std::vector<std::string> parts = split(spec.substr(mark + 1), '=');
-    const auto count = parts.size() == 2 ? parse_integer(parts[1]) : std::nullopt;
-    if (!count || parts[0] != "nodes" || *count < 1 || *count > 1000) refuse();
-    options.node_count = static_cast<int>(*count);
+    for (const std::string& setting : split(spec.substr(mark + 1), ',')) {
+      const std::vector<std::string> parts = split(setting, '=');
+      const auto number = parts.size() == 2 ? parse_integer(parts[1]) : std::nullopt;
+      if (number && parts[0] == "nodes" && *number >= 1 && *number <= 1000) {
+        options.node_count = static_cast<int>(*number);
+      } else if (number && parts[0] == "wide" && *number >= 0 && *number <= 1) {
+        options.is_wide = *number == 1;
+      } else {
+        refuse();
+      }
+    }
   }
   return random_graph(options);
 }

@@ -13,7 +13,8 @@ namespace tenon {
 /// A graph under way: values with what they hold in one sample run, and ways to come by operands.
 class GraphMaker {
  public:
-  explicit GraphMaker(std::uint64_t seed);
+  /// `max_elements`: values with more are not used any further.
+  GraphMaker(std::uint64_t seed, std::int64_t max_elements);
 
   Random random;
   Graph& graph() { return graph_; }
@@ -60,18 +61,22 @@ class GraphMaker {
   Graph finish();
 
  private:
-  std::uint64_t seed_;
   Graph graph_;
   Builder build_;
   IdMap<ValueId, std::optional<Datum>> sample_;
   std::vector<ValueId> usable_;
   std::size_t next_node_ = 0, usable_node_count_ = 0;
+  std::int64_t max_elements_;
   DimBindings symbols_;
   std::vector<Dim> symbol_dims_;
 };
 
 /// Appends what passes look for; see motifs.cpp. May throw Error where it does not fit.
 void add_motif(GraphMaker& maker);
+/// Appends a convolution, pooling or product of matrices; see contractions.cpp. May throw likewise.
+void add_contraction(GraphMaker& maker);
+/// Appends a convolution of many channels, with what may follow it.
+void add_wide_convolution(GraphMaker& maker);
 /// Appends a node of some operator; see random_node.cpp. May throw Error where it does not fit.
 void add_random_node(GraphMaker& maker);
 

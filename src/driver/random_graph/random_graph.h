@@ -9,7 +9,8 @@ namespace tenon {
 
 struct RandomGraphOptions {
   std::uint64_t seed = 0;
-  int node_count = 12;  ///< about; dead nodes go
+  int node_count = 12;   ///< about; dead nodes go
+  bool is_wide = false;  ///< starts with a convolution of many channels
 };
 
 /// A small valid graph of random operators, made of what the operators' own definitions allow:
@@ -18,7 +19,8 @@ struct RandomGraphOptions {
 /// neutral elements, …) are mixed in. The same seed gives the same graph.
 Graph random_graph(const RandomGraphOptions& options);
 
-/// The same from text: "7" or "7?nodes=30". Throws an Error (Usage) for other text.
+/// The same from text: "7", "7?nodes=30" or "7?nodes=3,wide=1". Throws an Error (Usage) for other
+/// text.
 Graph random_graph(std::string_view spec);
 
 }  // namespace tenon

@@ -166,6 +166,11 @@ class NodeMaker {
                  dims.begin() + static_cast<std::ptrdiff_t>(random_.below(dims.size() + 1)));
     }
     if (random_.chance(25) && !dims.empty()) dims[random_.below(dims.size())] = 1;
+    // The first operand may be the one that is broadcast.
+    for (Dim& dim : dims) {
+      if (dim == Dim(1) && random_.chance(20)) dim = maker_.any_extent();
+    }
+    if (random_.chance(8)) dims.insert(dims.begin(), maker_.any_extent());
     return maker_.value_of(dtype, dims);
   }
 

@@ -203,7 +203,7 @@ std::string tolerant_tensor_difference(
   }
   const bool is_rounded = is_float(actual.dtype()) || is_complex(actual.dtype());
   const double tolerance =
-      is_rounded ? 8 * leeway.epsilon * std::sqrt(leeway.reduction) * magnitude : 0;
+      is_rounded ? Leeway::roundings * leeway.epsilon * std::sqrt(leeway.reduction) * magnitude : 0;
   for (std::int64_t k = 0; k < expected.size(); ++k) {
     const std::complex<double> a = actual.complex_at(k), e = expected.complex_at(k);
     if (is_nan(a) ? is_nan(e) : a == e) continue;

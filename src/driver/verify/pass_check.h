@@ -51,6 +51,11 @@ class PassChecker {
  public:
   PassChecker(const Graph& graph, PassCheckOptions options);
 
+  struct Trial {
+    std::vector<Datum> inputs, outputs;
+  };
+  /// The sets of inputs that were found, with what the graph last seen gives on them.
+  const std::vector<Trial>& trials() const { return trials_; }
   /// How many sets of inputs were found that the graph runs on.
   std::size_t trial_count() const { return trials_.size(); }
   /// Compares what a pass made of `before`, which is the graph last seen, with it.
@@ -61,10 +66,6 @@ class PassChecker {
   const reference::Options& how() const { return how_; }
 
  private:
-  struct Trial {
-    std::vector<Datum> inputs, outputs;
-  };
-
   PassCheckOptions options_;
   reference::Options how_;
   std::vector<Trial> trials_;

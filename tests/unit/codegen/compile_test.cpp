@@ -125,6 +125,27 @@ TEST(Compile, ImagesOfAnyNumberGetRoomAroundThem) {
   }
 }
 
+TEST(Compile, TensorsWithoutElements) {
+  expect_same(R"(graph (x: f32[4, 0], e: f32[0], a: f16[1, 1], b: f16[8, 1, 0]) {
+  y = softmax(x)
+  s = reduce_sum(x) {axes = [1], keep_axes = false}
+  m = matmul(a, b)
+  c = concat(x, x) {axis = 1}
+  v = reshape(e) {shape = [3, 0], allow_zero = true}
+  return y, s, m, c, v, e
+}
+)");
+}
+
+// What lies past the edges of a value that a nest keeps to itself, be it of one element.
+TEST(Compile, EdgesOfWhatANestKeepsToItself) {
+  expect_same(R"(graph (x: f32[1, 1, 5], dy: f32[1, 1, 5]) {
+  dx = lrn_gradient(x, dy) {size = 3, alpha = 0.5}
+  return dx
+}
+)");
+}
+
 TEST(Compile, InputsConstantsAndTwinsAsOutputs) {
   expect_same(R"(graph (x: f32[3, 4]) {
   c = constant f32[2] [1, 2]

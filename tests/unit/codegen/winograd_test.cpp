@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/text.h"
 #include "codegen/compile.h"
 #include "codegen/winograd.h"
 #include "driver/compiled.h"
@@ -259,6 +260,43 @@ TEST(Winograd, ErrorOfManyChannels) {
                             [](double y, double, double) { return y + y; });
   EXPECT_EQ(run.kinds, 36);
   EXPECT_LT(run.error, 5e-5);
+}
+
+// Layers as networks have them: images past an activation, weights scaled to keep their variance.
+// Each result is off by at most 1e-4 of itself, or of what results are like where it is near zero.
+TEST(Winograd, LayersOfNetworksAreWithinOneInTenThousand) {
+  std::set<std::int64_t> kinds;
+  for (const Case& c : {Case{1, 56, 56, 64, 64}, Case{1, 28, 28, 128, 128},
+                        Case{1, 14, 14, 256, 256}, Case{1, 14, 14, 512, 64, {1, 1, 1, 1}, "OIHW"},
+                        Case{2, 7, 7, 512, 128}, Case{1, 64, 48, 32, 32, {0, 0, 0, 0}}}) {
+    SCOPED_TRACE(concat(c.height, " x ", c.width, ", ", c.channels, " to ", c.outputs));
+    const double deviation = std::sqrt(2.0 / static_cast<double>(9 * c.channels));
+    const Graph graph =
+        parse_graph(concat("graph (x: ", c.image(), ") {\n  w: ", c.weight_dims(), "@", c.weights,
+                           " = constant ", c.weight_dims(),
+                           " normal(seed = 3, mean = 0.0, deviation = ", format_real(deviation),
+                           ")\n  y = conv(x, w) {pads = [", c.pads[0], ", ", c.pads[1], ", ",
+                           c.pads[2], ", ", c.pads[3], "]}\n  return y\n}\n"),
+                    all_ops());
+    std::vector<Datum> inputs = random_inputs(graph, 7);
+    Tensor x = inputs[0].tensor();
+    for (float& pixel : x.as_mutable<float>()) pixel = std::max(pixel, 0.0f);
+    inputs[0] = Datum(x);
+    const std::vector<double> exact = convolved(c, x, constant_named(graph, "w"));
+    const Program program = codegen::compile(graph);
+    kinds.insert(kinds_of(program));
+    const Tensor y = CompiledModel(program, 2).run(inputs).at(0).tensor();
+    double squares = 0;
+    for (const double value : exact) squares += value * value;
+    const double usual = std::sqrt(squares / static_cast<double>(exact.size()));
+    double worst = 0;
+    for (std::int64_t k = 0; k < y.size(); ++k) {
+      const double value = exact[static_cast<std::size_t>(k)];
+      worst = std::max(worst, std::abs(y.real_at(k) - value) / std::max(std::abs(value), usual));
+    }
+    EXPECT_LT(worst, 1e-4);
+  }
+  EXPECT_EQ(kinds, (std::set<std::int64_t>{16, 36}));
 }
 
 TEST(Winograd, IsUsedOnlyWhereItAppliesAndPays) {

@@ -12,6 +12,21 @@
 namespace tenon {
 namespace {
 
+// How the extents of two operands differ.
+void collect_operands(const Graph& graph, const Node& node, std::set<std::string>& found) {
+  if (node.operands.size() < 2) return;
+  const auto type = [&](std::size_t k) -> const TensorType* {
+    const bool is_tensor = node.operands[k] && graph.value(node.operands[k]).type.is_tensor();
+    return is_tensor ? &graph.value(node.operands[k]).type.tensor() : nullptr;
+  };
+  const TensorType *a = type(0), *b = type(1);
+  if (!a || !b || a->dims == b->dims) return;
+  if (node.op->name == "add" || node.op->name == "mul") {
+    found.insert(a->rank() < b->rank() ? "the first broadcast" : "the second broadcast");
+  }
+  if (node.op->name == "matmul" && a->rank() != b->rank()) found.insert("batches broadcast");
+}
+
 void collect(const Graph& graph, std::set<std::string>& found) {
   const auto see = [&](ValueId id) {
     if (!id || !graph.value(id).type.is_tensor()) return;
@@ -21,6 +36,9 @@ void collect(const Graph& graph, std::set<std::string>& found) {
     for (const Dim& dim : type.dims) {
       if (!dim.is_constant()) found.insert("a symbol");
       if (dim == Dim(0)) found.insert("an extent of zero");
+      if (dim == Dim(1)) found.insert("an extent of one");
+      if (dim.is_constant() && dim.constant() > 8 && dim.constant() % 2 == 1)
+        found.insert("a long odd extent");
     }
   };
   for (ValueId input : graph.inputs()) see(input);
@@ -35,6 +53,19 @@ void collect(const Graph& graph, std::set<std::string>& found) {
       if (!node.operands[k]) found.insert("a missing operand");
     }
     for (const Graph& body : node.bodies) collect(body, found);
+    collect_operands(graph, node, found);
+    for (const auto& [name, value] : node.attrs) {
+      const auto* dims = std::get_if<Dims>(&value);
+      const auto* groups = std::get_if<Dim>(&value);
+      if (dims && name == "dilations" && *dims != Dims(dims->size(), 1))
+        found.insert("dilations of " + node.op->name);
+      if (dims && name == "strides" && *dims != Dims(dims->size(), 1))
+        found.insert("strides of " + node.op->name);
+      if (groups && name == "groups" && *groups != Dim(1))
+        found.insert("groups of " + node.op->name);
+      if (name == "ceil_mode" && std::get<bool>(value))
+        found.insert("ceil_mode of " + node.op->name);
+    }
   }
 }
 
@@ -43,6 +74,18 @@ TEST(RandomGraph, CoversWhatGraphsCanHave) {
   for (std::uint64_t seed = 0; seed < 700; ++seed) collect(random_graph({seed, 12}), found);
   for (const char* what : {"a symbol",
                            "an extent of zero",
+                           "an extent of one",
+                           "a long odd extent",
+                           "the first broadcast",
+                           "the second broadcast",
+                           "batches broadcast",
+                           "dilations of conv",
+                           "strides of conv",
+                           "groups of conv",
+                           "groups of conv_transpose",
+                           "dilations of max_pool",
+                           "ceil_mode of max_pool",
+                           "ceil_mode of average_pool",
                            "several results",
                            "a late attribute",
                            "a missing operand",
@@ -50,9 +93,17 @@ TEST(RandomGraph, CoversWhatGraphsCanHave) {
                            "dtype f64",
                            "dtype f16",
                            "dtype bf16",
+                           "dtype f8e4m3fn",
+                           "dtype f8e5m2",
                            "dtype i64",
+                           "dtype i32",
+                           "dtype i16",
                            "dtype i8",
+                           "dtype u64",
+                           "dtype u32",
+                           "dtype u16",
                            "dtype u8",
+                           "dtype u4",
                            "dtype bool",
                            "dtype string",
                            "dtype c64",
@@ -84,6 +135,15 @@ TEST(RandomGraph, FollowsFromItsSeed) {
   EXPECT_EQ(once, print(load_model("random:77?nodes=20")));
 }
 
+TEST(RandomGraph, IsWideWhereAsked) {
+  const Graph graph = load_model("random:3?nodes=2,wide=1");
+  std::int64_t largest = 0;
+  for (ValueId input : graph.inputs()) {
+    largest = std::max(largest, product(graph.value(input).type.tensor().dims).constant());
+  }
+  EXPECT_GT(largest, 32 * 9 * 9 - 1);
+}
+
 TEST(RandomGraph, IsReadBackFromItsText) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const Graph graph = random_graph({seed, 10});
@@ -92,7 +152,8 @@ TEST(RandomGraph, IsReadBackFromItsText) {
 }
 
 TEST(RandomGraph, RefusesOtherDescriptions) {
-  for (const char* text : {"", "x", "-1", "1?nodes", "1?nodes=0", "1?node=3", "1?nodes=3=4"}) {
+  for (const char* text : {"", "x", "-1", "1?nodes", "1?nodes=0", "1?node=3", "1?nodes=3=4",
+                           "1?nodes=3,", "1?wide=2"}) {
     EXPECT_THROW(random_graph(std::string_view(text)), Error) << text;
   }
 }

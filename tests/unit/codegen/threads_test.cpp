@@ -1,0 +1,34 @@
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "driver/zoo/zoo.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+// Whole networks give the same bits on any number of threads, more than the machine has among them.
+TEST(Threads, NetworksGiveTheSameBits) {
+  for (const char* spec : {"resnet18?size=64,classes=10", "mobilenet_v2?size=32,classes=10",
+                           "squeezenet?size=64,classes=10", "unet256?size=64,width=16",
+                           "mlp?batch=5,size=100,hidden=72"}) {
+    SCOPED_TRACE(spec);
+    const Graph graph = zoo::build(spec);
+    const std::vector<Datum> inputs = random_inputs(graph, 11);
+    const Program program = compile_graph(graph);
+    const std::vector<Datum> first = CompiledModel(program, 1).run(inputs);
+    for (const int threads : {2, 3, 7}) {
+      CompiledModel model(program, threads);
+      for (int run = 0; run < 3; ++run) {  // who takes which part differs from run to run
+        const std::vector<Datum> outputs = model.run(inputs);
+        ASSERT_EQ(outputs.size(), first.size());
+        for (std::size_t k = 0; k < first.size(); ++k) {
+          EXPECT_TRUE(identical(outputs[k].tensor(), first[k].tensor())) << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon

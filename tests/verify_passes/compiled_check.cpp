@@ -1,0 +1,153 @@
+#include "compiled_check.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "codegen/compile.h"
+#include "driver/compiled.h"
+#include "driver/pipeline.h"
+#include "driver/verify/agreement.h"
+#include "driver/verify/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace tenon::testing {
+namespace {
+
+using Trial = PassChecker::Trial;
+
+// Of a tensor's largest number.
+constexpr double kWinogradError = 1e-4;
+constexpr int kThreadCounts[] = {1, 2, 3, 7};
+
+struct Failure {
+  enum class Kind : std::uint8_t { Optimiser, Compiler, Run, Threads, Result };
+  Kind kind = Kind::Result;
+  std::string what;
+  std::size_t trial = 0;
+};
+
+struct Settings {
+  reference::Options how;
+  bool allow_winograd = false;
+};
+
+// Each run has the whole number of node runs to itself.
+std::vector<Datum> outputs_of(const Graph& graph, const std::vector<Datum>& inputs,
+                              reference::Options how) {
+  if (how.node_runs_left) how.node_runs_left = std::make_shared<std::int64_t>(*how.node_runs_left);
+  return reference::evaluate(graph, inputs, how);
+}
+
+// Throws an Error (Unsupported) for a graph that has no program.
+std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& trials,
+                                  const Settings& settings) {
+  Graph optimised;
+  Program program;
+  auto stage = Failure::Kind::Optimiser;
+  try {
+    optimised = run_pipeline(graph, {});
+    stage = Failure::Kind::Compiler;
+    codegen::CompileOptions options;
+    options.allow_winograd = settings.allow_winograd;
+    program = codegen::compile(optimised, options);
+  } catch (const Error& error) {
+    if (stage == Failure::Kind::Compiler && error.kind() == ErrorKind::Unsupported) throw;
+    return Failure{stage, error.what()};
+  } catch (const std::exception& error) {
+    return Failure{stage, error.what()};
+  }
+  std::vector<CompiledModel> models;
+  for (const int threads : kThreadCounts) models.emplace_back(program, threads);
+  Leeway leeway = leeway_between(graph, optimised);
+  if (settings.allow_winograd)
+    leeway.epsilon = std::max(leeway.epsilon, kWinogradError / Leeway::roundings);
+  for (std::size_t k = 0; k < trials.size(); ++k) {
+    const Trial& trial = trials[k];
+    std::vector<Datum> first;
+    for (std::size_t m = 0; m < models.size(); ++m) {
+      std::vector<Datum> outputs;
+      try {
+        outputs = models[m].run(trial.inputs);
+      } catch (const std::exception& error) {
+        return Failure{Failure::Kind::Run, error.what(), k};
+      }
+      if (m == 0) first = outputs;
+      for (std::size_t n = 0; n < outputs.size(); ++n) {
+        if (identical(outputs[n].tensor(), first[n].tensor())) continue;
+        return Failure{
+            Failure::Kind::Threads,
+            concat("output '", graph.value(graph.outputs()[n]).name, "' on ", kThreadCounts[m],
+                   " threads: ", exact_difference(outputs[n], first[n])),
+            k};
+      }
+    }
+    const auto different = difference_between(first, trial.outputs, leeway, [&] {
+      return disturbed_outputs(graph, trial.inputs, leeway.epsilon, settings.how);
+    });
+    if (!different) continue;
+    const std::string& name = graph.value(graph.outputs()[different->output]).name;
+    return Failure{Failure::Kind::Result, concat("output '", name, "': ", different->what), k};
+  }
+  return std::nullopt;
+}
+
+// Each node that is not compiled is a line of the message.
+std::vector<std::string> reasons_in(const Error& error) {
+  std::vector<std::string> reasons;
+  for (const std::string& line : split(error.what(), '\n')) {
+    const std::size_t op = line.find(" ("), reason = line.find("): ");
+    if (op == std::string::npos || reason == std::string::npos) continue;
+    reasons.push_back(concat(line.substr(op + 2, reason - op - 2), line.substr(reason + 1)));
+  }
+  if (reasons.empty()) reasons.push_back(error.summary());
+  return reasons;
+}
+
+std::optional<Failure> failure_of(const Specimen& specimen, const Settings& settings) {
+  return failure_of(specimen.graph,
+                    {{specimen.inputs, outputs_of(specimen.graph, specimen.inputs, settings.how)}},
+                    settings);
+}
+
+bool is_finite(const Trial& trial) {
+  return std::all_of(trial.inputs.begin(), trial.inputs.end(), [](const Datum& input) {
+    if (!input.is_tensor() || !is_float(input.tensor().dtype())) return true;
+    for (std::int64_t k = 0; k < input.tensor().size(); ++k) {
+      if (!std::isfinite(input.tensor().real_at(k))) return false;
+    }
+    return true;
+  });
+}
+
+std::string described(const Graph& graph, const std::vector<Trial>& trials, const Failure& failure,
+                      const Settings& settings) {
+  const auto shows = [&](const Specimen& specimen) {
+    const auto found = failure_of(specimen, settings);
+    return found && found->kind == failure.kind;
+  };
+  const Specimen smallest = reduce({graph, trials.at(failure.trial).inputs}, shows, settings.how);
+  const auto last = failure_of(smallest, settings);
+  return concat(last ? last->what : failure.what, "\n", print_specimen(smallest));
+}
+
+}  // namespace
+
+CompiledCheck check_compiled(const Graph& graph, const PassCheckOptions& options,
+                             bool allow_winograd) {
+  const PassChecker checker(graph, options);
+  const Settings settings{checker.how(), allow_winograd};
+  std::vector<Trial> trials = checker.trials();
+  if (allow_winograd) std::erase_if(trials, [](const Trial& trial) { return !is_finite(trial); });
+  try {
+    const auto failure = failure_of(graph, trials, settings);
+    if (!failure) return {};
+    return {described(graph, trials, *failure, settings), {}};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Unsupported) throw;
+    return {"", reasons_in(error)};
+  }
+}
+
+}  // namespace tenon::testing

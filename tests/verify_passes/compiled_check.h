@@ -1,0 +1,25 @@
+#pragma once
+
+#include "driver/verify/pass_check.h"
+#include "ir/graph.h"
+
+#include <string>
+#include <vector>
+
+namespace tenon::testing {
+
+/// What became of a graph that was optimised, compiled, run and compared.
+struct CompiledCheck {
+  std::string failure;               ///< empty, or what went wrong with the smallest graph of it
+  std::vector<std::string> refused;  ///< why it was not compiled: one for each node
+};
+
+/// Runs the standard passes over the graph, compiles it for the processor and compares what it
+/// gives on 1, 2, 3 and 7 threads with the reference's results of the graph as it was: within the
+/// leeway of its element types, and bit for bit the same on any number of threads. With Winograd's
+/// convolutions the leeway is at least the error that these promise, and inputs are finite: what is
+/// infinite spreads among the pixels of a tile.
+CompiledCheck check_compiled(const Graph& graph, const PassCheckOptions& options,
+                             bool allow_winograd);
+
+}  // namespace tenon::testing
