@@ -39,6 +39,8 @@ class Builder {
     if (!is_compilable(dtype)) {
       throw Error("kernels do not compute with this element type", ErrorKind::Unsupported).got(dtype);
     }
+    // As in the reference, what flows between stages is not rounded to a narrow float.
+    if (role == Role::Temporary && info(dtype).arithmetic == Arithmetic::F32) dtype = DType::F32;
     sequence_.buffers.push_back({role, index, dtype, std::move(dims)});
     return sequence_.buffers.size() - 1;
   }
@@ -48,6 +50,8 @@ class Builder {
   void add_result(std::size_t index) {
     Expr expr = results_[index];
     const std::size_t buffer = add_buffer(Role::Result, index, expr.dtype(), expr.dims());
+    // Without elements it needs nothing, and nothing that is checked on the way to them can be wrong.
+    if (std::find(expr.dims().begin(), expr.dims().end(), Dim(0)) != expr.dims().end()) return;
     // Elements keep their order under a reshape: the stage below writes the result itself.
     while (expr.node().kind == ExprKind::Reshape && !places_.contains(&expr.node())) expr = expr.node().args[0];
     if (is_stage(expr.node().kind) && !places_.contains(&expr.node())) {

@@ -118,6 +118,10 @@ void widen(Leeway& leeway, const Graph& graph) {
     for (ValueId result : graph.node(id).results) see(result);
     leeway.reduction = std::max(leeway.reduction, reduction_of(graph, id));
     for (const Graph& body : graph.node(id).bodies) widen(leeway, body);
+    for (const auto& [name, value] : graph.node(id).attrs) {  // what it computes in, for one
+      if (const auto* dtype = std::get_if<DType>(&value))
+        leeway.epsilon = std::max(leeway.epsilon, epsilon_of(*dtype));
+    }
   }
 }
 

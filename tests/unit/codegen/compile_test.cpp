@@ -16,7 +16,11 @@ namespace {
 
 double largest_difference(const Tensor& a, const Tensor& b) {
   double largest = 0;
-  for (std::int64_t k = 0; k < a.size(); ++k) largest = std::max(largest, std::abs(a.real_at(k) - b.real_at(k)));
+  for (std::int64_t k = 0; k < a.size(); ++k) {
+    const double difference = std::abs(a.real_at(k) - b.real_at(k));
+    if (std::isnan(difference)) return INFINITY;
+    largest = std::max(largest, difference);
+  }
   return largest;
 }
 
@@ -135,6 +139,35 @@ TEST(Compile, TensorsWithoutElements) {
   return y, s, m, c, v, e
 }
 )");
+}
+
+// No index is outside of what nobody asks for.
+TEST(Compile, WhatIsNotAskedForIsNotComputed) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, 1, 1, 1], i: i64[1, 1, 1, 1]) {
+  y = max_unpool(x, i) {kernel_shape = [1, 1], output_shape = [1, 1, 1, 0]}
+  return y
+}
+)",
+                                  all_ops());
+  CompiledModel model(codegen::compile(graph), 1);
+  const Tensor outside = Tensor::of<std::int64_t>(DType::I64, {1, 1, 1, 1}, {7});
+  EXPECT_EQ(model.run({Tensor(DType::F32, {1, 1, 1, 1}), outside}).front().tensor().size(), 0);
+}
+
+// 1 / 6e-8 is past the range of f16, but not of what it is computed in.
+TEST(Compile, NarrowFloatsAreRoundedAtTheEndOnly) {
+  const Graph graph = parse_graph(R"(graph (x: f16[1, 1, 3], y: f16[1, 1, 2], dy: f16[1, 1, 2]) {
+  dx = lp_pool_gradient(x, y, dy) {kernel_shape = [2]}
+  return dx
+}
+)",
+                                  all_ops());
+  const std::vector<Datum> inputs = {Tensor::of<double>(DType::F16, {1, 1, 3}, {0, 1e-3, 1}),
+                                     Tensor::of<double>(DType::F16, {1, 1, 2}, {6e-8, 1}),
+                                     Tensor::of<double>(DType::F16, {1, 1, 2}, {1, 1})};
+  const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+  CompiledModel model(codegen::compile(graph), 1);
+  EXPECT_LE(largest_difference(model.run(inputs).front().tensor(), expected), 16);  // of 16,784
 }
 
 // What lies past the edges of a value that a nest keeps to itself, be it of one element.
