@@ -27,6 +27,9 @@ struct Patch {
 
 // Enough chunks for threads of uneven speed, few enough that taking one costs nothing.
 constexpr std::int64_t kChunksPerThread = 4;
+// What touches so little is done by one thread sooner than a second is called; what touches a little
+// more is not worth asking whether another is done.
+constexpr std::uint64_t kBytesForOne = 16 << 10, kBytesInOnePiece = 256 << 10;
 
 // No machine has more; sums of such numbers do not overflow.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
@@ -100,6 +103,7 @@ struct Context::State {
   void check_inputs(std::span<const std::vector<std::int64_t>> input_shapes) const;
   void place_buffers();
   void prepare_steps();
+  std::int64_t chunk_of(const Program::Step& step, std::int64_t work) const;
   std::uint64_t bytes_of(std::size_t buffer) const;
   [[noreturn]] void report_failed_check(const ReadyStep& step) const;
 };
@@ -201,6 +205,14 @@ void Context::State::place_buffers() {
   }
 }
 
+std::int64_t Context::State::chunk_of(const Program::Step& step, std::int64_t work) const {
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t buffer : step.buffers) bytes += bytes_of(buffer);
+  if (bytes <= kBytesForOne) return work;
+  const std::int64_t pieces = bytes <= kBytesInOnePiece ? 1 : kChunksPerThread;
+  return std::max<std::int64_t>(1, (work + thread_count - 1) / thread_count / pieces);
+}
+
 void Context::State::prepare_steps() {
   const Program& p = program();
   steps.clear();
@@ -210,7 +222,7 @@ void Context::State::prepare_steps() {
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     const Program::Step& step = p.steps[k];
     ReadyStep ready{model->kernel(step.kernel), pointer, extents.size(), step.work.value(symbols), 1, k, this};
-    ready.chunk = std::max<std::int64_t>(1, ready.work / (thread_count * kChunksPerThread));
+    ready.chunk = chunk_of(step, ready.work);
     for (const Extent& extent : step.extents) extents.push_back(extent.value(symbols));
     pointer += step.buffers.size();
     const auto wanted = static_cast<std::uint64_t>(p.kernels[step.kernel].scratch_bytes.value(symbols));
