@@ -260,6 +260,26 @@ void split_padding(NestSequence& sequence) {
   sequence.parts = std::move(parts);
 }
 
+namespace {
+
+// The loop whose halves two threads would do: the outermost along which b stays, where there are
+// enough rows for b to be read once for each half.
+const Statement* loop_to_halve(const Contraction& c, const Statement* columns, const Statement* rows) {
+  constexpr std::int64_t kEnoughRows = 96;
+  const Statement* outermost = nullptr;
+  std::int64_t count = 1;
+  for (const Statement* loop : c.kept) {
+    if (loop == columns || along(c.b, loop->id) != Access::Same) continue;
+    if (!loop->extent.is_constant()) return nullptr;
+    count *= loop->extent.constant();
+    const bool is_even = loop->extent.constant() % 2 == 0 && loop->extent.constant() > 0;
+    if (outermost == nullptr && is_even && (loop != rows || loop->extent.constant() >= 64)) outermost = loop;
+  }
+  return count >= kEnoughRows ? outermost : nullptr;
+}
+
+}  // namespace
+
 // With 32 registers 14 rows would fit as well; they gain nothing, and more streams of rows than a
 // processor looks ahead on cost a little.
 TileShape tile_for(unsigned register_count, unsigned register_bits) {
@@ -366,8 +386,32 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
   }
   body[1] = std::move(sum);
   substitute_loop(body, column_id, position);
+  // Where all columns of b stay in a core's cache, threads share out what is around the rows: each
+  // reads of a what it wrote itself, in neighbouring places. Else each reads its own part of b; where
+  // all cores together hold b, there are halves of the rows for that.
+  constexpr std::int64_t kCloseBytes = 512 << 10, kSharedBytes = 12 << 20;
+  std::int64_t b_bytes = 4;
+  for (const Dim& dim : packed.is_defined() ? packed->view : c.b->view) {
+    b_bytes = std::min(kSharedBytes + 1, dim.is_constant() ? b_bytes * dim.constant() : kSharedBytes + 1);
+  }
+  const bool keeps_rows = b_bytes <= kCloseBytes;
+  const Statement* halved = keeps_rows || b_bytes > kSharedBytes ? nullptr : loop_to_halve(c, columns, rows);
+  const std::size_t half = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "o"));
+  const std::size_t rest = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "i"));
+  const auto turned = [&](const Statement& loop) {
+    Statement copy = loop;
+    copy.body.clear();
+    if (&loop != halved) return copy;
+    copy.id = rest;
+    copy.extent = loop.extent.constant() / 2;
+    return copy;
+  };
+  if (halved != nullptr) {
+    const Scalar first = times(loop_scalar(half), integer_scalar(halved->extent.constant() / 2));
+    substitute_loop(body, halved->id, plus(first, loop_scalar(rest)));
+  }
   if (rows != nullptr) {
-    Statement jam = *rows;
+    Statement jam = turned(*rows);
     jam.loop = LoopKind::Jam;
     jam.width = std::min(shape.rows, rows_in_cache(c.a, rows->id));
     jam.body = std::move(body);
@@ -385,15 +429,6 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
   }
   vector.body = std::move(body);
   body = {std::move(vector)};
-  // Where all columns of b stay in a core's cache, threads share out what is around the rows: each
-  // reads of a what it wrote itself, in neighbouring places. Else each reads its own part of b.
-  constexpr std::int64_t kCloseBytes = 512 * 1024;
-  std::int64_t close_bytes = 4;
-  for (const Dim& dim : packed.is_defined() ? packed->view : c.b->view) {
-    close_bytes = dim.is_constant() ? close_bytes * dim.constant() : kCloseBytes + 1;
-    close_bytes = std::min(close_bytes, kCloseBytes + 1);
-  }
-  const bool keeps_rows = close_bytes <= kCloseBytes;
   std::vector<Statement> around;
   Statement block_loop;
   block_loop.id = outer;
@@ -402,12 +437,18 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
   block_loop.loop = LoopKind::Parallel;
   for (const Statement* loop : c.kept) {
     if (loop == columns || loop == rows) continue;
-    Statement copy = *loop;
-    copy.body.clear();
-    copy.loop = LoopKind::Parallel;
-    around.push_back(std::move(copy));
+    around.push_back(turned(*loop));
+    around.back().loop = LoopKind::Parallel;
   }
   around.insert(keeps_rows ? around.end() : around.begin(), std::move(block_loop));
+  if (halved != nullptr) {
+    Statement halves;
+    halves.id = half;
+    halves.extent = 2;
+    halves.is_independent = true;
+    halves.loop = LoopKind::Parallel;
+    around.insert(around.begin(), std::move(halves));
+  }
   for (std::size_t k = around.size(); k-- > 0;) {
     around[k].body = std::move(body);
     body = {std::move(around[k])};

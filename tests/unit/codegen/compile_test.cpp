@@ -92,6 +92,22 @@ TEST(Compile, MatricesOfOddExtents) {
   }
 }
 
+// More weights than one core's cache takes: the rows come in halves.
+TEST(Compile, LargeWeights) {
+  expect_same(R"(graph (x: f32[96, 372]) {
+  w = constant f32[372, 356] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = matmul(x, w)
+  return y
+}
+)", 2e-5);
+  expect_same(R"(graph (x: f32[1, 12, 9, 370]@NHWC) {
+  w: f32[1, 1, 370, 358]@HWIO = constant f32[1, 1, 370, 358] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = conv(x, w)
+  return y
+}
+)", 2e-5);
+}
+
 TEST(Compile, OneProgramServesEveryExtentOfItsRange) {
   const Graph graph = parse_graph(R"(graph (x: f32[n, 12]) {
   w = constant f32[12, 20] normal(seed = 1, mean = 0.0, deviation = 0.3)
