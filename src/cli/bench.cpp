@@ -141,16 +141,15 @@ int bench(const BenchOptions& options, OutputFormat format) {
 
   std::vector<double> sorted = samples;
   std::sort(sorted.begin(), sorted.end());
-  double flops = 0;
-  for (const Program::Step& step : model.program().steps) flops += step.flops;
+  const double flops = model.totals().flops;
   const double median = percentile(sorted, 50);
   const std::int64_t peak_memory =
       peak_kilobytes();  // before the machine's peak is measured, which takes memory
-  const MachinePeak peak = measure_machine_peak(model.context().thread_count());
-  const double roofline = least_ms(peak, flops, model.program().constant_bytes) / median;
+  const MachinePeak peak = measure_machine_peak(model.thread_count());
+  const double roofline = least_ms(peak, flops, model.totals().constant_bytes) / median;
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json = {{"model", options.model},
-                                   {"threads", model.context().thread_count()},
+                                   {"threads", model.thread_count()},
                                    {"samples_ms", samples},
                                    {"min_ms", sorted.front()},
                                    {"median_ms", median}};
@@ -164,9 +163,9 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"load_ms", load_ms},
                  {"first_run_ms", first_run_ms},
                  {"first_output_ns", first_output_ns},
-                 {"arena_bytes", model.context().arena_bytes()},
-                 {"scratch_bytes", model.context().scratch_bytes()},
-                 {"constant_bytes", model.program().constant_bytes},
+                 {"arena_bytes", model.arena_bytes()},
+                 {"scratch_bytes", model.scratch_bytes()},
+                 {"constant_bytes", model.totals().constant_bytes},
                  {"peak_rss_kb", peak_memory},
                  {"version", "0.1"}});
     std::cout << json.dump() << "\n";
@@ -188,11 +187,11 @@ int bench(const BenchOptions& options, OutputFormat format) {
   table.add(row);
   table.print(std::cout);
   std::cout << "\n"
-            << model.context().thread_count() << " threads; the machine gives "
+            << model.thread_count() << " threads; the machine gives "
             << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and " << rounded(peak.bytes_per_s / 1e9)
-            << " GB/s; arena " << format_bytes(model.context().arena_bytes()) << " and scratch "
-            << format_bytes(model.context().scratch_bytes()) << ", constants "
-            << format_bytes(model.program().constant_bytes) << ", peak memory "
+            << " GB/s; arena " << format_bytes(model.arena_bytes()) << " and scratch "
+            << format_bytes(model.scratch_bytes()) << ", constants "
+            << format_bytes(model.totals().constant_bytes) << ", peak memory "
             << format_bytes(static_cast<std::uint64_t>(peak_memory) * 1024) << "\n";
   return 0;
 }

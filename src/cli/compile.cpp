@@ -10,6 +10,7 @@
 #include "driver/model.h"
 #include "driver/pipeline.h"
 #include "program/file.h"
+#include "program/totals.h"
 
 namespace tenon::cli {
 
@@ -34,22 +35,25 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   const Program program = compile_graph(load_model(options.model), options.cpu, !options.no_winograd);
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
   write_program(program, options.output);
+  const ProgramTotals totals = totals_of(program);
   if (format == OutputFormat::Json) {
     std::cout << nlohmann::ordered_json{{"model", options.model},
                                         {"program", options.output},
                                         {"target", program.target},
                                         {"compile_ms", elapsed.count()},
-                                        {"kernels", program.kernels.size()},
-                                        {"steps", program.steps.size()},
-                                        {"code_bytes", program.code.size()},
-                                        {"constant_bytes", program.constant_bytes},
-                                        {"arena_bytes", program.arena_bytes}}
+                                        {"kernels", totals.kernels},
+                                        {"steps", totals.steps},
+                                        {"parts", program.parts.size()},
+                                        {"operator_steps", totals.operator_steps},
+                                        {"code_bytes", totals.code_bytes},
+                                        {"constant_bytes", totals.constant_bytes},
+                                        {"arena_bytes", totals.arena_bytes}}
                      .dump(2)
               << "\n";
   } else {
-    std::cout << options.output << ": " << program.steps.size() << " steps of " << program.kernels.size()
-              << " kernels for " << program.target << ", " << format_bytes(program.constant_bytes)
-              << " of constants, " << format_bytes(program.arena_bytes) << " arena; compiled in "
+    std::cout << options.output << ": " << totals.steps << " steps of " << totals.kernels
+              << " kernels for " << program.target << ", " << format_bytes(totals.constant_bytes)
+              << " of constants, " << format_bytes(totals.arena_bytes) << " arena; compiled in "
               << static_cast<int>(elapsed.count()) << " ms\n";
   }
   return 0;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "codegen/compose.h"
 #include "codegen/contraction.h"
 #include "codegen/nest_builder.h"
 #include "codegen/winograd.h"
@@ -497,7 +498,7 @@ class Compiler {
 
 }  // namespace
 
-Program compile(const Graph& graph, const CompileOptions& options) {
+Program compile_kernels(const Graph& graph, const CompileOptions& options) {
   try {
     Compiler compiler(graph, options);
     compiler.lower();
@@ -507,7 +508,7 @@ Program compile(const Graph& graph, const CompileOptions& options) {
   }
 }
 
-std::string print_code(const Graph& graph, const CompileOptions& options) {
+std::string print_kernels(const Graph& graph, const CompileOptions& options) {
   Compiler compiler(graph, options);
   compiler.lower();
   return compiler.text();

@@ -14,8 +14,8 @@ struct CompileOptions {
   bool allow_winograd = true;  ///< faster convolutions whose rounding errors are larger
 };
 
-/// A graph as a program for the processor. Throws Error of kind Unsupported, listing every node that
-/// no kernel computes.
+/// A graph as a program for the processor: one list of kernels, or parts where some nodes have none.
+/// Throws Error of kind Unsupported, listing every node that can be neither.
 Program compile(const Graph& graph, const CompileOptions& options = {});
 
 /// The loop nests, code and assembly that would be made of a graph, to be read.

@@ -32,6 +32,10 @@ Graph input_ports(const Program& program) {
   Graph graph(program.name);
   for (const std::uint32_t id : program.inputs) {
     const Program::Buffer& buffer = program.buffers[id];
+    if (program.is_composed() && !parse_dtype(buffer.dtype)) {  // no tensor, or of any rank
+      graph.add_input(buffer.name, parse_type(buffer.dtype));
+      continue;
+    }
     TensorType type;
     type.dtype = dtype_of(buffer);
     for (const Extent& dim : buffer.dims) {
@@ -54,14 +58,25 @@ std::vector<std::string> names_of(const Program& program, const std::vector<std:
   return names;
 }
 
-CompiledModel::CompiledModel(Program program, int thread_count)
-    : model_(std::make_shared<const Model>(std::move(program))), context_(model_, thread_count) {}
+CompiledModel::CompiledModel(Program program, int thread_count) : totals_(totals_of(program)) {
+  if (program.is_composed()) {
+    composed_model_ = std::make_shared<const ComposedModel>(std::move(program));
+    composed_.emplace(composed_model_, thread_count);
+  } else {
+    model_ = std::make_shared<const Model>(std::move(program));
+    context_.emplace(model_, thread_count);
+  }
+}
 
 void CompiledModel::prepare(const std::vector<Datum>& inputs) {
   if (inputs.size() != program().inputs.size()) {
     throw Error("the model takes another number of inputs", ErrorKind::Usage)
         .expected(program().inputs.size())
         .got(inputs.size());
+  }
+  if (composed_) {
+    given_ = inputs;
+    return;
   }
   inputs_.clear();
   sources_.clear();
@@ -77,13 +92,13 @@ void CompiledModel::prepare(const std::vector<Datum>& inputs) {
     shapes.push_back(inputs_.back().shape());
     sources_.push_back(inputs_.back().bytes().data());
   }
-  context_.bind(shapes);
+  context_->bind(shapes);
   outputs_.clear();
   targets_.clear();
   for (std::size_t k = 0; k < program().outputs.size(); ++k) {
     const Program::Buffer& buffer = program().buffers[program().outputs[k]];
     try {
-      outputs_.emplace_back(dtype_of(buffer), context_.output_shape(k));
+      outputs_.emplace_back(dtype_of(buffer), context_->output_shape(k));
     } catch (Error& error) {
       throw error.at("output '", buffer.name, "'");
     }
@@ -91,14 +106,25 @@ void CompiledModel::prepare(const std::vector<Datum>& inputs) {
   }
 }
 
-void CompiledModel::run_prepared() { context_.run(sources_, targets_); }
+void CompiledModel::run_prepared() {
+  if (context_) {
+    context_->run(sources_, targets_);
+  } else {
+    made_.clear();  // so that their memory can be used again
+    made_ = composed_->run(given_);
+  }
+}
 
 void CompiledModel::run_prepared(std::vector<double>& seconds) {
   seconds.resize(program().steps.size());
-  context_.run(sources_, targets_, seconds);
+  if (composed_) return run_prepared();
+  context_->run(sources_, targets_, seconds);
 }
 
-std::vector<Datum> CompiledModel::outputs() const { return {outputs_.begin(), outputs_.end()}; }
+std::vector<Datum> CompiledModel::outputs() const {
+  if (composed_) return made_;
+  return {outputs_.begin(), outputs_.end()};
+}
 
 std::vector<Datum> CompiledModel::run(const std::vector<Datum>& inputs) {
   prepare(inputs);

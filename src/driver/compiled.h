@@ -1,11 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "host/composed.h"
 #include "ir/graph.h"
 #include "ops/evaluation.h"
+#include "program/totals.h"
 #include "runtime/model.h"
 
 namespace tenon {
@@ -18,7 +21,8 @@ Graph input_ports(const Program& program);
 /// The names of some of its buffers.
 std::vector<std::string> names_of(const Program& program, const std::vector<std::uint32_t>& buffers);
 
-/// A program on this machine, taking and giving tensors.
+/// A program on this machine, taking and giving values: kernels alone, or parts with what runs between
+/// them.
 class CompiledModel {
  public:
   CompiledModel(Program program, int thread_count);
@@ -29,19 +33,27 @@ class CompiledModel {
   /// The same in two steps, for whoever runs more than once: fixes shapes and memory, then runs.
   void prepare(const std::vector<Datum>& inputs);
   void run_prepared();
-  /// The same, and adds up the seconds of each step.
+  /// The same, and adds up the seconds of each step of the program; one made of parts has none.
   void run_prepared(std::vector<double>& seconds);
   std::vector<Datum> outputs() const;
 
-  const Program& program() const { return model_->program(); }
-  const Context& context() const { return context_; }
+  const Program& program() const { return model_ ? model_->program() : composed_model_->program(); }
+  const ProgramTotals& totals() const { return totals_; }
+  int thread_count() const { return context_ ? context_->thread_count() : composed_->thread_count(); }
+  std::uint64_t arena_bytes() const { return context_ ? context_->arena_bytes() : composed_->arena_bytes(); }
+  std::uint64_t scratch_bytes() const { return context_ ? context_->scratch_bytes() : composed_->scratch_bytes(); }
 
  private:
+  ProgramTotals totals_;
   std::shared_ptr<const Model> model_;
-  Context context_;
+  std::optional<Context> context_;
   std::vector<Tensor> inputs_, outputs_;
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
+  // Of a program made of parts, in place of the above.
+  std::shared_ptr<const ComposedModel> composed_model_;
+  std::optional<ComposedContext> composed_;
+  std::vector<Datum> given_, made_;
 };
 
 }  // namespace tenon

@@ -20,10 +20,12 @@
 namespace tenon {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '2'};
+constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '3'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
+constexpr int kMaxDepth = 64;  // of bodies inside bodies
 
+// Code and constants are those of the program, then those of its parts; each's constants start a page.
 // Everything before the constants is covered by a checksum of its bytes. The constants, which are mapped
 // and may be hundreds of megabytes, have theirs in the tables, to be compared when they are first used.
 struct Header {
@@ -34,6 +36,16 @@ struct Header {
 
 std::uint64_t header_checksum(std::span<const std::byte> tables, std::span<const std::byte> code) {
   return checksum(tables) * 31 + checksum(code);
+}
+
+std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// The program and its parts, in the order in which their code and constants are written.
+template <class P>
+std::vector<P*> with_parts(P& program) {
+  std::vector<P*> list{&program};
+  for (P& part : program.parts) list.push_back(&part);
+  return list;
 }
 
 class Writer {
@@ -88,6 +100,7 @@ class Reader {
     bytes_ = bytes_.subspan(8);
     return value;
   }
+  std::uint32_t small() { return id(std::size_t{1} << 32); }
   std::uint32_t id(std::size_t bound) {
     const std::uint64_t value = number();
     if (value >= bound) throw damaged("a number that nothing has");
@@ -136,8 +149,31 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
-std::string tables_of(const Program& program) {
-  Writer out;
+void write_routine(Writer& out, const Routine& routine) {
+  const auto flags = [&](const std::vector<bool>& list) {
+    out.number(list.size());
+    for (const bool flag : list) out.number(flag);
+  };
+  out.numbers(routine.inputs);
+  out.numbers(routine.outputs);
+  out.number(routine.slot_count);
+  out.list(routine.steps, [&](const Routine::Step& step) {
+    out.number(static_cast<std::uint64_t>(step.kind));
+    out.text(step.name);
+    out.numbers(step.operands);
+    out.numbers(step.results);
+    out.number(step.part);
+    out.text(step.graph);
+    out.real(step.run_count);
+    out.number(step.state_count);
+    out.number(step.input_count);
+    flags(step.input_is_reversed);
+    flags(step.output_is_reversed);
+    out.list(step.bodies, [&](const Routine& body) { write_routine(out, body); });
+  });
+}
+
+void write_tables(Writer& out, const Program& program) {
   out.text(program.name);
   out.text(program.target);
   out.list(program.symbols, [&](const Program::Symbol& symbol) {
@@ -177,10 +213,55 @@ std::string tables_of(const Program& program) {
   out.number(program.is_arena_planned);
   out.list(block_checksums({program.constants.get(), program.constant_bytes}),
            [&](std::uint64_t sum) { out.number(sum); });
-  return out.bytes();
+  out.number(program.code.size());
+  out.number(program.constant_bytes);
+  out.list(program.parts, [&](const Program& part) { write_tables(out, part); });
+  write_routine(out, program.routine);
 }
 
-Program read_tables(Reader in) {
+Routine read_routine(Reader& in, int depth) {
+  if (depth > kMaxDepth) throw damaged("bodies inside bodies without end");
+  const auto numbers = [&] {
+    std::vector<std::uint32_t> list;
+    for (std::size_t left = in.count(8); left > 0; --left) list.push_back(in.small());
+    return list;
+  };
+  const auto flags = [&] {
+    std::vector<bool> list;
+    for (std::size_t left = in.count(8); left > 0; --left) list.push_back(in.id(2) != 0);
+    return list;
+  };
+  Routine routine;
+  routine.inputs = numbers();
+  routine.outputs = numbers();
+  routine.slot_count = in.small();
+  for (std::size_t left = in.count(96); left > 0; --left) {
+    Routine::Step step;
+    step.kind = static_cast<Routine::Step::Kind>(in.id(3));
+    step.name = in.text();
+    step.operands = numbers();
+    step.results = numbers();
+    step.part = in.small();
+    step.graph = in.text();
+    step.run_count = in.real();
+    step.state_count = in.small();
+    step.input_count = in.small();
+    step.input_is_reversed = flags();
+    step.output_is_reversed = flags();
+    for (std::size_t bodies = in.count(32); bodies > 0; --bodies) {
+      step.bodies.push_back(read_routine(in, depth + 1));
+    }
+    routine.steps.push_back(std::move(step));
+  }
+  return routine;
+}
+
+// How much of the file's code and constants is a program's own; the parts' follow.
+struct Share {
+  std::uint64_t code_bytes = 0, constant_bytes = 0;
+};
+
+Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts) {
   Program program;
   program.name = in.text();
   program.target = in.text();
@@ -240,7 +321,13 @@ Program read_tables(Reader in) {
   program.arena_bytes = in.number();
   program.is_arena_planned = in.number() != 0;
   for (std::size_t left = in.count(8); left > 0; --left) program.constant_checksums.push_back(in.number());
-  if (!in.is_at_end()) throw damaged("something behind its tables");
+  Share& own = shares.emplace_back();
+  own.code_bytes = in.number();
+  own.constant_bytes = in.number();
+  const std::size_t part_count = in.count(96);
+  if (part_count > 0 && !may_have_parts) throw damaged("a part that has parts");
+  for (std::size_t k = 0; k < part_count; ++k) program.parts.push_back(read_tables(in, shares, false));
+  program.routine = read_routine(in, 0);
   return program;
 }
 
@@ -297,25 +384,39 @@ struct Layout {
 }  // namespace
 
 void write_program(const Program& program, const std::string& path) {
-  const std::string tables = tables_of(program);
+  Writer tables;
+  write_tables(tables, program);
+  std::vector<std::byte> code;
   Header header;
-  header.table_bytes = tables.size();
-  header.code_bytes = program.code.size();
-  const std::uint64_t before = sizeof(Header) + tables.size() + program.code.size();
-  header.constant_offset = (before + kPage - 1) / kPage * kPage;
-  header.constant_bytes = program.constant_bytes;
-  header.checksum = header_checksum(std::as_bytes(std::span(tables)), program.code);
+  for (const Program* part : with_parts(program)) {
+    code.insert(code.end(), part->code.begin(), part->code.end());
+    if (part->constant_bytes == 0) continue;
+    header.constant_bytes = whole_pages(header.constant_bytes) + part->constant_bytes;
+  }
+  header.table_bytes = tables.bytes().size();
+  header.code_bytes = code.size();
+  header.constant_offset = whole_pages(sizeof(Header) + header.table_bytes + header.code_bytes);
+  header.checksum = header_checksum(std::as_bytes(std::span(tables.bytes())), code);
 
   NewFile file(path);
+  std::uint64_t written = 0;
   const auto write = [&](const void* data, std::size_t size) {
     file.out().write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+    written += size;
+  };
+  const auto fill_page = [&] {
+    const std::vector<std::byte> gap(whole_pages(written) - written);
+    write(gap.data(), gap.size());
   };
   write(&header, sizeof(header));
-  write(tables.data(), tables.size());
-  write(program.code.data(), program.code.size());
-  const std::vector<std::byte> gap(header.constant_offset - before);
-  write(gap.data(), gap.size());
-  write(program.constants.get(), program.constant_bytes);
+  write(tables.bytes().data(), tables.bytes().size());
+  write(code.data(), code.size());
+  fill_page();
+  for (const Program* part : with_parts(program)) {
+    if (part->constant_bytes == 0) continue;
+    fill_page();
+    write(part->constants.get(), part->constant_bytes);
+  }
   file.finish();
 }
 
@@ -334,12 +435,36 @@ Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const vo
   for (const std::byte byte : layout.gap) {
     if (byte != std::byte{0}) throw damaged("something between its parts");
   }
-  Program program = read_tables(Reader(layout.tables));
-  program.code.assign(layout.code.begin(), layout.code.end());
-  program.constants = std::shared_ptr<const std::byte>(std::move(owner), layout.constants.data());
-  program.constant_bytes = layout.constants.size();
-  const std::size_t blocks = (layout.constants.size() + kChecksumBlock - 1) / kChecksumBlock;
-  if (program.constant_checksums.size() != blocks) throw damaged("constants without a checksum");
+  Reader in(layout.tables);
+  std::vector<Share> shares;
+  Program program = read_tables(in, shares, true);
+  if (!in.is_at_end()) throw damaged("something behind its tables");
+  std::uint64_t code_at = 0, constants_at = 0;
+  const std::vector<Program*> parts = with_parts(program);
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    Program& part = *parts[k];
+    const auto [code_bytes, constant_bytes] = shares[k];
+    const std::uint64_t before = constants_at;
+    if (constant_bytes > 0) constants_at = whole_pages(constants_at);
+    if (code_bytes > layout.code.size() - code_at || constants_at > layout.constants.size() ||
+        constant_bytes > layout.constants.size() - constants_at) {
+      throw damaged("a part of it lies outside");
+    }
+    for (const std::byte byte : layout.constants.subspan(before, constants_at - before)) {
+      if (byte != std::byte{0}) throw damaged("something between its parts");
+    }
+    const std::span code = layout.code.subspan(code_at, code_bytes);
+    part.code.assign(code.begin(), code.end());
+    part.constants = std::shared_ptr<const std::byte>(owner, layout.constants.data() + constants_at);
+    part.constant_bytes = constant_bytes;
+    const std::size_t blocks = (constant_bytes + kChecksumBlock - 1) / kChecksumBlock;
+    if (part.constant_checksums.size() != blocks) throw damaged("constants without a checksum");
+    code_at += code_bytes;
+    constants_at += constant_bytes;
+  }
+  if (code_at != layout.code.size() || constants_at != layout.constants.size()) {
+    throw damaged("something that no part of it has");
+  }
   verify(program);
   return program;
 }

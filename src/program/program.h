@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "program/extent.h"
+#include "program/routine.h"
 
 namespace tenon {
 
@@ -21,7 +22,9 @@ struct KernelArguments {
 /// Does the items of work from `begin` up to `end`; items do not depend on each other.
 using KernelFunction = void (*)(const KernelArguments*, std::int64_t begin, std::int64_t end);
 
-/// All that is needed to run a network, as plain data: buffers, kernels as machine code, steps.
+/// All that is needed to run a network, as plain data: buffers, kernels as machine code, steps. Where
+/// that is more than kernels one after another it is made of parts, each such a program, and a routine
+/// that runs them; then `buffers` are its inputs and outputs alone and it has no kernels of its own.
 struct Program {
   /// An extent that the inputs decide.
   struct Symbol {
@@ -71,6 +74,10 @@ struct Program {
   std::uint64_t constant_bytes = 0;
   /// By block (`program/checksum.h`), of constants that come from a file; none of those made just now.
   std::vector<std::uint64_t> constant_checksums;
+
+  std::vector<Program> parts;  ///< have none themselves
+  Routine routine;
+  bool is_composed() const { return !routine.outputs.empty(); }
 };
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "program/arena.h"
+#include "program/routine_check.h"
 
 namespace tenon {
 namespace {
@@ -19,10 +20,16 @@ class Verifier {
  public:
   explicit Verifier(const Program& program) : program_(program) {}
 
-  void run() const {
+  // What a program made of parts says of itself; values that are no tensors have elements of no bytes.
+  void run_ports() const {
     check_ports(program_.inputs, Program::Place::Input, "input");
     check_ports(program_.outputs, Program::Place::Output, "output");
     for (const Program::Symbol& symbol : program_.symbols) check_symbol(symbol);
+    for (const Program::Buffer& buffer : program_.buffers) bytes_of(buffer);
+  }
+
+  void run() const {
+    run_ports();
     for (std::size_t k = 0; k < program_.buffers.size(); ++k) check_buffer(program_.buffers[k]);
     for (const Program::Kernel& kernel : program_.kernels) {
       check_extent(kernel.scratch_bytes, concat("kernel '", kernel.name, "'"));
@@ -144,6 +151,14 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Program& program) { Verifier(program).run(); }
+void verify(const Program& program) {
+  if (program.is_composed() || !program.parts.empty()) {
+    Verifier(program).run_ports();
+    require_routine(program);
+    for (const Program& part : program.parts) Verifier(part).run();
+  } else {
+    Verifier(program).run();
+  }
+}
 
 }  // namespace tenon

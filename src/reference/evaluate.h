@@ -36,6 +36,8 @@ struct Options {
   std::shared_ptr<std::int64_t> node_runs_left;
   /// The most bytes that a result may have; an Error ends the run on a larger one. 0: any number.
   std::int64_t max_result_bytes = 0;
+  /// Runs a body of the graph's nodes in place of the evaluator; for bodies that are compiled.
+  std::function<std::vector<Datum>(std::size_t body, std::vector<Datum> inputs)> run_body;
   /// Where seeded constants are kept from run to run; null: made anew each time.
   std::shared_ptr<ConstantCache> constants;
 };

@@ -12,6 +12,22 @@ namespace {
 
 std::size_t compared = 0;
 
+// Sequences and optionals item by item.
+std::string difference_of(const Datum& actual, const Datum& expected) {
+  if (actual.kind() != expected.kind()) return concat("got ", actual.type(), " for ", expected.type());
+  if (expected.is_tensor()) {
+    return difference(actual.tensor(), expected.tensor(), tolerance_of(expected.tensor().dtype()));
+  }
+  if (actual.items().size() != expected.items().size()) {
+    return concat("got ", actual.items().size(), " items for ", expected.items().size());
+  }
+  for (std::size_t k = 0; k < expected.items().size(); ++k) {
+    const std::string differs = difference_of(actual.items()[k], expected.items()[k]);
+    if (!differs.empty()) return concat("item ", k, ": ", differs);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::size_t compiled_count() { return compared; }
@@ -26,8 +42,7 @@ std::string compare_compiled(const Graph& graph, const std::vector<Datum>& input
   }
   const std::vector<Datum> outputs = compiled->run(inputs);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    Tolerance tolerance = tolerance_of(expected[k].tensor().dtype());
-    const std::string differs = difference(outputs[k].tensor(), expected[k].tensor(), tolerance);
+    const std::string differs = difference_of(outputs[k], expected[k]);
     if (!differs.empty()) return concat("compiled against the reference, result ", k, ": ", differs);
   }
   ++compared;

@@ -1,0 +1,291 @@
+#include "host/composed.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "base/error.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "program/routine_check.h"
+#include "reference/evaluate.h"
+#include "runtime/model.h"
+#include "runtime/processors.h"
+
+namespace tenon {
+namespace {
+
+void require_fit(const Routine::Step& step, const Graph& graph) {
+  const bool has_bodies = !step.bodies.empty();
+  const bool fits = graph.inputs().size() == step.operands.size() && graph.outputs().size() == step.results.size() &&
+                    (!has_bodies || (graph.node_count() == 1 && graph.node(graph.first()).bodies.size() == step.bodies.size()));
+  if (fits) return;
+  throw Error("the operators of a step are not what it calls").at("step '", step.name, "'").hint("compile the model again");
+}
+
+}  // namespace
+
+// A routine with its graphs read. Steps are numbered through, bodies included.
+struct ReadyRoutine {
+  const Routine* routine = nullptr;
+  struct Step {
+    std::size_t number = 0;
+    Graph graph;
+    std::vector<ReadyRoutine> bodies;
+  };
+  std::vector<Step> steps;
+};
+
+struct ComposedModel::Parts {
+  std::vector<std::shared_ptr<const Model>> models;
+  ReadyRoutine routine;
+  std::size_t step_count = 0;
+
+  ReadyRoutine ready(const Routine& list) {
+    ReadyRoutine made;
+    made.routine = &list;
+    for (const Routine::Step& step : list.steps) {
+      ReadyRoutine::Step& ready_step = made.steps.emplace_back();
+      ready_step.number = step_count++;
+      if (step.kind != Routine::Step::Kind::Operators) continue;
+      ready_step.graph = parse_graph(step.graph, all_ops(), concat("step '", step.name, "' of the program"));
+      require_fit(step, ready_step.graph);
+      for (const Routine& body : step.bodies) ready_step.bodies.push_back(ready(body));
+    }
+    return made;
+  }
+};
+
+ComposedModel::ComposedModel(Program program) : program_(std::move(program)), parts_(std::make_unique<Parts>()) {
+  require_routine(program_);
+  for (Program& part : program_.parts) parts_->models.push_back(std::make_shared<const Model>(std::move(part)));
+  program_.parts.clear();
+  parts_->routine = parts_->ready(program_.routine);
+}
+ComposedModel::~ComposedModel() = default;
+
+struct ComposedContext::State {
+  std::shared_ptr<const ComposedModel> model;
+  int thread_count = 0;
+  struct Part {
+    Context context;
+    std::vector<Shape> shapes;  // that it is bound to
+  };
+  std::vector<std::optional<Part>> parts;
+  // By step: what it gave the last time, kept so that its memory can be used again.
+  std::vector<std::vector<Tensor>> kept;
+
+  const ComposedModel::Parts& ready() const { return model->parts(); }
+
+  using Slots = std::vector<std::optional<Datum>>;
+  std::vector<Datum> run(const ReadyRoutine& ready, std::vector<Datum> inputs);
+  void run_part(const Routine::Step& step, std::size_t number, Slots& slots);
+  void run_operators(const Routine::Step& step, const ReadyRoutine::Step& ready, Slots& slots);
+  void run_scan(const Routine::Step& step, std::size_t number, Slots& slots);
+
+  Context& bound(std::size_t part, const std::vector<Shape>& shapes);
+  Tensor& kept_tensor(std::size_t number, std::size_t place, DType dtype, const Shape& shape);
+  const Program& part_program(std::size_t part) const { return ready().models[part]->program(); }
+  DType output_dtype(std::size_t part, std::size_t output) const {
+    const Program& program = part_program(part);
+    return *parse_dtype(program.buffers[program.outputs[output]].dtype);
+  }
+  const Tensor& operand(const Slots& slots, const Routine::Step& step, std::size_t k) const;
+};
+
+namespace {
+
+Datum& read_slot(std::vector<std::optional<Datum>>& slots, std::uint32_t slot, const std::string& reader) {
+  if (!slots[slot]) throw Error("the program reads a value before it is made").at("step '", reader, "'");
+  return *slots[slot];
+}
+
+}  // namespace
+
+// A tensor of the step's own to write to: that of the last run unless its shape changed.
+Tensor& ComposedContext::State::kept_tensor(std::size_t number, std::size_t place, DType dtype, const Shape& shape) {
+  std::vector<Tensor>& tensors = kept[number];
+  if (tensors.size() <= place) tensors.resize(place + 1);
+  Tensor& tensor = tensors[place];
+  if (tensor.dtype() != dtype || tensor.shape() != shape || tensor.bytes().data() == nullptr) tensor = Tensor(dtype, shape);
+  return tensor;
+}
+
+Context& ComposedContext::State::bound(std::size_t part, const std::vector<Shape>& shapes) {
+  if (!parts[part]) parts[part].emplace(Part{Context(ready().models[part], thread_count), {}});
+  Part& made = *parts[part];
+  if (made.shapes != shapes || shapes.empty()) {
+    made.shapes.clear();
+    made.context.bind(shapes);
+    made.shapes = shapes;
+  }
+  return made.context;
+}
+
+const Tensor& ComposedContext::State::operand(const Slots& slots, const Routine::Step& step, std::size_t k) const {
+  const auto& datum = slots[step.operands[k]];
+  if (!datum || !datum->is_tensor()) throw Error("the program reads a tensor before it is made").at("step '", step.name, "'");
+  const Program& program = part_program(step.part);
+  const Program::Buffer& buffer = program.buffers[program.inputs[k]];
+  if (to_string(datum->tensor().dtype()) != buffer.dtype) {
+    throw Error(concat("'", buffer.name, "' has the wrong element type"), ErrorKind::Usage)
+        .expected(buffer.dtype)
+        .got(datum->tensor().dtype());
+  }
+  return datum->tensor();
+}
+
+void ComposedContext::State::run_part(const Routine::Step& step, std::size_t number, Slots& slots) {
+  std::vector<Shape> shapes;
+  std::vector<const void*> inputs;
+  for (std::size_t k = 0; k < step.operands.size(); ++k) {
+    const Tensor& tensor = operand(slots, step, k);
+    shapes.push_back(tensor.shape());
+    inputs.push_back(tensor.bytes().data());
+  }
+  Context& context = bound(step.part, shapes);
+  std::vector<void*> outputs;
+  for (std::size_t k = 0; k < step.results.size(); ++k) {
+    outputs.push_back(kept_tensor(number, k, output_dtype(step.part, k), context.output_shape(k)).mutable_bytes().data());
+  }
+  context.run(inputs, outputs);
+  for (std::size_t k = 0; k < step.results.size(); ++k) slots[step.results[k]] = kept[number][k];
+}
+
+void ComposedContext::State::run_operators(const Routine::Step& step, const ReadyRoutine::Step& ready_step, Slots& slots) {
+  std::vector<Datum> inputs;
+  for (const std::uint32_t slot : step.operands) inputs.push_back(read_slot(slots, slot, step.name));
+  reference::Options options;
+  options.thread_count = thread_count;
+  if (!ready_step.bodies.empty()) {
+    options.run_body = [&](std::size_t body, std::vector<Datum> values) {
+      return run(ready_step.bodies.at(body), std::move(values));
+    };
+  }
+  std::vector<Datum> results = reference::evaluate(ready_step.graph, std::move(inputs), options);
+  for (std::size_t k = 0; k < step.results.size(); ++k) slots[step.results[k]] = std::move(results.at(k));
+}
+
+// Slices lie one behind another, so that kernels read and write them where they are.
+void ComposedContext::State::run_scan(const Routine::Step& step, std::size_t number, Slots& slots) {
+  const std::size_t states = step.state_count, scanned = step.input_count;
+  std::int64_t count = 0;
+  std::vector<Shape> shapes;
+  std::vector<const std::byte*> sources;
+  std::vector<std::int64_t> strides(step.operands.size(), 0);  // bytes from one run to the next
+  for (std::size_t k = 0; k < step.operands.size(); ++k) {
+    const Tensor& tensor = operand(slots, step, k);
+    Shape shape = tensor.shape();
+    sources.push_back(tensor.bytes().data());
+    if (k >= states && k < states + scanned) {
+      if (shape.empty()) throw Error("scan: a scanned input has no axis").at("step '", step.name, "'");
+      if (k > states && shape.front() != count) {
+        throw Error("scan: scanned inputs differ in length").expected("one extent along the scanned axes").got(shape.front(), " and ", count);
+      }
+      count = shape.front();
+      shape.erase(shape.begin());
+      if (count > 0) strides[k] = static_cast<std::int64_t>(tensor.byte_size()) / count;
+      if (step.input_is_reversed[k - states]) {
+        sources[k] += strides[k] * (count - 1);
+        strides[k] = -strides[k];
+      }
+    }
+    shapes.push_back(std::move(shape));
+  }
+  Context& context = bound(step.part, shapes);
+  for (std::size_t k = 0; k < states; ++k) {
+    if (context.output_shape(k) == shapes[k]) continue;
+    throw Error("scan: a state changes its shape").at("step '", step.name, "'");
+  }
+  // Two tensors for each state: one is read while the other is written.
+  const std::size_t results = step.results.size();
+  std::vector<std::byte*> targets(results);
+  std::vector<std::int64_t> target_strides(results, 0);
+  for (std::size_t k = states; k < results; ++k) {
+    Shape shape = context.output_shape(k);
+    shape.insert(shape.begin(), count);
+    Tensor& tensor = kept_tensor(number, k, output_dtype(step.part, k), shape);
+    targets[k] = tensor.mutable_bytes().data();
+    if (count > 0) target_strides[k] = static_cast<std::int64_t>(tensor.byte_size()) / count;
+    if (step.output_is_reversed[k - states]) {
+      targets[k] += target_strides[k] * (count - 1);
+      target_strides[k] = -target_strides[k];
+    }
+  }
+  std::vector<std::byte*> others(states);
+  for (std::size_t k = 0; k < states; ++k) {
+    targets[k] = kept_tensor(number, k, output_dtype(step.part, k), shapes[k]).mutable_bytes().data();
+    others[k] = kept_tensor(number, results + k, output_dtype(step.part, k), shapes[k]).mutable_bytes().data();
+  }
+  std::vector<const void*> inputs(sources.begin(), sources.end());
+  std::vector<void*> outputs(targets.begin(), targets.end());
+  for (std::int64_t run_number = 0; run_number < count; ++run_number) {
+    context.run(inputs, outputs);
+    for (std::size_t k = 0; k < states; ++k) {
+      inputs[k] = outputs[k];
+      std::swap(targets[k], others[k]);
+      outputs[k] = targets[k];
+    }
+    for (std::size_t k = states; k < states + scanned; ++k) inputs[k] = static_cast<const std::byte*>(inputs[k]) + strides[k];
+    for (std::size_t k = states; k < results; ++k) outputs[k] = static_cast<std::byte*>(outputs[k]) + target_strides[k];
+  }
+  for (std::size_t k = 0; k < results; ++k) {
+    if (k < states && count == 0) {
+      slots[step.results[k]] = slots[step.operands[k]];
+    } else {
+      const bool is_other = k < states && count % 2 == 0;
+      slots[step.results[k]] = kept[number][is_other ? results + k : k];
+    }
+  }
+}
+
+std::vector<Datum> ComposedContext::State::run(const ReadyRoutine& ready_routine, std::vector<Datum> inputs) {
+  const Routine& routine = *ready_routine.routine;
+  if (inputs.size() != routine.inputs.size()) {
+    throw Error("wrong number of inputs", ErrorKind::Usage).expected(routine.inputs.size()).got(inputs.size());
+  }
+  Slots slots(routine.slot_count);
+  for (std::size_t k = 0; k < inputs.size(); ++k) slots[routine.inputs[k]] = std::move(inputs[k]);
+  for (std::size_t k = 0; k < routine.steps.size(); ++k) {
+    const Routine::Step& step = routine.steps[k];
+    const ReadyRoutine::Step& ready_step = ready_routine.steps[k];
+    switch (step.kind) {
+      case Routine::Step::Kind::Part: run_part(step, ready_step.number, slots); break;
+      case Routine::Step::Kind::Operators: run_operators(step, ready_step, slots); break;
+      case Routine::Step::Kind::Scan: run_scan(step, ready_step.number, slots); break;
+    }
+  }
+  std::vector<Datum> outputs;
+  for (const std::uint32_t slot : routine.outputs) outputs.push_back(read_slot(slots, slot, "the end"));
+  return outputs;
+}
+
+ComposedContext::ComposedContext(std::shared_ptr<const ComposedModel> model, int thread_count)
+    : state_(std::make_unique<State>()) {
+  state_->model = std::move(model);
+  state_->thread_count = thread_count > 0 ? thread_count : usable_threads();
+  state_->parts.resize(state_->ready().models.size());
+  state_->kept.resize(state_->ready().step_count);
+}
+ComposedContext::ComposedContext(ComposedContext&&) noexcept = default;
+ComposedContext::~ComposedContext() = default;
+
+std::vector<Datum> ComposedContext::run(const std::vector<Datum>& inputs) {
+  return state_->run(state_->ready().routine, inputs);
+}
+
+int ComposedContext::thread_count() const { return state_->thread_count; }
+
+std::uint64_t ComposedContext::arena_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& part : state_->parts) bytes += part ? part->context.arena_bytes() : 0;
+  return bytes;
+}
+
+std::uint64_t ComposedContext::scratch_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& part : state_->parts) bytes += part ? part->context.scratch_bytes() : 0;
+  return bytes;
+}
+
+}  // namespace tenon

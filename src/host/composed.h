@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ops/evaluation.h"
+#include "program/program.h"
+
+namespace tenon {
+
+/// A program made of parts, ready to run: its parts linked, its operators looked up. Never changes;
+/// any number of contexts, in any threads, run it at once.
+class ComposedModel {
+ public:
+  /// Throws Error if the code does not fit this machine or the routine does not hold together.
+  explicit ComposedModel(Program program);
+  ~ComposedModel();
+
+  const Program& program() const { return program_; }
+  struct Parts;
+  const Parts& parts() const { return *parts_; }
+
+ private:
+  Program program_;  // its parts are with the models
+  std::unique_ptr<Parts> parts_;
+};
+
+/// What one caller needs to run it: memory for its values. One thread at a time uses a context.
+class ComposedContext {
+ public:
+  /// `thread_count` 0: as many as the process may use. Results do not depend on it.
+  ComposedContext(std::shared_ptr<const ComposedModel> model, int thread_count);
+  ComposedContext(ComposedContext&&) noexcept;
+  ~ComposedContext();
+
+  /// Throws Error if an input does not fit, or if the data breaks an op's rules. A part whose shapes
+  /// are those of the run before allocates nothing but what it gives.
+  std::vector<Datum> run(const std::vector<Datum>& inputs);
+  int thread_count() const;
+  /// Bytes that the parts' arenas have, and their kernels' scratch.
+  std::uint64_t arena_bytes() const;
+  std::uint64_t scratch_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tenon
