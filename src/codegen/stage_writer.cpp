@@ -48,6 +48,19 @@ Statement store(const Stage& stage, std::vector<Scalar> at, Scalar value, LoopNe
   return statement;
 }
 
+// As in the reference, products are taken in f64: on the way they leave the range of a number sooner
+// than at the end.
+DType folded_in(Reduction reduction, DType dtype) {
+  return reduction == Reduction::Product && is_float(dtype) ? DType::F64 : dtype;
+}
+Scalar widened(Scalar x, DType from, DType to) { return from == to ? x : cast_scalar(std::move(x), to); }
+// And back; narrow floats are rounded where they are stored.
+Scalar folded(std::size_t local, DType from, DType to) {
+  const Scalar total = local_scalar(local, from);
+  if (from == to) return total;
+  return cast_scalar(total, info(to).arithmetic == Arithmetic::F32 ? DType::F32 : to);
+}
+
 }  // namespace
 
 bool is_stage(ExprKind kind) {
@@ -166,12 +179,13 @@ Block StageWriter::reduce_body(LoopNest& nest, const Stage& stage, const std::ve
     place = binary_scalar(BinaryOp::Add, DType::I64, place, inner[axis]);
   }
   const bool keeps_place = is_arg(node.reduction);
-  const std::size_t local = nest.new_local(body.dtype());
+  const DType within = folded_in(node.reduction, body.dtype());
+  const std::size_t local = nest.new_local(within);
   Statement fold;
   fold.kind = Statement::Kind::Fold;
   fold.id = local;
   fold.reduction = node.reduction;
-  fold.value = element(nest, body, inner);
+  fold.value = widened(element(nest, body, inner), body.dtype(), within);
   if (keeps_place) fold.place = place;
   Block block{std::move(fold)};
   std::size_t k = loops.size();
@@ -180,10 +194,10 @@ Block StageWriter::reduce_body(LoopNest& nest, const Stage& stage, const std::ve
     if (body.dims()[axis] == Dim(1)) continue;
     block = {loop_statement(loops[--k], body.dims()[axis], std::move(block))};
   }
-  Statement start = define(local, identity_scalar(node.reduction, body.dtype()));
+  Statement start = define(local, identity_scalar(node.reduction, within));
   start.reduction = node.reduction;
   block.insert(block.begin(), std::move(start));
-  const Scalar result = keeps_place ? place_scalar(local) : local_scalar(local, node.dtype);
+  const Scalar result = keeps_place ? place_scalar(local) : folded(local, within, node.dtype);
   block.push_back(store(stage, at, result, nest));
   return block;
 }
@@ -198,18 +212,19 @@ Block StageWriter::scan_body(LoopNest& nest, const Stage& stage, const std::vect
     const Scalar last = binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(node.dims[axis]), integer_scalar(1));
     inner[axis] = binary_scalar(BinaryOp::Subtract, DType::I64, last, loop_scalar(id));
   }
-  const std::size_t local = nest.new_local(node.dtype);
+  const DType within = folded_in(node.reduction, node.dtype);
+  const std::size_t local = nest.new_local(within);
   Statement fold;
   fold.kind = Statement::Kind::Fold;
   fold.id = local;
   fold.reduction = node.reduction;
-  fold.value = element(nest, body, inner);
-  Statement written = store(stage, inner, local_scalar(local, node.dtype), nest);
+  fold.value = widened(element(nest, body, inner), body.dtype(), within);
+  Statement written = store(stage, inner, folded(local, within, node.dtype), nest);
   Block block;
   if (node.is_exclusive) block.push_back(written);
   block.push_back(std::move(fold));
   if (!node.is_exclusive) block.push_back(std::move(written));
-  return {define(local, identity_scalar(node.reduction, node.dtype)), loop_statement(id, node.dims[axis], std::move(block))};
+  return {define(local, identity_scalar(node.reduction, within)), loop_statement(id, node.dims[axis], std::move(block))};
 }
 
 Block StageWriter::scatter_body(LoopNest& nest, const Stage& stage) {

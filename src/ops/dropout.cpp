@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/evaluation.h"
 #include "ops/var_ops.h"
@@ -26,11 +27,17 @@ double next_uniform(std::mt19937& random) {
   return (high * 0x1p26 + low) * 0x1p-53;
 }
 
+const Tensor& one_element(Evaluation& op, std::string_view operand) {
+  const Tensor& tensor = op.tensor(operand);
+  if (tensor.size() == 1) return tensor;
+  throw Error(concat("dropout: operand '", operand, "' must hold one element")).got(tensor.type());
+}
+
 void evaluate(const Attrs& attrs, Evaluation& op) {
   const Tensor& x = op.tensor("x");
-  const bool is_training = !op.has("training") || op.tensor("training").integer_at(0) != 0;
+  const bool is_training = !op.has("training") || one_element(op, "training").integer_at(0) != 0;
   double ratio = 0;
-  if (is_training) ratio = op.has("ratio") ? op.tensor("ratio").real_at(0) : kUsualRatio;
+  if (is_training) ratio = op.has("ratio") ? one_element(op, "ratio").real_at(0) : kUsualRatio;
   Tensor y = x, mask(DType::Bool, x.shape());
   std::mt19937 random(static_cast<std::mt19937::result_type>(attrs.seed));
   for (std::int64_t k = 0; k < x.size(); ++k) {

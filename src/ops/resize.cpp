@@ -162,7 +162,10 @@ std::vector<AxisMap> axis_maps(const Attrs& attrs, const Dims& before, const Dim
   const bool keeps_aspect = attrs.scales.empty() && attrs.aspect != Aspect::Stretch;
   const auto common =
       keeps_aspect ? common_scale(attrs, extents_of(before, axes)) : std::optional<double>();
-  TENON_ASSERT(!keeps_aspect || common, "extents are numbers where the aspect is kept");
+  if (keeps_aspect && !common) {
+    throw Error("resize: where the aspect is kept, extents must be numbers", ErrorKind::Unsupported)
+        .got(before);
+  }
   std::vector<AxisMap> maps;
   for (std::size_t k = 0; k < axes.size(); ++k) {
     AxisMap map;

@@ -332,7 +332,8 @@ To convert_element(From x) {
     // Outside the range C++ leaves the conversion undefined: NaN gives 0, the rest saturates.
     const auto value = static_cast<double>(x);
     if (std::isnan(value)) return 0;
-    if (value >= 18446744073709551616.0) return std::numeric_limits<To>::max();
+    constexpr double kPast = std::is_signed_v<To> ? 9223372036854775808.0 : 18446744073709551616.0;
+    if (value >= kPast) return std::numeric_limits<To>::max();
     if (value >= 9223372036854775808.0) return static_cast<To>(static_cast<std::uint64_t>(value));
     if (value <= -9223372036854775808.0) return static_cast<To>(std::numeric_limits<std::int64_t>::min());
     return static_cast<To>(static_cast<std::int64_t>(value));

@@ -1,0 +1,71 @@
+// Numbers at the ends of their ranges, as the reference has them.
+#include "base/error.h"
+#include "codegen/compile.h"
+#include "driver/compiled.h"
+#include "driver/verify/agreement.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tenon {
+namespace {
+
+// Bit for bit what the reference gives; any NaN is any other.
+void expect_exact(const std::string& text, const std::vector<Datum>& inputs) {
+  const Graph graph = parse_graph(text, all_ops());
+  const std::vector<Datum> expected = reference::evaluate(graph, inputs);
+  CompiledModel model(codegen::compile(graph), 1);
+  const std::vector<Datum> actual = model.run(inputs);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t k = 0; k < actual.size(); ++k)
+    EXPECT_EQ(exact_difference(actual[k], expected[k]), "") << text;
+}
+
+Tensor floats(std::vector<double> values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  return Tensor::of<double>(DType::F32, {count}, values);
+}
+
+TEST(EdgeValues, ProductsThatLeaveTheRangeOnTheWay) {
+  const std::string text = R"(graph (x: f32[5]) {
+  y = reduce_prod(x) {axes = [0]}
+  z = cumprod(x) {axis = 0}
+  return y, z
+}
+)";
+  expect_exact(text, {floats({1e-30, 1e-30, 1e30, 1e30, 3})});
+  expect_exact(text, {floats({1e-30, 1e-30, 2, -INFINITY, 1})});
+}
+
+TEST(EdgeValues, RealsPastTheRangeOfIntegers) {
+  const std::vector<double> reals = {9.3e18,   -9.3e18,   1.9e19, -1.9e19, NAN,
+                                     INFINITY, -INFINITY, -0.7,   300,     -300};
+  for (const char* dtype : {"i64", "u64", "i32", "u32", "i16", "u16", "i8", "u8", "bool"}) {
+    expect_exact(concat("graph (x: f32[10]) {\n  y = cast(x) {to = ", dtype, "}\n  return y\n}\n"),
+                 {floats(reals)});
+  }
+  expect_exact("graph (x: i64[2]) {\n  y = shrink(x)\n  return y\n}\n",
+               {Tensor::of_integers(
+                   std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::max(), -5})});
+}
+
+TEST(EdgeValues, ResizingAnUnknownExtentInProportionIsRefused) {
+  const Graph graph = parse_graph(
+      "graph (x: f32[1, 2, n, 3]) {\n  y = resize(x) {sizes = [3, 4], axes = [2, 3], aspect = "
+      "not_larger}\n  return y\n}\n",
+      all_ops());
+  try {
+    codegen::compile(graph);
+    FAIL() << "it was compiled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+  }
+}
+
+}  // namespace
+}  // namespace tenon
