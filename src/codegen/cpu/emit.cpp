@@ -23,6 +23,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "codegen/cpu/kernel_emitter.h"
 
 namespace tenon::codegen::cpu {
@@ -40,17 +41,11 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const Target& target) {
   std::string problem;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, problem);
   if (found == nullptr) throw Error("no code generator for this machine", ErrorKind::Device).got(problem);
-  const std::string cpu = target.cpu == "native" ? llvm::sys::getHostCPUName().str() : target.cpu;
-  std::string features;
-  if (target.cpu == "native") {
-    for (const auto& [feature, is_there] : llvm::sys::getHostCPUFeatures()) {
-      if (!features.empty()) features += ',';
-      features += (is_there ? "+" : "-") + feature.str();
-    }
-  }
+  // Also natively only what the level has: the program says no more than that of what it needs.
+  const std::string cpu = target_level(target);
   llvm::TargetOptions options;
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      triple, cpu, features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      triple, cpu, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) throw Error("no code generator for this processor", ErrorKind::Device).got(cpu);
   return machine;
 }
@@ -92,9 +87,16 @@ void write(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFile
 }  // namespace
 
 std::string target_level(const Target& target) {
-  if (target.cpu != "native") return target.cpu;
+  if (target.cpu == "x86-64-v3" || target.cpu == "x86-64-v4") return target.cpu;
+  if (target.cpu != "native") {
+    throw Error(concat("no processor is called '", target.cpu, "'"), ErrorKind::Usage)
+        .hint(suggest_name(target.cpu, std::vector<std::string>{"native", "x86-64-v3", "x86-64-v4"}));
+  }
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  return features.lookup("avx512f") && features.lookup("avx512vl") ? "x86-64-v4" : "x86-64-v3";
+  for (const char* feature : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) {
+    if (!features.lookup(feature)) return "x86-64-v3";
+  }
+  return "x86-64-v4";
 }
 
 Registers registers_of(const Target& target) {
@@ -114,6 +116,11 @@ CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {
     throw InternalError("verifyModule", concat("generated code is well formed: ", problem), __FILE__, __LINE__);
+  }
+  if (options.target.cpu == "native") {
+    for (llvm::Function& function : module) {
+      if (!function.isDeclaration()) function.addFnAttr("tune-cpu", llvm::sys::getHostCPUName());
+    }
   }
   optimise(module, *machine);
   CompiledNests compiled;

@@ -205,6 +205,18 @@ TEST_F(ProgramFile, ForAProcessorNobodyKnowsIsRefusedWhenLoaded) {
   }
 }
 
+TEST_F(ProgramFile, CannotBeMadeForAProcessorNobodyKnows) {
+  codegen::CompileOptions unknown;
+  unknown.target.cpu = "x86-64-v5";
+  try {
+    codegen::compile(parse_graph(kNet, all_ops()), unknown);
+    FAIL() << "it was compiled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Usage);
+    EXPECT_STREQ(error.what(), "no processor is called 'x86-64-v5'\n  hint      did you mean 'x86-64-v3'?");
+  }
+}
+
 // Each of these would make a run read or write where it must not.
 TEST_F(ProgramFile, WhatDoesNotHoldTogetherIsRefusedByName) {
   EXPECT_NO_THROW(verify(program_));
