@@ -40,6 +40,14 @@ std::vector<Datum> outputs_of(const Graph& graph, const std::vector<Datum>& inpu
   return reference::evaluate(graph, inputs, how);
 }
 
+// Bit for bit.
+bool are_same(const Datum& a, const Datum& b) {
+  if (a.kind() != b.kind()) return false;
+  if (a.is_tensor()) return identical(a.tensor(), b.tensor());
+  return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(),
+                    are_same);
+}
+
 // Throws an Error (Unsupported) for a graph that has no program.
 std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& trials,
                                   const Settings& settings) {
@@ -75,7 +83,7 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
       }
       if (m == 0) first = outputs;
       for (std::size_t n = 0; n < outputs.size(); ++n) {
-        if (identical(outputs[n].tensor(), first[n].tensor())) continue;
+        if (are_same(outputs[n], first[n])) continue;
         return Failure{
             Failure::Kind::Threads,
             concat("output '", graph.value(graph.outputs()[n]).name, "' on ", kThreadCounts[m],
