@@ -13,6 +13,7 @@
 #include "codegen/compose.h"
 #include "codegen/contraction.h"
 #include "codegen/nest_builder.h"
+#include "codegen/turned_operand.h"
 #include "codegen/winograd.h"
 #include "ir/dim_fold.h"
 #include "ops/analysis.h"
@@ -241,8 +242,15 @@ class Compiler {
       return;
     }
     NestSequence sequence = build_nests(graph_.value(results.front()).name, exprs);
-    const std::vector<WinogradWeights> derived = transform_convolutions(node, sequence);
+    std::vector<bool> is_constant;
+    for (const NestSequence::Buffer& buffer : sequence.buffers) {
+      is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
+                            program_.buffers[buffers_.at(node.operands.at(buffer.index))].place == Program::Place::Constant);
+    }
+    std::vector<WinogradWeights> derived;
+    if (options_.allow_winograd) derived = use_winograd(sequence, is_constant);
     split_padding(sequence);
+    turn_operands(sequence, is_constant);
     std::vector<std::uint32_t> ids;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       if (buffer.role == NestSequence::Role::Operand) {
@@ -283,16 +291,6 @@ class Compiler {
       }
       program_.steps.push_back(std::move(step));
     }
-  }
-
-  std::vector<WinogradWeights> transform_convolutions(const Node& node, NestSequence& sequence) {
-    if (!options_.allow_winograd) return {};
-    std::vector<bool> is_constant;
-    for (const NestSequence::Buffer& buffer : sequence.buffers) {
-      is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
-                            program_.buffers[buffers_.at(node.operands.at(buffer.index))].place == Program::Place::Constant);
-    }
-    return use_winograd(sequence, is_constant);
   }
 
   // Turns the nest's loops; what it wants packed becomes another constant in `arguments`.

@@ -70,7 +70,8 @@ bool is_affine(const Scalar& scalar) {
   return adds && is_affine(scalar->args[0]) && is_affine(scalar->args[1]);
 }
 
-// Whether everything behind the sum reads and writes neighbours (or one element) along the loop.
+}  // namespace
+
 bool suits_columns(const Contraction& c, std::size_t loop) {
   bool suits = true;
   for (std::size_t k = 2; k < c.inner->size(); ++k) {
@@ -83,6 +84,8 @@ bool suits_columns(const Contraction& c, std::size_t loop) {
   }
   return suits;
 }
+
+namespace {
 
 // How far apart the elements of neighbouring positions lie; nothing where that is not the same everywhere.
 std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop) {

@@ -15,6 +15,8 @@ struct Contraction {
   Scalar a, b;                   ///< loads of f32
 };
 std::optional<Contraction> find_contraction(const LoopNest& nest);
+/// Whether everything behind the sum reads and writes neighbours (or one element) along the loop.
+bool suits_columns(const Contraction& sum, std::size_t loop);
 
 /// How the elements of an operand are laid out anew for a nest: as the nest's loops read them.
 struct Packing {

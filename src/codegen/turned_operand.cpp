@@ -1,0 +1,139 @@
+#include "codegen/turned_operand.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "codegen/contraction.h"
+
+namespace tenon::codegen {
+namespace {
+
+using Part = NestSequence::Part;
+
+constexpr std::int64_t kFewestRows = 8, kFewestColumns = 8;
+
+Access along(const Scalar& load, std::size_t loop) {
+  return access_along({load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
+                      load->view, loop);
+}
+
+bool depends_on(const Scalar& scalar, std::size_t loop) {
+  if (scalar->kind == ScalarKind::Loop) return scalar->id == loop;
+  return std::any_of(scalar->args.begin(), scalar->args.end(), [&](const Scalar& arg) { return depends_on(arg, loop); });
+}
+
+// Which of the sequence's buffers one of the nest's is.
+std::size_t buffer_of(const Part& part, std::size_t id) {
+  std::size_t given = 0;
+  for (std::size_t k = 0; k < id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
+  return part.buffers[given];
+}
+
+bool is_at_least(const Dim& extent, std::int64_t least) { return !extent.is_constant() || extent.constant() >= least; }
+
+// What is to be turned: which load, and the loop that it is to lie along.
+struct Turn {
+  Scalar load;
+  const Statement* columns = nullptr;
+};
+
+std::optional<Turn> find_turn(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant) {
+  std::optional<Turn> found;
+  for (const Statement* loop : sum.kept) {
+    if (!is_at_least(loop->extent, kFewestColumns) || !suits_columns(sum, loop->id)) continue;
+    for (const bool swaps : {false, true}) {
+      const Scalar &a = swaps ? sum.b : sum.a, &b = swaps ? sum.a : sum.b;
+      if (along(a, loop->id) != Access::Same || along(b, loop->id) == Access::Same) continue;
+      if (along(b, loop->id) == Access::Neighbours || b->bounds != Bounds::Inside) return std::nullopt;
+      if (part.nest.buffers[b->id].storage == Storage::Scratch) return std::nullopt;
+      const std::size_t source = buffer_of(part, b->id);
+      if (source < is_constant.size() && is_constant[source]) return std::nullopt;
+      const bool has_rows = std::any_of(sum.kept.begin(), sum.kept.end(), [&](const Statement* rows) {
+        return rows != loop && is_at_least(rows->extent, kFewestRows) && along(b, rows->id) == Access::Same;
+      });
+      if (has_rows) found = Turn{b, loop};
+    }
+  }
+  return found;
+}
+
+Scalar load_of(ScalarNode node, std::size_t buffer, Dims view, std::vector<Scalar> at) {
+  node.id = buffer;
+  node.view = std::move(view);
+  node.args = std::move(at);
+  return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+}
+
+// Every loop that the operand depends on becomes an axis of the copy, the columns last.
+Part turned_part(NestSequence& sequence, Part& part, const Contraction& sum, const Turn& turn) {
+  std::vector<const Statement*> loops;
+  for (const auto* list : {&sum.kept, &sum.reduced}) {
+    for (const Statement* loop : *list) {
+      if (loop != turn.columns && depends_on(turn.load, loop->id)) loops.push_back(loop);
+    }
+  }
+  loops.push_back(turn.columns);
+  Dims dims;
+  for (const Statement* loop : loops) dims.push_back(loop->extent);
+  // Rows of the copy that lie a power of two apart would take the same few places of a cache.
+  if (dims.back().is_constant() && dims.back().constant() % 32 == 0) dims.back() = dims.back().constant() + 16;
+
+  const NestBuffer from = part.nest.buffers[turn.load->id];
+  const std::size_t source = buffer_of(part, turn.load->id), made = sequence.buffers.size();
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, dims});
+
+  Part copy;
+  copy.buffers = {source, made};
+  copy.nest.name = "turn";
+  copy.nest.loop_names = part.nest.loop_names;
+  copy.nest.extents = part.nest.extents;
+  copy.nest.buffers = {{"x", from.dtype, from.dims, Storage::Operand}, {"t", from.dtype, dims, Storage::Result}};
+  std::vector<Scalar> at;
+  for (const Statement* loop : loops) at.push_back(loop_scalar(loop->id));
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = 1;
+  store.view = dims;
+  store.indices = at;
+  store.value = load_of(turn.load.node(), 0, turn.load->view, turn.load->args);
+  Block body{std::move(store)};
+  for (std::size_t k = loops.size(); k-- > 0;) {
+    Statement loop;
+    loop.id = loops[k]->id;
+    loop.extent = loops[k]->extent;
+    loop.is_independent = true;
+    loop.body = std::move(body);
+    body = {std::move(loop)};
+  }
+  copy.nest.body = std::move(body);
+
+  // The sum reads the copy; the operand itself may still be read behind it.
+  Statement* fold = nullptr;
+  for (Block* block = &part.nest.body; fold == nullptr;) {
+    Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
+    if (statement.kind == Statement::Kind::Fold) fold = &statement;
+    block = &statement.body;
+  }
+  const Scalar read = load_of(turn.load.node(), part.nest.buffers.size(), dims, std::move(at));
+  const bool is_first = &sum.a.node() == &turn.load.node();
+  fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, is_first ? read : sum.a, is_first ? sum.b : read);
+  part.nest.buffers.push_back({concat("t", made), from.dtype, dims, Storage::Operand});
+  part.buffers.push_back(made);
+  return copy;
+}
+
+}  // namespace
+
+void turn_operands(NestSequence& sequence, const std::vector<bool>& is_constant) {
+  std::vector<Part> parts;
+  for (Part& part : sequence.parts) {
+    const std::optional<Contraction> sum = part.is_scheduled ? std::nullopt : find_contraction(part.nest);
+    const std::optional<Turn> turn = sum ? find_turn(*sum, part, is_constant) : std::nullopt;
+    if (turn) parts.push_back(turned_part(sequence, part, *sum, *turn));
+    parts.push_back(std::move(part));
+  }
+  sequence.parts = std::move(parts);
+}
+
+}  // namespace tenon::codegen
