@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "codegen/compose.h"
 #include "codegen/contraction.h"
+#include "codegen/kept_results.h"
 #include "codegen/nest_builder.h"
 #include "codegen/turned_operand.h"
 #include "codegen/winograd.h"
@@ -306,6 +307,7 @@ class Compiler {
     }
     const auto packings = tile_contraction(nest, may_pack, tile_);
     if (!packings) {
+      keep_results(nest);
       schedule(nest);
       return;
     }

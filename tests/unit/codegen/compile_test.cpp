@@ -110,6 +110,15 @@ TEST(Compile, Attention) {
   EXPECT_EQ(steps(16, 64), steps(4, 64) + 1);
 }
 
+TEST(Compile, ASoftmaxTakesEachExponentialOnce) {
+  const Graph graph = parse_graph("graph (x: f32[5, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops());
+  const std::string code = codegen::print_code(graph);
+  const std::string nest = code.substr(0, code.find("ModuleID"));
+  const std::size_t first = nest.find("exp(");
+  ASSERT_NE(first, std::string::npos) << nest;
+  EXPECT_EQ(nest.find("exp(", first + 1), std::string::npos) << nest;
+}
+
 // More weights than one core's cache takes: the rows come in halves.
 TEST(Compile, LargeWeights) {
   expect_same(R"(graph (x: f32[96, 372]) {
