@@ -46,7 +46,7 @@ void require_equal(const Dim& a, const Dim& b, std::string_view what, const Oper
       .got("q: ", in["q"], ", k: ", in["k"], ", v: ", in["v"]);
 }
 
-ResultTypes infer(const Attrs&, const OperandTypes& in) {
+ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   for (const char* operand : {"q", "k", "v"}) require_rank("attention", operand, in[operand], 4);
   const Extents extents(in["q"], in["k"], in["v"]);
   const Dims &k = in["k"].dims, &v = in["v"].dims;
@@ -64,6 +64,9 @@ ResultTypes infer(const Attrs&, const OperandTypes& in) {
   if (in.has("key_counts")) {
     require_rank("attention", "key_counts", in["key_counts"], 1);
     require_equal(extents.batch, in["key_counts"].dims[0], "batches and 'key_counts' differ", in);
+  }
+  if (attrs.softmax_dtype && !is_float(*attrs.softmax_dtype)) {
+    throw Error("attention: attribute 'softmax_dtype' must be a float").got(*attrs.softmax_dtype);
   }
   const DType dtype = in["q"].dtype;
   return {

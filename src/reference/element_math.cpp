@@ -56,7 +56,7 @@ T integer_unary(UnaryOp op, T x) {
     case UnaryOp::Ceil:
     case UnaryOp::RoundEven:
     case UnaryOp::Trunc: return x;
-    default: return static_cast<T>(real_unary(op, static_cast<double>(x)));
+    default: return convert_element<T>(real_unary(op, static_cast<double>(x)));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "driver/pipeline.h"
 #include "driver/verify/agreement.h"
 #include "driver/verify/reduce.h"
+#include "driver/verify/trial_inputs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,6 +49,43 @@ bool are_same(const Datum& a, const Datum& b) {
                     are_same);
 }
 
+// Whether shapes follow from those of the inputs, and nothing runs as often as the data says.
+bool has_known_work(const Graph& graph) {
+  SymbolRanges known;
+  for (ValueId input : graph.inputs()) {
+    if (!graph.value(input).type.is_tensor()) return false;
+    for (const Dim& dim : graph.value(input).type.tensor().dims) dim.collect_symbols(known);
+  }
+  for (NodeId id : graph.nodes_in_order()) {
+    if (!graph.node(id).bodies.empty()) return false;
+    for (ValueId result : graph.node(id).results) {
+      if (!result) continue;
+      if (!graph.value(result).type.is_tensor()) return false;
+      SymbolRanges symbols;
+      for (const Dim& dim : graph.value(result).type.tensor().dims) dim.collect_symbols(symbols);
+      for (const auto& [symbol, range] : symbols) {
+        if (!known.contains(symbol)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Inputs may be wrong in any way, indices far outside among them: that is an Error or a result, and
+// never the end of the process.
+std::optional<Failure> failure_on_anything(const Graph& graph, CompiledModel& model) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    try {
+      model.run(trial_inputs(graph, {TrialKind::Edges, TrialKind::Edges, seed}));
+    } catch (const Error&) {
+      // As it should.
+    } catch (const std::exception& error) {
+      return Failure{Failure::Kind::Run, concat("on inputs of no sense: ", error.what())};
+    }
+  }
+  return std::nullopt;
+}
+
 // Throws an Error (Unsupported) for a graph that has no program.
 std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& trials,
                                   const Settings& settings) {
@@ -68,6 +106,9 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
   }
   std::vector<CompiledModel> models;
   for (const int threads : kThreadCounts) models.emplace_back(program, threads);
+  if (has_known_work(graph)) {
+    if (auto failure = failure_on_anything(graph, models.front())) return failure;
+  }
   Leeway leeway = leeway_between(graph, optimised);
   if (settings.allow_winograd)
     leeway.epsilon = std::max(leeway.epsilon, kWinogradError / Leeway::roundings);

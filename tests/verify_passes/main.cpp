@@ -193,21 +193,30 @@ Outcome outcome_of(const Case& one, const Settings& settings) {
   }
 }
 
-// Reasons by how often they were given, the most frequent first.
-void print_refusals(const std::vector<Outcome>& outcomes) {
-  std::map<std::string, std::size_t> counts;
+// Reasons by how often they were given, the most frequent first, each with the first case of it.
+void print_refusals(const std::vector<Case>& cases, const std::vector<Outcome>& outcomes) {
+  struct Reason {
+    std::size_t count = 0, first = 0;
+    std::string text;
+  };
+  std::map<std::string, Reason> reasons;
   std::size_t refused = 0;
-  for (const Outcome& outcome : outcomes) {
-    refused += outcome.refused.empty() ? 0 : 1;
-    for (const std::string& reason : outcome.refused) ++counts[reason];
+  for (std::size_t k = 0; k < outcomes.size(); ++k) {
+    refused += outcomes[k].refused.empty() ? 0 : 1;
+    for (const std::string& text : outcomes[k].refused) {
+      Reason& reason = reasons.try_emplace(text, Reason{0, k, text}).first->second;
+      ++reason.count;
+    }
   }
   std::cout << refused << " of " << outcomes.size() << " graphs were not compiled\n";
-  std::vector<std::pair<std::size_t, std::string>> order;
-  for (const auto& [reason, count] : counts) order.emplace_back(count, reason);
+  std::vector<Reason> order;
+  for (const auto& [text, reason] : reasons) order.push_back(reason);
   std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (std::size_t k = 0; k < order.size(); ++k)
-    std::cout << "  " << order[k].first << " nodes: " << order[k].second << "\n";
+                   [](const Reason& a, const Reason& b) { return a.count > b.count; });
+  for (const Reason& reason : order) {
+    std::cout << "  " << reason.count << " nodes: " << reason.text << " ("
+              << cases[reason.first].name << ")\n";
+  }
 }
 
 int run(const Settings& settings) {
@@ -241,7 +250,7 @@ int run(const Settings& settings) {
     ++failed;
     std::cout << "FAILED " << cases[k].name << "\n" << outcomes[k].failure << "\n";
   }
-  if (settings.is_compiled) print_refusals(outcomes);
+  if (settings.is_compiled) print_refusals(cases, outcomes);
   std::cout << outcomes.size() - failed - refused << " passed, " << failed << " failed";
   if (settings.is_compiled) std::cout << ", " << refused << " not compiled";
   std::cout << "\n";

@@ -213,7 +213,9 @@ llvm::Value* LaneMath::integer_unary(UnaryOp op, DType dtype, llvm::Value* x) {
     default: break;
   }
   // Through double and back, as the reference does.
-  throw Error("no such function of integers in kernels", ErrorKind::Unsupported).got(dtype);
+  const Lanes wide = cast(made(x, !x->getType()->isVectorTy()), dtype, DType::F64);
+  const bool is_uniform = wide.is_uniform();
+  return cast(made(real_unary(op, DType::F64, wide.value), is_uniform), DType::F64, dtype).value;
 }
 
 llvm::Value* LaneMath::real_binary(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b) {

@@ -54,6 +54,16 @@ TEST(EdgeValues, RealsPastTheRangeOfIntegers) {
                    std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::max(), -5})});
 }
 
+// Statistics may be asked for in integers, which then have roots and quotients.
+TEST(EdgeValues, FunctionsOfIntegersGoThroughReals) {
+  for (const char* dtype : {"i64", "i32", "u8"}) {
+    expect_exact(concat("graph (x: f32[1, 9], s: f32[9]) {\n  y = rms_norm(x, s) {stash = ", dtype,
+                        "}\n  return y\n}\n"),
+                 {Tensor::of<double>(DType::F32, {1, 9}, {3, 4, -2, 5, 2, 6, 7, 8, 9}),
+                  floats({1, 2, 3, 4, 5, 6, 7, 8, 9})});
+  }
+}
+
 TEST(EdgeValues, ResizingAnUnknownExtentInProportionIsRefused) {
   const Graph graph = parse_graph(
       "graph (x: f32[1, 2, n, 3]) {\n  y = resize(x) {sizes = [3, 4], axes = [2, 3], aspect = "
