@@ -1,6 +1,7 @@
 #include "ops/lowering.h"
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
+#include "ops/operand_shapes.h"
 
 #include <limits>
 
@@ -56,10 +57,11 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   require_equal(k[2], v[2], "keys and values differ in number", in);
   require_equal(mod(extents.heads, extents.key_heads), 0, "heads are no multiple of key heads", in);
   const Dims scores{extents.batch, extents.heads, extents.queries, extents.keys};
-  if (in.has("mask") && in["mask"].rank() > 4) {
-    throw Error("attention: operand 'mask' has the wrong rank")
-        .expected("what broadcasts to ", scores)
-        .got(in["mask"]);
+  if (in.has("mask")) {
+    // It may end before the keys do.
+    Dims masked = scores;
+    if (in["mask"].rank() > 0) masked.back() = in["mask"].dims.back();
+    require_broadcasts_to("attention", "mask", in["mask"], masked);
   }
   if (in.has("key_counts")) {
     require_rank("attention", "key_counts", in["key_counts"], 1);

@@ -1,6 +1,4 @@
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "ops/pass_through.h"
 
 namespace tenon {
 namespace {
@@ -8,12 +6,6 @@ namespace {
 struct Attrs {
   DType dtype = DType::I8;
 };
-
-TensorType infer(const Attrs&, const OperandTypes& in) { return in["x"]; }
-
-void lower(const Attrs&, Lowering& op) { op.define("y", op.operand("x")); }
-
-void gradient(const Attrs&, Gradient& op) { op.add("x", op.upstream("y")); }
 
 }  // namespace
 
@@ -23,9 +15,9 @@ TENON_DEFINE_OP(cast_hint) = OpSpec<Attrs>{
     .operands = {"x"},
     .results = {"y"},
     .attrs = {{"dtype", &Attrs::dtype, required}},
-    .infer = infer,
-    .lower = lower,
-    .gradient = gradient,
+    .infer = pass_through::infer<Attrs>,
+    .lower = pass_through::lower<Attrs>,
+    .gradient = pass_through::gradient<Attrs>,
     .fusion = Fusion::Opaque,
     .layout = any_layout(),
     .in_place = {{"y", "x"}},

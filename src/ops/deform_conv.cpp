@@ -1,5 +1,6 @@
 #include "ops/convolution.h"
 #include "ops/op_spec.h"
+#include "ops/operand_shapes.h"
 
 namespace tenon {
 namespace {
@@ -34,10 +35,21 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const Geometry all = geometry(attrs, x, in["w"]);
   require_bias("deform_conv", in, all.y[1]);
   require_rank("deform_conv", "offset", offset, x.rank());
-  Dim coordinates = attrs.offset_groups * static_cast<std::int64_t>(all.windows.size());
-  for (const Window& window : all.windows) coordinates = coordinates * window.kernel;
+  if (attrs.offset_groups < 1 || provably_different(mod(x.dims[1], attrs.offset_groups), 0)) {
+    throw Error("deform_conv: the channels do not divide into 'offset_groups'")
+        .expected("a divisor of ", x.dims[1])
+        .got(attrs.offset_groups);
+  }
+  Dim elements = attrs.offset_groups;
+  for (const Window& window : all.windows) elements = elements * window.kernel;
+  const Dim coordinates = elements * static_cast<std::int64_t>(all.windows.size());
   require_extent("deform_conv", "'offset' has not one channel for each coordinate of the window",
                  offset.dims[1], coordinates);
+  Dims places = all.y;
+  places[1] = coordinates;
+  require_dims("deform_conv", "offset", offset, places);
+  places[1] = elements;
+  if (in.has("mask")) require_dims("deform_conv", "mask", in["mask"], places);
   return {x.dtype, all.y, {}};
 }
 

@@ -1,6 +1,7 @@
 #include "ops/equation.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_shapes.h"
 
 namespace tenon {
 namespace {
@@ -16,7 +17,12 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     throw Error("einsum_gradient: there is no operand at 'position'").got(attrs.position);
   }
   const TensorType& x = xs[static_cast<std::size_t>(attrs.position)];
-  require_same_dtype("einsum_gradient", in["dy"], x);
+  std::vector<Dims> dims;
+  for (const TensorType& each : xs) {
+    require_same_dtype("einsum_gradient", in["dy"], each);
+    dims.push_back(each.dims);
+  }
+  require_dims("einsum_gradient", "dy", in["dy"], Equation(attrs.equation, dims).result_dims());
   return {x.dtype, x.dims, {}};
 }
 

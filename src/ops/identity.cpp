@@ -1,19 +1,13 @@
 #include "ops/evaluation.h"
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "ops/pass_through.h"
 
 namespace tenon {
 namespace {
 
+// Sequences and optionals pass through too, which no expression describes.
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) { return in.type("x"); }
 
-void lower(const NoAttrs&, Lowering& op) { op.define("y", op.operand("x")); }
-
-// Sequences and optionals pass through too, which no expression describes.
 void evaluate(const NoAttrs&, Evaluation& op) { op.set("y", op.datum("x")); }
-
-void gradient(const NoAttrs&, Gradient& op) { op.add("x", op.upstream("y")); }
 
 }  // namespace
 
@@ -23,9 +17,9 @@ TENON_DEFINE_OP(identity) = OpSpec<NoAttrs>{
     .operands = {"x"},
     .results = {"y"},
     .infer = infer,
-    .lower = lower,
+    .lower = pass_through::lower<NoAttrs>,
     .evaluate = evaluate,
-    .gradient = gradient,
+    .gradient = pass_through::gradient<NoAttrs>,
     .in_place = {{"y", "x"}},
     .precision = Precision::MovesOnly,
 };

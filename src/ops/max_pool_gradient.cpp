@@ -1,4 +1,5 @@
 #include "ops/op_spec.h"
+#include "ops/operand_shapes.h"
 #include "ops/pooling.h"
 
 namespace tenon {
@@ -7,7 +8,7 @@ namespace {
 TensorType infer(const PoolAttrs& attrs, const OperandTypes& in) {
   const TensorType y = pooled_type("max_pool_gradient", attrs, in["x"]);
   require_same_dtype("max_pool_gradient", in["x"], in["dy"]);
-  require_rank("max_pool_gradient", "dy", in["dy"], y.rank());
+  require_dims("max_pool_gradient", "dy", in["dy"], y.dims);
   return in["x"];
 }
 

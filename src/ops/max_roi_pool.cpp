@@ -1,6 +1,7 @@
 #include "ops/lowering.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
+#include "ops/operand_shapes.h"
 
 #include <limits>
 
@@ -16,6 +17,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   require_rank("max_roi_pool", "x", x, 4);
   require_rank("max_roi_pool", "rois", in["rois"], 2);
+  require_dims("max_roi_pool", "rois", in["rois"], {in["rois"].dims[0], 5});
   return {x.dtype, {in["rois"].dims[0], x.dims[1], attrs.height, attrs.width}, x.layout};
 }
 

@@ -1,6 +1,7 @@
 #include "ops/lowering.h"
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
+#include "ops/operand_shapes.h"
 
 namespace tenon {
 namespace {
@@ -26,7 +27,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
         .expected("x: [N, C, …] and target: [N, …]")
         .got("x: ", x, ", target: ", target);
   }
-  if (in.has("weight")) require_rank("nll_loss", "weight", in["weight"], 1);
+  if (in.has("weight")) require_dims("nll_loss", "weight", in["weight"], {x.dims[1]});
   return {x.dtype, attrs.reduction == LossReduction::None ? target.dims : Dims{}, {}};
 }
 

@@ -1,5 +1,6 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_shapes.h"
 
 namespace tenon {
 namespace {
@@ -11,7 +12,7 @@ struct Attrs {
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &indices = in["indices"], &values = in["values"];
-  require_rank("one_hot", "values", values, 1);
+  require_dims("one_hot", "values", values, {2});
   if (attrs.depth.range().hi < 0) throw Error("one_hot: the depth is negative").got(attrs.depth);
   TensorType y{values.dtype, indices.dims, {}};
   const std::size_t axis = normal_axis("one_hot", attrs.axis, indices.rank() + 1);

@@ -27,6 +27,11 @@ bool fits(const TensorType& x, const TensorType& scale, const Granularity& granu
 
 void require_granularity(const OperandTypes& in, const Granularity& granularity) {
   const TensorType &x = in["x"], &scale = in["scale"];
+  if (granularity.block_size < 0) {
+    throw Error(concat(in.op_name(), ": attribute 'block_size' is negative"))
+        .expected("a number of elements, or 0 for one scale for each position")
+        .got(granularity.block_size);
+  }
   if (!fits(x, scale, granularity)) {
     throw Error(concat(in.op_name(), ": scale does not fit x"))
         .expected(granularity.block_size == 0
@@ -37,13 +42,15 @@ void require_granularity(const OperandTypes& in, const Granularity& granularity)
   }
   if (!in.has("zero_point")) return;
   const TensorType& zero_point = in["zero_point"];
-  const bool is_same_shape = zero_point.dims == scale.dims ||
-                             (is_per_tensor(zero_point.dims) && is_per_tensor(scale.dims));
-  if (!is_same_shape && all_constant(zero_point.dims) && all_constant(scale.dims)) {
-    throw Error(concat(in.op_name(), ": zero_point does not fit scale"))
-        .expected("the shape of scale")
-        .got("scale: ", scale, ", zero_point: ", zero_point);
+  if (is_per_tensor(zero_point.dims) && is_per_tensor(scale.dims)) return;
+  bool is_same_shape = zero_point.rank() == scale.rank();
+  for (std::size_t k = 0; is_same_shape && k < scale.rank(); ++k) {
+    is_same_shape = !provably_different(zero_point.dims[k], scale.dims[k]);
   }
+  if (is_same_shape) return;
+  throw Error(concat(in.op_name(), ": zero_point does not fit scale"))
+      .expected("the shape of scale")
+      .got("scale: ", scale, ", zero_point: ", zero_point);
 }
 
 Expr spread(const Expr& parameter, const Expr& x, const Granularity& granularity) {

@@ -147,6 +147,20 @@ Expr real(const Dim& dim) {
                            : cast(extent_expr(dim), DType::F64);
 }
 
+// The same where an extent is a symbol.
+Expr common_scale_expr(const Attrs& attrs, const Dims& extents) {
+  Expr scale;
+  for (std::size_t k = 0; k < extents.size(); ++k) {
+    const Expr ratio = real(attrs.sizes[k]) / real(extents[k]);
+    if (k == 0) {
+      scale = ratio;
+    } else {
+      scale = attrs.aspect == Aspect::NotLarger ? min(scale, ratio) : max(scale, ratio);
+    }
+  }
+  return scale;
+}
+
 // One axis on its way: extents before and after, and how positions behind map to those before.
 struct AxisMap {
   std::size_t axis = 0;
@@ -160,12 +174,8 @@ struct AxisMap {
 std::vector<AxisMap> axis_maps(const Attrs& attrs, const Dims& before, const Dims& after) {
   const std::vector<std::size_t> axes = resized_axes(attrs, before.size());
   const bool keeps_aspect = attrs.scales.empty() && attrs.aspect != Aspect::Stretch;
-  const auto common =
-      keeps_aspect ? common_scale(attrs, extents_of(before, axes)) : std::optional<double>();
-  if (keeps_aspect && !common) {
-    throw Error("resize: where the aspect is kept, extents must be numbers", ErrorKind::Unsupported)
-        .got(before);
-  }
+  const Dims extents = extents_of(before, axes);
+  const auto common = keeps_aspect ? common_scale(attrs, extents) : std::optional<double>();
   std::vector<AxisMap> maps;
   for (std::size_t k = 0; k < axes.size(); ++k) {
     AxisMap map;
@@ -178,13 +188,19 @@ std::vector<AxisMap> axis_maps(const Attrs& attrs, const Dims& before, const Dim
       map.known_scale = attrs.scales[k];
     } else if (common) {
       map.known_scale = common;
+    } else if (keeps_aspect) {
+      map.scale = common_scale_expr(attrs, extents);
     } else if (map.before == map.after) {
       map.known_scale = 1;
     } else if (map.before.is_constant() && map.after.is_constant()) {
       map.known_scale =
           static_cast<double>(map.after.constant()) / static_cast<double>(map.before.constant());
     }
-    map.scale = map.known_scale ? real(*map.known_scale) : real(map.after) / real(map.before);
+    if (map.known_scale) {
+      map.scale = real(*map.known_scale);
+    } else if (!keeps_aspect) {
+      map.scale = real(map.after) / real(map.before);
+    }
     map.full_width = map.known_scale && map.before.is_constant()
                          ? real(*map.known_scale * static_cast<double>(map.before.constant()))
                          : map.scale * real(map.before);
@@ -275,7 +291,11 @@ Expr kernel(const Attrs& attrs, const Expr& distance) {
 Dim tap_count(const Attrs& attrs, const AxisMap& map) {
   const std::int64_t radius = attrs.mode == Mode::Cubic ? 2 : 1;
   if (!attrs.antialias) return 2 * radius;
-  if (!map.known_scale) return max(ceil_div(map.before * radius, map.after), radius) * 2;
+  if (!map.known_scale) {
+    // An extent that was rounded to keep the aspect says a little less about the scale.
+    const std::int64_t more = attrs.aspect == Aspect::Stretch ? 0 : 1;
+    return (max(ceil_div(map.before * radius, map.after), radius) + more) * 2;
+  }
   const double scale = std::min(*map.known_scale, 1.0);
   return 2 * static_cast<std::int64_t>(std::ceil(static_cast<double>(radius) / scale));
 }

@@ -1,5 +1,6 @@
 #include "ops/indexing.h"
 #include "ops/movement.h"
+#include "ops/operand_shapes.h"
 
 namespace tenon {
 namespace {
@@ -18,7 +19,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   require_rank("roi_align", "x", x, 4);
   require_rank("roi_align", "rois", in["rois"], 2);
-  require_rank("roi_align", "batch_indices", in["batch_indices"], 1);
+  require_dims("roi_align", "rois", in["rois"], {in["rois"].dims[0], 4});
+  require_dims("roi_align", "batch_indices", in["batch_indices"], {in["rois"].dims[0]});
   require_integer("roi_align", "batch_indices", in["batch_indices"]);
   return {x.dtype, {in["rois"].dims[0], x.dims[1], attrs.height, attrs.width}, x.layout};
 }

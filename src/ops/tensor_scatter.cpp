@@ -1,5 +1,6 @@
 #include "ops/indexing.h"
 #include "ops/movement.h"
+#include "ops/operand_shapes.h"
 
 namespace tenon {
 namespace {
@@ -19,7 +20,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   if (along == 0) throw Error("tensor_scatter: axis 0 is the batch").expected("another axis");
   if (in.has("positions")) {
     require_integer("tensor_scatter", "positions", in["positions"]);
-    require_rank("tensor_scatter", "positions", in["positions"], 1);
+    require_dims("tensor_scatter", "positions", in["positions"], {cache.dims.at(0)});
   }
   for (std::size_t axis = 0; axis < cache.rank(); ++axis) {
     const bool fits = axis == along ? !provably_at_most(cache.dims[axis] + 1, update.dims[axis])

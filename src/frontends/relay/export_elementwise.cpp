@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "frontends/relay/elementwise_names.h"
 #include "frontends/relay/export_node.h"
 #include "frontends/relay/types.h"
 
@@ -7,66 +8,18 @@
 namespace tenon::relay {
 namespace {
 
-struct Pair {
-  const char *tenon, *relay;
-};
-constexpr Pair kSame[] = {
-    {"exp", "exp"},
-    {"log", "log"},
-    {"sqrt", "sqrt"},
-    {"sin", "sin"},
-    {"cos", "cos"},
-    {"tan", "tan"},
-    {"sinh", "sinh"},
-    {"cosh", "cosh"},
-    {"asin", "asin"},
-    {"acos", "acos"},
-    {"atan", "atan"},
-    {"asinh", "asinh"},
-    {"acosh", "acosh"},
-    {"atanh", "atanh"},
-    {"abs", "abs"},
-    {"neg", "negative"},
-    {"ceil", "ceil"},
-    {"floor", "floor"},
-    {"round", "round"},
-    {"trunc", "trunc"},
-    {"sign", "sign"},
-    {"sigmoid", "sigmoid"},
-    {"tanh", "tanh"},
-    {"erf", "erf"},
-    {"logical_not", "logical_not"},
-    {"bit_not", "bitwise_not"},
-    {"is_nan", "isnan"},
-    {"identity", "copy"},
-    {"relu", "nn.relu"},
-    {"stop_fusion", "annotation.stop_fusion"},
-    {"add", "add"},
-    {"sub", "subtract"},
-    {"mul", "multiply"},
-    {"div", "divide"},
-    {"maximum", "maximum"},
-    {"minimum", "minimum"},
-    {"equal", "equal"},
-    {"less", "less"},
-    {"less_equal", "less_equal"},
-    {"greater", "greater"},
-    {"greater_equal", "greater_equal"},
-    {"logical_and", "logical_and"},
-    {"logical_or", "logical_or"},
-    {"logical_xor", "logical_xor"},
-    {"bit_and", "bitwise_and"},
-    {"bit_or", "bitwise_or"},
-    {"bit_xor", "bitwise_xor"},
-    {"shift_left", "left_shift"},
-    {"shift_right", "right_shift"},
-    {"where", "where"},
-};
-
 using Exprs = std::vector<ExprId>;
 
 ExprId number(const ExportNode& node, double value) {
   return node.build().real(value, node.type(0).dtype);
+}
+
+// The operands as they stand, under Relay's word.
+void add_call(ExportRules& rules, const OpName& name) {
+  rules[name.tenon] = {[op = name.relay](const ExportNode& node) -> Exprs {
+                         return {node.build().call(op, node.operands())};
+                       },
+                       false};
 }
 
 // A rule in x and Relay's arithmetic.
@@ -178,12 +131,9 @@ Exprs clip(const ExportNode& node) {
 }  // namespace
 
 void add_elementwise_exports(ExportRules& rules) {
-  for (const Pair& pair : kSame) {
-    rules[pair.tenon] = {[op = pair.relay](const ExportNode& node) -> Exprs {
-                           return {node.build().call(op, node.operands())};
-                         },
-                         false};
-  }
+  for (const OpName& name : kUnaryNames) add_call(rules, name);
+  for (const OpName& name : kBinaryNames) add_call(rules, name);
+  add_call(rules, {"where", "where"});
   add_activations(rules);
   rules["clip"] = {clip, false};
   rules["pow"] = {[](const ExportNode& node) -> Exprs {

@@ -1,78 +1,28 @@
 #include "base/error.h"
+#include "frontends/relay/elementwise_names.h"
 #include "frontends/relay/import_call.h"
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace tenon::relay {
 namespace {
 
-// Relay's word and Tenon's for what means the same.
-struct Pair {
-  const char *relay, *tenon;
-};
-constexpr Pair kUnary[] = {
-    {"exp", "exp"},
+// Relay's other words: synonyms, and those that Tenon's word does not always stand for.
+constexpr OpName kOtherUnary[] = {
     {"fast_exp", "exp"},
-    {"log", "log"},
-    {"sqrt", "sqrt"},
-    {"sin", "sin"},
-    {"cos", "cos"},
-    {"tan", "tan"},
-    {"sinh", "sinh"},
-    {"cosh", "cosh"},
-    {"asin", "asin"},
-    {"acos", "acos"},
-    {"atan", "atan"},
-    {"asinh", "asinh"},
-    {"acosh", "acosh"},
-    {"atanh", "atanh"},
-    {"abs", "abs"},
-    {"negative", "neg"},
-    {"ceil", "ceil"},
-    {"floor", "floor"},
-    {"round", "round"},
-    {"trunc", "trunc"},
-    {"sign", "sign"},
-    {"sigmoid", "sigmoid"},
-    {"tanh", "tanh"},
     {"fast_tanh", "tanh"},
-    {"erf", "erf"},
     {"fast_erf", "erf"},
-    {"logical_not", "logical_not"},
-    {"bitwise_not", "bit_not"},
-    {"isnan", "is_nan"},
     {"isinf", "is_inf"},
-    {"copy", "identity"},
-    {"nn.relu", "relu"},
-    {"annotation.stop_fusion", "stop_fusion"},
     {"annotation.checkpoint", "identity"},
     {"annotation.bitpack_start", "identity"},
     {"annotation.bitpack_end", "identity"},
     {"on_device", "identity"},
 };
-constexpr Pair kBinary[] = {
-    {"add", "add"},
-    {"subtract", "sub"},
-    {"multiply", "mul"},
-    {"divide", "div"},
+constexpr OpName kOtherBinary[] = {
     {"trunc_divide", "div"},
     {"power", "pow"},
-    {"maximum", "maximum"},
-    {"minimum", "minimum"},
-    {"equal", "equal"},
-    {"less", "less"},
-    {"less_equal", "less_equal"},
-    {"greater", "greater"},
-    {"greater_equal", "greater_equal"},
-    {"logical_and", "logical_and"},
-    {"logical_or", "logical_or"},
-    {"logical_xor", "logical_xor"},
-    {"bitwise_and", "bit_and"},
-    {"bitwise_or", "bit_or"},
-    {"bitwise_xor", "bit_xor"},
-    {"left_shift", "shift_left"},
-    {"right_shift", "shift_right"},
     {"floor_mod", "mod"},
 };
 
@@ -85,6 +35,23 @@ std::pair<Var, Var> operands_of(const CallImport& call) {
         .got(to_string(a_type), " and ", to_string(b_type));
   }
   return {a, b};
+}
+
+void add_unary(Handlers& handlers, std::span<const OpName> names) {
+  for (const OpName& name : names) {
+    handlers[name.relay] = [op = name.tenon](const CallImport& call) -> Meaning {
+      return call.call(op, {call.value(0)});
+    };
+  }
+}
+
+void add_binary(Handlers& handlers, std::span<const OpName> names) {
+  for (const OpName& name : names) {
+    handlers[name.relay] = [op = name.tenon](const CallImport& call) -> Meaning {
+      const auto [a, b] = operands_of(call);
+      return call.call(op, {a, b});
+    };
+  }
 }
 
 Meaning floor_divide(const CallImport& call) {
@@ -144,17 +111,10 @@ Meaning clip(const CallImport& call) {
 }  // namespace
 
 void add_elementwise_handlers(Handlers& handlers) {
-  for (const Pair& pair : kUnary) {
-    handlers[pair.relay] = [op = pair.tenon](const CallImport& call) -> Meaning {
-      return call.call(op, {call.value(0)});
-    };
-  }
-  for (const Pair& pair : kBinary) {
-    handlers[pair.relay] = [op = pair.tenon](const CallImport& call) -> Meaning {
-      const auto [a, b] = operands_of(call);
-      return call.call(op, {a, b});
-    };
-  }
+  add_unary(handlers, kUnaryNames);
+  add_unary(handlers, kOtherUnary);
+  add_binary(handlers, kBinaryNames);
+  add_binary(handlers, kOtherBinary);
   handlers["not_equal"] = [](const CallImport& call) -> Meaning {
     const auto [a, b] = operands_of(call);
     return call.call("logical_not", {call.call("equal", {a, b})});

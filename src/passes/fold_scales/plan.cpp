@@ -216,6 +216,10 @@ bool Plan::into_constant_term(NodeId id, std::size_t operand, const Affine& affi
 bool Plan::into_sum(NodeId id, const Affine& affine) {
   const Node& node = graph_.node(id);
   const Type& type = graph_.value(node.results[0]).type;
+  // Terms shrink to what broadcasts: somebody else has to have the shape.
+  if (graph_.constant_of(node.operands[0]) && graph_.constant_of(node.operands[1])) {
+    return refuse(id, "it adds constants");
+  }
   for (std::size_t k = 0; k < 2; ++k) {
     if (!graph_.constant_of(node.operands[k]) && !(graph_.value(node.operands[k]).type == type)) {
       return refuse(id, "it widens what it reads");

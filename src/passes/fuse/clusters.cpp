@@ -11,14 +11,22 @@ namespace {
 constexpr std::uint64_t kGap = std::uint64_t{1} << 32;
 // Edges looked at before a merge is given up; what is close in the graph is found with far fewer.
 constexpr std::size_t kSearchLimit = 1024;
+// A graph in which most searches end at that limit is tangled: once they have looked at so many
+// edges for each node, they look at few, and the time stays in proportion to the graph.
+constexpr std::size_t kEdgesPerNode = 32, kEdgesOfSmallGraphs = 1 << 20;
+constexpr std::size_t kTangledSearchLimit = 32;
 
 }  // namespace
 
-Clusters::Clusters(const Graph& graph) : graph_(graph), positions_(graph.node_id_bound()) {
+Clusters::Clusters(const Graph& graph)
+    : graph_(graph),
+      positions_(graph.node_id_bound()),
+      owners_(graph.node_id_bound()),
+      makers_(graph.value_id_bound()) {
   for (NodeId id : graph.nodes_in_order()) {
     const ClusterId cluster(members_.size());
     positions_[id] = cluster.index();
-    parent_.push_back(cluster.index());
+    own(cluster, id);
     members_.push_back({id});
     const ClusterId previous = members_.size() > 1 ? ClusterId(members_.size() - 2) : ClusterId{};
     places_.push_back({(cluster.index() + 1) * kGap, previous, {}});
@@ -27,15 +35,11 @@ Clusters::Clusters(const Graph& graph) : graph_(graph), positions_(graph.node_id
   }
 }
 
-ClusterId Clusters::of(NodeId node) const {
-  std::uint32_t at = positions_[node];
-  while (parent_[at] != at) at = parent_[at];  // trees are shallow: the smaller joins the larger
-  return ClusterId(at);
-}
-
-ClusterId Clusters::maker(ValueId value) const {
-  const NodeId producer = graph_.value(value).producer;
-  return producer ? of(producer) : ClusterId{};
+void Clusters::own(ClusterId cluster, NodeId node) {
+  owners_[node] = cluster;
+  for (ValueId result : graph_.node(node).results) {
+    if (result) makers_[result] = cluster;
+  }
 }
 
 template <class Visit>
@@ -63,8 +67,8 @@ bool Clusters::for_each_neighbour(ClusterId cluster, bool forwards, const Visit&
 /// depends on (backwards), a piece at a time.
 class Clusters::Search {
  public:
-  Search(const Clusters& clusters, ClusterId from, ClusterId to, bool forwards)
-      : clusters_(clusters), from_(from), to_(to), forwards_(forwards) {}
+  Search(const Clusters& clusters, ClusterId from, ClusterId to, bool forwards, std::size_t limit)
+      : clusters_(clusters), from_(from), to_(to), forwards_(forwards), limit_(limit) {}
 
   enum class State : std::uint8_t { Open, Done, MeetsTheOther, GaveUp };
 
@@ -73,7 +77,7 @@ class Clusters::Search {
     const ClusterId at = next_ == 0 ? from_ : found_[next_ - 1];
     ++next_;
     const bool is_finished = clusters_.for_each_neighbour(at, forwards_, [&](ClusterId near) {
-      if (++visited_ > kSearchLimit) {
+      if (++visited_ > limit_) {
         state_ = State::GaveUp;
         return false;
       }
@@ -92,6 +96,8 @@ class Clusters::Search {
     return state_;
   }
 
+  std::size_t visited() const { return visited_; }
+
   std::vector<ClusterId> found_in_order() const {
     std::vector<ClusterId> sorted = found_;
     std::ranges::sort(sorted, {}, [&](ClusterId id) { return clusters_.label(id); });
@@ -105,14 +111,16 @@ class Clusters::Search {
   State state_ = State::Open;
   std::vector<ClusterId> found_;
   std::unordered_set<ClusterId> seen_;
-  std::size_t next_ = 0, visited_ = 0;
+  std::size_t next_ = 0, visited_ = 0, limit_;
 };
 
 std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b) {
   if (a == b) return a;
   if (label(a) > label(b)) std::swap(a, b);
   // Either search, if it ends, knows all that would have to run between the two.
-  Search forwards(*this, a, b, true), backwards(*this, b, a, false);
+  const bool is_tangled = visited_ > kEdgesOfSmallGraphs + kEdgesPerNode * members_.size();
+  const std::size_t limit = is_tangled ? kTangledSearchLimit : kSearchLimit;
+  Search forwards(*this, a, b, true, limit), backwards(*this, b, a, false, limit);
   using State = Search::State;
   State ahead = State::Open, behind = State::Open;
   while (true) {
@@ -120,8 +128,10 @@ std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b) {
     if (ahead == State::Done || ahead == State::MeetsTheOther) break;
     if (behind != State::GaveUp) behind = backwards.expand();
     if (behind == State::Done || behind == State::MeetsTheOther) break;
-    if (ahead == State::GaveUp && behind == State::GaveUp) return std::nullopt;
+    if (ahead == State::GaveUp && behind == State::GaveUp) break;
   }
+  visited_ += forwards.visited() + backwards.visited();
+  if (ahead == State::GaveUp && behind == State::GaveUp) return std::nullopt;
   if (ahead == State::MeetsTheOther || behind == State::MeetsTheOther) return std::nullopt;
   if (ahead == State::Done) {
     // What follows from the first runs behind the second.
@@ -152,8 +162,9 @@ ClusterId Clusters::unite(ClusterId kept, ClusterId gone) {
   nodes.insert(nodes.end(), members_[leaf.index()].begin(), members_[leaf.index()].end());
   std::inplace_merge(nodes.begin(), nodes.begin() + middle, nodes.end(),
                      [&](NodeId x, NodeId y) { return positions_[x] < positions_[y]; });
+  // Few times for each node: the smaller joins the larger.
+  for (NodeId id : members_[leaf.index()]) own(root, id);
   members_[leaf.index()] = {};
-  parent_[leaf.index()] = root.index();
   if (root != kept) {
     places_[root.index()] = places_[kept.index()];
     const Place& place = places_[root.index()];

@@ -17,9 +17,9 @@ class Clusters {
  public:
   explicit Clusters(const Graph& graph);
 
-  ClusterId of(NodeId node) const;
+  ClusterId of(NodeId node) const { return owners_[node]; }
   /// Of the value's producer; invalid for a graph input.
-  ClusterId maker(ValueId value) const;
+  ClusterId maker(ValueId value) const { return makers_[value]; }
   /// In the graph's order.
   std::span<const NodeId> nodes(ClusterId cluster) const { return members_[cluster.index()]; }
   /// Where a node stands in the graph.
@@ -46,14 +46,17 @@ class Clusters {
   void unlink(ClusterId cluster);
   void link_after(ClusterId cluster, ClusterId previous);
   void relabel();
+  void own(ClusterId cluster, NodeId node);
   ClusterId unite(ClusterId kept, ClusterId gone);
 
   const Graph& graph_;
   IdMap<NodeId, std::uint32_t> positions_;
-  std::vector<std::uint32_t> parent_;  // union-find over positions
+  IdMap<NodeId, ClusterId> owners_;
+  IdMap<ValueId, ClusterId> makers_;
   std::vector<std::vector<NodeId>> members_;
   std::vector<Place> places_;
   ClusterId first_;
+  std::size_t visited_ = 0;  // edges that all searches looked at
 };
 
 }  // namespace tenon::fusing

@@ -9,7 +9,7 @@ namespace {
 
 // What a generated kernel holds: statements, and arguments of a call.
 constexpr std::size_t kMaxNodes = 256;
-constexpr std::uint32_t kMaxPorts = 64;
+constexpr std::size_t kMaxPorts = 64;
 // One more kernel costs about what moving this much does; a byte moved, about eight flops.
 constexpr double kLaunchBytes = 128 * 1024;
 constexpr double kFlopsPerByte = 8;
@@ -53,13 +53,12 @@ Rules::Rules(const Graph& graph)
     const Node& node = graph.node(id);
     const NodeAccess& access = access_[id];
     const bool is_anchor = access.role >= Role::Rows;
-    infos_.push_back(
-        {.anchor = is_anchor ? access.role : Role::Pointwise,
-         .anchor_node = is_anchor ? id : NodeId{},
-         .is_opaque = access.role == Role::Opaque,
-         .is_view = access.role == Role::Move,
-         .ports = static_cast<std::uint32_t>(node.operands.size() + node.results.size()),
-         .flops = access.flops});
+    infos_.push_back({.anchor = is_anchor ? access.role : Role::Pointwise,
+                      .anchor_node = is_anchor ? id : NodeId{},
+                      .is_opaque = access.role == Role::Opaque,
+                      .is_view = access.role == Role::Move,
+                      .ports = ports_of(id),
+                      .flops = access.flops});
     for (ValueId result : node.results) {
       if (!result || !graph.value(result).type.is_tensor()) continue;
       bytes_[result] = usual_bytes(graph.value(result).type);
@@ -95,31 +94,44 @@ bool Rules::same_rows(NodeId a, NodeId b) const {
   return shape_of_rows(access_[a]) == shape_of_rows(access_[b]);
 }
 
-std::uint32_t Rules::exact_ports(ClusterId a, ClusterId b) const {
-  std::vector<ValueId> read;
-  std::uint32_t written = 0;
-  for (ClusterId cluster : {a, b}) {
-    for (NodeId id : clusters.nodes(cluster)) {
-      const Node& node = clusters.graph().node(id);
-      for (ValueId operand : node.operands) {
-        if (!operand) continue;
-        const ClusterId maker = clusters.maker(operand);
-        if (maker != a && maker != b) read.push_back(operand);
-      }
-      for (ValueId result : node.results) written += result && escapes(result, a, b);
-    }
+Rules::Ports Rules::ports_of(NodeId id) const {
+  const Node& node = clusters.graph().node(id);
+  Ports ports;
+  for (ValueId operand : node.operands) {
+    if (operand) ports.read.push_back(operand);
   }
-  std::ranges::sort(read);
-  const auto rest = std::ranges::unique(read);
-  return static_cast<std::uint32_t>(read.size() - rest.size()) + written;
+  std::ranges::sort(ports.read);
+  const auto rest = std::ranges::unique(ports.read);
+  ports.read.erase(rest.begin(), rest.end());
+  const ClusterId own = clusters.of(id);
+  for (ValueId result : node.results) ports.written += result && escapes(result, own, own);
+  return ports;
+}
+
+// What one makes and the other reads goes inside, unless somebody else sees it too.
+Rules::Ports Rules::merged_ports(ClusterId a, ClusterId b) const {
+  const Ports &left = infos_[a.index()].ports, &right = infos_[b.index()].ports;
+  Ports ports;
+  ports.written = left.written + right.written;
+  std::ranges::set_union(left.read, right.read, std::back_inserter(ports.read));
+  std::erase_if(ports.read, [&](ValueId value) {
+    const ClusterId maker = clusters.maker(value);
+    if (maker != a && maker != b) return false;
+    ports.written -= !escapes(value, a, b);
+    return true;
+  });
+  return ports;
 }
 
 Refusal Rules::size_refusal(ClusterId a, ClusterId b) const {
   if (clusters.nodes(a).size() + clusters.nodes(b).size() > kMaxNodes) {
     return "the kernel would have too many statements";
   }
-  const std::uint32_t bound = infos_[a.index()].ports + infos_[b.index()].ports;
-  if (bound > kMaxPorts && exact_ports(a, b) > kMaxPorts) {
+  const auto [few, many] =
+      std::minmax({infos_[a.index()].ports.count(), infos_[b.index()].ports.count()});
+  // What one gives the other is an argument of both, so that no more than the few can go.
+  const bool is_hopeless = many > few + kMaxPorts;
+  if (is_hopeless || (few + many > kMaxPorts && merged_ports(a, b).count() > kMaxPorts)) {
     return "the kernel would have too many arguments";
   }
   return nullptr;
@@ -344,21 +356,20 @@ std::vector<NodeId> Rules::copies_in(ClusterId cluster) const {
 }
 
 bool Rules::merge(ClusterId a, ClusterId b) {
-  const Info left = infos_[a.index()], right = infos_[b.index()];
+  const Info &left = infos_[a.index()], &right = infos_[b.index()];
+  const bool keeps_right = left.anchor == Role::Pointwise;
   const std::vector<Edge> uses = edges(a, b);
-  const std::uint32_t bound = left.ports + right.ports;
-  const std::uint32_t ports = bound > kMaxPorts ? exact_ports(a, b) : bound;
+  Ports ports = merged_ports(a, b);
   const std::vector<NodeId> first(clusters.nodes(a).begin(), clusters.nodes(a).end());
   const std::optional<ClusterId> merged = clusters.merge(a, b);
   if (!merged) return false;
-  const bool keeps_right = left.anchor == Role::Pointwise;
   infos_[merged->index()] = {.anchor = keeps_right ? right.anchor : left.anchor,
                              .anchor_node = keeps_right ? right.anchor_node : left.anchor_node,
                              .is_opaque = false,
                              .is_view = left.is_view && right.is_view,
-                             .ports = ports,
+                             .ports = std::move(ports),
                              .flops = left.flops + right.flops};
-  if (left.anchor == Role::Pointwise) {
+  if (keeps_right) {
     const bool is_folded =
         std::ranges::any_of(uses, [](const Edge& edge) { return edge.access == Access::Window; });
     for (NodeId id : first) feeds_folds_[id] = is_folded;

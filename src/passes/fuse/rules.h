@@ -56,11 +56,18 @@ class Rules {
   double saved_bytes(ClusterId producer, ClusterId reader) const;
 
  private:
+  /// What a kernel takes and gives.
+  struct Ports {
+    std::vector<ValueId> read;  // what others make, in order
+    std::uint32_t written = 0;  // how many values others see
+    std::size_t count() const { return read.size() + written; }
+  };
+
   struct Info {
     Role anchor = Role::Pointwise;
     NodeId anchor_node;
     bool is_opaque = false, is_view = false, is_dissolved = false;
-    std::uint32_t ports = 0;  // operands and results, at most
+    Ports ports;
     double flops = 0;
   };
 
@@ -80,7 +87,8 @@ class Rules {
   Refusal size_refusal(ClusterId a, ClusterId b) const;
   Refusal escape_refusal(ClusterId a, ClusterId b) const;
   double repeats(const Edge& edge, ClusterId reader) const;
-  std::uint32_t exact_ports(ClusterId a, ClusterId b) const;
+  Ports ports_of(NodeId node) const;
+  Ports merged_ports(ClusterId a, ClusterId b) const;
 
   IdMap<NodeId, NodeAccess> access_;
   IdMap<NodeId, std::uint8_t> is_piece_;

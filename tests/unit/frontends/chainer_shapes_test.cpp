@@ -4,6 +4,7 @@
 #include "frontends/chainer/solver.h"
 #include "frontends/document.h"
 #include "ir/text.h"
+#include "unit/error_text.h"
 #include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
@@ -170,12 +171,7 @@ TEST(ChainerShapes, EachFunctionTellsItsShapes) {
 }
 
 std::string import_message(const Tables& tables) {
-  try {
-    import_tables(tables, "file");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_text([&] { import_tables(tables, "file"); });
 }
 
 TEST(ChainerShapes, WhatContradictsIsNamed) {

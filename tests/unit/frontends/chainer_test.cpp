@@ -6,6 +6,7 @@
 #include "frontends/chainer/tables.h"
 #include "frontends/chainer/training_graph.h"
 #include "frontends/document.h"
+#include "unit/error_text.h"
 #include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
@@ -19,12 +20,7 @@ const char* const kFixtures[] = {"unet_chainer.graph.txt", "residual_chainer.gra
                                  "mlp_chainer.graph.txt"};
 
 std::string message_of(const std::string& text) {
-  try {
-    parse_tables(text, "file");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_text([&] { parse_tables(text, "file"); });
 }
 
 TEST(ChainerText, FixturesAreWrittenAgainByteForByte) {

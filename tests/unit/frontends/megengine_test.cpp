@@ -4,6 +4,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/registry.h"
+#include "unit/error_text.h"
 #include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
@@ -184,14 +185,7 @@ TEST(MegengineStaticPlans, TellWhatIsWrongWithThem) {
 // And what reading it has to say.
 TEST(MegengineErrors, SayWhereAndWhat) {
   const std::string text = read_fixture(kStatic);
-  const auto error_of = [](const std::string& broken) -> std::string {
-    try {
-      read(broken);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "nothing";
-  };
+  const auto error_of = [](const std::string& broken) { return error_text([&] { read(broken); }); };
   struct Case {
     std::string text;
     std::vector<std::string> parts;

@@ -2,6 +2,7 @@
 #include "ir/graph.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "unit/error_text.h"
 
 #include <gtest/gtest.h>
 
@@ -15,15 +16,6 @@ const TensorType kPair{DType::F32, {2}, {}};
 
 ValueId result(const Graph& graph, NodeId id, std::size_t index = 0) {
   return graph.node(id).results.at(index);
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 // x -> sum = x + x -> out = sum + x
@@ -61,34 +53,34 @@ TEST(Graph, ComputesOptionalResultsOnlyWhenNamed) {
   EXPECT_FALSE(graph.node(gap).results[1]);
   EXPECT_EQ(graph.value(result(graph, gap, 2)).name, "n");
   EXPECT_EQ(graph.node(graph.add_node(node("pool", {x}, {"z", "_"}))).results.size(), 1u);
-  EXPECT_EQ(message_of([&] { graph.add_node(node("pool", {x}, {"_"})); }),
+  EXPECT_EQ(error_text([&] { graph.add_node(node("pool", {x}, {"_"})); }),
             "pool: result 'y' cannot be left out\n  at        node (pool)");
   EXPECT_TRUE(problems_of(graph).empty());
 }
 
 TEST(Graph, RefusesWhatTheOpDoesNotTake) {
   Sums s;
-  EXPECT_EQ(message_of([&] { s.graph.add_node(node("add", {s.x}, {"z"})); }),
+  EXPECT_EQ(error_text([&] { s.graph.add_node(node("add", {s.x}, {"z"})); }),
             "add: operand 'b' is missing\n  at        node 'z' (add)");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_text([&] {
               s.graph.add_node(node("add", {s.x, s.x, s.x}));
             }),
             "add: too many operands\n  at        node (add)\n  expected  at most 2\n  got       3");
   EXPECT_EQ(
-      message_of([&] {
+      error_text([&] {
         s.graph.add_node(node("add", {s.x, s.x}, {"y", "z"}));
       }),
       "add: too many results\n  at        node 'y' (add)\n  expected  at most 1\n  got       2");
-  EXPECT_EQ(message_of([&] { s.graph.add_node(node("if", {s.x})); }),
+  EXPECT_EQ(error_text([&] { s.graph.add_node(node("if", {s.x})); }),
             "if: body 'then' is missing\n  at        node (if)");
   auto twice = node("reshape", {s.x, s.x});
   twice.attrs.set("shape", Dims{2});
-  EXPECT_EQ(message_of([&] { s.graph.add_node(twice); }),
+  EXPECT_EQ(error_text([&] { s.graph.add_node(twice); }),
             "reshape: 'shape' is given twice\n  at        node (reshape)\n"
             "  expected  an attribute or an operand\n  got       both");
-  EXPECT_EQ(message_of([&] { s.graph.add_node(node("reshape", {s.x})); }),
+  EXPECT_EQ(error_text([&] { s.graph.add_node(node("reshape", {s.x})); }),
             "reshape: operand 'shape' is missing\n  at        node (reshape)");
-  EXPECT_EQ(message_of([&] { table().get("ad"); }),
+  EXPECT_EQ(error_text([&] { table().get("ad"); }),
             "there is no op 'ad'\n  hint      did you mean 'add'?");
 }
 
@@ -224,7 +216,7 @@ TEST(Verify, ListsEveryProblem) {
   s.graph.set_operand(s.sum, 0, late);
   s.graph.mutable_node(s.out).operands[0] = s.x;
   const std::vector<std::string> problems = problems_of(s.graph);
-  const std::string text = message_of([&] { verify(s.graph); });
+  const std::string text = error_text([&] { verify(s.graph); });
   EXPECT_NE(text.find("node 'sum' (add): value 'late' is read before it is made"),
             std::string::npos)
       << text;

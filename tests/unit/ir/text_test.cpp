@@ -1,6 +1,7 @@
 #include "fake_ops.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "unit/error_text.h"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +16,7 @@ namespace {
 using fake::table;
 
 std::string message_of(std::string_view text) {
-  try {
-    parse_graph(text, table(), "model.tenon");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_text([&] { parse_graph(text, table(), "model.tenon"); });
 }
 
 // The text is what prints, and reading it back changes nothing.

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "frontends/document.h"
 #include "passes/pass.h"
+#include "unit/error_text.h"
 #include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
@@ -199,20 +200,15 @@ TEST(QuantizePartition, RefusesWhatTheReferenceCannot) {
 
 TEST(QuantizePartition, OptionsAreNamed) {
   PassOptions options;
-  const auto message = [&](const char* text) -> std::string {
-    try {
-      set_option(options, text);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+  const auto message = [&](const char* text) {
+    return error_text([&] { set_option(options, text); });
   };
   EXPECT_NE(
       message("quantize-partition.shares=true").find("did you mean 'quantize-partition.share'"),
       std::string::npos);
   EXPECT_NE(message("quantize-partition.share=yes").find("true or false"), std::string::npos);
   EXPECT_NE(message("quantize-partition.share").find("PASS.OPTION=VALUE"), std::string::npos);
-  EXPECT_EQ(message("quantize-partition.dtype=i4"), "");
+  EXPECT_EQ(message("quantize-partition.dtype=i4"), "no error");
   EXPECT_EQ(options.quantize_partition.dtype, DType::I4);
 }
 

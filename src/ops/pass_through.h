@@ -1,0 +1,25 @@
+#pragma once
+
+#include "ops/gradient.h"
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+
+/// For ops that give their operand as it is and only say something about it.
+namespace tenon::pass_through {
+
+template <class Attrs>
+TensorType infer(const Attrs&, const OperandTypes& in) {
+  return in["x"];
+}
+
+template <class Attrs>
+void lower(const Attrs&, Lowering& op) {
+  op.define("y", op.operand("x"));
+}
+
+template <class Attrs>
+void gradient(const Attrs&, Gradient& op) {
+  op.add("x", op.upstream("y"));
+}
+
+}  // namespace tenon::pass_through
