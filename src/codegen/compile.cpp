@@ -108,6 +108,42 @@ void pack(const Packing& packing, const Tensor& tensor, std::byte* target) {
   }
 }
 
+// How often a block multiplies into a sum, and how often it stores.
+struct Counts {
+  double products = 0, stores = 0;
+};
+Counts counts_in(const Block& block) {
+  Counts counts;
+  for (const Statement& statement : block) {
+    const Counts inner = counts_in(statement.body);
+    const double trips = statement.extent.is_constant() ? static_cast<double>(statement.extent.constant()) : 1;
+    counts.products += inner.products * trips;
+    counts.stores += inner.stores * trips;
+    const bool is_product = statement.kind == Statement::Kind::Fold && statement.reduction == Reduction::Sum &&
+                            statement.value->kind == ScalarKind::Binary && statement.value->binary == BinaryOp::Multiply;
+    counts.products += is_product;
+    counts.stores += statement.kind == Statement::Kind::Store;
+  }
+  return counts;
+}
+
+// Which share of a node's arithmetic each nest does: of its products, or where there are none of all.
+std::vector<double> work_shares(const std::vector<NestSequence::Part>& parts) {
+  std::vector<Counts> counts;
+  Counts total;
+  for (const NestSequence::Part& part : parts) {
+    counts.push_back(counts_in(part.nest.body));
+    total.products += counts.back().products;
+    total.stores += counts.back().stores;
+  }
+  std::vector<double> shares;
+  for (const Counts& count : counts) {
+    shares.push_back(total.products > 0 ? count.products / total.products
+                                        : count.stores / std::max(total.stores, 1.0));
+  }
+  return shares;
+}
+
 class Compiler {
  public:
   Compiler(const Graph& graph, const CompileOptions& options) : graph_(graph), options_(options) {
@@ -277,6 +313,7 @@ class Compiler {
       }
     }
     const Footprint footprint = footprint_of(graph_, id);
+    const std::vector<double> shares = work_shares(sequence.parts);
     for (NestSequence::Part& part : sequence.parts) {
       Program::Step step;
       step.name = graph_.value(results.front()).name;
@@ -285,13 +322,27 @@ class Compiler {
       for (const Dim& dim : part.nest.extents) step.extents.push_back(extent(dim));
       step.work = extent(work_items(part.nest));
       step.kernel = add_kernel(std::move(part.nest));
-      if (&part == &sequence.parts.front()) {
-        if (footprint.flops.is_constant()) step.flops = static_cast<double>(footprint.flops.constant());
-        const Dim bytes = footprint.bytes_read + footprint.bytes_written;
-        if (bytes.is_constant()) step.bytes = static_cast<double>(bytes.constant());
-      }
+      const double share = shares[static_cast<std::size_t>(&part - sequence.parts.data())];
+      if (footprint.flops.is_constant()) step.flops = share * static_cast<double>(footprint.flops.constant());
+      const Dim bytes = footprint.bytes_read + footprint.bytes_written;
+      step.bytes = sequence.parts.size() > 1 || !bytes.is_constant() ? bytes_of(step)
+                                                                     : static_cast<double>(bytes.constant());
       program_.steps.push_back(std::move(step));
     }
+  }
+
+  // What a step's buffers hold; 0 where symbols decide.
+  double bytes_of(const Program::Step& step) const {
+    double bytes = 0;
+    for (const std::uint32_t id : step.buffers) {
+      double size = program_.buffers[id].element_bytes;
+      for (const Extent& dim : program_.buffers[id].dims) {
+        if (!dim.is_number()) return 0;
+        size *= static_cast<double>(dim.number());
+      }
+      bytes += size;
+    }
+    return bytes;
   }
 
   // Turns the nest's loops; what it wants packed becomes another constant in `arguments`.
