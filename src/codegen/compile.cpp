@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "codegen/chain.h"
 #include "codegen/compose.h"
 #include "codegen/contraction.h"
 #include "codegen/kept_results.h"
@@ -18,6 +19,7 @@
 #include "codegen/winograd.h"
 #include "ir/dim_fold.h"
 #include "ops/analysis.h"
+#include "ops/fused_groups.h"
 #include "program/arena.h"
 
 namespace tenon::codegen {
@@ -288,6 +290,7 @@ class Compiler {
     if (options_.allow_winograd) derived = use_winograd(sequence, is_constant);
     split_padding(sequence);
     turn_operands(sequence, is_constant);
+    if (is_fused_group(graph_, id)) chain_nests(sequence);
     std::vector<std::uint32_t> ids;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       if (buffer.role == NestSequence::Role::Operand) {

@@ -20,9 +20,11 @@ bool is_plain_load(const Scalar& scalar) {
 
 }  // namespace
 
-std::optional<Contraction> find_contraction(const LoopNest& nest) {
+std::optional<Contraction> find_contraction(const LoopNest& nest) { return find_contraction(nest.body); }
+
+std::optional<Contraction> find_contraction(const Block& body) {
   Contraction found;
-  const Block* block = &nest.body;
+  const Block* block = &body;
   while (block->size() == 1 && block->front().kind == Statement::Kind::Loop && block->front().is_independent) {
     found.kept.push_back(&block->front());
     block = &block->front().body;
@@ -289,9 +291,12 @@ TileShape tile_for(unsigned register_count, unsigned register_bits) {
   return {register_count >= 32 ? 8U : 6U, register_bits / 32 * 2};
 }
 
-std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
-                                                     const TileShape& shape) {
-  std::optional<Contraction> found = find_contraction(nest);
+namespace {
+
+// Turns the loops of `whole`, which stands in `nest`; those outside of a tile are run as `outermost`.
+std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std::vector<bool>& may_pack,
+                                         const TileShape& shape, LoopKind outermost) {
+  std::optional<Contraction> found = find_contraction(whole);
   if (!found) return std::nullopt;
   Contraction& c = *found;
   // Columns: b and the result run along them, a stays (or runs along too, as for depthwise).
@@ -397,8 +402,9 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
   for (const Dim& dim : packed.is_defined() ? packed->view : c.b->view) {
     b_bytes = std::min(kSharedBytes + 1, dim.is_constant() ? b_bytes * dim.constant() : kSharedBytes + 1);
   }
-  const bool keeps_rows = b_bytes <= kCloseBytes;
-  const Statement* halved = keeps_rows || b_bytes > kSharedBytes ? nullptr : loop_to_halve(c, columns, rows);
+  const bool is_alone = outermost == LoopKind::Parallel;
+  const bool keeps_rows = is_alone && b_bytes <= kCloseBytes;
+  const Statement* halved = !is_alone || keeps_rows || b_bytes > kSharedBytes ? nullptr : loop_to_halve(c, columns, rows);
   const std::size_t half = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "o"));
   const std::size_t rest = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "i"));
   const auto turned = [&](const Statement& loop) {
@@ -437,11 +443,11 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
   block_loop.id = outer;
   block_loop.extent = blocks;
   block_loop.is_independent = true;
-  block_loop.loop = LoopKind::Parallel;
+  block_loop.loop = outermost;
   for (const Statement* loop : c.kept) {
     if (loop == columns || loop == rows) continue;
     around.push_back(turned(*loop));
-    around.back().loop = LoopKind::Parallel;
+    around.back().loop = outermost;
   }
   around.insert(keeps_rows ? around.end() : around.begin(), std::move(block_loop));
   if (halved != nullptr) {
@@ -456,7 +462,46 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
     around[k].body = std::move(body);
     body = {std::move(around[k])};
   }
-  nest.body = std::move(body);
+  whole = std::move(body);
+  return packings;
+}
+
+// The stages of a nest whose outer loops hold several, each an independent loop of its own.
+Block* stages_of(LoopNest& nest) {
+  Block* block = &nest.body;
+  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop && block->front().is_independent) {
+    block = &block->front().body;
+  }
+  const bool are_loops = std::all_of(block->begin(), block->end(), [](const Statement& statement) {
+    return statement.kind == Statement::Kind::Loop && statement.is_independent;
+  });
+  return block->size() > 1 && are_loops ? block : nullptr;
+}
+
+}  // namespace
+
+std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
+                                                     const TileShape& shape) {
+  Block* stages = stages_of(nest);
+  if (stages == nullptr) return tile(nest, nest.body, may_pack, shape, LoopKind::Parallel);
+  std::vector<Packing> packings;
+  bool has_tiles = false;
+  Block turned;
+  for (const Statement& statement : *stages) {
+    Block stage{statement};
+    if (const auto made = tile(nest, stage, may_pack, shape, LoopKind::Serial)) {
+      packings.insert(packings.end(), made->begin(), made->end());
+      has_tiles = true;
+    } else {
+      vectorise(nest, stage);
+    }
+    turned.insert(turned.end(), stage.begin(), stage.end());
+  }
+  if (!has_tiles) return std::nullopt;
+  *stages = std::move(turned);
+  for (Block* block = &nest.body; block->front().is_independent && block != stages; block = &block->front().body) {
+    block->front().loop = LoopKind::Parallel;
+  }
   return packings;
 }
 

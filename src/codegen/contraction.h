@@ -15,6 +15,7 @@ struct Contraction {
   Scalar a, b;                   ///< loads of f32
 };
 std::optional<Contraction> find_contraction(const LoopNest& nest);
+std::optional<Contraction> find_contraction(const Block& body);
 /// Whether everything behind the sum reads and writes neighbours (or one element) along the loop.
 bool suits_columns(const Contraction& sum, std::size_t loop);
 
@@ -42,7 +43,8 @@ TileShape tile_for(unsigned register_count, unsigned register_bits);
 
 /// If the nest sums products of two operands into one number per position, turns its loops so that
 /// a tile of the result stays in registers: some rows (jammed) by some columns (a vector). `may_pack`
-/// says which buffers can be laid out anew ahead of time. Gives how, for each that should be.
+/// says which buffers can be laid out anew ahead of time. Gives how, for each that should be. Stages
+/// that stand in common outer loops are turned one by one.
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
                                                      const TileShape& shape = {});
 

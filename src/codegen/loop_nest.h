@@ -83,6 +83,8 @@ Dim scratch_bytes(const LoopNest& nest);
 Dim work_items(const LoopNest& nest);
 /// Decides which loops are shared out among threads and which become vectors.
 void schedule(LoopNest& nest);
+/// Only the vectors, in a block of the nest.
+void vectorise(const LoopNest& nest, Block& block);
 
 /// How much an integer grows with each step of a loop; nothing where that is not the same everywhere.
 std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop);

@@ -74,7 +74,7 @@ class Builder {
       if (!is_ready) {
         work.emplace_back(expr, true);
         if (node.kind == ExprKind::Operand) continue;
-        if (is_sum_of_products(node)) mark_factors(node);
+        mark_factors(node);
         for (const Expr& arg : node.args) work.emplace_back(arg, false);
         continue;
       }
@@ -96,11 +96,36 @@ class Builder {
     const Expr* source = &read.args[0];
     while (source->node().kind == ExprKind::Reshape) source = &source->node().args[0];
     if (places_.contains(&source->node())) return false;
-    return read.has_fill || factors_.contains(&read) || reads_data(read);
+    if (read.has_fill || factors_.contains(&read) || reads_data(read)) return true;
+    return is_window(read) && holds_stage(*source);
+  }
+
+  // Neighbours overlap: elements are read several times, at computed places.
+  static bool is_window(const ExprNode& read) {
+    const Expr& source = read.args[0];
+    const bool repeats = provably_at_most(product(source.dims()) + Dim(1), product(read.dims));
+    return repeats && std::any_of(read.args.begin() + 1, read.args.end(), [](const Expr& coordinate) {
+             return coordinate.node().kind == ExprKind::Binary;
+           });
+  }
+
+  // Whether something is folded on the way to the expression's operands.
+  bool holds_stage(const Expr& root) const {
+    std::set<const ExprNode*> seen;
+    std::vector<const ExprNode*> work{&root.node()};
+    while (!work.empty()) {
+      const ExprNode* node = work.back();
+      work.pop_back();
+      if (is_stage(node->kind)) return true;
+      if (node->kind == ExprKind::Operand || !seen.insert(node).second) continue;
+      for (const Expr& arg : node->args) work.push_back(&arg.node());
+    }
+    return false;
   }
 
   // A factor of a sum of products is read over and over: what is computed there is computed once.
   void mark_factors(const ExprNode& sum) {
+    if (!is_sum_of_products(sum)) return;
     for (const Expr& factor : sum.args[0].node().args) {
       const Expr* expr = &factor;
       while (expr->node().kind == ExprKind::Cast) expr = &expr->node().args[0];
@@ -117,6 +142,7 @@ class Builder {
 
   void add_stage(const Expr& expr, std::size_t buffer) {
     const ExprNode& node = expr.node();
+    if (node.dtype == DType::F32) mark_factors(node);
     for (const Expr& arg : node.args) collect(arg);
     if (node.kind == ExprKind::Concat) {
       Dim offset = 0;

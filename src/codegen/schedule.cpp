@@ -225,10 +225,14 @@ Dim work_items(const LoopNest& nest) {
   return items;
 }
 
-void schedule(LoopNest& nest) {
+void vectorise(const LoopNest& nest, Block& block) {
   const auto lanes = static_cast<unsigned>(kVectorBytes / widest_bytes(nest));
-  const Choice choice = best(nest.body, lanes);
-  mark_vectors(nest.body, {choice.loops.begin(), choice.loops.end()}, lanes);
+  const Choice choice = best(block, lanes);
+  mark_vectors(block, {choice.loops.begin(), choice.loops.end()}, lanes);
+}
+
+void schedule(LoopNest& nest) {
+  vectorise(nest, nest.body);
   mark_parallel(nest.body, 1);
 }
 

@@ -33,6 +33,7 @@ class Planner {
     join_siblings(Role::Contraction);
     spread_views();
     for (NodeId id : order_) join_operands(id);
+    join_chains();
     if (journal) tell(rules_, *journal);
     return grouping();
   }
@@ -98,6 +99,31 @@ class Planner {
       const ClusterId own = rules_.clusters.of(id);
       if (!other || own == other) continue;
       if (!rules_.refusal(other, own)) rules_.merge(other, own);
+    }
+  }
+
+  // Anchors that hand each other a value: those that gain most first, since a kernel holds two.
+  void join_chains() {
+    struct Pair {
+      NodeId producer, reader;
+      double gain;
+    };
+    std::vector<Pair> pairs;
+    rules_.allow_chains();
+    for (NodeId id : order_) {
+      const ClusterId reader = rules_.clusters.of(id);
+      if (rules_.anchor_node(reader) != id) continue;
+      for (ValueId operand : graph_.node(id).operands) {
+        const ClusterId producer = operand ? rules_.clusters.maker(operand) : ClusterId{};
+        if (!producer || producer == reader || !rules_.anchor_node(producer)) continue;
+        if (rules_.refusal(producer, reader)) continue;
+        pairs.push_back({rules_.anchor_node(producer), id, rules_.chain_verdict(producer, reader).gain});
+      }
+    }
+    std::ranges::stable_sort(pairs, std::greater{}, &Pair::gain);
+    for (const Pair& pair : pairs) {
+      const ClusterId a = rules_.clusters.of(pair.producer), b = rules_.clusters.of(pair.reader);
+      if (a != b && !rules_.refusal(a, b)) rules_.merge(a, b);
     }
   }
 

@@ -1,6 +1,6 @@
 #include "passes/fuse/rules.h"
 
-#include "ops/fused_groups.h"
+#include "ops/chain_cost.h"
 
 #include <algorithm>
 
@@ -10,9 +10,6 @@ namespace {
 // What a generated kernel holds: statements, and arguments of a call.
 constexpr std::size_t kMaxNodes = 256;
 constexpr std::size_t kMaxPorts = 64;
-// One more kernel costs about what moving this much does; a byte moved, about eight flops.
-constexpr double kLaunchBytes = 128 * 1024;
-constexpr double kFlopsPerByte = 8;
 
 Dim row_count(const NodeAccess& rows) {
   Dim count = 1;
@@ -55,6 +52,7 @@ Rules::Rules(const Graph& graph)
     const bool is_anchor = access.role >= Role::Rows;
     infos_.push_back({.anchor = is_anchor ? access.role : Role::Pointwise,
                       .anchor_node = is_anchor ? id : NodeId{},
+                      .chained_node = {},
                       .is_opaque = access.role == Role::Opaque,
                       .is_view = access.role == Role::Move,
                       .ports = ports_of(id),
@@ -220,6 +218,7 @@ Refusal Rules::anchored_producer(ClusterId producer, ClusterId reader,
       return "the two fold other axes or other spaces";
     }
   } else if (other != Role::Pointwise) {
+    if (allows_chains_) return chain_verdict(producer, reader).refusal;
     if (other == Role::Contraction && role == Role::Contraction) return "both are contractions";
     return other == Role::Contraction ? "a contraction reads it many times over"
                                       : "folding needs elements that other tiles compute";
@@ -268,7 +267,7 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
   }
   const double flops = infos_[producer.index()].flops;
   const double more = flops * (most_repeats - 1) / kFlopsPerByte;
-  if (more > saved_bytes(producer, reader) + kLaunchBytes) {
+  if (more > saved_bytes(producer, reader) + kKernelBytes) {
     return "computing it again for each use costs more than reading it";
   }
   return nullptr;
@@ -357,7 +356,9 @@ std::vector<NodeId> Rules::copies_in(ClusterId cluster) const {
 
 bool Rules::merge(ClusterId a, ClusterId b) {
   const Info &left = infos_[a.index()], &right = infos_[b.index()];
-  const bool keeps_right = left.anchor == Role::Pointwise;
+  const bool is_before = left.anchor == Role::Pointwise;  // the anchor that stays
+  const bool is_chain = allows_chains_ && !is_before && right.anchor != Role::Pointwise;
+  const bool keeps_right = is_before || is_chain;
   const std::vector<Edge> uses = edges(a, b);
   Ports ports = merged_ports(a, b);
   const std::vector<NodeId> first(clusters.nodes(a).begin(), clusters.nodes(a).end());
@@ -365,11 +366,14 @@ bool Rules::merge(ClusterId a, ClusterId b) {
   if (!merged) return false;
   infos_[merged->index()] = {.anchor = keeps_right ? right.anchor : left.anchor,
                              .anchor_node = keeps_right ? right.anchor_node : left.anchor_node,
+                             .chained_node = is_chain            ? left.anchor_node
+                                             : left.chained_node ? left.chained_node
+                                                                 : right.chained_node,
                              .is_opaque = false,
                              .is_view = left.is_view && right.is_view,
                              .ports = std::move(ports),
                              .flops = left.flops + right.flops};
-  if (keeps_right) {
+  if (is_before) {
     const bool is_folded =
         std::ranges::any_of(uses, [](const Edge& edge) { return edge.access == Access::Window; });
     for (NodeId id : first) feeds_folds_[id] = is_folded;

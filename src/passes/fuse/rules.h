@@ -48,6 +48,17 @@ class Rules {
   void write_views() { writes_views_ = true; }
   const std::vector<NodeId>& copies(NodeId reader) const { return copies_[reader]; }
   std::vector<NodeId> copies_in(ClusterId cluster) const;
+  /// From here on two anchors may share a kernel: see `chain_verdict`.
+  void allow_chains() { allows_chains_ = true; }
+  /// What it gains, in bytes moved, to compute what `producer` hands to `reader` in pieces, each
+  /// right before it is read; or why that is not done.
+  struct ChainVerdict {
+    Refusal refusal = nullptr;
+    double gain = 0;
+  };
+  ChainVerdict chain_verdict(ClusterId producer, ClusterId reader) const;
+  /// The anchor whose result the kernel's own anchor reads in pieces; none in other kernels.
+  NodeId chained_node(ClusterId cluster) const { return infos_[cluster.index()].chained_node; }
   /// Merges what was not refused; false where others would have to run between the two.
   bool merge(ClusterId a, ClusterId b);
 
@@ -66,6 +77,7 @@ class Rules {
   struct Info {
     Role anchor = Role::Pointwise;
     NodeId anchor_node;
+    NodeId chained_node;
     bool is_opaque = false, is_view = false, is_dissolved = false;
     Ports ports;
     double flops = 0;
@@ -79,6 +91,8 @@ class Rules {
   };
 
   std::vector<Edge> edges(ClusterId producer, ClusterId reader) const;
+  Refusal chain_refusal(ClusterId producer, ClusterId reader, std::span<const Edge> edges) const;
+  double weight_bytes(ClusterId cluster) const;
   bool is_part(NodeId node) const;
   bool same_rows(NodeId a, NodeId b) const;
   Refusal anchored_producer(ClusterId producer, ClusterId reader,
@@ -97,7 +111,7 @@ class Rules {
   IdMap<ValueId, double> bytes_;
   std::vector<Info> infos_;
   IdMap<NodeId, std::vector<NodeId>> copies_;
-  bool writes_views_ = false;
+  bool writes_views_ = false, allows_chains_ = false;
 };
 
 }  // namespace tenon::fusing

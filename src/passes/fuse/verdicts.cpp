@@ -22,6 +22,9 @@ class Teller {
     for (NodeId id : nodes) {
       if (id == centre) {
         say(id, concat("takes ", others(nodes, id), ": one kernel around this ", role_word(id)));
+      } else if (id == rules_.chained_node(cluster)) {
+        say(id, concat("joins ", quoted(centre), ": computed in pieces that stay in the cache, each right before ",
+                       quoted(centre), " reads it"));
       } else if (centre) {
         say(id, joined(id, centre));
       } else {

@@ -199,16 +199,15 @@ TEST(Fuse, Resnet50IsConvolutionsWithEpiloguesAndFewOthers) {
                                      {"reduce_mean", 1}}));
 }
 
-TEST(Fuse, BertIsSevenProductsTwoNormsAndASoftmaxALayer) {
+TEST(Fuse, BertIsSevenProductsAndTwoNormsALayer) {
   const Graph graph = run_fuse(zoo::build("bert_base"));
   const Kernels found = kernels(graph);
   EXPECT_EQ(found.at("matmul+div+add"), 12);
-  EXPECT_EQ(found.at("matmul+transpose+reshape"), 12);
+  EXPECT_EQ(found.at("softmax+matmul+transpose+reshape"), 12);
   EXPECT_EQ(found.at("matmul+add+gelu"), 12);
   EXPECT_EQ(found.at("matmul+add+add"), 24);
-  EXPECT_EQ(found.at("softmax"), 12);
   EXPECT_EQ(found.at("layer_norm"), 24);
-  EXPECT_EQ(count_kernels(graph), 110u);
+  EXPECT_EQ(count_kernels(graph), 98u);
 }
 
 // Where every kernel is a contraction, a pool or a norm, there is nothing left to save.
@@ -217,7 +216,7 @@ TEST(Fuse, NeverNeedsMoreKernelsThanRelay) {
     const Graph graph = zoo::build(network.name);
     const std::size_t own = count_kernels(run_fuse(graph)),
                       relay = count_kernels(run_fuse(graph, "relay"));
-    const std::set<std::string> only_anchors = {"alexnet", "mlp", "mobilenet_v2", "resnet18"};
+    const std::set<std::string> only_anchors = {"mlp", "resnet18"};
     if (only_anchors.contains(network.name)) {
       EXPECT_EQ(own, relay) << network.name;
     } else {
@@ -258,7 +257,8 @@ TEST(Fuse, SaysWhyNot) {
   const auto last = [&](const char* name) { return journal.about(name).back().text; };
   EXPECT_EQ(last("a"), "not fused with its reader 'm': a contraction reads it many times over");
   EXPECT_EQ(last("m"),
-            "not fused with its reader 's': folding needs elements that other tiles compute");
+            "not fused with its reader 's': in pieces, more would be computed or read again than "
+            "memory is spared");
   EXPECT_EQ(journal.about("s")[0].text, "not fused with its reader 'c': its reader stays alone");
   EXPECT_EQ(last("s"), "not fused with its reader 'y': other kernels have to run between the two");
   EXPECT_EQ(last("c"), "not fused with its reader 'y': it stays alone");

@@ -1,0 +1,37 @@
+#include "ops/chain_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon {
+namespace {
+
+// What a thread keeps close: the pieces, and with them what every pass reads again.
+constexpr double kLocalBytes = 384 * 1024, kCloseBytes = 768 * 1024;
+// Reading again from close by costs a fraction of reading from memory.
+constexpr double kCloseShare = 0.5;
+// Starting and joining threads takes as long as moving this much.
+constexpr double kForkBytes = 32 * 1024;
+// Rows of a tile in registers. With fewer, loads are in the way: this part of the time for each.
+constexpr double kTileRows = 6, kLoadShare = 0.4;
+// Threads among which passes should come out even.
+constexpr double kThreads = 4;
+
+}  // namespace
+
+void ChainCost::count_rows(double rows, double product_flops) {
+  if (rows < kTileRows) again_flops += product_flops * kLoadShare * (kTileRows / std::max(1.0, rows) - 1);
+}
+
+double ChainCost::gain() const {
+  if (local_bytes > kLocalBytes) return -1;
+  const bool is_close = local_bytes + weight_bytes <= kCloseBytes;
+  const double reading = (passes - 1) * weight_bytes * (is_close ? kCloseShare : 1);
+  // With few passes some threads wait while others do two, or one does all.
+  const double idle = std::ceil(passes / kThreads) / (passes / kThreads) - 1;
+  const double waiting = std::max(flops / kFlopsPerByte, weight_bytes) * idle / kThreads;
+  return 2 * handed_bytes + kernels * kForkBytes - again_flops / kFlopsPerByte -
+         again_bytes * kCloseShare - reading - waiting;
+}
+
+}  // namespace tenon

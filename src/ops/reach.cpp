@@ -1,0 +1,173 @@
+#include "ops/reach.h"
+
+#include "ops/access.h"
+#include "ops/analysis.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+// Places along an axis: `step * position + [low, high]`, or anywhere.
+struct Places {
+  bool is_anywhere = false;
+  std::optional<std::size_t> axis;
+  std::int64_t step = 0, low = 0, high = 0;
+};
+const Places kAnywhere{.is_anywhere = true, .axis = {}};
+
+Places number_at(std::int64_t value) { return {.axis = {}, .low = value, .high = value}; }
+
+Places sum(const Places& a, const Places& b) {
+  if (a.is_anywhere || b.is_anywhere || (a.axis && b.axis)) return kAnywhere;
+  return {.axis = a.axis ? a.axis : b.axis,
+          .step = a.step + b.step,
+          .low = a.low + b.low,
+          .high = a.high + b.high};
+}
+
+Places scaled(const Places& a, std::int64_t factor) {
+  if (a.is_anywhere || factor == 0) return factor == 0 ? number_at(0) : kAnywhere;
+  Places result{.axis = a.axis, .step = a.step * factor, .low = a.low * factor, .high = a.high * factor};
+  if (factor < 0) std::swap(result.low, result.high);
+  return result;
+}
+
+Places both(const Places& a, const Places& b) {
+  if (a.is_anywhere || b.is_anywhere || a.axis != b.axis || a.step != b.step) return kAnywhere;
+  return {.axis = a.axis,
+          .step = a.step,
+          .low = std::min(a.low, b.low),
+          .high = std::max(a.high, b.high)};
+}
+
+class Walker {
+ public:
+  explicit Walker(std::size_t operand) : operand_(operand) {}
+
+  void walk(const Expr& expr, const std::vector<Places>& at) {
+    if (++visited_ > kMaxVisits) return;
+    const ExprNode& node = expr.node();
+    switch (node.kind) {
+      case ExprKind::Operand:
+        if (node.operand == operand_) meet(node.dims, at);
+        return;
+      case ExprKind::Reduce: {
+        std::vector<Places> inner = at;
+        for (std::size_t axis : node.axes) inner[axis] = all_of(node.args[0].dims()[axis]);
+        return walk(node.args[0], inner);
+      }
+      case ExprKind::Read: {
+        std::vector<Places> inner;
+        for (std::size_t k = 0; k < node.args[0].rank(); ++k) {
+          inner.push_back(place(node.args[1 + k], seen_from(node.dims, node.args[1 + k], at)));
+          walk(node.args[1 + k], seen_from(node.dims, node.args[1 + k], at));
+        }
+        walk(node.args[0], inner);
+        if (node.has_fill) walk(node.args.back(), seen_from(node.dims, node.args.back(), at));
+        return;
+      }
+      case ExprKind::Reshape: return walk(node.args[0], reshaped(node.dims, node.args[0].dims(), at));
+      case ExprKind::Concat:
+      case ExprKind::Scan: {
+        std::vector<Places> inner = at;
+        inner[node.axes[0]] = kAnywhere;
+        for (const Expr& arg : node.args) walk(arg, inner);
+        return;
+      }
+      case ExprKind::Scatter:
+        for (const Expr& arg : node.args) walk(arg, std::vector<Places>(arg.rank(), kAnywhere));
+        return;
+      default:
+        for (const Expr& arg : node.args) walk(arg, seen_from(node.dims, arg, at));
+    }
+  }
+
+  std::vector<Reach> take(const Dims& dims) const {
+    std::vector<Reach> reaches;
+    if (!is_met_ || visited_ > kMaxVisits) return reaches;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      const Places& places = found_[axis];
+      Reach reach{.axis = places.axis, .step = places.step, .first = 0, .count = dims[axis]};
+      if (!places.is_anywhere) reach.count = Dim(places.high - places.low + 1);
+      if (!places.is_anywhere) reach.first = places.low;
+      reaches.push_back(reach);
+    }
+    return reaches;
+  }
+
+ private:
+  // Expressions share parts; one that is walked this often says little.
+  static constexpr std::size_t kMaxVisits = 10000;
+
+  static Places all_of(const Dim& extent) {
+    if (!extent.is_constant() || extent.constant() == 0) return kAnywhere;
+    return {.axis = {}, .high = extent.constant() - 1};
+  }
+
+  // The places in an argument that is repeated to a shape.
+  static std::vector<Places> seen_from(const Dims& dims, const Expr& arg, const std::vector<Places>& at) {
+    std::vector<Places> inner;
+    const std::size_t skipped = dims.size() - arg.rank();
+    for (std::size_t axis = 0; axis < arg.rank(); ++axis) {
+      inner.push_back(arg.dims()[axis] == Dim(1) ? number_at(0) : at[skipped + axis]);
+    }
+    return inner;
+  }
+
+  static std::vector<Places> reshaped(const Dims& from, const Dims& to, const std::vector<Places>& at) {
+    std::vector<Places> inner(to.size(), kAnywhere);
+    if (squeezed(from) != squeezed(to)) return inner;
+    std::size_t source = 0;
+    for (std::size_t axis = 0; axis < to.size(); ++axis) {
+      inner[axis] = number_at(0);
+      if (to[axis] == Dim(1)) continue;
+      while (from[source] == Dim(1)) ++source;
+      inner[axis] = at[source++];
+    }
+    return inner;
+  }
+
+  // A coordinate, computed from the position that it stands at.
+  static Places place(const Expr& coordinate, const std::vector<Places>& at) {
+    const ExprNode& node = coordinate.node();
+    if (node.kind == ExprKind::Literal) return number_at(node.integer);
+    if (node.kind == ExprKind::Extent && node.extent.is_constant()) return number_at(node.extent.constant());
+    if (node.kind == ExprKind::Index) return at[node.axes[0]];
+    if (node.kind != ExprKind::Binary) return kAnywhere;
+    const Places a = place(node.args[0], seen_from(node.dims, node.args[0], at));
+    const Places b = place(node.args[1], seen_from(node.dims, node.args[1], at));
+    const auto is_fixed = [](const Places& p) { return !p.is_anywhere && !p.axis && p.low == p.high; };
+    if (node.binary == BinaryOp::Add) return sum(a, b);
+    if (node.binary == BinaryOp::Subtract) return sum(a, scaled(b, -1));
+    if (node.binary == BinaryOp::Multiply && is_fixed(b)) return scaled(a, b.low);
+    if (node.binary == BinaryOp::Multiply && is_fixed(a)) return scaled(b, a.low);
+    return kAnywhere;
+  }
+
+  void meet(const Dims& dims, const std::vector<Places>& at) {
+    if (!is_met_) found_ = at;
+    for (std::size_t axis = 0; is_met_ && axis < dims.size(); ++axis) found_[axis] = both(found_[axis], at[axis]);
+    is_met_ = true;
+  }
+
+  std::size_t operand_, visited_ = 0;
+  bool is_met_ = false;
+  std::vector<Places> found_;
+};
+
+}  // namespace
+
+std::vector<Reach> reach_of(const Graph& graph, NodeId id, std::size_t operand) {
+  const Node& node = graph.node(id);
+  if (node.results.size() != 1 || !node.bodies.empty()) return {};
+  const std::vector<Expr> exprs = lowered(graph, id);
+  if (exprs.size() != 1) return {};
+  std::vector<Places> at;
+  for (std::size_t axis = 0; axis < exprs.front().rank(); ++axis) at.push_back({.axis = axis, .step = 1});
+  Walker walker(operand);
+  walker.walk(exprs.front(), at);
+  return walker.take(graph.value(node.operands[operand]).type.tensor().dims);
+}
+
+}  // namespace tenon

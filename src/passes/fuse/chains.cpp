@@ -1,0 +1,182 @@
+// When two anchors share a kernel: what the first hands on is computed in pieces.
+#include "ops/chain_cost.h"
+#include "ops/reach.h"
+#include "passes/fuse/rules.h"
+
+#include <algorithm>
+
+namespace tenon::fusing {
+namespace {
+
+// Cutting a loop into larger blocks gains nothing: weights are read seldom enough.
+constexpr std::int64_t kMaxBlock = 64;
+
+// Pieces may overlap by this much. Counts of flops know little of what an element costs, so not more.
+constexpr double kMaxOverlap = 0.125;
+
+// Whether sums over neighbouring windows share so much that a transform of the whole image saves
+// most of their products: nothing that works in pieces makes up for that.
+bool gains_by_transform(const NodeAccess& access, std::span<const Reach> image) {
+  if (access.role != Role::Contraction) return false;
+  const auto slides = std::ranges::count_if(
+      image, [](const Reach& reach) { return reach.step == 1 && reach.count == Dim(3); });
+  const bool sums_channels = std::ranges::any_of(
+      image, [](const Reach& reach) { return !reach.axis && !(reach.count == Dim(1)); });
+  return slides == 2 && sums_channels;
+}
+
+/// One value between two nodes, cut along the axes of the second's result.
+struct Cut {
+  const Dims& handed;           // the value's extents
+  const Dims& result;           // the reader's
+  std::span<const Reach> reach;  // of the reader, by axes of the value
+
+  // How many positions along an axis of the value one pass needs; none where edges are in the way
+  // or only the run knows.
+  std::optional<double> positions(std::size_t axis, std::size_t depth, double block) const {
+    const Reach& at = reach[axis];
+    const double all = usual_value(handed[axis]), count = usual_value(at.count);
+    if (!at.axis || *at.axis > depth) {
+      return handed[axis].is_constant() ? std::optional(all) : std::nullopt;
+    }
+    const double last = static_cast<double>(at.first) +
+                        static_cast<double>(at.step) * (usual_value(result[*at.axis]) - 1) + count;
+    if (at.step < 0 || at.first < 0 || last > all) return std::nullopt;
+    const double cut = *at.axis == depth ? block : 1;
+    return static_cast<double>(at.step) * (cut - 1) + count;
+  }
+};
+
+// What the producer reads past its edges it copies first, with room around: so many elements.
+double padded_count(std::span<const Reach> image, std::span<const double> counts) {
+  if (std::ranges::none_of(image, &Reach::is_window)) return 0;
+  double elements = 1;
+  for (const Reach& reach : image) {
+    const double count = usual_value(reach.count);
+    const bool follows = reach.axis && *reach.axis < counts.size();
+    elements *= follows ? static_cast<double>(reach.step) * (counts[*reach.axis] - 1) + count : count;
+  }
+  return elements;
+}
+
+}  // namespace
+
+double Rules::weight_bytes(ClusterId cluster) const {
+  const Graph& graph = clusters.graph();
+  std::vector<ValueId> weights;
+  for (NodeId id : clusters.nodes(cluster)) {
+    const Node& node = graph.node(id);
+    for (std::size_t k = 0; k < node.operands.size(); ++k) {
+      const ValueId operand = node.operands[k];
+      if (!operand || clusters.maker(operand) == cluster) continue;
+      const bool is_factor = access_[id].role == Role::Contraction && k == 1;
+      if (is_factor || graph.constant_of(operand)) weights.push_back(operand);
+    }
+  }
+  std::ranges::sort(weights);
+  const auto rest = std::ranges::unique(weights);
+  weights.erase(rest.begin(), rest.end());
+  double bytes = 0;
+  for (ValueId weight : weights) bytes += bytes_[weight];
+  return bytes;
+}
+
+Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) const {
+  const Graph& graph = clusters.graph();
+  const NodeId first = anchor_node(producer), second = anchor_node(reader);
+  const std::vector<Edge> uses = edges(producer, reader);
+  if (const Refusal why = chain_refusal(producer, reader, uses)) return {why};
+  const ValueId handed = uses.front().value;
+  const Dims& dims = graph.value(handed).type.tensor().dims;
+  const Dims& result = graph.value(graph.node(second).results.front()).type.tensor().dims;
+  const std::vector<ValueId>& operands = graph.node(second).operands;
+  const auto position = std::ranges::find(operands, handed) - operands.begin();
+  const std::vector<Reach> reach = reach_of(graph, second, static_cast<std::size_t>(position));
+  const std::vector<Reach> image = reach_of(graph, first, 0);
+  if (reach.size() != dims.size() || image.empty()) return {"its reader needs it at unknown places"};
+  if (gains_by_transform(access_[first], image) || gains_by_transform(access_[second], reach)) {
+    return {"windows that slide by one are better transformed, which takes whole images"};
+  }
+
+  const Cut cut{dims, result, reach};
+  const double elements = usual_value(product(dims));
+  const double element_bytes = bytes_[handed] / std::max(1.0, elements);
+  ChainCost cost;
+  cost.handed_bytes = bytes_[handed];
+  cost.kernels = 1;
+  cost.weight_bytes = weight_bytes(producer) + weight_bytes(reader);
+  cost.flops = infos_[producer.index()].flops + infos_[reader.index()].flops;
+  const double work = infos_[producer.index()].flops / std::max(1.0, elements);
+  bool fits = false;
+  double gain = 0, around = 1;
+  for (std::size_t depth = 0; depth < result.size(); ++depth) {
+    const double extent = usual_value(result[depth]);
+    const std::int64_t whole = result[depth].is_constant() ? result[depth].constant() : 1;
+    for (std::int64_t block = 1; block <= std::min(whole, kMaxBlock); ++block) {
+      if (whole % block != 0 || result[depth] == Dim(1)) continue;
+      std::vector<double> counts;
+      double piece = 1;
+      for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+        counts.push_back(cut.positions(axis, depth, static_cast<double>(block)).value_or(0));
+        piece *= counts.back();
+      }
+      if (piece == 0) continue;
+      cost.passes = around * extent / static_cast<double>(block);
+      const double again = std::max(0.0, cost.passes * piece - elements);
+      if (again > kMaxOverlap * elements) continue;
+      cost.again_flops = again * work;
+      cost.again_bytes = again * element_bytes;
+      const double columns = usual_value(dims.back()), result_columns = usual_value(result.back());
+      if (access_[first].role == Role::Contraction) {
+        cost.count_rows(piece / std::max(1.0, columns), infos_[producer.index()].flops);
+      }
+      if (access_[second].role == Role::Contraction) {
+        const double computed = usual_value(product(result)) / cost.passes;
+        cost.count_rows(computed / std::max(1.0, result_columns), infos_[reader.index()].flops);
+      }
+      cost.local_bytes = element_bytes * (piece + padded_count(image, counts));
+      fits |= cost.gain() != -1;
+      gain = std::max(gain, cost.gain());
+    }
+    around *= extent;
+  }
+  if (!fits) return {"what its reader needs at once is too much for a small buffer"};
+  if (gain <= 0) return {"in pieces, more would be computed or read again than memory is spared"};
+  return {nullptr, gain};
+}
+
+// What no cost has to be asked about.
+Refusal Rules::chain_refusal(ClusterId producer, ClusterId reader, std::span<const Edge> uses) const {
+  const Graph& graph = clusters.graph();
+  const NodeId second = anchor_node(reader);
+  for (ClusterId cluster : {producer, reader}) {
+    const auto anchors = std::ranges::count_if(
+        clusters.nodes(cluster), [&](NodeId id) { return access_[id].role >= Role::Rows; });
+    if (anchors != 1) return "a kernel holds two folds or contractions at most";
+  }
+  if (anchor(producer) != Role::Contraction && anchor(reader) != Role::Contraction) {
+    return "folding needs elements that other tiles compute";
+  }
+  if (uses.empty()) return "it is not read";
+  const ValueId handed = uses.front().value;
+  for (const Edge& edge : uses) {
+    if (edge.reader != second || edge.value != handed) return "its reader needs it in several places";
+  }
+  if (uses.size() != 1) return "its reader needs it in several places";
+  if (escapes(handed, producer, reader)) return "it has to be written for others anyway";
+  const NodeId maker = graph.value(handed).producer;
+  if (is_piece_[maker] || graph.node(second).results.size() != 1) {
+    return "parts of it are computed by other tiles";
+  }
+  // The value's axes are those of what computes it.
+  for (NodeId id : clusters.nodes(producer)) {
+    if (access_[id].role != Role::Move || id == anchor_node(producer)) continue;
+    const Node& node = graph.node(id);
+    const bool only_squeezes = squeezed(graph.value(node.operands.front()).type.tensor().dims) ==
+                               squeezed(graph.value(node.results.front()).type.tensor().dims);
+    if (!only_squeezes) return "it is moved on the way";
+  }
+  return nullptr;
+}
+
+}  // namespace tenon::fusing

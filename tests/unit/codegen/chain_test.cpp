@@ -1,0 +1,116 @@
+#include "codegen/chain.h"
+
+#include <gtest/gtest.h>
+
+
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "codegen/compile.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+namespace tenon {
+namespace {
+
+// Compiled as it stands: bitwise the same on any number of threads, close to the reference, and in
+// so many steps.
+void expect_steps(const std::string& text, std::size_t steps, const std::map<std::string, Shape>& shapes = {}) {
+  const Graph graph = parse_graph(text, all_ops());
+  const std::vector<Datum> inputs = random_inputs(graph, 5, shapes);
+  const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+  Tensor first;
+  for (const int threads : {1, 2, 3, 7}) {
+    CompiledModel model(codegen::compile(graph), threads);
+    EXPECT_EQ(model.program().steps.size(), steps) << text;
+    const Tensor actual = model.run(inputs).front().tensor();
+    ASSERT_EQ(actual.shape(), expected.shape());
+    for (std::int64_t k = 0; k < actual.size(); ++k) {
+      ASSERT_NEAR(actual.real_at(k), expected.real_at(k), 1e-4) << text;
+    }
+    if (threads == 1) first = actual;
+    EXPECT_TRUE(identical(actual, first)) << text;
+  }
+}
+
+std::string constant(const std::string& name, const std::string& type, int seed) {
+  const std::string plain = type.substr(0, type.find('@'));
+  return concat("  ", name, ": ", type, " = constant ", plain, " normal(seed = ", seed,
+                ", mean = 0.0, deviation = 0.2)\n");
+}
+
+struct Image {
+  int batch, height, width, channels, stride, columns;
+};
+
+std::string depthwise_and_product(const Image& i) {
+  const std::string x = concat("f32[", i.batch, ", ", i.height, ", ", i.width, ", ", i.channels, "]@NHWC");
+  const std::string w = concat("f32[3, 3, 1, ", i.channels, "]@HWIO");
+  const std::string v = concat("f32[1, 1, ", i.channels, ", ", i.columns, "]@HWIO");
+  const std::string b = concat("f32[", i.channels, "]");
+  return concat("graph (x: ", x, ") {\n", constant("w", w, 1), constant("v", v, 2), constant("b", b, 3),
+                "  y = fused(x, w, v, b)\n    group = graph (p: ", x, ", q: ", w, ", r: ", v, ", s: ", b, ") {\n",
+                "      t = conv(p, q, s) {groups = ", i.channels, ", pads = [1, 1, 1, 1], strides = [", i.stride, ", ",
+                i.stride, "]}\n      u = relu(t)\n      z = conv(u, r)\n      return z\n    }\n  return y\n}\n");
+}
+
+TEST(Chain, DepthwiseAndTheProductBehindItAreOneStep) {
+  for (const Image& image : {Image{1, 12, 10, 20, 1, 24}, Image{2, 14, 9, 16, 2, 5}, Image{1, 13, 7, 33, 1, 17},
+                             Image{3, 8, 8, 8, 1, 3}, Image{1, 16, 5, 4, 2, 40}}) {
+    expect_steps(depthwise_and_product(image), 1);
+  }
+}
+
+std::string convolution_and_response(int height, int width, int channels, int stride) {
+  const std::string x = concat("f32[2, ", height, ", ", width, ", 3]@NHWC");
+  const std::string w = concat("f32[5, 5, 3, ", channels, "]@HWIO");
+  const std::string b = concat("f32[", channels, "]");
+  return concat("graph (x: ", x, ") {\n", constant("w", w, 1), constant("b", b, 2),
+                "  y = fused(x, w, b)\n    group = graph (p: ", x, ", q: ", w, ", r: ", b, ") {\n",
+                "      t = conv(p, q, r) {strides = [", stride, ", ", stride, "], pads = [2, 2, 2, 2]}\n",
+                "      u = relu(t)\n      z = lrn(u) {size = 5, alpha = 5e-04, bias = 2.0}\n",
+                "      return z\n    }\n  return y\n}\n");
+}
+
+TEST(Chain, ConvolutionAndTheResponseOfItsChannelsAreOneStep) {
+  expect_steps(convolution_and_response(16, 12, 24, 1), 1);
+  expect_steps(convolution_and_response(17, 11, 7, 2), 1);
+  expect_steps(convolution_and_response(9, 20, 16, 3), 1);
+}
+
+std::string two_products(const std::string& rows, int inner, int columns) {
+  const std::string x = concat("f32[", rows, ", 40]"), w = concat("f32[40, ", inner, "]");
+  const std::string v = concat("f32[", inner, ", ", columns, "]");
+  return concat("graph (x: ", x, ") {\n", constant("w", w, 1), constant("v", v, 2),
+                "  y = fused(x, w, v)\n    group = graph (p: ", x, ", q: ", w, ", r: ", v, ") {\n",
+                "      t = matmul(p, q)\n      u = relu(t)\n      z = matmul(u, r)\n",
+                "      return z\n    }\n  return y\n}\n");
+}
+
+TEST(Chain, ProductsOfTheSameRowsAreOneStep) {
+  expect_steps(two_products("24", 33, 18), 1);
+  expect_steps(two_products("13", 16, 16), 1);
+}
+
+TEST(Chain, RowsWhoseNumberOnlyTheRunKnowsAreNotCutIntoBlocks) {
+  for (const std::int64_t rows : {0, 1, 2, 7, 31}) {
+    expect_steps(two_products("n", 24, 20), 2, {{"x", {rows, 40}}});
+  }
+}
+
+TEST(Chain, ImagesWhoseNumberOnlyTheRunKnows) {
+  std::string text = depthwise_and_product({999, 12, 10, 20, 1, 24});
+  for (std::size_t at = text.find("999"); at != std::string::npos; at = text.find("999")) text.replace(at, 3, "n");
+  for (const std::int64_t images : {0, 1, 3}) expect_steps(text, 1, {{"x", {images, 12, 10, 20}}});
+}
+
+TEST(Chain, NothingInItMeansNothingToDo) {
+  expect_steps(two_products("0", 24, 20), 0);
+}
+
+}  // namespace
+}  // namespace tenon
