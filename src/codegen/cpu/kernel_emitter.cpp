@@ -3,6 +3,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <bit>
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -13,10 +14,17 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-void note_extents(const Block& block, std::map<std::size_t, Dim>& extents) {
+// How far loops run. Loops of one id follow each other in a nest and may differ: the longest counts,
+// and none where that cannot be told.
+void note_extents(const Block& block, std::map<std::size_t, std::optional<Dim>>& extents) {
   for (const Statement& statement : block) {
     if (statement.kind != Statement::Kind::Loop) continue;
-    extents.emplace(statement.id, statement.extent);
+    std::optional<Dim>& known = extents.try_emplace(statement.id, statement.extent).first->second;
+    if (known && *known != statement.extent) {
+      const bool are_numbers = known->is_constant() && statement.extent.is_constant();
+      known = are_numbers ? std::optional(Dim(std::max(known->constant(), statement.extent.constant())))
+                          : std::nullopt;
+    }
     note_extents(statement.body, extents);
   }
 }
@@ -36,9 +44,12 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
   function_->addFnAttr("no-builtins");
   function_->addFnAttr("prefer-vector-width", std::to_string(vector_bits));
   loops_.resize(nest.loop_names.size());
-  note_extents(nest.body, loop_dims_);
-  for (const auto& [loop, dim] : loop_dims_) {
-    if (dim.is_constant()) loop_extents_[loop] = dim.constant();
+  std::map<std::size_t, std::optional<Dim>> extents;
+  note_extents(nest.body, extents);
+  for (const auto& [loop, dim] : extents) {
+    if (!dim) continue;
+    loop_dims_.emplace(loop, *dim);
+    if (dim->is_constant()) loop_extents_[loop] = dim->constant();
   }
   locals_.assign(1, std::vector<LocalState>(nest.locals.size()));
 }

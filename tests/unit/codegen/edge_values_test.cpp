@@ -54,6 +54,26 @@ TEST(EdgeValues, RealsPastTheRangeOfIntegers) {
                    std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::max(), -5})});
 }
 
+// Two loops of one nest along the same axis, the second one longer than what it reads.
+TEST(EdgeValues, LoopsOfOneNestMayDiffer) {
+  Tensor x(DType::F64, {2, 3, 4, 3}), w(DType::F64, {2, 4, 3, 3});
+  for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, static_cast<double>(k));
+  for (std::int64_t k = 0; k < w.size(); ++k) w.set_real(k, static_cast<double>(k % 7 - 3));
+  expect_exact(R"(graph (x: f64[2, 3, 4, 3], w: f64[2, 4, 3, 3]) {
+  y = fused(x, w)
+    group = graph (a: f64[2, 3, 4, 3], b: f64[2, 4, 3, 3]) {
+      t = transpose(a) {perm = [0, 2, 3, 1]}
+      p = pad(t) {pads = [0, 0, 0, 1, 0, 1, 1, 0]}
+      s = transpose(p) {perm = [0, 3, 1, 2]}
+      c = conv(s, b) {pads = [1, 1, 1, 1]}
+      return c
+    }
+  return y
+}
+)",
+               {x, w});
+}
+
 // Statistics may be asked for in integers, which then have roots and quotients.
 TEST(EdgeValues, FunctionsOfIntegersGoThroughReals) {
   for (const char* dtype : {"i64", "i32", "u8"}) {
