@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "host/composed.h"
 #include "program/file.h"
 #include "runtime/model.h"
 
@@ -18,13 +19,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     seal_program(*bytes);
     Program program = parse_program(*bytes, bytes);
+    if (program.is_composed()) {
+      ComposedContext context(std::make_shared<const ComposedModel>(std::move(program)), 1);
+      return 0;
+    }
+    std::vector<std::int64_t> least;
+    for (const Program::Symbol& symbol : program.symbols) least.push_back(symbol.lo);
     std::vector<std::vector<std::int64_t>> shapes;
     for (const std::uint32_t id : program.inputs) {
       auto& shape = shapes.emplace_back();
-      for (const Extent& dim : program.buffers[id].dims) {
-        const auto symbol = static_cast<std::size_t>(dim.steps().front().number);
-        shape.push_back(dim.is_number() ? dim.number() : program.symbols[symbol].lo);
-      }
+      for (const Extent& dim : program.buffers[id].dims) shape.push_back(dim.value(least));
     }
     Context context(std::make_shared<const Model>(std::move(program)), 1);
     context.bind(shapes);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codegen/compile.h"
 #include "driver/pipeline.h"
+#include "host/element_type.h"
 
 namespace tenon {
 
@@ -15,15 +16,28 @@ Program compile_graph(Graph graph, const std::string& cpu, bool allow_winograd) 
 
 namespace {
 
-// The file says how its elements are called and how large they are; tensors go by the first.
-DType dtype_of(const Program::Buffer& buffer) {
-  const std::optional<DType> dtype = parse_dtype(buffer.dtype);
-  if (!dtype || info(*dtype).storage_bytes != buffer.element_bytes) {
-    throw Error("the program has elements of a type that is not known")
-        .at("'", buffer.name, "'")
-        .got(buffer.dtype, " of ", buffer.element_bytes, " bytes");
+Dim dim_of(const Extent& extent, const Program& program) {
+  std::vector<Dim> stack;
+  for (const Extent::Step& step : extent.steps()) {
+    if (step.op == Extent::Op::Number) {
+      stack.emplace_back(step.number);
+    } else if (step.op == Extent::Op::Symbol) {
+      const Program::Symbol& symbol = program.symbols[static_cast<std::size_t>(step.number)];
+      stack.push_back(Dim::symbol(symbol.name, {symbol.lo, symbol.hi}));
+    } else {
+      const Dim b = stack.back();
+      stack.pop_back();
+      Dim& a = stack.back();
+      switch (step.op) {
+        case Extent::Op::Add: a = a + b; break;
+        case Extent::Op::Multiply: a = a * b; break;
+        case Extent::Op::FloorDivide: a = floor_div(a, b); break;
+        case Extent::Op::Minimum: a = min(a, b); break;
+        default: a = max(a, b); break;
+      }
+    }
   }
-  return *dtype;
+  return stack.back();
 }
 
 }  // namespace
@@ -37,16 +51,8 @@ Graph input_ports(const Program& program) {
       continue;
     }
     TensorType type;
-    type.dtype = dtype_of(buffer);
-    for (const Extent& dim : buffer.dims) {
-      const bool is_symbol = dim.steps().size() == 1 && dim.steps().front().op == Extent::Op::Symbol;
-      if (is_symbol) {
-        const Program::Symbol& symbol = program.symbols[static_cast<std::size_t>(dim.steps().front().number)];
-        type.dims.push_back(Dim::symbol(symbol.name, {symbol.lo, symbol.hi}));
-      } else {
-        type.dims.push_back(dim.number());
-      }
-    }
+    type.dtype = element_type_of(buffer);
+    for (const Extent& extent : buffer.dims) type.dims.push_back(dim_of(extent, program));
     graph.add_input(buffer.name, type);
   }
   return graph;
@@ -98,7 +104,7 @@ void CompiledModel::prepare(const std::vector<Datum>& inputs) {
   for (std::size_t k = 0; k < program().outputs.size(); ++k) {
     const Program::Buffer& buffer = program().buffers[program().outputs[k]];
     try {
-      outputs_.emplace_back(dtype_of(buffer), context_->output_shape(k));
+      outputs_.emplace_back(element_type_of(buffer), context_->output_shape(k));
     } catch (Error& error) {
       throw error.at("output '", buffer.name, "'");
     }

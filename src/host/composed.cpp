@@ -1,10 +1,12 @@
 #include "host/composed.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 
 #include "base/error.h"
+#include "host/element_type.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "program/routine_check.h"
@@ -74,6 +76,7 @@ struct ComposedContext::State {
   std::vector<std::optional<Part>> parts;
   // By step: what it gave the last time, kept so that its memory can be used again.
   std::vector<std::vector<Tensor>> kept;
+  std::atomic_flag is_in_use;
 
   const ComposedModel::Parts& ready() const { return model->parts(); }
 
@@ -88,7 +91,7 @@ struct ComposedContext::State {
   const Program& part_program(std::size_t part) const { return ready().models[part]->program(); }
   DType output_dtype(std::size_t part, std::size_t output) const {
     const Program& program = part_program(part);
-    return *parse_dtype(program.buffers[program.outputs[output]].dtype);
+    return element_type_of(program.buffers[program.outputs[output]]);
   }
   const Tensor& operand(const Slots& slots, const Routine::Step& step, std::size_t k) const;
 };
@@ -271,6 +274,7 @@ ComposedContext::ComposedContext(ComposedContext&&) noexcept = default;
 ComposedContext::~ComposedContext() = default;
 
 std::vector<Datum> ComposedContext::run(const std::vector<Datum>& inputs) {
+  const ContextUse use(state_->is_in_use);
   return state_->run(state_->ready().routine, inputs);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -426,7 +427,8 @@ bool is_program_file(const std::string& path) {
   if (file == nullptr) return false;
   const bool is_read = std::fread(magic.data(), 1, magic.size(), file) == magic.size();
   std::fclose(file);
-  return is_read && magic == kMagic;
+  // Of any version: what is wrong with another one is said by whoever reads it.
+  return is_read && std::equal(magic.begin(), magic.end() - 1, kMagic.begin());
 }
 
 Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {

@@ -245,22 +245,12 @@ void Context::State::report_failed_check(const ReadyStep& ready) const {
       .at("node '", step.name, "'");
 }
 
-// Holds a context for one thread. Two at once would write into the same arena; that is a mistake of the
-// caller's which would otherwise show as wrong numbers, now and then.
-class Context::Use {
- public:
-  explicit Use(State& state) : state_(state) {
-    if (state_.is_in_use.test_and_set(std::memory_order_acquire)) {
-      throw Error("two threads use one context at the same time", ErrorKind::Usage)
-          .hint("give each thread a context of its own: they share the model");
-    }
+ContextUse::ContextUse(std::atomic_flag& is_in_use) : is_in_use_(is_in_use) {
+  if (is_in_use_.test_and_set(std::memory_order_acquire)) {
+    throw Error("two threads use one context at the same time", ErrorKind::Usage)
+        .hint("give each thread a context of its own: they share the model");
   }
-  Use(const Use&) = delete;
-  ~Use() { state_.is_in_use.clear(std::memory_order_release); }
-
- private:
-  State& state_;
-};
+}
 
 Context::Context(std::shared_ptr<const Model> model, int thread_count)
     : state_(std::make_unique<State>()) {
@@ -271,7 +261,7 @@ Context::Context(std::shared_ptr<const Model> model, int thread_count)
     std::vector<std::vector<std::int64_t>> shapes;
     for (const std::uint32_t input : state_->program().inputs) {
       auto& shape = shapes.emplace_back();
-      for (const Extent& dim : state_->program().buffers[input].dims) shape.push_back(dim.number());
+      for (const Extent& dim : state_->program().buffers[input].dims) shape.push_back(dim.value({}));
     }
     bind(shapes);
   }
@@ -281,7 +271,7 @@ Context::~Context() = default;
 
 void Context::bind(std::span<const std::vector<std::int64_t>> input_shapes) {
   State& s = *state_;
-  const Use use(s);
+  const ContextUse use(s.is_in_use);
   const Program& p = s.program();
   if (input_shapes.size() != p.inputs.size()) {
     throw Error("the model takes another number of inputs", ErrorKind::Usage)
@@ -317,7 +307,7 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
 
 void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) {
   State& s = *state_;
-  const Use use(s);
+  const ContextUse use(s.is_in_use);
   TENON_ASSERT(s.is_bound, "shapes are bound before a run");
   s.model->require_intact(s.thread_count);
   for (const Patch& patch : s.patches) {

@@ -35,6 +35,18 @@ class Model {
   mutable std::atomic<bool> is_intact_{false};
 };
 
+/// Holds a context for one thread. Two at once would write into the same memory; that is a mistake of the
+/// caller's which would otherwise show as wrong numbers, now and then. Throws Error (Usage) instead.
+class ContextUse {
+ public:
+  explicit ContextUse(std::atomic_flag& is_in_use);
+  ContextUse(const ContextUse&) = delete;
+  ~ContextUse() { is_in_use_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag& is_in_use_;
+};
+
 /// What one caller needs to run a model: an arena and the pointers of every step. One thread at a
 /// time uses a context; a second one is refused with an Error (Usage).
 class Context {
@@ -59,7 +71,6 @@ class Context {
 
  private:
   struct State;
-  class Use;
   std::unique_ptr<State> state_;
 };
 

@@ -6,6 +6,7 @@
 #include "codegen/compile.h"
 #include "driver/compiled.h"
 #include "numbers.h"
+#include "program/verify.h"
 
 namespace tenon::testing {
 namespace {
@@ -35,7 +36,9 @@ std::size_t compiled_count() { return compared; }
 std::string compare_compiled(const Graph& graph, const std::vector<Datum>& inputs, const std::vector<Datum>& expected) {
   std::unique_ptr<CompiledModel> compiled;
   try {
-    compiled = std::make_unique<CompiledModel>(codegen::compile(graph), 2);
+    Program program = codegen::compile(graph);
+    verify(program);
+    compiled = std::make_unique<CompiledModel>(std::move(program), 2);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Unsupported) return "";
     throw;

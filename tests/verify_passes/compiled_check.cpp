@@ -8,6 +8,7 @@
 #include "driver/verify/agreement.h"
 #include "driver/verify/reduce.h"
 #include "driver/verify/trial_inputs.h"
+#include "program/verify.h"
 
 #include <algorithm>
 #include <cmath>
@@ -98,6 +99,7 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
     codegen::CompileOptions options;
     options.allow_winograd = settings.allow_winograd;
     program = codegen::compile(optimised, options);
+    verify(program);
   } catch (const Error& error) {
     if (stage == Failure::Kind::Compiler && error.kind() == ErrorKind::Unsupported) throw;
     return Failure{stage, error.what()};

@@ -113,6 +113,16 @@ TEST(Contexts, AllocateNothingWhileRunning) {
   EXPECT_EQ(allocation_count() - before, 1u);
 }
 
+TEST(ContextUse, IsRefusedToASecondUntilTheFirstIsDone) {
+  std::atomic_flag is_in_use;
+  {
+    const ContextUse first(is_in_use);
+    EXPECT_THROW(ContextUse second(is_in_use), Error);
+    EXPECT_THROW(ContextUse third(is_in_use), Error);
+  }
+  EXPECT_NO_THROW(ContextUse fourth(is_in_use));
+}
+
 // Threads that hammer one context: each run succeeds alone or is refused whole; none is mixed up.
 TEST(Contexts, OneUsedByTwoThreadsAtOnceSaysSo) {
   Context context(net(), 2);

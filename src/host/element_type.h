@@ -1,0 +1,12 @@
+#pragma once
+
+#include "ir/dtype.h"
+#include "program/program.h"
+
+namespace tenon {
+
+/// The type of a buffer's elements. A program has it by name and by size; throws Error where no type has
+/// both, as in a damaged file.
+DType element_type_of(const Program::Buffer& buffer);
+
+}  // namespace tenon
