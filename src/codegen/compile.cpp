@@ -505,9 +505,10 @@ class Compiler {
     for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
       Program::Buffer& buffer = program_.buffers[k];
       if (buffer.place != Program::Place::Arena) continue;
-      buffer.first_step = first[k] == UINT32_MAX ? 0 : first[k];
       buffer.last_step = last[k];
-      std::uint64_t bytes = first[k] == UINT32_MAX ? 0 : buffer.element_bytes;
+      buffer.first_step = std::min(first[k], last[k]);
+      if (first[k] == UINT32_MAX) buffer.dims = {0};  // a nest keeps it to itself
+      std::uint64_t bytes = buffer.element_bytes;
       for (const Extent& dim : buffer.dims) {
         if (!dim.is_number()) {
           is_fixed = false;

@@ -9,6 +9,7 @@
 #include "driver/inputs.h"
 #include "ir/text.h"
 #include "ops/registry.h"
+#include "program/verify.h"
 #include "reference/evaluate.h"
 
 namespace tenon {
@@ -117,6 +118,14 @@ TEST(Compile, ASoftmaxTakesEachExponentialOnce) {
   const std::size_t first = nest.find("exp(");
   ASSERT_NE(first, std::string::npos) << nest;
   EXPECT_EQ(nest.find("exp(", first + 1), std::string::npos) << nest;
+}
+
+// What a nest keeps to itself may be larger than all that lies between steps.
+TEST(Compile, BuffersThatNoStepUsesTakeNoRoom) {
+  const Program program = codegen::compile(parse_graph(
+      "graph (x: f32[500, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops()));
+  EXPECT_EQ(program.arena_bytes, 0u);
+  verify(program);
 }
 
 // More weights than one core's cache takes: the rows come in halves.
