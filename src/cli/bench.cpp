@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "cli/tuning.h"
 #include "cli/value_files.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
@@ -84,13 +85,13 @@ void print_steps(CompiledModel& model) {
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return seconds[a] > seconds[b]; });
-  Table table({">step", "name", "kernel", ">us", ">share", ">GFLOP/s", ">GB/s"});
+  Table table({">step", "name", "candidate", ">us", ">share", ">GFLOP/s", ">GB/s"});
   const auto number = [](double value) {
     return std::to_string(static_cast<std::int64_t>(value + 0.5));
   };
   for (const std::size_t k : order) {
     const double each = seconds[k] / runs;
-    table.add({std::to_string(k), steps[k].name, model.program().kernels[steps[k].kernel].symbol,
+    table.add({std::to_string(k), steps[k].name, steps[k].candidate,
                number(each * 1e6), number(100 * seconds[k] / total) + " %",
                number(steps[k].flops / each / 1e9), number(steps[k].bytes / each / 1e9)});
   }
@@ -104,9 +105,11 @@ int bench(const BenchOptions& options, OutputFormat format) {
   const std::vector<double> shares = parse_percentiles(options.percentiles);
   const auto begin = Clock::now();
   const bool is_program = is_program_file(options.model);
-  Program program =
-      is_program ? read_program(options.model)
-                 : compile_graph(load_model(options.model), options.cpu, !options.no_winograd);
+  if (is_program && !options.tune.empty()) {
+    throw Error("a program is tuned when it is compiled", ErrorKind::Usage).hint("give the model, or compile it with --tune");
+  }
+  const TuningOptions tuning{options.cpu, !options.no_winograd, options.threads, options.tune, options.untuned};
+  Program program = is_program ? read_program(options.model) : compile_tuned(load_model(options.model), tuning);
   const double compile_ms = is_program ? 0 : ms_since(begin);
   const Graph ports = input_ports(program);
   const auto load_begin = is_program ? begin : Clock::now();

@@ -11,6 +11,9 @@ namespace tenon::cli {
 namespace {
 
 constexpr const char* kNoWinogradHelp = "convolutions only as sums in their own order";
+constexpr const char* kKernelsHelp = "--to=aitemplate: name the kernels that tuning found fastest";
+constexpr const char* kTuneHelp = "time what can compute each kernel first, for SECONDS or as long as it takes";
+constexpr const char* kUntunedHelp = "choose kernels by estimate, whatever the tuning cache says";
 constexpr const char* kTargetHelp = "reference (slow, by definition) or cpu (compiled)";
 constexpr const char* kModelHelp =
     "a model file of any format, zoo:NAME[?param=value,…] or random:SEED[?nodes=COUNT]";
@@ -43,6 +46,7 @@ class CommandLine {
     convert_app->add_option("--to", convert_.to, "the format to write")->required();
     convert_app->add_option("-o,--output", convert_.output, "the file to write")->required();
     convert_app->add_option("--style", convert_.style, "a variant of that format");
+    convert_app->add_flag("--kernels", convert_.kernels, kKernelsHelp);
     convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the newest that the ops need)");
 
     auto* run_app = add("run", "Run a model once",
@@ -69,6 +73,7 @@ class CommandLine {
     opt_app->add_flag("--verify-each", opt_.verify_each, "compare results before and after each pass");
     opt_app->add_option("--trials", opt_.trials, "sets of inputs for --verify-each (default: 4)");
     opt_app->add_flag("--time-passes", opt_.time_passes, "what each pass took and changed, on stderr");
+    opt_app->add_flag("--kernels", opt_.kernels, kKernelsHelp);
     opt_app->add_option("--to", opt_.to, "the format to write");
     opt_app->add_option("--style", opt_.style, "a variant of that format");
     opt_app->add_option("-o,--output", opt_.output, "the file to write; without it the text is printed");
@@ -79,6 +84,10 @@ class CommandLine {
     compile_app->add_option("-o,--output", compile_.output, "the program to write: FILE.tnn");
     compile_app->add_option("--cpu", compile_.cpu, "native, x86-64-v3 or x86-64-v4");
     compile_app->add_flag("--no-winograd", compile_.no_winograd, kNoWinogradHelp);
+    compile_app->add_flag("--tune", compile_.tune, kTuneHelp)->type_name("[=SECONDS]");
+    compile_app->add_flag("--untuned", compile_.untuned, kUntunedHelp);
+    compile_app->add_option("--threads", compile_.threads, "that kernels are chosen for; 0: as many as the process may use");
+    compile_app->add_flag("--print", compile_.print_kernels, "print what could compute each kernel, and what does");
     compile_app->add_flag("--print-code", compile_.print_code, "print loop nests, code and assembly");
 
     auto* bench_app = add("bench", "Time a model on this machine", [this] { return bench(bench_, format()); });
@@ -88,6 +97,8 @@ class CommandLine {
     bench_app->add_option("--threads", bench_.threads, "0: as many as the process may use");
     bench_app->add_option("--cpu", bench_.cpu, "native, x86-64-v3 or x86-64-v4");
     bench_app->add_flag("--no-winograd", bench_.no_winograd, kNoWinogradHelp);
+    bench_app->add_flag("--tune", bench_.tune, kTuneHelp)->type_name("[=SECONDS]");
+    bench_app->add_flag("--untuned", bench_.untuned, kUntunedHelp);
     bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts");
     bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for");
     bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs");
@@ -97,6 +108,20 @@ class CommandLine {
     bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
     bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");
     bench_app->add_option("--output", bench_.output, "@DIR: write the outputs as .npy");
+
+    auto* tune_app = add("tune", "Time what can compute a model's kernels, or look after the timings kept",
+                         [this] { return tune(tune_, format()); });
+    tune_app->add_option("model", tune_.model, kModelHelp);
+    tune_app->add_option("--seconds", tune_.seconds, "after so long no further kernel is begun");
+    tune_app->add_option("--threads", tune_.threads, "0: as many as the process may use");
+    tune_app->add_option("--cpu", tune_.cpu, "native, x86-64-v3 or x86-64-v4");
+    tune_app->add_flag("--no-winograd", tune_.no_winograd, kNoWinogradHelp);
+    tune_app->add_flag("--as-is", tune_.as_is, "the graph without passes, as `convert` writes it");
+    tune_app->add_flag("--show", tune_.show, "what is known");
+    tune_app->add_flag("--all", tune_.all, "with --show: every candidate, not only the fastest");
+    tune_app->add_flag("--clear", tune_.clear, "forget it all");
+    tune_app->add_option("--export", tune_.export_to, "write what is known as JSON");
+    tune_app->add_option("--import", tune_.import_from, "read what --export wrote");
 
     auto* explain_app = add("explain", "Why a node was fused, folded or laid out as it was, or was not",
                             [this] { return explain(explain_, format()); });
@@ -196,6 +221,7 @@ class CommandLine {
   OptOptions opt_;
   CompileCommandOptions compile_;
   BenchOptions bench_;
+  TuneCommandOptions tune_;
   ExplainOptions explain_;
   OpsOptions ops_;
   ConformanceCommandOptions conformance_;

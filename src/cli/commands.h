@@ -18,6 +18,7 @@ struct CheckOptions {
 struct ConvertOptions {
   std::string model, to, output, style;
   int opset = 0;
+  bool kernels = false;  ///< those that the tuning cache knows
 };
 struct RunOptions {
   std::string model;
@@ -30,7 +31,7 @@ struct RunOptions {
 struct OptOptions {
   std::string model, stop_after, to = "tenon", output, style;
   std::vector<std::string> passes, without, set;
-  bool print = false, verify_each = false, time_passes = false;
+  bool print = false, verify_each = false, time_passes = false, kernels = false;
   int trials = 4;
 };
 struct ExplainOptions {
@@ -38,15 +39,22 @@ struct ExplainOptions {
   std::vector<std::string> passes, without, set;
 };
 struct CompileCommandOptions {
-  std::string model, output, cpu = "native";
-  bool print_code = false, no_winograd = false;
+  std::string model, output, cpu = "native", tune;
+  bool print_code = false, print_kernels = false, no_winograd = false, untuned = false;
+  int threads = 0;  ///< that kernels are chosen for
+};
+struct TuneCommandOptions {
+  std::string model, export_to, import_from, cpu = "native", seconds;
+  bool show = false, all = false, clear = false, as_is = false, no_winograd = false;
+  int threads = 0;
 };
 struct BenchOptions {
   std::string model, output, save_inputs, cpu = "native";
   std::vector<std::string> inputs, shapes;
   int threads = 0;
   double duration_s = 2;
-  bool every_step = false, no_winograd = false;
+  bool every_step = false, no_winograd = false, untuned = false;
+  std::string tune;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
   int iterations = 0;  ///< exactly so many, if given
   std::string percentiles = "90,99";
@@ -68,6 +76,7 @@ int convert(const ConvertOptions& options);
 int run(const RunOptions& options, OutputFormat format);
 int opt(const OptOptions& options, OutputFormat format);
 int compile(const CompileCommandOptions& options, OutputFormat format);
+int tune(const TuneCommandOptions& options, OutputFormat format);
 int bench(const BenchOptions& options, OutputFormat format);
 int explain(const ExplainOptions& options, OutputFormat format);
 int ops(const OpsOptions& options, OutputFormat format);

@@ -1,16 +1,21 @@
-#include <chrono>
-#include <iostream>
-#include <nlohmann/json.hpp>
+#include "codegen/compile.h"
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "codegen/compile.h"
-#include "driver/compiled.h"
+#include "cli/table.h"
+#include "cli/tuning.h"
+#include "driver/explain.h"
 #include "driver/model.h"
 #include "driver/pipeline.h"
 #include "program/file.h"
 #include "program/totals.h"
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <set>
 
 namespace tenon::cli {
 
@@ -20,6 +25,27 @@ bool is_compiled_target(const std::string& target) {
       .hint(suggest_name(target, std::vector<std::string>{"cpu", "reference"}));
 }
 
+namespace {
+
+TuningOptions tuning_of(const CompileCommandOptions& options) {
+  return {options.cpu, !options.no_winograd, options.threads, options.tune, options.untuned};
+}
+
+// What could compute each nest, each different one once.
+void print_kernels(const CompileCommandOptions& options) {
+  std::set<std::string> seen;
+  for (const codegen::Decision& decision : decide_tuned(load_model(options.model), tuning_of(options))) {
+    if (!seen.insert(decision.work).second) continue;
+    const Explanation::Kernel kernel = in_words(decision);
+    Table table({concat("kernel ", kernel.name), "what it says"});
+    for (const auto& [name, text] : kernel.candidates) table.add({name, text});
+    table.print(std::cout);
+    std::cout << "\n";
+  }
+}
+
+}  // namespace
+
 int compile(const CompileCommandOptions& options, OutputFormat format) {
   if (options.print_code) {
     codegen::CompileOptions settings;
@@ -28,11 +54,15 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
     std::cout << codegen::print_code(run_pipeline(load_model(options.model), {}), settings);
     return 0;
   }
+  if (options.print_kernels) {
+    print_kernels(options);
+    if (options.output.empty()) return 0;
+  }
   if (options.output.empty()) {
     throw Error("nowhere to write the program", ErrorKind::Usage).hint("give a file: -o FILE.tnn");
   }
   const auto begin = std::chrono::steady_clock::now();
-  const Program program = compile_graph(load_model(options.model), options.cpu, !options.no_winograd);
+  const Program program = compile_tuned(load_model(options.model), tuning_of(options));
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
   write_program(program, options.output);
   const ProgramTotals totals = totals_of(program);

@@ -28,6 +28,12 @@ void print_json(const Explanation& explanation) {
       json["end"]["group"] = {{"name", explanation.group}, {"members", explanation.members}};
     }
   }
+  json["kernels"] = Json::array();
+  for (const Explanation::Kernel& kernel : explanation.kernels) {
+    Json candidates = Json::array();
+    for (const auto& [name, text] : kernel.candidates) candidates.push_back({{"candidate", name}, {"says", text}});
+    json["kernels"].push_back({{"name", kernel.name}, {"candidates", std::move(candidates)}});
+  }
   std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
@@ -61,6 +67,12 @@ int explain(const ExplainOptions& options, OutputFormat format) {
   for (const Explanation::Step& step : explanation.steps) table.add({step.pass, step.text});
   table.add({"(after all)", end_text(explanation)});
   table.print(std::cout);
+  for (const Explanation::Kernel& kernel : explanation.kernels) {
+    std::cout << "\n";
+    Table candidates({concat("kernel ", kernel.name), "what it says"});
+    for (const auto& [name, text] : kernel.candidates) candidates.add({name, text});
+    candidates.print(std::cout);
+  }
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "cli/tuning.h"
 #include "driver/model.h"
 #include "driver/pipeline.h"
 
@@ -82,6 +83,8 @@ int opt(const OptOptions& options, OutputFormat format) {
 
   SaveOptions save_options;
   save_options.style = options.style;
+  const std::optional<TuningCache> timings = options.kernels ? known_timings() : std::nullopt;
+  save_options.timings = timings ? &*timings : nullptr;
   if (!options.output.empty()) save_model(graph, options.to, options.output, save_options);
   const bool prints = options.print || options.output.empty();
   const auto text = [&] {

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "cli/tuning.h"
 #include "cli/value_files.h"
 #include "driver/compare.h"
 #include "driver/compiled.h"
@@ -91,7 +92,9 @@ Runner runner_of(const RunOptions& options) {
     return reference_runner(std::move(graph), options);
   }
   try {
-    return compiled_runner(compile_graph(graph), options);
+    TuningOptions tuning;
+    tuning.threads = options.threads;
+    return compiled_runner(compile_tuned(graph, tuning), options);
   } catch (const Error& error) {
     if (!options.target.empty() || error.kind() != ErrorKind::Unsupported) throw;
     return reference_runner(std::move(graph), options);

@@ -12,11 +12,8 @@
 #include "base/text.h"
 #include "codegen/chain.h"
 #include "codegen/compose.h"
-#include "codegen/contraction.h"
-#include "codegen/kept_results.h"
 #include "codegen/nest_builder.h"
 #include "codegen/turned_operand.h"
-#include "codegen/winograd.h"
 #include "ir/dim_fold.h"
 #include "ops/analysis.h"
 #include "ops/fused_groups.h"
@@ -130,11 +127,11 @@ Counts counts_in(const Block& block) {
 }
 
 // Which share of a node's arithmetic each nest does: of its products, or where there are none of all.
-std::vector<double> work_shares(const std::vector<NestSequence::Part>& parts) {
+std::vector<double> work_shares(const std::vector<const LoopNest*>& nests) {
   std::vector<Counts> counts;
   Counts total;
-  for (const NestSequence::Part& part : parts) {
-    counts.push_back(counts_in(part.nest.body));
+  for (const LoopNest* nest : nests) {
+    counts.push_back(counts_in(nest->body));
     total.products += counts.back().products;
     total.stores += counts.back().stores;
   }
@@ -149,8 +146,7 @@ std::vector<double> work_shares(const std::vector<NestSequence::Part>& parts) {
 class Compiler {
  public:
   Compiler(const Graph& graph, const CompileOptions& options) : graph_(graph), options_(options) {
-    const cpu::Registers registers = cpu::registers_of(options.target);
-    tile_ = tile_for(registers.count, registers.bits);
+    registers_ = cpu::registers_of(options.target);
   }
 
   void lower() {
@@ -286,11 +282,11 @@ class Compiler {
       is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
                             program_.buffers[buffers_.at(node.operands.at(buffer.index))].place == Program::Place::Constant);
     }
-    std::vector<WinogradWeights> derived;
-    if (options_.allow_winograd) derived = use_winograd(sequence, is_constant);
-    split_padding(sequence);
     turn_operands(sequence, is_constant);
-    if (is_fused_group(graph_, id)) chain_nests(sequence);
+    if (is_fused_group(graph_, id)) chain(sequence, is_constant);
+    const Footprint footprint = footprint_of(graph_, id);
+    std::vector<WinogradWeights> derived;
+    std::vector<ChosenKernels> chosen = choose_kernels(id, sequence, is_constant, derived, footprint);
     std::vector<std::uint32_t> ids;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       if (buffer.role == NestSequence::Role::Operand) {
@@ -315,22 +311,38 @@ class Compiler {
         ids.push_back(made);
       }
     }
-    const Footprint footprint = footprint_of(graph_, id);
-    const std::vector<double> shares = work_shares(sequence.parts);
-    for (NestSequence::Part& part : sequence.parts) {
-      Program::Step step;
-      step.name = graph_.value(results.front()).name;
-      for (std::size_t buffer : part.buffers) step.buffers.push_back(ids[buffer]);
-      if (!part.is_scheduled) choose_schedule(part.nest, step.buffers);
-      for (const Dim& dim : part.nest.extents) step.extents.push_back(extent(dim));
-      step.work = extent(work_items(part.nest));
-      step.kernel = add_kernel(std::move(part.nest));
-      const double share = shares[static_cast<std::size_t>(&part - sequence.parts.data())];
-      if (footprint.flops.is_constant()) step.flops = share * static_cast<double>(footprint.flops.constant());
-      const Dim bytes = footprint.bytes_read + footprint.bytes_written;
-      step.bytes = sequence.parts.size() > 1 || !bytes.is_constant() ? bytes_of(step)
-                                                                     : static_cast<double>(bytes.constant());
-      program_.steps.push_back(std::move(step));
+    std::vector<const LoopNest*> nests;
+    for (const ChosenKernels& kernels : chosen) {
+      for (const auto& [version, made] : kernels.versions) {
+        for (const MadeKernel& kernel : made) nests.push_back(&kernel.part.nest);
+      }
+    }
+    const std::vector<double> shares = work_shares(nests);
+    std::size_t count = 0;
+    for (ChosenKernels& kernels : chosen) {
+      kernels.decision.first_step = program_.steps.size();
+      for (const auto& [version, made] : kernels.versions) {
+        for (const MadeKernel& kernel : made) {
+          Program::Step step;
+          step.name = graph_.value(results.front()).name;
+          step.candidate = kernels.decision.candidates[version.candidate].name;
+          if (!version.symbol.empty()) {
+            step.when = Program::Guard{static_cast<std::uint32_t>(symbol_ids_.at(version.symbol)), version.lo, version.hi};
+          }
+          for (std::size_t buffer : kernel.part.buffers) step.buffers.push_back(ids[buffer]);
+          use_packings(kernel, step.buffers);
+          for (const Dim& dim : kernel.part.nest.extents) step.extents.push_back(extent(dim));
+          step.work = extent(work_items(kernel.part.nest));
+          step.kernel = add_kernel(kernel.part.nest);
+          const double share = shares[count++];
+          if (footprint.flops.is_constant()) step.flops = share * static_cast<double>(footprint.flops.constant());
+          const Dim bytes = footprint.bytes_read + footprint.bytes_written;
+          step.bytes = nests.size() > 1 || !bytes.is_constant() ? bytes_of(step) : static_cast<double>(bytes.constant());
+          program_.steps.push_back(std::move(step));
+        }
+      }
+      kernels.decision.step_count = program_.steps.size() - kernels.decision.first_step;
+      if (options_.decisions != nullptr) options_.decisions->push_back(std::move(kernels.decision));
     }
   }
 
@@ -348,24 +360,72 @@ class Compiler {
     return bytes;
   }
 
-  // Turns the nest's loops; what it wants packed becomes another constant in `arguments`.
-  void choose_schedule(LoopNest& nest, std::vector<std::uint32_t>& arguments) {
-    std::vector<bool> may_pack;
+  // Puts nests that hand each other their results together. What Winograd's algorithm computes stays
+  // apart, and operands that are read past their edges get room around them before.
+  void chain(NestSequence& sequence, const std::vector<bool>& is_constant) const {
+    if (sequence.parts.size() < 2) return;
+    NestSequence chained = sequence;
+    chained.parts.clear();
+    for (const NestSequence::Part& part : sequence.parts) {
+      const std::vector<Candidate> candidates =
+          candidates_for({sequence, part, is_constant, options_.allow_winograd, registers_});
+      if (candidates[cheapest(candidates)].is_winograd) {
+        chained.parts.push_back(part);
+        chained.parts.back().is_scheduled = true;  // not to be touched
+        continue;
+      }
+      for (NestSequence::Part& made : split_padding(chained, part)) chained.parts.push_back(std::move(made));
+    }
+    const std::size_t count = chained.parts.size();
+    chain_nests(chained);
+    if (chained.parts.size() == count) return;
+    for (NestSequence::Part& part : chained.parts) part.is_scheduled = false;
+    sequence = std::move(chained);
+  }
+
+  struct ChosenKernels {
+    Decision decision;
+    std::vector<std::pair<Version, std::vector<MadeKernel>>> versions;
+  };
+  std::vector<ChosenKernels> choose_kernels(NodeId id, NestSequence& sequence, const std::vector<bool>& is_constant,
+                                            std::vector<WinogradWeights>& derived, const Footprint& footprint) {
+    std::vector<const LoopNest*> nests;
+    for (const NestSequence::Part& part : sequence.parts) nests.push_back(&part.nest);
+    const std::vector<double> shares = work_shares(nests);
+    std::vector<ChosenKernels> chosen;
+    for (const NestSequence::Part& part : sequence.parts) {
+      const KernelWork work{sequence, part, is_constant, options_.allow_winograd, registers_};
+      const std::vector<Candidate> candidates = candidates_for(work);
+      ChosenKernels& made = chosen.emplace_back();
+      Decision& decision = made.decision;
+      decision.node = id;
+      decision.name = part.nest.name;
+      for (const Candidate& candidate : candidates) decision.candidates.push_back({candidate.name, candidate.verdict});
+      if (options_.choose || options_.decisions != nullptr) {
+        decision.work = canonical_text(work);
+        decision.symbols = symbols_of(part.nest);
+        if (footprint.flops.is_constant()) {
+          decision.flops = shares[chosen.size() - 1] * static_cast<double>(footprint.flops.constant());
+        }
+      }
+      auto selected = options_.choose ? options_.choose(decision) : std::nullopt;
+      decision.selection = selected ? std::move(*selected) : Selection{{{cheapest(candidates)}}, "least estimated cost"};
+      for (const Version& version : decision.selection.versions) {
+        made.versions.emplace_back(version, candidates[version.candidate].make(sequence, derived));
+      }
+    }
+    return chosen;
+  }
+
+  // What the nest wants packed becomes another constant in `arguments`.
+  void use_packings(const MadeKernel& kernel, std::vector<std::uint32_t>& arguments) {
     std::vector<std::size_t> argument_of;
     std::size_t given = 0;
-    for (const NestBuffer& buffer : nest.buffers) {
-      const bool is_given = buffer.storage != Storage::Scratch;
+    for (const NestBuffer& buffer : kernel.part.nest.buffers) {
       argument_of.push_back(given);
-      may_pack.push_back(is_given && program_.buffers[arguments[given]].place == Program::Place::Constant);
-      given += is_given;
+      given += buffer.storage != Storage::Scratch;
     }
-    const auto packings = tile_contraction(nest, may_pack, tile_);
-    if (!packings) {
-      keep_results(nest);
-      schedule(nest);
-      return;
-    }
-    for (const Packing& packing : *packings) {
+    for (const Packing& packing : kernel.packings) {
       std::uint32_t& argument = arguments[argument_of[packing.buffer]];
       const StoredConstant& source = stored(argument);
       const std::uint32_t made = add_buffer(program_.buffers[argument].name, source.value.dtype(),
@@ -529,7 +589,7 @@ class Compiler {
 
   const Graph& graph_;
   const CompileOptions& options_;
-  TileShape tile_;
+  cpu::Registers registers_;
   Program program_;
   std::map<std::string, std::size_t> symbol_ids_;
   std::unordered_map<ValueId, std::uint32_t> buffers_;
@@ -561,6 +621,14 @@ Program compile_kernels(const Graph& graph, const CompileOptions& options) {
   } catch (const std::bad_alloc&) {
     throw Error("no memory to compile the model", ErrorKind::OutOfMemory).at("graph '", graph.name, "'");
   }
+}
+
+std::vector<Decision> decide(const Graph& graph, const CompileOptions& options) {
+  std::vector<Decision> decisions;
+  CompileOptions settings = options;
+  settings.decisions = &decisions;
+  Compiler(graph, settings).lower();
+  return decisions;
 }
 
 std::string print_kernels(const Graph& graph, const CompileOptions& options) {

@@ -1,22 +1,59 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/candidate.h"
 #include "codegen/cpu/emit.h"
 #include "ir/graph.h"
 #include "program/program.h"
 
 namespace tenon::codegen {
 
+/// Which candidate computes a nest, for which values of a symbol.
+struct Version {
+  std::size_t candidate = 0;
+  std::string symbol = "";  ///< empty: always
+  std::int64_t lo = 0, hi = 0;
+};
+struct Selection {
+  std::vector<Version> versions;  ///< between them, all values that the symbol can have
+  std::string why;
+};
+
+/// How it was decided what computes one nest of a graph.
+struct Decision {
+  struct Option {
+    std::string name;
+    Verdict verdict;
+  };
+  NodeId node;
+  std::string name;      ///< of the node's first result
+  std::string work;      ///< the same text for the same work
+  SymbolRanges symbols;  ///< that decide its extents
+  double flops = 0;      ///< 0 where symbols decide
+  std::vector<Option> candidates;
+  Selection selection;
+  std::size_t first_step = 0, step_count = 0;  ///< of the program
+};
+
 struct CompileOptions {
   cpu::Target target;
   bool allow_winograd = true;  ///< faster convolutions whose rounding errors are larger
+  /// Asked for each nest; where it is not given or gives nothing, the cheapest by estimate is taken.
+  std::function<std::optional<Selection>(const Decision&)> choose = {};
+  std::vector<Decision>* decisions = nullptr;  ///< gets them all
 };
 
 /// A graph as a program for the processor: one list of kernels, or parts where some nodes have none.
 /// Throws Error of kind Unsupported, listing every node that can be neither.
 Program compile(const Graph& graph, const CompileOptions& options = {});
+
+/// What would compute the nodes of a graph, all of which have kernels. Nothing is compiled. Throws
+/// Error of kind Unsupported for others.
+std::vector<Decision> decide(const Graph& graph, const CompileOptions& options = {});
 
 /// The loop nests, code and assembly that would be made of a graph, to be read.
 std::string print_code(const Graph& graph, const CompileOptions& options = {});

@@ -209,60 +209,53 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
 
 }  // namespace
 
-void split_padding(NestSequence& sequence) {
-  std::vector<NestSequence::Part> parts;
-  for (NestSequence::Part& part : sequence.parts) {
-    const std::optional<Contraction> found = find_contraction(part.nest);
-    const Scalar load = !found                                     ? Scalar()
-                        : found->a->bounds == Bounds::Fill         ? found->a
-                        : found->b->bounds == Bounds::Fill         ? found->b
-                                                                   : Scalar();
-    const bool fills_with_number = load.is_defined() && load->args.back()->kind == ScalarKind::Real;
-    const auto padded = fills_with_number ? room_around(load, *found) : std::nullopt;
-    if (!padded) {
-      parts.push_back(std::move(part));
-      continue;
-    }
-    // Which of the sequence's buffers the load reads: those of the nest that are given, in order.
-    std::size_t given = 0;
-    for (std::size_t k = 0; k < load->id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
-    const std::size_t source = part.buffers[given], made = sequence.buffers.size();
-    const NestBuffer from = part.nest.buffers[load->id];
-    sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, padded->dims});
-    NestSequence::Part copy;
-    copy.nest = padding_nest(load, *padded, from);
-    copy.buffers = {source, made};
-    parts.push_back(std::move(copy));
+std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const NestSequence::Part& given_part) {
+  NestSequence::Part part = given_part;
+  const std::optional<Contraction> found = find_contraction(part.nest);
+  const Scalar load = !found                                     ? Scalar()
+                      : found->a->bounds == Bounds::Fill         ? found->a
+                      : found->b->bounds == Bounds::Fill         ? found->b
+                                                                 : Scalar();
+  const bool fills_with_number = load.is_defined() && load->args.back()->kind == ScalarKind::Real;
+  const auto padded = fills_with_number ? room_around(load, *found) : std::nullopt;
+  if (!padded) return {std::move(part)};
+  // Which of the sequence's buffers the load reads: those of the nest that are given, in order.
+  std::size_t given = 0;
+  for (std::size_t k = 0; k < load->id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
+  const std::size_t source = part.buffers[given], made = sequence.buffers.size();
+  const NestBuffer from = part.nest.buffers[load->id];
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, padded->dims});
+  NestSequence::Part copy;
+  copy.nest = padding_nest(load, *padded, from);
+  copy.buffers = {source, made};
 
-    ScalarNode node = load.node();
-    node.bounds = Bounds::Inside;
-    node.args.pop_back();
-    for (std::size_t axis = 0; axis < node.args.size(); ++axis) {
-      node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
-    }
-    node.view = padded->dims;
-    node.id = part.nest.buffers.size();
-    const Scalar read(std::make_shared<const ScalarNode>(std::move(node)));
-    // The sum reads the copy; the operand itself may still be read behind it.
-    Statement* fold = nullptr;
-    Block* block = &part.nest.body;
-    while (fold == nullptr) {
-      Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
-      if (statement.kind == Statement::Kind::Fold) {
-        fold = &statement;
-      } else {
-        block = &statement.body;
-      }
-    }
-    const bool is_first = &found->a.node() == &load.node();
-    fold->value = is_first ? binary_scalar(BinaryOp::Multiply, fold->value->dtype, read, found->b)
-                           : binary_scalar(BinaryOp::Multiply, fold->value->dtype, found->a, read);
-    // Behind the other given buffers, before scratch.
-    part.nest.buffers.push_back({concat("p", made), from.dtype, padded->dims, Storage::Operand});
-    part.buffers.push_back(made);
-    parts.push_back(std::move(part));
+  ScalarNode node = load.node();
+  node.bounds = Bounds::Inside;
+  node.args.pop_back();
+  for (std::size_t axis = 0; axis < node.args.size(); ++axis) {
+    node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
   }
-  sequence.parts = std::move(parts);
+  node.view = padded->dims;
+  node.id = part.nest.buffers.size();
+  const Scalar read(std::make_shared<const ScalarNode>(std::move(node)));
+  // The sum reads the copy; the operand itself may still be read behind it.
+  Statement* fold = nullptr;
+  Block* block = &part.nest.body;
+  while (fold == nullptr) {
+    Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
+    if (statement.kind == Statement::Kind::Fold) {
+      fold = &statement;
+    } else {
+      block = &statement.body;
+    }
+  }
+  const bool is_first = &found->a.node() == &load.node();
+  fold->value = is_first ? binary_scalar(BinaryOp::Multiply, fold->value->dtype, read, found->b)
+                         : binary_scalar(BinaryOp::Multiply, fold->value->dtype, found->a, read);
+  // Behind the other given buffers, before scratch.
+  part.nest.buffers.push_back({concat("p", made), from.dtype, padded->dims, Storage::Operand});
+  part.buffers.push_back(made);
+  return {std::move(copy), std::move(part)};
 }
 
 namespace {
@@ -283,6 +276,56 @@ const Statement* loop_to_halve(const Contraction& c, const Statement* columns, c
   return count >= kEnoughRows ? outermost : nullptr;
 }
 
+// Which loops of a sum of products become rows and columns of tiles.
+struct Roles {
+  Contraction sum;  // b runs along the columns
+  const Statement* columns = nullptr;
+  const Statement* rows = nullptr;  // none where nothing is shared
+  std::string refusal;
+};
+Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
+  Roles roles;
+  std::optional<Contraction> found = find_contraction(body);
+  if (!found) {
+    roles.refusal = "it does not sum products of two f32 operands";
+    return roles;
+  }
+  Contraction& c = roles.sum = std::move(*found);
+  // Columns: b and the result run along them, a stays (or runs along too, as for depthwise).
+  int best = 0;
+  bool is_swapped = false;
+  roles.refusal = "it writes along no loop whose extent is a number of 4 or more";
+  for (const Statement* loop : c.kept) {
+    if (!loop->extent.is_constant() || loop->extent.constant() < 4 || !suits_columns(c, loop->id)) continue;
+    for (const bool swaps : {false, true}) {
+      const Scalar& a = swaps ? c.b : c.a;
+      const Scalar& b = swaps ? c.a : c.b;
+      const Access of_a = along(a, loop->id), of_b = along(b, loop->id);
+      const bool packs = may_pack[b->id] && b->bounds == Bounds::Inside;
+      if (of_b == Access::Same || (of_b == Access::Scattered && !packs) || of_a == Access::Scattered) {
+        if (best == 0) {
+          roles.refusal = "no operand lies along what it writes, nor is one constant and can be laid so";
+        }
+        continue;
+      }
+      const int score = (of_a == Access::Same ? 4 : 1) + (packs ? 1 : 0);
+      if (score > best) {
+        best = score;
+        roles.columns = loop;
+        is_swapped = swaps;
+      }
+    }
+  }
+  if (roles.columns == nullptr) return roles;
+  roles.refusal.clear();
+  if (is_swapped) std::swap(c.a, c.b);
+  // Rows: those along which b stays; the innermost, whose elements of a lie closest.
+  for (const Statement* loop : c.kept) {
+    if (loop != roles.columns && along(c.b, loop->id) == Access::Same) roles.rows = loop;
+  }
+  return roles;
+}
+
 }  // namespace
 
 // With 32 registers 14 rows would fit as well; they gain nothing, and more streams of rows than a
@@ -296,36 +339,10 @@ namespace {
 // Turns the loops of `whole`, which stands in `nest`; those outside of a tile are run as `outermost`.
 std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std::vector<bool>& may_pack,
                                          const TileShape& shape, LoopKind outermost) {
-  std::optional<Contraction> found = find_contraction(whole);
-  if (!found) return std::nullopt;
-  Contraction& c = *found;
-  // Columns: b and the result run along them, a stays (or runs along too, as for depthwise).
-  const Statement* columns = nullptr;
-  int best = 0;
-  bool is_swapped = false;
-  for (const Statement* loop : c.kept) {
-    if (!loop->extent.is_constant() || loop->extent.constant() < 4 || !suits_columns(c, loop->id)) continue;
-    for (const bool swaps : {false, true}) {
-      const Scalar& a = swaps ? c.b : c.a;
-      const Scalar& b = swaps ? c.a : c.b;
-      const Access of_a = along(a, loop->id), of_b = along(b, loop->id);
-      const bool packs = may_pack[b->id] && b->bounds == Bounds::Inside;
-      if (of_b == Access::Same || (of_b == Access::Scattered && !packs) || of_a == Access::Scattered) continue;
-      const int score = (of_a == Access::Same ? 4 : 1) + (packs ? 1 : 0);
-      if (score > best) {
-        best = score;
-        columns = loop;
-        is_swapped = swaps;
-      }
-    }
-  }
-  if (columns == nullptr) return std::nullopt;
-  if (is_swapped) std::swap(c.a, c.b);
-  // Rows: those along which b stays; the innermost, whose elements of a lie closest.
-  const Statement* rows = nullptr;
-  for (const Statement* loop : c.kept) {
-    if (loop != columns && along(c.b, loop->id) == Access::Same) rows = loop;
-  }
+  const Roles roles = find_roles(whole, may_pack);
+  if (!roles.refusal.empty()) return std::nullopt;
+  Contraction c = roles.sum;
+  const Statement *columns = roles.columns, *rows = roles.rows;
 
   c.reduced = closest_last(c.reduced, c.a);
   const std::int64_t count = columns->extent.constant();
@@ -403,8 +420,9 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     b_bytes = std::min(kSharedBytes + 1, dim.is_constant() ? b_bytes * dim.constant() : kSharedBytes + 1);
   }
   const bool is_alone = outermost == LoopKind::Parallel;
-  const bool keeps_rows = is_alone && b_bytes <= kCloseBytes;
-  const Statement* halved = !is_alone || keeps_rows || b_bytes > kSharedBytes ? nullptr : loop_to_halve(c, columns, rows);
+  const bool keeps_rows = is_alone && (b_bytes <= kCloseBytes) != shape.is_reordered;
+  const bool may_halve = is_alone && !keeps_rows && !shape.is_reordered && b_bytes <= kSharedBytes;
+  const Statement* halved = may_halve ? loop_to_halve(c, columns, rows) : nullptr;
   const std::size_t half = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "o"));
   const std::size_t rest = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "i"));
   const auto turned = [&](const Statement& loop) {
@@ -466,6 +484,18 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   return packings;
 }
 
+// What is known of the loops that become tiles; those around stages are never reordered.
+TileFacts facts_of(const Roles& roles, bool is_stage) {
+  TileFacts facts;
+  facts.refusal = roles.refusal;
+  if (!facts.refusal.empty()) return facts;
+  facts.row_count = roles.rows == nullptr ? std::optional<std::int64_t>(1) : roles.rows->extent.value();
+  facts.column_count = roles.columns->extent.constant();
+  if (roles.rows != nullptr) facts.most_rows = rows_in_cache(roles.sum.a, roles.rows->id);
+  facts.has_other_loops = !is_stage && roles.sum.kept.size() > (roles.rows == nullptr ? 1U : 2U);
+  return facts;
+}
+
 // The stages of a nest whose outer loops hold several, each an independent loop of its own.
 Block* stages_of(LoopNest& nest) {
   Block* block = &nest.body;
@@ -479,6 +509,19 @@ Block* stages_of(LoopNest& nest) {
 }
 
 }  // namespace
+
+TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack) {
+  Roles roles = find_roles(nest.body, may_pack);
+  const Block* stages = stages_of(nest);
+  for (std::size_t k = 0; stages != nullptr && k < stages->size() && !roles.refusal.empty(); ++k) {
+    const Block stage{(*stages)[k]};
+    Roles found = find_roles(stage, may_pack);
+    if (!found.refusal.empty()) continue;
+    // Of several sums the first stands for all.
+    return facts_of(found, true);
+  }
+  return facts_of(roles, false);
+}
 
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
                                                      const TileShape& shape) {

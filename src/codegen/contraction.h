@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "codegen/nest_builder.h"
@@ -30,13 +31,26 @@ struct Packing {
 };
 
 /// Gives sums of products whose operand is read past its edges a nest before them that copies the
-/// operand into a buffer with room around it, so that the sums need not look where they read.
-void split_padding(NestSequence& sequence);
+/// operand into a buffer with room around it, so that the sums need not look where they read. The
+/// nests that do what `part` does, one or two.
+std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const NestSequence::Part& part);
 
 /// How a sum of products is turned.
 struct TileShape {
   unsigned rows = 6, columns = 16;  ///< at most: of the result, kept in registers
+  bool is_reordered = false;  ///< the loops around the tiles stand the other way than they usually would
 };
+
+/// What can be told of tiles before they are made.
+struct TileFacts {
+  std::string refusal;  ///< why there can be none; empty where there can
+  std::optional<std::int64_t> row_count;  ///< nothing where it is a symbol; 1 where nothing is shared along rows
+  std::int64_t column_count = 0;
+  unsigned most_rows = 1;       ///< that the first cache holds side by side
+  bool has_other_loops = false; ///< around the tiles
+};
+TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack);
+
 /// The tile for so many vector registers of so many bits: sums take most of them, two vectors along the
 /// columns and one number of a row the rest.
 TileShape tile_for(unsigned register_count, unsigned register_bits);
@@ -46,6 +60,6 @@ TileShape tile_for(unsigned register_count, unsigned register_bits);
 /// says which buffers can be laid out anew ahead of time. Gives how, for each that should be. Stages
 /// that stand in common outer loops are turned one by one.
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
-                                                     const TileShape& shape = {});
+                                                     const TileShape& shape);
 
 }  // namespace tenon::codegen

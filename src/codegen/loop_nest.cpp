@@ -43,7 +43,9 @@ class Printer {
       case ScalarKind::Place: return concat("place of t", s->id);
       case ScalarKind::Load: {
         const std::size_t rank = s->view.size();
-        const std::string place = concat(nest_.buffers[s->id].name, "[", list(s->args, rank), "]");
+        const NestBuffer& buffer = nest_.buffers[s->id];
+        const std::string view = s->view == buffer.dims ? "" : concat(" as ", s->view, " at ");
+        const std::string place = concat(buffer.name, view, "[", list(s->args, rank), "]");
         if (s->bounds == Bounds::Fill) return concat(place, " or ", scalar(s->args.back()));
         return s->bounds == Bounds::Checked ? concat("checked ", place) : place;
       }
@@ -57,6 +59,10 @@ class Printer {
     return "";
   }
 
+  std::string written_view(const Statement& s) const {
+    return s.view == nest_.buffers[s.id].dims ? "" : concat(" as ", s.view, " at ");
+  }
+
   void print(const Block& block, std::size_t depth) {
     for (const Statement& statement : block) print(statement, depth);
   }
@@ -68,7 +74,7 @@ class Printer {
         static constexpr std::string_view kKinds[] = {"", " parallel", " vector", " parallel vector", " jam"};
         text_ += concat("for ", nest_.loop_names[s.id], " in 0..",
                         s.limit.is_defined() ? scalar(s.limit) : to_string(s.extent),
-                        kKinds[static_cast<std::size_t>(s.loop)], " {\n");
+                        kKinds[static_cast<std::size_t>(s.loop)], s.width > 1 ? concat(" by ", s.width) : "", " {\n");
         print(s.body, depth + 1);
         text_ += std::string(2 * depth, ' ') + "}\n";
         break;
@@ -79,10 +85,10 @@ class Printer {
                         s.place.is_defined() ? " at " + scalar(s.place) : "", ")\n");
         break;
       case Statement::Kind::Store:
-        text_ += concat(nest_.buffers[s.id].name, "[", list(s.indices, s.indices.size()), "] = ", scalar(s.value), "\n");
+        text_ += concat(nest_.buffers[s.id].name, written_view(s), "[", list(s.indices, s.indices.size()), "] = ", scalar(s.value), "\n");
         break;
       case Statement::Kind::Update:
-        text_ += concat(nest_.buffers[s.id].name, "[", list(s.indices, s.indices.size()), "] ",
+        text_ += concat(nest_.buffers[s.id].name, written_view(s), "[", list(s.indices, s.indices.size()), "] ",
                         name_of(s.reduction), "= ", scalar(s.value), "\n");
         break;
     }

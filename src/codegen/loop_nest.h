@@ -81,10 +81,23 @@ Dim scratch_bytes(const LoopNest& nest);
 
 /// The items of work: what the parallel loops have positions.
 Dim work_items(const LoopNest& nest);
-/// Decides which loops are shared out among threads and which become vectors.
-void schedule(LoopNest& nest);
+
+/// How loops are turned where they are not tiles.
+struct LoopShape {
+  unsigned interleave = 4;           ///< vectors in flight at once, in the simplest loops
+  std::optional<std::size_t> along;  ///< the loop that becomes lanes; nothing: the cheapest
+};
+/// Decides which loops are shared out among threads and which become vectors. Gives what running it
+/// costs, roughly in vector instructions.
+double schedule(LoopNest& nest, const LoopShape& shape = {});
 /// Only the vectors, in a block of the nest.
 void vectorise(const LoopNest& nest, Block& block);
+/// The loops that may become lanes instead of those that are cheapest: each with its cost.
+struct LoopCost {
+  std::size_t loop = 0;
+  double cost = 0;
+};
+std::vector<LoopCost> other_vectors(const LoopNest& nest);
 
 /// How much an integer grows with each step of a loop; nothing where that is not the same everywhere.
 std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop);

@@ -12,7 +12,6 @@ namespace {
 
 constexpr double kUnknownExtent = 64;  // a guess where only the run knows
 constexpr unsigned kVectorBytes = 32;
-constexpr unsigned kInterleave = 4;    // vectors in flight at once
 constexpr double kEnoughItems = 64, kMinItemCost = 256;
 
 double trips(const Dim& extent) {
@@ -141,8 +140,17 @@ struct Choice {
   std::vector<const Statement*> loops;
 };
 
-// The cheapest choice of one vector loop on every way down.
-Choice best(const Block& block, double lanes) {
+bool has_loop(const Block& block, std::size_t loop) {
+  return std::any_of(block.begin(), block.end(), [&](const Statement& statement) {
+    return statement.kind == Statement::Kind::Loop &&
+           (statement.id == loop || has_loop(statement.body, loop));
+  });
+}
+
+bool is_long_enough(const Statement& loop) { return trips(loop.extent) >= 4 && may_be_vector(loop); }
+
+// The cheapest choice of one vector loop on every way down; `along` is taken where it is met.
+Choice best(const Block& block, double lanes, std::optional<std::size_t> along) {
   Choice choice;
   for (const Statement& statement : block) {
     const Block alone{statement};
@@ -150,11 +158,12 @@ Choice best(const Block& block, double lanes) {
       choice.cost += Cost::of(alone, std::nullopt, lanes);
       continue;
     }
-    Choice inner = best(statement.body, lanes);
+    Choice inner = best(statement.body, lanes, along);
     inner.cost = inner.cost * trips(statement.extent) + 1;
-    if (trips(statement.extent) >= 4 && may_be_vector(statement)) {
+    const bool is_below = along && has_loop(statement.body, *along);
+    if (!is_below && is_long_enough(statement)) {
       const double here = Cost::of(alone, statement.id, std::min(lanes, trips(statement.extent)));
-      if (here < inner.cost) inner = {here, {&statement}};
+      if (here < inner.cost || along == statement.id) inner = {here, {&statement}};
     }
     choice.cost += inner.cost;
     choice.loops.insert(choice.loops.end(), inner.loops.begin(), inner.loops.end());
@@ -178,7 +187,7 @@ bool is_small(const Block& block, int& statements) {
   return true;
 }
 
-void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsigned lanes) {
+void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsigned lanes, unsigned interleave) {
   for (Statement& statement : block) {
     if (statement.kind != Statement::Kind::Loop) continue;
     if (chosen.contains(&statement)) {
@@ -187,14 +196,24 @@ void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsign
       const bool is_alone = statement.body.size() == 1 && statement.body.front().kind != Statement::Kind::Loop;
       const bool is_simple = is_alone || (statement.is_independent && is_small(statement.body, statements));
       const double limit = trips(statement.extent);
-      unsigned width = lanes * (is_simple ? kInterleave : 1);
+      unsigned width = lanes * (is_simple ? interleave : 1);
       while (width > 2 && width > limit) width /= 2;
       statement.width = width;
     } else {
-      mark_vectors(statement.body, chosen, lanes);
+      mark_vectors(statement.body, chosen, lanes, interleave);
     }
   }
 }
+
+void collect_vectors(const Block& block, std::set<std::size_t>& loops) {
+  for (const Statement& statement : block) {
+    if (statement.kind != Statement::Kind::Loop) continue;
+    if (is_long_enough(statement)) loops.insert(statement.id);
+    collect_vectors(statement.body, loops);
+  }
+}
+
+unsigned lanes_of(const LoopNest& nest) { return static_cast<unsigned>(kVectorBytes / widest_bytes(nest)); }
 
 void mark_parallel(Block& block, double positions) {
   if (block.size() != 1 || block.front().kind != Statement::Kind::Loop || !block.front().is_independent) return;
@@ -226,14 +245,27 @@ Dim work_items(const LoopNest& nest) {
 }
 
 void vectorise(const LoopNest& nest, Block& block) {
-  const auto lanes = static_cast<unsigned>(kVectorBytes / widest_bytes(nest));
-  const Choice choice = best(block, lanes);
-  mark_vectors(block, {choice.loops.begin(), choice.loops.end()}, lanes);
+  const unsigned lanes = lanes_of(nest);
+  const Choice choice = best(block, lanes, std::nullopt);
+  mark_vectors(block, {choice.loops.begin(), choice.loops.end()}, lanes, LoopShape().interleave);
 }
 
-void schedule(LoopNest& nest) {
-  vectorise(nest, nest.body);
+double schedule(LoopNest& nest, const LoopShape& shape) {
+  const unsigned lanes = lanes_of(nest);
+  const Choice choice = best(nest.body, lanes, shape.along);
+  mark_vectors(nest.body, {choice.loops.begin(), choice.loops.end()}, lanes, shape.interleave);
   mark_parallel(nest.body, 1);
+  return choice.cost;
+}
+
+std::vector<LoopCost> other_vectors(const LoopNest& nest) {
+  const unsigned lanes = lanes_of(nest);
+  std::set<std::size_t> loops;
+  collect_vectors(nest.body, loops);
+  for (const Statement* chosen : best(nest.body, lanes, std::nullopt).loops) loops.erase(chosen->id);
+  std::vector<LoopCost> others;
+  for (const std::size_t loop : loops) others.push_back({loop, best(nest.body, lanes, loop).cost});
+  return others;
 }
 
 }  // namespace tenon::codegen

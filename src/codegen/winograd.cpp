@@ -1,5 +1,6 @@
 #include "codegen/winograd.h"
 
+#include "base/error.h"
 #include "codegen/winograd_nests.h"
 
 #include <algorithm>
@@ -64,11 +65,11 @@ class Finder {
   Finder(const NestSequence::Part& part, const std::vector<bool>& is_constant)
       : part_(part), is_constant_(is_constant) {}
 
-  std::optional<WindowSum> run() {
+  FoundWindow run() {
     const auto sum = find_contraction(part_.nest);
-    if (!sum || sum->reduced.size() != 3) return std::nullopt;
+    if (!sum || sum->reduced.size() != 3) return no("it is not a sum over channels and windows of two axes");
     for (const NestBuffer& buffer : part_.nest.buffers) {
-      if (buffer.storage == Storage::Scratch) return std::nullopt;
+      if (buffer.storage == Storage::Scratch) return no("more than the sum is done in its loops");
     }
     for (const auto* loops : {&sum->kept, &sum->reduced}) {
       for (const Statement* loop : *loops) {
@@ -77,14 +78,24 @@ class Finder {
       }
     }
     found_.sum = *sum;
+    std::string reason = "none of its operands is constant weights of (output, channel, row, column)";
     for (const bool swaps : {false, true}) {
       found_.image = swaps ? sum->b : sum->a;
-      if (is_weight(swaps ? sum->a : sum->b) && is_image() && is_channels_last()) return found_;
+      if (!is_weight(swaps ? sum->a : sum->b)) continue;
+      reason = "its windows are not 3x3, or do not move by one";
+      if (!is_image()) {
+        if (has_unknown_extent_) reason = "the extents of its images are known only when it runs";
+        continue;
+      }
+      reason = "channels do not lie side by side in its image and its result";
+      if (is_channels_last()) return {found_, ""};
     }
-    return std::nullopt;
+    return no(reason);
   }
 
  private:
+  static FoundWindow no(std::string reason) { return {std::nullopt, std::move(reason)}; }
+
   bool is_reduced(std::size_t loop) const {
     return std::any_of(found_.sum.reduced.begin(), found_.sum.reduced.end(),
                        [&](const Statement* statement) { return statement->id == loop; });
@@ -123,7 +134,8 @@ class Finder {
         std::size_t kept = index->steps.begin()->first, reduced = index->steps.rbegin()->first;
         if (is_reduced(kept)) std::swap(kept, reduced);
         if (is_reduced(kept) || !is_reduced(reduced) || extents_.at(reduced) != 3) return false;
-        if (!image->view[axis].is_constant() || extents_.at(kept) == kUnknown) return false;
+        has_unknown_extent_ = !image->view[axis].is_constant() || extents_.at(kept) == kUnknown;
+        if (has_unknown_extent_) return false;
         const bool is_row = windows++ == 0;
         (is_row ? found_.row : found_.column) = kept;
         (is_row ? found_.window_row : found_.window_column) = reduced;
@@ -181,63 +193,12 @@ class Finder {
   const NestSequence::Part& part_;
   const std::vector<bool>& is_constant_;
   static constexpr std::int64_t kUnknown = -1;
+  bool has_unknown_extent_ = false;
   std::map<std::size_t, std::int64_t> extents_;
   std::map<std::size_t, Dim> loops_;
   WindowSum found_;
   Affine weight_;
 };
-
-// Estimated time, in cycles of a core that starts two vectors of 8 multiply-adds in each. Weights
-// come from memory: those of the layers between two runs are more than caches hold.
-constexpr double kProducts = 16, kImageCost = 20, kResultCost = 16, kBytes = 7;
-
-double direct_cost(const WindowSum& window) {
-  const WinogradWeights& w = window.weights;
-  const auto products = static_cast<double>(9 * w.channels * w.outputs);
-  return products * static_cast<double>(window.usual_batches() * window.rows * window.columns) / kProducts +
-         products * 4 / kBytes;
-}
-double winograd_cost(const WindowSum& window) {
-  const WinogradWeights& w = window.weights;
-  const auto tiles = static_cast<double>(window.usual_tiles()),
-             kinds = static_cast<double>(window.edge() * window.edge());
-  const auto products = static_cast<double>(w.channels * window.blocked_outputs());
-  const double share = kinds / 36;
-  return kinds * products * (tiles / kProducts + 4 / kBytes) +
-         tiles * share *
-             (kImageCost * static_cast<double>(w.channels) +
-              kResultCost * static_cast<double>(w.outputs));
-}
-
-constexpr std::int64_t kFewestChannels = 32, kEnoughBlocks = 8;
-
-// Which tiles are fastest; 0 for none.
-int best_tile(WindowSum window) {
-  if (window.weights.channels < kFewestChannels || window.weights.outputs < kFewestChannels)
-    return 0;
-  int best = 0;
-  double least = 0.8 * direct_cost(window);  // more memory and larger errors should pay
-  for (const int tile : {4, 2}) {
-    window.weights.tile = tile;
-    const double cost = winograd_cost(window);
-    // Small tiles have less than half the weights of large ones: as good is better.
-    if (cost < (best == 4 ? 1.1 : 1.0) * least) {
-      least = cost;
-      best = tile;
-    }
-  }
-  return best;
-}
-
-// Tiles that go through all steps together: few enough to stay in the cache of a core, enough of
-// them for each time that the weights are read. 0 where that leaves too few blocks to share out.
-std::int64_t block_of(const WindowSum& window) {
-  const std::int64_t bytes =
-      window.edge() * window.edge() * window.weights.channels * window.blocked_outputs() * 4;
-  const std::int64_t wanted = bytes <= (4 << 20) ? 24 : 48;
-  const std::int64_t blocks = (window.usual_tiles() + wanted - 1) / wanted;
-  return blocks < kEnoughBlocks ? 0 : (window.usual_tiles() + blocks - 1) / blocks;
-}
 
 // One number for each of the outputs that lie side by side.
 using Numbers = std::array<double, kColumns>;
@@ -303,28 +264,44 @@ void transform_weights(const WinogradWeights& weights, const float* source, floa
   }
 }
 
-std::vector<WinogradWeights> use_winograd(NestSequence& sequence,
-                                          const std::vector<bool>& is_constant) {
-  std::vector<WinogradWeights> derived;
-  std::vector<NestSequence::Part> parts;
-  for (NestSequence::Part& part : sequence.parts) {
-    std::optional<WindowSum> window = Finder(part, is_constant).run();
-    const int tile = window ? best_tile(*window) : 0;
-    if (tile == 0) {
-      parts.push_back(std::move(part));
-      continue;
-    }
-    window->weights.tile = tile;
-    sequence.buffers.push_back(
-        {NestSequence::Role::Derived, derived.size(), DType::F32, window->weights.dims()});
-    derived.push_back(window->weights);
-    for (NestSequence::Part& made :
-         winograd_nests(sequence, part, *window, sequence.buffers.size() - 1, block_of(*window))) {
-      parts.push_back(std::move(made));
-    }
-  }
-  sequence.parts = std::move(parts);
-  return derived;
+FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>& is_constant) {
+  return Finder(part, is_constant).run();
+}
+
+namespace {
+
+// Of a core that starts two vectors of 8 multiply-adds in each cycle. Weights come from memory: those
+// of the layers between two runs are more than caches hold.
+constexpr double kProducts = 16, kImageCost = 20, kResultCost = 16, kBytes = 7;
+constexpr std::int64_t kEnoughBlocks = 8;
+
+}  // namespace
+
+double direct_cost(const WindowSum& window) {
+  const WinogradWeights& w = window.weights;
+  const auto products = static_cast<double>(9 * w.channels * w.outputs);
+  return products * static_cast<double>(window.usual_batches() * window.rows * window.columns) / kProducts +
+         products * 4 / kBytes;
+}
+
+double winograd_cost(const WindowSum& window) {
+  const WinogradWeights& w = window.weights;
+  const auto tiles = static_cast<double>(window.usual_tiles()),
+             kinds = static_cast<double>(window.edge() * window.edge());
+  const auto products = static_cast<double>(w.channels * window.blocked_outputs());
+  const double share = kinds / 36;
+  return kinds * products * (tiles / kProducts + 4 / kBytes) +
+         tiles * share *
+             (kImageCost * static_cast<double>(w.channels) +
+              kResultCost * static_cast<double>(w.outputs));
+}
+
+std::int64_t tiles_in_block(const WindowSum& window) {
+  const std::int64_t bytes =
+      window.edge() * window.edge() * window.weights.channels * window.blocked_outputs() * 4;
+  const std::int64_t wanted = bytes <= (4 << 20) ? 24 : 48;
+  const std::int64_t blocks = (window.usual_tiles() + wanted - 1) / wanted;
+  return blocks < kEnoughBlocks ? 0 : (window.usual_tiles() + blocks - 1) / blocks;
 }
 
 }  // namespace tenon::codegen

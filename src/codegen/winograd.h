@@ -18,13 +18,6 @@ struct WinogradWeights {
   Dims dims() const;
 };
 
-/// Computes the convolutions of a sequence that it pays for by Winograd's algorithm F(4×4, 3×3) or
-/// F(2×2, 3×3): windows of 3×3 that move by one, image and result with their channels last,
-/// constant weights, extents that are numbers. What follows the sum is done on the tiles. Gives the
-/// weights that are needed; buffers of role `Derived` are numbered by them.
-std::vector<WinogradWeights> use_winograd(NestSequence& sequence,
-                                          const std::vector<bool>& is_constant);
-
 /// Writes G w Gᵀ, computed in double precision, in the order in which the nests read it.
 void transform_weights(const WinogradWeights& weights, const float* source, float* target);
 

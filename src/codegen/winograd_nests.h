@@ -29,6 +29,22 @@ struct WindowSum {
   std::int64_t blocked_outputs() const;  ///< outputs, rounded up to whole vectors
 };
 
+/// A sum that Winograd's algorithm computes: windows of 3×3 that move by one, image and result with
+/// their channels last, constant weights, extents of images that are numbers; or why it is none.
+struct FoundWindow {
+  std::optional<WindowSum> window;
+  std::string refusal;
+};
+FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>& is_constant);
+
+/// Estimated time, in cycles of one core, of the sum as it stands and by tiles of `weights.tile`.
+double direct_cost(const WindowSum& window);
+double winograd_cost(const WindowSum& window);
+
+/// Tiles that go through all steps together: few enough to stay in the cache of a core, enough of
+/// them for each time that the weights are read. 0 where that leaves too few blocks to share out.
+std::int64_t tiles_in_block(const WindowSum& window);
+
 /// Nests that compute what `part` does. `block` tiles at a time go through transform, products and
 /// transform back within one nest, in buffers of the thread; 0: three nests after one another, with
 /// all tiles in between. `derived` is the buffer of transformed weights.

@@ -2,7 +2,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/node_alone.h"
 #include "ops/fused_groups.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -80,7 +83,50 @@ std::string described(const Graph& graph, const Place& place) {
                 first_name(graph, place.holder), "'");
 }
 
+// What would compute a node of the outermost graph.
+std::vector<Explanation::Kernel> kernels_of(const Graph& graph, NodeId node) {
+  if (graph.constant_of(graph.node(node).results.front()) != nullptr) return {};
+  std::vector<Explanation::Kernel> kernels;
+  try {
+    for (const codegen::Decision& decision : codegen::decide(node_alone(graph, node))) {
+      kernels.push_back(in_words(decision));
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Unsupported) throw;  // no kernel computes it: nothing to choose from
+  }
+  return kernels;
+}
+
 }  // namespace
+
+Explanation::Kernel in_words(const codegen::Decision& decision) {
+  const auto& candidates = decision.candidates;
+  const std::vector<codegen::Version>& versions = decision.selection.versions;
+  const auto version_of = [&](std::size_t k) {
+    return std::find_if(versions.begin(), versions.end(),
+                        [&](const codegen::Version& version) { return version.candidate == k; });
+  };
+  std::vector<std::size_t> order(candidates.size());
+  for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
+  const auto rank = [&](std::size_t k) {
+    return std::make_tuple(version_of(k) == versions.end(), !candidates[k].verdict.accepts, candidates[k].verdict.cost);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+  Explanation::Kernel kernel{decision.name, {}};
+  for (const std::size_t k : order) {
+    const auto& [name, verdict] = candidates[k];
+    const auto version = version_of(k);
+    const std::string cost = verdict.accepts ? concat("about ", static_cast<std::int64_t>(verdict.cost), " cycles") : verdict.reason;
+    std::string text = version != versions.end() ? concat("chosen: ", decision.selection.why, "; ", cost)
+                       : verdict.accepts         ? concat("accepts: ", cost)
+                                                 : concat("refuses: ", cost);
+    if (version != versions.end() && !version->symbol.empty()) {
+      text = concat("for ", version->symbol, " from ", version->lo, " to ", version->hi, " ", text);
+    }
+    kernel.candidates.push_back({name, std::move(text)});
+  }
+  return kernel;
+}
 
 Explanation explain(Graph graph, const std::string& name, PipelineOptions options) {
   Explanation result;
@@ -124,7 +170,9 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   if (!place.is_found()) return result;
   result.end_op = op_at(place);
   result.end_type = to_string(place.graph->value(place.graph->find(result.name)).type);
+  if (place.graph == &graph && place.node) result.kernels = kernels_of(graph, place.node);
   if (place.holder && is_fused_group(graph, place.holder)) {
+    result.kernels = kernels_of(graph, place.holder);
     result.group = first_name(graph, place.holder);
     const Graph& body = graph.node(place.holder).bodies.front();
     for (NodeId id : body.nodes_in_order()) {

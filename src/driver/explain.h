@@ -1,5 +1,6 @@
 #pragma once
 
+#include "codegen/compile.h"
 #include "driver/pipeline.h"
 
 #include <string>
@@ -20,10 +21,23 @@ struct Explanation {
   std::string end_type;  ///< with its layout
   std::string group;     ///< the group it is in, by its first result; empty where it is in none
   std::vector<std::string> members;  ///< of the group: "y (relu)"
+  /// What could compute the node, or the group it is in, for each of its nests: the one that does
+  /// first, then the others by cost, then those that refuse.
+  struct Kernel {
+    std::string name;
+    struct Candidate {
+      std::string name, text;  ///< its verdict in words
+    };
+    std::vector<Candidate> candidates;
+  };
+  std::vector<Kernel> kernels;
 };
 
 /// Runs the passes and follows the node that `name` names: by one of its results or by the source's
 /// own name. Throws an Error (Usage) that offers the nearest name.
 Explanation explain(Graph graph, const std::string& name, PipelineOptions options = {});
+
+/// A decision's candidates in that order and in words.
+Explanation::Kernel in_words(const codegen::Decision& decision);
 
 }  // namespace tenon

@@ -8,7 +8,10 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "driver/random_graph/random_graph.h"
+#include "driver/tuning/known_kernels.h"
 #include "driver/zoo/zoo.h"
+#include "frontends/aitemplate/kernel_choices.h"
+#include "frontends/aitemplate/read_dump.h"
 #include "frontends/onnx/export.h"
 #include "frontends/onnx/import.h"
 #include "ir/text.h"
@@ -110,6 +113,9 @@ Graph load_model(const std::string& argument) {
 
 std::string model_text(const Graph& graph, const std::string& format, const SaveOptions& options) {
   if (const DocumentFormat* known = find_document_format(format)) {
+    if (options.timings != nullptr) {
+      return known->from_graph(with_known_kernels(graph, *options.timings, 0))->text(options.style);
+    }
     return known->from_graph(graph)->text(options.style);
   }
   refuse_style(format, options);
@@ -144,7 +150,12 @@ void convert_model(const std::string& argument, const std::string& format, const
                    const SaveOptions& options) {
   const LoadedDocument loaded = load_document(argument);
   if (loaded.document && loaded.format->name == format) {
-    write_file(path, loaded.document->text(options.style));
+    std::string text = loaded.document->text(options.style);
+    if (options.timings != nullptr && format == "aitemplate") {
+      const Graph noted = with_known_kernels(loaded.document->graph(), *options.timings, 0);
+      text = aitemplate::print_dump(aitemplate::with_kernels(aitemplate::read_dump(text, argument).dump, noted));
+    }
+    write_file(path, text);
   } else {
     save_model(loaded.document ? loaded.document->graph() : load_model(argument), format, path, options);
   }

@@ -10,6 +10,8 @@
 
 namespace tenon {
 
+class TuningCache;
+
 /// A format that models are read from or written to.
 struct Format {
   std::string name;
@@ -29,6 +31,8 @@ LoadedDocument load_document(const std::string& argument);
 struct SaveOptions {
   int onnx_opset = 0;  ///< 0: the newest that the ops need
   std::string style;   ///< a variant of the format, where it has any
+  /// Where given, a format that names kernels gets those that this says are fastest.
+  const TuningCache* timings = nullptr;
 };
 /// Writes a graph in the format of that name. The file appears only when it is complete.
 void save_model(const Graph& graph, const std::string& format, const std::string& path,

@@ -207,6 +207,12 @@ void write_tables(Writer& out, const Program& program) {
     out.extents(step.extents);
     out.extent(step.work);
     out.text(step.name);
+    out.text(step.candidate);
+    out.number(step.when ? 1 : 0);
+    if (step.when) {
+      out.number(step.when->symbol);
+      for (std::int64_t number : {step.when->lo, step.when->hi}) out.number(static_cast<std::uint64_t>(number));
+    }
     out.real(step.flops);
     out.real(step.bytes);
   });
@@ -315,6 +321,14 @@ Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts)
     step.extents = extents();
     step.work = in.extent(symbols);
     step.name = in.text();
+    step.candidate = in.text();
+    if (in.id(2) == 1) {
+      Program::Guard guard;
+      guard.symbol = in.id(symbols);
+      guard.lo = static_cast<std::int64_t>(in.number());
+      guard.hi = static_cast<std::int64_t>(in.number());
+      step.when = guard;
+    }
     step.flops = in.real();
     step.bytes = in.real();
     program.steps.push_back(std::move(step));

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,12 +50,19 @@ struct Program {
     Extent scratch_bytes;
     std::vector<std::string> checks;  ///< what the numbers of failed checks mean, from 1
   };
+  /// The values of a symbol that a step is for.
+  struct Guard {
+    std::uint32_t symbol = 0;
+    std::int64_t lo = 0, hi = 0;
+  };
   struct Step {
     std::uint32_t kernel = 0;
     std::vector<std::uint32_t> buffers;
     std::vector<Extent> extents;
     Extent work = 1;       ///< items
-    std::string name;      ///< the node it comes from
+    std::string name;       ///< the node it comes from
+    std::string candidate;  ///< of those that could compute it
+    std::optional<Guard> when;  ///< it is left out for other values; nothing: it always runs
     double flops = 0, bytes = 0;  ///< for reports; 0 where symbols decide
   };
 

@@ -130,6 +130,7 @@ class Verifier {
     const std::string where = concat("step ", index, " ('", step.name, "')");
     if (step.kernel >= program_.kernels.size()) throw broken("a kernel that there is not", where);
     check_extent(step.work, where);
+    if (step.when && step.when->symbol >= program_.symbols.size()) throw broken("a symbol that there is not", where);
     for (const Extent& extent : step.extents) check_symbols(extent, where);
     for (const std::uint32_t id : step.buffers) {
       if (id >= program_.buffers.size()) throw broken("a buffer that there is not", where);

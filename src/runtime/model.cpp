@@ -105,6 +105,9 @@ struct Context::State {
   void prepare_steps();
   std::int64_t chunk_of(const Program::Step& step, std::int64_t work) const;
   std::uint64_t bytes_of(std::size_t buffer) const;
+  bool runs(const Program::Step& step) const {
+    return !step.when || (symbols[step.when->symbol] >= step.when->lo && symbols[step.when->symbol] <= step.when->hi);
+  }
   [[noreturn]] void report_failed_check(const ReadyStep& step) const;
 };
 
@@ -171,9 +174,15 @@ void Context::State::place_buffers() {
   } else {
     std::vector<ArenaRequest> requests;
     std::vector<std::size_t> requesters;
+    // Buffers that only steps for other values of the symbols use take no room.
+    std::vector<bool> is_used(p.buffers.size(), false);
+    for (const Program::Step& step : p.steps) {
+      if (!runs(step)) continue;
+      for (const std::uint32_t id : step.buffers) is_used[id] = true;
+    }
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       if (p.buffers[k].place != Program::Place::Arena) continue;
-      requests.push_back({bytes_of(k), p.buffers[k].first_step, p.buffers[k].last_step});
+      requests.push_back({is_used[k] ? bytes_of(k) : 0, p.buffers[k].first_step, p.buffers[k].last_step});
       requesters.push_back(k);
     }
     const ArenaPlan plan = plan_arena(requests);
@@ -225,6 +234,7 @@ void Context::State::prepare_steps() {
     ready.chunk = chunk_of(step, ready.work);
     for (const Extent& extent : step.extents) extents.push_back(extent.value(symbols));
     pointer += step.buffers.size();
+    if (!runs(step)) continue;
     const auto wanted = static_cast<std::uint64_t>(p.kernels[step.kernel].scratch_bytes.value(symbols));
     if (wanted > kMaxBytes) throw no_scratch(p, k, wanted, thread_count);
     if ((wanted + 4095) / 4096 * 4096 > scratch_stride) {

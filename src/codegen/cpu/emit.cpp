@@ -2,6 +2,7 @@
 
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -19,6 +20,9 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include <array>
+#include <cstdio>
+#include <map>
 #include <mutex>
 #include <new>
 
@@ -101,6 +105,24 @@ std::string target_level(const Target& target) {
 
 Registers registers_of(const Target& target) {
   return target_level(target) == "x86-64-v4" ? Registers{32, 512} : Registers{16, 256};
+}
+
+std::string machine_name(const Target& target) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  std::map<std::string, bool> features;
+  for (const auto& [feature, is_there] : llvm::sys::getHostCPUFeatures()) features[feature.str()] = is_there;
+  for (const auto& [feature, is_there] : features) {
+    if (!is_there) continue;
+    for (const char letter : feature + ",") hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+  }
+  std::array<char, 9> digits{};
+  std::snprintf(digits.data(), digits.size(), "%08x", static_cast<unsigned>(hash ^ (hash >> 32)));
+  return concat(llvm::sys::getHostCPUName().str(), " ", digits.data(), target.cpu == "native" ? "" : concat(" as ", target.cpu));
+}
+
+std::string generator_name() {
+  constexpr int kGenerator = 1;
+  return concat("tenon ", kGenerator, ", LLVM ", LLVM_VERSION_STRING);
 }
 
 CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std::vector<std::string>& symbols,

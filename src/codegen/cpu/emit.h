@@ -35,4 +35,9 @@ Registers registers_of(const Target& target);
 /// The level of the architecture that code for this target needs.
 std::string target_level(const Target& target);
 
+/// What decides how fast code for this target is here: this processor, what it can do, the target.
+std::string machine_name(const Target& target);
+/// What decides which code is made: raised with each change of the code made of the same nest.
+std::string generator_name();
+
 }  // namespace tenon::codegen::cpu

@@ -7,6 +7,8 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <unordered_set>
 
 namespace tenon::aitemplate {
@@ -444,40 +446,63 @@ void Checker::check_product(const OperatorRow& row, const Composite& composite, 
     return numbers;
   };
   const auto least = ranges_of(true), greatest = ranges_of(false);
+  // Ranges follow one another from the least value to the greatest.
+  std::map<std::string, std::int64_t> next = least;
+  std::set<std::string> in_ranges;
+  const auto check = [&](const std::string& condition, const Path& at) {
+    const auto ranges = parse_condition(condition);
+    for (const auto& [name, most] : greatest) {
+      const auto found = ranges ? ranges->find(name) : decltype(ranges->find(name))();
+      if (!ranges || found == ranges->end()) {
+        findings_.miss(
+            "conditions of kernels", [&] { return place(at); }, condition,
+            concat("a condition on ", name));
+        continue;
+      }
+      const auto [lo, hi] = found->second;
+      const bool follows = least.at(name) != most && lo == next.at(name) && hi <= most;
+      const bool is_one_end = lo == hi && (lo == most || lo == least.at(name));
+      compare("conditions of kernels", at, lo,
+              lo != hi                ? next.at(name)
+              : is_one_end || follows ? lo
+                                      : most);
+      compare("conditions of kernels", at, hi, is_one_end || follows ? hi : most);
+      if (lo != hi) in_ranges.insert(name);
+      if (follows) next[name] = hi + 1;
+    }
+    return ranges;
+  };
   for (std::size_t k = 0; k < row.exec_path->entries.size(); ++k) {
     const ExecEntry& entry = row.exec_path->entries[k];
     const Path place_of = path / "exec_path" / k;
-    const auto check = [&](const std::string& condition, const Path& at) {
-      const auto ranges = parse_condition(condition);
-      for (const auto& [name, most] : greatest) {
-        const auto found = ranges ? ranges->find(name) : decltype(ranges->find(name))();
-        if (!ranges || found == ranges->end()) {
-          findings_.miss(
-              "conditions of kernels", [&] { return place(at); }, condition,
-              concat("a condition on ", name));
-          continue;
-        }
-        const bool is_range = found->second.lo != found->second.hi;
-        const bool is_one_end =
-            !is_range && (found->second.lo == most || found->second.lo == least.at(name));
-        compare("conditions of kernels", at, found->second.lo,
-                is_range     ? least.at(name)
-                : is_one_end ? found->second.lo
-                             : most);
-        compare("conditions of kernels", at, found->second.hi,
-                is_one_end ? found->second.hi : most);
-      }
-    };
-    check(entry.condition, place_of);
     const PythonValue* key =
         entry.choice.is(Kind::Call) ? entry.choice.find("profiling_key") : nullptr;
     const PythonValue* condition =
         entry.choice.is(Kind::Call) ? entry.choice.find("exec_cond") : nullptr;
     if (key != nullptr && key->is(Kind::Text))
       compare("conditions of kernels", place_of / "profiling_key", key->text, entry.condition);
-    if (condition != nullptr && condition->is(Kind::Text))
-      check(condition->text, place_of / "exec_cond");
+    if (condition == nullptr || !condition->is(Kind::Text)) {
+      check(entry.condition, place_of);
+      continue;
+    }
+    // What was profiled is among what the kernel is for.
+    const auto holds = check(condition->text, place_of / "exec_cond");
+    const auto profiled = parse_condition(entry.condition);
+    for (const auto& [name, most] : greatest) {
+      if (!profiled || !profiled->contains(name)) {
+        findings_.miss(
+            "conditions of kernels", [&] { return place(place_of); }, entry.condition,
+            concat("a condition on ", name));
+      } else if (holds && holds->contains(name)) {
+        const auto [lo, hi] = holds->at(name);
+        const Range& value = profiled->at(name);
+        compare("conditions of kernels", place_of, value.lo, std::clamp(value.lo, lo, std::max(lo, hi)));
+        compare("conditions of kernels", place_of, value.hi, std::clamp(value.hi, lo, std::max(lo, hi)));
+      }
+    }
   }
+  for (const std::string& name : in_ranges)
+    compare("conditions of kernels", path / "exec_path", next.at(name), greatest.at(name) + 1);
 }
 
 void Checker::check_pool(const OperatorRow& row, const Path& path) {

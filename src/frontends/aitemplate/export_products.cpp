@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "frontends/aitemplate/exporter.h"
+#include "frontends/aitemplate/kernel_choices.h"
 #include "frontends/aitemplate/kernel_facts.h"
 #include "ir/text.h"
 
@@ -177,6 +178,10 @@ void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std
       {"workspace", PythonValue::number(0)},
   };
   operation.row.exec_path = convolution_conditions(shape);
+  if (const auto choices = noted_choices(graph_, result)) {
+    auto profiled = profiled_convolution(shape, type.dims[parts.x_layout.find('N')], *choices);
+    if (profiled) operation.row.exec_path = std::move(profiled);
+  }
   const Origins batch = {std::make_pair(std::size_t{0}, std::size_t{0})};
   if (parts.x_layout == image) {
     add(std::move(operation), {result}, {batch});
@@ -303,6 +308,32 @@ std::optional<std::string> Exporter::product_base(const Graph& graph, const Node
   return std::nullopt;
 }
 
+ProductExtents Exporter::product_extents(const Composite& composite,
+                                         const std::vector<std::size_t>& operands) const {
+  const auto extent_of = [&](const char* name, std::size_t operand, std::size_t from, std::size_t to) {
+    ProductExtents::Extent made{name, 1, 1, ""};
+    for (std::size_t axis = from; axis < to; ++axis) {
+      const DimRow& dim = extent(operands[operand], axis);
+      // Too large for an extent stays as large as one can be.
+      if (__builtin_mul_overflow(made.least, dim.least(), &made.least)) made.least = kMaxExtent;
+      if (__builtin_mul_overflow(made.greatest, dim.greatest(), &made.greatest)) made.greatest = kMaxExtent;
+      const auto* symbol = std::get_if<std::string>(&dim.symbolic_value);
+      if (to == from + 1 && symbol != nullptr) made.symbol = *symbol;
+    }
+    return made;
+  };
+  const std::size_t a = tensors_[operands[0]].extents.size(), b = tensors_[operands[1]].extents.size();
+  const std::size_t lead = composite.base == Composite::Base::Bmm ? 1 : 0;
+  const bool is_row = composite.layout[0] == 'r';
+  ProductExtents product;
+  if (lead == 1) product.extents.push_back(extent_of("B", 0, 0, 1));
+  product.extents.push_back(is_row ? extent_of("M", 0, lead, a - 1) : extent_of("M", 0, a - 1, a));
+  product.extents.push_back(composite.layout[1] == 'r' ? extent_of("N", 1, b - 1, b)
+                                                       : extent_of("N", 1, b - 2, b - 1));
+  product.extents.push_back(is_row ? extent_of("K", 0, a - 1, a) : extent_of("K", 0, lead, a - 1));
+  return product;
+}
+
 void Exporter::add_product(const std::string& op, const std::vector<std::size_t>& operands,
                            const std::vector<Step>& steps, ValueId result) {
   const Composite composite = *parse_composite(op);
@@ -324,6 +355,9 @@ void Exporter::add_product(const std::string& op, const std::vector<std::size_t>
       {"split_k", PythonValue::number(1)},
       {"workspace", PythonValue::number(0)},
   };
+  if (const auto choices = noted_choices(graph_, result)) {
+    operation.row.exec_path = profiled_product(product_extents(composite, operands), *choices);
+  }
   operation.input_accessors = operands.size();
   operation.output_accessors = 1;
   // M from the first operand, N from the second.

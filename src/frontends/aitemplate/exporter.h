@@ -1,5 +1,6 @@
 #pragma once
 
+#include "frontends/aitemplate/kernel_choices.h"
 #include "frontends/aitemplate/sorted_graph.h"
 #include "frontends/aitemplate/tables.h"
 #include "frontends/aitemplate/vocabulary.h"
@@ -102,6 +103,8 @@ class Exporter {
                        const std::vector<std::size_t>& further, const std::vector<Step>& steps,
                        ValueId result);
   std::optional<std::string> product_base(const Graph& graph, const Node& node) const;
+  ProductExtents product_extents(const Composite& composite,
+                                 const std::vector<std::size_t>& operands) const;
   void add_product(const std::string& op, const std::vector<std::size_t>& operands,
                    const std::vector<Step>& steps, ValueId result);
   std::size_t add_elementwise(const FuncInfo& func, std::vector<std::size_t> operands,

@@ -1,0 +1,128 @@
+#include "base/error.h"
+#include "base/new_file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "cli/tuning.h"
+#include "driver/model.h"
+#include "driver/pipeline.h"
+#include "driver/tuning/cache.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace tenon::cli {
+namespace {
+
+std::string digits(double value, const char* format) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::vector<TunedKernel> known_kernels() {
+  const std::string path = tuning_cache_path();
+  if (!std::filesystem::exists(path)) return {};
+  return TuningCache(path, TuningCache::Access::Read).all();
+}
+
+// One row for each range of a kernel, with what came second; or one for every candidate.
+void add_rows(Table& table, const TunedKernel& kernel, bool shows_all) {
+  for (const TunedKernel::Range& range : kernel.ranges) {
+    std::vector<const TunedKernel::Timing*> timings;
+    for (const TunedKernel::Timing& timing : kernel.timings) {
+      if (timing.at >= range.lo && timing.at <= range.hi) timings.push_back(&timing);
+    }
+    if (timings.empty()) {
+      for (const TunedKernel::Timing& timing : kernel.timings) timings.push_back(&timing);
+    }
+    const std::int64_t at = timings.front()->at;  // the first value that was timed in the range
+    std::erase_if(timings, [&](const TunedKernel::Timing* timing) { return timing->at != at; });
+    std::stable_sort(timings.begin(), timings.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+    const std::string values = kernel.symbol.empty() ? "" : concat(kernel.symbol, " ", range.lo, "..", range.hi, ", at ", at);
+    const double least = timings.front()->seconds;
+    for (const TunedKernel::Timing* timing : timings) {
+      const bool is_chosen = timing->candidate == range.candidate;
+      if (!shows_all && !is_chosen) continue;
+      std::string why = is_chosen ? "chosen" : "";
+      if (is_chosen && timing != timings.front()) why = "chosen: the cheapest by estimate, and as fast as can be told";
+      table.add({kernel.name, values, timing->candidate, digits(timing->seconds * 1e6, "%.1f"),
+                 kernel.flops > 0 ? digits(kernel.flops / timing->seconds / 1e9, "%.1f") : "",
+                 digits(100 * least / timing->seconds, "%.0f %%"), concat(timings.size()), why});
+    }
+  }
+}
+
+int show_cache(const TuneCommandOptions& options, OutputFormat format) {
+  const std::vector<TunedKernel> kernels = known_kernels();
+  if (format == OutputFormat::Json) {
+    std::cout << to_json(kernels);
+    return 0;
+  }
+  std::cout << tuning_cache_path() << ": " << kernels.size() << (kernels.size() == 1 ? " kernel\n" : " kernels\n");
+  for (std::size_t k = 0; k < kernels.size();) {
+    const TuningPlace& place = kernels[k].place;
+    std::cout << "\n" << place.machine << ", " << place.threads << (place.threads == 1 ? " thread" : " threads") << ", code by "
+              << place.generator << "\n\n";
+    Table table({"kernel", "for", "candidate", ">us", ">GFLOP/s", ">of the best", ">timed", "why"});
+    for (; k < kernels.size() && kernels[k].place == place; ++k) add_rows(table, kernels[k], options.all);
+    table.print(std::cout);
+  }
+  return 0;
+}
+
+int export_cache(const std::string& file) {
+  const std::vector<TunedKernel> kernels = known_kernels();
+  NewFile out(file);
+  out.out() << to_json(kernels);
+  out.finish();
+  std::cout << file << ": " << kernels.size() << " kernels\n";
+  return 0;
+}
+
+int import_cache(const std::string& file) {
+  constexpr std::uintmax_t kMostBytes = 256 << 20;
+  std::error_code failed;
+  const std::uintmax_t size = std::filesystem::file_size(file, failed);
+  if (failed) throw Error("cannot read the timings", ErrorKind::Usage).at(file).got(failed.message());
+  if (size > kMostBytes) throw Error("the timings are too large").at(file).expected("256 MiB at most").got(size, " bytes");
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  const std::vector<TunedKernel> kernels = tuned_kernels_from_json(text.str(), file);
+  TuningCache cache(tuning_cache_path(), TuningCache::Access::Write);
+  for (const TunedKernel& kernel : kernels) cache.store(kernel);
+  std::cout << tuning_cache_path() << ": " << kernels.size() << " kernels from " << file << "\n";
+  return 0;
+}
+
+}  // namespace
+
+int tune(const TuneCommandOptions& options, OutputFormat format) {
+  const int asked = static_cast<int>(options.show) + static_cast<int>(options.clear) + static_cast<int>(!options.export_to.empty()) +
+                    static_cast<int>(!options.import_from.empty()) + static_cast<int>(!options.model.empty());
+  if (asked != 1) {
+    throw Error("one thing at a time", ErrorKind::Usage)
+        .expected("a model, or one of --show, --clear, --export=FILE, --import=FILE")
+        .got(asked, " of them");
+  }
+  if (options.show) return show_cache(options, format);
+  if (!options.export_to.empty()) return export_cache(options.export_to);
+  if (!options.import_from.empty()) return import_cache(options.import_from);
+  if (options.clear) {
+    const std::string path = tuning_cache_path();
+    std::cout << path << (clear_tuning_cache(path) ? ": removed\n" : ": there is none\n");
+    return 0;
+  }
+  TuningOptions settings{options.cpu, !options.no_winograd, options.threads, options.seconds.empty() ? "true" : options.seconds};
+  Graph graph = load_model(options.model);
+  if (!options.as_is) graph = run_pipeline(std::move(graph), {});
+  std::cout << tune_graph(graph, settings) << "\n";
+  return 0;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "codegen/compile.h"
+#include "driver/tuning/cache.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+/// What a command line says about which kernels are chosen.
+struct TuningOptions {
+  std::string cpu = "native";
+  bool allow_winograd = true;
+  int threads = 0;
+  std::string tune;      ///< empty: only what is known already is used; "true" or a number of seconds
+  bool untuned = false;  ///< not even that
+};
+
+/// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning cache
+/// says are fastest; times those it does not know first, where asked to. A cache that cannot be used
+/// is told about on stderr and left aside. Ctrl-C ends the timing, not the work.
+Program compile_tuned(Graph graph, const TuningOptions& options);
+
+/// What it would choose for each kernel.
+std::vector<codegen::Decision> decide_tuned(Graph graph, const TuningOptions& options);
+
+/// Times the kernels of a graph as it is. Gives the lines that say what came of it.
+std::string tune_graph(const Graph& graph, const TuningOptions& options);
+
+/// What the user's cache knows, to be read; nothing where there is none or it cannot be used, which is
+/// told on stderr.
+std::optional<TuningCache> known_timings();
+
+/// Reads the value of `--tune`: nothing, or how many seconds. Throws Error (Usage).
+double tuning_seconds(const std::string& text);
+
+}  // namespace tenon::cli

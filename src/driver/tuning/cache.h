@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// What a timing holds for: another machine, another generator of code or another number of threads
+/// may have another winner.
+struct TuningPlace {
+  std::string machine;
+  std::string generator;
+  int threads = 1;
+  bool operator==(const TuningPlace&) const = default;
+};
+
+/// One kernel that was timed, in full: no kernel is kept of which only some candidates were.
+struct TunedKernel {
+  TuningPlace place;
+  std::string work;    ///< canonical text of the nest
+  std::string name;    ///< of the node it was met at first, for people
+  std::string symbol;  ///< the one whose values decide; empty where none does
+  double flops = 0;    ///< 0 where symbols decide
+  struct Timing {
+    std::string candidate;
+    std::int64_t at = 0;  ///< the symbol's value; 0 where there is none
+    double seconds = 0;   ///< the least
+    std::int64_t runs = 0;
+  };
+  struct Range {
+    std::int64_t lo = 0, hi = 0;  ///< of the symbol; 0 and 0 where there is none
+    std::string candidate;        ///< the fastest
+  };
+  std::vector<Timing> timings;
+  std::vector<Range> ranges;  ///< in order, without gaps
+};
+
+/// Timed kernels in a file that several processes may read and write at once. Each kernel is written
+/// in one transaction: whoever is interrupted loses the one being timed and no other.
+class TuningCache {
+ public:
+  enum class Access : std::uint8_t { Read, Write };
+  /// Opens the file; to write, makes it and its folders where they are not there. Throws Error (of
+  /// kind Device) where it cannot be opened, is damaged, or is not a tuning cache of this version.
+  TuningCache(const std::string& path, Access access);
+  /// One that is forgotten with this object.
+  TuningCache();
+  TuningCache(TuningCache&&) noexcept;
+  ~TuningCache();
+
+  std::optional<TunedKernel> find(const TuningPlace& place, const std::string& work) const;
+  /// Takes the place of what was known of the same work.
+  void store(const TunedKernel& kernel);
+  /// All of them, by machine, generator, threads and name.
+  std::vector<TunedKernel> all() const;
+
+ private:
+  struct Database;
+  std::unique_ptr<Database> database_;
+};
+
+/// The user's cache: `tenon/tuning.sqlite` in $XDG_CACHE_HOME, or else in ~/.cache.
+std::string tuning_cache_path();
+
+/// Removes the cache, whatever state it is in. Gives whether there was one. Throws Error (Device).
+bool clear_tuning_cache(const std::string& path);
+
+/// Kernels as a JSON text, and back. Throws Error that says where in the text something is wrong.
+std::string to_json(const std::vector<TunedKernel>& kernels);
+std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text, const std::string& source);
+
+/// Whether a kernel's ranges and timings make sense; the reason where they do not.
+std::optional<std::string> problem_of(const TunedKernel& kernel);
+
+}  // namespace tenon

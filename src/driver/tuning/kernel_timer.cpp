@@ -1,0 +1,167 @@
+#include "driver/tuning/kernel_timer.h"
+
+#include "base/error.h"
+#include "driver/inputs.h"
+#include "driver/node_alone.h"
+#include "ops/access.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+constexpr int kMostRuns = 8, kFewestRuns = 3;
+constexpr double kEnoughSeconds = 0.06;  // of runs of one candidate
+constexpr double kClearlySlower = 1.25;
+constexpr std::size_t kLine = 64;
+constexpr double kMostBytes = 128e6;               // of operands and results
+constexpr std::uint64_t kMostConstants = 512 << 20;  // of candidates that are held ready at once
+
+std::size_t cache_bytes() {
+  const long found = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return std::clamp<std::size_t>(found > 0 ? static_cast<std::size_t>(found) : 0, 8 << 20, 48 << 20);
+}
+
+// Reads one number of each line, so that the lines are in the cache.
+char touch(const void* data, std::size_t bytes) {
+  const auto* chars = static_cast<const volatile char*>(data);
+  char last = 0;
+  for (std::size_t k = 0; k < bytes; k += kLine) last = chars[k];
+  return last;
+}
+
+}  // namespace
+
+struct KernelTimer::Prepared {
+  std::unique_ptr<CompiledModel> model;
+  std::vector<Datum> inputs;
+  std::vector<double> seconds;
+  std::size_t first_step = 0, step_count = 0;
+};
+
+KernelTimer::KernelTimer(const Graph& graph, const codegen::Decision& decision, Settings settings)
+    : alone_(node_alone(graph, decision.node)), work_(decision.work), settings_(std::move(settings)) {
+  other_data_.resize(std::min(settings_.constant_bytes, cache_bytes()), 1);
+}
+KernelTimer::~KernelTimer() = default;
+
+DimBindings KernelTimer::values(const std::string& symbol, std::int64_t at) const {
+  SymbolRanges symbols;
+  for (const ValueId input : alone_.inputs()) {
+    const Type& type = alone_.value(input).type;
+    if (!type.is_tensor()) continue;
+    for (const Dim& dim : type.tensor().dims) dim.collect_symbols(symbols);
+  }
+  DimBindings bindings;
+  for (const auto& [name, range] : symbols) {
+    const auto usual = static_cast<std::int64_t>(usual_value(Dim::symbol(name, range)));
+    bindings[name] = name == symbol ? at : std::clamp(usual, range.lo, range.hi);
+  }
+  return bindings;
+}
+
+std::int64_t KernelTimer::greatest_value(const std::string& symbol, std::int64_t least, std::int64_t most) const {
+  const auto bytes_at = [&](std::int64_t at) {
+    const DimBindings bound = values(symbol, at);
+    double bytes = 0;
+    for (const auto* list : {&alone_.inputs(), &alone_.outputs()}) {
+      for (const ValueId value : *list) {
+        const Type& type = alone_.value(value).type;
+        if (type.is_tensor()) {
+          bytes += usual_value(product(substitute(type.tensor().dims, bound))) *
+                   static_cast<double>(info(type.tensor().dtype).storage_bytes);
+        }
+      }
+    }
+    return bytes;
+  };
+  std::int64_t greatest = std::min<std::int64_t>(most, 4096);
+  while (greatest > least && bytes_at(greatest) > kMostBytes) greatest = std::max(least, greatest / 2);
+  return std::max(greatest, least);
+}
+
+KernelTimer::Prepared& KernelTimer::prepared(std::size_t candidate) {
+  std::unique_ptr<Prepared>& slot = prepared_[candidate];
+  if (slot) return *slot;
+  codegen::CompileOptions options = settings_.compile;
+  std::vector<codegen::Decision> decisions;
+  options.decisions = &decisions;
+  options.choose = [&](const codegen::Decision& asked) -> std::optional<codegen::Selection> {
+    if (asked.work != work_) return std::nullopt;
+    return codegen::Selection{{{candidate}}, "timed"};
+  };
+  Program program = codegen::compile(alone_, options);
+  slot = std::make_unique<Prepared>();
+  const auto found = std::find_if(decisions.begin(), decisions.end(),
+                                  [&](const codegen::Decision& decision) { return decision.work == work_; });
+  if (found == decisions.end()) {
+    throw Error("a node alone is computed in another way than in its graph", ErrorKind::Unsupported);
+  }
+  slot->first_step = found->first_step;
+  slot->step_count = found->step_count;
+  slot->model = std::make_unique<CompiledModel>(std::move(program), settings_.threads);
+  return *slot;
+}
+
+void KernelTimer::prepare(Prepared& candidate, const std::string& symbol, std::int64_t at) {
+  const DimBindings bound = values(symbol, at);
+  std::map<std::string, Shape> shapes;
+  for (const ValueId input : alone_.inputs()) {
+    const Value& value = alone_.value(input);
+    shapes[value.name] = constants(substitute(value.type.tensor().dims, bound));
+  }
+  candidate.inputs = random_inputs(alone_, 1, shapes);
+  candidate.model->prepare(candidate.inputs);
+  candidate.model->run_prepared();  // memory is touched for the first time
+}
+
+// Between two runs of a network its other layers pass the caches; what the kernel reads of them was
+// just written.
+double KernelTimer::run_once(Prepared& candidate) {
+  touch(other_data_.data(), other_data_.size());
+  for (const Datum& input : candidate.inputs) touch(input.tensor().bytes().data(), input.tensor().byte_size());
+  candidate.seconds.assign(candidate.model->program().steps.size(), 0);
+  candidate.model->run_prepared(candidate.seconds);
+  double sum = 0;
+  for (std::size_t k = 0; k < candidate.step_count; ++k) sum += candidate.seconds[candidate.first_step + k];
+  return sum;
+}
+
+std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(const std::vector<std::size_t>& candidates,
+                                                                 const std::string& symbol, std::int64_t at,
+                                                                 const std::function<bool()>& is_interrupted) {
+  std::map<std::size_t, Measure> measures;
+  double best = 0;
+  std::vector<std::size_t> waiting = candidates;
+  while (!waiting.empty()) {
+    // As many at once as memory allows.
+    std::vector<std::size_t> group;
+    std::uint64_t constant_bytes = 0;
+    while (!waiting.empty() && (group.empty() || constant_bytes < kMostConstants)) {
+      if (is_interrupted && is_interrupted()) return measures;
+      Prepared& ready = prepared(waiting.front());
+      prepare(ready, symbol, at);
+      constant_bytes += ready.model->program().constant_bytes;
+      group.push_back(waiting.front());
+      waiting.erase(waiting.begin());
+    }
+    for (int round = 0; round < kMostRuns; ++round) {
+      for (const std::size_t candidate : group) {
+        if (is_interrupted && is_interrupted()) return measures;
+        Measure& measure = measures[candidate];
+        if (measure.runs > 0 && measure.seconds > kClearlySlower * best) continue;
+        if (measure.runs >= kFewestRuns && static_cast<double>(measure.runs) * measure.seconds > kEnoughSeconds) continue;
+        const double seconds = std::max(run_once(*prepared_.at(candidate)), 1e-9);
+        measure.seconds = measure.runs == 0 ? seconds : std::min(measure.seconds, seconds);
+        ++measure.runs;
+        best = best == 0 ? measure.seconds : std::min(best, measure.seconds);
+      }
+    }
+    if (!waiting.empty()) prepared_.clear();
+  }
+  return measures;
+}
+
+}  // namespace tenon

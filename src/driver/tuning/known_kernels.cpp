@@ -1,0 +1,26 @@
+#include "driver/tuning/known_kernels.h"
+
+#include "driver/tuning/tuner.h"
+#include "frontends/aitemplate/kernel_choices.h"
+
+#include <set>
+
+namespace tenon {
+
+Graph with_known_kernels(Graph graph, const TuningCache& cache, int threads) {
+  const TuningPlace place = tuning_place({}, threads);
+  std::set<NodeId> done;
+  for (const codegen::Decision& decision : decide_nodes(graph, {})) {
+    // A node of several nests is known by the first: the sum that the others prepare or finish.
+    if (done.contains(decision.node)) continue;
+    const std::optional<TunedKernel> kernel = cache.find(place, decision.work);
+    if (!kernel) continue;
+    aitemplate::KernelChoices choices{kernel->symbol, {}};
+    for (const auto& [lo, hi, candidate] : kernel->ranges) choices.choices.push_back({lo, hi, candidate});
+    aitemplate::note_choices(graph, graph.node(decision.node).results.front(), choices);
+    done.insert(decision.node);
+  }
+  return graph;
+}
+
+}  // namespace tenon

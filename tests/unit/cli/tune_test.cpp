@@ -1,0 +1,179 @@
+#include "cli/commands.h"
+#include "cli/tuning.h"
+#include "driver/tuning/cache.h"
+
+#include "base/error.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+namespace tenon::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Called {
+  int code = 0;
+  std::string out, error;
+};
+Called call(std::vector<std::string> words) {
+  words.insert(words.begin(), "tenon");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Called called;
+  called.code = run_command_line(static_cast<int>(arguments.size()), arguments.data());
+  called.error = testing::internal::GetCapturedStderr();
+  called.out = testing::internal::GetCapturedStdout();
+  return called;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// A user's cache of its own, in a folder that goes with the test.
+class TuneCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(folder_);
+    if (const char* before = std::getenv("XDG_CACHE_HOME")) before_ = before;
+    setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+    std::ofstream(file("model.tenon")) << R"(graph (x: f32[5, 48]) {
+  w = constant f32[48, 64] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  a = matmul(x, w)
+  b = relu(a)
+  y = softmax(b) {axis = -1}
+  return y
+}
+)";
+  }
+  void TearDown() override {
+    before_.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", before_.c_str(), 1);
+    fs::remove_all(folder_);
+  }
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  fs::path folder_ = fs::temp_directory_path() / ("tenon_tune_" + std::to_string(getpid()));
+  std::string before_;
+};
+
+TEST_F(TuneCommand, KeepsShowsExportsImportsAndClears) {
+  EXPECT_TRUE(has(call({"tune", "--show"}).out, ": 0 kernels"));
+  const Called tuned = call({"tune", file("model.tenon"), "--threads=1"});
+  EXPECT_EQ(tuned.code, 0) << tuned.error;
+  EXPECT_TRUE(has(tuned.out, " timed in ")) << tuned.out;
+  EXPECT_TRUE(has(call({"tune", file("model.tenon"), "--threads=1"}).out, "tuning: 0 kernels timed"));
+  const Called shown = call({"tune", "--show"});
+  EXPECT_TRUE(has(shown.out, "chosen")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "1 thread, code by tenon ")) << shown.out;
+  EXPECT_GT(call({"tune", "--show", "--all"}).out.size(), shown.out.size());
+  const auto json = nlohmann::json::parse(call({"tune", "--show", "--json"}).out);
+  ASSERT_FALSE(json["kernels"].empty());
+
+  EXPECT_EQ(call({"tune", "--export", file("kept.json")}).code, 0);
+  EXPECT_TRUE(has(call({"tune", "--clear"}).out, ": removed"));
+  EXPECT_TRUE(has(call({"tune", "--clear"}).out, ": there is none"));
+  EXPECT_EQ(call({"tune", "--import", file("kept.json")}).code, 0);
+  EXPECT_EQ(nlohmann::json::parse(call({"tune", "--show", "--json"}).out), json);
+  EXPECT_TRUE(has(call({"tune", file("model.tenon"), "--threads=1"}).out, "tuning: 0 kernels timed"));
+}
+
+TEST_F(TuneCommand, CompilesWithWhatIsKnown) {
+  const std::string model = file("model.tenon"), program = file("p.tnn");
+  const Called tuned = call({"compile", model, "--tune", "--threads=1", "-o", program});
+  EXPECT_EQ(tuned.code, 0) << tuned.error;
+  EXPECT_TRUE(has(tuned.error, "tuning: ")) << tuned.error;
+  const Called again = call({"compile", model, "--threads=1", "-o", program, "--print"});
+  EXPECT_TRUE(has(again.out, "chosen: the fastest of ")) << again.out;
+  EXPECT_EQ(again.error, "");
+  EXPECT_TRUE(has(call({"compile", model, "--threads=1", "--print", "--untuned"}).out, "chosen: least estimated cost"));
+  const Called bench = call({"bench", model, "--threads=1", "--tune=5", "--iterations=1", "--steps"});
+  EXPECT_EQ(bench.code, 0) << bench.error;
+  EXPECT_TRUE(has(bench.out, "candidate")) << bench.out;
+  EXPECT_TRUE(has(bench.error, "tuning: 0 kernels timed")) << bench.error;
+}
+
+TEST_F(TuneCommand, ADamagedCacheIsToldAboutAndLeftAside) {
+  const std::string model = file("model.tenon"), program = file("p.tnn"), cache = tuning_cache_path();
+  fs::create_directories(fs::path(cache).parent_path());
+  std::ofstream(cache) << std::string(5000, 'x');
+  const Called compiled = call({"compile", model, "-o", program});
+  EXPECT_EQ(compiled.code, 0);
+  EXPECT_TRUE(has(compiled.error, "warning: the tuning cache cannot be used")) << compiled.error;
+  EXPECT_TRUE(has(compiled.error, "going on without it: estimates decide")) << compiled.error;
+  const Called tuned = call({"compile", model, "--tune=0.001", "-o", program});
+  EXPECT_EQ(tuned.code, 0);
+  EXPECT_TRUE(has(tuned.error, "timings are forgotten at the end")) << tuned.error;
+  const Called shown = call({"tune", "--show"});
+  EXPECT_EQ(shown.code, static_cast<int>(ErrorKind::Device));
+  EXPECT_TRUE(has(shown.error, "`tenon tune --clear` removes it")) << shown.error;
+  EXPECT_TRUE(has(call({"tune", "--clear"}).out, ": removed"));
+  EXPECT_EQ(call({"compile", model, "-o", program}).error, "");
+}
+
+TEST_F(TuneCommand, WrongWordsAreRefused) {
+  const auto code_of = [&](std::vector<std::string> words) { return call(std::move(words)).code; };
+  EXPECT_EQ(code_of({"tune"}), 2);
+  EXPECT_EQ(code_of({"tune", "--show", "--clear"}), 2);
+  EXPECT_EQ(code_of({"tune", file("model.tenon"), "--seconds=soon"}), 2);
+  EXPECT_EQ(code_of({"compile", file("model.tenon"), "--tune=-1", "-o", file("p.tnn")}), 2);
+  EXPECT_EQ(code_of({"compile", file("model.tenon"), "--tune", "--untuned", "-o", file("p.tnn")}), 2);
+  EXPECT_EQ(code_of({"tune", "--import", file("nowhere.json")}), 2);
+  std::ofstream(file("bad.json")) << "{\"format\": \"tenon tuning\", \"version\": 1, \"kernels\": [{}]}";
+  const Called imported = call({"tune", "--import", file("bad.json")});
+  EXPECT_EQ(imported.code, 3);
+  EXPECT_TRUE(has(imported.error, "bad.json, kernels/0/machine")) << imported.error;
+  EXPECT_THROW(tuning_seconds("0"), Error);
+  EXPECT_EQ(tuning_seconds("true"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(tuning_seconds("2.5"), 2.5);
+}
+
+// Ctrl-C while kernels are timed: the program is written, with what was timed until then, and the
+// next run goes on from there.
+TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
+  const fs::path tenon = fs::read_symlink("/proc/self/exe").parent_path() / "tenon";
+  if (!fs::exists(tenon)) GTEST_SKIP() << "no tenon beside the tests";
+  const std::string program = file("p.tnn"), log = file("log");
+  const pid_t child = fork();
+  if (child == 0) {
+    if (std::freopen(log.c_str(), "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
+    execl(tenon.c_str(), "tenon", "compile", "zoo:resnet18", "--tune", "--threads=1", "-o", program.c_str(), nullptr);
+    _exit(98);
+  }
+  const std::string cache = tuning_cache_path();
+  std::size_t known = 0;
+  for (int tries = 0; known == 0 && tries < 1200; ++tries) {
+    usleep(50000);
+    if (!fs::exists(cache)) continue;
+    try {
+      known = TuningCache(cache, TuningCache::Access::Read).all().size();
+    } catch (const Error&) {
+      // It is just being made.
+    }
+  }
+  ASSERT_GT(known, 0U);
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  std::ifstream in(log);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_TRUE(has(text, "; interrupted: ")) << text;
+  EXPECT_TRUE(fs::exists(program));
+  const std::size_t kept = TuningCache(cache, TuningCache::Access::Read).all().size();
+  EXPECT_GE(kept, known);
+  const Called next = call({"tune", "zoo:resnet18", "--threads=1", "--seconds=0.001"});
+  EXPECT_TRUE(has(next.out, concat(kept, " known before"))) << next.out;
+}
+
+}  // namespace
+}  // namespace tenon::cli

@@ -1,0 +1,162 @@
+#include "codegen/candidate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/compile.h"
+#include "driver/compiled.h"
+#include "driver/explain.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+namespace tenon {
+namespace {
+
+using codegen::Decision;
+
+std::string convolution(int channels, const std::string& attributes, const std::string& batch = "1") {
+  return concat("graph (x: f32[", batch, ", 20, 20, ", channels, "]@NHWC) {\n  w: f32[3, 3, ", channels, ", 40]@HWIO = ",
+                "constant f32[3, 3, ", channels, ", 40] normal(seed = 1, mean = 0.0, deviation = 0.1)\n",
+                "  y = conv(x, w) {", attributes, "}\n  return y\n}\n");
+}
+
+// For a processor of the level that every machine with Tenon has.
+Decision decision_for(const std::string& text, codegen::CompileOptions options = {}) {
+  options.target.cpu = "x86-64-v3";
+  return codegen::decide(parse_graph(text, all_ops()), options).front();
+}
+
+const codegen::Verdict& verdict_of(const Decision& decision, const std::string& name) {
+  const auto found = std::find_if(decision.candidates.begin(), decision.candidates.end(),
+                                  [&](const Decision::Option& option) { return option.name == name; });
+  EXPECT_NE(found, decision.candidates.end()) << name;
+  return found->verdict;
+}
+
+std::string chosen(const Decision& decision) {
+  return decision.candidates[decision.selection.versions.at(0).candidate].name;
+}
+
+TEST(Candidates, RefusalsSayWhy) {
+  const std::string plain = "pads = [1, 1, 1, 1]";
+  EXPECT_TRUE(verdict_of(decision_for(convolution(64, plain)), "winograd 4x4").accepts);
+  EXPECT_EQ(verdict_of(decision_for(convolution(8, plain)), "winograd 4x4").reason,
+            "transforms outweigh the products of fewer than 32 channels or outputs; here 8 and 40");
+  EXPECT_EQ(verdict_of(decision_for(convolution(64, plain + ", strides = [2, 2]")), "winograd 4x4").reason,
+            "its windows are not 3x3, or do not move by one");
+  EXPECT_TRUE(verdict_of(decision_for(convolution(64, plain, "N")), "winograd 2x2").accepts);
+  EXPECT_EQ(verdict_of(decision_for(R"(graph (x: f32[1, H, 20, 64]@NHWC) {
+  w: f32[3, 3, 64, 40]@HWIO = constant f32[3, 3, 64, 40] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = conv(x, w)
+  return y
+}
+)"),
+                       "winograd 2x2")
+                .reason,
+            "the extents of its images are known only when it runs");
+  codegen::CompileOptions options;
+  options.allow_winograd = false;
+  EXPECT_EQ(verdict_of(decision_for(convolution(64, plain), options), "winograd 4x4").reason,
+            "it is forbidden: larger errors of rounding");
+  EXPECT_EQ(chosen(decision_for(convolution(64, plain), options)), "tiles 6x16");
+  const Decision product = decision_for("graph (a: f32[5, 7], b: f32[7, 3]) {\n  y = matmul(a, b)\n  return y\n}\n");
+  EXPECT_EQ(verdict_of(product, "tiles 6x16").reason, "it writes along no loop whose extent is a number of 4 or more");
+  EXPECT_EQ(chosen(product), "loops");
+}
+
+TEST(Candidates, TheSameShapeIsNotOfferedTwice) {
+  const Decision one_row = decision_for(R"(graph (a: f32[1, 64]) {
+  b = constant f32[64, 100] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = matmul(a, b)
+  return y
+}
+)");
+  EXPECT_EQ(verdict_of(one_row, "tiles 4x16").reason, "here it is the same as tiles 6x16");
+  EXPECT_TRUE(verdict_of(one_row, "tiles 1x64").accepts);
+}
+
+// Every candidate that accepts, of sums, windows, rows and plain loops, gives what the definition says.
+TEST(Candidates, AllThatAcceptAreRight) {
+  for (const std::string& text : {
+           convolution(64, "pads = [1, 1, 1, 1]"), convolution(33, "pads = [1, 0, 2, 1], strides = [1, 2]"),
+           convolution(5, "pads = [1, 1, 1, 1], dilations = [2, 1]"),
+           std::string("graph (a: f32[3, 17, 21], b: f32[3, 21, 37]) {\n  y = matmul(a, b)\n  return y\n}\n"),
+           std::string("graph (x: f32[9, 50]) {\n  y = softmax(x) {axis = -1}\n  return y\n}\n"),
+           std::string("graph (x: f32[6, 7, 40]) {\n  y = reduce_sum(x) {axes = [1], keep_axes = false}\n  return y\n}\n"),
+           std::string("graph (x: f32[33, 65]) {\n  y = transpose(x) {perm = [1, 0]}\n  return y\n}\n"),
+       }) {
+    const Graph graph = parse_graph(text, all_ops());
+    const std::vector<Datum> inputs = random_inputs(graph, 3);
+    const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
+    const Decision decision = codegen::decide(graph).front();
+    std::size_t accepted = 0;
+    for (std::size_t k = 0; k < decision.candidates.size(); ++k) {
+      if (!decision.candidates[k].verdict.accepts) continue;
+      SCOPED_TRACE(text + decision.candidates[k].name);
+      ++accepted;
+      codegen::CompileOptions options;
+      options.choose = [&](const Decision& asked) -> std::optional<codegen::Selection> {
+        if (asked.work != decision.work) return std::nullopt;
+        return codegen::Selection{{{k}}, "the test asks for it"};
+      };
+      const Program program = codegen::compile(graph, options);
+      EXPECT_EQ(program.steps.front().candidate, decision.candidates[k].name);
+      Tensor first;
+      for (const int threads : {1, 3}) {
+        const Tensor result = CompiledModel(program, threads).run(inputs).at(0).tensor();
+        for (std::int64_t i = 0; i < result.size(); ++i) {
+          ASSERT_NEAR(result.real_at(i), expected.real_at(i), 1e-4) << i;
+        }
+        if (threads == 1) first = result;
+        EXPECT_TRUE(identical(result, first));
+      }
+    }
+    EXPECT_GE(accepted, 2U) << text;
+  }
+}
+
+// Steps for ranges of a symbol: those that do not hold are left out.
+TEST(Candidates, VersionsByRangesOfASymbol) {
+  const Graph graph = parse_graph(R"(graph (a: f32[N, 24]) {
+  b = constant f32[24, 40] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = matmul(a, b)
+  return y
+}
+)",
+                                  all_ops());
+  codegen::CompileOptions options;
+  options.choose = [](const Decision& asked) -> std::optional<codegen::Selection> {
+    std::vector<codegen::Version> versions;
+    for (std::size_t k = 0; k < asked.candidates.size() && versions.size() < 3; ++k) {
+      if (!asked.candidates[k].verdict.accepts) continue;
+      const auto from = static_cast<std::int64_t>(versions.size()) * 5;
+      versions.push_back({k, "N", from, versions.size() == 2 ? asked.symbols.at("N").hi : from + 4});
+    }
+    return codegen::Selection{versions, "the test asks for it"};
+  };
+  const Program program = codegen::compile(graph, options);
+  ASSERT_EQ(program.steps.size(), 3U);
+  CompiledModel model(program, 2);
+  for (const std::int64_t rows : {1, 4, 5, 9, 10, 200}) {
+    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"a", {rows, 24}}});
+    const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
+    const Tensor result = model.run(inputs).at(0).tensor();
+    ASSERT_EQ(result.shape(), expected.shape());
+    for (std::int64_t i = 0; i < result.size(); ++i) ASSERT_NEAR(result.real_at(i), expected.real_at(i), 1e-5);
+  }
+}
+
+TEST(Candidates, ExplainGivesTheVerdicts) {
+  const Explanation explanation = explain(parse_graph(convolution(64, "pads = [1, 1, 1, 1]"), all_ops()), "y");
+  ASSERT_FALSE(explanation.kernels.empty());
+  const auto& candidates = explanation.kernels.back().candidates;
+  EXPECT_EQ(candidates.front().text.rfind("chosen: least estimated cost; about ", 0), 0U) << candidates.front().text;
+  EXPECT_EQ(candidates.back().text.rfind("refuses: ", 0), 0U);
+}
+
+}  // namespace
+}  // namespace tenon
