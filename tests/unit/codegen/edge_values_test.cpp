@@ -84,16 +84,16 @@ TEST(EdgeValues, FunctionsOfIntegersGoThroughReals) {
   }
 }
 
-TEST(EdgeValues, ResizingAnUnknownExtentInProportionIsRefused) {
-  const Graph graph = parse_graph(
-      "graph (x: f32[1, 2, n, 3]) {\n  y = resize(x) {sizes = [3, 4], axes = [2, 3], aspect = "
-      "not_larger}\n  return y\n}\n",
-      all_ops());
-  try {
-    codegen::compile(graph);
-    FAIL() << "it was compiled";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+TEST(EdgeValues, AnUnknownExtentIsResizedInProportion) {
+  for (const std::int64_t extent : {2, 5, 9}) {
+    for (const char* aspect : {"not_larger", "not_smaller"}) {
+      Tensor image(DType::F32, {1, 2, extent, 3});
+      for (std::int64_t k = 0; k < image.size(); ++k) image.set_real(k, static_cast<double>(k * k));
+      expect_exact(concat("graph (x: f32[1, 2, n, 3]) {\n  y = resize(x) {sizes = [3, 4], axes = "
+                          "[2, 3], aspect = ",
+                          aspect, "}\n  return y\n}\n"),
+                   {image});
+    }
   }
 }
 
