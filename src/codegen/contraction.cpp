@@ -336,9 +336,11 @@ TileShape tile_for(unsigned register_count, unsigned register_bits) {
 
 namespace {
 
-// Turns the loops of `whole`, which stands in `nest`; those outside of a tile are run as `outermost`.
-std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std::vector<bool>& may_pack,
-                                         const TileShape& shape, LoopKind outermost) {
+// Turns the loops of `whole`, which stands in the loops `around_it` of `nest`; those outside of a tile are
+// run as `outermost`.
+std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std::vector<Statement>& around_it,
+                                         const std::vector<bool>& may_pack, const TileShape& shape,
+                                         LoopKind outermost) {
   const Roles roles = find_roles(whole, may_pack);
   if (!roles.refusal.empty()) return std::nullopt;
   Contraction c = roles.sum;
@@ -365,7 +367,9 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     packing.loops = {outer};
     packing.extents = {blocks};
     bool is_fixed = true;
-    for (const auto* loops : {&c.kept, &c.reduced}) {
+    std::vector<const Statement*> outside;
+    for (const Statement& loop : around_it) outside.push_back(&loop);
+    for (const auto* loops : {&outside, &c.kept, &c.reduced}) {
       for (const Statement* loop : *loops) {
         if (loop == columns || !depends_on(c.b, loop->id)) continue;
         is_fixed &= loop->extent.is_constant();
@@ -377,7 +381,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     packing.extents.push_back(width);
     packing.limit = count;
     for (const Scalar& coordinate : c.b->args) {
-      for (const auto* loops : {&c.kept, &c.reduced}) {
+      for (const auto* loops : {&outside, &c.kept, &c.reduced}) {
         for (const Statement* loop : *loops) is_fixed &= growth(coordinate, loop->id).has_value();
       }
       is_fixed &= is_affine(coordinate);
@@ -526,13 +530,18 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack) {
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
                                                      const TileShape& shape) {
   Block* stages = stages_of(nest);
-  if (stages == nullptr) return tile(nest, nest.body, may_pack, shape, LoopKind::Parallel);
+  if (stages == nullptr) return tile(nest, nest.body, {}, may_pack, shape, LoopKind::Parallel);
+  std::vector<Statement> around;
+  for (const Block* block = &nest.body; block != stages; block = &block->front().body) {
+    around.push_back(block->front());
+    around.back().body.clear();
+  }
   std::vector<Packing> packings;
   bool has_tiles = false;
   Block turned;
   for (const Statement& statement : *stages) {
     Block stage{statement};
-    if (const auto made = tile(nest, stage, may_pack, shape, LoopKind::Serial)) {
+    if (const auto made = tile(nest, stage, around, may_pack, shape, LoopKind::Serial)) {
       packings.insert(packings.end(), made->begin(), made->end());
       has_tiles = true;
     } else {

@@ -128,6 +128,24 @@ TEST(Compile, BuffersThatNoStepUsesTakeNoRoom) {
   verify(program);
 }
 
+// What each head reads of the weights differs.
+TEST(Compile, ProjectionsToHeads) {
+  expect_same(R"(graph (x: f32[1, 64, 96]) {
+  w = constant f32[96, 768] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  b = constant f32[768] normal(seed = 2, mean = 0.0, deviation = 0.1)
+  y = fused(x, w, b)
+    group = graph (p: f32[1, 64, 96], q: f32[96, 768], c: f32[768]) {
+      m = matmul(p, q)
+      a = add(m, c)
+      h = reshape(a) {shape = [1, 64, 12, 64]}
+      z = transpose(h) {perm = [0, 2, 1, 3]}
+      return z
+    }
+  return y
+}
+)");
+}
+
 // More weights than one core's cache takes: the rows come in halves.
 TEST(Compile, LargeWeights) {
   expect_same(R"(graph (x: f32[96, 372]) {
