@@ -17,13 +17,9 @@ if(TENON_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# What of LLVM nobody calls is left out, and what runs at start-up lies together: of its 40 MB of code, a process
-# that only runs a program then touches, and so keeps in memory, as little as can be.
+# What of LLVM nobody calls is left out.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   add_link_options(-Wl,--gc-sections)
-  if(TENON_MOLD)  # the other linkers do this by themselves
-    add_link_options(-Wl,-z,keep-text-section-prefix)
-  endif()
 endif()
 
 # Colour survives Ninja's pipe only when it is asked for; asked for always, it would fill logs.
