@@ -90,6 +90,7 @@ void print_steps(CompiledModel& model) {
     return std::to_string(static_cast<std::int64_t>(value + 0.5));
   };
   for (const std::size_t k : order) {
+    if (seconds[k] == 0) continue;  // it is for other extents
     const double each = seconds[k] / runs;
     table.add({std::to_string(k), steps[k].name, steps[k].candidate,
                number(each * 1e6), number(100 * seconds[k] / total) + " %",

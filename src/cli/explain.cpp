@@ -4,7 +4,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "cli/tuning.h"
 #include "driver/model.h"
+#include "driver/tuning/tuner.h"
 
 #include <nlohmann/json.hpp>
 
@@ -53,7 +55,11 @@ int explain(const ExplainOptions& options, OutputFormat format) {
   settings.without = options.without;
   settings.stop_after = options.stop_after;
   for (const std::string& setting : options.set) set_option(settings.pass_options, setting);
-  const Explanation explanation = tenon::explain(load_model(options.model), options.node, settings);
+  // Kernels as `compile` would choose them.
+  codegen::CompileOptions compile;
+  const std::optional<TuningCache> timings = known_timings();
+  if (timings) compile.choose = tuned_choice(*timings, tuning_place(compile.target, 0));
+  const Explanation explanation = tenon::explain(load_model(options.model), options.node, settings, compile);
   if (format == OutputFormat::Json) {
     print_json(explanation);
     return 0;

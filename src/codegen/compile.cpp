@@ -320,6 +320,7 @@ class Compiler {
     const std::vector<double> shares = work_shares(nests);
     std::size_t count = 0;
     for (ChosenKernels& kernels : chosen) {
+      std::map<std::vector<std::size_t>, std::uint32_t> packed;
       kernels.decision.first_step = program_.steps.size();
       for (const auto& [version, made] : kernels.versions) {
         for (const MadeKernel& kernel : made) {
@@ -330,7 +331,7 @@ class Compiler {
             step.when = Program::Guard{static_cast<std::uint32_t>(symbol_ids_.at(version.symbol)), version.lo, version.hi};
           }
           for (std::size_t buffer : kernel.part.buffers) step.buffers.push_back(ids[buffer]);
-          use_packings(kernel, step.buffers);
+          use_packings(kernel, {version.candidate, static_cast<std::size_t>(&kernel - made.data())}, packed, step.buffers);
           for (const Dim& dim : kernel.part.nest.extents) step.extents.push_back(extent(dim));
           step.work = extent(work_items(kernel.part.nest));
           step.kernel = add_kernel(kernel.part.nest);
@@ -411,14 +412,22 @@ class Compiler {
       auto selected = options_.choose ? options_.choose(decision) : std::nullopt;
       decision.selection = selected ? std::move(*selected) : Selection{{{cheapest(candidates)}}, "least estimated cost"};
       for (const Version& version : decision.selection.versions) {
-        made.versions.emplace_back(version, candidates[version.candidate].make(sequence, derived));
+        // Versions by the same candidate share what it makes.
+        const auto same = std::find_if(made.versions.begin(), made.versions.end(), [&](const auto& other) {
+          return other.first.candidate == version.candidate;
+        });
+        std::vector<MadeKernel> nests_made =
+            same != made.versions.end() ? same->second : candidates[version.candidate].make(sequence, derived);
+        made.versions.emplace_back(version, std::move(nests_made));
       }
     }
     return chosen;
   }
 
-  // What the nest wants packed becomes another constant in `arguments`.
-  void use_packings(const MadeKernel& kernel, std::vector<std::uint32_t>& arguments) {
+  // What the nest wants packed becomes another constant in `arguments`; one that `packed` knows, by
+  // which candidate's which kernel wants what, where another version has the same.
+  void use_packings(const MadeKernel& kernel, const std::vector<std::size_t>& wanted,
+                    std::map<std::vector<std::size_t>, std::uint32_t>& packed, std::vector<std::uint32_t>& arguments) {
     std::vector<std::size_t> argument_of;
     std::size_t given = 0;
     for (const NestBuffer& buffer : kernel.part.nest.buffers) {
@@ -427,10 +436,17 @@ class Compiler {
     }
     for (const Packing& packing : kernel.packings) {
       std::uint32_t& argument = arguments[argument_of[packing.buffer]];
+      std::vector<std::size_t> key = wanted;
+      key.push_back(static_cast<std::size_t>(&packing - kernel.packings.data()));
+      if (const auto known = packed.find(key); known != packed.end()) {
+        argument = known->second;
+        continue;
+      }
       const StoredConstant& source = stored(argument);
       const std::uint32_t made = add_buffer(program_.buffers[argument].name, source.value.dtype(),
                                             Dims(packing.extents.begin(), packing.extents.end()), Program::Place::Constant);
       constants_.emplace(made, StoredConstant{source.value, packing, std::nullopt});
+      packed.emplace(std::move(key), made);
       argument = made;
     }
   }

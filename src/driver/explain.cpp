@@ -84,11 +84,12 @@ std::string described(const Graph& graph, const Place& place) {
 }
 
 // What would compute a node of the outermost graph.
-std::vector<Explanation::Kernel> kernels_of(const Graph& graph, NodeId node) {
+std::vector<Explanation::Kernel> kernels_of(const Graph& graph, NodeId node,
+                                            const codegen::CompileOptions& compile) {
   if (graph.constant_of(graph.node(node).results.front()) != nullptr) return {};
   std::vector<Explanation::Kernel> kernels;
   try {
-    for (const codegen::Decision& decision : codegen::decide(node_alone(graph, node))) {
+    for (const codegen::Decision& decision : codegen::decide(node_alone(graph, node), compile)) {
       kernels.push_back(in_words(decision));
     }
   } catch (const Error& error) {
@@ -128,7 +129,8 @@ Explanation::Kernel in_words(const codegen::Decision& decision) {
   return kernel;
 }
 
-Explanation explain(Graph graph, const std::string& name, PipelineOptions options) {
+Explanation explain(Graph graph, const std::string& name, PipelineOptions options,
+                    const codegen::CompileOptions& compile) {
   Explanation result;
   std::vector<std::string> known;
   collect_names(graph, known);
@@ -170,9 +172,9 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   if (!place.is_found()) return result;
   result.end_op = op_at(place);
   result.end_type = to_string(place.graph->value(place.graph->find(result.name)).type);
-  if (place.graph == &graph && place.node) result.kernels = kernels_of(graph, place.node);
+  if (place.graph == &graph && place.node) result.kernels = kernels_of(graph, place.node, compile);
   if (place.holder && is_fused_group(graph, place.holder)) {
-    result.kernels = kernels_of(graph, place.holder);
+    result.kernels = kernels_of(graph, place.holder, compile);
     result.group = first_name(graph, place.holder);
     const Graph& body = graph.node(place.holder).bodies.front();
     for (NodeId id : body.nodes_in_order()) {

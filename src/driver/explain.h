@@ -35,7 +35,8 @@ struct Explanation {
 
 /// Runs the passes and follows the node that `name` names: by one of its results or by the source's
 /// own name. Throws an Error (Usage) that offers the nearest name.
-Explanation explain(Graph graph, const std::string& name, PipelineOptions options = {});
+Explanation explain(Graph graph, const std::string& name, PipelineOptions options = {},
+                    const codegen::CompileOptions& compile = {});
 
 /// A decision's candidates in that order and in words.
 Explanation::Kernel in_words(const codegen::Decision& decision);

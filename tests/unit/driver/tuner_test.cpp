@@ -165,6 +165,13 @@ TEST(Tuner, ASymbolGetsRangesWithoutGaps) {
     const Tensor result = model.run(inputs).at(0).tensor();
     for (std::int64_t k = 0; k < result.size(); ++k) ASSERT_NEAR(result.real_at(k), expected.real_at(k), 1e-5);
   }
+  // A candidate that comes twice packs its weights once.
+  forced.ranges = {{1, 3, "tiles 6x16"}, {4, 30, "loops"}, {31, 40, "tiles 6x16"}};
+  cache.store(forced);
+  const std::uint64_t twice = codegen::compile(graph, tuned(cache)).constant_bytes;
+  forced.ranges = {{1, 3, "tiles 6x16"}, {4, 40, "loops"}};
+  cache.store(forced);
+  EXPECT_EQ(twice, codegen::compile(graph, tuned(cache)).constant_bytes);
   // Ranges that leave values out are not used.
   forced.ranges = {{2, 3, "tiles 2x32"}, {4, 40, "loops"}};
   cache.store(forced);
