@@ -460,7 +460,7 @@ class Compiler {
       kernel.name = name;
       kernel.symbol = concat("k", nests_.size());
       kernel.scratch_bytes = extent(scratch_bytes(nest));
-      kernel.checks = {"an index lies outside its tensor"};
+      kernel.checks = {"an index lies outside its tensor", "integer division by zero"};  // by Check
       program_.kernels.push_back(std::move(kernel));
       nest.name = concat("k", nests_.size());
       nests_.push_back(std::move(nest));

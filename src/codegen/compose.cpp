@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "codegen/nest_builder.h"
 #include "codegen/partition.h"
 #include "ir/text.h"
 
@@ -176,7 +177,7 @@ class Composer {
     Extract kernels(graph_), text(graph_);
     std::vector<ValueId> in_kernels, in_text;
     for (ValueId value : given) {
-      const bool is_text = constant_of(value)->dtype() == DType::String;
+      const bool is_text = !is_compilable(constant_of(value)->dtype());
       (is_text ? text : kernels).add_constant(value, graph_, value);
       (is_text ? in_text : in_kernels).push_back(value);
     }

@@ -58,6 +58,12 @@ struct Statement {
   Bounds bounds = Bounds::Inside;  ///< Update: whether coordinates are checked
 };
 
+/// What the data may do wrong; a kernel reports the number of what it saw last.
+enum class Check : std::uint8_t {
+  Inside = 1,  ///< coordinates lie in their tensor
+  NotZero,     ///< integers are not divided by zero
+};
+
 /// One kernel: buffers, extents that it is given when it runs, and statements. Loops carry how they
 /// run, so that a schedule is a rewrite of this.
 struct LoopNest {
@@ -66,7 +72,6 @@ struct LoopNest {
   std::vector<Dim> extents;              ///< by id; not numbers
   std::vector<std::string> loop_names;   ///< by id
   std::vector<DType> locals;             ///< by id
-  std::vector<std::string> checks;       ///< messages, numbered from 1
   Block body;
 
   std::size_t new_loop(std::string loop_name);

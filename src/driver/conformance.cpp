@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/error.h"
@@ -20,22 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The model compiled, or nothing where some node has no kernel.
-std::unique_ptr<CompiledModel> compiled_model(const Graph& graph) {
-  try {
-    return std::make_unique<CompiledModel>(compile_graph(graph), 1);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::Unsupported) throw;
-    return nullptr;
-  }
-}
-
 // Runs every data set of a case; gives what went wrong, or nothing.
-std::string run_case(const ConformanceCase& test, const ConformanceOptions& settings, bool& is_compiled) {
+std::string run_case(const ConformanceCase& test, const ConformanceOptions& settings, ConformanceResult& result) {
   const Tolerance& tolerance = settings.tolerance;
   const Graph graph = onnx::import_onnx((fs::path(test.folder) / "model.onnx").string());
-  const std::unique_ptr<CompiledModel> compiled = settings.is_compiled ? compiled_model(graph) : nullptr;
-  is_compiled = compiled != nullptr;
+  std::optional<CompiledModel> compiled;
+  if (settings.is_compiled) {
+    compiled.emplace(compile_graph(graph), 1);
+    result.is_kernels_alone = compiled->totals().operator_steps == 0;
+  }
   int sets = 0;
   for (int set = 0;; ++set) {
     const fs::path data = fs::path(test.folder) / concat("test_data_set_", set);
@@ -69,7 +63,7 @@ ConformanceResult judge(const ConformanceCase& test, const ConformanceOptions& o
   result.name = test.name;
   const auto begin = std::chrono::steady_clock::now();
   try {
-    result.reason = run_case(test, options, result.is_compiled);
+    result.reason = run_case(test, options, result);
   } catch (const std::exception& error) {
     result.reason = error.what();
   }

@@ -22,13 +22,13 @@ struct ConformanceResult {
   Status status = Status::Passed;
   std::string reason;  ///< why it failed, or the list's reason
   double elapsed_ms = 0;
-  bool is_compiled = false;  ///< compiled code gave the outputs
+  bool is_kernels_alone = false;  ///< compiled, and no operator ran as a C++ function
 };
 
 struct ConformanceOptions {
   Tolerance tolerance;
   std::string filter;  ///< a part of the case's name
-  /// Optimise and compile each model; one that has no kernels runs in the reference.
+  /// Optimise and compile each model; one that cannot be compiled fails.
   bool is_compiled = false;
   /// Cases that are known to fail, with the reason.
   std::map<std::string, std::string> expected_failures;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "base/error.h"
 
@@ -31,6 +32,31 @@ void note_extents(const Block& block, std::map<std::size_t, std::optional<Dim>>&
 
 // Offsets of the members of KernelArguments, in pointers.
 constexpr unsigned kBuffers = 0, kExtents = 1, kScratch = 2, kError = 3;
+
+bool divides_integers(const ScalarNode& node) {
+  switch (node.binary) {
+    case BinaryOp::Divide:
+    case BinaryOp::FloorDivide:
+    case BinaryOp::Modulo:
+    case BinaryOp::Remainder: return is_integer(node.args[0]->dtype);
+    default: return false;
+  }
+}
+
+// What extents are divided by is an extent, and where one is zero nothing runs.
+bool may_be_zero(const Scalar& scalar) {
+  if (scalar->kind == ScalarKind::Integer) return scalar->integer == 0;
+  std::vector<const ScalarNode*> work{&scalar.node()};
+  std::unordered_set<const ScalarNode*> seen;
+  while (!work.empty()) {
+    const ScalarNode* node = work.back();
+    work.pop_back();
+    if (!seen.insert(node).second) continue;
+    if (node->kind == ScalarKind::Load || node->kind == ScalarKind::Local || node->kind == ScalarKind::Loop) return true;
+    for (const Scalar& arg : node->args) work.push_back(&arg.node());
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -380,6 +406,7 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
     case ScalarKind::Unary: return math_.unary(node.unary, node.args[0]->dtype, emit(node.args[0]));
     case ScalarKind::Binary: {
       const Lanes a = emit(node.args[0]), b = emit(node.args[1]);
+      if (divides_integers(node) && may_be_zero(node.args[1])) report_if_zero(b);
       return math_.binary(node.binary, node.args[0]->dtype, a, b);
     }
     case ScalarKind::Select: {

@@ -66,7 +66,8 @@ class KernelEmitter {
   llvm::Value* element_pointer(std::size_t buffer, llvm::Value* offset);
   Lanes gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise);
   void prefetch(std::size_t buffer, llvm::Value* offset);
-  void report_unless(llvm::Value* condition);
+  void report_unless(llvm::Value* condition, Check check);
+  void report_if_zero(const Lanes& divisor);
 
   // A loop counted in i64 from `from` below `to`; `body` gets the counter.
   template <class Body>

@@ -51,14 +51,20 @@ void KernelEmitter::prefetch(std::size_t buffer, llvm::Value* offset) {
   ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::prefetch, {place, is_read, ir_.getInt32(2), is_data});
 }
 
-void KernelEmitter::report_unless(llvm::Value* condition) {
+void KernelEmitter::report_unless(llvm::Value* condition, Check check) {
   llvm::BasicBlock* failed = llvm::BasicBlock::Create(context_, "failed", function_);
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "checked", function_);
   ir_.CreateCondBr(condition, after, failed);
   ir_.SetInsertPoint(failed);
-  ir_.CreateStore(ir_.getInt64(1), error_);
+  ir_.CreateStore(ir_.getInt64(static_cast<std::uint64_t>(check)), error_);
   ir_.CreateBr(after);
   ir_.SetInsertPoint(after);
+}
+
+void KernelEmitter::report_if_zero(const Lanes& divisor) {
+  llvm::Value* value = divisor.is_uniform() ? divisor.value : math_.vector(divisor);
+  llvm::Value* is_right = ir_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+  report_unless(divisor.is_uniform() ? is_right : ir_.CreateAndReduce(is_right), Check::NotZero);
 }
 
 Lanes KernelEmitter::gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise) {
@@ -108,7 +114,7 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
   if (node.bounds == Bounds::Checked) {
     llvm::Value* all = at.is_inside.is_uniform() ? at.is_inside.value
                                                  : ir_.CreateAndReduce(math_.vector(at.is_inside));
-    report_unless(all);
+    report_unless(all, Check::Inside);
   }
   const bool is_run = at.offset.form == Lanes::Form::Ramp && at.offset.step == 1;
   if (at.is_inside.is_uniform() && (at.offset.is_uniform() || is_run)) {
@@ -172,7 +178,7 @@ void KernelEmitter::emit_update(const Statement& statement) {
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "updated", function_);
   llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "update", function_);
   llvm::Value* is_inside = at.has_check ? at.is_inside.value : ir_.getTrue();
-  report_unless(is_inside);
+  report_unless(is_inside, Check::Inside);
   ir_.CreateCondBr(is_inside, inside, after);
   ir_.SetInsertPoint(inside);
   llvm::Value* place = element_pointer(statement.id, at.offset.value);

@@ -26,6 +26,9 @@ llvm::Type* element_of(llvm::Value* value) { return value->getType()->getScalarT
 }  // namespace
 
 llvm::Type* LaneMath::type(DType dtype) const {
+  if (is_narrow_float(dtype)) return ir_.getFloatTy();
+  // Fewer bits than a byte are computed in just these: they wrap as they should.
+  if (is_integer(dtype)) return ir_.getIntNTy(static_cast<unsigned>(info(dtype).bits));
   switch (dtype) {
     case DType::F64: return ir_.getDoubleTy();
     case DType::F32:
@@ -210,6 +213,9 @@ llvm::Value* LaneMath::integer_unary(UnaryOp op, DType dtype, llvm::Value* x) {
     case UnaryOp::Ceil:
     case UnaryOp::RoundEven:
     case UnaryOp::Trunc: return x;
+    case UnaryOp::IsNan:
+    case UnaryOp::IsPositiveInf:
+    case UnaryOp::IsNegativeInf: return ir_.CreateICmpNE(x, x);  // never
     default: break;
   }
   // Through double and back, as the reference does.
@@ -347,7 +353,7 @@ Lanes LaneMath::cast(const Lanes& x, DType from, DType to) {
     } else if (value->getType() != target) {
       result = target->getScalarType()->isDoubleTy() ? ir_.CreateFPExt(value, target) : ir_.CreateFPTrunc(value, target);
     }
-    if (to == DType::F16 || to == DType::BF16) result = from_stored(to, to_stored(to, result));
+    if (info(to).storage_bytes < sizeof(float)) result = from_stored(to, to_stored(to, result, true));
     return made(result, is_uniform);
   }
   if (from_real) {
@@ -406,6 +412,8 @@ llvm::Value* LaneMath::from_stored(DType dtype, llvm::Value* stored) {
     return vector_type == nullptr ? scalar : llvm::FixedVectorType::get(scalar, vector_type->getNumElements());
   };
   if (dtype == DType::Bool) return ir_.CreateICmpNE(stored, whole(stored, 0));
+  if (is_narrow_float(dtype)) return from_narrow_float(dtype, stored);
+  if (is_integer(dtype) && info(dtype).bits < 8) return ir_.CreateTrunc(stored, shaped(type(dtype)));
   if (dtype == DType::F16) return ir_.CreateFPExt(stored, shaped(ir_.getFloatTy()));
   if (dtype == DType::BF16) {
     llvm::Value* bits = ir_.CreateZExt(stored, shaped(ir_.getInt32Ty()));
@@ -414,12 +422,17 @@ llvm::Value* LaneMath::from_stored(DType dtype, llvm::Value* stored) {
   return stored;
 }
 
-llvm::Value* LaneMath::to_stored(DType dtype, llvm::Value* value) {
+llvm::Value* LaneMath::to_stored(DType dtype, llvm::Value* value, bool saturates) {
   const auto shaped = [&](llvm::Type* scalar) -> llvm::Type* {
     const auto* vector_type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
     return vector_type == nullptr ? scalar : llvm::FixedVectorType::get(scalar, vector_type->getNumElements());
   };
   if (dtype == DType::Bool) return ir_.CreateZExt(value, shaped(ir_.getInt8Ty()));
+  if (is_narrow_float(dtype)) return to_narrow_float(dtype, value, saturates);
+  if (is_integer(dtype) && info(dtype).bits < 8) {
+    llvm::Type* byte = shaped(ir_.getInt8Ty());
+    return is_signed(dtype) ? ir_.CreateSExt(value, byte) : ir_.CreateZExt(value, byte);
+  }
   if (dtype == DType::F16) return ir_.CreateFPTrunc(value, shaped(ir_.getHalfTy()));
   if (dtype == DType::BF16) {
     // To nearest, ties to even; a NaN stays one.

@@ -6,6 +6,9 @@
 
 namespace tenon::codegen::cpu {
 
+/// Whether it is a float of eight bits or fewer.
+bool is_narrow_float(DType dtype);
+
 /// A number in every lane of a vector: the same in each, evenly rising, or any.
 struct Lanes {
   enum class Form : std::uint8_t { Uniform, Ramp, Vector };
@@ -50,7 +53,8 @@ class LaneMath {
 
   /// Between what is computed and what is in memory.
   llvm::Value* from_stored(DType dtype, llvm::Value* stored);
-  llvm::Value* to_stored(DType dtype, llvm::Value* value);
+  /// What is too large for eight bits becomes infinite (NaN where there is none), or the greatest number.
+  llvm::Value* to_stored(DType dtype, llvm::Value* value, bool saturates = false);
 
  private:
   // Operands in one form: both single numbers, or both vectors.
@@ -85,6 +89,9 @@ class LaneMath {
   llvm::Value* fused_multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   /// Lane by lane through a function of the C library, in double.
   llvm::Value* library(std::string_view name, std::initializer_list<llvm::Value*> args);
+
+  llvm::Value* from_narrow_float(DType dtype, llvm::Value* stored);
+  llvm::Value* to_narrow_float(DType dtype, llvm::Value* value, bool saturates);
 
   llvm::IRBuilder<>& ir_;
   llvm::Module& module_;

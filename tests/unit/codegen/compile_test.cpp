@@ -281,6 +281,63 @@ TEST(Compile, AnIndexOutsideIsAnErrorOfTheData) {
   EXPECT_THROW(model.run({x, Tensor::of_integers(std::vector<std::int64_t>{0, 4})}), Error);
 }
 
+TEST(Compile, DivisionByZeroIsReported) {
+  for (const char* op : {"div", "mod"}) {
+    const Graph graph = parse_graph(
+        concat("graph (x: i32[40], d: i32[40]) {\n  y = ", op, "(x, d)\n  return y\n}\n"), all_ops());
+    CompiledModel model(codegen::compile(graph), 1);
+    Tensor x(DType::I32, {40}), d(DType::I32, {40});
+    for (std::int64_t k = 0; k < 40; ++k) {
+      x.set_integer(k, 7 * k - 100);
+      d.set_integer(k, k == 0 ? -1 : k - 50);
+    }
+    EXPECT_NO_THROW(model.run({x, d}));
+    for (const std::int64_t place : {std::int64_t{3}, std::int64_t{39}}) {
+      Tensor wrong = d;
+      wrong.set_integer(place, 0);
+      try {
+        model.run({x, wrong});
+        FAIL() << op << " at " << place;
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("integer division by zero"), std::string::npos);
+      }
+    }
+  }
+}
+
+// Every code of every narrow float, and numbers on and around the ties between them.
+TEST(Compile, NarrowFloatsAreRoundedAsInTheReference) {
+  for (const DType dtype : {DType::F8E4M3FN, DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ, DType::F8E8M0, DType::F4E2M1}) {
+    const std::string name = to_string(dtype);
+    const Graph widen = parse_graph(concat("graph (x: ", name, "[n]) {\n  y = cast(x) {to = f32}\n  return y\n}\n"), all_ops());
+    const Program widened = codegen::compile(widen);
+    EXPECT_FALSE(widened.is_composed());
+    Tensor codes(dtype, {256});
+    for (std::size_t k = 0; k < 256; ++k) codes.mutable_bytes()[k] = static_cast<std::byte>(k);
+    const Tensor values = CompiledModel(widened, 1).run({codes}).front().tensor();
+    EXPECT_TRUE(identical(values, reference::evaluate(widen, {codes}).front().tensor())) << name;
+    std::vector<float> numbers = {1e30F, -1e30F, 1e-30F, 1e-40F, 3e-39F, 9e-39F, INFINITY, -INFINITY, NAN, 0.0F, -0.0F};
+    for (const float a : values.as<float>()) {
+      for (const float b : values.as<float>()) {
+        const float middle = a / 2 + b / 2;
+        numbers.insert(numbers.end(), {middle, std::nextafter(middle, INFINITY), std::nextafter(middle, -INFINITY)});
+      }
+    }
+    const Tensor x = Tensor::of<float>(DType::F32, {static_cast<std::int64_t>(numbers.size())}, numbers);
+    for (const char* saturate : {"true", "false"}) {
+      const Graph round = parse_graph(
+          concat("graph (x: f32[n]) {\n  y = cast(x) {to = ", name, ", saturate = ", saturate, "}\n  return y\n}\n"), all_ops());
+      const Program rounded = codegen::compile(round);
+      EXPECT_FALSE(rounded.is_composed());
+      const Tensor actual = CompiledModel(rounded, 1).run({x}).front().tensor();
+      const Tensor expected = reference::evaluate(round, {x}).front().tensor();
+      for (std::size_t k = 0; k < numbers.size(); ++k) {
+        ASSERT_EQ(actual.bytes()[k], expected.bytes()[k]) << name << " of " << numbers[k];
+      }
+    }
+  }
+}
+
 TEST(Compile, SaysWhatRunsBesideKernels) {
   const Graph graph = parse_graph(
       "graph (x: f32[4]) {\n  a = nonzero(x)\n  b = add(a, a)\n  return b\n}\n", all_ops());
