@@ -126,6 +126,7 @@ class Chain {
     part.nest.name = reader.nest.name;
     Kept kept = kept_of(imported(reader));
     if (depth >= kept.loops.size()) return false;
+    const double whole_rows = rows_of(kept);
     for (std::size_t k = 0; k <= depth; ++k) extents_.erase(kept.loops[k].id);
     Statement& cut = kept.loops[depth];
     const auto before = static_cast<std::ptrdiff_t>(depth);
@@ -147,11 +148,17 @@ class Chain {
       cost.passes *= number(loop.extent);
     }
     kept.loops.erase(kept.loops.begin(), kept.loops.begin() + before);
-    add_stage(std::move(kept));
+    add_stage(std::move(kept), whole_rows);
     return true;
   }
 
-  void add_stage(Kept kept) {
+  static double rows_of(const Kept& kept) {
+    double rows = 1;
+    for (std::size_t k = 0; k + 1 < kept.loops.size(); ++k) rows *= number(kept.loops[k].extent);
+    return rows;
+  }
+
+  void add_stage(Kept kept, double whole_rows) {
     Block block = std::move(kept.inner);
     for (std::size_t k = kept.loops.size(); k-- > 0;) {
       kept.loops[k].body = std::move(block);
@@ -161,7 +168,7 @@ class Chain {
     if (const auto sum = find_contraction(block)) {
       double rows = 1;
       for (std::size_t k = 0; k + 1 < sum->kept.size(); ++k) rows *= number(sum->kept[k]->extent);
-      cost.count_rows(rows, cost.passes * work_of(block));
+      cost.count_rows(rows, whole_rows, cost.passes * work_of(block));
     }
     stages_.insert(stages_.begin(), std::move(block.front()));
   }
@@ -294,6 +301,7 @@ class Chain {
     const Part& producer = sequence_.parts[index];
     if (producer.is_scheduled) return false;
     Kept kept = kept_of(imported(producer));
+    const double whole_rows = rows_of(kept);
     const std::vector<Handed> handed = handed_by(kept);
     if (handed.empty()) return false;
     std::map<std::size_t, Need> needs;  // by loop
@@ -334,7 +342,7 @@ class Chain {
       extents_[once.id] = once.extent;
       kept.loops.push_back(std::move(once));
     }
-    add_stage(std::move(kept));
+    add_stage(std::move(kept), whole_rows);
     return true;
   }
 
@@ -506,7 +514,7 @@ std::optional<Part> best_chain(const NestSequence& sequence, std::size_t first, 
   for (std::size_t depth = 0; depth < kept.loops.size(); ++depth) {
     const Dim& extent = kept.loops[depth].extent;
     const std::int64_t whole = extent.is_constant() ? extent.constant() : 1;
-    for (std::int64_t block = 1; block <= whole && block <= 64; ++block) {
+    for (std::int64_t block = 1; block <= whole && block <= kMaxChainBlock; ++block) {
       if (whole % block != 0) continue;
       Chain chain(sequence, first, last);
       if (!chain.build(depth, block) || chain.cost.gain() <= most) continue;

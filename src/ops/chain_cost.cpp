@@ -10,8 +10,6 @@ namespace {
 constexpr double kLocalBytes = 384 * 1024, kCloseBytes = 768 * 1024;
 // Reading again from close by costs a fraction of reading from memory.
 constexpr double kCloseShare = 0.5;
-// Starting and joining threads takes as long as moving this much.
-constexpr double kForkBytes = 32 * 1024;
 // Rows of a tile in registers. With fewer, loads are in the way: this part of the time for each.
 constexpr double kTileRows = 6, kLoadShare = 0.4;
 // Threads among which passes should come out even.
@@ -19,8 +17,9 @@ constexpr double kThreads = 4;
 
 }  // namespace
 
-void ChainCost::count_rows(double rows, double product_flops) {
-  if (rows < kTileRows) again_flops += product_flops * kLoadShare * (kTileRows / std::max(1.0, rows) - 1);
+void ChainCost::count_rows(double rows, double whole_rows, double product_flops) {
+  const double best = std::min(kTileRows, whole_rows);
+  if (rows < best) again_flops += product_flops * kLoadShare * (best / std::max(1.0, rows) - 1);
 }
 
 double ChainCost::gain() const {

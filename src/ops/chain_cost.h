@@ -15,14 +15,17 @@ struct ChainCost {
   double local_bytes = 0;   ///< of one piece
   double flops = 0;         ///< of all of it
 
-  /// Counts products whose weights a pass uses for fewer rows than registers hold.
-  void count_rows(double rows, double product_flops);
+  /// Counts products whose weights a pass uses for fewer rows than registers hold and there are.
+  void count_rows(double rows, double whole_rows, double product_flops);
 
   /// In bytes moved; below zero where it is better not done.
   double gain() const;
 };
 
-/// In bytes moved: what one more kernel costs; and how many flops are as dear as moving a byte.
-inline constexpr double kKernelBytes = 128 * 1024, kFlopsPerByte = 8;
+/// In bytes moved: what one more kernel costs, of which starting and joining threads; and how many
+/// flops are as dear as moving a byte.
+inline constexpr double kKernelBytes = 128 * 1024, kForkBytes = 32 * 1024, kFlopsPerByte = 8;
+/// Loops are not cut into larger blocks: weights are read seldom enough by then.
+inline constexpr int kMaxChainBlock = 256;
 
 }  // namespace tenon

@@ -8,10 +8,9 @@
 namespace tenon::fusing {
 namespace {
 
-// Cutting a loop into larger blocks gains nothing: weights are read seldom enough.
-constexpr std::int64_t kMaxBlock = 64;
 
-// Pieces may overlap by this much. Counts of flops know little of what an element costs, so not more.
+// Pieces may overlap by this much, unless they are next to no work. Counts of flops know little of what
+// an element costs, so not more.
 constexpr double kMaxOverlap = 0.125;
 
 // Whether sums over neighbouring windows share so much that a transform of the whole image saves
@@ -61,7 +60,7 @@ double padded_count(std::span<const Reach> image, std::span<const double> counts
 
 }  // namespace
 
-double Rules::weight_bytes(ClusterId cluster) const {
+double Rules::weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) const {
   const Graph& graph = clusters.graph();
   std::vector<ValueId> weights;
   for (NodeId id : clusters.nodes(cluster)) {
@@ -70,7 +69,13 @@ double Rules::weight_bytes(ClusterId cluster) const {
       const ValueId operand = node.operands[k];
       if (!operand || clusters.maker(operand) == cluster) continue;
       const bool is_factor = access_[id].role == Role::Contraction && k == 1;
-      if (is_factor || graph.constant_of(operand)) weights.push_back(operand);
+      if (!is_factor && !graph.constant_of(operand)) continue;
+      // A pass reads only its own part of what moves along with its loops.
+      const bool moves_along = depth && id == anchor_node(cluster) &&
+                               std::ranges::any_of(reach_of(graph, id, k), [&](const Reach& reach) {
+                                 return reach.axis && *reach.axis <= *depth;
+                               });
+      if (!moves_along) weights.push_back(operand);
     }
   }
   std::ranges::sort(weights);
@@ -104,7 +109,6 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
   ChainCost cost;
   cost.handed_bytes = bytes_[handed];
   cost.kernels = 1;
-  cost.weight_bytes = weight_bytes(producer) + weight_bytes(reader);
   cost.flops = infos_[producer.index()].flops + infos_[reader.index()].flops;
   const double work = infos_[producer.index()].flops / std::max(1.0, elements);
   bool fits = false;
@@ -112,7 +116,8 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
   for (std::size_t depth = 0; depth < result.size(); ++depth) {
     const double extent = usual_value(result[depth]);
     const std::int64_t whole = result[depth].is_constant() ? result[depth].constant() : 1;
-    for (std::int64_t block = 1; block <= std::min(whole, kMaxBlock); ++block) {
+    cost.weight_bytes = weight_bytes(producer, std::nullopt) + weight_bytes(reader, depth);
+    for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, kMaxChainBlock); ++block) {
       if (whole % block != 0 || result[depth] == Dim(1)) continue;
       std::vector<double> counts;
       double piece = 1;
@@ -123,16 +128,19 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
       if (piece == 0) continue;
       cost.passes = around * extent / static_cast<double>(block);
       const double again = std::max(0.0, cost.passes * piece - elements);
-      if (again > kMaxOverlap * elements) continue;
+      if (again > kMaxOverlap * elements && again * work > kForkBytes * kFlopsPerByte) continue;
       cost.again_flops = again * work;
       cost.again_bytes = again * element_bytes;
       const double columns = usual_value(dims.back()), result_columns = usual_value(result.back());
       if (access_[first].role == Role::Contraction) {
-        cost.count_rows(piece / std::max(1.0, columns), infos_[producer.index()].flops);
+        cost.count_rows(piece / std::max(1.0, columns), elements / std::max(1.0, columns),
+                        infos_[producer.index()].flops);
       }
       if (access_[second].role == Role::Contraction) {
+        const double rows = usual_value(product(result)) / std::max(1.0, result_columns);
+        const double cut_columns = depth + 1 == result.size() ? static_cast<double>(block) : result_columns;
         const double computed = usual_value(product(result)) / cost.passes;
-        cost.count_rows(computed / std::max(1.0, result_columns), infos_[reader.index()].flops);
+        cost.count_rows(computed / std::max(1.0, cut_columns), rows, infos_[reader.index()].flops);
       }
       cost.local_bytes = element_bytes * (piece + padded_count(image, counts));
       fits |= cost.gain() != -1;

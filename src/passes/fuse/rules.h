@@ -3,6 +3,7 @@
 #include "ops/access.h"
 #include "passes/fuse/clusters.h"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -92,7 +93,8 @@ class Rules {
 
   std::vector<Edge> edges(ClusterId producer, ClusterId reader) const;
   Refusal chain_refusal(ClusterId producer, ClusterId reader, std::span<const Edge> edges) const;
-  double weight_bytes(ClusterId cluster) const;
+  /// Of what every pass reads, when the result's axes up to `depth` are cut.
+  double weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) const;
   bool is_part(NodeId node) const;
   bool same_rows(NodeId a, NodeId b) const;
   Refusal anchored_producer(ClusterId producer, ClusterId reader,

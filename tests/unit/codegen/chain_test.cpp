@@ -96,6 +96,21 @@ TEST(Chain, ProductsOfTheSameRowsAreOneStep) {
   expect_steps(two_products("13", 16, 16), 1);
 }
 
+// Little to compute again: the columns of the second are what is cut.
+TEST(Chain, ColumnsInBlocks) {
+  const std::string text = concat("graph (x: f32[1, 6, 5, 24]@NHWC) {\n", constant("w", "f32[24, 200]", 1),
+                                  R"(  y = fused(x, w)
+    group = graph (p: f32[1, 6, 5, 24]@NHWC, q: f32[24, 200]) {
+      t = reduce_mean(p) {axes = [1, 2], keep_axes = false}
+      z = matmul(t, q)
+      return z
+    }
+  return y
+}
+)");
+  expect_steps(text, 1);
+}
+
 TEST(Chain, RowsWhoseNumberOnlyTheRunKnowsAreNotCutIntoBlocks) {
   for (const std::int64_t rows : {0, 1, 2, 7, 31}) {
     expect_steps(two_products("n", 24, 20), 2, {{"x", {rows, 40}}});
