@@ -9,7 +9,7 @@ namespace {
 // What a thread keeps close: the pieces, and with them what every pass reads again.
 constexpr double kLocalBytes = 384 * 1024, kCloseBytes = 768 * 1024;
 // Reading again from close by costs a fraction of reading from memory.
-constexpr double kCloseShare = 0.5;
+constexpr double kCloseShare = 0.125;
 // Rows of a tile in registers. With fewer, loads are in the way: this part of the time for each.
 constexpr double kTileRows = 6, kLoadShare = 0.4;
 // Threads among which passes should come out even.
@@ -28,8 +28,8 @@ double ChainCost::gain() const {
   const double reading = (passes - 1) * weight_bytes * (is_close ? kCloseShare : 1);
   // With few passes some threads wait while others do two, or one does all.
   const double idle = std::ceil(passes / kThreads) / (passes / kThreads) - 1;
-  const double waiting = std::max(flops / kFlopsPerByte, weight_bytes) * idle / kThreads;
-  return 2 * handed_bytes + kernels * kForkBytes - again_flops / kFlopsPerByte -
+  const double waiting = std::max(flops / kFlopsPerByte, weight_bytes) * idle;
+  return 2 * handed_bytes + kernels * kKernelBytes - again_flops / kFlopsPerByte -
          again_bytes * kCloseShare - reading - waiting;
 }
 

@@ -53,12 +53,13 @@ class KernelEmitter {
   Lanes emit(const Scalar& scalar);
   Lanes emit_new(const Scalar& scalar);
   Lanes emit_load(const Scalar& scalar);
-  // The flat position in a buffer, and whether it lies inside (null where that is certain).
+  // The flat position in a buffer, and whether it lies inside where that is not certain: what is the
+  // same for all lanes, and what is not.
   struct Address {
     Lanes offset;
-    Lanes is_inside;
-    bool has_check = false;
+    std::optional<Lanes> for_all, for_each;
   };
+  Lanes guarded_load(const Scalar& scalar, const Address& at);
   // Whether the coordinate lies inside wherever the loops stand.
   bool is_surely_inside(const Scalar& index, const Dim& extent) const;
   Address address(const std::vector<Scalar>& indices, const Dims& view, bool checks);

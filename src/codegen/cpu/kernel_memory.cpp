@@ -27,9 +27,8 @@ KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices
     if (checks && !is_surely_inside(indices[axis], view[axis])) {
       // Below zero looks very large as an unsigned number.
       const Lanes is_inside = math_.binary(BinaryOp::Less, DType::U64, index, count);
-      address.is_inside = address.has_check ? math_.binary(BinaryOp::And, DType::Bool, address.is_inside, is_inside)
-                                            : is_inside;
-      address.has_check = true;
+      std::optional<Lanes>& known = is_inside.is_uniform() ? address.for_all : address.for_each;
+      known = known ? math_.binary(BinaryOp::And, DType::Bool, *known, is_inside) : is_inside;
     }
     if (view[axis] != Dim(1)) address.offset = math_.binary(BinaryOp::Multiply, DType::I64, address.offset, count);
     address.offset = math_.binary(BinaryOp::Add, DType::I64, address.offset, index);
@@ -95,57 +94,69 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
   };
   const Address at = address(node.args, node.view, node.bounds != Bounds::Inside);
 
-  if (!at.has_check) {
-    if (at.offset.is_uniform()) {
-      llvm::Value* value = constant_content(ir_.CreateAlignedLoad(stored, element_pointer(node.id, at.offset.value), alignment));
-      return math_.uniform(math_.from_stored(from.dtype, value));
-    }
-    if (at.offset.form == Lanes::Form::Ramp && at.offset.step == 1) {
-      if (from.ahead != 0) prefetch(node.id, at.offset.value);
-      llvm::Value* value = constant_content(
-          ir_.CreateAlignedLoad(math_.lanes_of(stored), element_pointer(node.id, at.offset.value), alignment));
-      return {math_.from_stored(from.dtype, value), Lanes::Form::Vector, 0};
-    }
-    llvm::Value* everywhere = llvm::ConstantInt::getTrue(math_.lanes_of(ir_.getInt1Ty()));
-    const Lanes value = gather(node.id, at.offset, everywhere, llvm::PoisonValue::get(math_.lanes_of(stored)));
-    return {math_.from_stored(from.dtype, value.value), Lanes::Form::Vector, 0};
+  if (at.for_all || at.for_each) return guarded_load(scalar, at);
+  if (at.offset.is_uniform()) {
+    llvm::Value* value = constant_content(ir_.CreateAlignedLoad(stored, element_pointer(node.id, at.offset.value), alignment));
+    return math_.uniform(math_.from_stored(from.dtype, value));
   }
+  if (at.offset.form == Lanes::Form::Ramp && at.offset.step == 1) {
+    if (from.ahead != 0) prefetch(node.id, at.offset.value);
+    llvm::Value* value = constant_content(
+        ir_.CreateAlignedLoad(math_.lanes_of(stored), element_pointer(node.id, at.offset.value), alignment));
+    return {math_.from_stored(from.dtype, value), Lanes::Form::Vector, 0};
+  }
+  llvm::Value* everywhere = llvm::ConstantInt::getTrue(math_.lanes_of(ir_.getInt1Ty()));
+  const Lanes value = gather(node.id, at.offset, everywhere, llvm::PoisonValue::get(math_.lanes_of(stored)));
+  return {math_.from_stored(from.dtype, value.value), Lanes::Form::Vector, 0};
+}
 
+// What is outside may not be touched: a branch around the load where one answer holds for all lanes
+// (a load whose whole mask is off is slow where no memory is), a mask where it does not.
+Lanes KernelEmitter::guarded_load(const Scalar& scalar, const Address& at) {
+  const ScalarNode& node = scalar.node();
+  const NestBuffer& from = nest_.buffers[node.id];
+  llvm::Type* stored = math_.stored_type(from.dtype);
+  const llvm::Align alignment(info(from.dtype).storage_bytes);
   if (node.bounds == Bounds::Checked) {
-    llvm::Value* all = at.is_inside.is_uniform() ? at.is_inside.value
-                                                 : ir_.CreateAndReduce(math_.vector(at.is_inside));
-    report_unless(all, Check::Inside);
+    if (at.for_all) report_unless(at.for_all->value, Check::Inside);
+    if (at.for_each) report_unless(ir_.CreateAndReduce(math_.vector(*at.for_each)), Check::Inside);
   }
-  const bool is_run = at.offset.form == Lanes::Form::Ramp && at.offset.step == 1;
-  if (at.is_inside.is_uniform() && (at.offset.is_uniform() || is_run)) {
-    Lanes fill = math_.uniform(llvm::Constant::getNullValue(math_.type(from.dtype)));
-    if (node.bounds == Bounds::Fill) fill = emit(node.args.back());
-    const bool is_vector = is_run || !fill.is_uniform();
-    const auto whole = [&](const Lanes& lanes) { return is_vector ? math_.vector(lanes) : lanes.value; };
-    llvm::Value* otherwise = whole(fill);
-    // A branch around the load: what is outside may not be touched.
-    llvm::BasicBlock* before = ir_.GetInsertBlock();
+  Lanes fill = math_.uniform(llvm::Constant::getNullValue(math_.type(from.dtype)));
+  if (node.bounds == Bounds::Fill) fill = emit(node.args.back());
+  const bool is_one = at.offset.is_uniform() && !at.for_each;
+  const bool is_uniform = is_one && fill.is_uniform();
+  const auto whole = [&](const Lanes& lanes) { return is_uniform ? lanes.value : math_.vector(lanes); };
+  llvm::Value* otherwise = whole(fill);
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  llvm::BasicBlock* after = nullptr;
+  if (at.for_all) {
     llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "inside", function_);
-    llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "loaded", function_);
-    ir_.CreateCondBr(at.is_inside.value, inside, after);
+    after = llvm::BasicBlock::Create(context_, "loaded", function_);
+    ir_.CreateCondBr(at.for_all->value, inside, after);
     ir_.SetInsertPoint(inside);
-    llvm::Type* type = is_run ? math_.lanes_of(stored) : stored;
-    llvm::Value* read = math_.from_stored(
-        from.dtype, constant_content(ir_.CreateAlignedLoad(type, element_pointer(node.id, at.offset.value), alignment)));
-    llvm::Value* value = whole({read, is_run ? Lanes::Form::Vector : Lanes::Form::Uniform, 0});
-    llvm::BasicBlock* end = ir_.GetInsertBlock();
-    ir_.CreateBr(after);
-    ir_.SetInsertPoint(after);
-    llvm::PHINode* merged = ir_.CreatePHI(value->getType(), 2);
-    merged->addIncoming(otherwise, before);
-    merged->addIncoming(value, end);
-    return {merged, is_vector ? Lanes::Form::Vector : Lanes::Form::Uniform, 0};
   }
-  llvm::Value* mask = math_.vector(at.is_inside);
-  Lanes value = gather(node.id, at.offset, mask, llvm::Constant::getNullValue(math_.lanes_of(stored)));
-  value.value = math_.from_stored(from.dtype, value.value);
-  if (node.bounds != Bounds::Fill) return value;
-  return math_.select(at.is_inside, value, emit(node.args.back()));
+  const bool is_run = !at.for_each && at.offset.form == Lanes::Form::Ramp && at.offset.step == 1;
+  Lanes value;
+  if (is_one || is_run) {
+    llvm::Type* type = is_run ? math_.lanes_of(stored) : stored;
+    llvm::Value* read = ir_.CreateAlignedLoad(type, element_pointer(node.id, at.offset.value), alignment);
+    value = {math_.from_stored(from.dtype, read), is_run ? Lanes::Form::Vector : Lanes::Form::Uniform, 0};
+  } else {
+    llvm::Value* mask = at.for_each ? math_.vector(*at.for_each)
+                                    : llvm::ConstantInt::getTrue(math_.lanes_of(ir_.getInt1Ty()));
+    const Lanes read = gather(node.id, at.offset, mask, llvm::Constant::getNullValue(math_.lanes_of(stored)));
+    value = {math_.from_stored(from.dtype, read.value), Lanes::Form::Vector, 0};
+    if (at.for_each && node.bounds == Bounds::Fill) value = math_.select(*at.for_each, value, fill);
+  }
+  if (!at.for_all) return value;
+  llvm::Value* loaded = whole(value);
+  llvm::BasicBlock* end = ir_.GetInsertBlock();
+  ir_.CreateBr(after);
+  ir_.SetInsertPoint(after);
+  llvm::PHINode* merged = ir_.CreatePHI(loaded->getType(), 2);
+  merged->addIncoming(otherwise, before);
+  merged->addIncoming(loaded, end);
+  return {merged, is_uniform ? Lanes::Form::Uniform : Lanes::Form::Vector, 0};
 }
 
 void KernelEmitter::emit_store(const Statement& statement) {
@@ -177,7 +188,8 @@ void KernelEmitter::emit_update(const Statement& statement) {
   const Address at = address(statement.indices, statement.view, true);
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "updated", function_);
   llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "update", function_);
-  llvm::Value* is_inside = at.has_check ? at.is_inside.value : ir_.getTrue();
+  TENON_ASSERT(!at.for_each, "updates are made one by one");
+  llvm::Value* is_inside = at.for_all ? at.for_all->value : ir_.getTrue();
   report_unless(is_inside, Check::Inside);
   ir_.CreateCondBr(is_inside, inside, after);
   ir_.SetInsertPoint(inside);

@@ -116,7 +116,7 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
   for (std::size_t depth = 0; depth < result.size(); ++depth) {
     const double extent = usual_value(result[depth]);
     const std::int64_t whole = result[depth].is_constant() ? result[depth].constant() : 1;
-    cost.weight_bytes = weight_bytes(producer, std::nullopt) + weight_bytes(reader, depth);
+    const double weights = weight_bytes(producer, std::nullopt) + weight_bytes(reader, depth);
     for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, kMaxChainBlock); ++block) {
       if (whole % block != 0 || result[depth] == Dim(1)) continue;
       std::vector<double> counts;
@@ -129,6 +129,8 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
       cost.passes = around * extent / static_cast<double>(block);
       const double again = std::max(0.0, cost.passes * piece - elements);
       if (again > kMaxOverlap * elements && again * work > kForkBytes * kFlopsPerByte) continue;
+      // A piece that is all of it has every pass read all that it is made of.
+      cost.weight_bytes = weights + (piece >= elements ? bytes_[graph.node(first).operands.front()] : 0);
       cost.again_flops = again * work;
       cost.again_bytes = again * element_bytes;
       const double columns = usual_value(dims.back()), result_columns = usual_value(result.back());

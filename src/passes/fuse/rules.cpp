@@ -256,7 +256,9 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
     const bool is_gathered = edge.access == Access::Window || edge.access == Access::Moved;
     if (is_view(producer) && escaping && !writes_views_)
       return "each of its readers reads through it";
-    if (anchor(reader) == Role::Contraction && edge.access == Access::Window) {
+    const bool is_factor = anchor(reader) == Role::Contraction ||
+                           access_[edge.reader].role == Role::Contraction;
+    if (is_factor && edge.access == Access::Window) {
       if (!is_view(producer)) return "a contraction reads it many times over";
       if (escaping) return "it has to be written for others anyway";
     }

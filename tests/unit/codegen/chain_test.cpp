@@ -111,9 +111,9 @@ TEST(Chain, ColumnsInBlocks) {
   expect_steps(text, 1);
 }
 
-TEST(Chain, RowsWhoseNumberOnlyTheRunKnowsAreNotCutIntoBlocks) {
+TEST(Chain, RowsWhoseNumberOnlyTheRunKnows) {
   for (const std::int64_t rows : {0, 1, 2, 7, 31}) {
-    expect_steps(two_products("n", 24, 20), 2, {{"x", {rows, 40}}});
+    expect_steps(two_products("n", 24, 20), 1, {{"x", {rows, 40}}});
   }
 }
 

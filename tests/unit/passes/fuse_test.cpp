@@ -245,7 +245,7 @@ TEST(Fuse, SaysWhyAFullRankAddIsNoBias) {
 
 TEST(Fuse, SaysWhyNot) {
   Journal journal;
-  run_fuse(parse(R"(graph (x: f32[16, 128], w: f32[128, 128]) {
+  run_fuse(parse(R"(graph (x: f32[16, 128], w: f32[128, 9000]) {
     a = gelu(x)
     m = matmul(a, w)
     s = softmax(m)
