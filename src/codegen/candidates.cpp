@@ -101,7 +101,7 @@ class Lister {
     const std::vector<bool> packs = may_pack(work_.part, work_.is_constant);
     const TileFacts facts = tile_facts(work_.part.nest, packs);
     if (sum_ || facts.refusal.empty()) add_tiles(facts, packs);
-    add_loops();
+    add_loops(sum_ ? weight_bytes(packs) : 0);
     return std::move(list_);
   }
 
@@ -177,15 +177,20 @@ class Lister {
     return large < direct_cost(window) ? small / kAsGood : small;
   }
 
+  // Constants, which every candidate reads.
+  double weight_bytes(const std::vector<bool>& packs) const {
+    double bytes = 0;
+    for (std::size_t k = 0; k < packs.size(); ++k) {
+      if (packs[k]) bytes += 4 * usual_value(product(work_.part.nest.buffers[k].dims));
+    }
+    return bytes;
+  }
+
   void add_tiles(const TileFacts& facts, const std::vector<bool>& packs) {
     const std::vector<TileShape> shapes = tile_shapes();
     const auto lanes = static_cast<std::int64_t>(work_.registers.bits / 32);
-    double weight_bytes = 0;
-    for (std::size_t k = 0; k < packs.size(); ++k) {
-      if (packs[k]) weight_bytes += 4 * usual_value(product(work_.part.nest.buffers[k].dims));
-    }
     const double products = sum_ ? product_count(*sum_) : products_in(work_.part.nest.body);
-    const double cost = products / kProducts + weight_bytes / kBytes;
+    const double cost = products / kProducts + weight_bytes(packs) / kBytes;
     const double usual = facts.refusal.empty() ? tiled_cycles(facts, shapes.front(), lanes) : 1;
     for (const bool is_reordered : {false, true}) {
       for (TileShape shape : shapes) {
@@ -253,11 +258,11 @@ class Lister {
     };
   }
 
-  void add_loops() {
+  void add_loops(double read_bytes) {
     LoopNest base = work_.part.nest;
     keep_results(base);
     LoopNest usual = base;
-    const double cost = schedule(usual);
+    const double cost = schedule(usual) + read_bytes / kBytes;
     const std::string usual_text = to_string(usual);
     if (!sum_) {
       for (const unsigned interleave : {1U, 2U, 8U}) {
