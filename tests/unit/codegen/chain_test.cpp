@@ -127,5 +127,35 @@ TEST(Chain, NothingInItMeansNothingToDo) {
   expect_steps(two_products("0", 24, 20), 0);
 }
 
+// The optimiser and the nests judge by the same costs: what the one fuses the other computes at once.
+TEST(Chain, WhatIsFusedIsOneStep) {
+  const std::string texts[] = {
+      concat("graph (x: f32[1, 7, 7, 512]@NHWC) {\n", constant("w", "f32[512, 1000]", 1), R"(
+  t = reduce_mean(x) {axes = [1, 2], keep_axes = false}
+  y = matmul(t, w)
+  return y
+}
+)"),
+      concat("graph (x: f32[1, 28, 28, 192]@NHWC) {\n", constant("w", "f32[3, 3, 1, 192]@HWIO", 1),
+             constant("v", "f32[1, 1, 192, 32]@HWIO", 2), R"(
+  t = conv(x, w) {groups = 192, pads = [1, 1, 1, 1]}
+  u = relu(t)
+  y = conv(u, v)
+  return y
+}
+)"),
+      concat("graph (x: f32[1, 64, 64, 3]@NHWC) {\n", constant("w", "f32[7, 7, 3, 64]@HWIO", 1), R"(
+  t = conv(x, w) {strides = [2, 2], pads = [3, 3, 3, 3]}
+  u = relu(t)
+  y = lrn(u) {size = 5, alpha = 5e-04, bias = 2.0}
+  return y
+}
+)"),
+  };
+  for (const std::string& text : texts) {
+    EXPECT_EQ(compile_graph(parse_graph(text, all_ops())).steps.size(), 1u) << text;
+  }
+}
+
 }  // namespace
 }  // namespace tenon
