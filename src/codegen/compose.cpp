@@ -131,6 +131,10 @@ class Composer {
 
   Routine run() {
     for (ValueId input : graph_.inputs()) routine_.inputs.push_back(slot(input));
+    if (is_one_part()) {
+      add_whole();
+      return std::move(routine_);
+    }
     add_given_constants();
     for (const Partition::Group& group : partition_.groups) {
       if (group.work == Work::Control) {
@@ -148,6 +152,26 @@ class Composer {
     const auto [found, is_new] = slots_.try_emplace(value, routine_.slot_count);
     if (is_new) ++routine_.slot_count;
     return found->second;
+  }
+
+  // Whether the graph is kernels alone that make each of its outputs, as bodies of recurrent layers are.
+  bool is_one_part() const {
+    std::set<ValueId> outputs;
+    for (ValueId output : graph_.outputs()) {
+      const bool is_made = graph_.value(output).producer && !constant_of(output);
+      if (!is_made || !outputs.insert(output).second) return false;
+    }
+    return !outputs.empty() && is_kernels_alone(graph_);
+  }
+  // The part takes and gives what the graph does, in its order.
+  void add_whole() {
+    for (ValueId output : graph_.outputs()) routine_.outputs.push_back(slot(output));
+    Routine::Step step;
+    step.name = graph_.value(graph_.outputs().front()).name;
+    step.operands = routine_.inputs;
+    step.results = routine_.outputs;
+    step.part = add_part_(graph_);
+    routine_.steps.push_back(std::move(step));
   }
 
   const Constant* constant_of(ValueId value) const { return graph_.constant_of(value); }
