@@ -96,8 +96,21 @@ class Builder {
     const Expr* source = &read.args[0];
     while (source->node().kind == ExprKind::Reshape) source = &source->node().args[0];
     if (places_.contains(&source->node())) return false;
-    if (read.has_fill || factors_.contains(&read) || reads_data(read)) return true;
+    if (read.has_fill || reads_data(read)) return true;
+    if (factors_.contains(&read) && !is_turned_operand(*source)) return true;
     return is_window(read) && holds_stage(*source);
+  }
+
+  // An operand with its axes in another order, at most: nothing is computed, and the order is a matter of
+  // packing.
+  static bool is_turned_operand(const Expr& expr) {
+    const ExprNode* node = &expr.node();
+    while (node->kind == ExprKind::Read && !node->has_fill &&
+           std::all_of(node->args.begin() + 1, node->args.end(),
+                       [](const Expr& coordinate) { return coordinate.node().kind == ExprKind::Index; })) {
+      node = &node->args[0].node();
+    }
+    return node->kind == ExprKind::Operand;
   }
 
   // Neighbours overlap: elements are read several times, at computed places.
