@@ -62,7 +62,7 @@ Graph outline(const Graph& body) {
   for (NodeId id : graph.nodes_in_order()) {
     for (Graph& inner : graph.mutable_node(id).bodies) inner = outline(inner);
     const Constant* constant = graph.constant_of(graph.node(id).results.front());
-    if (!constant || constant->kind() != Constant::Kind::Dense || constant->size() <= kMaxShapeElements ||
+    if (!constant || constant->base().kind() != Constant::Kind::Dense || constant->size() <= kMaxShapeElements ||
         constant->dtype() == DType::String) {
       continue;
     }
@@ -178,7 +178,7 @@ class Composer {
   bool is_in_text(ValueId value) const {
     const Constant* constant = constant_of(value);
     return constant && (constant->size() <= kMaxTextElements || constant->dtype() == DType::String ||
-                        constant->kind() != Constant::Kind::Dense);
+                        constant->base().kind() != Constant::Kind::Dense);
   }
 
   // Constants that are wanted as values: by the caller, or by what takes no constants along.

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "ir/element_access.h"
+#include "ir/scaled_elements.h"
 
 #include <algorithm>
 #include <bit>
@@ -148,6 +149,12 @@ void require_numeric(DType dtype) {
 
 }  // namespace
 
+/// Factors, and what they scale.
+struct Constant::Scaling : Tensor {
+  Scaling(Tensor factors, Constant scaled) : Tensor(std::move(factors)), base(std::move(scaled)) {}
+  Constant base;
+};
+
 Constant::Constant(Tensor dense)
     : dtype_(dense.dtype()),
       shape_(dense.shape()),
@@ -188,6 +195,16 @@ Constant Constant::uniform(DType dtype, Shape shape, std::uint64_t seed, double 
   return constant;
 }
 
+Constant Constant::scaled(Constant base, Tensor factors) {
+  require_scalable(base, factors);
+  Constant constant;
+  constant.kind_ = Kind::Scaled;
+  constant.dtype_ = base.dtype();
+  constant.shape_ = base.shape();
+  constant.stored_ = std::make_shared<const Scaling>(std::move(factors), std::move(base));
+  return constant;
+}
+
 TensorType Constant::type() const { return {dtype_, Dims(shape_.begin(), shape_.end()), {}}; }
 
 const Tensor& Constant::stored() const {
@@ -196,8 +213,18 @@ const Tensor& Constant::stored() const {
   return *stored_;
 }
 
+const Constant& Constant::base() const {
+  return kind_ == Kind::Scaled ? static_cast<const Scaling&>(*stored_).base : *this;
+}
+
+const Tensor& Constant::factors() const {
+  TENON_ASSERT(kind_ == Kind::Scaled, "the constant is scaled");
+  return *stored_;
+}
+
 Tensor Constant::materialise() const {
   if (kind_ == Kind::Dense) return stored();
+  if (kind_ == Kind::Scaled) return scaled_elements(base(), factors());
   Tensor tensor(dtype_, shape_);
   if (kind_ == Kind::Splat) {
     fill_with_one(stored(), tensor);
@@ -212,6 +239,9 @@ bool identical(const Constant& a, const Constant& b) {
   if (a.kind() != b.kind() || a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   if (a.kind() == Constant::Kind::Dense || a.kind() == Constant::Kind::Splat) {
     return identical(a.stored(), b.stored());
+  }
+  if (a.kind() == Constant::Kind::Scaled) {
+    return identical(a.factors(), b.factors()) && identical(a.base(), b.base());
   }
   return a.seed() == b.seed() && bits(a.first()) == bits(b.first()) &&
          bits(a.second()) == bits(b.second());

@@ -124,6 +124,14 @@ class PayloadReader {
         .expected("[…], splat …, base64 \"…\", normal(…) or uniform(…)");
   }
 
+  /// Elements that are written out.
+  Tensor read_stored() {
+    const std::size_t start = lexer_.position();
+    const Constant constant = read();
+    if (constant.kind() == Constant::Kind::Dense) return constant.stored();
+    throw lexer_.error_at(start, "factors are written out").expected("[…] or base64 \"…\"");
+  }
+
  private:
   void read_number_into(DType dtype, std::byte* element) {
     const std::size_t start = lexer_.position();
@@ -243,9 +251,24 @@ class PayloadReader {
   double first_ = 0, second_ = 0;
 };
 
+PayloadReader payload_reader(Lexer& lexer) {
+  const std::size_t start = lexer.position();
+  const Type type = lexer.type({});
+  if (!type.is_tensor() || !all_constant(type.tensor().dims) || !type.tensor().layout.is_empty()) {
+    throw lexer.error_at(start, "a constant is a tensor of known extents, without a layout")
+        .got(type);
+  }
+  return {lexer, type.tensor().dtype, constants(type.tensor().dims)};
+}
+
 }  // namespace
 
 void append_constant(std::string& out, const Constant& constant) {
+  if (constant.kind() == Constant::Kind::Scaled) {
+    append_constant(out, constant.base());
+    out += " * ";
+    return append_constant(out, Constant(constant.factors()));
+  }
   out += to_string(constant.type());
   out += ' ';
   std::string_view normal[] = {"normal", "mean", "deviation"};
@@ -260,18 +283,17 @@ void append_constant(std::string& out, const Constant& constant) {
       return append_fill(out, constant, normal);
     case Constant::Kind::Uniform:
       return append_fill(out, constant, uniform);
+    case Constant::Kind::Scaled:
+      break;  // written above
   }
 }
 
 Constant read_constant(Lexer& lexer) {
   const std::size_t start = lexer.position();
-  const Type type = lexer.type({});
-  if (!type.is_tensor() || !all_constant(type.tensor().dims) || !type.tensor().layout.is_empty()) {
-    throw lexer.error_at(start, "a constant is a tensor of known extents, without a layout")
-        .got(type);
-  }
   try {
-    return PayloadReader(lexer, type.tensor().dtype, constants(type.tensor().dims)).read();
+    Constant constant = payload_reader(lexer).read();
+    if (!lexer.take('*')) return constant;
+    return Constant::scaled(std::move(constant), payload_reader(lexer).read_stored());
   } catch (Error& error) {
     if (!error.has_place()) error.at(lexer.place(start));
     throw;

@@ -80,21 +80,28 @@ bool has_element_attribute(const Node& node) {
   });
 }
 
+template <class T>
+T greatest_finite(const Tensor& tensor) {
+  T greatest = 0;
+  for (const T element : tensor.as<T>()) {
+    if (std::isfinite(element)) greatest = std::max(greatest, std::abs(element));
+  }
+  return greatest;
+}
+
 double greatest_of(const Constant& constant) {
   switch (constant.kind()) {
     case Constant::Kind::Normal:
       return std::abs(constant.first()) + 10 * std::abs(constant.second());
     case Constant::Kind::Uniform:
       return std::max(std::abs(constant.first()), std::abs(constant.second()));
+    case Constant::Kind::Scaled:
+      return greatest_of(constant.base()) * greatest_finite<double>(constant.factors());
     case Constant::Kind::Splat:
     case Constant::Kind::Dense:
       break;
   }
-  float greatest = 0;
-  for (const float element : constant.stored().as<float>()) {
-    if (std::isfinite(element)) greatest = std::max(greatest, std::abs(element));
-  }
-  return greatest;
+  return greatest_finite<float>(constant.stored());
 }
 
 // Seeded weights stay seeds.
@@ -108,10 +115,14 @@ Constant narrowed(const Constant& constant, DType dtype) {
                                constant.second());
     case Constant::Kind::Splat:
       return Constant::splat(constant.stored().converted(dtype), constant.shape());
+    case Constant::Kind::Scaled:
+      // Stored elements are rounded after the product rather than before it as well.
+      if (constant.base().kind() == Constant::Kind::Dense) break;
+      return Constant::scaled(narrowed(constant.base(), dtype), constant.factors());
     case Constant::Kind::Dense:
       break;
   }
-  return Constant(constant.stored().converted(dtype));
+  return Constant(constant.materialise().converted(dtype));
 }
 
 class Assigner {

@@ -255,8 +255,8 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
 }  // namespace
 
 Tensor ConstantCache::get(const Constant& constant) {
-  const bool is_seeded =
-      constant.kind() == Constant::Kind::Normal || constant.kind() == Constant::Kind::Uniform;
+  const Constant::Kind kind = constant.base().kind();
+  const bool is_seeded = kind == Constant::Kind::Normal || kind == Constant::Kind::Uniform;
   if (!is_seeded) return constant.materialise();
   const auto [found, is_new] = made_.try_emplace(print(constant));
   if (is_new) found->second = constant.materialise();

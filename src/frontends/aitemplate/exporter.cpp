@@ -43,9 +43,10 @@ Dim with_safe_symbols(const Dim& dim) {
 }
 
 std::optional<std::string> data_text(const Constant& constant) {
-  const bool is_dense = constant.kind() == Constant::Kind::Dense;
-  if (is_dense && constant.size() > kMostElements) {
-    return concat("<tenon.Data ", constant.stored().byte_size(), " bytes>");
+  const bool is_stored = constant.base().kind() == Constant::Kind::Dense;
+  if (is_stored && constant.size() > kMostElements) {
+    const auto width = static_cast<std::int64_t>(info(constant.dtype()).storage_bytes);
+    return concat("<tenon.Data ", constant.size() * width, " bytes>");
   }
   const std::string text = print(constant);
   if (text.find_first_of("<>\n") != std::string::npos)

@@ -416,7 +416,7 @@ bool is_written_inline(const Graph& graph, NodeId node, std::size_t operand) {
   if (constant == nullptr || !graph.value(reader.operands[operand]).type.tensor().layout.is_empty())
     return false;
   const bool is_short =
-      constant->kind() != Constant::Kind::Dense || constant->size() <= kMaxInlineElements;
+      constant->base().kind() != Constant::Kind::Dense || constant->size() <= kMaxInlineElements;
   if (!is_short) return false;
   const bool is_late =
       operand < reader.op->operands.size() && reader.op->operands[operand].is_late_attribute;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace tenon::scales {
 namespace {
@@ -86,108 +85,6 @@ std::optional<Source> of_batch_norm(const Graph& graph, const Node& node, std::s
   return Source{0, std::move(affine)};
 }
 
-struct Extents {
-  std::size_t outer = 1, other = 1, between = 1, last = 1, inner = 1;
-};
-
-// The axes around the two that have factors, taken together.
-Extents extents_of(const Shape& shape, const Factors& factors) {
-  const std::size_t second = factors.second.value_or(factors.axis);
-  const std::size_t last = std::max(factors.axis, second);
-  const std::size_t other = std::min(factors.axis, second);
-  Extents extents;
-  for (std::size_t k = 0; k < shape.size(); ++k) {
-    const auto extent = static_cast<std::size_t>(shape[k]);
-    if (k == last) {
-      extents.last = extent;
-    } else if (k == other) {
-      extents.other = extent;
-    } else if (k > last) {
-      extents.inner *= extent;
-    } else if (k > other) {
-      extents.between *= extent;
-    } else {
-      extents.outer *= extent;
-    }
-  }
-  return extents;
-}
-
-// False where a product is too large for its type, or too small: infinite data would notice.
-template <class T>
-bool scale_elements(const T* from, T* to, const Extents& extents,
-                    const std::vector<double>& table) {
-  constexpr T greatest = std::numeric_limits<T>::max();
-  // Counted, not branched on: the loops below become vectors.
-  int lost = 0;
-  const auto scale = [&](const T* in, T* out, double factor) {
-    const T made = static_cast<T>(static_cast<double>(*in) * factor);
-    lost |= static_cast<int>(!(std::abs(made) <= greatest)) |
-            (static_cast<int>(made == 0) & static_cast<int>(*in != 0) & static_cast<int>(factor != 0));
-    *out = made;
-  };
-  for (std::size_t outer = 0; outer < extents.outer; ++outer) {
-    for (std::size_t other = 0; other < extents.other; ++other) {
-      const double* row = table.data() + other * extents.last;
-      for (std::size_t between = 0; between < extents.between; ++between) {
-        if (extents.inner == 1) {
-          for (std::size_t k = 0; k < extents.last; ++k) scale(from + k, to + k, row[k]);
-          from += extents.last;
-          to += extents.last;
-          continue;
-        }
-        for (std::size_t k = 0; k < extents.last; ++k) {
-          const double factor = row[k];
-          for (std::size_t i = 0; i < extents.inner; ++i) scale(from + i, to + i, factor);
-          from += extents.inner;
-          to += extents.inner;
-        }
-      }
-    }
-  }
-  return lost == 0;
-}
-
-// The factors by position along the axis that comes first, then the other one.
-std::vector<double> in_order_of_axes(const Factors& factors, const Extents& extents) {
-  if (!factors.second || factors.axis < *factors.second) return factors.table;
-  std::vector<double> table(factors.table.size());
-  for (std::size_t a = 0; a < extents.last; ++a) {
-    for (std::size_t b = 0; b < extents.other; ++b) {
-      table[b * extents.last + a] = factors.table[a * extents.other + b];
-    }
-  }
-  return table;
-}
-
-template <class T>
-std::optional<Tensor> scaled_as(const Constant& constant, const Factors& factors) {
-  const Extents extents = extents_of(constant.shape(), factors);
-  const std::vector<double> table = in_order_of_axes(factors, extents);
-  const bool is_kept = constant.kind() == Constant::Kind::Dense;
-  Tensor result = is_kept ? Tensor(constant.dtype(), constant.shape()) : constant.materialise();
-  T* to = result.as_mutable<T>().data();
-  const T* from = is_kept ? constant.stored().as<T>().data() : to;
-  if (!scale_elements(from, to, extents, table)) return {};
-  return result;
-}
-
-// Weights of f16 are often of the size of its least step. One that falls a little below it is held
-// at that step: off by less than a rounding, and not the zero that infinite data would notice.
-std::optional<Tensor> narrowed(const Tensor& wide, DType dtype) {
-  const double least = dtype == DType::F16 ? 0x1p-24 : 0x1p-133, greatest = highest_finite(dtype);
-  Tensor narrow = wide.converted(dtype);
-  const std::span<const float> elements = wide.as<float>();
-  for (std::size_t k = 0; k < elements.size(); ++k) {
-    const double element = elements[k], size = std::abs(element);
-    if (size > greatest || (size != 0 && size < least / 4)) return {};
-    if (size != 0 && size <= least / 2) {
-      narrow.set_real(static_cast<std::int64_t>(k), std::copysign(least, element));
-    }
-  }
-  return narrow;
-}
-
 }  // namespace
 
 bool Affine::scales() const {
@@ -264,15 +161,6 @@ std::optional<Source> source_of(const Graph& graph, NodeId id, std::string& why)
     return {};
   }
   return source;
-}
-
-std::optional<Tensor> scaled(const Constant& constant, const Factors& factors) {
-  if (constant.dtype() == DType::F32) return scaled_as<float>(constant, factors);
-  if (constant.dtype() == DType::F64) return scaled_as<double>(constant, factors);
-  const Constant wide(constant.materialise().converted(DType::F32));
-  const std::optional<Tensor> product = scaled_as<float>(wide, factors);
-  if (!product) return {};
-  return narrowed(*product, constant.dtype());
 }
 
 bool is_scalable(DType dtype) {

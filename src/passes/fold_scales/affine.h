@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// What fold-scales computes with: a scale and a shift for each channel, and weights times scales.
+// What fold-scales computes with: a scale and a shift for each channel.
 namespace tenon::scales {
 
 /// y = x * scale + shift, with one pair of numbers for each position along one axis of x, or one
@@ -46,17 +46,6 @@ struct Source {
 /// Nothing, with the reason in `why`, for a node that could have been one; `why` stays empty for
 /// one that has nothing to do with scales.
 std::optional<Source> source_of(const Graph& graph, NodeId node, std::string& why);
-
-/// What the elements of a tensor are multiplied by: one number for each position along one axis,
-/// or for each pair of positions along two.
-struct Factors {
-  std::size_t axis = 0;
-  std::optional<std::size_t> second;  ///< behind the first or before it
-  std::vector<double> table;          ///< by position along `axis`, then `second`
-};
-/// The elements times their factors, each rounded once. Nothing where one would overflow, or be
-/// zero without need: what infinite data gives would change.
-std::optional<Tensor> scaled(const Constant& constant, const Factors& factors);
 
 /// The floats whose arithmetic is that of a scale.
 bool is_scalable(DType dtype);

@@ -237,8 +237,9 @@ std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId id
   const std::size_t seen = is_product ? 1 : *axis_of(type, 'O', 0);
   const std::size_t axis = weights_of(graph, id, 1, ignored)->axes[seen];
   const Shape& shape = weights.shape();
-  const auto terms = scaled(Constant(weights.materialise().converted(DType::F64)), change->factors);
-  if (!terms) {
+  const auto products =
+      scaled(Constant(weights.materialise().converted(DType::F64)), change->factors);
+  if (!products) {
     why = "a shift times a weight is too large or too small for its type";
     return {};
   }
@@ -246,7 +247,8 @@ std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId id
   for (std::size_t k = axis + 1; k < shape.size(); ++k) inner *= static_cast<std::size_t>(shape[k]);
   const auto count = static_cast<std::size_t>(shape[axis]);
   std::vector<double> sums(count, 0.0);
-  const std::span<const double> elements = terms->as<double>();
+  const Tensor terms = products->materialise();
+  const std::span<const double> elements = terms.as<double>();
   for (std::size_t k = 0; k < elements.size(); ++k) sums[k / inner % count] += elements[k];
   return sums;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "passes/fold_scales/affine.h"
+#include "passes/fold_scales/products.h"
 
 // How convolutions and matrix products take a scale into their weights.
 namespace tenon::scales {

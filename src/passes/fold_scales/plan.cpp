@@ -10,11 +10,11 @@
 namespace tenon::scales {
 namespace {
 
-ValueId new_constant(Graph& graph, NodeId before, const Tensor& value, std::string_view name) {
+ValueId new_constant(Graph& graph, NodeId before, const Constant& value, std::string_view name) {
   Graph::NewNode node;
   node.results = {graph.free_name(name)};
   node.op = &find_op("constant");
-  node.attrs.set("value", Constant(value));
+  node.attrs.set("value", value);
   return graph.node(graph.add_node(std::move(node), before)).results.front();
 }
 
@@ -346,7 +346,7 @@ std::vector<NodeId> Plan::commit(Graph& graph) const {
     if (const auto* weights = std::get_if<NewWeights>(&change)) {
       const ValueId old = weights->change.constant;
       if (graph.readers(old).size() == 1 && !graph.is_output(old)) {
-        graph.set_attribute(graph.value(old).producer, "value", Constant(weights->value));
+        graph.set_attribute(graph.value(old).producer, "value", weights->value);
         continue;
       }
       const ValueId made =

@@ -34,12 +34,12 @@ class Plan {
  private:
   struct NewWeights {
     WeightChange change;
-    Tensor value;
+    Constant value;
   };
   struct NewOperand {
     NodeId node;
     std::size_t operand;
-    Tensor value;
+    Constant value;
   };
   /// An add of a constant behind a node's first result.
   struct NewShift {

@@ -17,19 +17,25 @@ void mix(std::size_t& hash, std::size_t value) {
   hash ^= value + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
 }
 
+void mix_elements(std::size_t& hash, const Tensor& tensor) {
+  if (tensor.dtype() == DType::String) return;
+  const std::span<const std::byte> bytes = tensor.bytes();
+  const std::size_t step = std::max<std::size_t>(1, bytes.size() / kHashedBytes);
+  for (std::size_t k = 0; k < bytes.size(); k += step)
+    mix(hash, static_cast<std::size_t>(bytes[k]));
+}
+
 std::size_t hash_of(const Constant& constant) {
   std::size_t hash = static_cast<std::size_t>(constant.dtype());
   mix(hash, static_cast<std::size_t>(constant.kind()));
   for (const std::int64_t extent : constant.shape()) mix(hash, static_cast<std::size_t>(extent));
   mix(hash, constant.seed());
-  if (constant.kind() != Constant::Kind::Dense && constant.kind() != Constant::Kind::Splat)
-    return hash;
-  const Tensor& tensor = constant.stored();
-  if (tensor.dtype() == DType::String) return hash;
-  const std::span<const std::byte> bytes = tensor.bytes();
-  const std::size_t step = std::max<std::size_t>(1, bytes.size() / kHashedBytes);
-  for (std::size_t k = 0; k < bytes.size(); k += step)
-    mix(hash, static_cast<std::size_t>(bytes[k]));
+  if (constant.kind() == Constant::Kind::Scaled) {
+    mix(hash, hash_of(constant.base()));
+    mix_elements(hash, constant.factors());
+  } else if (constant.kind() == Constant::Kind::Dense || constant.kind() == Constant::Kind::Splat) {
+    mix_elements(hash, constant.stored());
+  }
   return hash;
 }
 

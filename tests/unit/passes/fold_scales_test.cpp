@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "driver/compare.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
@@ -90,6 +91,54 @@ std::string said_about(const Journal& journal, std::string_view value) {
     if (entry.pass == "fold-scales") text += (text.empty() ? "" : "; ") + entry.text;
   }
   return text;
+}
+
+// Many weights are scaled when they are asked for: the seed stays, and what they are is what
+// multiplying them at once gives.
+TEST(FoldScalesNumbers, OfManyWeightsStayFactors) {
+  const auto product = [](const char* factors) {
+    return concat(
+        "graph (x: f32[1, 64, 4, 4]) {\n"
+        "  w = constant f32[64, 64, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)\n"
+        "  c = conv(x, w)\n"
+        "  s = constant f32[64, 1, 1] ",
+        factors, "\n  y = mul(c, s)\n  return y\n}\n");
+  };
+  const auto weights = [](const Graph& graph) -> const Constant& {
+    return *graph.constant_of(graph.find("w"));
+  };
+  const Graph graph = parse_graph(product("uniform(seed = 4, low = 0.5, high = 2.0)"), all_ops());
+  const Graph after = folded(graph);
+  const Constant& made = weights(after);
+  ASSERT_EQ(made.kind(), Constant::Kind::Scaled);
+  EXPECT_TRUE(identical(made.base(), weights(graph)));
+  EXPECT_EQ(made.factors().shape(), (Shape{64, 1, 1, 1}));
+  const Tensor scales = graph.constant_of(graph.find("s"))->materialise();
+  const Tensor before = weights(graph).materialise(), scaled = made.materialise();
+  for (std::int64_t k = 0; k < before.size(); ++k) {
+    const double by = scales.real_at(k / (64 * 9));
+    ASSERT_EQ(scaled.as<float>()[static_cast<std::size_t>(k)],
+              static_cast<float>(before.real_at(k) * by));
+  }
+  // Once more, and still one product for each weight.
+  std::string twice = product("uniform(seed = 4, low = 0.5, high = 2.0)");
+  twice.replace(twice.find("  return y"), 0, "  t = constant f32[] 3\n  z = mul(y, t)\n");
+  twice.replace(twice.find("return y"), 8, "return z");
+  const Graph both = folded(parse_graph(twice, all_ops()));
+  EXPECT_EQ(count_of(both, "mul"), 0u);
+  ASSERT_EQ(weights(both).kind(), Constant::Kind::Scaled);
+  EXPECT_EQ(weights(both).factors().real_at(5), 3 * made.factors().real_at(5));
+  // Weights that might vanish or overflow are looked at one by one, and the scale stays.
+  for (const char* factors : {"uniform(seed = 4, low = 1e-44, high = 3e-44)", "splat 3e38"}) {
+    Graph far = parse_graph(product(factors), all_ops());
+    far.set_attribute(
+        far.value(far.find("w")).producer, "value",
+        Constant(Constant::normal(DType::F32, {64, 64, 3, 3}, 3, 0, 10).materialise()));
+    const Constant stored = weights(far);
+    far = folded(std::move(far));
+    EXPECT_EQ(count_of(far, "mul"), 1u) << factors;
+    EXPECT_TRUE(identical(weights(far), stored));
+  }
 }
 
 TEST(FoldScalesJournal, SaysWhereAScaleWentAndWhyNot) {
