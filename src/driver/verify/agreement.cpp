@@ -86,6 +86,10 @@ double epsilon_of(DType dtype) {
     case DType::F8E5M2:
     case DType::F8E5M2FNUZ:
       return 0x1p-2;
+    case DType::F4E2M1:
+      return 0x1p-1;
+    case DType::F8E8M0:
+      return 1;
     default:
       return 0;
   }
@@ -182,6 +186,7 @@ bool is_within_spread(const Tensor& actual, const Tensor& expected, std::int64_t
     const bool is_finite = std::isfinite(std::abs(d));
     if (is_finite != std::isfinite(std::abs(e)) || (!is_finite && is_nan(d) != is_nan(e)))
       return true;
+    if (!is_finite && !is_nan(d) && d != e) return true;  // a zero's sign decides that of infinity
     if (is_finite) spread = std::max(spread, std::abs(d - e));
   }
   const double error = std::abs(a - e);
