@@ -166,8 +166,17 @@ class Chain {
     }
     TENON_ASSERT(block.size() == 1, "a stage is one loop");
     if (const auto sum = find_contraction(block)) {
+      // Rows share what lies along the columns; heads, each with keys of its own, are not rows.
+      const auto moves = [](const Scalar& load, const Statement* loop) {
+        const auto end = load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size());
+        return access_along({load->args.begin(), end}, load->view, loop->id) != Access::Same;
+      };
       double rows = 1;
-      for (std::size_t k = 0; k + 1 < sum->kept.size(); ++k) rows *= number(sum->kept[k]->extent);
+      for (std::size_t k = 0; k + 1 < sum->kept.size(); ++k) {
+        const bool is_shared = (!moves(sum->a, sum->kept.back()) || !moves(sum->a, sum->kept[k])) &&
+                               (!moves(sum->b, sum->kept.back()) || !moves(sum->b, sum->kept[k]));
+        if (is_shared) rows *= number(sum->kept[k]->extent);
+      }
       cost.count_rows(rows, whole_rows, cost.passes * work_of(block));
     }
     stages_.insert(stages_.begin(), std::move(block.front()));
