@@ -26,6 +26,8 @@ class MappedFile {
   /// Copies bytes out past the mapping, so that they do not come to lie in memory twice. Only for
   /// a file that `open` gave; throws Error if they cannot be read any more.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
+  /// Lets go of the pages touched so far; they are read again if touched again.
+  void forget_pages() const;
 
  private:
   explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -91,6 +91,8 @@ void ModelFile::parse(std::span<const std::byte> bytes, const std::string& sourc
   const bool is_whole = message_->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
   // Almost any few bytes are some message, but no model is without a graph.
   if (!is_whole || !message_->has_graph()) throw not_a_model(text.substr(0, 64), source);
+  // Each weight's header brought in its neighbourhood too; the weights themselves are read past the mapping.
+  if (file_ && skeleton) file_->forget_pages();
 }
 
 std::optional<ModelFile::Elements> ModelFile::read_elements(std::size_t position) const {
