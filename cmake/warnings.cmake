@@ -9,13 +9,13 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # Wrong about `"text" + std::string` in C++20: https://gcc.gnu.org/PR105651, mended in 13.
-    target_compile_options(tenon_warnings INTERFACE -Wno-restrict -Wno-array-bounds)
+    target_compile_options(tenon_warnings INTERFACE -Wno-restrict)
   endif()
   if(TENON_PCH)
     # Precompiled, the standard library no longer counts as a system header for the warnings that look
     # into inlined code; the other presets have them.
     target_compile_options(tenon_warnings INTERFACE
-      -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-dangling-pointer)
+      -Wno-array-bounds -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-dangling-pointer)
   endif()
   if(TENON_SANITIZE)
     # Instrumented code hides initialisations from this warning; the other presets have it.

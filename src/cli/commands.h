@@ -28,15 +28,18 @@ struct RunOptions {
   int threads = 0;
   std::string target;  ///< empty: compiled if possible
 };
-struct OptOptions {
-  std::string model, stop_after, to = "tenon", output, style;
+/// Which passes run, and how.
+struct PassChoice {
+  std::string stop_after;
   std::vector<std::string> passes, without, set;
+};
+struct OptOptions : PassChoice {
+  std::string model, to = "tenon", output, style;
   bool print = false, verify_each = false, time_passes = false, kernels = false;
   int trials = 4;
 };
-struct ExplainOptions {
-  std::string model, node, stop_after;
-  std::vector<std::string> passes, without, set;
+struct ExplainOptions : PassChoice {
+  std::string model, node;
 };
 struct CompileCommandOptions {
   std::string model, output, cpu = "native", tune;

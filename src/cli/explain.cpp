@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/pass_choice.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/model.h"
@@ -50,11 +51,7 @@ std::string end_text(const Explanation& explanation) {
 }  // namespace
 
 int explain(const ExplainOptions& options, OutputFormat format) {
-  PipelineOptions settings;
-  settings.passes = options.passes;
-  settings.without = options.without;
-  settings.stop_after = options.stop_after;
-  for (const std::string& setting : options.set) set_option(settings.pass_options, setting);
+  PipelineOptions settings = pipeline_of(options);
   // Kernels as `compile` would choose them.
   codegen::CompileOptions compile;
   const std::optional<TuningCache> timings = known_timings();

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/pass_choice.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/model.h"
@@ -61,12 +62,8 @@ class VerifyProgress {
 }  // namespace
 
 int opt(const OptOptions& options, OutputFormat format) {
-  PipelineOptions settings;
-  settings.passes = options.passes;
-  settings.without = options.without;
-  settings.stop_after = options.stop_after;
+  PipelineOptions settings = pipeline_of(options);
   settings.verify_each = options.verify_each;
-  for (const std::string& setting : options.set) set_option(settings.pass_options, setting);
   if (options.trials < 1)
     throw Error("--trials: at least one", ErrorKind::Usage).got(options.trials);
   settings.verify_trials = options.trials;

@@ -13,7 +13,9 @@
 #include "codegen/chain.h"
 #include "codegen/compose.h"
 #include "codegen/nest_builder.h"
+#include "codegen/packing.h"
 #include "codegen/turned_operand.h"
+#include "codegen/work_shares.h"
 #include "ir/dim_fold.h"
 #include "ops/analysis.h"
 #include "ops/fused_groups.h"
@@ -56,91 +58,6 @@ std::size_t viewed_operand(const Expr& view) {
   const Expr* expr = &view;
   while (expr->node().kind == ExprKind::Reshape) expr = &expr->node().args[0];
   return expr->node().operand;
-}
-
-// An integer where every loop stands at its first position.
-std::int64_t value_at_zero(const Scalar& scalar) {
-  switch (scalar->kind) {
-    case ScalarKind::Integer: return scalar->integer;
-    case ScalarKind::Loop: return 0;
-    case ScalarKind::Binary: {
-      const std::int64_t a = value_at_zero(scalar->args[0]), b = value_at_zero(scalar->args[1]);
-      if (scalar->binary == BinaryOp::Add) return a + b;
-      if (scalar->binary == BinaryOp::Subtract) return a - b;
-      if (scalar->binary == BinaryOp::Multiply) return a * b;
-      break;
-    }
-    default: break;
-  }
-  throw InternalError("value_at_zero", "what is packed is read evenly", __FILE__, __LINE__);
-}
-
-// Writes a tensor in the order in which a nest reads it.
-void pack(const Packing& packing, const Tensor& tensor, std::byte* target) {
-  const std::size_t bytes = info(tensor.dtype()).storage_bytes, rank = packing.loops.size();
-  const std::vector<std::int64_t> source = constants(packing.source_dims);
-  std::vector<std::int64_t> strides(rank, 0);
-  std::int64_t base = 0, stride = 1;
-  for (std::size_t axis = source.size(); axis-- > 0; stride *= source[axis]) {
-    const Scalar& coordinate = packing.coordinates[axis];
-    for (std::size_t k = 0; k < rank; ++k) {
-      const auto step = growth(coordinate, packing.loops[k]);
-      TENON_ASSERT(step, "what is packed is read evenly");
-      strides[k] += *step * stride;
-    }
-    base += value_at_zero(coordinate) * stride;
-  }
-  const std::int64_t width = packing.extents.back(), column_stride = strides.back();
-  std::vector<std::int64_t> at(rank - 1, 0);
-  const std::byte* elements = tensor.bytes().data();
-  for (;;) {
-    std::int64_t offset = base;
-    for (std::size_t k = 0; k + 1 < rank; ++k) offset += at[k] * strides[k];
-    for (std::int64_t column = 0; column < width; ++column, target += bytes) {
-      if (at[0] * width + column < packing.limit) {
-        std::memcpy(target, elements + static_cast<std::size_t>(offset + column * column_stride) * bytes, bytes);
-      }
-    }
-    std::size_t k = rank - 1;
-    while (k > 0 && ++at[k - 1] == packing.extents[k - 1]) at[--k] = 0;
-    if (k == 0) return;
-  }
-}
-
-// How often a block multiplies into a sum, and how often it stores.
-struct Counts {
-  double products = 0, stores = 0;
-};
-Counts counts_in(const Block& block) {
-  Counts counts;
-  for (const Statement& statement : block) {
-    const Counts inner = counts_in(statement.body);
-    const double trips = statement.extent.is_constant() ? static_cast<double>(statement.extent.constant()) : 1;
-    counts.products += inner.products * trips;
-    counts.stores += inner.stores * trips;
-    const bool is_product = statement.kind == Statement::Kind::Fold && statement.reduction == Reduction::Sum &&
-                            statement.value->kind == ScalarKind::Binary && statement.value->binary == BinaryOp::Multiply;
-    counts.products += is_product;
-    counts.stores += statement.kind == Statement::Kind::Store;
-  }
-  return counts;
-}
-
-// Which share of a node's arithmetic each nest does: of its products, or where there are none of all.
-std::vector<double> work_shares(const std::vector<const LoopNest*>& nests) {
-  std::vector<Counts> counts;
-  Counts total;
-  for (const LoopNest* nest : nests) {
-    counts.push_back(counts_in(nest->body));
-    total.products += counts.back().products;
-    total.stores += counts.back().stores;
-  }
-  std::vector<double> shares;
-  for (const Counts& count : counts) {
-    shares.push_back(total.products > 0 ? count.products / total.products
-                                        : count.stores / std::max(total.stores, 1.0));
-  }
-  return shares;
 }
 
 class Compiler {

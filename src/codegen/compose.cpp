@@ -8,6 +8,7 @@
 #include "codegen/nest_builder.h"
 #include "codegen/partition.h"
 #include "ir/text.h"
+#include "ops/captures.h"
 
 namespace tenon::codegen {
 namespace {
@@ -71,23 +72,6 @@ Graph outline(const Graph& body) {
   return graph;
 }
 
-// How many of the last operands every run of every body takes as they are, as its last inputs.
-std::size_t captured_count(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  const auto number = [&](std::string_view name, std::int64_t otherwise) {
-    const AttrValue* value = node.attrs.find(name);
-    return static_cast<std::size_t>(value ? std::get<Dim>(*value).constant() : otherwise);
-  };
-  const std::size_t count = node.operands.size();
-  if (node.op->name == "if") return count - 1;
-  if (node.op->name == "loop") return count - std::min(count, 2 + number("carried_count", 0));
-  if (node.op->name == "scan") return count - number("state_count", 0) - number("input_count", 1);
-  if (node.op->name == "sequence_map") {  // op-name: how its operands are laid out is its own affair
-    return count - number("input_count", 1);
-  }
-  return 0;
-}
-
 // A node of control flow with the constants that it captures moved into its bodies, where they can be
 // packed ahead.
 struct Control {
@@ -96,7 +80,7 @@ struct Control {
 
   Control(const Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
-    const std::size_t kept = node.operands.size() - captured_count(graph, id);
+    const std::size_t kept = node.operands.size() - captured_count(node);
     const auto is_sunk = [&](std::size_t k) {
       return k >= kept && node.operands[k] && graph.constant_of(node.operands[k]);
     };
@@ -336,6 +320,7 @@ class Composer {
 
   // A scan whose body is kernels alone, and whose slices lie together: it needs no copies.
   static bool is_plain_scan(const Node& node, const std::vector<Routine>& bodies) {
+    // op-name: the routine's Scan is written for this op
     if (node.op->name != "scan" || bodies.front().steps.size() != 1) return false;
     const Routine& body = bodies.front();
     if (body.steps.front().kind != Routine::Step::Kind::Part || body.steps.front().operands != body.inputs) return false;

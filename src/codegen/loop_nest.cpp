@@ -120,6 +120,14 @@ Scalar LoopNest::extent(const Dim& dim) {
   return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
 }
 
+Statement define_statement(std::size_t local, Scalar value) {
+  Statement statement;
+  statement.kind = Statement::Kind::Define;
+  statement.id = local;
+  statement.value = std::move(value);
+  return statement;
+}
+
 Dim scratch_size(const NestBuffer& buffer) {
   constexpr std::int64_t alignment = 64;
   const auto size = static_cast<std::int64_t>(info(buffer.dtype).storage_bytes);

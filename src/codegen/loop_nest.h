@@ -80,6 +80,9 @@ struct LoopNest {
   Scalar extent(const Dim& dim);
 };
 
+/// A local number with its first value.
+Statement define_statement(std::size_t local, Scalar value);
+
 /// Bytes that a buffer, and all buffers, take in the scratch memory.
 Dim scratch_size(const NestBuffer& buffer);
 Dim scratch_bytes(const LoopNest& nest);

@@ -27,14 +27,6 @@ std::vector<Scalar> broadcast_position(LoopNest& nest, const Dims& from, const D
   return inner;
 }
 
-Statement define(std::size_t local, Scalar value) {
-  Statement statement;
-  statement.kind = Statement::Kind::Define;
-  statement.id = local;
-  statement.value = std::move(value);
-  return statement;
-}
-
 Statement store(const Stage& stage, std::vector<Scalar> at, Scalar value, LoopNest& nest) {
   if (stage.offset != Dim(0)) {
     at[stage.axis] = binary_scalar(BinaryOp::Add, DType::I64, at[stage.axis], nest.extent(stage.offset));
@@ -194,7 +186,7 @@ Block StageWriter::reduce_body(LoopNest& nest, const Stage& stage, const std::ve
     if (body.dims()[axis] == Dim(1)) continue;
     block = {loop_statement(loops[--k], body.dims()[axis], std::move(block))};
   }
-  Statement start = define(local, identity_scalar(node.reduction, within));
+  Statement start = define_statement(local, identity_scalar(node.reduction, within));
   start.reduction = node.reduction;
   block.insert(block.begin(), std::move(start));
   const Scalar result = keeps_place ? place_scalar(local) : folded(local, within, node.dtype);
@@ -224,7 +216,7 @@ Block StageWriter::scan_body(LoopNest& nest, const Stage& stage, const std::vect
   if (node.is_exclusive) block.push_back(written);
   block.push_back(std::move(fold));
   if (!node.is_exclusive) block.push_back(std::move(written));
-  return {define(local, identity_scalar(node.reduction, within)), loop_statement(id, node.dims[axis], std::move(block))};
+  return {define_statement(local, identity_scalar(node.reduction, within)), loop_statement(id, node.dims[axis], std::move(block))};
 }
 
 Block StageWriter::scatter_body(LoopNest& nest, const Stage& stage) {

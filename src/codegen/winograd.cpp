@@ -1,6 +1,7 @@
 #include "codegen/winograd.h"
 
 #include "base/error.h"
+#include "codegen/lines.h"
 #include "codegen/winograd_nests.h"
 
 #include <algorithm>
@@ -12,42 +13,14 @@ namespace {
 
 constexpr std::int64_t kColumns = 16;
 
-// An integer as a sum of multiples of loops.
-struct Affine {
-  std::int64_t base = 0;
-  std::map<std::size_t, std::int64_t> steps = {};  // none is 0
-};
-
-std::optional<Affine> affine(const Scalar& scalar) {
-  if (scalar->kind == ScalarKind::Integer) return Affine{scalar->integer};
-  if (scalar->kind == ScalarKind::Loop) return Affine{0, {{scalar->id, 1}}};
-  if (scalar->kind != ScalarKind::Binary) return std::nullopt;
-  auto a = affine(scalar->args[0]), b = affine(scalar->args[1]);
-  if (!a || !b) return std::nullopt;
-  if (scalar->binary == BinaryOp::Multiply) {
-    if (!b->steps.empty()) std::swap(a, b);
-    if (!b->steps.empty()) return std::nullopt;
-    a->base *= b->base;
-    for (auto& [loop, step] : a->steps) step *= b->base;
-  } else if (scalar->binary == BinaryOp::Add || scalar->binary == BinaryOp::Subtract) {
-    const std::int64_t sign = scalar->binary == BinaryOp::Add ? 1 : -1;
-    a->base += sign * b->base;
-    for (const auto& [loop, step] : b->steps) a->steps[loop] += sign * step;
-  } else {
-    return std::nullopt;
-  }
-  std::erase_if(a->steps, [](const auto& step) { return step.second == 0; });
-  return a;
-}
-
 // The place of a load's element in its buffer.
-std::optional<Affine> flat_affine(const Scalar& load) {
-  Affine place;
+std::optional<Line> place_of(const Scalar& load) {
+  Line place;
   std::int64_t stride = 1;
   for (std::size_t axis = load->view.size(); axis-- > 0;) {
-    const auto index = affine(load->args[axis]);
+    const auto index = line_of(load->args[axis]);
     if (!index || !load->view[axis].is_constant()) return std::nullopt;
-    place.base += stride * index->base;
+    place.start += stride * index->start;
     for (const auto& [loop, step] : index->steps) place.steps[loop] += stride * step;
     stride *= load->view[axis].constant();
   }
@@ -104,7 +77,7 @@ class Finder {
   // Read at (output, channel, row, column) of the window, in any order.
   bool is_weight(const Scalar& load) {
     const std::size_t buffer = part_.buffers[load->id];
-    const auto place = flat_affine(load);
+    const auto place = place_of(load);
     if (load->bounds != Bounds::Inside || !is_constant_[buffer] || !place) return false;
     weight_ = *place;
     found_.weights.source = buffer;
@@ -125,7 +98,7 @@ class Finder {
       return false;
     std::size_t windows = 0, channels = 0, batches = 0;
     for (std::size_t axis = 0; axis < image->view.size(); ++axis) {
-      const auto index = affine(image->args[axis]);
+      const auto index = line_of(image->args[axis]);
       if (!index) return false;
       for (const auto& [loop, step] : index->steps) {
         if (step != 1) return false;
@@ -140,9 +113,9 @@ class Finder {
         (is_row ? found_.row : found_.column) = kept;
         (is_row ? found_.window_row : found_.window_column) = reduced;
         (is_row ? found_.rows : found_.columns) = extents_.at(kept);
-        (is_row ? found_.first_row : found_.first_column) = index->base;
+        (is_row ? found_.first_row : found_.first_column) = index->start;
         (is_row ? found_.image_rows : found_.image_columns) = image->view[axis].constant();
-      } else if (index->base != 0 || index->steps.size() > 1) {
+      } else if (index->start != 0 || index->steps.size() > 1) {
         return false;
       } else if (index->steps.size() == 1) {
         const std::size_t loop = index->steps.begin()->first;
@@ -179,7 +152,7 @@ class Finder {
     WinogradWeights& weights = found_.weights;
     weights.channels = extents_.at(found_.channel);
     weights.outputs = extents_.at(found_.output);
-    weights.base = weight_.base;
+    weights.base = weight_.start;
     const auto step = [&](std::size_t loop) {
       return weight_.steps.contains(loop) ? weight_.steps.at(loop) : 0;
     };
@@ -197,7 +170,7 @@ class Finder {
   std::map<std::size_t, std::int64_t> extents_;
   std::map<std::size_t, Dim> loops_;
   WindowSum found_;
-  Affine weight_;
+  Line weight_;
 };
 
 // One number for each of the outputs that lie side by side.

@@ -69,14 +69,6 @@ Statement loop(std::size_t id, const Dim& extent, LoopKind kind, unsigned width,
   return statement;
 }
 
-Statement define(std::size_t local, Scalar value) {
-  Statement statement;
-  statement.kind = Statement::Kind::Define;
-  statement.id = local;
-  statement.value = std::move(value);
-  return statement;
-}
-
 // A scalar with other scalars in place of loops and locals, and other numbers for buffers.
 class Rewrite {
  public:
@@ -233,7 +225,7 @@ class Nests {
 
   Scalar named(Block& block, const Scalar& value) {
     const std::size_t local = nest().new_local(DType::F32);
-    block.push_back(define(local, value));
+    block.push_back(define_statement(local, value));
     return local_scalar(local, DType::F32);
   }
 
@@ -338,7 +330,7 @@ class Nests {
     sum.is_independent = false;
     const Scalar output =
         integers(BinaryOp::Add, times(loop_scalar(outer), kColumns), loop_scalar(inner));
-    Block body{define(total, literal_scalar(DType::F32, 0, 0)), std::move(sum),
+    Block body{define_statement(total, literal_scalar(DType::F32, 0, 0)), std::move(sum),
                store(result_tiles_, result_dims_, {loop_scalar(row), loop_scalar(kind), output},
                      local_scalar(total, DType::F32))};
     const LoopKind shared = block_ > 0 ? LoopKind::Serial : LoopKind::Parallel;

@@ -10,8 +10,9 @@ struct Attrs : PoolAttrs {
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_same_dtype("lp_pool_gradient", in["x"], in["dy"]);
-  require_rank("lp_pool_gradient", "y", in["y"],
-               pooled_type("lp_pool_gradient", attrs, in["x"]).rank());
+  const std::size_t rank = pooled_type("lp_pool_gradient", attrs, in["x"]).rank();
+  require_rank("lp_pool_gradient", "y", in["y"], rank);
+  require_rank("lp_pool_gradient", "dy", in["dy"], rank);
   return in["x"];
 }
 

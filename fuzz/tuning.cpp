@@ -1,0 +1,23 @@
+// Any text is a list of timed kernels, or an Error; what is read is written and read again the same.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.h"
+#include "driver/tuning/cache.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  std::string written;
+  try {
+    written = tenon::to_json(tenon::tuned_kernels_from_json(text, "fuzz"));
+  } catch (const tenon::Error&) {
+    return 0;
+  }
+  try {
+    if (tenon::to_json(tenon::tuned_kernels_from_json(written, "fuzz")) != written) std::abort();
+  } catch (const tenon::Error&) {
+    std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,14 @@
+#include "cli/pass_choice.h"
+
+namespace tenon::cli {
+
+PipelineOptions pipeline_of(const PassChoice& choice) {
+  PipelineOptions settings;
+  settings.passes = choice.passes;
+  settings.without = choice.without;
+  settings.stop_after = choice.stop_after;
+  for (const std::string& setting : choice.set) set_option(settings.pass_options, setting);
+  return settings;
+}
+
+}  // namespace tenon::cli
