@@ -110,20 +110,43 @@ bool inline_branch(Graph& graph, NodeId id) {
   return true;
 }
 
+// The bytes of a node's results, where it only moves elements and they can be told.
+std::optional<std::int64_t> moved_bytes(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op->precision != Precision::MovesOnly || node.results.size() != 1) return {};
+  const Type& type = graph.value(node.results.front()).type;
+  if (!type.is_tensor() || !byte_count(type.tensor()).is_constant()) return {};
+  return byte_count(type.tensor()).constant();
+}
+
+// What all readers of a constant give together, where each of them could be folded: then nobody
+// needs the constant itself any longer.
+std::optional<std::int64_t> bytes_in_place_of(const Graph& graph, ValueId constant) {
+  if (graph.is_output(constant)) return {};
+  std::int64_t bytes = 0;
+  for (const NodeId reader : graph.readers(constant)) {
+    const std::optional<std::int64_t> moved = moved_bytes(graph, reader);
+    if (!moved || !reads_only_constants(graph, reader)) return {};
+    bytes += *moved;
+  }
+  return bytes;
+}
+
 // Elements that are there already, in another order or fewer of them, and nobody else's: folding
 // such a node takes no memory. Weights that are made up on demand would have to be stored first.
 bool takes_no_more_bytes(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  if (node.op->precision != Precision::MovesOnly || node.results.size() != 1) return false;
-  const Type& type = graph.value(node.results.front()).type;
-  if (!type.is_tensor() || !byte_count(type.tensor()).is_constant()) return false;
+  const std::optional<std::int64_t> made = moved_bytes(graph, id);
+  if (!made) return false;
   std::int64_t freed = 0;
-  for (ValueId operand : node.operands) {
+  for (ValueId operand : graph.node(id).operands) {
     const Constant* constant = operand ? graph.constant_of(operand) : nullptr;
     if (constant == nullptr || constant->kind() != Constant::Kind::Dense) continue;
-    if (graph.readers(operand).size() == 1) freed += byte_count(constant->type()).constant();
+    const std::int64_t bytes = byte_count(constant->type()).constant();
+    const std::optional<std::int64_t> taken = bytes_in_place_of(graph, operand);
+    // Of a constant that several parts are taken from, each part frees its own bytes.
+    if (taken && *taken <= bytes) freed += graph.readers(operand).size() == 1 ? bytes : *made;
   }
-  return byte_count(type.tensor()).constant() <= freed;
+  return *made <= freed;
 }
 
 bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
@@ -154,8 +177,9 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
 
 /// Replaces every node that reads only constants, or only extents that are numbers, by the constant
 /// it computes. A result over `max_constant_bytes` stays a node, unless it takes the place of as
-/// many bytes: broadcasts would bloat the program. Attributes that arrive as tensors become numbers and symbols; an `if` becomes the
-/// branch it takes.
+/// many bytes, alone or with the other parts taken from the same constant: broadcasts would bloat the
+/// program. Attributes that arrive as tensors become numbers and symbols; an `if` becomes the branch
+/// it takes.
 Graph fold_constants(Graph graph, const PassOptions& options) {
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;  // but for the nodes of a branch that was taken
