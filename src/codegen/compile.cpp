@@ -444,6 +444,7 @@ class Compiler {
     if (bytes == 0) return;
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) throw no_constant_memory();
+    madvise(mapped, bytes, MADV_HUGEPAGE);  // faster to fill, and to read in every run
     auto* data = static_cast<std::byte*>(mapped);
     program_.constants = std::shared_ptr<const std::byte>(
         data, [bytes](const std::byte* p) { munmap(const_cast<std::byte*>(p), bytes); });  // NOLINT

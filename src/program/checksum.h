@@ -11,8 +11,8 @@ namespace tenon {
 /// write a program can write its checksum too.
 std::uint64_t checksum(std::span<const std::byte> bytes);
 
-/// Constants are checked in blocks, so that several threads can.
-inline constexpr std::size_t kChecksumBlock = std::size_t{1} << 20;
+/// Constants are checked in blocks: each when it is first read, by any thread.
+inline constexpr std::size_t kChecksumBlock = std::size_t{1} << 18;
 std::span<const std::byte> checksum_block(std::span<const std::byte> bytes, std::size_t block);
 std::vector<std::uint64_t> block_checksums(std::span<const std::byte> bytes);
 

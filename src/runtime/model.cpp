@@ -12,7 +12,6 @@
 #include "program/target.h"
 #include "runtime/memory.h"
 #include "runtime/processors.h"
-#include "runtime/thread_pool.h"
 
 namespace tenon {
 namespace {
@@ -42,34 +41,40 @@ const std::vector<std::byte>& runnable_code(const Program& program) {
 
 }  // namespace
 
-Model::Model(Program program) : program_(std::move(program)), code_(runnable_code(program_)) {
+Model::Model(Program program)
+    : program_(std::move(program)), code_(runnable_code(program_)), is_intact_(program_.constant_checksums.size()) {
   for (const Program::Kernel& kernel : program_.kernels) {
     kernels_.push_back(reinterpret_cast<KernelFunction>(code_.function(kernel.symbol)));
   }
 }
 
-void Model::require_intact(int thread_count) const {
-  if (is_intact_.load(std::memory_order_acquire)) return;
-  const std::lock_guard lock(checking_);
-  if (is_intact_.load(std::memory_order_relaxed)) return;
+void Model::require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::Caller& caller, int thread_count) const {
+  if (is_intact_.empty() || begin >= end) return;
   struct Check {
-    const Program* program;
+    const Model* model;
+    std::size_t first;
     std::atomic<bool> is_altered;
   };
-  Check check{&program_, false};
-  const auto compare = [](void* state, std::size_t, std::int64_t begin, std::int64_t end) {
-    auto& [program, is_altered] = *static_cast<Check*>(state);
-    for (auto block = static_cast<std::size_t>(begin); block < static_cast<std::size_t>(end); ++block) {
-      const auto bytes = checksum_block({program->constants.get(), program->constant_bytes}, block);
-      if (checksum(bytes) != program->constant_checksums[block]) is_altered.store(true, std::memory_order_relaxed);
+  Check check{this, begin / kChecksumBlock, false};
+  std::size_t last = (end - 1) / kChecksumBlock;
+  const auto is_known = [&](std::size_t block) { return is_intact_[block].load(std::memory_order_relaxed); };
+  while (check.first <= last && is_known(check.first)) ++check.first;
+  while (check.first < last && is_known(last)) --last;
+  if (check.first > last) return;
+  // Two contexts at once may both compare a block, and come to the same.
+  const auto compare = [](void* state, std::size_t, std::int64_t from, std::int64_t to) {
+    auto& [model, first, is_altered] = *static_cast<Check*>(state);
+    const Program& program = model->program();
+    for (std::size_t block = first + static_cast<std::size_t>(from); block < first + static_cast<std::size_t>(to); ++block) {
+      const auto bytes = checksum_block({program.constants.get(), program.constant_bytes}, block);
+      const bool is_intact = checksum(bytes) == program.constant_checksums[block];
+      (is_intact ? model->is_intact_[block] : is_altered).store(true, std::memory_order_relaxed);
     }
   };
-  ThreadPool::Caller caller(ThreadPool::shared());
-  caller.for_each(static_cast<std::int64_t>(program_.constant_checksums.size()), 1, thread_count, compare, &check);
+  caller.for_each(static_cast<std::int64_t>(last - check.first + 1), 1, thread_count, compare, &check);
   if (check.is_altered) {
     throw Error("the program file is damaged").got("altered constants").hint("compile the model again");
   }
-  is_intact_.store(true, std::memory_order_release);
 }
 
 struct Context::State {
@@ -95,6 +100,7 @@ struct Context::State {
   std::vector<ReadyStep> steps;
   std::vector<Patch> patches;
   std::int64_t error = 0;
+  bool has_run = false;  // since shapes were bound: what the steps read is known to be intact
   std::atomic_flag is_in_use;
 
   const Program& program() const { return model->program(); }
@@ -108,6 +114,7 @@ struct Context::State {
   bool runs(const Program::Step& step) const {
     return !step.when || (symbols[step.when->symbol] >= step.when->lo && symbols[step.when->symbol] <= step.when->hi);
   }
+  void require_intact_constants(const ReadyStep& ready, ThreadPool::Caller& caller) const;
   [[noreturn]] void report_failed_check(const ReadyStep& step) const;
 };
 
@@ -247,6 +254,14 @@ void Context::State::prepare_steps() {
   if (bytes > scratch.bytes() && !scratch.allocate(bytes)) throw no_scratch(p, hungriest, scratch_stride, thread_count);
 }
 
+void Context::State::require_intact_constants(const ReadyStep& ready, ThreadPool::Caller& caller) const {
+  for (const std::uint32_t id : program().steps[ready.step].buffers) {
+    const Program::Buffer& buffer = program().buffers[id];
+    if (buffer.place != Program::Place::Constant) continue;
+    model->require_intact(buffer.offset, buffer.offset + bytes_of(id), caller, thread_count);
+  }
+}
+
 void Context::State::report_failed_check(const ReadyStep& ready) const {
   const Program::Step& step = program().steps[ready.step];
   const auto& checks = program().kernels[step.kernel].checks;
@@ -288,7 +303,7 @@ void Context::bind(std::span<const std::vector<std::int64_t>> input_shapes) {
         .expected(p.inputs.size())
         .got(input_shapes.size());
   }
-  s.is_bound = false;
+  s.is_bound = s.has_run = false;
   s.read_symbols(input_shapes);
   s.shapes.assign(p.buffers.size(), {});
   for (std::size_t k = 0; k < p.buffers.size(); ++k) {
@@ -319,7 +334,6 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
   State& s = *state_;
   const ContextUse use(s.is_in_use);
   TENON_ASSERT(s.is_bound, "shapes are bound before a run");
-  s.model->require_intact(s.thread_count);
   for (const Patch& patch : s.patches) {
     s.pointers[patch.pointer] =
         patch.is_input ? const_cast<void*>(inputs[patch.port]) : outputs[patch.port];  // NOLINT: only read
@@ -335,11 +349,13 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
   };
   ThreadPool::Caller caller(ThreadPool::shared());
   for (State::ReadyStep& step : s.steps) {
+    if (!s.has_run) s.require_intact_constants(step, caller);
     const auto begin = seconds.empty() ? Clock::time_point() : Clock::now();
     caller.for_each(step.work, step.chunk, s.thread_count, run_chunk, &step);
     if (!seconds.empty()) seconds[step.step] += std::chrono::duration<double>(Clock::now() - begin).count();
     if (s.error != 0) s.report_failed_check(step);
   }
+  s.has_run = true;
 }
 
 }  // namespace tenon

@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "program/program.h"
 #include "runtime/code_image.h"
+#include "runtime/thread_pool.h"
 
 namespace tenon {
 
@@ -23,16 +23,16 @@ class Model {
   const Program& program() const { return program_; }
   KernelFunction kernel(std::size_t index) const { return kernels_[index]; }
 
-  /// Compares constants that come from a file with their checksums, the first time it is called. Throws
-  /// Error if they were altered. Not part of loading: it reads them all, as the first run does anyway.
-  void require_intact(int thread_count) const;
+  /// Compares the constants from byte `begin` up to `end` with their checksums if they come from a file and
+  /// nobody has yet. Throws Error if they were altered. Not part of loading, for it reads them: asked just
+  /// before they are first used, it leaves them in the cache.
+  void require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::Caller& caller, int thread_count) const;
 
  private:
   Program program_;
   CodeImage code_;
   std::vector<KernelFunction> kernels_;
-  mutable std::mutex checking_;
-  mutable std::atomic<bool> is_intact_{false};
+  mutable std::vector<std::atomic<bool>> is_intact_;  // by block with a checksum
 };
 
 /// Holds a context for one thread. Two at once would write into the same memory; that is a mistake of the

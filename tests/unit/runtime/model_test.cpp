@@ -6,6 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <latch>
 #include <thread>
 
@@ -14,6 +18,8 @@
 #include "driver/inputs.h"
 #include "ir/text.h"
 #include "ops/registry.h"
+#include "program/checksum.h"
+#include "program/file.h"
 #include "unit/allocations.h"
 
 namespace tenon {
@@ -111,6 +117,86 @@ TEST(Contexts, AllocateNothingWhileRunning) {
   const std::size_t before = allocation_count();  // the count does count
   ::operator delete(::operator new(8));
   EXPECT_EQ(allocation_count() - before, 1u);
+}
+
+// Two products, whose weights take several blocks each; as a file has it.
+std::string file_of_two_products() {
+  constexpr const char* text = R"(graph net (x: f32[8, 300]) {
+  v = constant f32[300, 700] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  w = constant f32[700, 300] normal(seed = 2, mean = 0.0, deviation = 0.1)
+  h = matmul(x, v)
+  a = relu(h)
+  y = matmul(a, w)
+  return y
+}
+)";
+  const std::string path = ::testing::TempDir() + "model_test_two_products.tnn";
+  write_program(codegen::compile(parse_graph(text, all_ops())), path);
+  std::ifstream stream(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  std::remove(path.c_str());
+  return bytes;
+}
+
+std::shared_ptr<const Model> model_in(const std::string& bytes) {
+  void* copy = std::aligned_alloc(4096, (bytes.size() + 4095) / 4096 * 4096);
+  const std::shared_ptr<void> owner(copy, std::free);
+  std::memcpy(copy, bytes.data(), bytes.size());
+  return std::make_shared<const Model>(parse_program({static_cast<const std::byte*>(copy), bytes.size()}, owner));
+}
+
+struct TwoProducts {
+  std::vector<float> x = std::vector<float>(8 * 300, 0.5F), y = std::vector<float>(8 * 300);
+  void run(Context& context) {
+    const void* const inputs[] = {x.data()};
+    void* const outputs[] = {y.data()};
+    context.run(inputs, outputs);
+  }
+};
+
+TEST(ConstantsOfAFile, AreRefusedWhicheverBlockWasAltered) {
+  const std::string file = file_of_two_products();
+  const std::size_t constant_bytes = model_in(file)->program().constant_bytes;
+  ASSERT_GT(constant_bytes, 5 * kChecksumBlock);
+  for (std::size_t at = 100; at < constant_bytes; at += kChecksumBlock) {
+    std::string altered = file;
+    altered[file.size() - constant_bytes + at] ^= 1;
+    const auto model = model_in(altered);
+    for (const int threads : {1, 3}) {
+      Context context(model, threads);
+      TwoProducts values;
+      EXPECT_THROW(values.run(context), Error) << at;
+      EXPECT_THROW(values.run(context), Error) << at << ", again";
+    }
+  }
+}
+
+// All of them compare, none waits for another; the second run finds everything compared.
+TEST(ConstantsOfAFile, AreComparedByContextsAtOnce) {
+  constexpr std::size_t kThreads = 5;
+  const auto model = model_in(file_of_two_products());
+  std::latch start(kThreads);
+  std::vector<TwoProducts> values(kThreads);
+  std::vector<std::thread> threads;
+  for (std::size_t k = 0; k < kThreads; ++k) {
+    threads.emplace_back([&, k] {
+      Context context(model, static_cast<int>(k % 3) + 1);
+      start.arrive_and_wait();
+      for (int round = 0; round < 2; ++round) values[k].run(context);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const TwoProducts& each : values) EXPECT_EQ(each.y, values[0].y);
+}
+
+TEST(ConstantsOfAFile, AreComparedWithoutAllocating) {
+  for (const int threads : {1, 3}) {
+    Context context(model_in(file_of_two_products()), threads);
+    TwoProducts values;
+    const std::size_t before = allocation_count();
+    values.run(context);
+    EXPECT_EQ(allocation_count() - before, 0u) << threads << " threads";
+  }
 }
 
 TEST(ContextUse, IsRefusedToASecondUntilTheFirstIsDone) {
