@@ -246,11 +246,9 @@ class Lister {
     return [shape, part = &work_.part, &is_constant = work_.is_constant](NestSequence& sequence, std::vector<WinogradWeights>&) {
       std::vector<MadeKernel> made;
       for (NestSequence::Part& nest : split_padding(sequence, *part)) {
+        keep_results(nest.nest);
         auto packings = tile_contraction(nest.nest, may_pack(nest, is_constant), shape);
-        if (!packings) {  // the copy that makes room around an operand
-          keep_results(nest.nest);
-          schedule(nest.nest);
-        }
+        if (!packings) schedule(nest.nest);  // the copy that makes room around an operand
         nest.is_scheduled = true;
         made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});
       }

@@ -200,7 +200,7 @@ class Compiler {
                             program_.buffers[buffers_.at(node.operands.at(buffer.index))].place == Program::Place::Constant);
     }
     turn_operands(sequence, is_constant);
-    if (is_fused_group(graph_, id)) chain(sequence, is_constant);
+    chain(sequence, is_constant);
     const Footprint footprint = footprint_of(graph_, id);
     std::vector<WinogradWeights> derived;
     std::vector<ChosenKernels> chosen = choose_kernels(id, sequence, is_constant, derived, footprint);

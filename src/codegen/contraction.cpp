@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "codegen/index_map.h"
+#include "ops/access.h"
 
 namespace tenon::codegen {
 namespace {
@@ -294,9 +295,11 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
   // Columns: b and the result run along them, a stays (or runs along too, as for depthwise).
   int best = 0;
   bool is_swapped = false;
-  roles.refusal = "it writes along no loop whose extent is a number of 4 or more";
+  roles.refusal = "it writes along no loop of 4 or more";
   for (const Statement* loop : c.kept) {
-    if (!loop->extent.is_constant() || loop->extent.constant() < 4 || !suits_columns(c, loop->id)) continue;
+    const bool is_number = loop->extent.is_constant();
+    if ((is_number && loop->extent.constant() < 4) || loop->limit.is_defined()) continue;
+    if (!suits_columns(c, loop->id)) continue;
     for (const bool swaps : {false, true}) {
       const Scalar& a = swaps ? c.b : c.a;
       const Scalar& b = swaps ? c.a : c.b;
@@ -308,7 +311,7 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
         }
         continue;
       }
-      const int score = (of_a == Access::Same ? 4 : 1) + (packs ? 1 : 0);
+      const int score = (of_a == Access::Same ? 8 : 2) + (packs ? 2 : 0) + (is_number ? 1 : 0);
       if (score > best) {
         best = score;
         roles.columns = loop;
@@ -347,25 +350,26 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   const Statement *columns = roles.columns, *rows = roles.rows;
 
   c.reduced = closest_last(c.reduced, c.a);
-  const std::int64_t count = columns->extent.constant();
+  const Dim count = columns->extent;
   unsigned width = shape.columns;
-  while (width > 4 && width > count) width /= 2;
+  while (count.is_constant() && width > 4 && width > count.constant()) width /= 2;
   const std::size_t column_id = columns->id;
   const std::size_t outer = nest.new_loop(concat(nest.loop_names[column_id], "o"));
   const std::size_t inner = nest.new_loop(concat(nest.loop_names[column_id], "i"));
-  const std::int64_t blocks = (count + width - 1) / width;
+  const Dim blocks = ceil_div(count, width);
+  nest.extent(blocks);
   const Scalar start = times(loop_scalar(outer), integer_scalar(width));
   const Scalar position = plus(start, loop_scalar(inner));
 
   // b laid out as it is read: each step of the innermost sum finds the next vector behind the last.
   std::vector<Packing> packings;
   Scalar packed;
-  if (may_pack[c.b->id] && c.b->bounds == Bounds::Inside) {
+  if (may_pack[c.b->id] && c.b->bounds == Bounds::Inside && count.is_constant()) {
     Packing packing;
     packing.buffer = c.b->id;
     packing.source_dims = c.b->view;
     packing.loops = {outer};
-    packing.extents = {blocks};
+    packing.extents = {blocks.constant()};
     bool is_fixed = true;
     std::vector<const Statement*> outside;
     for (const Statement& loop : around_it) outside.push_back(&loop);
@@ -379,7 +383,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     }
     packing.loops.push_back(inner);
     packing.extents.push_back(width);
-    packing.limit = count;
+    packing.limit = count.constant();
     for (const Scalar& coordinate : c.b->args) {
       for (const auto* loops : {&outside, &c.kept, &c.reduced}) {
         for (const Statement* loop : *loops) is_fixed &= growth(coordinate, loop->id).has_value();
@@ -454,9 +458,9 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   vector.loop = LoopKind::Vector;
   vector.width = width;
   vector.is_independent = true;
-  if (count % width != 0) {
+  if (!(mod(count, width) == Dim(0))) {
     vector.limit = binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(width),
-                                 binary_scalar(BinaryOp::Subtract, DType::I64, integer_scalar(count), start));
+                                 binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(count), start));
   }
   vector.body = std::move(body);
   body = {std::move(vector)};
@@ -494,7 +498,7 @@ TileFacts facts_of(const Roles& roles, bool is_stage) {
   facts.refusal = roles.refusal;
   if (!facts.refusal.empty()) return facts;
   facts.row_count = roles.rows == nullptr ? std::optional<std::int64_t>(1) : roles.rows->extent.value();
-  facts.column_count = roles.columns->extent.constant();
+  facts.column_count = static_cast<std::int64_t>(usual_value(roles.columns->extent));
   if (roles.rows != nullptr) facts.most_rows = rows_in_cache(roles.sum.a, roles.rows->id);
   facts.has_other_loops = !is_stage && roles.sum.kept.size() > (roles.rows == nullptr ? 1U : 2U);
   return facts;

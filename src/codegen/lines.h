@@ -14,6 +14,8 @@ namespace tenon::codegen {
 struct Line {
   std::map<std::size_t, std::int64_t> steps;  ///< by loop; none is 0
   std::int64_t start = 0;
+
+  bool operator==(const Line&) const = default;
 };
 
 /// Nothing where the number is not of that kind.

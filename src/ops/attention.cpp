@@ -38,6 +38,12 @@ struct Extents {
         keys(k.dims[2]),
         value_size(v.dims[3]) {}
   Dim group() const { return floor_div(heads, key_heads); }
+  /// Batch, key heads and, where they serve several query heads each, group; then the rest.
+  Dims lead(const Dims& rest) const {
+    Dims dims = heads == key_heads ? Dims{batch, heads} : Dims{batch, key_heads, group()};
+    dims.insert(dims.end(), rest.begin(), rest.end());
+    return dims;
+  }
 };
 
 void require_equal(const Dim& a, const Dim& b, std::string_view what, const OperandTypes& in) {
@@ -76,60 +82,66 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
       TensorType{dtype, scores, {}}};
 }
 
-// q · k over the head, one key head for each group of query heads.
+// Coordinates `lead…, rest…`, the first of them of a space.
+std::vector<Expr> under(const Space& s, std::size_t lead, const std::vector<Expr>& rest) {
+  std::vector<Expr> at;
+  for (std::size_t axis = 0; axis < lead; ++axis) at.push_back(s[axis]);
+  at.insert(at.end(), rest.begin(), rest.end());
+  return at;
+}
+
+// q · k over the head, one key head for each group of query heads: [batch, key heads, group, …].
 Expr products(const Extents& e, const Expr& q, const Expr& k) {
-  if (e.heads == e.key_heads) {
-    const Space s({e.batch, e.heads, e.queries, e.keys, e.head_size});
-    return sum_out(q.at({s[0], s[1], s[2], s[4]}) * k.at({s[0], s[1], s[3], s[4]}), {4});
-  }
-  const Expr grouped = reshape(q, {e.batch, e.key_heads, e.group(), e.queries, e.head_size});
-  const Space s({e.batch, e.key_heads, e.group(), e.queries, e.keys, e.head_size});
-  const Expr product =
-      sum_out(grouped.at({s[0], s[1], s[2], s[3], s[5]}) * k.at({s[0], s[1], s[4], s[5]}), {5});
-  return reshape(product, {e.batch, e.heads, e.queries, e.keys});
+  const std::size_t lead = e.lead({}).size();
+  const Space s(e.lead({e.queries, e.keys, e.head_size}));
+  const Expr query = s[lead], key = s[lead + 1], along = s[lead + 2];
+  const Expr grouped = reshape(q, e.lead({e.queries, e.head_size}));
+  return sum_out(grouped.at(under(s, lead, {query, along})) * k.at(under(s, 2, {key, along})),
+                 {static_cast<int>(lead) + 2});
 }
 
 Expr weighted_values(const Extents& e, const Expr& weights, const Expr& v) {
-  if (e.heads == e.key_heads) {
-    const Space s({e.batch, e.heads, e.queries, e.value_size, e.keys});
-    return sum_out(weights.at({s[0], s[1], s[2], s[4]}) * v.at({s[0], s[1], s[4], s[3]}), {4});
-  }
-  const Expr grouped = reshape(weights, {e.batch, e.key_heads, e.group(), e.queries, e.keys});
-  const Space s({e.batch, e.key_heads, e.group(), e.queries, e.value_size, e.keys});
-  const Expr sum =
-      sum_out(grouped.at({s[0], s[1], s[2], s[3], s[5]}) * v.at({s[0], s[1], s[5], s[4]}), {5});
+  const std::size_t lead = e.lead({}).size();
+  const Space s(e.lead({e.queries, e.value_size, e.keys}));
+  const Expr query = s[lead], column = s[lead + 1], key = s[lead + 2];
+  const Expr sum = sum_out(weights.at(under(s, lead, {query, key})) * v.at(under(s, 2, {key, column})),
+                           {static_cast<int>(lead) + 2});
   return reshape(sum, {e.batch, e.heads, e.queries, e.value_size});
 }
 
-// The mask at every score; keys behind its end are masked.
-Expr widened_mask(const Expr& mask, const Space& s) {
+// The mask at every score, of which `at` tells batch, head, query and key; keys behind its end are
+// masked.
+Expr widened_mask(const Expr& mask, const std::vector<Expr>& at, const Dim& keys) {
   std::vector<Expr> coordinates;
   for (std::size_t axis = 0; axis < mask.rank(); ++axis) {
-    const Expr index = s[4 - mask.rank() + axis];
+    const Expr index = at[4 - mask.rank() + axis];
     coordinates.push_back(mask.dims()[axis] == Dim(1) ? index * 0.0 : index);
   }
   if (coordinates.empty()) return mask;
-  const bool is_short = mask.dims().back() != Dim(1) && mask.dims().back() != s.dims().back();
+  const bool is_short = mask.dims().back() != Dim(1) && mask.dims().back() != keys;
   if (!is_short) return mask.at(std::move(coordinates));
   return mask.at_or(std::move(coordinates), mask.dtype() == DType::Bool ? 0.0 : -infinity);
 }
 
-Expr masked(const Attrs& attrs, const Lowering& op, Expr scores) {
+Expr masked(const Attrs& attrs, const Lowering& op, const Extents& e, Expr scores) {
   const Space s(scores.dims());
+  const bool is_grouped = s.dims().size() == 5;
+  const Expr batch = s[0], head = is_grouped ? s[1] * e.group() + s[2] : s[1];
+  const Expr query = s[s.dims().size() - 2], key = s[s.dims().size() - 1];
   if (op.has("mask")) {
     const Expr mask = op.operand("mask");
+    const std::vector<Expr> at{batch, head, query, key};
     if (mask.dtype() == DType::Bool) {
-      scores = select(widened_mask(mask, s), scores, -infinity);
+      scores = select(widened_mask(mask, at, e.keys), scores, -infinity);
     } else {
-      scores = scores + widened_mask(cast(mask, scores.dtype()), s);
+      scores = scores + widened_mask(cast(mask, scores.dtype()), at, e.keys);
     }
   }
-  const Expr key = s[3], query = s[2];
   if (op.has("key_counts")) {
-    const Expr count = cast(op.operand("key_counts"), DType::I64).at({s[0]});
+    const Expr count = cast(op.operand("key_counts"), DType::I64).at({batch});
     scores = select(key < count, scores, -infinity);
     if (!attrs.causal) return scores;
-    return select(key <= query + count - s.dims()[2], scores, -infinity);
+    return select(key <= query + count - e.queries, scores, -infinity);
   }
   if (!attrs.causal) return scores;
   return select(key <= query + attrs.causal_offset, scores, -infinity);
@@ -156,13 +168,14 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr scaled = attrs.scale ? product * *attrs.scale
                                   : product / sqrt(cast(extent_expr(extents.head_size), wide));
   const Expr capped = attrs.softcap == 0 ? scaled : tanh(scaled / attrs.softcap) * attrs.softcap;
-  const Expr biased = masked(attrs, op, capped);
+  const Expr biased = masked(attrs, op, extents, capped);
   const Expr shares =
       masked_softmax(cast(biased, attrs.softmax_dtype.value_or(wide)), attrs.masked_rows);
   const Expr weights = cast(shares, wide);
   op.define("y", cast(weighted_values(extents, weights, cast(op.operand("v"), wide)), dtype));
   const Expr stages[] = {scaled, capped, biased, weights};
-  op.define("scores", cast(stages[static_cast<std::size_t>(attrs.scores)], dtype));
+  const Expr scores = stages[static_cast<std::size_t>(attrs.scores)];
+  op.define("scores", cast(reshape(scores, {extents.batch, extents.heads, extents.queries, extents.keys}), dtype));
 }
 
 /// The way back through an attention node. Scores are computed again rather than kept.

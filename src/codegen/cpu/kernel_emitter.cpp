@@ -219,30 +219,29 @@ void KernelEmitter::emit_loop(const Statement& loop) {
   if (loop.loop == LoopKind::Vector && math_.width() == 1) {
     emit_vector_loop(loop, zero, count);
   } else if (loop.loop == LoopKind::Jam) {
-    emit_jam(loop);
+    emit_jam(loop, count);
   } else {
     emit_serial(loop, zero, count, 1);
   }
 }
 
 // Tiles of nearly equal size where the extent is a number; else whole ones, then what is left.
-void KernelEmitter::emit_jam(const Statement& loop) {
+void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   const auto tiles = [&](llvm::Value* from, llvm::Value* to, unsigned size) {
     counted(from, to, size, nest_.loop_names[loop.id],
             [&](llvm::Value* first) { emit_jammed(loop.body, loop.id, first, size); });
   };
   const auto number = [&](std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); };
   const auto width = static_cast<std::int64_t>(loop.width);
-  if (loop.extent.is_constant()) {
-    const std::int64_t count = loop.extent.constant();
-    const std::int64_t tile_count = (count + width - 1) / width;
-    const std::int64_t large = (count + tile_count - 1) / tile_count, small = large - 1;
-    const std::int64_t large_count = count - small * tile_count;
+  if (loop.extent.is_constant() && !loop.limit.is_defined()) {
+    const std::int64_t rows = loop.extent.constant();
+    const std::int64_t tile_count = (rows + width - 1) / width;
+    const std::int64_t large = (rows + tile_count - 1) / tile_count, small = large - 1;
+    const std::int64_t large_count = rows - small * tile_count;
     tiles(number(0), number(large * large_count), static_cast<unsigned>(large));
-    if (large * large_count < count) tiles(number(large * large_count), number(count), static_cast<unsigned>(small));
+    if (large * large_count < rows) tiles(number(large * large_count), count, static_cast<unsigned>(small));
     return;
   }
-  llvm::Value* count = extent(loop.extent);
   llvm::Value* whole = ir_.CreateMul(ir_.CreateUDiv(count, number(width)), number(width));
   tiles(number(0), whole, loop.width);
   // Halves of what is left: a row alone waits for its sums, one after the other.

@@ -42,7 +42,7 @@ class KernelEmitter {
   void emit_loop(const Statement& loop);
   void emit_vector_loop(const Statement& loop, llvm::Value* from, llvm::Value* to);
   void emit_serial(const Statement& loop, llvm::Value* from, llvm::Value* to, unsigned step);
-  void emit_jam(const Statement& loop);
+  void emit_jam(const Statement& loop, llvm::Value* count);
   void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   bool varies(const Scalar& scalar);  // among jammed positions
   void emit_define(const Statement& statement);

@@ -157,5 +157,36 @@ TEST(Chain, WhatIsFusedIsOneStep) {
   }
 }
 
+std::string attention(const std::string& symbols, int key_heads, const std::string& queries,
+                      const std::string& keys, const std::string& attributes = "") {
+  return concat("graph ", symbols, "(q: f32[1, 4, ", queries, ", 16], k: f32[1, ", key_heads, ", ", keys, ", 16], v: f32[1, ",
+                key_heads, ", ", keys, ", 24]) {\n  y = attention(q, k, v)", attributes, "\n  return y\n}\n");
+}
+
+// Blocks of queries of one head at a time, each with all that it needs of its own; the keys are turned in
+// the same pass where there is one block, else before.
+TEST(Chain, AttentionKeepsNoMatrixOfScores) {
+  for (const int key_heads : {4, 2}) {
+    for (const int queries : {64, 331}) {
+      const std::string count = std::to_string(queries);
+      const std::string text = attention("", key_heads, count, count, " {causal = true}");
+      const Program program = codegen::compile(parse_graph(text, all_ops()));
+      EXPECT_LT(program.arena_bytes, 4U * 4U * 331U * 64U) << text;
+      expect_steps(text, program.steps.size());
+      EXPECT_LE(program.steps.size(), 2U) << text;
+    }
+  }
+}
+
+// The last block has fewer queries, whatever their number.
+TEST(Chain, AttentionOfAnyNumberOfQueriesAndKeys) {
+  const std::string text = attention("<Q, K> ", 4, "Q", "K");
+  for (const int queries : {1, 31, 32, 33, 70}) {
+    for (const int keys : {1, 5, 33, 64}) {
+      expect_steps(text, 1, {{"q", {1, 4, queries, 16}}, {"k", {1, 4, keys, 16}}, {"v", {1, 4, keys, 24}}});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon
