@@ -4,8 +4,14 @@
 #include "codegen/compile.h"
 #include "driver/pipeline.h"
 #include "host/element_type.h"
+#include "runtime/memory.h"
 
 namespace tenon {
+namespace {
+
+constexpr std::uint64_t kOutputAlignment = 64, kLargePage = std::uint64_t{2} << 20;
+
+}  // namespace
 
 Program compile_graph(Graph graph, const std::string& cpu, bool allow_winograd) {
   codegen::CompileOptions options;
@@ -99,10 +105,34 @@ void CompiledModel::prepare(const std::vector<Datum>& inputs) {
     sources_.push_back(inputs_.back().bytes().data());
   }
   context_->bind(shapes);
+  place_outputs();
+}
+
+void CompiledModel::place_outputs() {
   outputs_.clear();
   targets_.clear();
-  for (std::size_t k = 0; k < program().outputs.size(); ++k) {
-    const Program::Buffer& buffer = program().buffers[program().outputs[k]];
+  const Program& p = program();
+  std::vector<std::uint64_t> sizes;
+  std::uint64_t total = 0;
+  for (std::size_t k = 0; k < p.outputs.size(); ++k) {
+    sizes.push_back(p.buffers[p.outputs[k]].element_bytes);
+    for (const std::int64_t extent : context_->output_shape(k)) sizes.back() *= static_cast<std::uint64_t>(extent);
+    total += (sizes.back() + kOutputAlignment - 1) / kOutputAlignment * kOutputAlignment;
+  }
+  // Side by side, so that the system can give large pages: a run that is the first to write to thousands of
+  // small ones takes longer for that than for its work.
+  const auto block = std::make_shared<Memory>();
+  const bool is_one_block = total >= kLargePage && block->allocate(total);
+  std::uint64_t offset = 0;
+  for (std::size_t k = 0; k < p.outputs.size(); ++k) {
+    const Program::Buffer& buffer = p.buffers[p.outputs[k]];
+    if (is_one_block) {
+      std::byte* place = block->data() + offset;
+      targets_.push_back(place);
+      outputs_.push_back(Tensor::borrow(element_type_of(buffer), context_->output_shape(k), block, {place, sizes[k]}));
+      offset += (sizes[k] + kOutputAlignment - 1) / kOutputAlignment * kOutputAlignment;
+      continue;
+    }
     try {
       outputs_.emplace_back(element_type_of(buffer), context_->output_shape(k));
     } catch (Error& error) {

@@ -44,6 +44,8 @@ class CompiledModel {
   std::uint64_t scratch_bytes() const { return context_ ? context_->scratch_bytes() : composed_->scratch_bytes(); }
 
  private:
+  void place_outputs();
+
   ProgramTotals totals_;
   std::shared_ptr<const Model> model_;
   std::optional<Context> context_;

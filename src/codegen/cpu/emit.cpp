@@ -30,12 +30,22 @@
 #include "base/text.h"
 #include "codegen/cpu/kernel_emitter.h"
 
+// The constructors of LLVM's globals, where cmake/start_up.ld keeps them from running when the process starts.
+// Linked without it both are null, and they have run.
+extern "C" {
+[[gnu::weak]] extern void (*const tenon_late_constructors_begin[])();
+[[gnu::weak]] extern void (*const tenon_late_constructors_end[])();
+}
+
 namespace tenon::codegen::cpu {
 namespace {
 
 std::unique_ptr<llvm::TargetMachine> target_machine(const Target& target) {
   static std::once_flag once;
   std::call_once(once, [] {
+    for (auto constructor = tenon_late_constructors_begin; constructor != tenon_late_constructors_end; ++constructor) {
+      (*constructor)();
+    }
     // Rather than to abort; its code is left as it stands, which is what a process that ends can bear.
     llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
     llvm::InitializeNativeTarget();

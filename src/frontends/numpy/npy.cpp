@@ -215,8 +215,14 @@ std::string write_npy(const Tensor& tensor) {
 
 void write_npy_file(const Tensor& tensor, const std::string& path) {
   std::ofstream file(path, std::ios::binary);
-  const std::string bytes = write_npy(tensor);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  // What is stored as it is goes out from where it is: an output may be as large as the rest of the process.
+  const bool is_stored_as_is = tensor.dtype() != DType::String && widened(tensor.dtype()) == tensor.dtype();
+  const std::string head =
+      is_stored_as_is ? write_header(*description_of(tensor.dtype()), tensor.shape()) : write_npy(tensor);
+  file.write(head.data(), static_cast<std::streamsize>(head.size()));
+  if (is_stored_as_is) {
+    file.write(reinterpret_cast<const char*>(tensor.bytes().data()), static_cast<std::streamsize>(tensor.byte_size()));
+  }
   file.close();
   if (!file) throw Error(concat("cannot write '", path, "'"), ErrorKind::Usage);
 }

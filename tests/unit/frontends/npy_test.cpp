@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
 namespace tenon::numpy {
 namespace {
 
@@ -44,6 +48,21 @@ TEST(Npy, EveryNumpyTypeComesBack) {
 TEST(Npy, ScalarsAndEmptyArraysKeepTheirShape) {
   EXPECT_EQ(read_npy(bytes_of(write_npy(Tensor::scalar(DType::F32, 2.5)))).shape(), Shape{});
   EXPECT_EQ(read_npy(bytes_of(write_npy(Tensor(DType::I64, {0, 4})))).shape(), (Shape{0, 4}));
+}
+
+TEST(Npy, FilesHoldTheSameBytes) {
+  const std::string path = ::testing::TempDir() + "npy_test.npy";
+  for (const Tensor& tensor : {Tensor::of(DType::F32, {2, 3}, std::vector<double>{1, 2, 3, 4, 5, 6}),
+                               Tensor::of(DType::BF16, {3}, std::vector<double>{1, 2, 3}), Tensor(DType::I64, {0, 4}),
+                               Tensor::of_strings({2}, {"ab", "c"})}) {
+    write_npy_file(tensor, path);
+    std::ifstream stream(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+    EXPECT_EQ(bytes, write_npy(tensor)) << to_string(tensor.dtype());
+  }
+  std::remove(path.c_str());
+  EXPECT_EQ(error_summary([] { write_npy_file(Tensor(DType::F32, {1}), "/no such folder/x.npy"); }),
+            "cannot write '/no such folder/x.npy'");
 }
 
 TEST(Npy, DataStartsAtAMultipleOf64) {
