@@ -74,27 +74,25 @@ std::int64_t peak_kilobytes() {
 // Steps by the time they take, the longest first.
 void print_steps(CompiledModel& model) {
   constexpr int runs = 5;
-  std::vector<double> seconds;
-  for (int k = 0; k < runs; ++k) model.run_prepared(seconds);
-  const auto& steps = model.program().steps;
+  const std::vector<StepTime> steps = model.timed_steps(runs);
   std::vector<std::size_t> order(steps.size());
   double total = 0;
   for (std::size_t k = 0; k < order.size(); ++k) {
     order[k] = k;
-    total += seconds[k];
+    total += steps[k].seconds;
   }
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return seconds[a] > seconds[b]; });
+                   [&](std::size_t a, std::size_t b) { return steps[a].seconds > steps[b].seconds; });
   Table table({">step", "name", "candidate", ">us", ">share", ">GFLOP/s", ">GB/s"});
   const auto number = [](double value) {
     return std::to_string(static_cast<std::int64_t>(value + 0.5));
   };
   for (const std::size_t k : order) {
-    if (seconds[k] == 0) continue;  // it is for other extents
-    const double each = seconds[k] / runs;
-    table.add({std::to_string(k), steps[k].name, steps[k].candidate,
-               number(each * 1e6), number(100 * seconds[k] / total) + " %",
-               number(steps[k].flops / each / 1e9), number(steps[k].bytes / each / 1e9)});
+    const StepTime& step = steps[k];
+    if (step.seconds == 0) continue;  // it is for other extents
+    table.add({std::to_string(k), step.name, step.candidate, number(step.seconds / runs * 1e6),
+               number(100 * step.seconds / total) + " %", number(step.flops / step.seconds / 1e9),
+               number(step.bytes / step.seconds / 1e9)});
   }
   table.print(std::cout);
   std::cout << "\n";

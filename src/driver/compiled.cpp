@@ -152,9 +152,21 @@ void CompiledModel::run_prepared() {
 }
 
 void CompiledModel::run_prepared(std::vector<double>& seconds) {
+  TENON_ASSERT(context_.has_value(), "the program is kernels alone");
   seconds.resize(program().steps.size());
-  if (composed_) return run_prepared();
   context_->run(sources_, targets_, seconds);
+}
+
+std::vector<StepTime> CompiledModel::timed_steps(int run_count) {
+  if (composed_) return composed_->timed_steps(given_, run_count);
+  std::vector<double> seconds;
+  for (int k = 0; k < run_count; ++k) run_prepared(seconds);
+  std::vector<StepTime> times;
+  for (std::size_t k = 0; k < seconds.size(); ++k) {
+    const Program::Step& step = program().steps[k];
+    times.push_back({step.name, step.candidate, seconds[k], run_count * step.flops, run_count * step.bytes});
+  }
+  return times;
 }
 
 std::vector<Datum> CompiledModel::outputs() const {

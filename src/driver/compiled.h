@@ -33,8 +33,10 @@ class CompiledModel {
   /// The same in two steps, for whoever runs more than once: fixes shapes and memory, then runs.
   void prepare(const std::vector<Datum>& inputs);
   void run_prepared();
-  /// The same, and adds up the seconds of each step of the program; one made of parts has none.
+  /// The same, and adds up the seconds of each step of a program that is not made of parts.
   void run_prepared(std::vector<double>& seconds);
+  /// Runs so often, and tells of each step; of a program made of parts, of those of all parts.
+  std::vector<StepTime> timed_steps(int run_count);
   std::vector<Datum> outputs() const;
 
   const Program& program() const { return model_ ? model_->program() : composed_model_->program(); }

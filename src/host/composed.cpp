@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <optional>
 
@@ -66,6 +67,25 @@ ComposedModel::ComposedModel(Program program) : program_(std::move(program)), pa
 }
 ComposedModel::~ComposedModel() = default;
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Where the time of some runs goes.
+struct Timing {
+  struct Part {
+    std::vector<double> seconds;  // by step
+    double run_count = 0;
+  };
+  std::vector<Part> parts;
+  std::vector<double> operators;  // by step of the routine
+  double told = 0;                // the seconds of all of the above
+};
+
+}  // namespace
+
 struct ComposedContext::State {
   std::shared_ptr<const ComposedModel> model;
   int thread_count = 0;
@@ -76,6 +96,7 @@ struct ComposedContext::State {
   std::vector<std::optional<Part>> parts;
   // By step: what it gave the last time, kept so that its memory can be used again.
   std::vector<std::vector<Tensor>> kept;
+  Timing* timing = nullptr;  // of the run that is timed
   std::atomic_flag is_in_use;
 
   const ComposedModel::Parts& ready() const { return model->parts(); }
@@ -87,6 +108,7 @@ struct ComposedContext::State {
   void run_scan(const Routine::Step& step, std::size_t number, Slots& slots);
 
   Context& bound(std::size_t part, const std::vector<Shape>& shapes);
+  void run_kernels(std::size_t part, Context& context, std::span<const void* const> inputs, std::span<void* const> outputs);
   Tensor& kept_tensor(std::size_t number, std::size_t place, DType dtype, const Shape& shape);
   const Program& part_program(std::size_t part) const { return ready().models[part]->program(); }
   DType output_dtype(std::size_t part, std::size_t output) const {
@@ -125,6 +147,15 @@ Context& ComposedContext::State::bound(std::size_t part, const std::vector<Shape
   return made.context;
 }
 
+void ComposedContext::State::run_kernels(std::size_t part, Context& context, std::span<const void* const> inputs,
+                                         std::span<void* const> outputs) {
+  if (timing == nullptr) return context.run(inputs, outputs);
+  const auto begin = Clock::now();
+  context.run(inputs, outputs, timing->parts[part].seconds);
+  timing->told += seconds_since(begin);
+  ++timing->parts[part].run_count;
+}
+
 const Tensor& ComposedContext::State::operand(const Slots& slots, const Routine::Step& step, std::size_t k) const {
   const auto& datum = slots[step.operands[k]];
   if (!datum || !datum->is_tensor()) throw Error("the program reads a tensor before it is made").at("step '", step.name, "'");
@@ -151,7 +182,7 @@ void ComposedContext::State::run_part(const Routine::Step& step, std::size_t num
   for (std::size_t k = 0; k < step.results.size(); ++k) {
     outputs.push_back(kept_tensor(number, k, output_dtype(step.part, k), context.output_shape(k)).mutable_bytes().data());
   }
-  context.run(inputs, outputs);
+  run_kernels(step.part, context, inputs, outputs);
   for (std::size_t k = 0; k < step.results.size(); ++k) slots[step.results[k]] = kept[number][k];
 }
 
@@ -165,7 +196,14 @@ void ComposedContext::State::run_operators(const Routine::Step& step, const Read
       return run(ready_step.bodies.at(body), std::move(values));
     };
   }
+  const auto begin = Clock::now();
+  const double told_before = timing == nullptr ? 0 : timing->told;
   std::vector<Datum> results = reference::evaluate(ready_step.graph, std::move(inputs), options);
+  if (timing != nullptr) {  // what its bodies took is told already
+    const double own = seconds_since(begin) - (timing->told - told_before);
+    timing->operators[ready_step.number] += own;
+    timing->told += own;
+  }
   for (std::size_t k = 0; k < step.results.size(); ++k) slots[step.results[k]] = std::move(results.at(k));
 }
 
@@ -223,7 +261,7 @@ void ComposedContext::State::run_scan(const Routine::Step& step, std::size_t num
   std::vector<const void*> inputs(sources.begin(), sources.end());
   std::vector<void*> outputs(targets.begin(), targets.end());
   for (std::int64_t run_number = 0; run_number < count; ++run_number) {
-    context.run(inputs, outputs);
+    run_kernels(step.part, context, inputs, outputs);
     for (std::size_t k = 0; k < states; ++k) {
       inputs[k] = outputs[k];
       std::swap(targets[k], others[k]);
@@ -276,6 +314,45 @@ ComposedContext::~ComposedContext() = default;
 std::vector<Datum> ComposedContext::run(const std::vector<Datum>& inputs) {
   const ContextUse use(state_->is_in_use);
   return state_->run(state_->ready().routine, inputs);
+}
+
+namespace {
+
+void add_operators(const ReadyRoutine& ready, const Timing& timing, std::vector<StepTime>& times) {
+  for (std::size_t k = 0; k < ready.steps.size(); ++k) {
+    const Routine::Step& step = ready.routine->steps[k];
+    if (step.kind != Routine::Step::Kind::Operators) continue;
+    times.push_back({step.name, "operators", timing.operators[ready.steps[k].number], 0, 0});
+    for (const ReadyRoutine& body : ready.steps[k].bodies) add_operators(body, timing, times);
+  }
+}
+
+}  // namespace
+
+std::vector<StepTime> ComposedContext::timed_steps(const std::vector<Datum>& inputs, int run_count) {
+  const ContextUse use(state_->is_in_use);
+  Timing timing;
+  for (std::size_t part = 0; part < state_->parts.size(); ++part) {
+    timing.parts.push_back({std::vector<double>(state_->part_program(part).steps.size()), 0});
+  }
+  timing.operators.resize(state_->ready().step_count);
+  struct Timed {  // also if the run ends in an error
+    explicit Timed(State& timed_state, Timing* timing) : state(timed_state) { state.timing = timing; }
+    ~Timed() { state.timing = nullptr; }
+    State& state;
+  } const timed(*state_, &timing);
+  for (int k = 0; k < run_count; ++k) state_->run(state_->ready().routine, inputs);
+
+  std::vector<StepTime> times;
+  for (std::size_t part = 0; part < timing.parts.size(); ++part) {
+    const auto& [seconds, runs] = timing.parts[part];
+    const auto& steps = state_->part_program(part).steps;
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      times.push_back({steps[k].name, steps[k].candidate, seconds[k], runs * steps[k].flops, runs * steps[k].bytes});
+    }
+  }
+  add_operators(state_->ready().routine, timing, times);
+  return times;
 }
 
 int ComposedContext::thread_count() const { return state_->thread_count; }

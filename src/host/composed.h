@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ops/evaluation.h"
@@ -25,6 +26,12 @@ class ComposedModel {
   std::unique_ptr<Parts> parts_;
 };
 
+/// What a step took and did, in all the runs that were timed.
+struct StepTime {
+  std::string name, candidate;
+  double seconds = 0, flops = 0, bytes = 0;
+};
+
 /// What one caller needs to run it: memory for its values. One thread at a time uses a context.
 class ComposedContext {
  public:
@@ -36,6 +43,8 @@ class ComposedContext {
   /// Throws Error if an input does not fit, or if the data breaks an op's rules. A part whose shapes
   /// are those of the run before allocates nothing but what it gives.
   std::vector<Datum> run(const std::vector<Datum>& inputs);
+  /// Runs so often, and tells of the steps of all parts, then of the operators that run between them.
+  std::vector<StepTime> timed_steps(const std::vector<Datum>& inputs, int run_count);
   int thread_count() const;
   /// Bytes that the parts' arenas have, and their kernels' scratch.
   std::uint64_t arena_bytes() const;

@@ -1,4 +1,4 @@
-// tenon-test [--filter=X] [--update] [--round-trip] [--compiled] FOLDER: runs every `.test` file under a folder.
+// tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH: runs a `.test` file, or all under a folder.
 
 #include <algorithm>
 #include <chrono>
@@ -20,13 +20,14 @@ namespace {
 constexpr double kSlowSeconds = 2;
 
 struct Settings {
-  std::string folder = "tests", filter;
+  std::string path = "tests", filter;
   bool update = false, round_trip = false, compiled = false;
 };
 
 std::vector<std::string> test_files(const Settings& settings) {
+  if (std::filesystem::is_regular_file(settings.path)) return {settings.path};
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(settings.folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(settings.path)) {
     const std::string path = entry.path().string();
     if (entry.path().extension() == ".test" && path.find(settings.filter) != std::string::npos) {
       files.push_back(path);
@@ -116,9 +117,13 @@ int main(int argc, char** argv) {
     else if (word == "--compiled") settings.compiled = true;
     else if (word.rfind("--filter=", 0) == 0) settings.filter = word.substr(9);
     else if (word.rfind("--", 0) == 0) {
-      std::cerr << "tenon-test [--filter=X] [--update] [--round-trip] [--compiled] FOLDER\n";
+      std::cerr << "tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH\n";
       return 2;
-    } else settings.folder = word;
+    } else settings.path = word;
+  }
+  if (std::error_code unreadable; !std::filesystem::exists(settings.path, unreadable)) {
+    std::cerr << "tenon-test: there is no file or folder '" << settings.path << "'\n";
+    return 2;
   }
   return tenon::testing::run(settings);
 }

@@ -121,6 +121,38 @@ TEST_F(Composed, OutputsOfARunOutliveTheNext) {
   EXPECT_EQ(first[0].tensor().reals(), kept);
 }
 
+// Kernels that run once for each position count as often; a body's time is its own and not that of the `if`.
+TEST_F(Composed, TellsWhereTheTimeGoes) {
+  std::size_t scanned = 0;
+  for (const Routine::Step& step : program_.routine.steps) {
+    if (step.kind == Kind::Scan) scanned = step.part;
+  }
+  CompiledModel model(program_, 1);
+  model.prepare({ramp({5, 1, 4}), truth(true)});
+  const std::vector<StepTime> times = model.timed_steps(3);
+  std::size_t at = 0;
+  for (std::size_t part = 0; part < program_.parts.size(); ++part) {
+    for (const Program::Step& step : program_.parts[part].steps) {
+      ASSERT_LT(at, times.size());
+      EXPECT_EQ(times[at].name, step.name);
+      EXPECT_EQ(times[at].candidate, step.candidate);
+      if (part == scanned) {
+        EXPECT_GT(times[at].seconds, 0) << step.name;
+        EXPECT_EQ(times[at].bytes, 3 * 5 * step.bytes) << step.name;
+      }
+      ++at;
+    }
+  }
+  std::vector<std::string> operators;
+  for (; at < times.size(); ++at) {
+    EXPECT_EQ(times[at].candidate, "operators");
+    EXPECT_GT(times[at].seconds, 0) << times[at].name;
+    operators.push_back(times[at].name);
+  }
+  EXPECT_EQ(operators, (std::vector<std::string>{"places", "chosen"}));
+  expect_reference(graph_, model, {ramp({5, 1, 4}), truth(false)});  // afterwards it runs as before
+}
+
 TEST_F(Composed, WrongInputsAreRefused) {
   CompiledModel model(program_, 1);
   EXPECT_THROW(model.run({ramp({2, 1, 5}), truth(true)}), Error);
