@@ -2,11 +2,14 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "codegen/index_map.h"
 #include "codegen/kept_results.h"
 #include "codegen/winograd_nests.h"
 #include "ops/access.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace tenon::codegen {
 namespace {
@@ -18,13 +21,16 @@ constexpr double kLatency = 4;
 constexpr double kUntimed = 1.1;
 
 // Whether each buffer of a nest, not only those that it is given, may be laid out anew.
+// Constants that are read in one place: elsewhere the order for that place would be wrong.
 std::vector<bool> may_pack(const NestSequence::Part& part, const std::vector<bool>& is_constant) {
+  std::map<std::size_t, std::set<const ScalarNode*>> loads;
+  for_each_load(part.nest.body, [&](const Scalar& load) { loads[load->id].insert(&load.node()); });
   std::vector<bool> list;
   std::size_t given = 0;
-  for (const NestBuffer& buffer : part.nest.buffers) {
-    const bool is_given = buffer.storage != Storage::Scratch;
+  for (std::size_t k = 0; k < part.nest.buffers.size(); ++k) {
+    const bool is_given = part.nest.buffers[k].storage != Storage::Scratch;
     const std::size_t id = is_given ? part.buffers[given] : 0;
-    list.push_back(is_given && id < is_constant.size() && is_constant[id]);
+    list.push_back(is_given && id < is_constant.size() && is_constant[id] && loads[k].size() == 1);
     given += is_given;
   }
   return list;

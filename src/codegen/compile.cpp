@@ -454,7 +454,8 @@ class Compiler {
       if (constant.packing) {
         pack(*constant.packing, tensor, target);
       } else if (constant.winograd) {
-        transform_weights(*constant.winograd, tensor.as<float>().data(), reinterpret_cast<float*>(target));
+        const Tensor wide = tensor.converted(DType::F32);
+        transform_weights(*constant.winograd, wide.as<float>().data(), reinterpret_cast<float*>(target));
       } else {
         std::memcpy(target, tensor.bytes().data(), tensor.byte_size());
       }

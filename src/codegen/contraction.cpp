@@ -15,8 +15,10 @@ namespace {
 Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
 Scalar times(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Multiply, DType::I64, a, b); }
 
+// Loads widen what they read: f16 and bf16 are as good.
 bool is_plain_load(const Scalar& scalar) {
-  return scalar->kind == ScalarKind::Load && scalar->dtype == DType::F32 && scalar->bounds != Bounds::Checked;
+  const bool is_wide = info(scalar->dtype).arithmetic == Arithmetic::F32 && info(scalar->dtype).storage_bytes > 1;
+  return scalar->kind == ScalarKind::Load && is_wide && scalar->bounds != Bounds::Checked;
 }
 
 }  // namespace
@@ -173,7 +175,7 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
   }
   LoopNest nest;
   nest.name = "pad";
-  nest.buffers = {{"x", source.dtype, from, Storage::Operand}, {"p", source.dtype, to, Storage::Result}};
+  nest.buffers = {{"x", source.dtype, from, Storage::Operand}, {"p", DType::F32, to, Storage::Result}};
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = 1;
@@ -225,7 +227,8 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const Nest
   for (std::size_t k = 0; k < load->id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
   const std::size_t source = part.buffers[given], made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, padded->dims});
+  // The copy is as wide as arithmetic, so that the sum need not convert what it reads over and over.
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, padded->dims});
   NestSequence::Part copy;
   copy.nest = padding_nest(load, *padded, from);
   copy.buffers = {source, made};
@@ -237,6 +240,7 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const Nest
     node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
   }
   node.view = padded->dims;
+  node.dtype = DType::F32;
   node.id = part.nest.buffers.size();
   const Scalar read(std::make_shared<const ScalarNode>(std::move(node)));
   // The sum reads the copy; the operand itself may still be read behind it.
@@ -254,7 +258,7 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const Nest
   fold->value = is_first ? binary_scalar(BinaryOp::Multiply, fold->value->dtype, read, found->b)
                          : binary_scalar(BinaryOp::Multiply, fold->value->dtype, found->a, read);
   // Behind the other given buffers, before scratch.
-  part.nest.buffers.push_back({concat("p", made), from.dtype, padded->dims, Storage::Operand});
+  part.nest.buffers.push_back({concat("p", made), DType::F32, padded->dims, Storage::Operand});
   part.buffers.push_back(made);
   return {std::move(copy), std::move(part)};
 }
@@ -288,7 +292,7 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
   Roles roles;
   std::optional<Contraction> found = find_contraction(body);
   if (!found) {
-    roles.refusal = "it does not sum products of two f32 operands";
+    roles.refusal = "it does not sum products of two f32, f16 or bf16 operands";
     return roles;
   }
   Contraction& c = roles.sum = std::move(*found);
@@ -411,7 +415,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   const Statement* innermost = &body[1];
   while (innermost->kind == Statement::Kind::Loop) innermost = &innermost->body.front();
   Statement sum = *innermost;
-  if (packed.is_defined()) sum.value = binary_scalar(BinaryOp::Multiply, DType::F32, c.a, packed);
+  if (packed.is_defined()) sum.value = binary_scalar(BinaryOp::Multiply, sum.value->dtype, c.a, packed);
   for (std::size_t k = c.reduced.size(); k-- > 0;) {
     Statement loop = *c.reduced[k];
     loop.body = {std::move(sum)};

@@ -13,7 +13,7 @@ struct Contraction {
   std::vector<const Statement*> kept;
   std::vector<const Statement*> reduced;
   const Block* inner = nullptr;  ///< the sum at positions 0 and 1, then the rest
-  Scalar a, b;                   ///< loads of f32
+  Scalar a, b;                   ///< loads of f32, f16 or bf16
 };
 std::optional<Contraction> find_contraction(const LoopNest& nest);
 std::optional<Contraction> find_contraction(const Block& body);

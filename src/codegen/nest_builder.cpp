@@ -155,7 +155,7 @@ class Builder {
 
   void add_stage(const Expr& expr, std::size_t buffer) {
     const ExprNode& node = expr.node();
-    if (node.dtype == DType::F32) mark_factors(node);
+    if (info(node.dtype).arithmetic == Arithmetic::F32) mark_factors(node);
     for (const Expr& arg : node.args) collect(arg);
     if (node.kind == ExprKind::Concat) {
       Dim offset = 0;

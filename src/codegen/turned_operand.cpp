@@ -65,6 +65,23 @@ Scalar load_of(ScalarNode node, std::size_t buffer, Dims view, std::vector<Scala
   return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
 }
 
+// The sum reads the copy; the operand itself may still be read behind it.
+void read_instead(Part& part, const Contraction& sum, const Scalar& load, NestBuffer copy, Dims view,
+                  std::vector<Scalar> at) {
+  Statement* fold = nullptr;
+  for (Block* block = &part.nest.body; fold == nullptr;) {
+    Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
+    if (statement.kind == Statement::Kind::Fold) fold = &statement;
+    block = &statement.body;
+  }
+  ScalarNode node = load.node();
+  node.dtype = copy.dtype;
+  const Scalar read = load_of(std::move(node), part.nest.buffers.size(), std::move(view), std::move(at));
+  const bool is_first = &sum.a.node() == &load.node();
+  fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, is_first ? read : sum.a, is_first ? sum.b : read);
+  part.nest.buffers.push_back(std::move(copy));
+}
+
 // Every loop that the operand depends on becomes an axis of the copy, the columns last.
 Part turned_part(NestSequence& sequence, Part& part, const Contraction& sum, const Turn& turn) {
   std::vector<const Statement*> loops;
@@ -81,14 +98,14 @@ Part turned_part(NestSequence& sequence, Part& part, const Contraction& sum, con
 
   const NestBuffer from = part.nest.buffers[turn.load->id];
   const std::size_t source = buffer_of(part, turn.load->id), made = sequence.buffers.size();
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, dims});
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, dims});
 
   Part copy;
   copy.buffers = {source, made};
   copy.nest.name = "turn";
   copy.nest.loop_names = part.nest.loop_names;
   copy.nest.extents = part.nest.extents;
-  copy.nest.buffers = {{"x", from.dtype, from.dims, Storage::Operand}, {"t", from.dtype, dims, Storage::Result}};
+  copy.nest.buffers = {{"x", from.dtype, from.dims, Storage::Operand}, {"t", DType::F32, dims, Storage::Result}};
   std::vector<Scalar> at;
   for (const Statement* loop : loops) at.push_back(loop_scalar(loop->id));
   Statement store;
@@ -108,17 +125,53 @@ Part turned_part(NestSequence& sequence, Part& part, const Contraction& sum, con
   }
   copy.nest.body = std::move(body);
 
-  // The sum reads the copy; the operand itself may still be read behind it.
-  Statement* fold = nullptr;
-  for (Block* block = &part.nest.body; fold == nullptr;) {
-    Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
-    if (statement.kind == Statement::Kind::Fold) fold = &statement;
-    block = &statement.body;
+  read_instead(part, sum, turn.load, {concat("t", made), DType::F32, dims, Storage::Operand}, dims, std::move(at));
+  part.buffers.push_back(made);
+  return copy;
+}
+
+// A factor that is not as wide as arithmetic, and stays along loops where the other one moves: each
+// element is read for every column.
+std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant) {
+  for (const bool swaps : {false, true}) {
+    const Scalar &a = swaps ? sum.b : sum.a, &b = swaps ? sum.a : sum.b;
+    const NestBuffer& from = part.nest.buffers[a->id];
+    if (from.dtype == DType::F32 || from.storage == Storage::Scratch || a->bounds != Bounds::Inside) continue;
+    const std::size_t source = buffer_of(part, a->id);
+    if (source < is_constant.size() && is_constant[source]) continue;
+    const bool stays = std::any_of(sum.kept.begin(), sum.kept.end(), [&](const Statement* loop) {
+      return is_at_least(loop->extent, kFewestColumns) && along(a, loop->id) == Access::Same &&
+             along(b, loop->id) != Access::Same;
+    });
+    if (stays) return a;
   }
-  const Scalar read = load_of(turn.load.node(), part.nest.buffers.size(), dims, std::move(at));
-  const bool is_first = &sum.a.node() == &turn.load.node();
-  fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, is_first ? read : sum.a, is_first ? sum.b : read);
-  part.nest.buffers.push_back({concat("t", made), from.dtype, dims, Storage::Operand});
+  return std::nullopt;
+}
+
+// All of the operand, element by element.
+Part widened_part(NestSequence& sequence, Part& part, const Contraction& sum, const Scalar& load) {
+  const NestBuffer from = part.nest.buffers[load->id];
+  const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, from.dims});
+  const Dims flat{product(from.dims)};
+  Part copy;
+  copy.buffers = {source, made};
+  copy.nest.name = "widen";
+  copy.nest.buffers = {{"x", from.dtype, flat, Storage::Operand}, {"w", DType::F32, flat, Storage::Result}};
+  const Scalar at = loop_scalar(copy.nest.new_loop("i"));
+  copy.nest.extent(flat[0]);
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = 1;
+  store.view = flat;
+  store.indices = {at};
+  store.value = load_of(load.node(), 0, flat, {at});
+  Statement loop;
+  loop.extent = flat[0];
+  loop.is_independent = true;
+  loop.body = {std::move(store)};
+  copy.nest.body = {std::move(loop)};
+  read_instead(part, sum, load, {concat("w", made), DType::F32, from.dims, Storage::Operand}, load->view, load->args);
   part.buffers.push_back(made);
   return copy;
 }
@@ -131,6 +184,9 @@ void turn_operands(NestSequence& sequence, const std::vector<bool>& is_constant)
     const std::optional<Contraction> sum = part.is_scheduled ? std::nullopt : find_contraction(part.nest);
     const std::optional<Turn> turn = sum ? find_turn(*sum, part, is_constant) : std::nullopt;
     if (turn) parts.push_back(turned_part(sequence, part, *sum, *turn));
+    const std::optional<Contraction> left = sum ? find_contraction(part.nest) : std::nullopt;
+    const std::optional<Scalar> narrow = left ? find_narrow(*left, part, is_constant) : std::nullopt;
+    if (narrow) parts.push_back(widened_part(sequence, part, *left, *narrow));
     parts.push_back(std::move(part));
   }
   sequence.parts = std::move(parts);

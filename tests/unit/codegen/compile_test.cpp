@@ -106,6 +106,42 @@ TEST(Compile, Attention) {
   }
 }
 
+// Weights in the order that one factor wants would be wrong for the other.
+TEST(Compile, AConstantTimesItself) {
+  expect_same(R"(graph (x: f32[4, 4]) {
+  w = constant f32[4, 2] normal(seed = 1, mean = 0.0, deviation = 1.0)
+  t = transpose(w) {perm = [1, 0]}
+  y = fused(w, t, x)
+    group = graph (p: f32[4, 2], q: f32[2, 4], r: f32[4, 4]) {
+      m = matmul(p, q)
+      z = add(m, r)
+      return z
+    }
+  u = einsum(w, w) {equation = "ij,kj->ik"}
+  return y, u
+}
+)");
+}
+
+// Sums of narrow floats get tiles and Winograd's algorithm as those of f32 do.
+TEST(Compile, SumsOfNarrowFloats) {
+  for (const std::string dtype : {"f16", "bf16"}) {
+    const std::string text = concat("graph (x: ", dtype, "[1, 40, 24, 40]@NHWC) {\n  w: ", dtype, "[3, 3, 40, 48]@HWIO = constant ",
+                                    dtype, "[3, 3, 40, 48] normal(seed = 1, mean = 0.0, deviation = 0.05)\n  v: ", dtype,
+                                    "[1, 1, 48, 24]@HWIO = constant ", dtype,
+                                    "[1, 1, 48, 24] normal(seed = 2, mean = 0.0, deviation = 0.1)\n",
+                                    "  t = conv(x, w) {pads = [1, 1, 1, 1]}\n  y = conv(t, v)\n  return y\n}\n");
+    expect_same(text, dtype == "f16" ? 4e-3 : 3e-2);
+    const Program program = codegen::compile(parse_graph(text, all_ops()));
+    const auto uses = [&](const std::string& candidate) {
+      return std::any_of(program.steps.begin(), program.steps.end(),
+                         [&](const Program::Step& step) { return step.candidate.starts_with(candidate); });
+    };
+    EXPECT_TRUE(uses("winograd")) << dtype;
+    EXPECT_TRUE(uses("tiles")) << dtype;
+  }
+}
+
 TEST(Compile, ASoftmaxTakesEachExponentialOnce) {
   const Graph graph = parse_graph("graph (x: f32[5, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops());
   const std::string code = codegen::print_code(graph);
