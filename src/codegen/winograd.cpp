@@ -78,7 +78,8 @@ class Finder {
   bool is_weight(const Scalar& load) {
     const std::size_t buffer = part_.buffers[load->id];
     const auto place = place_of(load);
-    if (load->bounds != Bounds::Inside || !is_constant_[buffer] || !place) return false;
+    const bool is_constant = buffer < is_constant_.size() && is_constant_[buffer];
+    if (load->bounds != Bounds::Inside || !is_constant || !place) return false;
     weight_ = *place;
     found_.weights.source = buffer;
     int outputs = 0;
