@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "codegen/chain.h"
 #include "codegen/compose.h"
+#include "codegen/index_map.h"
 #include "codegen/nest_builder.h"
 #include "codegen/packing.h"
 #include "codegen/turned_operand.h"
@@ -249,6 +250,7 @@ class Compiler {
           }
           for (std::size_t buffer : kernel.part.buffers) step.buffers.push_back(ids[buffer]);
           use_packings(kernel, {version.candidate, static_cast<std::size_t>(&kernel - made.data())}, packed, step.buffers);
+          note_lookups(kernel.part.nest, step.buffers);
           for (const Dim& dim : kernel.part.nest.extents) step.extents.push_back(extent(dim));
           step.work = extent(work_items(kernel.part.nest));
           step.kernel = add_kernel(kernel.part.nest);
@@ -368,6 +370,17 @@ class Compiler {
     }
   }
 
+  // A constant is looked up where every step that has it does so.
+  void note_lookups(const LoopNest& nest, const std::vector<std::uint32_t>& arguments) {
+    const std::vector<bool> is_looked_up = looked_up(nest);
+    std::size_t given = 0;
+    for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
+      if (nest.buffers[k].storage == Storage::Scratch) continue;
+      bool& all = is_looked_up_.try_emplace(arguments[given++], true).first->second;
+      all = all && is_looked_up[k];
+    }
+  }
+
   // Nests that read the same but for their names are one kernel.
   std::uint32_t add_kernel(LoopNest nest) {
     const std::string name = std::exchange(nest.name, "");
@@ -410,6 +423,7 @@ class Compiler {
       for (std::size_t id : sequence.parts.front().buffers) {
         step.buffers.push_back(sequence.buffers[id].role == NestSequence::Role::Operand ? made : copy);
       }
+      note_lookups(nest, step.buffers);
       for (const Dim& dim : nest.extents) step.extents.push_back(extent(dim));
       step.work = extent(work_items(nest));
       step.kernel = add_kernel(std::move(nest));
@@ -436,6 +450,7 @@ class Compiler {
       bytes = (bytes + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
       Program::Buffer& buffer = program_.buffers[id];
       buffer.offset = bytes;
+      buffer.is_looked_up = is_looked_up_.at(id);
       std::uint64_t size = buffer.element_bytes;
       for (const Extent& dim : buffer.dims) size *= static_cast<std::uint64_t>(dim.number());
       bytes += size;
@@ -541,6 +556,7 @@ class Compiler {
     return found->second;
   }
   std::map<std::uint32_t, StoredConstant> constants_;  // by buffer, which is the order they were met in
+  std::map<std::uint32_t, bool> is_looked_up_;         // by buffer of a step
   std::vector<LoopNest> nests_;
   std::unordered_map<std::string, std::size_t> kernels_;
   std::vector<std::string> unsupported_;

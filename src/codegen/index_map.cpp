@@ -175,6 +175,16 @@ void for_each_load(const Block& block, const std::function<void(const Scalar&)>&
   visit_loads(block, seen, visit);
 }
 
+std::vector<bool> looked_up(const LoopNest& nest) {
+  std::vector<bool> is_read(nest.buffers.size()), is_elsewhere_read(nest.buffers.size());
+  for_each_load(nest.body, [&](const Scalar& load) {
+    is_read[load->id] = true;
+    if (load->bounds != Bounds::Checked) is_elsewhere_read[load->id] = true;
+  });
+  for (std::size_t k = 0; k < is_read.size(); ++k) is_read[k] = is_read[k] && !is_elsewhere_read[k];
+  return is_read;
+}
+
 void renumber_buffers(LoopNest& nest, const std::map<std::size_t, BufferUse>& uses) {
   Rewriter(uses).rewrite(nest.body);
 }

@@ -20,6 +20,8 @@ std::optional<Range> range_of(const Scalar& scalar, const std::map<std::size_t, 
 
 /// Calls `visit` for every load in the statements, each once.
 void for_each_load(const Block& block, const std::function<void(const Scalar&)>& visit);
+/// By buffer: whether it is read, and only at coordinates that the data gives.
+std::vector<bool> looked_up(const LoopNest& nest);
 
 /// What becomes of a buffer in a nest.
 struct BufferUse {

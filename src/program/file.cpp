@@ -21,7 +21,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '4'};
+constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '5'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 constexpr int kMaxDepth = 64;  // of bodies inside bodies
@@ -192,6 +192,7 @@ void write_tables(Writer& out, const Program& program) {
     out.number(buffer.offset);
     out.number(buffer.first_step);
     out.number(buffer.last_step);
+    out.number(buffer.is_looked_up);
   });
   out.numbers(program.inputs);
   out.numbers(program.outputs);
@@ -287,7 +288,7 @@ Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts)
     for (std::size_t left = in.count(24); left > 0; --left) list.push_back(in.extent(symbols));
     return list;
   };
-  for (std::size_t left = in.count(64); left > 0; --left) {
+  for (std::size_t left = in.count(72); left > 0; --left) {
     Program::Buffer buffer;
     buffer.name = in.text();
     buffer.dtype = in.text();
@@ -297,6 +298,7 @@ Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts)
     buffer.offset = in.number();
     buffer.first_step = static_cast<std::uint32_t>(in.number());
     buffer.last_step = static_cast<std::uint32_t>(in.number());
+    buffer.is_looked_up = in.id(2) != 0;
     program.buffers.push_back(std::move(buffer));
   }
   const auto ids = [&](std::size_t bound) {
@@ -493,7 +495,9 @@ Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const vo
 Program read_program(const std::string& path) {
   const auto mapping = std::make_shared<const Mapping>(path);
   try {
-    return parse_program({mapping->data, mapping->size}, mapping);
+    Program program = parse_program({mapping->data, mapping->size}, mapping);
+    for (Program* part : with_parts(program)) part->is_mapped = true;
+    return program;
   } catch (Error& error) {
     if (!error.has_place()) error.at(path);
     throw;

@@ -43,6 +43,7 @@ struct Program {
     /// Which input or output; where in the constants; where in the arena if that is planned ahead.
     std::uint64_t offset = 0;
     std::uint32_t first_step = 0, last_step = 0;  ///< of an arena buffer: when it is alive
+    bool is_looked_up = false;  ///< of a constant: the data says which of it is read, as a table's rows
   };
   struct Kernel {
     std::string name;
@@ -80,6 +81,7 @@ struct Program {
   /// Page-aligned; shared with whoever mapped the file.
   std::shared_ptr<const std::byte> constants;
   std::uint64_t constant_bytes = 0;
+  bool is_mapped = false;  ///< they lie in a file: what is let go of them comes back when it is read
   /// By block (`program/checksum.h`), of constants that come from a file; none of those made just now.
   std::vector<std::uint64_t> constant_checksums;
 

@@ -45,6 +45,17 @@ bool Memory::allocate(std::uint64_t bytes) {
   return true;
 }
 
+void let_go(const std::byte* begin, std::uint64_t bytes) {
+  constexpr std::uintptr_t large_page = std::uintptr_t{2} << 20;
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t first = (address + large_page - 1) / large_page * large_page;
+  const std::uintptr_t last = (address + bytes) / large_page * large_page;
+  if (first >= last) return;
+  void* pages = reinterpret_cast<void*>(first);
+  madvise(pages, last - first, MADV_NOHUGEPAGE);
+  madvise(pages, last - first, MADV_DONTNEED);
+}
+
 Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_bytes, std::uint64_t arena_bytes) {
   std::vector<std::uint64_t> alive(program.steps.size(), 0);
   std::vector<std::size_t> planned;

@@ -48,8 +48,8 @@ Model::Model(Program program)
   }
 }
 
-void Model::require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::Caller& caller, int thread_count) const {
-  if (is_intact_.empty() || begin >= end) return;
+bool Model::require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::Caller& caller, int thread_count) const {
+  if (is_intact_.empty() || begin >= end) return false;
   struct Check {
     const Model* model;
     std::size_t first;
@@ -60,7 +60,7 @@ void Model::require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::C
   const auto is_known = [&](std::size_t block) { return is_intact_[block].load(std::memory_order_relaxed); };
   while (check.first <= last && is_known(check.first)) ++check.first;
   while (check.first < last && is_known(last)) --last;
-  if (check.first > last) return;
+  if (check.first > last) return false;
   // Two contexts at once may both compare a block, and come to the same.
   const auto compare = [](void* state, std::size_t, std::int64_t from, std::int64_t to) {
     auto& [model, first, is_altered] = *static_cast<Check*>(state);
@@ -75,6 +75,7 @@ void Model::require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::C
   if (check.is_altered) {
     throw Error("the program file is damaged").got("altered constants").hint("compile the model again");
   }
+  return true;
 }
 
 struct Context::State {
@@ -258,7 +259,10 @@ void Context::State::require_intact_constants(const ReadyStep& ready, ThreadPool
   for (const std::uint32_t id : program().steps[ready.step].buffers) {
     const Program::Buffer& buffer = program().buffers[id];
     if (buffer.place != Program::Place::Constant) continue;
-    model->require_intact(buffer.offset, buffer.offset + bytes_of(id), caller, thread_count);
+    const std::uint64_t bytes = bytes_of(id);
+    const bool is_read = model->require_intact(buffer.offset, buffer.offset + bytes, caller, thread_count);
+    // All of a table was read to compare it, and a few rows are wanted.
+    if (is_read && buffer.is_looked_up && program().is_mapped) let_go(program().constants.get() + buffer.offset, bytes);
   }
 }
 

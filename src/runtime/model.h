@@ -24,9 +24,9 @@ class Model {
   KernelFunction kernel(std::size_t index) const { return kernels_[index]; }
 
   /// Compares the constants from byte `begin` up to `end` with their checksums if they come from a file and
-  /// nobody has yet. Throws Error if they were altered. Not part of loading, for it reads them: asked just
-  /// before they are first used, it leaves them in the cache.
-  void require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::Caller& caller, int thread_count) const;
+  /// nobody has yet; tells whether it did. Throws Error if they were altered. Not part of loading, for it reads
+  /// them: asked just before they are first used, it leaves them in the cache.
+  bool require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::Caller& caller, int thread_count) const;
 
  private:
   Program program_;

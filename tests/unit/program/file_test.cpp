@@ -13,11 +13,13 @@
 
 #include "base/error.h"
 #include "codegen/compile.h"
+#include "driver/compare.h"
 #include "driver/compiled.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "program/target.h"
 #include "program/verify.h"
+#include "reference/evaluate.h"
 
 namespace tenon {
 namespace {
@@ -125,6 +127,55 @@ TEST_F(ProgramFile, WhatNoStepUsesNeedsNoRoom) {
   write_program(program_, path_);
   CompiledModel loaded(read_program(path_), 1);
   EXPECT_EQ(loaded.run({input()}).size(), 1u);
+}
+
+// Kilobytes of a file that this process has in memory.
+std::size_t resident_kilobytes(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  std::size_t total = 0;
+  bool is_inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("-") != std::string::npos && line.find(":") > line.find(" ")) is_inside = line.ends_with(path);
+    if (is_inside && line.starts_with("Rss:")) total += std::stoul(line.substr(4));
+  }
+  return total;
+}
+
+// Of a table a few rows are read, wherever the data says; comparing it reads all of it, once.
+TEST_F(ProgramFile, TablesDoNotStayInMemory) {
+  const char* text = R"(graph net (i: i64[2], x: f32[2, 64]) {
+  table = constant f32[131072, 64] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  both = constant f32[8, 64] normal(seed = 2, mean = 0.0, deviation = 0.3)
+  w = constant f32[64, 64] normal(seed = 3, mean = 0.0, deviation = 0.3)
+  rows = gather(table, i) {axis = 0}
+  more = gather(both, i) {axis = 0}
+  added = add(rows, more)
+  moved = add(added, x)
+  h = matmul(moved, w)
+  s = reduce_sum(both) {axes = [0]}
+  return h, s
+}
+)";
+  const Graph graph = parse_graph(text, all_ops());
+  write_program(codegen::compile(graph, options()), path_);
+  Program program = read_program(path_);
+  std::size_t tables = 0;
+  for (const Program::Buffer& buffer : program.buffers) {
+    if (!buffer.is_looked_up) continue;
+    EXPECT_EQ(buffer.name, "table");
+    ++tables;
+  }
+  EXPECT_EQ(tables, 1u);
+
+  CompiledModel model(std::move(program), 2);
+  EXPECT_LT(resident_kilobytes(path_), 4096u);
+  const std::vector<Datum> inputs = {Tensor::of_integers(std::vector<std::int64_t>{3, 5}), Tensor(DType::F32, {2, 64})};
+  for (int run = 0; run < 2; ++run) {
+    const std::vector<Datum> expected = reference::evaluate(graph, inputs), actual = model.run(inputs);
+    for (std::size_t k = 0; k < 2; ++k) EXPECT_TRUE(compare(actual[k], expected[k], {1e-5, 1e-6}).is_equal) << k;
+    EXPECT_GT(resident_kilobytes(path_), 0u);
+    EXPECT_LT(resident_kilobytes(path_), 16384u) << "of 32768 in the table";
+  }
 }
 
 // Behind a checksum that is right again, tables and code may say anything. What is accepted holds together,
