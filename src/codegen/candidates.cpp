@@ -106,7 +106,7 @@ class Lister {
     if (sum_) add_windows();
     const std::vector<bool> packs = may_pack(work_.part, work_.is_constant);
     const TileFacts facts = tile_facts(work_.part.nest, packs);
-    if (sum_ || facts.refusal.empty()) add_tiles(facts, packs);
+    if (sum_ || facts.refusal.empty() || facts.dots_refusal.empty()) add_tiles(facts, packs);
     add_loops(sum_ ? weight_bytes(packs) : 0);
     return std::move(list_);
   }
@@ -211,6 +211,21 @@ class Lister {
         add(tile_name(shape), yes(cost * share), tiles(shape));
       }
     }
+    add_dots(facts, shapes.front(), cost);
+  }
+
+  // A vector of every row and of what rows share is read for each multiply-add, and lanes have to be
+  // added up in the end.
+  void add_dots(const TileFacts& facts, const TileShape& shape, double cost) {
+    constexpr double kDots = 1.25, kFold = 8;
+    const std::string name = concat("dots ", shape.rows);
+    if (!facts.dots_refusal.empty()) {
+      add(name, no(facts.dots_refusal));
+      return;
+    }
+    double results = 1;
+    for (const Statement* loop : sum_ ? sum_->kept : std::vector<const Statement*>()) results *= usual_value(loop->extent);
+    add(name, yes(cost * kDots + results * kFold), tiles(shape));
   }
 
   // The usual one, then others whose sums, with a vector of each column and one number of a row, fit

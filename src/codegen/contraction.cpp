@@ -6,7 +6,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "codegen/dots.h"
 #include "codegen/index_map.h"
+#include "codegen/row_blocks.h"
 #include "ops/access.h"
 
 namespace tenon::codegen {
@@ -349,7 +351,10 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
                                          const std::vector<bool>& may_pack, const TileShape& shape,
                                          LoopKind outermost) {
   const Roles roles = find_roles(whole, may_pack);
-  if (!roles.refusal.empty()) return std::nullopt;
+  if (!roles.refusal.empty()) {
+    if (!find_dots(whole, may_pack).refusal.empty()) return std::nullopt;
+    return turn_to_dots(nest, whole, around_it, may_pack, shape, outermost);
+  }
   Contraction c = roles.sum;
   const Statement *columns = roles.columns, *rows = roles.rows;
 
@@ -449,11 +454,26 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     const Scalar first = times(loop_scalar(half), integer_scalar(halved->extent.constant() / 2));
     substitute_loop(body, halved->id, plus(first, loop_scalar(rest)));
   }
+  std::vector<Statement> around;
+  Statement block_loop;
+  block_loop.id = outer;
+  block_loop.extent = blocks;
+  block_loop.is_independent = true;
+  block_loop.loop = outermost;
+  for (const Statement* loop : c.kept) {
+    if (loop == columns || loop == rows) continue;
+    around.push_back(turned(*loop));
+    around.back().loop = outermost;
+  }
+  around.insert(keeps_rows ? around.end() : around.begin(), std::move(block_loop));
   if (rows != nullptr) {
     Statement jam = turned(*rows);
     jam.loop = LoopKind::Jam;
     jam.width = std::min(shape.rows, rows_in_cache(c.a, rows->id));
     jam.body = std::move(body);
+    if (is_alone && halved == nullptr) {
+      if (std::optional<Statement> row_blocks = split_rows(nest, jam, around)) around.push_back(std::move(*row_blocks));
+    }
     body = {std::move(jam)};
   }
   Statement vector;
@@ -468,18 +488,6 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   }
   vector.body = std::move(body);
   body = {std::move(vector)};
-  std::vector<Statement> around;
-  Statement block_loop;
-  block_loop.id = outer;
-  block_loop.extent = blocks;
-  block_loop.is_independent = true;
-  block_loop.loop = outermost;
-  for (const Statement* loop : c.kept) {
-    if (loop == columns || loop == rows) continue;
-    around.push_back(turned(*loop));
-    around.back().loop = outermost;
-  }
-  around.insert(keeps_rows ? around.end() : around.begin(), std::move(block_loop));
   if (halved != nullptr) {
     Statement halves;
     halves.id = half;
@@ -524,15 +532,18 @@ Block* stages_of(LoopNest& nest) {
 
 TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack) {
   Roles roles = find_roles(nest.body, may_pack);
+  std::string dots = find_dots(nest.body, may_pack).refusal;
   const Block* stages = stages_of(nest);
   for (std::size_t k = 0; stages != nullptr && k < stages->size() && !roles.refusal.empty(); ++k) {
     const Block stage{(*stages)[k]};
     Roles found = find_roles(stage, may_pack);
-    if (!found.refusal.empty()) continue;
     // Of several sums the first stands for all.
-    return facts_of(found, true);
+    if (found.refusal.empty()) return facts_of(found, true);
+    if (!dots.empty()) dots = find_dots(stage, may_pack).refusal;
   }
-  return facts_of(roles, false);
+  TileFacts facts = facts_of(roles, false);
+  if (!facts.refusal.empty()) facts.dots_refusal = dots;
+  return facts;
 }
 
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,

@@ -48,6 +48,7 @@ struct TileFacts {
   std::int64_t column_count = 0;
   unsigned most_rows = 1;       ///< that the first cache holds side by side
   bool has_other_loops = false; ///< around the tiles
+  std::string dots_refusal = "a sum has columns, which tiles run along";  ///< empty where lanes can run along it instead
 };
 TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack);
 
@@ -57,8 +58,9 @@ TileShape tile_for(unsigned register_count, unsigned register_bits);
 
 /// If the nest sums products of two operands into one number per position, turns its loops so that
 /// a tile of the result stays in registers: some rows (jammed) by some columns (a vector). `may_pack`
-/// says which buffers can be laid out anew ahead of time. Gives how, for each that should be. Stages
-/// that stand in common outer loops are turned one by one.
+/// says which buffers can be laid out anew ahead of time. Gives how, for each that should be. Where a
+/// result has no columns, lanes run along the sum (codegen/dots.h). Stages that stand in common outer
+/// loops are turned one by one.
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
                                                      const TileShape& shape);
 

@@ -258,6 +258,10 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
   if (jammed_ != loop) varies_.clear();
   jammed_ = loop;
   for (const Statement& statement : block) {
+    if (statement.kind == Statement::Kind::Loop && statement.loop == LoopKind::Vector) {
+      emit_jammed_lanes(statement, loop, first, count);
+      continue;
+    }
     if (statement.kind == Statement::Kind::Loop) {
       counted(ir_.getInt64(0), extent(statement.extent), 1, nest_.loop_names[statement.id], [&](llvm::Value* counter) {
         loops_[statement.id] = math_.uniform(counter);
@@ -271,6 +275,49 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
     }
     copy_ = 0;
   }
+}
+
+void KernelEmitter::emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first, unsigned count) {
+  const Statement* fold = &lanes.body.front();
+  while (fold->kind == Statement::Kind::Loop) fold = &fold->body.front();
+  TENON_ASSERT(lanes.extent == Dim(lanes.width), "jammed lanes are one vector");
+  const Scope scope(*this);
+  std::vector<llvm::Value*> outer, partial;
+  math_.set_width(lanes.width);
+  for (copy_ = 0; copy_ < count; ++copy_) outer.push_back(start_lanes(*fold));
+  copy_ = 0;
+  loops_[lanes.id] = {ir_.getInt64(0), Lanes::Form::Ramp, 1};
+  emit_jammed(lanes.body, loop, first, count);
+  for (copy_ = 0; copy_ < count; ++copy_) partial.push_back(folded_lanes(*fold));
+  math_.set_width(1);
+  for (copy_ = 0; copy_ < count; ++copy_) end_lanes(*fold, outer[copy_], partial[copy_]);
+  copy_ = 0;
+}
+
+llvm::Value* KernelEmitter::start_lanes(const Statement& fold) {
+  LocalState& state = local(fold.id);
+  llvm::Value* number_slot = state.slot;
+  const DType dtype = nest_.locals[fold.id];
+  llvm::IRBuilder<> start(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+  state.slot = start.CreateAlloca(math_.lanes_of(math_.type(dtype)));
+  const Scalar start_value = identity_scalar(fold.reduction, dtype);
+  ir_.CreateStore(math_.vector(math_.literal(dtype, start_value->real, start_value->integer)), state.slot);
+  state.is_vector = true;
+  return number_slot;
+}
+
+llvm::Value* KernelEmitter::folded_lanes(const Statement& fold) {
+  const DType dtype = nest_.locals[fold.id];
+  return math_.fold(fold.reduction, dtype, ir_.CreateLoad(math_.lanes_of(math_.type(dtype)), local(fold.id).slot));
+}
+
+void KernelEmitter::end_lanes(const Statement& fold, llvm::Value* number_slot, llvm::Value* partial) {
+  LocalState& state = local(fold.id);
+  const DType dtype = nest_.locals[fold.id];
+  state.is_vector = false;
+  state.slot = number_slot;
+  const Lanes total = math_.uniform(ir_.CreateLoad(math_.type(dtype), state.slot));
+  ir_.CreateStore(math_.combine(fold.reduction, dtype, total, math_.uniform(partial)).value, state.slot);
 }
 
 void KernelEmitter::emit_serial(const Statement& loop, llvm::Value* from, llvm::Value* to, unsigned step) {
@@ -293,24 +340,11 @@ void KernelEmitter::emit_vector_loop(const Statement& loop, llvm::Value* from, l
     math_.set_width(width);
     if (folds) {
       const Statement& fold = loop.body.front();
-      LocalState& total_state = local(fold.id);
-      const DType dtype = nest_.locals[fold.id];
-      llvm::Value* outer = total_state.slot;
-      llvm::Type* type = math_.lanes_of(math_.type(dtype));
-      llvm::IRBuilder<> start(&function_->getEntryBlock(), function_->getEntryBlock().begin());
-      total_state.slot = start.CreateAlloca(type);
-      const Scalar start_value = identity_scalar(fold.reduction, dtype);
-      const Lanes identity = math_.literal(dtype, start_value->real, start_value->integer);
-      ir_.CreateStore(math_.vector(identity), total_state.slot);
-      total_state.is_vector = true;
+      llvm::Value* outer = start_lanes(fold);
       emit_serial(loop, from, middle, width);
-      llvm::Value* partial = math_.fold(fold.reduction, dtype, ir_.CreateLoad(type, total_state.slot));
+      llvm::Value* partial = folded_lanes(fold);
       math_.set_width(1);
-      total_state.is_vector = false;
-      total_state.slot = outer;
-      llvm::Type* scalar = math_.type(dtype);
-      const Lanes total = math_.uniform(ir_.CreateLoad(scalar, total_state.slot));
-      ir_.CreateStore(math_.combine(fold.reduction, dtype, total, math_.uniform(partial)).value, total_state.slot);
+      end_lanes(fold, outer, partial);
     } else {
       emit_serial(loop, from, middle, width);
       math_.set_width(1);

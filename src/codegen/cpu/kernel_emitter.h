@@ -44,6 +44,8 @@ class KernelEmitter {
   void emit_serial(const Statement& loop, llvm::Value* from, llvm::Value* to, unsigned step);
   void emit_jam(const Statement& loop, llvm::Value* count);
   void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
+  // A loop of a sum that is one vector: lanes of each position's own, added up behind it.
+  void emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first, unsigned count);
   bool varies(const Scalar& scalar);  // among jammed positions
   void emit_define(const Statement& statement);
   void emit_fold(const Statement& statement);
@@ -84,6 +86,10 @@ class KernelEmitter {
   void remember(const Key& key, const Lanes& lanes);
   Key key_of(const Scalar& scalar);
   LocalState& local(std::size_t id) { return locals_[copy_][id]; }
+  // A sum (or another fold) in lanes: starts them, and combines them into the number that was there.
+  llvm::Value* start_lanes(const Statement& fold);
+  void end_lanes(const Statement& fold, llvm::Value* number_slot, llvm::Value* partial);
+  llvm::Value* folded_lanes(const Statement& fold);
 
   llvm::Module& module_;
   const LoopNest& nest_;

@@ -65,7 +65,23 @@ TEST(Candidates, RefusalsSayWhy) {
   EXPECT_EQ(chosen(decision_for(convolution(64, plain), options)), "tiles 6x16");
   const Decision product = decision_for("graph (a: f32[5, 7], b: f32[7, 3]) {\n  y = matmul(a, b)\n  return y\n}\n");
   EXPECT_EQ(verdict_of(product, "tiles 6x16").reason, "it writes along no loop of 4 or more");
+  EXPECT_EQ(verdict_of(product, "dots 6").reason,
+            "no operand lies along a loop of the sum whose extent is a number of 8 or more, with the other alike or constant");
   EXPECT_EQ(chosen(product), "loops");
+}
+
+std::string few_outputs(int outputs, int channels, const std::string& attributes, const std::string& width = "21") {
+  return concat("graph (x: f32[2, 7, ", width, ", ", channels, "]@NHWC) {\n  w: f32[3, 3, ", channels, ", ", outputs,
+                "]@HWIO = constant f32[3, 3, ", channels, ", ", outputs,
+                "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w) {", attributes, "}\n  return y\n}\n");
+}
+
+TEST(Candidates, LanesRunAlongTheSumWhereResultsHaveNoColumns) {
+  EXPECT_EQ(chosen(decision_for(few_outputs(3, 64, "pads = [1, 1, 1, 1]"))), "dots 6");
+  EXPECT_EQ(chosen(decision_for(few_outputs(1, 33, ""))), "dots 6");
+  EXPECT_EQ(verdict_of(decision_for(few_outputs(8, 64, "")), "dots 6").reason, "a sum has columns, which tiles run along");
+  const Decision rowless = decision_for("graph (a: f32[1, 64], b: f32[64, 1]) {\n  y = matmul(a, b)\n  return y\n}\n");
+  EXPECT_EQ(verdict_of(rowless, "dots 6").reason, "there are no rows that share an operand");
 }
 
 TEST(Candidates, TheSameShapeIsNotOfferedTwice) {
@@ -85,6 +101,7 @@ TEST(Candidates, AllThatAcceptAreRight) {
            convolution(64, "pads = [1, 1, 1, 1]"), convolution(33, "pads = [1, 0, 2, 1], strides = [1, 2]"),
            convolution(5, "pads = [1, 1, 1, 1], dilations = [2, 1]"),
            std::string("graph (a: f32[3, 17, 21], b: f32[3, 21, 37]) {\n  y = matmul(a, b)\n  return y\n}\n"),
+           few_outputs(3, 64, "pads = [1, 1, 1, 1]"), few_outputs(1, 61, "strides = [2, 1]"), few_outputs(2, 9, "", "4"),
            std::string("graph (x: f32[9, 50]) {\n  y = softmax(x) {axis = -1}\n  return y\n}\n"),
            std::string("graph (x: f32[6, 7, 40]) {\n  y = reduce_sum(x) {axes = [1], keep_axes = false}\n  return y\n}\n"),
            std::string("graph (x: f32[33, 65]) {\n  y = transpose(x) {perm = [1, 0]}\n  return y\n}\n"),

@@ -45,6 +45,24 @@ void expect_same(const std::string& text, double tolerance = 1e-5) {
   }
 }
 
+// Few columns, so that blocks of rows are the items of work; the last block is shorter.
+TEST(Compile, RowsAreSharedOutWhereColumnsAreFew) {
+  for (const int rows : {1, 9, 16, 63, 200, 201}) {
+    for (const int columns : {1, 3, 8, 20}) {
+      const std::string text = concat(R"(graph (x: f32[)", rows, R"(, 40]) {
+  w = constant f32[40, )", columns, R"(] normal(seed = 1, mean = 0.0, deviation = 0.2)
+  y = matmul(x, w)
+  return y
+}
+)");
+      expect_same(text);
+      const Program program = codegen::compile(parse_graph(text, all_ops()));
+      ASSERT_EQ(program.steps.size(), 1U);
+      EXPECT_EQ(program.steps.front().work.number() > 1, rows > 8) << text;
+    }
+  }
+}
+
 TEST(Compile, ConvolutionsOfOddExtentsAndEpilogues) {
   for (const int channels : {4, 5, 16, 17, 24, 40}) {
     expect_same(concat(R"(graph (x: f32[2, 9, 7, 3]@NHWC, r: f32[2, 5, 4, )", channels, R"(]@NHWC) {
