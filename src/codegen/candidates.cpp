@@ -106,8 +106,9 @@ class Lister {
     if (sum_) add_windows();
     const std::vector<bool> packs = may_pack(work_.part, work_.is_constant);
     const TileFacts facts = tile_facts(work_.part.nest, packs);
-    if (sum_ || facts.refusal.empty() || facts.dots_refusal.empty()) add_tiles(facts, packs);
-    add_loops(sum_ ? weight_bytes(packs) : 0);
+    const bool has_sums = sum_ || facts.refusal.empty() || facts.dots_refusal.empty();
+    if (has_sums) add_tiles(facts, packs);
+    add_loops(has_sums ? weight_bytes(packs) : 0);
     return std::move(list_);
   }
 

@@ -99,6 +99,12 @@ class CostCut {
       node_of_[id] = at;
       const std::vector<ValueId>& operands = graph_.node(id).operands;
       for (std::size_t k = 0; k < operands.size(); ++k) {
+        if (roles.operands[k] == Role::Inner) {
+          const Index other = node_of_[graph_.value(operands[k]).producer];
+          cut_.add_arc(other, at, MinCut::infinite);
+          cut_.add_arc(at, other, MinCut::infinite);
+          continue;
+        }
         if (!image_type(graph_, operands[k])) continue;
         readers_[operands[k]].push_back(roles.operands[k] == Role::Image ? at : MinCut::source);
         if (roles.can_move() && may_join(graph_.node(id))) is_joined_[operands[k]] = 1;
@@ -134,6 +140,7 @@ class CostCut {
       const std::vector<ValueId>& results = graph_.node(producer).results;
       const auto place =
           static_cast<std::size_t>(std::ranges::find(results, value) - results.begin());
+      if (problem_.roles[producer].results[place] == Role::Inner) return;
       if (problem_.roles[producer].results[place] == Role::Image) made = node_of_[producer];
     }
     std::vector<Index>& readers = readers_[value];

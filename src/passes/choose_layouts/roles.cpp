@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "ir/node_rules.h"
 #include "ops/registry.h"
+#include "passes/choose_layouts/shuffle.h"
 #include "passes/rewrite/facts.h"
 
 #include <algorithm>
@@ -53,6 +54,9 @@ class Classifier {
     roles_.attrs = node_.attrs;
     roles_.operands.assign(node_.operands.size(), Role::Plain);
     roles_.results.assign(node_.results.size(), Role::Plain);
+    if (const std::optional<Shuffle> found = find_shuffle(graph_, id_)) {
+      if (may_shuffle(*found)) return shuffle(*found);
+    }
     if (node_.op == &find_op("transpose")) return transpose();
     if (node_.op == &find_op("constant")) return roles_;
     if (!touches_images()) return roles_;
@@ -160,6 +164,20 @@ class Classifier {
       if (node_.operands[k] && (!other || other->rank() > 1)) return unfit();
     }
     roles_.operands[0] = roles_.results[0] = Role::Image;
+    return movable();
+  }
+
+  bool may_shuffle(const Shuffle& found) const {
+    return forms_.has_bare_images() && may_move(type(graph_.node(found.split).operands[0])) &&
+           may_move(type(graph_.node(found.join).results[0]));
+  }
+
+  Roles shuffle(const Shuffle& found) {
+    roles_.operands[0] = id_ == found.split ? Role::Image : Role::Inner;
+    roles_.results[0] = id_ == found.join ? Role::Image : Role::Inner;
+    roles_.attrs = id_ == found.split       ? found.split_attrs
+                   : id_ == found.transpose ? found.transpose_attrs
+                                            : found.join_attrs;
     return movable();
   }
 

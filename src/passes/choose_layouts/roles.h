@@ -12,6 +12,7 @@ enum class Role : std::uint8_t {
   Plain,      ///< stays as it is: weights, biases, sums over all but the channels
   Image,      ///< moves along
   Broadcast,  ///< of lower rank than the result it is broadcast to: has its axes moved one by one
+  Inner,      ///< between nodes that move together or not at all
 };
 
 /// Whether and how a node can work on the other form.
