@@ -11,6 +11,11 @@ bool has_phases(const Window& window) {
   return window.stride > 1 && window.dilation == 1 && provably_at_most(0, window.begin);
 }
 
+// Whether the phases start at the input's first coordinate rather than at the room before it.
+bool starts_inside(const Window& window) {
+  return window.begin.is_constant() && (window.stride == 2 || window.begin.constant() % window.stride == 0);
+}
+
 // Whether the last step of some phase lies behind the window.
 bool steps_beyond(const Window& window) {
   return has_phases(window) && !(mod(window.kernel, window.stride) == Dim(0));
@@ -24,8 +29,8 @@ Dims Covering::loop_extents() const {
   Dims extents;
   for (const Window& window : windows_) {
     const Dim stride = window.stride;
-    extents.push_back(has_phases(window) ? ceil_div(window.extent + window.begin, stride) * stride
-                                         : window.extent);
+    const Dim looped = starts_inside(window) ? window.extent : window.extent + window.begin;
+    extents.push_back(has_phases(window) ? ceil_div(looped, stride) * stride : window.extent);
   }
   return extents;
 }
@@ -53,8 +58,16 @@ Covering::Meeting Covering::meeting(const std::vector<LogicalIndex>& coordinates
     const Dim stride = window.stride;
     if (has_phases(window)) {
       TENON_ASSERT(coordinate.inner_extent == stride, "an axis with a stride is looped by phase");
-      meeting.positions.emplace_back(coordinate.outer - steps[axis]);
-      meeting.elements.push_back(coordinate.inner + steps[axis] * stride);
+      Expr position = coordinate.outer - steps[axis], first = coordinate.inner;
+      if (starts_inside(window)) {
+        // By a stride of 2 an odd start swaps the phases: (phase + 1) / 2 and its remainder.
+        const bool swaps = window.begin.constant() % window.stride != 0;
+        position = position + Dim(window.begin.constant() / window.stride);
+        if (swaps) position = position + coordinate.inner;
+        if (swaps) first = coordinate.inner * Dim(-1) + Dim(1);
+      }
+      meeting.positions.emplace_back(position);
+      meeting.elements.push_back(first + steps[axis] * stride);
       continue;
     }
     meeting.elements.push_back(steps[axis]);
@@ -81,7 +94,11 @@ Expr Covering::where_covered(const Meeting& meeting, const Expr& value) const {
 }
 
 Expr Covering::cropped(const Expr& looped, const AxisMap& map, const Dims& input_dims) const {
-  if (std::ranges::none_of(windows_, has_phases)) return looped;
+  const auto is_cut = [](const Window& window) {
+    return has_phases(window) &&
+           !(starts_inside(window) && mod(window.extent, window.stride) == Dim(0));
+  };
+  if (std::ranges::none_of(windows_, is_cut)) return looped;
   Dims dims;
   const std::vector<AxisLoops> loops = map.loops(dims, input_dims);
   const Space space(std::move(dims));
@@ -89,7 +106,7 @@ Expr Covering::cropped(const Expr& looped, const AxisMap& map, const Dims& input
   for (const AxisLoops& loop : loops) at.push_back(loop.index(space));
   for (std::size_t axis = 0; axis < windows_.size(); ++axis) {
     const Window& window = windows_[axis];
-    if (has_phases(window)) at[2 + axis] = at[2 + axis].whole + window.begin;
+    if (has_phases(window) && !starts_inside(window)) at[2 + axis] = at[2 + axis].whole + window.begin;
   }
   return looped.at(map.coordinates(at));
 }

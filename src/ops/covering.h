@@ -8,9 +8,10 @@
 namespace tenon {
 
 /// Windows seen from their input: which positions cover a coordinate, with which of the window's
-/// elements. An axis with a stride is looped over by phase, coordinate = stride * q + phase -
-/// begin: the elements that meet a phase lie a stride apart, so that no coordinate needs a
-/// division.
+/// elements. An axis with a stride is looped over by phase, coordinate = stride * q + phase: the
+/// elements that meet a phase lie a stride apart, so that no coordinate needs a division. Where the
+/// room before the input leaves a remainder by the stride, which element comes first would need one,
+/// except by a stride of 2: then coordinate = stride * q + phase - begin, of which a few lie outside.
 class Covering {
  public:
   explicit Covering(std::vector<Window> windows) : windows_(std::move(windows)) {}
