@@ -102,7 +102,8 @@ class Finder {
       const auto index = line_of(image->args[axis]);
       if (!index) return false;
       for (const auto& [loop, step] : index->steps) {
-        if (step != 1) return false;
+        const bool is_apart = index->steps.size() == 2 && is_reduced(loop) && step > 1;
+        if (step != 1 && !is_apart) return false;
       }
       if (index->steps.size() == 2) {
         std::size_t kept = index->steps.begin()->first, reduced = index->steps.rbegin()->first;
@@ -115,6 +116,7 @@ class Finder {
         (is_row ? found_.window_row : found_.window_column) = reduced;
         (is_row ? found_.rows : found_.columns) = extents_.at(kept);
         (is_row ? found_.first_row : found_.first_column) = index->start;
+        (is_row ? found_.row_step : found_.column_step) = index->steps.at(reduced);
         (is_row ? found_.image_rows : found_.image_columns) = image->view[axis].constant();
       } else if (index->start != 0 || index->steps.size() > 1) {
         return false;

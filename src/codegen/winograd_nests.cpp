@@ -230,7 +230,7 @@ class Nests {
   }
 
   struct Tile {
-    Scalar held, batch, row, column;  // its number among those held; which of the image
+    Scalar held, batch, row, column;  // its number among those held; where in the result it begins
   };
   Tile tile(std::size_t id) {
     Tile at;
@@ -238,11 +238,18 @@ class Nests {
     const Scalar number = integers(BinaryOp::Add, first_tile_, at.held);
     const std::int64_t columns = w_.tile_columns(), rows = w_.tile_rows();
     const Scalar line = integers(BinaryOp::Divide, number, integer_scalar(columns));
-    at.column = minus(number, times(line, columns));
+    at.column = beginning(minus(number, times(line, columns)), w_.columns, w_.column_step);
     at.batch = w_.batches == Dim(1) ? integer_scalar(0)
                                     : integers(BinaryOp::Divide, line, integer_scalar(rows));
-    at.row = minus(line, times(at.batch, rows));
+    at.row = beginning(minus(line, times(at.batch, rows)), w_.rows, w_.row_step);
     return at;
+  }
+  // Tiles of all phases take turns.
+  Scalar beginning(const Scalar& number, std::int64_t extent, std::int64_t step) const {
+    const std::int64_t phases = WindowSum::phases(extent, step);
+    if (phases == 1) return times(number, w_.weights.tile * step);
+    const Scalar turn = integers(BinaryOp::Divide, number, integer_scalar(phases));
+    return integers(BinaryOp::Add, times(turn, w_.weights.tile * step), minus(number, times(turn, phases)));
   }
   Block tile_loop(std::size_t id, Block body) {
     Statement statement = loop(
@@ -259,11 +266,11 @@ class Nests {
     const Tile at = tile(id);
     const std::int64_t edge = w_.edge();
     // How far the tile is from the nearest edge of the image; negative if it reaches over.
-    const Scalar row = plus(times(at.row, w_.weights.tile), w_.first_row);
-    const Scalar column = plus(times(at.column, w_.weights.tile), w_.first_column);
+    const Scalar row = plus(at.row, w_.first_row), column = plus(at.column, w_.first_column);
+    const std::int64_t row_reach = (edge - 1) * w_.row_step + 1, column_reach = (edge - 1) * w_.column_step + 1;
     const Scalar distance =
-        least(least(row, minus(integer_scalar(w_.image_rows - edge), row)),
-              least(column, minus(integer_scalar(w_.image_columns - edge), column)));
+        least(least(row, minus(integer_scalar(w_.image_rows - row_reach), row)),
+              least(column, minus(integer_scalar(w_.image_columns - column_reach), column)));
     // Where there are few tiles, most reach over, and code for those that do not costs time to
     // compile.
     if (w_.usual_tiles() < kManyTiles) return tile_loop(id, {image_tile(at, false)});
@@ -288,9 +295,9 @@ class Nests {
         // has.
         rewrite.bounds = is_inside ? Bounds::Inside : Bounds::Fill;
         if (w_.batch) rewrite.loops[*w_.batch] = at.batch;
-        rewrite.loops[w_.row] = times(at.row, w_.weights.tile);
+        rewrite.loops[w_.row] = at.row;
         rewrite.loops[w_.window_row] = integer_scalar(i);
-        rewrite.loops[w_.column] = times(at.column, w_.weights.tile);
+        rewrite.loops[w_.column] = at.column;
         rewrite.loops[w_.window_column] = integer_scalar(j);
         rewrite.loops[w_.channel] = loop_scalar(channel);
         column.push_back(rewrite(w_.image));
@@ -356,10 +363,10 @@ class Nests {
       for (std::size_t i = 0; i < values.size(); ++i) half[i].push_back(named(body, values[i]));
     }
     // Tiles at the far edges hold results that are not wanted.
-    const auto guarded = [&](Block& block, const Scalar& position, std::int64_t extent,
+    const auto guarded = [&](Block& block, const Scalar& position, std::int64_t extent, std::int64_t step,
                              std::int64_t k, Block inside) {
-      const std::int64_t whole = extent % w_.weights.tile;
-      if (whole == 0 || k < whole) {
+      const std::int64_t last_tile = w_.weights.tile * (w_.phase_tiles(extent, step) - 1);
+      if (WindowSum::phases(extent, step) - 1 + step * (last_tile + k) < extent) {
         for (Statement& statement : inside) block.push_back(std::move(statement));
       } else {
         block.push_back(only_if(minus(integer_scalar(extent), position), std::move(inside)));
@@ -368,12 +375,12 @@ class Nests {
     const Block rest(w_.sum.inner->begin() + 2, w_.sum.inner->end());
     const std::map<std::size_t, std::size_t> numbers = numbers_of(rest, true);
     for (std::int64_t i = 0; i < w_.weights.tile; ++i) {
-      const Scalar row = plus(times(at.row, w_.weights.tile), i);
+      const Scalar row = plus(at.row, i * w_.row_step);
       Block line;
       std::vector<Scalar> values = transformed_back(half[static_cast<std::size_t>(i)]);
       for (Scalar& value : values) value = named(line, value);
       for (std::int64_t j = 0; j < w_.weights.tile; ++j) {
-        const Scalar column = plus(times(at.column, w_.weights.tile), j);
+        const Scalar column = plus(at.column, j * w_.column_step);
         Rewrite rewrite;
         rewrite.buffers = &numbers;
         if (w_.batch) rewrite.loops[*w_.batch] = at.batch;
@@ -381,9 +388,9 @@ class Nests {
         rewrite.loops[w_.column] = column;
         rewrite.loops[w_.output] = loop_scalar(output);
         rewrite.locals[w_.sum.inner->front().id] = values[static_cast<std::size_t>(j)];
-        guarded(line, column, w_.columns, j, rewritten(rest, rewrite));
+        guarded(line, column, w_.columns, w_.column_step, j, rewritten(rest, rewrite));
       }
-      guarded(body, row, w_.rows, i, std::move(line));
+      guarded(body, row, w_.rows, w_.row_step, i, std::move(line));
     }
     return tile_loop(id,
                      {loop(output, w_.weights.outputs, LoopKind::Vector, kLanes, std::move(body))});

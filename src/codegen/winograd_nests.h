@@ -5,7 +5,7 @@
 
 namespace tenon::codegen {
 
-/// A convolution of 3×3 windows that move by one, found in a nest.
+/// A convolution of 3×3 windows that move by one, found in a nest; their elements may lie apart.
 struct WindowSum {
   Contraction sum;
   Scalar image;                      ///< the load
@@ -17,11 +17,19 @@ struct WindowSum {
   std::int64_t rows = 0, columns = 0;
   std::int64_t first_row = 0, first_column = 0;     ///< of the image: where the first window begins
   std::int64_t image_rows = 0, image_columns = 0;
+  /// Between the elements of a window. Pixels that lie so far apart are an image by themselves, of
+  /// which there are as many as steps: one phase each, with its own tiles.
+  std::int64_t row_step = 1, column_step = 1;
   WinogradWeights weights;
 
   std::int64_t edge() const { return weights.tile + 2; }
-  std::int64_t tile_rows() const { return (rows + weights.tile - 1) / weights.tile; }
-  std::int64_t tile_columns() const { return (columns + weights.tile - 1) / weights.tile; }
+  /// Along rows or columns: phases, tiles of one phase, and tiles of all.
+  static std::int64_t phases(std::int64_t extent, std::int64_t step) { return extent < step ? extent : step; }
+  std::int64_t phase_tiles(std::int64_t extent, std::int64_t step) const {
+    return ((extent + step - 1) / step + weights.tile - 1) / weights.tile;
+  }
+  std::int64_t tile_rows() const { return phases(rows, row_step) * phase_tiles(rows, row_step); }
+  std::int64_t tile_columns() const { return phases(columns, column_step) * phase_tiles(columns, column_step); }
   Dim tiles() const { return batches * Dim(tile_rows() * tile_columns()); }
   /// As many as there are at least, where the batch is known only when it runs.
   std::int64_t usual_tiles() const { return usual_batches() * tile_rows() * tile_columns(); }

@@ -21,9 +21,10 @@ struct Case {
   std::int64_t batch, height, width, channels, outputs;
   std::array<std::int64_t, 4> pads{1, 1, 1, 1};
   std::string weights = "HWIO";
+  std::array<std::int64_t, 2> dilations{1, 1};
 
-  std::int64_t rows() const { return height + pads[0] + pads[2] - 2; }
-  std::int64_t columns() const { return width + pads[1] + pads[3] - 2; }
+  std::int64_t rows() const { return height + pads[0] + pads[2] - 2 * dilations[0]; }
+  std::int64_t columns() const { return width + pads[1] + pads[3] - 2 * dilations[1]; }
   std::string image() const {
     return concat("f32[", batch, ", ", height, ", ", width, ", ", channels, "]@NHWC");
   }
@@ -44,7 +45,7 @@ std::string model(const Case& c, const std::string& epilogue) {
       "  y = fused(x, w, b, r)\n    group = graph (p: ", c.image(), ", q: ", c.weight_dims(), "@",
       c.weights, ", d: f32[", c.outputs, "], s: ", c.result(),
       ") {\n      t = conv(p, q) {pads = [", c.pads[0], ", ", c.pads[1], ", ", c.pads[2], ", ",
-      c.pads[3], "]}\n", epilogue, "      return z\n    }\n  return y\n}\n");
+      c.pads[3], "], dilations = [", c.dilations[0], ", ", c.dilations[1], "]}\n", epilogue, "      return z\n    }\n  return y\n}\n");
 }
 
 // The convolution in double precision.
@@ -58,7 +59,8 @@ std::vector<double> convolved(const Case& c, const Tensor& x, const Tensor& w) {
             &y[static_cast<std::size_t>(((n * c.rows() + h) * c.columns() + v) * c.outputs)];
         for (std::int64_t i = 0; i < 3; ++i) {
           for (std::int64_t j = 0; j < 3; ++j) {
-            const std::int64_t row = h + i - c.pads[0], column = v + j - c.pads[1];
+            const std::int64_t row = h + i * c.dilations[0] - c.pads[0];
+            const std::int64_t column = v + j * c.dilations[1] - c.pads[1];
             if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
             const float* from = &image[static_cast<std::size_t>(
                 ((n * c.height + row) * c.width + column) * c.channels)];
@@ -168,6 +170,25 @@ TEST(Winograd, ExtentsPadsAndChannels) {
   // Large tiles and small ones; blocks of tiles and all tiles at once.
   EXPECT_EQ(kinds, (std::set<std::int64_t>{16, 36}));
   EXPECT_EQ(steps, (std::set<std::size_t>{1, 3}));
+}
+
+// Pixels of one phase are an image by themselves; some have fewer than others, or none.
+TEST(Winograd, WindowsWhoseElementsLieApart) {
+  std::set<std::int64_t> kinds;
+  for (const Case& c : {
+           Case{1, 32, 32, 32, 32, {2, 2, 2, 2}, "HWIO", {2, 2}},
+           Case{2, 33, 31, 33, 40, {3, 4, 3, 4}, "OIHW", {3, 4}},
+           Case{1, 30, 29, 40, 64, {0, 0, 0, 0}, "HWIO", {1, 5}},
+           Case{1, 32, 32, 64, 48, {18, 18, 18, 18}, "HWIO", {18, 18}},
+           Case{1, 21, 40, 48, 48, {1, 6, 0, 5}, "HWIO", {9, 6}},
+           Case{3, 44, 45, 64, 64, {4, 4, 4, 4}, "OIHW", {4, 4}},
+       }) {
+    SCOPED_TRACE(concat(c.height, " x ", c.width, " by ", c.dilations[0], ", ", c.dilations[1]));
+    const Checked run = check(c, "      u = add(t, d)\n      v = add(u, s)\n      z = relu(v)\n", residual);
+    EXPECT_LT(run.error, 1e-5);
+    kinds.insert(run.kinds);
+  }
+  EXPECT_TRUE(kinds.contains(16) && kinds.contains(36));
 }
 
 TEST(Winograd, Epilogues) {
@@ -322,7 +343,7 @@ TEST(Winograd, IsUsedOnlyWhereItAppliesAndPays) {
   EXPECT_EQ(kinds(conv("", "1, n, 32, 64"), true), 0);  // tiles cannot be counted
   EXPECT_EQ(kinds(conv("strides = [2, 2]"), true), 0);
   EXPECT_EQ(kinds(conv("strides = [1, 2]"), true), 0);
-  EXPECT_EQ(kinds(conv("dilations = [2, 2]"), true), 0);
+  EXPECT_EQ(kinds(conv("dilations = [2, 2]"), true), 36);
   EXPECT_EQ(kinds(conv("groups = 2", "1, 32, 32, 128"), true), 0);
 }
 
