@@ -94,6 +94,10 @@ DotRoles find_dots(const Block& body, const std::vector<bool>& may_pack) {
   roles.refusal = "it does not sum products of two f32 operands";
   std::optional<Contraction> found = find_contraction(body);
   if (!found) return roles;
+  roles.refusal = "the length of its sum varies";
+  for (const Statement* loop : found->reduced) {
+    if (loop->limit.is_defined()) return roles;
+  }
   roles.refusal = concat("no operand lies along a loop of the sum whose extent is a number of ", kFewestLanes,
                          " or more, with the other alike or constant");
   for (const bool swaps : {false, true}) {

@@ -13,7 +13,7 @@ std::optional<Statement> split_rows(LoopNest& nest, Statement& jam, const std::v
     if (!loop.extent.is_constant()) return std::nullopt;
     items = std::min(items * loop.extent.constant(), kEnoughItems);
   }
-  if (items == 0 || items >= kEnoughItems || !jam.extent.is_constant()) return std::nullopt;
+  if (items == 0 || items >= kEnoughItems || !jam.extent.is_constant() || jam.limit.is_defined()) return std::nullopt;
   const std::int64_t count = jam.extent.constant(), width = jam.width;
   const std::int64_t tiles = (count + width - 1) / width, wanted = (kEnoughItems + items - 1) / items;
   if (tiles < 2) return std::nullopt;
