@@ -91,7 +91,7 @@ std::optional<Packing> packing_of(LoopNest& nest, const DotRoles& roles, const s
 
 DotRoles find_dots(const Block& body, const std::vector<bool>& may_pack) {
   DotRoles roles;
-  roles.refusal = "it does not sum products of two f32 operands";
+  roles.refusal = "it does not sum products of two f32, f16 or bf16 operands";
   std::optional<Contraction> found = find_contraction(body);
   if (!found) return roles;
   roles.refusal = "the length of its sum varies";
@@ -146,7 +146,7 @@ std::vector<Packing> turn_to_dots(LoopNest& nest, Block& whole, const std::vecto
   }
   const Statement* innermost = c.reduced.back();
   Statement fold = innermost->body.front();
-  fold.value = binary_scalar(BinaryOp::Multiply, DType::F32, c.a, b);
+  fold.value = binary_scalar(BinaryOp::Multiply, fold.value->dtype, c.a, b);
 
   // Vectors as wide as they fit in what is left, then single numbers.
   Statement rows = *roles.rows;
