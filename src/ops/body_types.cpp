@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 
+#include <algorithm>
+
 namespace tenon {
 namespace {
 
@@ -42,6 +44,9 @@ BodyTypes::BodyTypes(std::string_view op, const OperandTypes& in, std::size_t bo
     }
     bind(input.type, inputs[k]);
   }
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    bind_alike(body_.value(body_.inputs()[k]).type, inputs[k]);
+  }
 }
 
 void BodyTypes::bind(const Type& declared, const Type& given) {
@@ -50,6 +55,25 @@ void BodyTypes::bind(const Type& declared, const Type& given) {
   for (std::size_t axis = 0; axis < declared.tensor().rank(); ++axis) {
     const std::optional<std::string> symbol = declared.tensor().dims[axis].symbol_name();
     if (symbol) bindings_.try_emplace(*symbol, given.tensor().dims[axis]);
+  }
+}
+
+// An extent that the body writes as the caller does, though none of its symbols stands alone: those
+// that are left are the caller's, for any others that give this extent give the same outputs.
+void BodyTypes::bind_alike(const Type& declared, const Type& given) {
+  if (!declared.is_known() || !given.is_known()) return;
+  if (!declared.is_tensor()) return bind_alike(declared.element(), given.element());
+  for (std::size_t axis = 0; axis < declared.tensor().rank(); ++axis) {
+    const Dim &inner = declared.tensor().dims[axis], &outer = given.tensor().dims[axis];
+    SymbolRanges asked, told;
+    inner.collect_symbols(asked);
+    outer.collect_symbols(told);
+    DimBindings tried = bindings_;
+    for (const auto& [name, range] : told) {
+      if (asked.contains(name)) tried.try_emplace(name, Dim::symbol(name, range));
+    }
+    const bool is_known = std::ranges::all_of(asked, [&](const auto& entry) { return tried.contains(entry.first); });
+    if (is_known && inner.substitute(tried) == outer) bindings_ = std::move(tried);
   }
 }
 

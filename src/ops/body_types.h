@@ -22,6 +22,7 @@ class BodyTypes {
 
  private:
   void bind(const Type& declared, const Type& given);
+  void bind_alike(const Type& declared, const Type& given);
 
   const OperandTypes& in_;
   const Graph& body_;

@@ -183,7 +183,12 @@ class Mover {
     Attributes attrs{{"shape", wanted.dims}};
     const bool may_be_empty =
         std::ranges::any_of(wanted.dims, [](const Dim& dim) { return !provably_at_most(1, dim); });
-    if (may_be_empty) attrs.set("allow_zero", true);
+    if (wanted.dims == type(value).dims && !all_constant(wanted.dims)) {
+      // All extents as they are: no symbols, which could not be told from inside a fused group.
+      attrs.set("shape", Dims(wanted.rank(), 0));
+    } else if (may_be_empty) {
+      attrs.set("allow_zero", true);
+    }
     const ValueId made = add("reshape", {value}, std::move(attrs), std::move(name), before);
     if (!wanted.layout.is_empty()) graph_.set_type(made, wanted);
     return made;

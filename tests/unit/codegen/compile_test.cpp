@@ -65,6 +65,34 @@ TEST(Compile, RowsAreSharedOutWhereColumnsAreFew) {
   }
 }
 
+// A group reads an image whose extents follow from those of an input: its symbols are still told.
+TEST(Compile, GroupsBehindAStrideOfASymbol) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, H, 9, 16]@NHWC) {
+  w: f32[3, 3, 16, 8]@HWIO = constant f32[3, 3, 16, 8] normal(seed = 1, mean = 0.0, deviation = 0.2)
+  p = max_pool(x) {kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}
+  y = fused(p, w)
+    group = graph (q: f32[1, floor((H - 1)/2) + 1, 5, 16]@NHWC, v: f32[3, 3, 16, 8]@HWIO) {
+      a = conv(q, v) {pads = [1, 1, 1, 1], strides = [2, 2]}
+      r = relu(a)
+      return r
+    }
+  z = neg(y)
+  return z
+}
+)",
+                                  all_ops());
+  const Program program = codegen::compile(graph);
+  EXPECT_TRUE(program.parts.empty());
+  CompiledModel model(program, 2);
+  for (const std::int64_t height : {1, 2, 7, 30}) {
+    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {1, height, 9, 16}}});
+    const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
+    const Tensor result = model.run(inputs).at(0).tensor();
+    ASSERT_EQ(result.shape(), expected.shape());
+    EXPECT_LE(largest_difference(result, expected), 1e-5);
+  }
+}
+
 TEST(Compile, ConvolutionsOfOddExtentsAndEpilogues) {
   for (const int channels : {4, 5, 16, 17, 24, 40}) {
     expect_same(concat(R"(graph (x: f32[2, 9, 7, 3]@NHWC, r: f32[2, 5, 4, )", channels, R"(]@NHWC) {
