@@ -12,6 +12,7 @@
 #include "program/target.h"
 #include "runtime/memory.h"
 #include "runtime/processors.h"
+#include "runtime/thread_pool.h"
 
 namespace tenon {
 namespace {
@@ -30,6 +31,9 @@ constexpr std::int64_t kChunksPerThread = 4;
 // more is not worth asking whether another is done.
 constexpr std::uint64_t kBytesForOne = 16 << 10, kBytesInOnePiece = 256 << 10;
 
+// A constant of so many bytes is compared while it is read, so many at once.
+constexpr std::uint64_t kBytesStreamed = 1 << 20, kBytesAtOnce = 512 << 10;
+
 // No machine has more; sums of such numbers do not overflow.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
 
@@ -37,6 +41,10 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
 const std::vector<std::byte>& runnable_code(const Program& program) {
   require_target(program);
   return program.code;
+}
+
+Error altered_constants() {
+  return Error("the program file is damaged").got("altered constants").hint("compile the model again");
 }
 
 }  // namespace
@@ -48,34 +56,18 @@ Model::Model(Program program)
   }
 }
 
-bool Model::require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::Caller& caller, int thread_count) const {
+bool Model::compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& is_altered) const {
   if (is_intact_.empty() || begin >= end) return false;
-  struct Check {
-    const Model* model;
-    std::size_t first;
-    std::atomic<bool> is_altered;
-  };
-  Check check{this, begin / kChecksumBlock, false};
-  std::size_t last = (end - 1) / kChecksumBlock;
-  const auto is_known = [&](std::size_t block) { return is_intact_[block].load(std::memory_order_relaxed); };
-  while (check.first <= last && is_known(check.first)) ++check.first;
-  while (check.first < last && is_known(last)) --last;
-  if (check.first > last) return false;
-  // Two contexts at once may both compare a block, and come to the same.
-  const auto compare = [](void* state, std::size_t, std::int64_t from, std::int64_t to) {
-    auto& [model, first, is_altered] = *static_cast<Check*>(state);
-    const Program& program = model->program();
-    for (std::size_t block = first + static_cast<std::size_t>(from); block < first + static_cast<std::size_t>(to); ++block) {
-      const auto bytes = checksum_block({program.constants.get(), program.constant_bytes}, block);
-      const bool is_intact = checksum(bytes) == program.constant_checksums[block];
-      (is_intact ? model->is_intact_[block] : is_altered).store(true, std::memory_order_relaxed);
-    }
-  };
-  caller.for_each(static_cast<std::int64_t>(last - check.first + 1), 1, thread_count, compare, &check);
-  if (check.is_altered) {
-    throw Error("the program file is damaged").got("altered constants").hint("compile the model again");
+  bool has_compared = false;
+  for (std::size_t block = begin / kChecksumBlock; block <= (end - 1) / kChecksumBlock; ++block) {
+    // Two threads at once may both compare a block, and come to the same.
+    if (is_intact_[block].load(std::memory_order_relaxed)) continue;
+    has_compared = true;
+    const auto bytes = checksum_block({program_.constants.get(), program_.constant_bytes}, block);
+    const bool is_intact = checksum(bytes) == program_.constant_checksums[block];
+    (is_intact ? is_intact_[block] : is_altered).store(true, std::memory_order_relaxed);
   }
-  return true;
+  return has_compared;
 }
 
 struct Context::State {
@@ -102,6 +94,7 @@ struct Context::State {
   std::vector<Patch> patches;
   std::int64_t error = 0;
   bool has_run = false;  // since shapes were bound: what the steps read is known to be intact
+  std::atomic<bool> is_altered = false;
   std::atomic_flag is_in_use;
 
   const Program& program() const { return model->program(); }
@@ -115,7 +108,19 @@ struct Context::State {
   bool runs(const Program::Step& step) const {
     return !step.when || (symbols[step.when->symbol] >= step.when->lo && symbols[step.when->symbol] <= step.when->hi);
   }
-  void require_intact_constants(const ReadyStep& ready, ThreadPool::Caller& caller) const;
+  // A constant that a step reads.
+  struct Read {
+    const Program::Buffer* buffer = nullptr;
+    std::uint64_t bytes = 0;
+    bool is_streamed() const;
+  };
+  template <class F>
+  void for_each_constant(const ReadyStep& ready, F visit) const;
+  void compare_before(const ReadyStep& ready, ThreadPool::Caller& caller);
+  std::int64_t items_at_once(const ReadyStep& ready) const;
+  void compare_share(const ReadyStep& ready, std::int64_t begin, std::int64_t end);
+  void run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin, std::int64_t end);
+  void compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller);
   [[noreturn]] void report_failed_check(const ReadyStep& step) const;
 };
 
@@ -255,15 +260,86 @@ void Context::State::prepare_steps() {
   if (bytes > scratch.bytes() && !scratch.allocate(bytes)) throw no_scratch(p, hungriest, scratch_stride, thread_count);
 }
 
-void Context::State::require_intact_constants(const ReadyStep& ready, ThreadPool::Caller& caller) const {
+// Large constants are compared piece by piece by whoever is about to read them, which so finds them in its
+// cache. Which items read which piece is a guess: constants are packed in the order in which they are read. Where
+// it is wrong a kernel reads what is compared a little later, before anybody gets results; that must do no harm,
+// so that only numbers are compared so, and no indices.
+bool Context::State::Read::is_streamed() const {
+  const bool is_real = buffer->dtype == "f32" || buffer->dtype == "f64" || buffer->dtype == "f16" || buffer->dtype == "bf16";
+  return bytes >= kBytesStreamed && is_real && !buffer->is_looked_up;
+}
+
+template <class F>
+void Context::State::for_each_constant(const ReadyStep& ready, F visit) const {
   for (const std::uint32_t id : program().steps[ready.step].buffers) {
     const Program::Buffer& buffer = program().buffers[id];
-    if (buffer.place != Program::Place::Constant) continue;
-    const std::uint64_t bytes = bytes_of(id);
-    const bool is_read = model->require_intact(buffer.offset, buffer.offset + bytes, caller, thread_count);
-    // All of a table was read to compare it, and a few rows are wanted.
-    if (is_read && buffer.is_looked_up && program().is_mapped) let_go(program().constants.get() + buffer.offset, bytes);
+    if (buffer.place == Program::Place::Constant) visit(Read{&buffer, bytes_of(id)});
   }
+}
+
+void Context::State::compare_before(const ReadyStep& ready, ThreadPool::Caller& caller) {
+  struct Blocks {
+    State* state;
+    std::uint64_t begin, end;
+    std::atomic<bool> has_compared;
+  };
+  const auto compare = [](void* opaque, std::size_t, std::int64_t from, std::int64_t to) {
+    auto& [state, begin, end, has_compared] = *static_cast<Blocks*>(opaque);
+    const std::uint64_t first = begin / kChecksumBlock * kChecksumBlock;
+    const auto block_end = [&](std::int64_t block) { return first + static_cast<std::uint64_t>(block) * kChecksumBlock; };
+    if (state->model->compare(std::max(begin, block_end(from)), std::min(end, block_end(to)), state->is_altered)) {
+      has_compared.store(true, std::memory_order_relaxed);
+    }
+  };
+  for_each_constant(ready, [&](const Read& read) {
+    if (read.is_streamed() || read.bytes == 0) return;
+    Blocks blocks{this, read.buffer->offset, read.buffer->offset + read.bytes, false};
+    const std::uint64_t count = (blocks.end - 1) / kChecksumBlock - blocks.begin / kChecksumBlock + 1;
+    caller.for_each(static_cast<std::int64_t>(count), 1, thread_count, compare, &blocks);
+    // All of a table was read to compare it, and a few rows are wanted.
+    if (!blocks.has_compared || !read.buffer->is_looked_up || !program().is_mapped) return;
+    let_go(program().constants.get() + read.buffer->offset, read.bytes);
+  });
+}
+
+std::int64_t Context::State::items_at_once(const ReadyStep& ready) const {
+  std::uint64_t bytes = 0;
+  for_each_constant(ready, [&](const Read& read) { bytes += read.is_streamed() ? read.bytes : 0; });
+  return std::max<std::int64_t>(1, ready.work / static_cast<std::int64_t>(bytes / kBytesAtOnce + 1));
+}
+
+void Context::State::compare_share(const ReadyStep& ready, std::int64_t begin, std::int64_t end) {
+  for_each_constant(ready, [&](const Read& read) {
+    if (!read.is_streamed()) return;
+    const auto place = [&](std::int64_t item) {
+      return read.buffer->offset + static_cast<std::uint64_t>(static_cast<double>(read.bytes) * static_cast<double>(item) /
+                                                              static_cast<double>(ready.work));
+    };
+    model->compare(place(begin), end == ready.work ? read.buffer->offset + read.bytes : place(end), is_altered);
+  });
+}
+
+void Context::State::run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin, std::int64_t end) {
+  const KernelArguments arguments{pointers.data() + ready.first_pointer, extents.data() + ready.first_extent,
+                                  scratch.data() + thread * scratch_stride, &error};
+  ready.kernel(&arguments, begin, end);
+}
+
+void Context::State::compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller) {
+  is_altered = false;
+  compare_before(ready, caller);
+  if (is_altered) throw altered_constants();
+  const auto run_chunk = [](void* opaque, std::size_t thread, std::int64_t begin, std::int64_t end) {
+    const auto& step = *static_cast<const ReadyStep*>(opaque);
+    const std::int64_t items = step.owner->items_at_once(step);
+    for (std::int64_t at = begin, next = 0; at < end; at = next) {
+      next = std::min(at + items, end);
+      step.owner->compare_share(step, at, next);
+      step.owner->run_items(step, thread, at, next);
+    }
+  };
+  caller.for_each(ready.work, ready.chunk, thread_count, run_chunk, &ready);
+  if (is_altered) throw altered_constants();
 }
 
 void Context::State::report_failed_check(const ReadyStep& ready) const {
@@ -345,17 +421,16 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
   s.error = 0;
   const auto run_chunk = [](void* opaque, std::size_t thread, std::int64_t begin, std::int64_t end) {
     const auto& step = *static_cast<const State::ReadyStep*>(opaque);
-    State& state = *step.owner;
-    const KernelArguments arguments{state.pointers.data() + step.first_pointer,
-                                    state.extents.data() + step.first_extent,
-                                    state.scratch.data() + thread * state.scratch_stride, &state.error};
-    step.kernel(&arguments, begin, end);
+    step.owner->run_items(step, thread, begin, end);
   };
   ThreadPool::Caller caller(ThreadPool::shared());
   for (State::ReadyStep& step : s.steps) {
-    if (!s.has_run) s.require_intact_constants(step, caller);
     const auto begin = seconds.empty() ? Clock::time_point() : Clock::now();
-    caller.for_each(step.work, step.chunk, s.thread_count, run_chunk, &step);
+    if (s.has_run) {
+      caller.for_each(step.work, step.chunk, s.thread_count, run_chunk, &step);
+    } else {
+      s.compare_and_run(step, caller);
+    }
     if (!seconds.empty()) seconds[step.step] += std::chrono::duration<double>(Clock::now() - begin).count();
     if (s.error != 0) s.report_failed_check(step);
   }

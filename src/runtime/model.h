@@ -8,7 +8,6 @@
 
 #include "program/program.h"
 #include "runtime/code_image.h"
-#include "runtime/thread_pool.h"
 
 namespace tenon {
 
@@ -23,10 +22,10 @@ class Model {
   const Program& program() const { return program_; }
   KernelFunction kernel(std::size_t index) const { return kernels_[index]; }
 
-  /// Compares the constants from byte `begin` up to `end` with their checksums if they come from a file and
-  /// nobody has yet; tells whether it did. Throws Error if they were altered. Not part of loading, for it reads
-  /// them: asked just before they are first used, it leaves them in the cache.
-  bool require_intact(std::uint64_t begin, std::uint64_t end, ThreadPool::Caller& caller, int thread_count) const;
+  /// Compares the constants from byte `begin` up to `end`, by whole blocks, with their checksums if they come
+  /// from a file and nobody has yet; tells whether it did. Sets `is_altered` if they were. Not part of loading,
+  /// for it reads them: asked when they are first used, it leaves them in the cache.
+  bool compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& is_altered) const;
 
  private:
   Program program_;

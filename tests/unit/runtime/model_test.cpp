@@ -119,10 +119,11 @@ TEST(Contexts, AllocateNothingWhileRunning) {
   EXPECT_EQ(allocation_count() - before, 1u);
 }
 
-// Two products, whose weights take several blocks each; as a file has it.
+// Two products, whose weights take several blocks each; those of the first are so many that they are compared
+// while they are read. As a file has it.
 std::string file_of_two_products() {
-  constexpr const char* text = R"(graph net (x: f32[8, 300]) {
-  v = constant f32[300, 700] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  constexpr const char* text = R"(graph net (x: f32[8, 500]) {
+  v = constant f32[500, 700] normal(seed = 1, mean = 0.0, deviation = 0.1)
   w = constant f32[700, 300] normal(seed = 2, mean = 0.0, deviation = 0.1)
   h = matmul(x, v)
   a = relu(h)
@@ -146,7 +147,7 @@ std::shared_ptr<const Model> model_in(const std::string& bytes) {
 }
 
 struct TwoProducts {
-  std::vector<float> x = std::vector<float>(8 * 300, 0.5F), y = std::vector<float>(8 * 300);
+  std::vector<float> x = std::vector<float>(8 * 500, 0.5F), y = std::vector<float>(8 * 300);
   void run(Context& context) {
     const void* const inputs[] = {x.data()};
     void* const outputs[] = {y.data()};
