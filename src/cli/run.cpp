@@ -8,12 +8,15 @@
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
+#include "ir/element_access.h"
 #include "program/file.h"
+#include "program/totals.h"
 #include "reference/evaluate.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -34,15 +37,22 @@ Statistics statistics_of(const Datum& datum) {
   Statistics result;
   if (!datum.is_tensor() || datum.tensor().dtype() == DType::String || datum.tensor().size() == 0)
     return result;
-  const std::vector<double> values = datum.tensor().reals();
+  // Some at a time: as doubles, an output could take more memory than the network.
+  const Tensor& tensor = datum.tensor();
+  const std::size_t size = static_cast<std::size_t>(tensor.size()), element_bytes = info(tensor.dtype()).storage_bytes;
+  std::array<double, 1024> some{};
   double sum = 0;
-  result = {values[0], 0, values[0], true};
-  for (double value : values) {
-    result.least = std::min(result.least, value);
-    result.greatest = std::max(result.greatest, value);
-    sum += value;
+  result = {tensor.real_at(0), 0, tensor.real_at(0), true};
+  for (std::size_t at = 0; at < size; at += some.size()) {
+    const std::span<double> values(some.data(), std::min(some.size(), size - at));
+    elements::load_reals(tensor.dtype(), tensor.bytes().data() + at * element_bytes, values);
+    for (const double value : values) {
+      result.least = std::min(result.least, value);
+      result.greatest = std::max(result.greatest, value);
+      sum += value;
+    }
   }
-  result.mean = sum / static_cast<double>(values.size());
+  result.mean = sum / static_cast<double>(size);
   return result;
 }
 
@@ -60,7 +70,7 @@ Runner compiled_runner(Program program, const RunOptions& options) {
   Runner runner;
   runner.ports = input_ports(program);
   runner.outputs = names_of(program, program.outputs);
-  runner.what = concat(program.steps.size(), " steps");
+  runner.what = concat(totals_of(program).steps, " steps");
   const auto model = std::make_shared<CompiledModel>(std::move(program), options.threads);
   runner.run = [model](std::vector<Datum> inputs) { return model->run(inputs); };
   return runner;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -57,6 +58,26 @@ TEST_F(CommandFiles, BenchReports) {
   EXPECT_GT(json["compile_ms"].get<double>(), 0);
   EXPECT_GT(json["roofline_share"].get<double>(), 0);
   EXPECT_EQ(json["threads"], 1);
+}
+
+TEST_F(CommandFiles, RunTellsOfAllElements) {
+  std::ofstream(file("count.tenon")) << "graph (x: f32[2500]) {\n  one = constant f32[1] [1]\n  ones = add(x, one)\n"
+                                        "  y = cumsum(ones) {axis = 0}\n  return y\n}\n";
+  const auto [code, text] = call({"run", file("count.tenon"), "--input=x:zeros", "--json"});
+  ASSERT_EQ(code, 0) << text;
+  const auto output = nlohmann::json::parse(text)["outputs"][0];
+  EXPECT_EQ(output["least"], 1);
+  EXPECT_EQ(output["mean"], 1250.5);
+  EXPECT_EQ(output["greatest"], 2500);
+}
+
+TEST_F(CommandFiles, StepsOfAProgramMadeOfPartsAreListed) {
+  const std::string model = "tests/fixtures/programs/branch.tenon";
+  const auto [code, text] = call({"bench", model, "--steps", "--iterations=2", "--threads=1"});
+  ASSERT_EQ(code, 0);
+  EXPECT_NE(text.find("operators"), std::string::npos) << text;
+  EXPECT_NE(text.find("loops"), std::string::npos) << text;
+  EXPECT_NE(call({"run", model, "--threads=1"}).second.find("2 steps"), std::string::npos);
 }
 
 TEST_F(CommandFiles, BenchRefusesWhatIsNoPercentile) {
