@@ -43,8 +43,11 @@ const std::vector<std::byte>& runnable_code(const Program& program) {
   return program.code;
 }
 
-Error altered_constants() {
-  return Error("the program file is damaged").got("altered constants").hint("compile the model again");
+Error altered_constants(const Program& program, std::size_t step) {
+  return Error("the program file is damaged")
+      .at("program '", program.name, "', step '", program.steps[step].name, "'")
+      .got("altered constants")
+      .hint("compile the model again");
 }
 
 }  // namespace
@@ -328,7 +331,7 @@ void Context::State::run_items(const ReadyStep& ready, std::size_t thread, std::
 void Context::State::compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller) {
   is_altered = false;
   compare_before(ready, caller);
-  if (is_altered) throw altered_constants();
+  if (is_altered) throw altered_constants(program(), ready.step);
   const auto run_chunk = [](void* opaque, std::size_t thread, std::int64_t begin, std::int64_t end) {
     const auto& step = *static_cast<const ReadyStep*>(opaque);
     const std::int64_t items = step.owner->items_at_once(step);
@@ -339,7 +342,7 @@ void Context::State::compare_and_run(ReadyStep& ready, ThreadPool::Caller& calle
     }
   };
   caller.for_each(ready.work, ready.chunk, thread_count, run_chunk, &ready);
-  if (is_altered) throw altered_constants();
+  if (is_altered) throw altered_constants(program(), ready.step);
 }
 
 void Context::State::report_failed_check(const ReadyStep& ready) const {

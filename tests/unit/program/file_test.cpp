@@ -100,7 +100,8 @@ TEST_F(ProgramFile, AlteredConstantsAreRefusedWhenTheyAreFirstUsed) {
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::InvalidModel);
         EXPECT_STREQ(error.what(),
-                     "the program file is damaged\n  got       altered constants\n  hint      compile the model again");
+                     "the program file is damaged\n  at        program 'net', step 'h'\n  got       altered constants\n"
+                     "  hint      compile the model again");
       }
     }
   }
