@@ -487,7 +487,10 @@ class Chain {
       for (const Statement& loop : outer_loops_) {
         if (!followed.contains(loop.id)) others *= times(loop);
       }
-      const double share = (cost.passes - cost.passes / others) / std::max(1.0, cost.passes - 1);
+      // The one thread that does a single pass reads it all while others wait.
+      const double share = cost.passes > 1    ? (cost.passes - cost.passes / others) / (cost.passes - 1)
+                           : followed.empty() ? 1
+                                              : 0;
       again[load->id] = std::max(again[load->id], bytes * share);
     });
     for (const auto& [buffer, bytes] : again) cost.weight_bytes += bytes;

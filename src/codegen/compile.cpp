@@ -12,12 +12,12 @@
 #include "base/text.h"
 #include "codegen/chain.h"
 #include "codegen/compose.h"
+#include "codegen/extent_of.h"
 #include "codegen/index_map.h"
 #include "codegen/nest_builder.h"
 #include "codegen/packing.h"
 #include "codegen/turned_operand.h"
 #include "codegen/work_shares.h"
-#include "ir/dim_fold.h"
 #include "ops/analysis.h"
 #include "ops/fused_groups.h"
 #include "program/arena.h"
@@ -26,27 +26,6 @@ namespace tenon::codegen {
 namespace {
 
 constexpr std::uint64_t kConstantAlignment = 64;
-
-class ExtentArithmetic : public DimArithmetic<Extent> {
- public:
-  explicit ExtentArithmetic(const std::map<std::string, std::size_t>& symbols) : symbols_(symbols) {}
-  Extent number(std::int64_t value) override { return value; }
-  Extent symbol(const std::string& name) override {
-    const auto found = symbols_.find(name);
-    if (found == symbols_.end()) {
-      throw Error("an extent is known only when the data is", ErrorKind::Unsupported).got(name);
-    }
-    return Extent::symbol(found->second);
-  }
-  Extent add(Extent a, Extent b) override { return Extent::combined(Extent::Op::Add, a, b); }
-  Extent multiply(Extent a, Extent b) override { return Extent::combined(Extent::Op::Multiply, a, b); }
-  Extent floor_divide(Extent a, Extent b) override { return Extent::combined(Extent::Op::FloorDivide, a, b); }
-  Extent minimum(Extent a, Extent b) override { return Extent::combined(Extent::Op::Minimum, a, b); }
-  Extent maximum(Extent a, Extent b) override { return Extent::combined(Extent::Op::Maximum, a, b); }
-
- private:
-  const std::map<std::string, std::size_t>& symbols_;
-};
 
 // Whether the node only gives its operand other extents.
 bool is_view(const std::vector<Expr>& exprs) {
@@ -92,6 +71,11 @@ class Compiler {
   std::string text() const {
     std::string text;
     for (const LoopNest& nest : nests_) text += to_string(nest) + "\n";
+    for (const Program::Step& step : program_.steps) {
+      text += concat("step '", step.name, "': ", program_.kernels[step.kernel].symbol);
+      for (const Program::Call& call : step.tail) text += concat(", then ", program_.kernels[call.kernel].symbol);
+      text += "\n";
+    }
     std::vector<const LoopNest*> nests;
     std::vector<std::string> symbols;
     for (std::size_t k = 0; k < nests_.size(); ++k) {
@@ -103,11 +87,8 @@ class Compiler {
   }
 
  private:
-  Extent extent(const Dim& dim) {
-    ExtentArithmetic arithmetic(symbol_ids_);
-    return fold(tree_of(dim), arithmetic);
-  }
-  std::vector<Extent> extents(const Dims& dims) {
+  Extent extent(const Dim& dim) const { return extent_of(dim, symbol_ids_); }
+  std::vector<Extent> extents(const Dims& dims) const {
     std::vector<Extent> list;
     for (const Dim& dim : dims) list.push_back(extent(dim));
     return list;
@@ -237,39 +218,54 @@ class Compiler {
     }
     const std::vector<double> shares = work_shares(nests);
     std::size_t count = 0;
+    std::vector<std::size_t> last_steps;  // of each version of what was made last
     for (ChosenKernels& kernels : chosen) {
+      Decision& decision = kernels.decision;
       std::map<std::vector<std::size_t>, std::uint32_t> packed;
-      kernels.decision.first_step = program_.steps.size();
+      decision.first_step = program_.steps.size();
+      if (!decision.is_tail) last_steps.clear();
       for (const auto& [version, made] : kernels.versions) {
         for (const MadeKernel& kernel : made) {
-          Program::Step step;
-          step.name = graph_.value(results.front()).name;
-          step.candidate = kernels.decision.candidates[version.candidate].name;
+          Program::Call call;
+          call.candidate = decision.candidates[version.candidate].name;
+          for (std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
+          use_packings(kernel, {version.candidate, static_cast<std::size_t>(&kernel - made.data())}, packed, call.buffers);
+          note_lookups(kernel.part.nest, call.buffers);
+          for (const Dim& dim : kernel.part.nest.extents) call.extents.push_back(extent(dim));
+          call.work = extent(work_items(kernel.part.nest));
+          call.kernel = add_kernel(kernel.part.nest);
+          const double share = shares[count++];
+          const double flops =
+              footprint.flops.is_constant() ? share * static_cast<double>(footprint.flops.constant()) : 0;
+          const Dim all_bytes = footprint.bytes_read + footprint.bytes_written;
+          const double bytes = nests.size() > 1 || !all_bytes.is_constant() ? bytes_of(call)
+                                                                            : static_cast<double>(all_bytes.constant());
+          if (decision.is_tail) {
+            for (const std::size_t last : last_steps) {
+              Program::Step& step = program_.steps[last];
+              step.flops += flops;
+              if (step.bytes > 0) step.bytes += bytes;
+              step.tail.push_back(call);
+            }
+            continue;
+          }
+          Program::Step step{std::move(call), {}, graph_.value(results.front()).name, {}, flops, bytes};
           if (!version.symbol.empty()) {
             step.when = Program::Guard{static_cast<std::uint32_t>(symbol_ids_.at(version.symbol)), version.lo, version.hi};
           }
-          for (std::size_t buffer : kernel.part.buffers) step.buffers.push_back(ids[buffer]);
-          use_packings(kernel, {version.candidate, static_cast<std::size_t>(&kernel - made.data())}, packed, step.buffers);
-          note_lookups(kernel.part.nest, step.buffers);
-          for (const Dim& dim : kernel.part.nest.extents) step.extents.push_back(extent(dim));
-          step.work = extent(work_items(kernel.part.nest));
-          step.kernel = add_kernel(kernel.part.nest);
-          const double share = shares[count++];
-          if (footprint.flops.is_constant()) step.flops = share * static_cast<double>(footprint.flops.constant());
-          const Dim bytes = footprint.bytes_read + footprint.bytes_written;
-          step.bytes = nests.size() > 1 || !bytes.is_constant() ? bytes_of(step) : static_cast<double>(bytes.constant());
           program_.steps.push_back(std::move(step));
         }
+        if (!decision.is_tail) last_steps.push_back(program_.steps.size() - 1);
       }
-      kernels.decision.step_count = program_.steps.size() - kernels.decision.first_step;
-      if (options_.decisions != nullptr) options_.decisions->push_back(std::move(kernels.decision));
+      decision.step_count = program_.steps.size() - decision.first_step;
+      if (options_.decisions != nullptr) options_.decisions->push_back(std::move(decision));
     }
   }
 
-  // What a step's buffers hold; 0 where symbols decide.
-  double bytes_of(const Program::Step& step) const {
+  // What a call's buffers hold; 0 where symbols decide.
+  double bytes_of(const Program::Call& call) const {
     double bytes = 0;
-    for (const std::uint32_t id : step.buffers) {
+    for (const std::uint32_t id : call.buffers) {
       double size = program_.buffers[id].element_bytes;
       for (const Extent& dim : program_.buffers[id].dims) {
         if (!dim.is_number()) return 0;
@@ -318,6 +314,7 @@ class Compiler {
       const std::vector<Candidate> candidates = candidates_for(work);
       ChosenKernels& made = chosen.emplace_back();
       Decision& decision = made.decision;
+      decision.is_tail = chosen.size() > 1 && is_little_work(part.nest);
       decision.node = id;
       decision.name = part.nest.name;
       for (const Candidate& candidate : candidates) decision.candidates.push_back({candidate.name, candidate.verdict});
@@ -330,6 +327,10 @@ class Compiler {
       }
       auto selected = options_.choose ? options_.choose(decision) : std::nullopt;
       decision.selection = selected ? std::move(*selected) : Selection{{{cheapest(candidates)}}, "least estimated cost"};
+      if (decision.is_tail) {
+        decision.selection.versions.resize(1);  // no symbol decides its extents
+        decision.selection.why += "; right after what comes before, by one thread: so little is not shared out";
+      }
       for (const Version& version : decision.selection.versions) {
         // Versions by the same candidate share what it makes.
         const auto same = std::find_if(made.versions.begin(), made.versions.end(), [&](const auto& other) {
@@ -442,7 +443,9 @@ class Compiler {
   void pack_constants() {
     std::vector<bool> is_used(program_.buffers.size(), false);
     for (const Program::Step& step : program_.steps) {
-      for (const std::uint32_t buffer : step.buffers) is_used[buffer] = true;
+      step.for_each_call([&](const Program::Call& call) {
+        for (const std::uint32_t buffer : call.buffers) is_used[buffer] = true;
+      });
     }
     std::erase_if(constants_, [&](const auto& entry) { return !is_used[entry.first]; });
     std::uint64_t bytes = 0;
@@ -504,10 +507,12 @@ class Compiler {
   void plan() {
     std::vector<std::uint32_t> first(program_.buffers.size(), UINT32_MAX), last(program_.buffers.size(), 0);
     for (std::size_t k = 0; k < program_.steps.size(); ++k) {
-      for (const std::uint32_t buffer : program_.steps[k].buffers) {
-        first[buffer] = std::min(first[buffer], static_cast<std::uint32_t>(k));
-        last[buffer] = static_cast<std::uint32_t>(k);
-      }
+      program_.steps[k].for_each_call([&](const Program::Call& call) {
+        for (const std::uint32_t buffer : call.buffers) {
+          first[buffer] = std::min(first[buffer], static_cast<std::uint32_t>(k));
+          last[buffer] = static_cast<std::uint32_t>(k);
+        }
+      });
     }
     std::vector<ArenaRequest> requests;
     std::vector<std::size_t> requesters;

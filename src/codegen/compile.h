@@ -37,6 +37,9 @@ struct Decision {
   std::vector<Option> candidates;
   Selection selection;
   std::size_t first_step = 0, step_count = 0;  ///< of the program
+  /// It is no step: of those before it the last has it as its tail. What is known of the same work
+  /// elsewhere is asked for, but it is not worth timing.
+  bool is_tail = false;
 };
 
 struct CompileOptions {

@@ -164,7 +164,7 @@ std::vector<StepTime> CompiledModel::timed_steps(int run_count) {
   std::vector<StepTime> times;
   for (std::size_t k = 0; k < seconds.size(); ++k) {
     const Program::Step& step = program().steps[k];
-    times.push_back({step.name, step.candidate, seconds[k], run_count * step.flops, run_count * step.bytes});
+    times.push_back({step.name, candidates_of(step), seconds[k], run_count * step.flops, run_count * step.bytes});
   }
   return times;
 }

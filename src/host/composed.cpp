@@ -11,6 +11,7 @@
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "program/routine_check.h"
+#include "program/totals.h"
 #include "reference/evaluate.h"
 #include "runtime/model.h"
 #include "runtime/processors.h"
@@ -348,7 +349,7 @@ std::vector<StepTime> ComposedContext::timed_steps(const std::vector<Datum>& inp
     const auto& [seconds, runs] = timing.parts[part];
     const auto& steps = state_->part_program(part).steps;
     for (std::size_t k = 0; k < steps.size(); ++k) {
-      times.push_back({steps[k].name, steps[k].candidate, seconds[k], runs * steps[k].flops, runs * steps[k].bytes});
+      times.push_back({steps[k].name, candidates_of(steps[k]), seconds[k], runs * steps[k].flops, runs * steps[k].bytes});
     }
   }
   add_operators(state_->ready().routine, timing, times);

@@ -20,6 +20,10 @@ constexpr double kThreads = 4;
 
 }  // namespace
 
+bool is_little_work(double flops, double bytes) {
+  return std::max(flops / kFlopsPerByte, bytes) <= kForkBytes;
+}
+
 void ChainCost::count_rows(double rows, double whole_rows, double product_flops) {
   const double best = std::min(kTileRows, whole_rows);
   if (rows < best) again_flops += product_flops * kLoadShare * (best / std::max(1.0, rows) - 1);

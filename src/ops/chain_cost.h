@@ -25,6 +25,9 @@ struct ChainCost {
 /// In bytes moved: what one more kernel costs, of which starting and joining threads; and how many
 /// flops are as dear as moving a byte.
 inline constexpr double kKernelBytes = 128 * 1024, kForkBytes = 32 * 1024, kFlopsPerByte = 8;
+/// Whether work costs less than starting and joining threads to share it out: one that waits for what
+/// the work reads does it right then. `bytes` are those read and written, weights among them.
+bool is_little_work(double flops, double bytes);
 /// Loops are not cut into larger blocks: weights are read seldom enough by then.
 inline constexpr int kMaxChainBlock = 256;
 

@@ -21,7 +21,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '5'};
+constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '6'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 constexpr int kMaxDepth = 64;  // of bodies inside bodies
@@ -202,13 +202,17 @@ void write_tables(Writer& out, const Program& program) {
     out.extent(kernel.scratch_bytes);
     out.list(kernel.checks, [&](const std::string& check) { out.text(check); });
   });
+  const auto call = [&](const Program::Call& made) {
+    out.number(made.kernel);
+    out.numbers(made.buffers);
+    out.extents(made.extents);
+    out.extent(made.work);
+    out.text(made.candidate);
+  };
   out.list(program.steps, [&](const Program::Step& step) {
-    out.number(step.kernel);
-    out.numbers(step.buffers);
-    out.extents(step.extents);
-    out.extent(step.work);
+    call(step);
+    out.list(step.tail, call);
     out.text(step.name);
-    out.text(step.candidate);
     out.number(step.when ? 1 : 0);
     if (step.when) {
       out.number(step.when->symbol);
@@ -316,14 +320,18 @@ Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts)
     for (std::size_t checks = in.count(8); checks > 0; --checks) kernel.checks.push_back(in.text());
     program.kernels.push_back(std::move(kernel));
   }
+  const auto read_call = [&](Program::Call& call) {
+    call.kernel = in.id(program.kernels.size());
+    call.buffers = ids(program.buffers.size());
+    call.extents = extents();
+    call.work = in.extent(symbols);
+    call.candidate = in.text();
+  };
   for (std::size_t left = in.count(64); left > 0; --left) {
     Program::Step step;
-    step.kernel = in.id(program.kernels.size());
-    step.buffers = ids(program.buffers.size());
-    step.extents = extents();
-    step.work = in.extent(symbols);
+    read_call(step);
+    for (std::size_t calls = in.count(48); calls > 0; --calls) read_call(step.tail.emplace_back());
     step.name = in.text();
-    step.candidate = in.text();
     if (in.id(2) == 1) {
       Program::Guard guard;
       guard.symbol = in.id(symbols);

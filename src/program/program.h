@@ -56,15 +56,28 @@ struct Program {
     std::uint32_t symbol = 0;
     std::int64_t lo = 0, hi = 0;
   };
-  struct Step {
+  /// A kernel and what it is called with.
+  struct Call {
     std::uint32_t kernel = 0;
     std::vector<std::uint32_t> buffers;
     std::vector<Extent> extents;
-    Extent work = 1;       ///< items
-    std::string name;       ///< the node it comes from
+    Extent work = 1;        ///< items
     std::string candidate;  ///< of those that could compute it
+  };
+  /// Threads share the items of the step's own call.
+  struct Step : Call {
+    /// What needs all that the items made and is too little to be shared out: once they are done, the thread
+    /// that waited for the others runs these, one after another.
+    std::vector<Call> tail;
+    std::string name;           ///< the node it comes from
     std::optional<Guard> when;  ///< it is left out for other values; nothing: it always runs
-    double flops = 0, bytes = 0;  ///< for reports; 0 where symbols decide
+    double flops = 0, bytes = 0;  ///< of all its calls, for reports; 0 where symbols decide
+
+    template <class Visit>
+    void for_each_call(const Visit& visit) const {
+      visit(static_cast<const Call&>(*this));
+      for (const Call& call : tail) visit(call);
+    }
   };
 
   std::string name;

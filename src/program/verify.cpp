@@ -33,12 +33,14 @@ class Verifier {
     for (const Program::Kernel& kernel : program_.kernels) {
       check_extent(kernel.scratch_bytes, concat("kernel '", kernel.name, "'"));
     }
-    std::vector<const Program::Step*> first_of_kernel(program_.kernels.size(), nullptr);
+    std::vector<const Program::Call*> first_of_kernel(program_.kernels.size(), nullptr);
     for (std::size_t k = 0; k < program_.steps.size(); ++k) check_step(k, first_of_kernel);
     // What no step uses has no room anywhere: constants that were packed, what a kernel keeps to itself.
     std::vector<bool> is_used(program_.buffers.size(), false);
     for (const Program::Step& step : program_.steps) {
-      for (const std::uint32_t id : step.buffers) is_used[id] = true;
+      step.for_each_call([&](const Program::Call& call) {
+        for (const std::uint32_t id : call.buffers) is_used[id] = true;
+      });
     }
     for (std::size_t k = 0; k < is_used.size(); ++k) {
       if (is_used[k]) check_buffer(program_.buffers[k]);
@@ -125,14 +127,22 @@ class Verifier {
     if (buffer.offset >= ports.size()) throw broken("it belongs to no input or output", place_of(buffer));
   }
 
-  void check_step(std::size_t index, std::vector<const Program::Step*>& first_of_kernel) const {
+  void check_step(std::size_t index, std::vector<const Program::Call*>& first_of_kernel) const {
     const Program::Step& step = program_.steps[index];
     const std::string where = concat("step ", index, " ('", step.name, "')");
-    if (step.kernel >= program_.kernels.size()) throw broken("a kernel that there is not", where);
-    check_extent(step.work, where);
     if (step.when && step.when->symbol >= program_.symbols.size()) throw broken("a symbol that there is not", where);
-    for (const Extent& extent : step.extents) check_symbols(extent, where);
-    for (const std::uint32_t id : step.buffers) {
+    check_call(step, index, where, first_of_kernel);
+    for (std::size_t k = 0; k < step.tail.size(); ++k) {
+      check_call(step.tail[k], index, concat(where, ", tail ", k), first_of_kernel);
+    }
+  }
+
+  void check_call(const Program::Call& call, std::size_t index, const std::string& where,
+                  std::vector<const Program::Call*>& first_of_kernel) const {
+    if (call.kernel >= program_.kernels.size()) throw broken("a kernel that there is not", where);
+    check_extent(call.work, where);
+    for (const Extent& extent : call.extents) check_symbols(extent, where);
+    for (const std::uint32_t id : call.buffers) {
       if (id >= program_.buffers.size()) throw broken("a buffer that there is not", where);
       const Program::Buffer& buffer = program_.buffers[id];
       const bool is_alive = index >= buffer.first_step && index <= buffer.last_step;
@@ -140,10 +150,10 @@ class Verifier {
         throw broken(concat("it uses ", place_of(buffer), ", which is not alive then"), where);
       }
     }
-    // How many of each a kernel reads stands only in its code; its steps at least agree.
-    const Program::Step*& first = first_of_kernel[step.kernel];
-    if (first == nullptr) first = &step;
-    if (first->buffers.size() != step.buffers.size() || first->extents.size() != step.extents.size()) {
+    // How many of each a kernel reads stands only in its code; its calls at least agree.
+    const Program::Call*& first = first_of_kernel[call.kernel];
+    if (first == nullptr) first = &call;
+    if (first->buffers.size() != call.buffers.size() || first->extents.size() != call.extents.size()) {
       throw broken("other operands than its kernel has elsewhere", where);
     }
   }

@@ -74,13 +74,19 @@ bool Model::compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& i
 }
 
 struct Context::State {
-  // A step with everything looked up.
-  struct ReadyStep {
+  // A call with everything looked up.
+  struct ReadyCall {
     KernelFunction kernel = nullptr;
     std::size_t first_pointer = 0, first_extent = 0;
-    std::int64_t work = 0, chunk = 1;
+    std::int64_t work = 0;
     std::size_t step = 0;
+    const Program::Call* call = nullptr;
     State* owner = nullptr;
+  };
+  // Its tail is so many of `tails`, in order.
+  struct ReadyStep : ReadyCall {
+    std::int64_t chunk = 1;
+    std::size_t first_tail = 0, tail_count = 0;
   };
 
   std::shared_ptr<const Model> model;
@@ -94,6 +100,7 @@ struct Context::State {
   std::vector<void*> pointers;
   std::vector<std::int64_t> extents;
   std::vector<ReadyStep> steps;
+  std::vector<ReadyCall> tails;
   std::vector<Patch> patches;
   std::int64_t error = 0;
   bool has_run = false;  // since shapes were bound: what the steps read is known to be intact
@@ -111,20 +118,21 @@ struct Context::State {
   bool runs(const Program::Step& step) const {
     return !step.when || (symbols[step.when->symbol] >= step.when->lo && symbols[step.when->symbol] <= step.when->hi);
   }
-  // A constant that a step reads.
+  // A constant that a call reads.
   struct Read {
     const Program::Buffer* buffer = nullptr;
     std::uint64_t bytes = 0;
     bool is_streamed() const;
   };
   template <class F>
-  void for_each_constant(const ReadyStep& ready, F visit) const;
-  void compare_before(const ReadyStep& ready, ThreadPool::Caller& caller);
-  std::int64_t items_at_once(const ReadyStep& ready) const;
-  void compare_share(const ReadyStep& ready, std::int64_t begin, std::int64_t end);
-  void run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin, std::int64_t end);
+  void for_each_constant(const ReadyCall& ready, F visit) const;
+  void compare_before(const ReadyCall& ready, ThreadPool::Caller& caller);
+  std::int64_t items_at_once(const ReadyCall& ready) const;
+  void compare_share(const ReadyCall& ready, std::int64_t begin, std::int64_t end);
+  void run_items(const ReadyCall& ready, std::size_t thread, std::int64_t begin, std::int64_t end);
   void compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller);
-  [[noreturn]] void report_failed_check(const ReadyStep& step) const;
+  void compare_and_run_tail(const ReadyCall& call, ThreadPool::Caller& caller);
+  void require_checks_held(const ReadyCall& call) const;
 };
 
 void Context::State::read_symbols(std::span<const std::vector<std::int64_t>> input_shapes) {
@@ -194,7 +202,9 @@ void Context::State::place_buffers() {
     std::vector<bool> is_used(p.buffers.size(), false);
     for (const Program::Step& step : p.steps) {
       if (!runs(step)) continue;
-      for (const std::uint32_t id : step.buffers) is_used[id] = true;
+      step.for_each_call([&](const Program::Call& call) {
+        for (const std::uint32_t id : call.buffers) is_used[id] = true;
+      });
     }
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       if (p.buffers[k].place != Program::Place::Arena) continue;
@@ -213,8 +223,8 @@ void Context::State::place_buffers() {
 
   pointers.clear();
   patches.clear();
-  for (const Program::Step& step : p.steps) {
-    for (const std::uint32_t id : step.buffers) {
+  const auto add_pointers = [&](const Program::Call& call) {
+    for (const std::uint32_t id : call.buffers) {
       const Program::Buffer& buffer = p.buffers[id];
       void* pointer = nullptr;
       switch (buffer.place) {
@@ -227,7 +237,8 @@ void Context::State::place_buffers() {
       }
       pointers.push_back(pointer);
     }
-  }
+  };
+  for (const Program::Step& step : p.steps) step.for_each_call(add_pointers);
 }
 
 std::int64_t Context::State::chunk_of(const Program::Step& step, std::int64_t work) const {
@@ -241,23 +252,36 @@ std::int64_t Context::State::chunk_of(const Program::Step& step, std::int64_t wo
 void Context::State::prepare_steps() {
   const Program& p = program();
   steps.clear();
+  tails.clear();
   extents.clear();
   scratch_stride = 0;
   std::size_t pointer = 0, hungriest = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     const Program::Step& step = p.steps[k];
-    ReadyStep ready{model->kernel(step.kernel), pointer, extents.size(), step.work.value(symbols), 1, k, this};
-    ready.chunk = chunk_of(step, ready.work);
-    for (const Extent& extent : step.extents) extents.push_back(extent.value(symbols));
-    pointer += step.buffers.size();
-    if (!runs(step)) continue;
-    const auto wanted = static_cast<std::uint64_t>(p.kernels[step.kernel].scratch_bytes.value(symbols));
-    if (wanted > kMaxBytes) throw no_scratch(p, k, wanted, thread_count);
-    if ((wanted + 4095) / 4096 * 4096 > scratch_stride) {
-      scratch_stride = (wanted + 4095) / 4096 * 4096;
-      hungriest = k;
-    }
-    if (ready.work > 0) steps.push_back(ready);
+    const bool is_run = runs(step);
+    ReadyStep ready_step;
+    ready_step.first_tail = tails.size();
+    step.for_each_call([&](const Program::Call& call) {
+      const ReadyCall ready{model->kernel(call.kernel), pointer, extents.size(), call.work.value(symbols), k, &call, this};
+      for (const Extent& extent : call.extents) extents.push_back(extent.value(symbols));
+      pointer += call.buffers.size();
+      if (!is_run) return;
+      const auto wanted = static_cast<std::uint64_t>(p.kernels[call.kernel].scratch_bytes.value(symbols));
+      if (wanted > kMaxBytes) throw no_scratch(p, k, wanted, thread_count);
+      if ((wanted + 4095) / 4096 * 4096 > scratch_stride) {
+        scratch_stride = (wanted + 4095) / 4096 * 4096;
+        hungriest = k;
+      }
+      if (&call == &step) {
+        static_cast<ReadyCall&>(ready_step) = ready;
+      } else if (ready.work > 0) {
+        tails.push_back(ready);
+      }
+    });
+    ready_step.tail_count = tails.size() - ready_step.first_tail;
+    if (!is_run || (ready_step.work <= 0 && ready_step.tail_count == 0)) continue;
+    ready_step.chunk = chunk_of(step, ready_step.work);
+    steps.push_back(ready_step);
   }
   const std::uint64_t bytes = scratch_stride * static_cast<std::uint64_t>(thread_count);
   if (bytes > scratch.bytes() && !scratch.allocate(bytes)) throw no_scratch(p, hungriest, scratch_stride, thread_count);
@@ -273,14 +297,14 @@ bool Context::State::Read::is_streamed() const {
 }
 
 template <class F>
-void Context::State::for_each_constant(const ReadyStep& ready, F visit) const {
-  for (const std::uint32_t id : program().steps[ready.step].buffers) {
+void Context::State::for_each_constant(const ReadyCall& ready, F visit) const {
+  for (const std::uint32_t id : ready.call->buffers) {
     const Program::Buffer& buffer = program().buffers[id];
     if (buffer.place == Program::Place::Constant) visit(Read{&buffer, bytes_of(id)});
   }
 }
 
-void Context::State::compare_before(const ReadyStep& ready, ThreadPool::Caller& caller) {
+void Context::State::compare_before(const ReadyCall& ready, ThreadPool::Caller& caller) {
   struct Blocks {
     State* state;
     std::uint64_t begin, end;
@@ -305,13 +329,13 @@ void Context::State::compare_before(const ReadyStep& ready, ThreadPool::Caller& 
   });
 }
 
-std::int64_t Context::State::items_at_once(const ReadyStep& ready) const {
+std::int64_t Context::State::items_at_once(const ReadyCall& ready) const {
   std::uint64_t bytes = 0;
   for_each_constant(ready, [&](const Read& read) { bytes += read.is_streamed() ? read.bytes : 0; });
   return std::max<std::int64_t>(1, ready.work / static_cast<std::int64_t>(bytes / kBytesAtOnce + 1));
 }
 
-void Context::State::compare_share(const ReadyStep& ready, std::int64_t begin, std::int64_t end) {
+void Context::State::compare_share(const ReadyCall& ready, std::int64_t begin, std::int64_t end) {
   for_each_constant(ready, [&](const Read& read) {
     if (!read.is_streamed()) return;
     const auto place = [&](std::int64_t item) {
@@ -322,7 +346,7 @@ void Context::State::compare_share(const ReadyStep& ready, std::int64_t begin, s
   });
 }
 
-void Context::State::run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin, std::int64_t end) {
+void Context::State::run_items(const ReadyCall& ready, std::size_t thread, std::int64_t begin, std::int64_t end) {
   const KernelArguments arguments{pointers.data() + ready.first_pointer, extents.data() + ready.first_extent,
                                   scratch.data() + thread * scratch_stride, &error};
   ready.kernel(&arguments, begin, end);
@@ -345,9 +369,18 @@ void Context::State::compare_and_run(ReadyStep& ready, ThreadPool::Caller& calle
   if (is_altered) throw altered_constants(program(), ready.step);
 }
 
-void Context::State::report_failed_check(const ReadyStep& ready) const {
+void Context::State::compare_and_run_tail(const ReadyCall& call, ThreadPool::Caller& caller) {
+  is_altered = false;
+  compare_before(call, caller);
+  compare_share(call, 0, call.work);
+  if (is_altered) throw altered_constants(program(), call.step);
+  run_items(call, 0, 0, call.work);
+}
+
+void Context::State::require_checks_held(const ReadyCall& ready) const {
+  if (error == 0) return;
   const Program::Step& step = program().steps[ready.step];
-  const auto& checks = program().kernels[step.kernel].checks;
+  const auto& checks = program().kernels[ready.call->kernel].checks;
   const auto number = static_cast<std::size_t>(error);
   throw Error(number >= 1 && number <= checks.size() ? checks[number - 1] : "the data breaks an operator's rules")
       .at("node '", step.name, "'");
@@ -434,8 +467,17 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
     } else {
       s.compare_and_run(step, caller);
     }
+    s.require_checks_held(step);
+    for (std::size_t k = 0; k < step.tail_count; ++k) {
+      const State::ReadyCall& call = s.tails[step.first_tail + k];
+      if (s.has_run) {
+        s.run_items(call, 0, 0, call.work);
+      } else {
+        s.compare_and_run_tail(call, caller);
+      }
+      s.require_checks_held(call);
+    }
     if (!seconds.empty()) seconds[step.step] += std::chrono::duration<double>(Clock::now() - begin).count();
-    if (s.error != 0) s.report_failed_check(step);
   }
   s.has_run = true;
 }

@@ -183,7 +183,7 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
   std::map<std::string, double> weights;
   std::vector<const Decision*> works;
   for (const Decision& decision : decisions) {
-    if (accepting(decision).size() < 2) continue;
+    if (decision.is_tail || accepting(decision).size() < 2) continue;
     const auto [found, is_new] = weights.try_emplace(decision.work, 0);
     found->second += decision.candidates[decision.selection.versions.front().candidate].verdict.cost;
     if (is_new) works.push_back(&decision);

@@ -161,8 +161,8 @@ Refusal Rules::chain_refusal(ClusterId producer, ClusterId reader, std::span<con
   const NodeId second = anchor_node(reader);
   for (ClusterId cluster : {producer, reader}) {
     const auto anchors = std::ranges::count_if(
-        clusters.nodes(cluster), [&](NodeId id) { return access_[id].role >= Role::Rows; });
-    if (anchors != 1) return "a kernel holds two folds or contractions at most";
+        clusters.nodes(cluster), [&](NodeId id) { return access_[id].role >= Role::Rows && !tail_anchors_[id]; });
+    if (anchors != 1) return "a chain holds two folds or contractions at most";
   }
   if (anchor(producer) != Role::Contraction && anchor(reader) != Role::Contraction) {
     return "folding needs elements that other tiles compute";

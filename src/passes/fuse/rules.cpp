@@ -43,6 +43,8 @@ Rules::Rules(const Graph& graph)
       access_(access_of_nodes(graph)),
       is_piece_(graph.node_id_bound()),
       feeds_folds_(graph.node_id_bound()),
+      chained_readers_(graph.node_id_bound()),
+      tail_anchors_(graph.node_id_bound()),
       counts_(graph.value_id_bound()),
       bytes_(graph.value_id_bound()) {
   for (ValueId input : graph.inputs()) bytes_[input] = usual_bytes(graph.value(input).type);
@@ -52,7 +54,6 @@ Rules::Rules(const Graph& graph)
     const bool is_anchor = access.role >= Role::Rows;
     infos_.push_back({.anchor = is_anchor ? access.role : Role::Pointwise,
                       .anchor_node = is_anchor ? id : NodeId{},
-                      .chained_node = {},
                       .is_opaque = access.role == Role::Opaque,
                       .is_view = access.role == Role::Move,
                       .ports = ports_of(id),
@@ -69,6 +70,7 @@ Rules::Rules(const Graph& graph)
 std::vector<Rules::Edge> Rules::edges(ClusterId producer, ClusterId reader) const {
   std::vector<Edge> found;
   for (NodeId id : clusters.nodes(reader)) {
+    if (tail_anchors_[id]) continue;
     const Node& node = clusters.graph().node(id);
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       const ValueId operand = node.operands[k];
@@ -279,7 +281,9 @@ Refusal Rules::refusal(ClusterId producer, ClusterId reader) const {
   if (!may_join_others(producer)) return "it stays alone";
   if (!may_join_others(reader)) return "its reader stays alone";
   if (const Refusal why = size_refusal(producer, reader)) return why;
+  if (has_tail(producer)) return "its kernel ends with a tail";
   const std::vector<Edge> uses = edges(producer, reader);
+  if (uses.empty() && has_tail(reader)) return "only the tail of its reader's kernel needs it";
   const Refusal why = anchor(producer) == Role::Pointwise
                           ? plain_producer(producer, reader, uses)
                           : anchored_producer(producer, reader, uses);
@@ -366,11 +370,9 @@ bool Rules::merge(ClusterId a, ClusterId b) {
   const std::vector<NodeId> first(clusters.nodes(a).begin(), clusters.nodes(a).end());
   const std::optional<ClusterId> merged = clusters.merge(a, b);
   if (!merged) return false;
+  if (is_chain) chained_readers_[left.anchor_node] = right.anchor_node;
   infos_[merged->index()] = {.anchor = keeps_right ? right.anchor : left.anchor,
                              .anchor_node = keeps_right ? right.anchor_node : left.anchor_node,
-                             .chained_node = is_chain            ? left.anchor_node
-                                             : left.chained_node ? left.chained_node
-                                                                 : right.chained_node,
                              .is_opaque = false,
                              .is_view = left.is_view && right.is_view,
                              .ports = std::move(ports),

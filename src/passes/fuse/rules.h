@@ -58,8 +58,18 @@ class Rules {
     double gain = 0;
   };
   ChainVerdict chain_verdict(ClusterId producer, ClusterId reader) const;
-  /// The anchor whose result the kernel's own anchor reads in pieces; none in other kernels.
-  NodeId chained_node(ClusterId cluster) const { return infos_[cluster.index()].chained_node; }
+  /// The anchor that reads this one's result in pieces; none of other nodes.
+  NodeId chained_reader(NodeId node) const { return chained_readers_[node]; }
+
+  /// Why `reader` is not the tail of `producer`'s kernel: work that needs all of what others in the
+  /// kernel make, and is so little that one thread does it once they are done.
+  Refusal tail_refusal(ClusterId producer, ClusterId reader) const;
+  /// Makes the second the tail of the first; false where others would have to run between the two.
+  /// Nothing but tails joins what has one.
+  bool merge_tail(ClusterId producer, ClusterId reader);
+  /// The anchor of the tail that a node is in; none outside of tails.
+  NodeId tail_anchor(NodeId node) const { return tail_anchors_[node]; }
+  bool has_tail(ClusterId cluster) const { return infos_[cluster.index()].has_tail; }
   /// Merges what was not refused; false where others would have to run between the two.
   bool merge(ClusterId a, ClusterId b);
 
@@ -78,8 +88,7 @@ class Rules {
   struct Info {
     Role anchor = Role::Pointwise;
     NodeId anchor_node;
-    NodeId chained_node;
-    bool is_opaque = false, is_view = false, is_dissolved = false;
+    bool is_opaque = false, is_view = false, is_dissolved = false, has_tail = false;
     Ports ports;
     double flops = 0;
   };
@@ -109,6 +118,7 @@ class Rules {
   IdMap<NodeId, NodeAccess> access_;
   IdMap<NodeId, std::uint8_t> is_piece_;
   IdMap<NodeId, std::uint8_t> feeds_folds_;  // stands before its cluster's anchor, in its windows
+  IdMap<NodeId, NodeId> chained_readers_, tail_anchors_;
   IdMap<ValueId, Dim> counts_;
   IdMap<ValueId, double> bytes_;
   std::vector<Info> infos_;

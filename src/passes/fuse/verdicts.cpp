@@ -18,18 +18,24 @@ class Teller {
 
   void tell_group(ClusterId cluster) {
     const auto nodes = rules_.clusters.nodes(cluster);
-    const NodeId centre = rules_.anchor_node(cluster);
+    const bool reads_through = !rules_.copies_in(cluster).empty();
+    std::vector<NodeId> own, tails;
     for (NodeId id : nodes) {
-      if (id == centre) {
-        say(id, concat("takes ", others(nodes, id), ": one kernel around this ", role_word(id)));
-      } else if (id == rules_.chained_node(cluster)) {
-        say(id, concat("joins ", quoted(centre), ": computed in pieces that stay in the cache, each right before ",
-                       quoted(centre), " reads it"));
-      } else if (centre) {
-        say(id, joined(id, centre));
-      } else {
-        say(id, concat("runs in one kernel with ", others(nodes, id)));
-      }
+      if (!rules_.tail_anchor(id)) own.push_back(id);
+      if (rules_.tail_anchor(id) == id) tails.push_back(id);
+    }
+    const NodeId centre = rules_.anchor_node(cluster);
+    if (own.size() > 1 || reads_through) tell_members(own, centre);
+    for (NodeId tail : tails) {
+      const NodeId before = centre ? centre : own.front();
+      say(before, concat("its kernel ends with ", quoted(tail), " (", graph_.op_name(tail), ")"));
+      say(tail, concat("joins ", quoted(before), " as the tail of its kernel: it needs all of that, and one thread ",
+                       "is done with it sooner than others are called"));
+      std::vector<NodeId> members;
+      std::ranges::copy_if(nodes, std::back_inserter(members), [&](NodeId id) {
+        return id == tail || rules_.tail_anchor(id) == tail;
+      });
+      if (members.size() > 1) tell_members(members, tail);
     }
     for (NodeId copy : rules_.copies_in(cluster)) {
       say(nodes.front(),
@@ -52,6 +58,23 @@ class Teller {
   }
 
  private:
+  // What is built around one anchor, or none.
+  void tell_members(std::span<const NodeId> nodes, NodeId centre) {
+    for (NodeId id : nodes) {
+      const NodeId reader = rules_.chained_reader(id);
+      if (id == centre) {
+        say(id, concat("takes ", others(nodes, id), ": one kernel around this ", role_word(id)));
+      } else if (reader) {
+        say(id, concat("joins ", quoted(reader), ": computed in pieces that stay in the cache, each right before ",
+                       quoted(reader), " reads it"));
+      } else if (centre) {
+        say(id, joined(id, centre));
+      } else {
+        say(id, concat("runs in one kernel with ", others(nodes, id)));
+      }
+    }
+  }
+
   void tell_border(NodeId id, ValueId result, ClusterId own) {
     std::vector<ClusterId> told;
     for (NodeId reader : graph_.readers(result)) {
@@ -60,8 +83,15 @@ class Teller {
       if (told.size() >= kMaxNamed) return;
       told.push_back(other);
       const Refusal why = rules_.refusal(own, other);
-      say(id, concat("not fused with its reader ", quoted(reader), ": ",
-                     why ? why : "other kernels have to run between the two"));
+      const Refusal between = "other kernels have to run between the two";
+      std::string text = concat("not fused with its reader ", quoted(reader), ": ", why ? why : between);
+      const bool folds = rules_.anchor_node(other) == reader && rules_.may_join_others(own) &&
+                         rules_.may_join_others(other);
+      if (why && folds) {
+        const Refusal no_tail = rules_.tail_refusal(own, other);
+        text += concat("; nor as a tail: ", no_tail ? no_tail : between);
+      }
+      say(id, std::move(text));
     }
   }
 

@@ -82,6 +82,30 @@ TEST(Tuner, WhatIsTunedComputesTheSame) {
   EXPECT_EQ(codegen::compile(graph, tuned(cache)).code, program.code);
 }
 
+// What runs behind a step is not timed; the step before is, along with it.
+TEST(Tuner, LeavesTailsToTheEstimate) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, 300]) {
+  v = constant f32[300, 200] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  w = constant f32[200, 10] normal(seed = 2, mean = 0.0, deviation = 0.1)
+  y = fused(x, v, w) group = graph (x: f32[1, 300], v: f32[300, 200], w: f32[200, 10]) {
+    h = matmul(x, v)
+    y = matmul(h, w)
+    return y
+  }
+  return y
+}
+)",
+                                  all_ops());
+  TuningCache cache;
+  const TuneReport report = tune(graph, cache, quick());
+  EXPECT_EQ(report.kernels, 1U);
+  EXPECT_EQ(report.timed, 1U);
+  const std::vector<codegen::Decision> decisions = codegen::decide(graph, tuned(cache));
+  ASSERT_EQ(decisions.size(), 2U);
+  EXPECT_NE(decisions[0].selection.why.find("that were timed"), std::string::npos);
+  EXPECT_EQ(decisions[1].selection.why.find("that were timed"), std::string::npos);
+}
+
 TEST(Tuner, StopsWhenAskedAndKeepsWhatIsDone) {
   const Graph graph = parse_graph(kNetwork, all_ops());
   TuningCache cache;

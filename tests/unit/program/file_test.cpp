@@ -24,12 +24,18 @@
 namespace tenon {
 namespace {
 
-// A symbol, weights of more than one page, a value between steps, two kernels.
+// A symbol, weights of more than one page, a value between steps, a step with a tail.
 constexpr const char* kNet = R"(graph net (x: f32[n, 40]) {
   w = constant f32[40, 48] normal(seed = 1, mean = 0.0, deviation = 0.3)
   h = matmul(x, w)
   y = softmax(h) {axis = 0}
-  return y
+  v = constant f32[8, 40] normal(seed = 2, mean = 0.0, deviation = 0.3)
+  u, z = fused(v, w) group = graph (p: f32[8, 40], q: f32[40, 48]) {
+    r = matmul(p, q)
+    s = softmax(r) {axis = 0}
+    return r, s
+  }
+  return y, z
 }
 )";
 
@@ -65,8 +71,27 @@ class ProgramFile : public ::testing::Test {
 
 TEST_F(ProgramFile, RunsAsTheProgramDoes) {
   CompiledModel fresh(program_, 1), loaded(read_program(path_), 2);
-  const Tensor a = fresh.run({input()}).front().tensor(), b = loaded.run({input()}).front().tensor();
-  EXPECT_TRUE(identical(a, b));
+  const std::vector<Datum> a = fresh.run({input()}), b = loaded.run({input()});
+  ASSERT_EQ(a.size(), 2u);
+  for (std::size_t k = 0; k < a.size(); ++k) EXPECT_TRUE(identical(a[k].tensor(), b[k].tensor())) << k;
+}
+
+TEST_F(ProgramFile, KeepsTheTailsOfSteps) {
+  const Program read = read_program(path_);
+  ASSERT_EQ(read.steps.size(), program_.steps.size());
+  std::size_t tails = 0;
+  for (std::size_t k = 0; k < read.steps.size(); ++k) {
+    ASSERT_EQ(read.steps[k].tail.size(), program_.steps[k].tail.size());
+    for (std::size_t j = 0; j < read.steps[k].tail.size(); ++j, ++tails) {
+      const Program::Call &a = read.steps[k].tail[j], &b = program_.steps[k].tail[j];
+      EXPECT_EQ(a.kernel, b.kernel);
+      EXPECT_EQ(a.buffers, b.buffers);
+      EXPECT_EQ(a.extents.size(), b.extents.size());
+      EXPECT_EQ(a.work.value({}), b.work.value({}));
+      EXPECT_EQ(a.candidate, b.candidate);
+    }
+  }
+  EXPECT_EQ(tails, 1u);
 }
 
 TEST_F(ProgramFile, CutShortAnywhereIsRefused) {
@@ -127,7 +152,7 @@ TEST_F(ProgramFile, WhatNoStepUsesNeedsNoRoom) {
   }
   write_program(program_, path_);
   CompiledModel loaded(read_program(path_), 1);
-  EXPECT_EQ(loaded.run({input()}).size(), 1u);
+  EXPECT_EQ(loaded.run({input()}).size(), 2u);
 }
 
 // Kilobytes of a file that this process has in memory.
@@ -358,6 +383,38 @@ TEST_F(ProgramFile, WhatDoesNotHoldTogetherIsRefusedByName) {
   expect_refusal("a symbol that there is not", [&](Program& p) { p.steps[0].work = Extent::symbol(3); });
   expect_refusal("read from no input", [&](Program& p) { p.symbols[0].axis = 5; });
   expect_refusal("a range that has no number", [&](Program& p) { p.symbols[0].lo = p.symbols[0].hi + 1; });
+  const auto tail = [](Program& program) -> Program::Call& {
+    for (Program::Step& step : program.steps) {
+      if (!step.tail.empty()) return step.tail.front();
+    }
+    throw std::out_of_range("no tail");
+  };
+  expect_refusal("a kernel that there is not", [&](Program& p) { tail(p).kernel = 1000; });
+  expect_refusal(", tail 0", [&](Program& p) { tail(p).kernel = 1000; });
+  expect_refusal("a buffer that there is not", [&](Program& p) { tail(p).buffers.back() = 1000; });
+  expect_refusal("a symbol that there is not", [&](Program& p) { tail(p).work = Extent::symbol(3); });
+  expect_refusal("a symbol that there is not", [&](Program& p) { tail(p).extents.push_back(Extent::symbol(3)); });
+  expect_refusal("negative extent", [&](Program& p) { tail(p).work = -1; });
+  expect_refusal("other operands than its kernel has elsewhere", [&](Program& p) {
+    for (Program::Step& step : p.steps) {
+      if (step.tail.empty()) continue;
+      step.tail.push_back(step.tail.front());
+      step.tail.back().buffers.pop_back();
+    }
+  });
+  expect_refusal("not alive then", [&](Program& p) {
+    // What the step hands to its tail, and only that.
+    const std::vector<std::uint32_t>& used = tail(p).buffers;
+    const std::uint32_t handed = *std::ranges::find(used, Place::Arena, [&](std::uint32_t id) { return p.buffers[id].place; });
+    for (Program::Step& step : p.steps) std::erase(step.buffers, handed);
+    p.buffers[handed].first_step = p.buffers[handed].last_step = 1000;
+  });
+  expect_refusal("it ends outside the constants", [&](Program& p) {
+    Program::Buffer outside = buffer(p, Place::Constant);
+    outside.offset = p.constant_bytes;
+    p.buffers.push_back(outside);
+    tail(p).buffers.front() = static_cast<std::uint32_t>(p.buffers.size() - 1);
+  });
   expect_refusal("other operands than its kernel has elsewhere", [&](Program& p) {
     p.steps.push_back(p.steps.back());
     p.steps.back().extents.emplace_back(1);

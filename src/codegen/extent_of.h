@@ -1,0 +1,15 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "ir/dim.h"
+#include "program/extent.h"
+
+namespace tenon::codegen {
+
+/// A dim as programs have it, with symbols by number. Throws Error of kind Unsupported for a symbol
+/// that no input tells.
+Extent extent_of(const Dim& dim, const std::map<std::string, std::size_t>& symbols);
+
+}  // namespace tenon::codegen
