@@ -59,6 +59,14 @@ Model::Model(Program program)
   }
 }
 
+bool Model::is_compared(std::uint64_t begin, std::uint64_t end) const {
+  if (is_intact_.empty() || begin >= end) return true;
+  for (std::size_t block = begin / kChecksumBlock; block <= (end - 1) / kChecksumBlock; ++block) {
+    if (!is_intact_[block].load(std::memory_order_relaxed)) return false;
+  }
+  return true;
+}
+
 bool Model::compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& is_altered) const {
   if (is_intact_.empty() || begin >= end) return false;
   bool has_compared = false;
@@ -126,6 +134,7 @@ struct Context::State {
   };
   template <class F>
   void for_each_constant(const ReadyCall& ready, F visit) const;
+  bool is_compared(const ReadyCall& ready) const;
   void compare_before(const ReadyCall& ready, ThreadPool::Caller& caller);
   std::int64_t items_at_once(const ReadyCall& ready) const;
   void compare_share(const ReadyCall& ready, std::int64_t begin, std::int64_t end);
@@ -304,6 +313,14 @@ void Context::State::for_each_constant(const ReadyCall& ready, F visit) const {
   }
 }
 
+bool Context::State::is_compared(const ReadyCall& ready) const {
+  bool are_all = true;
+  for_each_constant(ready, [&](const Read& read) {
+    are_all = are_all && model->is_compared(read.buffer->offset, read.buffer->offset + read.bytes);
+  });
+  return are_all;
+}
+
 void Context::State::compare_before(const ReadyCall& ready, ThreadPool::Caller& caller) {
   struct Blocks {
     State* state;
@@ -462,7 +479,7 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
   ThreadPool::Caller caller(ThreadPool::shared());
   for (State::ReadyStep& step : s.steps) {
     const auto begin = seconds.empty() ? Clock::time_point() : Clock::now();
-    if (s.has_run) {
+    if (s.has_run || s.is_compared(step)) {
       caller.for_each(step.work, step.chunk, s.thread_count, run_chunk, &step);
     } else {
       s.compare_and_run(step, caller);

@@ -22,6 +22,8 @@ class Model {
   const Program& program() const { return program_; }
   KernelFunction kernel(std::size_t index) const { return kernels_[index]; }
 
+  /// Whether there is nothing left to compare of the constants from byte `begin` up to `end`.
+  bool is_compared(std::uint64_t begin, std::uint64_t end) const;
   /// Compares the constants from byte `begin` up to `end`, by whole blocks, with their checksums if they come
   /// from a file and nobody has yet; tells whether it did. Sets `is_altered` if they were. Not part of loading,
   /// for it reads them: asked when they are first used, it leaves them in the cache.
