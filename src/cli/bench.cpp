@@ -107,7 +107,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
   if (is_program && !options.tune.empty()) {
     throw Error("a program is tuned when it is compiled", ErrorKind::Usage).hint("give the model, or compile it with --tune");
   }
-  const TuningOptions tuning{options.cpu, !options.no_winograd, options.threads, options.tune, options.untuned};
+  TuningOptions tuning{options.cpu, !options.no_winograd, options.threads, options.tune, options.untuned};
+  if (!options.shapes.empty()) tuning.hot_shapes = {join(options.shapes, ",")};
   Program program = is_program ? read_program(options.model) : compile_tuned(load_model(options.model), tuning);
   const double compile_ms = is_program ? 0 : ms_since(begin);
   const Graph ports = input_ports(program);

@@ -87,6 +87,8 @@ class CommandLine {
     compile_app->add_flag("--tune", compile_.tune, kTuneHelp)->type_name("[=SECONDS]");
     compile_app->add_flag("--untuned", compile_.untuned, kUntunedHelp);
     compile_app->add_option("--threads", compile_.threads, "that kernels are chosen for; 0: as many as the process may use");
+    compile_app->add_option("--hot", compile_.hot_shapes,
+                            "NAME:8x3x224x224,…: shapes that come often get kernels of their own, where extents are symbols");
     compile_app->add_flag("--print", compile_.print_kernels, "print what could compute each kernel, and what does");
     compile_app->add_flag("--print-code", compile_.print_code, "print loop nests, code and assembly");
 

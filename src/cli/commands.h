@@ -43,6 +43,7 @@ struct ExplainOptions : PassChoice {
 };
 struct CompileCommandOptions {
   std::string model, output, cpu = "native", tune;
+  std::vector<std::string> hot_shapes;
   bool print_code = false, print_kernels = false, no_winograd = false, untuned = false;
   int threads = 0;  ///< that kernels are chosen for
 };

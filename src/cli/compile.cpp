@@ -7,7 +7,6 @@
 #include "cli/tuning.h"
 #include "driver/explain.h"
 #include "driver/model.h"
-#include "driver/pipeline.h"
 #include "program/file.h"
 #include "program/totals.h"
 
@@ -28,7 +27,8 @@ bool is_compiled_target(const std::string& target) {
 namespace {
 
 TuningOptions tuning_of(const CompileCommandOptions& options) {
-  return {options.cpu, !options.no_winograd, options.threads, options.tune, options.untuned};
+  return {options.cpu,  !options.no_winograd, options.threads,
+          options.tune, options.untuned,      options.hot_shapes};
 }
 
 // What could compute each nest, each different one once.
@@ -48,10 +48,7 @@ void print_kernels(const CompileCommandOptions& options) {
 
 int compile(const CompileCommandOptions& options, OutputFormat format) {
   if (options.print_code) {
-    codegen::CompileOptions settings;
-    settings.target.cpu = options.cpu;
-    settings.allow_winograd = !options.no_winograd;
-    std::cout << codegen::print_code(run_pipeline(load_model(options.model), {}), settings);
+    std::cout << print_tuned(load_model(options.model), tuning_of(options));
     return 0;
   }
   if (options.print_kernels) {

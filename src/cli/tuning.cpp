@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/interrupt.h"
 #include "cli/table.h"
+#include "driver/inputs.h"
 #include "driver/pipeline.h"
 #include "driver/tuning/tuner.h"
 
@@ -17,10 +18,14 @@
 namespace tenon::cli {
 namespace {
 
-codegen::CompileOptions compile_options(const TuningOptions& options) {
+codegen::CompileOptions compile_options(const TuningOptions& options, const Graph& graph) {
   codegen::CompileOptions settings;
   settings.target.cpu = options.cpu;
   settings.allow_winograd = options.allow_winograd;
+  for (const std::string& text : options.hot_shapes) {
+    DimBindings values = symbol_values(graph, parse_shapes({text}));
+    if (!values.empty()) settings.hot_values.push_back(std::move(values));
+  }
   return settings;
 }
 
@@ -54,7 +59,7 @@ TuneReport tune_into(TuningCache& cache, const Graph& graph, const TuningOptions
   const Interrupt interrupt;
   Progress progress("tuning kernels");
   TuneOptions settings;
-  settings.compile = compile_options(options);
+  settings.compile = compile_options(options, graph);
   settings.threads = options.threads;
   settings.seconds = tuning_seconds(options.tune);
   settings.is_interrupted = [] { return Interrupt::is_asked(); };
@@ -89,7 +94,7 @@ auto with_choices(Graph graph, const TuningOptions& options, const Use& use) {
   }
   tuning_seconds(options.tune);
   graph = run_pipeline(std::move(graph), {});
-  codegen::CompileOptions settings = compile_options(options);
+  codegen::CompileOptions settings = compile_options(options, graph);
   std::optional<TuningCache> cache = options.untuned ? std::nullopt : open_cache(!options.tune.empty());
   if (cache && !options.tune.empty()) {
     const auto begin = std::chrono::steady_clock::now();
@@ -119,6 +124,12 @@ auto with_choices(Graph graph, const TuningOptions& options, const Use& use) {
 Program compile_tuned(Graph graph, const TuningOptions& options) {
   return with_choices(std::move(graph), options, [](const Graph& made, const codegen::CompileOptions& settings) {
     return codegen::compile(made, settings);
+  });
+}
+
+std::string print_tuned(Graph graph, const TuningOptions& options) {
+  return with_choices(std::move(graph), options, [](const Graph& made, const codegen::CompileOptions& settings) {
+    return codegen::print_code(made, settings);
   });
 }
 

@@ -16,12 +16,17 @@ struct TuningOptions {
   int threads = 0;
   std::string tune;      ///< empty: only what is known already is used; "true" or a number of seconds
   bool untuned = false;  ///< not even that
+  /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
+  std::vector<std::string> hot_shapes = {};
 };
 
 /// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning cache
 /// says are fastest; times those it does not know first, where asked to. A cache that cannot be used
 /// is told about on stderr and left aside. Ctrl-C ends the timing, not the work.
 Program compile_tuned(Graph graph, const TuningOptions& options);
+
+/// The code of what it would compile, to be read.
+std::string print_tuned(Graph graph, const TuningOptions& options);
 
 /// What it would choose for each kernel.
 std::vector<codegen::Decision> decide_tuned(Graph graph, const TuningOptions& options);

@@ -1,9 +1,6 @@
 #include "codegen/compile.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <new>
 #include <unordered_map>
@@ -12,10 +9,12 @@
 #include "base/text.h"
 #include "codegen/chain.h"
 #include "codegen/compose.h"
+#include "codegen/constant_store.h"
 #include "codegen/extent_of.h"
+#include "codegen/fixed_extents.h"
+#include "codegen/guards.h"
 #include "codegen/index_map.h"
 #include "codegen/nest_builder.h"
-#include "codegen/packing.h"
 #include "codegen/turned_operand.h"
 #include "codegen/work_shares.h"
 #include "ops/analysis.h"
@@ -24,8 +23,6 @@
 
 namespace tenon::codegen {
 namespace {
-
-constexpr std::uint64_t kConstantAlignment = 64;
 
 // Whether the node only gives its operand other extents.
 bool is_view(const std::vector<Expr>& exprs) {
@@ -56,7 +53,7 @@ class Compiler {
   }
 
   Program finish() {
-    pack_constants();
+    constants_.place();
     plan();
     std::vector<const LoopNest*> nests;
     std::vector<std::string> symbols;
@@ -141,7 +138,7 @@ class Compiler {
         return;
       }
       const std::uint32_t buffer = add_buffer(graph_.value(node.results.front()).name, constant->dtype(), dims, Program::Place::Constant);
-      constants_.emplace(buffer, StoredConstant{*constant, std::nullopt, std::nullopt});
+      constants_.add(buffer, *constant);
       buffers_[node.results.front()] = buffer;
       return;
     }
@@ -153,9 +150,9 @@ class Compiler {
           }
         }
       }
-      std::vector<Expr> exprs = node_exprs(graph_, id);
+      const std::vector<Expr> exprs = node_exprs(graph_, id);
       if (exprs.empty()) throw Error("no kernel computes this", ErrorKind::Unsupported);
-      add_kernels(id, std::move(exprs));
+      add_kernels(id, exprs);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Unsupported) throw;
       unsupported_.push_back(concat(graph_.location(id), ": ", error.summary()));
@@ -165,7 +162,7 @@ class Compiler {
     }
   }
 
-  void add_kernels(NodeId id, std::vector<Expr> exprs) {
+  void add_kernels(NodeId id, const std::vector<Expr>& exprs) {
     const Node& node = graph_.node(id);
     std::vector<ValueId> results;
     for (ValueId result : node.results) {
@@ -175,7 +172,46 @@ class Compiler {
       buffers_[results.front()] = buffers_.at(node.operands.at(viewed_operand(exprs.front())));
       return;
     }
-    NestSequence sequence = build_nests(graph_.value(results.front()).name, exprs);
+    const NestSequence sequence = build_nests(graph_.value(results.front()).name, exprs);
+    for (const NestSequence::Buffer& buffer : sequence.buffers) {
+      if (buffer.role != NestSequence::Role::Result) continue;
+      const ValueId result = results.at(buffer.index);
+      const std::uint32_t made = add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Program::Place::Arena);
+      const auto output = std::find(graph_.outputs().begin(), graph_.outputs().end(), result);
+      if (output != graph_.outputs().end()) {
+        program_.buffers[made].place = Program::Place::Output;
+        program_.buffers[made].offset = static_cast<std::uint64_t>(output - graph_.outputs().begin());
+      }
+      buffers_[result] = made;
+    }
+    // Each time the first that fits: kernels for values that come often, then those for all.
+    std::vector<Guards> left = {{}};
+    for (const DimBindings& values : options_.hot_values) {
+      const auto numbers = symbol_numbers(values);
+      if (!numbers || !depends_on(sequence, values)) continue;
+      DividedGuards divided = divide(left, *numbers, program_.symbols);
+      if (!divided.inside.empty()) add_steps(id, results, with_values(sequence, values), divided.inside);
+      left = std::move(divided.outside);
+    }
+    if (!left.empty()) add_steps(id, results, sequence, left);
+  }
+
+  // The values by number of their symbol; nothing where one cannot be, or is none of the program's.
+  std::optional<std::map<std::size_t, std::int64_t>> symbol_numbers(const DimBindings& values) const {
+    std::map<std::size_t, std::int64_t> numbers;
+    for (const auto& [name, value] : values) {
+      const auto found = symbol_ids_.find(name);
+      if (found == symbol_ids_.end()) return std::nullopt;
+      const Program::Symbol& symbol = program_.symbols[found->second];
+      if (value.constant() < symbol.lo || value.constant() > symbol.hi) return std::nullopt;
+      numbers.emplace(found->second, value.constant());
+    }
+    return numbers;
+  }
+
+  // What computes a node, for the values of symbols that one of the guards asks for.
+  void add_steps(NodeId id, const std::vector<ValueId>& results, NestSequence sequence, const std::vector<Guards>& guards) {
+    const Node& node = graph_.node(id);
     std::vector<bool> is_constant;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
@@ -188,26 +224,18 @@ class Compiler {
     std::vector<ChosenKernels> chosen = choose_kernels(id, sequence, is_constant, derived, footprint);
     std::vector<std::uint32_t> ids;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
-      if (buffer.role == NestSequence::Role::Operand) {
-        ids.push_back(buffers_.at(node.operands.at(buffer.index)));
-      } else if (buffer.role == NestSequence::Role::Derived) {
-        const WinogradWeights& weights = derived.at(buffer.index);
-        const StoredConstant& source = stored(ids[weights.source]);
-        ids.push_back(add_buffer(program_.buffers[ids[weights.source]].name, buffer.dtype, buffer.dims, Program::Place::Constant));
-        constants_.emplace(ids.back(), StoredConstant{source.value, std::nullopt, weights});
-      } else if (buffer.role == NestSequence::Role::Temporary) {
-        // Those that a nest keeps to itself are never asked for.
-        ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Program::Place::Arena));
-      } else {
-        const ValueId result = results.at(buffer.index);
-        const std::uint32_t made = add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Program::Place::Arena);
-        const auto output = std::find(graph_.outputs().begin(), graph_.outputs().end(), result);
-        if (output != graph_.outputs().end()) {
-          program_.buffers[made].place = Program::Place::Output;
-          program_.buffers[made].offset = static_cast<std::uint64_t>(output - graph_.outputs().begin());
+      switch (buffer.role) {
+        case NestSequence::Role::Operand: ids.push_back(buffers_.at(node.operands.at(buffer.index))); break;
+        case NestSequence::Role::Result: ids.push_back(buffers_.at(results.at(buffer.index))); break;
+        case NestSequence::Role::Derived: {
+          const WinogradWeights& weights = derived.at(buffer.index);
+          ids.push_back(constants_.transformed(ids[weights.source], weights));
+          break;
         }
-        buffers_[result] = made;
-        ids.push_back(made);
+        case NestSequence::Role::Temporary:
+          // Those that a nest keeps to itself are never asked for.
+          ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Program::Place::Arena));
+          break;
       }
     }
     std::vector<const LoopNest*> nests;
@@ -221,7 +249,6 @@ class Compiler {
     std::vector<std::size_t> last_steps;  // of each version of what was made last
     for (ChosenKernels& kernels : chosen) {
       Decision& decision = kernels.decision;
-      std::map<std::vector<std::size_t>, std::uint32_t> packed;
       decision.first_step = program_.steps.size();
       if (!decision.is_tail) last_steps.clear();
       for (const auto& [version, made] : kernels.versions) {
@@ -229,7 +256,7 @@ class Compiler {
           Program::Call call;
           call.candidate = decision.candidates[version.candidate].name;
           for (std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
-          use_packings(kernel, {version.candidate, static_cast<std::size_t>(&kernel - made.data())}, packed, call.buffers);
+          use_packings(kernel, call.buffers);
           note_lookups(kernel.part.nest, call.buffers);
           for (const Dim& dim : kernel.part.nest.extents) call.extents.push_back(extent(dim));
           call.work = extent(work_items(kernel.part.nest));
@@ -249,13 +276,15 @@ class Compiler {
             }
             continue;
           }
-          Program::Step step{std::move(call), {}, graph_.value(results.front()).name, {}, flops, bytes};
-          if (!version.symbol.empty()) {
-            step.when = Program::Guard{static_cast<std::uint32_t>(symbol_ids_.at(version.symbol)), version.lo, version.hi};
+          const bool is_last = &kernel == &made.back();
+          for (Guards when : guards) {
+            if (!version.symbol.empty()) {
+              when.push_back({static_cast<std::uint32_t>(symbol_ids_.at(version.symbol)), version.lo, version.hi});
+            }
+            if (is_last) last_steps.push_back(program_.steps.size());
+            program_.steps.push_back({call, {}, graph_.value(results.front()).name, std::move(when), flops, bytes});
           }
-          program_.steps.push_back(std::move(step));
         }
-        if (!decision.is_tail) last_steps.push_back(program_.steps.size() - 1);
       }
       decision.step_count = program_.steps.size() - decision.first_step;
       if (options_.decisions != nullptr) options_.decisions->push_back(std::move(decision));
@@ -344,10 +373,8 @@ class Compiler {
     return chosen;
   }
 
-  // What the nest wants packed becomes another constant in `arguments`; one that `packed` knows, by
-  // which candidate's which kernel wants what, where another version has the same.
-  void use_packings(const MadeKernel& kernel, const std::vector<std::size_t>& wanted,
-                    std::map<std::vector<std::size_t>, std::uint32_t>& packed, std::vector<std::uint32_t>& arguments) {
+  // What the nest wants packed is another constant in `arguments`.
+  void use_packings(const MadeKernel& kernel, std::vector<std::uint32_t>& arguments) {
     std::vector<std::size_t> argument_of;
     std::size_t given = 0;
     for (const NestBuffer& buffer : kernel.part.nest.buffers) {
@@ -356,29 +383,16 @@ class Compiler {
     }
     for (const Packing& packing : kernel.packings) {
       std::uint32_t& argument = arguments[argument_of[packing.buffer]];
-      std::vector<std::size_t> key = wanted;
-      key.push_back(static_cast<std::size_t>(&packing - kernel.packings.data()));
-      if (const auto known = packed.find(key); known != packed.end()) {
-        argument = known->second;
-        continue;
-      }
-      const StoredConstant& source = stored(argument);
-      const std::uint32_t made = add_buffer(program_.buffers[argument].name, source.value.dtype(),
-                                            Dims(packing.extents.begin(), packing.extents.end()), Program::Place::Constant);
-      constants_.emplace(made, StoredConstant{source.value, packing, std::nullopt});
-      packed.emplace(std::move(key), made);
-      argument = made;
+      argument = constants_.packed(argument, packing);
     }
   }
 
-  // A constant is looked up where every step that has it does so.
   void note_lookups(const LoopNest& nest, const std::vector<std::uint32_t>& arguments) {
     const std::vector<bool> is_looked_up = looked_up(nest);
     std::size_t given = 0;
     for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
       if (nest.buffers[k].storage == Storage::Scratch) continue;
-      bool& all = is_looked_up_.try_emplace(arguments[given++], true).first->second;
-      all = all && is_looked_up[k];
+      constants_.note_use(arguments[given++], is_looked_up[k]);
     }
   }
 
@@ -440,70 +454,6 @@ class Compiler {
     throw Error("the model has nodes that are not compiled", ErrorKind::Unsupported).got(list);
   }
 
-  void pack_constants() {
-    std::vector<bool> is_used(program_.buffers.size(), false);
-    for (const Program::Step& step : program_.steps) {
-      step.for_each_call([&](const Program::Call& call) {
-        for (const std::uint32_t buffer : call.buffers) is_used[buffer] = true;
-      });
-    }
-    std::erase_if(constants_, [&](const auto& entry) { return !is_used[entry.first]; });
-    std::uint64_t bytes = 0;
-    for (const auto& [id, constant] : constants_) {
-      bytes = (bytes + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
-      Program::Buffer& buffer = program_.buffers[id];
-      buffer.offset = bytes;
-      buffer.is_looked_up = is_looked_up_.at(id);
-      std::uint64_t size = buffer.element_bytes;
-      for (const Extent& dim : buffer.dims) size *= static_cast<std::uint64_t>(dim.number());
-      bytes += size;
-    }
-    program_.constant_bytes = bytes;
-    if (bytes == 0) return;
-    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) throw no_constant_memory();
-    madvise(mapped, bytes, MADV_HUGEPAGE);  // faster to fill, and to read in every run
-    auto* data = static_cast<std::byte*>(mapped);
-    program_.constants = std::shared_ptr<const std::byte>(
-        data, [bytes](const std::byte* p) { munmap(const_cast<std::byte*>(p), bytes); });  // NOLINT
-    for (const auto& [id, constant] : constants_) {
-      const Tensor tensor = materialised(id, constant.value);
-      std::byte* target = data + program_.buffers[id].offset;
-      if (constant.packing) {
-        pack(*constant.packing, tensor, target);
-      } else if (constant.winograd) {
-        const Tensor wide = tensor.converted(DType::F32);
-        transform_weights(*constant.winograd, wide.as<float>().data(), reinterpret_cast<float*>(target));
-      } else {
-        std::memcpy(target, tensor.bytes().data(), tensor.byte_size());
-      }
-    }
-  }
-
-  Tensor materialised(std::uint32_t buffer, const Constant& constant) const {
-    try {
-      return constant.materialise();
-    } catch (Error& error) {
-      throw error.at("constant '", program_.buffers[buffer].name, "'");
-    }
-  }
-
-  Error no_constant_memory() const {
-    std::uint64_t largest_bytes = 0, end = program_.constant_bytes;
-    std::string largest;
-    for (auto entry = constants_.rbegin(); entry != constants_.rend(); ++entry) {
-      const Program::Buffer& buffer = program_.buffers[entry->first];
-      if (end - buffer.offset > largest_bytes) {
-        largest_bytes = end - buffer.offset;
-        largest = buffer.name;
-      }
-      end = buffer.offset;
-    }
-    return Error("no memory for the packed constants", ErrorKind::OutOfMemory)
-        .at("constant '", largest, "', the largest: ", format_bytes(largest_bytes))
-        .got(format_bytes(program_.constant_bytes), " wanted for ", constants_.size());
-  }
-
   void plan() {
     std::vector<std::uint32_t> first(program_.buffers.size(), UINT32_MAX), last(program_.buffers.size(), 0);
     for (std::size_t k = 0; k < program_.steps.size(); ++k) {
@@ -548,20 +498,7 @@ class Compiler {
   Program program_;
   std::map<std::string, std::size_t> symbol_ids_;
   std::unordered_map<ValueId, std::uint32_t> buffers_;
-  struct StoredConstant {
-    Constant value;
-    std::optional<Packing> packing;
-    std::optional<WinogradWeights> winograd;
-  };
-  // A constant of the graph, by its buffer.
-  const StoredConstant& stored(std::uint32_t buffer) const {
-    const auto found = constants_.find(buffer);
-    TENON_ASSERT(found != constants_.end() && !found->second.packing && !found->second.winograd,
-                 "made from the constant itself");
-    return found->second;
-  }
-  std::map<std::uint32_t, StoredConstant> constants_;  // by buffer, which is the order they were met in
-  std::map<std::uint32_t, bool> is_looked_up_;         // by buffer of a step
+  ConstantStore constants_{program_};
   std::vector<LoopNest> nests_;
   std::unordered_map<std::string, std::size_t> kernels_;
   std::vector<std::string> unsupported_;

@@ -45,6 +45,8 @@ struct Decision {
 struct CompileOptions {
   cpu::Target target;
   bool allow_winograd = true;  ///< faster convolutions whose rounding errors are larger
+  /// Values of symbols that come often: kernels of their own compute what depends on them.
+  std::vector<DimBindings> hot_values = {};
   /// Asked for each nest; where it is not given or gives nothing, the cheapest by estimate is taken.
   std::function<std::optional<Selection>(const Decision&)> choose = {};
   std::vector<Decision>* decisions = nullptr;  ///< gets them all

@@ -78,7 +78,7 @@ std::map<std::string, Shape> parse_shapes(const std::vector<std::string>& texts)
   return shapes;
 }
 
-std::map<std::string, Shape> input_shapes(const Graph& graph, const std::map<std::string, Shape>& given) {
+DimBindings symbol_values(const Graph& graph, const std::map<std::string, Shape>& given) {
   for (const auto& [name, shape] : given) input_position(graph, name);
   DimBindings bindings;
   for (ValueId input : graph.inputs()) {
@@ -95,6 +95,11 @@ std::map<std::string, Shape> input_shapes(const Graph& graph, const std::map<std
       if (const auto symbol = dims[axis].symbol_name()) bindings.emplace(*symbol, found->second[axis]);
     }
   }
+  return bindings;
+}
+
+std::map<std::string, Shape> input_shapes(const Graph& graph, const std::map<std::string, Shape>& given) {
+  DimBindings bindings = symbol_values(graph, given);
   std::map<std::string, Shape> shapes;
   for (ValueId input : graph.inputs()) {
     const Value& value = graph.value(input);

@@ -14,6 +14,10 @@ namespace tenon {
 /// for text that is no such list.
 std::map<std::string, Shape> parse_shapes(const std::vector<std::string>& texts);
 
+/// The values that shapes of inputs give to symbols. Throws Error (Usage) for inputs that there are not and
+/// for wrong ranks.
+DimBindings symbol_values(const Graph& graph, const std::map<std::string, Shape>& given);
+
 /// The extents of every input: those given, and where the type has symbols nobody gave a value the
 /// least one of their range (at least 1). Symbols keep one value throughout.
 std::map<std::string, Shape> input_shapes(const Graph& graph,

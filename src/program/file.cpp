@@ -213,11 +213,10 @@ void write_tables(Writer& out, const Program& program) {
     call(step);
     out.list(step.tail, call);
     out.text(step.name);
-    out.number(step.when ? 1 : 0);
-    if (step.when) {
-      out.number(step.when->symbol);
-      for (std::int64_t number : {step.when->lo, step.when->hi}) out.number(static_cast<std::uint64_t>(number));
-    }
+    out.list(step.when, [&](const Program::Guard& guard) {
+      out.number(guard.symbol);
+      for (std::int64_t number : {guard.lo, guard.hi}) out.number(static_cast<std::uint64_t>(number));
+    });
     out.real(step.flops);
     out.real(step.bytes);
   });
@@ -332,12 +331,11 @@ Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts)
     read_call(step);
     for (std::size_t calls = in.count(48); calls > 0; --calls) read_call(step.tail.emplace_back());
     step.name = in.text();
-    if (in.id(2) == 1) {
-      Program::Guard guard;
+    for (std::size_t guards = in.count(24); guards > 0; --guards) {
+      Program::Guard& guard = step.when.emplace_back();
       guard.symbol = in.id(symbols);
       guard.lo = static_cast<std::int64_t>(in.number());
       guard.hi = static_cast<std::int64_t>(in.number());
-      step.when = guard;
     }
     step.flops = in.real();
     step.bytes = in.real();

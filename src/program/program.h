@@ -70,7 +70,7 @@ struct Program {
     /// that waited for the others runs these, one after another.
     std::vector<Call> tail;
     std::string name;           ///< the node it comes from
-    std::optional<Guard> when;  ///< it is left out for other values; nothing: it always runs
+    std::vector<Guard> when;    ///< it is left out unless all of these hold
     double flops = 0, bytes = 0;  ///< of all its calls, for reports; 0 where symbols decide
 
     template <class Visit>

@@ -130,7 +130,9 @@ class Verifier {
   void check_step(std::size_t index, std::vector<const Program::Call*>& first_of_kernel) const {
     const Program::Step& step = program_.steps[index];
     const std::string where = concat("step ", index, " ('", step.name, "')");
-    if (step.when && step.when->symbol >= program_.symbols.size()) throw broken("a symbol that there is not", where);
+    for (const Program::Guard& guard : step.when) {
+      if (guard.symbol >= program_.symbols.size()) throw broken("a symbol that there is not", where);
+    }
     check_call(step, index, where, first_of_kernel);
     for (std::size_t k = 0; k < step.tail.size(); ++k) {
       check_call(step.tail[k], index, concat(where, ", tail ", k), first_of_kernel);

@@ -124,7 +124,9 @@ struct Context::State {
   std::int64_t chunk_of(const Program::Step& step, std::int64_t work) const;
   std::uint64_t bytes_of(std::size_t buffer) const;
   bool runs(const Program::Step& step) const {
-    return !step.when || (symbols[step.when->symbol] >= step.when->lo && symbols[step.when->symbol] <= step.when->hi);
+    return std::ranges::all_of(step.when, [&](const Program::Guard& guard) {
+      return symbols[guard.symbol] >= guard.lo && symbols[guard.symbol] <= guard.hi;
+    });
   }
   // A constant that a call reads.
   struct Read {
