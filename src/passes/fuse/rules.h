@@ -15,7 +15,8 @@ using Refusal = const char*;
 /// What may share a kernel, and whether it pays. A kernel has a space it goes through element by
 /// element, and at most one anchor that says how: a contraction or several of one input, folds over
 /// windows, or folds over the same axes of the same space. Every value it writes has the space's
-/// size, so that each element is computed once.
+/// size, so that each element is computed once. Chains have a second anchor, and tails come with
+/// spaces and anchors of their own.
 class Rules {
  public:
   explicit Rules(const Graph& graph);

@@ -24,15 +24,16 @@
 namespace tenon {
 namespace {
 
-// A symbol, weights of more than one page, a value between steps, a step with a tail.
+// A symbol, weights of more than one page, a value between steps, a step with a tail that has weights too.
 constexpr const char* kNet = R"(graph net (x: f32[n, 40]) {
   w = constant f32[40, 48] normal(seed = 1, mean = 0.0, deviation = 0.3)
   h = matmul(x, w)
   y = softmax(h) {axis = 0}
   v = constant f32[8, 40] normal(seed = 2, mean = 0.0, deviation = 0.3)
-  u, z = fused(v, w) group = graph (p: f32[8, 40], q: f32[40, 48]) {
+  t = constant f32[48, 5] normal(seed = 3, mean = 0.0, deviation = 0.3)
+  u, z = fused(v, w, t) group = graph (p: f32[8, 40], q: f32[40, 48], o: f32[48, 5]) {
     r = matmul(p, q)
-    s = softmax(r) {axis = 0}
+    s = matmul(r, o)
     return r, s
   }
   return y, z
