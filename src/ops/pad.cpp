@@ -58,13 +58,15 @@ Expr folded_in(Mode mode, const Expr& position, const Dim& extent) {
   // A mirror at both ends: there and back is one period.
   const Dim period = max(extent - 1, 1) * 2;
   const Expr phase = mod(position, period);
-  return min(phase, period - phase);
+  const Expr mirrored = min(phase, period - phase);
+  return extent.range().lo > 1 ? mirrored : min(mirrored, extent - 1);  // one element is its own mirror
 }
 
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const Space space(op.result_type("y").dims);
   std::vector<Expr> coordinates = space.indices();
+  bool may_be_empty = false;  // then there is nothing to mirror or repeat: zeros
   for (const PaddedAxis& padded : padded_axes(attrs, x.rank())) {
     Expr& coordinate = coordinates[padded.axis];
     if (attrs.mode == Mode::Constant) {
@@ -75,9 +77,10 @@ void lower(const Attrs& attrs, Lowering& op) {
     const Dim cut_before = max(Dim(0) - padded.before, 0),
               cut_behind = max(Dim(0) - padded.behind, 0);
     const Dim extent = x.dims()[padded.axis] - cut_before - cut_behind;
+    may_be_empty |= extent.range().lo < 1;
     coordinate = folded_in(attrs.mode, coordinate - max(padded.before, 0), extent) + cut_before;
   }
-  if (attrs.mode != Mode::Constant) return op.define("y", x.at(std::move(coordinates)));
+  if (attrs.mode != Mode::Constant && !may_be_empty) return op.define("y", x.at(std::move(coordinates)));
   const Expr value = op.has("value") ? reshape(op.operand("value"), {}) : literal(x.dtype(), 0);
   op.define("y", x.at_or(std::move(coordinates), value));
 }

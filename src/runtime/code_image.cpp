@@ -30,6 +30,7 @@ void* imported(std::string_view name) {
   };
   using Real = double (*)(double);
   using RealPair = double (*)(double, double);
+  using NumberPair = float (*)(float, float);
   static const Import imports[] = {
       {"memcpy", reinterpret_cast<void*>(&std::memcpy)},
       {"memset", reinterpret_cast<void*>(&std::memset)},
@@ -43,6 +44,11 @@ void* imported(std::string_view name) {
       {"pow", reinterpret_cast<void*>(static_cast<RealPair>(&std::pow))},
       {"fmod", reinterpret_cast<void*>(static_cast<RealPair>(&std::fmod))},
       {"atan2", reinterpret_cast<void*>(static_cast<RealPair>(&std::atan2))},
+      // Not asked for, but made by the compiler of comparisons of narrow floats.
+      {"fmaxf", reinterpret_cast<void*>(static_cast<NumberPair>(&std::fmax))},
+      {"fminf", reinterpret_cast<void*>(static_cast<NumberPair>(&std::fmin))},
+      {"fmax", reinterpret_cast<void*>(static_cast<RealPair>(&std::fmax))},
+      {"fmin", reinterpret_cast<void*>(static_cast<RealPair>(&std::fmin))},
   };
   for (const Import& import : imports) {
     if (import.name == name) return import.address;

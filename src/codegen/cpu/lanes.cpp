@@ -286,7 +286,8 @@ llvm::Value* LaneMath::integer_binary(BinaryOp op, DType dtype, llvm::Value* a, 
     return is_min ? ir_.CreateSelect(less, a, b) : ir_.CreateSelect(less, b, a);
   };
   switch (op) {
-    case BinaryOp::Add: return ir_.CreateAdd(a, b);
+    // Of two that are true the sum is true: as every number but 0 is.
+    case BinaryOp::Add: return dtype == DType::Bool ? ir_.CreateOr(a, b) : ir_.CreateAdd(a, b);
     case BinaryOp::Subtract: return ir_.CreateSub(a, b);
     case BinaryOp::Multiply: return ir_.CreateMul(a, b);
     case BinaryOp::Divide:
@@ -379,8 +380,8 @@ Lanes LaneMath::multiply_add(const Lanes& a, const Lanes& b, const Lanes& total)
 
 Lanes LaneMath::combine(Reduction reduction, DType dtype, const Lanes& total, const Lanes& next) {
   switch (reduction) {
-    case Reduction::Sum: return binary(dtype == DType::Bool ? BinaryOp::Or : BinaryOp::Add, dtype, total, next);
-    case Reduction::Product: return binary(dtype == DType::Bool ? BinaryOp::And : BinaryOp::Multiply, dtype, total, next);
+    case Reduction::Sum: return binary(BinaryOp::Add, dtype, total, next);
+    case Reduction::Product: return binary(BinaryOp::Multiply, dtype, total, next);
     case Reduction::Max: return binary(BinaryOp::Maximum, dtype, total, next);
     case Reduction::Min: return binary(BinaryOp::Minimum, dtype, total, next);
     default: return next;
