@@ -128,7 +128,10 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
       if (piece == 0) continue;
       cost.passes = around * extent / static_cast<double>(block);
       const double again = std::max(0.0, cost.passes * piece - elements);
-      if (again > kMaxOverlap * elements && again * work > kForkBytes * kFlopsPerByte) continue;
+      if (again > kMaxOverlap * elements && again * work > kForkBytes * kFlopsPerByte) {
+        fits = true;
+        continue;
+      }
       // A piece that is all of it has every pass read all that it is made of.
       cost.weight_bytes = weights + (piece >= elements ? bytes_[graph.node(first).operands.front()] : 0);
       cost.again_flops = again * work;

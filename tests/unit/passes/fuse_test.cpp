@@ -286,6 +286,17 @@ TEST(Fuse, SaysWhatIsATailAndWhatIsNot) {
   EXPECT_EQ(texts("s"), (Texts{as_tail}));
   EXPECT_EQ(texts("r"), (Texts{"joins 'h': epilogue of a contraction, element by element"}));
 
+  Journal large;
+  run_fuse(parse(R"(graph (x: f32[1, 512], v: f32[512, 512], w: f32[512, 40]) {
+    h = matmul(x, v)
+    y = matmul(h, w)
+    return y
+  })"),
+           "", 256, &large);
+  EXPECT_EQ(large.about("h").back().text,
+            "not fused with its reader 'y': in pieces, more would be computed or read again than memory is "
+            "spared; nor as a tail: it is too much work for one thread");
+
   Journal refusals;
   run_fuse(parse(R"(graph (x: f32[n, 512], v: f32[512, 512], w: f32[512, 10], z: f32[10, 4096]) {
     h = matmul(x, v)
