@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "codegen/index_map.h"
 #include "codegen/kept_results.h"
+#include "codegen/padding.h"
 #include "codegen/winograd_nests.h"
 #include "ops/access.h"
 
@@ -267,7 +268,7 @@ class Lister {
   decltype(Candidate::make) tiles(const TileShape& shape) {
     return [shape, part = &work_.part, &is_constant = work_.is_constant](NestSequence& sequence, std::vector<WinogradWeights>&) {
       std::vector<MadeKernel> made;
-      for (NestSequence::Part& nest : split_padding(sequence, *part)) {
+      for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant)) {
         keep_results(nest.nest);
         auto packings = tile_contraction(nest.nest, may_pack(nest, is_constant), shape);
         if (!packings) schedule(nest.nest);  // the copy that makes room around an operand

@@ -15,6 +15,7 @@
 #include "codegen/guards.h"
 #include "codegen/index_map.h"
 #include "codegen/nest_builder.h"
+#include "codegen/padding.h"
 #include "codegen/turned_operand.h"
 #include "codegen/work_shares.h"
 #include "ops/analysis.h"
@@ -319,7 +320,7 @@ class Compiler {
         chained.parts.back().is_scheduled = true;  // not to be touched
         continue;
       }
-      for (NestSequence::Part& made : split_padding(chained, part)) chained.parts.push_back(std::move(made));
+      for (NestSequence::Part& made : split_padding(chained, part, is_constant)) chained.parts.push_back(std::move(made));
     }
     const std::size_t count = chained.parts.size();
     chain_nests(chained);

@@ -1,6 +1,7 @@
 #include "codegen/contraction.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -79,6 +80,11 @@ bool is_affine(const Scalar& scalar) {
 
 }  // namespace
 
+bool can_be_laid_anew(const Scalar& load) {
+  return load->bounds == Bounds::Inside ||
+         (load->bounds == Bounds::Fill && load->args.back()->kind == ScalarKind::Real && load->args.back()->real == 0);
+}
+
 bool suits_columns(const Contraction& c, std::size_t loop) {
   bool suits = true;
   for (std::size_t k = 2; k < c.inner->size(); ++k) {
@@ -94,16 +100,17 @@ bool suits_columns(const Contraction& c, std::size_t loop) {
 
 namespace {
 
-// How far apart the elements of neighbouring positions lie; nothing where that is not the same everywhere.
+// How far apart the elements of neighbouring positions lie; nothing where that is not the same everywhere
+// or only the run knows.
 std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop) {
-  std::int64_t stride = 1, distance = 0;
+  std::int64_t distance = 0;
+  std::optional<std::int64_t> stride = 1;
   for (std::size_t axis = load->view.size(); axis-- > 0;) {
     const auto step = growth(load->args[axis], loop);
-    if (!step) return std::nullopt;
-    distance += *step * stride;
-    if (axis == 0) break;
-    if (!load->view[axis].is_constant()) return std::nullopt;
-    stride *= load->view[axis].constant();
+    if (!step || (*step != 0 && !stride)) return std::nullopt;
+    if (*step != 0) distance += *step * *stride;
+    const std::optional<std::int64_t> extent = load->view[axis].value();
+    stride = stride && extent ? std::optional(*stride * *extent) : std::nullopt;
   }
   return distance;
 }
@@ -117,155 +124,16 @@ unsigned rows_in_cache(const Scalar& load, std::size_t loop) {
   return static_cast<unsigned>(ways * places / std::gcd(*distance / line, places));
 }
 
-// The loops of the sum, those along which elements lie closest innermost.
+// The loops of the sum, those along which elements lie closest innermost. Distances that only the run
+// knows are those of whole rows and images.
 std::vector<const Statement*> closest_last(std::vector<const Statement*> loops, const Scalar& load) {
-  const auto distance = [&](const Statement* loop) { return std::abs(distance_along(load, loop->id).value_or(0)); };
-  const bool is_known = std::all_of(loops.begin(), loops.end(), [&](const Statement* loop) {
-    return distance_along(load, loop->id).has_value();
-  });
-  if (is_known) {
-    std::stable_sort(loops.begin(), loops.end(),
-                     [&](const Statement* x, const Statement* y) { return distance(x) > distance(y); });
-  }
+  const auto distance = [&](const Statement* loop) {
+    return std::abs(distance_along(load, loop->id).value_or(std::numeric_limits<std::int64_t>::max()));
+  };
+  std::stable_sort(loops.begin(), loops.end(),
+                   [&](const Statement* x, const Statement* y) { return distance(x) > distance(y); });
   return loops;
 }
-
-// The load with room around its buffer, as far as the loops reach; nothing where it cannot be told.
-struct Padded {
-  Dims dims;
-  std::vector<std::int64_t> before;
-};
-std::optional<Padded> room_around(const Scalar& load, const Contraction& sum) {
-  std::map<std::size_t, std::int64_t> extents;
-  std::map<std::size_t, Dim> whole;
-  for (const auto* loops : {&sum.kept, &sum.reduced}) {
-    for (const Statement* loop : *loops) {
-      if (loop->extent.is_constant()) extents[loop->id] = loop->extent.constant();
-      whole.emplace(loop->id, loop->extent);
-    }
-  }
-  Padded padded;
-  for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
-    const Scalar& index = load->args[axis];
-    const Dim& extent = load->view[axis];
-    if (index->kind == ScalarKind::Loop && whole.at(index->id) == extent) {
-      padded.before.push_back(0);
-      padded.dims.push_back(extent);
-      continue;
-    }
-    const auto range = range_of(index, extents);
-    if (!range || !extent.is_constant()) return std::nullopt;
-    const std::int64_t before = std::max<std::int64_t>(0, -range->lo);
-    padded.before.push_back(before);
-    padded.dims.push_back(before + std::max(extent.constant(), range->hi + 1));
-  }
-  return padded;
-}
-
-// A nest that copies buffer 0 into the middle of buffer 1, with the fill around it. The last axis
-// with room around it and those behind lie in one piece, with the room at its ends: they are one loop.
-LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source) {
-  std::size_t last = load->view.size();
-  while (last > 1 && padded.dims[last - 1] == load->view[last - 1]) --last;
-  Dims from(load->view.begin(), load->view.begin() + static_cast<std::ptrdiff_t>(last));
-  Dims to(padded.dims.begin(), padded.dims.begin() + static_cast<std::ptrdiff_t>(last));
-  Dim before = padded.before[last - 1];
-  for (std::size_t axis = last; axis < load->view.size(); ++axis) {
-    from.back() = from.back() * load->view[axis];
-    to.back() = to.back() * load->view[axis];
-    before = before * load->view[axis];
-  }
-  LoopNest nest;
-  nest.name = "pad";
-  nest.buffers = {{"x", source.dtype, from, Storage::Operand}, {"p", DType::F32, to, Storage::Result}};
-  Statement store;
-  store.kind = Statement::Kind::Store;
-  store.id = 1;
-  store.view = to;
-  ScalarNode copy = load.node();
-  const Scalar fill = copy.args.back();
-  copy.id = 0;
-  copy.view = from;
-  copy.args.clear();
-  for (std::size_t axis = 0; axis < to.size(); ++axis) {
-    const std::size_t loop = nest.new_loop(concat("i", axis));
-    const bool is_one = to[axis] == Dim(1);
-    store.indices.push_back(is_one ? integer_scalar(0) : loop_scalar(loop));
-    const Scalar room = axis + 1 == to.size() ? nest.extent(before) : integer_scalar(padded.before[axis]);
-    copy.args.push_back(binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(), room));
-  }
-  copy.args.push_back(fill);
-  store.value = Scalar(std::make_shared<const ScalarNode>(std::move(copy)));
-  Block body{std::move(store)};
-  for (std::size_t axis = to.size(); axis-- > 0;) {
-    if (to[axis] == Dim(1)) continue;
-    nest.extent(to[axis]);
-    nest.extent(from[axis]);
-    Statement loop;
-    loop.id = axis;
-    loop.extent = to[axis];
-    loop.is_independent = true;
-    loop.body = std::move(body);
-    body = {std::move(loop)};
-  }
-  nest.body = std::move(body);
-  return nest;
-}
-
-}  // namespace
-
-std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const NestSequence::Part& given_part) {
-  NestSequence::Part part = given_part;
-  const std::optional<Contraction> found = find_contraction(part.nest);
-  const Scalar load = !found                                     ? Scalar()
-                      : found->a->bounds == Bounds::Fill         ? found->a
-                      : found->b->bounds == Bounds::Fill         ? found->b
-                                                                 : Scalar();
-  const bool fills_with_number = load.is_defined() && load->args.back()->kind == ScalarKind::Real;
-  const auto padded = fills_with_number ? room_around(load, *found) : std::nullopt;
-  if (!padded) return {std::move(part)};
-  // Which of the sequence's buffers the load reads: those of the nest that are given, in order.
-  std::size_t given = 0;
-  for (std::size_t k = 0; k < load->id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
-  const std::size_t source = part.buffers[given], made = sequence.buffers.size();
-  const NestBuffer from = part.nest.buffers[load->id];
-  // The copy is as wide as arithmetic, so that the sum need not convert what it reads over and over.
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, padded->dims});
-  NestSequence::Part copy;
-  copy.nest = padding_nest(load, *padded, from);
-  copy.buffers = {source, made};
-
-  ScalarNode node = load.node();
-  node.bounds = Bounds::Inside;
-  node.args.pop_back();
-  for (std::size_t axis = 0; axis < node.args.size(); ++axis) {
-    node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
-  }
-  node.view = padded->dims;
-  node.dtype = DType::F32;
-  node.id = part.nest.buffers.size();
-  const Scalar read(std::make_shared<const ScalarNode>(std::move(node)));
-  // The sum reads the copy; the operand itself may still be read behind it.
-  Statement* fold = nullptr;
-  Block* block = &part.nest.body;
-  while (fold == nullptr) {
-    Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
-    if (statement.kind == Statement::Kind::Fold) {
-      fold = &statement;
-    } else {
-      block = &statement.body;
-    }
-  }
-  const bool is_first = &found->a.node() == &load.node();
-  fold->value = is_first ? binary_scalar(BinaryOp::Multiply, fold->value->dtype, read, found->b)
-                         : binary_scalar(BinaryOp::Multiply, fold->value->dtype, found->a, read);
-  // Behind the other given buffers, before scratch.
-  part.nest.buffers.push_back({concat("p", made), DType::F32, padded->dims, Storage::Operand});
-  part.buffers.push_back(made);
-  return {std::move(copy), std::move(part)};
-}
-
-namespace {
 
 // The loop whose halves two threads would do: the outermost along which b stays, where there are
 // enough rows for b to be read once for each half.
@@ -310,7 +178,7 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
       const Scalar& a = swaps ? c.b : c.a;
       const Scalar& b = swaps ? c.a : c.b;
       const Access of_a = along(a, loop->id), of_b = along(b, loop->id);
-      const bool packs = may_pack[b->id] && b->bounds == Bounds::Inside;
+      const bool packs = may_pack[b->id] && can_be_laid_anew(b);
       if (of_b == Access::Same || (of_b == Access::Scattered && !packs) || of_a == Access::Scattered) {
         if (best == 0) {
           roles.refusal = "no operand lies along what it writes, nor is one constant and can be laid so";
@@ -373,7 +241,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   // b laid out as it is read: each step of the innermost sum finds the next vector behind the last.
   std::vector<Packing> packings;
   Scalar packed;
-  if (may_pack[c.b->id] && c.b->bounds == Bounds::Inside && count.is_constant()) {
+  if (may_pack[c.b->id] && can_be_laid_anew(c.b) && count.is_constant()) {
     Packing packing;
     packing.buffer = c.b->id;
     packing.source_dims = c.b->view;
@@ -393,7 +261,9 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     packing.loops.push_back(inner);
     packing.extents.push_back(width);
     packing.limit = count.constant();
-    for (const Scalar& coordinate : c.b->args) {
+    const std::vector<Scalar> coordinates(c.b->args.begin(),
+                                          c.b->args.begin() + static_cast<std::ptrdiff_t>(c.b->view.size()));
+    for (const Scalar& coordinate : coordinates) {
       for (const auto* loops : {&outside, &c.kept, &c.reduced}) {
         for (const Statement* loop : *loops) is_fixed &= growth(coordinate, loop->id).has_value();
       }
@@ -401,11 +271,12 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     }
     if (is_fixed) {
       Statement holder;
-      holder.indices = c.b->args;
+      holder.indices = coordinates;
       Block block{std::move(holder)};
       substitute_loop(block, column_id, position);
       packing.coordinates = block.front().indices;
       ScalarNode node = c.b.node();
+      node.bounds = Bounds::Inside;
       node.view = Dims(packing.extents.begin(), packing.extents.end());
       node.args.clear();
       for (std::size_t loop : packing.loops) node.args.push_back(loop_scalar(loop));

@@ -20,7 +20,11 @@ std::optional<Contraction> find_contraction(const Block& body);
 /// Whether everything behind the sum reads and writes neighbours (or one element) along the loop.
 bool suits_columns(const Contraction& sum, std::size_t loop);
 
-/// How the elements of an operand are laid out anew for a nest: as the nest's loops read them.
+/// Whether all that a load reads can be stored ahead: nothing outside of its buffer, or zeros there.
+bool can_be_laid_anew(const Scalar& load);
+
+/// How the elements of an operand are laid out anew for a nest: as the nest's loops read them. What
+/// they read outside of the operand is zero.
 struct Packing {
   std::size_t buffer = 0;             ///< in the nest
   Dims source_dims;                   ///< under which the coordinates below count
@@ -29,11 +33,6 @@ struct Packing {
   std::vector<std::int64_t> extents;  ///< of those
   std::int64_t limit = 0;             ///< positions past this, of the first and the last loop together, are zero
 };
-
-/// Gives sums of products whose operand is read past its edges a nest before them that copies the
-/// operand into a buffer with room around it, so that the sums need not look where they read. The
-/// nests that do what `part` does, one or two.
-std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const NestSequence::Part& part);
 
 /// How a sum of products is turned.
 struct TileShape {

@@ -22,8 +22,8 @@ bool is_read_along(const Scalar& load, std::size_t loop) { return along(load, lo
 
 // Whether a constant can be laid out anew as loops read it.
 bool can_be_laid(const Scalar& load, const std::vector<bool>& may_pack) {
-  if (!may_pack[load->id] || load->bounds != Bounds::Inside) return false;
-  return std::all_of(load->args.begin(), load->args.end(),
+  if (!may_pack[load->id] || !can_be_laid_anew(load)) return false;
+  return std::all_of(load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()),
                      [](const Scalar& coordinate) { return line_of(coordinate).has_value(); });
 }
 
@@ -63,7 +63,7 @@ std::optional<Packing> packing_of(LoopNest& nest, const DotRoles& roles, const s
   Packing packing;
   packing.buffer = b->id;
   packing.source_dims = b->view;
-  packing.coordinates = b->args;
+  packing.coordinates.assign(b->args.begin(), b->args.begin() + static_cast<std::ptrdiff_t>(b->view.size()));
   const auto add = [&](const Statement& loop) {
     if (&loop == roles.lanes || !is_read_along(b, loop.id)) return true;
     packing.loops.push_back(loop.id);
@@ -75,7 +75,8 @@ std::optional<Packing> packing_of(LoopNest& nest, const DotRoles& roles, const s
   for (const auto* loops : {&roles.sum.kept, &roles.sum.reduced}) {
     for (const Statement* loop : *loops) is_fixed &= add(*loop);
   }
-  if (packing.loops.empty() && along(b, roles.lanes->id) == Access::Neighbours) return std::nullopt;
+  const bool lies_so = b->bounds == Bounds::Inside && along(b, roles.lanes->id) == Access::Neighbours;
+  if (packing.loops.empty() && lies_so) return std::nullopt;
   if (packing.loops.empty()) {  // there are always two
     packing.loops.push_back(nest.new_loop("one"));
     packing.extents.push_back(1);
@@ -134,6 +135,7 @@ std::vector<Packing> turn_to_dots(LoopNest& nest, Block& whole, const std::vecto
   if (can_be_laid(c.b, may_pack)) {
     if (std::optional<Packing> packing = packing_of(nest, roles, around_it)) {
       ScalarNode node = c.b.node();
+      node.bounds = Bounds::Inside;
       node.view = Dims(packing->extents.begin(), packing->extents.end());
       node.args.clear();
       for (std::size_t k = 0; k < packing->loops.size(); ++k) {

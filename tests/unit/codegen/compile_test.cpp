@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -90,6 +91,50 @@ TEST(Compile, GroupsBehindAStrideOfASymbol) {
     const Tensor result = model.run(inputs).at(0).tensor();
     ASSERT_EQ(result.shape(), expected.shape());
     EXPECT_LE(largest_difference(result, expected), 1e-5);
+  }
+}
+
+// Images whose extents are symbols get room around them too: windows, strides and dilations that reach
+// over their edges by what no extent tells.
+TEST(Compile, ImagesOfSymbolicExtents) {
+  for (const char* attributes : {"pads = [1, 1, 1, 1]", "pads = [1, 2, 0, 1], strides = [2, 2]",
+                                 "pads = [2, 2, 2, 2], dilations = [2, 2]", "pads = [1, 1, 1, 1], strides = [3, 1]"}) {
+    const Graph graph = parse_graph(concat(R"(graph (x: f32[1, H, W, 16]@NHWC) {
+  w: f32[3, 3, 16, 24]@HWIO = constant f32[3, 3, 16, 24] normal(seed = 1, mean = 0.0, deviation = 0.2)
+  y = conv(x, w) {)",
+                                           attributes, "}\n  return y\n}\n"),
+                                    all_ops());
+    const Program program = codegen::compile(graph);
+    EXPECT_EQ(program.steps.size(), 2U) << attributes;
+    CompiledModel model(program, 2);
+    for (const std::int64_t height : {5, 12}) {
+      for (const std::int64_t width : {5, 8, 31}) {
+        const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {1, height, width, 16}}});
+        const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
+        const Tensor result = model.run(inputs).at(0).tensor();
+        ASSERT_EQ(result.shape(), expected.shape()) << attributes;
+        EXPECT_LE(largest_difference(result, expected), 1e-5) << attributes << height << ", " << width;
+      }
+    }
+  }
+}
+
+// Elements of a window that a phase has fewer of are zeros in the packed weights.
+TEST(Compile, TransposedConvolutionsByStridesThatDoNotDivideTheWindow) {
+  for (const char* attributes : {"strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]", "strides = [2, 3]",
+                                 "strides = [3, 2], pads = [1, 0, 2, 1]"}) {
+    for (const int outputs : {1, 20}) {
+      const std::string text = concat("graph (x: f32[1, 7, 9, 16]@NHWC) {\n  w: f32[3, 3, ", outputs,
+                                      ", 16]@HWIO = constant f32[3, 3, ", outputs,
+                                      ", 16] normal(seed = 1, mean = 0.0, deviation = 0.2)\n",
+                                      "  y = conv_transpose(x, w) {", attributes, "}\n  return y\n}\n");
+      expect_same(text);
+      const Program program = codegen::compile(parse_graph(text, all_ops()));
+      const bool has_tiles = std::any_of(program.steps.begin(), program.steps.end(), [](const Program::Step& step) {
+        return step.candidate.rfind("tiles", 0) == 0 || step.candidate.rfind("dots", 0) == 0;
+      });
+      EXPECT_TRUE(has_tiles) << text;
+    }
   }
 }
 
