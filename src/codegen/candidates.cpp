@@ -283,7 +283,7 @@ class Lister {
     LoopNest base = work_.part.nest;
     keep_results(base);
     LoopNest usual = base;
-    const double cost = schedule(usual) + read_bytes / kBytes;
+    const double cost = schedule(usual) * usual_share(base.body) + read_bytes / kBytes;
     const std::string usual_text = to_string(usual);
     if (!sum_) {
       for (const unsigned interleave : {1U, 2U, 8U}) {
@@ -306,6 +306,17 @@ class Lister {
       }
     }
     add("loops", yes(cost), loops({}));
+  }
+
+  // Schedules count every extent that is no number alike; other candidates count its usual value.
+  static double usual_share(const Block& body) {
+    double share = 1;
+    for (const Block* block = &body; block->size() == 1 && block->front().kind == Statement::Kind::Loop;
+         block = &block->front().body) {
+      const Dim& extent = block->front().extent;
+      if (!extent.is_constant()) share *= usual_value(extent) / kUnknownExtent;
+    }
+    return share;
   }
 
   decltype(Candidate::make) loops(const LoopShape& shape) {

@@ -98,6 +98,8 @@ struct LoopShape {
 /// Decides which loops are shared out among threads and which become vectors. Gives what running it
 /// costs, roughly in vector instructions.
 double schedule(LoopNest& nest, const LoopShape& shape = {});
+/// What that counts for an extent that only the run knows.
+inline constexpr double kUnknownExtent = 64;
 /// Only the vectors, in a block of the nest.
 void vectorise(const LoopNest& nest, Block& block);
 /// The loops that may become lanes instead of those that are cheapest: each with its cost.

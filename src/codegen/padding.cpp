@@ -7,6 +7,7 @@
 #include "codegen/contraction.h"
 #include "codegen/index_map.h"
 #include "codegen/lines.h"
+#include "ops/access.h"
 
 namespace tenon::codegen {
 namespace {
@@ -64,10 +65,15 @@ std::optional<Padded> room_around(const Scalar& load, const Contraction& sum) {
 }
 
 // A nest that copies buffer 0 into the middle of buffer 1, with the fill around it. The last axis
-// with room around it and those behind lie in one piece, with the room at its ends: they are one loop.
+// with room around it and those behind lie in one piece, with the room at its ends: they are one loop,
+// unless that were the only one besides the batch and what lies behind is a vector already: whoever
+// needs a few rows of the copy makes those alone.
 LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source) {
   std::size_t last = load->view.size();
   while (last > 1 && padded.dims[last - 1] == load->view[last - 1]) --last;
+  constexpr double kVector = 16;
+  const double behind = usual_value(product({load->view.begin() + static_cast<std::ptrdiff_t>(last), load->view.end()}));
+  if (last <= 2 && behind >= kVector) last = load->view.size();
   Dims from(load->view.begin(), load->view.begin() + static_cast<std::ptrdiff_t>(last));
   Dims to(padded.dims.begin(), padded.dims.begin() + static_cast<std::ptrdiff_t>(last));
   Dim before = padded.before[last - 1];

@@ -10,7 +10,6 @@
 namespace tenon::codegen {
 namespace {
 
-constexpr double kUnknownExtent = 64;  // a guess where only the run knows
 constexpr unsigned kVectorBytes = 32;
 constexpr double kEnoughItems = 64, kMinItemCost = 256;
 

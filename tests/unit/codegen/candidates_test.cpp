@@ -84,6 +84,20 @@ TEST(Candidates, LanesRunAlongTheSumWhereResultsHaveNoColumns) {
   EXPECT_EQ(verdict_of(rowless, "dots 6").reason, "there are no rows that share an operand");
 }
 
+// Tiles and loops count extents that only the run knows alike, however they are made up.
+TEST(Candidates, LongExtentsOfASymbolGetTiles) {
+  for (const char* extent : {"n", "64*n", "floor((n - 1)/4) + 1"}) {
+    EXPECT_EQ(chosen(decision_for(concat("graph (z: f32[n], x: f32[", extent, R"(, 16]) {
+  w = constant f32[16, 16] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = matmul(x, w)
+  return y
+}
+)"))),
+              "tiles 6x16")
+        << extent;
+  }
+}
+
 TEST(Candidates, TheSameShapeIsNotOfferedTwice) {
   const Decision one_row = decision_for(R"(graph (a: f32[1, 64]) {
   b = constant f32[64, 100] normal(seed = 1, mean = 0.0, deviation = 0.1)

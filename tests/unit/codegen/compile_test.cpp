@@ -66,6 +66,26 @@ TEST(Compile, RowsAreSharedOutWhereColumnsAreFew) {
   }
 }
 
+TEST(Compile, RowsOfASymbolAreSharedOutToo) {
+  const Graph graph = parse_graph(R"(graph (x: f32[N, 40]) {
+  w = constant f32[40, 20] normal(seed = 1, mean = 0.0, deviation = 0.2)
+  y = matmul(x, w)
+  return y
+}
+)",
+                                  all_ops());
+  const Program program = codegen::compile(graph);
+  for (const std::int64_t rows : {1, 8, 63, 64, 65, 300}) {
+    EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{rows}) > 2, rows > 64) << rows;
+    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {rows, 40}}});
+    const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
+    for (const int threads : {1, 3}) {
+      const Tensor result = CompiledModel(program, threads).run(inputs).at(0).tensor();
+      EXPECT_LE(largest_difference(result, expected), 1e-5) << rows;
+    }
+  }
+}
+
 // A group reads an image whose extents follow from those of an input: its symbols are still told.
 TEST(Compile, GroupsBehindAStrideOfASymbol) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, H, 9, 16]@NHWC) {
