@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codegen/lines.h"
 #include "codegen/winograd_nests.h"
+#include "ops/access.h"
 
 #include <algorithm>
 #include <array>
@@ -56,10 +57,7 @@ class Finder {
       found_.image = swaps ? sum->b : sum->a;
       if (!is_weight(swaps ? sum->a : sum->b)) continue;
       reason = "its windows are not 3x3, or do not move by one";
-      if (!is_image()) {
-        if (has_unknown_extent_) reason = "the extents of its images are known only when it runs";
-        continue;
-      }
+      if (!is_image()) continue;
       reason = "channels do not lie side by side in its image and its result";
       if (is_channels_last()) return {found_, ""};
     }
@@ -109,15 +107,13 @@ class Finder {
         std::size_t kept = index->steps.begin()->first, reduced = index->steps.rbegin()->first;
         if (is_reduced(kept)) std::swap(kept, reduced);
         if (is_reduced(kept) || !is_reduced(reduced) || extents_.at(reduced) != 3) return false;
-        has_unknown_extent_ = !image->view[axis].is_constant() || extents_.at(kept) == kUnknown;
-        if (has_unknown_extent_) return false;
         const bool is_row = windows++ == 0;
         (is_row ? found_.row : found_.column) = kept;
         (is_row ? found_.window_row : found_.window_column) = reduced;
-        (is_row ? found_.rows : found_.columns) = extents_.at(kept);
+        (is_row ? found_.rows : found_.columns) = loops_.at(kept);
         (is_row ? found_.first_row : found_.first_column) = index->start;
         (is_row ? found_.row_step : found_.column_step) = index->steps.at(reduced);
-        (is_row ? found_.image_rows : found_.image_columns) = image->view[axis].constant();
+        (is_row ? found_.image_rows : found_.image_columns) = image->view[axis];
       } else if (index->start != 0 || index->steps.size() > 1) {
         return false;
       } else if (index->steps.size() == 1) {
@@ -169,7 +165,6 @@ class Finder {
   const NestSequence::Part& part_;
   const std::vector<bool>& is_constant_;
   static constexpr std::int64_t kUnknown = -1;
-  bool has_unknown_extent_ = false;
   std::map<std::size_t, std::int64_t> extents_;
   std::map<std::size_t, Dim> loops_;
   WindowSum found_;
@@ -256,7 +251,8 @@ constexpr std::int64_t kEnoughBlocks = 8;
 double direct_cost(const WindowSum& window) {
   const WinogradWeights& w = window.weights;
   const auto products = static_cast<double>(9 * w.channels * w.outputs);
-  return products * static_cast<double>(window.usual_batches() * window.rows * window.columns) / kProducts +
+  const double pixels = static_cast<double>(window.usual_batches()) * usual_value(window.rows) * usual_value(window.columns);
+  return products * pixels / kProducts +
          products * 4 / kBytes;
 }
 
@@ -275,6 +271,8 @@ double winograd_cost(const WindowSum& window) {
 std::int64_t tiles_in_block(const WindowSum& window) {
   const std::int64_t bytes =
       window.edge() * window.edge() * window.weights.channels * window.blocked_outputs() * 4;
+  // Images of any extents: their tiles may be many, or so few that larger blocks were not enough.
+  if (!window.has_fixed_images()) return 16;
   const std::int64_t wanted = bytes <= (4 << 20) ? 24 : 48;
   const std::int64_t blocks = (window.usual_tiles() + wanted - 1) / wanted;
   return blocks < kEnoughBlocks ? 0 : (window.usual_tiles() + blocks - 1) / blocks;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "codegen/index_map.h"
+#include "ops/access.h"
 
 #include <algorithm>
 #include <map>
@@ -236,16 +237,15 @@ class Nests {
     Tile at;
     at.held = loop_scalar(id);
     const Scalar number = integers(BinaryOp::Add, first_tile_, at.held);
-    const std::int64_t columns = w_.tile_columns(), rows = w_.tile_rows();
-    const Scalar line = integers(BinaryOp::Divide, number, integer_scalar(columns));
-    at.column = beginning(minus(number, times(line, columns)), w_.columns, w_.column_step);
-    at.batch = w_.batches == Dim(1) ? integer_scalar(0)
-                                    : integers(BinaryOp::Divide, line, integer_scalar(rows));
-    at.row = beginning(minus(line, times(at.batch, rows)), w_.rows, w_.row_step);
+    const Scalar columns = nest().extent(w_.tile_columns()), rows = nest().extent(w_.tile_rows());
+    const Scalar line = integers(BinaryOp::Divide, number, columns);
+    at.column = beginning(minus(number, integers(BinaryOp::Multiply, line, columns)), w_.columns, w_.column_step);
+    at.batch = w_.batches == Dim(1) ? integer_scalar(0) : integers(BinaryOp::Divide, line, rows);
+    at.row = beginning(minus(line, integers(BinaryOp::Multiply, at.batch, rows)), w_.rows, w_.row_step);
     return at;
   }
   // Tiles of all phases take turns.
-  Scalar beginning(const Scalar& number, std::int64_t extent, std::int64_t step) const {
+  Scalar beginning(const Scalar& number, const Dim& extent, std::int64_t step) const {
     const std::int64_t phases = WindowSum::phases(extent, step);
     if (phases == 1) return times(number, w_.weights.tile * step);
     const Scalar turn = integers(BinaryOp::Divide, number, integer_scalar(phases));
@@ -269,8 +269,8 @@ class Nests {
     const Scalar row = plus(at.row, w_.first_row), column = plus(at.column, w_.first_column);
     const std::int64_t row_reach = (edge - 1) * w_.row_step + 1, column_reach = (edge - 1) * w_.column_step + 1;
     const Scalar distance =
-        least(least(row, minus(integer_scalar(w_.image_rows - row_reach), row)),
-              least(column, minus(integer_scalar(w_.image_columns - column_reach), column)));
+        least(least(row, minus(plus(nest().extent(w_.image_rows), -row_reach), row)),
+              least(column, minus(plus(nest().extent(w_.image_columns), -column_reach), column)));
     // Where there are few tiles, most reach over, and code for those that do not costs time to
     // compile.
     if (w_.usual_tiles() < kManyTiles) return tile_loop(id, {image_tile(at, false)});
@@ -363,13 +363,14 @@ class Nests {
       for (std::size_t i = 0; i < values.size(); ++i) half[i].push_back(named(body, values[i]));
     }
     // Tiles at the far edges hold results that are not wanted.
-    const auto guarded = [&](Block& block, const Scalar& position, std::int64_t extent, std::int64_t step,
+    const auto guarded = [&](Block& block, const Scalar& position, const Dim& extent, std::int64_t step,
                              std::int64_t k, Block inside) {
-      const std::int64_t last_tile = w_.weights.tile * (w_.phase_tiles(extent, step) - 1);
-      if (WindowSum::phases(extent, step) - 1 + step * (last_tile + k) < extent) {
+      const Dim last_tile = Dim(w_.weights.tile) * (w_.phase_tiles(extent, step) - Dim(1));
+      const Dim last = Dim(WindowSum::phases(extent, step) - 1) + Dim(step) * (last_tile + Dim(k));
+      if (provably_at_most(last + Dim(1), extent)) {
         for (Statement& statement : inside) block.push_back(std::move(statement));
       } else {
-        block.push_back(only_if(minus(integer_scalar(extent), position), std::move(inside)));
+        block.push_back(only_if(minus(nest().extent(extent), position), std::move(inside)));
       }
     };
     const Block rest(w_.sum.inner->begin() + 2, w_.sum.inner->end());
@@ -427,6 +428,18 @@ class Nests {
 };
 
 }  // namespace
+
+std::int64_t WindowSum::phases(const Dim& extent, std::int64_t step) {
+  return extent.is_constant() && extent.constant() < step ? extent.constant() : step;
+}
+
+Dim WindowSum::phase_tiles(const Dim& extent, std::int64_t step) const {
+  return ceil_div(ceil_div(extent, step), weights.tile);
+}
+
+std::int64_t WindowSum::usual_tiles() const {
+  return usual_batches() * static_cast<std::int64_t>(usual_value(tile_rows() * tile_columns()));
+}
 
 std::int64_t WindowSum::blocked_outputs() const {
   return (weights.outputs + kColumns - 1) / kColumns * kColumns;

@@ -13,10 +13,9 @@ struct WindowSum {
   std::size_t row = 0, column = 0;   ///< of the result: loops
   std::size_t output = 0, channel = 0;
   std::size_t window_row = 0, window_column = 0;
-  Dim batches = 1;                      ///< extents of the result
-  std::int64_t rows = 0, columns = 0;
+  Dim batches = 1, rows = 0, columns = 0;           ///< extents of the result
   std::int64_t first_row = 0, first_column = 0;     ///< of the image: where the first window begins
-  std::int64_t image_rows = 0, image_columns = 0;
+  Dim image_rows = 0, image_columns = 0;
   /// Between the elements of a window. Pixels that lie so far apart are an image by themselves, of
   /// which there are as many as steps: one phase each, with its own tiles.
   std::int64_t row_step = 1, column_step = 1;
@@ -24,21 +23,21 @@ struct WindowSum {
 
   std::int64_t edge() const { return weights.tile + 2; }
   /// Along rows or columns: phases, tiles of one phase, and tiles of all.
-  static std::int64_t phases(std::int64_t extent, std::int64_t step) { return extent < step ? extent : step; }
-  std::int64_t phase_tiles(std::int64_t extent, std::int64_t step) const {
-    return ((extent + step - 1) / step + weights.tile - 1) / weights.tile;
-  }
-  std::int64_t tile_rows() const { return phases(rows, row_step) * phase_tiles(rows, row_step); }
-  std::int64_t tile_columns() const { return phases(columns, column_step) * phase_tiles(columns, column_step); }
-  Dim tiles() const { return batches * Dim(tile_rows() * tile_columns()); }
-  /// As many as there are at least, where the batch is known only when it runs.
-  std::int64_t usual_tiles() const { return usual_batches() * tile_rows() * tile_columns(); }
+  static std::int64_t phases(const Dim& extent, std::int64_t step);
+  Dim phase_tiles(const Dim& extent, std::int64_t step) const;
+  Dim tile_rows() const { return Dim(phases(rows, row_step)) * phase_tiles(rows, row_step); }
+  Dim tile_columns() const { return Dim(phases(columns, column_step)) * phase_tiles(columns, column_step); }
+  Dim tiles() const { return batches * tile_rows() * tile_columns(); }
+  bool has_fixed_images() const { return rows.is_constant() && columns.is_constant(); }
+  /// As many as there are at least where the batch is known only when it runs, and as many as images
+  /// usually have.
+  std::int64_t usual_tiles() const;
   std::int64_t usual_batches() const { return batches.is_constant() ? batches.constant() : 1; }
   std::int64_t blocked_outputs() const;  ///< outputs, rounded up to whole vectors
 };
 
 /// A sum that Winograd's algorithm computes: windows of 3×3 that move by one, image and result with
-/// their channels last, constant weights, extents of images that are numbers; or why it is none.
+/// their channels last, constant weights; or why it is none.
 struct FoundWindow {
   std::optional<WindowSum> window;
   std::string refusal;

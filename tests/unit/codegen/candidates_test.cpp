@@ -49,15 +49,14 @@ TEST(Candidates, RefusalsSayWhy) {
   EXPECT_EQ(verdict_of(decision_for(convolution(64, plain + ", strides = [2, 2]")), "winograd 4x4").reason,
             "its windows are not 3x3, or do not move by one");
   EXPECT_TRUE(verdict_of(decision_for(convolution(64, plain, "N")), "winograd 2x2").accepts);
-  EXPECT_EQ(verdict_of(decision_for(R"(graph (x: f32[1, H, 20, 64]@NHWC) {
+  EXPECT_TRUE(verdict_of(decision_for(R"(graph (x: f32[1, H, 20, 64]@NHWC) {
   w: f32[3, 3, 64, 40]@HWIO = constant f32[3, 3, 64, 40] normal(seed = 1, mean = 0.0, deviation = 0.1)
   y = conv(x, w)
   return y
 }
 )"),
-                       "winograd 2x2")
-                .reason,
-            "the extents of its images are known only when it runs");
+                         "winograd 2x2")
+                  .accepts);
   codegen::CompileOptions options;
   options.allow_winograd = false;
   EXPECT_EQ(verdict_of(decision_for(convolution(64, plain), options), "winograd 4x4").reason,
