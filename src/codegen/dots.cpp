@@ -31,7 +31,7 @@ bool can_be_laid(const Scalar& load, const std::vector<bool>& may_pack) {
 // one by one where that is 1.
 Statement part_of_sum(LoopNest& nest, const DotRoles& roles, const Statement& fold, std::int64_t first,
                       std::int64_t count, unsigned width) {
-  const std::string& name = nest.loop_names[roles.lanes->id];
+  const std::string name = nest.loop_names[roles.lanes->id];  // new loops move the names
   const std::size_t outer = nest.new_loop(concat(name, "o")), inner = nest.new_loop(concat(name, "i"));
   const Scalar step = binary_scalar(BinaryOp::Multiply, DType::I64, loop_scalar(outer), integer_scalar(width));
   Scalar position = plus(step, integer_scalar(first));
