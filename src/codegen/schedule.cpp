@@ -223,9 +223,11 @@ void mark_parallel(Block& block, double positions) {
     return;
   }
   loop.loop = LoopKind::Parallel;
-  // Enough items to share out evenly, each with enough to do.
+  // Enough items to share out evenly, each with enough to do. An extent that only the run knows is often
+  // that of a batch of one.
   const double inside = Cost::of(loop.body, std::nullopt, 1);
-  if (positions * count < kEnoughItems && inside > kMinItemCost) mark_parallel(loop.body, positions * count);
+  const double sure = loop.extent.is_constant() ? count : 1;
+  if (positions * sure < kEnoughItems && inside > kMinItemCost) mark_parallel(loop.body, positions * sure);
 }
 
 }  // namespace

@@ -86,6 +86,18 @@ TEST(Compile, RowsOfASymbolAreSharedOutToo) {
   }
 }
 
+// The batch may be one: what lies inside it is shared out too.
+TEST(Compile, WorkInsideASymbolIsSharedOut) {
+  const Program program = codegen::compile(parse_graph(R"(graph (x: f32[N, 300, 40]) {
+  y = softmax(x) {axis = -1}
+  return y
+}
+)",
+                                                       all_ops()));
+  EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{1}), 300);
+  EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{2}), 600);
+}
+
 // A group reads an image whose extents follow from those of an input: its symbols are still told.
 TEST(Compile, GroupsBehindAStrideOfASymbol) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, H, 9, 16]@NHWC) {
