@@ -1,7 +1,9 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-#include <numeric>
+#include <algorithm>
+#include <limits>
+#include <vector>
 
 namespace tenon {
 namespace {
@@ -12,7 +14,7 @@ struct Attrs {
 
 struct Box {
   double top, left, bottom, right;
-  double area() const { return (bottom - top) * (right - left); }
+  double area = (bottom - top) * (right - left);
 };
 
 TensorType infer(const Attrs&, const OperandTypes& in) {
@@ -36,12 +38,13 @@ Box box_at(const Attrs& attrs, const Tensor& boxes, std::int64_t index) {
   return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
 }
 
+// Most boxes lie apart, and that is quickly told.
 double overlap(const Box& a, const Box& b) {
   const double height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
   const double width = std::min(a.right, b.right) - std::max(a.left, b.left);
-  const double shared = std::max(height, 0.0) * std::max(width, 0.0);
-  const double joint = a.area() + b.area() - shared;
-  return shared > 0 && joint > 0 ? shared / joint : 0;
+  if (!(height > 0) || !(width > 0)) return 0;
+  const double shared = height * width, joint = a.area + b.area - shared;
+  return joint > 0 ? shared / joint : 0;
 }
 
 double scalar_or(const Evaluation& op, std::string_view operand, double otherwise) {
@@ -58,23 +61,40 @@ struct Limits {
   double max_boxes, overlap, score;
 };
 
-// The boxes kept, best first: each is the best of those left that overlaps no kept one too much.
-std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes,
-                                     const std::vector<double>& scores, const Limits& limits) {
-  std::vector<std::int64_t> candidates(boxes.size());
-  std::iota(candidates.begin(), candidates.end(), std::int64_t{0});
-  const auto score = [&](std::int64_t box) { return scores[static_cast<std::size_t>(box)]; };
-  std::erase_if(candidates, [&](std::int64_t box) { return !(score(box) > limits.score); });
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](std::int64_t a, std::int64_t b) { return score(a) > score(b); });
+struct Candidate {
+  double score;
+  std::int64_t box;
+};
+
+// Those of a class that score enough: element `first` of the scores belongs to box 0.
+template <class ScoreAt>
+std::vector<Candidate> candidates_in(std::int64_t first, std::int64_t count, double least, const ScoreAt& score_at) {
+  std::vector<Candidate> candidates;
+  for (std::int64_t box = 0; box < count; ++box) {
+    const double score = score_at(first + box);
+    if (score > least) candidates.push_back({score, box});
+  }
+  return candidates;
+}
+
+// The boxes kept, best first: each is the best of those left that overlaps no kept one too much. Few
+// of many are wanted, so that the rest is never sorted.
+std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes, std::vector<Candidate> candidates,
+                                     const Limits& limits) {
+  const auto is_worse = [](const Candidate& a, const Candidate& b) {
+    return a.score != b.score ? a.score < b.score : a.box > b.box;
+  };
+  std::make_heap(candidates.begin(), candidates.end(), is_worse);
   std::vector<std::int64_t> kept;
-  for (std::int64_t candidate : candidates) {
-    if (static_cast<double>(kept.size()) >= limits.max_boxes) break;
+  while (!candidates.empty() && static_cast<double>(kept.size()) < limits.max_boxes) {
+    std::pop_heap(candidates.begin(), candidates.end(), is_worse);
+    const Candidate candidate = candidates.back();
+    candidates.pop_back();
+    const Box& box = boxes[static_cast<std::size_t>(candidate.box)];
     const bool is_free = std::all_of(kept.begin(), kept.end(), [&](std::int64_t other) {
-      return overlap(boxes[static_cast<std::size_t>(candidate)],
-                     boxes[static_cast<std::size_t>(other)]) <= limits.overlap;
+      return overlap(box, boxes[static_cast<std::size_t>(other)]) <= limits.overlap;
     });
-    if (is_free) kept.push_back(candidate);
+    if (is_free) kept.push_back(candidate.box);
   }
   return kept;
 }
@@ -96,11 +116,17 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
       candidates.push_back(box_at(attrs, boxes, batch * count + box));
     }
     for (std::int64_t label = 0; label < classes; ++label) {
-      std::vector<double> values;
-      for (std::int64_t box = 0; box < count; ++box) {
-        values.push_back(scores.real_at((batch * classes + label) * count + box));
+      const std::int64_t first = (batch * classes + label) * count;
+      std::vector<Candidate> found;
+      if (scores.dtype() == DType::F32) {  // as it nearly always is
+        const auto numbers = scores.as<float>();
+        found = candidates_in(first, count, limits.score, [&](std::int64_t k) {
+          return static_cast<double>(numbers[static_cast<std::size_t>(k)]);
+        });
+      } else {
+        found = candidates_in(first, count, limits.score, [&](std::int64_t k) { return scores.real_at(k); });
       }
-      for (std::int64_t box : kept_boxes(candidates, values, limits)) {
+      for (std::int64_t box : kept_boxes(candidates, std::move(found), limits)) {
         picked.insert(picked.end(), {batch, label, box});
       }
     }
