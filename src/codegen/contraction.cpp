@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "codegen/dots.h"
 #include "codegen/index_map.h"
+#include "codegen/merged_rows.h"
 #include "codegen/row_blocks.h"
 #include "ops/access.h"
 
@@ -402,6 +403,7 @@ Block* stages_of(LoopNest& nest) {
 }  // namespace
 
 TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack) {
+  merge_rows(nest);
   Roles roles = find_roles(nest.body, may_pack);
   std::string dots = find_dots(nest.body, may_pack).refusal;
   const Block* stages = stages_of(nest);
@@ -420,7 +422,10 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack) {
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
                                                      const TileShape& shape) {
   Block* stages = stages_of(nest);
-  if (stages == nullptr) return tile(nest, nest.body, {}, may_pack, shape, LoopKind::Parallel);
+  if (stages == nullptr) {
+    merge_rows(nest);
+    return tile(nest, nest.body, {}, may_pack, shape, LoopKind::Parallel);
+  }
   std::vector<Statement> around;
   for (const Block* block = &nest.body; block != stages; block = &block->front().body) {
     around.push_back(block->front());

@@ -86,6 +86,35 @@ TEST(Compile, RowsOfASymbolAreSharedOutToo) {
   }
 }
 
+// Loops that operands and results run through in one piece become the rows of tiles together; those that
+// one of them runs through the other way round do not, nor those that a number is made of.
+TEST(Compile, ShortLoopsAreMergedIntoRows) {
+  for (const char* rest : {"y = add(p, r)", "t = transpose(s) {perm = [1, 0, 2]}\n      y = add(p, t)", "y = cumsum(p) {axis = 1}",
+                           "y = mul(p, v)"}) {
+    const Graph graph = parse_graph(concat(R"(graph (x: f32[S, B, 40], r: f32[S, B, 24], s: f32[B, S, 24], v: f32[B, 1]) {
+  w = constant f32[40, 24] normal(seed = 1, mean = 0.0, deviation = 0.2)
+  y = fused(x, w, r, s, v)
+    group = graph (x: f32[S, B, 40], w: f32[40, 24], r: f32[S, B, 24], s: f32[B, S, 24], v: f32[B, 1]) {
+      p = matmul(x, w)
+      )",
+                                           rest, "\n      return y\n    }\n  return y\n}\n"),
+                                    all_ops());
+    const Program program = codegen::compile(graph);
+    CompiledModel model(program, 2);
+    for (const std::int64_t steps : {1, 5, 30}) {
+      for (const std::int64_t batch : {1, 3, 9}) {
+        const std::vector<Datum> inputs = random_inputs(
+            graph, 3,
+            {{"x", {steps, batch, 40}}, {"r", {steps, batch, 24}}, {"s", {batch, steps, 24}}, {"v", {batch, 1}}});
+        const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
+        const Tensor result = model.run(inputs).at(0).tensor();
+        ASSERT_EQ(result.shape(), expected.shape()) << rest;
+        EXPECT_LE(largest_difference(result, expected), 2e-5) << rest << steps << ", " << batch;
+      }
+    }
+  }
+}
+
 // The batch may be one: what lies inside it is shared out too.
 TEST(Compile, WorkInsideASymbolIsSharedOut) {
   const Program program = codegen::compile(parse_graph(R"(graph (x: f32[N, 300, 40]) {
