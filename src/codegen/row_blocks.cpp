@@ -10,8 +10,8 @@ std::optional<Statement> split_rows(LoopNest& nest, Statement& jam, const std::v
   constexpr std::int64_t kEnoughItems = 8, kUsualTiles = 8;
   std::int64_t items = 1;
   for (const Statement& loop : around) {
-    if (!loop.extent.is_constant()) return std::nullopt;
-    items = std::min(items * loop.extent.constant(), kEnoughItems);
+    // One that only the run knows may be a batch of one.
+    if (loop.extent.is_constant()) items = std::min(items * loop.extent.constant(), kEnoughItems);
   }
   if (items == 0 || items >= kEnoughItems || jam.limit.is_defined()) return std::nullopt;
   const Dim count = jam.extent;

@@ -115,6 +115,18 @@ TEST(Compile, ShortLoopsAreMergedIntoRows) {
   }
 }
 
+// Neither a batch nor few columns give enough items of work: rows do.
+TEST(Compile, RowsInsideASymbolicBatchAreSharedOut) {
+  const Program program = codegen::compile(parse_graph(R"(graph (x: f32[N, 20, 30, 16]@NHWC) {
+  w: f32[1, 1, 16, 24]@HWIO = constant f32[1, 1, 16, 24] normal(seed = 1, mean = 0.0, deviation = 0.2)
+  y = conv(x, w)
+  return y
+}
+)",
+                                                       all_ops()));
+  EXPECT_GE(program.steps.back().work.value(std::vector<std::int64_t>{1}), 8);
+}
+
 // The batch may be one: what lies inside it is shared out too.
 TEST(Compile, WorkInsideASymbolIsSharedOut) {
   const Program program = codegen::compile(parse_graph(R"(graph (x: f32[N, 300, 40]) {
