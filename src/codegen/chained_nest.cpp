@@ -160,6 +160,7 @@ class Chain {
     for (const Statement& loop : outer_loops_) {
       outer_.insert(loop.id);
       cost.passes *= times(loop);
+      cost.sure_passes *= least_value(loop.extent);
     }
     add_stage(std::move(kept), whole_rows);
   }

@@ -284,6 +284,8 @@ double usual_value(const Dim& dim) {
   return usual.is_constant() ? static_cast<double>(usual.constant()) : 0.0;
 }
 
+double least_value(const Dim& dim) { return static_cast<double>(std::max<std::int64_t>(1, dim.range().lo)); }
+
 double usual_bytes(const Type& type) {
   return type.is_tensor() ? usual_value(byte_count(type.tensor())) : 0.0;
 }

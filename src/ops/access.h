@@ -49,6 +49,8 @@ Dims squeezed(const Dims& dims);
 /// The number where it is known, else what it is at usual values of its symbols; for comparing
 /// costs.
 double usual_value(const Dim& dim);
+/// The least that it can be, and at least 1.
+double least_value(const Dim& dim);
 double usual_bytes(const Type& type);
 
 }  // namespace tenon

@@ -35,7 +35,7 @@ double ChainCost::gain() const {
   const double share = near <= kCloseBytes ? kCloseShare : near <= kSharedBytes ? kSharedShare : 1;
   const double reading = (passes - 1) * weight_bytes * share;
   // With few passes some threads wait while others do two, or one does all.
-  const double idle = std::ceil(passes / kThreads) / (passes / kThreads) - 1;
+  const double idle = std::ceil(sure_passes / kThreads) / (sure_passes / kThreads) - 1;
   const double waiting = std::max(flops / kFlopsPerByte, weight_bytes) * idle;
   const double spared = handed_bytes + (kLargeShare - 1) * std::max(0.0, handed_bytes - kLargeBytes);
   return 2 * spared + kernels * kKernelBytes - again_flops / kFlopsPerByte -

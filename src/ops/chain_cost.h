@@ -7,6 +7,7 @@ namespace tenon {
 /// one piece and goes over the weights of both sides.
 struct ChainCost {
   double passes = 1;
+  double sure_passes = 1;   ///< of which threads can count on so many, whatever symbols are
   double handed_bytes = 0;  ///< of the values between, whole
   double kernels = 0;       ///< fewer
   double again_flops = 0;   ///< where pieces overlap

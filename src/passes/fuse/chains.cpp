@@ -112,7 +112,7 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
   cost.flops = infos_[producer.index()].flops + infos_[reader.index()].flops;
   const double work = infos_[producer.index()].flops / std::max(1.0, elements);
   bool fits = false;
-  double gain = 0, around = 1;
+  double gain = 0, around = 1, sure_around = 1;
   for (std::size_t depth = 0; depth < result.size(); ++depth) {
     const double extent = usual_value(result[depth]);
     const std::int64_t whole = result[depth].is_constant() ? result[depth].constant() : 1;
@@ -127,6 +127,7 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
       }
       if (piece == 0) continue;
       cost.passes = around * extent / static_cast<double>(block);
+      cost.sure_passes = sure_around * least_value(result[depth]) / static_cast<double>(block);
       const double again = std::max(0.0, cost.passes * piece - elements);
       if (again > kMaxOverlap * elements && again * work > kForkBytes * kFlopsPerByte) {
         fits = true;
@@ -152,6 +153,7 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
       gain = std::max(gain, cost.gain());
     }
     around *= extent;
+    sure_around *= least_value(result[depth]);
   }
   if (!fits) return {"what its reader needs at once is too much for a small buffer"};
   if (gain <= 0) return {"in pieces, more would be computed or read again than memory is spared"};

@@ -119,9 +119,11 @@ TEST(Chain, ColumnsInBlocks) {
 }
 
 TEST(Chain, RowsWhoseNumberOnlyTheRunKnows) {
-  for (const std::int64_t rows : {0, 1, 2, 7, 31}) {
-    expect_steps(two_products("n", 24, 20), 1, {{"x", {rows, 40}}});
-  }
+  const std::string text = two_products("n", 24, 20);
+  // Of one row threads share out the columns, each product by itself.
+  for (const std::int64_t rows : {0, 1, 2, 7, 31}) expect_steps(text, 2, {{"x", {rows, 40}}});
+  const std::string several = concat("graph <n in [8, 64]> ", text.substr(std::string("graph ").size()));
+  for (const std::int64_t rows : {8, 31, 32, 33, 64}) expect_steps(several, 1, {{"x", {rows, 40}}});
 }
 
 TEST(Chain, ImagesWhoseNumberOnlyTheRunKnows) {
