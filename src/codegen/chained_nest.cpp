@@ -194,8 +194,7 @@ class Chain {
     if (const auto sum = find_contraction(block)) {
       // Rows share what lies along the columns; heads, each with keys of its own, are not rows.
       const auto moves = [](const Scalar& load, const Statement* loop) {
-        const auto end = load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size());
-        return access_along({load->args.begin(), end}, load->view, loop->id) != Access::Same;
+        return along(load, loop->id) != Access::Same;
       };
       double rows = 1;
       for (std::size_t k = 0; k + 1 < sum->kept.size(); ++k) {

@@ -16,9 +16,6 @@
 namespace tenon::codegen {
 namespace {
 
-Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
-Scalar times(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Multiply, DType::I64, a, b); }
-
 // Loads widen what they read: f16 and bf16 are as good.
 bool is_plain_load(const Scalar& scalar) {
   const bool is_wide = info(scalar->dtype).arithmetic == Arithmetic::F32 && info(scalar->dtype).storage_bytes > 1;
@@ -60,16 +57,6 @@ std::optional<Contraction> find_contraction(const Block& body) {
 }
 
 namespace {
-
-Access along(const Scalar& load, std::size_t loop) {
-  return access_along({load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
-                      load->view, loop);
-}
-
-bool depends_on(const Scalar& scalar, std::size_t loop) {
-  if (scalar->kind == ScalarKind::Loop) return scalar->id == loop;
-  return std::any_of(scalar->args.begin(), scalar->args.end(), [&](const Scalar& arg) { return depends_on(arg, loop); });
-}
 
 bool is_affine(const Scalar& scalar) {
   if (scalar->kind == ScalarKind::Integer || scalar->kind == ScalarKind::Loop) return true;

@@ -11,13 +11,6 @@ namespace {
 
 constexpr std::int64_t kFewestLanes = 8;
 
-Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
-
-Access along(const Scalar& load, std::size_t loop) {
-  return access_along({load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
-                      load->view, loop);
-}
-
 bool is_read_along(const Scalar& load, std::size_t loop) { return along(load, loop) != Access::Same; }
 
 // Whether a constant can be laid out anew as loops read it.

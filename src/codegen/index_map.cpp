@@ -8,8 +8,6 @@
 namespace tenon::codegen {
 namespace {
 
-Scalar times(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Multiply, DType::I64, a, b); }
-Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
 
 // The position within axes [begin, end) as one number.
 Scalar flat_position(LoopNest& nest, const Dims& dims, std::size_t begin, std::size_t end,

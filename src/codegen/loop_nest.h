@@ -114,6 +114,8 @@ std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop);
 /// How an element's place changes along a loop.
 enum class Access : std::uint8_t { Same, Neighbours, Scattered };
 Access access_along(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop);
+Access along(const Scalar& load, std::size_t loop);
+bool depends_on(const Scalar& scalar, std::size_t loop);
 
 /// Puts `value` in place of a loop's position everywhere.
 void substitute_loop(Block& block, std::size_t loop, const Scalar& value);

@@ -16,11 +16,6 @@ bool is_loop(const Scalar& scalar, std::size_t loop) {
   return scalar->kind == ScalarKind::Loop && scalar->id == loop;
 }
 
-bool depends_on(const Scalar& scalar, std::size_t loop) {
-  return is_loop(scalar, loop) || std::any_of(scalar->args.begin(), scalar->args.end(),
-                                              [&](const Scalar& arg) { return depends_on(arg, loop); });
-}
-
 struct Pair {
   std::size_t outer = 0, inner = 0;
   Dim inner_extent;

@@ -7,12 +7,11 @@
 #include "codegen/contraction.h"
 #include "codegen/index_map.h"
 #include "codegen/lines.h"
+#include "codegen/operand_copy.h"
 #include "ops/access.h"
 
 namespace tenon::codegen {
 namespace {
-
-Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
 
 // The load with room around its buffer, as far as the loops reach; nothing where it cannot be told.
 struct Padded {
@@ -125,23 +124,17 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const Nest
                                               const std::vector<bool>& is_constant) {
   NestSequence::Part part = given_part;
   const std::optional<Contraction> found = find_contraction(part.nest);
-  const auto source_of = [&](const Scalar& load) {
-    // Those of the sequence's buffers that the nest is given, in order.
-    std::size_t given = 0;
-    for (std::size_t k = 0; k < load->id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
-    return part.buffers[given];
-  };
   // What is constant and zero outside is laid out anew with its zeros.
   Scalar load;
   for (const Scalar& read : found ? std::vector{found->b, found->a} : std::vector<Scalar>()) {
-    const std::size_t id = source_of(read);
+    const std::size_t id = buffer_of(part, read->id);
     const bool is_laid = id < is_constant.size() && is_constant[id] && can_be_laid_anew(read);
     if (read->bounds == Bounds::Fill && !is_laid) load = read;
   }
   const bool fills_with_number = load.is_defined() && load->args.back()->kind == ScalarKind::Real;
   const auto padded = fills_with_number ? room_around(load, *found) : std::nullopt;
   if (!padded) return {std::move(part)};
-  const std::size_t source = source_of(load), made = sequence.buffers.size();
+  const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];
   // The copy is as wide as arithmetic, so that the sum need not convert what it reads over and over.
   sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, padded->dims});
@@ -156,26 +149,7 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const Nest
     node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
   }
   node.view = padded->dims;
-  node.dtype = DType::F32;
-  node.id = part.nest.buffers.size();
-  const Scalar read(std::make_shared<const ScalarNode>(std::move(node)));
-  // The sum reads the copy; the operand itself may still be read behind it.
-  Statement* fold = nullptr;
-  Block* block = &part.nest.body;
-  while (fold == nullptr) {
-    Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
-    if (statement.kind == Statement::Kind::Fold) {
-      fold = &statement;
-    } else {
-      block = &statement.body;
-    }
-  }
-  const bool is_first = &found->a.node() == &load.node();
-  fold->value = is_first ? binary_scalar(BinaryOp::Multiply, fold->value->dtype, read, found->b)
-                         : binary_scalar(BinaryOp::Multiply, fold->value->dtype, found->a, read);
-  // Behind the other given buffers, before scratch.
-  part.nest.buffers.push_back({concat("p", made), DType::F32, padded->dims, Storage::Operand});
-  part.buffers.push_back(made);
+  read_copy(part, *found, load, {concat("p", made), DType::F32, padded->dims, Storage::Operand}, made, std::move(node));
   list_extents(copy.nest);
   list_extents(part.nest);
   return {std::move(copy), std::move(part)};

@@ -103,6 +103,9 @@ Scalar binary_scalar(BinaryOp op, DType dtype, Scalar a, Scalar b) {
   return make(std::move(node));
 }
 
+Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
+Scalar times(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Multiply, DType::I64, a, b); }
+
 Scalar select_scalar(Scalar condition, Scalar a, Scalar b) {
   ScalarNode node;
   node.kind = ScalarKind::Select;

@@ -63,6 +63,9 @@ Scalar place_scalar(std::size_t local);
 Scalar unary_scalar(UnaryOp op, DType dtype, Scalar x);
 /// Folds what numbers alone decide; sums and products of integers are simplified.
 Scalar binary_scalar(BinaryOp op, DType dtype, Scalar a, Scalar b);
+/// Of integers.
+Scalar plus(const Scalar& a, const Scalar& b);
+Scalar times(const Scalar& a, const Scalar& b);
 Scalar select_scalar(Scalar condition, Scalar a, Scalar b);
 Scalar cast_scalar(Scalar x, DType dtype);
 

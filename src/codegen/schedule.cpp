@@ -59,6 +59,16 @@ Access access_along(const std::vector<Scalar>& indices, const Dims& view, std::s
   return access;
 }
 
+Access along(const Scalar& load, std::size_t loop) {
+  return access_along({load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
+                      load->view, loop);
+}
+
+bool depends_on(const Scalar& scalar, std::size_t loop) {
+  if (scalar->kind == ScalarKind::Loop) return scalar->id == loop;
+  return std::any_of(scalar->args.begin(), scalar->args.end(), [&](const Scalar& arg) { return depends_on(arg, loop); });
+}
+
 namespace {
 
 // What running a block costs, roughly in vector instructions, with one loop (if any) as vector.

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "codegen/contraction.h"
+#include "codegen/operand_copy.h"
 
 namespace tenon::codegen {
 namespace {
@@ -12,23 +12,6 @@ namespace {
 using Part = NestSequence::Part;
 
 constexpr std::int64_t kFewestRows = 8, kFewestColumns = 8;
-
-Access along(const Scalar& load, std::size_t loop) {
-  return access_along({load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
-                      load->view, loop);
-}
-
-bool depends_on(const Scalar& scalar, std::size_t loop) {
-  if (scalar->kind == ScalarKind::Loop) return scalar->id == loop;
-  return std::any_of(scalar->args.begin(), scalar->args.end(), [&](const Scalar& arg) { return depends_on(arg, loop); });
-}
-
-// Which of the sequence's buffers one of the nest's is.
-std::size_t buffer_of(const Part& part, std::size_t id) {
-  std::size_t given = 0;
-  for (std::size_t k = 0; k < id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
-  return part.buffers[given];
-}
 
 bool is_at_least(const Dim& extent, std::int64_t least) { return !extent.is_constant() || extent.constant() >= least; }
 
@@ -63,23 +46,6 @@ Scalar load_of(ScalarNode node, std::size_t buffer, Dims view, std::vector<Scala
   node.view = std::move(view);
   node.args = std::move(at);
   return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-}
-
-// The sum reads the copy; the operand itself may still be read behind it.
-void read_instead(Part& part, const Contraction& sum, const Scalar& load, NestBuffer copy, Dims view,
-                  std::vector<Scalar> at) {
-  Statement* fold = nullptr;
-  for (Block* block = &part.nest.body; fold == nullptr;) {
-    Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
-    if (statement.kind == Statement::Kind::Fold) fold = &statement;
-    block = &statement.body;
-  }
-  ScalarNode node = load.node();
-  node.dtype = copy.dtype;
-  const Scalar read = load_of(std::move(node), part.nest.buffers.size(), std::move(view), std::move(at));
-  const bool is_first = &sum.a.node() == &load.node();
-  fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, is_first ? read : sum.a, is_first ? sum.b : read);
-  part.nest.buffers.push_back(std::move(copy));
 }
 
 // Every loop that the operand depends on becomes an axis of the copy, the columns last.
@@ -125,8 +91,8 @@ Part turned_part(NestSequence& sequence, Part& part, const Contraction& sum, con
   }
   copy.nest.body = std::move(body);
 
-  read_instead(part, sum, turn.load, {concat("t", made), DType::F32, dims, Storage::Operand}, dims, std::move(at));
-  part.buffers.push_back(made);
+  read_copy(part, sum, turn.load, {concat("t", made), DType::F32, dims, Storage::Operand}, made,
+            load_of(turn.load.node(), 0, dims, std::move(at)).node());
   return copy;
 }
 
@@ -171,8 +137,7 @@ Part widened_part(NestSequence& sequence, Part& part, const Contraction& sum, co
   loop.is_independent = true;
   loop.body = {std::move(store)};
   copy.nest.body = {std::move(loop)};
-  read_instead(part, sum, load, {concat("w", made), DType::F32, from.dims, Storage::Operand}, load->view, load->args);
-  part.buffers.push_back(made);
+  read_copy(part, sum, load, {concat("w", made), DType::F32, from.dims, Storage::Operand}, made, load.node());
   return copy;
 }
 

@@ -28,12 +28,6 @@ std::optional<Line> place_of(const Scalar& load) {
   return place;
 }
 
-Access along(const Scalar& load, std::size_t loop) {
-  return access_along(
-      {load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
-      load->view, loop);
-}
-
 class Finder {
  public:
   Finder(const NestSequence::Part& part, const std::vector<bool>& is_constant)
