@@ -1,14 +1,18 @@
 #pragma once
 
-#include "codegen/contraction.h"
-#include "codegen/cpu/emit.h"
-#include "codegen/winograd.h"
-
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "codegen/cpu/emit.h"
+#include "codegen/nest_names.h"
+#include "nests/packing.h"
+#include "nests/winograd_weights.h"
+
 namespace tenon::codegen {
+
+using nests::Packing;
+using nests::WinogradWeights;
 
 /// What a candidate says to a piece of work: yes, and what it would cost; or no, and why.
 struct Verdict {
@@ -45,9 +49,9 @@ struct Candidate {
   std::function<std::vector<MadeKernel>(NestSequence&, std::vector<WinogradWeights>&)> make;
 };
 
-/// All that there are for the work, those that refuse among them. Where costs are equal the first is
-/// the one to take. The last, plain loops, accepts whatever there is.
-std::vector<Candidate> candidates_for(const KernelWork& work);
+/// Whether each buffer of the work's nest, not only those that it is given, may be laid out anew:
+/// constants that are read in one place. Elsewhere the order for that place would be wrong.
+std::vector<bool> may_pack(const NestSequence::Part& part, const std::vector<bool>& is_constant);
 
 /// The place of the cheapest that accepts.
 std::size_t cheapest(const std::vector<Candidate>& candidates);

@@ -7,17 +7,20 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "codegen/chain.h"
 #include "codegen/compose.h"
 #include "codegen/constant_store.h"
+#include "codegen/cpu/candidates.h"
+#include "codegen/cpu/schedule.h"
 #include "codegen/extent_of.h"
-#include "codegen/fixed_extents.h"
 #include "codegen/guards.h"
-#include "codegen/index_map.h"
-#include "codegen/nest_builder.h"
-#include "codegen/padding.h"
-#include "codegen/turned_operand.h"
-#include "codegen/work_shares.h"
+#include "nests/index_map.h"
+#include "nests/nest_builder.h"
+#include "nests/node_exprs.h"
+#include "nests/padding.h"
+#include "nests/specialise.h"
+#include "nests/tile_and_fuse.h"
+#include "nests/transposed_operand.h"
+#include "nests/work_shares.h"
 #include "ops/analysis.h"
 #include "ops/fused_groups.h"
 #include "program/arena.h"
@@ -134,7 +137,7 @@ class Compiler {
     const Node& node = graph_.node(id);
     if (const Constant* constant = graph_.constant_of(node.results.front())) {
       const Dims dims(constant->shape().begin(), constant->shape().end());
-      if (!is_compilable(constant->dtype())) {
+      if (!nests::is_compilable(constant->dtype())) {
         unsupported_.push_back(concat(graph_.location(id), ": element type ", constant->dtype()));
         return;
       }
@@ -151,7 +154,7 @@ class Compiler {
           }
         }
       }
-      const std::vector<Expr> exprs = node_exprs(graph_, id);
+      const std::vector<Expr> exprs = nests::node_exprs(graph_, id);
       if (exprs.empty()) throw Error("no kernel computes this", ErrorKind::Unsupported);
       add_kernels(id, exprs);
     } catch (const Error& error) {
@@ -173,7 +176,7 @@ class Compiler {
       buffers_[results.front()] = buffers_.at(node.operands.at(viewed_operand(exprs.front())));
       return;
     }
-    const NestSequence sequence = build_nests(graph_.value(results.front()).name, exprs);
+    const NestSequence sequence = nests::build_nests(graph_.value(results.front()).name, exprs);
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       if (buffer.role != NestSequence::Role::Result) continue;
       const ValueId result = results.at(buffer.index);
@@ -191,7 +194,7 @@ class Compiler {
       const auto numbers = symbol_numbers(values);
       if (!numbers || !depends_on(sequence, values)) continue;
       DividedGuards divided = divide(left, *numbers, program_.symbols);
-      if (!divided.inside.empty()) add_steps(id, results, with_values(sequence, values), divided.inside);
+      if (!divided.inside.empty()) add_steps(id, results, specialised(sequence, values), divided.inside);
       left = std::move(divided.outside);
     }
     if (!left.empty()) add_steps(id, results, sequence, left);
@@ -218,7 +221,7 @@ class Compiler {
       is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
                             program_.buffers[buffers_.at(node.operands.at(buffer.index))].place == Program::Place::Constant);
     }
-    turn_operands(sequence, is_constant);
+    transpose_operands(sequence, is_constant);
     chain(sequence, is_constant);
     const Footprint footprint = footprint_of(graph_, id);
     std::vector<WinogradWeights> derived;
@@ -314,7 +317,7 @@ class Compiler {
     chained.parts.clear();
     for (const NestSequence::Part& part : sequence.parts) {
       const std::vector<Candidate> candidates =
-          candidates_for({sequence, part, is_constant, options_.allow_winograd, registers_});
+          cpu::candidates_for({sequence, part, is_constant, options_.allow_winograd, registers_});
       if (candidates[cheapest(candidates)].is_winograd) {
         chained.parts.push_back(part);
         chained.parts.back().is_scheduled = true;  // not to be touched
@@ -323,7 +326,7 @@ class Compiler {
       for (NestSequence::Part& made : split_padding(chained, part, is_constant)) chained.parts.push_back(std::move(made));
     }
     const std::size_t count = chained.parts.size();
-    chain_nests(chained);
+    tile_and_fuse(chained);
     if (chained.parts.size() == count) return;
     for (NestSequence::Part& part : chained.parts) part.is_scheduled = false;
     sequence = std::move(chained);
@@ -341,7 +344,7 @@ class Compiler {
     std::vector<ChosenKernels> chosen;
     for (const NestSequence::Part& part : sequence.parts) {
       const KernelWork work{sequence, part, is_constant, options_.allow_winograd, registers_};
-      const std::vector<Candidate> candidates = candidates_for(work);
+      const std::vector<Candidate> candidates = cpu::candidates_for(work);
       ChosenKernels& made = chosen.emplace_back();
       Decision& decision = made.decision;
       decision.is_tail = chosen.size() > 1 && is_little_work(part.nest);
@@ -430,10 +433,10 @@ class Compiler {
       const std::uint32_t copy = add_buffer(graph_.value(value).name, type.dtype, type.dims, Program::Place::Output);
       program_.buffers[copy].offset = k;
       program_.outputs.push_back(copy);
-      NestSequence sequence = build_nests("copy", {operand_expr(0, {type.dtype, {product(type.dims)}, {}})});
+      NestSequence sequence = nests::build_nests("copy", {operand_expr(0, {type.dtype, {product(type.dims)}, {}})});
       if (sequence.parts.empty()) continue;  // no elements
       LoopNest& nest = sequence.parts.front().nest;
-      schedule(nest);
+      cpu::schedule(nest);
       Program::Step step;
       step.name = graph_.value(value).name;
       for (std::size_t id : sequence.parts.front().buffers) {

@@ -63,7 +63,4 @@ std::vector<Decision> decide(const Graph& graph, const CompileOptions& options =
 /// The loop nests, code and assembly that would be made of a graph, to be read.
 std::string print_code(const Graph& graph, const CompileOptions& options = {});
 
-/// What each node of a graph computes, a fused group as one: by result, over the node's operands.
-std::vector<Expr> node_exprs(const Graph& graph, NodeId node);
-
 }  // namespace tenon::codegen

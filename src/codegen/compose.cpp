@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "codegen/nest_builder.h"
 #include "codegen/partition.h"
 #include "ir/text.h"
+#include "nests/nest_builder.h"
 #include "ops/captures.h"
 
 namespace tenon::codegen {
@@ -185,7 +185,7 @@ class Composer {
     Extract kernels(graph_), text(graph_);
     std::vector<ValueId> in_kernels, in_text;
     for (ValueId value : given) {
-      const bool is_text = !is_compilable(constant_of(value)->dtype());
+      const bool is_text = !nests::is_compilable(constant_of(value)->dtype());
       (is_text ? text : kernels).add_constant(value, graph_, value);
       (is_text ? in_text : in_kernels).push_back(value);
     }

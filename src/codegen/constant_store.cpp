@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "codegen/lines.h"
-#include "codegen/packing.h"
+#include "nests/affine.h"
+#include "nests/packing.h"
 
 namespace tenon::codegen {
 namespace {
@@ -21,7 +21,7 @@ std::string form_text(const Packing& packing) {
   std::string text = concat("packed, limit ", packing.limit, ": ", Dims(packing.extents.begin(), packing.extents.end()),
                             " of ", packing.source_dims);
   for (const Scalar& coordinate : packing.coordinates) {
-    const auto line = line_of(coordinate);
+    const auto line = affine_of(coordinate);
     TENON_ASSERT(line, "what is packed is read evenly");
     text += concat("; ", line->start);
     for (std::size_t k = 0; k < packing.loops.size(); ++k) {

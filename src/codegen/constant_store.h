@@ -7,12 +7,16 @@
 #include <utility>
 
 #include "base/error.h"
-#include "codegen/contraction.h"
-#include "codegen/winograd.h"
+#include "codegen/nest_names.h"
 #include "ir/constant.h"
+#include "nests/packing.h"
+#include "nests/winograd_weights.h"
 #include "program/program.h"
 
 namespace tenon::codegen {
+
+using nests::Packing;
+using nests::WinogradWeights;
 
 /// The constants of a program that is being made: those of the graph, and the same in the orders and
 /// forms in which kernels read them. Each form of each is there once, however many kernels want it.

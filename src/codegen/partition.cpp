@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 #include "codegen/compile.h"
-#include "codegen/nest_builder.h"
+#include "nests/nest_builder.h"
+#include "nests/node_exprs.h"
 #include "ops/fused_groups.h"
 
 namespace tenon::codegen {
@@ -26,7 +27,7 @@ std::optional<DType> foreign_dtype(const std::vector<Expr>& exprs) {
     const ExprNode* node = work.back();
     work.pop_back();
     if (!seen.insert(node).second) continue;
-    if (!is_compilable(node->dtype)) return node->dtype;
+    if (!nests::is_compilable(node->dtype)) return node->dtype;
     for (const Expr& arg : node->args) {
       if (arg.is_defined()) work.push_back(&arg.node());
     }
@@ -93,11 +94,11 @@ std::string kernel_refusal(const Graph& graph, NodeId id) {
       if (!value) continue;
       const Type& type = graph.value(value).type;
       if (!type.is_tensor()) return concat("'", graph.value(value).name, "' is no tensor of known rank");
-      if (!is_compilable(type.tensor().dtype)) return concat("element type ", type.tensor().dtype);
+      if (!nests::is_compilable(type.tensor().dtype)) return concat("element type ", type.tensor().dtype);
     }
   }
   if (is_constant(graph, id)) return "";
-  const std::vector<Expr> exprs = node_exprs(graph, id);
+  const std::vector<Expr> exprs = nests::node_exprs(graph, id);
   if (exprs.empty()) {
     return node.op->lower || is_fused_group(graph, id) ? "an attribute follows from data"
                                                        : "no expression describes it";

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/loop_nest.h"
+#include "codegen/nest_names.h"
 
 namespace tenon::codegen::cpu {
 

@@ -169,7 +169,7 @@ void KernelEmitter::run() {
       nest_.body.front().loop == LoopKind::ParallelVector;
   if (is_one_vector) {
     const Statement& loop = nest_.body.front();
-    llvm::Value* block = ir_.getInt64(static_cast<std::uint64_t>(kVectorBlock));
+    llvm::Value* block = ir_.getInt64(static_cast<std::uint64_t>(nests::kVectorBlock));
     llvm::Value* from = ir_.CreateMul(begin, block);
     llvm::Value* to = ir_.CreateMul(end, block);
     llvm::Value* limit = extent(loop.extent);
@@ -300,7 +300,7 @@ llvm::Value* KernelEmitter::start_lanes(const Statement& fold) {
   const DType dtype = nest_.locals[fold.id];
   llvm::IRBuilder<> start(&function_->getEntryBlock(), function_->getEntryBlock().begin());
   state.slot = start.CreateAlloca(math_.lanes_of(math_.type(dtype)));
-  const Scalar start_value = identity_scalar(fold.reduction, dtype);
+  const Scalar start_value = nests::identity_scalar(fold.reduction, dtype);
   ir_.CreateStore(math_.vector(math_.literal(dtype, start_value->real, start_value->integer)), state.slot);
   state.is_vector = true;
   return number_slot;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "codegen/cpu/lanes.h"
-#include "codegen/loop_nest.h"
+#include "codegen/nest_names.h"
 
 namespace tenon::codegen::cpu {
 

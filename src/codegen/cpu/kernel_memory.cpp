@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
-#include "codegen/index_map.h"
+#include "nests/index_map.h"
 
 namespace tenon::codegen::cpu {
 

@@ -1,4 +1,4 @@
-#include "codegen/candidate.h"
+#include "codegen/cpu/candidates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/compile.h"
-#include "codegen/winograd.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "ir/text.h"
+#include "nests/winograd_weights.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
 

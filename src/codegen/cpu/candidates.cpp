@@ -1,0 +1,324 @@
+#include "codegen/cpu/candidates.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/cpu/schedule.h"
+#include "codegen/cpu/tiles.h"
+#include "codegen/cpu/winograd_nests.h"
+#include "nests/materialise.h"
+#include "nests/padding.h"
+#include "ops/access.h"
+
+namespace tenon::codegen::cpu {
+namespace {
+
+// Products and bytes of weights in a cycle of a core, as in the costs of Winograd's algorithm.
+constexpr double kProducts = 16, kBytes = 7;
+constexpr double kLatency = 4;
+// What only the clock can tell from the first choice costs more: it has to be timed to be taken.
+constexpr double kUntimed = 1.1;
+
+// Cycles for one step of the sum in a tile: two multiply-adds start in each, two loads, and a sum
+// waits for the one before.
+double step_cycles(double rows, double vectors) {
+  return std::max({rows * vectors / 2, (rows + vectors) / 2, kLatency});
+}
+
+// Tiles of nearly equal size, as they are emitted: of how many rows, and how many.
+struct RowTiles {
+  std::int64_t large = 1, large_count = 1, small = 0, small_count = 0;
+};
+RowTiles row_tiles(std::optional<std::int64_t> row_count, std::int64_t most) {
+  if (!row_count) return {most, 10, 1, most / 2};
+  const std::int64_t count = std::max<std::int64_t>(*row_count, 1), tiles = (count + most - 1) / most;
+  RowTiles split;
+  split.large = (count + tiles - 1) / tiles;
+  split.small = split.large - 1;
+  split.large_count = count - split.small * tiles;
+  split.small_count = tiles - split.large_count;
+  return split;
+}
+
+std::int64_t column_width(std::int64_t column_count, std::int64_t columns) {
+  while (columns > 4 && columns > column_count) columns /= 2;
+  return columns;
+}
+
+// Cycles for one step of the sum over all rows and columns, in vectors of so many numbers.
+double tiled_cycles(const TileFacts& facts, const TileShape& shape, std::int64_t lanes) {
+  const RowTiles rows = row_tiles(facts.row_count, std::min(shape.rows, facts.most_rows));
+  const auto cycles = [&](double vectors) {
+    return static_cast<double>(rows.large_count) * step_cycles(static_cast<double>(rows.large), vectors) +
+           static_cast<double>(rows.small_count) * step_cycles(static_cast<double>(rows.small), vectors);
+  };
+  const std::int64_t width = column_width(facts.column_count, shape.columns);
+  const std::int64_t whole = facts.column_count / width, left = facts.column_count % width;
+  // What is left of the columns is done by single vectors.
+  return static_cast<double>(whole) * cycles(static_cast<double>((width + lanes - 1) / lanes)) +
+         static_cast<double>((left + lanes - 1) / lanes) * cycles(1);
+}
+
+std::string tile_name(const TileShape& shape) {
+  return concat("tiles ", shape.rows, "x", shape.columns, shape.is_reordered ? " reordered" : "");
+}
+
+double product_count(const Contraction& sum) {
+  double products = 1;
+  for (const auto* loops : {&sum.parallel, &sum.reduction}) {
+    for (const Statement* loop : *loops) products *= usual_value(loop->extent);
+  }
+  return products;
+}
+
+// Of a nest of several stages: how often it folds anything.
+double products_in(const Block& block) {
+  double count = 0;
+  for (const Statement& statement : block) {
+    count += statement.kind == Statement::Kind::Fold ? 1 : 0;
+    if (statement.kind == Statement::Kind::Loop) count += usual_value(statement.extent) * products_in(statement.body);
+  }
+  return count;
+}
+
+class Lister {
+ public:
+  explicit Lister(const KernelWork& work) : work_(work), sum_(find_contraction(work.part.nest)) {}
+
+  std::vector<Candidate> run() {
+    if (sum_) add_windows();
+    const std::vector<bool> packs = may_pack(work_.part, work_.is_constant);
+    const TileFacts facts = tile_facts(work_.part.nest, packs);
+    const bool has_sums = sum_ || facts.refusal.empty() || facts.reduction_refusal.empty();
+    if (has_sums) add_tiles(facts, packs);
+    add_loops(has_sums ? weight_bytes(packs) : 0);
+    return std::move(list_);
+  }
+
+ private:
+  void add(std::string name, Verdict verdict, decltype(Candidate::make) make = {}) {
+    list_.push_back({std::move(name), std::move(verdict), false, std::move(make)});
+  }
+
+  void add_windows() {
+    const FoundWindow found = find_window(work_.part, work_.is_constant);
+    std::string refusal = found.refusal;
+    if (found.window) {
+      const WinogradWeights& w = found.window->weights;
+      if (std::min(w.channels, w.outputs) < kFewestChannels) {
+        refusal = concat("transforms outweigh the products of fewer than ", kFewestChannels, " channels or outputs; here ",
+                         w.channels, " and ", w.outputs);
+      }
+    }
+    if (!work_.allow_winograd) refusal = "it is forbidden: larger errors of rounding";
+    for (const int tile : {4, 2}) {
+      const std::string name = concat("winograd ", tile, "x", tile);
+      if (!refusal.empty()) {
+        add(name, no(refusal));
+      } else {
+        add_winograd(name, *found.window, tile);
+      }
+    }
+  }
+
+  // All blocks of tiles cost the same by what can be told ahead; the first is taken until timed.
+  void add_winograd(const std::string& name, WindowSum window, int tile) {
+    const double cost = estimated(window, tile);
+    window.weights.tile = tile;
+    const std::int64_t usual = tiles_in_block(window);
+    add_block(name, window, cost, usual);
+    for (const std::int64_t wanted : {0, 12, 24, 48, 96}) {
+      const std::string full_name = wanted == 0 ? name + " all at once" : concat(name, " by ", wanted);
+      const std::int64_t blocks = wanted == 0 ? 1 : (window.usual_tiles() + wanted - 1) / wanted;
+      const std::int64_t block = wanted == 0 ? 0 : (window.usual_tiles() + blocks - 1) / blocks;
+      if (block == usual) {
+        add(full_name, no(concat("here it is the same as ", name)));
+      } else if (wanted != 0 && blocks < 2) {
+        add(full_name, no(concat("its ", window.usual_tiles(), " tiles are one block")));
+      } else {
+        add_block(full_name, window, cost * kUntimed, block);
+      }
+    }
+  }
+
+  void add_block(const std::string& name, const WindowSum& window, double cost, std::int64_t block) {
+    add(name, yes(cost), [window, block, part = &work_.part](NestSequence& sequence, std::vector<WinogradWeights>& derived) {
+      sequence.buffers.push_back(
+          {NestSequence::Role::Derived, derived.size(), DType::F32, window.weights.dims()});
+      derived.push_back(window.weights);
+      std::vector<MadeKernel> made;
+      for (NestSequence::Part& nest : winograd_nests(sequence, *part, window, sequence.buffers.size() - 1, block)) {
+        made.push_back({std::move(nest), {}});
+      }
+      return made;
+    });
+    list_.back().is_winograd = true;
+  }
+
+  // More memory and larger errors should pay; small tiles have less than half the weights of large
+  // ones, so that as good is better.
+  static double estimated(WindowSum window, int tile) {
+    constexpr double kPays = 0.8, kAsGood = 1.1;
+    window.weights.tile = 4;
+    const double large = winograd_cost(window) / kPays;
+    if (tile == 4) return large;
+    window.weights.tile = 2;
+    const double small = winograd_cost(window) / kPays;
+    return large < direct_cost(window) ? small / kAsGood : small;
+  }
+
+  // Constants, which every candidate reads.
+  double weight_bytes(const std::vector<bool>& packs) const {
+    double bytes = 0;
+    for (std::size_t k = 0; k < packs.size(); ++k) {
+      if (packs[k]) bytes += 4 * usual_value(product(work_.part.nest.buffers[k].dims));
+    }
+    return bytes;
+  }
+
+  void add_tiles(const TileFacts& facts, const std::vector<bool>& packs) {
+    const std::vector<TileShape> shapes = tile_shapes();
+    const auto lanes = static_cast<std::int64_t>(work_.registers.bits / 32);
+    const double products = sum_ ? product_count(*sum_) : products_in(work_.part.nest.body);
+    const double cost = products / kProducts + weight_bytes(packs) / kBytes;
+    const double usual = facts.refusal.empty() ? tiled_cycles(facts, shapes.front(), lanes) : 1;
+    for (const bool is_reordered : {false, true}) {
+      for (TileShape shape : shapes) {
+        shape.is_reordered = is_reordered;
+        const std::string refusal = facts.refusal.empty() ? refusal_of(shape, facts, shapes) : facts.refusal;
+        if (!refusal.empty()) {
+          add(tile_name(shape), no(refusal));
+          continue;
+        }
+        const bool is_first = is_same(shape, shapes.front()) && !is_reordered;
+        const double share = is_first ? 1 : kUntimed * std::max(tiled_cycles(facts, shape, lanes) / usual, 1.0);
+        add(tile_name(shape), yes(cost * share), tiles(shape));
+      }
+    }
+    add_reduction_vectors(facts, shapes.front(), cost);
+  }
+
+  // A vector of every row and of what rows share is read for each multiply-add, and lanes have to be
+  // added up in the end.
+  void add_reduction_vectors(const TileFacts& facts, const TileShape& shape, double cost) {
+    constexpr double kDots = 1.25, kFold = 8;
+    const std::string name = concat("dots ", shape.rows);
+    if (!facts.reduction_refusal.empty()) {
+      add(name, no(facts.reduction_refusal));
+      return;
+    }
+    double results = 1;
+    for (const Statement* loop : sum_ ? sum_->parallel : std::vector<const Statement*>()) results *= usual_value(loop->extent);
+    add(name, yes(cost * kDots + results * kFold), tiles(shape));
+  }
+
+  // The usual one, then others whose sums, with a vector of each column and one number of a row, fit
+  // the registers.
+  std::vector<TileShape> tile_shapes() const {
+    const unsigned lanes = work_.registers.bits / 32;
+    std::vector<TileShape> shapes = {tile_for(work_.registers.count, work_.registers.bits)};
+    std::vector<TileShape> others = {{6, 2 * lanes}, {4, 2 * lanes}, {3, 4 * lanes}, {2, 4 * lanes},
+                                     {12, lanes},    {8, lanes},     {1, 8 * lanes}};
+    if (work_.registers.count >= 32) others.insert(others.begin(), {{14, 2 * lanes}, {6, 4 * lanes}});
+    for (const TileShape& other : others) {
+      if (!is_same(other, shapes.front())) shapes.push_back(other);
+    }
+    return shapes;
+  }
+
+  static bool is_same(const TileShape& a, const TileShape& b) { return a.rows == b.rows && a.columns == b.columns; }
+
+  // Shapes that come out as one before them need not be timed twice.
+  static std::string refusal_of(const TileShape& shape, const TileFacts& facts,
+                                const std::vector<TileShape>& shapes) {
+    const auto outcome = [&](const TileShape& s) {
+      const RowTiles rows = row_tiles(facts.row_count, std::min(s.rows, facts.most_rows));
+      return std::make_pair(rows.large, column_width(facts.column_count, s.columns));
+    };
+    for (const TileShape& other : shapes) {
+      if (is_same(other, shape)) break;
+      if (outcome(other) == outcome(shape)) {
+        return concat("here it is the same as ", tile_name({other.rows, other.columns, shape.is_reordered}));
+      }
+    }
+    if (!shape.is_reordered) return "";
+    if (!facts.has_other_loops) return "there are no loops around the tiles to turn";
+    if (facts.column_count <= shape.columns) return "there is one block of columns";
+    return "";
+  }
+
+  decltype(Candidate::make) tiles(const TileShape& shape) {
+    return [shape, part = &work_.part, &is_constant = work_.is_constant](NestSequence& sequence, std::vector<WinogradWeights>&) {
+      std::vector<MadeKernel> made;
+      for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant)) {
+        materialise_subexpressions(nest.nest);
+        auto packings = tile_contraction(nest.nest, may_pack(nest, is_constant), shape);
+        if (!packings) schedule(nest.nest);  // the copy that makes room around an operand
+        nest.is_scheduled = true;
+        made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});
+      }
+      return made;
+    };
+  }
+
+  void add_loops(double read_bytes) {
+    LoopNest base = work_.part.nest;
+    materialise_subexpressions(base);
+    LoopNest usual = base;
+    const double cost = schedule(usual) * usual_share(base.body) + read_bytes / kBytes;
+    const std::string usual_text = to_string(usual);
+    if (!sum_) {
+      for (const unsigned interleave : {1U, 2U, 8U}) {
+        LoopShape shape;
+        shape.interleave = interleave;
+        const std::string name = concat("loops x", interleave);
+        LoopNest other = base;
+        schedule(other, shape);
+        if (to_string(other) == usual_text) {
+          add(name, no("no loop is simple enough for more than one vector at a time"));
+        } else {
+          add(name, yes(cost * kUntimed), loops(shape));
+        }
+      }
+      for (const LoopCost& other : other_vectors(base)) {
+        LoopShape shape;
+        shape.along = other.loop;
+        add(concat("loops along ", base.loop_names[other.loop]), yes(std::max(other.cost, cost) * kUntimed),
+            loops(shape));
+      }
+    }
+    add("loops", yes(cost), loops({}));
+  }
+
+  // Schedules count every extent that is no number alike; other candidates count its usual value.
+  static double usual_share(const Block& body) {
+    double share = 1;
+    for (const Block* block = &body; block->size() == 1 && block->front().kind == Statement::Kind::Loop;
+         block = &block->front().body) {
+      const Dim& extent = block->front().extent;
+      if (!extent.is_constant()) share *= usual_value(extent) / kUnknownExtent;
+    }
+    return share;
+  }
+
+  decltype(Candidate::make) loops(const LoopShape& shape) {
+    return [shape, part = &work_.part](NestSequence&, std::vector<WinogradWeights>&) {
+      MadeKernel made{*part, {}};
+      materialise_subexpressions(made.part.nest);
+      schedule(made.part.nest, shape);
+      made.part.is_scheduled = true;
+      return std::vector<MadeKernel>{std::move(made)};
+    };
+  }
+
+  static constexpr std::int64_t kFewestChannels = 32;
+  const KernelWork& work_;
+  std::optional<Contraction> sum_;
+  std::vector<Candidate> list_;
+};
+
+}  // namespace
+
+std::vector<Candidate> candidates_for(const KernelWork& work) { return Lister(work).run(); }
+
+}  // namespace tenon::codegen::cpu

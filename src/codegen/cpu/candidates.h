@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "codegen/candidate.h"
+
+namespace tenon::codegen::cpu {
+
+/// All that there are for the work, those that refuse among them. Where costs are equal the first is
+/// the one to take. The last, plain loops, accepts whatever there is.
+std::vector<Candidate> candidates_for(const KernelWork& work);
+
+}  // namespace tenon::codegen::cpu

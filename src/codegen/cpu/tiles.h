@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/nest_names.h"
+#include "nests/contraction.h"
+#include "nests/packing.h"
+
+namespace tenon::codegen::cpu {
+
+using nests::Contraction;
+using nests::Packing;
+
+/// How a sum of products is turned.
+struct TileShape {
+  unsigned rows = 6, columns = 16;  ///< at most: of the result, kept in registers
+  bool is_reordered = false;  ///< the loops around the tiles stand the other way than they usually would
+};
+
+/// What can be told of tiles before they are made.
+struct TileFacts {
+  std::string refusal;  ///< why there can be none; empty where there can
+  std::optional<std::int64_t> row_count;  ///< nothing where it is a symbol; 1 where nothing is shared along rows
+  std::int64_t column_count = 0;
+  unsigned most_rows = 1;       ///< that the first cache holds side by side
+  bool has_other_loops = false; ///< around the tiles
+  std::string reduction_refusal = "a sum has columns, which tiles run along";  ///< empty where lanes can run along it instead
+};
+TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack);
+
+/// The tile for so many vector registers of so many bits: sums take most of them, two vectors along the
+/// columns and one number of a row the rest.
+TileShape tile_for(unsigned register_count, unsigned register_bits);
+
+/// If the nest sums products of two operands into one number per position, turns its loops so that
+/// a tile of the result stays in registers: some rows (jammed) by some columns (a vector). `may_pack`
+/// says which buffers can be laid out anew ahead of time. Gives how, for each that should be. Where a
+/// result has no columns, lanes run along the sum (reduction_vectors.h). Stages that stand in common outer
+/// loops are turned one by one.
+std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
+                                                     const TileShape& shape);
+
+}  // namespace tenon::codegen::cpu

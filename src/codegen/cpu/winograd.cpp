@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "codegen/cpu/winograd_nests.h"
+#include "nests/affine.h"
+#include "nests/stride.h"
+#include "ops/access.h"
+
+namespace tenon::codegen::cpu {
+namespace {
+
+using nests::Affine;
+using nests::Stride;
+
+// The place of a load's element in its buffer.
+std::optional<Affine> place_of(const Scalar& load) {
+  Affine place;
+  std::int64_t stride = 1;
+  for (std::size_t axis = load->view.size(); axis-- > 0;) {
+    const auto index = affine_of(load->args[axis]);
+    if (!index || !load->view[axis].is_constant()) return std::nullopt;
+    place.start += stride * index->start;
+    for (const auto& [loop, step] : index->steps) place.steps[loop] += stride * step;
+    stride *= load->view[axis].constant();
+  }
+  return place;
+}
+
+class Finder {
+ public:
+  Finder(const NestSequence::Part& part, const std::vector<bool>& is_constant)
+      : part_(part), is_constant_(is_constant) {}
+
+  FoundWindow run() {
+    const auto sum = find_contraction(part_.nest);
+    if (!sum || sum->reduction.size() != 3) return no("it is not a sum over channels and windows of two axes");
+    for (const NestBuffer& buffer : part_.nest.buffers) {
+      if (buffer.storage == Storage::Scratch) return no("more than the sum is done in its loops");
+    }
+    for (const auto* loops : {&sum->parallel, &sum->reduction}) {
+      for (const Statement* loop : *loops) {
+        loops_.emplace(loop->id, loop->extent);
+        extents_[loop->id] = loop->extent.is_constant() ? loop->extent.constant() : kUnknown;
+      }
+    }
+    found_.sum = *sum;
+    std::string reason = "none of its operands is constant weights of (output, channel, row, column)";
+    for (const bool swaps : {false, true}) {
+      found_.image = swaps ? sum->b : sum->a;
+      if (!is_weight(swaps ? sum->a : sum->b)) continue;
+      reason = "its windows are not 3x3, or do not move by one";
+      if (!is_image()) continue;
+      reason = "channels do not lie side by side in its image and its result";
+      if (is_channels_last()) return {found_, ""};
+    }
+    return no(reason);
+  }
+
+ private:
+  static FoundWindow no(std::string reason) { return {std::nullopt, std::move(reason)}; }
+
+  bool is_reduced(std::size_t loop) const {
+    return std::any_of(found_.sum.reduction.begin(), found_.sum.reduction.end(),
+                       [&](const Statement* statement) { return statement->id == loop; });
+  }
+
+  // Read at (output, channel, row, column) of the window, in any order.
+  bool is_weight(const Scalar& load) {
+    const std::size_t buffer = part_.buffers[load->id];
+    const auto place = place_of(load);
+    const bool is_constant = buffer < is_constant_.size() && is_constant_[buffer];
+    if (load->bounds != Bounds::Inside || !is_constant || !place) return false;
+    weight_ = *place;
+    found_.weights.source = buffer;
+    int outputs = 0;
+    for (const auto& [loop, step] : place->steps) {
+      if (is_reduced(loop)) continue;
+      found_.output = loop;
+      ++outputs;
+    }
+    return outputs == 1 && place->steps.size() == 4;
+  }
+
+  bool is_image() {
+    const Scalar& image = found_.image;
+    if (image->bounds == Bounds::Checked) return false;
+    const bool fills = image->bounds == Bounds::Fill;
+    if (fills && (image->args.back()->kind != ScalarKind::Real || image->args.back()->real != 0))
+      return false;
+    std::size_t windows = 0, channels = 0, batches = 0;
+    for (std::size_t axis = 0; axis < image->view.size(); ++axis) {
+      const auto index = affine_of(image->args[axis]);
+      if (!index) return false;
+      for (const auto& [loop, step] : index->steps) {
+        const bool is_apart = index->steps.size() == 2 && is_reduced(loop) && step > 1;
+        if (step != 1 && !is_apart) return false;
+      }
+      if (index->steps.size() == 2) {
+        std::size_t kept = index->steps.begin()->first, reduced = index->steps.rbegin()->first;
+        if (is_reduced(kept)) std::swap(kept, reduced);
+        if (is_reduced(kept) || !is_reduced(reduced) || extents_.at(reduced) != 3) return false;
+        const bool is_row = windows++ == 0;
+        (is_row ? found_.row : found_.column) = kept;
+        (is_row ? found_.window_row : found_.window_column) = reduced;
+        (is_row ? found_.rows : found_.columns) = loops_.at(kept);
+        (is_row ? found_.first_row : found_.first_column) = index->start;
+        (is_row ? found_.row_step : found_.column_step) = index->steps.at(reduced);
+        (is_row ? found_.image_rows : found_.image_columns) = image->view[axis];
+      } else if (index->start != 0 || index->steps.size() > 1) {
+        return false;
+      } else if (index->steps.size() == 1) {
+        const std::size_t loop = index->steps.begin()->first;
+        if (is_reduced(loop)) {
+          found_.channel = loop;
+          ++channels;
+        } else {
+          found_.batch = loop;
+          found_.batches = loops_.at(loop);
+          ++batches;
+        }
+      }
+    }
+    if (windows != 2 || channels != 1 || batches > 1 || found_.row == found_.column ||
+        found_.window_row == found_.window_column)
+      return false;
+    // The loops around the sum are these and no others.
+    return found_.sum.parallel.size() == 3 + batches && found_.row != found_.output &&
+           found_.column != found_.output &&
+           (!found_.batch || (*found_.batch != found_.row && *found_.batch != found_.column &&
+                              *found_.batch != found_.output));
+  }
+
+  // Neighbouring channels lie side by side in the image and in what is written.
+  bool is_channels_last() {
+    if (stride_along(found_.image, found_.channel) != Stride::Unit) return false;
+    for (std::size_t k = 2; k < found_.sum.inner->size(); ++k) {
+      const Statement& statement = (*found_.sum.inner)[k];
+      if (statement.kind == Statement::Kind::Store &&
+          stride_along(statement.indices, statement.view, found_.output) != Stride::Unit) {
+        return false;
+      }
+    }
+    WinogradWeights& weights = found_.weights;
+    weights.channels = extents_.at(found_.channel);
+    weights.outputs = extents_.at(found_.output);
+    weights.base = weight_.start;
+    const auto step = [&](std::size_t loop) {
+      return weight_.steps.contains(loop) ? weight_.steps.at(loop) : 0;
+    };
+    weights.by_output = step(found_.output);
+    weights.by_channel = step(found_.channel);
+    weights.by_row = step(found_.window_row);
+    weights.by_column = step(found_.window_column);
+    return weights.channels > 0 && weights.outputs > 0 && found_.usual_tiles() > 0;
+  }
+
+  const NestSequence::Part& part_;
+  const std::vector<bool>& is_constant_;
+  static constexpr std::int64_t kUnknown = -1;
+  std::map<std::size_t, std::int64_t> extents_;
+  std::map<std::size_t, Dim> loops_;
+  WindowSum found_;
+  Affine weight_;
+};
+
+}  // namespace
+
+FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>& is_constant) {
+  return Finder(part, is_constant).run();
+}
+
+namespace {
+
+// Of a core that starts two vectors of 8 multiply-adds in each cycle. Weights come from memory: those
+// of the layers between two runs are more than caches hold.
+constexpr double kProducts = 16, kImageCost = 20, kResultCost = 16, kBytes = 7;
+constexpr std::int64_t kEnoughBlocks = 8;
+
+}  // namespace
+
+double direct_cost(const WindowSum& window) {
+  const WinogradWeights& w = window.weights;
+  const auto products = static_cast<double>(9 * w.channels * w.outputs);
+  const double pixels = static_cast<double>(window.usual_batches()) * usual_value(window.rows) * usual_value(window.columns);
+  return products * pixels / kProducts +
+         products * 4 / kBytes;
+}
+
+double winograd_cost(const WindowSum& window) {
+  const WinogradWeights& w = window.weights;
+  const auto tiles = static_cast<double>(window.usual_tiles()),
+             kinds = static_cast<double>(window.edge() * window.edge());
+  const auto products = static_cast<double>(w.channels * window.blocked_outputs());
+  const double share = kinds / 36;
+  return kinds * products * (tiles / kProducts + 4 / kBytes) +
+         tiles * share *
+             (kImageCost * static_cast<double>(w.channels) +
+              kResultCost * static_cast<double>(w.outputs));
+}
+
+std::int64_t tiles_in_block(const WindowSum& window) {
+  const std::int64_t bytes =
+      window.edge() * window.edge() * window.weights.channels * window.blocked_outputs() * 4;
+  // Images of any extents: their tiles may be many, or so few that larger blocks were not enough.
+  if (!window.has_fixed_images()) return 16;
+  const std::int64_t wanted = bytes <= (4 << 20) ? 24 : 48;
+  const std::int64_t blocks = (window.usual_tiles() + wanted - 1) / wanted;
+  return blocks < kEnoughBlocks ? 0 : (window.usual_tiles() + blocks - 1) / blocks;
+}
+
+}  // namespace tenon::codegen::cpu

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/nest_names.h"
+#include "nests/contraction.h"
+#include "nests/winograd_weights.h"
+
+namespace tenon::codegen::cpu {
+
+using nests::Contraction;
+using nests::WinogradWeights;
+
+/// A convolution of 3×3 windows that move by one, found in a nest; their elements may lie apart.
+struct WindowSum {
+  Contraction sum;
+  Scalar image;                      ///< the load
+  std::optional<std::size_t> batch;  ///< loops
+  std::size_t row = 0, column = 0;   ///< of the result: loops
+  std::size_t output = 0, channel = 0;
+  std::size_t window_row = 0, window_column = 0;
+  Dim batches = 1, rows = 0, columns = 0;           ///< extents of the result
+  std::int64_t first_row = 0, first_column = 0;     ///< of the image: where the first window begins
+  Dim image_rows = 0, image_columns = 0;
+  /// Between the elements of a window. Pixels that lie so far apart are an image by themselves, of
+  /// which there are as many as steps: one phase each, with its own tiles.
+  std::int64_t row_step = 1, column_step = 1;
+  WinogradWeights weights;
+
+  std::int64_t edge() const { return weights.tile + 2; }
+  /// Along rows or columns: phases, tiles of one phase, and tiles of all.
+  static std::int64_t phases(const Dim& extent, std::int64_t step);
+  Dim phase_tiles(const Dim& extent, std::int64_t step) const;
+  Dim tile_rows() const { return Dim(phases(rows, row_step)) * phase_tiles(rows, row_step); }
+  Dim tile_columns() const { return Dim(phases(columns, column_step)) * phase_tiles(columns, column_step); }
+  Dim tiles() const { return batches * tile_rows() * tile_columns(); }
+  bool has_fixed_images() const { return rows.is_constant() && columns.is_constant(); }
+  /// As many as there are at least where the batch is known only when it runs, and as many as images
+  /// usually have.
+  std::int64_t usual_tiles() const;
+  std::int64_t usual_batches() const { return batches.is_constant() ? batches.constant() : 1; }
+  std::int64_t blocked_outputs() const;  ///< outputs, rounded up to whole vectors
+};
+
+/// A sum that Winograd's algorithm computes: windows of 3×3 that move by one, image and result with
+/// their channels last, constant weights; or why it is none.
+struct FoundWindow {
+  std::optional<WindowSum> window;
+  std::string refusal;
+};
+FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>& is_constant);
+
+/// Estimated time, in cycles of one core, of the sum as it stands and by tiles of `weights.tile`.
+double direct_cost(const WindowSum& window);
+double winograd_cost(const WindowSum& window);
+
+/// Tiles that go through all steps together: few enough to stay in the cache of a core, enough of
+/// them for each time that the weights are read. 0 where that leaves too few blocks to share out.
+std::int64_t tiles_in_block(const WindowSum& window);
+
+/// Nests that compute what `part` does. `block` tiles at a time go through transform, products and
+/// transform back within one nest, in buffers of the thread; 0: three nests after one another, with
+/// all tiles in between. `derived` is the buffer of transformed weights.
+std::vector<NestSequence::Part> winograd_nests(NestSequence& sequence,
+                                               const NestSequence::Part& part,
+                                               const WindowSum& window, std::size_t derived,
+                                               std::int64_t block);
+
+}  // namespace tenon::codegen::cpu

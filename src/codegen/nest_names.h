@@ -1,0 +1,28 @@
+#pragma once
+
+#include "nests/loop_nest.h"
+#include "nests/nest_builder.h"
+
+namespace tenon::codegen {
+
+// What code is generated from, by its own names.
+using nests::Block;
+using nests::Bounds;
+using nests::Check;
+using nests::LoopKind;
+using nests::LoopNest;
+using nests::NestBuffer;
+using nests::NestSequence;
+using nests::Scalar;
+using nests::ScalarKind;
+using nests::ScalarNode;
+using nests::Statement;
+using nests::Storage;
+
+// Those that no argument of theirs is told from.
+using nests::integer_scalar;
+using nests::literal_scalar;
+using nests::local_scalar;
+using nests::loop_scalar;
+
+}  // namespace tenon::codegen

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nests/nest_builder.h"
+
+namespace tenon::nests {
+
+/// The parts of a nest `for parallel… { t = 0; for reduction… { t += a * b }; rest… }`.
+struct Contraction {
+  std::vector<const Statement*> parallel;
+  std::vector<const Statement*> reduction;
+  const Block* inner = nullptr;  ///< the sum at positions 0 and 1, then the rest
+  Scalar a, b;                   ///< loads of f32, f16 or bf16
+};
+std::optional<Contraction> find_contraction(const LoopNest& nest);
+std::optional<Contraction> find_contraction(const Block& body);
+/// Whether everything behind the sum reads and writes neighbours (or one element) along the loop.
+bool suits_columns(const Contraction& sum, std::size_t loop);
+
+/// Whether all that a load reads can be stored ahead: nothing outside of its buffer, or zeros there.
+bool can_be_laid_anew(const Scalar& load);
+
+}  // namespace tenon::nests

@@ -1,0 +1,573 @@
+#include "nests/fused_nest.h"
+
+#include "base/error.h"
+#include "nests/affine.h"
+#include "nests/contraction.h"
+#include "nests/index_map.h"
+#include "nests/stride.h"
+#include "ops/access.h"
+#include "ops/chain_cost.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace tenon::nests {
+namespace {
+
+using Part = NestSequence::Part;
+
+double bytes_of(const Dims& dims, DType dtype) {
+  return static_cast<double>(info(dtype).storage_bytes) * usual_value(product(dims));
+}
+// Of a buffer that has to be small: as large as it may well become.
+double local_bytes_of(const NestBuffer& buffer) {
+  constexpr double kLongExtent = 512;
+  double bytes = static_cast<double>(info(buffer.dtype).storage_bytes);
+  for (const Dim& dim : buffer.dims) bytes *= dim.is_constant() ? usual_value(dim) : kLongExtent;
+  return bytes;
+}
+
+// The independent loops around everything, outermost first, and what stands inside them.
+struct Kept {
+  std::vector<Statement> loops;  // without bodies
+  Block inner;
+};
+// The independent loop that is all of a block; null where it is something else.
+const Statement* sole_loop(const Block& block) {
+  const bool is_loop = block.size() == 1 && block.front().kind == Statement::Kind::Loop;
+  return is_loop && block.front().is_independent ? &block.front() : nullptr;
+}
+Kept kept_of(Block block) {
+  Kept kept;
+  while (sole_loop(block) != nullptr) {
+    Block body = std::move(block.front().body);
+    block.front().body.clear();
+    kept.loops.push_back(std::move(block.front()));
+    block = std::move(body);
+  }
+  kept.inner = std::move(block);
+  return kept;
+}
+
+// What moving an element to a place far from its neighbours' takes.
+constexpr double kMovedFlops = 64;
+
+class Chain {
+ public:
+  Chain(const NestSequence& sequence, std::size_t first, std::size_t last)
+      : sequence_(sequence), first_(first), last_(last) {}
+
+  /// The last part's loops up to `depth` go outside, that at `cut` in blocks and inside the others.
+  /// False if the parts do not fit together so.
+  bool build(std::size_t depth, std::size_t cut, std::int64_t block) {
+    take_reader(depth, cut, block);
+    for (std::size_t k = last_; k-- > first_;) {
+      if (!take_producer(k)) return false;
+    }
+    finish();
+    return true;
+  }
+
+  Part part;
+  ChainCost cost;
+
+ private:
+  // Brings a part's statements into this nest's numbering; buffers go by their sequence's numbers,
+  // the part's own scratch behind those.
+  Block imported(const Part& from) {
+    LoopNest& nest = part.nest;
+    const std::size_t loop_base = nest.loop_names.size(), local_base = nest.locals.size();
+    // Names stay distinct: nests that print alike count as one kernel.
+    const bool is_reader = &from == &sequence_.parts[last_];
+    const std::string mark = is_reader ? "" : concat("_", &from - &sequence_.parts[first_]);
+    for (const std::string& name : from.nest.loop_names) nest.loop_names.push_back(name + mark);
+    nest.locals.insert(nest.locals.end(), from.nest.locals.begin(), from.nest.locals.end());
+    std::vector<std::size_t> ids;
+    std::size_t given = 0;
+    for (const NestBuffer& buffer : from.nest.buffers) {
+      if (buffer.storage == Storage::Scratch) {
+        ids.push_back(sequence_.buffers.size() + scratch_.size());
+        scratch_.push_back(buffer);
+        cost.local_bytes += local_bytes_of(buffer);
+      } else {
+        ids.push_back(from.buffers[given++]);
+        names_.try_emplace(ids.back(), buffer.name);
+      }
+    }
+    Block block = from.nest.body;
+    Rewriting([&](ScalarNode node) {
+      if (node.kind == ScalarKind::Loop) return loop_scalar(node.id + loop_base);
+      if (node.kind == ScalarKind::Extent) return nest.extent(from.nest.extents[node.id]);
+      if (node.kind == ScalarKind::Local || node.kind == ScalarKind::Place) node.id += local_base;
+      if (node.kind == ScalarKind::Load) node.id = ids[node.id];
+      return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+    }).apply(block);
+    for_each_statement(block, [&](Statement& statement) {
+      switch (statement.kind) {
+        case Statement::Kind::Loop:
+          statement.id += loop_base;
+          // One loop has one extent here; nests may use it for several.
+          if (extents_.contains(statement.id)) {
+            const std::string name = concat(nest.loop_names[statement.id], "_", nest.loop_names.size());
+            const std::size_t other = nest.new_loop(name);
+            substitute_loop(statement.body, statement.id, loop_scalar(other));
+            statement.id = other;
+          }
+          extents_[statement.id] = statement.extent;
+          break;
+        case Statement::Kind::Define:
+        case Statement::Kind::Fold: statement.id += local_base; break;
+        case Statement::Kind::Store:
+        case Statement::Kind::Update: statement.id = ids[statement.id]; break;
+      }
+    });
+    return block;
+  }
+
+  void take_reader(std::size_t depth, std::size_t cut_at, std::int64_t block_extent) {
+    const Part& reader = sequence_.parts[last_];
+    part.nest.name = reader.nest.name;
+    Kept kept = kept_of(imported(reader));
+    const double whole_rows = rows_of(kept);
+    for (std::size_t k = 0; k <= depth; ++k) extents_.erase(kept.loops[k].id);
+    std::vector<Statement> inside;
+    for (std::size_t k = 0; k < kept.loops.size(); ++k) {
+      if (k <= depth && k != cut_at) {
+        outer_loops_.push_back(std::move(kept.loops[k]));
+      } else {
+        inside.push_back(std::move(kept.loops[k]));
+      }
+    }
+    kept.loops = std::move(inside);
+    Statement& cut = kept.loops.front();
+    Statement blocks = cut;
+    const std::size_t inner = part.nest.new_loop(part.nest.loop_names[cut.id] + "i");
+    part.nest.loop_names[cut.id] += "b";
+    if (block_extent > 1) {
+      const Affine position{{{cut.id, block_extent}, {inner, 1}}, 0};
+      substitute_loop(kept.inner, cut.id, scalar_of(position));
+      blocks.extent = ceil_div(cut.extent, block_extent);
+      if (!(mod(cut.extent, block_extent) == Dim(0))) {
+        cut.limit = left_of(cut.extent, block_extent, Affine{{{cut.id, block_extent}}, 0});
+        uneven_ = cut.id;
+      }
+    }
+    cut.id = inner;
+    cut.extent = block_extent;
+    extents_[cut.id] = cut.extent;
+    outer_loops_.push_back(std::move(blocks));
+    for (const Statement& loop : outer_loops_) {
+      outer_.insert(loop.id);
+      cost.passes *= times(loop);
+      cost.sure_passes *= least_value(loop.extent);
+    }
+    add_stage(std::move(kept), whole_rows);
+  }
+
+  // How many of `count` positions from `start` on there are: fewer in the last block of a loop that is
+  // no multiple of it.
+  Scalar left_of(const Dim& extent, std::int64_t count, const Affine& start) {
+    const Scalar left = binary_scalar(BinaryOp::Subtract, DType::I64, part.nest.extent(extent), scalar_of(start));
+    return binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(count), left);
+  }
+
+  // Where symbols decide there may well be several blocks, though not for usual values.
+  static double times(const Statement& loop) {
+    constexpr double kSeveral = 4;
+    return std::max(usual_value(loop.extent), loop.extent.is_constant() ? 1.0 : kSeveral);
+  }
+
+  static double rows_of(const Kept& kept) {
+    double rows = 1;
+    for (std::size_t k = 0; k + 1 < kept.loops.size(); ++k) rows *= usual_value(kept.loops[k].extent);
+    return rows;
+  }
+
+  void add_stage(Kept kept, double whole_rows) {
+    Block block = std::move(kept.inner);
+    for (std::size_t k = kept.loops.size(); k-- > 0;) {
+      kept.loops[k].body = std::move(block);
+      block = {std::move(kept.loops[k])};
+    }
+    TENON_ASSERT(block.size() == 1, "a stage is one loop");
+    if (const auto sum = find_contraction(block)) {
+      // Rows share what lies along the columns; heads, each with keys of its own, are not rows.
+      const auto moves = [](const Scalar& load, const Statement* loop) {
+        return stride_along(load, loop->id) != Stride::Zero;
+      };
+      double rows = 1;
+      for (std::size_t k = 0; k + 1 < sum->parallel.size(); ++k) {
+        const bool is_shared = (!moves(sum->a, sum->parallel.back()) || !moves(sum->a, sum->parallel[k])) &&
+                               (!moves(sum->b, sum->parallel.back()) || !moves(sum->b, sum->parallel[k]));
+        if (is_shared) rows *= usual_value(sum->parallel[k]->extent);
+      }
+      cost.count_rows(rows, whole_rows, cost.passes * work_of(block));
+    }
+    stages_.insert(stages_.begin(), std::move(block.front()));
+  }
+
+  // The positions along one axis that a load takes: in outer loops, then from and how many.
+  struct Reach {
+    Affine start;
+    std::int64_t count = 0;
+  };
+  std::optional<Reach> reach_of(const Scalar& index) const {
+    const std::optional<Affine> line = affine_of(index);
+    if (!line) return std::nullopt;
+    Reach reach{{{}, line->start}, 1};
+    for (const auto& [loop, step] : line->steps) {
+      if (outer_.contains(loop)) {
+        reach.start.steps[loop] = step;
+        continue;
+      }
+      const auto found = extents_.find(loop);
+      if (found == extents_.end() || !found->second.is_constant()) return std::nullopt;
+      const std::int64_t far = step * (found->second.constant() - 1);
+      reach.start.start += std::min<std::int64_t>(0, far);
+      reach.count += std::abs(far);
+    }
+    return reach;
+  }
+
+  // Whether every position that outer loops can start from lies inside.
+  bool stays_inside(const Reach& reach, const Dim& extent) const {
+    if (!extent.is_constant()) return false;
+    std::int64_t low = reach.start.start, high = low + reach.count - 1;
+    for (const auto& [loop, step] : reach.start.steps) {
+      const auto found = std::find_if(outer_loops_.begin(), outer_loops_.end(),
+                                      [&, id = loop](const Statement& s) { return s.id == id; });
+      if (!found->extent.is_constant()) return false;
+      const std::int64_t far = step * (found->extent.constant() - 1);
+      (far < 0 ? low : high) += far;
+    }
+    return low >= 0 && high < extent.constant();
+  }
+
+  // The positions along an axis of a buffer that one pass needs of what an earlier part made.
+  struct Need {
+    bool is_whole = false;
+    std::optional<Reach> reach;  // nothing is read otherwise
+
+    void widen(const Need& other) {
+      is_whole |= other.is_whole;
+      if (!other.reach) return;
+      if (!reach) {
+        reach = other.reach;
+      } else if (reach->start.steps != other.reach->start.steps) {
+        is_whole = true;
+      } else {
+        const Reach more = *other.reach;
+        const std::int64_t end =
+            std::max(reach->start.start + reach->count, more.start.start + more.count);
+        reach->start.start = std::min(reach->start.start, more.start.start);
+        reach->count = end - reach->start.start;
+      }
+    }
+  };
+  Need need_of(std::size_t buffer, std::size_t axis) const {
+    const Dims& dims = sequence_.buffers[buffer].dims;
+    Need need;
+    for_each_load(stages_, [&](const Scalar& load) {
+      if (load->id != buffer) return;
+      Need one;
+      if (load->view == dims) one.reach = reach_of(load->args[axis]);
+      const bool is_inside = load->bounds == Bounds::Inside;
+      one.is_whole = !one.reach || (!is_inside && !stays_inside(*one.reach, dims[axis]));
+      need.widen(one);
+    });
+    return need;
+  }
+
+  // What a part hands on, and along which of its loops.
+  struct Handed {
+    std::size_t buffer;
+    std::vector<Scalar> indices;
+    Dims view;
+    std::size_t cuttable;  // leading axes that the view leaves as they are
+  };
+
+  // The buffers that the part writes, each element once, along all of its loops; nothing if it
+  // does otherwise.
+  std::vector<Handed> handed_by(Kept& kept) const {
+    std::vector<Handed> handed;
+    bool is_plain = true;
+    const auto is_kept = [&](std::size_t id) {
+      return std::any_of(kept.loops.begin(), kept.loops.end(),
+                         [&](const Statement& loop) { return loop.id == id; });
+    };
+    for_each_statement(kept.inner, [&](Statement& statement) {
+      is_plain &= statement.kind != Statement::Kind::Update;
+      const bool is_given = statement.id < sequence_.buffers.size();
+      if (statement.kind != Statement::Kind::Store || !is_given) return;
+      is_plain &= is_between(statement.id);
+      const Dims& dims = sequence_.buffers[statement.id].dims;
+      std::size_t cuttable = 0;
+      while (cuttable < dims.size() && cuttable < statement.view.size() &&
+             statement.view[cuttable] == dims[cuttable]) {
+        ++cuttable;
+      }
+      std::set<std::size_t> met;
+      for (const Scalar& at : statement.indices) {
+        if (at->kind == ScalarKind::Loop && is_kept(at->id)) is_plain &= met.insert(at->id).second;
+      }
+      is_plain &= met.size() == kept.loops.size();
+      for (const Handed& other : handed) is_plain &= other.buffer != statement.id;
+      handed.push_back({statement.id, statement.indices, statement.view, cuttable});
+    });
+    // What it reads of its own it reads where it wrote.
+    for_each_load(kept.inner, [&](const Scalar& load) {
+      for (const Handed& own : handed) {
+        if (load->id != own.buffer) continue;
+        is_plain &= load->view == own.view;
+        for (std::size_t axis = 0; is_plain && axis < own.indices.size(); ++axis) {
+          is_plain &= &load->args[axis].node() == &own.indices[axis].node() ||
+                      (load->args[axis]->kind == own.indices[axis]->kind &&
+                       load->args[axis]->id == own.indices[axis]->id &&
+                       load->args[axis]->integer == own.indices[axis]->integer);
+        }
+      }
+    });
+    return is_plain ? handed : std::vector<Handed>();
+  }
+
+  bool take_producer(std::size_t index) {
+    const Part& producer = sequence_.parts[index];
+    if (producer.is_scheduled) return false;
+    Kept kept = kept_of(imported(producer));
+    const double whole_rows = rows_of(kept);
+    const std::vector<Handed> handed = handed_by(kept);
+    if (handed.empty()) return false;
+    std::map<std::size_t, Need> needs;  // by loop
+    for (const Statement& loop : kept.loops) needs[loop.id];
+    for (const Handed& value : handed) {
+      for (std::size_t axis = 0; axis < value.indices.size(); ++axis) {
+        const Scalar& at = value.indices[axis];
+        if (at->kind != ScalarKind::Loop || !needs.contains(at->id)) continue;
+        if (axis < value.cuttable) {
+          needs[at->id].widen(need_of(value.buffer, axis));
+        } else {
+          needs[at->id].is_whole = true;
+        }
+      }
+    }
+    double whole = 1;
+    for (const Statement& loop : kept.loops) whole *= usual_value(loop.extent);
+    std::map<std::size_t, Affine> starts;  // by loop
+    for (Statement& loop : kept.loops) {
+      const Need& need = needs[loop.id];
+      if (need.is_whole || !need.reach) continue;
+      const bool is_all = need.reach->start == Affine{} && loop.extent == Dim(need.reach->count);
+      if (is_all) continue;  // the buffer keeps what room it has behind its rows
+      starts[loop.id] = need.reach->start;
+      if (uneven_ && need.reach->start.steps.contains(*uneven_)) {
+        loop.limit = left_of(loop.extent, need.reach->count, need.reach->start);
+      }
+      loop.extent = need.reach->count;
+      extents_[loop.id] = loop.extent;
+      Affine position = need.reach->start;
+      position.steps[loop.id] += 1;
+      substitute_loop(kept.inner, loop.id, scalar_of(position));
+    }
+    count_producer(handed, kept, whole);
+    for (const Handed& value : handed) make_local(value, kept, starts);
+    if (kept.loops.empty()) {
+      Statement once;
+      once.id = part.nest.new_loop("once");
+      once.extent = 1;
+      once.is_independent = true;
+      extents_[once.id] = once.extent;
+      kept.loops.push_back(std::move(once));
+    }
+    add_stage(std::move(kept), whole_rows);
+    return true;
+  }
+
+  // Passes go through the loops that are left of it; `whole` is how often they went through before.
+  void count_producer(const std::vector<Handed>& handed, const Kept& kept, double whole) {
+    double taken = cost.passes, bytes = 0;
+    for (const Statement& loop : kept.loops) taken *= usual_value(loop.extent);
+    for (const Handed& value : handed) {
+      const NestSequence::Buffer& buffer = sequence_.buffers[value.buffer];
+      bytes += bytes_of(buffer.dims, buffer.dtype);
+    }
+    const double again = std::max(0.0, taken - whole), work = work_of(kept.inner);
+    cost.flops += work * (whole + again);
+    cost.handed_bytes += bytes;
+    cost.kernels += 1;
+    cost.again_flops += again * (computes(kept.inner) ? work : kMovedFlops);
+    cost.again_bytes += again * bytes / std::max(1.0, whole);
+  }
+
+  // Has the value written to and read from a buffer of one pass.
+  void make_local(const Handed& value, Kept& kept, const std::map<std::size_t, Affine>& starts) {
+    const NestSequence::Buffer& buffer = sequence_.buffers[value.buffer];
+    NestBuffer local{"", buffer.dtype, buffer.dims, Storage::Scratch};
+    std::vector<Affine> shifts(buffer.dims.size());
+    Dims view = value.view;
+    for (std::size_t axis = 0; axis < value.cuttable; ++axis) {
+      const Scalar& at = value.indices[axis];
+      const auto start = at->kind == ScalarKind::Loop ? starts.find(at->id) : starts.end();
+      if (start == starts.end()) continue;
+      shifts[axis] = start->second;
+      local.dims[axis] = view[axis] = extents_.at(at->id);
+    }
+    const auto is_seen = [&](const ScalarNode& node) {
+      return node.kind == ScalarKind::Load && node.id == value.buffer;
+    };
+    Rewriting([&](ScalarNode node) {
+      if (is_seen(node) && node.view == buffer.dims) {
+        for (std::size_t axis = 0; axis < node.view.size(); ++axis) {
+          const Affine& shift = shifts[axis];
+          if (shift.steps.empty() && shift.start == 0) continue;
+          Affine at = *affine_of(node.args[axis]);
+          for (const auto& [loop, step] : shift.steps) at.steps.erase(loop);
+          at.start -= shift.start;
+          node.args[axis] = scalar_of(at);
+        }
+        node.view = local.dims;
+      }
+      return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+    }).apply(stages_);
+    Rewriting([&](ScalarNode node) {
+      if (is_seen(node)) {
+        node.args = value.indices;
+        node.view = view;
+      }
+      return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+    }).apply(kept.inner);
+    for_each_statement(kept.inner, [&](Statement& statement) {
+      if (statement.kind != Statement::Kind::Store || statement.id != value.buffer) return;
+      statement.indices = value.indices;
+      statement.view = view;
+    });
+    cost.local_bytes += local_bytes_of(local);
+    locals_.emplace(value.buffer, std::move(local));
+  }
+
+  // Made and read by parts of the chain alone.
+  bool is_between(std::size_t buffer) const {
+    if (sequence_.buffers[buffer].role != NestSequence::Role::Temporary) return false;
+    for (std::size_t k = 0; k < sequence_.parts.size(); ++k) {
+      if (k >= first_ && k <= last_) continue;
+      const std::vector<std::size_t>& used = sequence_.parts[k].buffers;
+      if (std::find(used.begin(), used.end(), buffer) != used.end()) return false;
+    }
+    return true;
+  }
+
+  // Arithmetic for one element: what stands inside the kept loops, roughly.
+  double work_of(const Block& block) const {
+    double work = 0;
+    for (const Statement& statement : block) {
+      if (statement.kind == Statement::Kind::Loop) {
+        work += usual_value(statement.extent) * work_of(statement.body);
+      } else {
+        work += statement.kind == Statement::Kind::Fold ? 2 : 1;
+      }
+    }
+    return work;
+  }
+
+  void finish() {
+    // What passes read of the same place, and have to find again.
+    std::map<std::size_t, double> again;
+    for_each_load(stages_, [&](const Scalar& load) {
+      if (load->id >= sequence_.buffers.size() || locals_.contains(load->id)) return;
+      double bytes = static_cast<double>(info(load->dtype).storage_bytes);
+      std::set<std::size_t> followed;
+      for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
+        const std::optional<Reach> reach = reach_of(load->args[axis]);
+        const double extent = usual_value(load->view[axis]);
+        bytes *= reach ? std::min(extent, static_cast<double>(reach->count)) : extent;
+        if (!reach) continue;
+        for (const auto& [loop, step] : reach->start.steps) followed.insert(loop);
+      }
+      double others = 1;
+      for (const Statement& loop : outer_loops_) {
+        if (!followed.contains(loop.id)) others *= times(loop);
+      }
+      // The one thread that does a single pass reads it all while others wait.
+      const double share = cost.passes > 1    ? (cost.passes - cost.passes / others) / (cost.passes - 1)
+                           : followed.empty() ? 1
+                                              : 0;
+      again[load->id] = std::max(again[load->id], bytes * share);
+    });
+    for (const auto& [buffer, bytes] : again) cost.weight_bytes += bytes;
+    cost.flops += cost.passes * work_of({stages_.back()});
+
+    Block body = std::move(stages_);
+    for (std::size_t k = outer_loops_.size(); k-- > 0;) {
+      outer_loops_[k].body = std::move(body);
+      body = {std::move(outer_loops_[k])};
+    }
+    part.nest.body = std::move(body);
+    number_buffers();
+    list_extents(part.nest);
+  }
+
+  void number_buffers() {
+    std::set<std::size_t> used, written;
+    for_each_load(part.nest.body, [&](const Scalar& load) { used.insert(load->id); });
+    for_each_statement(part.nest.body, [&](Statement& statement) {
+      const bool writes = statement.kind == Statement::Kind::Store ||
+                          statement.kind == Statement::Kind::Update;
+      if (!writes) return;
+      used.insert(statement.id);
+      written.insert(statement.id);
+    });
+    std::map<std::size_t, BufferUse> uses;
+    for (const std::size_t id : used) {
+      uses[id] = {part.nest.buffers.size(), {}, false};
+      if (id >= sequence_.buffers.size()) {
+        part.nest.buffers.push_back(scratch_[id - sequence_.buffers.size()]);
+      } else if (const auto local = locals_.find(id); local != locals_.end()) {
+        part.nest.buffers.push_back(local->second);
+        part.nest.buffers.back().name = names_.at(id);
+      } else {
+        const NestSequence::Buffer& buffer = sequence_.buffers[id];
+        part.nest.buffers.push_back({names_.at(id), buffer.dtype, buffer.dims,
+                                     written.contains(id) ? Storage::Result : Storage::Operand});
+        part.buffers.push_back(id);
+      }
+    }
+    renumber_buffers(part.nest, uses);
+  }
+
+  const NestSequence& sequence_;
+  std::size_t first_, last_;
+  std::vector<Statement> outer_loops_;
+  std::set<std::size_t> outer_;
+  std::optional<std::size_t> uneven_;  // the outer loop whose last block is smaller
+  std::map<std::size_t, Dim> extents_;  // of loops inside
+  Block stages_;
+  std::vector<NestBuffer> scratch_;            // of the parts themselves
+  std::map<std::size_t, NestBuffer> locals_;   // what is handed on, by the sequence's number
+  std::map<std::size_t, std::string> names_;
+};
+
+}  // namespace
+
+bool computes(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& statement) {
+    return statement.kind == Statement::Kind::Fold || computes(statement.body);
+  });
+}
+
+std::vector<Dim> outer_extents(const Block& block) {
+  std::vector<Dim> extents;
+  for (const Block* inner = &block; const Statement* loop = sole_loop(*inner); inner = &loop->body) {
+    extents.push_back(loop->extent);
+  }
+  return extents;
+}
+
+std::optional<FusedNest> fused_nest(const NestSequence& sequence, std::size_t first, std::size_t last,
+                                        const FusionTile& cut) {
+  Chain chain(sequence, first, last);
+  if (!chain.build(cut.depth, cut.cut, cut.block)) return std::nullopt;
+  return FusedNest{std::move(chain.part), chain.cost};
+}
+
+}  // namespace tenon::nests

@@ -1,0 +1,167 @@
+#include "nests/loop_nest.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ops/expr_names.h"
+
+namespace tenon::nests {
+namespace {
+
+class Printer {
+ public:
+  explicit Printer(const LoopNest& nest) : nest_(nest) {}
+
+  std::string run() {
+    text_ = concat("kernel ", nest_.name, " (");
+    for (std::size_t k = 0; k < nest_.buffers.size(); ++k) {
+      const NestBuffer& buffer = nest_.buffers[k];
+      static constexpr std::string_view kStorages[] = {"", "out ", "scratch "};
+      text_ += concat(k == 0 ? "" : ", ", kStorages[static_cast<std::size_t>(buffer.storage)], buffer.name, ": ",
+                      buffer.dtype, buffer.dims, buffer.ahead == 0 ? "" : concat(" fetched ", buffer.ahead, " ahead"));
+    }
+    text_ += ") {\n";
+    print(nest_.body, 1);
+    return text_ + "}\n";
+  }
+
+ private:
+  std::string list(const std::vector<Scalar>& scalars, std::size_t count) const {
+    std::string text;
+    for (std::size_t k = 0; k < count; ++k) text += (k == 0 ? "" : ", ") + scalar(scalars[k]);
+    return text;
+  }
+
+  std::string scalar(const Scalar& s) const {
+    switch (s->kind) {
+      case ScalarKind::Integer: return std::to_string(s->integer);
+      case ScalarKind::Real: return format_real(s->real);
+      case ScalarKind::Loop: return nest_.loop_names[s->id];
+      case ScalarKind::Extent: return concat("(", nest_.extents[s->id], ")");
+      case ScalarKind::Local: return concat("t", s->id);
+      case ScalarKind::Place: return concat("place of t", s->id);
+      case ScalarKind::Load: {
+        const std::size_t rank = s->view.size();
+        const NestBuffer& buffer = nest_.buffers[s->id];
+        const std::string view = s->view == buffer.dims ? "" : concat(" as ", s->view, " at ");
+        const std::string place = concat(buffer.name, view, "[", list(s->args, rank), "]");
+        if (s->bounds == Bounds::Fill) return concat(place, " or ", scalar(s->args.back()));
+        return s->bounds == Bounds::Checked ? concat("checked ", place) : place;
+      }
+      case ScalarKind::Unary: return concat(name_of(s->unary), "(", scalar(s->args[0]), ")");
+      case ScalarKind::Binary:
+        return concat("(", scalar(s->args[0]), " ", name_of(s->binary), " ", scalar(s->args[1]), ")");
+      case ScalarKind::Select:
+        return concat("(", scalar(s->args[0]), " ? ", scalar(s->args[1]), " : ", scalar(s->args[2]), ")");
+      case ScalarKind::Cast: return concat(s->dtype, "(", scalar(s->args[0]), ")");
+    }
+    return "";
+  }
+
+  std::string written_view(const Statement& s) const {
+    return s.view == nest_.buffers[s.id].dims ? "" : concat(" as ", s.view, " at ");
+  }
+
+  void print(const Block& block, std::size_t depth) {
+    for (const Statement& statement : block) print(statement, depth);
+  }
+
+  void print(const Statement& s, std::size_t depth) {
+    text_ += std::string(2 * depth, ' ');
+    switch (s.kind) {
+      case Statement::Kind::Loop: {
+        static constexpr std::string_view kKinds[] = {"", " parallel", " vector", " parallel vector", " jam"};
+        text_ += concat("for ", nest_.loop_names[s.id], " in 0..",
+                        s.limit.is_defined() ? scalar(s.limit) : to_string(s.extent),
+                        kKinds[static_cast<std::size_t>(s.loop)], s.width > 1 ? concat(" by ", s.width) : "", " {\n");
+        print(s.body, depth + 1);
+        text_ += std::string(2 * depth, ' ') + "}\n";
+        break;
+      }
+      case Statement::Kind::Define: text_ += concat("t", s.id, " = ", scalar(s.value), "\n"); break;
+      case Statement::Kind::Fold:
+        text_ += concat("t", s.id, " = ", name_of(s.reduction), "(t", s.id, ", ", scalar(s.value),
+                        s.place.is_defined() ? " at " + scalar(s.place) : "", ")\n");
+        break;
+      case Statement::Kind::Store:
+        text_ += concat(nest_.buffers[s.id].name, written_view(s), "[", list(s.indices, s.indices.size()), "] = ", scalar(s.value), "\n");
+        break;
+      case Statement::Kind::Update:
+        text_ += concat(nest_.buffers[s.id].name, written_view(s), "[", list(s.indices, s.indices.size()), "] ",
+                        name_of(s.reduction), "= ", scalar(s.value), "\n");
+        break;
+    }
+  }
+
+  const LoopNest& nest_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::size_t LoopNest::new_loop(std::string loop_name) {
+  loop_names.push_back(std::move(loop_name));
+  return loop_names.size() - 1;
+}
+
+std::size_t LoopNest::new_local(DType dtype) {
+  locals.push_back(dtype);
+  return locals.size() - 1;
+}
+
+Scalar LoopNest::extent(const Dim& dim) {
+  if (dim.is_constant()) return integer_scalar(dim.constant());
+  const auto found = std::find(extents.begin(), extents.end(), dim);
+  ScalarNode node;
+  node.kind = ScalarKind::Extent;
+  node.id = static_cast<std::size_t>(found - extents.begin());
+  if (found == extents.end()) extents.push_back(dim);
+  return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+}
+
+Statement define_statement(std::size_t local, Scalar value) {
+  Statement statement;
+  statement.kind = Statement::Kind::Define;
+  statement.id = local;
+  statement.value = std::move(value);
+  return statement;
+}
+
+Dim scratch_size(const NestBuffer& buffer) {
+  constexpr std::int64_t alignment = 64;
+  const auto size = static_cast<std::int64_t>(info(buffer.dtype).storage_bytes);
+  return ceil_div(product(buffer.dims) * Dim(size), alignment) * Dim(alignment);
+}
+
+Dim scratch_bytes(const LoopNest& nest) {
+  Dim total = 0;
+  for (const NestBuffer& buffer : nest.buffers) {
+    if (buffer.storage == Storage::Scratch) total = total + scratch_size(buffer);
+  }
+  return total;
+}
+
+Dim work_items(const LoopNest& nest) {
+  Dim items = 1;
+  const Block* block = &nest.body;
+  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop) {
+    const Statement& loop = block->front();
+    if (loop.loop == LoopKind::ParallelVector) return ceil_div(loop.extent, kVectorBlock);
+    if (loop.loop != LoopKind::Parallel) break;
+    items = items * loop.extent;
+    block = &loop.body;
+  }
+  return items;
+}
+
+void drop_empty_loops(Block& block) {
+  for (Statement& statement : block) drop_empty_loops(statement.body);
+  std::erase_if(block, [](const Statement& statement) {
+    return statement.kind == Statement::Kind::Loop && (statement.extent == Dim(0) || statement.body.empty());
+  });
+}
+
+std::string to_string(const LoopNest& nest) { return Printer(nest).run(); }
+
+}  // namespace tenon::nests

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nests/scalar.h"
+
+namespace tenon::nests {
+
+/// Where a buffer of a nest lives.
+enum class Storage : std::uint8_t {
+  Operand,  ///< given to the kernel, only read
+  Result,   ///< given to the kernel, written
+  Scratch,  ///< the kernel's own, one for each thread
+};
+struct NestBuffer {
+  std::string name;
+  DType dtype = DType::F32;
+  Dims dims;
+  Storage storage = Storage::Operand;
+  std::int64_t ahead = 0;  ///< so many elements behind each vector that is read are fetched along with it
+};
+
+/// How the passes of a loop are run.
+enum class LoopKind : std::uint8_t {
+  Serial,
+  Parallel,  ///< each is an item of work; only the outermost loops
+  Vector,    ///< neighbours in the lanes of a vector, with what stands inside
+  /// The same for a nest with no other loop to share out: each block of `kVectorBlock` positions is
+  /// an item of work.
+  ParallelVector,
+  Jam,       ///< `width` positions at a time, each statement for all of them before the next
+};
+inline constexpr std::int64_t kVectorBlock = 2048;
+
+struct Statement;
+using Block = std::vector<Statement>;
+
+/// `loop`: runs `body` for every position below `extent`.
+/// `define`: a local starts as `value`. `fold`: combines `value` into a local; for the arg
+/// reductions `place` is the position that is kept along with the best value.
+/// `store`: writes `value` to an element. `update`: combines it into what is there.
+struct Statement {
+  enum class Kind : std::uint8_t { Loop, Define, Fold, Store, Update };
+  Kind kind = Kind::Loop;
+  std::size_t id = 0;  ///< of the loop, local or buffer
+  Dim extent;
+  Scalar limit;        ///< Loop: how many positions there really are, where that varies
+  LoopKind loop = LoopKind::Serial;
+  bool is_independent = false;  ///< the positions of the loop do not depend on each other
+  unsigned width = 1;  ///< Vector: lanes
+  Block body;
+  Reduction reduction{};
+  Scalar value, place;
+  std::vector<Scalar> indices;
+  Dims view;                       ///< Store, Update: as for a load
+  Bounds bounds = Bounds::Inside;  ///< Update: whether coordinates are checked
+};
+
+/// What the data may do wrong; a kernel reports the number of what it saw last.
+enum class Check : std::uint8_t {
+  Inside = 1,  ///< coordinates lie in their tensor
+  NotZero,     ///< integers are not divided by zero
+};
+
+/// One kernel: buffers, extents that it is given when it runs, and statements. Loops carry how they
+/// run, so that a schedule is a rewrite of this.
+struct LoopNest {
+  std::string name;
+  std::vector<NestBuffer> buffers;
+  std::vector<Dim> extents;              ///< by id; not numbers
+  std::vector<std::string> loop_names;   ///< by id
+  std::vector<DType> locals;             ///< by id
+  Block body;
+
+  std::size_t new_loop(std::string loop_name);
+  std::size_t new_local(DType dtype);
+  /// The extent as a number or as one that is given at run time.
+  Scalar extent(const Dim& dim);
+};
+
+/// A local number with its first value.
+Statement define_statement(std::size_t local, Scalar value);
+
+/// Bytes that a buffer, and all buffers, take in the scratch memory.
+Dim scratch_size(const NestBuffer& buffer);
+Dim scratch_bytes(const LoopNest& nest);
+
+/// The items of work: what the parallel loops have positions.
+Dim work_items(const LoopNest& nest);
+
+/// Puts `value` in place of a loop's position everywhere.
+void substitute_loop(Block& block, std::size_t loop, const Scalar& value);
+
+/// Takes out loops that never run.
+void drop_empty_loops(Block& block);
+
+/// A readable form, for people: `for n in 0..4 parallel { … y[n, c] = max(t0, 0.0) }`.
+std::string to_string(const LoopNest& nest);
+
+}  // namespace tenon::nests

@@ -1,0 +1,153 @@
+#include "nests/materialise.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "nests/stride.h"
+
+namespace tenon::nests {
+namespace {
+
+// Compares what two loops compute at the same position of each. Gives up on very large terms.
+class Comparison {
+ public:
+  Comparison(std::size_t loop, std::size_t other_loop) : loop_(loop), other_loop_(other_loop) {}
+
+  bool is_same(const Scalar& a, const Scalar& b) {
+    constexpr int kMostVisits = 500;
+    if (++visits_ > kMostVisits) return false;
+    if (a->kind != b->kind || a->dtype != b->dtype || a->args.size() != b->args.size()) return false;
+    if (a->kind == ScalarKind::Loop && (a->id == loop_ || b->id == other_loop_)) {
+      return a->id == loop_ && b->id == other_loop_;
+    }
+    if (a->id != b->id || a->unary != b->unary || a->binary != b->binary || a->bounds != b->bounds ||
+        a->integer != b->integer || a->real != b->real || a->view != b->view) {
+      return false;
+    }
+    for (std::size_t k = 0; k < a->args.size(); ++k) {
+      if (!is_same(a->args[k], b->args[k])) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::size_t loop_, other_loop_;
+  int visits_ = 0;
+};
+
+bool any_of(const Scalar& scalar, const std::function<bool(const ScalarNode&)>& holds) {
+  if (holds(scalar.node())) return true;
+  return std::any_of(scalar->args.begin(), scalar->args.end(), [&](const Scalar& arg) { return any_of(arg, holds); });
+}
+
+bool is_costly(const Scalar& scalar) {
+  return any_of(scalar, [](const ScalarNode& node) {
+    return node.kind == ScalarKind::Unary && node.unary >= UnaryOp::Exp;
+  });
+}
+
+bool reads(const Scalar& scalar, std::size_t buffer) {
+  return any_of(scalar, [&](const ScalarNode& node) { return node.kind == ScalarKind::Load && node.id == buffer; });
+}
+
+void collect_locals(const Scalar& scalar, std::set<std::size_t>& locals) {
+  if (scalar->kind == ScalarKind::Local || scalar->kind == ScalarKind::Place) locals.insert(scalar->id);
+  for (const Scalar& arg : scalar->args) collect_locals(arg, locals);
+}
+
+// Whether the statements change one of the locals or touch the buffer.
+bool disturbs(const Block& block, const std::set<std::size_t>& locals, std::size_t buffer) {
+  return std::any_of(block.begin(), block.end(), [&](const Statement& statement) {
+    using Kind = Statement::Kind;
+    if ((statement.kind == Kind::Define || statement.kind == Kind::Fold) && locals.contains(statement.id)) return true;
+    if ((statement.kind == Kind::Store || statement.kind == Kind::Update) && statement.id == buffer) return true;
+    for (const Scalar* scalar : {&statement.value, &statement.place, &statement.limit}) {
+      if (scalar->is_defined() && reads(*scalar, buffer)) return true;
+    }
+    return disturbs(statement.body, locals, buffer);
+  });
+}
+
+// `scalar` with `read` in place of what is the same as `value`; nothing where there is no such part.
+std::optional<Scalar> with_read(const Scalar& scalar, const Scalar& value, Comparison& comparison, const Scalar& read) {
+  if (comparison.is_same(value, scalar)) return read;
+  ScalarNode node = scalar.node();
+  bool is_changed = false;
+  for (Scalar& arg : node.args) {
+    if (auto changed = with_read(arg, value, comparison, read)) {
+      arg = std::move(*changed);
+      is_changed = true;
+    }
+  }
+  if (!is_changed) return std::nullopt;
+  return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+}
+
+// The element that the store writes, read.
+Scalar element(const Statement& store, DType dtype) {
+  ScalarNode node;
+  node.kind = ScalarKind::Load;
+  node.dtype = dtype;
+  node.id = store.id;
+  node.view = store.view;
+  node.args = store.indices;
+  return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+}
+
+bool is_simple_loop(const Statement& statement, Statement::Kind inside) {
+  return statement.kind == Statement::Kind::Loop && !statement.limit.is_defined() && statement.body.size() == 1 &&
+         statement.body.front().kind == inside;
+}
+
+// Shares what the fold of `block[first]` and the store of `block[last]` have in common; whether it did.
+bool share(LoopNest& nest, Block& block, std::size_t first, std::size_t last) {
+  Statement &folding = block[first], &storing = block[last];
+  Statement &fold = folding.body.front(), &store = storing.body.front();
+  const DType dtype = fold.value->dtype;
+  if (folding.extent != storing.extent || !storing.is_independent || !is_costly(fold.value)) return false;
+  if (fold.place.is_defined() || nest.buffers[store.id].dtype != dtype) return false;
+  if (stride_along(store.indices, store.view, storing.id) != Stride::Unit) return false;
+  std::set<std::size_t> locals;
+  collect_locals(fold.value, locals);
+  const Block between(block.begin() + static_cast<std::ptrdiff_t>(first), block.begin() + static_cast<std::ptrdiff_t>(last));
+  if (disturbs(between, locals, store.id) || reads(store.value, store.id)) return false;
+
+  Comparison comparison(folding.id, storing.id);
+  const auto stored = with_read(store.value, fold.value, comparison, element(store, dtype));
+  if (!stored) return false;
+  Statement writing = storing;
+  writing.id = nest.new_loop(nest.loop_names[storing.id]);
+  Statement& write = writing.body.front();
+  Block value{fold};
+  substitute_loop(value, folding.id, loop_scalar(writing.id));
+  substitute_loop(writing.body, storing.id, loop_scalar(writing.id));
+  write.value = value.front().value;
+  Block read{store};
+  substitute_loop(read, storing.id, loop_scalar(folding.id));
+  fold.value = element(read.front(), dtype);
+  store.value = *stored;
+  block.insert(block.begin() + static_cast<std::ptrdiff_t>(first), std::move(writing));
+  return true;
+}
+
+void materialise_subexpressions(LoopNest& nest, Block& block) {
+  for (std::size_t first = 0; first < block.size(); ++first) {
+    if (block[first].kind == Statement::Kind::Loop) materialise_subexpressions(nest, block[first].body);
+    if (!is_simple_loop(block[first], Statement::Kind::Fold)) continue;
+    for (std::size_t last = first + 1; last < block.size(); ++last) {
+      if (!is_simple_loop(block[last], Statement::Kind::Store)) continue;
+      if (share(nest, block, first, last)) {
+        ++first;
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void materialise_subexpressions(LoopNest& nest) { materialise_subexpressions(nest, nest.body); }
+
+}  // namespace tenon::nests

@@ -1,0 +1,353 @@
+#include "nests/nest_builder.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "nests/index_map.h"
+#include "nests/stage_writer.h"
+#include "ops/expr_names.h"
+
+namespace tenon::nests {
+namespace {
+
+using Buffer = NestSequence::Buffer;
+using Role = NestSequence::Role;
+
+class Builder {
+ public:
+  Builder(const std::string& name, const std::vector<Expr>& results) : name_(name), results_(results) {}
+
+  NestSequence run() {
+    for (std::size_t k = 0; k < results_.size(); ++k) {
+      if (results_[k].is_defined()) add_result(k);
+    }
+    group_stages();
+    for (const Group& group : groups_) build(group);
+    return std::move(sequence_);
+  }
+
+ private:
+  struct Group {
+    std::vector<std::size_t> stages;
+    std::size_t shared = 0;  // loops around all of them
+  };
+
+  std::size_t add_buffer(Role role, std::size_t index, DType dtype, Dims dims) {
+    if (!is_compilable(dtype)) {
+      throw Error("kernels do not compute with this element type", ErrorKind::Unsupported).got(dtype);
+    }
+    // As in the reference, what flows between stages is not rounded to a narrow float.
+    if (role == Role::Temporary && info(dtype).arithmetic == Arithmetic::F32) dtype = DType::F32;
+    sequence_.buffers.push_back({role, index, dtype, std::move(dims)});
+    return sequence_.buffers.size() - 1;
+  }
+
+  // --- stages -----------------------------------------------------------------------------------
+
+  void add_result(std::size_t index) {
+    Expr expr = results_[index];
+    const std::size_t buffer = add_buffer(Role::Result, index, expr.dtype(), expr.dims());
+    // Without elements it needs nothing, and nothing that is checked on the way to them can be wrong.
+    if (std::find(expr.dims().begin(), expr.dims().end(), Dim(0)) != expr.dims().end()) return;
+    // Elements keep their order under a reshape: the stage below writes the result itself.
+    while (expr.node().kind == ExprKind::Reshape && !places_.contains(&expr.node())) expr = expr.node().args[0];
+    if (is_stage(expr.node().kind) && !places_.contains(&expr.node())) {
+      add_stage(expr, buffer);
+    } else {
+      collect(expr);
+      stages_.push_back({expr, buffer, expr.dims()});
+    }
+    places_.try_emplace(&expr.node(), Place{buffer, stages_.size()});
+  }
+
+  // Makes every stage that `root` needs. Works with a list: expressions of long groups are deep.
+  void collect(const Expr& root) {
+    std::vector<std::pair<Expr, bool>> work{{root, false}};
+    while (!work.empty()) {
+      auto [expr, is_ready] = work.back();
+      work.pop_back();
+      const ExprNode& node = expr.node();
+      if (places_.contains(&node) || (!is_ready && !visited_.insert(&node).second)) continue;
+      if (!is_ready) {
+        work.emplace_back(expr, true);
+        if (node.kind == ExprKind::Operand) continue;
+        mark_factors(node);
+        for (const Expr& arg : node.args) work.emplace_back(arg, false);
+        continue;
+      }
+      if (node.kind == ExprKind::Operand) {
+        const auto [found, is_new] = operands_.try_emplace(node.operand, 0);
+        if (is_new) found->second = add_buffer(Role::Operand, node.operand, node.dtype, node.dims);
+        places_.emplace(&node, Place{found->second, 0});
+      } else if (is_stage(node.kind)) {
+        add_stage(expr, add_buffer(Role::Temporary, 0, node.dtype, node.dims));
+      } else if (node.kind == ExprKind::Read && must_be_whole(node)) {
+        make_whole(node.args[0]);
+      }
+    }
+  }
+
+  // Outside its shape an expression has no value, and a coordinate that data decides needs checking:
+  // both ask for a buffer to read from.
+  bool must_be_whole(const ExprNode& read) const {
+    const Expr* source = &read.args[0];
+    while (source->node().kind == ExprKind::Reshape) source = &source->node().args[0];
+    if (places_.contains(&source->node())) return false;
+    if (read.has_fill || reads_data(read)) return true;
+    if (factors_.contains(&read) && !is_turned_operand(*source)) return true;
+    return is_window(read) && holds_stage(*source);
+  }
+
+  // An operand with its axes in another order, at most: nothing is computed, and the order is a matter of
+  // packing.
+  static bool is_turned_operand(const Expr& expr) {
+    const ExprNode* node = &expr.node();
+    while (node->kind == ExprKind::Read && !node->has_fill &&
+           std::all_of(node->args.begin() + 1, node->args.end(),
+                       [](const Expr& coordinate) { return coordinate.node().kind == ExprKind::Index; })) {
+      node = &node->args[0].node();
+    }
+    return node->kind == ExprKind::Operand;
+  }
+
+  // Neighbours overlap: elements are read several times, at computed places.
+  static bool is_window(const ExprNode& read) {
+    const Expr& source = read.args[0];
+    const bool repeats = provably_at_most(product(source.dims()) + Dim(1), product(read.dims));
+    return repeats && std::any_of(read.args.begin() + 1, read.args.end(), [](const Expr& coordinate) {
+             return coordinate.node().kind == ExprKind::Binary;
+           });
+  }
+
+  // Whether something is folded on the way to the expression's operands.
+  bool holds_stage(const Expr& root) const {
+    std::set<const ExprNode*> seen;
+    std::vector<const ExprNode*> work{&root.node()};
+    while (!work.empty()) {
+      const ExprNode* node = work.back();
+      work.pop_back();
+      if (is_stage(node->kind)) return true;
+      if (node->kind == ExprKind::Operand || !seen.insert(node).second) continue;
+      for (const Expr& arg : node->args) work.push_back(&arg.node());
+    }
+    return false;
+  }
+
+  // A factor of a sum of products is read over and over: what is computed there is computed once.
+  void mark_factors(const ExprNode& sum) {
+    if (!is_sum_of_products(sum)) return;
+    for (const Expr& factor : sum.args[0].node().args) {
+      const Expr* expr = &factor;
+      while (expr->node().kind == ExprKind::Cast) expr = &expr->node().args[0];
+      if (expr->node().kind == ExprKind::Read) factors_.insert(&expr->node());
+    }
+  }
+
+  void make_whole(Expr expr) {
+    while (expr.node().kind == ExprKind::Reshape) expr = expr.node().args[0];
+    const std::size_t buffer = add_buffer(Role::Temporary, 0, expr.dtype(), expr.dims());
+    stages_.push_back({expr, buffer, expr.dims()});
+    places_.emplace(&expr.node(), Place{buffer, stages_.size()});
+  }
+
+  void add_stage(const Expr& expr, std::size_t buffer) {
+    const ExprNode& node = expr.node();
+    if (info(node.dtype).arithmetic == Arithmetic::F32) mark_factors(node);
+    for (const Expr& arg : node.args) collect(arg);
+    if (node.kind == ExprKind::Concat) {
+      Dim offset = 0;
+      for (const Expr& part : node.args) {
+        stages_.push_back({part, buffer, node.dims, node.axes[0], offset});
+        offset = offset + part.dims()[node.axes[0]];
+      }
+    } else if (node.kind == ExprKind::Scatter) {
+      stages_.push_back({node.args[0], buffer, node.dims});  // the base first
+      stages_.push_back({expr, buffer, node.dims});
+    } else {
+      stages_.push_back({expr, buffer, node.dims});
+    }
+    places_.emplace(&node, Place{buffer, stages_.size()});
+  }
+
+  // --- groups -----------------------------------------------------------------------------------
+
+  // Loops of a stage outside of everything it does, outermost first; a loop's id is its axis.
+  static std::vector<std::size_t> outer_loops(const Stage& stage) {
+    const ExprNode& node = stage.expr.node();
+    std::vector<std::size_t> loops;
+    if (node.kind == ExprKind::Scatter) return loops;  // updates may meet: one after another
+    for (std::size_t axis = 0; axis < node.dims.size(); ++axis) {
+      if (node.kind == ExprKind::Scan && axis == node.axes[0]) continue;
+      if (node.dims[axis] != Dim(1)) loops.push_back(axis);
+    }
+    return loops;
+  }
+
+  void group_stages() {
+    for (std::size_t k = 0; k < stages_.size(); ++k) {
+      LoopNest unused;
+      std::set<std::size_t>& touched = touched_.emplace_back();
+      touched.insert(stages_[k].buffer);
+      for_each_load(writer_.body(unused, k), [&](const Scalar& load) { touched.insert(load->id); });
+      stages_[k].loops = outer_loops(stages_[k]);
+      if (groups_.empty() || !join(groups_.back(), k)) groups_.push_back({{k}, stages_[k].loops.size()});
+    }
+  }
+
+  // Takes the stage into the group if they share loops within which all that flows between is one
+  // iteration's own.
+  bool join(Group& group, std::size_t k) {
+    const Stage& first = stages_[group.stages.front()];
+    const Stage& stage = stages_[k];
+    std::size_t shared = 0;
+    while (shared < group.shared && shared < stage.loops.size() && first.loops[shared] == stage.loops[shared] &&
+           first.expr.dims()[first.loops[shared]] == stage.expr.dims()[stage.loops[shared]]) {
+      ++shared;
+    }
+    std::set<std::size_t> written;
+    for (std::size_t other : group.stages) {
+      written.insert(stages_[other].buffer);
+      if (stages_[other].buffer == stage.buffer && stages_[other].view != stage.view) return false;
+      // The parts of a concat differ along its axis: that loop is not the same loop.
+      if (stages_[other].buffer == stage.buffer && stage.view[stage.axis] != stage.expr.dims()[stage.axis]) {
+        while (shared > 0 && std::find(stage.loops.begin(), stage.loops.begin() + static_cast<std::ptrdiff_t>(shared),
+                                       stage.axis) != stage.loops.begin() + static_cast<std::ptrdiff_t>(shared)) {
+          --shared;
+        }
+      }
+    }
+    if (shared == 0) return false;
+    shared = aligned_loops(k, written, shared);
+    if (shared == 0) return false;
+    // Sums of products are worth tiles of their own: only what follows them element by element joins.
+    if (is_contraction(stage) && group.stages.size() > 0) return false;
+    for (std::size_t other : group.stages) {
+      if (is_contraction(stages_[other]) && shared < stages_[other].loops.size()) return false;
+    }
+    group.shared = shared;
+    group.stages.push_back(k);
+    return true;
+  }
+
+  static bool is_contraction(const Stage& stage) { return is_sum_of_products(stage.expr.node()); }
+
+  // How many of the first `shared` loops every access to the written buffers follows.
+  std::size_t aligned_loops(std::size_t index, const std::set<std::size_t>& written, std::size_t shared) {
+    const Stage& stage = stages_[index];
+    LoopNest nest;
+    const Block body = writer_.body(nest, index);
+    const auto visit = [&](const Scalar& load) {
+      const std::size_t buffer = load->id;
+      if (!written.contains(buffer)) return;
+      for (std::size_t k = 0; k < shared; ++k) {
+        const std::size_t axis = stage.loops[k];
+        const bool follows = axis < load->view.size() && load->view == sequence_.buffers[buffer].dims &&
+                             load->args[axis]->kind == ScalarKind::Loop && load->args[axis]->id == axis;
+        if (!follows) shared = k;
+      }
+    };
+    for_each_load(body, visit);
+    return shared;
+  }
+
+  bool is_updated(const Group& group, std::size_t buffer) const {
+    return std::any_of(group.stages.begin(), group.stages.end(), [&](std::size_t k) {
+      return stages_[k].buffer == buffer && stages_[k].expr.node().kind == ExprKind::Scatter;
+    });
+  }
+  void build(const Group& group);
+
+  const std::string& name_;
+  const std::vector<Expr>& results_;
+  NestSequence sequence_;
+  Places places_;
+  std::unordered_map<std::size_t, std::size_t> operands_;
+  std::set<const ExprNode*> visited_;
+  std::set<const ExprNode*> factors_;  // reads whose source must be a buffer
+  std::vector<Stage> stages_;
+  std::vector<Group> groups_;
+  std::vector<std::set<std::size_t>> touched_;  // by stage: the buffers it reads and writes
+  StageWriter writer_{stages_, places_, sequence_.buffers};
+};
+
+void Builder::build(const Group& group) {
+  NestSequence::Part part;
+  LoopNest& nest = part.nest;
+  nest.name = concat(name_, sequence_.parts.empty() ? "" : concat("_", sequence_.parts.size()));
+  std::size_t rank = 0;
+  for (std::size_t k : group.stages) rank = std::max(rank, stages_[k].expr.rank());
+  while (nest.loop_names.size() < rank) nest.new_loop(concat("i", nest.loop_names.size()));
+  Block shared_body;
+  for (std::size_t k : group.stages) {
+    const Stage& stage = stages_[k];
+    Block block = writer_.body(nest, k);
+    for (std::size_t l = stage.loops.size(); l-- > group.shared;) {
+      const std::size_t axis = stage.loops[l];
+      block = {loop_statement(axis, stage.expr.dims()[axis], std::move(block), true)};
+    }
+    for (Statement& statement : block) shared_body.push_back(std::move(statement));
+  }
+  const Stage& first = stages_[group.stages.front()];
+  for (std::size_t l = group.shared; l-- > 0;) {
+    shared_body = {loop_statement(first.loops[l], first.expr.dims()[first.loops[l]], std::move(shared_body), true)};
+  }
+  nest.body = std::move(shared_body);
+
+  // Buffers by their place in this nest; what only this nest sees shrinks to one iteration's part.
+  std::set<std::size_t> inside, outside;
+  for (const Group& other : groups_) {
+    for (std::size_t k : other.stages) {
+      std::set<std::size_t>& seen = &other == &group ? inside : outside;
+      seen.insert(touched_[k].begin(), touched_[k].end());
+    }
+  }
+  const std::vector<std::size_t> shared_axes(first.loops.begin(),
+                                             first.loops.begin() + static_cast<std::ptrdiff_t>(group.shared));
+  // A load that looks whether it is inside needs coordinates, even of one element.
+  std::set<std::size_t> guarded;
+  for_each_load(nest.body, [&](const Scalar& load) {
+    if (load->bounds != Bounds::Inside) guarded.insert(load->id);
+  });
+  std::map<std::size_t, BufferUse> uses;
+  for (std::size_t id : inside) {
+    const Buffer& buffer = sequence_.buffers[id];
+    const bool is_own = buffer.role == Role::Temporary && !outside.contains(id);
+    Dims dims = buffer.dims;
+    if (is_own) {
+      for (std::size_t axis : shared_axes) dims[axis] = 1;
+      if (product(dims) == Dim(1) && !is_updated(group, id) && !guarded.contains(id)) {
+        uses[id] = {nest.new_local(buffer.dtype), {}, true};
+        continue;
+      }
+    } else {
+      part.buffers.push_back(id);
+    }
+    // A temporary that an earlier nest made is only read here.
+    const bool is_written = std::any_of(group.stages.begin(), group.stages.end(),
+                                        [&](std::size_t k) { return stages_[k].buffer == id; });
+    const Storage storage = is_own ? Storage::Scratch : is_written ? Storage::Result : Storage::Operand;
+    const std::string_view letter = buffer.role == Role::Operand ? "x" : buffer.role == Role::Result ? "y" : "m";
+    uses[id] = {nest.buffers.size(), is_own ? shared_axes : std::vector<std::size_t>(), false};
+    nest.buffers.push_back(
+        {concat(letter, buffer.role == Role::Temporary ? id : buffer.index), buffer.dtype, std::move(dims), storage});
+  }
+  renumber_buffers(nest, uses);
+  list_extents(nest);
+  sequence_.parts.push_back(std::move(part));
+}
+
+}  // namespace
+
+bool is_compilable(DType dtype) { return dtype != DType::String && !is_complex(dtype); }
+
+NestSequence build_nests(const std::string& name, const std::vector<Expr>& results) {
+  NestSequence sequence = Builder(name, results).run();
+  for (NestSequence::Part& part : sequence.parts) drop_empty_loops(part.nest.body);
+  std::erase_if(sequence.parts, [](const NestSequence::Part& part) { return part.nest.body.empty(); });
+  return sequence;
+}
+
+}  // namespace tenon::nests

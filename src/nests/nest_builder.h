@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nests/loop_nest.h"
+
+namespace tenon::nests {
+
+/// The loop nests that compute some expressions, one after another.
+struct NestSequence {
+  enum class Role : std::uint8_t { Operand, Result, Temporary, Derived };
+  struct Buffer {
+    Role role = Role::Operand;
+    std::size_t index = 0;  ///< which operand, result or constant derived from one
+    DType dtype = DType::F32;
+    Dims dims;
+  };
+  struct Part {
+    LoopNest nest;
+    std::vector<std::size_t> buffers;  ///< for each buffer of the nest that is not scratch, in order
+    bool is_scheduled = false;         ///< its loops already say how they run
+  };
+  std::vector<Buffer> buffers;
+  std::vector<Part> parts;
+};
+
+/// Derives the nests. Reductions, scans and scatters are stages of their own; stages that share
+/// their outer loops become one nest, and what flows between them one small buffer per thread.
+/// There are none for tensors without elements.
+/// Throws Error of kind Unsupported for element types that kernels do not compute with.
+NestSequence build_nests(const std::string& name, const std::vector<Expr>& results);
+
+/// Whether kernels compute with this element type.
+bool is_compilable(DType dtype);
+
+}  // namespace tenon::nests

@@ -1,0 +1,158 @@
+#include "nests/padding.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "nests/affine.h"
+#include "nests/contraction.h"
+#include "nests/index_map.h"
+#include "nests/operand_copy.h"
+#include "ops/access.h"
+
+namespace tenon::nests {
+namespace {
+
+// The load with room around its buffer, as far as the loops reach; nothing where it cannot be told.
+struct Padded {
+  Dims dims;
+  std::vector<std::int64_t> before;
+};
+// How many elements past its last an axis is read: the fewest of which that can be told for sure.
+std::optional<std::int64_t> padding_behind(const Dim& last, const Dim& extent) {
+  constexpr std::int64_t kMost = 64;
+  if (last.is_constant() && extent.is_constant()) {
+    return std::max<std::int64_t>(0, last.constant() + 1 - extent.constant());
+  }
+  for (std::int64_t room = 0; room <= kMost; ++room) {
+    if (provably_at_most(last + Dim(1), extent + Dim(room))) return room;
+  }
+  return std::nullopt;
+}
+
+std::optional<Padded> padding_around(const Scalar& load, const Contraction& sum) {
+  std::map<std::size_t, Dim> extents;
+  for (const auto* loops : {&sum.parallel, &sum.reduction}) {
+    for (const Statement* loop : *loops) extents.emplace(loop->id, loop->extent);
+  }
+  Padded padded;
+  for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
+    const Scalar& index = load->args[axis];
+    const Dim& extent = load->view[axis];
+    if (index->kind == ScalarKind::Loop && extents.at(index->id) == extent) {
+      padded.before.push_back(0);
+      padded.dims.push_back(extent);
+      continue;
+    }
+    // The first and the last position that are read.
+    const auto affine = affine_of(index);
+    if (!affine) return std::nullopt;
+    std::int64_t first = affine->start;
+    Dim last = affine->start;
+    for (const auto& [loop, step] : affine->steps) {
+      const Dim steps = Dim(step) * (extents.at(loop) - Dim(1));
+      if (step > 0) last = last + steps;
+      if (step < 0 && !steps.is_constant()) return std::nullopt;
+      if (step < 0) first += steps.constant();
+    }
+    const auto behind = padding_behind(last, extent);
+    if (!behind) return std::nullopt;
+    padded.before.push_back(std::max<std::int64_t>(0, -first));
+    padded.dims.push_back(Dim(padded.before.back() + *behind) + extent);
+  }
+  return padded;
+}
+
+// A nest that copies buffer 0 into the middle of buffer 1, with the fill around it. The last axis
+// with room around it and those behind lie in one piece, with the room at its ends: they are one loop,
+// unless that were the only one besides the batch and what lies behind is a vector already: whoever
+// needs a few rows of the copy makes those alone.
+LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source) {
+  std::size_t last = load->view.size();
+  while (last > 1 && padded.dims[last - 1] == load->view[last - 1]) --last;
+  constexpr double kVector = 16;
+  const double behind = usual_value(product({load->view.begin() + static_cast<std::ptrdiff_t>(last), load->view.end()}));
+  if (last <= 2 && behind >= kVector) last = load->view.size();
+  Dims from(load->view.begin(), load->view.begin() + static_cast<std::ptrdiff_t>(last));
+  Dims to(padded.dims.begin(), padded.dims.begin() + static_cast<std::ptrdiff_t>(last));
+  Dim before = padded.before[last - 1];
+  for (std::size_t axis = last; axis < load->view.size(); ++axis) {
+    from.back() = from.back() * load->view[axis];
+    to.back() = to.back() * load->view[axis];
+    before = before * load->view[axis];
+  }
+  LoopNest nest;
+  nest.name = "pad";
+  nest.buffers = {{"x", source.dtype, from, Storage::Operand}, {"p", DType::F32, to, Storage::Result}};
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = 1;
+  store.view = to;
+  ScalarNode copy = load.node();
+  const Scalar fill = copy.args.back();
+  copy.id = 0;
+  copy.view = from;
+  copy.args.clear();
+  for (std::size_t axis = 0; axis < to.size(); ++axis) {
+    const std::size_t loop = nest.new_loop(concat("i", axis));
+    const bool is_one = to[axis] == Dim(1);
+    store.indices.push_back(is_one ? integer_scalar(0) : loop_scalar(loop));
+    const Scalar room = axis + 1 == to.size() ? nest.extent(before) : integer_scalar(padded.before[axis]);
+    copy.args.push_back(binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(), room));
+  }
+  copy.args.push_back(fill);
+  store.value = Scalar(std::make_shared<const ScalarNode>(std::move(copy)));
+  Block body{std::move(store)};
+  for (std::size_t axis = to.size(); axis-- > 0;) {
+    if (to[axis] == Dim(1)) continue;
+    nest.extent(to[axis]);
+    nest.extent(from[axis]);
+    Statement loop;
+    loop.id = axis;
+    loop.extent = to[axis];
+    loop.is_independent = true;
+    loop.body = std::move(body);
+    body = {std::move(loop)};
+  }
+  nest.body = std::move(body);
+  return nest;
+}
+
+}  // namespace
+
+std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const NestSequence::Part& given_part,
+                                              const std::vector<bool>& is_constant) {
+  NestSequence::Part part = given_part;
+  const std::optional<Contraction> found = find_contraction(part.nest);
+  // What is constant and zero outside is laid out anew with its zeros.
+  Scalar load;
+  for (const Scalar& read : found ? std::vector{found->b, found->a} : std::vector<Scalar>()) {
+    const std::size_t id = buffer_of(part, read->id);
+    const bool is_laid = id < is_constant.size() && is_constant[id] && can_be_laid_anew(read);
+    if (read->bounds == Bounds::Fill && !is_laid) load = read;
+  }
+  const bool fills_with_number = load.is_defined() && load->args.back()->kind == ScalarKind::Real;
+  const auto padded = fills_with_number ? padding_around(load, *found) : std::nullopt;
+  if (!padded) return {std::move(part)};
+  const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
+  const NestBuffer from = part.nest.buffers[load->id];
+  // The copy is as wide as arithmetic, so that the sum need not convert what it reads over and over.
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, padded->dims});
+  NestSequence::Part copy;
+  copy.nest = padding_nest(load, *padded, from);
+  copy.buffers = {source, made};
+
+  ScalarNode node = load.node();
+  node.bounds = Bounds::Inside;
+  node.args.pop_back();
+  for (std::size_t axis = 0; axis < node.args.size(); ++axis) {
+    node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
+  }
+  node.view = padded->dims;
+  read_copy(part, *found, load, {concat("p", made), DType::F32, padded->dims, Storage::Operand}, made, std::move(node));
+  list_extents(copy.nest);
+  list_extents(part.nest);
+  return {std::move(copy), std::move(part)};
+}
+
+}  // namespace tenon::nests

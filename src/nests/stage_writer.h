@@ -1,0 +1,65 @@
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "nests/nest_builder.h"
+
+namespace tenon::nests {
+
+/// Part of a buffer that one set of loops writes.
+struct Stage {
+  Expr expr;           ///< what to compute: a reduce, scan or scatter node, or anything element by element
+  std::size_t buffer;  ///< where it goes
+  Dims view;           ///< the extents under which the buffer is seen
+  std::size_t axis = 0;
+  Dim offset = 0;      ///< along `axis`: for the parts of a concat
+  /// The loops around all of it, by position: one for each axis of `expr` whose extent is not 1.
+  std::vector<std::size_t> loops = {};
+};
+
+/// Where an expression's elements lie once they are computed.
+struct Place {
+  std::size_t buffer;
+  std::size_t ready;  ///< the first stage that can read it
+};
+using Places = std::unordered_map<const ExprNode*, Place>;
+
+/// Whether the expression needs a buffer of its own.
+bool is_stage(ExprKind kind);
+/// Whether data decides where a read looks.
+bool reads_data(const ExprNode& read);
+
+/// Writes down what stages do. Buffers have their numbers in the sequence; loop `k` runs along axis
+/// `k` of what the stage computes.
+class StageWriter {
+ public:
+  StageWriter(const std::vector<Stage>& stages, const Places& places,
+              const std::vector<NestSequence::Buffer>& buffers)
+      : stages_(stages), places_(places), buffers_(buffers) {}
+
+  /// What stands inside the stage's outer loops.
+  Block body(LoopNest& nest, std::size_t stage);
+
+ private:
+  Scalar element(LoopNest& nest, const Expr& expr, const std::vector<Scalar>& at);
+  Scalar load(const Place& place, const Dims& dims, const std::vector<Scalar>& at) const;
+  Scalar read(LoopNest& nest, const ExprNode& node, const std::vector<Scalar>& at);
+  Block reduce_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at);
+  Block scan_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at);
+  Block scatter_body(LoopNest& nest, const Stage& stage);
+
+  const std::vector<Stage>& stages_;
+  const Places& places_;
+  const std::vector<NestSequence::Buffer>& buffers_;
+  std::size_t current_ = 0;  // the stage that is being written down
+  // Elements already written down, so that what is shared in the expression is shared in the code.
+  std::map<std::pair<const ExprNode*, std::vector<const ScalarNode*>>, Scalar> elements_;
+  std::vector<std::vector<Scalar>> kept_positions_;  // keeps the keys' scalars alive
+};
+
+Statement loop_statement(std::size_t id, const Dim& extent, Block body, bool is_independent = false);
+
+}  // namespace tenon::nests

@@ -1,0 +1,67 @@
+#include "nests/tile_and_fuse.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "nests/fused_nest.h"
+
+namespace tenon::nests {
+namespace {
+
+// In how large blocks a loop may be cut: whole ones where that can be, else rows for several tiles.
+std::vector<std::int64_t> blocks_of(const Dim& extent) {
+  std::vector<std::int64_t> blocks;
+  if (!extent.is_constant()) return {1, 32};
+  const std::int64_t whole = extent.constant();
+  for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, kMaxChainBlock); ++block) {
+    if (whole % block == 0 || (block % 16 == 0 && std::has_single_bit(static_cast<std::uint64_t>(block)))) {
+      blocks.push_back(block);
+    }
+  }
+  return blocks;
+}
+
+struct Found {
+  NestSequence::Part part;
+  double gain = 0;
+  std::size_t first = 0;
+};
+std::optional<Found> best_chain(const NestSequence& sequence, std::size_t first, std::size_t last) {
+  const std::vector<Dim> extents = outer_extents(sequence.parts[last].nest.body);
+  std::optional<Found> best;
+  for (std::size_t depth = 0; depth < extents.size(); ++depth) {
+    for (std::size_t cut = 0; cut <= depth; ++cut) {
+      for (const std::int64_t block : blocks_of(extents[cut])) {
+        if (block == 1 && cut != depth) continue;  // the order of single positions is no matter
+        std::optional<FusedNest> chain = fused_nest(sequence, first, last, {depth, cut, block});
+        const double gain = chain ? chain->cost.gain() : 0;
+        if (gain > (best ? best->gain : 0)) best = Found{std::move(chain->part), gain, first};
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+void tile_and_fuse(NestSequence& sequence) {
+  for (std::size_t last = sequence.parts.size(); last-- > 1;) {
+    if (sequence.parts[last].is_scheduled) continue;
+    std::optional<Found> best;
+    for (std::size_t first = last; first-- > 0;) {
+      // A copy is worth no outer loops of its own.
+      if (!best && !computes(sequence.parts[first].nest.body)) break;
+      std::optional<Found> longer = best_chain(sequence, first, last);
+      if (!longer) break;
+      if (!best || longer->gain > best->gain) best = std::move(longer);
+    }
+    if (!best) continue;
+    const auto from = static_cast<std::ptrdiff_t>(best->first), end = static_cast<std::ptrdiff_t>(last);
+    sequence.parts[best->first] = std::move(best->part);
+    sequence.parts.erase(sequence.parts.begin() + from + 1, sequence.parts.begin() + end + 1);
+    last = best->first;
+  }
+}
+
+}  // namespace tenon::nests

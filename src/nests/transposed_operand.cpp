@@ -1,0 +1,161 @@
+#include "nests/transposed_operand.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "nests/operand_copy.h"
+#include "nests/stride.h"
+
+namespace tenon::nests {
+namespace {
+
+using Part = NestSequence::Part;
+
+constexpr std::int64_t kFewestRows = 8, kFewestColumns = 8;
+
+bool is_at_least(const Dim& extent, std::int64_t least) { return !extent.is_constant() || extent.constant() >= least; }
+
+// What is to be transposed: which load, and the loop that it is to lie along.
+struct Transposition {
+  Scalar load;
+  const Statement* columns = nullptr;
+};
+
+std::optional<Transposition> find_transposition(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant) {
+  std::optional<Transposition> found;
+  for (const Statement* loop : sum.parallel) {
+    if (!is_at_least(loop->extent, kFewestColumns) || !suits_columns(sum, loop->id)) continue;
+    for (const bool swaps : {false, true}) {
+      const Scalar &a = swaps ? sum.b : sum.a, &b = swaps ? sum.a : sum.b;
+      if (stride_along(a, loop->id) != Stride::Zero || stride_along(b, loop->id) == Stride::Zero) continue;
+      if (stride_along(b, loop->id) == Stride::Unit || b->bounds != Bounds::Inside) return std::nullopt;
+      if (part.nest.buffers[b->id].storage == Storage::Scratch) return std::nullopt;
+      const std::size_t source = buffer_of(part, b->id);
+      if (source < is_constant.size() && is_constant[source]) return std::nullopt;
+      const bool has_rows = std::any_of(sum.parallel.begin(), sum.parallel.end(), [&](const Statement* rows) {
+        return rows != loop && is_at_least(rows->extent, kFewestRows) && stride_along(b, rows->id) == Stride::Zero;
+      });
+      if (has_rows) found = Transposition{b, loop};
+    }
+  }
+  return found;
+}
+
+Scalar load_of(ScalarNode node, std::size_t buffer, Dims view, std::vector<Scalar> at) {
+  node.id = buffer;
+  node.view = std::move(view);
+  node.args = std::move(at);
+  return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+}
+
+// Every loop that the operand depends on becomes an axis of the copy, the columns last.
+Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum, const Transposition& turn) {
+  std::vector<const Statement*> loops;
+  for (const auto* list : {&sum.parallel, &sum.reduction}) {
+    for (const Statement* loop : *list) {
+      if (loop != turn.columns && depends_on(turn.load, loop->id)) loops.push_back(loop);
+    }
+  }
+  loops.push_back(turn.columns);
+  Dims dims;
+  for (const Statement* loop : loops) dims.push_back(loop->extent);
+  // Rows of the copy that lie a power of two apart would take the same few places of a cache.
+  if (dims.back().is_constant() && dims.back().constant() % 32 == 0) dims.back() = dims.back().constant() + 16;
+
+  const NestBuffer from = part.nest.buffers[turn.load->id];
+  const std::size_t source = buffer_of(part, turn.load->id), made = sequence.buffers.size();
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, dims});
+
+  Part copy;
+  copy.buffers = {source, made};
+  copy.nest.name = "turn";
+  copy.nest.loop_names = part.nest.loop_names;
+  copy.nest.extents = part.nest.extents;
+  copy.nest.buffers = {{"x", from.dtype, from.dims, Storage::Operand}, {"t", DType::F32, dims, Storage::Result}};
+  std::vector<Scalar> at;
+  for (const Statement* loop : loops) at.push_back(loop_scalar(loop->id));
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = 1;
+  store.view = dims;
+  store.indices = at;
+  store.value = load_of(turn.load.node(), 0, turn.load->view, turn.load->args);
+  Block body{std::move(store)};
+  for (std::size_t k = loops.size(); k-- > 0;) {
+    Statement loop;
+    loop.id = loops[k]->id;
+    loop.extent = loops[k]->extent;
+    loop.is_independent = true;
+    loop.body = std::move(body);
+    body = {std::move(loop)};
+  }
+  copy.nest.body = std::move(body);
+
+  read_copy(part, sum, turn.load, {concat("t", made), DType::F32, dims, Storage::Operand}, made,
+            load_of(turn.load.node(), 0, dims, std::move(at)).node());
+  return copy;
+}
+
+// A factor that is not as wide as arithmetic, and stays along loops where the other one moves: each
+// element is read for every column.
+std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant) {
+  for (const bool swaps : {false, true}) {
+    const Scalar &a = swaps ? sum.b : sum.a, &b = swaps ? sum.a : sum.b;
+    const NestBuffer& from = part.nest.buffers[a->id];
+    if (from.dtype == DType::F32 || from.storage == Storage::Scratch || a->bounds != Bounds::Inside) continue;
+    const std::size_t source = buffer_of(part, a->id);
+    if (source < is_constant.size() && is_constant[source]) continue;
+    const bool stays = std::any_of(sum.parallel.begin(), sum.parallel.end(), [&](const Statement* loop) {
+      return is_at_least(loop->extent, kFewestColumns) && stride_along(a, loop->id) == Stride::Zero &&
+             stride_along(b, loop->id) != Stride::Zero;
+    });
+    if (stays) return a;
+  }
+  return std::nullopt;
+}
+
+// All of the operand, element by element.
+Part widened_part(NestSequence& sequence, Part& part, const Contraction& sum, const Scalar& load) {
+  const NestBuffer from = part.nest.buffers[load->id];
+  const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, from.dims});
+  const Dims flat{product(from.dims)};
+  Part copy;
+  copy.buffers = {source, made};
+  copy.nest.name = "widen";
+  copy.nest.buffers = {{"x", from.dtype, flat, Storage::Operand}, {"w", DType::F32, flat, Storage::Result}};
+  const Scalar at = loop_scalar(copy.nest.new_loop("i"));
+  copy.nest.extent(flat[0]);
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = 1;
+  store.view = flat;
+  store.indices = {at};
+  store.value = load_of(load.node(), 0, flat, {at});
+  Statement loop;
+  loop.extent = flat[0];
+  loop.is_independent = true;
+  loop.body = {std::move(store)};
+  copy.nest.body = {std::move(loop)};
+  read_copy(part, sum, load, {concat("w", made), DType::F32, from.dims, Storage::Operand}, made, load.node());
+  return copy;
+}
+
+}  // namespace
+
+void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_constant) {
+  std::vector<Part> parts;
+  for (Part& part : sequence.parts) {
+    const std::optional<Contraction> sum = part.is_scheduled ? std::nullopt : find_contraction(part.nest);
+    const std::optional<Transposition> turn = sum ? find_transposition(*sum, part, is_constant) : std::nullopt;
+    if (turn) parts.push_back(transposed_part(sequence, part, *sum, *turn));
+    const std::optional<Contraction> left = sum ? find_contraction(part.nest) : std::nullopt;
+    const std::optional<Scalar> narrow = left ? find_narrow(*left, part, is_constant) : std::nullopt;
+    if (narrow) parts.push_back(widened_part(sequence, part, *left, *narrow));
+    parts.push_back(std::move(part));
+  }
+  sequence.parts = std::move(parts);
+}
+
+}  // namespace tenon::nests

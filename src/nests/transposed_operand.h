@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "nests/nest_builder.h"
+
+namespace tenon::nests {
+
+/// Gives sums of products whose result lies along a loop, and neither operand does, a nest before them
+/// that copies an operand so that it does: the keys of attention, the second matrix of a product when
+/// it comes transposed. Constants are left alone, they are packed ahead of time; so are sums with too
+/// few rows to pay for the copy. Factors that are narrower than arithmetic and read over and over are
+/// copied too, wide.
+void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_constant);
+
+}  // namespace tenon::nests

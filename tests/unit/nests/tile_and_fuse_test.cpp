@@ -1,0 +1,212 @@
+#include "nests/tile_and_fuse.h"
+
+#include <gtest/gtest.h>
+
+
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "codegen/compile.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+namespace tenon {
+namespace {
+
+// Tails are no chains.
+std::size_t call_count(const Program& program) {
+  std::size_t count = 0;
+  for (const Program::Step& step : program.steps) count += 1 + step.tail.size();
+  return count;
+}
+
+// Compiled as it stands: bitwise the same on any number of threads, close to the reference, and in
+// so many steps.
+void expect_steps(const std::string& text, std::size_t steps, const std::map<std::string, Shape>& shapes = {}) {
+  const Graph graph = parse_graph(text, all_ops());
+  const std::vector<Datum> inputs = random_inputs(graph, 5, shapes);
+  const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+  Tensor first;
+  for (const int threads : {1, 2, 3, 7}) {
+    CompiledModel model(codegen::compile(graph), threads);
+    EXPECT_EQ(call_count(model.program()), steps) << text;
+    const Tensor actual = model.run(inputs).front().tensor();
+    ASSERT_EQ(actual.shape(), expected.shape());
+    for (std::int64_t k = 0; k < actual.size(); ++k) {
+      ASSERT_NEAR(actual.real_at(k), expected.real_at(k), 1e-4) << text;
+    }
+    if (threads == 1) first = actual;
+    EXPECT_TRUE(identical(actual, first)) << text;
+  }
+}
+
+std::string constant(const std::string& name, const std::string& type, int seed) {
+  const std::string plain = type.substr(0, type.find('@'));
+  return concat("  ", name, ": ", type, " = constant ", plain, " normal(seed = ", seed,
+                ", mean = 0.0, deviation = 0.2)\n");
+}
+
+struct Image {
+  int batch, height, width, channels, stride, columns;
+};
+
+std::string depthwise_and_product(const Image& i) {
+  const std::string x = concat("f32[", i.batch, ", ", i.height, ", ", i.width, ", ", i.channels, "]@NHWC");
+  const std::string w = concat("f32[3, 3, 1, ", i.channels, "]@HWIO");
+  const std::string v = concat("f32[1, 1, ", i.channels, ", ", i.columns, "]@HWIO");
+  const std::string b = concat("f32[", i.channels, "]");
+  return concat("graph (x: ", x, ") {\n", constant("w", w, 1), constant("v", v, 2), constant("b", b, 3),
+                "  y = fused(x, w, v, b)\n    group = graph (p: ", x, ", q: ", w, ", r: ", v, ", s: ", b, ") {\n",
+                "      t = conv(p, q, s) {groups = ", i.channels, ", pads = [1, 1, 1, 1], strides = [", i.stride, ", ",
+                i.stride, "]}\n      u = relu(t)\n      z = conv(u, r)\n      return z\n    }\n  return y\n}\n");
+}
+
+TEST(Chain, DepthwiseAndTheProductBehindItAreOneStep) {
+  for (const Image& image : {Image{1, 12, 10, 20, 1, 24}, Image{2, 14, 9, 16, 2, 5}, Image{1, 13, 7, 33, 1, 17},
+                             Image{3, 8, 8, 8, 1, 3}, Image{1, 16, 5, 4, 2, 40}}) {
+    expect_steps(depthwise_and_product(image), 1);
+  }
+}
+
+std::string convolution_and_response(int height, int width, int channels, int stride) {
+  const std::string x = concat("f32[2, ", height, ", ", width, ", 3]@NHWC");
+  const std::string w = concat("f32[5, 5, 3, ", channels, "]@HWIO");
+  const std::string b = concat("f32[", channels, "]");
+  return concat("graph (x: ", x, ") {\n", constant("w", w, 1), constant("b", b, 2),
+                "  y = fused(x, w, b)\n    group = graph (p: ", x, ", q: ", w, ", r: ", b, ") {\n",
+                "      t = conv(p, q, r) {strides = [", stride, ", ", stride, "], pads = [2, 2, 2, 2]}\n",
+                "      u = relu(t)\n      z = lrn(u) {size = 5, alpha = 5e-04, bias = 2.0}\n",
+                "      return z\n    }\n  return y\n}\n");
+}
+
+TEST(Chain, ConvolutionAndTheResponseOfItsChannelsAreOneStep) {
+  expect_steps(convolution_and_response(16, 12, 24, 1), 1);
+  expect_steps(convolution_and_response(17, 11, 7, 2), 1);
+  expect_steps(convolution_and_response(9, 20, 16, 3), 1);
+}
+
+std::string two_products(const std::string& rows, int inner, int columns) {
+  const std::string x = concat("f32[", rows, ", 40]"), w = concat("f32[40, ", inner, "]");
+  const std::string v = concat("f32[", inner, ", ", columns, "]");
+  return concat("graph (x: ", x, ") {\n", constant("w", w, 1), constant("v", v, 2),
+                "  y = fused(x, w, v)\n    group = graph (p: ", x, ", q: ", w, ", r: ", v, ") {\n",
+                "      t = matmul(p, q)\n      u = relu(t)\n      z = matmul(u, r)\n",
+                "      return z\n    }\n  return y\n}\n");
+}
+
+TEST(Chain, ProductsOfTheSameRowsAreOneStep) {
+  expect_steps(two_products("24", 33, 18), 1);
+  expect_steps(two_products("13", 16, 16), 1);
+}
+
+// Little to compute again: the columns of the second are what is cut.
+TEST(Chain, ColumnsInBlocks) {
+  const std::string text = concat("graph (x: f32[1, 6, 5, 24]@NHWC) {\n", constant("w", "f32[24, 200]", 1),
+                                  R"(  y = fused(x, w)
+    group = graph (p: f32[1, 6, 5, 24]@NHWC, q: f32[24, 200]) {
+      t = reduce_mean(p) {axes = [1, 2], keep_axes = false}
+      z = matmul(t, q)
+      return z
+    }
+  return y
+}
+)");
+  expect_steps(text, 1);
+}
+
+TEST(Chain, RowsWhoseNumberOnlyTheRunKnows) {
+  const std::string text = two_products("n", 24, 20);
+  // Of one row threads share out the columns, each product by itself.
+  for (const std::int64_t rows : {0, 1, 2, 7, 31}) expect_steps(text, 2, {{"x", {rows, 40}}});
+  const std::string several = concat("graph <n in [8, 64]> ", text.substr(std::string("graph ").size()));
+  for (const std::int64_t rows : {8, 31, 32, 33, 64}) expect_steps(several, 1, {{"x", {rows, 40}}});
+}
+
+TEST(Chain, ImagesWhoseNumberOnlyTheRunKnows) {
+  std::string text = depthwise_and_product({999, 12, 10, 20, 1, 24});
+  for (std::size_t at = text.find("999"); at != std::string::npos; at = text.find("999")) text.replace(at, 3, "n");
+  for (const std::int64_t images : {0, 1, 3}) expect_steps(text, 1, {{"x", {images, 12, 10, 20}}});
+}
+
+TEST(Chain, NothingInItMeansNothingToDo) {
+  expect_steps(two_products("0", 24, 20), 0);
+}
+
+// The optimiser and the nests judge by the same costs: what the one fuses the other computes at once.
+TEST(Chain, WhatIsFusedIsOneStep) {
+  const std::string texts[] = {
+      concat("graph (x: f32[1, 7, 7, 512]@NHWC) {\n", constant("w", "f32[512, 1000]", 1), R"(
+  t = reduce_mean(x) {axes = [1, 2], keep_axes = false}
+  y = matmul(t, w)
+  return y
+}
+)"),
+      concat("graph (x: f32[1, 28, 28, 192]@NHWC) {\n", constant("w", "f32[3, 3, 1, 192]@HWIO", 1),
+             constant("v", "f32[1, 1, 192, 32]@HWIO", 2), R"(
+  t = conv(x, w) {groups = 192, pads = [1, 1, 1, 1]}
+  u = relu(t)
+  y = conv(u, v)
+  return y
+}
+)"),
+      concat("graph (x: f32[1, 64, 64, 3]@NHWC) {\n", constant("w", "f32[7, 7, 3, 64]@HWIO", 1), R"(
+  t = conv(x, w) {strides = [2, 2], pads = [3, 3, 3, 3]}
+  u = relu(t)
+  y = lrn(u) {size = 5, alpha = 5e-04, bias = 2.0}
+  return y
+}
+)"),
+  };
+  for (const std::string& text : texts) {
+    EXPECT_EQ(call_count(compile_graph(parse_graph(text, all_ops()))), 1u) << text;
+  }
+}
+
+std::string attention(const std::string& symbols, int key_heads, const std::string& queries,
+                      const std::string& keys, const std::string& attributes = "") {
+  return concat("graph ", symbols, "(q: f32[1, 4, ", queries, ", 16], k: f32[1, ", key_heads, ", ", keys, ", 16], v: f32[1, ",
+                key_heads, ", ", keys, ", 24]) {\n  y = attention(q, k, v)", attributes, "\n  return y\n}\n");
+}
+
+// Blocks of queries of one head at a time, each with all that it needs of its own; the keys are turned in
+// the same pass where there is one block, else before.
+TEST(Chain, AttentionKeepsNoMatrixOfScores) {
+  for (const int key_heads : {4, 2}) {
+    for (const int queries : {64, 331}) {
+      const std::string count = std::to_string(queries);
+      const std::string text = attention("", key_heads, count, count, " {causal = true}");
+      const Program program = codegen::compile(parse_graph(text, all_ops()));
+      EXPECT_LT(program.arena_bytes, 4U * 4U * 331U * 64U) << text;
+      expect_steps(text, call_count(program));
+      EXPECT_LE(program.steps.size(), 2U) << text;
+    }
+  }
+}
+
+// The last block has fewer queries, whatever their number.
+TEST(Chain, AttentionOfAnyNumberOfQueriesAndKeys) {
+  const Graph graph = parse_graph(attention("<Q, K> ", 4, "Q", "K"), all_ops());
+  const Program program = codegen::compile(graph);
+  EXPECT_EQ(program.steps.size(), 1U);
+  CompiledModel one(program, 1), three(program, 3);
+  for (const int queries : {1, 31, 32, 33, 70}) {
+    for (const int keys : {1, 5, 33, 64}) {
+      const std::vector<Datum> inputs =
+          random_inputs(graph, 5, {{"q", {1, 4, queries, 16}}, {"k", {1, 4, keys, 16}}, {"v", {1, 4, keys, 24}}});
+      const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+      const Tensor actual = one.run(inputs).front().tensor();
+      ASSERT_EQ(actual.shape(), expected.shape());
+      for (std::int64_t k = 0; k < actual.size(); ++k) {
+        ASSERT_NEAR(actual.real_at(k), expected.real_at(k), 1e-4) << queries << " queries, " << keys << " keys";
+      }
+      EXPECT_TRUE(identical(three.run(inputs).front().tensor(), actual));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon
