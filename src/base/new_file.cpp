@@ -1,40 +1,241 @@
 #include "base/new_file.h"
 
-#include <filesystem>
-
 #include "base/error.h"
+#include "base/text.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <streambuf>
+#include <vector>
 
 namespace tenon {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string place_to_write(const std::string& path) {
+constexpr std::size_t kBufferBytes = 64 << 10, kLargestWrite = std::size_t{1} << 30;
+constexpr std::string_view kEnding = ".part";
+constexpr std::size_t kRandomDigits = 16, kLongestName = 255;
+constexpr int kTries = 100;
+
+Error cannot_write(const std::string& path, int reason) {
+  const bool is_device = reason == ENOSPC || reason == EDQUOT || reason == EIO;
+  return Error(concat("cannot write '", path, "'"),
+               is_device ? ErrorKind::Device : ErrorKind::Usage)
+      .got(std::generic_category().message(reason));
+}
+
+// The number of the open file that the system's own names stand for: links, and meant to be
+// followed.
+std::optional<int> open_file_of(const std::string& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (path.rfind(folder, 0) != 0) continue;
+    const std::optional<std::int64_t> number = parse_integer(path.substr(folder.size()));
+    if (number && *number >= 0 && *number <= INT_MAX) return static_cast<int>(*number);
+  }
+  return std::nullopt;
+}
+
+bool is_device_or_pipe(const std::string& path) {
   std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  const bool is_special = fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
-  return is_special ? path : path + ".part";
+  const fs::file_status status = fs::symlink_status(path, ignored);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status) &&
+         !fs::is_symlink(status);
+}
+
+fs::path folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? fs::path(".") : folder;
+}
+
+// ".model.onnx." for model.onnx: what all names of its unfinished files begin with.
+std::string beginning_of_parts(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  return concat(".", name.substr(0, kLongestName - kRandomDigits - kEnding.size() - 2), ".");
+}
+
+bool is_part_of(const std::string& name, const std::string& beginning) {
+  if (name.size() != beginning.size() + kRandomDigits + kEnding.size()) return false;
+  if (name.rfind(beginning, 0) != 0 || !name.ends_with(kEnding)) return false;
+  const std::string digits = name.substr(beginning.size(), kRandomDigits);
+  return digits.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+std::string random_digits() {
+  std::random_device source;
+  std::string digits;
+  for (std::size_t k = 0; k < kRandomDigits; ++k) digits += "0123456789abcdef"[source() % 16];
+  return digits;
+}
+
+// Whoever writes a part holds its lock; one that can be locked has no writer any more.
+void remove_if_abandoned(const std::string& part) {
+  const int file = ::open(part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  struct stat opened {
+  }, named{};
+  if (::fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) &&
+      ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::lstat(part.c_str(), &named) == 0 &&
+      named.st_ino == opened.st_ino && named.st_dev == opened.st_dev) {
+    ::unlink(part.c_str());
+  }
+  ::close(file);
+}
+
+void remove_abandoned_parts(const std::string& path) {
+  const std::string beginning = beginning_of_parts(path), folder = folder_of(path).string();
+  DIR* entries = ::opendir(folder.c_str());
+  if (entries == nullptr) return;
+  std::vector<std::string> parts;
+  while (const dirent* entry = ::readdir(entries)) {
+    if (is_part_of(entry->d_name, beginning)) parts.push_back(concat(folder, "/", entry->d_name));
+  }
+  ::closedir(entries);
+  for (const std::string& part : parts) remove_if_abandoned(part);
+}
+
+// Opens a file that was not there before and locks it. Another process may take it for abandoned
+// before it is locked; then it is gone, and the next name is tried.
+int open_part(const std::string& path, std::string& part) {
+  for (int k = 0; k < kTries; ++k) {
+    part = (folder_of(path) / concat(beginning_of_parts(path), random_digits(), kEnding)).string();
+    const int file =
+        ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file < 0 && errno == EEXIST) continue;
+    if (file < 0) return -1;
+    const bool is_lost = ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct stat status {};
+    if (!is_lost && ::fstat(file, &status) == 0 && status.st_nlink > 0) return file;
+    ::close(file);
+    ::unlink(part.c_str());
+  }
+  errno = EEXIST;
+  return -1;
 }
 
 }  // namespace
 
-NewFile::NewFile(std::string path)
-    : path_(std::move(path)), part_(place_to_write(path_)), out_(part_, std::ios::binary) {}
+// Keeps what the system says when it refuses to write, which a standard file stream does not.
+class NewFile::Buffer : public std::streambuf {
+ public:
+  explicit Buffer(int file) : file_(file) { setp(bytes_.data(), bytes_.data() + bytes_.size()); }
+  Buffer(const Buffer&) = delete;
+  ~Buffer() override { close(); }
+
+  int reason() const { return reason_; }
+  // Some file systems refuse only when a file is closed: closes it once, and holds it (and its
+  // lock) by another number.
+  void settle() {
+    const int held = ::fcntl(file_, F_DUPFD_CLOEXEC, 0);
+    if (held < 0) return;
+    close();
+    file_ = held;
+  }
+  void close() {
+    if (file_ < 0) return;
+    if (::close(file_) != 0 && reason_ == 0) reason_ = errno;
+    file_ = -1;
+  }
+
+ protected:
+  int_type overflow(int_type c) override {
+    if (sync() != 0) return traits_type::eof();
+    if (!traits_type::eq_int_type(c, traits_type::eof())) {
+      *pptr() = traits_type::to_char_type(c);
+      pbump(1);
+    }
+    return traits_type::not_eof(c);
+  }
+
+  // Large pieces go out whole: the system keeps a file in pages as large as it was written.
+  std::streamsize xsputn(const char* data, std::streamsize size) override {
+    if (size <= epptr() - pptr()) {
+      std::memcpy(pptr(), data, static_cast<std::size_t>(size));
+      pbump(static_cast<int>(size));
+      return size;
+    }
+    return sync() == 0 && write(data, static_cast<std::size_t>(size)) ? size : 0;
+  }
+
+  int sync() override {
+    const bool is_written = write(pbase(), static_cast<std::size_t>(pptr() - pbase()));
+    setp(bytes_.data(), bytes_.data() + bytes_.size());
+    return is_written ? 0 : -1;
+  }
+
+ private:
+  bool write(const char* data, std::size_t size) {
+    while (size > 0 && reason_ == 0) {
+      const ssize_t written = ::write(file_, data, std::min(size, kLargestWrite));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) {
+        reason_ = errno;
+        break;
+      }
+      data += written;
+      size -= static_cast<std::size_t>(written);
+    }
+    return reason_ == 0;
+  }
+
+  int file_;
+  int reason_ = 0;  // the first error
+  std::array<char, kBufferBytes> bytes_{};
+};
+
+NewFile::NewFile(std::string path) : path_(std::move(path)), out_(nullptr) {
+  int file = -1;
+  if (const std::optional<int> open_file = open_file_of(path_)) {
+    file = ::fcntl(*open_file, F_DUPFD_CLOEXEC, 0);  // goes on where that one stands
+  } else if (is_device_or_pipe(path_)) {
+    file = ::open(path_.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+  } else if (std::error_code ignored;
+             path_.empty() || path_.back() == '/' || fs::is_directory(path_, ignored)) {
+    errno = path_.empty() ? ENOENT : EISDIR;
+  } else {
+    remove_abandoned_parts(path_);
+    file = open_part(path_, part_);
+  }
+  if (file < 0) {
+    part_.clear();
+    throw cannot_write(path_, errno);
+  }
+  buffer_ = std::make_unique<Buffer>(file);
+  out_.rdbuf(buffer_.get());
+}
 
 NewFile::~NewFile() {
-  std::error_code ignored;
-  if (!is_done_ && part_ != path_) fs::remove(part_, ignored);
+  if (!part_.empty()) ::unlink(part_.c_str());  // before the lock goes with the file
 }
 
 void NewFile::finish() {
-  out_.close();
-  std::error_code reason;
-  if (out_ && part_ != path_) fs::rename(part_, path_, reason);
-  if (!out_ || reason) {
-    throw Error(concat("cannot write '", path_, "'"), ErrorKind::Usage)
-        .got(reason ? reason.message() : "the file system refused");
+  out_.flush();
+  buffer_->settle();
+  int reason = buffer_->reason();
+  // Renamed while it is still locked: nobody takes it for abandoned.
+  if (reason == 0 && !part_.empty()) {
+    if (::rename(part_.c_str(), path_.c_str()) == 0) {
+      part_.clear();
+    } else {
+      reason = errno;
+    }
   }
-  is_done_ = true;
+  buffer_->close();
+  if (reason != 0) throw cannot_write(path_, reason);
 }
 
 }  // namespace tenon

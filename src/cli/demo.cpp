@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
@@ -29,11 +30,12 @@ class Story {
  public:
   template <class F>
   auto step(const std::string& what, F work) {
-    std::cerr << what << " …" << std::flush;
+    const bool is_shown = isatty(STDERR_FILENO) != 0;
+    if (is_shown) std::cerr << what << " …" << std::flush;
     const auto begin = std::chrono::steady_clock::now();
     auto result = work();
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
-    std::cerr << "\r\033[K" << std::flush;
+    if (is_shown) std::cerr << "\r\033[K" << std::flush;
     rows_.push_back({what, elapsed.count(), ""});
     return result;
   }
@@ -64,21 +66,6 @@ class Story {
   std::vector<Row> rows_;
 };
 
-// A file that goes when the demo ends, however it ends.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& name)
-      : path_(fs::temp_directory_path() / concat("tenon-", static_cast<std::int64_t>(getpid()), "-", name)) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
-
 }  // namespace
 
 int demo(OutputFormat format) {
@@ -88,24 +75,24 @@ int demo(OutputFormat format) {
   story.found(concat(summary.node_count, " nodes, ", format_count(static_cast<double>(summary.parameter_count)),
                      " parameters, ", format_count(static_cast<double>(summary.total.flops.constant())), " flops"));
 
-  const TemporaryFile file("demo.onnx");
+  const TemporaryFolder folder("demo");
+  const std::string file = folder.file("resnet50.onnx"), artefact = folder.file("resnet50.tnn");
   story.step("write it as ONNX", [&] {
-    save_model(network, "onnx", file.path());
+    save_model(network, "onnx", file);
     return 0;
   });
-  story.found(format_bytes(fs::file_size(file.path())));
-  const Graph imported = story.step("read it back", [&] { return load_model(file.path()); });
+  story.found(format_bytes(fs::file_size(file)));
+  const Graph imported = story.step("read it back", [&] { return load_model(file); });
   story.found(concat(summarize(imported).node_count, " nodes"));
   const Graph optimised = story.step("run the passes", [&] { return run_pipeline(imported, {}); });
   story.found(concat(count_kernels(optimised), " kernels of ", count_kernels(imported), " nodes"));
-  const TemporaryFile artefact("demo.tnn");
   story.step("compile it", [&] {
-    write_program(codegen::compile(optimised), artefact.path());
+    write_program(codegen::compile(optimised), artefact);
     return 0;
   });
-  story.found(concat(format_bytes(fs::file_size(artefact.path())), " program file"));
+  story.found(concat(format_bytes(fs::file_size(artefact)), " program file"));
   CompiledModel model =
-      story.step("load the program", [&] { return CompiledModel(read_program(artefact.path()), 0); });
+      story.step("load the program", [&] { return CompiledModel(read_program(artefact), 0); });
   story.found(concat(model.program().steps.size(), " steps for ", model.program().target));
 
   const std::vector<Datum> inputs = random_inputs(network, 0);

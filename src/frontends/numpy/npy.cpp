@@ -1,6 +1,7 @@
 #include "frontends/numpy/npy.h"
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/text.h"
 #include "frontends/mapped_file.h"
 #include "frontends/numpy/npy_header.h"
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 namespace tenon::numpy {
 namespace {
@@ -214,17 +214,16 @@ std::string write_npy(const Tensor& tensor) {
 }
 
 void write_npy_file(const Tensor& tensor, const std::string& path) {
-  std::ofstream file(path, std::ios::binary);
+  NewFile file(path);
   // What is stored as it is goes out from where it is: an output may be as large as the rest of the process.
   const bool is_stored_as_is = tensor.dtype() != DType::String && widened(tensor.dtype()) == tensor.dtype();
   const std::string head =
       is_stored_as_is ? write_header(*description_of(tensor.dtype()), tensor.shape()) : write_npy(tensor);
-  file.write(head.data(), static_cast<std::streamsize>(head.size()));
+  file.out().write(head.data(), static_cast<std::streamsize>(head.size()));
   if (is_stored_as_is) {
-    file.write(reinterpret_cast<const char*>(tensor.bytes().data()), static_cast<std::streamsize>(tensor.byte_size()));
+    file.out().write(reinterpret_cast<const char*>(tensor.bytes().data()), static_cast<std::streamsize>(tensor.byte_size()));
   }
-  file.close();
-  if (!file) throw Error(concat("cannot write '", path, "'"), ErrorKind::Usage);
+  file.finish();
 }
 
 }  // namespace tenon::numpy

@@ -1,12 +1,11 @@
 #include "frontends/numpy/npz.h"
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/text.h"
 #include "frontends/mapped_file.h"
 #include "frontends/numpy/npy.h"
 #include "frontends/numpy/zip.h"
-
-#include <fstream>
 
 namespace tenon::numpy {
 
@@ -46,15 +45,14 @@ std::map<std::string, Tensor> read_npz_file(const std::string& path) try {
 
 void write_npz_file(const std::vector<std::pair<std::string, Tensor>>& arrays,
                     const std::string& path) {
-  std::ofstream file(path, std::ios::binary);
-  ZipWriter archive(file);
+  NewFile file(path);
+  ZipWriter archive(file.out());
   for (const auto& [name, tensor] : arrays) {
     const std::string content = write_npy(tensor);
     archive.add(name + ".npy", std::as_bytes(std::span(content)));
   }
   archive.finish();
-  file.close();
-  if (!file) throw Error(concat("cannot write '", path, "'"), ErrorKind::Usage);
+  file.finish();
 }
 
 }  // namespace tenon::numpy
