@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
@@ -7,8 +8,9 @@
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "driver/machine_peak.h"
-#include "driver/model.h"
-#include "program/file.h"
+#include "driver/model_source.h"
+#include "driver/pipeline.h"
+#include "driver/summary.h"
 
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -17,10 +19,14 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <map>
+#include <optional>
+#include <ranges>
 
 namespace tenon::cli {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
@@ -71,45 +77,93 @@ std::int64_t peak_kilobytes() {
   return usage.ru_maxrss;
 }
 
-// Steps by the time they take, the longest first.
-void print_steps(CompiledModel& model) {
-  constexpr int runs = 5;
-  const std::vector<StepTime> steps = model.timed_steps(runs);
-  std::vector<std::size_t> order(steps.size());
-  double total = 0;
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    order[k] = k;
-    total += steps[k].seconds;
+// Flops of one run with these inputs. A program knows them where no symbol decides; of a model they are counted anew.
+std::optional<double> flops_of(const CompiledModel& model, const ModelSource* source, const std::vector<Datum>& inputs) {
+  const Program& program = model.program();
+  const bool has_symbols = !program.symbols.empty() || std::ranges::any_of(program.parts, [](const Program& part) {
+    return !part.symbols.empty();
+  });
+  if (!has_symbols) return model.totals().flops;
+  if (source == nullptr) return std::nullopt;
+  const Graph graph = run_pipeline(source->graph(), {});
+  std::map<std::string, Shape> shapes;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].is_tensor()) shapes[graph.value(graph.inputs()[k]).name] = inputs[k].tensor().shape();
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return steps[a].seconds > steps[b].seconds; });
+  return flops_at(graph, symbol_values(graph, shapes));
+}
+
+constexpr int kStepRuns = 5;
+
+struct RankedStep {
+  std::size_t position = 0;
+  StepTime time;       // of all runs
+  double share = 0;    // of the time of all steps
+};
+
+// Steps by the time they take, the longest first; without those that are for other extents.
+std::vector<RankedStep> ranked_steps(CompiledModel& model) {
+  const std::vector<StepTime> times = model.timed_steps(kStepRuns);
+  std::vector<RankedStep> steps;
+  double total = 0;
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    if (times[k].seconds > 0) steps.push_back({k, times[k], 0});
+    total += times[k].seconds;
+  }
+  for (RankedStep& step : steps) step.share = step.time.seconds / total;
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const RankedStep& a, const RankedStep& b) { return a.time.seconds > b.time.seconds; });
+  return steps;
+}
+
+void print_steps(const std::vector<RankedStep>& steps) {
   Table table({">step", "name", "candidate", ">us", ">share", ">GFLOP/s", ">GB/s"});
   const auto number = [](double value) {
     return std::to_string(static_cast<std::int64_t>(value + 0.5));
   };
-  for (const std::size_t k : order) {
-    const StepTime& step = steps[k];
-    if (step.seconds == 0) continue;  // it is for other extents
-    table.add({std::to_string(k), step.name, step.candidate, number(step.seconds / runs * 1e6),
-               number(100 * step.seconds / total) + " %", number(step.flops / step.seconds / 1e9),
-               number(step.bytes / step.seconds / 1e9)});
+  for (const auto& [position, step, share] : steps) {
+    table.add({std::to_string(position), step.name, step.candidate, number(step.seconds / kStepRuns * 1e6),
+               number(100 * share) + " %", step.flops > 0 ? number(step.flops / step.seconds / 1e9) : "-",
+               step.bytes > 0 ? number(step.bytes / step.seconds / 1e9) : "-"});
   }
   table.print(std::cout);
   std::cout << "\n";
+}
+
+Json to_json(const std::vector<RankedStep>& steps) {
+  Json json = Json::array();
+  for (const auto& [position, step, share] : steps) {
+    json.push_back({{"step", position},
+                    {"name", step.name},
+                    {"candidate", step.candidate},
+                    {"us", step.seconds / kStepRuns * 1e6},
+                    {"share", share},
+                    {"gflops", step.flops / step.seconds / 1e9},
+                    {"gb_per_s", step.bytes / step.seconds / 1e9}});
+  }
+  return json;
 }
 
 }  // namespace
 
 int bench(const BenchOptions& options, OutputFormat format) {
   const std::vector<double> shares = parse_percentiles(options.percentiles);
+  if (options.min_iterations > options.max_iterations) {
+    throw Error("--min-iterations is above --max-iterations", ErrorKind::Usage)
+        .got(options.min_iterations, " and ", options.max_iterations);
+  }
+  prepare_folder(options.save_inputs, "--save-inputs");
+  prepare_folder(options.output, "--output");
   const auto begin = Clock::now();
-  const bool is_program = is_program_file(options.model);
+  const ModelSource source(options.model);
+  std::optional<Program> given = source.program(options.trust_program);
+  const bool is_program = given.has_value();
   if (is_program && !options.tune.empty()) {
     throw Error("a program is tuned when it is compiled", ErrorKind::Usage).hint("give the model, or compile it with --tune");
   }
   TuningOptions tuning{options.cpu, !options.no_winograd, options.threads, options.tune, options.untuned};
   if (!options.shapes.empty()) tuning.hot_shapes = {join(options.shapes, ",")};
-  Program program = is_program ? read_program(options.model) : compile_tuned(load_model(options.model), tuning);
+  Program program = is_program ? *std::move(given) : compile_tuned(source.graph(), tuning);
   const double compile_ms = is_program ? 0 : ms_since(begin);
   const Graph ports = input_ports(program);
   const auto load_begin = is_program ? begin : Clock::now();
@@ -144,22 +198,26 @@ int bench(const BenchOptions& options, OutputFormat format) {
 
   std::vector<double> sorted = samples;
   std::sort(sorted.begin(), sorted.end());
-  const double flops = model.totals().flops;
+  const std::optional<double> flops = flops_of(model, is_program ? nullptr : &source, inputs);
   const double median = percentile(sorted, 50);
   const std::int64_t peak_memory =
       peak_kilobytes();  // before the machine's peak is measured, which takes memory
   const MachinePeak peak = measure_machine_peak(model.thread_count());
-  const double roofline = least_ms(peak, flops, model.totals().constant_bytes) / median;
+  std::optional<double> gflops, roofline;
+  if (flops) {
+    gflops = *flops / median / 1e6;
+    roofline = least_ms(peak, *flops, model.totals().constant_bytes) / median;
+  }
   if (format == OutputFormat::Json) {
-    nlohmann::ordered_json json = {{"model", options.model},
+    Json json = {{"model", options.model},
                                    {"threads", model.thread_count()},
                                    {"samples_ms", samples},
                                    {"min_ms", sorted.front()},
                                    {"median_ms", median}};
     for (const double share : shares) json[label_of(share) + "_ms"] = percentile(sorted, share);
     json.update({{"runs_per_s", 1000 / median},
-                 {"gflops", flops / median / 1e6},
-                 {"roofline_share", roofline},
+                 {"gflops", gflops ? Json(*gflops) : Json()},
+                 {"roofline_share", roofline ? Json(*roofline) : Json()},
                  {"peak_gflops", peak.flops_per_s / 1e9},
                  {"peak_gb_per_s", peak.bytes_per_s / 1e9},
                  {"compile_ms", compile_ms},
@@ -170,11 +228,12 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"scratch_bytes", model.scratch_bytes()},
                  {"constant_bytes", model.totals().constant_bytes},
                  {"peak_rss_kb", peak_memory},
-                 {"version", "0.1"}});
-    std::cout << json.dump() << "\n";
+                 {"version", kVersion}});
+    if (options.every_step) json["steps"] = to_json(ranked_steps(model));
+    std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
-  if (options.every_step) print_steps(model);
+  if (options.every_step) print_steps(ranked_steps(model));
   std::vector<std::string> titles = {">runs", ">least ms", ">median ms"};
   std::vector<std::string> row = {std::to_string(samples.size()), rounded(sorted.front()),
                                   rounded(median)};
@@ -184,7 +243,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
   }
   titles.insert(titles.end(), {">runs/s", ">GFLOP/s", ">of roofline", ">compile ms", ">load ms"});
   row.insert(row.end(),
-             {rounded(1000 / median), rounded(flops / median / 1e6), rounded(100 * roofline) + " %",
+             {rounded(1000 / median), gflops ? rounded(*gflops) : "-", roofline ? rounded(100 * *roofline) + " %" : "-",
               is_program ? "-" : rounded(compile_ms), rounded(load_ms)});
   Table table(titles);
   table.add(row);

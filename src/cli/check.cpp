@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "driver/model.h"
+#include "driver/model_source.h"
 #include "ir/verify.h"
 
 namespace tenon::cli {
@@ -88,10 +88,11 @@ void print_report(const std::string& model, const Report& report) {
 int check(const CheckOptions& options, OutputFormat format) {
   Report report;
   try {
-    if (const LoadedDocument loaded = load_document(options.model); loaded.document) {
+    const ModelSource source(options.model);
+    if (const LoadedDocument loaded = source.document(); loaded.document) {
       add_document(*loaded.document, report);
     } else {
-      add_graph(load_model(options.model), report);
+      add_graph(source.graph(), report);
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Usage || format == OutputFormat::Table) throw;

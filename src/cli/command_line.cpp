@@ -1,10 +1,13 @@
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/commands.h"
 
 namespace tenon::cli {
@@ -16,7 +19,37 @@ constexpr const char* kTuneHelp = "time what can compute each kernel first, for 
 constexpr const char* kUntunedHelp = "choose kernels by estimate, whatever the tuning cache says";
 constexpr const char* kTargetHelp = "reference (slow, by definition) or cpu (compiled)";
 constexpr const char* kModelHelp =
-    "a model file of any format, zoo:NAME[?param=value,…] or random:SEED[?nodes=COUNT]";
+    "a model file of any format, - for standard input, zoo:NAME[?param=value,…] or random:SEED[?nodes=COUNT]";
+constexpr const char* kModelOrProgramHelp = "a model, or a program that `compile` wrote (FILE.tnn)";
+constexpr const char* kTrustHelp = "run a program whatever its file is called; it is machine code, as an executable is";
+constexpr const char* kThreadsHelp = "threads (default: as many as the process may use)";
+
+constexpr std::int64_t kMostThreads = 4096, kMostRuns = 1'000'000'000;
+
+// Refuses what is no whole number of that range.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  const std::string expected = concat("a whole number from ", least, " to ", most);
+  return CLI::Validator(
+      [=](const std::string& text) {
+        const std::optional<std::int64_t> number = parse_integer(text);
+        return number && *number >= least && *number <= most ? "" : concat("expected ", expected, ", got '", text, "'");
+      },
+      "");
+}
+
+// Refuses what is no finite number, is negative, or is 0 where that makes no sense.
+CLI::Validator positive_number(bool or_zero) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        const std::optional<double> number = parse_real(text);
+        const bool is_fit = number && std::isfinite(*number) && (*number > 0 || (or_zero && *number == 0));
+        return is_fit ? "" : concat("expected a number ", or_zero ? "of 0 or more" : "above 0", ", got '", text, "'");
+      },
+      "");
+}
+
+CLI::Validator thread_count() { return whole_number(1, kMostThreads); }
+CLI::Validator tolerance() { return positive_number(true); }
 
 // A subcommand and what to do once its words are parsed.
 struct Subcommand {
@@ -29,6 +62,8 @@ class CommandLine {
   CommandLine() : app_("Tenon: reads a neural network, makes it fast and small, runs it, shows where time and memory go") {
     app_.name("tenon");
     app_.require_subcommand(1);
+    app_.set_version_flag("--version", concat("tenon ", kVersion));
+    app_.footer("tenon help SUBCOMMAND tells of one of them.");
     add("demo", "The main job end to end on the built-in ResNet-50", [this] { return demo(format()); });
 
     auto* show_app = add("show", "Look at a model: inputs, outputs, nodes, parameters, flops, bytes",
@@ -41,27 +76,30 @@ class CommandLine {
                           [this] { return check(check_, format()); });
     check_app->add_option("model", check_.model, kModelHelp)->required();
 
-    auto* convert_app = add("convert", "Translate a model", [this] { return convert(convert_); });
+    auto* convert_app = add("convert", "Translate a model", [this] { return convert(convert_, format()); });
     convert_app->add_option("model", convert_.model, kModelHelp)->required();
     convert_app->add_option("--to", convert_.to, "the format to write")->required();
     convert_app->add_option("-o,--output", convert_.output, "the file to write")->required();
     convert_app->add_option("--style", convert_.style, "a variant of that format");
     convert_app->add_flag("--kernels", convert_.kernels, kKernelsHelp);
-    convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the newest that the ops need)");
+    convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the least from 13 on that has what the graph uses)")
+        ->check(whole_number(1, 1000));
 
     auto* run_app = add("run", "Run a model once",
                         [this] { return run(run_, format()); });
-    run_app->add_option("model", run_.model, "a model, or a program that `compile` wrote")->required();
+    run_app->add_option("model", run_.model, kModelOrProgramHelp)->required();
     run_app->add_option("--input", run_.inputs,
                         "NAME:@file.npy|@file.pb|random:SEED|zeros, or @file.npz|@DIR for all inputs");
     run_app->add_option("--shapes", run_.shapes, "NAME:1x3x224x224 for inputs with symbolic extents");
     run_app->add_option("--save-inputs", run_.save_inputs, "@DIR: write each input as a .npy file there");
-    run_app->add_option("--output", run_.output, "@DIR: write each output as a .npy file there");
+    run_app->add_option("--output", run_.output, "@DIR: write each output there as NAME.npy, a sequence as NAME.items/0.npy, 1.npy, …");
     run_app->add_option("--expect", run_.expect, "@DIR: compare outputs with the files there");
-    run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect");
-    run_app->add_option("--rtol", run_.relative, "relative tolerance of --expect");
+    run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect")->check(tolerance());
+    run_app->add_option("--rtol", run_.relative, "relative tolerance of --expect")->check(tolerance());
     run_app->add_option("--target", run_.target, concat(kTargetHelp, "; by default cpu, if the model can be compiled"));
-    run_app->add_option("--threads", run_.threads, "threads (default: all)");
+    run_app->add_option("--threads", run_.threads, kThreadsHelp)->check(thread_count());
+    run_app->add_flag("--untuned", run_.untuned, kUntunedHelp);
+    run_app->add_flag("--trust-program", run_.trust_program, kTrustHelp);
 
     auto* opt_app = add("opt", "Run passes over a model", [this] { return opt(opt_, format()); });
     opt_app->add_option("model", opt_.model, kModelHelp)->required();
@@ -71,7 +109,7 @@ class CommandLine {
     opt_app->add_option("--stop-after", opt_.stop_after, "the last pass to run");
     opt_app->add_flag("--print", opt_.print, "print the graph after the last pass");
     opt_app->add_flag("--verify-each", opt_.verify_each, "compare results before and after each pass");
-    opt_app->add_option("--trials", opt_.trials, "sets of inputs for --verify-each (default: 4)");
+    opt_app->add_option("--trials", opt_.trials, "sets of inputs for --verify-each (default: 4)")->check(whole_number(1, kMostRuns));
     opt_app->add_flag("--time-passes", opt_.time_passes, "what each pass took and changed, on stderr");
     opt_app->add_flag("--kernels", opt_.kernels, kKernelsHelp);
     opt_app->add_option("--to", opt_.to, "the format to write");
@@ -86,26 +124,29 @@ class CommandLine {
     compile_app->add_flag("--no-winograd", compile_.no_winograd, kNoWinogradHelp);
     compile_app->add_flag("--tune", compile_.tune, kTuneHelp)->type_name("[=SECONDS]");
     compile_app->add_flag("--untuned", compile_.untuned, kUntunedHelp);
-    compile_app->add_option("--threads", compile_.threads, "that kernels are chosen for; 0: as many as the process may use");
+    compile_app->add_option("--threads", compile_.threads, "that kernels are chosen for (default: as many as the process may use)")
+        ->check(thread_count());
     compile_app->add_option("--hot", compile_.hot_shapes,
                             "NAME:8x3x224x224,…: shapes that come often get kernels of their own, where extents are symbols");
     compile_app->add_flag("--print", compile_.print_kernels, "print what could compute each kernel, and what does");
     compile_app->add_flag("--print-code", compile_.print_code, "print loop nests, code and assembly");
 
     auto* bench_app = add("bench", "Time a model on this machine", [this] { return bench(bench_, format()); });
-    bench_app->add_option("model", bench_.model, "a model, or a program that `compile` wrote")->required();
+    bench_app->add_option("model", bench_.model, kModelOrProgramHelp)->required();
     bench_app->add_option("--input", bench_.inputs, "as for run");
     bench_app->add_option("--shapes", bench_.shapes, "NAME:1x3x224x224");
-    bench_app->add_option("--threads", bench_.threads, "0: as many as the process may use");
+    bench_app->add_option("--threads", bench_.threads, kThreadsHelp)->check(thread_count());
+    bench_app->add_flag("--trust-program", bench_.trust_program, kTrustHelp);
     bench_app->add_option("--cpu", bench_.cpu, "native, x86-64-v3 or x86-64-v4");
     bench_app->add_flag("--no-winograd", bench_.no_winograd, kNoWinogradHelp);
     bench_app->add_flag("--tune", bench_.tune, kTuneHelp)->type_name("[=SECONDS]");
     bench_app->add_flag("--untuned", bench_.untuned, kUntunedHelp);
-    bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts");
-    bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for");
-    bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs");
-    bench_app->add_option("--max-iterations", bench_.max_iterations, "at most so many runs");
-    bench_app->add_option("--iterations", bench_.iterations, "exactly so many runs, however long they take");
+    bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));
+    bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for")->check(positive_number(true));
+    bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs")->check(whole_number(1, kMostRuns));
+    bench_app->add_option("--max-iterations", bench_.max_iterations, "at most so many runs")->check(whole_number(1, kMostRuns));
+    bench_app->add_option("--iterations", bench_.iterations, "exactly so many runs, however long they take")
+        ->check(whole_number(1, kMostRuns));
     bench_app->add_option("--percentiles", bench_.percentiles, "which to show (default: 90,99)");
     bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
     bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");
@@ -114,8 +155,8 @@ class CommandLine {
     auto* tune_app = add("tune", "Time what can compute a model's kernels, or look after the timings kept",
                          [this] { return tune(tune_, format()); });
     tune_app->add_option("model", tune_.model, kModelHelp);
-    tune_app->add_option("--seconds", tune_.seconds, "after so long no further kernel is begun");
-    tune_app->add_option("--threads", tune_.threads, "0: as many as the process may use");
+    tune_app->add_option("--seconds", tune_.seconds, "after so long no further kernel is begun")->check(positive_number(false));
+    tune_app->add_option("--threads", tune_.threads, kThreadsHelp)->check(thread_count());
     tune_app->add_option("--cpu", tune_.cpu, "native, x86-64-v3 or x86-64-v4");
     tune_app->add_flag("--no-winograd", tune_.no_winograd, kNoWinogradHelp);
     tune_app->add_flag("--as-is", tune_.as_is, "the graph without passes, as `convert` writes it");
@@ -129,6 +170,7 @@ class CommandLine {
                             [this] { return explain(explain_, format()); });
     explain_app->add_option("model", explain_.model, kModelHelp)->required();
     explain_app->add_option("node", explain_.node, "a node, by its name or that of a result")->required();
+    explain_app->add_flag("--untuned", explain_.untuned, kUntunedHelp);
     explain_app->add_option("--passes", explain_.passes, "the passes to run, in this order")->delimiter(',');
     explain_app->add_option("--without", explain_.without, "passes to leave out")->delimiter(',');
     explain_app->add_option("--stop-after", explain_.stop_after, "the last pass to run");
@@ -146,16 +188,18 @@ class CommandLine {
     conformance_app->add_option("--expected-failures", conformance_.expected_failures,
                                 "a file of lines 'case reason'");
     conformance_app->add_option("--target", conformance_.target, kTargetHelp);
-    conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance");
-    conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance");
+    conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance")->check(tolerance());
+    conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance")->check(tolerance());
   }
 
   int parse_and_run(int argc, char** argv) {
-    refuse_unknown_subcommand(argc, argv);
+    if (argc > 1 && std::string_view(argv[1]) == "help") return help(argc > 2 ? argv[2] : "");
+    if (argc < 2) throw Error("what to do?", ErrorKind::Usage).expected("tenon SUBCOMMAND …").hint("`tenon help` lists them");
+    if (argv[1][0] != '-') find_subcommand(argv[1]);
     try {
       app_.parse(argc, argv);
-    } catch (const CLI::CallForHelp& help) {
-      return app_.exit(help);
+    } catch (const CLI::Success& answer) {  // --help, --version
+      return app_.exit(answer);
     } catch (const CLI::ExtrasError&) {
       refuse_unknown_flag(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -183,15 +227,18 @@ class CommandLine {
     return app;
   }
 
-  void refuse_unknown_subcommand(int argc, char** argv) const {
-    if (argc < 2 || argv[1][0] == '-') return;
-    std::vector<std::string> known;
+  CLI::App& find_subcommand(const std::string& name) const {
+    std::vector<std::string> known = {"help"};
     for (const Subcommand& subcommand : subcommands_) {
-      if (subcommand.app->get_name() == argv[1]) return;
+      if (subcommand.app->get_name() == name) return *subcommand.app;
       known.push_back(subcommand.app->get_name());
     }
-    throw Error(concat("no subcommand is called '", argv[1], "'"), ErrorKind::Usage)
-        .hint(suggest_name(argv[1], known));
+    throw Error(concat("no subcommand is called '", name, "'"), ErrorKind::Usage).hint(suggest_name(name, known));
+  }
+
+  int help(const std::string& name) const {
+    std::cout << (name.empty() || name == "help" ? app_.help() : find_subcommand(name).help("tenon"));
+    return 0;
   }
 
   [[noreturn]] void refuse_unknown_flag(int argc, char** argv) const {
@@ -237,6 +284,9 @@ int run_command_line(int argc, char** argv) {
   } catch (const Error& error) {
     std::cerr << "error: " << error.what() << "\n";
     return static_cast<int>(error.kind());
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::cerr << "error: " << error.code().message() << "\n  at        " << error.path1().string() << "\n";
+    return static_cast<int>(ErrorKind::Usage);
   } catch (const std::bad_alloc&) {
     std::cerr << "error: out of memory\n  hint      `ulimit -v` shows the limit of this process\n";
     return static_cast<int>(ErrorKind::OutOfMemory);

@@ -26,7 +26,9 @@ struct RunOptions {
   std::string output, expect, save_inputs;
   double absolute = 1e-7, relative = 1e-3;
   int threads = 0;
-  std::string target;  ///< empty: compiled if possible
+  std::string target;          ///< empty: compiled if possible
+  bool trust_program = false;  ///< whatever its file is called
+  bool untuned = false;
 };
 /// Which passes run, and how.
 struct PassChoice {
@@ -40,6 +42,7 @@ struct OptOptions : PassChoice {
 };
 struct ExplainOptions : PassChoice {
   std::string model, node;
+  bool untuned = false;
 };
 struct CompileCommandOptions {
   std::string model, output, cpu = "native", tune;
@@ -57,7 +60,7 @@ struct BenchOptions {
   std::vector<std::string> inputs, shapes;
   int threads = 0;
   double duration_s = 2;
-  bool every_step = false, no_winograd = false, untuned = false;
+  bool every_step = false, no_winograd = false, untuned = false, trust_program = false;
   std::string tune;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
   int iterations = 0;  ///< exactly so many, if given
@@ -76,7 +79,7 @@ struct ConformanceCommandOptions {
 int demo(OutputFormat format);
 int show(const ShowOptions& options, OutputFormat format);
 int check(const CheckOptions& options, OutputFormat format);
-int convert(const ConvertOptions& options);
+int convert(const ConvertOptions& options, OutputFormat format);
 int run(const RunOptions& options, OutputFormat format);
 int opt(const OptOptions& options, OutputFormat format);
 int compile(const CompileCommandOptions& options, OutputFormat format);

@@ -6,7 +6,7 @@
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/explain.h"
-#include "driver/model.h"
+#include "driver/model_source.h"
 #include "program/file.h"
 #include "program/totals.h"
 
@@ -26,17 +26,25 @@ bool is_compiled_target(const std::string& target) {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 TuningOptions tuning_of(const CompileCommandOptions& options) {
   return {options.cpu,  !options.no_winograd, options.threads,
           options.tune, options.untuned,      options.hot_shapes};
 }
 
 // What could compute each nest, each different one once.
-void print_kernels(const CompileCommandOptions& options) {
+std::vector<Explanation::Kernel> different_kernels(const ModelSource& source, const CompileCommandOptions& options) {
   std::set<std::string> seen;
-  for (const codegen::Decision& decision : decide_tuned(load_model(options.model), tuning_of(options))) {
-    if (!seen.insert(decision.work).second) continue;
-    const Explanation::Kernel kernel = in_words(decision);
+  std::vector<Explanation::Kernel> kernels;
+  for (const codegen::Decision& decision : decide_tuned(source.graph(), tuning_of(options))) {
+    if (seen.insert(decision.work).second) kernels.push_back(in_words(decision));
+  }
+  return kernels;
+}
+
+void print_kernels(const std::vector<Explanation::Kernel>& kernels) {
+  for (const Explanation::Kernel& kernel : kernels) {
     Table table({concat("kernel ", kernel.name), "what it says"});
     for (const auto& [name, text] : kernel.candidates) table.add({name, text});
     table.print(std::cout);
@@ -44,39 +52,59 @@ void print_kernels(const CompileCommandOptions& options) {
   }
 }
 
+Json to_json(const std::vector<Explanation::Kernel>& kernels) {
+  Json json = Json::array();
+  for (const Explanation::Kernel& kernel : kernels) {
+    Json candidates = Json::array();
+    for (const auto& [name, text] : kernel.candidates) candidates.push_back({{"candidate", name}, {"says", text}});
+    json.push_back({{"name", kernel.name}, {"candidates", std::move(candidates)}});
+  }
+  return json;
+}
+
+void print_json(const Json& json) { std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n"; }
+
 }  // namespace
 
 int compile(const CompileCommandOptions& options, OutputFormat format) {
+  const bool is_json = format == OutputFormat::Json;
+  const ModelSource source(options.model);
   if (options.print_code) {
-    std::cout << print_tuned(load_model(options.model), tuning_of(options));
+    const std::string code = print_tuned(source.graph(), tuning_of(options));
+    if (is_json) print_json({{"model", options.model}, {"code", code}});
+    else std::cout << code;
     return 0;
   }
+  Json json = {{"model", options.model}};
   if (options.print_kernels) {
-    print_kernels(options);
-    if (options.output.empty()) return 0;
+    const std::vector<Explanation::Kernel> kernels = different_kernels(source, options);
+    if (is_json) json["candidates"] = to_json(kernels);
+    else print_kernels(kernels);
+    if (options.output.empty()) {
+      if (is_json) print_json(json);
+      return 0;
+    }
   }
   if (options.output.empty()) {
     throw Error("nowhere to write the program", ErrorKind::Usage).hint("give a file: -o FILE.tnn");
   }
   const auto begin = std::chrono::steady_clock::now();
-  const Program program = compile_tuned(load_model(options.model), tuning_of(options));
+  const Program program = compile_tuned(source.graph(), tuning_of(options));
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
   write_program(program, options.output);
   const ProgramTotals totals = totals_of(program);
-  if (format == OutputFormat::Json) {
-    std::cout << nlohmann::ordered_json{{"model", options.model},
-                                        {"program", options.output},
-                                        {"target", program.target},
-                                        {"compile_ms", elapsed.count()},
-                                        {"kernels", totals.kernels},
-                                        {"steps", totals.steps},
-                                        {"parts", program.parts.size()},
-                                        {"operator_steps", totals.operator_steps},
-                                        {"code_bytes", totals.code_bytes},
-                                        {"constant_bytes", totals.constant_bytes},
-                                        {"arena_bytes", totals.arena_bytes}}
-                     .dump(2)
-              << "\n";
+  if (is_json) {
+    json.update({{"program", options.output},
+                 {"target", program.target},
+                 {"compile_ms", elapsed.count()},
+                 {"kernels", totals.kernels},
+                 {"steps", totals.steps},
+                 {"parts", program.parts.size()},
+                 {"operator_steps", totals.operator_steps},
+                 {"code_bytes", totals.code_bytes},
+                 {"constant_bytes", totals.constant_bytes},
+                 {"arena_bytes", totals.arena_bytes}});
+    print_json(json);
   } else {
     std::cout << options.output << ": " << totals.steps << " steps of " << totals.kernels
               << " kernels for " << program.target << ", " << format_bytes(totals.constant_bytes)

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 
@@ -43,6 +44,10 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   Progress progress("conformance");
   settings.on_progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   const std::vector<ConformanceResult> results = run_conformance(cases, settings);
+  if (results.empty()) {
+    throw Error(concat("no case is called '", options.filter, "', in whole or in part"), ErrorKind::Usage)
+        .got(cases.size(), " cases in ", join(options.folders, ", "));
+  }
 
   std::size_t passed = 0, failed = 0, listed = 0, kernels_alone = 0;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();

@@ -1,16 +1,30 @@
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/tuning.h"
-#include "driver/model.h"
+#include "driver/model_source.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <iostream>
 
 namespace tenon::cli {
 
-int convert(const ConvertOptions& options) {
+int convert(const ConvertOptions& options, OutputFormat format) {
   SaveOptions settings;
   settings.onnx_opset = options.opset;
   settings.style = options.style;
   const std::optional<TuningCache> timings = options.kernels ? known_timings() : std::nullopt;
   settings.timings = timings ? &*timings : nullptr;
-  convert_model(options.model, options.to, options.output, settings);
+  convert_model(ModelSource(options.model), options.to, options.output, settings);
+  if (format == OutputFormat::Json) {
+    nlohmann::ordered_json json = {
+        {"model", options.model}, {"format", options.to}, {"output", options.output}};
+    std::error_code no_file;  // but a pipe
+    const std::uintmax_t bytes = std::filesystem::file_size(options.output, no_file);
+    if (!no_file) json["bytes"] = bytes;
+    std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  }
   return 0;
 }
 

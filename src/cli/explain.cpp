@@ -54,7 +54,7 @@ int explain(const ExplainOptions& options, OutputFormat format) {
   PipelineOptions settings = pipeline_of(options);
   // Kernels as `compile` would choose them.
   codegen::CompileOptions compile;
-  const std::optional<TuningCache> timings = known_timings();
+  const std::optional<TuningCache> timings = options.untuned ? std::nullopt : known_timings();
   if (timings) compile.choose = tuned_choice(*timings, tuning_place(compile.target, 0));
   const Explanation explanation = tenon::explain(load_model(options.model), options.node, settings, compile);
   if (format == OutputFormat::Json) {

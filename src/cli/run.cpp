@@ -7,9 +7,8 @@
 #include "driver/compare.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
-#include "driver/model.h"
+#include "driver/model_source.h"
 #include "ir/element_access.h"
-#include "program/file.h"
 #include "program/totals.h"
 #include "reference/evaluate.h"
 
@@ -96,14 +95,22 @@ Runner reference_runner(Graph graph, const RunOptions& options) {
 // Compiled, unless the reference is asked for, or nothing is and the model has what is not
 // compiled.
 Runner runner_of(const RunOptions& options) {
-  if (is_program_file(options.model)) return compiled_runner(read_program(options.model), options);
-  Graph graph = load_model(options.model);
-  if (!options.target.empty() && !is_compiled_target(options.target)) {
-    return reference_runner(std::move(graph), options);
+  const bool by_reference = !options.target.empty() && !is_compiled_target(options.target);
+  const ModelSource source(options.model);
+  if (std::optional<Program> program = source.program(options.trust_program)) {
+    if (by_reference) {
+      throw Error("a program is machine code, which the reference evaluator does not run", ErrorKind::Usage)
+          .at(source.name())
+          .hint("give the model that it was compiled from");
+    }
+    return compiled_runner(*std::move(program), options);
   }
+  Graph graph = source.graph();
+  if (by_reference) return reference_runner(std::move(graph), options);
   try {
     TuningOptions tuning;
     tuning.threads = options.threads;
+    tuning.untuned = options.untuned;
     return compiled_runner(compile_tuned(graph, tuning), options);
   } catch (const Error& error) {
     if (!options.target.empty() || error.kind() != ErrorKind::Unsupported) throw;
@@ -114,6 +121,8 @@ Runner runner_of(const RunOptions& options) {
 }  // namespace
 
 int run(const RunOptions& options, OutputFormat format) {
+  prepare_folder(options.save_inputs, "--save-inputs");
+  prepare_folder(options.output, "--output");
   const Runner runner = runner_of(options);
   std::vector<Datum> inputs =
       read_inputs(runner.ports, options.inputs, parse_shapes(options.shapes));
@@ -151,7 +160,7 @@ int run(const RunOptions& options, OutputFormat format) {
           find_value_file(folder_of(options.expect, "--expect"), name, "output", k);
       if (file.empty()) {
         throw Error(concat("nothing to compare output '", name, "' with"), ErrorKind::Usage)
-            .expected(file_name_of(name), ".npy, ", file_name_of(name), ".pb or output_", k, ".pb")
+            .expected(file_name_of(name), ".npy, ", file_name_of(name), ".pb, output_", k, ".pb or ", file_name_of(name), ".items")
             .at(options.expect.substr(1));
       }
       const Comparison comparison = compare(outputs[k], read_value_file(file, outputs[k].type()),

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "driver/model.h"
+#include "driver/model_source.h"
 #include "driver/summary.h"
 #include "ir/text.h"
 
@@ -144,7 +144,8 @@ void print_json(const Page& page) {
 }  // namespace
 
 int show(const ShowOptions& options, OutputFormat format) {
-  const LoadedDocument loaded = load_document(options.model);
+  const ModelSource source(options.model);
+  const LoadedDocument loaded = source.document();
   if (loaded.document && !options.as_graph && !options.every_node) {
     if (format == OutputFormat::Json) {
       print_json(loaded.document->describe());
@@ -153,7 +154,7 @@ int show(const ShowOptions& options, OutputFormat format) {
     }
     return 0;
   }
-  const Graph graph = loaded.document ? loaded.document->graph() : load_model(options.model);
+  const Graph graph = loaded.document ? loaded.document->graph() : source.graph();
   const GraphSummary summary = summarize(graph);
   if (format == OutputFormat::Json) {
     print_json(graph, summary, options.every_node);

@@ -1,5 +1,6 @@
 #include "cli/table.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,20 +19,51 @@ std::size_t width_of(const std::string& text) {
 
 constexpr std::size_t kTextWidth = 110;
 
+// The first `columns` characters of a text, and the rest.
+std::pair<std::string, std::string> cut(const std::string& text, std::size_t columns) {
+  std::size_t at = 0;
+  while (at < text.size() && width_of(text.substr(0, at + 1)) <= columns) ++at;
+  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) ++at;
+  return {text.substr(0, at), text.substr(at)};
+}
+
+// The lines of a paragraph, broken between words; within one only where `breaks_words` and it is too long by itself.
+std::vector<std::string> wrapped(const std::string& paragraph, std::size_t columns, bool breaks_words) {
+  std::vector<std::string> lines;
+  std::string line;
+  for (std::string word : split(paragraph, ' ')) {
+    if (!line.empty() && width_of(line) + 1 + width_of(word) > columns) {
+      lines.push_back(std::move(line));
+      line.clear();
+    } else if (!line.empty()) {
+      line += " ";
+    }
+    for (; breaks_words && line.empty() && width_of(word) > columns;) {
+      auto [first, rest] = cut(word, columns);
+      lines.push_back(std::move(first));
+      word = std::move(rest);
+    }
+    line += word;
+  }
+  lines.push_back(std::move(line));
+  return lines;
+}
+
 // Lines no longer than people like to read; those that are short already stay.
 void print_wrapped(const std::string& text, std::ostream& out) {
   for (const std::string& paragraph : split(text, '\n')) {
-    std::string line;
-    for (const std::string& word : split(paragraph, ' ')) {
-      if (!line.empty() && width_of(line) + 1 + width_of(word) > kTextWidth) {
-        out << line << "\n";
-        line = word;
-      } else {
-        line += line.empty() ? word : " " + word;
-      }
-    }
-    out << line << "\n";
+    for (const std::string& line : wrapped(paragraph, kTextWidth, false)) out << line << "\n";
   }
+}
+
+constexpr std::size_t kLeastColumn = 12, kGap = 2;
+
+// How wide the terminal is that a stream goes to; 0 where it goes to none.
+std::size_t terminal_columns(const std::ostream& out) {
+  const int file = &out == &std::cout ? STDOUT_FILENO : &out == &std::cerr ? STDERR_FILENO : -1;
+  winsize size{};
+  if (file < 0 || isatty(file) == 0 || ioctl(file, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
 }
 
 }  // namespace
@@ -48,28 +80,61 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-void Table::print(std::ostream& out) const {
+std::vector<std::size_t> Table::widths(std::size_t most_columns) const {
   std::vector<std::size_t> widths;
+  std::size_t total = 0;
   for (std::size_t k = 0; k < titles_.size(); ++k) {
     std::size_t width = width_of(titles_[k]);
     for (const auto& row : rows_) width = std::max(width, width_of(row[k]));
     widths.push_back(width);
+    total += width + (k > 0 ? kGap : 0);
   }
-  const auto print_row = [&](const std::vector<std::string>& row) {
+  // The widest column of text gives way, until it is no wider than the next.
+  while (most_columns > 0 && total > most_columns) {
+    std::size_t widest = titles_.size();
+    for (std::size_t k = 0; k < titles_.size(); ++k) {
+      const bool may_shrink = !is_right_[k] && widths[k] > std::max(kLeastColumn, width_of(titles_[k]));
+      if (may_shrink && (widest == titles_.size() || widths[k] > widths[widest])) widest = k;
+    }
+    if (widest == titles_.size()) break;
+    --widths[widest];
+    --total;
+  }
+  return widths;
+}
+
+void Table::print(std::ostream& out) const { print(out, terminal_columns(out)); }
+
+void Table::print(std::ostream& out, std::size_t most_columns) const {
+  const std::vector<std::size_t> widths = this->widths(most_columns);
+  const auto print_line = [&](const std::vector<std::string>& cells) {
     std::string line;
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      const std::string padding(widths[k] - width_of(row[k]), ' ');
-      if (k > 0) line += "  ";
-      line += is_right_[k] ? padding + row[k] : row[k] + padding;
+    for (std::size_t k = 0; k < cells.size(); ++k) {
+      const std::string padding(widths[k] - width_of(cells[k]), ' ');
+      if (k > 0) line += std::string(kGap, ' ');
+      line += is_right_[k] ? padding + cells[k] : cells[k] + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
     out << line << "\n";
   };
-  print_row(titles_);
+  print_line(titles_);
   std::vector<std::string> rule;
   for (std::size_t width : widths) rule.emplace_back(width, '-');
-  print_row(rule);
-  for (const auto& row : rows_) print_row(row);
+  print_line(rule);
+  for (const auto& row : rows_) {
+    std::vector<std::vector<std::string>> cells;
+    std::size_t line_count = 1;
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      const bool fits = width_of(row[k]) <= widths[k];
+      cells.push_back(fits ? std::vector<std::string>{row[k]} : wrapped(row[k], widths[k], true));
+      line_count = std::max(line_count, cells.back().size());
+    }
+    for (std::size_t line = 0; line < line_count; ++line) {
+      std::vector<std::string> pieces;
+      for (const auto& cell : cells) pieces.push_back(line < cell.size() ? cell[line] : "");
+      print_line(pieces);
+    }
+  }
 }
 
 void print_page(const Page& page, std::ostream& out) {

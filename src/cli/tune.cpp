@@ -8,6 +8,8 @@
 #include "driver/pipeline.h"
 #include "driver/tuning/cache.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -24,8 +26,27 @@ std::string digits(double value, const char* format) {
   return text;
 }
 
+using Json = nlohmann::ordered_json;
+
+std::string cache_path() {
+  const std::optional<std::string> path = tuning_cache_path();
+  if (path) return *path;
+  throw Error("there is no home folder, and so no tuning cache", ErrorKind::Usage)
+      .hint("XDG_CACHE_HOME says where it may be: an absolute path");
+}
+
+// What came of it: a line for people, or an object.
+int report(OutputFormat format, const std::string& text, const Json& json) {
+  if (format == OutputFormat::Json) {
+    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    std::cout << text << "\n";
+  }
+  return 0;
+}
+
 std::vector<TunedKernel> known_kernels() {
-  const std::string path = tuning_cache_path();
+  const std::string path = cache_path();
   if (!std::filesystem::exists(path)) return {};
   return TuningCache(path, TuningCache::Access::Read).all();
 }
@@ -63,7 +84,7 @@ int show_cache(const TuneCommandOptions& options, OutputFormat format) {
     std::cout << to_json(kernels);
     return 0;
   }
-  std::cout << tuning_cache_path() << ": " << kernels.size() << (kernels.size() == 1 ? " kernel\n" : " kernels\n");
+  std::cout << cache_path() << ": " << kernels.size() << (kernels.size() == 1 ? " kernel\n" : " kernels\n");
   for (std::size_t k = 0; k < kernels.size();) {
     const TuningPlace& place = kernels[k].place;
     std::cout << "\n" << place.machine << ", " << place.threads << (place.threads == 1 ? " thread" : " threads") << ", code by "
@@ -75,16 +96,15 @@ int show_cache(const TuneCommandOptions& options, OutputFormat format) {
   return 0;
 }
 
-int export_cache(const std::string& file) {
+int export_cache(const std::string& file, OutputFormat format) {
   const std::vector<TunedKernel> kernels = known_kernels();
   NewFile out(file);
   out.out() << to_json(kernels);
   out.finish();
-  std::cout << file << ": " << kernels.size() << " kernels\n";
-  return 0;
+  return report(format, concat(file, ": ", kernels.size(), " kernels"), {{"written", file}, {"kernels", kernels.size()}});
 }
 
-int import_cache(const std::string& file) {
+int import_cache(const std::string& file, OutputFormat format) {
   constexpr std::uintmax_t kMostBytes = 256 << 20;
   std::error_code failed;
   const std::uintmax_t size = std::filesystem::file_size(file, failed);
@@ -94,10 +114,11 @@ int import_cache(const std::string& file) {
   std::ostringstream text;
   text << in.rdbuf();
   const std::vector<TunedKernel> kernels = tuned_kernels_from_json(text.str(), file);
-  TuningCache cache(tuning_cache_path(), TuningCache::Access::Write);
+  const std::string path = cache_path();
+  TuningCache cache(path, TuningCache::Access::Write);
   for (const TunedKernel& kernel : kernels) cache.store(kernel);
-  std::cout << tuning_cache_path() << ": " << kernels.size() << " kernels from " << file << "\n";
-  return 0;
+  return report(format, concat(path, ": ", kernels.size(), " kernels from ", file),
+                {{"cache", path}, {"read", file}, {"kernels", kernels.size()}});
 }
 
 }  // namespace
@@ -111,18 +132,18 @@ int tune(const TuneCommandOptions& options, OutputFormat format) {
         .got(asked, " of them");
   }
   if (options.show) return show_cache(options, format);
-  if (!options.export_to.empty()) return export_cache(options.export_to);
-  if (!options.import_from.empty()) return import_cache(options.import_from);
+  if (!options.export_to.empty()) return export_cache(options.export_to, format);
+  if (!options.import_from.empty()) return import_cache(options.import_from, format);
   if (options.clear) {
-    const std::string path = tuning_cache_path();
-    std::cout << path << (clear_tuning_cache(path) ? ": removed\n" : ": there is none\n");
-    return 0;
+    const std::string path = cache_path();
+    const bool is_removed = clear_tuning_cache(path);
+    return report(format, path + (is_removed ? ": removed" : ": there is none"), {{"cache", path}, {"removed", is_removed}});
   }
   TuningOptions settings{options.cpu, !options.no_winograd, options.threads, options.seconds.empty() ? "true" : options.seconds};
   Graph graph = load_model(options.model);
   if (!options.as_is) graph = run_pipeline(std::move(graph), {});
-  std::cout << tune_graph(graph, settings) << "\n";
-  return 0;
+  const std::string came_of_it = tune_graph(graph, settings);
+  return report(format, came_of_it, {{"model", options.model}, {"tuning", came_of_it}});
 }
 
 }  // namespace tenon::cli

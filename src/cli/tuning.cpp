@@ -33,10 +33,16 @@ void warn(const Error& error, const char* what) { std::cerr << "warning: " << er
 
 // What the cache knows. Where the user's cannot be used, work goes on with one that is forgotten.
 std::optional<TuningCache> open_cache(bool writes) {
-  const std::string path = tuning_cache_path();
-  if (!writes && !std::filesystem::exists(path)) return std::nullopt;
+  const std::optional<std::string> path = tuning_cache_path();
+  if (!path) {
+    std::cerr << "note: no home folder, so no tuning cache; XDG_CACHE_HOME says where it may be\n";
+    if (!writes) return std::nullopt;
+    return TuningCache();
+  }
+  std::error_code unreadable;  // as good as none
+  if (!writes && !std::filesystem::exists(*path, unreadable)) return std::nullopt;
   try {
-    return TuningCache(path, writes ? TuningCache::Access::Write : TuningCache::Access::Read);
+    return TuningCache(*path, writes ? TuningCache::Access::Write : TuningCache::Access::Read);
   } catch (const Error& error) {
     warn(error, writes ? "going on without it: timings are forgotten at the end" : "going on without it: estimates decide");
     if (!writes) return std::nullopt;

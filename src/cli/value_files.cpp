@@ -3,9 +3,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/inputs.h"
-#include "frontends/numpy/npy.h"
-
-#include <filesystem>
 
 namespace tenon::cli {
 
@@ -16,15 +13,17 @@ std::string folder_of(const std::string& text, const char* option) {
   return text.substr(1);
 }
 
+void prepare_folder(const std::string& text, const char* option) {
+  if (!text.empty()) make_folder(folder_of(text, option));
+}
+
 void save_values(const std::vector<std::string>& names, const std::vector<Datum>& values,
                  const std::string& text, const char* option) {
   if (text.empty()) return;
-  const std::filesystem::path folder = folder_of(text, option);
-  std::filesystem::create_directories(folder);
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    numpy::write_npy_file(values[k].tensor(),
-                          (folder / (file_name_of(names[k]) + ".npy")).string());
-  }
+  const std::string folder = folder_of(text, option);
+  make_folder(folder);
+  for (std::size_t k = 0; k < values.size(); ++k)
+    write_value(values[k], folder, file_name_of(names[k]));
 }
 
 }  // namespace tenon::cli

@@ -190,18 +190,87 @@ std::string find_value_file(const std::string& folder, const std::string& name,
                             const std::string& prefix, std::size_t position) {
   const fs::path base(folder);
   const std::string stem = file_name_of(name);
-  for (const std::string& candidate : {stem + ".npy", stem + ".pb", concat(prefix, "_", position, ".pb")}) {
+  for (const std::string& candidate : {stem + ".npy", stem + ".pb", concat(prefix, "_", position, ".pb"), stem + ".items"}) {
     std::error_code unreadable;
     if (fs::exists(base / candidate, unreadable)) return (base / candidate).string();
   }
   return "";
 }
 
+namespace {
+
+// The element type of what an array stands for, where that can be told.
+std::optional<DType> dtype_of(const Type& type) {
+  if (!type.is_tensor()) return std::nullopt;
+  return type.tensor().dtype;
+}
+
+Type element_of(const Type& type) {
+  const bool has_elements = type.kind() == Type::Kind::Sequence || type.kind() == Type::Kind::Optional;
+  return has_elements ? type.element() : Type();
+}
+
+std::string item_file(const std::string& folder, std::size_t position) {
+  for (const char* ending : {".npy", ".items"}) {
+    std::error_code unreadable;
+    const fs::path file = fs::path(folder) / concat(position, ending);
+    if (fs::exists(file, unreadable)) return file.string();
+  }
+  return "";
+}
+
+// Removes what `write_value` wrote, and the folder if nothing else is in it.
+void remove_items(const std::string& folder) {
+  std::error_code ignored;
+  std::size_t position = 0;
+  for (std::string file = item_file(folder, 0); !file.empty(); file = item_file(folder, ++position)) {
+    if (fs::is_directory(file, ignored)) remove_items(file);
+    fs::remove(file, ignored);
+  }
+  fs::remove(folder, ignored);
+}
+
+Datum read_items(const std::string& folder, const Type& type) {
+  std::vector<Datum> items;
+  const Type element = element_of(type);
+  for (std::string file = item_file(folder, 0); !file.empty(); file = item_file(folder, items.size())) {
+    items.push_back(read_value_file(file, element));
+  }
+  if (type.kind() != Type::Kind::Optional) {
+    return items.empty() ? Datum::empty_sequence(dtype_of(element).value_or(DType::F32)) : Datum::sequence(std::move(items));
+  }
+  if (items.size() > 1) throw Error("an optional holds one value at most").at(folder).got(items.size(), " files");
+  return items.empty() ? Datum() : Datum::optional(std::move(items.front()));
+}
+
+}  // namespace
+
 Datum read_value_file(const std::string& path, const Type& type) {
   if (path.ends_with(".pb")) return onnx::read_datum_file(path, type);
-  std::optional<DType> as;
-  if (type.is_tensor()) as = type.tensor().dtype;
-  return numpy::read_npy_file(path, as);
+  std::error_code unreadable;
+  if (fs::is_directory(path, unreadable)) return read_items(path, type);
+  return numpy::read_npy_file(path, dtype_of(type));
+}
+
+void make_folder(const std::string& path) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  // "File exists" where a file stands in the way of the last folder is not always an error of the call.
+  if (!failed && !fs::is_directory(path, failed) && !failed) failed = std::make_error_code(std::errc::not_a_directory);
+  if (failed) throw Error(concat("cannot make the folder '", path, "'"), ErrorKind::Usage).got(failed.message());
+}
+
+void write_value(const Datum& value, const std::string& folder, const std::string& name) {
+  const std::string stem = (fs::path(folder) / name).string(), array = stem + ".npy", items = stem + ".items";
+  remove_items(items);  // there may have been more of them
+  if (value.is_tensor()) {
+    numpy::write_npy_file(value.tensor(), array);
+    return;
+  }
+  make_folder(items);
+  for (std::size_t k = 0; k < value.items().size(); ++k) write_value(value.items()[k], items, concat(k));
+  std::error_code ignored;
+  fs::remove(array, ignored);  // of a value that was a tensor before
 }
 
 std::string file_name_of(std::string_view value_name) {

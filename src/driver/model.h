@@ -10,6 +10,7 @@
 
 namespace tenon {
 
+class ModelSource;
 class TuningCache;
 
 /// A format that models are read from or written to.
@@ -19,14 +20,13 @@ struct Format {
 };
 const std::vector<Format>& formats();
 
-/// Reads a model: `zoo:NAME?param=value,…`, `random:SEED?nodes=COUNT` or a file, whose format its content tells.
+/// Reads a model: `zoo:NAME?param=value,…`, `random:SEED?nodes=COUNT`, `-` or a file, whose format its content tells.
 Graph load_model(const std::string& argument);
-/// The file as its format has it, where it is a document of another system; null where it is not.
+/// A file as its format has it; null where it is of no other system.
 struct LoadedDocument {
   const DocumentFormat* format = nullptr;
   std::unique_ptr<Document> document;
 };
-LoadedDocument load_document(const std::string& argument);
 
 struct SaveOptions {
   int onnx_opset = 0;  ///< 0: the newest that the ops need
@@ -37,8 +37,8 @@ struct SaveOptions {
 /// Writes a graph in the format of that name. The file appears only when it is complete.
 void save_model(const Graph& graph, const std::string& format, const std::string& path,
                 const SaveOptions& options = {});
-/// The same for a model in a file or the zoo. A document written in its own format keeps all it says.
-void convert_model(const std::string& argument, const std::string& format, const std::string& path,
+/// The same for a model as an argument names it. A document written in its own format keeps all it says.
+void convert_model(const ModelSource& source, const std::string& format, const std::string& path,
                    const SaveOptions& options = {});
 /// What `save_model` would write, of a format that is text.
 std::string model_text(const Graph& graph, const std::string& format, const SaveOptions& options = {});

@@ -58,6 +58,16 @@ GraphSummary summarize(const Graph& graph) {
   return summary;
 }
 
+std::optional<double> flops_at(const Graph& graph, const DimBindings& symbols) {
+  double flops = 0;
+  for (NodeId id : running_nodes(graph)) {
+    const Dim count = footprint_of(graph, id).flops.substitute(symbols);
+    if (!count.is_constant()) return std::nullopt;
+    flops += static_cast<double>(count.constant());
+  }
+  return flops;
+}
+
 std::size_t count_kernels(const Graph& graph) {
   std::size_t count = 0;
   for (NodeId id : running_nodes(graph)) {

@@ -4,6 +4,7 @@
 #include "ops/analysis.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct GraphSummary {
 };
 
 GraphSummary summarize(const Graph& graph);
+
+/// Flops of one run for these values of symbols; nothing where the data decides how many there are.
+std::optional<double> flops_at(const Graph& graph, const DimBindings& symbols);
 
 /// Nodes that run: all but constants, those in bodies of control flow too; a group is one.
 std::size_t count_kernels(const Graph& graph);

@@ -448,14 +448,9 @@ void write_program(const Program& program, const std::string& path) {
   file.finish();
 }
 
-bool is_program_file(const std::string& path) {
-  std::array<char, 8> magic{};
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
-  const bool is_read = std::fread(magic.data(), 1, magic.size(), file) == magic.size();
-  std::fclose(file);
-  // Of any version: what is wrong with another one is said by whoever reads it.
-  return is_read && std::equal(magic.begin(), magic.end() - 1, kMagic.begin());
+bool starts_like_program(std::span<const std::byte> start) {
+  // Of any version, which is the last letter: what is wrong with another one is said by whoever reads it.
+  return start.size() >= kMagic.size() && std::memcmp(start.data(), kMagic.data(), kMagic.size() - 1) == 0;
 }
 
 Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {

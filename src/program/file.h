@@ -20,8 +20,8 @@ Program read_program(const std::string& path);
 /// The same from memory, which `owner` keeps.
 Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
-/// Whether the file starts as a program does, of this version or another.
-bool is_program_file(const std::string& path);
+/// Whether the bytes that a file starts with are a program's, of this version or another.
+bool starts_like_program(std::span<const std::byte> start);
 
 /// Makes the checksum of tables and code right, so that tests reach what lies behind it.
 void seal_program(std::span<std::byte> bytes);

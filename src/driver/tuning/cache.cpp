@@ -2,8 +2,11 @@
 
 #include "base/error.h"
 
+#include <pwd.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -258,16 +261,28 @@ std::optional<std::string> problem_of(const TunedKernel& kernel) {
   return std::nullopt;
 }
 
-std::string tuning_cache_path() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
+std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home, const char* home_of_user) {
+  // A relative path would be another cache in every folder; the standard says to ignore it.
+  const auto is_given = [](const char* path) { return path != nullptr && *path == '/'; };
   std::filesystem::path folder;
-  if (cache != nullptr && *cache == '/') {  // others are to be ignored, says the standard
-    folder = cache;
+  if (is_given(cache_home)) {
+    folder = cache_home;
+  } else if (is_given(home)) {
+    folder = std::filesystem::path(home) / ".cache";
+  } else if (is_given(home_of_user)) {
+    folder = std::filesystem::path(home_of_user) / ".cache";
   } else {
-    folder = std::filesystem::path(home == nullptr ? "." : home) / ".cache";
+    return std::nullopt;
   }
   return (folder / "tenon" / "tuning.sqlite").string();
+}
+
+std::optional<std::string> tuning_cache_path() {
+  passwd user{};
+  passwd* found = nullptr;
+  std::array<char, 16384> text{};
+  getpwuid_r(getuid(), &user, text.data(), text.size(), &found);
+  return tuning_cache_path(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"), found == nullptr ? nullptr : found->pw_dir);
 }
 
 bool clear_tuning_cache(const std::string& path) {

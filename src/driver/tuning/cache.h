@@ -62,8 +62,11 @@ class TuningCache {
   std::unique_ptr<Database> database_;
 };
 
-/// The user's cache: `tenon/tuning.sqlite` in $XDG_CACHE_HOME, or else in ~/.cache.
-std::string tuning_cache_path();
+/// The user's cache: `tenon/tuning.sqlite` in $XDG_CACHE_HOME, or else in .cache of $HOME, or else of the home folder
+/// that the system has for this user. Nothing where there is none of these.
+std::optional<std::string> tuning_cache_path();
+/// The same, told where these are; null, empty or relative paths are none.
+std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home, const char* home_of_user);
 
 /// Removes the cache, whatever state it is in. Gives whether there was one. Throws Error (Device).
 bool clear_tuning_cache(const std::string& path);

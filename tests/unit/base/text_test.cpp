@@ -16,7 +16,8 @@ TEST(Text, SuggestsNames) {
   EXPECT_EQ(nearest_name("MatMul", kNames), "matmul");
   EXPECT_EQ(nearest_name("zzz", kNames), std::nullopt);
   EXPECT_EQ(nearest_name("x", kNames), std::nullopt);
-  EXPECT_EQ(suggest_name("covn", {kNames.data(), 3}), "one of softmax, matmul, conv");
+  EXPECT_EQ(suggest_name("covn", {kNames.data(), 3}), "did you mean 'conv'?");
+  EXPECT_EQ(suggest_name("pool", {kNames.data(), 3}), "one of softmax, matmul, conv");
   EXPECT_EQ(suggest_name("conv2", kNames), "did you mean 'conv'?");
   const std::vector<std::string> many(20, "longname");
   EXPECT_TRUE(suggest_name("q", many).ends_with("… (12 more)"));

@@ -60,6 +60,24 @@ TEST_F(CommandFiles, BenchReports) {
   EXPECT_EQ(json["threads"], 1);
 }
 
+// Of a dynamic model, work is counted for the shapes that it runs with.
+TEST_F(CommandFiles, BenchCountsTheWorkOfBoundShapes) {
+  std::ofstream(file("m.tenon")) << "graph (x: f32[N, 64]) {\n  w = constant f32[64, 128] splat 0.5\n  y = matmul(x, w)\n  return y\n}\n";
+  const auto rate = [&](const std::string& shape) {
+    const auto [code, text] = call({"bench", file("m.tenon"), "--shapes=x:" + shape, "--threads=1", "--iterations=5", "--json"});
+    EXPECT_EQ(code, 0);
+    const auto json = nlohmann::json::parse(text);
+    return json["gflops"].get<double>() * json["median_ms"].get<double>() * 1e6;
+  };
+  EXPECT_NEAR(rate("4x64"), 2.0 * 4 * 64 * 128, 1);
+  EXPECT_NEAR(rate("32x64"), 2.0 * 32 * 64 * 128, 1);
+  // A program alone does not say; that is not 0.
+  ASSERT_EQ(call({"compile", file("m.tenon"), "-o", file("m.tnn")}).first, 0);
+  const auto [code, text] = call({"bench", file("m.tnn"), "--shapes=x:4x64", "--threads=1", "--iterations=5", "--json"});
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(nlohmann::json::parse(text)["gflops"].is_null()) << text;
+}
+
 TEST_F(CommandFiles, RunTellsOfAllElements) {
   std::ofstream(file("count.tenon")) << "graph (x: f32[2500]) {\n  one = constant f32[1] [1]\n  ones = add(x, one)\n"
                                         "  y = cumsum(ones) {axis = 0}\n  return y\n}\n";

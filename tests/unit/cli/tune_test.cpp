@@ -103,7 +103,7 @@ TEST_F(TuneCommand, CompilesWithWhatIsKnown) {
 }
 
 TEST_F(TuneCommand, ADamagedCacheIsToldAboutAndLeftAside) {
-  const std::string model = file("model.tenon"), program = file("p.tnn"), cache = tuning_cache_path();
+  const std::string model = file("model.tenon"), program = file("p.tnn"), cache = *tuning_cache_path();
   fs::create_directories(fs::path(cache).parent_path());
   std::ofstream(cache) << std::string(5000, 'x');
   const Called compiled = call({"compile", model, "-o", program});
@@ -149,7 +149,7 @@ TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
     execl(tenon.c_str(), "tenon", "compile", "zoo:resnet18", "--tune", "--threads=1", "-o", program.c_str(), nullptr);
     _exit(98);
   }
-  const std::string cache = tuning_cache_path();
+  const std::string cache = *tuning_cache_path();
   std::size_t known = 0;
   for (int tries = 0; known == 0 && tries < 1200; ++tries) {
     usleep(50000);

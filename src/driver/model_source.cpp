@@ -1,0 +1,178 @@
+#include "driver/model_source.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/random_graph/random_graph.h"
+#include "driver/zoo/zoo.h"
+#include "frontends/onnx/import.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "program/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <span>
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kZooPrefix = "zoo:", kRandomPrefix = "random:", kProgramEnding = ".tnn";
+constexpr std::size_t kHeadBytes = 4096, kMostPipedBytes = std::size_t{4} << 30;
+
+// Tenon's text form starts, after comments, with the word `graph`.
+bool looks_like_text_graph(std::string_view head) {
+  while (!head.empty()) {
+    head = trim(head);
+    if (!head.empty() && head.front() == '#') {
+      const std::size_t end = head.find('\n');
+      head = end == std::string_view::npos ? "" : head.substr(end);
+    } else {
+      return head.rfind("graph", 0) == 0;
+    }
+  }
+  return false;
+}
+
+// Up to so many bytes of what `file` gives from where it stands.
+std::string read_bytes(int file, std::size_t most_bytes, const std::string& name) {
+  std::string bytes;
+  for (std::size_t piece = 1 << 16; bytes.size() < most_bytes;
+       piece = std::max(piece, bytes.size() / 4)) {
+    const std::size_t begin = bytes.size();
+    bytes.resize(std::min(most_bytes, begin + piece));
+    ssize_t count = 0;
+    do {
+      count = ::read(file, bytes.data() + begin, bytes.size() - begin);
+    } while (count < 0 && errno == EINTR);
+    if (count < 0) {
+      throw Error("cannot read the model", ErrorKind::Usage)
+          .at(name)
+          .got(std::generic_category().message(errno));
+    }
+    bytes.resize(begin + static_cast<std::size_t>(count));
+    if (count == 0) break;
+  }
+  return bytes;
+}
+
+// An open file, closed whatever happens.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (number_ >= 0) return;
+    throw Error("cannot open the model", ErrorKind::Usage)
+        .at(path)
+        .got(std::generic_category().message(errno))
+        .hint("a model is a file, zoo:NAME, or - for standard input");
+  }
+  OpenFile(const OpenFile&) = delete;
+  ~OpenFile() { ::close(number_); }
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+std::string read_piped(int file, const std::string& name) {
+  std::string bytes = read_bytes(file, kMostPipedBytes, name);
+  if (bytes.size() == kMostPipedBytes) {
+    throw Error("the model is too large to be read from a pipe", ErrorKind::Usage)
+        .at(name)
+        .expected("less than ", format_bytes(kMostPipedBytes))
+        .hint("give it as a file");
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ModelSource::ModelSource(std::string argument) : argument_(std::move(argument)), name_(argument_) {
+  if (argument_.rfind(kZooPrefix, 0) == 0) {
+    kind_ = Kind::Zoo;
+    return;
+  }
+  if (argument_.rfind(kRandomPrefix, 0) == 0) {
+    kind_ = Kind::Random;
+    return;
+  }
+  if (argument_ == "-") {
+    kind_ = Kind::Bytes;
+    name_ = "standard input";
+    bytes_ = read_piped(STDIN_FILENO, name_);
+    return;
+  }
+  std::error_code unreadable;  // opening it says why
+  const fs::file_status status = fs::status(argument_, unreadable);
+  if (fs::is_directory(status))
+    throw Error("a model is a file, not a folder", ErrorKind::Usage).got(argument_);
+  if (fs::is_regular_file(status)) return;
+  const OpenFile file(argument_);
+  kind_ = Kind::Bytes;
+  bytes_ = read_piped(file.number(), name_);
+}
+
+std::string ModelSource::head() const {
+  if (kind_ == Kind::Bytes) return bytes_.substr(0, kHeadBytes);
+  return read_bytes(OpenFile(argument_).number(), kHeadBytes, name_);
+}
+
+std::string ModelSource::whole() const {
+  if (kind_ == Kind::Bytes) return bytes_;
+  return read_bytes(OpenFile(argument_).number(), std::string::npos / 2, name_);
+}
+
+bool ModelSource::is_program() const {
+  if (kind_ == Kind::Zoo || kind_ == Kind::Random) return false;
+  const std::string start = head();
+  return starts_like_program(std::as_bytes(std::span(start)));
+}
+
+std::optional<Program> ModelSource::program(bool is_trusted) const {
+  if (!is_program()) return std::nullopt;
+  if (kind_ == Kind::Bytes) {
+    throw Error("a program is not read from a pipe", ErrorKind::Usage)
+        .at(name_)
+        .hint("give it as a file: FILE.tnn");
+  }
+  if (!is_trusted && !argument_.ends_with(kProgramEnding)) {
+    throw Error(
+        "this is not a model but a program: machine code, under a name that does not say so")
+        .at(name_)
+        .expected("a program's name ends in .tnn")
+        .hint("if you trust it as you would an executable, rename it or give --trust-program");
+  }
+  return read_program(argument_);
+}
+
+LoadedDocument ModelSource::document() const {
+  if (kind_ == Kind::Zoo || kind_ == Kind::Random) return {};
+  const std::string start = head();
+  if (looks_like_text_graph(start)) return {};
+  for (const DocumentFormat& format : document_formats()) {
+    if (format.recognises(start)) return {&format, format.read(whole(), name_)};
+  }
+  return {};
+}
+
+Graph ModelSource::graph() const {
+  if (kind_ == Kind::Zoo) return zoo::build(argument_.substr(kZooPrefix.size()));
+  if (kind_ == Kind::Random) return random_graph(argument_.substr(kRandomPrefix.size()));
+  if (is_program()) {
+    throw Error("a program is machine code, and no model any more", ErrorKind::Usage)
+        .at(name_)
+        .hint(
+            "`tenon run` and `tenon bench` take it; here, give the model that it was compiled "
+            "from");
+  }
+  if (const LoadedDocument loaded = document(); loaded.document) return loaded.document->graph();
+  if (looks_like_text_graph(head())) return parse_graph(whole(), all_ops(), name_);
+  if (kind_ == Kind::Bytes) return onnx::import_onnx(std::as_bytes(std::span(bytes_)), {}, name_);
+  return onnx::import_onnx(argument_);
+}
+
+}  // namespace tenon

@@ -1,0 +1,58 @@
+#include "base/text.h"
+#include "cli/table.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace tenon::cli {
+namespace {
+
+std::string printed(const Table& table, std::size_t columns) {
+  std::ostringstream out;
+  table.print(out, columns);
+  return out.str();
+}
+
+Table words() {
+  Table table({"op", ">nodes", "what it computes"});
+  table.add({"softmax(x) -> y", "12", "exp(x), scaled to sum to one along an axis"});
+  table.add({"relu(x) -> y", "3", "max(x, 0)"});
+  return table;
+}
+
+TEST(Table, IsOneLineARowWhereNothingLimitsIt) {
+  EXPECT_EQ(printed(words(), 0),
+            "op               nodes  what it computes\n"
+            "---------------  -----  ------------------------------------------\n"
+            "softmax(x) -> y     12  exp(x), scaled to sum to one along an axis\n"
+            "relu(x) -> y         3  max(x, 0)\n");
+  EXPECT_EQ(printed(words(), 200), printed(words(), 0));
+}
+
+// The widest column gives way; numbers stay whole.
+TEST(Table, BreaksCellsToFit) {
+  EXPECT_EQ(printed(words(), 44),
+            "op               nodes  what it computes\n"
+            "---------------  -----  --------------------\n"
+            "softmax(x) -> y     12  exp(x), scaled to\n"
+            "                        sum to one along an\n"
+            "                        axis\n"
+            "relu(x) -> y         3  max(x, 0)\n");
+}
+
+TEST(Table, BreaksWordsThatAreLongerThanTheirColumn) {
+  Table table({"name"});
+  table.add({"äöüäöüäöüäöüäöü x"});
+  EXPECT_EQ(printed(table, 12), "name\n------------\näöüäöüäöüäöü\näöü x\n");
+}
+
+TEST(Table, FitsWhateverItHolds) {
+  for (std::size_t columns = 45; columns < 90; ++columns) {
+    for (const std::string& line : split(printed(words(), columns), '\n'))
+      EXPECT_LE(line.size(), columns);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::cli
