@@ -87,8 +87,10 @@ void print_report(const std::string& model, const Report& report) {
 
 int check(const CheckOptions& options, OutputFormat format) {
   Report report;
+  std::string name = options.model;
   try {
     const ModelSource source(options.model);
+    name = source.name();
     if (const LoadedDocument loaded = source.document(); loaded.document) {
       add_document(*loaded.document, report);
     } else {
@@ -99,9 +101,9 @@ int check(const CheckOptions& options, OutputFormat format) {
     report.problems.push_back(error.what());
   }
   if (format == OutputFormat::Json) {
-    std::cout << to_json(options.model, report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    std::cout << to_json(name, report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
-    print_report(options.model, report);
+    print_report(name, report);
   }
   return report.is_clean() ? 0 : static_cast<int>(ErrorKind::InvalidModel);
 }

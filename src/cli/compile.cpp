@@ -92,6 +92,9 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   const Program program = compile_tuned(source.graph(), tuning_of(options));
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
   write_program(program, options.output);
+  if (!options.output.ends_with(".tnn")) {
+    std::cerr << "note: `tenon run` takes a program only from FILE.tnn, unless --trust-program is given\n";
+  }
   const ProgramTotals totals = totals_of(program);
   if (is_json) {
     json.update({{"program", options.output},

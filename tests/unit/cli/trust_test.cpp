@@ -41,6 +41,13 @@ TEST_F(Trust, AProgramRunsUnderItsOwnNameOrWhereItIsTrusted) {
       0);
 }
 
+TEST_F(Trust, CompilingToAnotherNameSaysSo) {
+  EXPECT_EQ(call({"compile", "zoo:mlp", "--untuned", "-o", file("again.tnn")}).error, "");
+  const Called called = call({"compile", "zoo:mlp", "--untuned", "-o", file("mlp.bin")});
+  EXPECT_EQ(called.code, 0);
+  EXPECT_TRUE(has(called.error, "only from FILE.tnn")) << called.error;
+}
+
 // What only reads models says that this is none.
 TEST_F(Trust, OtherCommandsTakeNoProgram) {
   const std::string program = file("mlp.tnn");
