@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <ranges>
 
@@ -77,20 +78,18 @@ std::int64_t peak_kilobytes() {
   return usage.ru_maxrss;
 }
 
-// Flops of one run with these inputs. A program knows them where no symbol decides; of a model they are counted anew.
-std::optional<double> flops_of(const CompiledModel& model, const ModelSource* source, const std::vector<Datum>& inputs) {
-  const Program& program = model.program();
-  const bool has_symbols = !program.symbols.empty() || std::ranges::any_of(program.parts, [](const Program& part) {
-    return !part.symbols.empty();
-  });
-  if (!has_symbols) return model.totals().flops;
-  if (source == nullptr) return std::nullopt;
-  const Graph graph = run_pipeline(source->graph(), {});
+bool has_symbols(const Program& program) {
+  return !program.symbols.empty() || std::ranges::any_of(program.parts, has_symbols);
+}
+
+// What each node of a dynamic model does with these inputs. Its program does not know: it is counted anew.
+std::optional<std::vector<NodeWork>> work_of(const ModelSource& source, const std::vector<Datum>& inputs) {
+  const Graph graph = run_pipeline(source.graph(), {});
   std::map<std::string, Shape> shapes;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].is_tensor()) shapes[graph.value(graph.inputs()[k]).name] = inputs[k].tensor().shape();
   }
-  return flops_at(graph, symbol_values(graph, shapes));
+  return work_at(graph, symbol_values(graph, shapes));
 }
 
 constexpr int kStepRuns = 5;
@@ -102,8 +101,17 @@ struct RankedStep {
 };
 
 // Steps by the time they take, the longest first; without those that are for other extents.
-std::vector<RankedStep> ranked_steps(CompiledModel& model) {
-  const std::vector<StepTime> times = model.timed_steps(kStepRuns);
+// Where a step does not know what it does and is all of its node, `work` says it.
+std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<NodeWork>& work) {
+  std::vector<StepTime> times = model.timed_steps(kStepRuns);
+  std::map<std::string, int> runs;
+  for (const StepTime& step : times) runs[step.name] += step.seconds > 0;
+  for (StepTime& step : times) {
+    const auto node = std::ranges::find(work, step.name, &NodeWork::name);
+    if (node == work.end() || runs[step.name] != 1) continue;
+    if (step.flops == 0) step.flops = kStepRuns * node->flops;
+    if (step.bytes == 0) step.bytes = kStepRuns * node->bytes;
+  }
   std::vector<RankedStep> steps;
   double total = 0;
   for (std::size_t k = 0; k < times.size(); ++k) {
@@ -198,7 +206,12 @@ int bench(const BenchOptions& options, OutputFormat format) {
 
   std::vector<double> sorted = samples;
   std::sort(sorted.begin(), sorted.end());
-  const std::optional<double> flops = flops_of(model, is_program ? nullptr : &source, inputs);
+  std::optional<std::vector<NodeWork>> work;
+  const bool is_dynamic = has_symbols(model.program());
+  if (is_dynamic && !is_program) work = work_of(source, inputs);
+  std::optional<double> flops;
+  if (!is_dynamic) flops = model.totals().flops;
+  if (work) flops = std::accumulate(work->begin(), work->end(), 0.0, [](double sum, const NodeWork& node) { return sum + node.flops; });
   const double median = percentile(sorted, 50);
   const std::int64_t peak_memory =
       peak_kilobytes();  // before the machine's peak is measured, which takes memory
@@ -229,11 +242,11 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"constant_bytes", model.totals().constant_bytes},
                  {"peak_rss_kb", peak_memory},
                  {"version", kVersion}});
-    if (options.every_step) json["steps"] = to_json(ranked_steps(model));
+    if (options.every_step) json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})));
     std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
-  if (options.every_step) print_steps(ranked_steps(model));
+  if (options.every_step) print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})));
   std::vector<std::string> titles = {">runs", ">least ms", ">median ms"};
   std::vector<std::string> row = {std::to_string(samples.size()), rounded(sorted.front()),
                                   rounded(median)};

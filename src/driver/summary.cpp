@@ -58,14 +58,18 @@ GraphSummary summarize(const Graph& graph) {
   return summary;
 }
 
-std::optional<double> flops_at(const Graph& graph, const DimBindings& symbols) {
-  double flops = 0;
+std::optional<std::vector<NodeWork>> work_at(const Graph& graph, const DimBindings& symbols) {
+  std::vector<NodeWork> work;
   for (NodeId id : running_nodes(graph)) {
-    const Dim count = footprint_of(graph, id).flops.substitute(symbols);
-    if (!count.is_constant()) return std::nullopt;
-    flops += static_cast<double>(count.constant());
+    const Footprint footprint = footprint_of(graph, id);
+    const Dim flops = footprint.flops.substitute(symbols);
+    const Dim bytes = (footprint.bytes_read + footprint.bytes_written).substitute(symbols);
+    if (!flops.is_constant() || !bytes.is_constant()) return std::nullopt;
+    const std::vector<ValueId>& results = graph.node(id).results;
+    work.push_back({results.empty() || !results[0] ? "" : graph.value(results[0]).name,
+                    static_cast<double>(flops.constant()), static_cast<double>(bytes.constant())});
   }
-  return flops;
+  return work;
 }
 
 std::size_t count_kernels(const Graph& graph) {

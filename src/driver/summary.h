@@ -32,8 +32,14 @@ struct GraphSummary {
 
 GraphSummary summarize(const Graph& graph);
 
-/// Flops of one run for these values of symbols; nothing where the data decides how many there are.
-std::optional<double> flops_at(const Graph& graph, const DimBindings& symbols);
+/// What a node does in one run.
+struct NodeWork {
+  std::string name;  ///< of its first result
+  double flops = 0, bytes = 0;
+};
+/// Of each node that runs, for these values of symbols; nothing where the data decides how much it
+/// is.
+std::optional<std::vector<NodeWork>> work_at(const Graph& graph, const DimBindings& symbols);
 
 /// Nodes that run: all but constants, those in bodies of control flow too; a group is one.
 std::size_t count_kernels(const Graph& graph);

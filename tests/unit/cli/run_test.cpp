@@ -71,6 +71,10 @@ TEST_F(CommandFiles, BenchCountsTheWorkOfBoundShapes) {
   };
   EXPECT_NEAR(rate("4x64"), 2.0 * 4 * 64 * 128, 1);
   EXPECT_NEAR(rate("32x64"), 2.0 * 32 * 64 * 128, 1);
+  const auto [steps_code, steps] = call({"bench", file("m.tenon"), "--shapes=x:4x64", "--threads=1", "--iterations=1", "--steps", "--json"});
+  EXPECT_EQ(steps_code, 0);
+  const auto step = nlohmann::json::parse(steps)["steps"][0];
+  EXPECT_NEAR(step["gflops"].get<double>() * step["us"].get<double>() * 1e3, 2.0 * 4 * 64 * 128, 1);
   // A program alone does not say; that is not 0.
   ASSERT_EQ(call({"compile", file("m.tenon"), "-o", file("m.tnn")}).first, 0);
   const auto [code, text] = call({"bench", file("m.tnn"), "--shapes=x:4x64", "--threads=1", "--iterations=5", "--json"});
