@@ -4,10 +4,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "nests/scalar_walk.h"
 
 namespace tenon::nests {
 namespace {
-
 
 // The position within axes [begin, end) as one number.
 Scalar flat_position(LoopNest& nest, const Dims& dims, std::size_t begin, std::size_t end,
@@ -93,6 +93,56 @@ class Rewriter {
   std::vector<Scalar> kept_;
 };
 
+class Ranges {
+ public:
+  explicit Ranges(const std::map<std::size_t, std::int64_t>& extents) : extents_(extents) {}
+  std::optional<Range> of(const Scalar& scalar) {
+    return known_.of(scalar, [&] { return found(scalar); });
+  }
+
+ private:
+  std::optional<Range> found(const Scalar& scalar) {
+    if (scalar->kind == ScalarKind::Integer) return Range{scalar->integer, scalar->integer};
+    if (scalar->kind == ScalarKind::Loop) {
+      const auto extent = extents_.find(scalar->id);
+      if (extent == extents_.end() || extent->second == 0) return std::nullopt;
+      return Range{0, extent->second - 1};
+    }
+    if (scalar->kind != ScalarKind::Binary) return std::nullopt;
+    const auto a = of(scalar->args[0]);
+    const auto b = a ? of(scalar->args[1]) : std::nullopt;
+    return b ? combined(scalar->binary, *a, *b) : std::nullopt;
+  }
+
+  // Nothing where numbers would wrap.
+  static std::optional<Range> combined(BinaryOp op, const Range& a, const Range& b) {
+    Range range;
+    switch (op) {
+      case BinaryOp::Add:
+        if (__builtin_add_overflow(a.lo, b.lo, &range.lo) || __builtin_add_overflow(a.hi, b.hi, &range.hi)) return {};
+        return range;
+      case BinaryOp::Subtract:
+        if (__builtin_sub_overflow(a.lo, b.hi, &range.lo) || __builtin_sub_overflow(a.hi, b.lo, &range.hi)) return {};
+        return range;
+      case BinaryOp::Multiply: {
+        const bool is_by_second = b.lo == b.hi && b.lo >= 0;
+        if (!is_by_second && (a.lo != a.hi || a.lo < 0)) return {};
+        const Range& moving = is_by_second ? a : b;
+        const std::int64_t factor = is_by_second ? b.lo : a.lo;
+        if (__builtin_mul_overflow(moving.lo, factor, &range.lo) ||
+            __builtin_mul_overflow(moving.hi, factor, &range.hi)) {
+          return {};
+        }
+        return range;
+      }
+      default: return {};
+    }
+  }
+
+  const std::map<std::size_t, std::int64_t>& extents_;
+  ScalarMemo<std::optional<Range>> known_;
+};
+
 void visit_loads(const Scalar& scalar, std::set<const ScalarNode*>& seen,
                  const std::function<void(const Scalar&)>& visit) {
   if (!seen.insert(&scalar.node()).second) return;
@@ -148,24 +198,7 @@ std::vector<Scalar> reshaped_position(LoopNest& nest, const Dims& from, const Di
 }
 
 std::optional<Range> range_of(const Scalar& scalar, const std::map<std::size_t, std::int64_t>& extents) {
-  switch (scalar->kind) {
-    case ScalarKind::Integer: return Range{scalar->integer, scalar->integer};
-    case ScalarKind::Loop: {
-      const auto found = extents.find(scalar->id);
-      if (found == extents.end() || found->second == 0) return std::nullopt;
-      return Range{0, found->second - 1};
-    }
-    case ScalarKind::Binary: {
-      const auto a = range_of(scalar->args[0], extents), b = range_of(scalar->args[1], extents);
-      if (!a || !b) return std::nullopt;
-      if (scalar->binary == BinaryOp::Add) return Range{a->lo + b->lo, a->hi + b->hi};
-      if (scalar->binary == BinaryOp::Subtract) return Range{a->lo - b->hi, a->hi - b->lo};
-      if (scalar->binary == BinaryOp::Multiply && b->lo == b->hi && b->lo >= 0) return Range{a->lo * b->lo, a->hi * b->lo};
-      if (scalar->binary == BinaryOp::Multiply && a->lo == a->hi && a->lo >= 0) return Range{b->lo * a->lo, b->hi * a->lo};
-      return std::nullopt;
-    }
-    default: return std::nullopt;
-  }
+  return Ranges(extents).of(scalar);
 }
 
 void for_each_load(const Block& block, const std::function<void(const Scalar&)>& visit) {

@@ -1,9 +1,11 @@
 #include "nests/loop_nest.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "nests/scalar_walk.h"
 #include "ops/expr_names.h"
 
 namespace tenon::nests {
@@ -34,6 +36,11 @@ class Printer {
   }
 
   std::string scalar(const Scalar& s) const {
+    const auto named = names_.find(&s.node());
+    return named != names_.end() ? named->second : written_out(s);
+  }
+
+  std::string written_out(const Scalar& s) const {
     switch (s->kind) {
       case ScalarKind::Integer: return std::to_string(s->integer);
       case ScalarKind::Real: return format_real(s->real);
@@ -67,7 +74,55 @@ class Printer {
     for (const Statement& statement : block) print(statement, depth);
   }
 
+  // Numbers share their parts. A long one is told part by part: what it has in it more than once gets a name first.
+  void name_parts(const std::vector<const Scalar*>& roots, std::size_t depth) {
+    constexpr double kMostWrittenOut = 256;
+    double size = 0;
+    ScalarMemo<double> sizes;
+    for (const Scalar* root : roots) size += tree_size(*root, sizes);
+    if (size <= kMostWrittenOut) return;
+    std::unordered_map<const ScalarNode*, int> uses;
+    for (const Scalar* root : roots) count_uses(*root, uses);
+    for (const Scalar* root : roots) name_parts(*root, uses, depth);
+  }
+
+  static double tree_size(const Scalar& s, ScalarMemo<double>& sizes) {
+    return sizes.of(s, [&] {
+      double size = 1;
+      for (const Scalar& arg : s->args) size += tree_size(arg, sizes);
+      return size;
+    });
+  }
+
+  static void count_uses(const Scalar& s, std::unordered_map<const ScalarNode*, int>& uses) {
+    if (s->args.empty() || ++uses[&s.node()] > 1) return;
+    for (const Scalar& arg : s->args) count_uses(arg, uses);
+  }
+
+  void name_parts(const Scalar& s, std::unordered_map<const ScalarNode*, int>& uses, std::size_t depth) {
+    const auto used = uses.find(&s.node());
+    if (used == uses.end()) return;  // nothing in it, or it is done
+    const bool is_shared = used->second > 1;
+    uses.erase(used);
+    for (const Scalar& arg : s->args) name_parts(arg, uses, depth);
+    if (!is_shared) return;
+    std::string name = concat("v", name_count_++);
+    text_ += concat(std::string(2 * depth, ' '), "let ", name, " = ", written_out(s), "\n");
+    names_.emplace(&s.node(), std::move(name));
+  }
+
+  void name_parts(const Statement& s, std::size_t depth) {
+    names_.clear();
+    std::vector<const Scalar*> roots;
+    for (const Scalar* root : {&s.limit, &s.place, &s.value}) {
+      if (root->is_defined()) roots.push_back(root);
+    }
+    for (const Scalar& index : s.indices) roots.push_back(&index);
+    name_parts(roots, depth);
+  }
+
   void print(const Statement& s, std::size_t depth) {
+    name_parts(s, depth);
     text_ += std::string(2 * depth, ' ');
     switch (s.kind) {
       case Statement::Kind::Loop: {
@@ -96,6 +151,8 @@ class Printer {
 
   const LoopNest& nest_;
   std::string text_;
+  std::unordered_map<const ScalarNode*, std::string> names_;  // of parts of the statement
+  std::size_t name_count_ = 0;
 };
 
 }  // namespace

@@ -1,11 +1,12 @@
 #include "nests/materialise.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <set>
 
+#include "nests/scalar_walk.h"
 #include "nests/stride.h"
+#include "ops/expr_names.h"
 
 namespace tenon::nests {
 namespace {
@@ -16,7 +17,8 @@ class Comparison {
   Comparison(std::size_t loop, std::size_t other_loop) : loop_(loop), other_loop_(other_loop) {}
 
   bool is_same(const Scalar& a, const Scalar& b) {
-    constexpr int kMostVisits = 500;
+    constexpr int kMostVisits = 5000;
+    if (same_.contains({&a.node(), &b.node()})) return true;
     if (++visits_ > kMostVisits) return false;
     if (a->kind != b->kind || a->dtype != b->dtype || a->args.size() != b->args.size()) return false;
     if (a->kind == ScalarKind::Loop && (a->id == loop_ || b->id == other_loop_)) {
@@ -29,32 +31,31 @@ class Comparison {
     for (std::size_t k = 0; k < a->args.size(); ++k) {
       if (!is_same(a->args[k], b->args[k])) return false;
     }
+    if (!a->args.empty()) same_.emplace(&a.node(), &b.node());
     return true;
   }
 
  private:
   std::size_t loop_, other_loop_;
   int visits_ = 0;
+  std::set<std::pair<const ScalarNode*, const ScalarNode*>> same_;
 };
 
-bool any_of(const Scalar& scalar, const std::function<bool(const ScalarNode&)>& holds) {
-  if (holds(scalar.node())) return true;
-  return std::any_of(scalar->args.begin(), scalar->args.end(), [&](const Scalar& arg) { return any_of(arg, holds); });
-}
-
 bool is_costly(const Scalar& scalar) {
-  return any_of(scalar, [](const ScalarNode& node) {
-    return node.kind == ScalarKind::Unary && node.unary >= UnaryOp::Exp;
+  return any_node(scalar, [](const ScalarNode& node) {
+    return node.kind == ScalarKind::Unary && is_transcendental(node.unary);
   });
 }
 
 bool reads(const Scalar& scalar, std::size_t buffer) {
-  return any_of(scalar, [&](const ScalarNode& node) { return node.kind == ScalarKind::Load && node.id == buffer; });
+  return any_node(scalar, [&](const ScalarNode& node) { return node.kind == ScalarKind::Load && node.id == buffer; });
 }
 
 void collect_locals(const Scalar& scalar, std::set<std::size_t>& locals) {
-  if (scalar->kind == ScalarKind::Local || scalar->kind == ScalarKind::Place) locals.insert(scalar->id);
-  for (const Scalar& arg : scalar->args) collect_locals(arg, locals);
+  any_node(scalar, [&](const ScalarNode& node) {
+    if (node.kind == ScalarKind::Local || node.kind == ScalarKind::Place) locals.insert(node.id);
+    return false;
+  });
 }
 
 // Whether the statements change one of the locals or touch the buffer.
@@ -70,20 +71,35 @@ bool disturbs(const Block& block, const std::set<std::size_t>& locals, std::size
   });
 }
 
-// `scalar` with `read` in place of what is the same as `value`; nothing where there is no such part.
-std::optional<Scalar> with_read(const Scalar& scalar, const Scalar& value, Comparison& comparison, const Scalar& read) {
-  if (comparison.is_same(value, scalar)) return read;
-  ScalarNode node = scalar.node();
-  bool is_changed = false;
-  for (Scalar& arg : node.args) {
-    if (auto changed = with_read(arg, value, comparison, read)) {
-      arg = std::move(*changed);
-      is_changed = true;
-    }
+// Puts `read` in place of what is the same as `value`.
+class Replacement {
+ public:
+  Replacement(const Scalar& value, Comparison comparison, Scalar read)
+      : value_(value), comparison_(std::move(comparison)), read_(std::move(read)) {}
+
+  // Nothing where there is no such part.
+  std::optional<Scalar> in(const Scalar& scalar) {
+    return known_.of(scalar, [&]() -> std::optional<Scalar> {
+      if (comparison_.is_same(value_, scalar)) return read_;
+      ScalarNode node = scalar.node();
+      bool is_changed = false;
+      for (std::size_t k = 0; k < node.args.size(); ++k) {
+        if (auto changed = in(scalar->args[k])) {
+          node.args[k] = std::move(*changed);
+          is_changed = true;
+        }
+      }
+      if (!is_changed) return std::nullopt;
+      return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+    });
   }
-  if (!is_changed) return std::nullopt;
-  return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-}
+
+ private:
+  const Scalar& value_;
+  Comparison comparison_;
+  Scalar read_;
+  ScalarMemo<std::optional<Scalar>> known_;
+};
 
 // The element that the store writes, read.
 Scalar element(const Statement& store, DType dtype) {
@@ -114,8 +130,8 @@ bool share(LoopNest& nest, Block& block, std::size_t first, std::size_t last) {
   const Block between(block.begin() + static_cast<std::ptrdiff_t>(first), block.begin() + static_cast<std::ptrdiff_t>(last));
   if (disturbs(between, locals, store.id) || reads(store.value, store.id)) return false;
 
-  Comparison comparison(folding.id, storing.id);
-  const auto stored = with_read(store.value, fold.value, comparison, element(store, dtype));
+  const auto stored =
+      Replacement(fold.value, Comparison(folding.id, storing.id), element(store, dtype)).in(store.value);
   if (!stored) return false;
   Statement writing = storing;
   writing.id = nest.new_loop(nest.loop_names[storing.id]);

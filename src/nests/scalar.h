@@ -36,6 +36,7 @@ class Scalar {
   const ScalarNode& node() const { return *node_; }
   const ScalarNode* operator->() const { return node_.get(); }
   bool is_defined() const { return node_ != nullptr; }
+  bool is_shared() const { return node_.use_count() > 1; }  ///< others hold it too
 
  private:
   std::shared_ptr<const ScalarNode> node_;

@@ -9,24 +9,6 @@
 namespace tenon::nests {
 namespace {
 
-std::vector<Scalar> broadcast_position(LoopNest& nest, const Dims& from, const Dims& to,
-                                       const std::vector<Scalar>& at) {
-  std::vector<Scalar> inner;
-  const std::size_t skipped = from.size() - to.size();
-  for (std::size_t axis = 0; axis < to.size(); ++axis) {
-    const Dim& extent = to[axis];
-    if (extent == Dim(1)) {
-      inner.push_back(integer_scalar(0));
-    } else if (extent == from[skipped + axis] || extent.range().lo > 1) {
-      inner.push_back(at[skipped + axis]);
-    } else {  // may turn out to be 1 when it runs
-      const Scalar is_one = binary_scalar(BinaryOp::Equal, DType::Bool, nest.extent(extent), integer_scalar(1));
-      inner.push_back(select_scalar(is_one, integer_scalar(0), at[skipped + axis]));
-    }
-  }
-  return inner;
-}
-
 Statement store(const Stage& stage, std::vector<Scalar> at, Scalar value, LoopNest& nest) {
   if (stage.offset != Dim(0)) {
     at[stage.axis] = binary_scalar(BinaryOp::Add, DType::I64, at[stage.axis], nest.extent(stage.offset));
@@ -83,6 +65,24 @@ Statement loop_statement(std::size_t id, const Dim& extent, Block body, bool is_
   return statement;
 }
 
+std::vector<Scalar> StageWriter::repeated_position(LoopNest& nest, const Dims& from, const Dims& to,
+                                                   const std::vector<Scalar>& at) {
+  std::vector<Scalar> inner;
+  const std::size_t skipped = from.size() - to.size();
+  for (std::size_t axis = 0; axis < to.size(); ++axis) {
+    const Dim& extent = to[axis];
+    if (extent == Dim(1)) {
+      inner.push_back(positions_(integer_scalar(0)));
+    } else if (extent == from[skipped + axis] || extent.range().lo > 1) {
+      inner.push_back(at[skipped + axis]);
+    } else {  // may turn out to be 1 when it runs
+      const Scalar is_one = binary_scalar(BinaryOp::Equal, DType::Bool, nest.extent(extent), integer_scalar(1));
+      inner.push_back(positions_(select_scalar(is_one, integer_scalar(0), at[skipped + axis])));
+    }
+  }
+  return inner;
+}
+
 Scalar StageWriter::load(const Place& place, const Dims& dims, const std::vector<Scalar>& at) const {
   ScalarNode node;
   node.kind = ScalarKind::Load;
@@ -98,7 +98,8 @@ Scalar StageWriter::read(LoopNest& nest, const ExprNode& node, const std::vector
   std::vector<Scalar> coordinates;
   for (std::size_t k = 0; k < source.rank(); ++k) {
     const Expr& coordinate = node.args[k + 1];
-    coordinates.push_back(element(nest, coordinate, broadcast_position(nest, node.dims, coordinate.dims(), at)));
+    const std::vector<Scalar> inner = repeated_position(nest, node.dims, coordinate.dims(), at);
+    coordinates.push_back(positions_(element(nest, coordinate, inner)));
   }
   const bool is_checked = !node.has_fill && reads_data(node);
   if (!node.has_fill && !is_checked) return element(nest, source, coordinates);
@@ -113,7 +114,7 @@ Scalar StageWriter::read(LoopNest& nest, const ExprNode& node, const std::vector
   load_node.args = std::move(coordinates);
   if (node.has_fill) {
     const Expr& fill = node.args.back();
-    load_node.args.push_back(element(nest, fill, broadcast_position(nest, node.dims, fill.dims(), at)));
+    load_node.args.push_back(element(nest, fill, repeated_position(nest, node.dims, fill.dims(), at)));
   }
   return Scalar(std::make_shared<const ScalarNode>(std::move(load_node)));
 }
@@ -127,7 +128,7 @@ Scalar StageWriter::element(LoopNest& nest, const Expr& expr, const std::vector<
 
   const auto arg = [&](std::size_t k) {
     const Expr& inner = node.args[k];
-    return element(nest, inner, broadcast_position(nest, node.dims, inner.dims(), at));
+    return element(nest, inner, repeated_position(nest, node.dims, inner.dims(), at));
   };
   Scalar result;
   if (const auto place = places_.find(&node); place != places_.end() && place->second.ready <= current_) {
@@ -142,16 +143,18 @@ Scalar StageWriter::element(LoopNest& nest, const Expr& expr, const std::vector<
       case ExprKind::Select: result = select_scalar(arg(0), arg(1), arg(2)); break;
       case ExprKind::Cast: result = cast_scalar(arg(0), node.dtype); break;
       case ExprKind::Read: result = read(nest, node, at); break;
-      case ExprKind::Reshape:
-        result = element(nest, node.args[0], reshaped_position(nest, node.dims, node.args[0].dims(), at));
+      case ExprKind::Reshape: {
+        std::vector<Scalar> inner = reshaped_position(nest, node.dims, node.args[0].dims(), at);
+        for (Scalar& index : inner) index = positions_(index);
+        result = element(nest, node.args[0], inner);
         break;
+      }
       default: TENON_ASSERT(false, "stages have buffers before they are read");
     }
   }
   if (!is_compilable(node.dtype)) {
     throw Error("kernels do not compute with this element type", ErrorKind::Unsupported).got(node.dtype);
   }
-  kept_positions_.push_back(at);
   elements_.emplace(std::pair{&node, std::move(key)}, result);
   return result;
 }
@@ -166,7 +169,7 @@ Block StageWriter::reduce_body(LoopNest& nest, const Stage& stage, const std::ve
     if (body.dims()[axis] == Dim(1)) continue;
     const std::size_t id = nest.new_loop(concat("r", axis));
     loops.push_back(id);
-    inner[axis] = loop_scalar(id);
+    inner[axis] = positions_(loop_scalar(id));
     place = binary_scalar(BinaryOp::Multiply, DType::I64, place, nest.extent(body.dims()[axis]));
     place = binary_scalar(BinaryOp::Add, DType::I64, place, inner[axis]);
   }
@@ -199,10 +202,10 @@ Block StageWriter::scan_body(LoopNest& nest, const Stage& stage, const std::vect
   const Expr& body = node.args[0];
   const std::size_t axis = node.axes[0], id = nest.new_loop(concat("s", axis));
   std::vector<Scalar> inner = at;
-  inner[axis] = loop_scalar(id);
+  inner[axis] = positions_(loop_scalar(id));
   if (node.is_reverse) {
     const Scalar last = binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(node.dims[axis]), integer_scalar(1));
-    inner[axis] = binary_scalar(BinaryOp::Subtract, DType::I64, last, loop_scalar(id));
+    inner[axis] = positions_(binary_scalar(BinaryOp::Subtract, DType::I64, last, loop_scalar(id)));
   }
   const DType within = folded_in(node.reduction, node.dtype);
   const std::size_t local = nest.new_local(within);
@@ -226,10 +229,10 @@ Block StageWriter::scatter_body(LoopNest& nest, const Stage& stage) {
   std::vector<std::pair<std::size_t, Dim>> loops;
   for (std::size_t axis = 0; axis < updates.rank(); ++axis) {
     if (updates.dims()[axis] == Dim(1)) {
-      at.push_back(integer_scalar(0));
+      at.push_back(positions_(integer_scalar(0)));
     } else {
       loops.emplace_back(nest.new_loop(concat("u", axis)), updates.dims()[axis]);
-      at.push_back(loop_scalar(loops.back().first));
+      at.push_back(positions_(loop_scalar(loops.back().first)));
     }
   }
   Statement update;
@@ -241,7 +244,7 @@ Block StageWriter::scatter_body(LoopNest& nest, const Stage& stage) {
   update.value = element(nest, updates, at);
   for (std::size_t k = 2; k < node.args.size(); ++k) {
     const Expr& coordinate = node.args[k];
-    update.indices.push_back(element(nest, coordinate, broadcast_position(nest, updates.dims(), coordinate.dims(), at)));
+    update.indices.push_back(element(nest, coordinate, repeated_position(nest, updates.dims(), coordinate.dims(), at)));
   }
   Block block{std::move(update)};
   for (std::size_t k = loops.size(); k-- > 0;) block = {loop_statement(loops[k].first, loops[k].second, std::move(block))};
@@ -250,13 +253,14 @@ Block StageWriter::scatter_body(LoopNest& nest, const Stage& stage) {
 
 Block StageWriter::body(LoopNest& nest, std::size_t index) {
   elements_.clear();
+  positions_.clear();
   current_ = index;
   const Stage& stage = stages_[index];
   const ExprNode& node = stage.expr.node();
   while (nest.loop_names.size() < node.dims.size()) nest.new_loop(concat("i", nest.loop_names.size()));
   std::vector<Scalar> at;
   for (std::size_t axis = 0; axis < node.dims.size(); ++axis) {
-    at.push_back(node.dims[axis] == Dim(1) ? integer_scalar(0) : loop_scalar(axis));
+    at.push_back(positions_(node.dims[axis] == Dim(1) ? integer_scalar(0) : loop_scalar(axis)));
   }
   const auto own = places_.find(&node);
   const bool is_this = own != places_.end() && own->second.buffer == stage.buffer;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nests/nest_builder.h"
+#include "nests/scalar_pool.h"
 
 namespace tenon::nests {
 
@@ -45,6 +46,8 @@ class StageWriter {
 
  private:
   Scalar element(LoopNest& nest, const Expr& expr, const std::vector<Scalar>& at);
+  /// Where a part of an expression that is repeated from `to` to `from` is read.
+  std::vector<Scalar> repeated_position(LoopNest& nest, const Dims& from, const Dims& to, const std::vector<Scalar>& at);
   Scalar load(const Place& place, const Dims& dims, const std::vector<Scalar>& at) const;
   Scalar read(LoopNest& nest, const ExprNode& node, const std::vector<Scalar>& at);
   Block reduce_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at);
@@ -56,8 +59,9 @@ class StageWriter {
   const std::vector<NestSequence::Buffer>& buffers_;
   std::size_t current_ = 0;  // the stage that is being written down
   // Elements already written down, so that what is shared in the expression is shared in the code.
+  // A position is known by its nodes: all come out of the pool.
   std::map<std::pair<const ExprNode*, std::vector<const ScalarNode*>>, Scalar> elements_;
-  std::vector<std::vector<Scalar>> kept_positions_;  // keeps the keys' scalars alive
+  ScalarPool positions_;
 };
 
 Statement loop_statement(std::size_t id, const Dim& extent, Block body, bool is_independent = false);

@@ -1,33 +1,58 @@
 #include "nests/stride.h"
 
-#include <algorithm>
+#include "nests/scalar_walk.h"
 
 namespace tenon::nests {
 
-std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop) {
-  switch (scalar->kind) {
-    case ScalarKind::Integer:
-    case ScalarKind::Extent: return 0;
-    case ScalarKind::Loop: return scalar->id == loop ? 1 : 0;
-    case ScalarKind::Binary: {
-      const auto a = growth(scalar->args[0], loop), b = growth(scalar->args[1], loop);
-      if (!a || !b) return std::nullopt;
-      if (*a == 0 && *b == 0) return 0;
-      if (scalar->binary == BinaryOp::Add) return *a + *b;
-      if (scalar->binary == BinaryOp::Subtract) return *a - *b;
-      if (scalar->binary == BinaryOp::Multiply) {
-        if (*b == 0 && scalar->args[1]->kind == ScalarKind::Integer) return *a * scalar->args[1]->integer;
-        if (*a == 0 && scalar->args[0]->kind == ScalarKind::Integer) return *b * scalar->args[0]->integer;
-      }
-      return std::nullopt;
+namespace {
+
+class Growth {
+ public:
+  explicit Growth(std::size_t loop) : loop_(loop) {}
+  using Step = std::optional<std::int64_t>;
+  Step of(const Scalar& scalar) {
+    return known_.of(scalar, [&] { return found(scalar); });
+  }
+
+ private:
+  Step found(const Scalar& scalar) {
+    switch (scalar->kind) {
+      case ScalarKind::Integer:
+      case ScalarKind::Extent: return 0;
+      case ScalarKind::Loop: return scalar->id == loop_ ? 1 : 0;
+      case ScalarKind::Binary: return of_binary(scalar);
+      default: break;
     }
-    default: break;
+    for (const Scalar& arg : scalar->args) {
+      if (of(arg) != 0) return std::nullopt;
+    }
+    return 0;
   }
-  for (const Scalar& arg : scalar->args) {
-    if (growth(arg, loop) != 0) return std::nullopt;
+
+  // Nothing where the number would wrap.
+  Step of_binary(const Scalar& scalar) {
+    const Step a = of(scalar->args[0]), b = of(scalar->args[1]);
+    if (!a || !b) return std::nullopt;
+    if (*a == 0 && *b == 0) return 0;
+    std::int64_t step = 0;
+    bool is_told = false;
+    if (scalar->binary == BinaryOp::Add) is_told = !__builtin_add_overflow(*a, *b, &step);
+    if (scalar->binary == BinaryOp::Subtract) is_told = !__builtin_sub_overflow(*a, *b, &step);
+    if (scalar->binary == BinaryOp::Multiply) {
+      const Scalar& factor = scalar->args[*a == 0 ? 0 : 1];
+      is_told = factor->kind == ScalarKind::Integer &&
+                !__builtin_mul_overflow(*a == 0 ? *b : *a, factor->integer, &step);
+    }
+    return is_told ? Step(step) : std::nullopt;
   }
-  return 0;
-}
+
+  std::size_t loop_;
+  ScalarMemo<Step> known_;
+};
+
+}  // namespace
+
+std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop) { return Growth(loop).of(scalar); }
 
 Stride stride_along(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) {
   Stride access = Stride::Zero;
@@ -50,8 +75,7 @@ Stride stride_along(const Scalar& load, std::size_t loop) {
 }
 
 bool depends_on(const Scalar& scalar, std::size_t loop) {
-  if (scalar->kind == ScalarKind::Loop) return scalar->id == loop;
-  return std::any_of(scalar->args.begin(), scalar->args.end(), [&](const Scalar& arg) { return depends_on(arg, loop); });
+  return any_node(scalar, [&](const ScalarNode& node) { return node.kind == ScalarKind::Loop && node.id == loop; });
 }
 
 }  // namespace tenon::nests

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ops/chain_cost.h"
+#include "ops/expr_names.h"
 
 namespace tenon::nests {
 namespace {
@@ -36,7 +37,7 @@ double flops_of(const Scalar& scalar, std::set<const ScalarNode*>& seen) {
   if (scalar->kind == ScalarKind::Load) return 0;
   double flops = 0;
   if (scalar->kind == ScalarKind::Binary || scalar->kind == ScalarKind::Select) flops = 1;
-  if (scalar->kind == ScalarKind::Unary) flops = scalar->unary >= UnaryOp::Exp ? kFunctionFlops : 1;
+  if (scalar->kind == ScalarKind::Unary) flops = is_transcendental(scalar->unary) ? kFunctionFlops : 1;
   for (const Scalar& arg : scalar->args) flops += flops_of(arg, seen);
   return flops;
 }

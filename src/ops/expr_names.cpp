@@ -22,6 +22,41 @@ std::string_view name_of(Reduction reduction) {
   return kNames[static_cast<std::size_t>(reduction)];
 }
 
+bool is_transcendental(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::Exp:
+    case UnaryOp::Log:
+    case UnaryOp::Log1p:
+    case UnaryOp::Sin:
+    case UnaryOp::Cos:
+    case UnaryOp::Tan:
+    case UnaryOp::Asin:
+    case UnaryOp::Acos:
+    case UnaryOp::Atan:
+    case UnaryOp::Sinh:
+    case UnaryOp::Cosh:
+    case UnaryOp::Tanh:
+    case UnaryOp::Asinh:
+    case UnaryOp::Acosh:
+    case UnaryOp::Atanh:
+    case UnaryOp::Erf: return true;
+    case UnaryOp::Negate:
+    case UnaryOp::Abs:
+    case UnaryOp::Sign:
+    case UnaryOp::Floor:
+    case UnaryOp::Ceil:
+    case UnaryOp::RoundEven:
+    case UnaryOp::Trunc:
+    case UnaryOp::Sqrt:
+    case UnaryOp::Not:
+    case UnaryOp::BitNot:
+    case UnaryOp::IsNan:
+    case UnaryOp::IsPositiveInf:
+    case UnaryOp::IsNegativeInf: break;
+  }
+  return false;
+}
+
 bool is_arg(Reduction reduction) {
   return reduction == Reduction::ArgMax || reduction == Reduction::ArgMin ||
          reduction == Reduction::ArgMaxLast || reduction == Reduction::ArgMinLast;

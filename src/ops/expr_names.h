@@ -12,6 +12,8 @@ std::string_view name_of(UnaryOp op);
 std::string_view name_of(BinaryOp op);
 std::string_view name_of(Reduction reduction);
 
+/// Whether it is computed by a polynomial or a function of the C library: `exp`, `tan`, `erf`.
+bool is_transcendental(UnaryOp op);
 /// Whether the reduction gives the place of an extreme.
 bool is_arg(Reduction reduction);
 /// Whether the node sums products.

@@ -12,10 +12,22 @@ class KnownElements {
 
   using Position = std::vector<std::int64_t>;
 
+  std::optional<Dim> element(const Expr& expr, const Position& outer) {
+    const std::optional<Position> at = project(expr.dims(), outer);
+    if (!at) return std::nullopt;
+    if (expr.node().args.empty()) return held_element(expr, *at);
+    const auto known = elements_.find({&expr.node(), *at});
+    if (known != elements_.end()) return known->second;
+    return elements_[{&expr.node(), *at}] = held_element(expr, *at);
+  }
+
+ private:
+  static constexpr int kMaxSteps = 20000;
+
   // Numbers that the element type cannot hold wrap, which dims do not; symbols are extents, which
   // every type that holds them at all holds.
-  std::optional<Dim> element(const Expr& expr, const Position& outer) {
-    std::optional<Dim> found = unwrapped_element(expr, outer);
+  std::optional<Dim> held_element(const Expr& expr, const Position& at) {
+    std::optional<Dim> found = unwrapped_element(expr, at);
     if (!found || !found->is_constant() || expr.dtype() == DType::I64) return found;
     const DType dtype = expr.dtype();
     if (!is_integer(dtype) && dtype != DType::Bool) return found;
@@ -25,15 +37,9 @@ class KnownElements {
     return is_held ? found : std::nullopt;
   }
 
- private:
-  static constexpr int kMaxSteps = 20000;
-
-  std::optional<Dim> unwrapped_element(const Expr& expr, const Position& outer) {
+  std::optional<Dim> unwrapped_element(const Expr& expr, const Position& at) {
     if (++steps_ > kMaxSteps) return std::nullopt;
     const ExprNode& node = expr.node();
-    const std::optional<Position> inner = project(node.dims, outer);
-    if (!inner) return std::nullopt;
-    const Position& at = *inner;
     switch (node.kind) {
       case ExprKind::Operand: {
         const Dims* elements = node.operand < known_.size() ? known_[node.operand] : nullptr;
@@ -233,6 +239,8 @@ class KnownElements {
 
   const std::vector<const Dims*>& known_;
   int steps_ = 0;
+  // Expressions share their parts: an element is looked at once.
+  std::map<std::pair<const ExprNode*, Position>, std::optional<Dim>> elements_;
 };
 
 }  // namespace

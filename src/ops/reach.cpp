@@ -4,6 +4,7 @@
 #include "ops/analysis.h"
 
 #include <algorithm>
+#include <set>
 
 namespace tenon {
 namespace {
@@ -13,6 +14,8 @@ struct Places {
   bool is_anywhere = false;
   std::optional<std::size_t> axis;
   std::int64_t step = 0, low = 0, high = 0;
+
+  auto operator<=>(const Places&) const = default;
 };
 const Places kAnywhere{.is_anywhere = true, .axis = {}};
 
@@ -46,8 +49,9 @@ class Walker {
   explicit Walker(std::size_t operand) : operand_(operand) {}
 
   void walk(const Expr& expr, const std::vector<Places>& at) {
-    if (++visited_ > kMaxVisits) return;
     const ExprNode& node = expr.node();
+    if (!node.args.empty() && !seen_.emplace(&node, at).second) return;
+    if (++visited_ > kMaxVisits) return;
     switch (node.kind) {
       case ExprKind::Operand:
         if (node.operand == operand_) meet(node.dims, at);
@@ -97,7 +101,7 @@ class Walker {
   }
 
  private:
-  // Expressions share parts; one that is walked this often says little.
+  // A part that is read at so many places says little.
   static constexpr std::size_t kMaxVisits = 10000;
 
   static Places all_of(const Dim& extent) {
@@ -154,6 +158,7 @@ class Walker {
   std::size_t operand_, visited_ = 0;
   bool is_met_ = false;
   std::vector<Places> found_;
+  std::set<std::pair<const ExprNode*, std::vector<Places>>> seen_;  // expressions share their parts
 };
 
 }  // namespace

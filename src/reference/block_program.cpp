@@ -27,17 +27,14 @@ bool is_inline(ExprKind kind) {
 BlockProgram::BlockProgram(const Expr& root, Shape space, const std::vector<int>& groups,
                            std::vector<std::int64_t> extra_strides, const BufferSource& buffers)
     : space_(std::move(space)), groups_(groups), extra_strides_(std::move(extra_strides)) {
-  std::vector<std::pair<const ExprNode*, std::size_t>> seen;
+  Seen seen;
   add_step(root, buffers, seen);
   merge_axes();
 }
 
-std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers,
-                                   std::vector<std::pair<const ExprNode*, std::size_t>>& seen) {
+std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers, Seen& seen) {
   const ExprNode& node = expr.node();
-  for (const auto& [known, step] : seen) {
-    if (known == &node) return step;
-  }
+  if (const auto known = seen.steps.find(&node); known != seen.steps.end()) return known->second;
   Step step;
   step.node = &node;
   step.kind = node.kind;
@@ -63,7 +60,7 @@ std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers
     step.load = loader_of(step.buffer);
     const std::size_t rank = source.rank();
     for (std::size_t k = 0; k < rank; ++k) {
-      std::optional<Affine> affine = affine_of(node.args[k + 1]);
+      std::optional<Affine> affine = affine_of(node.args[k + 1], seen);
       if (!affine) {
         step.coordinates.clear();
         break;
@@ -87,12 +84,34 @@ std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers
     for (const Expr& arg : node.args) step.args.push_back(add_step(arg, buffers, seen));
   }
   steps_.push_back(std::move(step));
-  seen.emplace_back(&node, steps_.size() - 1);
+  seen.steps.emplace(&node, steps_.size() - 1);
   return steps_.size() - 1;
 }
 
-std::optional<Affine> BlockProgram::affine_of(const Expr& expr) const {
+std::optional<Affine> BlockProgram::affine_of(const Expr& expr, Seen& seen) const {
   const ExprNode& node = expr.node();
+  if (node.args.empty()) return found_affine(node, seen);
+  if (const auto known = seen.affine.find(&node); known != seen.affine.end()) return known->second;
+  return seen.affine.emplace(&node, found_affine(node, seen)).first->second;
+}
+
+namespace {
+
+// a + factor * b; nothing where a number would wrap.
+std::optional<Affine> combined(Affine a, const Affine& b, std::int64_t factor) {
+  bool wraps = false;
+  const auto add = [&](std::int64_t& to, std::int64_t number) {
+    std::int64_t product = 0;
+    wraps |= __builtin_mul_overflow(number, factor, &product) || __builtin_add_overflow(to, product, &to);
+  };
+  add(a.constant, b.constant);
+  for (std::size_t k = 0; k < a.coefficients.size(); ++k) add(a.coefficients[k], b.coefficients[k]);
+  return wraps ? std::nullopt : std::optional(std::move(a));
+}
+
+}  // namespace
+
+std::optional<Affine> BlockProgram::found_affine(const ExprNode& node, Seen& seen) const {
   Affine affine{0, std::vector<std::int64_t>(space_.size(), 0)};
   const auto is_number = [](const Affine& a) {
     return std::all_of(a.coefficients.begin(), a.coefficients.end(), [](auto c) { return c == 0; });
@@ -111,32 +130,21 @@ std::optional<Affine> BlockProgram::affine_of(const Expr& expr) const {
       return affine;
     case ExprKind::Unary: {
       if (node.unary != UnaryOp::Negate) return std::nullopt;
-      std::optional<Affine> x = affine_of(node.args[0]);
+      std::optional<Affine> x = affine_of(node.args[0], seen);
       if (!x) return std::nullopt;
-      affine.constant = -x->constant;
-      for (std::size_t k = 0; k < space_.size(); ++k) affine.coefficients[k] = -x->coefficients[k];
-      return affine;
+      return combined(affine, *x, -1);
     }
     case ExprKind::Binary: {
-      const std::optional<Affine> a = affine_of(node.args[0]);
-      const std::optional<Affine> b = a ? affine_of(node.args[1]) : std::nullopt;
+      const std::optional<Affine> a = affine_of(node.args[0], seen);
+      const std::optional<Affine> b = a ? affine_of(node.args[1], seen) : std::nullopt;
       if (!b) return std::nullopt;
       if (node.binary == BinaryOp::Add || node.binary == BinaryOp::Subtract) {
-        const std::int64_t sign = node.binary == BinaryOp::Add ? 1 : -1;
-        affine.constant = a->constant + sign * b->constant;
-        for (std::size_t k = 0; k < space_.size(); ++k) {
-          affine.coefficients[k] = a->coefficients[k] + sign * b->coefficients[k];
-        }
-        return affine;
+        return combined(*a, *b, node.binary == BinaryOp::Add ? 1 : -1);
       }
       if (node.binary != BinaryOp::Multiply || (!is_number(*a) && !is_number(*b))) return std::nullopt;
       const Affine& form = is_number(*b) ? *a : *b;
       const std::int64_t factor = is_number(*b) ? b->constant : a->constant;
-      affine.constant = form.constant * factor;
-      for (std::size_t k = 0; k < space_.size(); ++k) {
-        affine.coefficients[k] = form.coefficients[k] * factor;
-      }
-      return affine;
+      return combined(affine, form, factor);
     }
     default:
       return std::nullopt;

@@ -2,7 +2,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "reference/buffer.h"
@@ -76,9 +78,14 @@ class BlockProgram {
     std::vector<std::int64_t> read_strides; ///< affine Read: elements per step of each space axis
   };
 
-  std::size_t add_step(const Expr& expr, const BufferSource& buffers,
-                       std::vector<std::pair<const ExprNode*, std::size_t>>& seen);
-  std::optional<Affine> affine_of(const Expr& expr) const;
+  /// Expressions share their parts: each is looked at once.
+  struct Seen {
+    std::unordered_map<const ExprNode*, std::size_t> steps;
+    std::unordered_map<const ExprNode*, std::optional<Affine>> affine;
+  };
+  std::size_t add_step(const Expr& expr, const BufferSource& buffers, Seen& seen);
+  std::optional<Affine> affine_of(const Expr& expr, Seen& seen) const;
+  std::optional<Affine> found_affine(const ExprNode& node, Seen& seen) const;
   void merge_axes();
 
   struct Cursor {

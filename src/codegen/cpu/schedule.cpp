@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "nests/index_map.h"
 #include "nests/stride.h"
+#include "ops/expr_names.h"
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -54,7 +55,7 @@ class Cost {
   static double of(const Scalar& scalar, std::optional<std::size_t> vector, double lanes,
                    std::set<const ScalarNode*>& seen) {
     if (!scalar.is_defined() || !seen.insert(&scalar.node()).second) return 0;
-    double total = scalar->kind == ScalarKind::Unary && scalar->unary >= UnaryOp::Exp ? 10 : 1;
+    double total = scalar->kind == ScalarKind::Unary && is_transcendental(scalar->unary) ? 10 : 1;
     if (scalar->kind == ScalarKind::Load) {
       total = access(scalar->args, scalar->view, vector, lanes);
       if (scalar->bounds == Bounds::Fill) total += 2;

@@ -9,6 +9,7 @@
 #include "codegen/cpu/reduction_vectors.h"
 #include "codegen/cpu/row_blocks.h"
 #include "codegen/cpu/schedule.h"
+#include "nests/scalar_walk.h"
 #include "nests/stride.h"
 #include "ops/access.h"
 
@@ -18,11 +19,11 @@ namespace {
 using nests::Stride;
 
 bool is_affine(const Scalar& scalar) {
-  if (scalar->kind == ScalarKind::Integer || scalar->kind == ScalarKind::Loop) return true;
-  const bool adds = scalar->kind == ScalarKind::Binary &&
-                    (scalar->binary == BinaryOp::Add || scalar->binary == BinaryOp::Subtract ||
-                     scalar->binary == BinaryOp::Multiply);
-  return adds && is_affine(scalar->args[0]) && is_affine(scalar->args[1]);
+  return !nests::any_node(scalar, [](const ScalarNode& node) {
+    if (node.kind == ScalarKind::Integer || node.kind == ScalarKind::Loop) return false;
+    return node.kind != ScalarKind::Binary ||
+           (node.binary != BinaryOp::Add && node.binary != BinaryOp::Subtract && node.binary != BinaryOp::Multiply);
+  });
 }
 
 // How far apart the elements of neighbouring positions lie; nothing where that is not the same everywhere
