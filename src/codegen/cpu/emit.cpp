@@ -2,7 +2,6 @@
 
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
-#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -128,11 +127,6 @@ std::string machine_name(const Target& target) {
   std::array<char, 9> digits{};
   std::snprintf(digits.data(), digits.size(), "%08x", static_cast<unsigned>(hash ^ (hash >> 32)));
   return concat(llvm::sys::getHostCPUName().str(), " ", digits.data(), target.cpu == "native" ? "" : concat(" as ", target.cpu));
-}
-
-std::string generator_name() {
-  constexpr int kGenerator = 1;
-  return concat("tenon ", kGenerator, ", LLVM ", LLVM_VERSION_STRING);
 }
 
 CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std::vector<std::string>& symbols,

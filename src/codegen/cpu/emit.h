@@ -37,7 +37,7 @@ std::string target_level(const Target& target);
 
 /// What decides how fast code for this target is here: this processor, what it can do, the target.
 std::string machine_name(const Target& target);
-/// What decides which code is made: raised with each change of the code made of the same nest.
+/// What decides which code is made of a nest: a number made of the sources of the code generator, and LLVM.
 std::string generator_name();
 
 }  // namespace tenon::codegen::cpu
