@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <limits>
 
 #include "base/error.h"
+#include "base/interrupted.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
@@ -100,6 +102,8 @@ class CommandLine {
     run_app->add_option("--threads", run_.threads, kThreadsHelp)->check(thread_count());
     run_app->add_flag("--untuned", run_.untuned, kUntunedHelp);
     run_app->add_flag("--trust-program", run_.trust_program, kTrustHelp);
+    run_app->add_option("--max-trips", run_.max_trips, "how often bodies of loops may run, in all (default: any number)")
+        ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
 
     auto* opt_app = add("opt", "Run passes over a model", [this] { return opt(opt_, format()); });
     opt_app->add_option("model", opt_.model, kModelHelp)->required();
@@ -281,6 +285,9 @@ class CommandLine {
 int run_command_line(int argc, char** argv) {
   try {
     return CommandLine().parse_and_run(argc, argv);
+  } catch (const Interrupted& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return Interrupted::kExitCode;
   } catch (const Error& error) {
     std::cerr << "error: " << error.what() << "\n";
     return static_cast<int>(error.kind());

@@ -29,6 +29,7 @@ struct RunOptions {
   std::string target;          ///< empty: compiled if possible
   bool trust_program = false;  ///< whatever its file is called
   bool untuned = false;
+  std::int64_t max_trips = 0;  ///< of all loops together; 0: any number
 };
 /// Which passes run, and how.
 struct PassChoice {

@@ -1,6 +1,8 @@
 #include "base/error.h"
+#include "base/interrupted.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "cli/value_files.h"
@@ -21,6 +23,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 namespace tenon::cli {
 namespace {
@@ -57,6 +60,29 @@ Statistics statistics_of(const Datum& datum) {
 
 std::string short_number(double value) { return format_real(static_cast<float>(value)); }
 
+// Called before each run of a body. A loop can be without end: the first Ctrl-C ends it between two trips.
+class BodyWatch {
+ public:
+  explicit BodyWatch(std::int64_t most) : most_(most) {}
+
+  void operator()() {
+    if (!interrupt_) interrupt_.emplace();
+    if (Interrupt::is_asked()) {
+      Interrupted error;
+      error.got("Ctrl-C after ", count_, " runs of bodies of loops");
+      throw error;
+    }
+    if (count_++ < most_ || most_ == 0) return;
+    throw Error("loops run more often than allowed", ErrorKind::OutOfMemory)
+        .expected("at most ", most_, " runs of their bodies in all")
+        .hint("--max-trips sets the limit");
+  }
+
+ private:
+  std::int64_t most_, count_ = 0;
+  std::optional<Interrupt> interrupt_;  // a model without loops ends at Ctrl-C as any process does
+};
+
 // What gives the outputs, and says what it is.
 struct Runner {
   Graph ports;  // with the model's inputs
@@ -71,7 +97,11 @@ Runner compiled_runner(Program program, const RunOptions& options) {
   runner.outputs = names_of(program, program.outputs);
   runner.what = concat(totals_of(program).steps, " steps");
   const auto model = std::make_shared<CompiledModel>(std::move(program), options.threads);
-  runner.run = [model](std::vector<Datum> inputs) { return model->run(inputs); };
+  runner.run = [model, most = options.max_trips](std::vector<Datum> inputs) {
+    BodyWatch watch(most);
+    model->before_bodies([&] { watch(); });
+    return model->run(inputs);
+  };
   return runner;
 }
 
@@ -80,10 +110,12 @@ Runner reference_runner(Graph graph, const RunOptions& options) {
   for (const ValueId id : graph.outputs()) runner.outputs.push_back(graph.value(id).name);
   runner.what = concat(graph.node_count(), " nodes, reference evaluator");
   runner.ports = graph;
-  runner.run = [graph = std::move(graph), threads = options.threads](std::vector<Datum> inputs) {
+  runner.run = [graph = std::move(graph), threads = options.threads, most = options.max_trips](std::vector<Datum> inputs) {
     Progress progress("run");
+    BodyWatch watch(most);
     reference::Options settings;
     settings.thread_count = threads;
+    settings.before_body = [&] { watch(); };
     settings.on_progress = [&](std::size_t done, std::size_t total) {
       progress.update(done, total);
     };

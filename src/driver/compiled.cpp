@@ -142,6 +142,10 @@ void CompiledModel::place_outputs() {
   }
 }
 
+void CompiledModel::before_bodies(std::function<void()> call) {
+  if (composed_) composed_->before_bodies(std::move(call));
+}
+
 void CompiledModel::run_prepared() {
   if (context_) {
     context_->run(sources_, targets_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ class CompiledModel {
   void run_prepared();
   /// The same, and adds up the seconds of each step of a program that is not made of parts.
   void run_prepared(std::vector<double>& seconds);
+  /// Called before each run of a body, such as a trip of a loop; what it throws ends the run.
+  void before_bodies(std::function<void()> call);
   /// Runs so often, and tells of each step; of a program made of parts, of those of all parts.
   std::vector<StepTime> timed_steps(int run_count);
   std::vector<Datum> outputs() const;

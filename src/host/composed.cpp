@@ -98,6 +98,7 @@ struct ComposedContext::State {
   // By step: what it gave the last time, kept so that its memory can be used again.
   std::vector<std::vector<Tensor>> kept;
   Timing* timing = nullptr;  // of the run that is timed
+  std::function<void()> before_body;
   std::atomic_flag is_in_use;
 
   const ComposedModel::Parts& ready() const { return model->parts(); }
@@ -192,6 +193,7 @@ void ComposedContext::State::run_operators(const Routine::Step& step, const Read
   for (const std::uint32_t slot : step.operands) inputs.push_back(read_slot(slots, slot, step.name));
   reference::Options options;
   options.thread_count = thread_count;
+  options.before_body = before_body;
   if (!ready_step.bodies.empty()) {
     options.run_body = [&](std::size_t body, std::vector<Datum> values) {
       return run(ready_step.bodies.at(body), std::move(values));
@@ -262,6 +264,7 @@ void ComposedContext::State::run_scan(const Routine::Step& step, std::size_t num
   std::vector<const void*> inputs(sources.begin(), sources.end());
   std::vector<void*> outputs(targets.begin(), targets.end());
   for (std::int64_t run_number = 0; run_number < count; ++run_number) {
+    if (before_body) before_body();
     run_kernels(step.part, context, inputs, outputs);
     for (std::size_t k = 0; k < states; ++k) {
       inputs[k] = outputs[k];
@@ -355,6 +358,8 @@ std::vector<StepTime> ComposedContext::timed_steps(const std::vector<Datum>& inp
   add_operators(state_->ready().routine, timing, times);
   return times;
 }
+
+void ComposedContext::before_bodies(std::function<void()> call) { state_->before_body = std::move(call); }
 
 int ComposedContext::thread_count() const { return state_->thread_count; }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ class ComposedContext {
   /// Throws Error if an input does not fit, or if the data breaks an op's rules. A part whose shapes
   /// are those of the run before allocates nothing but what it gives.
   std::vector<Datum> run(const std::vector<Datum>& inputs);
+  /// Called before each run of a body, such as a trip of a loop; what it throws ends the run.
+  void before_bodies(std::function<void()> call);
   /// Runs so often, and tells of the steps of all parts, then of the operators that run between them.
   std::vector<StepTime> timed_steps(const std::vector<Datum>& inputs, int run_count);
   int thread_count() const;

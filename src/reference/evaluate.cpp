@@ -75,6 +75,7 @@ class GraphEvaluation : public Evaluation {
   }
   std::vector<Datum> run_body(std::size_t body, std::vector<Datum> inputs) override {
     TENON_ASSERT(body < bodies_.size(), "the body exists");
+    if (options_.before_body) options_.before_body();
     if (options_.run_body) return options_.run_body(body, std::move(inputs));
     return run_graph(bodies_[body], std::move(inputs), symbols_, options_);
   }

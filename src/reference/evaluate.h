@@ -38,6 +38,9 @@ struct Options {
   std::int64_t max_result_bytes = 0;
   /// Runs a body of the graph's nodes in place of the evaluator; for bodies that are compiled.
   std::function<std::vector<Datum>(std::size_t body, std::vector<Datum> inputs)> run_body;
+  /// Called before each run of a body, such as a trip of a loop; what it throws ends the run. For limits, and for
+  /// stopping a loop that has no end in sight.
+  std::function<void()> before_body;
   /// Where seeded constants are kept from run to run; null: made anew each time.
   std::shared_ptr<ConstantCache> constants;
 };

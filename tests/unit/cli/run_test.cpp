@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "cli/commands.h"
 
@@ -80,6 +82,48 @@ TEST_F(CommandFiles, BenchCountsTheWorkOfBoundShapes) {
   const auto [code, text] = call({"bench", file("m.tnn"), "--shapes=x:4x64", "--threads=1", "--iterations=5", "--json"});
   EXPECT_EQ(code, 0);
   EXPECT_TRUE(nlohmann::json::parse(text)["gflops"].is_null()) << text;
+}
+
+constexpr const char* kEndless = R"(graph (x: f32[2]) {
+  n = constant i64[] 4611686018427387904
+  y = loop(n, values = x) {carried_count = 1}
+    body = graph (i: i64[], go: bool[], v: f32[2]) {
+      w = add(v, v)
+      on = constant bool[] true
+      return on, w
+    }
+  return y
+}
+)";
+
+// By the evaluator and compiled alike.
+TEST_F(CommandFiles, LoopsAreLimited) {
+  std::ofstream(file("endless.tenon")) << kEndless;
+  for (const std::string target : {"reference", "cpu"}) {
+    testing::internal::CaptureStderr();
+    const int code = call({"run", file("endless.tenon"), "--target=" + target, "--max-trips=20"}).first;
+    const std::string errors = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(code, 5) << target;
+    EXPECT_NE(errors.find("at most 20 runs"), std::string::npos) << errors;
+  }
+}
+
+// A process that presses Ctrl-C as soon as somebody listens.
+int run_interrupted(const std::string& model, const std::string& target) {
+  std::thread([] {
+    struct sigaction action = {};
+    while (sigaction(SIGINT, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) usleep(1000);
+    kill(getpid(), SIGINT);
+  }).detach();
+  return call({"run", model, "--target=" + target}).first;
+}
+
+TEST_F(CommandFiles, LoopsAreInterrupted) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  std::ofstream(file("endless.tenon")) << kEndless;
+  for (const std::string target : {"reference", "cpu"}) {
+    EXPECT_EXIT(std::exit(run_interrupted(file("endless.tenon"), target)), testing::ExitedWithCode(130), "interrupted");
+  }
 }
 
 TEST_F(CommandFiles, RunTellsOfAllElements) {
