@@ -271,20 +271,34 @@ bool has_gradient(const Check& check) {
   return false;
 }
 
-// The loss is the results' elements weighted by fixed random numbers, in f64.
-std::string check_gradient(const Check& check, const std::vector<Tensor>& given) {
-  const std::vector<Tensor> tensors = with_dtype(given, DType::F32, DType::F64);
-  Graph graph = make_graph(check, tensors);
+// The gradients of a check's operands. The loss is the results' elements weighted by fixed random numbers.
+struct Gradients {
+  Graph graph;                // without outputs
+  std::vector<Tensor> weights;  // by result
+  std::vector<Var> found;     // by position of the operand
+
+  // Those that are asked for, computed from the node's operands.
+  Graph graph_of(const std::vector<ValueId>& outputs) const {
+    Graph with_outputs = graph;
+    with_outputs.set_outputs(outputs);
+    with_outputs.erase_dead();
+    return with_outputs;
+  }
+};
+
+// Of tensors whose numbers of this element type the results depend on.
+Gradients gradients_of(const Check& check, const std::vector<Tensor>& tensors, DType dtype) {
+  Gradients made{make_graph(check, tensors), {}, {}};
+  Graph& graph = made.graph;
   const NodeId id = graph.first();
   graph.set_outputs({});
-  std::vector<Tensor> weights;
   std::vector<Var> upstream;
   Builder builder(graph);
   const std::vector<Tensor> results = run(check, tensors);
   for (std::size_t k = 0; k < results.size(); ++k) {
-    weights.push_back(random_tensor(DType::F64, results[k].shape(), 991 + k, -1, 1));
-    const bool flows = results[k].dtype() == DType::F64;
-    upstream.push_back(flows ? builder.constant(weights.back()) : Var());
+    made.weights.push_back(random_tensor(dtype, results[k].shape(), 991 + k, -1, 1));
+    const bool flows = results[k].dtype() == dtype;
+    upstream.push_back(flows ? builder.constant(made.weights.back()) : Var());
     // A constant has no layout of its own; the gradient has that of the result.
     if (flows) {
       const Type type = graph.value(graph.node(id).results[k]).type;
@@ -293,6 +307,15 @@ std::string check_gradient(const Check& check, const std::vector<Tensor>& given)
   }
   Gradient gradient(builder, graph, id, upstream);
   check.op->gradient(graph.node(id).attrs, gradient);
+  made.found = gradient.gradients();
+  return made;
+}
+
+// Against finite differences, in f64.
+std::string check_gradient(const Check& check, const std::vector<Tensor>& given) {
+  const std::vector<Tensor> tensors = with_dtype(given, DType::F32, DType::F64);
+  const Gradients gradients = gradients_of(check, tensors, DType::F64);
+  const std::vector<Tensor>& weights = gradients.weights;
   const auto loss = [&](const std::vector<Tensor>& at) {
     double total = 0;
     const std::vector<Tensor> values = run(check, at, 1);
@@ -311,12 +334,10 @@ std::string check_gradient(const Check& check, const std::vector<Tensor>& given)
     const Tensor& x = operands[position]->tensor();
     if (x.dtype() != DType::F64) continue;
     Tensor slopes(DType::F64, x.shape());
-    const Var found = gradient.gradients()[position];
+    const Var found = gradients.found[position];
     if (found.is_valid()) {
-      Graph with_output = graph;
-      with_output.set_outputs({ValueId(found.id())});
-      with_output.erase_dead();
-      slopes = reference::evaluate(with_output, inputs_of(check, tensors)).front().tensor();
+      const Graph graph = gradients.graph_of({ValueId(found.id())});
+      slopes = reference::evaluate(graph, inputs_of(check, tensors)).front().tensor();
       if (slopes.shape() != x.shape()) {
         return concat("gradient of operand ", position, " has type ", slopes.type(), " for ", x.type());
       }
@@ -344,6 +365,19 @@ std::string check_gradient(const Check& check, const std::vector<Tensor>& given)
   return "";
 }
 
+std::string check_compiled_gradient(const Check& check, const std::vector<Tensor>& tensors) {
+  const Gradients gradients = gradients_of(check, tensors, DType::F32);
+  std::vector<ValueId> outputs;
+  for (const Var& found : gradients.found) {
+    if (found.is_valid()) outputs.emplace_back(found.id());
+  }
+  if (outputs.empty()) return "";
+  const Graph graph = gradients.graph_of(outputs);
+  const std::vector<Datum> inputs = inputs_of(check, tensors);
+  const std::string failure = compare_compiled(graph, inputs, reference::evaluate(graph, inputs));
+  return failure.empty() ? "" : concat("gradient: ", failure);
+}
+
 }  // namespace
 
 std::string check_compiled_op(const TestCase& test) {
@@ -358,7 +392,7 @@ std::string check_compiled_op(const TestCase& test) {
     std::string failure = compare_compiled(graph, inputs, reference::evaluate(graph, inputs));
     if (!failure.empty()) return failure;
   }
-  return "";
+  return has_gradient(check) ? check_compiled_gradient(check, given) : "";
 }
 
 std::string check_op(const TestCase& test) {

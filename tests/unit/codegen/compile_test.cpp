@@ -31,9 +31,10 @@ void expect_same(const std::string& text, double tolerance = 1e-5) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5);
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
+  const Program program = codegen::compile(graph);
   std::vector<Datum> first;
   for (const int threads : {1, 2, 3, 7}) {
-    CompiledModel model(codegen::compile(graph), threads);
+    CompiledModel model(program, threads);
     const std::vector<Datum> outputs = model.run(inputs);
     ASSERT_EQ(outputs.size(), expected.size());
     for (std::size_t k = 0; k < outputs.size(); ++k) {
