@@ -12,6 +12,7 @@
 #include "codegen/cpu/candidates.h"
 #include "codegen/cpu/schedule.h"
 #include "codegen/extent_of.h"
+#include "codegen/general_kernels.h"
 #include "codegen/guards.h"
 #include "nests/index_map.h"
 #include "nests/nest_builder.h"
@@ -51,9 +52,11 @@ class Compiler {
     program_.name = graph_.name;
     program_.target = cpu::target_level(options_.target);
     add_inputs();
+    for (std::size_t k = 0; k < graph_.outputs().size(); ++k) output_places_.try_emplace(graph_.outputs()[k], k);
     for (NodeId id : graph_.nodes_in_order()) add_node(id);
     refuse_if_unsupported();
     add_outputs();
+    share_general_kernels(nests_, program_);
   }
 
   Program finish() {
@@ -176,15 +179,14 @@ class Compiler {
       buffers_[results.front()] = buffers_.at(node.operands.at(viewed_operand(exprs.front())));
       return;
     }
-    const NestSequence sequence = nests::build_nests(graph_.value(results.front()).name, exprs);
+    const NestSequence sequence = nests::build_nests("", exprs);  // named for their node as they are used
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       if (buffer.role != NestSequence::Role::Result) continue;
       const ValueId result = results.at(buffer.index);
       const std::uint32_t made = add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Program::Place::Arena);
-      const auto output = std::find(graph_.outputs().begin(), graph_.outputs().end(), result);
-      if (output != graph_.outputs().end()) {
+      if (const auto output = output_places_.find(result); output != output_places_.end()) {
         program_.buffers[made].place = Program::Place::Output;
-        program_.buffers[made].offset = static_cast<std::uint64_t>(output - graph_.outputs().begin());
+        program_.buffers[made].offset = output->second;
       }
       buffers_[result] = made;
     }
@@ -214,18 +216,19 @@ class Compiler {
   }
 
   // What computes a node, for the values of symbols that one of the guards asks for.
-  void add_steps(NodeId id, const std::vector<ValueId>& results, NestSequence sequence, const std::vector<Guards>& guards) {
+  void add_steps(NodeId id, const std::vector<ValueId>& results, const NestSequence& nests_of_node,
+                 const std::vector<Guards>& guards) {
     const Node& node = graph_.node(id);
     std::vector<bool> is_constant;
-    for (const NestSequence::Buffer& buffer : sequence.buffers) {
+    for (const NestSequence::Buffer& buffer : nests_of_node.buffers) {
       is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
                             program_.buffers[buffers_.at(node.operands.at(buffer.index))].place == Program::Place::Constant);
     }
-    transpose_operands(sequence, is_constant);
-    chain(sequence, is_constant);
     const Footprint footprint = footprint_of(graph_, id);
-    std::vector<WinogradWeights> derived;
-    std::vector<ChosenKernels> chosen = choose_kernels(id, sequence, is_constant, derived, footprint);
+    const ChosenForNode& all = chosen_for(id, nests_of_node, is_constant, footprint);
+    const NestSequence& sequence = all.sequence;
+    const std::vector<WinogradWeights>& derived = all.derived;
+    const std::vector<ChosenKernels>& chosen = all.kernels;
     std::vector<std::uint32_t> ids;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       switch (buffer.role) {
@@ -251,8 +254,10 @@ class Compiler {
     const std::vector<double> shares = work_shares(nests);
     std::size_t count = 0;
     std::vector<std::size_t> last_steps;  // of each version of what was made last
-    for (ChosenKernels& kernels : chosen) {
-      Decision& decision = kernels.decision;
+    for (const ChosenKernels& kernels : chosen) {
+      Decision decision = kernels.decision;
+      decision.node = id;
+      decision.name = node_name(id) + kernels.suffix;
       decision.first_step = program_.steps.size();
       if (!decision.is_tail) last_steps.clear();
       for (const auto& [version, made] : kernels.versions) {
@@ -264,7 +269,7 @@ class Compiler {
           note_lookups(kernel.part.nest, call.buffers);
           for (const Dim& dim : kernel.part.nest.extents) call.extents.push_back(extent(dim));
           call.work = extent(work_items(kernel.part.nest));
-          call.kernel = add_kernel(kernel.part.nest);
+          call.kernel = add_kernel(kernel.part.nest, node_name(id) + kernel.part.nest.name);
           const double share = shares[count++];
           const double flops =
               footprint.flops.is_constant() ? share * static_cast<double>(footprint.flops.constant()) : 0;
@@ -333,9 +338,42 @@ class Compiler {
   }
 
   struct ChosenKernels {
+    std::string suffix;  // of its name, behind the node's
     Decision decision;
     std::vector<std::pair<Version, std::vector<MadeKernel>>> versions;
   };
+  // A node goes by its first result.
+  const std::string& node_name(NodeId id) const {
+    const std::vector<ValueId>& results = graph_.node(id).results;
+    return graph_.value(*std::find_if(results.begin(), results.end(), [](ValueId result) { return bool(result); })).name;
+  }
+
+  struct ChosenForNode {
+    NestSequence sequence;
+    std::vector<WinogradWeights> derived;
+    std::vector<ChosenKernels> kernels;
+  };
+  // Networks repeat themselves: what was chosen for the same nests of an earlier node is taken again.
+  const ChosenForNode& chosen_for(NodeId id, const NestSequence& sequence, const std::vector<bool>& is_constant,
+                                  const Footprint& footprint) {
+    std::string text;
+    for (const NestSequence::Buffer& buffer : sequence.buffers) {
+      text += concat(static_cast<int>(buffer.role), " ", buffer.index, " ", buffer.dtype, buffer.dims, "\n");
+    }
+    for (const bool is : is_constant) text += is ? 'c' : 'v';
+    for (const NestSequence::Part& part : sequence.parts) {
+      for (const std::size_t buffer : part.buffers) text += concat(" ", buffer);
+      const std::string nest = to_string(part.nest);
+      text.append(nest, nest.find('('));  // all but its name
+    }
+    if (const auto known = chosen_.find(text); known != chosen_.end()) return known->second;
+    ChosenForNode made{sequence, {}, {}};
+    transpose_operands(made.sequence, is_constant);
+    chain(made.sequence, is_constant);
+    made.kernels = choose_kernels(id, made.sequence, is_constant, made.derived, footprint);
+    return chosen_.emplace(std::move(text), std::move(made)).first->second;
+  }
+
   std::vector<ChosenKernels> choose_kernels(NodeId id, NestSequence& sequence, const std::vector<bool>& is_constant,
                                             std::vector<WinogradWeights>& derived, const Footprint& footprint) {
     std::vector<const LoopNest*> nests;
@@ -349,7 +387,8 @@ class Compiler {
       Decision& decision = made.decision;
       decision.is_tail = chosen.size() > 1 && is_little_work(part.nest);
       decision.node = id;
-      decision.name = part.nest.name;
+      made.suffix = part.nest.name;
+      decision.name = node_name(id) + made.suffix;
       for (const Candidate& candidate : candidates) decision.candidates.push_back({candidate.name, candidate.verdict});
       if (options_.choose || options_.decisions != nullptr) {
         decision.work = canonical_text(work);
@@ -401,8 +440,8 @@ class Compiler {
   }
 
   // Nests that read the same but for their names are one kernel.
-  std::uint32_t add_kernel(LoopNest nest) {
-    const std::string name = std::exchange(nest.name, "");
+  std::uint32_t add_kernel(LoopNest nest, const std::string& name) {
+    nest.name.clear();
     const auto [found, is_new] = kernels_.try_emplace(to_string(nest), nests_.size());
     if (is_new) {
       Program::Kernel kernel;
@@ -445,7 +484,7 @@ class Compiler {
       note_lookups(nest, step.buffers);
       for (const Dim& dim : nest.extents) step.extents.push_back(extent(dim));
       step.work = extent(work_items(nest));
-      step.kernel = add_kernel(std::move(nest));
+      step.kernel = add_kernel(std::move(nest), "copy");
       program_.steps.push_back(std::move(step));
     }
   }
@@ -502,9 +541,11 @@ class Compiler {
   Program program_;
   std::map<std::string, std::size_t> symbol_ids_;
   std::unordered_map<ValueId, std::uint32_t> buffers_;
+  std::unordered_map<ValueId, std::uint64_t> output_places_;  // the first of each
   ConstantStore constants_{program_};
   std::vector<LoopNest> nests_;
   std::unordered_map<std::string, std::size_t> kernels_;
+  std::unordered_map<std::string, ChosenForNode> chosen_;
   std::vector<std::string> unsupported_;
 };
 

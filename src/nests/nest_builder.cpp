@@ -25,6 +25,7 @@ class Builder {
       if (results_[k].is_defined()) add_result(k);
     }
     group_stages();
+    note_groups();
     for (const Group& group : groups_) build(group);
     return std::move(sequence_);
   }
@@ -33,7 +34,10 @@ class Builder {
   struct Group {
     std::vector<std::size_t> stages;
     std::size_t shared = 0;  // loops around all of them
+    std::unordered_map<std::size_t, std::size_t> written = {};  // buffers, each with a stage that writes it
   };
+  // A kernel of more parts takes longer to compile than all of them alone.
+  static constexpr std::size_t kMostParts = 64;
 
   std::size_t add_buffer(Role role, std::size_t index, DType dtype, Dims dims) {
     if (!is_compilable(dtype)) {
@@ -59,6 +63,7 @@ class Builder {
     } else {
       collect(expr);
       stages_.push_back({expr, buffer, expr.dims()});
+      stages_.back().is_one_of_many = results_.size() > kMostParts;
     }
     places_.try_emplace(&expr.node(), Place{buffer, stages_.size()});
   }
@@ -160,7 +165,7 @@ class Builder {
     if (node.kind == ExprKind::Concat) {
       Dim offset = 0;
       for (const Expr& part : node.args) {
-        stages_.push_back({part, buffer, node.dims, node.axes[0], offset});
+        stages_.push_back({part, buffer, node.dims, node.axes[0], offset, node.args.size() > kMostParts});
         offset = offset + part.dims()[node.axes[0]];
       }
     } else if (node.kind == ExprKind::Scatter) {
@@ -194,6 +199,16 @@ class Builder {
       for_each_load(writer_.body(unused, k), [&](const Scalar& load) { touched.insert(load->id); });
       stages_[k].loops = outer_loops(stages_[k]);
       if (groups_.empty() || !join(groups_.back(), k)) groups_.push_back({{k}, stages_[k].loops.size()});
+      groups_.back().written.try_emplace(stages_[k].buffer, k);
+    }
+  }
+
+  void note_groups() {
+    touching_groups_.resize(sequence_.buffers.size());
+    for (const Group& group : groups_) {
+      std::set<std::size_t> touched;
+      for (std::size_t k : group.stages) touched.insert(touched_[k].begin(), touched_[k].end());
+      for (std::size_t buffer : touched) ++touching_groups_[buffer];
     }
   }
 
@@ -202,31 +217,25 @@ class Builder {
   bool join(Group& group, std::size_t k) {
     const Stage& first = stages_[group.stages.front()];
     const Stage& stage = stages_[k];
+    if (stage.is_one_of_many || first.is_one_of_many) return false;
     std::size_t shared = 0;
     while (shared < group.shared && shared < stage.loops.size() && first.loops[shared] == stage.loops[shared] &&
            first.expr.dims()[first.loops[shared]] == stage.expr.dims()[stage.loops[shared]]) {
       ++shared;
     }
-    std::set<std::size_t> written;
-    for (std::size_t other : group.stages) {
-      written.insert(stages_[other].buffer);
-      if (stages_[other].buffer == stage.buffer && stages_[other].view != stage.view) return false;
+    if (const auto other = group.written.find(stage.buffer); other != group.written.end()) {
+      if (stages_[other->second].view != stage.view) return false;
       // The parts of a concat differ along its axis: that loop is not the same loop.
-      if (stages_[other].buffer == stage.buffer && stage.view[stage.axis] != stage.expr.dims()[stage.axis]) {
-        while (shared > 0 && std::find(stage.loops.begin(), stage.loops.begin() + static_cast<std::ptrdiff_t>(shared),
-                                       stage.axis) != stage.loops.begin() + static_cast<std::ptrdiff_t>(shared)) {
-          --shared;
-        }
+      if (stage.view[stage.axis] != stage.expr.dims()[stage.axis]) {
+        const auto end = stage.loops.begin() + static_cast<std::ptrdiff_t>(shared);
+        shared = static_cast<std::size_t>(std::find(stage.loops.begin(), end, stage.axis) - stage.loops.begin());
       }
     }
     if (shared == 0) return false;
-    shared = aligned_loops(k, written, shared);
+    shared = aligned_loops(k, group, shared);
     if (shared == 0) return false;
     // Sums of products are worth tiles of their own: only what follows them element by element joins.
-    if (is_contraction(stage) && group.stages.size() > 0) return false;
-    for (std::size_t other : group.stages) {
-      if (is_contraction(stages_[other]) && shared < stages_[other].loops.size()) return false;
-    }
+    if (is_contraction(stage) || (is_contraction(first) && shared < first.loops.size())) return false;
     group.shared = shared;
     group.stages.push_back(k);
     return true;
@@ -234,14 +243,14 @@ class Builder {
 
   static bool is_contraction(const Stage& stage) { return is_sum_of_products(stage.expr.node()); }
 
-  // How many of the first `shared` loops every access to the written buffers follows.
-  std::size_t aligned_loops(std::size_t index, const std::set<std::size_t>& written, std::size_t shared) {
+  // How many of the first `shared` loops every access to what the group writes follows.
+  std::size_t aligned_loops(std::size_t index, const Group& group, std::size_t shared) {
     const Stage& stage = stages_[index];
     LoopNest nest;
     const Block body = writer_.body(nest, index);
     const auto visit = [&](const Scalar& load) {
       const std::size_t buffer = load->id;
-      if (!written.contains(buffer)) return;
+      if (!group.written.contains(buffer)) return;
       for (std::size_t k = 0; k < shared; ++k) {
         const std::size_t axis = stage.loops[k];
         const bool follows = axis < load->view.size() && load->view == sequence_.buffers[buffer].dims &&
@@ -270,6 +279,7 @@ class Builder {
   std::vector<Stage> stages_;
   std::vector<Group> groups_;
   std::vector<std::set<std::size_t>> touched_;  // by stage: the buffers it reads and writes
+  std::vector<std::size_t> touching_groups_;    // by buffer: how many read or write it
   StageWriter writer_{stages_, places_, sequence_.buffers};
 };
 
@@ -297,13 +307,8 @@ void Builder::build(const Group& group) {
   nest.body = std::move(shared_body);
 
   // Buffers by their place in this nest; what only this nest sees shrinks to one iteration's part.
-  std::set<std::size_t> inside, outside;
-  for (const Group& other : groups_) {
-    for (std::size_t k : other.stages) {
-      std::set<std::size_t>& seen = &other == &group ? inside : outside;
-      seen.insert(touched_[k].begin(), touched_[k].end());
-    }
-  }
+  std::set<std::size_t> inside;
+  for (std::size_t k : group.stages) inside.insert(touched_[k].begin(), touched_[k].end());
   const std::vector<std::size_t> shared_axes(first.loops.begin(),
                                              first.loops.begin() + static_cast<std::ptrdiff_t>(group.shared));
   // A load that looks whether it is inside needs coordinates, even of one element.
@@ -314,7 +319,7 @@ void Builder::build(const Group& group) {
   std::map<std::size_t, BufferUse> uses;
   for (std::size_t id : inside) {
     const Buffer& buffer = sequence_.buffers[id];
-    const bool is_own = buffer.role == Role::Temporary && !outside.contains(id);
+    const bool is_own = buffer.role == Role::Temporary && touching_groups_[id] == 1;
     Dims dims = buffer.dims;
     if (is_own) {
       for (std::size_t axis : shared_axes) dims[axis] = 1;
@@ -326,8 +331,7 @@ void Builder::build(const Group& group) {
       part.buffers.push_back(id);
     }
     // A temporary that an earlier nest made is only read here.
-    const bool is_written = std::any_of(group.stages.begin(), group.stages.end(),
-                                        [&](std::size_t k) { return stages_[k].buffer == id; });
+    const bool is_written = group.written.contains(id);
     const Storage storage = is_own ? Storage::Scratch : is_written ? Storage::Result : Storage::Operand;
     const std::string_view letter = buffer.role == Role::Operand ? "x" : buffer.role == Role::Result ? "y" : "m";
     uses[id] = {nest.buffers.size(), is_own ? shared_axes : std::vector<std::size_t>(), false};

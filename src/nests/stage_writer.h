@@ -17,6 +17,8 @@ struct Stage {
   Dims view;           ///< the extents under which the buffer is seen
   std::size_t axis = 0;
   Dim offset = 0;      ///< along `axis`: for the parts of a concat
+  /// Of so many alike that one nest of all of them would be long: each is a nest, and they share code (`generalise.h`).
+  bool is_one_of_many = false;
   /// The loops around all of it, by position: one for each axis of `expr` whose extent is not 1.
   std::vector<std::size_t> loops = {};
 };

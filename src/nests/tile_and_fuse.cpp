@@ -22,6 +22,9 @@ std::vector<std::int64_t> blocks_of(const Dim& extent) {
   return blocks;
 }
 
+// Longer chains are looked for in vain, and a node can have any number of nests.
+constexpr std::size_t kMostNests = 16;
+
 struct Found {
   NestSequence::Part part;
   double gain = 0;
@@ -49,7 +52,7 @@ void tile_and_fuse(NestSequence& sequence) {
   for (std::size_t last = sequence.parts.size(); last-- > 1;) {
     if (sequence.parts[last].is_scheduled) continue;
     std::optional<Found> best;
-    for (std::size_t first = last; first-- > 0;) {
+    for (std::size_t first = last; first-- > 0 && last - first < kMostNests;) {
       // A copy is worth no outer loops of its own.
       if (!best && !computes(sequence.parts[first].nest.body)) break;
       std::optional<Found> longer = best_chain(sequence, first, last);

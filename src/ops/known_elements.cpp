@@ -1,5 +1,6 @@
 #include <map>
 
+#include "base/error.h"
 #include "ops/lowering.h"
 
 namespace tenon {
@@ -12,6 +13,16 @@ class KnownElements {
 
   using Position = std::vector<std::int64_t>;
 
+  // A number that no extent can be is left to the data.
+  std::optional<Dim> element_or_nothing(const Expr& expr, const Position& outer) {
+    try {
+      return element(expr, outer);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+ private:
   std::optional<Dim> element(const Expr& expr, const Position& outer) {
     const std::optional<Position> at = project(expr.dims(), outer);
     if (!at) return std::nullopt;
@@ -21,7 +32,6 @@ class KnownElements {
     return elements_[{&expr.node(), *at}] = held_element(expr, *at);
   }
 
- private:
   static constexpr int kMaxSteps = 20000;
 
   // Numbers that the element type cannot hold wrap, which dims do not; symbols are extents, which
@@ -263,7 +273,7 @@ std::optional<Dims> known_elements(const Expr& expr, const std::vector<const Dim
       at[axis] = rest % extents[axis];
       rest /= extents[axis];
     }
-    std::optional<Dim> element = walk.element(expr, at);
+    std::optional<Dim> element = walk.element_or_nothing(expr, at);
     if (!element) return std::nullopt;
     elements.push_back(std::move(*element));
   }

@@ -1,0 +1,70 @@
+#include "codegen/general_kernels.h"
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "nests/generalise.h"
+
+namespace tenon::codegen {
+namespace {
+
+// Code for numbers that are known is faster and shorter: fewer than these keep it.
+constexpr std::size_t kMany = 64;
+
+struct Family {
+  std::vector<std::size_t> kernels;
+  nests::LoopNest nest;
+};
+
+}  // namespace
+
+void share_general_kernels(std::vector<nests::LoopNest>& nests, Program& program) {
+  if (nests.size() < kMany) return;
+  std::map<std::string, Family> families;
+  std::vector<std::vector<std::int64_t>> numbers(nests.size());
+  for (std::size_t k = 0; k < nests.size(); ++k) {
+    std::optional<nests::GeneralNest> general = nests::generalised(nests[k]);
+    if (!general) continue;
+    numbers[k] = std::move(general->numbers);
+    Family& family = families[to_string(general->nest)];
+    if (family.kernels.empty()) family.nest = std::move(general->nest);
+    family.kernels.push_back(k);
+  }
+  constexpr std::size_t kAlone = SIZE_MAX;
+  std::vector<std::size_t> taken_by(nests.size(), kAlone);  // the first of its family
+  for (auto& [text, family] : families) {
+    if (family.kernels.size() < kMany) continue;
+    for (const std::size_t k : family.kernels) taken_by[k] = family.kernels.front();
+    nests::LoopNest& first = nests[family.kernels.front()];
+    family.nest.name = first.name;
+    first = std::move(family.nest);
+  }
+
+  std::vector<std::uint32_t> place_of(nests.size());
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < nests.size(); ++k) {
+    if (taken_by[k] != kAlone && taken_by[k] != k) continue;
+    place_of[k] = static_cast<std::uint32_t>(count);
+    if (count != k) {
+      nests[count] = std::move(nests[k]);
+      program.kernels[count] = std::move(program.kernels[k]);
+    }
+    ++count;
+  }
+  nests.resize(count);
+  program.kernels.resize(count);
+  const auto use = [&](Program::Call& call) {
+    const std::size_t before = call.kernel;
+    const bool is_shared = taken_by[before] != kAlone;
+    call.kernel = place_of[is_shared ? taken_by[before] : before];
+    if (is_shared) call.extents.insert(call.extents.end(), numbers[before].begin(), numbers[before].end());
+  };
+  for (Program::Step& step : program.steps) {
+    use(step);
+    for (Program::Call& call : step.tail) use(call);
+  }
+}
+
+}  // namespace tenon::codegen
