@@ -1,11 +1,11 @@
 #include "codegen/general_kernels.h"
 
+#include "base/error.h"
+#include "nests/generalise.h"
+
 #include <map>
 #include <optional>
 #include <unordered_map>
-
-#include "base/error.h"
-#include "nests/generalise.h"
 
 namespace tenon::codegen {
 namespace {
@@ -59,7 +59,8 @@ void share_general_kernels(std::vector<nests::LoopNest>& nests, Program& program
     const std::size_t before = call.kernel;
     const bool is_shared = taken_by[before] != kAlone;
     call.kernel = place_of[is_shared ? taken_by[before] : before];
-    if (is_shared) call.extents.insert(call.extents.end(), numbers[before].begin(), numbers[before].end());
+    if (is_shared)
+      call.extents.insert(call.extents.end(), numbers[before].begin(), numbers[before].end());
   };
   for (Program::Step& step : program.steps) {
     use(step);

@@ -17,8 +17,12 @@ std::optional<Affine> found_affine(const Scalar& scalar, Affines& known) {
   std::optional<Affine> b = a ? affine_of(scalar->args[1], known) : std::nullopt;
   if (!b) return std::nullopt;
   bool overflows = false;
-  const auto multiply = [&](std::int64_t& x, std::int64_t y) { overflows |= __builtin_mul_overflow(x, y, &x); };
-  const auto add = [&](std::int64_t& x, std::int64_t y) { overflows |= __builtin_add_overflow(x, y, &x); };
+  const auto multiply = [&](std::int64_t& x, std::int64_t y) {
+    overflows |= __builtin_mul_overflow(x, y, &x);
+  };
+  const auto add = [&](std::int64_t& x, std::int64_t y) {
+    overflows |= __builtin_add_overflow(x, y, &x);
+  };
   if (scalar->binary == BinaryOp::Multiply) {
     if (!b->steps.empty()) std::swap(a, b);
     if (!b->steps.empty()) return std::nullopt;

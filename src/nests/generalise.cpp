@@ -1,10 +1,10 @@
 #include "nests/generalise.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
+
+#include <algorithm>
 
 namespace tenon::nests {
 namespace {
@@ -17,11 +17,13 @@ bool is_plain(const Block& block) {
 }
 
 bool may_be_general(const LoopNest& nest) {
-  const bool has_scratch = std::any_of(nest.buffers.begin(), nest.buffers.end(),
-                                       [](const NestBuffer& buffer) { return buffer.storage == Storage::Scratch; });
+  const bool has_scratch =
+      std::any_of(nest.buffers.begin(), nest.buffers.end(),
+                  [](const NestBuffer& buffer) { return buffer.storage == Storage::Scratch; });
   if (has_scratch || !is_plain(nest.body)) return false;
   bool is_unchecked = true;
-  for_each_load(nest.body, [&](const Scalar& load) { is_unchecked &= load->bounds == Bounds::Inside; });
+  for_each_load(nest.body,
+                [&](const Scalar& load) { is_unchecked &= load->bounds == Bounds::Inside; });
   return is_unchecked;
 }
 
@@ -55,12 +57,16 @@ class Generaliser {
     made_.numbers.push_back(number);
     return made_.nest.extents.back();
   }
-  // Extents of 1 are left out of addresses and loops: those with and without differ in more than a number.
-  Dim given(const Dim& dim) { return dim.is_constant() && dim.constant() > 1 ? given(dim.constant()) : dim; }
+  // Extents of 1 are left out of addresses and loops: those with and without differ in more than a
+  // number.
+  Dim given(const Dim& dim) {
+    return dim.is_constant() && dim.constant() > 1 ? given(dim.constant()) : dim;
+  }
 
   Scalar given_scalar(const Scalar& number) {
-    return number->kind == ScalarKind::Integer && number->integer > 0 ? made_.nest.extent(given(number->integer))
-                                                                      : number;
+    return number->kind == ScalarKind::Integer && number->integer > 0
+               ? made_.nest.extent(given(number->integer))
+               : number;
   }
 
   void see(std::vector<Scalar>& coordinates, Dims& view) {
@@ -71,7 +77,8 @@ class Generaliser {
   }
 
   Scalar moved(const Scalar& coordinate) {
-    if (coordinate->kind != ScalarKind::Binary || coordinate->binary != BinaryOp::Add) return given_scalar(coordinate);
+    if (coordinate->kind != ScalarKind::Binary || coordinate->binary != BinaryOp::Add)
+      return given_scalar(coordinate);
     return binary_scalar(BinaryOp::Add, coordinate->dtype, given_scalar(coordinate->args[0]),
                          given_scalar(coordinate->args[1]));
   }

@@ -8,7 +8,9 @@ namespace {
 
 std::size_t hash_of(const ScalarNode& node) {
   std::size_t hash = 0;
-  const auto add = [&](std::size_t part) { hash = (hash ^ part) * 0x9e3779b97f4a7c15U + (hash >> 29); };
+  const auto add = [&](std::size_t part) {
+    hash = (hash ^ part) * 0x9e3779b97f4a7c15U + (hash >> 29);
+  };
   add(static_cast<std::size_t>(node.kind));
   add(static_cast<std::size_t>(node.dtype));
   add(static_cast<std::size_t>(node.integer));
@@ -24,9 +26,12 @@ std::size_t hash_of(const ScalarNode& node) {
 // Of nodes whose arguments are of the pool. Numbers are compared by their bits: zeros have signs.
 bool is_alike(const ScalarNode& a, const ScalarNode& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.integer == b.integer &&
-         std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) && a.id == b.id &&
-         a.unary == b.unary && a.binary == b.binary && a.bounds == b.bounds && a.view == b.view &&
-         std::ranges::equal(a.args, b.args, [](const Scalar& x, const Scalar& y) { return &x.node() == &y.node(); });
+         std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) &&
+         a.id == b.id && a.unary == b.unary && a.binary == b.binary && a.bounds == b.bounds &&
+         a.view == b.view &&
+         std::ranges::equal(a.args, b.args, [](const Scalar& x, const Scalar& y) {
+           return &x.node() == &y.node();
+         });
 }
 
 }  // namespace
@@ -47,7 +52,8 @@ Scalar ScalarPool::operator()(const Scalar& scalar) {
   }
   const std::size_t hash = hash_of(made.node());
   const auto [begin, end] = made_.equal_range(hash);
-  const auto same = std::find_if(begin, end, [&](const auto& entry) { return is_alike(entry.second.node(), made.node()); });
+  const auto same = std::find_if(
+      begin, end, [&](const auto& entry) { return is_alike(entry.second.node(), made.node()); });
   if (same != end) {
     made = same->second;
   } else {

@@ -1,14 +1,14 @@
 #pragma once
 
+#include "nests/scalar.h"
+
 #include <unordered_map>
 #include <vector>
 
-#include "nests/scalar.h"
-
 namespace tenon::nests {
 
-/// Makes numbers that are written alike one: what is computed from the same things is the same node, so that those
-/// who remember by node find it again.
+/// Makes numbers that are written alike one: what is computed from the same things is the same
+/// node, so that those who remember by node find it again.
 class ScalarPool {
  public:
   Scalar operator()(const Scalar& scalar);

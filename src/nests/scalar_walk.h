@@ -1,14 +1,14 @@
 #pragma once
 
+#include "nests/scalar.h"
+
 #include <unordered_map>
 #include <unordered_set>
 
-#include "nests/scalar.h"
-
 namespace tenon::nests {
 
-/// What a walk found out about numbers. Numbers share their parts: as trees they can be of any size, so every
-/// walk looks at each node once.
+/// What a walk found out about numbers. Numbers share their parts: as trees they can be of any
+/// size, so every walk looks at each node once.
 template <class T>
 class ScalarMemo {
  public:

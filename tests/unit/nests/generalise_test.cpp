@@ -1,11 +1,10 @@
+#include "base/error.h"
 #include "nests/generalise.h"
+#include "nests/nest_builder.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
-
-#include "base/error.h"
-#include "nests/nest_builder.h"
 
 namespace tenon::nests {
 namespace {
@@ -14,7 +13,9 @@ namespace {
 LoopNest columns(std::int64_t begin, std::int64_t count, std::int64_t width = 50) {
   const Expr x = operand_expr(0, {DType::F32, {4, width}, {}});
   const Space space({4, count});
-  return build_nests("part", {x.at({space[0], space[1] + static_cast<double>(begin)})}).parts.at(0).nest;
+  return build_nests("part", {x.at({space[0], space[1] + static_cast<double>(begin)})})
+      .parts.at(0)
+      .nest;
 }
 
 std::string general_text(const LoopNest& nest) {

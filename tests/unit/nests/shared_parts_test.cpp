@@ -1,10 +1,5 @@
-// Numbers and expressions share their parts: as trees those here would have 2^60 nodes and more, and a walk that
-// visits a part as often as it is used would not end.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <set>
-
+// Numbers and expressions share their parts: as trees those here would have 2^60 nodes and more,
+// and a walk that visits a part as often as it is used would not end.
 #include "base/error.h"
 #include "codegen/compile.h"
 #include "driver/compiled.h"
@@ -18,13 +13,19 @@
 #include "ops/registry.h"
 #include "reference/evaluate.h"
 
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
 namespace tenon::nests {
 namespace {
 
 constexpr int kDoublings = 60;
 
 Scalar doubled(Scalar scalar, int count) {
-  for (int k = 0; k < count; ++k) scalar = binary_scalar(BinaryOp::Add, scalar->dtype, scalar, scalar);
+  for (int k = 0; k < count; ++k)
+    scalar = binary_scalar(BinaryOp::Add, scalar->dtype, scalar, scalar);
   return scalar;
 }
 
@@ -43,7 +44,8 @@ std::size_t count_nodes(const Scalar& scalar, std::set<const ScalarNode*>& seen)
 std::size_t count_nodes(const Block& block) {
   std::set<const ScalarNode*> seen;
   std::size_t count = 0;
-  for (const Statement& statement : block) count += count_nodes(statement.value, seen) + count_nodes(statement.body);
+  for (const Statement& statement : block)
+    count += count_nodes(statement.value, seen) + count_nodes(statement.body);
   return count;
 }
 
@@ -72,7 +74,8 @@ TEST(SharedParts, CoordinatesThatWrapAreNotTold) {
 TEST(SharedParts, AreOneNodeInNests) {
   const Dim n = Dim::symbol("N", {1, 9});
   for (const Dims& dims : {Dims{n, 8}, Dims{n, 1}, Dims{1, 8}}) {
-    const Expr x = operand_expr(0, {DType::F32, dims, {}}), z = operand_expr(1, {DType::F32, {3, n, 8}, {}});
+    const Expr x = operand_expr(0, {DType::F32, dims, {}}),
+               z = operand_expr(1, {DType::F32, {3, n, 8}, {}});
     const NestSequence sequence = build_nests("y", {doubled(x, kDoublings) + z});
     ASSERT_EQ(sequence.parts.size(), 1U);
     const LoopNest& nest = sequence.parts.front().nest;
@@ -82,7 +85,8 @@ TEST(SharedParts, AreOneNodeInNests) {
   }
 }
 
-// Reshapes in between move the place where parts are read, by arithmetic that is the same each time.
+// Reshapes in between move the place where parts are read, by arithmetic that is the same each
+// time.
 TEST(SharedParts, AreOneNodeBehindReshapes) {
   Expr expr = operand_expr(0, {DType::F32, {4, 6}, {}});
   for (int k = 0; k < kDoublings; ++k) {
@@ -96,21 +100,28 @@ TEST(SharedParts, AreOneNodeBehindReshapes) {
 
 TEST(SharedParts, PoolGivesOneNodeForWhatIsWrittenAlike) {
   ScalarPool pool;
-  const auto number = [](std::int64_t value) { return plus(times(loop_scalar(1), integer_scalar(8)), integer_scalar(value)); };
+  const auto number = [](std::int64_t value) {
+    return plus(times(loop_scalar(1), integer_scalar(8)), integer_scalar(value));
+  };
   const Scalar a = pool(number(3));
   EXPECT_EQ(&a.node(), &pool(number(3)).node());
   EXPECT_NE(&a.node(), &pool(number(4)).node());
   // Zeros of both signs are two numbers.
-  EXPECT_NE(&pool(literal_scalar(DType::F32, 0.0, 0)).node(), &pool(literal_scalar(DType::F32, -0.0, 0)).node());
+  EXPECT_NE(&pool(literal_scalar(DType::F32, 0.0, 0)).node(),
+            &pool(literal_scalar(DType::F32, -0.0, 0)).node());
 }
 
-std::string doublings(int count, const std::string& type, const std::string& step, const std::string& end) {
+std::string doublings(int count, const std::string& type, const std::string& step,
+                      const std::string& end) {
   std::string text = concat("graph (x: ", type, ") {\n");
   for (int k = 1; k <= count; ++k) {
     const std::string before = k == 1 ? "x" : concat("a", k - 1);
     std::string line = step;
-    for (const auto& [word, name] : {std::pair<std::string, std::string>{"IN", before}, {"OUT", concat("a", k)}, {"MID", concat("m", k)}}) {
-      for (std::size_t at = line.find(word); at != std::string::npos; at = line.find(word)) line.replace(at, word.size(), name);
+    for (const auto& [word, name] : {std::pair<std::string, std::string>{"IN", before},
+                                     {"OUT", concat("a", k)},
+                                     {"MID", concat("m", k)}}) {
+      for (std::size_t at = line.find(word); at != std::string::npos; at = line.find(word))
+        line.replace(at, word.size(), name);
     }
     text += line;
   }
@@ -123,17 +134,21 @@ void expect_same(const std::string& text) {
   const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
   const Tensor result = CompiledModel(compile_graph(graph), 1).run(inputs).at(0).tensor();
   for (std::int64_t k = 0; k < expected.size(); ++k) {
-    EXPECT_NEAR(result.real_at(k), expected.real_at(k), 1e-4 * std::abs(expected.real_at(k)) + 1e-6) << text;
+    EXPECT_NEAR(result.real_at(k), expected.real_at(k), 1e-4 * std::abs(expected.real_at(k)) + 1e-6)
+        << text;
   }
 }
 
 TEST(SharedParts, GraphsThatReadValuesTwiceCompile) {
   expect_same(doublings(40, "f32[4, 8]", "  OUT = add(IN, IN)\n", "neg(a40)"));
-  expect_same(doublings(120, "f32[4, 8]", "  MID = sigmoid(IN)\n  OUT = mul(IN, MID)\n", "neg(a120)"));
-  expect_same(doublings(40, "f32[3, 8]", "  MID = abs(IN)\n  OUT = sub(MID, IN)\n", "softmax(a40)"));
+  expect_same(
+      doublings(120, "f32[4, 8]", "  MID = sigmoid(IN)\n  OUT = mul(IN, MID)\n", "neg(a120)"));
+  expect_same(
+      doublings(40, "f32[3, 8]", "  MID = abs(IN)\n  OUT = sub(MID, IN)\n", "softmax(a40)"));
 }
 
-// Elements of i64 that are known ahead are walked as dims; numbers that no extent can be are left to the data.
+// Elements of i64 that are known ahead are walked as dims; numbers that no extent can be are left
+// to the data.
 TEST(SharedParts, KnownElementsMayExceedExtents) {
   std::string text = "graph (x: f32[4]) {\n  a0 = constant i64[2] [1, -3]\n";
   for (int k = 1; k <= 70; ++k) text += concat("  a", k, " = add(a", k - 1, ", a", k - 1, ")\n");
@@ -156,20 +171,23 @@ TEST(ManyParts, ShareKernels) {
     width += 1 + k % 3;
   }
   concat_text += concat(") {\n  y = concat(", names, ") {axis = 1}\n  return y\n}\n");
-  const std::string split_text = concat("graph (x: f32[3, ", width, "]) {\n  ", results,
-                                        " = split(x) {axis = 1, sizes = [", sizes, "]}\n  return ", results, "\n}\n");
+  const std::string split_text =
+      concat("graph (x: f32[3, ", width, "]) {\n  ", results, " = split(x) {axis = 1, sizes = [",
+             sizes, "]}\n  return ", results, "\n}\n");
   for (const std::string& text : {concat_text, split_text}) {
     const Graph graph = parse_graph(text, all_ops());
     const Program program = codegen::compile(graph);
     EXPECT_LT(program.kernels.size(), 10U);
     int calls = 0;
-    for (const Program::Step& step : program.steps) step.for_each_call([&](const Program::Call&) { ++calls; });
+    for (const Program::Step& step : program.steps)
+      step.for_each_call([&](const Program::Call&) { ++calls; });
     EXPECT_EQ(calls, kParts);
     const std::vector<Datum> inputs = random_inputs(graph, 3);
     const std::vector<Datum> expected = reference::evaluate(graph, inputs);
     const std::vector<Datum> outputs = CompiledModel(program, 2).run(inputs);
     ASSERT_EQ(outputs.size(), expected.size());
-    for (std::size_t k = 0; k < outputs.size(); ++k) EXPECT_TRUE(identical(outputs[k].tensor(), expected[k].tensor()));
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      EXPECT_TRUE(identical(outputs[k].tensor(), expected[k].tensor()));
   }
 }
 
@@ -181,7 +199,8 @@ TEST(RepeatedNodes, TakeWhatWasChosenBefore) {
   c = softmax(b) {axis = 0}
   return c
 }
-)", all_ops());
+)",
+                                  all_ops());
   std::vector<codegen::Decision> decisions = codegen::decide(graph);
   ASSERT_EQ(decisions.size(), 3U);
   EXPECT_EQ(decisions[0].name, "a");
@@ -195,7 +214,8 @@ TEST(RepeatedNodes, TakeWhatWasChosenBefore) {
   const std::vector<Datum> inputs = random_inputs(graph, 2);
   const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
   const Tensor result = CompiledModel(program, 1).run(inputs).at(0).tensor();
-  for (std::int64_t k = 0; k < expected.size(); ++k) EXPECT_NEAR(result.real_at(k), expected.real_at(k), 1e-6);
+  for (std::int64_t k = 0; k < expected.size(); ++k)
+    EXPECT_NEAR(result.real_at(k), expected.real_at(k), 1e-6);
 }
 
 }  // namespace

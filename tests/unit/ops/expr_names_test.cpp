@@ -6,11 +6,13 @@ namespace tenon {
 namespace {
 
 TEST(ExprNames, FunctionsAreToldFromTestsAndBits) {
-  for (const UnaryOp op : {UnaryOp::Exp, UnaryOp::Log, UnaryOp::Tan, UnaryOp::Atanh, UnaryOp::Erf}) {
+  for (const UnaryOp op :
+       {UnaryOp::Exp, UnaryOp::Log, UnaryOp::Tan, UnaryOp::Atanh, UnaryOp::Erf}) {
     EXPECT_TRUE(is_transcendental(op)) << name_of(op);
   }
-  for (const UnaryOp op : {UnaryOp::Negate, UnaryOp::Abs, UnaryOp::Sqrt, UnaryOp::Not, UnaryOp::BitNot, UnaryOp::IsNan,
-                           UnaryOp::IsPositiveInf, UnaryOp::IsNegativeInf}) {
+  for (const UnaryOp op :
+       {UnaryOp::Negate, UnaryOp::Abs, UnaryOp::Sqrt, UnaryOp::Not, UnaryOp::BitNot, UnaryOp::IsNan,
+        UnaryOp::IsPositiveInf, UnaryOp::IsNegativeInf}) {
     EXPECT_FALSE(is_transcendental(op)) << name_of(op);
   }
 }
