@@ -21,7 +21,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '6'};
+constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '7'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 constexpr int kMaxDepth = 64;  // of bodies inside bodies
@@ -201,6 +201,8 @@ void write_tables(Writer& out, const Program& program) {
     out.text(kernel.symbol);
     out.extent(kernel.scratch_bytes);
     out.list(kernel.checks, [&](const std::string& check) { out.text(check); });
+    out.number(kernel.threads);
+    out.text(kernel.library);
   });
   const auto call = [&](const Program::Call& made) {
     out.number(made.kernel);
@@ -317,6 +319,8 @@ Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts)
     kernel.symbol = in.text();
     kernel.scratch_bytes = in.extent(symbols);
     for (std::size_t checks = in.count(8); checks > 0; --checks) kernel.checks.push_back(in.text());
+    kernel.threads = static_cast<std::uint32_t>(in.number());
+    kernel.library = in.text();
     program.kernels.push_back(std::move(kernel));
   }
   const auto read_call = [&](Program::Call& call) {

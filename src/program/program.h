@@ -50,6 +50,8 @@ struct Program {
     std::string symbol;           ///< of its function in the code
     Extent scratch_bytes;
     std::vector<std::string> checks;  ///< what the numbers of failed checks mean, from 1
+    std::uint32_t threads = 0;        ///< of a block, on a device; then a call's work is blocks
+    std::string library = "";         ///< in place of code: a library's function, as `program/library_call.h` describes it
   };
   /// The values of a symbol that a step is for.
   struct Guard {

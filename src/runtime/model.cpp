@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "program/arena.h"
 #include "program/checksum.h"
 #include "program/target.h"
+#include "runtime/bound_shapes.h"
 #include "runtime/memory.h"
 #include "runtime/processors.h"
 #include "runtime/thread_pool.h"
@@ -34,18 +35,15 @@ constexpr std::uint64_t kBytesForOne = 16 << 10, kBytesInOnePiece = 256 << 10;
 // A constant of so many bytes is compared while it is read, so many at once.
 constexpr std::uint64_t kBytesStreamed = 1 << 20, kBytesAtOnce = 512 << 10;
 
-// No machine has more; sums of such numbers do not overflow.
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
-
 // The code of a program that this processor can run.
 const std::vector<std::byte>& runnable_code(const Program& program) {
   require_target(program);
   return program.code;
 }
 
-Error altered_constants(const Program& program, std::size_t step) {
+Error altered_constants(const Program& program, std::optional<std::size_t> step = std::nullopt) {
   return Error("the program file is damaged")
-      .at("program '", program.name, "', step '", program.steps[step].name, "'")
+      .at("program '", program.name, "'", step ? concat(", step '", program.steps[*step].name, "'") : "")
       .got("altered constants")
       .hint("compile the model again");
 }
@@ -53,9 +51,18 @@ Error altered_constants(const Program& program, std::size_t step) {
 }  // namespace
 
 Model::Model(Program program)
-    : program_(std::move(program)), code_(runnable_code(program_)), is_intact_(program_.constant_checksums.size()) {
+    : program_(std::move(program)), is_intact_(program_.constant_checksums.size()) {
+  if (is_for_device(program_)) {
+    // What is copied to a device is compared as a whole: it is read either way.
+    std::atomic<bool> is_altered = false;
+    compare(0, program_.constant_bytes, is_altered);
+    if (is_altered) throw altered_constants(program_);
+    device_ = load_on_device(program_);
+    return;
+  }
+  code_.emplace(runnable_code(program_));
   for (const Program::Kernel& kernel : program_.kernels) {
-    kernels_.push_back(reinterpret_cast<KernelFunction>(code_.function(kernel.symbol)));
+    kernels_.push_back(reinterpret_cast<KernelFunction>(code_->function(kernel.symbol)));
   }
 }
 
@@ -81,7 +88,7 @@ bool Model::compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& i
   return has_compared;
 }
 
-struct Context::State {
+struct Context::State : BoundShapes {
   // A call with everything looked up.
   struct ReadyCall {
     KernelFunction kernel = nullptr;
@@ -97,12 +104,12 @@ struct Context::State {
     std::size_t first_tail = 0, tail_count = 0;
   };
 
+  explicit State(std::shared_ptr<const Model> shared) : BoundShapes(shared->program()), model(std::move(shared)) {}
+
   std::shared_ptr<const Model> model;
+  std::unique_ptr<DeviceContext> device;  // in place of most of what follows
   int thread_count = 1;
   bool is_bound = false;
-  std::vector<std::int64_t> symbols;
-  std::vector<std::vector<std::int64_t>> shapes;  // by buffer
-  std::vector<std::vector<std::int64_t>> output_shapes;
   Memory arena, scratch;
   std::uint64_t scratch_stride = 0;
   std::vector<void*> pointers;
@@ -117,17 +124,9 @@ struct Context::State {
 
   const Program& program() const { return model->program(); }
 
-  void read_symbols(std::span<const std::vector<std::int64_t>> input_shapes);
-  void check_inputs(std::span<const std::vector<std::int64_t>> input_shapes) const;
   void place_buffers();
   void prepare_steps();
   std::int64_t chunk_of(const Program::Step& step, std::int64_t work) const;
-  std::uint64_t bytes_of(std::size_t buffer) const;
-  bool runs(const Program::Step& step) const {
-    return std::ranges::all_of(step.when, [&](const Program::Guard& guard) {
-      return symbols[guard.symbol] >= guard.lo && symbols[guard.symbol] <= guard.hi;
-    });
-  }
   // A constant that a call reads.
   struct Read {
     const Program::Buffer* buffer = nullptr;
@@ -146,91 +145,9 @@ struct Context::State {
   void require_checks_held(const ReadyCall& call) const;
 };
 
-void Context::State::read_symbols(std::span<const std::vector<std::int64_t>> input_shapes) {
-  const Program& p = program();
-  symbols.clear();
-  for (const Program::Symbol& symbol : p.symbols) {
-    const Program::Buffer& input = p.buffers[p.inputs[symbol.input]];
-    const auto& shape = input_shapes[symbol.input];
-    if (shape.size() != input.dims.size()) {
-      throw Error(concat("input '", input.name, "' has the wrong rank"), ErrorKind::Usage)
-          .expected(input.dims.size(), " axes")
-          .got(shape.size());
-    }
-    const std::int64_t extent = shape[symbol.axis];
-    if (extent < symbol.lo || extent > symbol.hi) {
-      throw Error(concat("extent '", symbol.name, "' is out of range"), ErrorKind::Usage)
-          .at("input '", input.name, "', axis ", symbol.axis)
-          .expected(symbol.lo, " to ", symbol.hi)
-          .got(extent);
-    }
-    symbols.push_back(extent);
-  }
-}
-
-void Context::State::check_inputs(std::span<const std::vector<std::int64_t>> input_shapes) const {
-  const Program& p = program();
-  for (std::size_t k = 0; k < p.inputs.size(); ++k) {
-    const auto& expected = shapes[p.inputs[k]];
-    if (input_shapes[k] == expected) continue;
-    const auto text = [](const std::vector<std::int64_t>& shape) {
-      std::string list;
-      for (std::int64_t extent : shape) list += (list.empty() ? "" : ", ") + std::to_string(extent);
-      return "[" + list + "]";
-    };
-    throw Error(concat("input '", p.buffers[p.inputs[k]].name, "' has the wrong shape"), ErrorKind::Usage)
-        .expected(text(expected))
-        .got(text(input_shapes[k]));
-  }
-}
-
-std::uint64_t Context::State::bytes_of(std::size_t buffer) const {
-  const Program::Buffer& described = program().buffers[buffer];
-  const auto& shape = shapes[buffer];
-  if (std::ranges::find(shape, 0) != shape.end()) return 0;
-  std::uint64_t bytes = described.element_bytes;
-  for (const std::int64_t extent : shape) {
-    if (extent < 0) throw Error("an extent is negative", ErrorKind::Usage).at("buffer '", described.name, "'").got(extent);
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) || bytes > kMaxBytes) {
-      throw Error("no memory holds a value of this shape", ErrorKind::OutOfMemory)
-          .at("buffer '", described.name, "'")
-          .expected("at most ", format_bytes(kMaxBytes));
-    }
-  }
-  return bytes;
-}
-
 void Context::State::place_buffers() {
   const Program& p = program();
-  std::vector<std::uint64_t> offsets(p.buffers.size(), 0);
-  std::uint64_t bytes = p.arena_bytes;
-  if (p.is_arena_planned) {
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) offsets[k] = p.buffers[k].offset;
-  } else {
-    std::vector<ArenaRequest> requests;
-    std::vector<std::size_t> requesters;
-    // Buffers that only steps for other values of the symbols use take no room.
-    std::vector<bool> is_used(p.buffers.size(), false);
-    for (const Program::Step& step : p.steps) {
-      if (!runs(step)) continue;
-      step.for_each_call([&](const Program::Call& call) {
-        for (const std::uint32_t id : call.buffers) is_used[id] = true;
-      });
-    }
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-      if (p.buffers[k].place != Program::Place::Arena) continue;
-      requests.push_back({is_used[k] ? bytes_of(k) : 0, p.buffers[k].first_step, p.buffers[k].last_step});
-      requesters.push_back(k);
-    }
-    const ArenaPlan plan = plan_arena(requests);
-    for (std::size_t k = 0; k < requesters.size(); ++k) offsets[requesters[k]] = plan.offsets[k];
-    bytes = plan.bytes;
-  }
-  if (bytes > arena.bytes() && !arena.allocate(bytes)) {
-    std::vector<std::uint64_t> buffer_bytes;
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) buffer_bytes.push_back(bytes_of(k));
-    throw no_arena(p, buffer_bytes, bytes);
-  }
+  if (planned_bytes > arena.bytes() && !arena.allocate(planned_bytes)) throw no_arena(p, all_bytes(), planned_bytes);
 
   pointers.clear();
   patches.clear();
@@ -413,9 +330,9 @@ ContextUse::ContextUse(std::atomic_flag& is_in_use) : is_in_use_(is_in_use) {
 }
 
 Context::Context(std::shared_ptr<const Model> model, int thread_count)
-    : state_(std::make_unique<State>()) {
-  state_->model = std::move(model);
+    : state_(std::make_unique<State>(std::move(model))) {
   state_->thread_count = thread_count > 0 ? thread_count : usable_threads();
+  if (state_->model->device() != nullptr) state_->device = state_->model->device()->make_context();
   ThreadPool::shared().reserve(state_->thread_count - 1);
   if (state_->program().symbols.empty()) {
     std::vector<std::vector<std::int64_t>> shapes;
@@ -432,23 +349,14 @@ Context::~Context() = default;
 void Context::bind(std::span<const std::vector<std::int64_t>> input_shapes) {
   State& s = *state_;
   const ContextUse use(s.is_in_use);
-  const Program& p = s.program();
-  if (input_shapes.size() != p.inputs.size()) {
-    throw Error("the model takes another number of inputs", ErrorKind::Usage)
-        .expected(p.inputs.size())
-        .got(input_shapes.size());
-  }
   s.is_bound = s.has_run = false;
-  s.read_symbols(input_shapes);
-  s.shapes.assign(p.buffers.size(), {});
-  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-    for (const Extent& dim : p.buffers[k].dims) s.shapes[k].push_back(dim.value(s.symbols));
+  s.bind(input_shapes);
+  if (s.device) {
+    s.device->prepare(s);
+  } else {
+    s.place_buffers();
+    s.prepare_steps();
   }
-  s.check_inputs(input_shapes);
-  s.output_shapes.clear();
-  for (const std::uint32_t output : p.outputs) s.output_shapes.push_back(s.shapes[output]);
-  s.place_buffers();
-  s.prepare_steps();
   s.is_bound = true;
 }
 
@@ -458,8 +366,20 @@ const std::vector<std::int64_t>& Context::output_shape(std::size_t output) const
 
 int Context::thread_count() const { return state_->thread_count; }
 
-std::uint64_t Context::arena_bytes() const { return state_->arena.bytes(); }
-std::uint64_t Context::scratch_bytes() const { return state_->scratch.bytes(); }
+std::uint64_t Context::arena_bytes() const {
+  return state_->device ? state_->device->arena_bytes() : state_->arena.bytes();
+}
+std::uint64_t Context::scratch_bytes() const {
+  return state_->device ? state_->device->scratch_bytes() : state_->scratch.bytes();
+}
+
+bool Context::is_on_device() const { return state_->device != nullptr; }
+
+double Context::replay() {
+  const ContextUse use(state_->is_in_use);
+  TENON_ASSERT(state_->device != nullptr && state_->is_bound, "shapes are bound on a device");
+  return state_->device->replay();
+}
 
 void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   run(inputs, outputs, {});
@@ -469,6 +389,10 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
   State& s = *state_;
   const ContextUse use(s.is_in_use);
   TENON_ASSERT(s.is_bound, "shapes are bound before a run");
+  if (s.device) {
+    s.device->run(inputs, outputs, seconds);
+    return;
+  }
   for (const Patch& patch : s.patches) {
     s.pointers[patch.pointer] =
         patch.is_input ? const_cast<void*>(inputs[patch.port]) : outputs[patch.port];  // NOLINT: only read

@@ -2,12 +2,14 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "program/program.h"
 #include "runtime/code_image.h"
+#include "runtime/device.h"
 
 namespace tenon {
 
@@ -21,6 +23,8 @@ class Model {
 
   const Program& program() const { return program_; }
   KernelFunction kernel(std::size_t index) const { return kernels_[index]; }
+  /// Of a program for a device; else nothing.
+  const DeviceModel* device() const { return device_.get(); }
 
   /// Whether there is nothing left to compare of the constants from byte `begin` up to `end`.
   bool is_compared(std::uint64_t begin, std::uint64_t end) const;
@@ -31,8 +35,9 @@ class Model {
 
  private:
   Program program_;
-  CodeImage code_;
+  std::optional<CodeImage> code_;
   std::vector<KernelFunction> kernels_;
+  std::shared_ptr<const DeviceModel> device_;
   mutable std::vector<std::atomic<bool>> is_intact_;  // by block with a checksum
 };
 
@@ -69,6 +74,9 @@ class Context {
   void run(std::span<const void* const> inputs, std::span<void* const> outputs);
   /// The same, and adds the seconds that each step of the program took to `seconds`.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds);
+  /// On a device: runs again on the inputs of the last run, which are still there. Gives the device's own time in seconds.
+  double replay();
+  bool is_on_device() const;
 
  private:
   struct State;

@@ -1,0 +1,175 @@
+#include "codegen/cuda/binding.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/index_map.h"
+
+namespace tenon::codegen::cuda {
+namespace {
+
+constexpr unsigned kWarp = 32;
+constexpr std::int64_t kPackBytes = 16;
+// Shared memory that a kernel has without asking for more.
+constexpr std::int64_t kSharedBytes = 40 << 10;
+constexpr std::int64_t kRegisterBytes = 256;
+
+double trips(const Dim& extent) {
+  return extent.is_constant() ? static_cast<double>(extent.constant()) : kUnknownExtent;
+}
+
+double inner_trips(const Block& block) {
+  double most = 0;
+  for (const Statement& statement : block) {
+    if (statement.kind != Statement::Kind::Loop) continue;
+    most = std::max(most, trips(statement.extent) * std::max(1.0, inner_trips(statement.body)));
+  }
+  return most;
+}
+
+// Whether the statements can be done by several threads together: loops whose positions are independent, or
+// that fold, and what stands between them. What has an order of its own is one thread's.
+bool can_be_shared(const Block& block) {
+  return std::all_of(block.begin(), block.end(), [](const Statement& statement) {
+    if (statement.kind == Statement::Kind::Update || statement.kind == Statement::Kind::Fold) return false;
+    if (statement.kind != Statement::Kind::Loop) return true;
+    return !statement.limit.is_defined() && (statement.is_independent || is_fold_chain(chain_of(statement)));
+  });
+}
+
+bool has_loops(const Block& block) {
+  return std::any_of(block.begin(), block.end(),
+                     [](const Statement& statement) { return statement.kind == Statement::Kind::Loop; });
+}
+
+void for_each_statement(const Block& block, const auto& visit) {
+  for (const Statement& statement : block) {
+    visit(statement);
+    for_each_statement(statement.body, visit);
+  }
+}
+
+// Whether neighbouring threads read neighbours when the loop's positions are theirs.
+bool is_coalesced(const Block& block, std::size_t loop) {
+  std::size_t scattered = 0, all = 0;
+  for_each_load(block, [&](const Scalar& load) {
+    ++all;
+    scattered += along(load, loop) == Access::Scattered;
+  });
+  return scattered * 2 <= all;
+}
+
+// So many neighbours fit in one access of every buffer that has them side by side.
+unsigned lanes_of(const LoopNest& nest, const Binding& binding) {
+  if (binding.items.empty()) return 1;
+  const Statement& last = *binding.items.back();
+  if (!last.extent.is_constant()) return 1;
+  std::size_t widest = 1;
+  bool is_writing = false, suits = true;
+  const auto note = [&](std::size_t buffer) { widest = std::max(widest, info(nest.buffers[buffer].dtype).storage_bytes); };
+  for_each_statement(*binding.inner, [&](const Statement& statement) {
+    suits &= !statement.place.is_defined() && statement.kind != Statement::Kind::Update;
+    if (statement.kind == Statement::Kind::Store) {
+      is_writing = true;
+      suits &= access_along(statement.indices, statement.view, last.id) == Access::Neighbours;
+      note(statement.id);
+    }
+    if (statement.kind == Statement::Kind::Loop) suits &= !statement.limit.is_defined() || !depends_on(statement.limit, last.id);
+  });
+  for_each_load(*binding.inner, [&](const Scalar& load) {
+    if (along(load, last.id) == Access::Neighbours) note(load->id);
+  });
+  if (!suits || !is_writing) return 1;
+  auto lanes = static_cast<unsigned>(std::min<std::size_t>(8, kPackBytes / widest));
+  while (lanes > 1 && last.extent.constant() % lanes != 0) lanes /= 2;
+  // Fewer items than threads on the device are better spread than packed.
+  double count = 1;
+  for (const Statement* loop : binding.items) count *= trips(loop->extent);
+  while (lanes > 1 && count / lanes < 1 << 15) lanes /= 2;
+  return lanes;
+}
+
+std::int64_t own_bytes(const LoopNest& nest) {
+  std::int64_t bytes = 0;
+  for (const NestBuffer& buffer : nest.buffers) {
+    if (buffer.storage != Storage::Scratch) continue;
+    const Dim size = scratch_size(buffer);
+    if (!size.is_constant() || size.constant() > (std::int64_t{1} << 40)) return -1;
+    bytes += size.constant();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+LoopChain chain_of(const Statement& loop) {
+  LoopChain chain{{&loop}, &loop.body};
+  while (chain.inner->size() == 1 && chain.inner->front().kind == Statement::Kind::Loop &&
+         chain.inner->front().is_independent == loop.is_independent && !chain.inner->front().limit.is_defined()) {
+    chain.loops.push_back(&chain.inner->front());
+    chain.inner = &chain.inner->front().body;
+  }
+  return chain;
+}
+
+bool is_fold_chain(const LoopChain& chain) {
+  return !chain.loops.front()->is_independent &&
+         std::all_of(chain.inner->begin(), chain.inner->end(), [](const Statement& statement) {
+           return statement.kind == Statement::Kind::Fold && statement.reduction != Reduction::Last;
+         });
+}
+
+Binding bind(const LoopNest& nest) {
+  Binding binding;
+  binding.inner = &nest.body;
+  while (binding.inner->size() == 1 && binding.inner->front().kind == Statement::Kind::Loop &&
+         binding.inner->front().is_independent && !binding.inner->front().limit.is_defined()) {
+    binding.items.push_back(&binding.inner->front());
+    binding.inner = &binding.inner->front().body;
+  }
+  double items = 1;
+  for (const Statement* loop : binding.items) items *= trips(loop->extent);
+  const double inside = inner_trips(*binding.inner);
+  const std::int64_t own = own_bytes(nest);
+  const bool is_coalesced_by_items =
+      !binding.items.empty() && is_coalesced(*binding.inner, binding.items.back()->id);
+  const bool is_short = inside <= 8 || (is_coalesced_by_items && (inside <= 512 || items >= 1 << 16));
+  const bool wants_group = !is_short || own > kRegisterBytes || own < 0;
+  if (has_loops(*binding.inner) && wants_group && can_be_shared(*binding.inner)) {
+    binding.group = inside <= 1024 ? kWarp : inside <= 1 << 14 ? 256 : 1024;
+    binding.threads = std::max(binding.group, 128U);
+    const std::int64_t groups = binding.threads / binding.group;
+    binding.has_global_scratch = own < 0 || own * groups > kSharedBytes;
+    return binding;
+  }
+  binding.has_global_scratch = own < 0 || own > kRegisterBytes;
+  if (binding.items.empty()) {
+    binding.threads = 1;
+  } else {
+    if (own == 0) binding.lanes = lanes_of(nest, binding);
+    binding.threads = items / binding.lanes < 1 << 16 ? 128 : 256;
+  }
+  return binding;
+}
+
+namespace {
+
+Dim item_count(const Binding& binding) {
+  Dim count = 1;
+  for (const Statement* loop : binding.items) count = count * loop->extent;
+  return binding.lanes == 1 ? count : ceil_div(count, binding.lanes);
+}
+
+}  // namespace
+
+Dim block_count(const LoopNest&, const Binding& binding) {
+  const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);
+  return binding.has_global_scratch ? min(blocks, Dim(kMostScratchBlocks)) : blocks;
+}
+
+Dim scratch_per_block(const LoopNest& nest, const Binding& binding) {
+  if (!binding.has_global_scratch) return 0;
+  return scratch_bytes(nest) * Dim(binding.threads / binding.group);
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,262 @@
+#include "codegen/cuda/prelude.h"
+
+namespace tenon::codegen::cuda {
+
+std::string_view prelude() {
+  return R"cuda(typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+#define FN __device__ __forceinline__
+
+FN float f32_of(u32 bits) { union { u32 b; float f; } u; u.b = bits; return u.f; }
+FN u32 bits_of(float x) { union { u32 b; float f; } u; u.f = x; return u.b; }
+FN double f64_of(u64 bits) { union { u64 b; double f; } u; u.b = bits; return u.f; }
+
+#ifdef TENON_EMULATION
+FN float from_f16(u16 x) { union { u16 b; _Float16 f; } u; u.b = x; return (float)u.f; }
+FN u16 to_f16(float x) { union { u16 b; _Float16 f; } u; u.f = (_Float16)x; return u.b; }
+#else
+FN float from_f16(u16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
+FN u16 to_f16(float x) { u16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
+#endif
+FN float from_bf16(u16 x) { return f32_of((u32)x << 16); }
+FN u16 to_bf16(float x) {
+  u32 bits = bits_of(x);
+  if (x != x) return (u16)(bits >> 16 | 0x40);
+  return (u16)((bits + (bits >> 16 & 1) + 0x7fff) >> 16);
+}
+
+// Floats of eight bits and fewer; to nearest, ties to even. FLAGS: 1 negative zero, 2 NaN has a sign, 4 so has infinity.
+template <int MANTISSA, int LOWEST, int SIGN, int LARGE, int MOST, int NAN_CODE, int FLAGS>
+FN u8 to_narrow(float x, float highest) {
+  u32 sign = bits_of(x) >> (31 - SIGN) & (1u << SIGN);
+  if (x != x) return (u8)(NAN_CODE | (FLAGS & 2 ? sign : 0));
+  float bound = 2 * highest, size = fabsf(x);
+  float limited = size < bound ? size : bound;
+  u32 least = LOWEST + 127, exponent = bits_of(limited) >> 23;
+  if (exponent < least) exponent = least;
+  float scale = f32_of((254u + MANTISSA - exponent) << 23);
+  u32 code = ((exponent - least) << MANTISSA) + (u32)(i32)rintf(limited * scale);
+  if (code > (u32)MOST) return (u8)(LARGE | (FLAGS & 4 ? sign : 0));
+  if (code == 0 && !(FLAGS & 1)) return 0;
+  return (u8)(code | sign);
+}
+FN u8 to_f8e8m0(float x, u32 large, u32 nan) {
+  u32 bits = bits_of(x);
+  if (x != x) return (u8)nan;
+  if (fabsf(x) <= 5.877471754111438e-39f) return 0;
+  u32 code = (bits >> 23 & 0xff) + ((bits & 0x7fffff) != 0);
+  return (u8)(code > 0xfe ? large : code);
+}
+
+// Whole numbers wrap.
+template <class T> FN T add(T a, T b) { return (T)((u64)a + (u64)b); }
+template <class T> FN T sub(T a, T b) { return (T)((u64)a - (u64)b); }
+template <class T> FN T mul(T a, T b) { return (T)((u64)a * (u64)b); }
+template <class T> FN T divide(T a, T b) {
+  if (b == 0) return a;
+  if ((T)-1 < (T)0 && b == (T)-1) return (T)(0 - (u64)a);
+  return (T)(a / b);
+}
+template <class T> FN T remainder_of(T a, T b) {
+  if (b == 0 || ((T)-1 < (T)0 && b == (T)-1)) return 0;
+  return (T)(a % b);
+}
+template <class T> FN T floor_divide(T a, T b) {
+  T q = divide(a, b), r = remainder_of(a, b);
+  return (T)-1 < (T)0 && r != 0 && (r < 0) != (b < 0) ? (T)(q - 1) : q;
+}
+template <class T> FN T modulo(T a, T b) {
+  T r = remainder_of(a, b);
+  return (T)-1 < (T)0 && r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
+}
+template <class T> FN T shift_left(T a, T b, int bits) { return (u64)b >= (u64)bits ? (T)0 : (T)((u64)a << (u64)b); }
+template <class T> FN T shift_right(T a, T b, int bits) {
+  bool is_far = (u64)b >= (u64)bits;
+  if ((T)-1 < (T)0) return (T)(a >> (is_far ? bits - 1 : (int)b));
+  return is_far ? (T)0 : (T)(a >> b);
+}
+template <class T> FN T power(T a, T b) {
+  if ((T)-1 < (T)0 && b < 0) return a == 1 ? (T)1 : a == (T)-1 ? ((b & 1) != 0 ? (T)-1 : (T)1) : (T)0;
+  T result = 1, factor = a;
+  for (u64 left = (u64)b; left != 0; left >>= 1) {
+    if ((left & 1) != 0) result = mul(result, factor);
+    factor = mul(factor, factor);
+  }
+  return result;
+}
+template <int BITS> FN i8 wrap_signed(i64 x) { return (i8)((i64)((u64)x << (64 - BITS)) >> (64 - BITS)); }
+template <int BITS> FN u8 wrap_unsigned(i64 x) { return (u8)(x & ((1 << BITS) - 1)); }
+template <class T> FN T sign_of(T x) { return x != x ? x : x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0; }
+template <class T> FN T least(T a, T b) { return b != b ? b : b < a ? b : a; }
+template <class T> FN T most(T a, T b) { return b != b ? b : b > a ? b : a; }
+template <class T> FN T real_modulo(T a, T b) {
+  T rest = (T)fmod((double)a, (double)b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+FN i64 whole_of(double x) {
+  if (!(x == x)) return 0;
+  if (x >= 9223372036854775808.0) return 9223372036854775807LL;
+  if (x < -9223372036854775808.0) return -9223372036854775807LL - 1;
+  return (i64)x;
+}
+FN u64 natural_of(double x) {
+  if (x >= 18446744073709551616.0) return 18446744073709551615ULL;
+  return x >= 0 ? (u64)x : (u64)whole_of(x);
+}
+
+// Several neighbours at once.
+template <class T, int N> struct __align__(sizeof(T) * N) Pack { T at[N]; };
+template <class T, int N> FN Pack<T, N> load_pack(const T* from) { return *(const Pack<T, N>*)from; }
+template <class T, int N> FN void store_pack(T* to, const Pack<T, N>& pack) { *(Pack<T, N>*)to = pack; }
+
+// Folds over a group of threads, each the same for any scheduling of them.
+struct FoldSum { template <class T> static FN T of(T a, T b) { return (T)(a + b); } };
+struct FoldOr { template <class T> static FN T of(T a, T b) { return (T)(a || b); } };
+struct FoldProduct { template <class T> static FN T of(T a, T b) { return (T)(a * b); } };
+struct FoldMost { template <class T> static FN T of(T a, T b) { return most(a, b); } };
+struct FoldLeast { template <class T> static FN T of(T a, T b) { return least(a, b); } };
+template <class T> struct Exchanged { typedef T type; };
+template <> struct Exchanged<bool> { typedef int type; };
+template <> struct Exchanged<i8> { typedef int type; };
+template <> struct Exchanged<u8> { typedef int type; };
+template <> struct Exchanged<i16> { typedef int type; };
+template <> struct Exchanged<u16> { typedef int type; };
+template <class T> FN T from_lane(T x, int mask) {
+  return (T)__shfl_xor_sync(0xffffffffu, (typename Exchanged<T>::type)x, mask);
+}
+template <int THREADS> FN void group_sync() {
+  if (THREADS == 32) __syncwarp(); else __syncthreads();
+}
+template <class FOLD, int THREADS, class T> FN T fold_group(T x, void* shared, int lane) {
+  for (int mask = 16; mask > 0; mask >>= 1) x = FOLD::of(x, from_lane(x, mask));
+  if (THREADS == 32) return x;
+  T* partial = (T*)shared;
+  if ((lane & 31) == 0) partial[lane >> 5] = x;
+  __syncthreads();
+  x = partial[0];
+  for (int k = 1; k < THREADS / 32; ++k) x = FOLD::of(x, partial[k]);
+  __syncthreads();
+  return x;
+}
+// The best value with its place; a place below 0: none yet. The first NaN is the extreme.
+template <class T, bool MOST, bool LAST> FN bool is_better(T best, i64 best_place, T next, i64 next_place) {
+  if (next_place < 0) return false;
+  if (best_place < 0) return true;
+  bool best_is_nan = best != best, next_is_nan = next != next;
+  if (best_is_nan || next_is_nan) return next_is_nan && (!best_is_nan || next_place < best_place);
+  if (best == next) return LAST ? next_place > best_place : next_place < best_place;
+  return MOST ? next > best : next < best;
+}
+template <bool MOST, bool LAST, int THREADS, class T>
+FN void fold_places(T& x, i64& place, void* shared, int lane) {
+  for (int mask = 16; mask > 0; mask >>= 1) {
+    T other = from_lane(x, mask);
+    i64 other_place = from_lane(place, mask);
+    if (is_better<T, MOST, LAST>(x, place, other, other_place)) { x = other; place = other_place; }
+  }
+  if (THREADS == 32) return;
+  T* values = (T*)shared;
+  i64* places = (i64*)((char*)shared + 32 * 8);
+  if ((lane & 31) == 0) { values[lane >> 5] = x; places[lane >> 5] = place; }
+  __syncthreads();
+  x = values[0];
+  place = places[0];
+  for (int k = 1; k < THREADS / 32; ++k) {
+    if (is_better<T, MOST, LAST>(x, place, values[k], places[k])) { x = values[k]; place = places[k]; }
+  }
+  __syncthreads();
+}
+)cuda";
+}
+
+std::string_view device_emulation() {
+  return R"emulation(#define TENON_EMULATION 1
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+#include <vector>
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __restrict__
+#define __shared__ static
+#define __constant__ static
+#define __align__(n) alignas(n)
+#define __launch_bounds__(n)
+struct Dim3 { unsigned x; };
+static Dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+// Threads of a block are fibres that change places at barriers.
+namespace emulated {
+struct Fibre { ucontext_t context; std::vector<char> stack; bool is_done = false; int waits_for = 0; };
+static std::vector<Fibre>* fibres;
+static ucontext_t scheduler;
+static unsigned current;
+static void (*body)();
+static unsigned long long lanes[1024];
+static void run_one() { body(); (*fibres)[current].is_done = true; swapcontext(&(*fibres)[current].context, &scheduler); }
+// Waits until all threads of the block (1) or of the warp (2) have come here.
+static void wait(int kind) {
+  Fibre& self = (*fibres)[current];
+  self.waits_for = kind;
+  swapcontext(&self.context, &scheduler);
+}
+static void run_block(unsigned threads) {
+  std::vector<Fibre> all(threads);
+  fibres = &all;
+  for (unsigned t = 0; t < threads; ++t) {
+    all[t].stack.resize(1 << 16);
+    getcontext(&all[t].context);
+    all[t].context.uc_stack.ss_sp = all[t].stack.data();
+    all[t].context.uc_stack.ss_size = all[t].stack.size();
+    all[t].context.uc_link = nullptr;
+    makecontext(&all[t].context, run_one, 0);
+  }
+  for (bool is_left = true; is_left;) {
+    is_left = false;
+    bool moved = false;
+    for (unsigned t = 0; t < threads; ++t) {
+      if (all[t].is_done || all[t].waits_for != 0) continue;
+      current = t;
+      threadIdx.x = t;
+      swapcontext(&scheduler, &all[t].context);
+      moved = true;
+    }
+    for (unsigned warp = 0; warp < threads; warp += 32) {
+      bool all_wait = true;
+      for (unsigned t = warp; t < warp + 32 && t < threads; ++t) all_wait &= all[t].is_done || all[t].waits_for == 2;
+      for (unsigned t = warp; all_wait && t < warp + 32 && t < threads; ++t) { moved |= all[t].waits_for != 0; all[t].waits_for = 0; }
+    }
+    bool all_wait = true;
+    for (Fibre& fibre : all) all_wait &= fibre.is_done || fibre.waits_for == 1;
+    for (Fibre& fibre : all) {
+      if (all_wait) { moved |= fibre.waits_for != 0; fibre.waits_for = 0; }
+      is_left |= !fibre.is_done;
+    }
+    if (is_left && !moved) abort();  // threads wait for each other at different barriers
+  }
+}
+}  // namespace emulated
+static inline void __syncthreads() { emulated::wait(1); }
+static inline void __syncwarp() { emulated::wait(2); }
+template <class T> static inline T __shfl_xor_sync(unsigned, T x, int mask) {
+  std::memcpy(&emulated::lanes[threadIdx.x], &x, sizeof(T));
+  const unsigned self = threadIdx.x;
+  emulated::wait(2);
+  T other;
+  std::memcpy(&other, &emulated::lanes[self ^ static_cast<unsigned>(mask)], sizeof(T));
+  emulated::wait(2);
+  return other;
+}
+)emulation";
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/contraction.h"
+#include "codegen/nest_builder.h"
+#include "program/library_call.h"
+
+namespace tenon::codegen::cuda {
+
+struct Target {
+  std::string architecture;  ///< "sm_90a"
+  bool allows_tf32 = false;  ///< f32 products may drop digits
+  bool uses_libraries = true;
+};
+/// "cuda:sm_90a", or "cuda" for the newest that is known. Nothing where the text names no such target.
+std::optional<Target> parse_target(const std::string& text);
+
+/// What computes one nest of a sequence on a device: loops of our own, or a library.
+struct DeviceKernel {
+  NestSequence::Part part;        ///< its buffers are those of the call, in order
+  std::string candidate;          ///< "loops", "cublaslt", "cudnn"
+  std::optional<LibraryCall> library;
+  std::vector<Dim> library_extents;
+  std::vector<Packing> packings;  ///< of constants, by place in `part.buffers`
+};
+
+/// The kernels that compute a part, one after another. May add buffers to the sequence.
+std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part, const std::vector<bool>& is_constant,
+                                         const Target& target);
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,480 @@
+#include "codegen/cuda/source_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "codegen/cuda/prelude.h"
+#include "codegen/cuda/value_writer.h"
+#include "codegen/index_map.h"
+#include "ir/float_formats.h"
+#include "ops/expr_names.h"
+
+namespace tenon::codegen::cuda {
+namespace {
+
+// What the partial results of a block's warps take.
+constexpr int kFoldBytes = 32 * 16;
+
+bool holds_place(const Block& block, std::set<std::size_t>& locals) {
+  for (const Statement& statement : block) {
+    if (statement.kind == Statement::Kind::Fold && statement.place.is_defined()) locals.insert(statement.id);
+    holds_place(statement.body, locals);
+  }
+  return !locals.empty();
+}
+
+class KernelWriter {
+ public:
+  KernelWriter(const Kernel& kernel) : nest_(*kernel.nest), binding_(kernel.binding), symbol_(kernel.symbol), values_(nest_, lines_) {
+    holds_place(nest_.body, placed_);
+    std::set<std::size_t> read, written;
+    for_each_load(nest_.body, [&](const Scalar& load) { read.insert(load->id); });
+    collect_written(nest_.body, written);
+    for (const std::size_t buffer : written) exchanges_ |= read.contains(buffer);
+  }
+
+  std::string run() {
+    lines_.add(concat("// ", nest_.name));
+    lines_.open(concat("extern \"C\" __global__ void __launch_bounds__(", binding_.threads, ") ", symbol_, "(", parameters(), ")"));
+    declare();
+    write_items();
+    lines_.close();
+    return lines_.take();
+  }
+
+  std::string emulation() const {
+    std::string call;
+    std::size_t given = 0;
+    for (const NestBuffer& buffer : nest_.buffers) {
+      if (buffer.storage == Storage::Scratch) continue;
+      call += concat("(", buffer.storage == Storage::Operand ? "const " : "", stored_type(buffer.dtype), "*)emulated_buffers[",
+                     given++, "], ");
+    }
+    for (std::size_t k = 0; k < nest_.extents.size(); ++k) call += concat("emulated_extents[", k, "], ");
+    return concat("static void body_", symbol_, "() { ", symbol_, "(", call, "emulated_scratch, emulated_error); }\n",
+                  "extern \"C\" void emulate_", symbol_,
+                  "(void** buffers, const i64* extents, u8* scratch, i64* error, unsigned blocks) {\n",
+                  "  emulated_buffers = buffers; emulated_extents = extents; emulated_scratch = scratch; emulated_error = error;\n",
+                  "  emulated_launch(body_", symbol_, ", blocks, ", binding_.threads, ", ", binding_.group > 1 ? "true" : "false",
+                  ");\n}\n");
+  }
+
+ private:
+  static void collect_written(const Block& block, std::set<std::size_t>& written) {
+    for (const Statement& statement : block) {
+      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update) written.insert(statement.id);
+      collect_written(statement.body, written);
+    }
+  }
+
+  std::string parameters() const {
+    std::vector<std::string> list;
+    for (const NestBuffer& buffer : nest_.buffers) {
+      if (buffer.storage == Storage::Scratch) continue;
+      list.push_back(concat(buffer.storage == Storage::Operand ? "const " : "", stored_type(buffer.dtype), "* __restrict__ ", buffer.name));
+    }
+    for (std::size_t k = 0; k < nest_.extents.size(); ++k) list.push_back(concat("const i64 n", k));
+    list.emplace_back("u8* __restrict__ scratch");
+    list.emplace_back("i64* __restrict__ error");
+    return join(list, ", ");
+  }
+
+  unsigned groups() const { return binding_.threads / binding_.group; }
+  bool is_shared() const { return binding_.group > 1; }
+
+  void declare() {
+    if (is_shared()) {
+      lines_.add(concat("const int lane = (int)threadIdx.x % ", binding_.group, ", g = (int)threadIdx.x / ", binding_.group, ";"));
+      if (binding_.group > 32) lines_.add(concat("__shared__ __align__(16) u8 partial[", kFoldBytes, "];"));
+      else lines_.add("u8* const partial = 0;");
+    }
+    if (binding_.has_global_scratch) {
+      const std::string slot = is_shared() ? concat("(i64)blockIdx.x * ", groups(), " + g") : "(i64)blockIdx.x * blockDim.x + threadIdx.x";
+      lines_.add(concat("u8* own = scratch + (", slot, ") * ", values_.extent(scratch_bytes(nest_)), ";"));
+    }
+    for (const NestBuffer& buffer : nest_.buffers) {
+      if (buffer.storage != Storage::Scratch) continue;
+      const std::string type = stored_type(buffer.dtype);
+      if (binding_.has_global_scratch) {
+        lines_.add(concat(type, "* const ", buffer.name, " = (", type, "*)own;"));
+        lines_.add(concat("own += ", values_.extent(scratch_size(buffer)), ";"));
+        continue;
+      }
+      const std::int64_t count = std::max<std::int64_t>(1, product(buffer.dims).constant());
+      if (is_shared()) {
+        lines_.add(concat("__shared__ ", type, " all_", buffer.name, "[", groups() * count, "];"));
+        lines_.add(concat(type, "* const ", buffer.name, " = all_", buffer.name, " + g * ", count, ";"));
+      } else {
+        lines_.add(concat(type, " ", buffer.name, "[", count, "];"));
+      }
+    }
+    const std::string lanes = binding_.lanes > 1 ? concat("[", binding_.lanes, "]") : "";
+    for (std::size_t k = 0; k < nest_.locals.size(); ++k) {
+      lines_.add(concat(computed_type(nest_.locals[k]), " t", k, lanes, ";"));
+      if (placed_.contains(k)) lines_.add(concat("i64 p", k, " = -1;"));
+    }
+  }
+
+  // Positions of loops from one number, the last the fastest.
+  void write_positions(const std::vector<const Statement*>& loops, std::string number, const std::string& type, unsigned lanes) {
+    for (std::size_t k = loops.size(); k-- > 0;) {
+      const std::string name = concat("i", loops[k]->id);
+      const unsigned width = k + 1 == loops.size() ? lanes : 1;
+      const std::string factor = width > 1 ? concat(" * ", width) : "";
+      values_.name_loop(loops[k]->id, name);
+      if (k == 0) {
+        lines_.add(concat("const ", type, " ", name, " = (", number, ")", factor, ";"));
+        break;
+      }
+      const Dim& extent = loops[k]->extent;
+      const std::string count = width > 1 ? std::to_string(extent.constant() / width) : values_.extent(extent);
+      const std::string rest = concat("r", loops[k]->id, "_", unique_++);
+      lines_.add(concat("const ", type, " ", name, " = (", number, ") % ", count, factor, ", ", rest, " = (", number, ") / ", count, ";"));
+      number = rest;
+    }
+  }
+
+  static bool is_short(const std::vector<const Statement*>& loops) {
+    double count = 1;
+    for (const Statement* loop : loops) count *= loop->extent.is_constant() ? static_cast<double>(loop->extent.constant()) : 1e18;
+    return count < 1 << 30;
+  }
+  std::string count_text(const std::vector<const Statement*>& loops, const std::string& type, unsigned lanes) const {
+    if (loops.empty()) return "1";
+    std::string text;
+    for (std::size_t k = 0; k < loops.size(); ++k) {
+      const bool is_last = k + 1 == loops.size();
+      const std::string count = is_last && lanes > 1 ? std::to_string(loops[k]->extent.constant() / lanes) : values_.extent(loops[k]->extent);
+      text += concat(k > 0 ? " * " : "", "(", type, ")", count);
+    }
+    return text;
+  }
+
+  void write_items() {
+    const std::string type = is_short(binding_.items) ? "i32" : "i64";
+    const std::string per_block = std::to_string(is_shared() ? groups() : binding_.threads);
+    const std::string first = concat("(", type, ")blockIdx.x * ", per_block, " + ", is_shared() ? "g" : "(i32)threadIdx.x");
+    lines_.add(concat("const ", type, " items = ", count_text(binding_.items, type, binding_.lanes), ";"));
+    lines_.open(concat("for (", type, " item = ", first, "; item < items; item += (", type, ")gridDim.x * ", per_block, ")"));
+    if (!binding_.items.empty()) {
+      write_positions(binding_.items, "item", type, binding_.lanes);
+      if (binding_.lanes > 1) values_.set_lanes(binding_.items.back()->id, binding_.lanes);
+    }
+    if (is_shared()) {
+      write_shared(*binding_.inner);
+      if (exchanges_) sync();
+    } else {
+      write_block(*binding_.inner);
+    }
+    lines_.close();
+  }
+
+  void sync() { lines_.add(concat("group_sync<", binding_.group, ">();")); }
+
+  // Statements that all threads of a group come to together.
+  void write_shared(const Block& block) {
+    for (const Statement& statement : block) {
+      if (statement.kind == Statement::Kind::Define) {
+        write_define(statement);
+        continue;
+      }
+      if (statement.kind == Statement::Kind::Store) {
+        lines_.open("if (lane == 0)");
+        write_store(statement);
+        lines_.close();
+        if (exchanges_) sync();
+        continue;
+      }
+      const LoopChain chain = chain_of(statement);
+      if (is_fold_chain(chain)) {
+        write_shared_folds(chain);
+      } else {
+        write_spread(chain.loops, [&] { write_block(*chain.inner); });
+      }
+      if (exchanges_) sync();
+    }
+  }
+
+  void write_spread(const std::vector<const Statement*>& loops, const std::function<void()>& body) {
+    const std::string type = is_short(loops) ? "i32" : "i64";
+    const std::string at = concat("s", unique_++);
+    lines_.open(concat("for (", type, " ", at, " = lane; ", at, " < ", count_text(loops, type, 1), "; ", at, " += ", binding_.group, ")"));
+    write_positions(loops, at, type, 1);
+    body();
+    lines_.close();
+  }
+
+  void write_shared_folds(const LoopChain& chain) {
+    lines_.open("");
+    // Each thread folds its own positions; what was there before comes last.
+    for (const Statement& fold : *chain.inner) {
+      const DType dtype = nest_.locals[fold.id];
+      lines_.add(concat("const ", computed_type(dtype), " before", fold.id, " = t", fold.id, ";"));
+      const Scalar start = identity_scalar(fold.reduction, dtype);
+      lines_.add(concat("t", fold.id, " = ", literal_text(dtype, start->real, start->integer), ";"));
+    }
+    write_spread(chain.loops, [&] {
+      for (const Statement& fold : *chain.inner) write_fold(fold);
+    });
+    for (const Statement& fold : *chain.inner) {
+      const DType dtype = nest_.locals[fold.id];
+      const std::string local = concat("t", fold.id);
+      if (fold.place.is_defined()) {
+        const bool is_max = fold.reduction == Reduction::ArgMax || fold.reduction == Reduction::ArgMaxLast;
+        const bool takes_last = fold.reduction == Reduction::ArgMaxLast || fold.reduction == Reduction::ArgMinLast;
+        lines_.add(concat("fold_places<", is_max ? "true" : "false", ", ", takes_last ? "true" : "false", ", ", binding_.group, ">(", local,
+                          ", p", fold.id, ", partial, lane);"));
+        continue;
+      }
+      lines_.add(concat(local, " = fold_group<", fold_name(fold.reduction, dtype), ", ", binding_.group, ">(", local, ", partial, lane);"));
+      lines_.add(concat(local, " = ", combined(fold.reduction, dtype, concat("before", fold.id), local), ";"));
+    }
+    lines_.close();
+  }
+
+  static std::string fold_name(Reduction reduction, DType dtype) {
+    switch (reduction) {
+      case Reduction::Sum: return dtype == DType::Bool ? "FoldOr" : "FoldSum";
+      case Reduction::Product: return "FoldProduct";
+      case Reduction::Max: return "FoldMost";
+      default: return "FoldLeast";
+    }
+  }
+
+  // Statements of one thread.
+  void write_block(const Block& block) {
+    for (const Statement& statement : block) {
+      switch (statement.kind) {
+        case Statement::Kind::Loop: write_loop(statement); break;
+        case Statement::Kind::Define: write_define(statement); break;
+        case Statement::Kind::Fold: write_fold(statement); break;
+        case Statement::Kind::Store: write_store(statement); break;
+        case Statement::Kind::Update: write_update(statement); break;
+      }
+    }
+  }
+
+  void write_loop(const Statement& loop) {
+    const std::string name = concat("i", loop.id);
+    const bool has_number = loop.extent.is_constant() && loop.extent.constant() <= std::numeric_limits<int>::max();
+    std::string count = values_.extent(loop.extent);
+    if (loop.limit.is_defined()) {
+      values_.begin_statement();
+      count = values_.value(loop.limit);
+    }
+    const std::string type = has_number ? "i32" : "i64";
+    values_.name_loop(loop.id, name);
+    lines_.open(concat("for (", type, " ", name, " = 0; ", name, " < ", count, "; ++", name, ")"));
+    write_block(loop.body);
+    lines_.close();
+  }
+
+  // What a statement does, for every lane of the thread.
+  void in_lanes(const Statement& statement, const std::function<void()>& write) {
+    values_.begin_statement();
+    if (binding_.lanes == 1) {
+      lines_.open("");
+      write();
+      lines_.close();
+      return;
+    }
+    lines_.open("");
+    load_packs(statement);
+    values_.begin_statement();
+    lines_.add("#pragma unroll");
+    lines_.open(concat("for (int v = 0; v < ", binding_.lanes, "; ++v)"));
+    values_.set_in_lanes(true);
+    write();
+    values_.set_in_lanes(false);
+    lines_.close();
+    finish_store();
+    lines_.close();
+  }
+
+  void load_packs(const Statement& statement) {
+    std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
+    const std::size_t loop = binding_.items.back()->id;
+    const Block alone{statement};
+    for_each_load(alone, [&](const Scalar& load) {
+      if (load->bounds == Bounds::Checked || !is_packed(load->args, load->view, loop)) return;
+      const std::vector<Scalar> indices(load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+      if (load->bounds == Bounds::Fill) {
+        // One answer for all lanes: what moves with them lies inside.
+        for (std::size_t axis = 0; axis < indices.size(); ++axis) {
+          if (depends_on(indices[axis], loop) && !values_.is_surely_inside(indices[axis], load->view[axis])) return;
+        }
+      }
+      const NestBuffer& from = nest_.buffers[load->id];
+      const auto at = values_.place(indices, load->view, load->bounds != Bounds::Inside);
+      const std::string pack = concat("q", unique_++), type = concat("Pack<", stored_type(from.dtype), ", ", binding_.lanes, ">");
+      const std::string text = concat("load_pack<", stored_type(from.dtype), ", ", binding_.lanes, ">(", from.name, " + ", at.offset, ")");
+      if (at.inside.empty()) {
+        lines_.add(concat("const ", type, " ", pack, " = ", text, ";"));
+        packed[&load.node()] = {pack, ""};
+        return;
+      }
+      const std::string guard = concat("g", unique_++);
+      lines_.add(concat("const bool ", guard, " = ", at.inside, ";"));
+      lines_.add(concat(type, " ", pack, ";"));
+      lines_.add(concat("if (", guard, ") ", pack, " = ", text, ";"));
+      packed[&load.node()] = {pack, guard};
+    });
+    values_.set_packed(std::move(packed));
+    store_ = std::nullopt;
+    if (statement.kind == Statement::Kind::Store && is_packed(statement.indices, statement.view, loop)) {
+      const NestBuffer& to = nest_.buffers[statement.id];
+      const auto at = values_.place(statement.indices, statement.view, false);
+      store_ = PackedStore{concat("q", unique_++), concat(to.name, " + ", at.offset), stored_type(to.dtype)};
+      lines_.add(concat("Pack<", store_->type, ", ", binding_.lanes, "> ", store_->pack, ";"));
+    }
+  }
+
+  void finish_store() {
+    if (!store_) return;
+    lines_.add(concat("store_pack<", store_->type, ", ", binding_.lanes, ">(", store_->target, ", ", store_->pack, ");"));
+    store_ = std::nullopt;
+  }
+
+  // Whether the lanes are one piece of the buffer that begins where such pieces do.
+  bool is_packed(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) const {
+    const std::vector<Scalar> coordinates(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(view.size()));
+    if (access_along(coordinates, view, loop) != Access::Neighbours) return false;
+    std::size_t last = view.size();
+    while (last > 0 && view[last - 1] == Dim(1)) --last;
+    if (last == 0 || !values_.is_whole_pack(coordinates[last - 1])) return false;
+    return last == 1 || (view[last - 1].is_constant() && view[last - 1].constant() % binding_.lanes == 0);
+  }
+
+  void write_define(const Statement& statement) {
+    in_lanes(statement, [&] {
+      const std::string value = values_.value(statement.value);
+      lines_.add(concat(values_.local(statement.id), " = ", value, ";"));
+      if (placed_.contains(statement.id)) lines_.add(concat(values_.place_of(statement.id), " = -1;"));
+    });
+  }
+
+  void write_fold(const Statement& statement) {
+    in_lanes(statement, [&] {
+      const DType dtype = nest_.locals[statement.id];
+      const std::string local = values_.local(statement.id);
+      const Scalar& value = statement.value;
+      if (statement.place.is_defined()) {
+        const bool is_max = statement.reduction == Reduction::ArgMax || statement.reduction == Reduction::ArgMaxLast;
+        const bool takes_last = statement.reduction == Reduction::ArgMaxLast || statement.reduction == Reduction::ArgMinLast;
+        const std::string next = values_.value(value), place = values_.value(statement.place), known = values_.place_of(statement.id);
+        lines_.add(concat("if (is_better<", computed_type(dtype), ", ", is_max ? "true" : "false", ", ", takes_last ? "true" : "false", ">(",
+                          local, ", ", known, ", ", next, ", ", place, ")) { ", local, " = ", next, "; ", known, " = ", place, "; }"));
+        return;
+      }
+      const bool is_product = statement.reduction == Reduction::Sum && value->kind == ScalarKind::Binary &&
+                              value->binary == BinaryOp::Multiply && is_float(value->dtype);
+      if (is_product) {
+        const std::string a = values_.value(value->args[0]), b = values_.value(value->args[1]);
+        lines_.add(concat(local, " = ", dtype == DType::F64 ? "fma(" : "fmaf(", a, ", ", b, ", ", local, ");"));
+        return;
+      }
+      const std::string next = values_.value(value);
+      lines_.add(concat(local, " = ", combined(statement.reduction, dtype, local, next), ";"));
+    });
+  }
+
+  void write_store(const Statement& statement) {
+    in_lanes(statement, [&] {
+      const NestBuffer& to = nest_.buffers[statement.id];
+      const std::string value = to_stored(to.dtype, values_.value(statement.value));
+      if (store_) {
+        lines_.add(concat(store_->pack, ".at[v] = ", value, ";"));
+        return;
+      }
+      const auto at = values_.place(statement.indices, statement.view, false);
+      lines_.add(concat(to.name, "[", at.offset, "] = ", value, ";"));
+    });
+  }
+
+  void write_update(const Statement& statement) {
+    in_lanes(statement, [&] {
+      const NestBuffer& to = nest_.buffers[statement.id];
+      const std::string value = values_.value(statement.value);
+      const auto at = values_.place(statement.indices, statement.view, true);
+      const std::string element = concat(to.name, "[", at.offset, "]");
+      const std::string before = from_stored(to.dtype, element);
+      const std::string write = concat(element, " = ", to_stored(to.dtype, combined(statement.reduction, to.dtype, before, value)), ";");
+      if (at.inside.empty()) {
+        lines_.add(write);
+      } else {
+        lines_.add(concat("if (", at.inside, ") ", write, " else *error = ", static_cast<int>(Check::Inside), ";"));
+      }
+    });
+  }
+
+  struct PackedStore {
+    std::string pack, target, type;
+  };
+
+  const LoopNest& nest_;
+  const Binding& binding_;
+  const std::string& symbol_;
+  Lines lines_;
+  ValueWriter values_;
+  std::set<std::size_t> placed_;  // locals that keep the place of an extreme
+  bool exchanges_ = false;        // threads read what others wrote
+  std::optional<PackedStore> store_;
+  std::size_t unique_ = 0;
+};
+
+// There are 256 at most: a table has them all. Only those that the kernels look up.
+std::string tables(const std::string& kernels) {
+  std::string text;
+  for (const DTypeInfo& dtype : all_dtypes()) {
+    const std::string name = concat("values_of_", dtype.name);
+    if (kernels.find(name + "[") == std::string::npos) continue;
+    std::vector<std::string> values;
+    for (unsigned code = 0; code < 256; ++code) {
+      const float value = narrow_float_to_f32(dtype.dtype, static_cast<std::uint8_t>(code));
+      // NaN and infinity are no literals of the language's.
+      values.push_back(std::isnan(value)   ? "TENON_NAN"
+                       : std::isinf(value) ? (value > 0 ? "TENON_INFINITY" : "-TENON_INFINITY")
+                                           : literal_text(DType::F32, value, 0));
+    }
+    text += concat("__constant__ float ", name, "[256] = {", join(values, ", "), "};\n");
+  }
+  if (text.empty()) return text;
+  return "#define TENON_INFINITY ((float)(1e300 * 1e300))\n#define TENON_NAN (TENON_INFINITY * 0.0f)\n" + text;
+}
+
+}  // namespace
+
+std::string write_source(const std::vector<Kernel>& kernels) {
+  std::string text;
+  for (const Kernel& kernel : kernels) text += "\n" + KernelWriter(kernel).run();
+  return concat(prelude(), tables(text), text);
+}
+
+std::string write_emulation(const std::vector<Kernel>& kernels) {
+  std::string text = R"(static void** emulated_buffers;
+static const i64* emulated_extents;
+static u8* emulated_scratch;
+static i64* emulated_error;
+static void emulated_launch(void (*body)(), unsigned blocks, unsigned threads, bool has_barriers) {
+  gridDim.x = blocks;
+  blockDim.x = threads;
+  emulated::body = body;
+  for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
+    if (has_barriers) { emulated::run_block(threads); continue; }
+    for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) body();
+  }
+}
+)";
+  for (const Kernel& kernel : kernels) {
+    KernelWriter writer(kernel);
+    text += "\n" + writer.run() + writer.emulation();
+  }
+  return concat(device_emulation(), prelude(), tables(text), text);
+}
+
+}  // namespace tenon::codegen::cuda

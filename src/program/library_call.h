@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+namespace tenon {
+
+/// A function of a vendor's library that stands in place of a kernel's code, as data: the runtime finds the library
+/// and what in it computes this. Buffers of its call: `a`, `b`, bias and residual where it has them, result.
+///
+/// matmul       y[i] = activation(alpha a[i] b[i] + residual[i] + bias); row-major with leading dimensions.
+///              Extents: batch, m, n, k, then of a, b, y, residual: leading dimension and elements from one to the next.
+/// convolution  images with channels last, weights as output, row, column, channel.
+///              Extents: batch, rows, columns, channels, outputs, window rows, window columns, result rows, result columns,
+///              padding before and behind of rows and of columns, strides, dilations, groups.
+struct LibraryCall {
+  enum class Kind { Matmul, Convolution };
+  Kind kind = Kind::Matmul;
+  std::string dtype = "f32";         ///< of a and b
+  std::string result_dtype = "f32";  ///< of bias, residual and result
+  bool allows_tf32 = false;          ///< f32 products may drop digits
+  bool is_a_transposed = false, is_b_transposed = false;
+  bool has_bias = false, has_residual = false;
+  std::string activation = "none";   ///< none, relu
+  double alpha = 1;
+
+  bool operator==(const LibraryCall&) const = default;
+};
+
+/// "matmul dtype=f16 …"; throws Error for text that says nothing of the kind.
+std::string to_string(const LibraryCall& call);
+LibraryCall parse_library_call(const std::string& text);
+
+/// How many extents a call of the kind has.
+std::size_t extent_count(LibraryCall::Kind kind);
+
+}  // namespace tenon

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "program/program.h"
+
+namespace tenon {
+
+/// No machine has more; sums of such numbers do not overflow.
+inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
+
+/// What the shapes of a run's inputs decide about its program: symbols, shapes, places in the arena, which steps run.
+struct BoundShapes {
+  /// The program must outlive it.
+  explicit BoundShapes(const Program& program) : program_(program) {}
+
+  std::vector<std::int64_t> symbols;
+  std::vector<std::vector<std::int64_t>> shapes;  ///< by buffer
+  std::vector<std::vector<std::int64_t>> output_shapes;
+  std::vector<std::uint64_t> offsets;  ///< by buffer: in the arena, or as the program says
+  std::uint64_t planned_bytes = 0;     ///< of the arena
+
+  /// Throws Error, by name, axis and range, for a shape the program does not take.
+  void bind(std::span<const std::vector<std::int64_t>> input_shapes);
+  bool runs(const Program::Step& step) const;
+  std::uint64_t bytes_of(std::size_t buffer) const;
+  std::vector<std::uint64_t> all_bytes() const;
+
+ private:
+  void read_symbols(std::span<const std::vector<std::int64_t>> input_shapes);
+  void check_inputs(std::span<const std::vector<std::int64_t>> input_shapes) const;
+  void place();
+
+  const Program& program_;
+};
+
+}  // namespace tenon

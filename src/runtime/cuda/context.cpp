@@ -1,0 +1,301 @@
+// Programs on NVIDIA's devices.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/library_step.h"
+#include "runtime/device.h"
+
+namespace tenon::cuda {
+namespace {
+
+std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+class CudaModel : public DeviceModel {
+ public:
+  explicit CudaModel(const Program& program) : program_(program) {
+    const Driver& cuda = driver();
+    require_architecture(cuda);
+    if (!program.code.empty()) cuda.require(cuda.load_module(&module_, program.code.data()), "loading a program's code");
+    for (const Program::Kernel& kernel : program.kernels) {
+      Function function = nullptr;
+      if (kernel.library.empty()) cuda.require(cuda.get_function(&function, module_, kernel.symbol.c_str()), "finding a kernel");
+      functions_.push_back(function);
+    }
+    if (program.constant_bytes == 0) return;
+    constants_.allocate(program.constant_bytes, "constants");
+    cuda.require(cuda.to_device(constants_.address(), program.constants.get(), program.constant_bytes, nullptr), "copying constants");
+    cuda.require(cuda.synchronise(nullptr), "copying constants");
+  }
+  CudaModel(const CudaModel&) = delete;
+  ~CudaModel() override {
+    if (module_ != nullptr) driver().unload_module(module_);
+  }
+
+  std::unique_ptr<DeviceContext> make_context() const override;
+  const Program& program() const { return program_; }
+  Function function(std::size_t kernel) const { return functions_[kernel]; }
+  Address constants() const { return constants_.address(); }
+
+ private:
+  // Machine code is for one generation of devices; with an `a` behind it for just that one.
+  void require_architecture(const Driver& cuda) const {
+    const std::string here = concat("sm_", cuda.major, cuda.minor);
+    std::string wanted = program_.target.substr(std::string("cuda:").size());
+    if (wanted.ends_with('a')) wanted.pop_back();
+    if (wanted == here || (wanted.size() == here.size() && wanted.substr(0, wanted.size() - 1) == here.substr(0, here.size() - 1) &&
+                           wanted < here && !program_.target.ends_with('a'))) {
+      return;
+    }
+    throw Error("the program is for another GPU", ErrorKind::Device)
+        .expected(program_.target)
+        .got(cuda.device_name, ", ", here)
+        .hint("compile it with --target=cuda:", here);
+  }
+
+  const Program& program_;
+  Module module_ = nullptr;
+  std::vector<Function> functions_;
+  DeviceMemory constants_;
+};
+
+// One call with everything looked up. A kernel's parameters lie in `values`, one word each.
+struct ReadyStep {
+  std::size_t step = 0;
+  Function function = nullptr;
+  unsigned blocks = 0, threads = 0;
+  std::vector<std::uint64_t> values;
+  std::unique_ptr<LibraryStep> library;
+};
+
+class CudaContext : public DeviceContext {
+ public:
+  explicit CudaContext(const CudaModel& model) : model_(model) {
+    const Driver& cuda = driver();
+    constexpr unsigned kNonBlocking = 1;
+    cuda.require(cuda.create_stream(&stream_, kNonBlocking), "making a stream");
+    cuda.require(cuda.create_event(&begin_, 0), "making an event");
+    cuda.require(cuda.create_event(&end_, 0), "making an event");
+    error_.allocate(256, "a kernel's report");
+  }
+  CudaContext(const CudaContext&) = delete;
+  ~CudaContext() override {
+    const Driver& cuda = driver();
+    cuda.synchronise(stream_);
+    forget_graph();
+    cuda.destroy_event(begin_);
+    cuda.destroy_event(end_);
+    cuda.destroy_stream(stream_);
+  }
+
+  void prepare(const BoundShapes& shapes) override;
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) override;
+  double replay() override;
+  std::uint64_t arena_bytes() const override { return arena_.bytes(); }
+  std::uint64_t scratch_bytes() const override { return scratch_.bytes(); }
+
+ private:
+  void forget_graph() {
+    const Driver& cuda = driver();
+    if (exec_ != nullptr) cuda.destroy_exec(exec_);
+    if (graph_ != nullptr) cuda.destroy_graph(graph_);
+    exec_ = nullptr;
+    graph_ = nullptr;
+  }
+  void enqueue(ReadyStep& step);
+  void capture();
+  void run_step_by_step(std::span<double> seconds);
+  void require_checks_held();
+
+  const CudaModel& model_;
+  Stream stream_ = nullptr;
+  Event begin_ = nullptr, end_ = nullptr;
+  Graph graph_ = nullptr;
+  GraphExec exec_ = nullptr;
+  DeviceMemory arena_, ports_, scratch_, error_;
+  std::vector<ReadyStep> steps_;
+  struct Port {
+    Address address = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Port> inputs_, outputs_;
+};
+
+void CudaContext::prepare(const BoundShapes& shapes) {
+  const Driver& cuda = driver();
+  const Program& p = model_.program();
+  cuda.require(cuda.synchronise(stream_), "waiting for the device");
+  forget_graph();
+  steps_.clear();
+  arena_.allocate(shapes.planned_bytes, "the values between steps");
+  // Inputs and outputs side by side.
+  std::uint64_t total = 0;
+  const auto place = [&](const std::vector<std::uint32_t>& buffers) {
+    std::vector<Port> ports;
+    for (const std::uint32_t id : buffers) {
+      ports.push_back({total, shapes.bytes_of(id)});
+      total += aligned(ports.back().bytes);
+    }
+    return ports;
+  };
+  inputs_ = place(p.inputs);
+  outputs_ = place(p.outputs);
+  ports_.allocate(std::max<std::uint64_t>(total, 256), "inputs and outputs");
+  for (auto* ports : {&inputs_, &outputs_}) {
+    for (Port& port : *ports) port.address += ports_.address();
+  }
+  const auto address_of = [&](std::uint32_t id) -> Address {
+    const Program::Buffer& buffer = p.buffers[id];
+    switch (buffer.place) {
+      case Program::Place::Input: return inputs_[buffer.offset].address;
+      case Program::Place::Output: return outputs_[buffer.offset].address;
+      case Program::Place::Constant: return model_.constants() + buffer.offset;
+      case Program::Place::Arena: return arena_.address() + shapes.offsets[id];
+    }
+    return 0;
+  };
+  std::uint64_t scratch = 0;
+  for (std::size_t k = 0; k < p.steps.size(); ++k) {
+    const Program::Step& step = p.steps[k];
+    if (!shapes.runs(step)) continue;
+    const Program::Kernel& kernel = p.kernels[step.kernel];
+    ReadyStep ready;
+    ready.step = k;
+    for (const std::uint32_t id : step.buffers) ready.values.push_back(address_of(id));
+    std::vector<std::int64_t> extents;
+    for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes.symbols));
+    if (!kernel.library.empty()) {
+      ready.library = make_library_step(kernel.library, extents, step.name);
+      scratch = std::max(scratch, ready.library->workspace_bytes());
+    } else {
+      const std::int64_t blocks = step.work.value(shapes.symbols);
+      if (blocks <= 0) continue;
+      if (blocks > std::int64_t{0x7fffffff}) {
+        throw Error("a value is too large for one launch", ErrorKind::Unsupported).at("node '", step.name, "'").got(blocks, " blocks");
+      }
+      ready.function = model_.function(step.kernel);
+      ready.blocks = static_cast<unsigned>(blocks);
+      ready.threads = kernel.threads;
+      for (const std::int64_t extent : extents) ready.values.push_back(static_cast<std::uint64_t>(extent));
+      ready.values.push_back(0);  // scratch
+      ready.values.push_back(error_.address());
+      const auto own = static_cast<std::uint64_t>(kernel.scratch_bytes.value(shapes.symbols));
+      scratch = std::max(scratch, own * ready.blocks);
+    }
+    steps_.push_back(std::move(ready));
+  }
+  scratch_.allocate(std::max<std::uint64_t>(scratch, 256), "scratch of kernels");
+  for (ReadyStep& step : steps_) {
+    if (step.library) {
+      step.library->set_workspace(scratch_.address(), scratch_.bytes());
+    } else {
+      step.values[step.values.size() - 2] = scratch_.address();
+    }
+  }
+}
+
+void CudaContext::enqueue(ReadyStep& step) {
+  if (step.library) {
+    step.library->enqueue(stream_, step.values);
+    return;
+  }
+  std::vector<void*> parameters;
+  for (std::uint64_t& value : step.values) parameters.push_back(&value);
+  const Driver& cuda = driver();
+  const int status = cuda.launch(step.function, step.blocks, 1, 1, step.threads, 1, 1, 0, stream_, parameters.data(), nullptr);
+  if (status == 0) return;
+  cuda.require(status, concat("launching '", model_.program().steps[step.step].name, "'").c_str());
+}
+
+// The launches of a run as one graph, which the device goes through by itself.
+void CudaContext::capture() {
+  const Driver& cuda = driver();
+  constexpr int kThreadLocal = 1;
+  cuda.require(cuda.begin_capture(stream_, kThreadLocal), "recording launches");
+  try {
+    cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "recording launches");
+    for (ReadyStep& step : steps_) enqueue(step);
+  } catch (...) {
+    cuda.end_capture(stream_, &graph_);
+    forget_graph();
+    throw;
+  }
+  cuda.require(cuda.end_capture(stream_, &graph_), "recording launches");
+  cuda.require(cuda.instantiate(&exec_, graph_, 0), "recording launches");
+}
+
+void CudaContext::require_checks_held() {
+  std::int64_t error = 0;
+  const Driver& cuda = driver();
+  cuda.require(cuda.to_host(&error, error_.address(), sizeof error, stream_), "reading back");
+  cuda.require(cuda.synchronise(stream_), "running");
+  if (error == 0) return;
+  const auto number = static_cast<std::size_t>(error);
+  for (const ReadyStep& step : steps_) {
+    const auto& checks = model_.program().kernels[model_.program().steps[step.step].kernel].checks;
+    if (step.library || number > checks.size()) continue;
+    throw Error(checks[number - 1]).at("program '", model_.program().name, "' on the GPU");
+  }
+}
+
+void CudaContext::run_step_by_step(std::span<double> seconds) {
+  const Driver& cuda = driver();
+  cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "running");
+  for (ReadyStep& step : steps_) {
+    cuda.require(cuda.record(begin_, stream_), "timing");
+    enqueue(step);
+    cuda.require(cuda.record(end_, stream_), "timing");
+    const int status = cuda.synchronise(stream_);
+    if (status != 0) cuda.require(status, concat("running '", model_.program().steps[step.step].name, "'").c_str());
+    float milliseconds = 0;
+    cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
+    if (!seconds.empty()) seconds[step.step] += static_cast<double>(milliseconds) / 1e3;
+  }
+}
+
+void CudaContext::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) {
+  const Driver& cuda = driver();
+  for (std::size_t k = 0; k < inputs_.size(); ++k) {
+    if (inputs_[k].bytes == 0) continue;
+    cuda.require(cuda.to_device(inputs_[k].address, inputs[k], inputs_[k].bytes, stream_), "copying an input");
+  }
+  if (!seconds.empty()) {
+    run_step_by_step(seconds);
+  } else {
+    if (exec_ == nullptr && !steps_.empty()) capture();
+    if (exec_ != nullptr) cuda.require(cuda.launch_graph(exec_, stream_), "running");
+  }
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    if (outputs_[k].bytes == 0) continue;
+    cuda.require(cuda.to_host(outputs[k], outputs_[k].address, outputs_[k].bytes, stream_), "copying an output");
+  }
+  require_checks_held();
+}
+
+double CudaContext::replay() {
+  const Driver& cuda = driver();
+  if (exec_ == nullptr && !steps_.empty()) capture();
+  cuda.require(cuda.record(begin_, stream_), "timing");
+  if (exec_ != nullptr) cuda.require(cuda.launch_graph(exec_, stream_), "running");
+  cuda.require(cuda.record(end_, stream_), "timing");
+  cuda.require(cuda.synchronise(stream_), "running");
+  float milliseconds = 0;
+  cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
+  return static_cast<double>(milliseconds) / 1e3;
+}
+
+std::unique_ptr<DeviceContext> CudaModel::make_context() const { return std::make_unique<CudaContext>(*this); }
+
+}  // namespace
+}  // namespace tenon::cuda
+
+namespace tenon {
+
+bool is_for_device(const Program& program) { return program.target.starts_with("cuda:"); }
+
+std::shared_ptr<const DeviceModel> load_on_device(const Program& program) { return std::make_shared<cuda::CudaModel>(program); }
+
+}  // namespace tenon

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/shared_library.h"
+
+namespace tenon::cuda {
+
+// What is used of NVIDIA's driver, declared here: neither its headers nor its library are needed to build.
+using Stream = struct CUstream_st*;
+using Function = struct CUfunc_st*;
+using Module = struct CUmod_st*;
+using Graph = struct CUgraph_st*;
+using GraphExec = struct CUgraphExec_st*;
+using Event = struct CUevent_st*;
+using ContextHandle = struct CUctx_st*;
+using Address = std::uint64_t;
+
+/// The driver with its first device. Functions are those of its C interface.
+struct Driver {
+  SharedLibrary library{"NVIDIA GPUs (the driver)", {"libcuda.so.1", "libcuda.so"}, {"/usr/local/nvidia/lib64"}};
+
+  int (*error_name)(int, const char**) = nullptr;
+  int (*error_text)(int, const char**) = nullptr;
+  int (*launch)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**) = nullptr;
+  int (*allocate)(Address*, std::size_t) = nullptr;
+  int (*free)(Address) = nullptr;
+  int (*allocate_host)(void**, std::size_t, unsigned) = nullptr;
+  int (*free_host)(void*) = nullptr;
+  int (*to_device)(Address, const void*, std::size_t, Stream) = nullptr;
+  int (*to_host)(void*, Address, std::size_t, Stream) = nullptr;
+  int (*fill)(Address, unsigned char, std::size_t, Stream) = nullptr;
+  int (*load_module)(Module*, const void*) = nullptr;
+  int (*unload_module)(Module) = nullptr;
+  int (*get_function)(Function*, Module, const char*) = nullptr;
+  int (*create_stream)(Stream*, unsigned) = nullptr;
+  int (*destroy_stream)(Stream) = nullptr;
+  int (*synchronise)(Stream) = nullptr;
+  int (*begin_capture)(Stream, int) = nullptr;
+  int (*end_capture)(Stream, Graph*) = nullptr;
+  int (*instantiate)(GraphExec*, Graph, unsigned long long) = nullptr;
+  int (*launch_graph)(GraphExec, Stream) = nullptr;
+  int (*destroy_graph)(Graph) = nullptr;
+  int (*destroy_exec)(GraphExec) = nullptr;
+  int (*create_event)(Event*, unsigned) = nullptr;
+  int (*destroy_event)(Event) = nullptr;
+  int (*record)(Event, Stream) = nullptr;
+  int (*elapsed)(float*, Event, Event) = nullptr;
+  int (*set_current)(ContextHandle) = nullptr;
+  int (*memory_info)(std::size_t*, std::size_t*) = nullptr;
+
+  ContextHandle context = nullptr;
+  std::string device_name;
+  int major = 0, minor = 0;      ///< compute capability
+  int multiprocessors = 0;
+  int version = 0;               ///< 13000: CUDA 13.0
+
+  /// Throws Error (Device) where there is no driver or no device.
+  Driver();
+  /// Throws Error (Device), saying what was tried, unless the status is 0.
+  void require(int status, const char* what) const;
+};
+
+/// The driver of this process, its device made current for the calling thread.
+const Driver& driver();
+
+/// Memory of the device, given back at the end.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(const DeviceMemory&) = delete;
+  ~DeviceMemory();
+  /// Throws Error (OutOfMemory), naming what it is for. What was held before is given back first; less than is held is no change.
+  void allocate(std::uint64_t bytes, const std::string& purpose);
+  Address address() const { return address_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  Address address_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace tenon::cuda
