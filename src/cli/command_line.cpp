@@ -19,7 +19,8 @@ constexpr const char* kNoWinogradHelp = "convolutions only as sums in their own 
 constexpr const char* kKernelsHelp = "--to=aitemplate: name the kernels that tuning found fastest";
 constexpr const char* kTuneHelp = "time what can compute each kernel first, for SECONDS or as long as it takes";
 constexpr const char* kUntunedHelp = "choose kernels by estimate, whatever the tuning cache says";
-constexpr const char* kTargetHelp = "reference (slow, by definition) or cpu (compiled)";
+constexpr const char* kPrecisionHelp = "f16 or bf16: most of an f32 network computes in that; tf32: only its products, on a device";
+constexpr const char* kTargetHelp = "reference (slow, by definition), cpu (compiled) or cuda[:sm_90a]";
 constexpr const char* kModelHelp =
     "a model file of any format, - for standard input, zoo:NAME[?param=value,…] or random:SEED[?nodes=COUNT]";
 constexpr const char* kModelOrProgramHelp = "a model, or a program that `compile` wrote (FILE.tnn)";
@@ -99,6 +100,7 @@ class CommandLine {
     run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect")->check(tolerance());
     run_app->add_option("--rtol", run_.relative, "relative tolerance of --expect")->check(tolerance());
     run_app->add_option("--target", run_.target, concat(kTargetHelp, "; by default cpu, if the model can be compiled"));
+    run_app->add_option("--precision", run_.precision, kPrecisionHelp);
     run_app->add_option("--threads", run_.threads, kThreadsHelp)->check(thread_count());
     run_app->add_flag("--untuned", run_.untuned, kUntunedHelp);
     run_app->add_flag("--trust-program", run_.trust_program, kTrustHelp);
@@ -125,6 +127,8 @@ class CommandLine {
     compile_app->add_option("model", compile_.model, kModelHelp)->required();
     compile_app->add_option("-o,--output", compile_.output, "the program to write: FILE.tnn");
     compile_app->add_option("--cpu", compile_.cpu, "native, x86-64-v3 or x86-64-v4");
+    compile_app->add_option("--target", compile_.target, "cpu (default) or cuda[:sm_90a]");
+    compile_app->add_option("--precision", compile_.precision, kPrecisionHelp);
     compile_app->add_flag("--no-winograd", compile_.no_winograd, kNoWinogradHelp);
     compile_app->add_flag("--tune", compile_.tune, kTuneHelp)->type_name("[=SECONDS]");
     compile_app->add_flag("--untuned", compile_.untuned, kUntunedHelp);
@@ -142,6 +146,8 @@ class CommandLine {
     bench_app->add_option("--threads", bench_.threads, kThreadsHelp)->check(thread_count());
     bench_app->add_flag("--trust-program", bench_.trust_program, kTrustHelp);
     bench_app->add_option("--cpu", bench_.cpu, "native, x86-64-v3 or x86-64-v4");
+    bench_app->add_option("--target", bench_.target, "cpu (default) or cuda[:sm_90a]");
+    bench_app->add_option("--precision", bench_.precision, kPrecisionHelp);
     bench_app->add_flag("--no-winograd", bench_.no_winograd, kNoWinogradHelp);
     bench_app->add_flag("--tune", bench_.tune, kTuneHelp)->type_name("[=SECONDS]");
     bench_app->add_flag("--untuned", bench_.untuned, kUntunedHelp);

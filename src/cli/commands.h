@@ -30,6 +30,7 @@ struct RunOptions {
   bool trust_program = false;  ///< whatever its file is called
   bool untuned = false;
   std::int64_t max_trips = 0;  ///< of all loops together; 0: any number
+  std::string precision;
 };
 /// Which passes run, and how.
 struct PassChoice {
@@ -46,7 +47,7 @@ struct ExplainOptions : PassChoice {
   bool untuned = false;
 };
 struct CompileCommandOptions {
-  std::string model, output, cpu = "native", tune;
+  std::string model, output, cpu = "native", tune, target, precision;
   std::vector<std::string> hot_shapes;
   bool print_code = false, print_kernels = false, no_winograd = false, untuned = false;
   int threads = 0;  ///< that kernels are chosen for
@@ -57,7 +58,7 @@ struct TuneCommandOptions {
   int threads = 0;
 };
 struct BenchOptions {
-  std::string model, output, save_inputs, cpu = "native";
+  std::string model, output, save_inputs, cpu = "native", target, precision;
   std::vector<std::string> inputs, shapes;
   int threads = 0;
   double duration_s = 2;
@@ -93,6 +94,8 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format);
 
 /// Whether a `--target` asks for compiled code. Throws Error (Usage) for a word that is no target.
 bool is_compiled_target(const std::string& target);
+/// What `--target` and `--cpu` together name. Throws Error (Usage) where that is nothing to compile for.
+std::string target_text(const std::string& target, const std::string& cpu);
 
 /// Parses the words of the command line and runs what they ask for; gives the exit code.
 int run_command_line(int argc, char** argv);

@@ -20,8 +20,15 @@ namespace tenon::cli {
 
 bool is_compiled_target(const std::string& target) {
   if (target == "cpu" || target == "reference") return target == "cpu";
+  if (codegen::cuda::parse_target(target)) return true;
   throw Error(concat("no target is called '", target, "'"), ErrorKind::Usage)
-      .hint(suggest_name(target, std::vector<std::string>{"cpu", "reference"}));
+      .hint(suggest_name(target, std::vector<std::string>{"cpu", "reference", "cuda", "cuda:sm_90a"}));
+}
+
+std::string target_text(const std::string& target, const std::string& cpu) {
+  if (target.empty() || target == "cpu") return cpu;
+  if (!is_compiled_target(target)) throw Error("the reference is not compiled", ErrorKind::Usage).got("--target=", target);
+  return target;
 }
 
 namespace {
@@ -29,8 +36,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 TuningOptions tuning_of(const CompileCommandOptions& options) {
-  return {options.cpu,  !options.no_winograd, options.threads,
-          options.tune, options.untuned,      options.hot_shapes};
+  return {target_text(options.target, options.cpu), !options.no_winograd, options.threads,
+          options.tune, options.untuned,      options.hot_shapes,
+          options.precision};
 }
 
 // What could compute each nest, each different one once.

@@ -34,6 +34,7 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   settings.tolerance = {options.relative, options.absolute};
   settings.filter = options.filter;
   settings.is_compiled = is_compiled_target(options.target);
+  if (settings.is_compiled) settings.target = target_text(options.target, "native");
   if (!options.expected_failures.empty()) {
     settings.expected_failures = read_expected_failures(options.expected_failures);
   }

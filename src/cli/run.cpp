@@ -143,6 +143,8 @@ Runner runner_of(const RunOptions& options) {
     TuningOptions tuning;
     tuning.threads = options.threads;
     tuning.untuned = options.untuned;
+    tuning.cpu = target_text(options.target, "native");
+    tuning.precision = options.precision;
     return compiled_runner(compile_tuned(graph, tuning), options);
   } catch (const Error& error) {
     if (!options.target.empty() || error.kind() != ErrorKind::Unsupported) throw;

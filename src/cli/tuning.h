@@ -11,13 +11,14 @@ namespace tenon::cli {
 
 /// What a command line says about which kernels are chosen.
 struct TuningOptions {
-  std::string cpu = "native";
+  std::string cpu = "native";  ///< or a device: "cuda:sm_90a"
   bool allow_winograd = true;
   int threads = 0;
   std::string tune;      ///< empty: only what is known already is used; "true" or a number of seconds
   bool untuned = false;  ///< not even that
   /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
   std::vector<std::string> hot_shapes = {};
+  std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32"
 };
 
 /// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning cache

@@ -11,6 +11,8 @@
 #include "codegen/constant_store.h"
 #include "codegen/cpu/candidates.h"
 #include "codegen/cpu/schedule.h"
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/source_writer.h"
 #include "codegen/extent_of.h"
 #include "codegen/general_kernels.h"
 #include "codegen/guards.h"
@@ -50,18 +52,24 @@ class Compiler {
 
   void lower() {
     program_.name = graph_.name;
-    program_.target = cpu::target_level(options_.target);
+    program_.target = target_name(options_);
     add_inputs();
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k) output_places_.try_emplace(graph_.outputs()[k], k);
     for (NodeId id : graph_.nodes_in_order()) add_node(id);
     refuse_if_unsupported();
     add_outputs();
-    share_general_kernels(nests_, program_);
+    // A device's kernels are bound to their extents.
+    if (!options_.device) share_general_kernels(nests_, program_);
   }
 
   Program finish() {
     constants_.place();
     plan();
+    if (options_.device) {
+      const std::vector<cuda::Kernel> kernels = device_kernels();
+      if (!kernels.empty()) program_.code = cuda::compile_source(cuda::write_source(kernels), options_.device->architecture);
+      return std::move(program_);
+    }
     std::vector<const LoopNest*> nests;
     std::vector<std::string> symbols;
     for (std::size_t k = 0; k < nests_.size(); ++k) {
@@ -80,6 +88,7 @@ class Compiler {
       for (const Program::Call& call : step.tail) text += concat(", then ", program_.kernels[call.kernel].symbol);
       text += "\n";
     }
+    if (options_.device) return text + cuda::write_source(device_kernels());
     std::vector<const LoopNest*> nests;
     std::vector<std::string> symbols;
     for (std::size_t k = 0; k < nests_.size(); ++k) {
@@ -215,6 +224,87 @@ class Compiler {
     return numbers;
   }
 
+  // Of a device: those with code.
+  std::vector<cuda::Kernel> device_kernels() const {
+    std::vector<cuda::Kernel> kernels;
+    for (std::size_t k = 0; k < nests_.size(); ++k) {
+      if (program_.kernels[k].library.empty()) kernels.push_back({&nests_[k], program_.kernels[k].symbol, cuda::bind(nests_[k])});
+    }
+    return kernels;
+  }
+
+  // A kernel of a device with the work of its call.
+  void set_device_kernel(const LoopNest& nest, const std::string& name, Program::Call& call) {
+    const cuda::Binding binding = cuda::bind(nest);
+    for (const Dim& dim : nest.extents) call.extents.push_back(extent(dim));
+    call.work = extent(cuda::block_count(nest, binding));
+    call.kernel = add_kernel(nest, name);
+    program_.kernels[call.kernel].threads = binding.threads;
+    program_.kernels[call.kernel].scratch_bytes = extent(cuda::scratch_per_block(nest, binding));
+  }
+
+  void set_library_kernel(const cuda::DeviceKernel& made, Program::Call& call) {
+    for (const Dim& dim : made.library_extents) call.extents.push_back(extent(dim));
+    const std::string description = to_string(*made.library);
+    const auto [found, is_new] = kernels_.try_emplace(description, nests_.size());
+    if (is_new) {
+      Program::Kernel kernel;
+      kernel.name = made.part.nest.name;
+      kernel.library = description;
+      program_.kernels.push_back(std::move(kernel));
+      nests_.emplace_back();
+    }
+    call.kernel = static_cast<std::uint32_t>(found->second);
+  }
+
+  void add_device_steps(NodeId id, const std::vector<ValueId>& results, NestSequence sequence, const std::vector<Guards>& guards,
+                        const std::vector<bool>& is_constant) {
+    const Node& node = graph_.node(id);
+    const Footprint footprint = footprint_of(graph_, id);
+    std::vector<cuda::DeviceKernel> kernels;
+    const std::vector<NestSequence::Part> parts = sequence.parts;
+    std::vector<const LoopNest*> nests;
+    for (const NestSequence::Part& part : parts) nests.push_back(&part.nest);
+    const std::vector<double> shares = work_shares(nests);
+    std::vector<double> flops;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      double left = footprint.flops.is_constant() ? shares[k] * static_cast<double>(footprint.flops.constant()) : 0;
+      for (cuda::DeviceKernel& kernel : cuda::select_kernels(sequence, parts[k], is_constant, *options_.device)) {
+        kernels.push_back(std::move(kernel));
+        flops.push_back(left);
+        left = 0;  // what follows a sum counts with it
+      }
+    }
+    std::vector<std::uint32_t> ids;
+    for (const NestSequence::Buffer& buffer : sequence.buffers) {
+      switch (buffer.role) {
+        case NestSequence::Role::Operand: ids.push_back(buffers_.at(node.operands.at(buffer.index))); break;
+        case NestSequence::Role::Result: ids.push_back(buffers_.at(results.at(buffer.index))); break;
+        default: ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Program::Place::Arena)); break;
+      }
+    }
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      const cuda::DeviceKernel& kernel = kernels[k];
+      Program::Call call;
+      call.candidate = kernel.candidate;
+      for (const std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
+      for (const nests::Packing& packing : kernel.packings) {
+        call.buffers[packing.buffer] = constants_.packed(call.buffers[packing.buffer], packing);
+      }
+      if (kernel.library) {
+        set_library_kernel(kernel, call);
+        for (const std::uint32_t buffer : call.buffers) constants_.note_use(buffer, false);
+      } else {
+        note_lookups(kernel.part.nest, call.buffers);
+        set_device_kernel(kernel.part.nest, node_name(id) + kernel.part.nest.name, call);
+      }
+      const double bytes = bytes_of(call);
+      for (const Guards& when : guards) {
+        program_.steps.push_back({call, {}, graph_.value(results.front()).name, when, flops[k], bytes});
+      }
+    }
+  }
+
   // What computes a node, for the values of symbols that one of the guards asks for.
   void add_steps(NodeId id, const std::vector<ValueId>& results, const NestSequence& nests_of_node,
                  const std::vector<Guards>& guards) {
@@ -223,6 +313,10 @@ class Compiler {
     for (const NestSequence::Buffer& buffer : nests_of_node.buffers) {
       is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
                             program_.buffers[buffers_.at(node.operands.at(buffer.index))].place == Program::Place::Constant);
+    }
+    if (options_.device) {
+      add_device_steps(id, results, nests_of_node, guards, is_constant);
+      return;
     }
     const Footprint footprint = footprint_of(graph_, id);
     const ChosenForNode& all = chosen_for(id, nests_of_node, is_constant, footprint);
@@ -475,16 +569,21 @@ class Compiler {
       NestSequence sequence = nests::build_nests("copy", {operand_expr(0, {type.dtype, {product(type.dims)}, {}})});
       if (sequence.parts.empty()) continue;  // no elements
       LoopNest& nest = sequence.parts.front().nest;
-      cpu::schedule(nest);
       Program::Step step;
       step.name = graph_.value(value).name;
       for (std::size_t id : sequence.parts.front().buffers) {
         step.buffers.push_back(sequence.buffers[id].role == NestSequence::Role::Operand ? made : copy);
       }
       note_lookups(nest, step.buffers);
-      for (const Dim& dim : nest.extents) step.extents.push_back(extent(dim));
-      step.work = extent(work_items(nest));
-      step.kernel = add_kernel(std::move(nest), "copy");
+      if (options_.device) {
+        step.candidate = "loops";
+        set_device_kernel(nest, "copy", step);
+      } else {
+        cpu::schedule(nest);
+        for (const Dim& dim : nest.extents) step.extents.push_back(extent(dim));
+        step.work = extent(work_items(nest));
+        step.kernel = add_kernel(std::move(nest), "copy");
+      }
       program_.steps.push_back(std::move(step));
     }
   }
@@ -550,6 +649,10 @@ class Compiler {
 };
 
 }  // namespace
+
+std::string target_name(const CompileOptions& options) {
+  return options.device ? concat("cuda:", options.device->architecture) : cpu::target_level(options.target);
+}
 
 Program compile_kernels(const Graph& graph, const CompileOptions& options) {
   try {

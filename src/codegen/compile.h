@@ -7,6 +7,7 @@
 
 #include "codegen/candidate.h"
 #include "codegen/cpu/emit.h"
+#include "codegen/cuda/select.h"
 #include "ir/graph.h"
 #include "program/program.h"
 
@@ -44,6 +45,7 @@ struct Decision {
 
 struct CompileOptions {
   cpu::Target target;
+  std::optional<cuda::Target> device = {};  ///< in place of the processor
   bool allow_winograd = true;  ///< faster convolutions whose rounding errors are larger
   /// Values of symbols that come often: kernels of their own compute what depends on them.
   std::vector<DimBindings> hot_values = {};
@@ -52,7 +54,10 @@ struct CompileOptions {
   std::vector<Decision>* decisions = nullptr;  ///< gets them all
 };
 
-/// A graph as a program for the processor: one list of kernels, or parts where some nodes have none.
+/// What a program made with these options is for: "x86-64-v3", "cuda:sm_90a".
+std::string target_name(const CompileOptions& options);
+
+/// A graph as a program for the processor or a device: one list of kernels, or parts where some nodes have none.
 /// Throws Error of kind Unsupported, listing every node that can be neither.
 Program compile(const Graph& graph, const CompileOptions& options = {});
 

@@ -421,7 +421,7 @@ bool is_kernels_alone(const Graph& graph) {
 Program compose(const Graph& graph, const CompileOptions& options) {
   Program program;
   program.name = graph.name;
-  program.target = cpu::target_level(options.target);
+  program.target = target_name(options);
   const AddPart add_part = [&](const Graph& part) {
     program.parts.push_back(compile_kernels(part, options));
     return static_cast<std::uint32_t>(program.parts.size() - 1);

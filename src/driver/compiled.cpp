@@ -13,11 +13,12 @@ constexpr std::uint64_t kOutputAlignment = 64, kLargePage = std::uint64_t{2} << 
 
 }  // namespace
 
-Program compile_graph(Graph graph, const std::string& cpu, bool allow_winograd) {
+Program compile_graph(Graph graph, const std::string& target, bool allow_winograd) {
   codegen::CompileOptions options;
-  options.target.cpu = cpu;
+  options.device = codegen::cuda::parse_target(target);
+  if (!options.device) options.target.cpu = target;
   options.allow_winograd = allow_winograd;
-  return codegen::compile(run_pipeline(std::move(graph), {}), options);
+  return codegen::compile(run_pipeline(std::move(graph), pipeline_for(target, "")), options);
 }
 
 namespace {
@@ -159,6 +160,11 @@ void CompiledModel::run_prepared(std::vector<double>& seconds) {
   TENON_ASSERT(context_.has_value(), "the program is kernels alone");
   seconds.resize(program().steps.size());
   context_->run(sources_, targets_, seconds);
+}
+
+double CompiledModel::replay() {
+  TENON_ASSERT(is_on_device(), "the program is one list of kernels on a device");
+  return context_->replay();
 }
 
 std::vector<StepTime> CompiledModel::timed_steps(int run_count) {

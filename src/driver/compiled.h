@@ -15,7 +15,8 @@
 namespace tenon {
 
 /// Runs the standard passes over a graph and compiles what comes out.
-Program compile_graph(Graph graph, const std::string& cpu = "native", bool allow_winograd = true);
+/// `target`: a processor ("native", "x86-64-v3") or a device ("cuda:sm_90a").
+Program compile_graph(Graph graph, const std::string& target = "native", bool allow_winograd = true);
 
 /// A graph of a program's inputs alone, so that they are read as a model's are.
 Graph input_ports(const Program& program);
@@ -40,6 +41,11 @@ class CompiledModel {
   void before_bodies(std::function<void()> call);
   /// Runs so often, and tells of each step; of a program made of parts, of those of all parts.
   std::vector<StepTime> timed_steps(int run_count);
+  /// On a device: runs again on what is there. Gives the device's own time in seconds.
+  double replay();
+  bool is_on_device() const { return context_ && context_->is_on_device(); }
+  /// On a device: times what libraries offer for each step, takes the fastest, and gives them by step.
+  std::vector<std::string> tuned_candidates() { return context_->tuned_candidates(); }
   std::vector<Datum> outputs() const;
 
   const Program& program() const { return model_ ? model_->program() : composed_model_->program(); }

@@ -27,7 +27,7 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
   const Graph graph = onnx::import_onnx((fs::path(test.folder) / "model.onnx").string());
   std::optional<CompiledModel> compiled;
   if (settings.is_compiled) {
-    compiled.emplace(compile_graph(graph), 1);
+    compiled.emplace(compile_graph(graph, settings.target), 1);
     result.is_kernels_alone = compiled->totals().operator_steps == 0;
   }
   int sets = 0;

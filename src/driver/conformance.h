@@ -30,6 +30,7 @@ struct ConformanceOptions {
   std::string filter;  ///< a part of the case's name
   /// Optimise and compile each model; one that cannot be compiled fails.
   bool is_compiled = false;
+  std::string target = "native";  ///< that cases are compiled for
   /// Cases that are known to fail, with the reason.
   std::map<std::string, std::string> expected_failures;
   std::function<void(std::size_t done, std::size_t total)> on_progress;

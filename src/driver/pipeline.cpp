@@ -153,6 +153,26 @@ std::vector<std::string> standard_passes() {
   };
 }
 
+PipelineOptions pipeline_for(const std::string& target, const std::string& precision) {
+  PipelineOptions options;
+  const bool is_device = target.starts_with("cuda");
+  // A kernel of a device takes one sum with what follows it element by element; what stays in a processor's cache
+  // between sums does not stay in a device's.
+  if (is_device) options.pass_options.fuse_mode = "relay";
+  const bool is_narrow = precision == "f16" || precision == "fp16" || precision == "bf16";
+  if (is_narrow) {
+    options.passes = standard_passes();
+    const auto scales = std::find(options.passes.begin(), options.passes.end(), "fold-scales");
+    // Behind the scales: they are folded with all digits.
+    options.passes.insert(scales + 1, "assign-precision");
+    if (precision == "bf16") options.pass_options.assign_precision_to = "bf16";
+  } else if (!precision.empty() && precision != "f32" && !(precision == "tf32" && is_device)) {
+    throw Error(concat("no precision is called '", precision, "'"), ErrorKind::Usage)
+        .expected(is_device ? "f32, tf32, f16 or bf16" : "f32, f16 or bf16");
+  }
+  return options;
+}
+
 std::vector<Pass> chosen_passes(const PipelineOptions& options) {
   const std::vector<std::string> names =
       options.passes.empty() ? standard_passes() : options.passes;

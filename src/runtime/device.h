@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "program/program.h"
 #include "runtime/bound_shapes.h"
@@ -19,6 +21,9 @@ class DeviceContext {
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) = 0;
   /// Runs again on the inputs that are there, and leaves the outputs there. Gives the device's own time in seconds.
   virtual double replay() = 0;
+  /// Times the ways that libraries know for their steps, on the shapes that are bound, and takes the fastest. By step of
+  /// the program: its candidate, to be written into the program.
+  virtual std::vector<std::string> tuned_candidates() = 0;
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t scratch_bytes() const = 0;
 };

@@ -375,6 +375,12 @@ std::uint64_t Context::scratch_bytes() const {
 
 bool Context::is_on_device() const { return state_->device != nullptr; }
 
+std::vector<std::string> Context::tuned_candidates() {
+  const ContextUse use(state_->is_in_use);
+  TENON_ASSERT(state_->device != nullptr && state_->is_bound, "shapes are bound on a device");
+  return state_->device->tuned_candidates();
+}
+
 double Context::replay() {
   const ContextUse use(state_->is_in_use);
   TENON_ASSERT(state_->device != nullptr && state_->is_bound, "shapes are bound on a device");

@@ -77,6 +77,8 @@ class Context {
   /// On a device: runs again on the inputs of the last run, which are still there. Gives the device's own time in seconds.
   double replay();
   bool is_on_device() const;
+  /// On a device: what is fastest for each step on the shapes that are bound, which this context takes from now on.
+  std::vector<std::string> tuned_candidates();
 
  private:
   struct State;

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codegen/index_map.h"
+#include "nests/index_map.h"
+#include "nests/stride.h"
 
 namespace tenon::codegen::cuda {
 namespace {
 
 constexpr unsigned kWarp = 32;
+// What is counted for an extent that only the run knows.
+constexpr double kUnknownExtent = 64;
 constexpr std::int64_t kPackBytes = 16;
 // Shared memory that a kernel has without asking for more.
 constexpr std::int64_t kSharedBytes = 40 << 10;
@@ -54,7 +57,7 @@ bool is_coalesced(const Block& block, std::size_t loop) {
   std::size_t scattered = 0, all = 0;
   for_each_load(block, [&](const Scalar& load) {
     ++all;
-    scattered += along(load, loop) == Access::Scattered;
+    scattered += stride_along(load, loop) == nests::Stride::Other;
   });
   return scattered * 2 <= all;
 }
@@ -71,13 +74,13 @@ unsigned lanes_of(const LoopNest& nest, const Binding& binding) {
     suits &= !statement.place.is_defined() && statement.kind != Statement::Kind::Update;
     if (statement.kind == Statement::Kind::Store) {
       is_writing = true;
-      suits &= access_along(statement.indices, statement.view, last.id) == Access::Neighbours;
+      suits &= nests::stride_along(statement.indices, statement.view, last.id) == nests::Stride::Unit;
       note(statement.id);
     }
-    if (statement.kind == Statement::Kind::Loop) suits &= !statement.limit.is_defined() || !depends_on(statement.limit, last.id);
+    if (statement.kind == Statement::Kind::Loop) suits &= !statement.limit.is_defined() || !nests::depends_on(statement.limit, last.id);
   });
   for_each_load(*binding.inner, [&](const Scalar& load) {
-    if (along(load, last.id) == Access::Neighbours) note(load->id);
+    if (stride_along(load, last.id) == nests::Stride::Unit) note(load->id);
   });
   if (!suits || !is_writing) return 1;
   auto lanes = static_cast<unsigned>(std::min<std::size_t>(8, kPackBytes / widest));

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codegen/loop_nest.h"
+#include "codegen/nest_names.h"
 
 namespace tenon::codegen::cuda {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/contraction.h"
-#include "codegen/nest_builder.h"
+#include "codegen/nest_names.h"
+#include "nests/packing.h"
 #include "program/library_call.h"
 
 namespace tenon::codegen::cuda {
@@ -20,11 +20,12 @@ std::optional<Target> parse_target(const std::string& text);
 
 /// What computes one nest of a sequence on a device: loops of our own, or a library.
 struct DeviceKernel {
-  NestSequence::Part part;        ///< its buffers are those of the call, in order
-  std::string candidate;          ///< "loops", "cublaslt", "cudnn"
+  NestSequence::Part part;  ///< its buffers are those of the call, in order
+  std::string candidate;    ///< "loops", "cublaslt", "cudnn"
+  std::string refusal;      ///< why no library: for `explain`
   std::optional<LibraryCall> library;
   std::vector<Dim> library_extents;
-  std::vector<Packing> packings;  ///< of constants, by place in `part.buffers`
+  std::vector<nests::Packing> packings;  ///< of constants; `buffer` is a place in `part.buffers`
 };
 
 /// The kernels that compute a part, one after another. May add buffers to the sequence.

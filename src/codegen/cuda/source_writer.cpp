@@ -10,7 +10,8 @@
 #include "base/text.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/value_writer.h"
-#include "codegen/index_map.h"
+#include "nests/index_map.h"
+#include "nests/stride.h"
 #include "ir/float_formats.h"
 #include "ops/expr_names.h"
 
@@ -215,7 +216,7 @@ class KernelWriter {
     for (const Statement& fold : *chain.inner) {
       const DType dtype = nest_.locals[fold.id];
       lines_.add(concat("const ", computed_type(dtype), " before", fold.id, " = t", fold.id, ";"));
-      const Scalar start = identity_scalar(fold.reduction, dtype);
+      const Scalar start = nests::identity_scalar(fold.reduction, dtype);
       lines_.add(concat("t", fold.id, " = ", literal_text(dtype, start->real, start->integer), ";"));
     }
     write_spread(chain.loops, [&] {
@@ -343,7 +344,7 @@ class KernelWriter {
   // Whether the lanes are one piece of the buffer that begins where such pieces do.
   bool is_packed(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) const {
     const std::vector<Scalar> coordinates(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(view.size()));
-    if (access_along(coordinates, view, loop) != Access::Neighbours) return false;
+    if (nests::stride_along(coordinates, view, loop) != nests::Stride::Unit) return false;
     std::size_t last = view.size();
     while (last > 0 && view[last - 1] == Dim(1)) --last;
     if (last == 0 || !values_.is_whole_pack(coordinates[last - 1])) return false;

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "codegen/index_map.h"
+#include "nests/index_map.h"
 #include "ir/float_formats.h"
 #include "ops/expr_names.h"
 

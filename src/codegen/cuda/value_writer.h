@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "codegen/loop_nest.h"
+#include "codegen/nest_names.h"
 
 namespace tenon::codegen::cuda {
 

@@ -1,7 +1,7 @@
 // Programs on NVIDIA's devices.
 #include <algorithm>
-#include <cstring>
-#include <map>
+#include <cstdlib>
+#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -11,6 +11,12 @@
 
 namespace tenon::cuda {
 namespace {
+
+// "cudnn#3": the fourth of the ways that the library knows, found by timing.
+std::size_t tuned_way(const std::string& candidate) {
+  const std::size_t mark = candidate.find('#');
+  return mark == std::string::npos ? 0 : std::strtoull(candidate.c_str() + mark + 1, nullptr, 10);
+}
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -68,7 +74,7 @@ struct ReadyStep {
   Function function = nullptr;
   unsigned blocks = 0, threads = 0;
   std::vector<std::uint64_t> values;
-  std::unique_ptr<LibraryStep> library;
+  std::shared_ptr<LibraryStep> library;
 };
 
 class CudaContext : public DeviceContext {
@@ -94,6 +100,7 @@ class CudaContext : public DeviceContext {
   void prepare(const BoundShapes& shapes) override;
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) override;
   double replay() override;
+  std::vector<std::string> tuned_candidates() override;
   std::uint64_t arena_bytes() const override { return arena_.bytes(); }
   std::uint64_t scratch_bytes() const override { return scratch_.bytes(); }
 
@@ -105,6 +112,7 @@ class CudaContext : public DeviceContext {
     exec_ = nullptr;
     graph_ = nullptr;
   }
+  std::shared_ptr<LibraryStep> library_step(const std::string& description, const std::vector<std::int64_t>& extents);
   void enqueue(ReadyStep& step);
   void capture();
   void run_step_by_step(std::span<double> seconds);
@@ -168,7 +176,12 @@ void CudaContext::prepare(const BoundShapes& shapes) {
     std::vector<std::int64_t> extents;
     for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes.symbols));
     if (!kernel.library.empty()) {
-      ready.library = make_library_step(kernel.library, extents, step.name);
+      try {
+        ready.library = library_step(kernel.library, extents);
+      } catch (Error& error) {
+        throw error.at("node '", step.name, "'");
+      }
+      ready.library->select_way(tuned_way(step.candidate));
       scratch = std::max(scratch, ready.library->workspace_bytes());
     } else {
       const std::int64_t blocks = step.work.value(shapes.symbols);
@@ -189,17 +202,21 @@ void CudaContext::prepare(const BoundShapes& shapes) {
   }
   scratch_.allocate(std::max<std::uint64_t>(scratch, 256), "scratch of kernels");
   for (ReadyStep& step : steps_) {
-    if (step.library) {
-      step.library->set_workspace(scratch_.address(), scratch_.bytes());
-    } else {
-      step.values[step.values.size() - 2] = scratch_.address();
-    }
+    if (!step.library) step.values[step.values.size() - 2] = scratch_.address();
   }
+}
+
+std::shared_ptr<LibraryStep> CudaContext::library_step(const std::string& description, const std::vector<std::int64_t>& extents) {
+  const LibraryCall call = parse_library_call(description);
+  if (extents.size() != extent_count(call.kind)) {
+    throw Error("a library's function takes another number of extents").expected(extent_count(call.kind)).got(extents.size());
+  }
+  return make_library_step(call, extents);
 }
 
 void CudaContext::enqueue(ReadyStep& step) {
   if (step.library) {
-    step.library->enqueue(stream_, step.values);
+    step.library->enqueue(stream_, step.values, scratch_.address());
     return;
   }
   std::vector<void*> parameters;
@@ -285,6 +302,56 @@ double CudaContext::replay() {
   float milliseconds = 0;
   cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
   return static_cast<double>(milliseconds) / 1e3;
+}
+
+std::vector<std::string> CudaContext::tuned_candidates() {
+  const Driver& cuda = driver();
+  const Program& p = model_.program();
+  std::vector<std::string> candidates;
+  for (const Program::Step& step : p.steps) candidates.push_back(step.candidate);
+  std::uint64_t most = scratch_.bytes();
+  for (ReadyStep& step : steps_) {
+    for (std::size_t way = 0; step.library && way < step.library->way_count(); ++way) {
+      step.library->select_way(way);
+      most = std::max(most, step.library->workspace_bytes());
+    }
+  }
+  scratch_.allocate(most, "scratch of kernels");
+  forget_graph();
+  constexpr int kWarmUp = 2, kRounds = 3, kRuns = 8;
+  for (ReadyStep& step : steps_) {
+    if (!step.library) {
+      step.values[step.values.size() - 2] = scratch_.address();
+      continue;
+    }
+    std::size_t best = 0;
+    float least = std::numeric_limits<float>::infinity();
+    for (std::size_t way = 0; way < step.library->way_count(); ++way) {
+      step.library->select_way(way);
+      try {
+        for (int k = 0; k < kWarmUp; ++k) enqueue(step);
+        for (int round = 0; round < kRounds; ++round) {
+          cuda.require(cuda.record(begin_, stream_), "timing");
+          for (int k = 0; k < kRuns; ++k) enqueue(step);
+          cuda.require(cuda.record(end_, stream_), "timing");
+          cuda.require(cuda.synchronise(stream_), "timing");
+          float milliseconds = 0;
+          cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
+          if (milliseconds < least) {
+            least = milliseconds;
+            best = way;
+          }
+        }
+      } catch (const Error&) {
+        continue;  // a way that the library offers and does not run
+      }
+    }
+    step.library->select_way(best);
+    std::string& candidate = candidates[step.step];
+    candidate = candidate.substr(0, candidate.find('#'));
+    if (best > 0) candidate += concat("#", best);
+  }
+  return candidates;
 }
 
 std::unique_ptr<DeviceContext> CudaModel::make_context() const { return std::make_unique<CudaContext>(*this); }

@@ -1,0 +1,173 @@
+#include "codegen/cuda/select.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "codegen/cuda/library_match.h"
+#include "nests/contraction.h"
+#include "nests/index_map.h"
+
+namespace tenon::codegen::cuda {
+namespace {
+
+// Leaves only the buffers that the nest uses.
+void drop_unused_buffers(NestSequence::Part& part) {
+  std::vector<bool> is_used(part.nest.buffers.size(), false);
+  for_each_load(part.nest.body, [&](const Scalar& load) { is_used[load->id] = true; });
+  const auto note = [&](const auto& self, const Block& block) -> void {
+    for (const Statement& statement : block) {
+      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update) is_used[statement.id] = true;
+      self(self, statement.body);
+    }
+  };
+  note(note, part.nest.body);
+  std::map<std::size_t, nests::BufferUse> uses;
+  std::vector<NestBuffer> buffers;
+  std::vector<std::size_t> given;
+  std::size_t place = 0;
+  for (std::size_t k = 0; k < is_used.size(); ++k) {
+    const bool is_given = part.nest.buffers[k].storage != Storage::Scratch;
+    if (is_used[k]) {
+      uses[k] = {buffers.size(), {}, false};
+      buffers.push_back(part.nest.buffers[k]);
+      if (is_given) given.push_back(part.buffers[place]);
+    }
+    place += is_given;
+  }
+  part.nest.buffers = std::move(buffers);
+  part.buffers = std::move(given);
+  renumber_buffers(part.nest, uses);
+}
+
+Block in_loops(const std::vector<const Statement*>& loops, Block body) {
+  for (std::size_t k = loops.size(); k-- > 0;) {
+    Statement loop = *loops[k];
+    loop.body = std::move(body);
+    body = {std::move(loop)};
+  }
+  return body;
+}
+
+// The sum by itself, into a buffer, and what is done with it, by a nest of its own.
+std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence, const NestSequence::Part& part, const nests::Contraction& sum) {
+  const std::size_t local = (*sum.inner)[0].id;
+  const DType dtype = part.nest.locals[local];
+  Dims dims;
+  std::vector<Scalar> position;
+  for (const Statement* loop : sum.parallel) {
+    dims.push_back(loop->extent);
+    position.push_back(loop_scalar(loop->id));
+  }
+  const std::size_t temporary = sequence.buffers.size();
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, dtype, dims});
+  const auto with_buffer = [&](Storage storage) {
+    NestSequence::Part copy = part;
+    copy.nest.buffers.push_back({concat("m", temporary), dtype, dims, storage});
+    copy.buffers.push_back(temporary);
+    return copy;
+  };
+  NestSequence::Part first = with_buffer(Storage::Result), second = with_buffer(Storage::Operand);
+  const std::size_t id = part.nest.buffers.size();
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = id;
+  store.value = local_scalar(local, dtype);
+  store.indices = position;
+  store.view = dims;
+  first.nest.body = in_loops(sum.parallel, {(*sum.inner)[0], (*sum.inner)[1], std::move(store)});
+  ScalarNode load;
+  load.kind = ScalarKind::Load;
+  load.dtype = dtype;
+  load.id = id;
+  load.args = position;
+  load.view = dims;
+  Block rest{nests::define_statement(local, Scalar(std::make_shared<const ScalarNode>(std::move(load))))};
+  rest.insert(rest.end(), sum.inner->begin() + 2, sum.inner->end());
+  second.nest.body = in_loops(sum.parallel, std::move(rest));
+  second.nest.name += "_epilogue";
+  for (NestSequence::Part* made : {&first, &second}) {
+    list_extents(made->nest);
+    drop_unused_buffers(*made);
+  }
+  return {std::move(first), std::move(second)};
+}
+
+DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
+  DeviceKernel kernel;
+  kernel.part = std::move(part);
+  kernel.candidate = "loops";
+  kernel.refusal = std::move(refusal);
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<Target> parse_target(const std::string& text) {
+  if (text == "cuda") return Target{"sm_90a"};
+  const std::string prefix = "cuda:sm_";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  std::string number = text.substr(prefix.size());
+  if (number.ends_with('a')) number.pop_back();
+  const bool is_number = number.size() >= 2 && number.size() <= 3 && number.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number) return std::nullopt;
+  return Target{text.substr(std::string("cuda:").size())};
+}
+
+std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part, const std::vector<bool>& is_constant,
+                                         const Target& target) {
+  const auto sum = nests::find_contraction(part.nest);
+  if (!sum) return {by_loops(part, "it sums no products of two operands")};
+  if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
+  std::vector<std::size_t> place_of;  // of a nest's buffer among those given
+  std::vector<bool> is_constant_here;
+  std::size_t given = 0;
+  for (const NestBuffer& buffer : part.nest.buffers) {
+    const bool is_given = buffer.storage != Storage::Scratch;
+    place_of.push_back(given);
+    is_constant_here.push_back(is_given && part.buffers[given] < is_constant.size() && is_constant[part.buffers[given]]);
+    given += is_given;
+  }
+  LibraryMatch match = match_matmul(part.nest, *sum);
+  std::string candidate = "cublaslt";
+  if (!match.refusal.empty()) {
+    LibraryMatch convolution = match_convolution(part.nest, *sum, is_constant_here);
+    if (convolution.refusal.empty()) {
+      match = std::move(convolution);
+      candidate = "cudnn";
+    } else {
+      match.refusal = concat("cublaslt: ", match.refusal, "; cudnn: ", convolution.refusal);
+    }
+  }
+  if (match.refusal.empty()) {
+    DeviceKernel kernel;
+    kernel.candidate = candidate;
+    kernel.part.nest.name = part.nest.name;
+    kernel.library = match.call;
+    kernel.library->allows_tf32 = target.allows_tf32 && match.call.dtype == "f32";
+    kernel.library_extents = match.extents;
+    for (std::size_t k = 0; k < match.buffers.size(); ++k) {
+      kernel.part.buffers.push_back(part.buffers[place_of[match.buffers[k]]]);
+      if (match.packing && match.packing->buffer == match.buffers[k]) {
+        kernel.packings.push_back(*match.packing);
+        kernel.packings.back().buffer = k;
+      }
+    }
+    return {std::move(kernel)};
+  }
+  // Without what follows the sum a library may do it.
+  const bool has_epilogue = sum->inner->size() != 3 || (*sum->inner)[2].value->kind != ScalarKind::Local;
+  if (has_epilogue) {
+    NestSequence trial = sequence;
+    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum);
+    std::vector<DeviceKernel> kernels = select_kernels(trial, parts[0], is_constant, target);
+    if (kernels.size() == 1 && kernels.front().library) {
+      sequence = std::move(trial);
+      kernels.push_back(by_loops(std::move(parts[1]), ""));
+      return kernels;
+    }
+  }
+  return {by_loops(part, match.refusal)};
+}
+
+}  // namespace tenon::codegen::cuda
