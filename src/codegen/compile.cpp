@@ -67,7 +67,13 @@ class Compiler {
     plan();
     if (options_.device) {
       const std::vector<cuda::Kernel> kernels = device_kernels();
-      if (!kernels.empty()) program_.code = cuda::compile_source(cuda::write_source(kernels), options_.device->architecture);
+      if (options_.device->is_emulated) {
+        const std::string source = cuda::write_emulation(kernels);
+        const auto* bytes = reinterpret_cast<const std::byte*>(source.data());
+        program_.code.assign(bytes, bytes + source.size());
+      } else if (!kernels.empty()) {
+        program_.code = cuda::compile_source(cuda::write_source(kernels), options_.device->architecture);
+      }
       return std::move(program_);
     }
     std::vector<const LoopNest*> nests;

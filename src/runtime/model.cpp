@@ -50,14 +50,16 @@ Error altered_constants(const Program& program, std::optional<std::size_t> step 
 
 }  // namespace
 
-Model::Model(Program program)
+Model::Model(Program program) : Model(std::move(program), load_on_device) {}
+
+Model::Model(Program program, MakeDevice make_device)
     : program_(std::move(program)), is_intact_(program_.constant_checksums.size()) {
   if (is_for_device(program_)) {
     // What is copied to a device is compared as a whole: it is read either way.
     std::atomic<bool> is_altered = false;
     compare(0, program_.constant_bytes, is_altered);
     if (is_altered) throw altered_constants(program_);
-    device_ = load_on_device(program_);
+    device_ = make_device(program_);
     return;
   }
   code_.emplace(runnable_code(program_));

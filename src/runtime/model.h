@@ -20,6 +20,9 @@ class Model {
   /// Throws Error if the code does not fit this machine: of kind Device, by feature, where another
   /// machine could run it.
   explicit Model(Program program);
+  /// On a device that the caller brings.
+  using MakeDevice = std::shared_ptr<const DeviceModel> (*)(const Program& program);
+  Model(Program program, MakeDevice make_device);
 
   const Program& program() const { return program_; }
   KernelFunction kernel(std::size_t index) const { return kernels_[index]; }

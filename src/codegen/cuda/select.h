@@ -14,6 +14,7 @@ struct Target {
   std::string architecture;  ///< "sm_90a"
   bool allows_tf32 = false;  ///< f32 products may drop digits
   bool uses_libraries = true;
+  bool is_emulated = false;  ///< C++ for the processor that does what the device would, to be tried without one
 };
 /// "cuda:sm_90a", or "cuda" for the newest that is known. Nothing where the text names no such target.
 std::optional<Target> parse_target(const std::string& text);

@@ -1,0 +1,140 @@
+#include "cuda_emulation.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "host/element_type.h"
+#include "runtime/model.h"
+
+namespace tenon::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Kernel = void (*)(void** buffers, const long long* extents, unsigned char* scratch, long long* error, unsigned blocks);
+
+// A folder that goes when the test does.
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "tenon-emulation-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw Error("no temporary folder");
+    path = name;
+  }
+  ~Folder() { fs::remove_all(path); }
+};
+
+class EmulatedContext : public DeviceContext {
+ public:
+  EmulatedContext(const Program& program, const std::vector<Kernel>& kernels) : program_(program), kernels_(kernels) {}
+
+  void prepare(const BoundShapes& shapes) override {
+    shapes_ = &shapes;
+    arena_.resize(shapes.planned_bytes + 64);
+  }
+
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double>) override {
+    std::ranges::fill(arena_, std::byte{0x7b});
+    long long error = 0;
+    for (const Program::Step& step : program_.steps) {
+      if (!shapes_->runs(step)) continue;
+      const Program::Kernel& kernel = program_.kernels[step.kernel];
+      std::vector<void*> buffers;
+      for (const std::uint32_t id : step.buffers) {
+        const Program::Buffer& buffer = program_.buffers[id];
+        switch (buffer.place) {
+          case Program::Place::Input: buffers.push_back(const_cast<void*>(inputs[buffer.offset])); break;  // NOLINT: only read
+          case Program::Place::Output: buffers.push_back(outputs[buffer.offset]); break;
+          case Program::Place::Constant: buffers.push_back(const_cast<std::byte*>(program_.constants.get() + buffer.offset)); break;  // NOLINT
+          case Program::Place::Arena: buffers.push_back(aligned() + shapes_->offsets[id]); break;
+        }
+      }
+      std::vector<long long> extents;
+      for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes_->symbols));
+      const auto blocks = static_cast<unsigned>(step.work.value(shapes_->symbols));
+      std::vector<unsigned char> scratch(static_cast<std::size_t>(kernel.scratch_bytes.value(shapes_->symbols)) * blocks + 64);
+      kernels_[step.kernel](buffers.data(), extents.data(), scratch.data(), &error, blocks);
+    }
+    if (error != 0) throw Error(program_.kernels.front().checks.at(static_cast<std::size_t>(error - 1)));
+  }
+  double replay() override { return 0; }
+  std::vector<std::string> tuned_candidates() override { return {}; }
+  std::uint64_t arena_bytes() const override { return arena_.size(); }
+  std::uint64_t scratch_bytes() const override { return 0; }
+
+ private:
+  std::byte* aligned() {
+    const auto address = reinterpret_cast<std::uintptr_t>(arena_.data());
+    return arena_.data() + (64 - address % 64) % 64;
+  }
+
+  const Program& program_;
+  const std::vector<Kernel>& kernels_;
+  const BoundShapes* shapes_ = nullptr;
+  std::vector<std::byte> arena_;
+};
+
+class EmulatedModel : public DeviceModel {
+ public:
+  explicit EmulatedModel(const Program& program) : program_(program) {
+    const fs::path source = folder_.path / "kernels.cpp", library = folder_.path / "kernels.so";
+    std::ofstream(source).write(reinterpret_cast<const char*>(program.code.data()), static_cast<std::streamsize>(program.code.size()));
+    const std::string command = concat("c++ -std=c++17 -O0 -w -mf16c -shared -fPIC ", source.string(), " -o ", library.string());
+    if (std::system(command.c_str()) != 0) throw Error("emulated kernels do not compile");
+    handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ == nullptr) throw Error(dlerror());
+    for (const Program::Kernel& kernel : program.kernels) {
+      kernels_.push_back(reinterpret_cast<Kernel>(dlsym(handle_, ("emulate_" + kernel.symbol).c_str())));
+      if (kernels_.back() == nullptr) throw Error("an emulated kernel is missing").got(kernel.symbol);
+    }
+  }
+  EmulatedModel(const EmulatedModel&) = delete;
+  ~EmulatedModel() override {
+    if (handle_ != nullptr) dlclose(handle_);
+  }
+  std::unique_ptr<DeviceContext> make_context() const override { return std::make_unique<EmulatedContext>(program_, kernels_); }
+
+ private:
+  const Program& program_;
+  Folder folder_;
+  void* handle_ = nullptr;
+  std::vector<Kernel> kernels_;
+};
+
+std::shared_ptr<const DeviceModel> emulate(const Program& program) { return std::make_shared<EmulatedModel>(program); }
+
+}  // namespace
+
+bool has_compiler() { return std::system("c++ --version > /dev/null 2>&1") == 0; }
+
+std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs) {
+  codegen::CompileOptions options;
+  options.device = codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+  const auto model = std::make_shared<const Model>(codegen::compile(graph, options), emulate);
+  Context context(model, 1);
+  std::vector<Shape> shapes;
+  std::vector<const void*> sources;
+  for (const Tensor& input : inputs) {
+    shapes.push_back(input.shape());
+    sources.push_back(input.bytes().data());
+  }
+  context.bind(shapes);
+  std::vector<Tensor> outputs;
+  std::vector<void*> targets;
+  const Program& program = model->program();
+  for (std::size_t k = 0; k < program.outputs.size(); ++k) {
+    outputs.emplace_back(element_type_of(program.buffers[program.outputs[k]]), context.output_shape(k));
+  }
+  for (Tensor& output : outputs) targets.push_back(output.mutable_bytes().data());
+  context.run(sources, targets);
+  return outputs;
+}
+
+}  // namespace tenon::testing
