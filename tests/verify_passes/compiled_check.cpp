@@ -33,6 +33,7 @@ struct Failure {
 struct Settings {
   reference::Options how;
   bool allow_winograd = false;
+  std::string target = "native";
 };
 
 // Each run has the whole number of node runs to itself.
@@ -94,10 +95,12 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
   Program program;
   auto stage = Failure::Kind::Optimiser;
   try {
-    optimised = run_pipeline(graph, {});
+    optimised = run_pipeline(graph, pipeline_for(settings.target, ""));
     stage = Failure::Kind::Compiler;
     codegen::CompileOptions options;
     options.allow_winograd = settings.allow_winograd;
+    options.device = codegen::cuda::parse_target(settings.target);
+    if (!options.device) options.target.cpu = settings.target;
     program = codegen::compile(optimised, options);
     verify(program);
   } catch (const Error& error) {
@@ -186,9 +189,9 @@ std::string described(const Graph& graph, const std::vector<Trial>& trials, cons
 }  // namespace
 
 CompiledCheck check_compiled(const Graph& graph, const PassCheckOptions& options,
-                             bool allow_winograd) {
+                             bool allow_winograd, const std::string& target) {
   const PassChecker checker(graph, options);
-  const Settings settings{checker.how(), allow_winograd};
+  const Settings settings{checker.how(), allow_winograd, target};
   std::vector<Trial> trials = checker.trials();
   if (allow_winograd) std::erase_if(trials, [](const Trial& trial) { return !is_finite(trial); });
   try {

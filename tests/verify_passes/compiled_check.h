@@ -18,8 +18,9 @@ struct CompiledCheck {
 /// gives on 1, 2, 3 and 7 threads with the reference's results of the graph as it was: within the
 /// leeway of its element types, and bit for bit the same on any number of threads. With Winograd's
 /// convolutions the leeway is at least the error that these promise, and inputs are finite: what is
-/// infinite spreads among the pixels of a tile.
+/// infinite spreads among the pixels of a tile. `target` may be a device: "cuda:sm_90a"; then the
+/// same bits are asked of several runs.
 CompiledCheck check_compiled(const Graph& graph, const PassCheckOptions& options,
-                             bool allow_winograd);
+                             bool allow_winograd, const std::string& target);
 
 }  // namespace tenon::testing

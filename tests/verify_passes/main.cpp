@@ -1,5 +1,5 @@
 // tenon-verify-passes [--compiled] [--count=N] [--seed=N] [--nodes=N] [--no-zoo] [--filter=TEXT]
-//                     [--threads=N]
+//                     [--threads=N] [--target=native|cuda:sm_90a]
 //
 // Runs every pass over every network of the zoo (small parameters) and over random graphs, and
 // compares what they compute before and after each: the standard passes one after another, every
@@ -41,6 +41,7 @@ struct Settings {
   std::string filter;
   unsigned thread_count = 2;
   bool is_compiled = false;
+  std::string target = "native";
 };
 
 constexpr std::uint64_t kSeedsPerProgram = 8;  // at most
@@ -158,7 +159,7 @@ Outcome outcome_of_passes(const Case& one) {
   return {};
 }
 
-Outcome outcome_of_compiled(const Case& one) {
+Outcome outcome_of_compiled(const Case& one, const std::string& target) {
   PassCheckOptions options;
   options.trial_count = one.trial_count;
   options.thread_count = 1;
@@ -167,9 +168,9 @@ Outcome outcome_of_compiled(const Case& one) {
     options.max_result_bytes = kMaxResultBytes;
   }
   const Graph graph = one.make();
-  testing::CompiledCheck check = testing::check_compiled(graph, options, false);
+  testing::CompiledCheck check = testing::check_compiled(graph, options, false, target);
   const bool passes = check.failure.empty() && check.refused.empty();
-  if (passes && one.has_winograd) check = testing::check_compiled(graph, options, true);
+  if (passes && one.has_winograd) check = testing::check_compiled(graph, options, true, target);
   return {std::move(check.failure), std::move(check.refused)};
 }
 
@@ -187,7 +188,7 @@ void report_crash(int signal) {
 Outcome outcome_of(const Case& one, const Settings& settings) {
   current_case = one.name.c_str();
   try {
-    return settings.is_compiled ? outcome_of_compiled(one) : outcome_of_passes(one);
+    return settings.is_compiled ? outcome_of_compiled(one, settings.target) : outcome_of_passes(one);
   } catch (const std::exception& error) {
     return {error.what(), {}};
   }
@@ -271,7 +272,6 @@ void limit_memory() {
 }  // namespace tenon
 
 int main(int argc, char** argv) {
-  tenon::limit_memory();
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     std::signal(signal, tenon::report_crash);
   tenon::Settings settings;
@@ -284,6 +284,8 @@ int main(int argc, char** argv) {
       settings.has_zoo = false;
     else if (parts[0] == "--compiled")
       settings.is_compiled = true;
+    else if (parts[0] == "--target")
+      settings.target = value;
     else if (parts[0] == "--filter")
       settings.filter = value;
     else if (parts[0] == "--count" && number && *number >= 0)
@@ -296,9 +298,10 @@ int main(int argc, char** argv) {
       settings.thread_count = static_cast<unsigned>(*number);
     else {
       std::cerr << "tenon-verify-passes [--compiled] [--count=N] [--seed=N] [--nodes=N] [--no-zoo] "
-                   "[--filter=TEXT] [--threads=N]\n";
+                   "[--filter=TEXT] [--threads=N] [--target=cuda:sm_90a]\n";
       return 2;
     }
   }
+  if (!settings.target.starts_with("cuda")) tenon::limit_memory();  // a GPU's driver takes terabytes of addresses
   return tenon::run(settings);
 }

@@ -137,6 +137,12 @@ std::optional<Epilogue> match_epilogue(const Statement& store, std::size_t local
   return epilogue;
 }
 
+// A window's place may be negative or step over elements; a channel's is its number.
+bool is_window_axis(const Scalar& index) {
+  const auto affine = nests::affine_of(index);
+  return !affine || affine->start != 0 || affine->steps.size() != 1 || affine->steps.begin()->second != 1;
+}
+
 bool starts_from_zero(const Statement& define) {
   return define.value->kind == ScalarKind::Real && define.value->real == 0;
 }
@@ -313,6 +319,22 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum, con
   const bool is_filled_with_zero = image->bounds == Bounds::Fill && image->args.back()->kind == ScalarKind::Real && image->args.back()->real == 0;
   if (image->bounds != Bounds::Inside && !is_filled_with_zero) return refuse("an edge that is not zero");
   if (weights->bounds != Bounds::Inside) return refuse("weights that are read past their edges");
+  // Channels are what the sum alone moves along; with them elsewhere than last a copy could be made.
+  std::size_t channel_axis = 3;
+  for (std::size_t axis = 0; axis < 4; ++axis) {
+    const auto moves = [&](const auto& loops) {
+      return std::any_of(loops.begin(), loops.end(), [&](const auto& loop) { return nests::depends_on(image->args[axis], loop.first); });
+    };
+    if (moves(reduction) && !moves(parallel) && !is_window_axis(image->args[axis])) channel_axis = axis;
+  }
+  if (channel_axis != 3) {
+    LibraryMatch other = refuse("images whose channels are not last");
+    if (channel_axis == 1) {
+      other.image = image;
+      other.image_order = {0, 2, 3, 1};
+    }
+    return other;
+  }
   for (const Dim& dim : image->view) {
     if (!dim.is_constant() && &dim != &image->view[0]) return refuse("images whose extents the run decides");
   }

@@ -18,6 +18,9 @@ struct LibraryMatch {
   std::vector<std::size_t> buffers;  ///< of the nest, in the order of the call's
   std::optional<nests::Packing> packing;  ///< of the weights; `buffer` is one of the nest
   std::string refusal;               ///< why there is none; empty where there is
+  /// Of a refusal: what would be a convolution if this load read a copy with its axes in this order.
+  Scalar image;
+  std::vector<std::size_t> image_order;
 };
 
 /// A batched matrix product, whatever the axes it comes from.

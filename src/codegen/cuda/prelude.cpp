@@ -189,7 +189,7 @@ std::string_view device_emulation() {
 #define __restrict__
 #define __shared__ static
 #define __constant__ static
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(n)
 struct Dim3 { unsigned x; };
 static Dim3 threadIdx, blockIdx, blockDim, gridDim;

@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "codegen/cuda/library_match.h"
+#include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
+#include "nests/stage_writer.h"
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -93,6 +95,63 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence, const Nes
   return {std::move(first), std::move(second)};
 }
 
+// The nest reading a copy of an image with its axes in another order, and the nest that makes the copy.
+std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSequence::Part& part, const Scalar& image,
+                                           const std::vector<std::size_t>& order) {
+  const NestBuffer source = part.nest.buffers[image->id];
+  Dims dims;
+  for (const std::size_t axis : order) dims.push_back(image->view[axis]);
+  const std::size_t temporary = sequence.buffers.size();
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, source.dtype, dims});
+  std::size_t given = 0;
+  for (std::size_t k = 0; k < image->id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
+
+  NestSequence::Part copy;
+  copy.nest.name = part.nest.name + "_channels_last";
+  copy.nest.buffers = {{"y0", source.dtype, dims, Storage::Result}, {source.name, source.dtype, source.dims, Storage::Operand}};
+  copy.buffers = {temporary, part.buffers[given]};
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = 0;
+  store.view = dims;
+  ScalarNode load;
+  load.kind = ScalarKind::Load;
+  load.dtype = image->dtype;
+  load.id = 1;
+  load.view = image->view;
+  load.args.resize(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const Scalar position = loop_scalar(copy.nest.new_loop(concat("i", k)));
+    store.indices.push_back(position);
+    load.args[order[k]] = position;
+  }
+  store.value = Scalar(std::make_shared<const ScalarNode>(std::move(load)));
+  Block body{std::move(store)};
+  for (std::size_t k = order.size(); k-- > 0;) body = {nests::loop_statement(k, dims[k], std::move(body), true)};
+  copy.nest.body = std::move(body);
+  list_extents(copy.nest);
+
+  NestSequence::Part rest = part;
+  const std::size_t id = rest.nest.buffers.size();
+  rest.nest.buffers.push_back({concat("m", temporary), source.dtype, dims, Storage::Operand});
+  rest.buffers.push_back(temporary);
+  nests::Rewriting rewriting([&](ScalarNode node) {
+    if (node.kind == ScalarKind::Load && node.id == image->id && node.view == image->view) {
+      std::vector<Scalar> args;
+      for (const std::size_t axis : order) args.push_back(node.args[axis]);
+      args.insert(args.end(), node.args.begin() + static_cast<std::ptrdiff_t>(node.view.size()), node.args.end());
+      node.args = std::move(args);
+      node.view = dims;
+      node.id = id;
+    }
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  });
+  rewriting.apply(rest.nest.body);
+  list_extents(rest.nest);
+  drop_unused_buffers(rest);
+  return {std::move(copy), std::move(rest)};
+}
+
 DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
   DeviceKernel kernel;
   kernel.part = std::move(part);
@@ -137,6 +196,8 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
       candidate = "cudnn";
     } else {
       match.refusal = concat("cublaslt: ", match.refusal, "; cudnn: ", convolution.refusal);
+      match.image = convolution.image;
+      match.image_order = convolution.image_order;
     }
   }
   if (match.refusal.empty()) {
@@ -154,6 +215,16 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
       }
     }
     return {std::move(kernel)};
+  }
+  if (match.image.is_defined()) {
+    NestSequence trial = sequence;
+    std::vector<NestSequence::Part> parts = split_copy(trial, part, match.image, match.image_order);
+    std::vector<DeviceKernel> kernels = select_kernels(trial, parts[1], is_constant, target);
+    if (kernels.front().library) {
+      sequence = std::move(trial);
+      kernels.insert(kernels.begin(), by_loops(std::move(parts[0]), ""));
+      return kernels;
+    }
   }
   // Without what follows the sum a library may do it.
   const bool has_epilogue = sum->inner->size() != 3 || (*sum->inner)[2].value->kind != ScalarKind::Local;
