@@ -1,11 +1,11 @@
 #include "base/shared_library.h"
 
+#include "base/error.h"
+#include "base/text.h"
+
 #include <dlfcn.h>
 
 #include <cstdlib>
-
-#include "base/error.h"
-#include "base/text.h"
 
 namespace tenon {
 
@@ -28,7 +28,8 @@ SharedLibrary::SharedLibrary(std::string_view purpose, const std::vector<std::st
 void* SharedLibrary::address(const char* name) const {
   void* found = dlsym(handle_, name);
   if (found == nullptr) {
-    throw Error(concat("the library ", name_, " is of another version"), ErrorKind::Device).expected("a function ", name);
+    throw Error(concat("the library ", name_, " is of another version"), ErrorKind::Device)
+        .expected("a function ", name);
   }
   return found;
 }

@@ -9,9 +9,10 @@ namespace tenon {
 /// A library of the system's that is looked for when it is needed, so that Tenon runs without it.
 class SharedLibrary {
  public:
-  /// The first of `names` that can be loaded: as the system finds it, then in `folders`. Throws Error (Device),
-  /// saying what it is for and what was tried.
-  SharedLibrary(std::string_view purpose, const std::vector<std::string>& names, const std::vector<std::string>& folders = {});
+  /// The first of `names` that can be loaded: as the system finds it, then in `folders`. Throws
+  /// Error (Device), saying what it is for and what was tried.
+  SharedLibrary(std::string_view purpose, const std::vector<std::string>& names,
+                const std::vector<std::string>& folders = {});
   SharedLibrary(const SharedLibrary&) = delete;
 
   /// Throws Error (Device) if the library has no such function.

@@ -94,7 +94,8 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format);
 
 /// Whether a `--target` asks for compiled code. Throws Error (Usage) for a word that is no target.
 bool is_compiled_target(const std::string& target);
-/// What `--target` and `--cpu` together name. Throws Error (Usage) where that is nothing to compile for.
+/// What `--target` and `--cpu` together name. Throws Error (Usage) where that is nothing to compile
+/// for.
 std::string target_text(const std::string& target, const std::string& cpu);
 
 /// Parses the words of the command line and runs what they ask for; gives the exit code.

@@ -1,26 +1,33 @@
 #include "program/library_call.h"
 
-#include <array>
-#include <cstdio>
-
 #include "base/error.h"
 #include "base/text.h"
 
+#include <array>
+#include <cstdio>
+
 namespace tenon {
 
-std::size_t extent_count(LibraryCall::Kind kind) { return kind == LibraryCall::Kind::Matmul ? 12 : 18; }
+std::size_t extent_count(LibraryCall::Kind kind) {
+  return kind == LibraryCall::Kind::Matmul ? 12 : 18;
+}
 
 std::string to_string(const LibraryCall& call) {
   std::array<char, 40> alpha{};
   std::snprintf(alpha.data(), alpha.size(), "%.17g", call.alpha);
-  return concat(call.kind == LibraryCall::Kind::Matmul ? "matmul" : "convolution", " dtype=", call.dtype, " result=", call.result_dtype,
+  return concat(call.kind == LibraryCall::Kind::Matmul ? "matmul" : "convolution",
+                " dtype=", call.dtype, " result=", call.result_dtype,
                 " tf32=", call.allows_tf32 ? 1 : 0, " transpose_a=", call.is_a_transposed ? 1 : 0,
-                " transpose_b=", call.is_b_transposed ? 1 : 0, " bias=", call.has_bias ? 1 : 0, " residual=", call.has_residual ? 1 : 0,
-                " activation=", call.activation, " alpha=", alpha.data());
+                " transpose_b=", call.is_b_transposed ? 1 : 0, " bias=", call.has_bias ? 1 : 0,
+                " residual=", call.has_residual ? 1 : 0, " activation=", call.activation,
+                " alpha=", alpha.data());
 }
 
 LibraryCall parse_library_call(const std::string& text) {
-  const auto refuse = [&] { return Error("the program calls a library's function that this version does not know").got(text); };
+  const auto refuse = [&] {
+    return Error("the program calls a library's function that this version does not know")
+        .got(text);
+  };
   const std::vector<std::string> words = split(text, ' ');
   if (words.size() != 10) throw refuse();
   LibraryCall call;

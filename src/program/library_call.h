@@ -4,14 +4,18 @@
 
 namespace tenon {
 
-/// A function of a vendor's library that stands in place of a kernel's code, as data: the runtime finds the library
-/// and what in it computes this. Buffers of its call: `a`, `b`, bias and residual where it has them, result.
+/// A function of a vendor's library that stands in place of a kernel's code, as data: the runtime
+/// finds the library and what in it computes this. Buffers of its call: `a`, `b`, bias and residual
+/// where it has them, result.
 ///
-/// matmul       y[i] = activation(alpha a[i] b[i] + residual[i] + bias); row-major with leading dimensions.
-///              Extents: batch, m, n, k, then of a, b, y, residual: leading dimension and elements from one to the next.
+/// matmul       y[i] = activation(alpha a[i] b[i] + residual[i] + bias); row-major with leading
+/// dimensions.
+///              Extents: batch, m, n, k, then of a, b, y, residual: leading dimension and elements
+///              from one to the next.
 /// convolution  images with channels last, weights as output, row, column, channel.
-///              Extents: batch, rows, columns, channels, outputs, window rows, window columns, result rows, result columns,
-///              padding before and behind of rows and of columns, strides, dilations, groups.
+///              Extents: batch, rows, columns, channels, outputs, window rows, window columns,
+///              result rows, result columns, padding before and behind of rows and of columns,
+///              strides, dilations, groups.
 struct LibraryCall {
   enum class Kind { Matmul, Convolution };
   Kind kind = Kind::Matmul;
@@ -20,7 +24,7 @@ struct LibraryCall {
   bool allows_tf32 = false;          ///< f32 products may drop digits
   bool is_a_transposed = false, is_b_transposed = false;
   bool has_bias = false, has_residual = false;
-  std::string activation = "none";   ///< none, relu
+  std::string activation = "none";  ///< none, relu
   double alpha = 1;
 
   bool operator==(const LibraryCall&) const = default;

@@ -1,11 +1,11 @@
 #include "runtime/bound_shapes.h"
 
-#include <algorithm>
-#include <string>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "program/arena.h"
+
+#include <algorithm>
+#include <string>
 
 namespace tenon {
 
@@ -70,7 +70,8 @@ void BoundShapes::check_inputs(std::span<const std::vector<std::int64_t>> input_
       for (std::int64_t extent : shape) list += (list.empty() ? "" : ", ") + std::to_string(extent);
       return "[" + list + "]";
     };
-    throw Error(concat("input '", p.buffers[p.inputs[k]].name, "' has the wrong shape"), ErrorKind::Usage)
+    throw Error(concat("input '", p.buffers[p.inputs[k]].name, "' has the wrong shape"),
+                ErrorKind::Usage)
         .expected(text(expected))
         .got(text(input_shapes[k]));
   }
@@ -82,8 +83,12 @@ std::uint64_t BoundShapes::bytes_of(std::size_t buffer) const {
   if (std::ranges::find(shape, 0) != shape.end()) return 0;
   std::uint64_t bytes = described.element_bytes;
   for (const std::int64_t extent : shape) {
-    if (extent < 0) throw Error("an extent is negative", ErrorKind::Usage).at("buffer '", described.name, "'").got(extent);
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) || bytes > kMaxBytes) {
+    if (extent < 0)
+      throw Error("an extent is negative", ErrorKind::Usage)
+          .at("buffer '", described.name, "'")
+          .got(extent);
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) ||
+        bytes > kMaxBytes) {
       throw Error("no memory holds a value of this shape", ErrorKind::OutOfMemory)
           .at("buffer '", described.name, "'")
           .expected("at most ", format_bytes(kMaxBytes));
@@ -111,7 +116,8 @@ void BoundShapes::place() {
     }
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       if (p.buffers[k].place != Program::Place::Arena) continue;
-      requests.push_back({is_used[k] ? bytes_of(k) : 0, p.buffers[k].first_step, p.buffers[k].last_step});
+      requests.push_back(
+          {is_used[k] ? bytes_of(k) : 0, p.buffers[k].first_step, p.buffers[k].last_step});
       requesters.push_back(k);
     }
     const ArenaPlan plan = plan_arena(requests);

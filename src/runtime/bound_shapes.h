@@ -1,17 +1,18 @@
 #pragma once
 
+#include "program/program.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
-
-#include "program/program.h"
 
 namespace tenon {
 
 /// No machine has more; sums of such numbers do not overflow.
 inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
 
-/// What the shapes of a run's inputs decide about its program: symbols, shapes, places in the arena, which steps run.
+/// What the shapes of a run's inputs decide about its program: symbols, shapes, places in the
+/// arena, which steps run.
 struct BoundShapes {
   /// The program must outlive it.
   explicit BoundShapes(const Program& program) : program_(program) {}

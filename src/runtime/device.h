@@ -1,28 +1,32 @@
 #pragma once
 
+#include "program/program.h"
+#include "runtime/bound_shapes.h"
+
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "program/program.h"
-#include "runtime/bound_shapes.h"
-
 namespace tenon {
 
-/// Runs bound shapes of a program on a device: its arena, its launches, its copies of inputs and outputs.
+/// Runs bound shapes of a program on a device: its arena, its launches, its copies of inputs and
+/// outputs.
 class DeviceContext {
  public:
   virtual ~DeviceContext() = default;
 
   /// Places buffers and makes launches ready. The shapes must outlive it or be bound again.
   virtual void prepare(const BoundShapes& shapes) = 0;
-  /// Copies inputs to the device, runs, copies outputs back. `seconds`, unless empty: by step, added up.
-  virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) = 0;
-  /// Runs again on the inputs that are there, and leaves the outputs there. Gives the device's own time in seconds.
+  /// Copies inputs to the device, runs, copies outputs back. `seconds`, unless empty: by step,
+  /// added up.
+  virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs,
+                   std::span<double> seconds) = 0;
+  /// Runs again on the inputs that are there, and leaves the outputs there. Gives the device's own
+  /// time in seconds.
   virtual double replay() = 0;
-  /// Times the ways that libraries know for their steps, on the shapes that are bound, and takes the fastest. By step of
-  /// the program: its candidate, to be written into the program.
+  /// Times the ways that libraries know for their steps, on the shapes that are bound, and takes
+  /// the fastest. By step of the program: its candidate, to be written into the program.
   virtual std::vector<std::string> tuned_candidates() = 0;
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t scratch_bytes() const = 0;
@@ -38,7 +42,8 @@ class DeviceModel {
 /// Whether the program is for a device, as "cuda:sm_90a" is.
 bool is_for_device(const Program& program);
 
-/// Throws Error (Device) if there is no such device here, or no driver. The program must outlive it.
+/// Throws Error (Device) if there is no such device here, or no driver. The program must outlive
+/// it.
 std::shared_ptr<const DeviceModel> load_on_device(const Program& program);
 
 }  // namespace tenon

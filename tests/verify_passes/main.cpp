@@ -188,7 +188,8 @@ void report_crash(int signal) {
 Outcome outcome_of(const Case& one, const Settings& settings) {
   current_case = one.name.c_str();
   try {
-    return settings.is_compiled ? outcome_of_compiled(one, settings.target) : outcome_of_passes(one);
+    return settings.is_compiled ? outcome_of_compiled(one, settings.target)
+                                : outcome_of_passes(one);
   } catch (const std::exception& error) {
     return {error.what(), {}};
   }
@@ -302,6 +303,7 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  if (!settings.target.starts_with("cuda")) tenon::limit_memory();  // a GPU's driver takes terabytes of addresses
+  if (!settings.target.starts_with("cuda"))
+    tenon::limit_memory();  // a GPU's driver takes terabytes of addresses
   return tenon::run(settings);
 }

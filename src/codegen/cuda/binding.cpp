@@ -1,10 +1,10 @@
 #include "codegen/cuda/binding.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "nests/index_map.h"
 #include "nests/stride.h"
+
+#include <algorithm>
+#include <cmath>
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -30,19 +30,23 @@ double inner_trips(const Block& block) {
   return most;
 }
 
-// Whether the statements can be done by several threads together: loops whose positions are independent, or
-// that fold, and what stands between them. What has an order of its own is one thread's.
+// Whether the statements can be done by several threads together: loops whose positions are
+// independent, or that fold, and what stands between them. What has an order of its own is one
+// thread's.
 bool can_be_shared(const Block& block) {
   return std::all_of(block.begin(), block.end(), [](const Statement& statement) {
-    if (statement.kind == Statement::Kind::Update || statement.kind == Statement::Kind::Fold) return false;
+    if (statement.kind == Statement::Kind::Update || statement.kind == Statement::Kind::Fold)
+      return false;
     if (statement.kind != Statement::Kind::Loop) return true;
-    return !statement.limit.is_defined() && (statement.is_independent || is_fold_chain(chain_of(statement)));
+    return !statement.limit.is_defined() &&
+           (statement.is_independent || is_fold_chain(chain_of(statement)));
   });
 }
 
 bool has_loops(const Block& block) {
-  return std::any_of(block.begin(), block.end(),
-                     [](const Statement& statement) { return statement.kind == Statement::Kind::Loop; });
+  return std::any_of(block.begin(), block.end(), [](const Statement& statement) {
+    return statement.kind == Statement::Kind::Loop;
+  });
 }
 
 void for_each_statement(const Block& block, const auto& visit) {
@@ -69,15 +73,19 @@ unsigned lanes_of(const LoopNest& nest, const Binding& binding) {
   if (!last.extent.is_constant()) return 1;
   std::size_t widest = 1;
   bool is_writing = false, suits = true;
-  const auto note = [&](std::size_t buffer) { widest = std::max(widest, info(nest.buffers[buffer].dtype).storage_bytes); };
+  const auto note = [&](std::size_t buffer) {
+    widest = std::max(widest, info(nest.buffers[buffer].dtype).storage_bytes);
+  };
   for_each_statement(*binding.inner, [&](const Statement& statement) {
     suits &= !statement.place.is_defined() && statement.kind != Statement::Kind::Update;
     if (statement.kind == Statement::Kind::Store) {
       is_writing = true;
-      suits &= nests::stride_along(statement.indices, statement.view, last.id) == nests::Stride::Unit;
+      suits &=
+          nests::stride_along(statement.indices, statement.view, last.id) == nests::Stride::Unit;
       note(statement.id);
     }
-    if (statement.kind == Statement::Kind::Loop) suits &= !statement.limit.is_defined() || !nests::depends_on(statement.limit, last.id);
+    if (statement.kind == Statement::Kind::Loop)
+      suits &= !statement.limit.is_defined() || !nests::depends_on(statement.limit, last.id);
   });
   for_each_load(*binding.inner, [&](const Scalar& load) {
     if (stride_along(load, last.id) == nests::Stride::Unit) note(load->id);
@@ -108,7 +116,8 @@ std::int64_t own_bytes(const LoopNest& nest) {
 LoopChain chain_of(const Statement& loop) {
   LoopChain chain{{&loop}, &loop.body};
   while (chain.inner->size() == 1 && chain.inner->front().kind == Statement::Kind::Loop &&
-         chain.inner->front().is_independent == loop.is_independent && !chain.inner->front().limit.is_defined()) {
+         chain.inner->front().is_independent == loop.is_independent &&
+         !chain.inner->front().limit.is_defined()) {
     chain.loops.push_back(&chain.inner->front());
     chain.inner = &chain.inner->front().body;
   }
@@ -136,7 +145,8 @@ Binding bind(const LoopNest& nest) {
   const std::int64_t own = own_bytes(nest);
   const bool is_coalesced_by_items =
       !binding.items.empty() && is_coalesced(*binding.inner, binding.items.back()->id);
-  const bool is_short = inside <= 8 || (is_coalesced_by_items && (inside <= 512 || items >= 1 << 16));
+  const bool is_short =
+      inside <= 8 || (is_coalesced_by_items && (inside <= 512 || items >= 1 << 16));
   const bool wants_group = !is_short || own > kRegisterBytes || own < 0;
   if (has_loops(*binding.inner) && wants_group && can_be_shared(*binding.inner)) {
     binding.group = inside <= 1024 ? kWarp : inside <= 1 << 14 ? 256 : 1024;

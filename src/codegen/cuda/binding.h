@@ -1,22 +1,22 @@
 #pragma once
 
+#include "codegen/nest_names.h"
+
 #include <cstdint>
 #include <vector>
 
-#include "codegen/nest_names.h"
-
 namespace tenon::codegen::cuda {
 
-/// How the positions of a nest are spread over a device. The outermost independent loops are its items; a group of
-/// threads does one item, or one thread does `lanes` neighbouring ones.
+/// How the positions of a nest are spread over a device. The outermost independent loops are its
+/// items; a group of threads does one item, or one thread does `lanes` neighbouring ones.
 struct Binding {
   std::vector<const Statement*> items;  ///< loops, outermost first
   const Block* inner = nullptr;         ///< what is done for each
   unsigned group = 1;                   ///< threads that do one item: 1, a warp, or a whole block
   unsigned threads = 256;               ///< of a block
-  unsigned lanes = 1;                   ///< neighbours along the last of `items` that one thread does
-  /// Buffers of the nest's own that lie in the memory of the device, one for each group; others are small
-  /// enough for shared memory or registers.
+  unsigned lanes = 1;  ///< neighbours along the last of `items` that one thread does
+  /// Buffers of the nest's own that lie in the memory of the device, one for each group; others are
+  /// small enough for shared memory or registers.
   bool has_global_scratch = false;
 };
 
@@ -30,7 +30,8 @@ Dim scratch_per_block(const LoopNest& nest, const Binding& binding);
 /// Blocks at most where each needs memory of its own; they go on with the next items.
 inline constexpr std::int64_t kMostScratchBlocks = 1056;
 
-/// A chain of loops of one kind, each all that the one around it does; what stands in the innermost.
+/// A chain of loops of one kind, each all that the one around it does; what stands in the
+/// innermost.
 struct LoopChain {
   std::vector<const Statement*> loops;
   const Block* inner = nullptr;

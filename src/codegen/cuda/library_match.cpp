@@ -1,14 +1,14 @@
 #include "codegen/cuda/library_match.h"
 
+#include "nests/affine.h"
+#include "nests/index_map.h"
+#include "nests/stride.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 #include <unordered_map>
-
-#include "nests/affine.h"
-#include "nests/index_map.h"
-#include "nests/stride.h"
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -21,8 +21,10 @@ LibraryMatch refuse(std::string why) {
   return match;
 }
 
-// How many elements lie between neighbours along a loop; nothing where that is not the same everywhere.
-std::optional<Dim> distance(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) {
+// How many elements lie between neighbours along a loop; nothing where that is not the same
+// everywhere.
+std::optional<Dim> distance(const std::vector<Scalar>& indices, const Dims& view,
+                            std::size_t loop) {
   Dim total = 0, stride = 1;
   for (std::size_t axis = view.size(); axis-- > 0; stride = stride * view[axis]) {
     const auto step = nests::growth(indices[axis], loop);
@@ -32,9 +34,13 @@ std::optional<Dim> distance(const std::vector<Scalar>& indices, const Dims& view
   return total;
 }
 std::optional<Dim> distance(const Scalar& load, std::size_t loop) {
-  return distance({load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())}, load->view, loop);
+  return distance(
+      {load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
+      load->view, loop);
 }
-std::optional<Dim> distance(const Statement& store, std::size_t loop) { return distance(store.indices, store.view, loop); }
+std::optional<Dim> distance(const Statement& store, std::size_t loop) {
+  return distance(store.indices, store.view, loop);
+}
 
 bool starts_at_zero(const std::vector<Scalar>& indices, std::size_t rank) {
   for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -46,18 +52,22 @@ bool starts_at_zero(const std::vector<Scalar>& indices, std::size_t rank) {
 
 const Scalar& without_casts(const Scalar& scalar) {
   const Scalar* inner = &scalar;
-  while ((*inner)->kind == ScalarKind::Cast && is_float((*inner)->dtype) && is_float((*inner)->args[0]->dtype)) inner = &(*inner)->args[0];
+  while ((*inner)->kind == ScalarKind::Cast && is_float((*inner)->dtype) &&
+         is_float((*inner)->args[0]->dtype))
+    inner = &(*inner)->args[0];
   return *inner;
 }
 
 bool holds_local(const Scalar& scalar, std::size_t local) {
   if (scalar->kind == ScalarKind::Local) return scalar->id == local;
   if (scalar->kind == ScalarKind::Load) return false;
-  return std::any_of(scalar->args.begin(), scalar->args.end(), [&](const Scalar& arg) { return holds_local(arg, local); });
+  return std::any_of(scalar->args.begin(), scalar->args.end(),
+                     [&](const Scalar& arg) { return holds_local(arg, local); });
 }
 
 // The number with what locals hold in their place, but for one.
-Scalar inlined(const Scalar& scalar, const std::map<std::size_t, Scalar>& locals, std::unordered_map<const ScalarNode*, Scalar>& done) {
+Scalar inlined(const Scalar& scalar, const std::map<std::size_t, Scalar>& locals,
+               std::unordered_map<const ScalarNode*, Scalar>& done) {
   if (scalar->kind == ScalarKind::Local) {
     const auto held = locals.find(scalar->id);
     return held == locals.end() ? scalar : held->second;
@@ -97,12 +107,16 @@ struct Epilogue {
   double alpha = 1;
 };
 
-// activation(alpha t + residual + bias), in any order of the terms. `is_bias` and `is_residual` tell loads apart.
+// activation(alpha t + residual + bias), in any order of the terms. `is_bias` and `is_residual`
+// tell loads apart.
 template <class IsBias, class IsResidual>
-std::optional<Epilogue> match_epilogue(const Statement& store, std::size_t local, const IsBias& is_bias, const IsResidual& is_residual) {
+std::optional<Epilogue> match_epilogue(const Statement& store, std::size_t local,
+                                       const IsBias& is_bias, const IsResidual& is_residual) {
   Epilogue epilogue;
   const Scalar* value = &without_casts(store.value);
-  const auto is_zero = [](const Scalar& scalar) { return scalar->kind == ScalarKind::Real && scalar->real == 0; };
+  const auto is_zero = [](const Scalar& scalar) {
+    return scalar->kind == ScalarKind::Real && scalar->real == 0;
+  };
   if ((*value)->kind == ScalarKind::Binary && (*value)->binary == BinaryOp::Maximum) {
     if (is_zero((*value)->args[1])) {
       value = &without_casts((*value)->args[0]);
@@ -140,7 +154,8 @@ std::optional<Epilogue> match_epilogue(const Statement& store, std::size_t local
 // A window's place may be negative or step over elements; a channel's is its number.
 bool is_window_axis(const Scalar& index) {
   const auto affine = nests::affine_of(index);
-  return !affine || affine->start != 0 || affine->steps.size() != 1 || affine->steps.begin()->second != 1;
+  return !affine || affine->start != 0 || affine->steps.size() != 1 ||
+         affine->steps.begin()->second != 1;
 }
 
 bool starts_from_zero(const Statement& define) {
@@ -148,9 +163,12 @@ bool starts_from_zero(const Statement& define) {
 }
 
 // What both kinds ask of types, and what they note of them.
-std::string note_types(const LoopNest& nest, const Contraction& sum, const Statement& store, LibraryCall& call) {
-  const DType a = nest.buffers[sum.a->id].dtype, b = nest.buffers[sum.b->id].dtype, y = nest.buffers[store.id].dtype;
-  if (a != b || (a != DType::F32 && a != DType::F16 && a != DType::BF16)) return "operands of different types";
+std::string note_types(const LoopNest& nest, const Contraction& sum, const Statement& store,
+                       LibraryCall& call) {
+  const DType a = nest.buffers[sum.a->id].dtype, b = nest.buffers[sum.b->id].dtype,
+              y = nest.buffers[store.id].dtype;
+  if (a != b || (a != DType::F32 && a != DType::F16 && a != DType::BF16))
+    return "operands of different types";
   if (y != a && y != DType::F32) return "a result of another type";
   call.dtype = to_string(a);
   call.result_dtype = to_string(y);
@@ -169,7 +187,8 @@ std::vector<Side> joined(const std::vector<Side>& loops) {
   for (const Side& loop : loops) {
     if (!list.empty()) {
       bool fits = true;
-      for (std::size_t k = 0; k < 3; ++k) fits &= list.back().steps[k] == loop.steps[k] * loop.extent;
+      for (std::size_t k = 0; k < 3; ++k)
+        fits &= list.back().steps[k] == loop.steps[k] * loop.extent;
       if (fits) {
         list.back() = {list.back().extent * loop.extent, loop.steps};
         continue;
@@ -192,22 +211,26 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Matmul;
   if (std::string why = note_types(nest, sum, store, match.call); !why.empty()) return refuse(why);
-  if (sum.a->bounds != Bounds::Inside || sum.b->bounds != Bounds::Inside) return refuse("operands that are read past their edges");
-  if (!starts_at_zero(sum.a->args, sum.a->view.size()) || !starts_at_zero(sum.b->args, sum.b->view.size()) ||
+  if (sum.a->bounds != Bounds::Inside || sum.b->bounds != Bounds::Inside)
+    return refuse("operands that are read past their edges");
+  if (!starts_at_zero(sum.a->args, sum.a->view.size()) ||
+      !starts_at_zero(sum.b->args, sum.b->view.size()) ||
       !starts_at_zero(store.indices, store.view.size())) {
     return refuse("operands that are read from their middle");
   }
   // In a: rows and sum; in b: columns and sum.
   std::vector<Side> rows, columns, batches, inner;
   for (const Statement* loop : sum.parallel) {
-    const auto a = distance(sum.a, loop->id), b = distance(sum.b, loop->id), y = distance(store, loop->id);
+    const auto a = distance(sum.a, loop->id), b = distance(sum.b, loop->id),
+               y = distance(store, loop->id);
     if (!a || !b || !y || *y == Dim(0)) return refuse("elements that do not lie evenly");
     const bool in_a = !(*a == Dim(0)), in_b = !(*b == Dim(0));
     (in_a && in_b ? batches : in_a ? rows : columns).push_back({loop->extent, {*a, *b, *y}});
   }
   for (const Statement* loop : sum.reduction) {
     const auto a = distance(sum.a, loop->id), b = distance(sum.b, loop->id);
-    if (!a || !b || *a == Dim(0) || *b == Dim(0)) return refuse("a sum that is not over both operands");
+    if (!a || !b || *a == Dim(0) || *b == Dim(0))
+      return refuse("a sum that is not over both operands");
     inner.push_back({loop->extent, {*a, *b, 0}});
   }
   rows = joined(rows);
@@ -220,8 +243,10 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
       sides->erase(sides->begin());
     }
   }
-  if (rows.size() > 1 || columns.size() > 1 || batches.size() > 1 || inner.size() != 1) return refuse("axes that are not one matrix");
-  Side row = rows.empty() ? Side{} : rows.front(), column = columns.empty() ? Side{} : columns.front();
+  if (rows.size() > 1 || columns.size() > 1 || batches.size() > 1 || inner.size() != 1)
+    return refuse("axes that are not one matrix");
+  Side row = rows.empty() ? Side{} : rows.front(),
+       column = columns.empty() ? Side{} : columns.front();
   const Side sum_side = inner.front(), batch = batches.empty() ? Side{} : batches.front();
   bool is_swapped = false;
   if (!(column.steps[2] == Dim(1)) && !columns.empty()) {
@@ -240,8 +265,8 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   }
   const Dim m = row.extent, n = column.extent, k = sum_side.extent;
   // The leading dimension and whether the matrix lies transposed.
-  const auto laid = [](const Dim& outer_step, const Dim& outer, const Dim& inner_step, const Dim& inner_extent)
-      -> std::optional<std::pair<Dim, bool>> {
+  const auto laid = [](const Dim& outer_step, const Dim& outer, const Dim& inner_step,
+                       const Dim& inner_extent) -> std::optional<std::pair<Dim, bool>> {
     if (inner_step == Dim(1) || inner_extent == Dim(1)) {
       return std::pair(outer == Dim(1) ? inner_extent : outer_step, false);
     }
@@ -284,8 +309,18 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   match.call.has_residual = epilogue->residual.is_defined();
   match.call.activation = epilogue->has_relu ? "relu" : "none";
   match.call.alpha = epilogue->alpha;
-  match.extents = {batch.extent, m, n, k, of_a->first, batch.steps[at[0]], of_b->first, batch.steps[at[1]], leading_y, batch.steps[2],
-                   leading_y, batch.steps[2]};
+  match.extents = {batch.extent,
+                   m,
+                   n,
+                   k,
+                   of_a->first,
+                   batch.steps[at[0]],
+                   of_b->first,
+                   batch.steps[at[1]],
+                   leading_y,
+                   batch.steps[2],
+                   leading_y,
+                   batch.steps[2]};
   match.buffers = {a->id, b->id};
   if (epilogue->bias.is_defined()) match.buffers.push_back(epilogue->bias->id);
   if (epilogue->residual.is_defined()) match.buffers.push_back(epilogue->residual->id);
@@ -293,7 +328,8 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   return match;
 }
 
-LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum, const std::vector<bool>& is_constant) {
+LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
+                               const std::vector<bool>& is_constant) {
   const std::optional<Statement> only = only_store(sum);
   if (!only) return refuse("more than one result");
   const Statement& store = *only;
@@ -316,16 +352,23 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum, con
   const Scalar image = is_a_image ? sum.a : sum.b, weights = is_a_image ? sum.b : sum.a;
   if (nests::depends_on(image, outputs->id)) return refuse("channels by themselves (depthwise)");
   if (image->view.size() != 4) return refuse("images of other than two axes");
-  const bool is_filled_with_zero = image->bounds == Bounds::Fill && image->args.back()->kind == ScalarKind::Real && image->args.back()->real == 0;
-  if (image->bounds != Bounds::Inside && !is_filled_with_zero) return refuse("an edge that is not zero");
+  const bool is_filled_with_zero = image->bounds == Bounds::Fill &&
+                                   image->args.back()->kind == ScalarKind::Real &&
+                                   image->args.back()->real == 0;
+  if (image->bounds != Bounds::Inside && !is_filled_with_zero)
+    return refuse("an edge that is not zero");
   if (weights->bounds != Bounds::Inside) return refuse("weights that are read past their edges");
-  // Channels are what the sum alone moves along; with them elsewhere than last a copy could be made.
+  // Channels are what the sum alone moves along; with them elsewhere than last a copy could be
+  // made.
   std::size_t channel_axis = 3;
   for (std::size_t axis = 0; axis < 4; ++axis) {
     const auto moves = [&](const auto& loops) {
-      return std::any_of(loops.begin(), loops.end(), [&](const auto& loop) { return nests::depends_on(image->args[axis], loop.first); });
+      return std::any_of(loops.begin(), loops.end(), [&](const auto& loop) {
+        return nests::depends_on(image->args[axis], loop.first);
+      });
     };
-    if (moves(reduction) && !moves(parallel) && !is_window_axis(image->args[axis])) channel_axis = axis;
+    if (moves(reduction) && !moves(parallel) && !is_window_axis(image->args[axis]))
+      channel_axis = axis;
   }
   if (channel_axis != 3) {
     LibraryMatch other = refuse("images whose channels are not last");
@@ -336,12 +379,13 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum, con
     return other;
   }
   for (const Dim& dim : image->view) {
-    if (!dim.is_constant() && &dim != &image->view[0]) return refuse("images whose extents the run decides");
+    if (!dim.is_constant() && &dim != &image->view[0])
+      return refuse("images whose extents the run decides");
   }
   // One loop for each axis: its position, and which loop moves along it.
   struct Axis {
-    const Statement* outer = nullptr;  // of the result
-    const Statement* window = nullptr; // of the sum
+    const Statement* outer = nullptr;   // of the result
+    const Statement* window = nullptr;  // of the sum
     std::int64_t stride = 1, dilation = 1, start = 0;
   };
   std::array<Axis, 4> axes;
@@ -362,8 +406,10 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum, con
       }
     }
   }
-  if (axes[0].window != nullptr || axes[0].start != 0 || axes[0].stride != 1) return refuse("a batch with windows");
-  if (axes[3].outer != nullptr || axes[3].start != 0 || axes[3].dilation != 1) return refuse("groups of channels");
+  if (axes[0].window != nullptr || axes[0].start != 0 || axes[0].stride != 1)
+    return refuse("a batch with windows");
+  if (axes[3].outer != nullptr || axes[3].start != 0 || axes[3].dilation != 1)
+    return refuse("groups of channels");
   const auto extent = [](const Statement* loop) { return loop == nullptr ? Dim(1) : loop->extent; };
   const Dim channels = extent(axes[3].window), output_count = outputs->extent;
   if (!(channels == image->view[3])) return refuse("groups of channels");
@@ -374,20 +420,24 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum, con
       if (loop != nullptr && !used.insert(loop->id).second) return refuse("a loop along two axes");
     }
   }
-  if (used.size() != parallel.size() + reduction.size()) return refuse("loops that move along no axis");
+  if (used.size() != parallel.size() + reduction.size())
+    return refuse("loops that move along no axis");
   // The result in one piece: batch, rows, columns, outputs.
   Dim piece = output_count;
   for (const std::size_t axis : {2U, 1U, 0U}) {
     if (axes[axis].outer != nullptr) {
       const auto step = distance(store, axes[axis].outer->id);
       if (!step || !(*step == piece)) return refuse("a result that is not in one piece");
-      if (nests::depends_on(weights, axes[axis].outer->id)) return refuse("weights that differ from place to place");
+      if (nests::depends_on(weights, axes[axis].outer->id))
+        return refuse("weights that differ from place to place");
     }
     piece = piece * extent(axes[axis].outer);
   }
-  if (!starts_at_zero(store.indices, store.view.size())) return refuse("a result that is not in one piece");
+  if (!starts_at_zero(store.indices, store.view.size()))
+    return refuse("a result that is not in one piece");
   // Weights as output, row, column, channel.
-  const std::array<const Statement*, 4> order = {outputs, axes[1].window, axes[2].window, axes[3].window};
+  const std::array<const Statement*, 4> order = {outputs, axes[1].window, axes[2].window,
+                                                 axes[3].window};
   bool is_laid_so = starts_at_zero(weights->args, weights->view.size());
   Dim step = 1;
   for (std::size_t k = 4; k-- > 0;) {
@@ -398,11 +448,14 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum, con
     step = step * order[k]->extent;
   }
   if (!is_laid_so) {
-    if (!is_constant[weights->id]) return refuse("weights that are laid out otherwise and no constants");
+    if (!is_constant[weights->id])
+      return refuse("weights that are laid out otherwise and no constants");
     nests::Packing packing;
     packing.buffer = weights->id;
     packing.source_dims = weights->view;
-    packing.coordinates.assign(weights->args.begin(), weights->args.begin() + static_cast<std::ptrdiff_t>(weights->view.size()));
+    packing.coordinates.assign(
+        weights->args.begin(),
+        weights->args.begin() + static_cast<std::ptrdiff_t>(weights->view.size()));
     for (const Statement* loop : order) {
       if (loop == nullptr) continue;
       packing.loops.push_back(loop->id);
@@ -415,13 +468,17 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum, con
   std::array<std::int64_t, 2> before{}, behind{};
   for (const std::size_t k : {0U, 1U}) {
     const Axis& axis = axes[k + 1];
-    const std::int64_t size = image->view[k + 1].constant(), window = extent(axis.window).constant();
+    const std::int64_t size = image->view[k + 1].constant(),
+                       window = extent(axis.window).constant();
     const Dim results = extent(axis.outer);
-    if (!results.is_constant() || axis.start > 0) return refuse("windows that do not begin at the edge");
+    if (!results.is_constant() || axis.start > 0)
+      return refuse("windows that do not begin at the edge");
     const std::int64_t span = (window - 1) * axis.dilation + 1;
     before[k] = -axis.start;
-    behind[k] = std::max<std::int64_t>(0, (results.constant() - 1) * axis.stride + span - before[k] - size);
-    if ((size + before[k] + behind[k] - span) / axis.stride + 1 != results.constant()) return refuse("windows that end before the edge");
+    behind[k] =
+        std::max<std::int64_t>(0, (results.constant() - 1) * axis.stride + span - before[k] - size);
+    if ((size + before[k] + behind[k] - span) / axis.stride + 1 != results.constant())
+      return refuse("windows that end before the edge");
     if (before[k] >= span || behind[k] >= span) return refuse("padding wider than the window");
   }
   const auto is_bias = [&](const Scalar& load) {
@@ -441,13 +498,29 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum, con
     return starts_at_zero(load->args, load->view.size());
   };
   const auto epilogue = match_epilogue(store, (*sum.inner)[0].id, is_bias, is_residual);
-  if (!epilogue || epilogue->alpha != 1) return refuse("what follows the sum is no bias, residual or relu");
+  if (!epilogue || epilogue->alpha != 1)
+    return refuse("what follows the sum is no bias, residual or relu");
   match.call.has_bias = epilogue->bias.is_defined();
   match.call.has_residual = epilogue->residual.is_defined();
   match.call.activation = epilogue->has_relu ? "relu" : "none";
-  match.extents = {extent(axes[0].outer), image->view[1], image->view[2], image->view[3], output_count, extent(axes[1].window),
-                   extent(axes[2].window), extent(axes[1].outer), extent(axes[2].outer), before[0], behind[0], before[1], behind[1],
-                   axes[1].stride, axes[2].stride, axes[1].dilation, axes[2].dilation, 1};
+  match.extents = {extent(axes[0].outer),
+                   image->view[1],
+                   image->view[2],
+                   image->view[3],
+                   output_count,
+                   extent(axes[1].window),
+                   extent(axes[2].window),
+                   extent(axes[1].outer),
+                   extent(axes[2].outer),
+                   before[0],
+                   behind[0],
+                   before[1],
+                   behind[1],
+                   axes[1].stride,
+                   axes[2].stride,
+                   axes[1].dilation,
+                   axes[2].dilation,
+                   1};
   match.buffers = {image->id, weights->id};
   if (epilogue->bias.is_defined()) match.buffers.push_back(epilogue->bias->id);
   if (epilogue->residual.is_defined()) match.buffers.push_back(epilogue->residual->id);

@@ -1,9 +1,9 @@
 #include "codegen/cuda/nvrtc.h"
 
-#include <array>
-
 #include "base/error.h"
 #include "base/shared_library.h"
+
+#include <array>
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -15,7 +15,8 @@ struct Nvrtc {
                         {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
                         cuda_folders()};
   int (*version)(int*, int*) = nullptr;
-  int (*create)(Program*, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*create)(Program*, const char*, const char*, int, const char* const*,
+                const char* const*) = nullptr;
   int (*destroy)(Program*) = nullptr;
   int (*compile)(Program, int, const char* const*) = nullptr;
   int (*log_size)(Program, std::size_t*) = nullptr;
@@ -61,7 +62,8 @@ std::vector<std::byte> compile_source(const std::string& source, const std::stri
   } const destroyer{library, &program};
   const std::string target = concat("--gpu-architecture=", architecture);
   // Products and sums are fused where a nest says so, as on the processor.
-  const std::array<const char*, 4> options = {target.c_str(), "--std=c++17", "--fmad=false", "--extra-device-vectorization"};
+  const std::array<const char*, 4> options = {target.c_str(), "--std=c++17", "--fmad=false",
+                                              "--extra-device-vectorization"};
   const int status = library.compile(program, static_cast<int>(options.size()), options.data());
   if (status != 0) {
     std::size_t size = 0;
@@ -69,9 +71,13 @@ std::vector<std::byte> compile_source(const std::string& source, const std::stri
     std::string log(size, '\0');
     if (size > 0) library.log(program, log.data());
     if (log.find("gpu-architecture") != std::string::npos) {
-      throw Error("NVRTC does not know this device", ErrorKind::Usage).got(architecture).expected("as sm_90a");
+      throw Error("NVRTC does not know this device", ErrorKind::Usage)
+          .got(architecture)
+          .expected("as sm_90a");
     }
-    throw InternalError("compile_source", concat("generated CUDA C++ compiles: ", log.substr(0, 4000)), __FILE__, __LINE__);
+    throw InternalError("compile_source",
+                        concat("generated CUDA C++ compiles: ", log.substr(0, 4000)), __FILE__,
+                        __LINE__);
   }
   std::size_t size = 0;
   library.code_size(program, &size);

@@ -6,8 +6,8 @@
 
 namespace tenon::codegen::cuda {
 
-/// Machine code of a device for CUDA C++, by NVIDIA's run-time compiler; no device is needed. `architecture` is
-/// such as "sm_90a". Throws Error: of kind Device where there is no compiler.
+/// Machine code of a device for CUDA C++, by NVIDIA's run-time compiler; no device is needed.
+/// `architecture` is such as "sm_90a". Throws Error: of kind Device where there is no compiler.
 std::vector<std::byte> compile_source(const std::string& source, const std::string& architecture);
 
 /// "NVRTC 13.0". Throws Error (Device) where there is none.

@@ -1,14 +1,14 @@
 #include "codegen/cuda/select.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/error.h"
 #include "codegen/cuda/library_match.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/stage_writer.h"
+
+#include <algorithm>
+#include <map>
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -19,7 +19,8 @@ void drop_unused_buffers(NestSequence::Part& part) {
   for_each_load(part.nest.body, [&](const Scalar& load) { is_used[load->id] = true; });
   const auto note = [&](const auto& self, const Block& block) -> void {
     for (const Statement& statement : block) {
-      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update) is_used[statement.id] = true;
+      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update)
+        is_used[statement.id] = true;
       self(self, statement.body);
     }
   };
@@ -52,7 +53,9 @@ Block in_loops(const std::vector<const Statement*>& loops, Block body) {
 }
 
 // The sum by itself, into a buffer, and what is done with it, by a nest of its own.
-std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence, const NestSequence::Part& part, const nests::Contraction& sum) {
+std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
+                                               const NestSequence::Part& part,
+                                               const nests::Contraction& sum) {
   const std::size_t local = (*sum.inner)[0].id;
   const DType dtype = part.nest.locals[local];
   Dims dims;
@@ -84,7 +87,8 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence, const Nes
   load.id = id;
   load.args = position;
   load.view = dims;
-  Block rest{nests::define_statement(local, Scalar(std::make_shared<const ScalarNode>(std::move(load))))};
+  Block rest{
+      nests::define_statement(local, Scalar(std::make_shared<const ScalarNode>(std::move(load))))};
   rest.insert(rest.end(), sum.inner->begin() + 2, sum.inner->end());
   second.nest.body = in_loops(sum.parallel, std::move(rest));
   second.nest.name += "_epilogue";
@@ -95,8 +99,10 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence, const Nes
   return {std::move(first), std::move(second)};
 }
 
-// The nest reading a copy of an image with its axes in another order, and the nest that makes the copy.
-std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSequence::Part& part, const Scalar& image,
+// The nest reading a copy of an image with its axes in another order, and the nest that makes the
+// copy.
+std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSequence::Part& part,
+                                           const Scalar& image,
                                            const std::vector<std::size_t>& order) {
   const NestBuffer source = part.nest.buffers[image->id];
   Dims dims;
@@ -104,11 +110,13 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
   const std::size_t temporary = sequence.buffers.size();
   sequence.buffers.push_back({NestSequence::Role::Temporary, 0, source.dtype, dims});
   std::size_t given = 0;
-  for (std::size_t k = 0; k < image->id; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
+  for (std::size_t k = 0; k < image->id; ++k)
+    given += part.nest.buffers[k].storage != Storage::Scratch;
 
   NestSequence::Part copy;
   copy.nest.name = part.nest.name + "_channels_last";
-  copy.nest.buffers = {{"y0", source.dtype, dims, Storage::Result}, {source.name, source.dtype, source.dims, Storage::Operand}};
+  copy.nest.buffers = {{"y0", source.dtype, dims, Storage::Result},
+                       {source.name, source.dtype, source.dims, Storage::Operand}};
   copy.buffers = {temporary, part.buffers[given]};
   Statement store;
   store.kind = Statement::Kind::Store;
@@ -127,7 +135,8 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
   }
   store.value = Scalar(std::make_shared<const ScalarNode>(std::move(load)));
   Block body{std::move(store)};
-  for (std::size_t k = order.size(); k-- > 0;) body = {nests::loop_statement(k, dims[k], std::move(body), true)};
+  for (std::size_t k = order.size(); k-- > 0;)
+    body = {nests::loop_statement(k, dims[k], std::move(body), true)};
   copy.nest.body = std::move(body);
   list_extents(copy.nest);
 
@@ -139,7 +148,8 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
     if (node.kind == ScalarKind::Load && node.id == image->id && node.view == image->view) {
       std::vector<Scalar> args;
       for (const std::size_t axis : order) args.push_back(node.args[axis]);
-      args.insert(args.end(), node.args.begin() + static_cast<std::ptrdiff_t>(node.view.size()), node.args.end());
+      args.insert(args.end(), node.args.begin() + static_cast<std::ptrdiff_t>(node.view.size()),
+                  node.args.end());
       node.args = std::move(args);
       node.view = dims;
       node.id = id;
@@ -168,12 +178,14 @@ std::optional<Target> parse_target(const std::string& text) {
   if (!text.starts_with(prefix)) return std::nullopt;
   std::string number = text.substr(prefix.size());
   if (number.ends_with('a')) number.pop_back();
-  const bool is_number = number.size() >= 2 && number.size() <= 3 && number.find_first_not_of("0123456789") == std::string::npos;
+  const bool is_number = number.size() >= 2 && number.size() <= 3 &&
+                         number.find_first_not_of("0123456789") == std::string::npos;
   if (!is_number) return std::nullopt;
   return Target{text.substr(std::string("cuda:").size())};
 }
 
-std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part, const std::vector<bool>& is_constant,
+std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,
+                                         const std::vector<bool>& is_constant,
                                          const Target& target) {
   const auto sum = nests::find_contraction(part.nest);
   if (!sum) return {by_loops(part, "it sums no products of two operands")};
@@ -184,7 +196,8 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
   for (const NestBuffer& buffer : part.nest.buffers) {
     const bool is_given = buffer.storage != Storage::Scratch;
     place_of.push_back(given);
-    is_constant_here.push_back(is_given && part.buffers[given] < is_constant.size() && is_constant[part.buffers[given]]);
+    is_constant_here.push_back(is_given && part.buffers[given] < is_constant.size() &&
+                               is_constant[part.buffers[given]]);
     given += is_given;
   }
   LibraryMatch match = match_matmul(part.nest, *sum);
@@ -227,7 +240,8 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
     }
   }
   // Without what follows the sum a library may do it.
-  const bool has_epilogue = sum->inner->size() != 3 || (*sum->inner)[2].value->kind != ScalarKind::Local;
+  const bool has_epilogue =
+      sum->inner->size() != 3 || (*sum->inner)[2].value->kind != ScalarKind::Local;
   if (has_epilogue) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum);

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "codegen/nest_names.h"
 #include "nests/packing.h"
 #include "program/library_call.h"
+
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace tenon::codegen::cuda {
 
@@ -14,9 +14,11 @@ struct Target {
   std::string architecture;  ///< "sm_90a"
   bool allows_tf32 = false;  ///< f32 products may drop digits
   bool uses_libraries = true;
-  bool is_emulated = false;  ///< C++ for the processor that does what the device would, to be tried without one
+  bool is_emulated =
+      false;  ///< C++ for the processor that does what the device would, to be tried without one
 };
-/// "cuda:sm_90a", or "cuda" for the newest that is known. Nothing where the text names no such target.
+/// "cuda:sm_90a", or "cuda" for the newest that is known. Nothing where the text names no such
+/// target.
 std::optional<Target> parse_target(const std::string& text);
 
 /// What computes one nest of a sequence on a device: loops of our own, or a library.
@@ -30,7 +32,8 @@ struct DeviceKernel {
 };
 
 /// The kernels that compute a part, one after another. May add buffers to the sequence.
-std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part, const std::vector<bool>& is_constant,
+std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,
+                                         const std::vector<bool>& is_constant,
                                          const Target& target);
 
 }  // namespace tenon::codegen::cuda

@@ -1,19 +1,19 @@
 #include "codegen/cuda/source_writer.h"
 
+#include "base/error.h"
+#include "base/text.h"
+#include "codegen/cuda/prelude.h"
+#include "codegen/cuda/value_writer.h"
+#include "ir/float_formats.h"
+#include "nests/index_map.h"
+#include "nests/stride.h"
+#include "ops/expr_names.h"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <set>
-
-#include "base/error.h"
-#include "base/text.h"
-#include "codegen/cuda/prelude.h"
-#include "codegen/cuda/value_writer.h"
-#include "nests/index_map.h"
-#include "nests/stride.h"
-#include "ir/float_formats.h"
-#include "ops/expr_names.h"
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -23,7 +23,8 @@ constexpr int kFoldBytes = 32 * 16;
 
 bool holds_place(const Block& block, std::set<std::size_t>& locals) {
   for (const Statement& statement : block) {
-    if (statement.kind == Statement::Kind::Fold && statement.place.is_defined()) locals.insert(statement.id);
+    if (statement.kind == Statement::Kind::Fold && statement.place.is_defined())
+      locals.insert(statement.id);
     holds_place(statement.body, locals);
   }
   return !locals.empty();
@@ -31,7 +32,11 @@ bool holds_place(const Block& block, std::set<std::size_t>& locals) {
 
 class KernelWriter {
  public:
-  KernelWriter(const Kernel& kernel) : nest_(*kernel.nest), binding_(kernel.binding), symbol_(kernel.symbol), values_(nest_, lines_) {
+  KernelWriter(const Kernel& kernel)
+      : nest_(*kernel.nest),
+        binding_(kernel.binding),
+        symbol_(kernel.symbol),
+        values_(nest_, lines_) {
     holds_place(nest_.body, placed_);
     std::set<std::size_t> read, written;
     for_each_load(nest_.body, [&](const Scalar& load) { read.insert(load->id); });
@@ -41,7 +46,8 @@ class KernelWriter {
 
   std::string run() {
     lines_.add(concat("// ", nest_.name));
-    lines_.open(concat("extern \"C\" __global__ void __launch_bounds__(", binding_.threads, ") ", symbol_, "(", parameters(), ")"));
+    lines_.open(concat("extern \"C\" __global__ void __launch_bounds__(", binding_.threads, ") ",
+                       symbol_, "(", parameters(), ")"));
     declare();
     write_items();
     lines_.close();
@@ -53,22 +59,26 @@ class KernelWriter {
     std::size_t given = 0;
     for (const NestBuffer& buffer : nest_.buffers) {
       if (buffer.storage == Storage::Scratch) continue;
-      call += concat("(", buffer.storage == Storage::Operand ? "const " : "", stored_type(buffer.dtype), "*)emulated_buffers[",
-                     given++, "], ");
+      call += concat("(", buffer.storage == Storage::Operand ? "const " : "",
+                     stored_type(buffer.dtype), "*)emulated_buffers[", given++, "], ");
     }
-    for (std::size_t k = 0; k < nest_.extents.size(); ++k) call += concat("emulated_extents[", k, "], ");
-    return concat("static void body_", symbol_, "() { ", symbol_, "(", call, "emulated_scratch, emulated_error); }\n",
-                  "extern \"C\" void emulate_", symbol_,
-                  "(void** buffers, const i64* extents, u8* scratch, i64* error, unsigned blocks) {\n",
-                  "  emulated_buffers = buffers; emulated_extents = extents; emulated_scratch = scratch; emulated_error = error;\n",
-                  "  emulated_launch(body_", symbol_, ", blocks, ", binding_.threads, ", ", binding_.group > 1 ? "true" : "false",
-                  ");\n}\n");
+    for (std::size_t k = 0; k < nest_.extents.size(); ++k)
+      call += concat("emulated_extents[", k, "], ");
+    return concat(
+        "static void body_", symbol_, "() { ", symbol_, "(", call,
+        "emulated_scratch, emulated_error); }\n", "extern \"C\" void emulate_", symbol_,
+        "(void** buffers, const i64* extents, u8* scratch, i64* error, unsigned blocks) {\n",
+        "  emulated_buffers = buffers; emulated_extents = extents; emulated_scratch = scratch; "
+        "emulated_error = error;\n",
+        "  emulated_launch(body_", symbol_, ", blocks, ", binding_.threads, ", ",
+        binding_.group > 1 ? "true" : "false", ");\n}\n");
   }
 
  private:
   static void collect_written(const Block& block, std::set<std::size_t>& written) {
     for (const Statement& statement : block) {
-      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update) written.insert(statement.id);
+      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update)
+        written.insert(statement.id);
       collect_written(statement.body, written);
     }
   }
@@ -77,7 +87,8 @@ class KernelWriter {
     std::vector<std::string> list;
     for (const NestBuffer& buffer : nest_.buffers) {
       if (buffer.storage == Storage::Scratch) continue;
-      list.push_back(concat(buffer.storage == Storage::Operand ? "const " : "", stored_type(buffer.dtype), "* __restrict__ ", buffer.name));
+      list.push_back(concat(buffer.storage == Storage::Operand ? "const " : "",
+                            stored_type(buffer.dtype), "* __restrict__ ", buffer.name));
     }
     for (std::size_t k = 0; k < nest_.extents.size(); ++k) list.push_back(concat("const i64 n", k));
     list.emplace_back("u8* __restrict__ scratch");
@@ -90,13 +101,18 @@ class KernelWriter {
 
   void declare() {
     if (is_shared()) {
-      lines_.add(concat("const int lane = (int)threadIdx.x % ", binding_.group, ", g = (int)threadIdx.x / ", binding_.group, ";"));
-      if (binding_.group > 32) lines_.add(concat("__shared__ __align__(16) u8 partial[", kFoldBytes, "];"));
-      else lines_.add("u8* const partial = 0;");
+      lines_.add(concat("const int lane = (int)threadIdx.x % ", binding_.group,
+                        ", g = (int)threadIdx.x / ", binding_.group, ";"));
+      if (binding_.group > 32)
+        lines_.add(concat("__shared__ __align__(16) u8 partial[", kFoldBytes, "];"));
+      else
+        lines_.add("u8* const partial = 0;");
     }
     if (binding_.has_global_scratch) {
-      const std::string slot = is_shared() ? concat("(i64)blockIdx.x * ", groups(), " + g") : "(i64)blockIdx.x * blockDim.x + threadIdx.x";
-      lines_.add(concat("u8* own = scratch + (", slot, ") * ", values_.extent(scratch_bytes(nest_)), ";"));
+      const std::string slot = is_shared() ? concat("(i64)blockIdx.x * ", groups(), " + g")
+                                           : "(i64)blockIdx.x * blockDim.x + threadIdx.x";
+      lines_.add(
+          concat("u8* own = scratch + (", slot, ") * ", values_.extent(scratch_bytes(nest_)), ";"));
     }
     for (const NestBuffer& buffer : nest_.buffers) {
       if (buffer.storage != Storage::Scratch) continue;
@@ -109,7 +125,8 @@ class KernelWriter {
       const std::int64_t count = std::max<std::int64_t>(1, product(buffer.dims).constant());
       if (is_shared()) {
         lines_.add(concat("__shared__ ", type, " all_", buffer.name, "[", groups() * count, "];"));
-        lines_.add(concat(type, "* const ", buffer.name, " = all_", buffer.name, " + g * ", count, ";"));
+        lines_.add(
+            concat(type, "* const ", buffer.name, " = all_", buffer.name, " + g * ", count, ";"));
       } else {
         lines_.add(concat(type, " ", buffer.name, "[", count, "];"));
       }
@@ -122,7 +139,8 @@ class KernelWriter {
   }
 
   // Positions of loops from one number, the last the fastest.
-  void write_positions(const std::vector<const Statement*>& loops, std::string number, const std::string& type, unsigned lanes) {
+  void write_positions(const std::vector<const Statement*>& loops, std::string number,
+                       const std::string& type, unsigned lanes) {
     for (std::size_t k = loops.size(); k-- > 0;) {
       const std::string name = concat("i", loops[k]->id);
       const unsigned width = k + 1 == loops.size() ? lanes : 1;
@@ -133,24 +151,30 @@ class KernelWriter {
         break;
       }
       const Dim& extent = loops[k]->extent;
-      const std::string count = width > 1 ? std::to_string(extent.constant() / width) : values_.extent(extent);
+      const std::string count =
+          width > 1 ? std::to_string(extent.constant() / width) : values_.extent(extent);
       const std::string rest = concat("r", loops[k]->id, "_", unique_++);
-      lines_.add(concat("const ", type, " ", name, " = (", number, ") % ", count, factor, ", ", rest, " = (", number, ") / ", count, ";"));
+      lines_.add(concat("const ", type, " ", name, " = (", number, ") % ", count, factor, ", ",
+                        rest, " = (", number, ") / ", count, ";"));
       number = rest;
     }
   }
 
   static bool is_short(const std::vector<const Statement*>& loops) {
     double count = 1;
-    for (const Statement* loop : loops) count *= loop->extent.is_constant() ? static_cast<double>(loop->extent.constant()) : 1e18;
+    for (const Statement* loop : loops)
+      count *= loop->extent.is_constant() ? static_cast<double>(loop->extent.constant()) : 1e18;
     return count < 1 << 30;
   }
-  std::string count_text(const std::vector<const Statement*>& loops, const std::string& type, unsigned lanes) const {
+  std::string count_text(const std::vector<const Statement*>& loops, const std::string& type,
+                         unsigned lanes) const {
     if (loops.empty()) return "1";
     std::string text;
     for (std::size_t k = 0; k < loops.size(); ++k) {
       const bool is_last = k + 1 == loops.size();
-      const std::string count = is_last && lanes > 1 ? std::to_string(loops[k]->extent.constant() / lanes) : values_.extent(loops[k]->extent);
+      const std::string count = is_last && lanes > 1
+                                    ? std::to_string(loops[k]->extent.constant() / lanes)
+                                    : values_.extent(loops[k]->extent);
       text += concat(k > 0 ? " * " : "", "(", type, ")", count);
     }
     return text;
@@ -159,9 +183,12 @@ class KernelWriter {
   void write_items() {
     const std::string type = is_short(binding_.items) ? "i32" : "i64";
     const std::string per_block = std::to_string(is_shared() ? groups() : binding_.threads);
-    const std::string first = concat("(", type, ")blockIdx.x * ", per_block, " + ", is_shared() ? "g" : "(i32)threadIdx.x");
-    lines_.add(concat("const ", type, " items = ", count_text(binding_.items, type, binding_.lanes), ";"));
-    lines_.open(concat("for (", type, " item = ", first, "; item < items; item += (", type, ")gridDim.x * ", per_block, ")"));
+    const std::string first = concat("(", type, ")blockIdx.x * ", per_block, " + ",
+                                     is_shared() ? "g" : "(i32)threadIdx.x");
+    lines_.add(
+        concat("const ", type, " items = ", count_text(binding_.items, type, binding_.lanes), ";"));
+    lines_.open(concat("for (", type, " item = ", first, "; item < items; item += (", type,
+                       ")gridDim.x * ", per_block, ")"));
     if (!binding_.items.empty()) {
       write_positions(binding_.items, "item", type, binding_.lanes);
       if (binding_.lanes > 1) values_.set_lanes(binding_.items.back()->id, binding_.lanes);
@@ -204,7 +231,8 @@ class KernelWriter {
   void write_spread(const std::vector<const Statement*>& loops, const std::function<void()>& body) {
     const std::string type = is_short(loops) ? "i32" : "i64";
     const std::string at = concat("s", unique_++);
-    lines_.open(concat("for (", type, " ", at, " = lane; ", at, " < ", count_text(loops, type, 1), "; ", at, " += ", binding_.group, ")"));
+    lines_.open(concat("for (", type, " ", at, " = lane; ", at, " < ", count_text(loops, type, 1),
+                       "; ", at, " += ", binding_.group, ")"));
     write_positions(loops, at, type, 1);
     body();
     lines_.close();
@@ -217,7 +245,8 @@ class KernelWriter {
       const DType dtype = nest_.locals[fold.id];
       lines_.add(concat("const ", computed_type(dtype), " before", fold.id, " = t", fold.id, ";"));
       const Scalar start = nests::identity_scalar(fold.reduction, dtype);
-      lines_.add(concat("t", fold.id, " = ", literal_text(dtype, start->real, start->integer), ";"));
+      lines_.add(
+          concat("t", fold.id, " = ", literal_text(dtype, start->real, start->integer), ";"));
     }
     write_spread(chain.loops, [&] {
       for (const Statement& fold : *chain.inner) write_fold(fold);
@@ -226,24 +255,33 @@ class KernelWriter {
       const DType dtype = nest_.locals[fold.id];
       const std::string local = concat("t", fold.id);
       if (fold.place.is_defined()) {
-        const bool is_max = fold.reduction == Reduction::ArgMax || fold.reduction == Reduction::ArgMaxLast;
-        const bool takes_last = fold.reduction == Reduction::ArgMaxLast || fold.reduction == Reduction::ArgMinLast;
-        lines_.add(concat("fold_places<", is_max ? "true" : "false", ", ", takes_last ? "true" : "false", ", ", binding_.group, ">(", local,
-                          ", p", fold.id, ", partial, lane);"));
+        const bool is_max =
+            fold.reduction == Reduction::ArgMax || fold.reduction == Reduction::ArgMaxLast;
+        const bool takes_last =
+            fold.reduction == Reduction::ArgMaxLast || fold.reduction == Reduction::ArgMinLast;
+        lines_.add(concat("fold_places<", is_max ? "true" : "false", ", ",
+                          takes_last ? "true" : "false", ", ", binding_.group, ">(", local, ", p",
+                          fold.id, ", partial, lane);"));
         continue;
       }
-      lines_.add(concat(local, " = fold_group<", fold_name(fold.reduction, dtype), ", ", binding_.group, ">(", local, ", partial, lane);"));
-      lines_.add(concat(local, " = ", combined(fold.reduction, dtype, concat("before", fold.id), local), ";"));
+      lines_.add(concat(local, " = fold_group<", fold_name(fold.reduction, dtype), ", ",
+                        binding_.group, ">(", local, ", partial, lane);"));
+      lines_.add(concat(local, " = ",
+                        combined(fold.reduction, dtype, concat("before", fold.id), local), ";"));
     }
     lines_.close();
   }
 
   static std::string fold_name(Reduction reduction, DType dtype) {
     switch (reduction) {
-      case Reduction::Sum: return dtype == DType::Bool ? "FoldOr" : "FoldSum";
-      case Reduction::Product: return "FoldProduct";
-      case Reduction::Max: return "FoldMost";
-      default: return "FoldLeast";
+      case Reduction::Sum:
+        return dtype == DType::Bool ? "FoldOr" : "FoldSum";
+      case Reduction::Product:
+        return "FoldProduct";
+      case Reduction::Max:
+        return "FoldMost";
+      default:
+        return "FoldLeast";
     }
   }
 
@@ -251,18 +289,29 @@ class KernelWriter {
   void write_block(const Block& block) {
     for (const Statement& statement : block) {
       switch (statement.kind) {
-        case Statement::Kind::Loop: write_loop(statement); break;
-        case Statement::Kind::Define: write_define(statement); break;
-        case Statement::Kind::Fold: write_fold(statement); break;
-        case Statement::Kind::Store: write_store(statement); break;
-        case Statement::Kind::Update: write_update(statement); break;
+        case Statement::Kind::Loop:
+          write_loop(statement);
+          break;
+        case Statement::Kind::Define:
+          write_define(statement);
+          break;
+        case Statement::Kind::Fold:
+          write_fold(statement);
+          break;
+        case Statement::Kind::Store:
+          write_store(statement);
+          break;
+        case Statement::Kind::Update:
+          write_update(statement);
+          break;
       }
     }
   }
 
   void write_loop(const Statement& loop) {
     const std::string name = concat("i", loop.id);
-    const bool has_number = loop.extent.is_constant() && loop.extent.constant() <= std::numeric_limits<int>::max();
+    const bool has_number =
+        loop.extent.is_constant() && loop.extent.constant() <= std::numeric_limits<int>::max();
     std::string count = values_.extent(loop.extent);
     if (loop.limit.is_defined()) {
       values_.begin_statement();
@@ -303,17 +352,22 @@ class KernelWriter {
     const Block alone{statement};
     for_each_load(alone, [&](const Scalar& load) {
       if (load->bounds == Bounds::Checked || !is_packed(load->args, load->view, loop)) return;
-      const std::vector<Scalar> indices(load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+      const std::vector<Scalar> indices(
+          load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
       if (load->bounds == Bounds::Fill) {
         // One answer for all lanes: what moves with them lies inside.
         for (std::size_t axis = 0; axis < indices.size(); ++axis) {
-          if (depends_on(indices[axis], loop) && !values_.is_surely_inside(indices[axis], load->view[axis])) return;
+          if (depends_on(indices[axis], loop) &&
+              !values_.is_surely_inside(indices[axis], load->view[axis]))
+            return;
         }
       }
       const NestBuffer& from = nest_.buffers[load->id];
       const auto at = values_.place(indices, load->view, load->bounds != Bounds::Inside);
-      const std::string pack = concat("q", unique_++), type = concat("Pack<", stored_type(from.dtype), ", ", binding_.lanes, ">");
-      const std::string text = concat("load_pack<", stored_type(from.dtype), ", ", binding_.lanes, ">(", from.name, " + ", at.offset, ")");
+      const std::string pack = concat("q", unique_++),
+                        type = concat("Pack<", stored_type(from.dtype), ", ", binding_.lanes, ">");
+      const std::string text = concat("load_pack<", stored_type(from.dtype), ", ", binding_.lanes,
+                                      ">(", from.name, " + ", at.offset, ")");
       if (at.inside.empty()) {
         lines_.add(concat("const ", type, " ", pack, " = ", text, ";"));
         packed[&load.node()] = {pack, ""};
@@ -327,35 +381,41 @@ class KernelWriter {
     });
     values_.set_packed(std::move(packed));
     store_ = std::nullopt;
-    if (statement.kind == Statement::Kind::Store && is_packed(statement.indices, statement.view, loop)) {
+    if (statement.kind == Statement::Kind::Store &&
+        is_packed(statement.indices, statement.view, loop)) {
       const NestBuffer& to = nest_.buffers[statement.id];
       const auto at = values_.place(statement.indices, statement.view, false);
-      store_ = PackedStore{concat("q", unique_++), concat(to.name, " + ", at.offset), stored_type(to.dtype)};
+      store_ = PackedStore{concat("q", unique_++), concat(to.name, " + ", at.offset),
+                           stored_type(to.dtype)};
       lines_.add(concat("Pack<", store_->type, ", ", binding_.lanes, "> ", store_->pack, ";"));
     }
   }
 
   void finish_store() {
     if (!store_) return;
-    lines_.add(concat("store_pack<", store_->type, ", ", binding_.lanes, ">(", store_->target, ", ", store_->pack, ");"));
+    lines_.add(concat("store_pack<", store_->type, ", ", binding_.lanes, ">(", store_->target, ", ",
+                      store_->pack, ");"));
     store_ = std::nullopt;
   }
 
   // Whether the lanes are one piece of the buffer that begins where such pieces do.
   bool is_packed(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) const {
-    const std::vector<Scalar> coordinates(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(view.size()));
+    const std::vector<Scalar> coordinates(
+        indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(view.size()));
     if (nests::stride_along(coordinates, view, loop) != nests::Stride::Unit) return false;
     std::size_t last = view.size();
     while (last > 0 && view[last - 1] == Dim(1)) --last;
     if (last == 0 || !values_.is_whole_pack(coordinates[last - 1])) return false;
-    return last == 1 || (view[last - 1].is_constant() && view[last - 1].constant() % binding_.lanes == 0);
+    return last == 1 ||
+           (view[last - 1].is_constant() && view[last - 1].constant() % binding_.lanes == 0);
   }
 
   void write_define(const Statement& statement) {
     in_lanes(statement, [&] {
       const std::string value = values_.value(statement.value);
       lines_.add(concat(values_.local(statement.id), " = ", value, ";"));
-      if (placed_.contains(statement.id)) lines_.add(concat(values_.place_of(statement.id), " = -1;"));
+      if (placed_.contains(statement.id))
+        lines_.add(concat(values_.place_of(statement.id), " = -1;"));
     });
   }
 
@@ -365,18 +425,25 @@ class KernelWriter {
       const std::string local = values_.local(statement.id);
       const Scalar& value = statement.value;
       if (statement.place.is_defined()) {
-        const bool is_max = statement.reduction == Reduction::ArgMax || statement.reduction == Reduction::ArgMaxLast;
-        const bool takes_last = statement.reduction == Reduction::ArgMaxLast || statement.reduction == Reduction::ArgMinLast;
-        const std::string next = values_.value(value), place = values_.value(statement.place), known = values_.place_of(statement.id);
-        lines_.add(concat("if (is_better<", computed_type(dtype), ", ", is_max ? "true" : "false", ", ", takes_last ? "true" : "false", ">(",
-                          local, ", ", known, ", ", next, ", ", place, ")) { ", local, " = ", next, "; ", known, " = ", place, "; }"));
+        const bool is_max = statement.reduction == Reduction::ArgMax ||
+                            statement.reduction == Reduction::ArgMaxLast;
+        const bool takes_last = statement.reduction == Reduction::ArgMaxLast ||
+                                statement.reduction == Reduction::ArgMinLast;
+        const std::string next = values_.value(value), place = values_.value(statement.place),
+                          known = values_.place_of(statement.id);
+        lines_.add(concat("if (is_better<", computed_type(dtype), ", ", is_max ? "true" : "false",
+                          ", ", takes_last ? "true" : "false", ">(", local, ", ", known, ", ", next,
+                          ", ", place, ")) { ", local, " = ", next, "; ", known, " = ", place,
+                          "; }"));
         return;
       }
-      const bool is_product = statement.reduction == Reduction::Sum && value->kind == ScalarKind::Binary &&
+      const bool is_product = statement.reduction == Reduction::Sum &&
+                              value->kind == ScalarKind::Binary &&
                               value->binary == BinaryOp::Multiply && is_float(value->dtype);
       if (is_product) {
         const std::string a = values_.value(value->args[0]), b = values_.value(value->args[1]);
-        lines_.add(concat(local, " = ", dtype == DType::F64 ? "fma(" : "fmaf(", a, ", ", b, ", ", local, ");"));
+        lines_.add(concat(local, " = ", dtype == DType::F64 ? "fma(" : "fmaf(", a, ", ", b, ", ",
+                          local, ");"));
         return;
       }
       const std::string next = values_.value(value);
@@ -404,11 +471,14 @@ class KernelWriter {
       const auto at = values_.place(statement.indices, statement.view, true);
       const std::string element = concat(to.name, "[", at.offset, "]");
       const std::string before = from_stored(to.dtype, element);
-      const std::string write = concat(element, " = ", to_stored(to.dtype, combined(statement.reduction, to.dtype, before, value)), ";");
+      const std::string write =
+          concat(element, " = ",
+                 to_stored(to.dtype, combined(statement.reduction, to.dtype, before, value)), ";");
       if (at.inside.empty()) {
         lines_.add(write);
       } else {
-        lines_.add(concat("if (", at.inside, ") ", write, " else *error = ", static_cast<int>(Check::Inside), ";"));
+        lines_.add(concat("if (", at.inside, ") ", write,
+                          " else *error = ", static_cast<int>(Check::Inside), ";"));
       }
     });
   }
@@ -445,7 +515,9 @@ std::string tables(const std::string& kernels) {
     text += concat("__constant__ float ", name, "[256] = {", join(values, ", "), "};\n");
   }
   if (text.empty()) return text;
-  return "#define TENON_INFINITY ((float)(1e300 * 1e300))\n#define TENON_NAN (TENON_INFINITY * 0.0f)\n" + text;
+  return "#define TENON_INFINITY ((float)(1e300 * 1e300))\n#define TENON_NAN (TENON_INFINITY * "
+         "0.0f)\n" +
+         text;
 }
 
 }  // namespace

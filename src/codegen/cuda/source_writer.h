@@ -1,9 +1,9 @@
 #pragma once
 
+#include "codegen/cuda/binding.h"
+
 #include <string>
 #include <vector>
-
-#include "codegen/cuda/binding.h"
 
 namespace tenon::codegen::cuda {
 
@@ -14,11 +14,12 @@ struct Kernel {
   Binding binding;
 };
 
-/// CUDA C++ for kernels. One takes its buffers that are no scratch, then its extents, then memory of its own
-/// and where to report what the data does wrong.
+/// CUDA C++ for kernels. One takes its buffers that are no scratch, then its extents, then memory
+/// of its own and where to report what the data does wrong.
 std::string write_source(const std::vector<Kernel>& kernels);
 
-/// The same as C++ for the processor, with a function `emulate_SYMBOL(buffers, extents, scratch, error, blocks)` for each.
+/// The same as C++ for the processor, with a function `emulate_SYMBOL(buffers, extents, scratch,
+/// error, blocks)` for each.
 std::string write_emulation(const std::vector<Kernel>& kernels);
 
 }  // namespace tenon::codegen::cuda

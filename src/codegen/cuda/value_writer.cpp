@@ -1,14 +1,14 @@
 #include "codegen/cuda/value_writer.h"
 
+#include "base/error.h"
+#include "ir/float_formats.h"
+#include "nests/index_map.h"
+#include "ops/expr_names.h"
+
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <limits>
-
-#include "base/error.h"
-#include "nests/index_map.h"
-#include "ir/float_formats.h"
-#include "ops/expr_names.h"
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -25,7 +25,8 @@ std::string printed(const char* format, double value) {
 
 std::string wrapped(DType dtype, const std::string& text) {
   if (!is_sub_byte(dtype)) return text;
-  return concat(is_signed(dtype) ? "wrap_signed<" : "wrap_unsigned<", info(dtype).bits, ">((i64)", text, ")");
+  return concat(is_signed(dtype) ? "wrap_signed<" : "wrap_unsigned<", info(dtype).bits, ">((i64)",
+                text, ")");
 }
 
 std::string real_call(const std::string& function, DType dtype, const std::string& x) {
@@ -35,24 +36,35 @@ std::string real_call(const std::string& function, DType dtype, const std::strin
 
 // To nearest, ties to even; numbers past the greatest become what the format has for them.
 std::string to_narrow_float(DType dtype, const std::string& value, Overflow overflow) {
-  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinity = std::numeric_limits<float>::infinity(),
+                  nan = std::numeric_limits<float>::quiet_NaN();
   const unsigned large = f32_to_narrow_float(dtype, infinity, overflow);
   const unsigned nan_code = f32_to_narrow_float(dtype, nan);
-  if (dtype == DType::F8E8M0) return concat("to_f8e8m0(", value, ", ", large, "u, ", nan_code, "u)");
+  if (dtype == DType::F8E8M0)
+    return concat("to_f8e8m0(", value, ", ", large, "u, ", nan_code, "u)");
   int mantissa = 1, lowest = 0, sign = 3;
   switch (dtype) {
-    case DType::F8E4M3FN: mantissa = 3, lowest = -6, sign = 7; break;
-    case DType::F8E4M3FNUZ: mantissa = 3, lowest = -7, sign = 7; break;
-    case DType::F8E5M2: mantissa = 2, lowest = -14, sign = 7; break;
-    case DType::F8E5M2FNUZ: mantissa = 2, lowest = -15, sign = 7; break;
-    default: break;
+    case DType::F8E4M3FN:
+      mantissa = 3, lowest = -6, sign = 7;
+      break;
+    case DType::F8E4M3FNUZ:
+      mantissa = 3, lowest = -7, sign = 7;
+      break;
+    case DType::F8E5M2:
+      mantissa = 2, lowest = -14, sign = 7;
+      break;
+    case DType::F8E5M2FNUZ:
+      mantissa = 2, lowest = -15, sign = 7;
+      break;
+    default:
+      break;
   }
   const unsigned flags = (f32_to_narrow_float(dtype, -0.0F) != 0 ? 1U : 0U) |
                          (f32_to_narrow_float(dtype, -nan) != nan_code ? 2U : 0U) |
                          (f32_to_narrow_float(dtype, -infinity, overflow) != large ? 4U : 0U);
   return concat("to_narrow<", mantissa, ", ", lowest, ", ", sign, ", ", large, ", ",
-                static_cast<unsigned>(f32_to_narrow_float(dtype, infinity)), ", ", nan_code, ", ", flags, ">(", value, ", ",
-                literal_text(DType::F32, highest_finite(dtype), 0), ")");
+                static_cast<unsigned>(f32_to_narrow_float(dtype, infinity)), ", ", nan_code, ", ",
+                flags, ">(", value, ", ", literal_text(DType::F32, highest_finite(dtype), 0), ")");
 }
 
 std::string to_stored_by(DType dtype, const std::string& value, Overflow overflow) {
@@ -82,24 +94,41 @@ std::string real_unary(UnaryOp op, DType dtype, const std::string& x) {
   const bool is_wide = dtype == DType::F64;
   const auto both = [&](const char* name) { return concat(name, is_wide ? "(" : "f(", x, ")"); };
   switch (op) {
-    case UnaryOp::Negate: return concat("-", x);
-    case UnaryOp::Abs: return both("fabs");
-    case UnaryOp::Sign: return concat("sign_of(", x, ")");
-    case UnaryOp::Floor: return both("floor");
-    case UnaryOp::Ceil: return both("ceil");
-    case UnaryOp::RoundEven: return both("rint");
-    case UnaryOp::Trunc: return both("trunc");
-    case UnaryOp::Sqrt: return both("sqrt");
-    case UnaryOp::Exp: return both("exp");
-    case UnaryOp::Log: return both("log");
-    case UnaryOp::Tanh: return both("tanh");
-    case UnaryOp::Erf: return both("erf");
-    case UnaryOp::IsNan: return concat(x, " != ", x);
-    case UnaryOp::IsPositiveInf: return concat(x, " == ", literal_text(dtype, INFINITY, 0));
-    case UnaryOp::IsNegativeInf: return concat(x, " == ", literal_text(dtype, -INFINITY, 0));
+    case UnaryOp::Negate:
+      return concat("-", x);
+    case UnaryOp::Abs:
+      return both("fabs");
+    case UnaryOp::Sign:
+      return concat("sign_of(", x, ")");
+    case UnaryOp::Floor:
+      return both("floor");
+    case UnaryOp::Ceil:
+      return both("ceil");
+    case UnaryOp::RoundEven:
+      return both("rint");
+    case UnaryOp::Trunc:
+      return both("trunc");
+    case UnaryOp::Sqrt:
+      return both("sqrt");
+    case UnaryOp::Exp:
+      return both("exp");
+    case UnaryOp::Log:
+      return both("log");
+    case UnaryOp::Tanh:
+      return both("tanh");
+    case UnaryOp::Erf:
+      return both("erf");
+    case UnaryOp::IsNan:
+      return concat(x, " != ", x);
+    case UnaryOp::IsPositiveInf:
+      return concat(x, " == ", literal_text(dtype, INFINITY, 0));
+    case UnaryOp::IsNegativeInf:
+      return concat(x, " == ", literal_text(dtype, -INFINITY, 0));
     case UnaryOp::Not:
-    case UnaryOp::BitNot: break;
-    default: return real_call(std::string(name_of(op)), dtype, x);
+    case UnaryOp::BitNot:
+      break;
+    default:
+      return real_call(std::string(name_of(op)), dtype, x);
   }
   throw Error("no such function of real numbers", ErrorKind::Unsupported).got(dtype);
 }
@@ -109,84 +138,133 @@ std::string unary_text(UnaryOp op, DType dtype, const std::string& x) {
   if (is_float(dtype)) return real_unary(op, dtype, x);
   const std::string type = computed_type(dtype);
   switch (op) {
-    case UnaryOp::Negate: return wrapped(dtype, concat("sub((", type, ")0, ", x, ")"));
-    case UnaryOp::Abs: return is_signed(dtype) ? wrapped(dtype, concat("(", x, " < 0 ? sub((", type, ")0, ", x, ") : ", x, ")")) : x;
-    case UnaryOp::Sign: return concat("sign_of(", x, ")");
-    case UnaryOp::BitNot: return dtype == DType::Bool ? concat("!", x) : wrapped(dtype, concat("(", type, ")~", x));
+    case UnaryOp::Negate:
+      return wrapped(dtype, concat("sub((", type, ")0, ", x, ")"));
+    case UnaryOp::Abs:
+      return is_signed(dtype)
+                 ? wrapped(dtype, concat("(", x, " < 0 ? sub((", type, ")0, ", x, ") : ", x, ")"))
+                 : x;
+    case UnaryOp::Sign:
+      return concat("sign_of(", x, ")");
+    case UnaryOp::BitNot:
+      return dtype == DType::Bool ? concat("!", x) : wrapped(dtype, concat("(", type, ")~", x));
     case UnaryOp::Floor:
     case UnaryOp::Ceil:
     case UnaryOp::RoundEven:
-    case UnaryOp::Trunc: return x;
+    case UnaryOp::Trunc:
+      return x;
     case UnaryOp::IsNan:
     case UnaryOp::IsPositiveInf:
-    case UnaryOp::IsNegativeInf: return "false";
-    default: break;
+    case UnaryOp::IsNegativeInf:
+      return "false";
+    default:
+      break;
   }
   // Through double and back, as the reference does.
-  return cast_text(concat("(", real_unary(op, DType::F64, concat("(double)", x)), ")"), DType::F64, dtype);
+  return cast_text(concat("(", real_unary(op, DType::F64, concat("(double)", x)), ")"), DType::F64,
+                   dtype);
 }
 
 std::string binary_text(BinaryOp op, DType dtype, const std::string& a, const std::string& b) {
   const auto infix = [&](const char* sign) { return concat(a, " ", sign, " ", b); };
   const auto call = [&](const char* name) { return concat(name, "(", a, ", ", b, ")"); };
   switch (op) {
-    case BinaryOp::Equal: return infix("==");
-    case BinaryOp::Less: return infix("<");
-    case BinaryOp::LessEqual: return infix("<=");
-    case BinaryOp::Minimum: return call("least");
-    case BinaryOp::Maximum: return call("most");
-    default: break;
+    case BinaryOp::Equal:
+      return infix("==");
+    case BinaryOp::Less:
+      return infix("<");
+    case BinaryOp::LessEqual:
+      return infix("<=");
+    case BinaryOp::Minimum:
+      return call("least");
+    case BinaryOp::Maximum:
+      return call("most");
+    default:
+      break;
   }
   if (is_float(dtype)) {
     const auto wide = [&](const char* name) {
       return concat("(", computed_type(dtype), ")", name, "((double)", a, ", (double)", b, ")");
     };
     switch (op) {
-      case BinaryOp::Add: return infix("+");
-      case BinaryOp::Subtract: return infix("-");
-      case BinaryOp::Multiply: return infix("*");
-      case BinaryOp::Divide: return infix("/");
-      case BinaryOp::FloorDivide: return concat(dtype == DType::F64 ? "floor(" : "floorf(", infix("/"), ")");
-      case BinaryOp::Remainder: return wide("fmod");
-      case BinaryOp::Modulo: return call("real_modulo");
-      case BinaryOp::Power: return wide("pow");
-      case BinaryOp::Atan2: return wide("atan2");
-      default: throw Error("no such operator on real numbers", ErrorKind::Unsupported).got(dtype);
+      case BinaryOp::Add:
+        return infix("+");
+      case BinaryOp::Subtract:
+        return infix("-");
+      case BinaryOp::Multiply:
+        return infix("*");
+      case BinaryOp::Divide:
+        return infix("/");
+      case BinaryOp::FloorDivide:
+        return concat(dtype == DType::F64 ? "floor(" : "floorf(", infix("/"), ")");
+      case BinaryOp::Remainder:
+        return wide("fmod");
+      case BinaryOp::Modulo:
+        return call("real_modulo");
+      case BinaryOp::Power:
+        return wide("pow");
+      case BinaryOp::Atan2:
+        return wide("atan2");
+      default:
+        throw Error("no such operator on real numbers", ErrorKind::Unsupported).got(dtype);
     }
   }
   if (dtype == DType::Bool) {
     switch (op) {
       case BinaryOp::Add:
-      case BinaryOp::Or: return infix("||");
+      case BinaryOp::Or:
+        return infix("||");
       case BinaryOp::Multiply:
-      case BinaryOp::And: return infix("&&");
+      case BinaryOp::And:
+        return infix("&&");
       case BinaryOp::Subtract:
-      case BinaryOp::Xor: return infix("!=");
-      default: throw Error("no such operator on truth values", ErrorKind::Unsupported);
+      case BinaryOp::Xor:
+        return infix("!=");
+      default:
+        throw Error("no such operator on truth values", ErrorKind::Unsupported);
     }
   }
-  const auto shifted = [&](const char* name) { return concat(name, "(", a, ", ", b, ", ", info(dtype).bits, ")"); };
-  const auto bitwise = [&](const char* sign) { return concat("(", computed_type(dtype), ")(", infix(sign), ")"); };
+  const auto shifted = [&](const char* name) {
+    return concat(name, "(", a, ", ", b, ", ", info(dtype).bits, ")");
+  };
+  const auto bitwise = [&](const char* sign) {
+    return concat("(", computed_type(dtype), ")(", infix(sign), ")");
+  };
   switch (op) {
-    case BinaryOp::Add: return wrapped(dtype, call("add"));
-    case BinaryOp::Subtract: return wrapped(dtype, call("sub"));
-    case BinaryOp::Multiply: return wrapped(dtype, call("mul"));
-    case BinaryOp::Divide: return wrapped(dtype, call("divide"));
-    case BinaryOp::FloorDivide: return wrapped(dtype, call("floor_divide"));
-    case BinaryOp::Modulo: return wrapped(dtype, call("modulo"));
-    case BinaryOp::Remainder: return wrapped(dtype, call("remainder_of"));
-    case BinaryOp::And: return bitwise("&");
-    case BinaryOp::Or: return bitwise("|");
-    case BinaryOp::Xor: return wrapped(dtype, bitwise("^"));
-    case BinaryOp::ShiftLeft: return wrapped(dtype, shifted("shift_left"));
-    case BinaryOp::ShiftRight: return wrapped(dtype, shifted("shift_right"));
-    case BinaryOp::Power: return wrapped(dtype, call("power"));
-    default: throw Error("no such operator on integers", ErrorKind::Unsupported).got(dtype);
+    case BinaryOp::Add:
+      return wrapped(dtype, call("add"));
+    case BinaryOp::Subtract:
+      return wrapped(dtype, call("sub"));
+    case BinaryOp::Multiply:
+      return wrapped(dtype, call("mul"));
+    case BinaryOp::Divide:
+      return wrapped(dtype, call("divide"));
+    case BinaryOp::FloorDivide:
+      return wrapped(dtype, call("floor_divide"));
+    case BinaryOp::Modulo:
+      return wrapped(dtype, call("modulo"));
+    case BinaryOp::Remainder:
+      return wrapped(dtype, call("remainder_of"));
+    case BinaryOp::And:
+      return bitwise("&");
+    case BinaryOp::Or:
+      return bitwise("|");
+    case BinaryOp::Xor:
+      return wrapped(dtype, bitwise("^"));
+    case BinaryOp::ShiftLeft:
+      return wrapped(dtype, shifted("shift_left"));
+    case BinaryOp::ShiftRight:
+      return wrapped(dtype, shifted("shift_right"));
+    case BinaryOp::Power:
+      return wrapped(dtype, call("power"));
+    default:
+      throw Error("no such operator on integers", ErrorKind::Unsupported).got(dtype);
   }
 }
 
 bool divides(BinaryOp op) {
-  return op == BinaryOp::Divide || op == BinaryOp::FloorDivide || op == BinaryOp::Modulo || op == BinaryOp::Remainder;
+  return op == BinaryOp::Divide || op == BinaryOp::FloorDivide || op == BinaryOp::Modulo ||
+         op == BinaryOp::Remainder;
 }
 
 // Numbers that only loops and extents decide.
@@ -195,9 +273,12 @@ bool is_index(const Scalar& scalar) {
   switch (scalar->kind) {
     case ScalarKind::Integer:
     case ScalarKind::Loop:
-    case ScalarKind::Extent: return true;
-    case ScalarKind::Binary: return is_index(scalar->args[0]) && is_index(scalar->args[1]);
-    default: return false;
+    case ScalarKind::Extent:
+      return true;
+    case ScalarKind::Binary:
+      return is_index(scalar->args[0]) && is_index(scalar->args[1]);
+    default:
+      return false;
   }
 }
 
@@ -207,7 +288,9 @@ void note_extents(const Block& block, std::map<std::size_t, std::optional<Dim>>&
     std::optional<Dim>& known = extents.try_emplace(statement.id, statement.extent).first->second;
     if (known && *known != statement.extent) {
       const bool are_numbers = known->is_constant() && statement.extent.is_constant();
-      known = are_numbers ? std::optional(Dim(std::max(known->constant(), statement.extent.constant()))) : std::nullopt;
+      known = are_numbers
+                  ? std::optional(Dim(std::max(known->constant(), statement.extent.constant())))
+                  : std::nullopt;
     }
     note_extents(statement.body, extents);
   }
@@ -235,15 +318,23 @@ std::string from_stored(DType dtype, const std::string& stored) {
   return wrapped(dtype, stored);
 }
 
-std::string to_stored(DType dtype, const std::string& value) { return to_stored_by(dtype, value, Overflow::Special); }
+std::string to_stored(DType dtype, const std::string& value) {
+  return to_stored_by(dtype, value, Overflow::Special);
+}
 
-std::string combined(Reduction reduction, DType dtype, const std::string& total, const std::string& next) {
+std::string combined(Reduction reduction, DType dtype, const std::string& total,
+                     const std::string& next) {
   switch (reduction) {
-    case Reduction::Sum: return binary_text(BinaryOp::Add, dtype, total, next);
-    case Reduction::Product: return binary_text(BinaryOp::Multiply, dtype, total, next);
-    case Reduction::Max: return binary_text(BinaryOp::Maximum, dtype, total, next);
-    case Reduction::Min: return binary_text(BinaryOp::Minimum, dtype, total, next);
-    default: return next;
+    case Reduction::Sum:
+      return binary_text(BinaryOp::Add, dtype, total, next);
+    case Reduction::Product:
+      return binary_text(BinaryOp::Multiply, dtype, total, next);
+    case Reduction::Max:
+      return binary_text(BinaryOp::Maximum, dtype, total, next);
+    case Reduction::Min:
+      return binary_text(BinaryOp::Minimum, dtype, total, next);
+    default:
+      return next;
   }
 }
 
@@ -251,12 +342,14 @@ std::string literal_text(DType dtype, double real, std::int64_t integer) {
   if (dtype == DType::Bool) return integer != 0 ? "true" : "false";
   if (!is_float(dtype)) {
     const std::string type = computed_type(dtype);
-    if (integer == std::numeric_limits<std::int64_t>::min()) return concat("(", type, ")(-9223372036854775807LL - 1)");
+    if (integer == std::numeric_limits<std::int64_t>::min())
+      return concat("(", type, ")(-9223372036854775807LL - 1)");
     return concat("(", type, ")", integer, "LL");
   }
   if (dtype == DType::F64) {
     if (std::isnan(real)) return "f64_of(0x7ff8000000000000ULL)";
-    if (std::isinf(real)) return concat("f64_of(", real > 0 ? "0x7ff0000000000000ULL" : "0xfff0000000000000ULL", ")");
+    if (std::isinf(real))
+      return concat("f64_of(", real > 0 ? "0x7ff0000000000000ULL" : "0xfff0000000000000ULL", ")");
     const std::string text = printed("%.17g", real);
     return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
   }
@@ -277,11 +370,14 @@ ValueWriter::ValueWriter(const LoopNest& nest, Lines& lines) : nest_(nest), line
   }
 }
 
-std::string ValueWriter::local(std::size_t id) const { return concat("t", id, lanes_ > 1 ? "[v]" : ""); }
+std::string ValueWriter::local(std::size_t id) const {
+  return concat("t", id, lanes_ > 1 ? "[v]" : "");
+}
 std::string ValueWriter::place_of(std::size_t id) const { return concat("p", id); }
 
 std::string ValueWriter::extent(const Dim& dim) const {
-  if (dim.is_constant()) return concat(dim.constant(), dim.constant() > std::numeric_limits<int>::max() ? "LL" : "");
+  if (dim.is_constant())
+    return concat(dim.constant(), dim.constant() > std::numeric_limits<int>::max() ? "LL" : "");
   for (std::size_t k = 0; k < nest_.extents.size(); ++k) {
     if (nest_.extents[k] == dim) return concat("n", k);
   }
@@ -297,7 +393,8 @@ std::string ValueWriter::named(const std::string& type, const std::string& text)
 std::string ValueWriter::type_of(const Scalar& scalar) const {
   if (!is_index(scalar)) return computed_type(scalar->dtype);
   const auto range = range_of(scalar, loop_extents_);
-  const bool is_short = range && range->lo >= std::numeric_limits<int>::min() && range->hi <= std::numeric_limits<int>::max();
+  const bool is_short = range && range->lo >= std::numeric_limits<int>::min() &&
+                        range->hi <= std::numeric_limits<int>::max();
   return is_short ? "i32" : "i64";
 }
 
@@ -315,14 +412,19 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
     case ScalarKind::Integer:
       if (is_index(scalar) && type_of(scalar) == "i32") return std::to_string(node.integer);
       return literal_text(node.dtype, 0, node.integer);
-    case ScalarKind::Real: return literal_text(node.dtype, node.real, 0);
+    case ScalarKind::Real:
+      return literal_text(node.dtype, node.real, 0);
     case ScalarKind::Loop:
       if (is_in_lanes_ && lane_loop_ == node.id) return concat("(", loops_.at(node.id), " + v)");
       return loops_.at(node.id);
-    case ScalarKind::Extent: return concat("n", node.id);
-    case ScalarKind::Local: return local(node.id);
-    case ScalarKind::Place: return concat("(", place_of(node.id), " < 0 ? 0LL : ", place_of(node.id), ")");
-    case ScalarKind::Load: return load(scalar);
+    case ScalarKind::Extent:
+      return concat("n", node.id);
+    case ScalarKind::Local:
+      return local(node.id);
+    case ScalarKind::Place:
+      return concat("(", place_of(node.id), " < 0 ? 0LL : ", place_of(node.id), ")");
+    case ScalarKind::Load:
+      return load(scalar);
     case ScalarKind::Unary: {
       const std::string x = value(node.args[0]);
       return named(computed_type(node.dtype), unary_text(node.unary, node.args[0]->dtype, x));
@@ -341,7 +443,8 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
       return named(computed_type(node.dtype), binary_text(node.binary, dtype, a, b));
     }
     case ScalarKind::Select: {
-      const std::string condition = value(node.args[0]), a = value(node.args[1]), b = value(node.args[2]);
+      const std::string condition = value(node.args[0]), a = value(node.args[1]),
+                        b = value(node.args[2]);
       return named(computed_type(node.dtype), concat(condition, " ? ", a, " : ", b));
     }
     case ScalarKind::Cast: {
@@ -355,15 +458,20 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
 std::string ValueWriter::index_binary(const Scalar& scalar) {
   const ScalarNode& node = scalar.node();
   const std::string type = type_of(scalar);
-  const bool is_short = type == "i32" && type_of(node.args[0]) == "i32" && type_of(node.args[1]) == "i32";
+  const bool is_short =
+      type == "i32" && type_of(node.args[0]) == "i32" && type_of(node.args[1]) == "i32";
   const std::string wide = is_short ? "" : "(i64)";
   const std::string a = wide + value(node.args[0]), b = wide + value(node.args[1]);
   const auto range = range_of(node.args[0], loop_extents_);
-  const bool is_natural = range && range->lo >= 0 && node.args[1]->kind == ScalarKind::Integer && node.args[1]->integer > 0;
+  const bool is_natural = range && range->lo >= 0 && node.args[1]->kind == ScalarKind::Integer &&
+                          node.args[1]->integer > 0;
   switch (node.binary) {
-    case BinaryOp::Add: return named(type, concat(a, " + ", b));
-    case BinaryOp::Subtract: return named(type, concat(a, " - ", b));
-    case BinaryOp::Multiply: return named(type, concat(a, " * ", b));
+    case BinaryOp::Add:
+      return named(type, concat(a, " + ", b));
+    case BinaryOp::Subtract:
+      return named(type, concat(a, " - ", b));
+    case BinaryOp::Multiply:
+      return named(type, concat(a, " * ", b));
     case BinaryOp::Divide:
     case BinaryOp::FloorDivide:
       if (is_natural) return named(type, concat(a, " / ", b));
@@ -372,9 +480,11 @@ std::string ValueWriter::index_binary(const Scalar& scalar) {
     case BinaryOp::Remainder:
       if (is_natural) return named(type, concat(a, " % ", b));
       break;
-    default: break;
+    default:
+      break;
   }
-  if (node.binary == BinaryOp::Equal || node.binary == BinaryOp::Less || node.binary == BinaryOp::LessEqual) {
+  if (node.binary == BinaryOp::Equal || node.binary == BinaryOp::Less ||
+      node.binary == BinaryOp::LessEqual) {
     return named("bool", binary_text(node.binary, DType::I64, a, b));
   }
   return named(type, binary_text(node.binary, DType::I64, concat("(i64)", a), concat("(i64)", b)));
@@ -386,17 +496,20 @@ std::string ValueWriter::report(const std::string& condition, Check check) {
 
 bool ValueWriter::is_surely_inside(const Scalar& index, const Dim& extent) const {
   if (!extent.is_constant()) {
-    const auto loop = index->kind == ScalarKind::Loop ? loop_dims_.find(index->id) : loop_dims_.end();
+    const auto loop =
+        index->kind == ScalarKind::Loop ? loop_dims_.find(index->id) : loop_dims_.end();
     return loop != loop_dims_.end() && loop->second == extent;
   }
   const auto range = range_of(index, loop_extents_);
   return range && range->lo >= 0 && range->hi < extent.constant();
 }
 
-ValueWriter::Place ValueWriter::place(const std::vector<Scalar>& indices, const Dims& view, bool checks) {
+ValueWriter::Place ValueWriter::place(const std::vector<Scalar>& indices, const Dims& view,
+                                      bool checks) {
   Place place;
   double elements = 1;
-  for (const Dim& dim : view) elements *= dim.is_constant() ? static_cast<double>(dim.constant()) : 1e18;
+  for (const Dim& dim : view)
+    elements *= dim.is_constant() ? static_cast<double>(dim.constant()) : 1e18;
   const bool is_short = elements <= std::numeric_limits<int>::max();
   const std::string wide = is_short ? "" : "(i64)";
   for (std::size_t axis = 0; axis < view.size(); ++axis) {
@@ -407,7 +520,8 @@ ValueWriter::Place ValueWriter::place(const std::vector<Scalar>& indices, const 
       place.inside = place.inside.empty() ? inside : concat(place.inside, " && ", inside);
     }
     if (view[axis] == Dim(1) && is_surely_inside(indices[axis], view[axis])) continue;
-    place.offset = place.offset.empty() ? wide + index : concat("(", place.offset, ") * ", count, " + ", index);
+    place.offset = place.offset.empty() ? wide + index
+                                        : concat("(", place.offset, ") * ", count, " + ", index);
   }
   if (place.offset.empty()) place.offset = "0";
   return place;
@@ -416,8 +530,10 @@ ValueWriter::Place ValueWriter::place(const std::vector<Scalar>& indices, const 
 bool ValueWriter::is_whole_pack(const Scalar& scalar) const {
   const auto lanes = static_cast<std::int64_t>(lanes_);
   switch (scalar->kind) {
-    case ScalarKind::Integer: return scalar->integer % lanes == 0;
-    case ScalarKind::Loop: return lane_loop_ == scalar->id;
+    case ScalarKind::Integer:
+      return scalar->integer % lanes == 0;
+    case ScalarKind::Loop:
+      return lane_loop_ == scalar->id;
     case ScalarKind::Binary:
       if (scalar->binary == BinaryOp::Add || scalar->binary == BinaryOp::Subtract) {
         return is_whole_pack(scalar->args[0]) && is_whole_pack(scalar->args[1]);
@@ -425,7 +541,8 @@ bool ValueWriter::is_whole_pack(const Scalar& scalar) const {
       return scalar->binary == BinaryOp::Multiply &&
              ((scalar->args[0]->kind == ScalarKind::Integer && is_whole_pack(scalar->args[0])) ||
               (scalar->args[1]->kind == ScalarKind::Integer && is_whole_pack(scalar->args[1])));
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -445,7 +562,8 @@ std::string ValueWriter::load(const Scalar& scalar) {
       return named(type, concat(packed->second.guard, " ? ", element, " : ", otherwise));
     }
   }
-  const std::vector<Scalar> indices(node.args.begin(), node.args.begin() + static_cast<std::ptrdiff_t>(node.view.size()));
+  const std::vector<Scalar> indices(
+      node.args.begin(), node.args.begin() + static_cast<std::ptrdiff_t>(node.view.size()));
   const Place at = place(indices, node.view, node.bounds != Bounds::Inside);
   const std::string element = from_stored(from.dtype, concat(from.name, "[", at.offset, "]"));
   if (at.inside.empty()) return named(type, element);

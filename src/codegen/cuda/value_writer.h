@@ -1,12 +1,12 @@
 #pragma once
 
+#include "codegen/nest_names.h"
+
 #include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include "codegen/nest_names.h"
 
 namespace tenon::codegen::cuda {
 
@@ -36,7 +36,8 @@ std::string stored_type(DType dtype);
 std::string from_stored(DType dtype, const std::string& stored);
 std::string to_stored(DType dtype, const std::string& value);
 /// Combines a number into what a fold holds.
-std::string combined(Reduction reduction, DType dtype, const std::string& total, const std::string& next);
+std::string combined(Reduction reduction, DType dtype, const std::string& total,
+                     const std::string& next);
 /// The literal that a fold begins with.
 std::string literal_text(DType dtype, double real, std::int64_t integer);
 
@@ -60,7 +61,9 @@ class ValueWriter {
   }
   /// Between the passes over lanes numbers are those of the first.
   void set_in_lanes(bool is_in_lanes) { is_in_lanes_ = is_in_lanes; }
-  void set_packed(std::unordered_map<const ScalarNode*, PackedLoad> packed) { packed_ = std::move(packed); }
+  void set_packed(std::unordered_map<const ScalarNode*, PackedLoad> packed) {
+    packed_ = std::move(packed);
+  }
   void name_loop(std::size_t loop, std::string name) { loops_[loop] = std::move(name); }
 
   std::string value(const Scalar& scalar);

@@ -1,9 +1,9 @@
 // Matrix products by cuBLASLt.
-#include <array>
-#include <vector>
-
 #include "base/error.h"
 #include "runtime/cuda/library_step.h"
+
+#include <array>
+#include <vector>
 
 namespace tenon::cuda {
 namespace {
@@ -32,15 +32,18 @@ struct Blas {
   int (*create_description)(Description*, int compute, int scale) = nullptr;
   int (*destroy_description)(Description) = nullptr;
   int (*set_description)(Description, int attribute, const void*, std::size_t) = nullptr;
-  int (*create_layout)(Layout*, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t leading) = nullptr;
+  int (*create_layout)(Layout*, int type, std::uint64_t rows, std::uint64_t columns,
+                       std::int64_t leading) = nullptr;
   int (*destroy_layout)(Layout) = nullptr;
   int (*set_layout)(Layout, int attribute, const void*, std::size_t) = nullptr;
   int (*create_preference)(Preference*) = nullptr;
   int (*destroy_preference)(Preference) = nullptr;
   int (*set_preference)(Preference, int attribute, const void*, std::size_t) = nullptr;
-  int (*find_algorithms)(Handle, Description, Layout, Layout, Layout, Layout, Preference, int, Found*, int*) = nullptr;
-  int (*multiply)(Handle, Description, const void*, const void*, Layout, const void*, Layout, const void*, const void*, Layout, void*, Layout,
-                  const Algorithm*, void*, std::size_t, Stream) = nullptr;
+  int (*find_algorithms)(Handle, Description, Layout, Layout, Layout, Layout, Preference, int,
+                         Found*, int*) = nullptr;
+  int (*multiply)(Handle, Description, const void*, const void*, Layout, const void*, Layout,
+                  const void*, const void*, Layout, void*, Layout, const Algorithm*, void*,
+                  std::size_t, Stream) = nullptr;
   Handle handle = nullptr;
 
   Blas() {
@@ -59,7 +62,8 @@ struct Blas {
     require(create(&handle), "starting");
   }
   static void require(int status, const char* what) {
-    if (status != 0) throw Error(concat("cuBLASLt failed: ", what), ErrorKind::Device).got("status ", status);
+    if (status != 0)
+      throw Error(concat("cuBLASLt failed: ", what), ErrorKind::Device).got("status ", status);
   }
 };
 
@@ -69,20 +73,24 @@ const Blas& blas() {
   return loaded;
 }
 
-int type_of(const std::string& dtype) { return dtype == "f16" ? 2 : dtype == "bf16" ? 14 : dtype == "f64" ? 1 : 0; }
+int type_of(const std::string& dtype) {
+  return dtype == "f16" ? 2 : dtype == "bf16" ? 14 : dtype == "f64" ? 1 : 0;
+}
 
 constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8, kBiasType = 26;
 constexpr int kBatchCount = 5, kBatchOffset = 6;
 constexpr int kMostWorkspace = 1, kReductionMask = 3;
 
-// The library's matrices are column-major, ours row-major: it is given the transposed product, yᵀ = bᵀ aᵀ.
+// The library's matrices are column-major, ours row-major: it is given the transposed product, yᵀ =
+// bᵀ aᵀ.
 class Matmul : public LibraryStep {
  public:
   Matmul(const LibraryCall& call, std::span<const std::int64_t> e) : call_(call) {
     const Blas& library = blas();
     const int operand = type_of(call.dtype), result = type_of(call.result_dtype);
     constexpr int kFloat = 68, kTf32 = 77;
-    library.require(library.create_description(&description_, call.allows_tf32 ? kTf32 : kFloat, 0), "describing a product");
+    library.require(library.create_description(&description_, call.allows_tf32 ? kTf32 : kFloat, 0),
+                    "describing a product");
     const int left = call.is_b_transposed ? 1 : 0, right = call.is_a_transposed ? 1 : 0;
     set(kTransposeA, left);
     set(kTransposeB, right);
@@ -90,16 +98,21 @@ class Matmul : public LibraryStep {
     set(kEpilogue, epilogue == 0 ? 1 : epilogue);
     if (call.has_bias) {
       set(kBiasType, result);
-      const void* aligned = reinterpret_cast<const void*>(std::uintptr_t{256});  // only its alignment is looked at
+      const void* aligned =
+          reinterpret_cast<const void*>(std::uintptr_t{256});  // only its alignment is looked at
       set(kBiasPointer, aligned);
     }
     const std::int64_t batch = e[0], m = e[1], n = e[2], k = e[3];
-    const auto layout = [&](Layout& made, int type, std::int64_t rows, std::int64_t columns, std::int64_t leading, std::int64_t step) {
-      library.require(library.create_layout(&made, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), leading),
+    const auto layout = [&](Layout& made, int type, std::int64_t rows, std::int64_t columns,
+                            std::int64_t leading, std::int64_t step) {
+      library.require(library.create_layout(&made, type, static_cast<std::uint64_t>(rows),
+                                            static_cast<std::uint64_t>(columns), leading),
                       "describing a matrix");
       const auto count = static_cast<std::int32_t>(batch);
-      library.require(library.set_layout(made, kBatchCount, &count, sizeof count), "describing a matrix");
-      library.require(library.set_layout(made, kBatchOffset, &step, sizeof step), "describing a matrix");
+      library.require(library.set_layout(made, kBatchCount, &count, sizeof count),
+                      "describing a matrix");
+      library.require(library.set_layout(made, kBatchOffset, &step, sizeof step),
+                      "describing a matrix");
     };
     // As they lie, column by column.
     layout(left_, operand, left != 0 ? k : n, left != 0 ? n : k, e[6], e[7]);
@@ -108,17 +121,20 @@ class Matmul : public LibraryStep {
     layout(residual_, result, n, m, e[10], e[11]);
     Preference preference = nullptr;
     library.require(library.create_preference(&preference), "describing a product");
-    library.set_preference(preference, kMostWorkspace, &kMostWorkspaceBytes, sizeof kMostWorkspaceBytes);
+    library.set_preference(preference, kMostWorkspace, &kMostWorkspaceBytes,
+                           sizeof kMostWorkspaceBytes);
     // Partial sums are added in one order: none, or by a kernel of their own.
     const std::uint32_t reductions = 2 | 4;
     library.set_preference(preference, kReductionMask, &reductions, sizeof reductions);
     std::array<Found, 16> found{};
     int count = 0;
-    const int status = library.find_algorithms(library.handle, description_, left_, right_, residual_, result_, preference,
-                                               static_cast<int>(found.size()), found.data(), &count);
+    const int status =
+        library.find_algorithms(library.handle, description_, left_, right_, residual_, result_,
+                                preference, static_cast<int>(found.size()), found.data(), &count);
     library.destroy_preference(preference);
     for (int index = 0; status == 0 && index < count; ++index) {
-      if (found[static_cast<std::size_t>(index)].state == 0) ways_.push_back(found[static_cast<std::size_t>(index)]);
+      if (found[static_cast<std::size_t>(index)].state == 0)
+        ways_.push_back(found[static_cast<std::size_t>(index)]);
     }
     if (ways_.empty()) {
       throw Error("cuBLASLt has no kernel for a product", ErrorKind::Device)
@@ -143,21 +159,25 @@ class Matmul : public LibraryStep {
     std::size_t next = 2;
     if (call_.has_bias) {
       const Address bias = buffers[next++];
-      library.require(library.set_description(description_, kBiasPointer, &bias, sizeof bias), "running");
+      library.require(library.set_description(description_, kBiasPointer, &bias, sizeof bias),
+                      "running");
     }
     const Address residual = call_.has_residual ? buffers[next] : buffers.back();
     const float alpha = static_cast<float>(call_.alpha), beta = call_.has_residual ? 1.0F : 0.0F;
     const auto pointer = [](Address address) { return reinterpret_cast<void*>(address); };
-    library.require(library.multiply(library.handle, description_, &alpha, pointer(buffers[1]), left_, pointer(buffers[0]), right_, &beta,
-                                     pointer(residual), residual_, pointer(buffers.back()), result_, &ways_[way_].algorithm,
-                                     pointer(workspace), ways_[way_].workspace_bytes, stream),
-                    "running");
+    library.require(
+        library.multiply(library.handle, description_, &alpha, pointer(buffers[1]), left_,
+                         pointer(buffers[0]), right_, &beta, pointer(residual), residual_,
+                         pointer(buffers.back()), result_, &ways_[way_].algorithm,
+                         pointer(workspace), ways_[way_].workspace_bytes, stream),
+        "running");
   }
 
  private:
   template <class T>
   void set(int attribute, const T& value) {
-    blas().require(blas().set_description(description_, attribute, &value, sizeof value), "describing a product");
+    blas().require(blas().set_description(description_, attribute, &value, sizeof value),
+                   "describing a product");
   }
 
   LibraryCall call_;
@@ -169,7 +189,8 @@ class Matmul : public LibraryStep {
 
 }  // namespace
 
-std::unique_ptr<LibraryStep> make_matmul(const LibraryCall& call, std::span<const std::int64_t> extents) {
+std::unique_ptr<LibraryStep> make_matmul(const LibraryCall& call,
+                                         std::span<const std::int64_t> extents) {
   return std::make_unique<Matmul>(call, extents);
 }
 

@@ -1,13 +1,13 @@
 // Programs on NVIDIA's devices.
-#include <algorithm>
-#include <cstdlib>
-#include <limits>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/library_step.h"
 #include "runtime/device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
 
 namespace tenon::cuda {
 namespace {
@@ -25,15 +25,20 @@ class CudaModel : public DeviceModel {
   explicit CudaModel(const Program& program) : program_(program) {
     const Driver& cuda = driver();
     require_architecture(cuda);
-    if (!program.code.empty()) cuda.require(cuda.load_module(&module_, program.code.data()), "loading a program's code");
+    if (!program.code.empty())
+      cuda.require(cuda.load_module(&module_, program.code.data()), "loading a program's code");
     for (const Program::Kernel& kernel : program.kernels) {
       Function function = nullptr;
-      if (kernel.library.empty()) cuda.require(cuda.get_function(&function, module_, kernel.symbol.c_str()), "finding a kernel");
+      if (kernel.library.empty())
+        cuda.require(cuda.get_function(&function, module_, kernel.symbol.c_str()),
+                     "finding a kernel");
       functions_.push_back(function);
     }
     if (program.constant_bytes == 0) return;
     constants_.allocate(program.constant_bytes, "constants");
-    cuda.require(cuda.to_device(constants_.address(), program.constants.get(), program.constant_bytes, nullptr), "copying constants");
+    cuda.require(cuda.to_device(constants_.address(), program.constants.get(),
+                                program.constant_bytes, nullptr),
+                 "copying constants");
     cuda.require(cuda.synchronise(nullptr), "copying constants");
   }
   CudaModel(const CudaModel&) = delete;
@@ -52,7 +57,8 @@ class CudaModel : public DeviceModel {
     const std::string here = concat("sm_", cuda.major, cuda.minor);
     std::string wanted = program_.target.substr(std::string("cuda:").size());
     if (wanted.ends_with('a')) wanted.pop_back();
-    if (wanted == here || (wanted.size() == here.size() && wanted.substr(0, wanted.size() - 1) == here.substr(0, here.size() - 1) &&
+    if (wanted == here || (wanted.size() == here.size() &&
+                           wanted.substr(0, wanted.size() - 1) == here.substr(0, here.size() - 1) &&
                            wanted < here && !program_.target.ends_with('a'))) {
       return;
     }
@@ -98,7 +104,8 @@ class CudaContext : public DeviceContext {
   }
 
   void prepare(const BoundShapes& shapes) override;
-  void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) override;
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs,
+           std::span<double> seconds) override;
   double replay() override;
   std::vector<std::string> tuned_candidates() override;
   std::uint64_t arena_bytes() const override { return arena_.bytes(); }
@@ -112,7 +119,8 @@ class CudaContext : public DeviceContext {
     exec_ = nullptr;
     graph_ = nullptr;
   }
-  std::shared_ptr<LibraryStep> library_step(const std::string& description, const std::vector<std::int64_t>& extents);
+  std::shared_ptr<LibraryStep> library_step(const std::string& description,
+                                            const std::vector<std::int64_t>& extents);
   void enqueue(ReadyStep& step);
   void capture();
   void run_step_by_step(std::span<double> seconds);
@@ -158,10 +166,14 @@ void CudaContext::prepare(const BoundShapes& shapes) {
   const auto address_of = [&](std::uint32_t id) -> Address {
     const Program::Buffer& buffer = p.buffers[id];
     switch (buffer.place) {
-      case Program::Place::Input: return inputs_[buffer.offset].address;
-      case Program::Place::Output: return outputs_[buffer.offset].address;
-      case Program::Place::Constant: return model_.constants() + buffer.offset;
-      case Program::Place::Arena: return arena_.address() + shapes.offsets[id];
+      case Program::Place::Input:
+        return inputs_[buffer.offset].address;
+      case Program::Place::Output:
+        return outputs_[buffer.offset].address;
+      case Program::Place::Constant:
+        return model_.constants() + buffer.offset;
+      case Program::Place::Arena:
+        return arena_.address() + shapes.offsets[id];
     }
     return 0;
   };
@@ -187,12 +199,15 @@ void CudaContext::prepare(const BoundShapes& shapes) {
       const std::int64_t blocks = step.work.value(shapes.symbols);
       if (blocks <= 0) continue;
       if (blocks > std::int64_t{0x7fffffff}) {
-        throw Error("a value is too large for one launch", ErrorKind::Unsupported).at("node '", step.name, "'").got(blocks, " blocks");
+        throw Error("a value is too large for one launch", ErrorKind::Unsupported)
+            .at("node '", step.name, "'")
+            .got(blocks, " blocks");
       }
       ready.function = model_.function(step.kernel);
       ready.blocks = static_cast<unsigned>(blocks);
       ready.threads = kernel.threads;
-      for (const std::int64_t extent : extents) ready.values.push_back(static_cast<std::uint64_t>(extent));
+      for (const std::int64_t extent : extents)
+        ready.values.push_back(static_cast<std::uint64_t>(extent));
       ready.values.push_back(0);  // scratch
       ready.values.push_back(error_.address());
       const auto own = static_cast<std::uint64_t>(kernel.scratch_bytes.value(shapes.symbols));
@@ -206,10 +221,13 @@ void CudaContext::prepare(const BoundShapes& shapes) {
   }
 }
 
-std::shared_ptr<LibraryStep> CudaContext::library_step(const std::string& description, const std::vector<std::int64_t>& extents) {
+std::shared_ptr<LibraryStep> CudaContext::library_step(const std::string& description,
+                                                       const std::vector<std::int64_t>& extents) {
   const LibraryCall call = parse_library_call(description);
   if (extents.size() != extent_count(call.kind)) {
-    throw Error("a library's function takes another number of extents").expected(extent_count(call.kind)).got(extents.size());
+    throw Error("a library's function takes another number of extents")
+        .expected(extent_count(call.kind))
+        .got(extents.size());
   }
   return make_library_step(call, extents);
 }
@@ -222,7 +240,8 @@ void CudaContext::enqueue(ReadyStep& step) {
   std::vector<void*> parameters;
   for (std::uint64_t& value : step.values) parameters.push_back(&value);
   const Driver& cuda = driver();
-  const int status = cuda.launch(step.function, step.blocks, 1, 1, step.threads, 1, 1, 0, stream_, parameters.data(), nullptr);
+  const int status = cuda.launch(step.function, step.blocks, 1, 1, step.threads, 1, 1, 0, stream_,
+                                 parameters.data(), nullptr);
   if (status == 0) return;
   cuda.require(status, concat("launching '", model_.program().steps[step.step].name, "'").c_str());
 }
@@ -266,18 +285,22 @@ void CudaContext::run_step_by_step(std::span<double> seconds) {
     enqueue(step);
     cuda.require(cuda.record(end_, stream_), "timing");
     const int status = cuda.synchronise(stream_);
-    if (status != 0) cuda.require(status, concat("running '", model_.program().steps[step.step].name, "'").c_str());
+    if (status != 0)
+      cuda.require(status,
+                   concat("running '", model_.program().steps[step.step].name, "'").c_str());
     float milliseconds = 0;
     cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
     if (!seconds.empty()) seconds[step.step] += static_cast<double>(milliseconds) / 1e3;
   }
 }
 
-void CudaContext::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) {
+void CudaContext::run(std::span<const void* const> inputs, std::span<void* const> outputs,
+                      std::span<double> seconds) {
   const Driver& cuda = driver();
   for (std::size_t k = 0; k < inputs_.size(); ++k) {
     if (inputs_[k].bytes == 0) continue;
-    cuda.require(cuda.to_device(inputs_[k].address, inputs[k], inputs_[k].bytes, stream_), "copying an input");
+    cuda.require(cuda.to_device(inputs_[k].address, inputs[k], inputs_[k].bytes, stream_),
+                 "copying an input");
   }
   if (!seconds.empty()) {
     run_step_by_step(seconds);
@@ -287,7 +310,8 @@ void CudaContext::run(std::span<const void* const> inputs, std::span<void* const
   }
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     if (outputs_[k].bytes == 0) continue;
-    cuda.require(cuda.to_host(outputs[k], outputs_[k].address, outputs_[k].bytes, stream_), "copying an output");
+    cuda.require(cuda.to_host(outputs[k], outputs_[k].address, outputs_[k].bytes, stream_),
+                 "copying an output");
   }
   require_checks_held();
 }
@@ -354,7 +378,9 @@ std::vector<std::string> CudaContext::tuned_candidates() {
   return candidates;
 }
 
-std::unique_ptr<DeviceContext> CudaModel::make_context() const { return std::make_unique<CudaContext>(*this); }
+std::unique_ptr<DeviceContext> CudaModel::make_context() const {
+  return std::make_unique<CudaContext>(*this);
+}
 
 }  // namespace
 }  // namespace tenon::cuda
@@ -363,6 +389,8 @@ namespace tenon {
 
 bool is_for_device(const Program& program) { return program.target.starts_with("cuda:"); }
 
-std::shared_ptr<const DeviceModel> load_on_device(const Program& program) { return std::make_shared<cuda::CudaModel>(program); }
+std::shared_ptr<const DeviceModel> load_on_device(const Program& program) {
+  return std::make_shared<cuda::CudaModel>(program);
+}
 
 }  // namespace tenon

@@ -1,10 +1,10 @@
 // Convolutions by cuDNN's graphs of operations.
+#include "base/error.h"
+#include "runtime/cuda/library_step.h"
+
 #include <array>
 #include <utility>
 #include <vector>
-
-#include "base/error.h"
-#include "runtime/cuda/library_step.h"
 
 namespace tenon::cuda {
 namespace {
@@ -14,7 +14,8 @@ using Handle = struct DnnContext*;
 using Descriptor = void*;
 
 struct Dnn {
-  SharedLibrary library{"convolutions on NVIDIA GPUs (cuDNN)", {"libcudnn.so.9", "libcudnn.so"}, cuda_folders()};
+  SharedLibrary library{
+      "convolutions on NVIDIA GPUs (cuDNN)", {"libcudnn.so.9", "libcudnn.so"}, cuda_folders()};
   int (*create)(Handle*) = nullptr;
   int (*set_stream)(Handle, Stream) = nullptr;
   int (*make)(int, Descriptor*) = nullptr;
@@ -37,7 +38,8 @@ struct Dnn {
     require(create(&handle), "starting");
   }
   static void require(int status, const char* what) {
-    if (status != 0) throw Error(concat("cuDNN failed: ", what), ErrorKind::Device).got("status ", status);
+    if (status != 0)
+      throw Error(concat("cuDNN failed: ", what), ErrorKind::Device).got("status ", status);
   }
 };
 
@@ -47,10 +49,32 @@ const Dnn& dnn() {
   return loaded;
 }
 
-enum Kind { kPointwise = 0, kConvolution = 1, kEngine = 2, kEngineConfig = 3, kHeuristics = 4, kPlan = 5, kConvolutionForward = 10,
-            kPointwiseOperation = 13, kOperationGraph = 15, kVariantPack = 16, kTensor = 17 };
-enum Type { kHandleType = 0, kDataType = 1, kBoolean = 2, kInt64 = 3, kFloat = 4, kPointer = 6, kConvolutionMode = 7, kHeuristicMode = 8,
-            kNote = 11, kPointwiseMode = 14, kDescriptorType = 15 };
+enum Kind {
+  kPointwise = 0,
+  kConvolution = 1,
+  kEngine = 2,
+  kEngineConfig = 3,
+  kHeuristics = 4,
+  kPlan = 5,
+  kConvolutionForward = 10,
+  kPointwiseOperation = 13,
+  kOperationGraph = 15,
+  kVariantPack = 16,
+  kTensor = 17
+};
+enum Type {
+  kHandleType = 0,
+  kDataType = 1,
+  kBoolean = 2,
+  kInt64 = 3,
+  kFloat = 4,
+  kPointer = 6,
+  kConvolutionMode = 7,
+  kHeuristicMode = 8,
+  kNote = 11,
+  kPointwiseMode = 14,
+  kDescriptorType = 15
+};
 
 // One of the library's descriptors: attributes, then finished.
 class Made {
@@ -72,7 +96,9 @@ class Made {
     Dnn::require(dnn().set(handle_, attribute, type, count, values), "describing a convolution");
     return *this;
   }
-  Made& refer(int attribute, const Made& other) { return set(attribute, kDescriptorType, other.handle_); }
+  Made& refer(int attribute, const Made& other) {
+    return set(attribute, kDescriptorType, other.handle_);
+  }
   bool finish() { return dnn().finalise(handle_) == 0; }
   Descriptor handle() const { return handle_; }
 
@@ -89,9 +115,14 @@ Made tensor(std::int64_t id, int type, const Four& dims, bool is_virtual) {
   const Four strides = {dims[1] * dims[2] * dims[3], 1, dims[3] * dims[1], dims[1]};
   Made made(kTensor);
   const std::int64_t alignment = 16;
-  made.set(900, kInt64, alignment).set(901, kDataType, type).set(902, kInt64, 4, dims.data()).set(903, kInt64, 4, strides.data());
+  made.set(900, kInt64, alignment)
+      .set(901, kDataType, type)
+      .set(902, kInt64, 4, dims.data())
+      .set(903, kInt64, 4, strides.data());
   made.set(906, kInt64, id).set(907, kBoolean, is_virtual);
-  if (!made.finish()) throw Error("cuDNN refuses a tensor", ErrorKind::Device).got(dims[0], " x ", dims[1], " x ", dims[2], " x ", dims[3]);
+  if (!made.finish())
+    throw Error("cuDNN refuses a tensor", ErrorKind::Device)
+        .got(dims[0], " x ", dims[1], " x ", dims[2], " x ", dims[3]);
   return made;
 }
 
@@ -100,27 +131,43 @@ class Convolution : public LibraryStep {
   Convolution(const LibraryCall& call, std::span<const std::int64_t> e) : call_(call) {
     const Dnn& library = dnn();
     const int type = type_of(call.dtype), single = 0;
-    const Four image = {e[0], e[3], e[1], e[2]}, weights = {e[4], e[3] / e[17], e[5], e[6]}, result = {e[0], e[4], e[7], e[8]};
+    const Four image = {e[0], e[3], e[1], e[2]}, weights = {e[4], e[3] / e[17], e[5], e[6]},
+               result = {e[0], e[4], e[7], e[8]};
     Made convolution(kConvolution);
     const std::int64_t axes = 2;
-    const std::array<std::int64_t, 2> before = {e[9], e[11]}, behind = {e[10], e[12]}, strides = {e[13], e[14]}, dilations = {e[15], e[16]};
+    const std::array<std::int64_t, 2> before = {e[9], e[11]}, behind = {e[10], e[12]},
+                                      strides = {e[13], e[14]}, dilations = {e[15], e[16]};
     const int cross_correlation = 1;
-    convolution.set(100, kDataType, single).set(101, kConvolutionMode, cross_correlation).set(102, kInt64, 2, dilations.data());
-    convolution.set(103, kInt64, 2, strides.data()).set(104, kInt64, 2, behind.data()).set(105, kInt64, 2, before.data()).set(106, kInt64, axes);
+    convolution.set(100, kDataType, single)
+        .set(101, kConvolutionMode, cross_correlation)
+        .set(102, kInt64, 2, dilations.data());
+    convolution.set(103, kInt64, 2, strides.data())
+        .set(104, kInt64, 2, behind.data())
+        .set(105, kInt64, 2, before.data())
+        .set(106, kInt64, axes);
     if (!convolution.finish()) throw refused(e);
 
     // The sum, then bias, residual and activation on values that are never stored.
-    const int steps = (call.has_bias ? 1 : 0) + (call.has_residual ? 1 : 0) + (call.activation == "relu" ? 1 : 0);
+    const int steps =
+        (call.has_bias ? 1 : 0) + (call.has_residual ? 1 : 0) + (call.activation == "relu" ? 1 : 0);
     std::vector<Made> kept, operations;
     std::int64_t next_id = 100;
     int left = steps;
-    const auto value = [&] { return left == 0 ? tensor(kResult, type, result, false) : tensor(next_id++, single, result, true); };
+    const auto value = [&] {
+      return left == 0 ? tensor(kResult, type, result, false)
+                       : tensor(next_id++, single, result, true);
+    };
     const Made x = tensor(kImage, type, image, false), w = tensor(kWeights, type, weights, false);
     kept.push_back(value());
     {
       Made forward(kConvolutionForward);
       const float one = 1, zero = 0;
-      forward.set(700, kFloat, one).set(701, kFloat, zero).refer(702, convolution).refer(703, w).refer(704, x).refer(705, kept.back());
+      forward.set(700, kFloat, one)
+          .set(701, kFloat, zero)
+          .refer(702, convolution)
+          .refer(703, w)
+          .refer(704, x)
+          .refer(705, kept.back());
       if (!forward.finish()) throw refused(e);
       operations.push_back(std::move(forward));
     }
@@ -140,14 +187,16 @@ class Convolution : public LibraryStep {
     };
     kept.reserve(8);
     const int add = 0, relu = 100;
-    const Made bias = tensor(kBias, type, {1, e[4], 1, 1}, false), residual = tensor(kResidual, type, result, false);
+    const Made bias = tensor(kBias, type, {1, e[4], 1, 1}, false),
+               residual = tensor(kResidual, type, result, false);
     if (call.has_bias) pointwise(add, &bias);
     if (call.has_residual) pointwise(add, &residual);
     if (call.activation == "relu") pointwise(relu, nullptr);
     Made graph(kOperationGraph);
     std::vector<Descriptor> list;
     for (const Made& operation : operations) list.push_back(operation.handle());
-    graph.set(800, kHandleType, library.handle).set(801, kDescriptorType, static_cast<std::int64_t>(list.size()), list.data());
+    graph.set(800, kHandleType, library.handle)
+        .set(801, kDescriptorType, static_cast<std::int64_t>(list.size()), list.data());
     if (!graph.finish()) throw refused(e);
     find_plans(graph);
     if (plans_.empty()) throw refused(e);
@@ -166,9 +215,12 @@ class Convolution : public LibraryStep {
     ids.push_back(kResult);
     Made pack(kVariantPack);
     const auto count = static_cast<std::int64_t>(ids.size());
-    pack.set(1000, kInt64, count, ids.data()).set(1001, kPointer, count, buffers.data()).set(1003, kPointer, workspace);
+    pack.set(1000, kInt64, count, ids.data())
+        .set(1001, kPointer, count, buffers.data())
+        .set(1003, kPointer, workspace);
     if (!pack.finish()) throw Error("cuDNN refuses a convolution's buffers", ErrorKind::Device);
-    Dnn::require(library.execute(library.handle, plans_[way_].plan.handle(), pack.handle()), "running");
+    Dnn::require(library.execute(library.handle, plans_[way_].plan.handle(), pack.handle()),
+                 "running");
   }
 
  private:
@@ -180,7 +232,8 @@ class Convolution : public LibraryStep {
 
   Error refused(std::span<const std::int64_t> e) const {
     return Error("cuDNN has no kernel for a convolution", ErrorKind::Device)
-        .got(to_string(call_), ": ", e[0], " images of ", e[1], " x ", e[2], " x ", e[3], ", ", e[4], " windows of ", e[5], " x ", e[6]);
+        .got(to_string(call_), ": ", e[0], " images of ", e[1], " x ", e[2], " x ", e[3], ", ",
+             e[4], " windows of ", e[5], " x ", e[6]);
   }
 
   // Those that the library's own estimate thinks best, then those that take anything.
@@ -196,16 +249,21 @@ class Convolution : public LibraryStep {
       if (dnn().get(heuristics.handle(), 202, kDescriptorType, 0, &count, nullptr) != 0) continue;
       std::vector<Made> configs;
       std::vector<Descriptor> list;
-      for (std::int64_t k = 0; k < count; ++k) list.push_back(configs.emplace_back(kEngineConfig).handle());
+      for (std::int64_t k = 0; k < count; ++k)
+        list.push_back(configs.emplace_back(kEngineConfig).handle());
       std::int64_t found = 0;
-      if (dnn().get(heuristics.handle(), 202, kDescriptorType, count, &found, list.data()) != 0) continue;
-      for (std::size_t k = 0; k < static_cast<std::size_t>(found) && plans_.size() < kMostPlans; ++k) {
+      if (dnn().get(heuristics.handle(), 202, kDescriptorType, count, &found, list.data()) != 0)
+        continue;
+      for (std::size_t k = 0; k < static_cast<std::size_t>(found) && plans_.size() < kMostPlans;
+           ++k) {
         if (!is_wanted(configs[k])) continue;
         Made plan(kPlan);
         plan.set(400, kHandleType, dnn().handle).refer(401, configs[k]);
         if (!plan.finish()) continue;
         std::int64_t bytes = 0, given = 0;
-        if (dnn().get(plan.handle(), 402, kInt64, 1, &given, &bytes) != 0 || bytes > static_cast<std::int64_t>(kMostWorkspaceBytes)) continue;
+        if (dnn().get(plan.handle(), 402, kInt64, 1, &given, &bytes) != 0 ||
+            bytes > static_cast<std::int64_t>(kMostWorkspaceBytes))
+          continue;
         plans_.push_back({std::move(plan), static_cast<std::uint64_t>(bytes)});
         others_.push_back(std::move(configs[k]));
       }
@@ -219,10 +277,14 @@ class Convolution : public LibraryStep {
     std::int64_t count = 0;
     if (dnn().get(config.handle(), 300, kDescriptorType, 1, &count, &handle) != 0) return false;
     std::array<int, 16> notes{};
-    if (dnn().get(engine.handle(), 1303, kNote, static_cast<std::int64_t>(notes.size()), &count, notes.data()) != 0) return false;
-    constexpr int kTensorCore = 0, kDownConvert = 1, kReduced = 2, kUnordered = 4, kLargeWinograd = 8;
+    if (dnn().get(engine.handle(), 1303, kNote, static_cast<std::int64_t>(notes.size()), &count,
+                  notes.data()) != 0)
+      return false;
+    constexpr int kTensorCore = 0, kDownConvert = 1, kReduced = 2, kUnordered = 4,
+                  kLargeWinograd = 8;
     for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
-      if (notes[k] == kUnordered || notes[k] == kReduced || notes[k] == kLargeWinograd) return false;
+      if (notes[k] == kUnordered || notes[k] == kReduced || notes[k] == kLargeWinograd)
+        return false;
       const bool drops_digits = notes[k] == kTensorCore || notes[k] == kDownConvert;
       if (call_.dtype == "f32" && !call_.allows_tf32 && drops_digits) return false;
     }
@@ -237,7 +299,8 @@ class Convolution : public LibraryStep {
 
 }  // namespace
 
-std::unique_ptr<LibraryStep> make_convolution(const LibraryCall& call, std::span<const std::int64_t> extents) {
+std::unique_ptr<LibraryStep> make_convolution(const LibraryCall& call,
+                                              std::span<const std::int64_t> extents) {
   return std::make_unique<Convolution>(call, extents);
 }
 

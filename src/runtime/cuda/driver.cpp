@@ -1,9 +1,9 @@
 #include "runtime/cuda/driver.h"
 
-#include <array>
-
 #include "base/error.h"
 #include "base/text.h"
+
+#include <array>
 
 namespace tenon::cuda {
 
@@ -74,8 +74,10 @@ void Driver::require(int status, const char* what) const {
   error_name(status, &name);
   error_text(status, &text);
   constexpr int kOutOfMemory = 2;
-  throw Error(concat("the GPU failed: ", what), status == kOutOfMemory ? ErrorKind::OutOfMemory : ErrorKind::Device)
-      .got(name == nullptr ? std::to_string(status) : std::string(name), text == nullptr ? "" : concat(" (", text, ")"));
+  throw Error(concat("the GPU failed: ", what),
+              status == kOutOfMemory ? ErrorKind::OutOfMemory : ErrorKind::Device)
+      .got(name == nullptr ? std::to_string(status) : std::string(name),
+           text == nullptr ? "" : concat(" (", text, ")"));
 }
 
 const Driver& driver() {

@@ -1,14 +1,15 @@
 #pragma once
 
+#include "base/shared_library.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "base/shared_library.h"
-
 namespace tenon::cuda {
 
-// What is used of NVIDIA's driver, declared here: neither its headers nor its library are needed to build.
+// What is used of NVIDIA's driver, declared here: neither its headers nor its library are needed to
+// build.
 using Stream = struct CUstream_st*;
 using Function = struct CUfunc_st*;
 using Module = struct CUmod_st*;
@@ -20,11 +21,13 @@ using Address = std::uint64_t;
 
 /// The driver with its first device. Functions are those of its C interface.
 struct Driver {
-  SharedLibrary library{"NVIDIA GPUs (the driver)", {"libcuda.so.1", "libcuda.so"}, {"/usr/local/nvidia/lib64"}};
+  SharedLibrary library{
+      "NVIDIA GPUs (the driver)", {"libcuda.so.1", "libcuda.so"}, {"/usr/local/nvidia/lib64"}};
 
   int (*error_name)(int, const char**) = nullptr;
   int (*error_text)(int, const char**) = nullptr;
-  int (*launch)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**) = nullptr;
+  int (*launch)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                Stream, void**, void**) = nullptr;
   int (*allocate)(Address*, std::size_t) = nullptr;
   int (*free)(Address) = nullptr;
   int (*allocate_host)(void**, std::size_t, unsigned) = nullptr;
@@ -53,9 +56,9 @@ struct Driver {
 
   ContextHandle context = nullptr;
   std::string device_name;
-  int major = 0, minor = 0;      ///< compute capability
+  int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 0;
-  int version = 0;               ///< 13000: CUDA 13.0
+  int version = 0;  ///< 13000: CUDA 13.0
 
   /// Throws Error (Device) where there is no driver or no device.
   Driver();
@@ -72,7 +75,8 @@ class DeviceMemory {
   DeviceMemory() = default;
   DeviceMemory(const DeviceMemory&) = delete;
   ~DeviceMemory();
-  /// Throws Error (OutOfMemory), naming what it is for. What was held before is given back first; less than is held is no change.
+  /// Throws Error (OutOfMemory), naming what it is for. What was held before is given back first;
+  /// less than is held is no change.
   void allocate(std::uint64_t bytes, const std::string& purpose);
   Address address() const { return address_; }
   std::uint64_t bytes() const { return bytes_; }

@@ -1,35 +1,40 @@
 #pragma once
 
+#include "program/library_call.h"
+#include "runtime/cuda/driver.h"
+
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
-#include "program/library_call.h"
-#include "runtime/cuda/driver.h"
-
 namespace tenon::cuda {
 
-/// A call of one of the vendor's libraries, made ready for extents. The library may know several ways to do it; the
-/// first is the one that it thinks best.
+/// A call of one of the vendor's libraries, made ready for extents. The library may know several
+/// ways to do it; the first is the one that it thinks best.
 class LibraryStep {
  public:
   virtual ~LibraryStep() = default;
   virtual std::size_t way_count() const = 0;
   virtual void select_way(std::size_t way) = 0;
   virtual std::uint64_t workspace_bytes() const = 0;  ///< of the way that is selected
-  virtual void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address workspace) = 0;
+  virtual void enqueue(Stream stream, std::span<const std::uint64_t> buffers,
+                       Address workspace) = 0;
 };
 
 /// No way that wants more is asked for.
 inline constexpr std::uint64_t kMostWorkspaceBytes = std::uint64_t{64} << 20;
 
 /// Each throws Error (Device) where the library is missing or has nothing that computes this.
-std::unique_ptr<LibraryStep> make_matmul(const LibraryCall& call, std::span<const std::int64_t> extents);
-std::unique_ptr<LibraryStep> make_convolution(const LibraryCall& call, std::span<const std::int64_t> extents);
+std::unique_ptr<LibraryStep> make_matmul(const LibraryCall& call,
+                                         std::span<const std::int64_t> extents);
+std::unique_ptr<LibraryStep> make_convolution(const LibraryCall& call,
+                                              std::span<const std::int64_t> extents);
 
-inline std::unique_ptr<LibraryStep> make_library_step(const LibraryCall& call, std::span<const std::int64_t> extents) {
-  return call.kind == LibraryCall::Kind::Matmul ? make_matmul(call, extents) : make_convolution(call, extents);
+inline std::unique_ptr<LibraryStep> make_library_step(const LibraryCall& call,
+                                                      std::span<const std::int64_t> extents) {
+  return call.kind == LibraryCall::Kind::Matmul ? make_matmul(call, extents)
+                                                : make_convolution(call, extents);
 }
 
 }  // namespace tenon::cuda

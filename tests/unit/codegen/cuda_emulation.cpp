@@ -1,5 +1,9 @@
 #include "cuda_emulation.h"
 
+#include "base/error.h"
+#include "host/element_type.h"
+#include "runtime/model.h"
+
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -9,16 +13,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/error.h"
-#include "host/element_type.h"
-#include "runtime/model.h"
-
 namespace tenon::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-using Kernel = void (*)(void** buffers, const long long* extents, unsigned char* scratch, long long* error, unsigned blocks);
+using Kernel = void (*)(void** buffers, const long long* extents, unsigned char* scratch,
+                        long long* error, unsigned blocks);
 
 // A folder that goes when the test does.
 struct Folder {
@@ -33,14 +34,16 @@ struct Folder {
 
 class EmulatedContext : public DeviceContext {
  public:
-  EmulatedContext(const Program& program, const std::vector<Kernel>& kernels) : program_(program), kernels_(kernels) {}
+  EmulatedContext(const Program& program, const std::vector<Kernel>& kernels)
+      : program_(program), kernels_(kernels) {}
 
   void prepare(const BoundShapes& shapes) override {
     shapes_ = &shapes;
     arena_.resize(shapes.planned_bytes + 64);
   }
 
-  void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double>) override {
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs,
+           std::span<double>) override {
     std::ranges::fill(arena_, std::byte{0x7b});
     long long error = 0;
     for (const Program::Step& step : program_.steps) {
@@ -50,19 +53,29 @@ class EmulatedContext : public DeviceContext {
       for (const std::uint32_t id : step.buffers) {
         const Program::Buffer& buffer = program_.buffers[id];
         switch (buffer.place) {
-          case Program::Place::Input: buffers.push_back(const_cast<void*>(inputs[buffer.offset])); break;  // NOLINT: only read
-          case Program::Place::Output: buffers.push_back(outputs[buffer.offset]); break;
-          case Program::Place::Constant: buffers.push_back(const_cast<std::byte*>(program_.constants.get() + buffer.offset)); break;  // NOLINT
-          case Program::Place::Arena: buffers.push_back(aligned() + shapes_->offsets[id]); break;
+          case Program::Place::Input:
+            buffers.push_back(const_cast<void*>(inputs[buffer.offset]));
+            break;  // NOLINT: only read
+          case Program::Place::Output:
+            buffers.push_back(outputs[buffer.offset]);
+            break;
+          case Program::Place::Constant:
+            buffers.push_back(const_cast<std::byte*>(program_.constants.get() + buffer.offset));
+            break;  // NOLINT
+          case Program::Place::Arena:
+            buffers.push_back(aligned() + shapes_->offsets[id]);
+            break;
         }
       }
       std::vector<long long> extents;
       for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes_->symbols));
       const auto blocks = static_cast<unsigned>(step.work.value(shapes_->symbols));
-      std::vector<unsigned char> scratch(static_cast<std::size_t>(kernel.scratch_bytes.value(shapes_->symbols)) * blocks + 64);
+      std::vector<unsigned char> scratch(
+          static_cast<std::size_t>(kernel.scratch_bytes.value(shapes_->symbols)) * blocks + 64);
       kernels_[step.kernel](buffers.data(), extents.data(), scratch.data(), &error, blocks);
     }
-    if (error != 0) throw Error(program_.kernels.front().checks.at(static_cast<std::size_t>(error - 1)));
+    if (error != 0)
+      throw Error(program_.kernels.front().checks.at(static_cast<std::size_t>(error - 1)));
   }
   double replay() override { return 0; }
   std::vector<std::string> tuned_candidates() override { return {}; }
@@ -85,21 +98,27 @@ class EmulatedModel : public DeviceModel {
  public:
   explicit EmulatedModel(const Program& program) : program_(program) {
     const fs::path source = folder_.path / "kernels.cpp", library = folder_.path / "kernels.so";
-    std::ofstream(source).write(reinterpret_cast<const char*>(program.code.data()), static_cast<std::streamsize>(program.code.size()));
-    const std::string command = concat("c++ -std=c++17 -O0 -w -mf16c -shared -fPIC ", source.string(), " -o ", library.string());
+    std::ofstream(source).write(reinterpret_cast<const char*>(program.code.data()),
+                                static_cast<std::streamsize>(program.code.size()));
+    const std::string command = concat("c++ -std=c++17 -O0 -w -mf16c -shared -fPIC ",
+                                       source.string(), " -o ", library.string());
     if (std::system(command.c_str()) != 0) throw Error("emulated kernels do not compile");
     handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ == nullptr) throw Error(dlerror());
     for (const Program::Kernel& kernel : program.kernels) {
-      kernels_.push_back(reinterpret_cast<Kernel>(dlsym(handle_, ("emulate_" + kernel.symbol).c_str())));
-      if (kernels_.back() == nullptr) throw Error("an emulated kernel is missing").got(kernel.symbol);
+      kernels_.push_back(
+          reinterpret_cast<Kernel>(dlsym(handle_, ("emulate_" + kernel.symbol).c_str())));
+      if (kernels_.back() == nullptr)
+        throw Error("an emulated kernel is missing").got(kernel.symbol);
     }
   }
   EmulatedModel(const EmulatedModel&) = delete;
   ~EmulatedModel() override {
     if (handle_ != nullptr) dlclose(handle_);
   }
-  std::unique_ptr<DeviceContext> make_context() const override { return std::make_unique<EmulatedContext>(program_, kernels_); }
+  std::unique_ptr<DeviceContext> make_context() const override {
+    return std::make_unique<EmulatedContext>(program_, kernels_);
+  }
 
  private:
   const Program& program_;
@@ -108,7 +127,9 @@ class EmulatedModel : public DeviceModel {
   std::vector<Kernel> kernels_;
 };
 
-std::shared_ptr<const DeviceModel> emulate(const Program& program) { return std::make_shared<EmulatedModel>(program); }
+std::shared_ptr<const DeviceModel> emulate(const Program& program) {
+  return std::make_shared<EmulatedModel>(program);
+}
 
 }  // namespace
 
@@ -116,7 +137,8 @@ bool has_compiler() { return std::system("c++ --version > /dev/null 2>&1") == 0;
 
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs) {
   codegen::CompileOptions options;
-  options.device = codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+  options.device =
+      codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
   const auto model = std::make_shared<const Model>(codegen::compile(graph, options), emulate);
   Context context(model, 1);
   std::vector<Shape> shapes;
@@ -130,7 +152,8 @@ std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& 
   std::vector<void*> targets;
   const Program& program = model->program();
   for (std::size_t k = 0; k < program.outputs.size(); ++k) {
-    outputs.emplace_back(element_type_of(program.buffers[program.outputs[k]]), context.output_shape(k));
+    outputs.emplace_back(element_type_of(program.buffers[program.outputs[k]]),
+                         context.output_shape(k));
   }
   for (Tensor& output : outputs) targets.push_back(output.mutable_bytes().data());
   context.run(sources, targets);

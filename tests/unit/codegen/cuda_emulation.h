@@ -1,19 +1,20 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "codegen/compile.h"
 #include "ir/graph.h"
 #include "ops/evaluation.h"
 #include "runtime/device.h"
+
+#include <memory>
+#include <vector>
 
 namespace tenon::testing {
 
 /// Whether there is a C++ compiler to run what was written for a device.
 bool has_compiler();
 
-/// Compiles a graph for a device that is emulated on the processor, as its nodes stand, and runs it.
+/// Compiles a graph for a device that is emulated on the processor, as its nodes stand, and runs
+/// it.
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs);
 
 }  // namespace tenon::testing

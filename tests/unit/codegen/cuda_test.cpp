@@ -1,4 +1,5 @@
-// CUDA kernels without a device: the same source, compiled as C++ and run by an emulation of blocks and threads.
+// CUDA kernels without a device: the same source, compiled as C++ and run by an emulation of blocks
+// and threads.
 #include "base/error.h"
 #include "codegen/cuda/binding.h"
 #include "codegen/cuda/library_match.h"
@@ -21,7 +22,8 @@ namespace {
 using testing::has_compiler;
 using testing::run_emulated;
 
-void expect_as_reference(const Graph& graph, const std::vector<Datum>& inputs, const std::string& what) {
+void expect_as_reference(const Graph& graph, const std::vector<Datum>& inputs,
+                         const std::string& what) {
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
   std::vector<Tensor> tensors;
   for (const Datum& input : inputs) tensors.push_back(input.tensor());
@@ -33,18 +35,22 @@ void expect_as_reference(const Graph& graph, const std::vector<Datum>& inputs, c
   const auto difference = difference_between(actual, expected, leeway, [&] {
     return disturbed_outputs(graph, inputs, leeway.epsilon, {});
   });
-  EXPECT_FALSE(difference) << what << ": output " << (difference ? difference->output : 0) << ": " << (difference ? difference->what : "");
+  EXPECT_FALSE(difference) << what << ": output " << (difference ? difference->output : 0) << ": "
+                           << (difference ? difference->what : "");
 }
 
 void expect_as_reference(const std::string& text, std::uint64_t seed = 1) {
   if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
   const Graph graph = parse_graph(text, all_ops());
-  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, seed}), text);
+  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, seed}),
+                      text);
 }
 
-// Threads, warps and whole blocks to an item; packed loads and stores; scratch in registers and shared memory.
+// Threads, warps and whole blocks to an item; packed loads and stores; scratch in registers and
+// shared memory.
 TEST(Cuda, KernelsAgreeWithTheReference) {
-  expect_as_reference(R"(graph (x: f32[3, 5, 64], w: f32[64, 24], h: f16[4, 1024], image: f32[1, 10, 10, 32], i: i64[6], b: bool[7], n: i32[9]) {
+  expect_as_reference(
+      R"(graph (x: f32[3, 5, 64], w: f32[64, 24], h: f16[4, 1024], image: f32[1, 10, 10, 32], i: i64[6], b: bool[7], n: i32[9]) {
   w0 = constant f32[64] normal(seed = 3, mean = 1.0, deviation = 0.5)
   w1 = constant f32[64] normal(seed = 4, mean = 0.0, deviation = 0.5)
   three = constant i32[] 3
@@ -85,7 +91,8 @@ TEST(Cuda, ExtentsThatTheRunDecides) {
 
 TEST(Cuda, DataThatBreaksARuleIsReported) {
   if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
-  const Graph graph = parse_graph("graph (x: f32[4], i: i64[2]) {\n  y = gather(x, i) {axis = 0}\n  return y\n}\n", all_ops());
+  const Graph graph = parse_graph(
+      "graph (x: f32[4], i: i64[2]) {\n  y = gather(x, i) {axis = 0}\n  return y\n}\n", all_ops());
   const Tensor x(DType::F32, {4}), far = Tensor::of_integers(std::vector<std::int64_t>{1, 9});
   EXPECT_THROW(run_emulated(graph, {x, far}), Error);
 }
@@ -95,13 +102,18 @@ TEST(Cuda, RandomGraphsAgreeWithTheReference) {
   int compiled = 0;
   for (std::uint64_t seed = 900; compiled < 6; ++seed) {
     const Graph graph = random_graph({seed, 8, false});
-    const std::vector<Datum> inputs = trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, seed});
-    if (std::any_of(inputs.begin(), inputs.end(), [](const Datum& input) { return !input.is_tensor(); })) continue;
+    const std::vector<Datum> inputs =
+        trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, seed});
+    if (std::any_of(inputs.begin(), inputs.end(),
+                    [](const Datum& input) { return !input.is_tensor(); }))
+      continue;
     Graph optimised = run_pipeline(graph, pipeline_for("cuda", ""));
     try {
       codegen::CompileOptions options;
-      options.device = codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
-      if (codegen::compile(optimised, options).is_composed()) continue;  // with operators of the reference between kernels
+      options.device = codegen::cuda::Target{
+          .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+      if (codegen::compile(optimised, options).is_composed())
+        continue;  // with operators of the reference between kernels
     } catch (const Error&) {
       continue;
     }
@@ -120,11 +132,13 @@ std::vector<std::string> calls_of(const std::string& text) {
     std::vector<bool> is_constant;
     for (const auto& buffer : sequence.buffers) {
       is_constant.push_back(buffer.role == codegen::NestSequence::Role::Operand &&
-                            graph.constant_of(graph.node(node).operands.at(buffer.index)) != nullptr);
+                            graph.constant_of(graph.node(node).operands.at(buffer.index)) !=
+                                nullptr);
     }
     const auto parts = sequence.parts;
     for (const auto& part : parts) {
-      for (const auto& kernel : codegen::cuda::select_kernels(sequence, part, is_constant, {"sm_90a"})) {
+      for (const auto& kernel :
+           codegen::cuda::select_kernels(sequence, part, is_constant, {"sm_90a"})) {
         std::string call = kernel.candidate;
         if (kernel.library) {
           call = to_string(*kernel.library);
@@ -138,19 +152,26 @@ std::vector<std::string> calls_of(const std::string& text) {
 }
 
 TEST(Cuda, ProductsBecomeCallsOfALibrary) {
-  EXPECT_EQ(calls_of("graph (a: f16[4, 32, 64], b: f16[64, 48]) {\n  y = matmul(a, b)\n  return y\n}\n"),
-            std::vector<std::string>{"matmul dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 bias=0 residual=0 activation=none "
-                                     "alpha=1 1 128 48 64 64 0 48 0 48 0 48 0"});
+  EXPECT_EQ(
+      calls_of("graph (a: f16[4, 32, 64], b: f16[64, 48]) {\n  y = matmul(a, b)\n  return y\n}\n"),
+      std::vector<std::string>{"matmul dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 "
+                               "bias=0 residual=0 activation=none "
+                               "alpha=1 1 128 48 64 64 0 48 0 48 0 48 0"});
   // Batches of both, the right one transposed where it lies.
-  EXPECT_EQ(calls_of("graph (a: f32[3, 32, 64], b: f32[3, 48, 64]) {\n  y = einsum(a, b) {equation = \"bij,bkj->bik\"}\n  return y\n}\n"),
-            std::vector<std::string>{"matmul dtype=f32 result=f32 tf32=0 transpose_a=0 transpose_b=1 bias=0 residual=0 activation=none "
+  EXPECT_EQ(calls_of("graph (a: f32[3, 32, 64], b: f32[3, 48, 64]) {\n  y = einsum(a, b) {equation "
+                     "= \"bij,bkj->bik\"}\n  return y\n}\n"),
+            std::vector<std::string>{"matmul dtype=f32 result=f32 tf32=0 transpose_a=0 "
+                                     "transpose_b=1 bias=0 residual=0 activation=none "
                                      "alpha=1 3 32 48 64 64 2048 64 3072 48 1536 48 1536"});
-  EXPECT_EQ(calls_of("graph (a: f32[2, 2], b: f32[2, 2]) {\n  y = matmul(a, b)\n  return y\n}\n"), std::vector<std::string>{"loops"});
+  EXPECT_EQ(calls_of("graph (a: f32[2, 2], b: f32[2, 2]) {\n  y = matmul(a, b)\n  return y\n}\n"),
+            std::vector<std::string>{"loops"});
 }
 
 TEST(Cuda, ConvolutionsBecomeCallsOfALibrary) {
-  const std::string call = "convolution dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 bias=1 residual=1 activation=relu alpha=1 "
-                           "2 14 14 32 64 3 3 7 7 1 0 1 0 2 2 1 1 1";
+  const std::string call =
+      "convolution dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 bias=1 residual=1 "
+      "activation=relu alpha=1 "
+      "2 14 14 32 64 3 3 7 7 1 0 1 0 2 2 1 1 1";
   EXPECT_EQ(calls_of(R"(graph (x: f16[2, 14, 14, 32]@NHWC, z: f16[2, 7, 7, 64]@NHWC) {
   w = constant f16[64, 32, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.1)
   b = constant f16[64] normal(seed = 2, mean = 0.0, deviation = 0.1)
@@ -174,7 +195,9 @@ TEST(Cuda, LibraryCallsAreReadBack) {
   call.alpha = 0.1;
   EXPECT_EQ(parse_library_call(to_string(call)), call);
   EXPECT_THROW(parse_library_call("matmul dtype=f32"), Error);
-  EXPECT_THROW(parse_library_call("convolve dtype=f32 result=f32 tf32=0 transpose_a=0 transpose_b=0 bias=0 residual=0 activation=none alpha=1"), Error);
+  EXPECT_THROW(parse_library_call("convolve dtype=f32 result=f32 tf32=0 transpose_a=0 "
+                                  "transpose_b=0 bias=0 residual=0 activation=none alpha=1"),
+               Error);
 }
 
 TEST(Cuda, TargetsAreNamedByTheirArchitecture) {
