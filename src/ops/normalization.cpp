@@ -87,7 +87,8 @@ Var mean_over(Var x, const Axes& axes) {
 }
 
 Var share_of_mean(Var flow, Var x, const Axes& axes) {
-  const Var ones = expand_to(x.builder().scalar(1, x), x.builder().type(x).tensor().dims);
+  const Dims dims = x.builder().type(x).tensor().dims;  // nodes that follow may move the type
+  const Var ones = expand_to(x.builder().scalar(1, x), dims);
   return flow / x.builder().call("reduce_sum", {ones}, {{"axes", axes}, {"noop_if_empty", true}});
 }
 

@@ -333,5 +333,16 @@ TEST(ChainerRetained, FollowsFromTheGradientRules) {
             is({1}, {}));
 }
 
+// Its gradient by the running statistics reads types of values while it adds others.
+TEST(ChainerWrite, TrainingNormalisationWithAllItsResults) {
+  const Graph graph = parse_graph(
+      "graph m (x: f32[2, 4, 4], s: f32[4], b: f32[4], v: f32[4], m: f32[4]) {\n"
+      "  y, mean, variance = batch_norm_training(x, s, b, m, v)\n"
+      "  return y\n"
+      "}\n",
+      all_ops());
+  EXPECT_FALSE(tables_of(graph).forward.empty());
+}
+
 }  // namespace
 }  // namespace tenon::chainer
