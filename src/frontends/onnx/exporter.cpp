@@ -5,6 +5,7 @@
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
 #include "frontends/onnx/type_proto.h"
+#include "frontends/onnx/versions.h"
 
 #include <algorithm>
 
@@ -15,7 +16,6 @@ using onnx_schema::AttributeProto;
 using onnx_schema::GraphProto;
 
 constexpr int kFirstOpset = 13;
-constexpr int kNewestOpset = 28;
 
 // The IR version of the ONNX release that brought the opset; never below 4, which freed
 // initializers from being inputs.

@@ -72,6 +72,11 @@ Var cast(NodeImport& node, Var value, std::string_view dtype) {
 Var along_axis(NodeImport& node, Var numbers, std::size_t axis, std::optional<std::size_t> rank) {
   if (node.rank(numbers).value_or(0) != 1 || node.build.shape(numbers).front() == 1) return numbers;
   if (!rank) node.unsupported("it needs the rank of its input before the model runs");
+  if (axis >= *rank) {
+    throw Error("zero points run along an axis that their tensor does not have")
+        .expected("a rank of at least ", axis + 1)
+        .got(*rank);
+  }
   Attr::Integers shape(*rank, 1);
   shape[axis] = -1;
   return node.call("reshape", {numbers}, {{"shape", shape}});
@@ -158,7 +163,7 @@ void import_qlinear_matmul(NodeImport& node) {
 void import_qlinear_conv(NodeImport& node) {
   const Quantized x{0, 2, 1}, w{3, 5, 0};
   const Var sums =
-      contract(node, "conv", x, w, node.input_or_none(8), convolution_attrs(node), "i32");
+      contract(node, "conv", x, w, node.input_or_none(8), convolution_attrs(node, 3), "i32");
   const Var scale = cast(node, node.input(1), "f32") * cast(node, node.input(4), "f32") /
                     cast(node, node.input(6), "f32");
   output_requantized(node, sums, scale, 7, 1);

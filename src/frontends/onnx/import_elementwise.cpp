@@ -250,6 +250,9 @@ bool is_constant_zero(const NodeImport& node, std::size_t input) {
 // Outside training, and when nothing is dropped, the input passes and the mask keeps all of it.
 void import_dropout(NodeImport& node) {
   const Var x = node.input(0);
+  if (node.opset() >= 12) {
+    for (const std::size_t input : {1, 2}) node.ignore_input(input);
+  }
   const bool may_train = node.opset() >= 12 && node.has_input(2) && !is_constant_zero(node, 2);
   if (may_train && !is_constant_zero(node, 1)) {
     const std::vector<Var> results =

@@ -5,6 +5,8 @@
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
 
+#include <algorithm>
+
 namespace tenon::onnx {
 namespace {
 
@@ -38,7 +40,8 @@ bool holds(const AttributeProto& attr, AttributeProto::AttributeType type) {
 void require(const AttributeProto& attr, AttributeProto::AttributeType type,
              std::string_view type_name) {
   if (holds(attr, type)) return;
-  throw Error(concat("attribute '", attr.name(), "' is not ", type_name));
+  throw Error(concat("attribute '", attr.name(), "' is not ", type_name))
+      .got(AttributeProto::AttributeType_Name(attr.type()));
 }
 
 }  // namespace
@@ -55,8 +58,17 @@ std::string_view NodeImport::op_type() const { return node_.op_type(); }
 
 std::size_t NodeImport::input_count() const {
   auto count = static_cast<std::size_t>(node_.input_size());
-  while (count > 0 && !has_input(count - 1)) --count;
+  const auto is_given = [&](std::size_t index) {
+    const std::string& name = node_.input(static_cast<int>(index));
+    return !name.empty() && importer_.scope().values.at(name).is_valid();
+  };
+  while (count > 0 && !is_given(count - 1)) --count;
   return count;
+}
+
+void NodeImport::refuse_further_inputs() const {
+  if (input_count() <= asked_inputs_) return;
+  throw Error("it has too many inputs").expected("at most ", asked_inputs_).got(input_count());
 }
 
 bool NodeImport::has_input(std::size_t index) const { return input_or_none(index).is_valid(); }
@@ -68,6 +80,7 @@ Var NodeImport::input(std::size_t index) const {
 }
 
 Var NodeImport::input_or_none(std::size_t index) const {
+  asked_inputs_ = std::max(asked_inputs_, index + 1);
   if (index >= static_cast<std::size_t>(node_.input_size())) return {};
   const std::string& name = node_.input(static_cast<int>(index));
   return name.empty() ? Var() : importer_.scope().values.at(name);
@@ -146,8 +159,7 @@ std::int64_t NodeImport::integer(std::string_view name, std::int64_t otherwise) 
 double NodeImport::real(std::string_view name, double otherwise) const {
   const AttributeProto* attr = find_attr(name);
   if (!attr) return otherwise;
-  if (attr->type() == AttributeProto::INT) return static_cast<double>(attr->i());
-  require(*attr, AttributeProto::FLOAT, "a number");
+  require(*attr, AttributeProto::FLOAT, "a float");
   return static_cast<double>(attr->f());
 }
 
@@ -169,7 +181,7 @@ std::vector<std::int64_t> NodeImport::integers(std::string_view name,
 std::vector<double> NodeImport::reals(std::string_view name, std::vector<double> otherwise) const {
   const AttributeProto* attr = find_attr(name);
   if (!attr) return otherwise;
-  require(*attr, AttributeProto::FLOATS, "a list of numbers");
+  require(*attr, AttributeProto::FLOATS, "a list of floats");
   return {attr->floats().begin(), attr->floats().end()};
 }
 

@@ -30,6 +30,10 @@ class NodeImport {
   Builder& build;
 
   std::size_t input_count() const;       ///< trailing empty names not counted
+  /// Throws Error for inputs that the handler has not asked about by now: the operator has none such.
+  void refuse_further_inputs() const;
+  /// Says that the operator has this input, though nothing depends on it.
+  void ignore_input(std::size_t index) const { input_or_none(index); }
   bool has_input(std::size_t index) const;
   Var input(std::size_t index) const;    ///< throws Error if it is missing
   Var input_or_none(std::size_t index) const;  ///< an invalid Var if it is missing
@@ -91,6 +95,7 @@ class NodeImport {
   const onnx_schema::NodeProto& node_;
   int opset_;
   std::uint32_t first_new_value_;
+  mutable std::size_t asked_inputs_ = 0;  ///< one more than the last that was asked about
 };
 
 struct Handler {

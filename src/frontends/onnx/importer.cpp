@@ -5,7 +5,10 @@
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
+#include "frontends/onnx/versions.h"
 #include "ir/node_rules.h"
+
+#include <algorithm>
 
 namespace tenon::onnx {
 namespace {
@@ -21,12 +24,27 @@ OpsetVersions opset_versions(
     const google::protobuf::RepeatedPtrField<onnx_schema::OperatorSetIdProto>& imports) {
   OpsetVersions versions;
   for (const auto& import : imports) {
-    if (import.version() < 1 || import.version() > 1'000'000) {
-      throw Error(concat("opset version ", import.version(), " does not exist"));
+    const std::string domain = plain_domain(import.domain());
+    const std::int64_t newest = domain.empty() ? kNewestOpset : 1'000'000;
+    if (import.version() < 1 || import.version() > newest) {
+      throw Error(concat("opset version ", import.version(), " is not known"))
+          .expected("1 to ", newest, domain.empty() ? "" : concat(" of the domain '", domain, "'"));
     }
-    versions[plain_domain(import.domain())] = static_cast<int>(import.version());
+    versions[domain] = static_cast<int>(import.version());
   }
   return versions;
+}
+
+// Whether nothing that is known of both differs.
+bool may_be_equal(const Type& a, const Type& b) {
+  if (!a.is_known() || !b.is_known()) return true;
+  if (a.kind() != b.kind()) return false;
+  if (!a.is_tensor()) return may_be_equal(a.element(), b.element());
+  const TensorType &x = a.tensor(), &y = b.tensor();
+  return x.dtype == y.dtype && std::equal(x.dims.begin(), x.dims.end(), y.dims.begin(),
+                                          y.dims.end(), [](const Dim& m, const Dim& n) {
+                                            return !m.is_constant() || !n.is_constant() || m == n;
+                                          });
 }
 
 std::string op_text(const NodeProto& node) {
@@ -77,6 +95,11 @@ Graph Importer::run() try {
 }
 
 void Importer::read_opsets() {
+  // Files of the first versions may leave it out; one that states it states a version there is.
+  if (model_->has_ir_version() && model_->ir_version() < 1) {
+    throw Error(concat("IR version ", model_->ir_version(), " does not exist"))
+        .expected("1 or more");
+  }
   opsets_ = opset_versions(model_->opset_import());
   // The first IR versions knew one opset only and did not say so.
   if (model_->ir_version() < 3) opsets_.try_emplace("", 1);
@@ -256,6 +279,7 @@ void Importer::run_handler(const NodeProto& node) {
   try {
     NodeImport import(*this, node, opset->second, *scope_->builder);
     handler->import(import);
+    import.refuse_further_inputs();
     for (const std::string& name : node.output()) {
       if (name.empty() || scope_->values.contains(name)) continue;
       throw NotSupported{concat("its output '", name, "'")};
@@ -345,6 +369,16 @@ void Importer::refine_types(const NodeProto& node) {
   }
 }
 
+// What a model says of its outputs is what its users count on.
+void Importer::require_declared_type(const ValueInfoProto& output, const Type& made) {
+  const Type declared = types_.read(output.type(), output.name());
+  if (may_be_equal(declared, made)) return;
+  throw Error(concat("output '", output.name(), "' is not what the model says it is"))
+      .at(scope_->place)
+      .expected(declared, ", as declared")
+      .got(made);
+}
+
 void Importer::import_outputs(const GraphProto& graph_proto) {
   for (const ValueInfoProto& output : graph_proto.output()) {
     const std::string& name = output.name();
@@ -355,6 +389,7 @@ void Importer::import_outputs(const GraphProto& graph_proto) {
     Var value = found->second;
     const ValueId id(value.id());
     const Value& made = graph().value(id);
+    if (!scope_->outer) require_declared_type(output, made.type);
     if (!made.producer || graph().is_output(id)) {
       // Whoever runs the graph gets a buffer of its own for each output; what is no tensor has
       // none.

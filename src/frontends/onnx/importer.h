@@ -22,6 +22,7 @@ class ModelProto;
 class NodeProto;
 class TensorProto;
 class TypeProto;
+class ValueInfoProto;
 }  // namespace onnx_schema
 
 namespace tenon::onnx {
@@ -103,6 +104,7 @@ class Importer {
   void run_handler(const onnx_schema::NodeProto& node);
   void call_function(Function& function, const onnx_schema::NodeProto& node);
   void import_outputs(const onnx_schema::GraphProto& graph);
+  void require_declared_type(const onnx_schema::ValueInfoProto& output, const Type& made);
   Graph import_body(const BoundAttr& attr, const std::vector<Type>& input_types,
                     const std::vector<Var>& captured);
 

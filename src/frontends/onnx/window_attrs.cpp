@@ -2,6 +2,9 @@
 
 #include "base/error.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace tenon::onnx {
 namespace {
 
@@ -16,6 +19,19 @@ std::string auto_pad_word(const NodeImport& node) {
       .got(name);
 }
 
+void require_kernel_shape(const NodeImport& node, const Dims& weights) {
+  const std::vector<std::int64_t> stated = node.integers("kernel_shape");
+  bool fits = stated.empty() || stated.size() + 2 == weights.size();
+  for (std::size_t k = 0; fits && k < stated.size(); ++k) {
+    fits = !provably_different(weights[k + 2], stated[k]);
+  }
+  if (fits) return;
+  throw Error("attribute 'kernel_shape' is not that of the weights")
+      .expected(
+          Dims(weights.begin() + std::min<std::ptrdiff_t>(2, std::ssize(weights)), weights.end()))
+      .got(Dims(stated.begin(), stated.end()));
+}
+
 }  // namespace
 
 std::vector<Attr> window_attrs(const NodeImport& node) {
@@ -28,7 +44,10 @@ std::vector<Attr> window_attrs(const NodeImport& node) {
   return attrs;
 }
 
-std::vector<Attr> convolution_attrs(const NodeImport& node) {
+std::vector<Attr> convolution_attrs(const NodeImport& node, std::size_t weights) {
+  if (const Type& type = node.type(node.input(weights)); type.is_tensor()) {
+    require_kernel_shape(node, type.tensor().dims);
+  }
   std::vector<Attr> attrs = window_attrs(node);
   attrs.emplace_back("groups", node.integer("group", 1));
   return attrs;

@@ -10,6 +10,7 @@ namespace tenon::onnx {
 /// of Tenon's.
 std::vector<Attr> window_attrs(const NodeImport& node);
 /// The same and those of convolutions.
-std::vector<Attr> convolution_attrs(const NodeImport& node);
+/// `weights` is the input that holds them; `kernel_shape` must be theirs where it is stated.
+std::vector<Attr> convolution_attrs(const NodeImport& node, std::size_t weights = 1);
 
 }  // namespace tenon::onnx
