@@ -101,7 +101,7 @@ class Builder {
     const Expr* source = &read.args[0];
     while (source->node().kind == ExprKind::Reshape) source = &source->node().args[0];
     if (places_.contains(&source->node())) return false;
-    if (read.has_fill || reads_data(read)) return true;
+    if (read.has_fill || needs_check(read)) return true;
     if (factors_.contains(&read) && !is_turned_operand(*source)) return true;
     return is_window(read) && holds_stage(*source);
   }

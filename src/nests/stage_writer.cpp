@@ -1,5 +1,6 @@
 #include "nests/stage_writer.h"
 
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -42,7 +43,46 @@ bool is_stage(ExprKind kind) {
          kind == ExprKind::Concat;
 }
 
-bool reads_data(const ExprNode& read) {
+namespace {
+
+// The number that an integer is wherever it is read; nothing where it is not one number.
+std::optional<std::int64_t> number_of(const Expr& expr) {
+  const ExprNode& node = expr.node();
+  switch (node.kind) {
+    case ExprKind::Literal: return node.integer;
+    case ExprKind::Read: return node.has_fill ? std::nullopt : number_of(node.args[0]);
+    case ExprKind::Reshape: return number_of(node.args[0]);
+    case ExprKind::Select: {
+      const auto condition = number_of(node.args[0]);
+      return condition ? number_of(node.args[*condition != 0 ? 1 : 2]) : std::nullopt;
+    }
+    case ExprKind::Binary: break;
+    default: return std::nullopt;
+  }
+  if (!is_integer(node.args[0].dtype())) return std::nullopt;
+  const auto a = number_of(node.args[0]), b = number_of(node.args[1]);
+  std::int64_t sum = 0;
+  if (!a || !b) return std::nullopt;
+  if (node.binary == BinaryOp::Less) return *a < *b;
+  if (node.binary == BinaryOp::Add && !__builtin_add_overflow(*a, *b, &sum)) return sum;
+  return std::nullopt;
+}
+
+// Of indices that are known, as when a constant was put in for an operand.
+bool reads_outside(const ExprNode& read) {
+  const Expr& source = read.args[0];
+  for (std::size_t axis = 0; axis < source.rank(); ++axis) {
+    const Dim& extent = source.dims()[axis];
+    const auto at = number_of(read.args[axis + 1]);
+    if (at && (*at < 0 || (extent.is_constant() && *at >= extent.constant()))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool needs_check(const ExprNode& read) {
+  if (reads_outside(read)) return true;
   std::set<const ExprNode*> seen;
   std::vector<const ExprNode*> work;
   for (std::size_t k = 1; k <= read.args[0].rank(); ++k) work.push_back(&read.args[k].node());
@@ -101,7 +141,7 @@ Scalar StageWriter::read(LoopNest& nest, const ExprNode& node, const std::vector
     const std::vector<Scalar> inner = repeated_position(nest, node.dims, coordinate.dims(), at);
     coordinates.push_back(positions_(element(nest, coordinate, inner)));
   }
-  const bool is_checked = !node.has_fill && reads_data(node);
+  const bool is_checked = !node.has_fill && needs_check(node);
   if (!node.has_fill && !is_checked) return element(nest, source, coordinates);
   const Expr* whole = &source;
   while (!places_.contains(&whole->node())) whole = &whole->node().args[0];  // under reshapes

@@ -32,8 +32,8 @@ using Places = std::unordered_map<const ExprNode*, Place>;
 
 /// Whether the expression needs a buffer of its own.
 bool is_stage(ExprKind kind);
-/// Whether data decides where a read looks.
-bool reads_data(const ExprNode& read);
+/// Whether a read without a fill may look outside: where data decides, or indices are known to be wrong.
+bool needs_check(const ExprNode& read);
 
 /// Writes down what stages do. Buffers have their numbers in the sequence; loop `k` runs along axis
 /// `k` of what the stage computes.

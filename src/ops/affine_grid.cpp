@@ -1,3 +1,4 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
@@ -17,6 +18,12 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   if (provably_different(theta.dims[1], rank) || provably_different(theta.dims[2], rank + 1)) {
     throw Error("affine_grid: theta does not fit the size")
         .expected("matrices of ", rank, " x ", rank + 1)
+        .got(theta);
+  }
+  require_elements(in, "theta", floats);
+  if (provably_different(attrs.size[0], theta.dims[0])) {
+    throw Error("affine_grid: theta does not fit the size")
+        .expected("one matrix for each of ", attrs.size[0], " grids")
         .got(theta);
   }
   Dims dims{theta.dims[0]};

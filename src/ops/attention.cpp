@@ -1,6 +1,8 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 #include "ops/operand_shapes.h"
 
 #include <limits>
@@ -57,19 +59,24 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   for (const char* operand : {"q", "k", "v"}) require_rank("attention", operand, in[operand], 4);
   const Extents extents(in["q"], in["k"], in["v"]);
   const Dims &k = in["k"].dims, &v = in["v"].dims;
-  require_equal(extents.batch, k[0], "batches differ", in);
+  for (const char* operand : {"q", "k", "v"}) require_elements(in, operand, floats);
+  require_equal(extents.batch, k[0], "batches of queries and keys differ", in);
+  require_equal(extents.batch, v[0], "batches of queries and values differ", in);
   require_equal(extents.head_size, k[3], "queries and keys differ in size", in);
   require_equal(k[1], v[1], "keys and values differ in heads", in);
   require_equal(k[2], v[2], "keys and values differ in number", in);
+  require_at_least("attention", "the number of key heads", extents.key_heads, 1);
   require_equal(mod(extents.heads, extents.key_heads), 0, "heads are no multiple of key heads", in);
   const Dims scores{extents.batch, extents.heads, extents.queries, extents.keys};
   if (in.has("mask")) {
+    require_elements(in, "mask", reals | bools);
     // It may end before the keys do.
     Dims masked = scores;
     if (in["mask"].rank() > 0) masked.back() = in["mask"].dims.back();
     require_broadcasts_to("attention", "mask", in["mask"], masked);
   }
   if (in.has("key_counts")) {
+    require_elements(in, "key_counts", integers);
     require_rank("attention", "key_counts", in["key_counts"], 1);
     require_equal(extents.batch, in["key_counts"].dims[0], "batches and 'key_counts' differ", in);
   }

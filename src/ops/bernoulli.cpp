@@ -1,5 +1,7 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 #include "ops/random_numbers.h"
 
 namespace tenon {
@@ -11,6 +13,8 @@ struct Attrs {
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  require_elements(in, "x", floats);
+  if (attrs.dtype) require_numbers("bernoulli", "dtype", *attrs.dtype);
   return {attrs.dtype.value_or(in["x"].dtype), in["x"].dims, in["x"].layout};
 }
 

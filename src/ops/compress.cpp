@@ -1,3 +1,4 @@
+#include "ops/elements.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 #include "ops/tensor_parts.h"
@@ -11,6 +12,7 @@ struct Attrs {
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType y = in["x"];
+  require_elements(in, "condition", bools);
   require_rank("compress", "condition", in["condition"], 1);
   if (!attrs.axis) return {y.dtype, {in.unknown()}, {}};
   y.dims[normal_axis("compress", *attrs.axis, y.rank())] = in.unknown();

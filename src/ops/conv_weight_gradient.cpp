@@ -21,6 +21,10 @@ Convolution geometry(const Attrs& attrs, const TensorType& x, const TensorType& 
         .got("x: ", x, ", dy: ", dy);
   }
   require_groups(op, attrs.groups, conv.y_dims[1]);
+  require_extent(op, "batches of the image and of the gradient differ", conv.y_dims[0],
+                 conv.x_dims[0]);
+  require_extent(op, "the image's channels do not divide into the groups",
+                 mod(conv.x_dims[1], attrs.groups), 0);
   conv.w_dims = {conv.y_dims[1], floor_div(conv.x_dims[1], attrs.groups)};
   conv.w_dims.insert(conv.w_dims.end(), attrs.kernel_shape.begin(), attrs.kernel_shape.end());
   conv.windows = resolve_windows(op, attrs, spatial_dims(conv.x_dims), attrs.kernel_shape);

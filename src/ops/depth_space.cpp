@@ -1,17 +1,27 @@
 #include "ops/depth_space.h"
 
 namespace tenon {
+namespace {
 
-void require_blocks(std::string_view op, const DepthSpaceAttrs& attrs, const TensorType& x,
-                    const std::vector<std::pair<std::size_t, std::int64_t>>& divisors) {
+constexpr std::int64_t kMaxBlock = std::int64_t{1} << 20;  // its square is still an extent
+
+}  // namespace
+
+void require_block(std::string_view op, const DepthSpaceAttrs& attrs, const TensorType& x) {
   require_rank(op, "x", x, 4);
-  if (attrs.block < 1) throw Error(concat(op, ": the block must be positive")).got(attrs.block);
-  for (const auto& [axis, divisor] : divisors) {
-    if (!provably_different(mod(x.dims[axis], divisor), 0)) continue;
-    throw Error(concat(op, ": blocks do not fill the tensor"))
-        .expected("a multiple of ", divisor, " at axis ", axis)
-        .got(x);
+  if (attrs.block < 1 || attrs.block > kMaxBlock) {
+    throw Error(concat(op, ": the block has no sensible size"))
+        .expected("1 to ", kMaxBlock)
+        .got(attrs.block);
   }
+}
+
+void require_multiple(std::string_view op, const TensorType& x, std::size_t axis,
+                      std::int64_t divisor) {
+  if (!provably_different(mod(x.dims[axis], divisor), 0)) return;
+  throw Error(concat(op, ": blocks do not fill the tensor"))
+      .expected("a multiple of ", divisor, " at axis ", axis)
+      .got(x);
 }
 
 OpSpec<DepthSpaceAttrs> depth_space_op(std::string name, std::string summary,

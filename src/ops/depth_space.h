@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace tenon {
 
@@ -20,9 +19,11 @@ struct DepthSpaceAttrs {
   BlockOrder mode = BlockOrder::Dcr;
 };
 
-/// Refuses what is not of rank 4, and axes whose extent is provably no multiple of the divisor.
-void require_blocks(std::string_view op, const DepthSpaceAttrs& attrs, const TensorType& x,
-                    const std::vector<std::pair<std::size_t, std::int64_t>>& divisors);
+/// Refuses what is not of rank 4, and blocks of no sensible size.
+void require_block(std::string_view op, const DepthSpaceAttrs& attrs, const TensorType& x);
+/// Refuses an axis whose extent is provably no multiple of the divisor.
+void require_multiple(std::string_view op, const TensorType& x, std::size_t axis,
+                      std::int64_t divisor);
 
 /// An op x → y with these attributes.
 OpSpec<DepthSpaceAttrs> depth_space_op(std::string name, std::string summary,

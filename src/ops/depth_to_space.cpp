@@ -5,7 +5,8 @@ namespace {
 
 TensorType infer(const DepthSpaceAttrs& attrs, const OperandTypes& in) {
   TensorType y = in["x"];
-  require_blocks("depth_to_space", attrs, y, {{1, attrs.block * attrs.block}});
+  require_block("depth_to_space", attrs, y);
+  require_multiple("depth_to_space", y, 1, attrs.block * attrs.block);
   y.dims[1] = floor_div(y.dims[1], attrs.block * attrs.block);
   y.dims[2] = y.dims[2] * attrs.block;
   y.dims[3] = y.dims[3] * attrs.block;

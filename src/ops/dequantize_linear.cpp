@@ -16,6 +16,9 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_granularity(in, {attrs.axis, attrs.block_size});
   if (in.has("zero_point")) require_same_dtype("dequantize_linear", type, in["zero_point"]);
   type.dtype = attrs.to.value_or(scale.dtype);
+  if (!is_float(type.dtype)) {
+    throw Error("dequantize_linear: attribute 'to' must be a float").got(type.dtype);
+  }
   return type;
 }
 

@@ -1,6 +1,8 @@
+#include "ops/elements.h"
 #include "ops/fourier.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 namespace tenon {
 namespace {
@@ -34,9 +36,10 @@ Dim transform_length(const Attrs& attrs, const Dim& extent) {
 Dim half(const Dim& length) { return floor_div(length, 2) + 1; }
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
-  const std::size_t axis = signal_axis(attrs, in["x"]);
+  const std::size_t axis = signal_axis(attrs, require_elements(in, "x", floats));
   TensorType y{in["x"].dtype, in["x"].dims, {}};
   const Dim length = transform_length(attrs, y.dims[axis]);
+  require_at_least("dft", "the number of points", length, 1);
   y.dims[axis] = attrs.onesided && !attrs.inverse ? half(length) : length;
   y.dims.back() = attrs.onesided && attrs.inverse ? 1 : 2;
   return y;

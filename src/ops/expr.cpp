@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/expr_names.h"
+#include "ops/expr_promises.h"
 
 namespace tenon {
 namespace {
@@ -38,6 +39,7 @@ Expr read(const Expr& source, std::vector<Expr> coordinates, const Expr* fill) {
   node.kind = ExprKind::Read;
   node.dtype = source.dtype();
   node.dims = common_dims(coordinates);
+  if (!fill) require_inside(source, coordinates, node.dims);
   node.args.push_back(source);
   for (Expr& coordinate : coordinates) {
     TENON_ASSERT(coordinate.dtype() == DType::I64, "coordinates are i64");
@@ -272,6 +274,7 @@ Expr scan(Reduction reduction, const Expr& x, std::int64_t axis, bool exclusive,
 
 Expr reshape(const Expr& x, Dims dims) {
   if (x.dims() == dims) return x;
+  require_same_count(x.dims(), dims);
   ExprNode node;
   node.kind = ExprKind::Reshape;
   node.dtype = x.dtype();
@@ -325,6 +328,7 @@ Expr concat(const std::vector<Expr>& parts, std::int64_t axis) {
 Expr scatter(Reduction reduction, const Expr& base, std::vector<Expr> coordinates,
              const Expr& updates) {
   TENON_ASSERT(coordinates.size() == base.rank(), "a scatter has one coordinate for each axis");
+  require_positions(coordinates, updates.dims());
   ExprNode node;
   node.kind = ExprKind::Scatter;
   node.reduction = reduction;

@@ -1,5 +1,6 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 namespace tenon {
 namespace {
@@ -13,6 +14,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType y = in["x"];
   require_rank("eye_like", "x", y, 2);
   y.dtype = attrs.dtype.value_or(y.dtype);
+  require_numbers("eye_like", "dtype", y.dtype);
   return y;
 }
 

@@ -1,5 +1,6 @@
 #include "ops/indexing.h"
 #include "ops/movement.h"
+#include "ops/operand_limits.h"
 
 namespace tenon {
 namespace {
@@ -12,7 +13,10 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &x = in["x"], &indices = in["indices"];
   require_integer("gather_elements", "indices", indices);
   require_rank("gather_elements", "indices", indices, x.rank());
-  normal_axis("gather_elements", attrs.axis, x.rank());
+  const std::size_t along = normal_axis("gather_elements", attrs.axis, x.rank());
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    if (axis != along) require_at_most("gather_elements", "indices", indices, axis, x.dims[axis]);
+  }
   return {x.dtype, indices.dims, x.layout};
 }
 

@@ -17,6 +17,12 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
         .expected("batch_dims + indices.shape[-1] <= rank of x")
         .got("x: ", x, ", indices: ", indices, ", batch_dims: ", attrs.batch_dims);
   }
+  for (std::size_t axis = 0; axis < batch; ++axis) {
+    if (!provably_different(x.dims[axis], indices.dims[axis])) continue;
+    throw Error("gather_nd: batches of x and of the indices differ")
+        .expected("equal extents along the first ", batch, " axes")
+        .got("x: ", x, ", indices: ", indices);
+  }
   Dims dims(indices.dims.begin(), indices.dims.end() - 1);
   dims.insert(dims.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(batch + depth),
               x.dims.end());

@@ -1,6 +1,8 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 namespace tenon {
 namespace {
@@ -16,7 +18,7 @@ struct Attrs {
 
 constexpr double kCubicA = -0.75;
 
-TensorType infer(const Attrs&, const OperandTypes& in) {
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &x = in["x"], &grid = in["grid"];
   if (x.rank() < 3) throw Error("grid_sample: x needs a batch, channels and positions").got(x);
   require_rank("grid_sample", "grid", grid, x.rank());
@@ -28,6 +30,9 @@ TensorType infer(const Attrs&, const OperandTypes& in) {
   }
   TensorType y{x.dtype, {x.dims[0], x.dims[1]}, x.layout};
   y.dims.insert(y.dims.end(), grid.dims.begin() + 1, grid.dims.end() - 1);
+  require_elements(in, "grid", floats);
+  require_elements(in, "x", attrs.mode == Mode::Nearest ? everything : reals);
+  if (attrs.padding != Padding::Zeros) require_source("grid_sample", x, y);
   return y;
 }
 

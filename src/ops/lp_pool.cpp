@@ -10,7 +10,7 @@ struct Attrs : PoolAttrs {
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
-  if (attrs.p <= 0) throw Error("lp_pool: attribute 'p' must be positive").got(attrs.p);
+  if (!(attrs.p > 0)) throw Error("lp_pool: attribute 'p' must be positive").got(attrs.p);
   return pooled_type("lp_pool", attrs, in["x"]);
 }
 

@@ -1,4 +1,5 @@
 #include "ops/op_spec.h"
+#include "ops/operand_shapes.h"
 #include "ops/pooling.h"
 
 namespace tenon {
@@ -9,10 +10,12 @@ struct Attrs : PoolAttrs {
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
-  require_same_dtype("lp_pool_gradient", in["x"], in["dy"]);
-  const std::size_t rank = pooled_type("lp_pool_gradient", attrs, in["x"]).rank();
-  require_rank("lp_pool_gradient", "y", in["y"], rank);
-  require_rank("lp_pool_gradient", "dy", in["dy"], rank);
+  if (!(attrs.p > 0)) throw Error("lp_pool_gradient: attribute 'p' must be positive").got(attrs.p);
+  const TensorType y = pooled_type("lp_pool_gradient", attrs, in["x"]);
+  for (const char* operand : {"y", "dy"}) {
+    require_same_dtype("lp_pool_gradient", in["x"], in[operand]);
+    require_dims("lp_pool_gradient", operand, in[operand], y.dims);
+  }
   return in["x"];
 }
 

@@ -1,5 +1,6 @@
 #include "ops/local_response.h"
 #include "ops/lowering.h"
+#include "ops/operand_shapes.h"
 
 namespace tenon {
 namespace {
@@ -9,7 +10,7 @@ using Attrs = LocalResponseAttrs;
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_local_response("lrn_gradient", attrs, in["x"]);
   require_same_dtype("lrn_gradient", in["x"], in["dy"]);
-  require_rank("lrn_gradient", "dy", in["dy"], in["x"].rank());
+  require_dims("lrn_gradient", "dy", in["dy"], in["x"].dims);
   return in["x"];
 }
 

@@ -1,6 +1,8 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 #include "ops/operand_shapes.h"
 
 #include <limits>
@@ -18,6 +20,10 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_rank("max_roi_pool", "x", x, 4);
   require_rank("max_roi_pool", "rois", in["rois"], 2);
   require_dims("max_roi_pool", "rois", in["rois"], {in["rois"].dims[0], 5});
+  require_elements(in, "x", reals);
+  require_elements(in, "rois", floats);
+  require_at_least("max_roi_pool", "attribute 'height'", attrs.height, 1);
+  require_at_least("max_roi_pool", "attribute 'width'", attrs.width, 1);
   return {x.dtype, {in["rois"].dims[0], x.dims[1], attrs.height, attrs.width}, x.layout};
 }
 

@@ -1,4 +1,7 @@
+#include "ops/elements.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
+#include "ops/operand_shapes.h"
 #include "ops/pooling.h"
 
 namespace tenon {
@@ -38,7 +41,10 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     }
     dims = *attrs.output_shape;
   }
-  require_rank("max_unpool", "indices", in["indices"], x.rank());
+  for (const Dim& extent : dims)
+    require_at_least("max_unpool", "an extent of the result", extent, 0);
+  require_elements(in, "indices", integers);
+  require_dims("max_unpool", "indices", in["indices"], x.dims);
   return {x.dtype, std::move(dims), x.layout};
 }
 

@@ -1,5 +1,7 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 #include <cmath>
 
@@ -11,7 +13,14 @@ struct Attrs {
   DType dtype = DType::F32;
 };
 
-TensorType infer(const Attrs& attrs, const OperandTypes&) {
+TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  for (const char* operand : {"sample_rate", "lower_edge", "upper_edge"}) {
+    require_elements(in, operand, reals);
+    require_one_element(in, operand);
+  }
+  require_numbers("mel_weight_matrix", "dtype", attrs.dtype);
+  require_at_least("mel_weight_matrix", "attribute 'mel_bins'", attrs.mel_bins, 0);
+  require_at_least("mel_weight_matrix", "attribute 'dft_length'", attrs.dft_length, 0);
   return {attrs.dtype, {floor_div(attrs.dft_length, 2) + 1, attrs.mel_bins}, {}};
 }
 

@@ -1,5 +1,7 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 #include "ops/random_numbers.h"
 
 namespace tenon {
@@ -12,7 +14,12 @@ struct Attrs {
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  require_elements(in, "x", floats);
   require_rank("multinomial", "x", in["x"], 2);
+  require_numbers("multinomial", "dtype", attrs.dtype);
+  // Of no classes none can be drawn.
+  if (attrs.sample_count != Dim(0))
+    require_at_least("multinomial", "the number of classes", in["x"].dims[1], 1);
   return {attrs.dtype, {in["x"].dims[0], attrs.sample_count}, {}};
 }
 

@@ -1,3 +1,4 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
@@ -27,7 +28,12 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
         .expected("x: [N, C, …] and target: [N, …]")
         .got("x: ", x, ", target: ", target);
   }
-  if (in.has("weight")) require_dims("nll_loss", "weight", in["weight"], {x.dims[1]});
+  require_elements(in, "x", floats);
+  require_elements(in, "target", integers);
+  if (in.has("weight")) {
+    require_same_dtype("nll_loss", x, in["weight"]);
+    require_dims("nll_loss", "weight", in["weight"], {x.dims[1]});
+  }
   return {x.dtype, attrs.reduction == LossReduction::None ? target.dims : Dims{}, {}};
 }
 

@@ -1,3 +1,4 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 #include "ops/operand_shapes.h"
@@ -12,6 +13,7 @@ struct Attrs {
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &indices = in["indices"], &values = in["values"];
+  require_elements(in, "indices", reals);
   require_dims("one_hot", "values", values, {2});
   if (attrs.depth.range().hi < 0) throw Error("one_hot: the depth is negative").got(attrs.depth);
   TensorType y{values.dtype, indices.dims, {}};

@@ -91,6 +91,27 @@ Attributes canonical_attributes(const ErasedSpec& spec, const Attributes& given)
   return kept;
 }
 
+// Attributes and operands decide extents in many ways; none leads below zero or past what can be counted.
+void refuse_impossible_extents(const OpDef& op, const std::vector<Type>& types) {
+  for (const Type& type : types) {
+    if (!type.is_tensor()) continue;
+    std::int64_t count = 1;
+    bool is_too_large = false;
+    for (const Dim& extent : type.tensor().dims) {
+      if (provably_at_most(extent, -1)) {
+        throw Error(concat(op.name, ": an extent of the result is negative")).got(type);
+      }
+      if (!extent.is_constant()) continue;
+      if (extent.constant() == 0) {
+        is_too_large = false;
+        break;
+      }
+      is_too_large |= __builtin_mul_overflow(count, extent.constant(), &count) || count > kMaxExtent;
+    }
+    if (is_too_large) throw Error(concat(op.name, ": the result has too many elements")).got(type);
+  }
+}
+
 InferOutput infer_op(const ErasedSpec& spec, const InferInput& input) {
   const OpDef& op = spec.def;
   InferOutput output;
@@ -108,6 +129,7 @@ InferOutput infer_op(const ErasedSpec& spec, const InferInput& input) {
                concat(op.name, " infers a type for each result"));
   output.types.resize(input.result_count);
   output.known.resize(input.result_count);
+  refuse_impossible_extents(op, output.types);
   for (std::size_t k = 0; k < input.result_count; ++k) {
     if (!may_be_known(output.types[k])) continue;
     if (k == 0 && spec.known) output.known[k] = spec.known(typed.get(), operands);

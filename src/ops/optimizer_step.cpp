@@ -1,6 +1,7 @@
 #include "ops/optimizer_step.h"
 
 #include "base/error.h"
+#include "ops/elements.h"
 
 namespace tenon {
 
@@ -11,7 +12,7 @@ std::vector<Type> optimizer_types(const OperandTypes& in,
     if (!provably_different(element_count(in[name]), 1)) continue;
     throw Error(concat(in.op_name(), ": operand '", name, "' must be one number")).got(in[name]);
   }
-  const TensorType& x = in["x"];
+  const TensorType& x = require_elements(in, "x", floats);
   std::vector<std::string_view> others = {"gradient"};
   others.insert(others.end(), state.begin(), state.end());
   for (std::string_view name : others) {

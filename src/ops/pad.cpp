@@ -2,6 +2,7 @@
 #include "ops/lowering.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 namespace tenon {
 namespace {
@@ -37,7 +38,10 @@ std::vector<PaddedAxis> padded_axes(const Attrs& attrs, std::size_t rank) {
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType y = in["x"];
-  if (in.has("value")) require_same_dtype("pad", y, in["value"]);
+  if (in.has("value")) {
+    require_same_dtype("pad", y, in["value"]);
+    require_one_element(in, "value");
+  }
   for (const PaddedAxis& padded : padded_axes(attrs, y.rank())) {
     Dim& extent = y.dims[padded.axis];
     const bool is_open = is_unknown(padded.before) || is_unknown(padded.behind);

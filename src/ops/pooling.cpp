@@ -72,8 +72,15 @@ Pooling pooling_under(std::string_view op, const PoolAttrs& attrs, const Dims& i
   Dims x_dims{y_dims[0], y_dims[1]};
   x_dims.insert(x_dims.end(), input_shape.begin(), input_shape.end());
   const AxisMap x_map(op, chosen_layout(attrs.out_layout, y.layout), x_dims.size(), "NC");
-  return {x_map, y_map, x_dims, y_dims,
-          resolve_windows(op, attrs, input_shape, kernel_dims(attrs), attrs.ceil_mode)};
+  std::vector<Window> windows =
+      resolve_windows(op, attrs, input_shape, kernel_dims(attrs), attrs.ceil_mode);
+  for (std::size_t axis = 0; axis < windows.size(); ++axis) {
+    if (!provably_different(y_dims[2 + axis], windows[axis].count)) continue;
+    throw Error(concat(op, ": the gradient has not the extent of the pooled image"))
+        .expected(windows[axis].count, " windows along spatial axis ", axis)
+        .got(y);
+  }
+  return {x_map, y_map, x_dims, y_dims, std::move(windows)};
 }
 
 TensorType pooled_type(std::string_view op, const PoolAttrs& attrs, const TensorType& x) {

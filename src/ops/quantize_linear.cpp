@@ -18,6 +18,12 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_elements(in, "scale", floats);
   require_granularity(in, {attrs.axis, attrs.block_size});
   type.dtype = attrs.to.value_or(in.has("zero_point") ? in["zero_point"].dtype : DType::U8);
+  if (!is_float(type.dtype) && !is_integer(type.dtype)) {
+    throw Error("quantize_linear: the result must hold integers or floats").got(type.dtype);
+  }
+  if (attrs.precision && !is_float(*attrs.precision)) {
+    throw Error("quantize_linear: attribute 'precision' must be a float").got(*attrs.precision);
+  }
   if (in.has("zero_point") && in["zero_point"].dtype != type.dtype) {
     throw Error("quantize_linear: zero_point has another element type than the result")
         .expected(type.dtype)

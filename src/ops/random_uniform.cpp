@@ -1,5 +1,6 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 #include "ops/random_numbers.h"
 
 namespace tenon {
@@ -12,7 +13,10 @@ struct Attrs {
   std::int64_t seed = 0;
 };
 
-TensorType infer(const Attrs& attrs, const OperandTypes&) { return {attrs.dtype, attrs.shape, {}}; }
+TensorType infer(const Attrs& attrs, const OperandTypes&) {
+  require_numbers("random_uniform", "dtype", attrs.dtype);
+  return {attrs.dtype, attrs.shape, {}};
+}
 
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr unit = uniform_numbers(attrs.shape, attrs.seed, 0,

@@ -1,5 +1,7 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 #include <cmath>
 
@@ -24,13 +26,9 @@ Dim count_of_values(const Tensor& start, const Tensor& limit, const Tensor& delt
 }
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
-  const TensorType& type = in["start"];
+  const TensorType& type = require_elements(in, "start", reals);
   for (std::string_view other : {"limit", "delta"}) require_same_dtype("range", type, in[other]);
-  for (std::string_view name : {"start", "limit", "delta"}) {
-    if (provably_different(element_count(in[name]), 1)) {
-      throw Error(concat("range: operand '", name, "' must hold one element")).got(in[name]);
-    }
-  }
+  for (std::string_view name : {"start", "limit", "delta"}) require_one_element(in, name);
   const Tensor *start = in.value("start"), *limit = in.value("limit"), *delta = in.value("delta");
   if (start && limit && delta) return {type.dtype, {count_of_values(*start, *limit, *delta)}, {}};
   const Dims *first = in.known("start"), *last = in.known("limit"), *step = in.known("delta");

@@ -1,3 +1,4 @@
+#include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
@@ -22,6 +23,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     throw Error("requantize: 'x' and 'zero_point' must hold integers")
         .got("x: ", x, ", zero_point: ", zero_point);
   }
+  require_elements(in, "scale", floats);
   TensorType y{zero_point.dtype, x.dims, x.layout};
   for (const std::string_view name : {"scale", "zero_point"}) {
     TensorType parameter = in[name];

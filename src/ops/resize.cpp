@@ -1,7 +1,9 @@
+#include "ops/elements.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 #include <algorithm>
 #include <cmath>
@@ -86,6 +88,31 @@ double region_end(const Attrs& attrs, std::size_t k) {
   return attrs.coordinates == Coordinates::CropAndResize ? attrs.roi[attrs.roi.size() / 2 + k] : 1;
 }
 
+// Whole extents are counted in doubles on the way; beyond this they are no images.
+constexpr double kMaxScale = 0x1p31;
+
+void require_scales(const Attrs& attrs) {
+  for (const double scale : attrs.scales) {
+    if (scale >= 1 / kMaxScale && scale <= kMaxScale) continue;
+    throw Error("resize: a scale is no sensible factor")
+        .expected("a positive number, from 2^-31 to 2^31")
+        .got(scale);
+  }
+  for (const double bound : attrs.roi) {
+    if (std::abs(bound) <= kMaxScale) continue;
+    throw Error("resize: a bound of the region is no sensible number").got(bound);
+  }
+  for (const Dim& size : attrs.sizes) require_at_least("resize", "a size", size, 0);
+}
+
+// floor(value), where that is an extent.
+std::int64_t whole_extent(double value) {
+  const double whole = std::floor(value);
+  if (whole >= 0 && whole <= static_cast<double>(kMaxExtent))
+    return static_cast<std::int64_t>(whole);
+  throw Error("resize: an extent of the result is negative or too large").got(whole);
+}
+
 // One scale for all axes, when they keep their aspect; nothing while an extent is a symbol.
 std::optional<double> common_scale(const Attrs& attrs, const Dims& extents) {
   if (!all_constant(extents) || !all_constant(attrs.sizes)) return std::nullopt;
@@ -101,11 +128,11 @@ std::optional<double> common_scale(const Attrs& attrs, const Dims& extents) {
 // floor(extent * factor), of a symbol only where the factor is a fraction of small numbers.
 std::optional<Dim> scaled_extent(const Dim& extent, double factor) {
   if (extent.is_constant()) {
-    return static_cast<std::int64_t>(std::floor(static_cast<double>(extent.constant()) * factor));
+    return whole_extent(static_cast<double>(extent.constant()) * factor);
   }
   for (std::int64_t below = 1; below <= 1024; below *= 2) {
     const double above = factor * static_cast<double>(below);
-    if (above == std::floor(above))
+    if (above == std::floor(above) && std::abs(above) <= kMaxScale)
       return floor_div(extent * static_cast<std::int64_t>(above), below);
   }
   return std::nullopt;
@@ -118,8 +145,9 @@ Dims extents_of(const Dims& dims, const std::vector<std::size_t>& axes) {
 }
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
-  TensorType y = in["x"];
+  TensorType y = require_elements(in, "x", attrs.mode == Mode::Nearest ? everything : reals);
   const std::vector<std::size_t> axes = resized_axes(attrs, y.rank());
+  require_scales(attrs);
   const bool keeps_aspect = attrs.scales.empty() && attrs.aspect != Aspect::Stretch;
   const auto scale =
       keeps_aspect ? common_scale(attrs, extents_of(y.dims, axes)) : std::optional<double>();
@@ -132,12 +160,12 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     } else if (!keeps_aspect) {
       extent = attrs.sizes[k];
     } else if (scale) {
-      const double scaled = *scale * static_cast<double>(extent.constant());
-      extent = static_cast<std::int64_t>(std::floor(scaled + 0.5));
+      extent = whole_extent(*scale * static_cast<double>(extent.constant()) + 0.5);
     } else {
       extent = in.unknown();
     }
   }
+  require_source("resize", in["x"], y);
   return y;
 }
 
@@ -296,7 +324,8 @@ Dim tap_count(const Attrs& attrs, const AxisMap& map) {
     const std::int64_t more = attrs.aspect == Aspect::Stretch ? 0 : 1;
     return (max(ceil_div(map.before * radius, map.after), radius) + more) * 2;
   }
-  const double scale = std::min(*map.known_scale, 1.0);
+  // Where it is smaller still, the result has no elements.
+  const double scale = std::clamp(*map.known_scale, 1 / kMaxScale, 1.0);
   return 2 * static_cast<std::int64_t>(std::ceil(static_cast<double>(radius) / scale));
 }
 

@@ -1,5 +1,7 @@
+#include "ops/elements.h"
 #include "ops/indexing.h"
 #include "ops/movement.h"
+#include "ops/operand_limits.h"
 #include "ops/operand_shapes.h"
 
 namespace tenon {
@@ -22,7 +24,14 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_dims("roi_align", "rois", in["rois"], {in["rois"].dims[0], 4});
   require_dims("roi_align", "batch_indices", in["batch_indices"], {in["rois"].dims[0]});
   require_integer("roi_align", "batch_indices", in["batch_indices"]);
-  return {x.dtype, {in["rois"].dims[0], x.dims[1], attrs.height, attrs.width}, x.layout};
+  require_elements(in, "x", floats);
+  require_elements(in, "rois", floats);
+  require_at_least("roi_align", "attribute 'height'", attrs.height, 1);
+  require_at_least("roi_align", "attribute 'width'", attrs.width, 1);
+  require_at_least("roi_align", "attribute 'sampling_ratio'", attrs.sampling_ratio, 0);
+  const TensorType y{x.dtype, {in["rois"].dims[0], x.dims[1], attrs.height, attrs.width}, x.layout};
+  require_source("roi_align", x, y);
+  return y;
 }
 
 // One axis of the sample points, over the space [roi, channel, row, column, tap row, tap column].

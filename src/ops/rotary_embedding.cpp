@@ -1,6 +1,9 @@
+#include "ops/elements.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
+#include "ops/operand_shapes.h"
 
 namespace tenon {
 namespace {
@@ -17,16 +20,32 @@ Dim rotary_size(const Attrs& attrs, const Dims& x) {
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   require_rank("rotary_embedding", "x", x, 4);
-  const std::size_t cache_rank = in.has("positions") ? 2 : 3;
+  require_elements(in, "x", floats);
+  const Dim size = rotary_size(attrs, x.dims);
+  require_at_least("rotary_embedding", "attribute 'rotary_size'", size, 0);
+  if (provably_at_most(x.dims[3] + Dim(1), size)) {
+    throw Error("rotary_embedding: attribute 'rotary_size' exceeds the head")
+        .expected("at most ", x.dims[3])
+        .got(size);
+  }
+  const bool has_positions = in.has("positions");
   for (const char* cache : {"cosine", "sine"}) {
-    require_rank("rotary_embedding", cache, in[cache], cache_rank);
-    if (provably_different(in[cache].dims.back() * 2, rotary_size(attrs, x.dims))) {
+    require_rank("rotary_embedding", cache, in[cache], has_positions ? 2 : 3);
+    require_same_dtype("rotary_embedding", x, in[cache]);
+    if (provably_different(in[cache].dims.back() * 2, size)) {
       throw Error(concat("rotary_embedding: operand '", cache, "' has the wrong extent"))
-          .expected("one angle for two of ", rotary_size(attrs, x.dims), " rotated elements")
+          .expected("one angle for two of ", size, " rotated elements")
           .got(in[cache]);
     }
+    if (!has_positions) {
+      require_dims("rotary_embedding", cache, in[cache], {x.dims[0], x.dims[2], in[cache].dims[2]});
+    }
   }
-  if (in.has("positions")) require_rank("rotary_embedding", "positions", in["positions"], 2);
+  if (has_positions) {
+    require_dims("rotary_embedding", "sine", in["sine"], in["cosine"].dims);
+    require_elements(in, "positions", integers);
+    require_dims("rotary_embedding", "positions", in["positions"], {x.dims[0], x.dims[2]});
+  }
   return x;
 }
 

@@ -1,5 +1,6 @@
 #include "ops/indexing.h"
 #include "ops/movement.h"
+#include "ops/operand_limits.h"
 
 namespace tenon {
 namespace {
@@ -15,8 +16,9 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_rank("scatter_elements", "indices", indices, x.rank());
   require_rank("scatter_elements", "updates", updates, x.rank());
   require_same_dtype("scatter_elements", x, updates);
-  normal_axis("scatter_elements", attrs.axis, x.rank());
+  const std::size_t along = normal_axis("scatter_elements", attrs.axis, x.rank());
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    if (axis != along) require_at_most("scatter_elements", "indices", indices, axis, x.dims[axis]);
     if (provably_different(indices.dims[axis], updates.dims[axis])) {
       throw Error("scatter_elements: each update needs an index").got(indices, " and ", updates);
     }

@@ -1,4 +1,5 @@
 #include "ops/indexing.h"
+#include "ops/operand_shapes.h"
 
 namespace tenon {
 namespace {
@@ -16,6 +17,9 @@ TensorType infer(const Attrs&, const OperandTypes& in) {
         .expected("updates of shape indices.shape[:-1] + x.shape[indices.shape[-1]:]")
         .got("x: ", x, ", indices: ", indices, ", updates: ", updates);
   }
+  Dims named(indices.dims.begin(), indices.dims.end() - 1);
+  named.insert(named.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(depth), x.dims.end());
+  require_dims("scatter_nd", "updates", updates, named);
   return x;
 }
 

@@ -1,5 +1,6 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 #include <numbers>
 
@@ -16,6 +17,7 @@ struct Attrs {
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes&) {
+  require_numbers("signal_window", "dtype", attrs.dtype);
   return {attrs.dtype, {attrs.size}, {}};
 }
 

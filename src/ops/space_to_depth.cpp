@@ -5,7 +5,8 @@ namespace {
 
 TensorType infer(const DepthSpaceAttrs& attrs, const OperandTypes& in) {
   TensorType y = in["x"];
-  require_blocks("space_to_depth", attrs, y, {{2, attrs.block}, {3, attrs.block}});
+  require_block("space_to_depth", attrs, y);
+  for (const std::size_t axis : {2, 3}) require_multiple("space_to_depth", y, axis, attrs.block);
   y.dims[1] = y.dims[1] * (attrs.block * attrs.block);
   y.dims[2] = floor_div(y.dims[2], attrs.block);
   y.dims[3] = floor_div(y.dims[3], attrs.block);

@@ -1,6 +1,8 @@
+#include "ops/elements.h"
 #include "ops/fourier.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 namespace tenon {
 namespace {
@@ -26,7 +28,14 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   if (attrs.frame_step.range().hi < 1) {
     throw Error("stft: the step between frames must be positive").got(attrs.frame_step);
   }
+  require_elements(in, "signal", floats);
+  if (provably_different(signal.dims[2], 1) && provably_different(signal.dims[2], 2)) {
+    throw Error("stft: the last axis must hold real, or real and imaginary parts")
+        .expected("signal: [batch, time, 1 or 2]")
+        .got(signal);
+  }
   const Dim length = frame_length(attrs, signal, in.has("window") ? &in["window"] : nullptr);
+  require_at_least("stft", "the length of a frame", length, 1);
   const Dim frames = floor_div(signal.dims[1] - length, attrs.frame_step) + 1;
   const Dim bins = attrs.onesided ? floor_div(length, 2) + 1 : length;
   return {signal.dtype, {signal.dims[0], max(frames, 0), bins, 2}, {}};

@@ -1,6 +1,7 @@
 #include "ops/window.h"
 
 #include "base/error.h"
+#include "ops/operand_limits.h"
 
 #include <algorithm>
 
@@ -43,6 +44,7 @@ std::vector<Window> plain_windows(std::string_view op, const WindowAttrs& attrs,
   std::vector<Window> windows(rank);
   for (std::size_t axis = 0; axis < rank; ++axis) {
     Window& window = windows[axis];
+    require_at_least(op, "an extent of the window", kernel[axis], 1);
     window.kernel = kernel[axis];
     if (!attrs.strides.empty()) window.stride = attrs.strides[axis];
     if (!attrs.dilations.empty()) window.dilation = attrs.dilations[axis];

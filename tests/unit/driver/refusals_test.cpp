@@ -1,0 +1,117 @@
+// What only the data can break: the reference and the compiled program refuse the same inputs.
+#include "base/error.h"
+#include "driver/compiled.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace tenon {
+namespace {
+
+struct Case {
+  std::string name, graph;
+  std::vector<std::vector<std::int64_t>> taken, refused;  ///< elements of the integer input
+};
+
+std::vector<Datum> inputs_of(const Graph& graph, const std::vector<std::int64_t>& integers) {
+  std::vector<Datum> inputs;
+  for (ValueId input : graph.inputs()) {
+    const TensorType& type = graph.value(input).type.tensor();
+    Tensor tensor(type.dtype, constants(type.dims));
+    for (std::int64_t k = 0; k < tensor.size(); ++k) {
+      if (is_integer(type.dtype)) {
+        tensor.set_integer(k, integers.at(static_cast<std::size_t>(k)));
+      } else {
+        tensor.set_real(k, static_cast<double>(k) / 4);
+      }
+    }
+    inputs.emplace_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+bool takes(const std::function<void()>& run) {
+  try {
+    run();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"max_unpool",
+       "graph (x: f32[1, 1, 2], at: i64[1, 1, 2]) { y = max_unpool(x, at) {kernel_shape = [2], "
+       "strides = [2]} return y }",
+       {{0, 3}, {2, 2}},
+       {{0, 4}, {-1, 0}, {99, 1}}},
+      {"rotary_embedding",
+       "graph (x: f32[1, 1, 2, 4], c: f32[3, 2], s: f32[3, 2], p: i64[1, 2]) { y = "
+       "rotary_embedding(x, c, s, p) return y }",
+       {{0, 2}},
+       {{0, 3}, {-1, 0}}},
+      {"gather",
+       "graph (x: f32[3, 2], at: i64[2]) { y = gather(x, at) return y }",
+       {{0, 2}, {-3, -1}},
+       {{0, 3}, {-4, 0}}},
+      {"gather_elements",
+       "graph (x: f32[2, 3], at: i64[2, 1]) { y = gather_elements(x, at) {axis = 1} return y }",
+       {{2, 0}},
+       {{3, 0}, {0, -4}}},
+      {"scatter_nd",
+       "graph (x: f32[4], at: i64[2, 1], updates: f32[2]) { y = scatter_nd(x, at, updates) return "
+       "y }",
+       {{0, 3}, {-4, 1}},
+       {{0, 4}, {-5, 0}}},
+      {"reverse_sequence",
+       "graph (x: f32[3, 2], lengths: i64[2]) { y = reverse_sequence(x, lengths) return y }",
+       {{3, 1}, {0, 2}},
+       {{4, 1}}},
+      {"roi_align",
+       "graph (x: f32[2, 1, 3, 3], rois: f32[1, 4], at: i64[1]) { y = roi_align(x, rois, at) "
+       "return y }",
+       {{1}},
+       {{2}, {-1}}},
+      {"nll_loss",
+       "graph (x: f32[2, 3], target: i64[2]) { y = nll_loss(x, target) return y }",
+       {{0, 2}},
+       {{0, 3}, {-1, 0}}},
+  };
+  return all;
+}
+
+TEST(Refusals, BothSidesRefuseTheSameData) {
+  for (const Case& one : cases()) {
+    const Graph graph = parse_graph(one.graph, all_ops());
+    CompiledModel compiled(compile_graph(graph), 1);
+    for (const bool is_taken : {true, false}) {
+      for (const auto& integers : is_taken ? one.taken : one.refused) {
+        const std::vector<Datum> inputs = inputs_of(graph, integers);
+        const std::string what = concat(one.name, ", first integer ", integers.front());
+        EXPECT_EQ(takes([&] { reference::evaluate(graph, inputs); }), is_taken) << what;
+        EXPECT_EQ(takes([&] { compiled.run(inputs); }), is_taken) << what;
+      }
+    }
+  }
+}
+
+// An index that is a constant is put into the kernel, where it is as wrong.
+TEST(Refusals, ConstantIndicesOutside) {
+  for (const char* text :
+       {"graph (x: f32[0, 2]) { i = constant i64[] 0 y = gather(x, i) return y }",
+        "graph (x: f32[3, 2]) { i = constant i64[2] [1, 3] y = gather(x, i) return y }",
+        "graph (x: f32[3, 2]) { i = constant i64[] -4 y = gather(x, i) return y }"}) {
+    const Graph graph = parse_graph(text, all_ops());
+    const std::vector<Datum> inputs = inputs_of(graph, {});
+    EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
+    EXPECT_FALSE(takes([&] { CompiledModel(compile_graph(graph), 1).run(inputs); })) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tenon
