@@ -194,7 +194,14 @@ std::vector<Pass> chosen_passes(const PipelineOptions& options) {
 
 Graph run_passes(Graph graph, std::span<const Pass> passes, const PipelineOptions& options) {
   Runner runner(graph, options);
-  for (const Pass& pass : passes) graph = runner.run(pass, std::move(graph));
+  for (const Pass& pass : passes) {
+    try {
+      graph = runner.run(pass, std::move(graph));
+    } catch (Error& error) {
+      if (!error.has_place()) error.at("pass '", pass.name, "'");
+      throw;
+    }
+  }
   return graph;
 }
 
