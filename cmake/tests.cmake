@@ -1,5 +1,5 @@
-# bin/tenon-test (the runner of tests/**/*.test), bin/tenon-verify-passes (passes over random graphs) and
-# bin/tenon-unit-tests (GoogleTest).
+# bin/tenon-test (the runner of tests/**/*.test), bin/tenon-verify-passes (passes over random graphs),
+# bin/tenon-mutate-onnx (changed ONNX models) and bin/tenon-unit-tests (GoogleTest).
 
 file(GLOB_RECURSE runner_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/runner/*.cpp)
 if(runner_sources)
@@ -12,6 +12,11 @@ endif()
 file(GLOB verify_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/verify_passes/*.cpp)
 add_executable(tenon-verify-passes ${verify_sources})
 target_link_libraries(tenon-verify-passes PRIVATE tenon_driver Threads::Threads tenon_warnings)
+
+file(GLOB mutate_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/mutate_onnx/*.cpp)
+add_executable(tenon-mutate-onnx ${mutate_sources} ${PROJECT_SOURCE_DIR}/tests/verify_passes/thin.cpp)
+target_include_directories(tenon-mutate-onnx PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(tenon-mutate-onnx PRIVATE tenon_driver tenon_onnx_schema Threads::Threads tenon_warnings)
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.cpp)
 if(unit_sources)

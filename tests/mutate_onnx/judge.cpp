@@ -1,0 +1,208 @@
+#include "judge.h"
+
+#include "base/error.h"
+#include "codegen/compile.h"
+#include "driver/compiled.h"
+#include "driver/pipeline.h"
+#include "driver/verify/agreement.h"
+#include "driver/verify/trial_inputs.h"
+#include "frontends/onnx/import.h"
+#include "frontends/onnx/schema/onnx.pb.h"
+#include "program/verify.h"
+#include "reference/evaluate.h"
+
+#include <map>
+#include <optional>
+
+namespace tenon::testing {
+namespace {
+
+// A mutant may ask for a loop without end and for more than any memory holds. Sums stay short
+// enough for what f32 loses in them to stay within the leeway.
+constexpr std::int64_t kMaxNodeRuns = 4000, kMaxResultBytes = 256 << 10;
+
+// One run: its outputs, or why it was refused.
+struct Outcome {
+  std::vector<Datum> outputs;
+  std::optional<std::string> refusal;
+  bool is_over_limit = false;  // it tells nothing
+};
+
+struct Trial {
+  std::vector<Datum> inputs;
+  Outcome expected;
+};
+
+reference::Options limits() {
+  reference::Options options;
+  options.thread_count = 1;
+  options.node_runs_left = std::make_shared<std::int64_t>(kMaxNodeRuns);
+  options.max_result_bytes = kMaxResultBytes;
+  return options;
+}
+
+Outcome run_reference(const Graph& graph, const std::vector<Datum>& inputs) {
+  const reference::Options options = limits();
+  try {
+    return {reference::evaluate(graph, inputs, options), {}, false};
+  } catch (const Error& error) {
+    const bool is_over = *options.node_runs_left < 0 || error.kind() == ErrorKind::OutOfMemory ||
+                         error.summary().find("larger than allowed") != std::string::npos;
+    return {{}, error.what(), is_over};
+  }
+}
+
+bool is_small(const Graph& graph) {
+  for (NodeId id : graph.nodes_in_order()) {
+    for (ValueId result : graph.node(id).results) {
+      if (!result || !graph.value(result).type.is_tensor()) continue;
+      const TensorType& type = graph.value(result).type.tensor();
+      if (!all_constant(type.dims)) continue;
+      double bytes = 16;
+      for (const Dim& dim : type.dims) bytes *= static_cast<double>(dim.constant());
+      if (bytes > 16.0 * kMaxResultBytes) return false;
+    }
+  }
+  for (ValueId input : graph.inputs()) {
+    const Type& type = graph.value(input).type;
+    if (type.is_tensor() && all_constant(type.tensor().dims) &&
+        !provably_at_most(byte_count(type.tensor()), kMaxResultBytes)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// A run that ends where it should not is named by its stage.
+struct Stage : std::exception {
+  explicit Stage(std::string text) : what_text(std::move(text)) {}
+  const char* what() const noexcept override { return what_text.c_str(); }
+  std::string what_text;
+};
+
+template <class Work>
+auto during(const char* stage, const Work& work) {
+  try {
+    return work();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Stage(concat(stage, ": ", error.what()));
+  }
+}
+
+std::string difference_of(const Graph& graph, const Graph& optimised, const Trial& trial,
+                          const Outcome& got) {
+  const std::optional<std::string>&wanted = trial.expected.refusal, &refusal = got.refusal;
+  if (wanted && refusal) return "";
+  if (wanted) {
+    // What nothing needs is not computed, and then cannot fail.
+    if (!run_reference(optimised, trial.inputs).refusal) return "";
+    return concat("compiled takes what the reference refuses:\n", *wanted);
+  }
+  if (refusal) return concat("compiled refuses what the reference takes:\n", *refusal);
+  const Leeway leeway = leeway_between(graph, optimised);
+  const auto different = difference_between(got.outputs, trial.expected.outputs, leeway, [&] {
+    return disturbed_outputs(graph, trial.inputs, leeway.epsilon, limits());
+  });
+  if (!different) return "";
+  return concat("results differ: output '", graph.value(graph.outputs()[different->output]).name,
+                "': ", different->what);
+}
+
+Verdict judge_graph(Graph graph, std::uint64_t number) {
+  graph.erase_dead();
+  if (!is_small(graph)) return {Verdict::Kind::NotCompiled, ""};
+  std::vector<Trial> trials;
+  bool tells = false, runs = false;
+  for (const auto& [floats, integers] : {std::pair(TrialKind::Ordinary, TrialKind::Ordinary),
+                                         std::pair(TrialKind::Quiet, TrialKind::Quiet),
+                                         std::pair(TrialKind::Sparse, TrialKind::Edges)}) {
+    Trial trial{trial_inputs(graph, {floats, integers, number + trials.size()}), {}};
+    trial.expected = during("reference", [&] { return run_reference(graph, trial.inputs); });
+    tells |= !trial.expected.is_over_limit;
+    runs |= !trial.expected.refusal;
+    trials.push_back(std::move(trial));
+  }
+  if (!tells) return {Verdict::Kind::NotCompiled, ""};
+  Graph optimised;
+  std::optional<CompiledModel> model;
+  std::optional<std::string> refusal;
+  try {
+    optimised = during("optimiser", [&] { return run_pipeline(graph, {}); });
+    codegen::CompileOptions options;
+    options.allow_winograd = false;
+    Program program = during("compiler", [&] { return codegen::compile(optimised, options); });
+    during("program", [&] { verify(program); });
+    model.emplace(std::move(program), 1);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Unsupported || error.kind() == ErrorKind::OutOfMemory) {
+      return {Verdict::Kind::NotCompiled, ""};
+    }
+    refusal = concat("while compiling: ", error.what());
+    if (runs) return {Verdict::Kind::Failed, *refusal};
+  }
+  for (const Trial& trial : trials) {
+    if (trial.expected.is_over_limit) continue;
+    Outcome got{{}, refusal, false};
+    if (model) {
+      try {
+        got.outputs = during("run", [&] { return model->run(trial.inputs); });
+      } catch (const Error& error) {
+        got.refusal = error.what();
+      }
+    }
+    const std::string different = difference_of(graph, optimised, trial, got);
+    if (!different.empty()) return {Verdict::Kind::Failed, different};
+  }
+  return {runs ? Verdict::Kind::Agreed : Verdict::Kind::Refused, ""};
+}
+
+}  // namespace
+
+namespace {
+
+// Extents that have a name get a number, the same wherever they have that name.
+void number_symbols(onnx_schema::ModelProto& model) {
+  std::map<std::string, std::int64_t> numbers;
+  for (auto& input : *model.mutable_graph()->mutable_input()) {
+    if (!input.type().has_tensor_type()) continue;
+    for (auto& dim : *input.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+      if (dim.has_dim_value()) continue;
+      const auto next = static_cast<std::int64_t>(numbers.size() % 4) + 2;
+      dim.set_dim_value(numbers.emplace(dim.dim_param(), next).first->second);
+    }
+  }
+}
+
+}  // namespace
+
+Mutant make_mutant(const Seeds& seeds, std::uint64_t number) {
+  Random random(number * 0x9e3779b97f4a7c15U + 12345);
+  const Seeds::Model seed = seeds.pick(random);
+  onnx_schema::ModelProto model;
+  TENON_ASSERT(model.ParseFromString(seed.bytes), concat(seed.name, " is a model"));
+  Mutant mutant{seed.name, {}, {}};
+  if (!seeds.keeps_symbols) number_symbols(model);
+  mutant.changes = mutate(model, seeds.pool, random);
+  mutant.bytes = model.SerializeAsString();
+  return mutant;
+}
+
+Verdict judge(const std::string& model, std::uint64_t number) {
+  try {
+    std::optional<Graph> graph;
+    try {
+      graph = during("import", [&] { return onnx::import_onnx(std::as_bytes(std::span(model))); });
+    } catch (const Error&) {
+      return {Verdict::Kind::NotImported, ""};
+    }
+    return judge_graph(*std::move(graph), number);
+  } catch (const Stage& stage) {
+    return {Verdict::Kind::Failed, stage.what_text};
+  } catch (const std::exception& error) {
+    return {Verdict::Kind::Failed, concat("unexpected: ", error.what())};
+  }
+}
+
+}  // namespace tenon::testing
