@@ -186,6 +186,30 @@ class CommandLine {
     explain_app->add_option("--stop-after", explain_.stop_after, "the last pass to run");
     explain_app->add_option("--set", explain_.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")->delimiter(',');
 
+    auto* plan_app = add("plan", "How much memory a model takes, and the least time it takes within a budget",
+                         [this] { return plan(plan_, format()); });
+    plan_app->add_option("model", plan_.model, kModelHelp)->required();
+    plan_app->add_option("--budget", plan_.budget, "bytes of the arena: 4GiB, 500MB, or 60% of what it takes without");
+    plan_app->add_flag("--recompute", plan_.recompute, "values may be computed again (the default)");
+    plan_app->add_flag("--swap", plan_.swap, "values may be copied to the host and back; the device has to have a link");
+    plan_app->add_flag("--split", plan_.split, "the batch of a training step may be worked off in parts");
+    plan_app->add_option("--device", plan_.device, "a description in JSON: rates of arithmetic, memory, link");
+    plan_app->add_option("--reading", plan_.reading, "of a Chainer document: retained (what it keeps) or tags");
+    plan_app->add_flag("--frontier", plan_.frontier, "budget against time");
+    plan_app->add_option("--html", plan_.html, "write the memory map as a page");
+    plan_app->add_option("-o,--output", plan_.output, "write the plan as text");
+    plan_app->add_flag("--no-in-place", plan_.no_in_place, "no result takes the place of an operand");
+    plan_app->add_option("--alignment", plan_.alignment, "of every buffer (default: 64)");
+    plan_app->add_option("--steps", plan_.step_limit, "of the search, for each restart (default: by size)");
+
+    auto* arena_app = add("arena", "Places buffers with lifetimes: a table id,lower,upper,size",
+                          [this] { return arena(arena_, format()); });
+    arena_app->add_option("file", arena_.file, "a CSV file of the public benchmarks")->required();
+    arena_app->add_option("--capacity", arena_.capacity, "bytes that are enough; more is exit code 5");
+    arena_app->add_option("--alignment", arena_.alignment, "of every buffer (default: 1)");
+    arena_app->add_option("--nodes", arena_.node_limit, "how far to search");
+    arena_app->add_option("-o,--output", arena_.output, "write the table with offsets");
+
     auto* ops_app = add("ops", "The operators Tenon knows", [this] { return ops(ops_, format()); });
     ops_app->add_option("name", ops_.name, "one operator, in full");
 
@@ -282,6 +306,8 @@ class CommandLine {
   BenchOptions bench_;
   TuneCommandOptions tune_;
   ExplainOptions explain_;
+  PlanOptions plan_;
+  ArenaOptions arena_;
   OpsOptions ops_;
   ConformanceCommandOptions conformance_;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,15 @@ struct BenchOptions {
   int iterations = 0;  ///< exactly so many, if given
   std::string percentiles = "90,99";
 };
+struct ArenaOptions {
+  std::string file, capacity, output;
+  std::uint64_t alignment = 1, node_limit = 6'000'000;
+};
+struct PlanOptions {
+  std::string model, budget, device, reading = "retained", output, html;
+  bool recompute = false, swap = false, split = false, frontier = false, no_in_place = false;
+  std::uint64_t alignment = 64, step_limit = 0;
+};
 struct OpsOptions {
   std::string name;
 };
@@ -88,6 +98,8 @@ int compile(const CompileCommandOptions& options, OutputFormat format);
 int tune(const TuneCommandOptions& options, OutputFormat format);
 int bench(const BenchOptions& options, OutputFormat format);
 int explain(const ExplainOptions& options, OutputFormat format);
+int arena(const ArenaOptions& options, OutputFormat format);
+int plan(const PlanOptions& options, OutputFormat format);
 int ops(const OpsOptions& options, OutputFormat format);
 int doctor(OutputFormat format);
 int conformance(const ConformanceCommandOptions& options, OutputFormat format);

@@ -1,0 +1,328 @@
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/new_file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "driver/planning/problem_of.h"
+#include "memory/map_html.h"
+#include "memory/search.h"
+#include "memory/size_text.h"
+
+namespace tenon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string percent(double part) { return fmt::format("{:.3f} %", 100 * part); }
+
+memory::Device device_of(const std::string& path) {
+  if (path.empty()) return {};
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error("a description of a device cannot be read", ErrorKind::Usage).got(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return memory::parse_device(text.str(), path);
+}
+
+std::uint64_t budget_of(const std::string& text, std::uint64_t plain_bytes) {
+  const std::string_view trimmed = trim(text);
+  if (!trimmed.empty() && trimmed.back() == '%') {
+    const auto share = parse_real(trimmed.substr(0, trimmed.size() - 1));
+    if (share && *share > 0 && *share <= 1000) {
+      return static_cast<std::uint64_t>(*share / 100 * static_cast<double>(plain_bytes));
+    }
+  } else if (const auto bytes = memory::parse_bytes(trimmed)) {
+    return *bytes;
+  }
+  throw Error("a budget is a number of bytes or a share of the memory without one", ErrorKind::Usage)
+      .expected("such as 4GiB, 500MB, 1048576 or 60%")
+      .got("'", text, "'");
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  NewFile file(path);
+  file.out() << text;
+  file.finish();
+}
+
+class PlanCommand {
+ public:
+  PlanCommand(const PlanOptions& options, OutputFormat format)
+      : options_(options), format_(format), device_(device_of(options.device)) {
+    chainer::Reading reading = chainer::Reading::Retained;
+    if (options.reading == "tags") {
+      reading = chainer::Reading::Tags;
+    } else if (options.reading != "retained") {
+      throw Error(concat("no reading is called '", options.reading, "'"), ErrorKind::Usage)
+          .hint(suggest_name(options.reading, std::vector<std::string>{"retained", "tags"}));
+    }
+    if (options.swap && !device_.link) {
+      throw Error("swapping needs a device with a link", ErrorKind::Usage)
+          .hint("give one with --device=FILE; examples/devices has some");
+    }
+    if (options.alignment == 0) throw Error("an alignment is a positive number", ErrorKind::Usage);
+    place_.alignment = options.alignment;
+    source_ = plan_source(options.model, reading, device_);
+    source_.problem = prepared(std::move(source_.problem));
+    base_seconds_ = source_.problem.seconds();
+    plain_ = memory::planned(source_.problem, memory::plain_events(source_.problem), place_, in_place());
+    bound_bytes_ = memory::largest_working_set_bytes(source_.problem);
+  }
+
+  int run() {
+    if (options_.frontier) return frontier();
+    if (options_.budget.empty()) {
+      report(source_.problem, plain_, 1, {}, nullptr);
+      return 0;
+    }
+    const std::uint64_t budget = budget_of(options_.budget, plain_.arena_bytes);
+    Found found = plan_within(budget);
+    if (!found.result.is_within_budget) refuse(budget, found);
+    report(*found.problem, found.result.plan, found.parts, budget, &found.result);
+    return 0;
+  }
+
+ private:
+  struct Found {
+    const memory::Problem* problem = nullptr;
+    memory::SearchResult result;
+    int parts = 1;
+    double overhead = 0;
+  };
+
+  bool in_place() const { return !options_.no_in_place; }
+
+  memory::Problem prepared(memory::Problem problem) const {
+    memory::verify(problem);
+    return memory::reordered(problem, in_place());
+  }
+
+  memory::SearchResult searched(const memory::Problem& problem, std::uint64_t budget) const {
+    memory::SearchOptions search;
+    search.budget_bytes = budget;
+    search.may_swap = options_.swap;
+    search.may_recompute = options_.recompute || !options_.swap;
+    search.step_limit = options_.step_limit;
+    search.place = place_;
+    search.in_place = in_place();
+    return memory::search(problem, search);
+  }
+
+  Found plan_within(std::uint64_t budget) {
+    Found best;
+    best.problem = &source_.problem;
+    best.result = searched(source_.problem, budget);
+    best.overhead = best.result.plan.seconds / base_seconds_ - 1;
+    if (!options_.split) return best;
+    // More parts take less memory and, reading the parameters again, some more time.
+    for (auto& [parts, problem] : source_.split) {
+      if (best.result.is_within_budget && best.overhead <= 0) break;
+      if (!split_is_prepared_) problem = prepared(std::move(problem));
+      Found found;
+      found.problem = &problem;
+      found.parts = parts;
+      found.result = searched(problem, budget);
+      found.overhead = found.result.plan.seconds * parts / base_seconds_ - 1;
+      if (!found.result.is_within_budget) continue;
+      if (!best.result.is_within_budget || found.overhead < best.overhead) best = std::move(found);
+    }
+    split_is_prepared_ = true;
+    return best;
+  }
+
+  [[noreturn]] void refuse(std::uint64_t budget, const Found& found) const {
+    Error error("no plan keeps the arena within the budget", ErrorKind::OutOfMemory);
+    error.expected("at most ", budget, " bytes (", format_bytes(budget), ")");
+    error.got("at least ", found.result.plan.arena_bytes, " bytes (", format_bytes(found.result.plan.arena_bytes),
+              "), the least found");
+    std::string hint;
+    if (bound_bytes_ > budget) {
+      hint = concat("no plan of whole operators takes less than ", bound_bytes_, " bytes; ");
+    } else {
+      hint = concat("proven is only that ", bound_bytes_, " bytes are needed; ");
+    }
+    if (!options_.split && !source_.split.empty()) {
+      hint += "--split works the batch off in parts";
+    } else if (!options_.swap) {
+      hint += "--swap with a device that has a link may help, or a smaller batch";
+    } else {
+      hint += "a smaller batch needs less";
+    }
+    throw error.hint(hint);
+  }
+
+  int frontier() {
+    std::vector<memory::FrontierPoint> points;
+    for (int share = 100; share >= 20; share -= 10) {
+      memory::FrontierPoint point;
+      point.budget_bytes = static_cast<std::uint64_t>(static_cast<double>(plain_.arena_bytes) * share / 100);
+      if (share == 100) {
+        point.arena_bytes = plain_.arena_bytes;
+        point.is_possible = true;
+      } else if (point.budget_bytes >= bound_bytes_ || options_.split) {
+        const Found found = plan_within(point.budget_bytes);
+        point.is_possible = found.result.is_within_budget;
+        point.arena_bytes = found.result.plan.arena_bytes;
+        point.overhead = found.overhead;
+      }
+      points.push_back(point);
+    }
+    if (!options_.html.empty()) {
+      write_file(options_.html, memory::frontier_page("Budget against time: " + source_.problem.name, points));
+    }
+    if (format_ == OutputFormat::Json) {
+      Json json = {{"model", options_.model}, {"seconds", base_seconds_}, {"frontier", Json::array()}};
+      for (const auto& point : points) {
+        Json row = {{"budget_bytes", point.budget_bytes}, {"is_possible", point.is_possible}};
+        if (point.is_possible) {
+          row["arena_bytes"] = point.arena_bytes;
+          row["overhead"] = point.overhead;
+        }
+        json["frontier"].push_back(std::move(row));
+      }
+      std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+      return 0;
+    }
+    Table table({">budget", ">bytes", ">arena", ">extra time"});
+    for (const auto& point : points) {
+      table.add({format_bytes(point.budget_bytes), std::to_string(point.budget_bytes),
+                 point.is_possible ? format_bytes(point.arena_bytes) : "none found",
+                 point.is_possible ? percent(point.overhead) : ""});
+    }
+    table.print(std::cout);
+    return 0;
+  }
+
+  // What lies in the arena at the moment that needs most, largest first.
+  std::vector<const memory::Storage*> at_peak(const memory::Plan& plan, std::uint32_t& moment) const {
+    std::vector<std::int64_t> change(plan.events.size() + 1, 0);
+    for (const memory::Storage& storage : plan.storages) {
+      change[storage.begin] += static_cast<std::int64_t>(storage.bytes);
+      change[storage.end] -= static_cast<std::int64_t>(storage.bytes);
+    }
+    std::int64_t live = 0, most = -1;
+    for (std::uint32_t e = 0; e < plan.events.size(); ++e) {
+      live += change[e];
+      if (live > most) {
+        most = live;
+        moment = e;
+      }
+    }
+    std::vector<const memory::Storage*> found;
+    for (const memory::Storage& storage : plan.storages) {
+      if (storage.begin <= moment && moment < storage.end && storage.bytes > 0) found.push_back(&storage);
+    }
+    std::stable_sort(found.begin(), found.end(), [](const auto* x, const auto* y) { return x->bytes > y->bytes; });
+    return found;
+  }
+
+  static std::string name_of(const memory::Storage& storage, const memory::Plan& plan, const memory::Problem& problem) {
+    if (storage.instances.empty()) return "workspace of " + problem.items[plan.events[storage.begin].index].name;
+    return problem.values[storage.instances.back().value].name;
+  }
+
+  void report(const memory::Problem& problem, const memory::Plan& plan, int parts,
+              std::optional<std::uint64_t> budget, const memory::SearchResult* result) {
+    if (!options_.output.empty()) write_file(options_.output, memory::print(plan, problem));
+    if (!options_.html.empty()) write_file(options_.html, memory::memory_map(plan, problem, budget.value_or(0)));
+    std::size_t runs = 0, copies = 0;
+    std::uint64_t swapped_bytes = 0;
+    std::vector<std::uint32_t> again;
+    std::vector<char> has_run(problem.items.size(), 0);
+    for (const memory::Event& event : plan.events) {
+      if (event.kind == memory::Event::Kind::Run) {
+        ++runs;
+        if (has_run[event.index] != 0) again.push_back(event.index);
+        has_run[event.index] = 1;
+      } else if (event.kind == memory::Event::Kind::Out) {
+        ++copies;
+        swapped_bytes += problem.values[event.index].bytes;
+      }
+    }
+    std::uint32_t moment = 0;
+    const auto live = at_peak(plan, moment);
+    const double overhead = base_seconds_ > 0 ? plan.seconds * parts / base_seconds_ - 1 : 0;
+    const std::string where = plan.events.empty() ? "" : problem.items[plan.events[moment].index].name;
+    if (format_ == OutputFormat::Json) {
+      Json json = {{"model", options_.model},
+                   {"read_as", source_.note},
+                   {"device", device_.name},
+                   {"items", problem.items.size()},
+                   {"values", problem.values.size()},
+                   {"fixed_bytes", problem.fixed_bytes},
+                   {"plain_arena_bytes", plain_.arena_bytes},
+                   {"plain_live_bytes", plain_.max_live_bytes},
+                   {"lower_bound_bytes", bound_bytes_},
+                   {"arena_bytes", plan.arena_bytes},
+                   {"live_bytes", plan.max_live_bytes},
+                   {"peak_bytes", problem.fixed_bytes + plan.arena_bytes},
+                   {"plain_seconds", base_seconds_},
+                   {"seconds", plan.seconds * parts},
+                   {"overhead", overhead},
+                   {"batch_parts", parts},
+                   {"items_run_again", again.size()},
+                   {"values_swapped", copies},
+                   {"bytes_swapped", swapped_bytes},
+                   {"peak_at", where}};
+      if (budget) json["budget_bytes"] = *budget;
+      if (result != nullptr) json["evaluations"] = result->evaluation_count;
+      json["run_again"] = Json::array();
+      for (std::uint32_t item : again) json["run_again"].push_back(problem.items[item].name);
+      json["alive_at_peak"] = Json::array();
+      for (const auto* storage : live) {
+        json["alive_at_peak"].push_back({{"name", name_of(*storage, plan, problem)}, {"bytes", storage->bytes}});
+      }
+      std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+      return;
+    }
+    std::cout << options_.model << ": " << source_.note << "; " << problem.items.size() << " items, "
+              << problem.values.size() << " values; " << device_.name << "\n\n";
+    Table table({"", ">bytes", ""});
+    const auto row = [&](const char* what, std::uint64_t bytes, std::string note) {
+      table.add({what, std::to_string(bytes), format_bytes(bytes) + (note.empty() ? "" : ", " + note)});
+    };
+    row("outside the arena", problem.fixed_bytes, "parameters, inputs");
+    row("largest item", bound_bytes_, "no plan of whole items takes less");
+    row("arena without a budget", plain_.arena_bytes,
+        concat("most alive at once ", plain_.max_live_bytes));
+    if (budget) {
+      row("budget", *budget, "");
+      row("arena", plan.arena_bytes, concat("most alive at once ", plan.max_live_bytes));
+      table.add({"extra time", percent(overhead), concat(format_real(plan.seconds * parts), " s in place of ", format_real(base_seconds_), " s")});
+      table.add({"items run again", std::to_string(again.size()), concat("of ", runs, " runs")});
+      if (copies > 0) row("swapped", swapped_bytes, concat(copies, " values"));
+      if (parts > 1) table.add({"parts of the batch", std::to_string(parts), ""});
+    }
+    table.print(std::cout);
+    std::cout << "\nAlive at the peak, when " << where << " runs:\n\n";
+    Table peak({"value", ">bytes", ""});
+    for (std::size_t k = 0; k < live.size() && k < 10; ++k) {
+      peak.add({name_of(*live[k], plan, problem), std::to_string(live[k]->bytes), format_bytes(live[k]->bytes)});
+    }
+    peak.print(std::cout);
+  }
+
+  const PlanOptions& options_;
+  OutputFormat format_;
+  memory::Device device_;
+  memory::PlaceOptions place_;
+  PlanSource source_;
+  memory::Plan plain_;
+  double base_seconds_ = 0;
+  std::uint64_t bound_bytes_ = 0;
+  bool split_is_prepared_ = false;
+};
+
+}  // namespace
+
+int plan(const PlanOptions& options, OutputFormat format) { return PlanCommand(options, format).run(); }
+
+}  // namespace tenon::cli

@@ -1,0 +1,213 @@
+#include "driver/planning/problem_of.h"
+#include "frontends/chainer/solver.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+using chainer::TrainingGraph;
+constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
+
+// Shapes by variable; empty where they are not known.
+std::vector<Shape> shapes_of(const chainer::Tables& tables, std::string_view source) {
+  std::vector<Shape> shapes(tables.variables.size());
+  chainer::SolveOptions options;
+  options.solution_limit = 1;
+  const chainer::ShapeSolution solution = chainer::solve_shapes(tables, source, options);
+  for (std::size_t v = 0; v < shapes.size() && solution.is_solved; ++v) {
+    if (solution.types[v]) shapes[v] = constants(solution.types[v]->dims);
+  }
+  return shapes;
+}
+
+// Products that each step sums up; nothing where the shapes are not known.
+std::vector<double> products_of(const chainer::Tables& tables, std::string_view source,
+                                const TrainingGraph& graph, const std::vector<Shape>& shapes) {
+  std::vector<double> products(graph.steps.size(), 0);
+  for (std::size_t k = 0; k < graph.steps.size(); ++k) {
+    const chainer::FunctionView view(tables, graph.steps[k].record, source);
+    if (view.function().find(chainer::kOwnOp) != nullptr) continue;
+    const chainer::FunctionRule* rule = chainer::find_rule(view.function().name);
+    if (rule == nullptr || rule->multiply_adds == nullptr) continue;
+    const bool is_known = std::none_of(view.inputs().begin(), view.inputs().end(),
+                                       [&](std::size_t v) { return shapes[v].empty(); });
+    if (is_known) products[k] = rule->multiply_adds(view, shapes);
+  }
+  return products;
+}
+
+class StepProblem {
+ public:
+  StepProblem(const TrainingGraph& graph, chainer::Reading reading, const memory::Device& device,
+              std::vector<double> products)
+      : graph_(graph),
+        reading_(reading),
+        device_(device),
+        products_(std::move(products)),
+        value_(graph.tensors.size(), kNone),
+        gradient_(graph.tensors.size(), kNone),
+        hidden_(graph.steps.size(), kNone) {}
+
+  memory::Problem run() {
+    using Role = TrainingGraph::Role;
+    problem_.fixed_bytes = static_cast<std::uint64_t>(2 * graph_.bytes_of(Role::Parameter) +
+                                                      graph_.bytes_of(Role::Input));
+    problem_.link = device_.link;
+    for (std::size_t k = 0; k < graph_.steps.size(); ++k) add_forward(k);
+    for (std::size_t k = graph_.steps.size(); k-- > 0;) add_backward(k);
+    return std::move(problem_);
+  }
+
+ private:
+  std::uint32_t add_value(std::string name, std::int64_t bytes) {
+    problem_.values.push_back({std::move(name), static_cast<std::uint64_t>(bytes), false, true});
+    return static_cast<std::uint32_t>(problem_.values.size() - 1);
+  }
+  double bytes_of(std::size_t tensor) const {
+    return static_cast<double>(graph_.tensors[tensor].bytes);
+  }
+  static void add_once(std::vector<std::uint32_t>& list, std::uint32_t value) {
+    if (value == kNone || std::find(list.begin(), list.end(), value) != list.end()) return;
+    list.push_back(value);
+  }
+
+  void add_forward(std::size_t k) {
+    const TrainingGraph::Step& step = graph_.steps[k];
+    memory::Item item;
+    item.may_repeat = true;
+    double bytes = 0;
+    for (const std::size_t tensor : step.reads) {
+      add_once(item.reads, value_[tensor]);
+      bytes += bytes_of(tensor);
+    }
+    for (const std::size_t tensor : step.makes) {
+      value_[tensor] = add_value(concat(step.function, "_", graph_.tensors[tensor].id),
+                                 graph_.tensors[tensor].bytes);
+      item.makes.push_back(value_[tensor]);
+      bytes += bytes_of(tensor);
+    }
+    item.name = name_of(k);
+    if (reading_ == chainer::Reading::Retained && step.hidden_bytes > 0) {
+      hidden_[k] = add_value(concat("state of ", item.name), step.hidden_bytes);
+      item.makes.push_back(hidden_[k]);
+    }
+    item.ways.push_back({device_.seconds(2 * products_[k], bytes), 0});
+    problem_.items.push_back(std::move(item));
+  }
+
+  std::string name_of(std::size_t k) const {
+    const TrainingGraph::Step& step = graph_.steps[k];
+    return step.makes.empty() ? step.function
+                              : concat(step.function, "_", graph_.tensors[step.makes[0]].id);
+  }
+
+  // What flows in where nothing came yet: the gradient of the loss.
+  std::uint32_t gradient_of_result(std::size_t tensor) {
+    if (gradient_[tensor] != kNone) return gradient_[tensor];
+    gradient_[tensor] =
+        add_value(concat("gradient of ", graph_.tensors[tensor].id), graph_.tensors[tensor].bytes);
+    memory::Item item;
+    item.name = problem_.values[gradient_[tensor]].name;
+    item.makes = {gradient_[tensor]};
+    item.ways.push_back({});
+    problem_.items.push_back(std::move(item));
+    return gradient_[tensor];
+  }
+
+  void add_backward(std::size_t k) {
+    const TrainingGraph::Step& step = graph_.steps[k];
+    memory::Item item;
+    item.name = concat("backward of ", name_of(k));
+    double bytes = 0;
+    for (const std::size_t tensor : step.makes) {
+      add_once(item.reads, gradient_of_result(tensor));
+      bytes += bytes_of(tensor);
+    }
+    const TrainingGraph::Needs& needs = step.needs(reading_);
+    for (const auto* list : {&needs.inputs, &needs.outputs}) {
+      for (const std::size_t tensor : *list) {
+        add_once(item.reads, value_[tensor]);
+        bytes += bytes_of(tensor);
+      }
+    }
+    add_once(item.reads, hidden_[k]);
+    // A product has a gradient of the same cost for each of its two factors.
+    double gradients_of_factors = 0;
+    std::vector<std::size_t> seen;
+    for (std::size_t position = 0; position < step.reads.size(); ++position) {
+      const std::size_t tensor = step.reads[position];
+      if (graph_.tensors[tensor].role == TrainingGraph::Role::Input) continue;
+      if (position < 2) gradients_of_factors += 1;
+      if (std::find(seen.begin(), seen.end(), tensor) != seen.end()) continue;
+      seen.push_back(tensor);
+      bytes += bytes_of(tensor);
+      if (value_[tensor] == kNone) continue;  // a parameter's lies elsewhere
+      const std::uint32_t before = gradient_[tensor];
+      gradient_[tensor] = add_value(
+          concat("gradient of ", graph_.tensors[tensor].id, before == kNone ? "" : ", more"),
+          graph_.tensors[tensor].bytes);
+      item.makes.push_back(gradient_[tensor]);
+      if (before != kNone) {
+        add_once(item.reads, before);
+        item.may_share.emplace_back(gradient_[tensor], before);
+      }
+    }
+    item.ways.push_back({device_.seconds(2 * products_[k] * gradients_of_factors, bytes), 0});
+    problem_.items.push_back(std::move(item));
+  }
+
+  const TrainingGraph& graph_;
+  chainer::Reading reading_;
+  const memory::Device& device_;
+  std::vector<double> products_;
+  std::vector<std::uint32_t> value_, gradient_;  // by tensor
+  std::vector<std::uint32_t> hidden_;            // by step
+  memory::Problem problem_;
+};
+
+// The batch is the first extent of the first input that has one.
+std::int64_t batch_of(const chainer::Tables& tables, const std::vector<Shape>& shapes) {
+  for (std::size_t v = 0; v < shapes.size(); ++v) {
+    if (tables.variables[v].is_input() && !shapes[v].empty()) return shapes[v][0];
+  }
+  return 1;
+}
+
+}  // namespace
+
+memory::Problem problem_of(const chainer::Tables& tables, std::string_view source,
+                           chainer::Reading reading, const memory::Device& device, int parts) {
+  TrainingGraph graph = chainer::training_graph(tables, source);
+  const std::vector<Shape> shapes = shapes_of(tables, source);
+  std::vector<double> products = products_of(tables, source, graph, shapes);
+  if (parts > 1) {
+    const std::int64_t batch = batch_of(tables, shapes);
+    TENON_ASSERT(batch % parts == 0, "parts of a batch are of one size");
+    for (std::size_t v = 0; v < graph.tensors.size(); ++v) {
+      const bool has_batch = !shapes[v].empty() && shapes[v][0] == batch &&
+                             graph.tensors[v].role == TrainingGraph::Role::Intermediate;
+      if (has_batch) graph.tensors[v].bytes /= parts;
+    }
+    for (TrainingGraph::Step& step : graph.steps) step.hidden_bytes /= parts;
+    for (double& count : products) count /= parts;
+  }
+  memory::Problem problem = StepProblem(graph, reading, device, std::move(products)).run();
+  problem.name = std::string(source);
+  return problem;
+}
+
+std::vector<int> batch_parts(const chainer::Tables& tables, std::string_view source) {
+  // Statistics of a batch are not those of its parts.
+  for (const chainer::Function& function : tables.forward) {
+    if (function.name == "BatchNormalization") return {};
+  }
+  const std::int64_t batch = batch_of(tables, shapes_of(tables, source));
+  std::vector<int> parts;
+  for (int count = 2; count <= batch && count <= 1024; ++count) {
+    if (batch % count == 0) parts.push_back(count);
+  }
+  return parts;
+}
+
+}  // namespace tenon

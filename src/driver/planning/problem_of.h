@@ -1,0 +1,38 @@
+#pragma once
+
+#include "frontends/chainer/training_graph.h"
+#include "frontends/megengine/tables.h"
+#include "ir/graph.h"
+#include "memory/device.h"
+
+namespace tenon {
+
+/// A training step that Chainer wrote down: every function and its backward as items, every
+/// intermediate and its gradient as values. Gradients of one tensor add up in place; those of
+/// inputs are not computed. Parameters, their gradients and inputs are fixed. Costs come from the
+/// shapes. With `parts`, it is one of so many equal parts of the batch, whose gradients add up.
+memory::Problem problem_of(const chainer::Tables& tables, std::string_view source,
+                           chainer::Reading reading, const memory::Device& device, int parts = 1);
+/// Into how many parts the batch can be split; none where an operator mixes it.
+std::vector<int> batch_parts(const chainer::Tables& tables, std::string_view source);
+
+/// A run that MegEngine profiled, with its measured device times where it has them; Elemwise may
+/// overwrite an operand.
+memory::Problem problem_of(const megengine::Profile& profile, std::string_view source);
+
+/// The forward pass of a graph: node results as values, nodes as items, costs from their
+/// footprints; symbols at their usual values. Pointwise nodes may overwrite an operand of the same
+/// size.
+memory::Problem problem_of(const Graph& graph, const memory::Device& device);
+
+/// The problem of what a command line names; `reading` is of Chainer's documents.
+struct PlanSource {
+  memory::Problem problem;
+  std::string note;  ///< how it was read
+  /// The same for parts of the batch, fewest parts first.
+  std::vector<std::pair<int, memory::Problem>> split;
+};
+PlanSource plan_source(const std::string& model, chainer::Reading reading,
+                       const memory::Device& device);
+
+}  // namespace tenon

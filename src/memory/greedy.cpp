@@ -1,0 +1,123 @@
+#include "memory/arena.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace tenon::memory {
+namespace {
+
+std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// How many others each buffer meets: those that begin before it ends, less those that end before it
+// begins.
+std::vector<std::uint64_t> conflict_counts(std::span<const ArenaBuffer> buffers) {
+  std::vector<std::uint32_t> begins, ends;
+  for (const ArenaBuffer& buffer : buffers) {
+    begins.push_back(buffer.begin);
+    ends.push_back(buffer.end);
+  }
+  std::sort(begins.begin(), begins.end());
+  std::sort(ends.begin(), ends.end());
+  std::vector<std::uint64_t> counts;
+  for (const ArenaBuffer& buffer : buffers) {
+    const auto begun = std::lower_bound(begins.begin(), begins.end(), buffer.end) - begins.begin();
+    const auto ended = std::upper_bound(ends.begin(), ends.end(), buffer.begin) - ends.begin();
+    counts.push_back(static_cast<std::uint64_t>(begun - ended));
+  }
+  return counts;
+}
+
+std::vector<std::uint32_t> ordered(std::span<const ArenaBuffer> buffers, GreedyOrder order) {
+  std::vector<std::uint64_t> conflicts;
+  if (order == GreedyOrder::Conflicts) conflicts = conflict_counts(buffers);
+  const auto key = [&](std::uint32_t b) -> std::array<double, 3> {
+    const ArenaBuffer& buffer = buffers[b];
+    const auto size = static_cast<double>(buffer.bytes);
+    const double length = buffer.end - buffer.begin;
+    const double is_free = buffer.fixed_offset ? 0 : 1;  // what has its place comes first
+    switch (order) {
+      case GreedyOrder::Size:
+        return {is_free, -size, -length};
+      case GreedyOrder::Area:
+        return {is_free, -size * length, -size};
+      case GreedyOrder::Start:
+        return {is_free, static_cast<double>(buffer.begin), -size};
+      case GreedyOrder::Conflicts:
+        return {is_free, -static_cast<double>(conflicts[b]), -size};
+      case GreedyOrder::Length:
+        return {is_free, -length, -size};
+    }
+    return {};
+  };
+  std::vector<std::array<double, 3>> keys;
+  for (std::uint32_t b = 0; b < buffers.size(); ++b) keys.push_back(key(b));
+  std::vector<std::uint32_t> result(buffers.size());
+  std::iota(result.begin(), result.end(), 0U);
+  std::stable_sort(result.begin(), result.end(),
+                   [&](std::uint32_t x, std::uint32_t y) { return keys[x] < keys[y]; });
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> place_greedily(std::span<const ArenaBuffer> buffers, GreedyOrder order,
+                                          std::uint64_t alignment) {
+  // What is placed, side by side, so that going over all of it is quick.
+  std::vector<std::uint32_t> begins, ends;
+  std::vector<std::uint64_t> lows, highs, offsets(buffers.size(), 0);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+  for (std::uint32_t b : ordered(buffers, order)) {
+    const ArenaBuffer& buffer = buffers[b];
+    const std::uint64_t size = rounded_up(buffer.bytes, alignment);
+    if (size == 0 || buffer.begin >= buffer.end) {
+      offsets[b] = buffer.fixed_offset.value_or(0);
+      continue;
+    }
+    if (buffer.fixed_offset) {
+      offsets[b] = *buffer.fixed_offset;
+    } else {
+      taken.clear();
+      for (std::size_t k = 0; k < begins.size(); ++k) {
+        if (begins[k] < buffer.end && buffer.begin < ends[k]) taken.emplace_back(lows[k], highs[k]);
+      }
+      std::sort(taken.begin(), taken.end());
+      std::uint64_t end = 0, best = 0, best_gap = ~std::uint64_t{0};
+      for (const auto& [low, high] : taken) {
+        const std::uint64_t start = rounded_up(end, alignment);
+        if (low >= start && low - start >= size && low - start < best_gap) {
+          best_gap = low - start;
+          best = start;
+        }
+        end = std::max(end, high);
+      }
+      offsets[b] = best_gap == ~std::uint64_t{0} ? rounded_up(end, alignment) : best;
+    }
+    begins.push_back(buffer.begin);
+    ends.push_back(buffer.end);
+    lows.push_back(offsets[b]);
+    highs.push_back(offsets[b] + size);
+  }
+  return offsets;
+}
+
+std::uint64_t max_live_bytes(std::span<const ArenaBuffer> buffers, std::uint64_t alignment) {
+  std::vector<std::pair<std::uint32_t, std::int64_t>> changes;
+  for (const ArenaBuffer& buffer : buffers) {
+    if (buffer.begin >= buffer.end) continue;
+    const auto bytes = static_cast<std::int64_t>(rounded_up(buffer.bytes, alignment));
+    changes.emplace_back(buffer.begin, bytes);
+    changes.emplace_back(buffer.end, -bytes);
+  }
+  std::sort(changes.begin(), changes.end());  // what ends comes before what begins
+  std::int64_t live = 0, most = 0;
+  for (const auto& [moment, change] : changes) {
+    live += change;
+    most = std::max(most, live);
+  }
+  return static_cast<std::uint64_t>(most);
+}
+
+}  // namespace tenon::memory

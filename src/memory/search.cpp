@@ -1,0 +1,220 @@
+#include "memory/search.h"
+
+#include "memory/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon::memory {
+namespace {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 1) {}
+  std::uint64_t next() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return state_;
+  }
+  std::size_t below(std::size_t count) { return static_cast<std::size_t>(next() >> 11) % count; }
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ private:
+  std::uint64_t state_;
+};
+
+struct Choice {
+  std::vector<Treatment> treatments;
+  Evaluator::Outcome outcome;
+};
+
+class Annealing {
+ public:
+  Annealing(const Problem& problem, const SearchOptions& options)
+      : problem_(problem),
+        options_(options),
+        evaluator_(problem, options.in_place),
+        base_seconds_(std::max(problem.seconds(), 1e-12)) {
+    for (std::uint32_t pause = 0; pause < evaluator_.pauses().size(); ++pause) {
+      if (problem.values[evaluator_.pauses()[pause].value].bytes == 0) continue;
+      std::vector<Treatment> ways;
+      if (options.may_recompute && evaluator_.may_recompute(pause)) {
+        ways.push_back(Treatment::Once);
+        ways.push_back(Treatment::Each);
+      }
+      if (options.may_swap && problem.link && evaluator_.may_swap(pause)) {
+        ways.push_back(Treatment::Swap);
+      }
+      if (ways.empty()) continue;
+      ways.push_back(Treatment::Keep);
+      pauses_.push_back(pause);
+      ways_.push_back(std::move(ways));
+    }
+  }
+
+  SearchResult run() {
+    SearchResult result;
+    std::uint64_t budget = options_.budget_bytes;
+    const std::vector<Treatment> keep = evaluator_.plain_treatments();
+    consider(keep, evaluate(keep, budget), budget);
+    const int restarts = options_.restarts > 0 ? options_.restarts : 3;
+    const std::uint64_t steps = options_.step_limit > 0 ? options_.step_limit : default_steps();
+    // Where the best choices cannot be placed within the budget, look for ones with less alive.
+    for (int tightening = 0; tightening < 4; ++tightening) {
+      for (int restart = 0; restart < restarts && !pauses_.empty(); ++restart) {
+        anneal(restart == 0 && options_.may_swap ? all_swapped(keep) : keep, budget, steps,
+               static_cast<std::uint64_t>(tightening * 64 + restart));
+      }
+      if (try_to_place(result)) break;
+      if (pool_.empty()) break;
+      budget -= std::max<std::uint64_t>(options_.budget_bytes / 200, 1);
+      pool_.clear();
+    }
+    if (!result.is_within_budget) settle_for_smallest(result);
+    result.pauses = evaluator_.pauses();
+    result.evaluation_count = evaluation_count_;
+    return result;
+  }
+
+ private:
+  // A step goes over all events; large problems get fewer of them.
+  std::uint64_t default_steps() const {
+    const std::size_t size = std::max<std::size_t>(problem_.items.size(), 1);
+    return std::clamp<std::uint64_t>(7'260'000 / size, 1'500, 60'000);
+  }
+
+  std::vector<Treatment> all_swapped(std::vector<Treatment> treatments) const {
+    for (std::size_t k = 0; k < pauses_.size(); ++k) {
+      const bool may_swap =
+          std::find(ways_[k].begin(), ways_[k].end(), Treatment::Swap) != ways_[k].end();
+      if (may_swap) treatments[pauses_[k]] = Treatment::Swap;
+    }
+    return treatments;
+  }
+
+  Evaluator::Outcome evaluate(const std::vector<Treatment>& treatments, std::uint64_t budget) {
+    ++evaluation_count_;
+    return evaluator_.evaluate(treatments, budget);
+  }
+
+  double energy(const Evaluator::Outcome& outcome, std::uint64_t budget) const {
+    const double over = outcome.peak_bytes > budget
+                            ? static_cast<double>(outcome.peak_bytes - budget) /
+                                  static_cast<double>(std::max<std::uint64_t>(budget, 1))
+                            : 0;
+    return merit(outcome) + kPenalty * over;
+  }
+
+  // Among plans of one time, one with less alive is easier to place. Where nothing is copied, fewer
+  // plans are of one time, and a pull would only lead away from the best.
+  double merit(const Evaluator::Outcome& outcome) const {
+    const double pull = options_.may_swap ? kPull : 0;
+    return outcome.seconds / base_seconds_ +
+           pull * static_cast<double>(outcome.peak_bytes) /
+               static_cast<double>(std::max<std::uint64_t>(options_.budget_bytes, 1));
+  }
+
+  void consider(const std::vector<Treatment>& treatments, const Evaluator::Outcome& outcome,
+                std::uint64_t budget) {
+    if (smallest_.treatments.empty() || outcome.peak_bytes < smallest_.outcome.peak_bytes) {
+      smallest_ = {treatments, outcome};
+    }
+    if (outcome.peak_bytes > budget) return;
+    if (pool_.size() == kPool && merit(outcome) >= merit(pool_.back().outcome)) return;
+    const auto position = std::upper_bound(
+        pool_.begin(), pool_.end(), merit(outcome),
+        [&](double value, const Choice& choice) { return value < merit(choice.outcome); });
+    for (const Choice& choice : pool_) {
+      if (choice.treatments == treatments) return;
+    }
+    pool_.insert(position, {treatments, outcome});
+    if (pool_.size() > kPool) pool_.pop_back();
+  }
+
+  void anneal(std::vector<Treatment> state, std::uint64_t budget, std::uint64_t steps,
+              std::uint64_t seed) {
+    Random random(seed + 17);
+    Evaluator::Outcome outcome = evaluate(state, budget);
+    double now = energy(outcome, budget);
+    std::vector<std::pair<std::uint32_t, Treatment>> undo;
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      const double progress = static_cast<double>(step) / static_cast<double>(steps);
+      const double temperature = kHot * std::pow(kCold / kHot, progress);
+      undo.clear();
+      const auto change = [&](std::size_t k) {
+        const std::uint32_t pause = pauses_[k];
+        const Treatment before = state[pause];
+        Treatment treatment = before;
+        while (treatment == before) treatment = ways_[k][random.below(ways_[k].size())];
+        undo.emplace_back(pause, before);
+        state[pause] = treatment;
+      };
+      const std::size_t first = random.below(pauses_.size());
+      change(first);
+      // Two changes at once exchange what is kept: often of neighbours.
+      const double kind = random.unit();
+      if (pauses_.size() > 1 && kind < 0.5) {
+        std::size_t second = random.below(pauses_.size());
+        if (kind < 0.25) second = (first + 1 + random.below(6)) % pauses_.size();
+        if (second != first) change(second);
+      }
+      outcome = evaluate(state, budget);
+      const double then = energy(outcome, budget);
+      if (then <= now || random.unit() < std::exp((now - then) / temperature)) {
+        now = then;
+        consider(state, outcome, budget);
+      } else {
+        for (const auto& [pause, treatment] : undo) state[pause] = treatment;
+      }
+    }
+  }
+
+  bool try_to_place(SearchResult& result) {
+    for (const Choice& choice : pool_) {
+      evaluate(choice.treatments, options_.budget_bytes);
+      const std::uint64_t live = max_live_bytes(
+          arena_buffers(lifetimes_of(problem_, evaluator_.events(), options_.in_place)),
+          options_.place.alignment);
+      if (live > options_.budget_bytes) continue;
+      PlaceOptions place = options_.place;
+      place.capacity = options_.budget_bytes;
+      place.node_limit = std::min(place.node_limit, kPlaceNodes);
+      Plan plan = planned(problem_, evaluator_.events(), place, options_.in_place);
+      if (plan.arena_bytes > options_.budget_bytes) continue;
+      result.plan = std::move(plan);
+      result.treatments = choice.treatments;
+      result.is_within_budget = true;
+      return true;
+    }
+    return false;
+  }
+
+  void settle_for_smallest(SearchResult& result) {
+    evaluate(smallest_.treatments, options_.budget_bytes);
+    result.plan = planned(problem_, evaluator_.events(), options_.place, options_.in_place);
+    result.treatments = smallest_.treatments;
+  }
+
+  static constexpr std::size_t kPool = 24;
+  static constexpr std::uint64_t kPlaceNodes = 30'000;  // for each of them
+  static constexpr double kPenalty = 1, kPull = 1e-3, kHot = 0.01, kCold = 1e-4;
+
+  const Problem& problem_;
+  const SearchOptions& options_;
+  Evaluator evaluator_;
+  double base_seconds_;
+  std::vector<std::uint32_t> pauses_;         // in which something else than keeping may be done
+  std::vector<std::vector<Treatment>> ways_;  // by position in pauses_
+  std::vector<Choice> pool_;                  // within the budget, fastest first
+  Choice smallest_;
+  std::uint64_t evaluation_count_ = 0;
+};
+
+}  // namespace
+
+SearchResult search(const Problem& problem, const SearchOptions& options) {
+  return Annealing(problem, options).run();
+}
+
+}  // namespace tenon::memory

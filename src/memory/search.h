@@ -1,0 +1,51 @@
+#pragma once
+
+#include "memory/lifetimes.h"
+
+#include <string_view>
+
+namespace tenon::memory {
+
+/// A time in which a value is not used: after the item that made or read it until the next that
+/// reads it, other items in between.
+struct Pause {
+  std::uint32_t value = 0, after = 0, before = 0;  ///< items
+};
+
+/// What is done with a value in a pause.
+enum class Treatment : std::uint8_t {
+  Keep,
+  Once,  ///< dropped, made again when it is needed for something, and kept from then on
+  Each,  ///< dropped, made again whenever it is needed for something
+  Swap,  ///< copied to the slower memory, and back before the next use
+};
+
+struct SearchOptions {
+  std::uint64_t budget_bytes = 0;  ///< of the arena
+  bool may_recompute = true, may_swap = false;
+  /// Steps of the search for each restart, and restarts; 0: by the size of the problem.
+  std::uint64_t step_limit = 0;
+  int restarts = 0;
+  PlaceOptions place;
+  bool in_place = true;
+};
+
+struct SearchResult {
+  Plan plan;                  ///< the fastest found within the budget, or the smallest found
+  std::vector<Pause> pauses;  ///< of the problem's values
+  std::vector<Treatment> treatments;  ///< by pause
+  bool is_within_budget = false;
+  /// The least seconds that any plan with whole items in this order takes within the budget.
+  double lower_bound_seconds = 0;
+  std::uint64_t evaluation_count = 0;
+};
+
+/// Decides for each value what is done with it between its uses, so that the placed arena is within
+/// the budget at the least time. Simulated annealing on exact lifetimes; the best are placed.
+SearchResult search(const Problem& problem, const SearchOptions& options);
+
+/// The problem with its items in an order that needs less at once: work that makes more than it
+/// lets go waits until it is needed.
+Problem reordered(const Problem& problem, bool in_place = true);
+
+}  // namespace tenon::memory

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tenon::memory {
+
+/// "4GiB", "500 MB", "1048576", "1.5G" (powers of 1000; Ki, Mi, Gi, Ti are powers of 1024). Nothing
+/// for what is no size: negative, an unknown unit, more than 64 PiB.
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
+
+}  // namespace tenon::memory
