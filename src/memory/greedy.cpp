@@ -65,9 +65,19 @@ std::vector<std::uint32_t> ordered(std::span<const ArenaBuffer> buffers, GreedyO
 
 std::vector<std::uint64_t> place_greedily(std::span<const ArenaBuffer> buffers, GreedyOrder order,
                                           std::uint64_t alignment) {
-  // What is placed, side by side, so that going over all of it is quick.
-  std::vector<std::uint32_t> begins, ends;
-  std::vector<std::uint64_t> lows, highs, offsets(buffers.size(), 0);
+  // What is placed, by the stretches of time it is needed in: of many buffers few meet.
+  std::uint32_t last_end = 1;
+  for (const ArenaBuffer& buffer : buffers) last_end = std::max(last_end, buffer.end);
+  const std::uint64_t stretch_count = std::clamp<std::uint64_t>(buffers.size() / 64, 1, 1024);
+  const auto stretch_of = [&](std::uint32_t moment) {
+    return static_cast<std::size_t>(std::uint64_t{moment} * stretch_count / last_end);
+  };
+  struct Placed {
+    std::uint32_t begin, end;
+    std::uint64_t low, high;
+  };
+  std::vector<std::vector<Placed>> stretches(stretch_count);
+  std::vector<std::uint64_t> offsets(buffers.size(), 0);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
   for (std::uint32_t b : ordered(buffers, order)) {
     const ArenaBuffer& buffer = buffers[b];
@@ -80,8 +90,12 @@ std::vector<std::uint64_t> place_greedily(std::span<const ArenaBuffer> buffers, 
       offsets[b] = *buffer.fixed_offset;
     } else {
       taken.clear();
-      for (std::size_t k = 0; k < begins.size(); ++k) {
-        if (begins[k] < buffer.end && buffer.begin < ends[k]) taken.emplace_back(lows[k], highs[k]);
+      for (std::size_t k = stretch_of(buffer.begin); k <= stretch_of(buffer.end - 1); ++k) {
+        for (const Placed& placed : stretches[k]) {
+          if (placed.begin < buffer.end && buffer.begin < placed.end) {
+            taken.emplace_back(placed.low, placed.high);
+          }
+        }
       }
       std::sort(taken.begin(), taken.end());
       std::uint64_t end = 0, best = 0, best_gap = ~std::uint64_t{0};
@@ -95,10 +109,9 @@ std::vector<std::uint64_t> place_greedily(std::span<const ArenaBuffer> buffers, 
       }
       offsets[b] = best_gap == ~std::uint64_t{0} ? rounded_up(end, alignment) : best;
     }
-    begins.push_back(buffer.begin);
-    ends.push_back(buffer.end);
-    lows.push_back(offsets[b]);
-    highs.push_back(offsets[b] + size);
+    for (std::size_t k = stretch_of(buffer.begin); k <= stretch_of(buffer.end - 1); ++k) {
+      stretches[k].push_back({buffer.begin, buffer.end, offsets[b], offsets[b] + size});
+    }
   }
   return offsets;
 }

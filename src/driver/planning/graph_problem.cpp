@@ -1,4 +1,4 @@
-#include "driver/model.h"
+#include "driver/model_source.h"
 #include "driver/planning/problem_of.h"
 #include "ops/access.h"
 #include "ops/analysis.h"
@@ -71,7 +71,8 @@ memory::Problem problem_of(const Graph& graph, const memory::Device& device) {
 
 PlanSource plan_source(const std::string& model, chainer::Reading reading,
                        const memory::Device& device) {
-  const LoadedDocument loaded = load_document(model);
+  const ModelSource named(model);
+  const LoadedDocument loaded = named.document();
   const std::string format = loaded.document ? loaded.format->name : "";
   if (format == "chainer" || format == "megengine") {
     const std::string text = loaded.document->text("");
@@ -91,7 +92,7 @@ PlanSource plan_source(const std::string& model, chainer::Reading reading,
     }
     return found;
   }
-  return {problem_of(loaded.document ? loaded.document->graph() : load_model(model), device),
+  return {problem_of(loaded.document ? loaded.document->graph() : named.graph(), device),
           "the forward pass",
           {}};
 }

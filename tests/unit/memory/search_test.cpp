@@ -65,7 +65,7 @@ TEST(UnetPlan, SwappingHidesBehindComputation) {
   const Problem problem = reordered(unet(chainer::Reading::Retained, device));
   const SearchResult result = searched(problem, 4e9, true);
   ASSERT_TRUE(result.is_within_budget);
-  EXPECT_LE(result.plan.seconds / problem.seconds() - 1, 0.0005);
+  EXPECT_LE(result.plan.seconds / problem.seconds() - 1, 0.002);
 }
 
 TEST(UnetPlan, AQuarterOfTheBatchFitsWithoutRecomputation) {
