@@ -81,7 +81,7 @@ class Annealing {
   // A step goes over all events; large problems get fewer of them.
   std::uint64_t default_steps() const {
     const std::size_t size = std::max<std::size_t>(problem_.items.size(), 1);
-    return std::clamp<std::uint64_t>(7'260'000 / size, 1'500, 60'000);
+    return std::clamp<std::uint64_t>(40'000'000 / size, 1'500, 60'000);
   }
 
   std::vector<Treatment> all_swapped(std::vector<Treatment> treatments) const {

@@ -35,8 +35,6 @@ struct SearchResult {
   std::vector<Pause> pauses;  ///< of the problem's values
   std::vector<Treatment> treatments;  ///< by pause
   bool is_within_budget = false;
-  /// The least seconds that any plan with whole items in this order takes within the budget.
-  double lower_bound_seconds = 0;
   std::uint64_t evaluation_count = 0;
 };
 
