@@ -1,5 +1,4 @@
 #include <cpuid.h>
-#include <dlfcn.h>
 #include <sys/sysinfo.h>
 
 #include <algorithm>
@@ -14,8 +13,10 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "codegen/cuda/nvrtc.h"
 #include "driver/model.h"
 #include "ops/registry.h"
+#include "runtime/cuda/describe.h"
 #include "runtime/processors.h"
 #include "runtime/thread_pool.h"
 
@@ -44,11 +45,14 @@ std::string memory_text() {
   return format_bytes(static_cast<std::uint64_t>(info.totalram) * info.mem_unit);
 }
 
-std::string library_text(const char* name, const char* without) {
-  void* handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-  if (!handle) return std::string("not found: ") + without;
-  dlclose(handle);
-  return "found";
+// What is found, or why it is not.
+template <class Find>
+std::string found_by(const Find& find) {
+  try {
+    return find();
+  } catch (const Error& error) {
+    return concat("none: ", error.summary());
+  }
 }
 
 std::string threads_text() {
@@ -92,7 +96,10 @@ int doctor(OutputFormat format) {
       {"vector extensions", vector_extensions()},
       {"memory", memory_text()},
       {"operators", std::to_string(all_ops().all().size())},
-      {"CUDA driver (libcuda.so.1)", library_text("libcuda.so.1", "models run on the processor only")},
+      {"NVIDIA GPU", found_by([] { return cuda::device_text(); })},
+      {"CUDA compiler", found_by([] { return codegen::cuda::compiler_name(); })},
+      {"matrix products on it", found_by([] { return cuda::blas_text(); })},
+      {"convolutions on it", found_by([] { return cuda::dnn_text(); })},
   };
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json;
