@@ -10,7 +10,7 @@
 #include "ops/expr_names.h"
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <set>
@@ -507,17 +507,12 @@ std::string tables(const std::string& kernels) {
     std::vector<std::string> values;
     for (unsigned code = 0; code < 256; ++code) {
       const float value = narrow_float_to_f32(dtype.dtype, static_cast<std::uint8_t>(code));
-      // NaN and infinity are no literals of the language's.
-      values.push_back(std::isnan(value)   ? "TENON_NAN"
-                       : std::isinf(value) ? (value > 0 ? "TENON_INFINITY" : "-TENON_INFINITY")
-                                           : literal_text(DType::F32, value, 0));
+      values.push_back(concat(std::bit_cast<std::uint32_t>(value), "u"));
     }
-    text += concat("__constant__ float ", name, "[256] = {", join(values, ", "), "};\n");
+    // As bits: NaN and infinity are no constants of the language's.
+    text += concat("__constant__ u32 ", name, "[256] = {", join(values, ", "), "};\n");
   }
-  if (text.empty()) return text;
-  return "#define TENON_INFINITY ((float)(1e300 * 1e300))\n#define TENON_NAN (TENON_INFINITY * "
-         "0.0f)\n" +
-         text;
+  return text;
 }
 
 }  // namespace

@@ -313,7 +313,8 @@ std::string stored_type(DType dtype) {
 std::string from_stored(DType dtype, const std::string& stored) {
   if (dtype == DType::F16) return concat("from_f16(", stored, ")");
   if (dtype == DType::BF16) return concat("from_bf16(", stored, ")");
-  if (is_narrow_float(dtype)) return concat("values_of_", to_string(dtype), "[", stored, "]");
+  if (is_narrow_float(dtype))
+    return concat("f32_of(values_of_", to_string(dtype), "[", stored, "])");
   if (dtype == DType::Bool) return concat("(", stored, " != 0)");
   return wrapped(dtype, stored);
 }
