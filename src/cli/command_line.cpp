@@ -222,6 +222,9 @@ class CommandLine {
     conformance_app->add_option("--expected-failures", conformance_.expected_failures,
                                 "a file of lines 'case reason'");
     conformance_app->add_option("--target", conformance_.target, kTargetHelp);
+    conformance_app->add_flag("--symbolic", conformance_.symbolic, "every axis of every input a symbol of its own");
+    conformance_app->add_flag("--vary", conformance_.vary,
+                              "with --symbolic: also with one extent changed at a time, against fixed shapes");
     conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance")->check(tolerance());
     conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance")->check(tolerance());
   }

@@ -85,6 +85,7 @@ struct ConformanceCommandOptions {
   std::vector<std::string> folders;
   std::string filter, expected_failures, target = "reference";
   double absolute = 1e-7, relative = 1e-3;
+  bool symbolic = false, vary = false;
 };
 
 /// Each gives the exit code; what ends the work is thrown as Error.

@@ -35,6 +35,9 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   settings.filter = options.filter;
   settings.is_compiled = is_compiled_target(options.target);
   if (settings.is_compiled) settings.target = target_text(options.target, "native");
+  settings.is_symbolic = options.symbolic;
+  settings.varies = options.vary;
+  if (options.vary && !options.symbolic) throw Error("--vary needs --symbolic", ErrorKind::Usage);
   if (!options.expected_failures.empty()) {
     settings.expected_failures = read_expected_failures(options.expected_failures);
   }
@@ -51,18 +54,29 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   }
 
   std::size_t passed = 0, failed = 0, listed = 0, kernels_alone = 0;
+  std::size_t equal = 0, refused = 0, stricter = 0, wrong = 0;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const ConformanceResult& result : results) {
     passed += result.status == Status::Passed;
     failed += counts_as_failure(result.status);
     listed += result.status == Status::ListedFailure;
     kernels_alone += result.is_kernels_alone;
+    equal += result.varied.equal;
+    refused += result.varied.refused;
+    stricter += result.varied.stricter.size();
+    wrong += result.varied.wrong.size();
     if (format == OutputFormat::Json) {
       json.push_back({{"name", result.name},
                       {"status", name_of(result.status)},
                       {"reason", result.reason},
                       {"kernels_alone", result.is_kernels_alone},
                       {"elapsed_ms", result.elapsed_ms}});
+      if (options.vary) {
+        json.back()["varied"] = {{"equal", result.varied.equal},
+                                 {"refused", result.varied.refused},
+                                 {"stricter", result.varied.stricter},
+                                 {"wrong", result.varied.wrong}};
+      }
     } else if (counts_as_failure(result.status)) {
       std::cout << "FAILED " << result.name << "\n  " << result.reason << "\n";
     }
@@ -77,6 +91,10 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
     if (listed > 0) std::cout << ", " << listed << " skipped";
     if (settings.is_compiled) std::cout << "; all compiled, " << kernels_alone << " of them as kernels alone";
     std::cout << "\n";
+    if (options.vary) {
+      std::cout << "one extent changed at a time: " << equal << " runs as with fixed shapes, " << refused
+                << " refused by both, " << stricter << " refused with symbols alone, " << wrong << " wrong\n";
+    }
   }
   return failed > 0 ? 1 : 0;
 }

@@ -16,6 +16,7 @@
 #include "codegen/extent_of.h"
 #include "codegen/general_kernels.h"
 #include "codegen/guards.h"
+#include "codegen/shape_checks.h"
 #include "nests/index_map.h"
 #include "nests/nest_builder.h"
 #include "nests/node_exprs.h"
@@ -55,6 +56,7 @@ class Compiler {
     program_.target = target_name(options_);
     add_inputs();
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k) output_places_.try_emplace(graph_.outputs()[k], k);
+    program_.checks = shape_checks(graph_, symbol_ids_);
     for (NodeId id : graph_.nodes_in_order()) add_node(id);
     refuse_if_unsupported();
     add_outputs();
@@ -175,8 +177,11 @@ class Compiler {
       const std::vector<Expr> exprs = nests::node_exprs(graph_, id);
       if (exprs.empty()) throw Error("no kernel computes this", ErrorKind::Unsupported);
       add_kernels(id, exprs);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Unsupported) throw;
+    } catch (Error& error) {
+      if (error.kind() != ErrorKind::Unsupported) {
+        if (!error.has_place()) error.at(graph_.location(id));
+        throw;
+      }
       unsupported_.push_back(concat(graph_.location(id), ": ", error.summary()));
       for (ValueId result : node.results) {
         if (result) buffers_.emplace(result, 0);  // so that the rest can be looked at

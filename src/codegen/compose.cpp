@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "codegen/partition.h"
+#include "codegen/shape_checks.h"
+#include "ir/constraint.h"
 #include "ir/text.h"
 #include "nests/nest_builder.h"
 #include "ops/captures.h"
@@ -60,6 +62,7 @@ class Extract {
 // A body for inference alone: what its large constants hold does not matter.
 Graph outline(const Graph& body) {
   Graph graph = body;
+  forget_constraints(graph);
   for (NodeId id : graph.nodes_in_order()) {
     for (Graph& inner : graph.mutable_node(id).bodies) inner = outline(inner);
     const Constant* constant = graph.constant_of(graph.node(id).results.front());
@@ -101,6 +104,7 @@ struct Control {
       for (NodeId inner : body.nodes_in_order()) made.add_node(inner);
       for (ValueId output : body.outputs()) made.add_output(output);
       bodies.push_back(made.take());
+      copy_constraints(body, bodies.back());
     }
   }
 };
@@ -266,7 +270,8 @@ class Composer {
   void add_step(Work work, Extract& made, const std::vector<ValueId>& inputs, const std::vector<ValueId>& outputs) {
     if (outputs.empty()) return;
     for (ValueId output : outputs) made.add_output(output);
-    const Graph graph = made.take();
+    Graph graph = made.take();
+    if (work == Work::Kernels) copy_constraints(graph_, graph);  // operators look at what they are given
     Routine::Step step;
     step.name = graph_.value(outputs.front()).name;
     for (ValueId input : inputs) step.operands.push_back(slot(input));
@@ -401,6 +406,17 @@ Program::Buffer port(const Value& value, Program::Place place, std::size_t index
   return buffer;
 }
 
+// The symbols of a program that are symbols of the graph, and not expressions that have only a name.
+std::map<std::string, std::size_t> plain_symbols(const Program& program, const Graph& graph) {
+  std::map<std::string, std::size_t> plain;
+  for (std::size_t k = 0; k < program.symbols.size(); ++k) {
+    const Program::Symbol& symbol = program.symbols[k];
+    const Dim& dim = graph.value(graph.inputs()[symbol.input]).type.tensor().dims[symbol.axis];
+    if (const auto name = dim.symbol_name()) plain.emplace(*name, k);
+  }
+  return plain;
+}
+
 }  // namespace
 
 bool is_kernels_alone(const Graph& graph) {
@@ -431,6 +447,7 @@ Program compose(const Graph& graph, const CompileOptions& options) {
     program.inputs.push_back(static_cast<std::uint32_t>(program.buffers.size()));
     program.buffers.push_back(port(graph.value(graph.inputs()[k]), Program::Place::Input, k, program.symbols));
   }
+  program.checks = shape_checks(graph, plain_symbols(program, graph));
   std::vector<Program::Symbol> inner;  // extents that only a run tells
   for (std::size_t k = 0; k < graph.outputs().size(); ++k) {
     program.outputs.push_back(static_cast<std::uint32_t>(program.buffers.size()));

@@ -14,6 +14,7 @@
 #include "driver/compiled.h"
 #include "frontends/onnx/datum_proto.h"
 #include "frontends/onnx/import.h"
+#include "frontends/onnx/input_extents.h"
 #include "reference/evaluate.h"
 
 namespace tenon {
@@ -24,7 +25,9 @@ namespace fs = std::filesystem;
 // Runs every data set of a case; gives what went wrong, or nothing.
 std::string run_case(const ConformanceCase& test, const ConformanceOptions& settings, ConformanceResult& result) {
   const Tolerance& tolerance = settings.tolerance;
-  const Graph graph = onnx::import_onnx((fs::path(test.folder) / "model.onnx").string());
+  const std::string model = (fs::path(test.folder) / "model.onnx").string();
+  Graph graph = onnx::import_onnx(model);
+  if (settings.is_symbolic) graph = onnx::import_with_extents(model, symbolic_extents(graph));
   std::optional<CompiledModel> compiled;
   if (settings.is_compiled) {
     compiled.emplace(compile_graph(graph, settings.target), 1);
@@ -42,8 +45,14 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
     }
     reference::Options options;
     options.thread_count = 1;  // the cases already run side by side
-    const std::vector<Datum> outputs =
-        compiled ? compiled->run(inputs) : reference::evaluate(graph, std::move(inputs), options);
+    const RunSymbolic run = [&](const std::vector<Datum>& given) {
+      return compiled ? compiled->run(given) : reference::evaluate(graph, given, options);
+    };
+    if (settings.varies && set == 0 && !settings.expected_failures.contains(test.name)) {
+      result.varied = run_varied(model, graph, inputs, run, tolerance);
+      if (!result.varied.wrong.empty()) return join(result.varied.wrong, "\n  ");
+    }
+    const std::vector<Datum> outputs = run(inputs);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       const fs::path file = data / concat("output_", k, ".pb");
       if (!fs::exists(file)) continue;

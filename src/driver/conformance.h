@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/compare.h"
+#include "driver/varied_extents.h"
 
 namespace tenon {
 
@@ -23,6 +23,7 @@ struct ConformanceResult {
   std::string reason;  ///< why it failed, or the list's reason
   double elapsed_ms = 0;
   bool is_kernels_alone = false;  ///< compiled, and no operator ran as a C++ function
+  VariedRuns varied = {};
 };
 
 struct ConformanceOptions {
@@ -31,6 +32,9 @@ struct ConformanceOptions {
   /// Optimise and compile each model; one that cannot be compiled fails.
   bool is_compiled = false;
   std::string target = "native";  ///< that cases are compiled for
+  bool is_symbolic = false;  ///< every axis of every input is a symbol of its own
+  /// With symbols: beside the case's own inputs, run them with one extent changed at a time.
+  bool varies = false;
   /// Cases that are known to fail, with the reason.
   std::map<std::string, std::string> expected_failures;
   std::function<void(std::size_t done, std::size_t total)> on_progress;

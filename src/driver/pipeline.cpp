@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "driver/verify/pass_check.h"
 #include "driver/verify/reduce.h"
+#include "ir/constraint.h"
 #include "ir/verify.h"
 
 #include <algorithm>
@@ -196,6 +197,7 @@ std::vector<Pass> chosen_passes(const PipelineOptions& options) {
 }
 
 Graph run_passes(Graph graph, std::span<const Pass> passes, const PipelineOptions& options) {
+  keep_constraints(graph);  // before any pass rewrites a node that asks for something
   Runner runner(graph, options);
   for (const Pass& pass : passes) {
     try {

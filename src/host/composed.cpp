@@ -99,8 +99,10 @@ struct ComposedContext::State {
   std::vector<std::vector<Tensor>> kept;
   Timing* timing = nullptr;  // of the run that is timed
   std::function<void()> before_body;
+  std::optional<std::vector<std::int64_t>> checked;  // values of the symbols that were found to fit
   std::atomic_flag is_in_use;
 
+  void check_shapes(const std::vector<Datum>& inputs);
   const ComposedModel::Parts& ready() const { return model->parts(); }
 
   using Slots = std::vector<std::optional<Datum>>;
@@ -284,6 +286,25 @@ void ComposedContext::State::run_scan(const Routine::Step& step, std::size_t num
   }
 }
 
+// What all of the program takes for granted; parts check what they are given themselves.
+void ComposedContext::State::check_shapes(const std::vector<Datum>& inputs) {
+  const Program& program = model->program();
+  if (program.checks.empty()) return;
+  std::vector<std::int64_t> symbols;
+  for (const Program::Symbol& symbol : program.symbols) {
+    const Program::Buffer& input = program.buffers[program.inputs[symbol.input]];
+    const bool is_given = symbol.input < inputs.size() && inputs[symbol.input].is_tensor();
+    if (!is_given || inputs[symbol.input].tensor().shape().size() != input.dims.size()) {
+      throw Error(concat("input '", input.name, "' has the wrong rank"), ErrorKind::Usage)
+          .expected(input.dims.size(), " axes");
+    }
+    symbols.push_back(inputs[symbol.input].tensor().shape()[symbol.axis]);
+  }
+  if (checked == symbols) return;
+  require_checks(program.checks, symbols);
+  checked = std::move(symbols);
+}
+
 std::vector<Datum> ComposedContext::State::run(const ReadyRoutine& ready_routine, std::vector<Datum> inputs) {
   const Routine& routine = *ready_routine.routine;
   if (inputs.size() != routine.inputs.size()) {
@@ -317,6 +338,7 @@ ComposedContext::~ComposedContext() = default;
 
 std::vector<Datum> ComposedContext::run(const std::vector<Datum>& inputs) {
   const ContextUse use(state_->is_in_use);
+  state_->check_shapes(inputs);
   return state_->run(state_->ready().routine, inputs);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tenon {
 
@@ -159,22 +160,33 @@ class Substitution {
   Dim apply(const std::shared_ptr<const Atom>& atom) {
     if (atom->kind == Atom::Kind::Symbol) {
       const auto found = values_.find(atom->name);
-      return found == values_.end() ? DimExpr::of_atom(atom) : found->second;
+      if (found == values_.end()) return DimExpr::of_atom(atom);
+      is_changed_ = true;
+      return found->second;
     }
-    if (const auto known = known_.find(atom.get()); known != known_.end()) return known->second;
+    if (const auto known = known_.find(atom.get()); known != known_.end()) {
+      is_changed_ |= known->second.second;
+      return known->second.first;
+    }
+    // Not by comparing: a symbol may be replaced by itself with another range.
+    const bool was_changed = std::exchange(is_changed_, false);
     std::vector<Dim> arguments;
     arguments.reserve(atom->arguments.size());
     for (const Dim& argument : atom->arguments) arguments.push_back(apply(argument));
-    Dim value = arguments == atom->arguments ? DimExpr::of_atom(atom)
-                : atom->kind == Atom::Kind::FloorDiv
-                    ? floor_div(arguments[0], arguments[1])
+    Dim value = !is_changed_                         ? DimExpr::of_atom(atom)
+                : atom->kind == Atom::Kind::FloorDiv ? floor_div(arguments[0], arguments[1])
+                : atom->kind == Atom::Kind::Broadcast
+                    ? symbolic::broadcast_of(std::move(arguments))
                     : symbolic::extremum_of(atom->kind, std::move(arguments));
-    known_.emplace(atom.get(), value);
+    known_.emplace(atom.get(), std::pair(value, is_changed_));
+    is_changed_ |= was_changed;
     return value;
   }
 
   const DimBindings& values_;
-  std::map<const Atom*, Dim> known_;  // looked up only, never walked: its order is of no matter
+  bool is_changed_ = false;
+  std::map<const Atom*, std::pair<Dim, bool>>
+      known_;  // looked up only, never walked: its order is of no matter
 };
 
 }  // namespace
@@ -269,6 +281,10 @@ std::shared_ptr<const Atom> make_atom(Atom::Kind kind, std::vector<Dim> argument
                     ? floor_quotient_of(atom->arguments[0].range(), atom->arguments[1].range())
                     : atom->arguments[0].range();
   if (kind == Atom::Kind::FloorDiv) return atom;
+  if (kind == Atom::Kind::Broadcast) {
+    atom->range = range_of_broadcast(atom->arguments);
+    return atom;
+  }
   for (const Dim& argument : atom->arguments) {
     const Range range = argument.range();
     Range& all = atom->range;

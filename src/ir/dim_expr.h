@@ -16,10 +16,11 @@ namespace symbolic {
 
 /// What a product is made of. mod(a, b) is not an atom but a - b*floor(a/b), so that the two agree.
 struct Atom {
-  enum class Kind : std::uint8_t { Symbol, FloorDiv, Min, Max };
+  enum class Kind : std::uint8_t { Symbol, FloorDiv, Min, Max, Broadcast };
   Kind kind = Kind::Symbol;
-  std::string name;            ///< of a symbol; one name is one symbol
-  std::vector<Dim> arguments;  ///< numerator and denominator, or the members of a min or max
+  std::string name;  ///< of a symbol; one name is one symbol
+  std::vector<Dim>
+      arguments;  ///< numerator and denominator, or the members of a min, max or broadcast
   Range range;
   int depth = 1;
   int size = 1;  ///< counted as a tree, which bounds all that walks it
@@ -60,6 +61,8 @@ Range floor_quotient_of(Range a, Range b);
 Range intersection_of(Range a, Range b);
 inline bool excludes_zero(Range range) { return range.lo > 0 || range.hi < 0; }
 
+/// Of the extent that members broadcast to.
+Range range_of_broadcast(const std::vector<Dim>& members);
 /// The atom with its range, depth and size worked out; throws Error when it is too large.
 std::shared_ptr<const Atom> make_atom(Atom::Kind kind, std::vector<Dim> arguments);
 
@@ -91,6 +94,9 @@ std::optional<ModSplit> split_mod(const Dim& dim);
 
 /// The least or greatest of the members, flattened and canonical; asks for at least one.
 Dim extremum_of(Atom::Kind kind, std::vector<Dim> members);
+
+/// The extent that all members broadcast to, flattened and canonical; asks for at least one.
+Dim broadcast_of(std::vector<Dim> members);
 
 /// The atom of term `index` when that term is a number times one atom of this kind, else null.
 const Atom* linear_atom(const DimExpr& expr, std::size_t index, Atom::Kind kind);

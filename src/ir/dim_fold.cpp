@@ -13,6 +13,21 @@ DimTree number_tree(std::int64_t number) {
   return tree;
 }
 
+// Members are equal but for those that are 1, by promise: the greatest is the extent, and none at all
+// where one of them is 0.
+DimTree broadcast_tree(const Atom& atom) {
+  DimTree greatest, least, tree;
+  greatest.kind = DimTree::Kind::Maximum;
+  least.kind = DimTree::Kind::Minimum;
+  for (const Dim& member : atom.arguments) greatest.args.push_back(tree_of(member));
+  if (atom.range.lo > 0) return greatest;
+  least.args = greatest.args;
+  least.args.push_back(number_tree(1));
+  tree.kind = DimTree::Kind::Multiply;
+  tree.args = {std::move(greatest), std::move(least)};
+  return tree;
+}
+
 DimTree atom_tree(const Atom& atom) {
   DimTree tree;
   switch (atom.kind) {
@@ -23,6 +38,7 @@ DimTree atom_tree(const Atom& atom) {
     case Atom::Kind::FloorDiv: tree.kind = DimTree::Kind::FloorDivide; break;
     case Atom::Kind::Min: tree.kind = DimTree::Kind::Minimum; break;
     case Atom::Kind::Max: tree.kind = DimTree::Kind::Maximum; break;
+    case Atom::Kind::Broadcast: return broadcast_tree(atom);
   }
   for (const Dim& argument : atom.arguments) tree.args.push_back(tree_of(argument));
   return tree;

@@ -64,14 +64,19 @@ Range range_through_floor(const DimExpr& expr, std::size_t index, const Atom& fl
           range.hi == kNoUpperBound ? range.hi : floor_quotient(range.hi, b)};
 }
 
-/// c*max(x, y) + rest as the max (the min, if c < 0) of c*x + rest and c*y + rest.
-Range range_through_extremum(const DimExpr& expr, std::size_t index, const Atom& extremum) {
+Range tightened_range(const Dim& dim, int depth);
+
+/// c*max(x, y) + rest as the max (the min, if c < 0) of c*x + rest and c*y + rest, in which others
+/// may be taken apart likewise.
+Range range_through_extremum(const DimExpr& expr, std::size_t index, const Atom& extremum,
+                             int depth) {
   const std::int64_t c = expr.terms[index].coefficient;
   const bool is_min = (extremum.kind == Atom::Kind::Min) == (c > 0);
   const Dim rest = expr.without(index);
+  const int left = extremum.arguments.size() > 4 ? 0 : depth - 1;  // members multiply
   std::optional<Range> total;
   for (const Dim& member : extremum.arguments) {
-    const Range range = plain_range(member * Dim(c) + rest);
+    const Range range = tightened_range(member * Dim(c) + rest, left);
     if (!total) total = range;
     *total = is_min ? Range{std::min(total->lo, range.lo), std::min(total->hi, range.hi)}
                     : Range{std::max(total->lo, range.lo), std::max(total->hi, range.hi)};
@@ -93,8 +98,10 @@ bool has_floor_in_product(const DimExpr& expr) {
   });
 }
 
-Range tightened_range(const Dim& dim, const DimExpr& expr) {
+Range tightened_range(const Dim& dim, int depth) {
   Range range = plain_range(dim);
+  if (dim.is_constant() || depth == 0) return range;
+  const DimExpr& expr = *DimExpr::inside(dim);
   constexpr std::size_t kMaxTightened = 16;  // each term costs a pass over all of them
   if (expr.terms.size() < 2 || expr.terms.size() > kMaxTightened) return range;
   for (std::size_t i = 0; i < expr.terms.size(); ++i) {
@@ -103,7 +110,7 @@ Range tightened_range(const Dim& dim, const DimExpr& expr) {
     }
     for (const auto kind : {Atom::Kind::Min, Atom::Kind::Max}) {
       if (const Atom* extremum = linear_atom(expr, i, kind)) {
-        range = intersection_of(range, range_through_extremum(expr, i, *extremum));
+        range = intersection_of(range, range_through_extremum(expr, i, *extremum, depth));
       }
     }
   }
@@ -151,7 +158,8 @@ Range intersection_of(Range a, Range b) { return {std::max(a.lo, b.lo), std::min
 Range Dim::range() const {
   if (is_constant()) return {value_, value_};
   try {
-    return symbolic::tightened_range(*this, *expr_);
+    constexpr int kDepth = 3;  // what a slice of a slice asks for
+    return symbolic::tightened_range(*this, kDepth);
   } catch (const Error&) {  // the tighter form overflows or is too large
     return symbolic::plain_range(*this);
   }

@@ -66,6 +66,9 @@ void append_atom(std::string& text, const Atom& atom) {
     case Atom::Kind::Max:
       append_call(text, "max", atom.arguments);
       break;
+    case Atom::Kind::Broadcast:
+      append_call(text, "broadcast", atom.arguments);
+      break;
   }
 }
 
@@ -253,9 +256,9 @@ class DimParser {
   }
 
   Dim call(std::string_view name) {
-    if (name != "floor" && name != "mod" && name != "min" && name != "max") {
+    if (name != "floor" && name != "mod" && name != "min" && name != "max" && name != "broadcast") {
       cursor_.position -= name.size();
-      cursor_.fail("floor(a/b), mod(a, b), min(…) or max(…)");
+      cursor_.fail("floor(a/b), mod(a, b), min(…), max(…) or broadcast(…)");
     }
     cursor_.expect('(');
     if (name == "floor") {
@@ -270,6 +273,7 @@ class DimParser {
     if (name == "mod" && arguments.size() != 2) cursor_.fail("two arguments of mod(a, b)");
     cursor_.expect(')');
     if (name == "mod") return mod(arguments[0], arguments[1]);
+    if (name == "broadcast") return symbolic::broadcast_of(std::move(arguments));
     return symbolic::extremum_of(name == "min" ? Atom::Kind::Min : Atom::Kind::Max,
                                  std::move(arguments));
   }

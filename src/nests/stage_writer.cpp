@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "ir/dim_broadcast.h"
 #include "nests/index_map.h"
 #include "ops/expr_names.h"
 
@@ -113,7 +114,7 @@ std::vector<Scalar> StageWriter::repeated_position(LoopNest& nest, const Dims& f
     const Dim& extent = to[axis];
     if (extent == Dim(1)) {
       inner.push_back(positions_(integer_scalar(0)));
-    } else if (extent == from[skipped + axis] || extent.range().lo > 1) {
+    } else if (!may_repeat(extent, from[skipped + axis])) {
       inner.push_back(at[skipped + axis]);
     } else {  // may turn out to be 1 when it runs
       const Scalar is_one = binary_scalar(BinaryOp::Equal, DType::Bool, nest.extent(extent), integer_scalar(1));

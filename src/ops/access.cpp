@@ -1,8 +1,11 @@
 #include "ops/access.h"
 
+#include "base/error.h"
+#include "ir/dim_fold.h"
 #include "ops/analysis.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -272,16 +275,35 @@ Dims squeezed(const Dims& dims) {
   return kept;
 }
 
+namespace {
+
+// In real numbers: what a sum over nine symbols costs is no extent that could be.
+class UsualArithmetic : public DimArithmetic<double> {
+ public:
+  explicit UsualArithmetic(const SymbolRanges& symbols) : symbols_(symbols) {}
+  double number(std::int64_t value) override { return static_cast<double>(value); }
+  double symbol(const std::string& name) override {
+    const Range range = symbols_.find(name)->second;
+    return static_cast<double>(std::clamp(kUsualExtent, range.lo, range.hi));
+  }
+  double add(double a, double b) override { return a + b; }
+  double multiply(double a, double b) override { return a * b; }
+  double floor_divide(double a, double b) override { return b == 0 ? 0 : std::floor(a / b); }
+  double minimum(double a, double b) override { return std::min(a, b); }
+  double maximum(double a, double b) override { return std::max(a, b); }
+
+ private:
+  const SymbolRanges& symbols_;
+};
+
+}  // namespace
+
 double usual_value(const Dim& dim) {
   if (dim.is_constant()) return static_cast<double>(dim.constant());
   SymbolRanges symbols;
   dim.collect_symbols(symbols);
-  DimBindings values;
-  for (const auto& [name, range] : symbols) {
-    values.emplace(name, Dim(std::clamp(kUsualExtent, range.lo, range.hi)));
-  }
-  const Dim usual = dim.substitute(values);
-  return usual.is_constant() ? static_cast<double>(usual.constant()) : 0.0;
+  UsualArithmetic arithmetic(symbols);
+  return fold(tree_of(dim), arithmetic);
 }
 
 double least_value(const Dim& dim) { return static_cast<double>(std::max<std::int64_t>(1, dim.range().lo)); }
@@ -297,15 +319,20 @@ NodeAccess access_of(const Graph& graph, NodeId id) {
   if (node.op->fusion == Fusion::Opaque || node.operands.empty() || !is_plain(graph, node)) {
     return opaque;
   }
-  const std::vector<Expr> exprs = lowered(graph, id);
-  if (exprs.empty()) return opaque;
-  Reader reader(node.operands.size());
-  for (const Expr& expr : exprs) reader.read(expr);
-  NodeAccess access = reader.take(node.op->fusion ? *node.op->fusion : fusion_kind(exprs));
-  access.flops = usual_value(flops_of(exprs));
-  access.covers =
-      access.role == Role::Move && access.reads_once && reads_every_element(graph, node, access);
-  return access;
+  try {
+    const std::vector<Expr> exprs = lowered(graph, id);
+    if (exprs.empty()) return opaque;
+    Reader reader(node.operands.size());
+    for (const Expr& expr : exprs) reader.read(expr);
+    NodeAccess access = reader.take(node.op->fusion ? *node.op->fusion : fusion_kind(exprs));
+    access.flops = usual_value(flops_of(exprs));
+    access.covers =
+        access.role == Role::Move && access.reads_once && reads_every_element(graph, node, access);
+    return access;
+  } catch (Error& error) {  // an extent that is too large
+    if (!error.has_place()) error.at(graph.location(id));
+    throw;
+  }
 }
 
 namespace {

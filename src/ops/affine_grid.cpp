@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
@@ -15,13 +16,13 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_rank("affine_grid", "theta", theta, 3);
   if (attrs.size.size() < 3) throw Error("affine_grid: the size has no grid").got(attrs.size);
   const auto rank = static_cast<std::int64_t>(attrs.size.size()) - 2;
-  if (provably_different(theta.dims[1], rank) || provably_different(theta.dims[2], rank + 1)) {
+  if (!assume_equal(theta.dims[1], rank) || !assume_equal(theta.dims[2], rank + 1)) {
     throw Error("affine_grid: theta does not fit the size")
         .expected("matrices of ", rank, " x ", rank + 1)
         .got(theta);
   }
   require_elements(in, "theta", floats);
-  if (provably_different(attrs.size[0], theta.dims[0])) {
+  if (!assume_equal(attrs.size[0], theta.dims[0])) {
     throw Error("affine_grid: theta does not fit the size")
         .expected("one matrix for each of ", attrs.size[0], " grids")
         .got(theta);

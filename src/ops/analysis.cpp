@@ -159,7 +159,7 @@ Dim bytes_read_inside(const Graph& body, ValueId input) {
       }
     }
   }
-  return provably_at_most(taken, whole) ? taken : whole;
+  return provably_at_most(taken, whole) ? taken : whole;  // a question: for a cost
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "ir/assumptions.h"
+#include "ops/broadcasting.h"
 #include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/normalization.h"
@@ -49,7 +51,7 @@ struct Extents {
 };
 
 void require_equal(const Dim& a, const Dim& b, std::string_view what, const OperandTypes& in) {
-  if (!provably_different(a, b)) return;
+  if (assume_equal(a, b)) return;
   throw Error(concat("attention: ", what))
       .expected("q: [batch, heads, queries, size], k and v: [batch, key heads, keys, size]")
       .got("q: ", in["q"], ", k: ", in["k"], ", v: ", in["v"]);
@@ -118,14 +120,14 @@ Expr weighted_values(const Extents& e, const Expr& weights, const Expr& v) {
 
 // The mask at every score, of which `at` tells batch, head, query and key; keys behind its end are
 // masked.
-Expr widened_mask(const Expr& mask, const std::vector<Expr>& at, const Dim& keys) {
+Expr widened_mask(const Expr& mask, const std::vector<Expr>& at, const Dims& extents) {
   std::vector<Expr> coordinates;
   for (std::size_t axis = 0; axis < mask.rank(); ++axis) {
-    const Expr index = at[4 - mask.rank() + axis];
-    coordinates.push_back(mask.dims()[axis] == Dim(1) ? index * 0.0 : index);
+    const std::size_t which = 4 - mask.rank() + axis;
+    coordinates.push_back(broadcast_index(at[which], mask.dims()[axis], extents[which]));
   }
   if (coordinates.empty()) return mask;
-  const bool is_short = mask.dims().back() != Dim(1) && mask.dims().back() != keys;
+  const bool is_short = mask.dims().back() != Dim(1) && mask.dims().back() != extents.back();
   if (!is_short) return mask.at(std::move(coordinates));
   return mask.at_or(std::move(coordinates), mask.dtype() == DType::Bool ? 0.0 : -infinity);
 }
@@ -138,10 +140,11 @@ Expr masked(const Attrs& attrs, const Lowering& op, const Extents& e, Expr score
   if (op.has("mask")) {
     const Expr mask = op.operand("mask");
     const std::vector<Expr> at{batch, head, query, key};
+    const Dims extents{e.batch, e.heads, e.queries, e.keys};
     if (mask.dtype() == DType::Bool) {
-      scores = select(widened_mask(mask, at, e.keys), scores, -infinity);
+      scores = select(widened_mask(mask, at, extents), scores, -infinity);
     } else {
-      scores = scores + widened_mask(cast(mask, scores.dtype()), at, e.keys);
+      scores = scores + widened_mask(cast(mask, scores.dtype()), at, extents);
     }
   }
   if (op.has("key_counts")) {

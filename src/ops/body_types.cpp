@@ -14,6 +14,7 @@ bool may_be_both(const Type& a, const Type& b) {
   if (!a.is_tensor()) return may_be_both(a.element(), b.element());
   if (a.tensor().dtype != b.tensor().dtype || a.tensor().rank() != b.tensor().rank()) return false;
   for (std::size_t axis = 0; axis < a.tensor().rank(); ++axis) {
+    // a question: what runs a body holds its inputs to their types.
     if (provably_different(a.tensor().dims[axis], b.tensor().dims[axis])) return false;
   }
   return true;

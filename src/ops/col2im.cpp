@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/covering.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
@@ -23,7 +24,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     elements = elements * window.kernel;
     blocks = blocks * window.count;
   }
-  if (provably_different(x.dims[2], blocks) || provably_different(mod(x.dims[1], elements), 0)) {
+  if (!assume_equal(x.dims[2], blocks) || !assume_multiple(x.dims[1], elements)) {
     throw Error("col2im: columns do not fit the image")
         .expected("x: [N, a multiple of ", elements, ", ", blocks, "]")
         .got(x);

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
@@ -21,7 +22,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     for (std::size_t axis = 0; axis < y.rank(); ++axis) {
       if (axis == along) {
         y.dims[axis] = y.dims[axis] + x.dims[axis];
-      } else if (provably_different(y.dims[axis], x.dims[axis])) {
+      } else if (!assume_equal(y.dims[axis], x.dims[axis])) {
         throw Error("concat: operands differ off the axis they are joined along")
             .expected("equal extents at axis ", axis)
             .got(xs.front(), " and ", x);

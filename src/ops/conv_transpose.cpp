@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/convolution.h"
 #include "ops/op_spec.h"
 
@@ -27,7 +28,7 @@ void resolve(const Attrs& attrs, std::size_t axis, Window& window) {
   if (is_same || (!attrs.output_shape.empty() && !has_pads)) {
     split_padding(window, max(whole - window.extent, 0), attrs.auto_pad);
   }
-  if (provably_at_most(window.extent, -1)) {
+  if (!assume_at_most(0, window.extent)) {
     throw Error("conv_transpose: the pads leave nothing of the result")
         .expected("pads of at most ", whole)
         .got(window.begin, " and ", window.end);

@@ -1,6 +1,7 @@
 #include "ops/convolution.h"
 
 #include "base/error.h"
+#include "ir/assumptions.h"
 #include "ops/covering.h"
 #include "ops/var_ops.h"
 
@@ -89,7 +90,7 @@ std::vector<Expr> input_positions(const Convolution& conv, const std::vector<Exp
 
 void require_groups(std::string_view op, std::int64_t groups, const Dim& outputs) {
   if (groups < 1) throw Error(concat(op, ": attribute 'groups' must be at least 1")).got(groups);
-  if (provably_different(mod(outputs, groups), 0)) {
+  if (!assume_multiple(outputs, groups)) {
     throw Error(concat(op, ": the weights do not divide into the groups"))
         .expected("a multiple of ", groups, " as extent of the weights' axis O")
         .got(outputs);
@@ -98,7 +99,7 @@ void require_groups(std::string_view op, std::int64_t groups, const Dim& outputs
 
 void require_extent(std::string_view op, std::string_view what, const Dim& got,
                     const Dim& expected) {
-  if (!provably_different(got, expected)) return;
+  if (assume_equal(got, expected)) return;
   throw Error(concat(op, ": ", what)).expected(expected).got(got);
 }
 

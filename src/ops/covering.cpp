@@ -8,6 +8,7 @@ namespace tenon {
 namespace {
 
 bool has_phases(const Window& window) {
+  // a question: there is another way
   return window.stride > 1 && window.dilation == 1 && provably_at_most(0, window.begin);
 }
 

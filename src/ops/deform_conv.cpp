@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/convolution.h"
 #include "ops/op_spec.h"
 #include "ops/operand_shapes.h"
@@ -35,7 +36,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const Geometry all = geometry(attrs, x, in["w"]);
   require_bias("deform_conv", in, all.y[1]);
   require_rank("deform_conv", "offset", offset, x.rank());
-  if (attrs.offset_groups < 1 || provably_different(mod(x.dims[1], attrs.offset_groups), 0)) {
+  if (attrs.offset_groups < 1 || !assume_multiple(x.dims[1], attrs.offset_groups)) {
     throw Error("deform_conv: the channels do not divide into 'offset_groups'")
         .expected("a divisor of ", x.dims[1])
         .got(attrs.offset_groups);

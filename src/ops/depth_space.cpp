@@ -1,5 +1,7 @@
 #include "ops/depth_space.h"
 
+#include "ir/assumptions.h"
+
 namespace tenon {
 namespace {
 
@@ -18,7 +20,7 @@ void require_block(std::string_view op, const DepthSpaceAttrs& attrs, const Tens
 
 void require_multiple(std::string_view op, const TensorType& x, std::size_t axis,
                       std::int64_t divisor) {
-  if (!provably_different(mod(x.dims[axis], divisor), 0)) return;
+  if (assume_multiple(x.dims[axis], divisor)) return;
   throw Error(concat(op, ": blocks do not fill the tensor"))
       .expected("a multiple of ", divisor, " at axis ", axis)
       .got(x);

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
@@ -8,7 +9,7 @@ namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
   const TensorType& x = in["x"];
-  if (x.rank() < 2 || provably_different(x.dims[x.rank() - 1], x.dims[x.rank() - 2])) {
+  if (x.rank() < 2 || !assume_equal(x.dims[x.rank() - 1], x.dims[x.rank() - 2])) {
     throw Error("det: the last two axes must span square matrices").got(x);
   }
   return {x.dtype, {x.dims.begin(), x.dims.end() - 2}, {}};

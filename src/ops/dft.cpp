@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 #include "ops/fourier.h"
 #include "ops/lowering.h"
@@ -17,9 +18,7 @@ struct Attrs {
 // The last axis holds real parts alone (extent 1) or real and imaginary parts (2).
 std::size_t signal_axis(const Attrs& attrs, const TensorType& x) {
   const std::size_t axis = x.rank() < 2 ? 0 : normal_axis("dft", attrs.axis, x.rank());
-  const bool is_complex = x.rank() >= 2 && !provably_different(x.dims.back(), 2);
-  const bool is_real = x.rank() >= 2 && !provably_different(x.dims.back(), 1);
-  if (axis + 1 >= x.rank() || (!is_complex && !is_real)) {
+  if (axis + 1 >= x.rank() || !assume_one_or(x.dims.back(), 2)) {
     throw Error("dft: the last axis must hold real, or real and imaginary parts")
         .expected("a tensor [..., 1] or [..., 2] and an axis before the last")
         .got(x, ", axis ", attrs.axis);
@@ -63,10 +62,12 @@ void lower(const Attrs& attrs, Lowering& op) {
     at.pop_back();
     at[axis] = source;
     at.back() = integer(which);
-    return x.at(std::move(at));
+    // Where only the run tells, there may be no imaginary parts.
+    const bool is_there = which == 0 || x.dims().back() == Dim(2);
+    return is_there ? x.at(std::move(at)) : x.at_or(std::move(at), 0);
   };
   ComplexExpr signal{part(0), {}};
-  if (x.dims().back() == Dim(2)) signal.imaginary = part(1);
+  if (!(x.dims().back() == Dim(1))) signal.imaginary = part(1);
   ComplexExpr terms = turned(signal, target, source, length, attrs.inverse);
   const Expr scale = cast(extent_expr(attrs.inverse ? length : Dim(1)), DType::F64);
   if (is_mirrored) {

@@ -1,6 +1,8 @@
 #include "ops/equation.h"
 
 #include "base/error.h"
+#include "ir/assumptions.h"
+#include "ops/broadcasting.h"
 
 #include <algorithm>
 #include <set>
@@ -135,13 +137,13 @@ void Equation::set_extents() {
     for (std::size_t axis = 0; axis < operands_[k].size(); ++axis) {
       const Dim& extent = dims_[k][axis];
       Dim& known = extents_[operands_[k][axis]];
-      if (extent == Dim(1)) continue;
-      if (!(known == Dim(1)) && provably_different(known, extent)) {
+      const std::optional<Dim> common = assume_broadcast(known, extent);
+      if (!common) {
         throw Error("einsum: a label stands for different extents")
             .expected("one extent for each label of '", text_, "'")
             .got(known, " and ", extent);
       }
-      if (known == Dim(1) || extent.is_constant()) known = extent;
+      known = *common;
     }
   }
 }
@@ -172,7 +174,10 @@ Expr Equation::read(std::size_t position, const Expr& operand,
                     const std::vector<Expr>& indices) const {
   std::vector<Expr> at;
   for (std::size_t axis = 0; axis < operands_[position].size(); ++axis) {
-    at.push_back(repeats(position, axis) ? integer(0) : indices[operands_[position][axis]]);
+    const Label label = operands_[position][axis];
+    at.push_back(repeats(position, axis)
+                     ? integer(0)
+                     : broadcast_index(indices[label], dims_[position][axis], extents_[label]));
   }
   return operand.at(std::move(at));
 }

@@ -15,7 +15,6 @@ struct Attrs {
 Dim expanded_extent(const Dim& own, const Dim& wanted, const OperandTypes& in) {
   if (own == wanted || wanted == Dim(1)) return own;
   if (own == Dim(1)) return wanted;
-  if (own.is_constant() && !provably_different(own, wanted)) return own;
   if (is_unknown(wanted)) return own.is_constant() ? own : in.unknown();
   return broadcast_dims({own}, {wanted}).front();
 }

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/assumptions.h"
+#include "ir/dim_broadcast.h"
+#include "ops/broadcasting.h"
 #include "ops/expr_names.h"
 #include "ops/expr_promises.h"
 
@@ -299,9 +302,7 @@ Expr broadcast(const Expr& x, Dims dims) {
   const std::size_t skipped = space.dims().size() - x.rank();
   std::vector<Expr> coordinates;
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    const bool repeats = x.dims()[axis] == Dim(1);
-    const Expr index = space[skipped + axis];
-    coordinates.push_back(repeats ? index * 0.0 : index);
+    coordinates.push_back(broadcast_index(space[skipped + axis], x.dims()[axis], space.dims()[skipped + axis]));
   }
   if (coordinates.empty()) {
     // A scalar has no coordinate to carry the shape, so it is given an axis first.
@@ -345,21 +346,22 @@ Dims broadcast_dims(const Dims& a, const Dims& b) {
   Dims dims = longer;
   const std::size_t skipped = longer.size() - shorter.size();
   for (std::size_t k = 0; k < shorter.size(); ++k) {
-    const Dim& x = longer[skipped + k];
-    const Dim& y = shorter[k];
-    if (x == y || y == Dim(1)) continue;
-    if (x == Dim(1)) {
-      dims[skipped + k] = y;
-    } else if (provably_different(x, y)) {
+    Dim& extent = dims[skipped + k];
+    if (extent == shorter[k]) continue;
+    const std::optional<Dim> common = assume_broadcast(extent, shorter[k]);
+    if (!common) {
       throw Error("shapes do not broadcast")
           .expected("extents that are equal or 1, counted from the last axis")
           .got(a, " and ", b);
-    } else if (y.is_constant()) {
-      // Not proven equal: if the data fits at all, a number other than 1 is the extent.
-      dims[skipped + k] = y;
     }
+    extent = *common;
   }
   return dims;
+}
+
+Expr broadcast_index(const Expr& index, const Dim& own, const Dim& whole) {
+  if (own == Dim(1)) return index * 0.0;
+  return may_repeat(own, whole) ? index * min(own - 1, 1) : index;
 }
 
 Expr wrap_negative(const Expr& indices, const Dim& extent) {

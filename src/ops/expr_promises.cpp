@@ -101,6 +101,7 @@ void require_positions(const std::vector<Expr>& coordinates, const Dims& updates
     const Dims& dims = coordinate.dims();
     bool fits = dims.size() <= updates.size();
     for (std::size_t k = 0; fits && k < dims.size(); ++k) {
+      // a question: ops assume what symbols leave open
       fits = dims[k] == Dim(1) ||
              !provably_different(dims[k], updates[updates.size() - dims.size() + k]);
     }

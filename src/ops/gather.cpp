@@ -1,5 +1,8 @@
+#include "ir/assumptions.h"
 #include "ops/indexing.h"
 #include "ops/movement.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -8,10 +11,26 @@ struct Attrs {
   std::int64_t axis = 0;
 };
 
+// Passes make a slice of constant indices, which is shorter where the axis is: that it reaches so
+// far is looked at before a run. All other indices are as they are read.
+void require_places(const OperandTypes& in, const Dim& extent) {
+  const Tensor* indices = in.value("indices");
+  constexpr std::int64_t kMaxIndices = 4096;
+  if (extent.is_constant() || !indices || indices->size() == 0 || indices->size() > kMaxIndices)
+    return;
+  const std::vector<std::int64_t> places = indices->integers();
+  const auto [least, greatest] = std::ranges::minmax(places);
+  if (assume_at_most(greatest + 1, extent) && assume_at_most(-least, extent)) return;
+  throw Error("gather: an index lies outside its tensor")
+      .expected("less than ", extent)
+      .got(least, " to ", greatest);
+}
+
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &x = in["x"], &indices = in["indices"];
   require_integer("gather", "indices", indices);
   const auto axis = static_cast<std::ptrdiff_t>(normal_axis("gather", attrs.axis, x.rank()));
+  require_places(in, x.dims[static_cast<std::size_t>(axis)]);
   Dims dims(x.dims.begin(), x.dims.begin() + axis);
   dims.insert(dims.end(), indices.dims.begin(), indices.dims.end());
   dims.insert(dims.end(), x.dims.begin() + axis + 1, x.dims.end());

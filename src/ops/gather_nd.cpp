@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/indexing.h"
 #include "ops/movement.h"
 
@@ -18,7 +19,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
         .got("x: ", x, ", indices: ", indices, ", batch_dims: ", attrs.batch_dims);
   }
   for (std::size_t axis = 0; axis < batch; ++axis) {
-    if (!provably_different(x.dims[axis], indices.dims[axis])) continue;
+    if (assume_equal(x.dims[axis], indices.dims[axis])) continue;
     throw Error("gather_nd: batches of x and of the indices differ")
         .expected("equal extents along the first ", batch, " axes")
         .got("x: ", x, ", indices: ", indices);

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
@@ -23,7 +24,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   if (x.rank() < 3) throw Error("grid_sample: x needs a batch, channels and positions").got(x);
   require_rank("grid_sample", "grid", grid, x.rank());
   const auto axes = static_cast<std::int64_t>(x.rank()) - 2;
-  if (provably_different(grid.dims.back(), axes) || provably_different(grid.dims[0], x.dims[0])) {
+  if (!assume_equal(grid.dims.back(), axes) || !assume_equal(grid.dims[0], x.dims[0])) {
     throw Error("grid_sample: the grid does not fit x")
         .expected("the same batch, and ", axes, " coordinates at each point")
         .got("x: ", x, ", grid: ", grid);

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/lowering.h"
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
@@ -28,7 +29,7 @@ Dims grouped_dims(const Attrs& attrs, Dims dims) {
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   const std::size_t axis = channel_axis(attrs, x.rank());
-  if (attrs.groups < 1 || provably_different(mod(x.dims[axis], attrs.groups), 0)) {
+  if (attrs.groups < 1 || !assume_multiple(x.dims[axis], attrs.groups)) {
     throw Error("group_norm: the channels do not fall into equal groups")
         .expected("a multiple of groups = ", attrs.groups)
         .got(x.dims[axis], " channels in ", x);

@@ -1,6 +1,7 @@
 #include "ops/layout_access.h"
 
 #include "base/error.h"
+#include "ir/assumptions.h"
 
 namespace tenon {
 namespace {
@@ -67,7 +68,7 @@ Dims AxisMap::physical_dims(std::string_view op, const Dims& logical) const {
   Dims dims(physical_rank_);
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const Place& place = places_[k];
-    if (provably_different(mod(logical[k], place.block), 0)) {
+    if (!assume_multiple(logical[k], place.block)) {
       throw Error(concat(op, ": an axis does not divide into the layout's blocks"))
           .expected("a multiple of ", place.block)
           .got(logical[k]);

@@ -1,8 +1,22 @@
 #include "ops/lowering.h"
 
 #include "base/error.h"
+#include "ir/dim_broadcast.h"
+
+#include <algorithm>
 
 namespace tenon {
+namespace {
+
+// Extents that were assumed to be equal are written in several ways. What the value's is the broadcast of
+// is no wider than the result.
+bool is_same_by_promise(const Dims& value, const Dims& result) {
+  return std::ranges::equal(value, result, [](const Dim& own, const Dim& whole) {
+    return own == whole || (!(own == Dim(1)) && broadcast(own, whole) == own);
+  });
+}
+
+}  // namespace
 
 Lowering::Lowering(const OpDef& op, std::vector<Type> operands, std::vector<Type> results)
     : op_(op),
@@ -66,6 +80,8 @@ void Lowering::define(std::size_t position, const Expr& value) {
                       " for ", type.dtype));
   if (value.dims() == type.dims) {
     definitions_[position] = value;
+  } else if (is_same_by_promise(value.dims(), type.dims)) {
+    definitions_[position] = reshape(value, type.dims);
   } else {
     TENON_ASSERT(value.rank() <= type.rank(),
                  concat(op_.name, " defines a result of its inferred shape: ", value.dims(),

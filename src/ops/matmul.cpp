@@ -1,3 +1,5 @@
+#include "ir/assumptions.h"
+#include "ops/broadcasting.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
@@ -38,7 +40,7 @@ Shapes shapes_of(const TensorType& a, const TensorType& b) {
   Shapes shapes{a.dims, b.dims, {}, a.rank() > 1, b.rank() > 1};
   if (!shapes.has_row) shapes.a.insert(shapes.a.begin(), 1);
   if (!shapes.has_column) shapes.b.push_back(1);
-  if (provably_different(shapes.inner(), shapes.b[shapes.b.size() - 2])) {
+  if (!assume_equal(shapes.inner(), shapes.b[shapes.b.size() - 2])) {
     Error error("matmul: inner extents differ");
     error.expected(shapes.has_column ? "a.shape[-1] == b.shape[-2]" : "a.shape[-1] == b.shape[-1]")
         .got("a: ", a, ", b: ", b);
@@ -70,7 +72,7 @@ Expr element_of(const Expr& operand, const Dims& dims, const Dims& batch, const 
   for (std::size_t k = 0; k < leading; ++k) {
     const std::size_t axis = batch.size() - leading + k;
     const bool repeats = dims[k] == Dim(1) && !(batch[axis] == Dim(1));
-    at.push_back(repeats ? integer(0) : space[axis]);
+    at.push_back(repeats ? integer(0) : broadcast_index(space[axis], dims[k], batch[axis]));
   }
   at.push_back(space[row_axis]);
   at.push_back(space[column_axis]);

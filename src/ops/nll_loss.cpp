@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/normalization.h"
@@ -23,7 +24,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
         .got("x: ", x, ", target: ", target);
   }
   for (std::size_t axis = 0; axis < target.rank(); ++axis) {
-    if (!provably_different(target.dims[axis], x.dims[axis == 0 ? 0 : axis + 1])) continue;
+    if (assume_equal(target.dims[axis], x.dims[axis == 0 ? 0 : axis + 1])) continue;
     throw Error("nll_loss: extents of x and target differ")
         .expected("x: [N, C, …] and target: [N, …]")
         .got("x: ", x, ", target: ", target);

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
@@ -20,9 +21,9 @@ struct Box {
 TensorType infer(const Attrs&, const OperandTypes& in) {
   require_rank("non_max_suppression", "boxes", in["boxes"], 3);
   require_rank("non_max_suppression", "scores", in["scores"], 3);
-  if (provably_different(in["boxes"].dims[1], in["scores"].dims[2]) ||
-      provably_different(in["boxes"].dims[0], in["scores"].dims[0]) ||
-      provably_different(in["boxes"].dims[2], 4)) {
+  if (!assume_equal(in["boxes"].dims[1], in["scores"].dims[2]) ||
+      !assume_equal(in["boxes"].dims[0], in["scores"].dims[0]) ||
+      !assume_equal(in["boxes"].dims[2], 4)) {
     throw Error("non_max_suppression: boxes and scores do not fit together")
         .expected("boxes [batches, boxes, 4] and scores [batches, classes, boxes]")
         .got(in["boxes"], " and ", in["scores"]);

@@ -1,6 +1,7 @@
 #include "ops/normalization.h"
 
 #include "base/error.h"
+#include "ir/assumptions.h"
 
 #include <algorithm>
 
@@ -44,7 +45,7 @@ Var sum_along_axis(Var x, std::size_t axis) {
 
 void require_vector(const OperandTypes& in, std::string_view operand, std::size_t axis) {
   require_rank(in.op_name(), operand, in[operand], 1);
-  if (!provably_different(in[operand].dims[0], in["x"].dims[axis])) return;
+  if (assume_equal(in[operand].dims[0], in["x"].dims[axis])) return;
   throw Error(concat(in.op_name(), ": operand '", operand, "' has the wrong extent"))
       .expected(in["x"].dims[axis], " elements, as x has along axis ", axis)
       .got(in[operand], " for x: ", in["x"]);
@@ -52,10 +53,15 @@ void require_vector(const OperandTypes& in, std::string_view operand, std::size_
 
 void require_broadcast_to_x(const OperandTypes& in, std::string_view operand) {
   const TensorType& x = in["x"];
-  const TensorType whole = broadcast_type(in.op_name(), x, in[operand], x.dtype);
-  const bool is_larger = whole.rank() > x.rank() ||
-                         !std::equal(whole.dims.begin(), whole.dims.end(), x.dims.begin(),
-                                     [](const Dim& a, const Dim& b) { return a == b || b != Dim(1); });
+  const Dims& own = in[operand].dims;
+  {
+    const AssumptionScope weaker;  // what follows asks for more
+    broadcast_type(in.op_name(), x, in[operand], x.dtype);
+  }
+  bool is_larger = own.size() > x.rank();
+  for (std::size_t k = 0; !is_larger && k < own.size(); ++k) {
+    is_larger = !assume_one_or(own[k], x.dims[x.rank() - own.size() + k]);
+  }
   if (!is_larger) return;
   throw Error(concat(in.op_name(), ": operand '", operand, "' is larger than x"))
       .expected("extents of x or 1, counted from the last axis")

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
@@ -15,7 +16,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &indices = in["indices"], &values = in["values"];
   require_elements(in, "indices", reals);
   require_dims("one_hot", "values", values, {2});
-  if (attrs.depth.range().hi < 0) throw Error("one_hot: the depth is negative").got(attrs.depth);
+  if (!assume_at_most(0, attrs.depth))
+    throw Error("one_hot: the depth is negative").got(attrs.depth);
   TensorType y{values.dtype, indices.dims, {}};
   const std::size_t axis = normal_axis("one_hot", attrs.axis, indices.rank() + 1);
   y.dims.insert(y.dims.begin() + static_cast<std::ptrdiff_t>(axis), attrs.depth);

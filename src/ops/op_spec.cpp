@@ -1,6 +1,7 @@
 #include "ops/op_spec.h"
 
 #include "base/text.h"
+#include "ir/assumptions.h"
 #include "ops/lowering.h"
 
 namespace tenon {
@@ -98,7 +99,7 @@ void refuse_impossible_extents(const OpDef& op, const std::vector<Type>& types) 
     std::int64_t count = 1;
     bool is_too_large = false;
     for (const Dim& extent : type.tensor().dims) {
-      if (provably_at_most(extent, -1)) {
+      if (!assume_at_most(0, extent)) {
         throw Error(concat(op.name, ": an extent of the result is negative")).got(type);
       }
       if (!extent.is_constant()) continue;

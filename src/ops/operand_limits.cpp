@@ -1,26 +1,27 @@
 #include "ops/operand_limits.h"
 
 #include "base/error.h"
+#include "ir/assumptions.h"
 
 #include <algorithm>
 
 namespace tenon {
 
 void require_one_element(const OperandTypes& in, std::string_view operand) {
-  if (!provably_different(element_count(in[operand]), 1)) return;
+  if (assume_equal(element_count(in[operand]), 1)) return;
   throw Error(concat(in.op_name(), ": operand '", operand, "' must hold one element"))
       .got(in[operand]);
 }
 
 void require_at_least(std::string_view op, std::string_view what, const Dim& value,
                       std::int64_t least) {
-  if (!provably_at_most(value, least - 1)) return;
+  if (assume_at_most(least, value)) return;
   throw Error(concat(op, ": ", what, " must be at least ", least)).got(value);
 }
 
 void require_at_most(std::string_view op, std::string_view operand, const TensorType& type,
                      std::size_t axis, const Dim& limit) {
-  if (!provably_at_most(limit + Dim(1), type.dims[axis])) return;
+  if (assume_at_most(type.dims[axis], limit)) return;
   throw Error(concat(op, ": operand '", operand, "' is too long"))
       .expected("at most ", limit, " along axis ", axis)
       .got(type);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ir/assumptions.h"
 
 namespace tenon {
 
@@ -9,7 +10,7 @@ void require_dims(std::string_view op, std::string_view operand, const TensorTyp
                   const Dims& dims) {
   bool fits = type.rank() == dims.size();
   for (std::size_t k = 0; fits && k < dims.size(); ++k) {
-    fits = !provably_different(type.dims[k], dims[k]);
+    fits = assume_equal(type.dims[k], dims[k]);
   }
   if (fits) return;
   throw Error(concat(op, ": operand '", operand, "' has the wrong shape")).expected(dims).got(type);
@@ -20,7 +21,7 @@ void require_broadcasts_to(std::string_view op, std::string_view operand, const 
   bool fits = type.rank() <= dims.size();
   for (std::size_t k = 0; fits && k < type.rank(); ++k) {
     const Dim& extent = type.dims[k];
-    fits = extent == Dim(1) || !provably_different(extent, dims[dims.size() - type.rank() + k]);
+    fits = assume_one_or(extent, dims[dims.size() - type.rank() + k]);
   }
   if (fits) return;
   throw Error(concat(op, ": operand '", operand, "' has the wrong shape"))

@@ -1,6 +1,7 @@
 #include "ops/optimizer_step.h"
 
 #include "base/error.h"
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 
 namespace tenon {
@@ -9,7 +10,7 @@ std::vector<Type> optimizer_types(const OperandTypes& in,
                                   const std::vector<std::string_view>& state,
                                   std::size_t result_count) {
   for (const char* name : {"rate", "step"}) {
-    if (!provably_different(element_count(in[name]), 1)) continue;
+    if (assume_equal(element_count(in[name]), 1)) continue;
     throw Error(concat(in.op_name(), ": operand '", name, "' must be one number")).got(in[name]);
   }
   const TensorType& x = require_elements(in, "x", floats);
@@ -18,7 +19,7 @@ std::vector<Type> optimizer_types(const OperandTypes& in,
   for (std::string_view name : others) {
     bool fits = in[name].dtype == x.dtype && in[name].rank() == x.rank();
     for (std::size_t axis = 0; fits && axis < x.rank(); ++axis) {
-      fits = !provably_different(x.dims[axis], in[name].dims[axis]);
+      fits = assume_equal(x.dims[axis], in[name].dims[axis]);
     }
     if (!fits) {
       throw Error(concat(in.op_name(), ": operand '", name, "' must have the type of x"))

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
@@ -46,7 +47,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     Dim& extent = y.dims[padded.axis];
     const bool is_open = is_unknown(padded.before) || is_unknown(padded.behind);
     const Dim padded_extent = is_open ? in.unknown() : extent + padded.before + padded.behind;
-    if (padded_extent.range().hi < 0) {
+    if (!assume_at_most(0, padded_extent)) {
       throw Error("pad: more is cut off than there is").got("x: ", in["x"], ", pads: ", attrs.pads);
     }
     extent = padded_extent;

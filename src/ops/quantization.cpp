@@ -1,6 +1,7 @@
 #include "ops/quantization.h"
 
 #include "base/error.h"
+#include "ir/assumptions.h"
 
 namespace tenon {
 namespace {
@@ -13,12 +14,12 @@ bool fits(const TensorType& x, const TensorType& scale, const Granularity& granu
   if (is_per_tensor(scale.dims)) return true;
   const std::size_t axis = normal_axis("quantization", granularity.axis, x.rank());
   if (granularity.block_size == 0) {
-    return scale.rank() == 1 && !provably_different(scale.dims.front(), x.dims[axis]);
+    return scale.rank() == 1 && assume_one_or(scale.dims.front(), x.dims[axis]);
   }
   if (scale.rank() != x.rank()) return false;
   for (std::size_t k = 0; k < x.rank(); ++k) {
     const Dim extent = k == axis ? ceil_div(x.dims[k], granularity.block_size) : x.dims[k];
-    if (provably_different(scale.dims[k], extent)) return false;
+    if (!assume_equal(scale.dims[k], extent)) return false;
   }
   return true;
 }
@@ -45,7 +46,7 @@ void require_granularity(const OperandTypes& in, const Granularity& granularity)
   if (is_per_tensor(zero_point.dims) && is_per_tensor(scale.dims)) return;
   bool is_same_shape = zero_point.rank() == scale.rank();
   for (std::size_t k = 0; is_same_shape && k < scale.rank(); ++k) {
-    is_same_shape = !provably_different(zero_point.dims[k], scale.dims[k]);
+    is_same_shape = assume_equal(zero_point.dims[k], scale.dims[k]);
   }
   if (is_same_shape) return;
   throw Error(concat(in.op_name(), ": zero_point does not fit scale"))
@@ -58,7 +59,7 @@ Expr spread(const Expr& parameter, const Expr& x, const Granularity& granularity
   const std::size_t axis = normal_axis("quantization", granularity.axis, x.rank());
   if (granularity.block_size == 0) {
     Dims dims(x.rank(), Dim(1));
-    dims[axis] = x.dims()[axis];
+    dims[axis] = parameter.dims().front();  // which may turn out to be 1
     return reshape(parameter, std::move(dims));
   }
   std::vector<Expr> coordinates = Space(x.dims()).indices();

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/movement.h"
 #include "ops/same_elements.h"
 
@@ -42,10 +43,15 @@ Dim left_over(const Attrs& attrs, const OperandTypes& in, Dims others) {
   });
   const Dim count = product(own), taken = product(others);
   if (taken == Dim(0)) return 0;
-  if (count.is_constant() && taken.is_constant() && count.constant() % taken.constant() != 0) {
-    refuse_count(in["x"], attrs);
-  }
-  return quotient(count, taken);
+  const Dim left = quotient(count, taken);
+  if (!assume_equal(left * taken, count)) refuse_count(in["x"], attrs);
+  return left;
+}
+
+// A symbol that turns out to be 0 stands for the operand's extent, which then has to be 0, too.
+bool assume_zero_copies(const Dim& extent, std::size_t axis, const TensorType& x) {
+  if (is_unknown(extent)) return true;
+  return assume_at_most(axis < x.rank() ? min(x.dims[axis], 1) : Dim(1), extent);
 }
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
@@ -65,14 +71,17 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
             .hint("set allow_zero to mean no elements");
       }
       extent = x.dims[axis];
-    } else if (extent.is_constant() && extent.constant() < 0) {
+    } else if (!assume_at_most(0, extent)) {
       throw Error("reshape: an extent is negative").got(attrs.shape);
+    } else if (!extent.is_constant() && !attrs.allow_zero && !assume_zero_copies(extent, axis, x)) {
+      throw Error("reshape: an extent of 0 copies an axis that the operand does not have")
+          .got("x: ", x, ", shape: ", attrs.shape);
     }
     dims.push_back(std::move(extent));
   }
   if (open) {
     dims[*open] = left_over(attrs, in, dims);
-  } else if (!any_unknown(dims) && provably_different(element_count(x), product(dims))) {
+  } else if (!any_unknown(dims) && !assume_equal(element_count(x), product(dims))) {
     refuse_count(x, attrs);
   }
   return {x.dtype, std::move(dims), {}};

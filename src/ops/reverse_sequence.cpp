@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/indexing.h"
 #include "ops/movement.h"
 
@@ -16,7 +17,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const std::size_t time = normal_axis("reverse_sequence", attrs.time_axis, x.rank());
   const std::size_t batch = normal_axis("reverse_sequence", attrs.batch_axis, x.rank());
   if (time == batch) throw Error("reverse_sequence: time and batch are one axis").got(time);
-  if (provably_different(lengths.dims[0], x.dims[batch])) {
+  if (!assume_equal(lengths.dims[0], x.dims[batch])) {
     throw Error("reverse_sequence: each sequence of the batch needs a length")
         .got("x: ", x, ", lengths: ", lengths);
   }

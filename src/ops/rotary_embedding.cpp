@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
@@ -23,7 +24,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_elements(in, "x", floats);
   const Dim size = rotary_size(attrs, x.dims);
   require_at_least("rotary_embedding", "attribute 'rotary_size'", size, 0);
-  if (provably_at_most(x.dims[3] + Dim(1), size)) {
+  if (!assume_at_most(size, x.dims[3])) {
     throw Error("rotary_embedding: attribute 'rotary_size' exceeds the head")
         .expected("at most ", x.dims[3])
         .got(size);
@@ -32,7 +33,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   for (const char* cache : {"cosine", "sine"}) {
     require_rank("rotary_embedding", cache, in[cache], has_positions ? 2 : 3);
     require_same_dtype("rotary_embedding", x, in[cache]);
-    if (provably_different(in[cache].dims.back() * 2, size)) {
+    if (!assume_equal(in[cache].dims.back() * 2, size)) {
       throw Error(concat("rotary_embedding: operand '", cache, "' has the wrong extent"))
           .expected("one angle for two of ", size, " rotated elements")
           .got(in[cache]);

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/body_types.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
@@ -48,7 +49,7 @@ Type step_type(const Type& input, std::int64_t axis, std::optional<Dim>& steps) 
   TensorType step{input.tensor().dtype, input.tensor().dims, {}};
   const std::size_t position = normal_axis("scan", axis, step.rank());
   const Dim extent = step.dims[position];
-  if (steps && provably_different(*steps, extent)) refuse_lengths();
+  if (steps && !assume_equal(*steps, extent)) refuse_lengths();
   if (!steps || extent.is_constant()) steps = extent;
   step.dims.erase(step.dims.begin() + static_cast<std::ptrdiff_t>(position));
   return step;

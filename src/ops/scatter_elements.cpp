@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/indexing.h"
 #include "ops/movement.h"
 #include "ops/operand_limits.h"
@@ -19,7 +20,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const std::size_t along = normal_axis("scatter_elements", attrs.axis, x.rank());
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
     if (axis != along) require_at_most("scatter_elements", "indices", indices, axis, x.dims[axis]);
-    if (provably_different(indices.dims[axis], updates.dims[axis])) {
+    if (!assume_equal(indices.dims[axis], updates.dims[axis])) {
       throw Error("scatter_elements: each update needs an index").got(indices, " and ", updates);
     }
   }

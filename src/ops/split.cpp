@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
@@ -16,7 +17,7 @@ Dims equal_parts(const Dim& extent, std::size_t count) {
   const Dim part = ceil_div(extent, parts);
   Dims sizes(count, part);
   sizes.back() = extent - part * (parts - 1);
-  if (sizes.back().range().hi < 0) {
+  if (!assume_at_most(0, sizes.back())) {
     throw Error("split: nothing is left for the last part")
         .got("extent ", extent, " in ", count, " parts");
   }
@@ -36,13 +37,13 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   Dim total = 0;
   std::vector<Type> parts;
   for (const Dim& size : sizes) {
-    if (size.range().hi < 0) throw Error("split: a size is negative").got(sizes);
+    if (!assume_at_most(0, size)) throw Error("split: a size is negative").got(sizes);
     total = total + size;
     TensorType part = x;
     part.dims[axis] = size;
     parts.emplace_back(std::move(part));
   }
-  if (!any_unknown(sizes) && provably_different(total, x.dims[axis])) {
+  if (!any_unknown(sizes) && !assume_equal(total, x.dims[axis])) {
     throw Error("split: the sizes do not sum to the axis's extent")
         .expected(x.dims[axis])
         .got(sizes);

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/same_elements.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType y{x.dtype, {}, {}};
   if (attrs.axes.empty()) {
     for (const Dim& extent : x.dims) {
-      // A symbol that may turn out to be 1 leaves the rank open.
+      // a question: a symbol that may turn out to be 1 leaves the rank open.
       if (!extent.is_constant() && !provably_different(extent, 1))
         throw OperandTypes::NotKnownYet{};
       if (extent != Dim(1)) y.dims.push_back(extent);
@@ -25,7 +26,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
     if (!std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(axis))) {
       y.dims.push_back(x.dims[axis]);
-    } else if (provably_different(x.dims[axis], 1)) {
+    } else if (!assume_equal(x.dims[axis], 1)) {
       throw Error("squeeze: an axis to drop has more than one position")
           .expected("extent 1 at axis ", axis)
           .got(x);

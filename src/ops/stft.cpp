@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 #include "ops/fourier.h"
 #include "ops/lowering.h"
@@ -29,7 +30,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     throw Error("stft: the step between frames must be positive").got(attrs.frame_step);
   }
   require_elements(in, "signal", floats);
-  if (provably_different(signal.dims[2], 1) && provably_different(signal.dims[2], 2)) {
+  if (!assume_one_or(signal.dims[2], 2)) {
     throw Error("stft: the last axis must hold real, or real and imaginary parts")
         .expected("signal: [batch, time, 1 or 2]")
         .got(signal);
@@ -50,12 +51,15 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Space space({y.dims[0], y.dims[1], y.dims[2], 1, length});
   const Expr time = space[4];
   const auto part = [&](std::int64_t which) {
-    const Expr value = x.at({space[0], space[1] * attrs.frame_step + time, integer(which)});
+    const std::vector<Expr> at{space[0], space[1] * attrs.frame_step + time, integer(which)};
+    // Where only the run tells, there may be no imaginary parts.
+    const bool is_there = which == 0 || x.dims().back() == Dim(2);
+    const Expr value = is_there ? x.at(at) : x.at_or(at, 0);
     if (!has_window) return value;
     return value * cast(op.operand("window"), DType::F64).at_or({time}, 0);
   };
   ComplexExpr signal{part(0), {}};
-  if (x.dims().back() == Dim(2)) signal.imaginary = part(1);
+  if (!(x.dims().back() == Dim(1))) signal.imaginary = part(1);
   const ComplexExpr terms = turned(signal, space[2], time, length, false);
   op.define("y",
             cast(concat({sum_out(terms.real, {4}), sum_out(terms.imaginary, {4})}, -1), y.dtype));

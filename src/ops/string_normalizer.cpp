@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/evaluation.h"
 #include "ops/letter_case.h"
 #include "ops/op_spec.h"
@@ -19,7 +20,7 @@ struct Attrs {
 TensorType infer(const Attrs&, const OperandTypes& in) {
   const TensorType& x = in["x"];
   require_strings("string_normalizer", x);
-  if (x.rank() != 1 && !(x.rank() == 2 && !provably_different(x.dims[0], 1))) {
+  if (x.rank() != 1 && !(x.rank() == 2 && assume_equal(x.dims[0], 1))) {
     throw Error("string_normalizer: one row of texts is needed")
         .expected("string[n] or string[1, n]")
         .got(x);

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/indexing.h"
 #include "ops/movement.h"
 #include "ops/operand_shapes.h"
@@ -23,8 +24,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     require_dims("tensor_scatter", "positions", in["positions"], {cache.dims.at(0)});
   }
   for (std::size_t axis = 0; axis < cache.rank(); ++axis) {
-    const bool fits = axis == along ? !provably_at_most(cache.dims[axis] + 1, update.dims[axis])
-                                    : !provably_different(cache.dims[axis], update.dims[axis]);
+    const bool fits = axis == along ? assume_at_most(update.dims[axis], cache.dims[axis])
+                                    : assume_equal(cache.dims[axis], update.dims[axis]);
     if (fits) continue;
     throw Error("tensor_scatter: the update does not fit the cache").got(cache, " and ", update);
   }

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
@@ -17,7 +18,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     throw Error("tile: one repeat is needed for each axis").expected(y.rank()).got(attrs.repeats);
   }
   for (std::size_t axis = 0; axis < y.rank(); ++axis) {
-    if (attrs.repeats[axis].range().hi < 0) {
+    if (!assume_at_most(0, attrs.repeats[axis])) {
       throw Error("tile: a repeat is negative").got(attrs.repeats);
     }
     y.dims[axis] = y.dims[axis] * attrs.repeats[axis];

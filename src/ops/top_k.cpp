@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/element_order.h"
 #include "ops/evaluation.h"
 #include "ops/gradient.h"
@@ -20,7 +21,7 @@ struct Attrs {
 ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType values{in["x"].dtype, in["x"].dims, {}};
   const std::size_t axis = normal_axis("top_k", attrs.axis, values.rank());
-  if (attrs.k.range().hi < 0 || attrs.k.range().lo > values.dims[axis].range().hi) {
+  if (!assume_at_most(0, attrs.k) || !assume_at_most(attrs.k, values.dims[axis])) {
     throw Error("top_k: k is more than there are")
         .expected("k in [0, ", values.dims[axis], "]")
         .got(attrs.k);

@@ -1,5 +1,7 @@
 #include "ops/var_ops.h"
 
+#include "base/error.h"
+#include "ir/dim_broadcast.h"
 #include "ir/graph.h"
 
 namespace tenon {
@@ -23,6 +25,11 @@ Var sum_to_shape(Var value, const Dims& shape) {
       leading.push_back(static_cast<std::int64_t>(axis));
     } else if (shape[axis - skipped] == Dim(1) && dims[axis] != Dim(1)) {
       repeated.push_back(static_cast<std::int64_t>(axis));
+    } else if (may_repeat(shape[axis - skipped], dims[axis])) {
+      throw Error("only a run tells whether this axis is repeated: it has no gradient yet",
+                  ErrorKind::Unsupported)
+          .expected("extents of which it is known whether they are 1, as by a symbol's range")
+          .got("axis ", axis - skipped, " of ", shape, ", broadcast to ", dims);
     }
   }
   Builder& build = value.builder();

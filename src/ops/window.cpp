@@ -1,6 +1,7 @@
 #include "ops/window.h"
 
 #include "base/error.h"
+#include "ir/assumptions.h"
 #include "ops/operand_limits.h"
 
 #include <algorithm>
@@ -84,7 +85,7 @@ std::vector<Window> resolve_windows(std::string_view op, const WindowAttrs& attr
       const Dim padded = window.extent + window.begin + window.end;
       window.count = floor_div(padded - window.reach(), stride) + Dim(1);
     }
-    if (provably_at_most(window.count, 0) && !(window.extent == Dim(0) && is_same)) {
+    if (!is_same && !assume_at_most(1, window.count)) {
       throw Error(concat(op, ": the window is larger than the padded input"))
           .expected("a reach of at most ", window.extent + window.begin + window.end)
           .got(window.reach());
@@ -97,6 +98,7 @@ Expr read_padded(const Expr& x, const std::vector<Window>& windows, std::vector<
                  double fill) {
   const bool stays_inside = std::ranges::all_of(windows, [](const Window& window) {
     const Dim last = (window.count - Dim(1)) * Dim(window.stride) + window.reach() - window.begin;
+    // a question: what may lie outside is read with a fill
     return provably_at_most(window.begin, 0) && provably_at_most(last, window.extent);
   });
   if (stays_inside) return x.at(std::move(coordinates));

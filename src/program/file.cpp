@@ -21,7 +21,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '7'};
+constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '8'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 constexpr int kMaxDepth = 64;  // of bodies inside bodies
@@ -183,6 +183,12 @@ void write_tables(Writer& out, const Program& program) {
     out.number(symbol.input);
     out.number(symbol.axis);
   });
+  out.list(program.checks, [&](const ShapeCheck& check) {
+    out.number(static_cast<std::uint64_t>(check.kind));
+    out.extent(check.a);
+    out.extent(check.b);
+    for (const std::string* text : {&check.op, &check.where, &check.rule}) out.text(*text);
+  });
   out.list(program.buffers, [&](const Program::Buffer& buffer) {
     out.text(buffer.name);
     out.text(buffer.dtype);
@@ -288,6 +294,13 @@ Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts)
     program.symbols.push_back(std::move(symbol));
   }
   const std::size_t symbols = program.symbols.size();
+  for (std::size_t left = in.count(80); left > 0; --left) {
+    ShapeCheck& check = program.checks.emplace_back();
+    check.kind = static_cast<ShapeCheck::Kind>(in.id(4));
+    check.a = in.extent(symbols);
+    check.b = in.extent(symbols);
+    for (std::string* text : {&check.op, &check.where, &check.rule}) *text = in.text();
+  }
   const auto extents = [&] {
     std::vector<Extent> list;
     for (std::size_t left = in.count(24); left > 0; --left) list.push_back(in.extent(symbols));

@@ -9,6 +9,7 @@
 
 #include "program/extent.h"
 #include "program/routine.h"
+#include "program/shape_check.h"
 
 namespace tenon {
 
@@ -85,6 +86,7 @@ struct Program {
   std::string name;
   std::string target;  ///< what the code needs: "x86-64-v3"
   std::vector<Symbol> symbols;
+  std::vector<ShapeCheck> checks;  ///< of the symbols, when shapes are bound
   std::vector<Buffer> buffers;
   std::vector<std::uint32_t> inputs, outputs;  ///< buffers, in the network's order
   std::vector<Kernel> kernels;

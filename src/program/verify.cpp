@@ -25,6 +25,10 @@ class Verifier {
     check_ports(program_.inputs, Program::Place::Input, "input");
     check_ports(program_.outputs, Program::Place::Output, "output");
     for (const Program::Symbol& symbol : program_.symbols) check_symbol(symbol);
+    for (const ShapeCheck& check : program_.checks) {
+      check_symbols(check.a, check.where);
+      check_symbols(check.b, check.where);
+    }
     for (const Program::Buffer& buffer : program_.buffers) bytes_of(buffer);
   }
 

@@ -1,6 +1,7 @@
 #include "reference/evaluate.h"
 
 #include "base/error.h"
+#include "ir/constraint.h"
 #include "ir/text.h"
 #include "ops/lowering.h"
 
@@ -60,6 +61,20 @@ class Bindings {
 
   DimBindings values_;
 };
+
+// Holds extents to what nodes asked for that a pass has rewritten; the others are asked as they
+// run.
+void check_constraints(const Graph& graph, const DimBindings& symbols) {
+  for (const Constraint& constraint : kept_constraints(graph)) {
+    const Dim a = constraint.a.substitute(symbols), b = constraint.b.substitute(symbols);
+    if (!a.is_constant() || !b.is_constant() || truth_of(constraint.kind, a, b) == Truth::Always)
+      continue;
+    throw Error(concat(constraint.op, ": the extents of this run do not fit"))
+        .at(constraint.where)
+        .expected(rule_text(constraint.kind, constraint.a, constraint.b))
+        .got(a, " and ", b);
+  }
+}
 
 // `outer` are the symbols of the graph around a body, for attributes that name them.
 std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
@@ -213,6 +228,8 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
     bindings.bind(input.name, input.type, inputs[k].type());
     values[graph.inputs()[k]] = std::move(inputs[k]);
   }
+
+  check_constraints(graph, bindings.values());
 
   std::size_t done = 0;
   for (NodeId id : graph.nodes_in_order()) {

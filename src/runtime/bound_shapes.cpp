@@ -17,10 +17,17 @@ void BoundShapes::bind(std::span<const std::vector<std::int64_t>> input_shapes) 
   }
   read_symbols(input_shapes);
   shapes.assign(program_.buffers.size(), {});
-  for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
-    for (const Extent& dim : program_.buffers[k].dims) shapes[k].push_back(dim.value(symbols));
-  }
+  const auto compute_shape = [&](std::size_t buffer) {
+    shapes[buffer].clear();
+    for (const Extent& dim : program_.buffers[buffer].dims) {
+      shapes[buffer].push_back(dim.value(symbols));
+    }
+  };
+  for (const std::uint32_t input : program_.inputs) compute_shape(input);
   check_inputs(input_shapes);
+  // Before anything is made of extents: what does not fit has no shape.
+  require_checks(program_.checks, symbols);
+  for (std::size_t k = 0; k < program_.buffers.size(); ++k) compute_shape(k);
   output_shapes.clear();
   for (const std::uint32_t output : program_.outputs) output_shapes.push_back(shapes[output]);
   place();

@@ -62,10 +62,18 @@ class ExtentWriter {
       return emit("Div", {emit("Sub", {numerator, rest}), denominator});
     }
     const char* op_type = name == "mod" ? "Mod" : name == "min" ? "Min" : "Max";
-    std::string value = sum();
-    while (cursor_.accept(',')) value = emit(op_type, {value, sum()});
+    std::string value = sum(), least = value;
+    while (cursor_.accept(',')) {
+      const std::string next = sum();
+      value = emit(op_type, {value, next});
+      if (name == "broadcast") least = emit("Min", {least, next});
+    }
     cursor_.expect(')');
-    return value;
+    if (name != "broadcast") return value;
+    // The greatest, and nothing where one of them is 0.
+    const std::string one =
+        exporter_.add_constant(Tensor::of_integers(std::vector<std::int64_t>{1}), "extent");
+    return emit("Mul", {value, emit("Min", {least, one})});
   }
 
   std::string number() {

@@ -1,6 +1,7 @@
 #include "frontends/onnx/window_attrs.h"
 
 #include "base/error.h"
+#include "ir/kept_constraint.h"
 
 #include <algorithm>
 #include <iterator>
@@ -23,7 +24,12 @@ void require_kernel_shape(const NodeImport& node, const Dims& weights) {
   const std::vector<std::int64_t> stated = node.integers("kernel_shape");
   bool fits = stated.empty() || stated.size() + 2 == weights.size();
   for (std::size_t k = 0; fits && k < stated.size(); ++k) {
-    fits = !provably_different(weights[k + 2], stated[k]);
+    const Dim& extent = weights[k + 2];
+    fits = !provably_different(extent, stated[k]);
+    if (!fits || extent.is_constant()) continue;
+    add_constraint(node.build.graph(),
+                   {Constraint::Kind::Equal, extent, stated[k], std::string(node.op_type()),
+                    concat("attribute 'kernel_shape' and the weights' axis ", k + 2)});
   }
   if (fits) return;
   throw Error("attribute 'kernel_shape' is not that of the weights")

@@ -1,8 +1,10 @@
 #include "base/error.h"
 #include "ir/dim.h"
+#include "ir/dim_broadcast.h"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 namespace tenon {
@@ -35,6 +37,45 @@ TEST(Dim, PrintsCanonically) {
   };
   for (const auto& [dim, text] : cases) EXPECT_EQ(to_string(dim), text);
   EXPECT_EQ(to_string(Dims{N, 3, s + 1}), "[N, 3, s + 1]");
+}
+
+// Axes that broadcast have an extent of its own name where only the run tells which of them is 1.
+TEST(Dim, Broadcasts) {
+  EXPECT_EQ(broadcast(s, 1), s);
+  EXPECT_EQ(broadcast(1, s), s);
+  EXPECT_EQ(broadcast(s, s), s);
+  EXPECT_EQ(broadcast(s, 4), Dim(4));
+  EXPECT_EQ(broadcast(s, 0), Dim(0));
+  const Dim two = Dim::symbol("two", {2, 9});
+  EXPECT_EQ(broadcast(s, two), two);
+  EXPECT_EQ(broadcast(s, 2 * t), 2 * t);
+  EXPECT_EQ(to_string(broadcast(t, s)), "broadcast(s, t)");
+  EXPECT_EQ(broadcast(broadcast(s, t), h), broadcast(h, broadcast(t, s)));
+  EXPECT_EQ(broadcast(broadcast(s, t), t), broadcast(s, t));
+  EXPECT_EQ(parse_dim("2*broadcast(s, t, h) + 1"), 2 * broadcast(broadcast(s, t), h) + 1);
+  EXPECT_EQ(broadcast(s, t).range().lo, 0);
+  EXPECT_EQ(broadcast(N, Dim::symbol("M", {1, 9})).range(), (Range{1, 64}));
+  const std::vector<std::array<std::int64_t, 3>> cases = {
+      {1, 1, 1}, {1, 5, 5}, {5, 1, 5}, {5, 5, 5}, {0, 1, 0}, {1, 0, 0}, {0, 0, 0}};
+  for (const auto& [a, b, both] : cases) {
+    EXPECT_EQ(broadcast(s, t).substitute({{"s", a}, {"t", b}}), Dim(both)) << a << ", " << b;
+  }
+}
+
+// A slice is no longer than what was asked for, though neither of its ends is known.
+TEST(Dim, TakesSeveralExtremaApart) {
+  const Dim from = min(1024, h), to = min(1024, h + s);
+  EXPECT_TRUE(provably_at_most(max(to - from, 0), s));
+  EXPECT_FALSE(provably_at_most(s, max(to - from, 0)));
+}
+
+TEST(Dim, KnowsWhatMayRepeat) {
+  EXPECT_TRUE(may_repeat(s, broadcast(s, t)));
+  EXPECT_TRUE(may_repeat(s, 4));
+  EXPECT_FALSE(may_repeat(s, s));
+  EXPECT_FALSE(may_repeat(4, s));
+  EXPECT_FALSE(may_repeat(Dim::symbol("two", {2, 9}), s));
+  EXPECT_FALSE(may_repeat(broadcast(s, t), s));  // no wider than what it was promised to fit
 }
 
 TEST(Dim, ProvesEquality) {
