@@ -107,6 +107,23 @@ class CommandLine {
     run_app->add_option("--max-trips", run_.max_trips, "how often bodies of loops may run, in all (default: any number)")
         ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
 
+    run_app->add_flag("--check-nan", run_.check_nan, "find the first node that makes a NaN or an infinity; DIR gets what it read")->type_name("[=DIR]");
+    run_app->add_option("--check-range", run_.check_range, "find the first node that makes a number of a larger magnitude");
+    run_app->add_option("--dump-values", run_.dump_values, "DIR[:PATTERN]: write every value whose name matches as a .npy file");
+
+    auto* diff_app = add("diff", "Compare the values inside two runs: of two models, of two targets, or of dumps",
+                         [this] { return diff(diff_, format()); });
+    diff_app->add_option("a", diff_.a, "a model, or a folder of .npy files")->required();
+    diff_app->add_option("b", diff_.b, "the same; without it the model by its definition is compared with the model compiled");
+    diff_app->add_option("--targets", diff_.targets, "A,B: reference or cpu for each (default: reference,cpu for one model, else reference)");
+    diff_app->add_option("--input", diff_.inputs, "as for run");
+    diff_app->add_option("--shapes", diff_.shapes, "NAME:1x3x224x224");
+    diff_app->add_option("--atol", diff_.absolute, "absolute tolerance (default: 1e-5)");
+    diff_app->add_option("--rtol", diff_.relative, "relative tolerance (default: 1e-3)");
+    diff_app->add_option("--threads", diff_.threads, kThreadsHelp)->check(thread_count());
+    diff_app->add_option("--top", diff_.top, "rows of the table (default: 30)")->check(whole_number(1, kMostRuns));
+    diff_app->add_flag("--all", diff_.all, "every value in the table, not only those that differ most");
+
     auto* opt_app = add("opt", "Run passes over a model", [this] { return opt(opt_, format()); });
     opt_app->add_option("model", opt_.model, kModelHelp)->required();
     opt_app->add_option("--passes", opt_.passes, "the passes to run, in this order")->delimiter(',');
@@ -161,6 +178,45 @@ class CommandLine {
     bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
     bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");
     bench_app->add_option("--output", bench_.output, "@DIR: write the outputs as .npy");
+
+    auto* profile_app = add("profile", "Run a model and tell where time and memory went", [this] {
+      profile_.format = format_;
+      return profile(profile_);
+    });
+    profile_app->add_option("model", profile_.model, kModelOrProgramHelp);
+    profile_app->add_option("--report", profile_.report, "FILE.html: a page to look at, in one file");
+    profile_app->add_option("--save", profile_.save, "FILE.json: all of it, for `tenon report` and --compare");
+    profile_app->add_option("--megengine", profile_.megengine, "FILE.json: as MegEngine's profiler writes it");
+    profile_app->add_option("--trace", profile_.trace, "FILE.json: a trace for Chrome or Perfetto");
+    profile_app->add_flag("--table", profile_.table, "print tables, also where files are written");
+    profile_app->add_option("--tensorscope", profile_.tensorscope, "FILE.txt: the nodes as TensorScope lists them");
+    profile_app->add_option("--aitemplate", profile_.aitemplate, "FILE.txt: the graph as AITemplate dumps it");
+    profile_app->add_option("--dot", profile_.dot, "FILE.dot: for Graphviz, coloured by time");
+    profile_app->add_option("--compare", profile_.compare, "A.json,B.json: rank what changed between two saved profiles");
+    profile_app->add_option("--top", profile_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
+    profile_app->add_option("--input", profile_.inputs, "as for run");
+    profile_app->add_option("--shapes", profile_.shapes, "NAME:1x3x224x224");
+    profile_app->add_option("--threads", profile_.threads, kThreadsHelp)->check(thread_count());
+    profile_app->add_option("--warm-up", profile_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));
+    profile_app->add_option("--duration", profile_.duration_s, "seconds to measure for")->check(positive_number(true));
+    profile_app->add_option("--iterations", profile_.iterations, "exactly so many runs, however long they take")->check(whole_number(1, kMostRuns));
+    profile_app->add_flag("--overhead", profile_.overhead, "also tell what watching costs");
+    profile_app->add_flag("--no-counters", profile_.no_counters, "leave the processor's counters alone");
+    profile_app->add_flag("--trust-program", profile_.trust_program, kTrustHelp);
+    profile_app->add_option("--target", profile_.target, "cpu (default) or cuda[:sm_90a]");
+    profile_app->add_option("--precision", profile_.precision, kPrecisionHelp);
+    profile_app->add_option("--cpu", profile_.cpu, "native, x86-64-v3 or x86-64-v4");
+    profile_app->add_flag("--no-winograd", profile_.no_winograd, kNoWinogradHelp);
+    profile_app->add_flag("--tune", profile_.tune, kTuneHelp)->type_name("[=SECONDS]");
+    profile_app->add_flag("--untuned", profile_.untuned, kUntunedHelp);
+
+    auto* report_app = add("report", "Make a page or tables of saved profiles; of two, what changed", [this] {
+      report_.format = format_;
+      return report(report_);
+    });
+    report_app->add_option("profiles", report_.profiles, "files that `profile --save` wrote, or MegEngine's profiles; at most two")->required();
+    report_app->add_option("-o,--output", report_.output, "FILE.html: the page; without it tables are printed");
+    report_app->add_option("--top", report_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
 
     auto* tune_app = add("tune", "Time what can compute a model's kernels, or look after the timings kept",
                          [this] { return tune(tune_, format()); });
@@ -304,6 +360,7 @@ class CommandLine {
   CheckOptions check_;
   ConvertOptions convert_;
   RunOptions run_;
+  DiffOptions diff_;
   OptOptions opt_;
   CompileCommandOptions compile_;
   BenchOptions bench_;
@@ -311,6 +368,8 @@ class CommandLine {
   ExplainOptions explain_;
   PlanOptions plan_;
   ArenaOptions arena_;
+  ProfileOptions profile_;
+  ReportOptions report_;
   OpsOptions ops_;
   ConformanceCommandOptions conformance_;
 };

@@ -32,6 +32,17 @@ struct RunOptions {
   bool untuned = false;
   std::int64_t max_trips = 0;  ///< of all loops together; 0: any number
   std::string precision;
+  std::string check_nan;    ///< "true" or a folder for what the node read
+  double check_range = 0;   ///< 0: any magnitude
+  std::string dump_values;  ///< DIR[:PATTERN]
+};
+struct DiffOptions {
+  std::string a, b;
+  std::vector<std::string> inputs, shapes;
+  std::string targets;  ///< "reference,cpu"
+  double absolute = 1e-5, relative = 1e-3;
+  int threads = 0, top = 30;
+  bool all = false;
 };
 /// Which passes run, and how.
 struct PassChoice {
@@ -78,6 +89,21 @@ struct PlanOptions {
   bool recompute = false, swap = false, split = false, frontier = false, no_in_place = false;
   std::uint64_t alignment = 64, step_limit = 0;
 };
+struct ProfileOptions {
+  std::string model, cpu = "native", tune, target, precision;
+  std::vector<std::string> inputs, shapes;
+  int threads = 0, warm_up_runs = 3, iterations = 0, top = 20;
+  double duration_s = 1;
+  bool no_winograd = false, untuned = false, table = false, no_counters = false, overhead = false,
+       trust_program = false;
+  std::string report, megengine, trace, tensorscope, aitemplate, dot, save, compare;
+  std::string format = "table";  ///< table, json, csv or md
+};
+struct ReportOptions {
+  std::vector<std::string> profiles;
+  std::string output, format = "table";
+  int top = 20;
+};
 struct OpsOptions {
   std::string name;
 };
@@ -101,9 +127,18 @@ int bench(const BenchOptions& options, OutputFormat format);
 int explain(const ExplainOptions& options, OutputFormat format);
 int arena(const ArenaOptions& options, OutputFormat format);
 int plan(const PlanOptions& options, OutputFormat format);
+int diff(const DiffOptions& options, OutputFormat format);
+int profile(const ProfileOptions& options);
+int report(const ReportOptions& options);
 int ops(const OpsOptions& options, OutputFormat format);
 int doctor(OutputFormat format);
 int conformance(const ConformanceCommandOptions& options, OutputFormat format);
+
+/// Whether a target whose values are looked at is compiled. Throws Error for a device's, which
+/// cannot be.
+bool is_looked_at_compiled(const std::string& target);
+/// `run` where values inside the network are asked about.
+int run_looking(const RunOptions& options, OutputFormat format);
 
 /// Whether a `--target` asks for compiled code. Throws Error (Usage) for a word that is no target.
 bool is_compiled_target(const std::string& target);

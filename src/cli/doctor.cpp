@@ -14,7 +14,9 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "codegen/cuda/nvrtc.h"
+#include "driver/machine_peak.h"
 #include "driver/model.h"
+#include "driver/profile/counters.h"
 #include "ops/registry.h"
 #include "runtime/cuda/describe.h"
 #include "runtime/processors.h"
@@ -87,13 +89,25 @@ std::string fork_join_text() {
   return concat(format_real(static_cast<float>(std::round(batches[kBatches / 2] * 100) / 100)), " us");
 }
 
+std::string rate_text(double amount, const char* unit) {
+  return amount > 0 ? concat(format_count(amount), unit) : "not measured: no AVX2 with FMA";
+}
+
 }  // namespace
 
 int doctor(OutputFormat format) {
+  // Kept for profiles, which compare each step with them.
+  const MachinePeak peak = known_machine_peak(usable_threads(), true);
+  const HardwareCounters counters;
   const std::vector<Finding> findings = {
+      {"processor", processor_name()},
       {"processor threads", threads_text()},
       {"fork and join of two threads", fork_join_text()},
       {"vector extensions", vector_extensions()},
+      {"f32 arithmetic, at most", rate_text(peak.flops_per_s, "FLOP/s")},
+      {"reading memory, at most", rate_text(peak.bytes_per_s, "B/s")},
+      {"reading caches, at most", rate_text(peak.cache_bytes_per_s, "B/s")},
+      {"hardware counters", counters.problem().empty() ? "cycles, instructions, cache misses" : counters.problem()},
       {"memory", memory_text()},
       {"operators", std::to_string(all_ops().all().size())},
       {"NVIDIA GPU", found_by([] { return cuda::device_text(); })},

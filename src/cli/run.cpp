@@ -155,6 +155,7 @@ Runner runner_of(const RunOptions& options) {
 }  // namespace
 
 int run(const RunOptions& options, OutputFormat format) {
+  if (!options.check_nan.empty() || options.check_range != 0 || !options.dump_values.empty()) return run_looking(options, format);
   prepare_folder(options.save_inputs, "--save-inputs");
   prepare_folder(options.output, "--output");
   const Runner runner = runner_of(options);

@@ -104,8 +104,17 @@ auto with_choices(Graph graph, const TuningOptions& options, const Use& use) {
     throw Error("--tune and --untuned ask for opposite things", ErrorKind::Usage);
   }
   tuning_seconds(options.tune);
-  graph = run_pipeline(std::move(graph), pipeline_for(options.cpu, options.precision));
+  PipelineOptions pipeline = pipeline_for(options.cpu, options.precision);
+  if (options.record != nullptr) {
+    pipeline.pass_options.journal = &options.record->journal;
+    pipeline.on_pass = [&](const PassReport& report, const Graph&) { options.record->passes.push_back(report); };
+  }
+  graph = run_pipeline(std::move(graph), pipeline);
   codegen::CompileOptions settings = compile_options(options, graph);
+  if (options.record != nullptr) {
+    options.record->graph = graph;
+    settings.decisions = &options.record->decisions;
+  }
   // What a device's libraries offer is timed where the device is, when shapes are bound.
   if (settings.device) return use(graph, settings);
   std::optional<TuningCache> cache = options.untuned ? std::nullopt : open_cache(!options.tune.empty());

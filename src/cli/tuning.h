@@ -1,6 +1,7 @@
 #pragma once
 
 #include "codegen/compile.h"
+#include "driver/profile/record.h"
 #include "driver/tuning/cache.h"
 
 #include <optional>
@@ -19,6 +20,7 @@ struct TuningOptions {
   /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
   std::vector<std::string> hot_shapes = {};
   std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32"
+  CompileRecord* record = nullptr;  ///< gets what passes and candidates said
 };
 
 /// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning cache

@@ -6,6 +6,8 @@
 #include "host/element_type.h"
 #include "runtime/memory.h"
 
+#include <map>
+
 namespace tenon {
 namespace {
 
@@ -159,7 +161,36 @@ void CompiledModel::run_prepared() {
 void CompiledModel::run_prepared(std::vector<double>& seconds) {
   TENON_ASSERT(context_.has_value(), "the program is kernels alone");
   seconds.resize(program().steps.size());
-  context_->run(sources_, targets_, seconds);
+  context_->run(sources_, targets_, watch_);
+  for (std::size_t k = 0; k < seconds.size(); ++k) {
+    const Watch::Step& step = watch_.step(k);
+    seconds[k] += static_cast<double>(step.end - step.start) * seconds_per_tick();
+  }
+}
+
+void CompiledModel::run_watched(RunEvents& events) {
+  events.clear();
+  events.begin = ticks();
+  if (context_) {
+    context_->run(sources_, targets_, watch_);
+    events.end = ticks();
+    events.add(watch_, 0);
+  } else {
+    made_.clear();
+    made_ = composed_->run(given_, events);
+    events.end = ticks();
+  }
+}
+
+void CompiledModel::run_looking(const ComposedContext::Looks& looks) {
+  if (context_) {
+    context_->run(sources_, targets_, [&](std::size_t step) {
+      if (looks.behind_step) looks.behind_step(0, *context_, step);
+    });
+  } else {
+    made_.clear();
+    made_ = composed_->run(given_, looks);
+  }
 }
 
 double CompiledModel::replay() {
@@ -168,15 +199,30 @@ double CompiledModel::replay() {
 }
 
 std::vector<StepTime> CompiledModel::timed_steps(int run_count) {
-  if (composed_) return composed_->timed_steps(given_, run_count);
-  std::vector<double> seconds;
-  for (int k = 0; k < run_count; ++k) run_prepared(seconds);
-  std::vector<StepTime> times;
-  for (std::size_t k = 0; k < seconds.size(); ++k) {
-    const Program::Step& step = program().steps[k];
-    times.push_back({step.name, candidates_of(step), seconds[k], run_count * step.flops, run_count * step.bytes});
+  // By part and step: kernels in the program's order, then operators.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, StepTime> times;
+  for (std::uint32_t number = 0; number < part_count(); ++number) {
+    const auto& steps = part(number).steps;
+    for (std::uint32_t k = 0; k < steps.size(); ++k) times[{number, k}] = {steps[k].name, candidates_of(steps[k])};
   }
-  return times;
+  for (std::uint32_t k = 0; k < routine_step_count(); ++k) {
+    const Routine::Step& step = routine_step(k);
+    if (step.kind == Routine::Step::Kind::Operators) times[{kOperatorPart, k}] = {step.name, "operators"};
+  }
+  RunEvents events;
+  for (int k = 0; k < run_count; ++k) {
+    run_watched(events);
+    for (const StepEvent& event : events.steps) {
+      StepTime& time = times[{event.part, event.step}];
+      time.seconds += static_cast<double>(event.end - event.start - event.inner) * seconds_per_tick();
+      if (event.part == kOperatorPart) continue;
+      time.flops += part(event.part).steps[event.step].flops;
+      time.bytes += part(event.part).steps[event.step].bytes;
+    }
+  }
+  std::vector<StepTime> list;
+  for (auto& [place, time] : times) list.push_back(std::move(time));
+  return list;
 }
 
 std::vector<Datum> CompiledModel::outputs() const {

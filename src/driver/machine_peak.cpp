@@ -18,6 +18,9 @@ constexpr int kChains = 12;  // covers the latency of two multiply-add units
 constexpr int kRepeats = 200'000;
 constexpr std::size_t kMemoryBytes = std::size_t{128} << 20;
 constexpr int kTrials = 5;
+constexpr std::size_t kCachedBytes = std::size_t{256}
+                                     << 10;  // fits where a core has a cache of its own
+constexpr int kCacheRepeats = 200;
 
 // Lets nobody drop the result of a measured loop.
 std::atomic<float> sink;
@@ -110,6 +113,14 @@ MachinePeak measure_machine_peak(int thread_count) {
     std::fill_n(words, count, 1);
     peak.bytes_per_s = best_rate(thread_count, [&](int k) {
       return read_bytes(words + static_cast<std::size_t>(k) * each, each);
+    });
+    peak.cache_bytes_per_s = best_rate(thread_count, [&](int k) {
+      double bytes = 0;
+      for (int n = 0; n < kCacheRepeats; ++n) {
+        bytes += read_bytes(words + static_cast<std::size_t>(k) * each,
+                            std::min(each, kCachedBytes / 8));
+      }
+      return bytes;
     });
     munmap(memory, kMemoryBytes);
   }

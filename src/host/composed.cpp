@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <optional>
 
@@ -11,9 +10,7 @@
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "program/routine_check.h"
-#include "program/totals.h"
 #include "reference/evaluate.h"
-#include "runtime/model.h"
 #include "runtime/processors.h"
 
 namespace tenon {
@@ -44,6 +41,7 @@ struct ComposedModel::Parts {
   std::vector<std::shared_ptr<const Model>> models;
   ReadyRoutine routine;
   std::size_t step_count = 0;
+  std::vector<const Routine::Step*> steps;  // by number
 
   ReadyRoutine ready(const Routine& list) {
     ReadyRoutine made;
@@ -51,6 +49,7 @@ struct ComposedModel::Parts {
     for (const Routine::Step& step : list.steps) {
       ReadyRoutine::Step& ready_step = made.steps.emplace_back();
       ready_step.number = step_count++;
+      steps.push_back(&step);
       if (step.kind != Routine::Step::Kind::Operators) continue;
       ready_step.graph = parse_graph(step.graph, all_ops(), concat("step '", step.name, "' of the program"));
       require_fit(step, ready_step.graph);
@@ -68,24 +67,10 @@ ComposedModel::ComposedModel(Program program) : program_(std::move(program)), pa
 }
 ComposedModel::~ComposedModel() = default;
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-// Where the time of some runs goes.
-struct Timing {
-  struct Part {
-    std::vector<double> seconds;  // by step
-    double run_count = 0;
-  };
-  std::vector<Part> parts;
-  std::vector<double> operators;  // by step of the routine
-  double told = 0;                // the seconds of all of the above
-};
-
-}  // namespace
+const Program& ComposedModel::part(std::uint32_t number) const { return parts_->models.at(number)->program(); }
+std::size_t ComposedModel::part_count() const { return parts_->models.size(); }
+std::size_t ComposedModel::routine_step_count() const { return parts_->step_count; }
+const Routine::Step& ComposedModel::routine_step(std::uint32_t number) const { return *parts_->steps.at(number); }
 
 struct ComposedContext::State {
   std::shared_ptr<const ComposedModel> model;
@@ -93,13 +78,15 @@ struct ComposedContext::State {
   struct Part {
     Context context;
     std::vector<Shape> shapes;  // that it is bound to
+    Watch watch;
   };
   std::vector<std::optional<Part>> parts;
   // By step: what it gave the last time, kept so that its memory can be used again.
   std::vector<std::vector<Tensor>> kept;
-  Timing* timing = nullptr;  // of the run that is timed
   std::function<void()> before_body;
   std::optional<std::vector<std::int64_t>> checked;  // values of the symbols that were found to fit
+  RunEvents* events = nullptr;  // of the run that is watched
+  const Looks* looks = nullptr;
   std::atomic_flag is_in_use;
 
   void check_shapes(const std::vector<Datum>& inputs);
@@ -141,7 +128,7 @@ Tensor& ComposedContext::State::kept_tensor(std::size_t number, std::size_t plac
 }
 
 Context& ComposedContext::State::bound(std::size_t part, const std::vector<Shape>& shapes) {
-  if (!parts[part]) parts[part].emplace(Part{Context(ready().models[part], thread_count), {}});
+  if (!parts[part]) parts[part].emplace(Part{Context(ready().models[part], thread_count), {}, {}});
   Part& made = *parts[part];
   if (made.shapes != shapes || shapes.empty()) {
     made.shapes.clear();
@@ -153,11 +140,15 @@ Context& ComposedContext::State::bound(std::size_t part, const std::vector<Shape
 
 void ComposedContext::State::run_kernels(std::size_t part, Context& context, std::span<const void* const> inputs,
                                          std::span<void* const> outputs) {
-  if (timing == nullptr) return context.run(inputs, outputs);
-  const auto begin = Clock::now();
-  context.run(inputs, outputs, timing->parts[part].seconds);
-  timing->told += seconds_since(begin);
-  ++timing->parts[part].run_count;
+  if (events != nullptr) {
+    Watch& watch = parts[part]->watch;
+    context.run(inputs, outputs, watch);
+    events->add(watch, static_cast<std::uint32_t>(part));
+  } else if (looks != nullptr && looks->behind_step) {
+    context.run(inputs, outputs, [&](std::size_t step) { looks->behind_step(static_cast<std::uint32_t>(part), context, step); });
+  } else {
+    context.run(inputs, outputs);
+  }
 }
 
 const Tensor& ComposedContext::State::operand(const Slots& slots, const Routine::Step& step, std::size_t k) const {
@@ -201,14 +192,22 @@ void ComposedContext::State::run_operators(const Routine::Step& step, const Read
       return run(ready_step.bodies.at(body), std::move(values));
     };
   }
-  const auto begin = Clock::now();
-  const double told_before = timing == nullptr ? 0 : timing->told;
+  StepEvent event{kOperatorPart, static_cast<std::uint32_t>(ready_step.number)};
+  const std::size_t first_inner = events == nullptr ? 0 : events->steps.size();
+  event.start = event.kern = ticks();
   std::vector<Datum> results = reference::evaluate(ready_step.graph, std::move(inputs), options);
-  if (timing != nullptr) {  // what its bodies took is told already
-    const double own = seconds_since(begin) - (timing->told - told_before);
-    timing->operators[ready_step.number] += own;
-    timing->told += own;
+  event.end = ticks();
+  if (events != nullptr) {
+    for (std::size_t k = first_inner; k < events->steps.size(); ++k) {
+      const StepEvent& inner = events->steps[k];
+      event.inner += inner.end - inner.start - inner.inner;
+    }
+    event.first_piece = static_cast<std::uint32_t>(events->pieces.size());
+    event.piece_count = 1;
+    events->pieces.push_back({0, event.start, event.end});
+    events->steps.push_back(event);
   }
+  if (looks != nullptr && looks->behind_operators) looks->behind_operators(step, results);
   for (std::size_t k = 0; k < step.results.size(); ++k) slots[step.results[k]] = std::move(results.at(k));
 }
 
@@ -342,43 +341,36 @@ std::vector<Datum> ComposedContext::run(const std::vector<Datum>& inputs) {
   return state_->run(state_->ready().routine, inputs);
 }
 
-namespace {
-
-void add_operators(const ReadyRoutine& ready, const Timing& timing, std::vector<StepTime>& times) {
-  for (std::size_t k = 0; k < ready.steps.size(); ++k) {
-    const Routine::Step& step = ready.routine->steps[k];
-    if (step.kind != Routine::Step::Kind::Operators) continue;
-    times.push_back({step.name, "operators", timing.operators[ready.steps[k].number], 0, 0});
-    for (const ReadyRoutine& body : ready.steps[k].bodies) add_operators(body, timing, times);
-  }
+std::vector<Datum> ComposedContext::run(const std::vector<Datum>& inputs, RunEvents& events) {
+  const ContextUse use(state_->is_in_use);
+  struct Watched {  // also if the run ends in an error
+    Watched(State& watched, RunEvents* events) : state(watched) { state.events = events; }
+    ~Watched() { state.events = nullptr; }
+    State& state;
+  } const watched(*state_, &events);
+  state_->check_shapes(inputs);
+  return state_->run(state_->ready().routine, inputs);
 }
 
-}  // namespace
-
-std::vector<StepTime> ComposedContext::timed_steps(const std::vector<Datum>& inputs, int run_count) {
+std::vector<Datum> ComposedContext::run(const std::vector<Datum>& inputs, const Looks& looks) {
   const ContextUse use(state_->is_in_use);
-  Timing timing;
-  for (std::size_t part = 0; part < state_->parts.size(); ++part) {
-    timing.parts.push_back({std::vector<double>(state_->part_program(part).steps.size()), 0});
-  }
-  timing.operators.resize(state_->ready().step_count);
-  struct Timed {  // also if the run ends in an error
-    explicit Timed(State& timed_state, Timing* timing) : state(timed_state) { state.timing = timing; }
-    ~Timed() { state.timing = nullptr; }
+  struct Looked {
+    Looked(State& looked, const Looks* looks) : state(looked) { state.looks = looks; }
+    ~Looked() { state.looks = nullptr; }
     State& state;
-  } const timed(*state_, &timing);
-  for (int k = 0; k < run_count; ++k) state_->run(state_->ready().routine, inputs);
+  } const looked(*state_, &looks);
+  state_->check_shapes(inputs);
+  return state_->run(state_->ready().routine, inputs);
+}
 
-  std::vector<StepTime> times;
-  for (std::size_t part = 0; part < timing.parts.size(); ++part) {
-    const auto& [seconds, runs] = timing.parts[part];
-    const auto& steps = state_->part_program(part).steps;
-    for (std::size_t k = 0; k < steps.size(); ++k) {
-      times.push_back({steps[k].name, candidates_of(steps[k]), seconds[k], runs * steps[k].flops, runs * steps[k].bytes});
-    }
-  }
-  add_operators(state_->ready().routine, timing, times);
-  return times;
+const Context* ComposedContext::part_context(std::uint32_t part) const {
+  const auto& made = state_->parts.at(part);
+  return made ? &made->context : nullptr;
+}
+
+Context* ComposedContext::part_context(std::uint32_t part) {
+  auto& made = state_->parts.at(part);
+  return made ? &made->context : nullptr;
 }
 
 void ComposedContext::before_bodies(std::function<void()> call) { state_->before_body = std::move(call); }

@@ -7,6 +7,7 @@
 
 #include "ops/evaluation.h"
 #include "program/program.h"
+#include "runtime/model.h"
 
 namespace tenon {
 
@@ -19,18 +20,17 @@ class ComposedModel {
   ~ComposedModel();
 
   const Program& program() const { return program_; }
+  const Program& part(std::uint32_t number) const;
+  std::size_t part_count() const;
+  /// A step of the routine by its number, bodies numbered through.
+  std::size_t routine_step_count() const;
+  const Routine::Step& routine_step(std::uint32_t number) const;
   struct Parts;
   const Parts& parts() const { return *parts_; }
 
  private:
   Program program_;  // its parts are with the models
   std::unique_ptr<Parts> parts_;
-};
-
-/// What a step took and did, in all the runs that were timed.
-struct StepTime {
-  std::string name, candidate;
-  double seconds = 0, flops = 0, bytes = 0;
 };
 
 /// What one caller needs to run it: memory for its values. One thread at a time uses a context.
@@ -46,8 +46,17 @@ class ComposedContext {
   std::vector<Datum> run(const std::vector<Datum>& inputs);
   /// Called before each run of a body, such as a trip of a loop; what it throws ends the run.
   void before_bodies(std::function<void()> call);
-  /// Runs so often, and tells of the steps of all parts, then of the operators that run between them.
-  std::vector<StepTime> timed_steps(const std::vector<Datum>& inputs, int run_count);
+  /// The same, and adds what was seen of each step of the parts and of the operators between them.
+  std::vector<Datum> run(const std::vector<Datum>& inputs, RunEvents& events);
+  /// The same, and calls `look` behind each step of a part, and behind operators with what they made.
+  struct Looks {
+    std::function<void(std::uint32_t part, const Context& context, std::size_t step)> behind_step;
+    std::function<void(const Routine::Step& step, const std::vector<Datum>& results)> behind_operators;
+  };
+  std::vector<Datum> run(const std::vector<Datum>& inputs, const Looks& looks);
+  /// The context of a part, null before it first ran.
+  const Context* part_context(std::uint32_t part) const;
+  Context* part_context(std::uint32_t part);
   int thread_count() const;
   /// Bytes that the parts' arenas have, and their kernels' scratch.
   std::uint64_t arena_bytes() const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -17,8 +16,6 @@
 
 namespace tenon {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Where a pointer of the caller goes.
 struct Patch {
@@ -123,6 +120,9 @@ struct Context::State : BoundShapes {
   bool has_run = false;  // since shapes were bound: what the steps read is known to be intact
   std::atomic<bool> is_altered = false;
   std::atomic_flag is_in_use;
+  Watch* watch = nullptr;  // of the run that is seen
+  std::span<const void* const> run_inputs;  // of the last run
+  std::span<void* const> run_outputs;
 
   const Program& program() const { return model->program(); }
 
@@ -139,6 +139,9 @@ struct Context::State : BoundShapes {
   void for_each_constant(const ReadyCall& ready, F visit) const;
   bool is_compared(const ReadyCall& ready) const;
   void compare_before(const ReadyCall& ready, ThreadPool::Caller& caller);
+  void run_on_device(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds);
+  template <class Seen>
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, Seen& seen);
   std::int64_t items_at_once(const ReadyCall& ready) const;
   void compare_share(const ReadyCall& ready, std::int64_t begin, std::int64_t end);
   void run_items(const ReadyCall& ready, std::size_t thread, std::int64_t begin, std::int64_t end);
@@ -389,48 +392,115 @@ double Context::replay() {
   return state_->device->replay();
 }
 
-void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
-  run(inputs, outputs, {});
+Context::BoundBuffer Context::buffer(std::size_t index) const {
+  const State& s = *state_;
+  const Program::Buffer& buffer = s.program().buffers[index];
+  BoundBuffer bound{s.shapes[index], s.bytes_of(index), 0, nullptr};
+  switch (buffer.place) {
+    case Program::Place::Constant:
+      bound.offset = buffer.offset;
+      bound.data = s.program().constants.get() + buffer.offset;
+      break;
+    case Program::Place::Arena:
+      bound.offset = s.offsets[index];
+      if (!s.device) bound.data = s.arena.data() + bound.offset;
+      break;
+    case Program::Place::Input:
+      if (buffer.offset < s.run_inputs.size()) bound.data = static_cast<const std::byte*>(s.run_inputs[buffer.offset]);
+      break;
+    case Program::Place::Output:
+      if (buffer.offset < s.run_outputs.size()) bound.data = static_cast<const std::byte*>(s.run_outputs[buffer.offset]);
+      break;
+  }
+  return bound;
 }
 
-void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds) {
-  State& s = *state_;
-  const ContextUse use(s.is_in_use);
-  TENON_ASSERT(s.is_bound, "shapes are bound before a run");
-  if (s.device) {
-    s.device->run(inputs, outputs, seconds);
-    return;
-  }
-  for (const Patch& patch : s.patches) {
-    s.pointers[patch.pointer] =
+std::span<std::byte> Context::arena() { return {state_->arena.data(), state_->arena.bytes()}; }
+
+std::span<const std::int64_t> Context::symbol_values() const { return state_->symbols; }
+
+void Context::State::run_on_device(std::span<const void* const> inputs, std::span<void* const> outputs,
+                                   std::span<double> seconds) {
+  const ContextUse use(is_in_use);
+  TENON_ASSERT(is_bound, "shapes are bound before a run");
+  device->run(inputs, outputs, seconds);
+}
+
+// What happens behind each step is part of the type: a run that nobody watches pays nothing for those that
+// somebody does.
+template <class Seen>
+void Context::State::run(std::span<const void* const> inputs, std::span<void* const> outputs, Seen& seen) {
+  const ContextUse use(is_in_use);
+  TENON_ASSERT(is_bound, "shapes are bound before a run");
+  for (const Patch& patch : patches) {
+    pointers[patch.pointer] =
         patch.is_input ? const_cast<void*>(inputs[patch.port]) : outputs[patch.port];  // NOLINT: only read
   }
-  s.error = 0;
+  run_inputs = inputs;
+  run_outputs = outputs;
+  error = 0;
   const auto run_chunk = [](void* opaque, std::size_t thread, std::int64_t begin, std::int64_t end) {
-    const auto& step = *static_cast<const State::ReadyStep*>(opaque);
-    step.owner->run_items(step, thread, begin, end);
+    const auto& step = *static_cast<const ReadyStep*>(opaque);
+    if constexpr (Seen::is_on) {
+      const std::uint64_t first = ticks();
+      step.owner->run_items(step, thread, begin, end);
+      step.owner->watch->saw(step.step, thread, first);
+    } else {
+      step.owner->run_items(step, thread, begin, end);
+    }
   };
   ThreadPool::Caller caller(ThreadPool::shared());
-  for (State::ReadyStep& step : s.steps) {
-    const auto begin = seconds.empty() ? Clock::time_point() : Clock::now();
-    if (s.has_run || s.is_compared(step)) {
-      caller.for_each(step.work, step.chunk, s.thread_count, run_chunk, &step);
+  seen.begin_run();
+  for (ReadyStep& step : steps) {
+    if (has_run || is_compared(step)) {
+      caller.for_each(step.work, step.chunk, thread_count, run_chunk, &step);
     } else {
-      s.compare_and_run(step, caller);
+      compare_and_run(step, caller);
     }
-    s.require_checks_held(step);
+    require_checks_held(step);
     for (std::size_t k = 0; k < step.tail_count; ++k) {
-      const State::ReadyCall& call = s.tails[step.first_tail + k];
-      if (s.has_run) {
-        s.run_items(call, 0, 0, call.work);
+      const ReadyCall& call = tails[step.first_tail + k];
+      if (has_run) {
+        run_items(call, 0, 0, call.work);
       } else {
-        s.compare_and_run_tail(call, caller);
+        compare_and_run_tail(call, caller);
       }
-      s.require_checks_held(call);
+      require_checks_held(call);
     }
-    if (!seconds.empty()) seconds[step.step] += std::chrono::duration<double>(Clock::now() - begin).count();
+    seen.end_step(step.step);
   }
-  s.has_run = true;
+  has_run = true;
+}
+
+void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  if (state_->device) return state_->run_on_device(inputs, outputs, {});
+  NoWatch nothing;
+  state_->run(inputs, outputs, nothing);
+}
+
+void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, Watch& watch) {
+  watch.prepare(state_->program().steps.size(), static_cast<std::size_t>(state_->thread_count));
+  if (state_->device) {
+    std::vector<double> seconds(watch.step_count());
+    watch.begin_run();
+    state_->run_on_device(inputs, outputs, seconds);
+    watch.put(seconds);
+    return;
+  }
+  state_->watch = &watch;
+  state_->run(inputs, outputs, watch);
+}
+
+void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, const Look& look) {
+  if (state_->device) {
+    throw Error("values inside a run on a device are not looked at", ErrorKind::Unsupported).hint("take --target=cpu");
+  }
+  struct Looking : NoWatch {
+    const Look* look;
+    void end_step(std::size_t step) { (*look)(step); }
+  } looking;
+  looking.look = &look;
+  state_->run(inputs, outputs, looking);
 }
 
 }  // namespace tenon

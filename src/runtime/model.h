@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include "program/program.h"
 #include "runtime/code_image.h"
 #include "runtime/device.h"
+#include "runtime/watch.h"
 
 namespace tenon {
 
@@ -75,13 +77,30 @@ class Context {
 
   /// Runs once. Allocates nothing. Inputs and outputs are row-major and 64-byte aligned or not.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs);
-  /// The same, and adds the seconds that each step of the program took to `seconds`.
-  void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds);
   /// On a device: runs again on the inputs of the last run, which are still there. Gives the device's own time in seconds.
   double replay();
   bool is_on_device() const;
   /// On a device: what is fastest for each step on the shapes that are bound, which this context takes from now on.
   std::vector<std::string> tuned_candidates();
+  /// The same, seen by a watch: by step of the program.
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, Watch& watch);
+  /// The same, and calls `look` behind each step of the program with its number: what the step made can be
+  /// looked at then, for later steps may write over it. What it throws ends the run.
+  using Look = std::function<void(std::size_t step)>;
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, const Look& look);
+
+  /// A buffer of the program as it is for the shapes that are bound.
+  struct BoundBuffer {
+    std::span<const std::int64_t> shape;
+    std::uint64_t bytes = 0;
+    std::uint64_t offset = 0;         ///< in the arena or the constants
+    const std::byte* data = nullptr;  ///< of inputs and outputs, those of the run that is looked at
+  };
+  BoundBuffer buffer(std::size_t index) const;
+  /// All of the arena, to be looked at between runs or filled before one.
+  std::span<std::byte> arena();
+  /// The values that the shapes give to the program's symbols.
+  std::span<const std::int64_t> symbol_values() const;
 
  private:
   struct State;

@@ -1,8 +1,6 @@
 #include "base/text.h"
 #include "frontends/megengine/check_parts.h"
 #include "frontends/megengine/cost.h"
-#include "ops/analysis.h"
-#include "ops/registry.h"
 
 namespace tenon::megengine {
 namespace {
@@ -109,17 +107,19 @@ class FootprintCheck {
   }
 
   std::int64_t computation() const {
-    if (all_ops().find(node_.type) == nullptr) {
-      return computation_of(node_.type, Param(&footprint_.param), in_, out_);
+    if (tenon_op_of(node_.type) == nullptr) {
+      const std::int64_t counted = computation_of(node_.type, Param(&footprint_.param), in_, out_);
+      // A copy that is counted at all is counted as other moves are.
+      return counted == 0 && node_.type == "Copy" && footprint_.computation && !out_.empty()
+                 ? count_of(out_.front())
+                 : counted;
     }
     // An operator of Tenon's own: its definition counts.
     for (std::size_t var : out_vars_) {
       const ValueId value = context_.inference.value[var];
       if (!value || !context_.inference.graph.value(value).producer) continue;
-      return tenon::footprint_of(context_.inference.graph,
-                                 context_.inference.graph.value(value).producer)
-          .flops.value()
-          .value_or(0);
+      return tenon_computation_of(context_.inference.graph,
+                                  context_.inference.graph.value(value).producer);
     }
     return footprint_.computation.value_or(0);
   }

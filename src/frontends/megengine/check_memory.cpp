@@ -268,9 +268,14 @@ class MemoryCheck {
         const Block& behind = blocks[next->second];
         if (behind.space == block.space && behind.begin < block.end) other = &behind;
       }
-      // In a shared chunk a result may take the place of what its operator reads last.
-      const bool takes_over = other != nullptr && block.space.starts_with("chk") &&
-                              (other->last == block.first || block.last == other->first);
+      // As planned, a result may take the place of what its operator reads last.
+      const auto is_planned = [&](const Block& each) {
+        return context_.vars()[each.owner].mem_plan.has_value();
+      };
+      const bool takes_over =
+          other != nullptr &&
+          (block.space.starts_with("chk") || (is_planned(block) && is_planned(*other))) &&
+          (other->last == block.first || block.last == other->first);
       if (other == nullptr || takes_over) {
         context_.findings.hold("memory in use lies apart");
       } else {

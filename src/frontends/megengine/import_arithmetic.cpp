@@ -133,7 +133,7 @@ void Importer::convert() {
 // An operator of Tenon's own, as `write.cpp` puts it down: attributes and bodies in their text
 // form, positions of operands and results where some are missing.
 void Importer::tenon_operator() {
-  const OpDef& op = all_ops().get(opr().type);
+  const OpDef& op = *tenon_op_of(opr().type);
   const Param given = param();
   const auto positions = [&](std::string_view name, std::size_t count) {
     Extents list;
@@ -197,7 +197,7 @@ void Importer::tenon_operator() {
     }
   }
   const std::vector<Var> results =
-      builder_.call_all(opr().type, operands, parse_attributes(given.text("attributes", ""), op),
+      builder_.call_all(op.name, operands, parse_attributes(given.text("attributes", ""), op),
                         std::move(names), std::move(bodies));
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const auto position = static_cast<std::size_t>(result_positions[k]);

@@ -186,7 +186,7 @@ void Importer::import_operator() {
     const auto found = handlers().find(opr().type);
     if (found != handlers().end()) {
       (this->*found->second)();
-    } else if (all_ops().find(opr().type) != nullptr) {
+    } else if (tenon_op_of(opr().type) != nullptr) {
       tenon_operator();
     } else {
       unsupported("no operators of Tenon make it up");

@@ -1,6 +1,9 @@
 #include "frontends/megengine/vocabulary.h"
 
 #include "base/text.h"
+#include "ops/analysis.h"
+#include "ops/fused_groups.h"
+#include "ops/registry.h"
 
 #include <algorithm>
 #include <cmath>
@@ -245,6 +248,41 @@ std::string to_text(const Extents& extents) {
   std::string text = "[";
   for (std::size_t k = 0; k < extents.size(); ++k) text += concat(k == 0 ? "" : ", ", extents[k]);
   return text + "]";
+}
+
+const OpDef* tenon_op_of(std::string_view type) {
+  return all_ops().find(type.find('+') == std::string_view::npos ? type : "fused");
+}
+
+std::string tenon_type_of(const Graph& graph, NodeId node) {
+  constexpr std::size_t kMembers = 4;
+  std::vector<std::string> names;
+  std::size_t left_out = 0;
+  if (is_fused_group(graph, node)) {
+    const Graph& body = graph.node(node).bodies.front();
+    for (const NodeId member : body.nodes_in_order()) {
+      const auto& results = body.node(member).results;
+      if (!results.empty() && results.front() && body.constant_of(results.front()) != nullptr)
+        continue;
+      if (names.size() < kMembers) {
+        names.emplace_back(body.op_name(member));
+      } else {
+        ++left_out;
+      }
+    }
+  }
+  if (names.size() < 2) return std::string(graph.op_name(node));
+  return join(names, "+") + (left_out > 0 ? concat("+", left_out) : "");
+}
+
+std::int64_t tenon_computation_of(const Graph& graph, NodeId node) {
+  const std::int64_t flops = footprint_of(graph, node).flops.value().value_or(0);
+  if (flops > 0) return flops;
+  for (const ValueId result : graph.node(node).results) {
+    if (!result || !graph.value(result).type.is_tensor()) continue;
+    return element_count(graph.value(result).type.tensor()).value().value_or(0);
+  }
+  return 0;
 }
 
 }  // namespace tenon::megengine

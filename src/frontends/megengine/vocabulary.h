@@ -2,6 +2,7 @@
 
 #include "frontends/megengine/tables.h"
 #include "ir/dtype.h"
+#include "ir/graph.h"
 
 #include <cstdint>
 #include <optional>
@@ -66,5 +67,14 @@ std::int64_t saturating_sum(std::int64_t a, std::int64_t b);
 /// Strides of a contiguous tensor; an axis of extent 1 has the stride its place gives it.
 Extents contiguous_strides(const Extents& shape);
 std::string to_text(const Extents& extents);  ///< "[2, 3]"
+
+/// The operator of Tenon's that a type is: by its name, or a group by those of its members
+/// ("conv+add+relu"). Null for a type of MegEngine's own.
+const OpDef* tenon_op_of(std::string_view type);
+/// What a node is called as a type, where MegEngine has no word for it.
+std::string tenon_type_of(const Graph& graph, NodeId node);
+/// The operations of a node of Tenon's by its definition; of what only moves elements, those, as
+/// MegEngine counts its own.
+std::int64_t tenon_computation_of(const Graph& graph, NodeId node);
 
 }  // namespace tenon::megengine

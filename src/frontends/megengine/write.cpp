@@ -90,6 +90,10 @@ Writer::Made Writer::made_as(ValueId value) const {
 
 // A name that looks like a default one belongs to the graph that this one was made from.
 std::string Writer::own_name_of(const Node& node) const {
+  if (is_run_ && !node.results.empty() && node.results[0]) {
+    const std::string& value = graph_.value(node.results[0]).name;
+    if (value.find_first_of("([") == std::string::npos) return value;
+  }
   return node.name.find_first_of("([") == std::string::npos ? node.name : "";
 }
 
@@ -300,7 +304,7 @@ ItemId Writer::constant_as(ValueId value, const Extents& shape) {
   plan.type = "ImmutableTensor";
   const bool is_single = elements && elements->size() == 1;
   plan.start = constant_name(shape, is_single ? std::optional(elements->front()) : std::nullopt);
-  const std::size_t opr = add_operator(plan, "", true);
+  const std::size_t opr = add_operator(plan, "", !is_run_);
   Made made = made_as(value);
   made.shape = shape;
   VarNode& node = add_var(opr, "");
@@ -315,7 +319,7 @@ ItemId Writer::constant_as(ValueId value, const Extents& shape) {
   }
   place(node, made, nullptr);
   found->second = node.id;
-  add_footprint(opr, plan);
+  if (!is_run_) add_footprint(opr, plan);
   return found->second;
 }
 
@@ -345,11 +349,28 @@ ItemId Writer::var_of(ValueId value) {
   return constant_as(value, shape_of(value).value_or(Extents{}));
 }
 
+// Whether MegEngine counts operations of it.
+bool Writer::is_counted(const Plan& plan, const Node& node) const {
+  std::vector<Extents> in, out = {made_as(node.results[0]).shape};
+  for (const ItemId input : plan.inputs) in.push_back(made_.at(input).shape);
+  OprFootprint footprint;
+  footprint.param.value = plan.param;
+  return !plan.param_list && computation_of(plan.type, Param(&footprint.param), in, out) > 0;
+}
+
+std::optional<ItemId> Writer::find_var(ValueId value) const {
+  if (const auto found = var_of_.find(value); found != var_of_.end()) return found->second;
+  const auto made = constants_.lower_bound({value.index(), {}});
+  if (made == constants_.end() || made->first.first != value.index()) return std::nullopt;
+  return made->second;
+}
+
 void Writer::add_node(NodeId id) {
   const Node& node = graph_.node(id);
   if (!node.results.empty() && node.results[0] && is_constant(node.results[0]))
     return;  // when somebody reads it
   std::optional<Plan> translated = plan_of(id);
+  if (is_run_ && translated && !is_counted(*translated, node)) translated.reset();
   const bool is_tenon = !translated;
   const Plan plan = translated ? std::move(*translated) : tenon_plan(id);
   const std::size_t opr = add_operator(plan, own_name_of(node), true);
@@ -389,6 +410,20 @@ void Writer::add_node(NodeId id) {
 }
 
 void Writer::add_output(ValueId value, std::size_t) {
+  if (is_run_) {
+    Plan plan;
+    plan.type = plan.start = "Copy";
+    plan.inputs = {var_of(value)};
+    plan.computation = count_of(made_.at(plan.inputs[0]).shape);
+    const std::size_t opr = add_operator(plan, "", true);
+    const Made made = made_as(value);
+    VarNode& node = add_var(opr, "");
+    set_made(node, made);
+    place(node, made, nullptr);
+    tag_results(opr, plan);
+    add_footprint(opr, plan);
+    return;
+  }
   Plan plan;
   plan.type = "OutputCallback";
   plan.start = "output_callback";
@@ -436,18 +471,21 @@ Profile Writer::run() {
   return std::move(profile_);
 }
 
-Profile write_graph(const Graph& graph) {
+Graph with_least_symbols(const Graph& graph, DimBindings bindings) {
   SymbolRanges symbols;
   for (ValueId input : graph.inputs()) {
     const Type& type = graph.value(input).type;
     if (!type.is_tensor()) continue;
     for (const Dim& dim : type.tensor().dims) dim.collect_symbols(symbols);
   }
-  if (symbols.empty()) return Writer(graph).run();
-  DimBindings bindings;
+  if (symbols.empty()) return graph;
   for (const auto& [name, range] : symbols)
     bindings.emplace(name, Dim(std::max<std::int64_t>(range.lo, 1)));
-  const Graph bound = with_numbers(graph, bindings);
+  return with_numbers(graph, bindings);
+}
+
+Profile write_graph(const Graph& graph) {
+  const Graph bound = with_least_symbols(graph, {});
   return Writer(bound).run();
 }
 

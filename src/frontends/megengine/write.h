@@ -3,11 +3,40 @@
 #include "frontends/megengine/tables.h"
 #include "ir/graph.h"
 
+#include <map>
+#include <string>
+#include <vector>
+
 namespace tenon::megengine {
 
 /// What MegEngine would have put down of this graph before a run: no times, no addresses. Symbols
 /// take the least value of their range (at least 1), as a profile is of one run. Throws an Error of
 /// kind Unsupported for values that are no tensors.
 Profile write_graph(const Graph& graph);
+
+/// The graph with numbers for its symbols: those given, and the least of their range (at least 1)
+/// for the others.
+Graph with_least_symbols(const Graph& graph, DimBindings bindings);
+
+/// What a run adds to a graph's profile. Values go by their names.
+struct RunFacts {
+  struct Times {
+    std::string place;  ///< a thread or a comp node
+    double start = 0, kern = 0, end = 0;
+  };
+  struct Ran {
+    std::vector<Times> host, device;
+    double begin = 0;  ///< orders operators
+  };
+  std::map<std::string, Ran> nodes;               ///< by the first result
+  std::map<std::string, Ran> inputs;              ///< that were copied in
+  std::map<std::string, Ran> outputs;             ///< that were copied out
+  std::map<std::string, std::int64_t> addresses;  ///< of values while they are alive
+  DimBindings symbols;
+};
+/// What MegEngine would have put down behind a run: the operators in the order they ran in, with
+/// times, where each value lay. Operators that took part in no run are not executed. Throws as
+/// `write_graph` does.
+Profile write_run(const Graph& graph, const RunFacts& facts);
 
 }  // namespace tenon::megengine

@@ -439,7 +439,7 @@ std::optional<Writer::Plan> Writer::plan_of(NodeId id) {
 Writer::Plan Writer::tenon_plan(NodeId id) {
   const Node& node = graph_.node(id);
   Plan plan;
-  plan.type = plan.start = node.op->name;
+  plan.type = plan.start = tenon_type_of(graph_, id);
   Extents operands, results, scalars;
   for (std::size_t k = 0; k < node.operands.size(); ++k) {
     if (!node.operands[k]) continue;
@@ -467,7 +467,7 @@ Writer::Plan Writer::tenon_plan(NodeId id) {
     for (const Graph& body : node.bodies) bodies.push_back(text(print(body)));
     plan.param.emplace_back("bodies", list(std::move(bodies)));
   }
-  plan.computation = tenon::footprint_of(graph_, id).flops.value().value_or(0);
+  plan.computation = tenon_computation_of(graph_, id);
   return plan;
 }
 

@@ -16,8 +16,12 @@ namespace tenon::megengine {
 /// Puts a graph without symbols down as a profile.
 class Writer {
  public:
-  explicit Writer(const Graph& graph) : graph_(graph) {}
+  /// `is_run`: of something that ran. Constants are not executed, outputs are copied to the caller,
+  /// and operators whose arithmetic MegEngine does not count keep Tenon's name.
+  explicit Writer(const Graph& graph, bool is_run = false) : graph_(graph), is_run_(is_run) {}
   Profile run();
+  /// The var of a value; of a constant, that of its first reader.
+  std::optional<ItemId> find_var(ValueId value) const;
 
  private:
   // One operator to be put down.
@@ -52,6 +56,7 @@ class Writer {
   std::optional<Plan> slice_plan(const Node& node);
   std::optional<Plan> other_plan(const Node& node);
   Plan tenon_plan(NodeId id);
+  bool is_counted(const Plan& plan, const Node& node) const;
 
   // Attributes with their defaults.
   std::optional<Extents> integers(const Node& node, std::string_view attr) const;
@@ -89,6 +94,7 @@ class Writer {
   VarNode& var(ItemId id) { return profile_.graph_exec.vars[var_position_.at(id)]; }
 
   const Graph& graph_;
+  bool is_run_ = false;
   Profile profile_;
   ItemId next_ = 0;
   std::unordered_map<ItemId, std::size_t> var_position_;

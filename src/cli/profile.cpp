@@ -1,0 +1,134 @@
+#include "profile/profile.h"
+
+#include "base/error.h"
+#include "base/new_file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "cli/tuning.h"
+#include "driver/inputs.h"
+#include "driver/model_source.h"
+#include "driver/profile/load.h"
+#include "driver/profile/megengine.h"
+#include "driver/profile/record.h"
+#include "profile/report.h"
+#include "profile/tables.h"
+#include "profile/trace.h"
+
+#include <iostream>
+
+namespace tenon::cli {
+namespace {
+
+void write_text(const std::string& path, const std::string& text) {
+  NewFile file(path);
+  file.out() << text;
+  file.finish();
+}
+
+void print(const Page& page, const std::string& format) {
+  if (format == "table") {
+    print_page(page, std::cout);
+  } else {
+    std::cout << page_as(page, format);
+  }
+}
+
+std::size_t rows(int top) {
+  if (top < 1)
+    throw Error("no table has so few rows", ErrorKind::Usage).expected("--top=1 or more").got(top);
+  return static_cast<std::size_t>(top);
+}
+
+int compare(const ProfileOptions& options) {
+  const std::vector<std::string> files = split(options.compare, ',');
+  if (files.size() != 2) {
+    throw Error("two profiles are compared", ErrorKind::Usage)
+        .expected("--compare=A.json,B.json")
+        .got(options.compare);
+  }
+  const Profile before = load_profile(files[0]), after = load_profile(files[1]);
+  if (!options.report.empty()) write_text(options.report, html_report({before, after}));
+  print(compare_profiles(before, after, rows(options.top)), options.format);
+  return 0;
+}
+
+// Formats that need the graph: a program file has none.
+void require_graph(const ProfileOptions& options, bool is_program) {
+  if (!is_program) return;
+  for (const auto& [option, value] : {std::pair("--megengine", &options.megengine),
+                                      std::pair("--tensorscope", &options.tensorscope),
+                                      std::pair("--aitemplate", &options.aitemplate)}) {
+    if (value->empty()) continue;
+    throw Error(concat(option, ": a program file has no graph"), ErrorKind::Usage)
+        .hint("give the model itself");
+  }
+}
+
+}  // namespace
+
+int profile(const ProfileOptions& options) {
+  if (options.format != "table") page_as({}, options.format);  // refuses words that are no format
+  if (!options.compare.empty()) return compare(options);
+  if (options.model.empty())
+    throw Error("no model to profile", ErrorKind::Usage)
+        .hint("tenon profile MODEL, or --compare=A.json,B.json");
+  const ModelSource source(options.model);
+  std::optional<Program> given = source.program(options.trust_program);
+  const bool is_program = given.has_value();
+  require_graph(options, is_program);
+  CompileRecord record;
+  TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd,
+                       options.threads, options.tune, options.untuned};
+  if (!options.shapes.empty()) tuning.hot_shapes = {join(options.shapes, ",")};
+  tuning.precision = options.precision;
+  tuning.record = &record;
+  Program program = is_program ? *std::move(given) : compile_tuned(source.graph(), tuning);
+  const Graph ports = input_ports(program);
+  CompiledModel model(std::move(program), options.threads);
+  const std::vector<Datum> inputs =
+      read_inputs(ports, options.inputs, parse_shapes(options.shapes));
+  RecordOptions settings;
+  settings.warm_up_runs = options.warm_up_runs;
+  settings.duration_s = options.duration_s;
+  settings.with_counters = !options.no_counters;
+  settings.with_overhead = options.overhead;
+  if (options.iterations > 0) settings.least_runs = settings.most_runs = options.iterations;
+  Profile seen = record_profile(model, inputs, is_program ? nullptr : &record, settings);
+  if (seen.name.empty()) seen.name = options.model;
+
+  bool has_written = false;
+  const auto write = [&](const std::string& path, const auto& text) {
+    if (path.empty()) return;
+    write_text(path, text());
+    has_written = true;
+  };
+  write(options.save, [&] { return to_json(seen); });
+  write(options.report, [&] { return html_report({seen}); });
+  write(options.trace, [&] { return chrome_trace(seen); });
+  write(options.dot, [&] { return dot_graph(seen); });
+  write(options.megengine, [&] { return megengine_document(seen, record.graph); });
+  write(options.tensorscope, [&] { return model_text(record.graph, "tensorscope"); });
+  write(options.aitemplate, [&] { return model_text(record.graph, "aitemplate"); });
+  if (options.table || !has_written || options.format != "table")
+    print(describe_profile(seen, rows(options.top)), options.format);
+  return 0;
+}
+
+int report(const ReportOptions& options) {
+  if (options.format != "table") page_as({}, options.format);
+  if (options.profiles.size() > 2) {
+    throw Error("one profile is shown, or two are compared", ErrorKind::Usage)
+        .got(options.profiles.size(), " files");
+  }
+  std::vector<Profile> profiles;
+  for (const std::string& path : options.profiles) profiles.push_back(load_profile(path));
+  if (!options.output.empty()) write_text(options.output, html_report(profiles));
+  if (!options.output.empty() && options.format == "table") return 0;
+  print(profiles.size() == 1 ? describe_profile(profiles[0], rows(options.top))
+                             : compare_profiles(profiles[0], profiles[1], rows(options.top)),
+        options.format);
+  return 0;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,100 @@
+#include "base/error.h"
+#include "base/new_file.h"
+#include "base/text.h"
+#include "driver/machine_peak.h"
+#include "driver/tuning/cache.h"
+
+#include <cpuid.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+namespace tenon {
+namespace {
+
+using Json = nlohmann::json;
+
+// Beside the timings of kernels, which hold for this machine too; nothing where there is no place
+// for them.
+std::optional<std::filesystem::path> kept_path() {
+  const auto timings = tuning_cache_path();
+  if (!timings) return std::nullopt;
+  return std::filesystem::path(*timings).parent_path() / "machine_peak.json";
+}
+
+Json read_kept() {
+  const auto path = kept_path();
+  if (!path) return Json::object();
+  std::ifstream in(*path);
+  if (!in) return Json::object();
+  Json json = Json::parse(in, nullptr, false);
+  return json.is_object() ? json : Json::object();  // a damaged file is measured over
+}
+
+bool read_peak(const Json& kept, const std::string& key, MachinePeak& peak) {
+  const auto found = kept.find(key);
+  if (found == kept.end() || !found->is_object()) return false;
+  const auto number = [&](const char* name, double& value) {
+    const auto member = found->find(name);
+    if (member == found->end() || !member->is_number()) return false;
+    value = member->get<double>();
+    return value > 0;
+  };
+  double cache = 0;
+  if (!number("flops_per_s", peak.flops_per_s) || !number("bytes_per_s", peak.bytes_per_s) ||
+      !number("cache_bytes_per_s", peak.cache_bytes_per_s) || !number("cache_bytes", cache)) {
+    return false;
+  }
+  peak.cache_bytes = static_cast<std::uint64_t>(cache);
+  return true;
+}
+
+void keep(const std::string& key, const MachinePeak& peak) {
+  const auto path = kept_path();
+  if (!path) return;
+  Json kept = read_kept();
+  kept[key] = {{"flops_per_s", peak.flops_per_s},
+               {"bytes_per_s", peak.bytes_per_s},
+               {"cache_bytes_per_s", peak.cache_bytes_per_s},
+               {"cache_bytes", peak.cache_bytes}};
+  std::error_code failed;
+  std::filesystem::create_directories(path->parent_path(), failed);
+  try {
+    NewFile file(path->string());
+    file.out() << kept.dump(2) << "\n";
+    file.finish();
+  } catch (const Error&) {
+    // A folder that cannot be written to: it is measured again next time.
+  }
+}
+
+}  // namespace
+
+std::string processor_name() {
+  std::array<unsigned, 12> words{};
+  unsigned most = 0, unused[3];
+  if (!__get_cpuid(0x80000000, &most, &unused[0], &unused[1], &unused[2]) || most < 0x80000004)
+    return "unknown processor";
+  for (unsigned k = 0; k < 3; ++k)
+    __get_cpuid(0x80000002 + k, &words[4 * k], &words[4 * k + 1], &words[4 * k + 2],
+                &words[4 * k + 3]);
+  std::array<char, 49> text{};
+  std::memcpy(text.data(), words.data(), 48);
+  return std::string(trim(text.data()));
+}
+
+MachinePeak known_machine_peak(int thread_count, bool anew) {
+  const std::string key =
+      concat(processor_name(), ", ", thread_count, thread_count == 1 ? " thread" : " threads");
+  MachinePeak peak;
+  if (!anew && read_peak(read_kept(), key, peak)) return peak;
+  peak = measure_machine_peak(thread_count);
+  keep(key, peak);
+  return peak;
+}
+
+}  // namespace tenon

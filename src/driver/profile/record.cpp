@@ -1,0 +1,220 @@
+#include "driver/profile/record.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/explain.h"
+#include "driver/inputs.h"
+#include "driver/machine_peak.h"
+#include "driver/profile/counters.h"
+#include "driver/profile/fill.h"
+#include "ops/fused_groups.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <set>
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kLabelMembers = 4;
+constexpr std::uint8_t kUntouched = 0xa5;
+constexpr std::size_t kLine = 64;
+
+// Runs a model as its caller would: inputs are copied to where it reads them, outputs to where they
+// are wanted.
+class WatchedRuns {
+ public:
+  WatchedRuns(CompiledModel& model, const std::vector<Datum>& inputs)
+      : model_(model), inputs_(inputs) {
+    for (const Datum& input : inputs) {
+      Datum copy = input;
+      std::byte* place = nullptr;
+      if (copy.is_tensor() && copy.tensor().dtype() != DType::String)
+        place = copy.tensor().mutable_bytes().data();
+      staged_.push_back(place);
+      copies_.push_back(std::move(copy));
+    }
+    model_.prepare(copies_);
+  }
+
+  void run(WatchedRun& seen) {
+    seen.copies.clear();
+    for (std::size_t k = 0; k < inputs_.size(); ++k) {
+      if (staged_[k] == nullptr) continue;
+      copy(seen, k, true, staged_[k], inputs_[k].tensor().bytes());
+    }
+    model_.run_watched(seen.events);
+    const std::vector<Datum> made = model_.outputs();
+    results_.resize(made.size());
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      if (!made[k].is_tensor() || made[k].tensor().dtype() == DType::String) continue;
+      results_[k].resize(made[k].tensor().byte_size());
+      copy(seen, k, false, results_[k].data(), made[k].tensor().bytes());
+    }
+  }
+
+ private:
+  static void copy(WatchedRun& seen, std::size_t port, bool is_input, std::byte* to,
+                   std::span<const std::byte> from) {
+    WatchedRun::Copy event{port, is_input};
+    event.start = ticks();
+    event.kern = ticks();
+    if (!from.empty()) std::memcpy(to, from.data(), from.size());
+    event.end = ticks();
+    seen.copies.push_back(event);
+  }
+
+  CompiledModel& model_;
+  const std::vector<Datum>& inputs_;
+  std::vector<Datum> copies_;
+  std::vector<std::byte*> staged_;  // null for what is no plain tensor
+  std::vector<std::vector<std::byte>> results_;
+};
+
+// How much of the arenas a run writes to, by cache lines.
+std::uint64_t touched_bytes(CompiledModel& model) {
+  const auto each_arena = [&](const auto& visit) {
+    for (std::uint32_t part = 0; part < model.part_count(); ++part) {
+      if (Context* context = model.part_context(part)) visit(context->arena());
+    }
+  };
+  each_arena([](std::span<std::byte> arena) {
+    if (!arena.empty()) std::memset(arena.data(), kUntouched, arena.size());
+  });
+  model.run_prepared();
+  std::uint64_t touched = 0;
+  each_arena([&](std::span<std::byte> arena) {
+    for (std::size_t at = 0; at < arena.size(); at += kLine) {
+      const std::span<std::byte> line = arena.subspan(at, std::min(kLine, arena.size() - at));
+      const bool is_same = std::all_of(
+          line.begin(), line.end(), [](std::byte value) { return value == std::byte{kUntouched}; });
+      touched += is_same ? 0 : line.size();
+    }
+  });
+  return touched;
+}
+
+// One run on this thread alone, as counters are a thread's.
+void add_counters(const CompiledModel& model, const std::vector<Datum>& inputs, Profile& profile) {
+  const HardwareCounters counters;
+  if (!counters.problem().empty()) {
+    profile.notes.push_back(counters.problem());
+    return;
+  }
+  if (model.program().is_composed()) {
+    profile.notes.emplace_back("hardware counters: not read for programs of several parts");
+    return;
+  }
+  CompiledModel alone(model.program(), 1);
+  alone.prepare(inputs);
+  alone.run_prepared();
+  std::map<std::size_t, Profile::Counters> by_step;
+  Profile::Counters before = counters.read();
+  ComposedContext::Looks looks;
+  looks.behind_step = [&](std::uint32_t, const Context&, std::size_t step) {
+    const Profile::Counters now = counters.read();
+    by_step[step] = {now.cycles - before.cycles, now.instructions - before.instructions,
+                     now.cache_misses - before.cache_misses};
+    before = counters.read();
+  };
+  alone.run_looking(looks);
+  std::size_t at = 0;
+  for (const auto& [number, seen] : by_step) {
+    while (at < profile.steps.size() && profile.steps[at].kind != Profile::Kind::Kernel) ++at;
+    if (at < profile.steps.size()) profile.steps[at++].counters = seen;
+  }
+}
+
+// Runs that are watched and runs that are not take turns, so that whatever else the machine does
+// meets both. What is compared is the least of each: what a run takes that nothing disturbs.
+void add_overhead(CompiledModel& model, const RecordOptions& options, Profile& profile) {
+  RunEvents events;
+  std::vector<double> plain, watched;
+  const auto timed = [](const auto& run) {
+    const std::uint64_t begin = ticks();
+    run();
+    return static_cast<double>(ticks() - begin) * seconds_per_tick();
+  };
+  const std::uint64_t begin = ticks();
+  while (static_cast<int>(plain.size()) < options.least_runs ||
+         static_cast<double>(ticks() - begin) * seconds_per_tick() < 2 * options.duration_s) {
+    plain.push_back(timed([&] { model.run_prepared(); }));
+    watched.push_back(timed([&] { model.run_watched(events); }));
+  }
+  const Profile::Spread without = spread_of(plain), with = spread_of(watched);
+  const auto ratio = [](double a, double b) {
+    return std::to_string(b > 0 ? a / b : 0).substr(0, 6);
+  };
+  profile.notes.push_back(concat(
+      "watching: a run takes ", ratio(with.least, without.least), " times as long by the least, ",
+      ratio(with.median, without.median), " by the median of ", plain.size(), " runs each"));
+}
+
+double seconds_of(std::uint64_t tick_count) {
+  return static_cast<double>(tick_count) * seconds_per_tick();
+}
+
+}  // namespace
+
+std::string op_label(const Graph& graph, NodeId node) {
+  if (!is_fused_group(graph, node)) return std::string(graph.op_name(node));
+  const Graph& body = graph.node(node).bodies.front();
+  std::vector<std::string> names;
+  std::size_t left_out = 0;
+  for (const NodeId member : body.nodes_in_order()) {
+    if (!body.node(member).results.empty() &&
+        body.constant_of(body.node(member).results.front()) != nullptr)
+      continue;
+    if (names.size() < kLabelMembers) {
+      names.emplace_back(body.op_name(member));
+    } else {
+      ++left_out;
+    }
+  }
+  return join(names, "+") + (left_out > 0 ? concat("+", left_out) : "");
+}
+
+Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
+                       const CompileRecord* compiled, const RecordOptions& options) {
+  seconds_per_tick();  // measured before anything else is
+  WatchedRuns runs(model, inputs);
+  WatchedRun seen;
+  Profile profile;
+  runs.run(seen);
+  profile.first_run_seconds = seconds_of(seen.events.end - seen.events.begin);
+  profile.touched_bytes = touched_bytes(model);
+  profile.warm_up_runs = static_cast<std::uint32_t>(std::max(options.warm_up_runs, 2));
+  for (std::uint32_t k = 2; k < profile.warm_up_runs; ++k) runs.run(seen);
+
+  StepSamples samples;
+  std::vector<double> run_seconds;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  while (static_cast<int>(run_seconds.size()) < options.most_runs &&
+         (static_cast<int>(run_seconds.size()) < options.least_runs ||
+          elapsed() < options.duration_s)) {
+    runs.run(seen);
+    run_seconds.push_back(seconds_of(seen.events.end - seen.events.begin));
+    samples.add(seen);
+  }
+  profile.runs = static_cast<std::uint32_t>(run_seconds.size());
+  profile.last_run_seconds = run_seconds.empty() ? 0 : run_seconds.back();
+  profile.run_seconds = spread_of(std::move(run_seconds));
+  profile.thread_count = static_cast<std::uint32_t>(model.thread_count());
+  profile.device = model.is_on_device() ? model.program().target : processor_name();
+  fill_profile(profile, model, seen, samples, inputs, compiled);
+  if (options.with_overhead) add_overhead(model, options, profile);
+  if (options.with_counters && !model.is_on_device()) add_counters(model, inputs, profile);
+  if (options.with_ceilings && !model.is_on_device()) {
+    const MachinePeak peak = known_machine_peak(model.thread_count());
+    profile.ceilings = {peak.flops_per_s, peak.bytes_per_s, peak.cache_bytes_per_s,
+                        peak.cache_bytes};
+  }
+  return profile;
+}
+
+}  // namespace tenon

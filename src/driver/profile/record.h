@@ -1,0 +1,41 @@
+#pragma once
+
+#include "codegen/compile.h"
+#include "driver/compiled.h"
+#include "driver/pipeline.h"
+#include "profile/profile.h"
+
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// What was told while a model was compiled, for whoever wants to know why.
+struct CompileRecord {
+  Graph graph;  ///< behind the passes
+  std::vector<codegen::Decision> decisions;
+  std::vector<PassReport> passes;
+  Journal journal;
+};
+
+struct RecordOptions {
+  int warm_up_runs = 3;
+  int least_runs = 10, most_runs = 100000;
+  double duration_s = 1;       ///< runs go on for so long, within those bounds
+  bool with_ceilings = true;   ///< measured once for a machine, then remembered
+  bool with_counters = true;   ///< where the system allows
+  bool with_overhead = false;  ///< also runs that are not watched, in turns with some that are: a
+                               ///< note says the ratio
+};
+
+/// Runs a model and tells what was seen: a warm-up, then runs that are all watched; the last one is
+/// the timeline. Every run copies the inputs in and the outputs out, as somebody does who calls it;
+/// both are steps of their own. Without a `compiled` record (of a program file) steps have no
+/// operators, reasons and remarks.
+Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
+                       const CompileRecord* compiled, const RecordOptions& options = {});
+
+/// "conv+add+relu": a node's operator, of a group those of its members, the first few.
+std::string op_label(const Graph& graph, NodeId node);
+
+}  // namespace tenon

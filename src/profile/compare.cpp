@@ -1,0 +1,127 @@
+#include "base/error.h"
+#include "base/text.h"
+#include "profile/summary.h"
+#include "profile/tables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+namespace tenon {
+namespace {
+
+std::string us(double seconds) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f", seconds * 1e6);
+  return text;
+}
+std::string signed_us(double seconds) { return (seconds > 0 ? "+" : "") + us(seconds); }
+std::string ratio(double before, double after) {
+  if (before <= 0) return after > 0 ? "new" : "-";
+  if (after <= 0) return "gone";
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3f", after / before);
+  return text;
+}
+
+struct Pair {
+  std::string key, what;
+  double before = 0, after = 0;
+  double change() const { return after - before; }
+};
+
+Page::Section section_of(std::string heading, std::vector<Pair> pairs, std::size_t top,
+                         const std::string& key_title, const std::string& what_title) {
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+    return std::fabs(a.change()) > std::fabs(b.change());
+  });
+  Page::Section section;
+  section.heading = std::move(heading);
+  section.columns = {key_title,    ">before us",      ">after us",
+                     ">change us", ">after / before", what_title};
+  for (const Pair& pair : pairs) {
+    if (section.rows.size() == top) break;
+    section.rows.push_back({pair.key, us(pair.before), us(pair.after), signed_us(pair.change()),
+                            ratio(pair.before, pair.after), pair.what});
+  }
+  return section;
+}
+
+// Steps of one name in their order: "y", "y #2".
+std::vector<std::pair<std::string, const Profile::Step*>> named_steps(const Profile& profile) {
+  std::map<std::string, int> seen;
+  std::vector<std::pair<std::string, const Profile::Step*>> list;
+  for (const Profile::Step& step : profile.steps) {
+    const int number = ++seen[step.name];
+    list.emplace_back(number == 1 ? step.name : concat(step.name, " #", number), &step);
+  }
+  return list;
+}
+
+std::vector<Pair> step_pairs(const Profile& before, const Profile& after) {
+  std::vector<Pair> pairs;
+  std::map<std::string, std::size_t> known;
+  for (const auto& [name, step] : named_steps(before)) {
+    known[name] = pairs.size();
+    pairs.push_back({name, concat(step->candidate, " -> (none)"), typical_seconds(*step), 0});
+  }
+  for (const auto& [name, step] : named_steps(after)) {
+    const auto [found, is_new] = known.try_emplace(name, pairs.size());
+    if (is_new) {
+      pairs.push_back({name, concat("(none) -> ", step->candidate), 0, typical_seconds(*step)});
+      continue;
+    }
+    Pair& pair = pairs[found->second];
+    pair.after = typical_seconds(*step);
+    const std::string was = pair.what.substr(0, pair.what.rfind(" -> "));
+    pair.what = was == step->candidate ? was : concat(was, " -> ", step->candidate);
+  }
+  return pairs;
+}
+
+std::vector<Pair> group_pairs(const Profile& before, const Profile& after, GroupBy by) {
+  std::vector<Pair> pairs;
+  std::map<std::string, std::size_t> known;
+  std::map<std::string, std::size_t> counts;
+  for (const ProfileGroup& group : grouped(before, by)) {
+    known[group.key] = pairs.size();
+    counts[group.key] = group.steps;
+    pairs.push_back({group.key, concat(group.steps, " -> 0 steps"), group.seconds, 0});
+  }
+  for (const ProfileGroup& group : grouped(after, by)) {
+    const auto [found, is_new] = known.try_emplace(group.key, pairs.size());
+    if (is_new) pairs.push_back({group.key, "", 0, 0});
+    Pair& pair = pairs[found->second];
+    pair.after = group.seconds;
+    const std::size_t was = counts[group.key];
+    pair.what =
+        was == group.steps ? concat(was, " steps") : concat(was, " -> ", group.steps, " steps");
+  }
+  return pairs;
+}
+
+}  // namespace
+
+Page compare_profiles(const Profile& before, const Profile& after, std::size_t top) {
+  const ProfileGroup was = total_of(before), is = total_of(after);
+  Page page;
+  page.title = concat("From ", before.name, " to ", after.name);
+  std::vector<Pair> totals = {{"all steps",
+                               concat(before.steps.size(), " -> ", after.steps.size(), " steps"),
+                               was.seconds, is.seconds}};
+  if (before.runs > 0 && after.runs > 0)
+    totals.push_back({"a run, median", "", before.run_seconds.median, after.run_seconds.median});
+  page.sections.push_back(section_of("In total", std::move(totals), top, "", ""));
+  page.sections.back().rows.push_back(
+      {"arena bytes", std::to_string(before.arena_bytes), std::to_string(after.arena_bytes),
+       std::to_string(static_cast<std::int64_t>(after.arena_bytes) -
+                      static_cast<std::int64_t>(before.arena_bytes)),
+       ratio(static_cast<double>(before.arena_bytes), static_cast<double>(after.arena_bytes)), ""});
+  page.sections.push_back(
+      section_of("By operator", group_pairs(before, after, GroupBy::Op), top, "op", "steps"));
+  page.sections.push_back(section_of("By node", step_pairs(before, after), top, "step", "kernel"));
+  return page;
+}
+
+}  // namespace tenon

@@ -1,0 +1,72 @@
+#include "profile/report.h"
+
+#include "base/error.h"
+#include "profile/report_files.h"
+
+namespace tenon {
+namespace {
+
+// JSON inside a script: nothing in it may end the script or begin a comment.
+std::string as_script(const std::string& json) {
+  std::string text;
+  text.reserve(json.size() + 64);
+  for (const char c : json) {
+    if (c == '<') {
+      text += "\\u003c";
+    } else if (c == '>') {
+      text += "\\u003e";
+    } else if (c == '&') {
+      text += "\\u0026";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+std::string as_text(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::string html_report(const std::vector<Profile>& profiles) {
+  TENON_ASSERT(!profiles.empty(), "there is something to show");
+  std::string data = "[";
+  for (std::size_t k = 0; k < profiles.size(); ++k)
+    data += (k > 0 ? ",\n" : "") + as_script(to_json(profiles[k]));
+  data += "]";
+  std::string page(report_files::page);
+  // The template is ours: each mark stands in it once.
+  const auto put = [&](const std::string& mark, const std::string& text) {
+    const std::size_t at = page.find(mark);
+    TENON_ASSERT(at != std::string::npos, "the page has a place for each of its parts");
+    page.replace(at, mark.size(), text);
+  };
+  put("{{title}}", as_text(profiles.front().name.empty() ? "a profile" : profiles.front().name));
+  put("{{style}}", std::string(report_files::style));
+  put("{{script}}", std::string(report_files::script));
+  put("{{data}}", data);  // last: nothing is looked for in what the profile says
+  return page;
+}
+
+}  // namespace tenon

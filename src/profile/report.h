@@ -1,0 +1,14 @@
+#pragma once
+
+#include "profile/profile.h"
+
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// A page that shows a profile, or two beside each other, in one file that needs nothing else:
+/// summary, timeline, memory, roofline, tables, graph, passes.
+std::string html_report(const std::vector<Profile>& profiles);
+
+}  // namespace tenon

@@ -1,0 +1,63 @@
+#include "runtime/watch.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace tenon {
+namespace {
+
+TEST(Watch, TicksAreTime) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::uint64_t first = ticks();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::uint64_t last = ticks();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  EXPECT_NEAR(static_cast<double>(last - first) * seconds_per_tick(), seconds, 0.1 * seconds);
+}
+
+// Steps that ran follow each other; one that was left out has no event. A step's kernel begins with
+// its first piece.
+TEST(Watch, EventsAreOfStepsThatRan) {
+  Watch watch;
+  watch.prepare(3, 2);
+  watch.begin_run();
+  const std::uint64_t first = ticks();
+  watch.saw(0, 1, first);
+  watch.saw(0, 1, ticks());  // the piece goes from the first item to the last
+  watch.end_step(0);
+  watch.saw(2, 0, ticks());
+  watch.end_step(2);
+  RunEvents events;
+  events.add(watch, 7);
+  ASSERT_EQ(events.steps.size(), 2);
+  EXPECT_EQ(events.steps[0].part, 7);
+  EXPECT_EQ(events.steps[0].step, 0);
+  EXPECT_EQ(events.steps[1].step, 2);
+  EXPECT_EQ(events.steps[1].start, events.steps[0].end);
+  EXPECT_EQ(events.steps[0].kern, first);
+  ASSERT_EQ(events.pieces.size(), 2);
+  EXPECT_EQ(events.pieces[0].thread, 1);
+  EXPECT_EQ(events.pieces[0].begin, first);
+  EXPECT_LE(events.pieces[0].end, events.steps[0].end);
+}
+
+// A device tells how long its steps took.
+TEST(Watch, TakesADevicesWord) {
+  Watch watch;
+  watch.prepare(3, 1);
+  watch.begin_run();
+  watch.put(std::vector<double>{1e-3, 0, 2e-3});
+  RunEvents events;
+  events.add(watch, 0);
+  ASSERT_EQ(events.steps.size(), 2);
+  EXPECT_NEAR(static_cast<double>(events.steps[1].end - events.steps[1].start) * seconds_per_tick(),
+              2e-3, 1e-8);
+  EXPECT_EQ(events.steps[1].start, events.steps[0].end);
+  EXPECT_EQ(events.steps[1].kern, events.steps[1].start);
+}
+
+}  // namespace
+}  // namespace tenon
