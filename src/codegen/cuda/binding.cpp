@@ -56,14 +56,15 @@ void for_each_statement(const Block& block, const auto& visit) {
   }
 }
 
-// Whether neighbouring threads read neighbours when the loop's positions are theirs.
+// Whether neighbouring threads mostly read neighbours when the loop's positions are theirs. What
+// all of them read alike does not count.
 bool is_coalesced(const Block& block, std::size_t loop) {
-  std::size_t scattered = 0, all = 0;
+  std::size_t scattered = 0, neighbours = 0;
   for_each_load(block, [&](const Scalar& load) {
-    ++all;
     scattered += stride_along(load, loop) == nests::Stride::Other;
+    neighbours += stride_along(load, loop) == nests::Stride::Unit;
   });
-  return scattered * 2 <= all;
+  return scattered <= neighbours / 2;
 }
 
 // So many neighbours fit in one access of every buffer that has them side by side.

@@ -239,6 +239,7 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   inner = joined(inner);
   for (auto* sides : {&rows, &columns}) {
     if (sides->size() == 2 && batches.empty()) {
+      match.is_split = true;
       batches.push_back(sides->front());
       sides->erase(sides->begin());
     }
@@ -329,7 +330,7 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
 }
 
 LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
-                               const std::vector<bool>& is_constant) {
+                               const std::vector<bool>& is_constant, Channels padding) {
   const std::optional<Statement> only = only_store(sum);
   if (!only) return refuse("more than one result");
   const Statement& store = *only;
@@ -375,6 +376,10 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     if (channel_axis == 1) {
       other.image = image;
       other.image_order = {0, 2, 3, 1};
+      const std::optional<std::int64_t> count = image->view[1].value();
+      const bool are_few = match.call.dtype != "f32" && count && *count < 8;
+      if (padding == Channels::MayBePadded && are_few && is_constant[weights->id])
+        other.image_channels = 8;
     }
     return other;
   }
@@ -412,7 +417,19 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     return refuse("groups of channels");
   const auto extent = [](const Statement* loop) { return loop == nullptr ? Dim(1) : loop->extent; };
   const Dim channels = extent(axes[3].window), output_count = outputs->extent;
-  if (!(channels == image->view[3])) return refuse("groups of channels");
+  const bool is_padded = padding == Channels::ArePadded && !(channels == image->view[3]);
+  if (!(channels == image->view[3]) && !is_padded) return refuse("groups of channels");
+  // Tensor cores take eight narrow numbers at once; with fewer channels the library has slow
+  // kernels alone.
+  constexpr std::int64_t kTogether = 8;
+  if (padding == Channels::MayBePadded && match.call.dtype != "f32" && channels.is_constant() &&
+      channels.constant() < kTogether && is_constant[weights->id]) {
+    LibraryMatch other = refuse("few channels");
+    other.image = image;
+    other.image_order = {0, 1, 2, 3};
+    other.image_channels = kTogether;
+    return other;
+  }
   if (!output_count.is_constant()) return refuse("channels whose number the run decides");
   std::set<std::size_t> used{outputs->id};
   for (const Axis& axis : axes) {
@@ -447,7 +464,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     is_laid_so &= *found == step;
     step = step * order[k]->extent;
   }
-  if (!is_laid_so) {
+  if (!is_laid_so || is_padded) {
     if (!is_constant[weights->id])
       return refuse("weights that are laid out otherwise and no constants");
     nests::Packing packing;
@@ -459,7 +476,8 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     for (const Statement* loop : order) {
       if (loop == nullptr) continue;
       packing.loops.push_back(loop->id);
-      packing.extents.push_back(loop->extent.constant());
+      const bool is_channel = loop == axes[3].window && is_padded;
+      packing.extents.push_back(is_channel ? image->view[3].constant() : loop->extent.constant());
     }
     if (packing.loops.size() == 1) return refuse("weights of one axis");
     packing.limit = packing.extents.front() * packing.extents.back();

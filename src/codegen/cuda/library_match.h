@@ -18,16 +18,22 @@ struct LibraryMatch {
   std::vector<std::size_t> buffers;       ///< of the nest, in the order of the call's
   std::optional<nests::Packing> packing;  ///< of the weights; `buffer` is one of the nest
   std::string refusal;                    ///< why there is none; empty where there is
-  /// Of a refusal: what would be a convolution if this load read a copy with its axes in this
-  /// order.
+  bool is_split = false;                  ///< a matrix product in many small ones
+  /// Of a refusal: what would be a convolution, or a faster one, if this load read a copy with its
+  /// axes in this order and, unless 0, zeros up to so many channels.
   Scalar image;
   std::vector<std::size_t> image_order;
+  std::int64_t image_channels = 0;
 };
 
 /// A batched matrix product, whatever the axes it comes from.
 LibraryMatch match_matmul(const LoopNest& nest, const nests::Contraction& sum);
+/// What is known about an image's channels: that they stay as they are, that a copy with more of
+/// them, the others zero, may be asked for, or that there is one.
+enum class Channels { AsTheyAre, MayBePadded, ArePadded };
+
 /// A convolution of images with their channels last. `is_constant`: by buffer of the nest.
 LibraryMatch match_convolution(const LoopNest& nest, const nests::Contraction& sum,
-                               const std::vector<bool>& is_constant);
+                               const std::vector<bool>& is_constant, Channels padding);
 
 }  // namespace tenon::codegen::cuda

@@ -103,10 +103,13 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
 // copy.
 std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSequence::Part& part,
                                            const Scalar& image,
-                                           const std::vector<std::size_t>& order) {
+                                           const std::vector<std::size_t>& order,
+                                           std::int64_t channels) {
   const NestBuffer source = part.nest.buffers[image->id];
   Dims dims;
   for (const std::size_t axis : order) dims.push_back(image->view[axis]);
+  const bool is_padded = channels != 0;
+  if (is_padded) dims.back() = channels;
   const std::size_t temporary = sequence.buffers.size();
   sequence.buffers.push_back({NestSequence::Role::Temporary, 0, source.dtype, dims});
   std::size_t given = 0;
@@ -132,6 +135,10 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
     const Scalar position = loop_scalar(copy.nest.new_loop(concat("i", k)));
     store.indices.push_back(position);
     load.args[order[k]] = position;
+  }
+  if (is_padded) {
+    load.bounds = Bounds::Fill;
+    load.args.push_back(literal_scalar(image->dtype, 0, 0));
   }
   store.value = Scalar(std::make_shared<const ScalarNode>(std::move(load)));
   Block body{std::move(store)};
@@ -170,23 +177,9 @@ DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
   return kernel;
 }
 
-}  // namespace
-
-std::optional<Target> parse_target(const std::string& text) {
-  if (text == "cuda") return Target{"sm_90a"};
-  const std::string prefix = "cuda:sm_";
-  if (!text.starts_with(prefix)) return std::nullopt;
-  std::string number = text.substr(prefix.size());
-  if (number.ends_with('a')) number.pop_back();
-  const bool is_number = number.size() >= 2 && number.size() <= 3 &&
-                         number.find_first_not_of("0123456789") == std::string::npos;
-  if (!is_number) return std::nullopt;
-  return Target{text.substr(std::string("cuda:").size())};
-}
-
-std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,
-                                         const std::vector<bool>& is_constant,
-                                         const Target& target) {
+std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::Part& part,
+                                     const std::vector<bool>& is_constant, const Target& target,
+                                     Channels channels) {
   const auto sum = nests::find_contraction(part.nest);
   if (!sum) return {by_loops(part, "it sums no products of two operands")};
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
@@ -202,15 +195,16 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
   }
   LibraryMatch match = match_matmul(part.nest, *sum);
   std::string candidate = "cublaslt";
-  if (!match.refusal.empty()) {
-    LibraryMatch convolution = match_convolution(part.nest, *sum, is_constant_here);
+  if (!match.refusal.empty() || match.is_split) {
+    LibraryMatch convolution = match_convolution(part.nest, *sum, is_constant_here, channels);
     if (convolution.refusal.empty()) {
       match = std::move(convolution);
       candidate = "cudnn";
-    } else {
+    } else if (!match.refusal.empty()) {
       match.refusal = concat("cublaslt: ", match.refusal, "; cudnn: ", convolution.refusal);
       match.image = convolution.image;
       match.image_order = convolution.image_order;
+      match.image_channels = convolution.image_channels;
     }
   }
   if (match.refusal.empty()) {
@@ -231,12 +225,17 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
   }
   if (match.image.is_defined()) {
     NestSequence trial = sequence;
-    std::vector<NestSequence::Part> parts = split_copy(trial, part, match.image, match.image_order);
-    std::vector<DeviceKernel> kernels = select_kernels(trial, parts[1], is_constant, target);
+    std::vector<NestSequence::Part> parts =
+        split_copy(trial, part, match.image, match.image_order, match.image_channels);
+    const Channels copied = match.image_channels != 0 ? Channels::ArePadded : Channels::AsTheyAre;
+    std::vector<DeviceKernel> kernels = select_for(trial, parts[1], is_constant, target, copied);
     if (kernels.front().library) {
       sequence = std::move(trial);
       kernels.insert(kernels.begin(), by_loops(std::move(parts[0]), ""));
       return kernels;
+    }
+    if (match.image_channels != 0) {
+      return select_for(sequence, part, is_constant, target, Channels::AsTheyAre);
     }
   }
   // Without what follows the sum a library may do it.
@@ -245,7 +244,7 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
   if (has_epilogue) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum);
-    std::vector<DeviceKernel> kernels = select_kernels(trial, parts[0], is_constant, target);
+    std::vector<DeviceKernel> kernels = select_for(trial, parts[0], is_constant, target, channels);
     if (kernels.size() == 1 && kernels.front().library) {
       sequence = std::move(trial);
       kernels.push_back(by_loops(std::move(parts[1]), ""));
@@ -253,6 +252,26 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
     }
   }
   return {by_loops(part, match.refusal)};
+}
+
+}  // namespace
+
+std::optional<Target> parse_target(const std::string& text) {
+  if (text == "cuda") return Target{"sm_90a"};
+  const std::string prefix = "cuda:sm_";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  std::string number = text.substr(prefix.size());
+  if (number.ends_with('a')) number.pop_back();
+  const bool is_number = number.size() >= 2 && number.size() <= 3 &&
+                         number.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number) return std::nullopt;
+  return Target{text.substr(std::string("cuda:").size())};
+}
+
+std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,
+                                         const std::vector<bool>& is_constant,
+                                         const Target& target) {
+  return select_for(sequence, part, is_constant, target, Channels::MayBePadded);
 }
 
 }  // namespace tenon::codegen::cuda

@@ -111,8 +111,12 @@ class KernelWriter {
     if (binding_.has_global_scratch) {
       const std::string slot = is_shared() ? concat("(i64)blockIdx.x * ", groups(), " + g")
                                            : "(i64)blockIdx.x * blockDim.x + threadIdx.x";
-      lines_.add(
-          concat("u8* own = scratch + (", slot, ") * ", values_.extent(scratch_bytes(nest_)), ";"));
+      std::string size;
+      for (const NestBuffer& buffer : nest_.buffers) {
+        if (buffer.storage != Storage::Scratch) continue;
+        size += concat(size.empty() ? "" : " + ", values_.extent(scratch_size(buffer)));
+      }
+      lines_.add(concat("u8* own = scratch + (", slot, ") * (", size, ");"));
     }
     for (const NestBuffer& buffer : nest_.buffers) {
       if (buffer.storage != Storage::Scratch) continue;

@@ -187,6 +187,8 @@ void CudaContext::prepare(const BoundShapes& shapes) {
     for (const std::uint32_t id : step.buffers) ready.values.push_back(address_of(id));
     std::vector<std::int64_t> extents;
     for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes.symbols));
+    // The result, which comes last, may have no elements.
+    if (!kernel.library.empty() && shapes.bytes_of(step.buffers.back()) == 0) continue;
     if (!kernel.library.empty()) {
       try {
         ready.library = library_step(kernel.library, extents);

@@ -71,6 +71,7 @@ enum Type {
   kPointer = 6,
   kConvolutionMode = 7,
   kHeuristicMode = 8,
+  kNanPropagation = 10,
   kNote = 11,
   kPointwiseMode = 14,
   kDescriptorType = 15
@@ -105,6 +106,8 @@ class Made {
  private:
   Descriptor handle_ = nullptr;
 };
+
+constexpr int kRelu = 100;  // a mode of pointwise operations
 
 int type_of(const std::string& dtype) { return dtype == "f16" ? 2 : dtype == "bf16" ? 9 : 0; }
 
@@ -175,6 +178,8 @@ class Convolution : public LibraryStep {
       --left;
       Made description(kPointwise);
       description.set(0, kPointwiseMode, mode).set(1, kDataType, single);
+      const int propagates = 1;
+      if (mode == kRelu) description.set(2, kNanPropagation, propagates);
       if (!description.finish()) throw refused(e);
       Made operation(kPointwiseOperation);
       kept.push_back(value());
@@ -186,12 +191,12 @@ class Convolution : public LibraryStep {
       others_.push_back(std::move(description));
     };
     kept.reserve(8);
-    const int add = 0, relu = 100;
+    const int add = 0;
     const Made bias = tensor(kBias, type, {1, e[4], 1, 1}, false),
                residual = tensor(kResidual, type, result, false);
     if (call.has_bias) pointwise(add, &bias);
     if (call.has_residual) pointwise(add, &residual);
-    if (call.activation == "relu") pointwise(relu, nullptr);
+    if (call.activation == "relu") pointwise(kRelu, nullptr);
     Made graph(kOperationGraph);
     std::vector<Descriptor> list;
     for (const Made& operation : operations) list.push_back(operation.handle());
