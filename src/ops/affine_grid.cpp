@@ -1,4 +1,5 @@
 #include "ir/assumptions.h"
+#include "ops/derived_gradient.h"
 #include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
@@ -71,7 +72,7 @@ TENON_DEFINE_OP(affine_grid) = OpSpec<Attrs>{
     .attrs = {{"size", &Attrs::size, late_required}, {"align_corners", &Attrs::align_corners}},
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient by theta, once a model with a spatial transformer is to be trained.
+    .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
 };
 

@@ -1,5 +1,6 @@
 #include "ir/assumptions.h"
 #include "ops/covering.h"
+#include "ops/derived_gradient.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
@@ -75,7 +76,7 @@ TENON_DEFINE_OP(col2im) = OpSpec<Attrs>{
                                         {"block_shape", &Attrs::block_shape, late_required}}),
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, when there is an op that takes an image apart into columns.
+    .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
 };
 

@@ -1,5 +1,6 @@
 #include "ir/assumptions.h"
 #include "ops/convolution.h"
+#include "ops/derived_gradient.h"
 #include "ops/op_spec.h"
 #include "ops/operand_shapes.h"
 
@@ -157,7 +158,7 @@ TENON_DEFINE_OP(deform_conv) = OpSpec<Attrs>{
     .attrs = with_convolution_fields<Attrs>({{"offset_groups", &Attrs::offset_groups}}),
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, when a model that is trained deforms its windows.
+    .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
 };
 

@@ -59,7 +59,6 @@ void evaluate(const NoAttrs&, Evaluation& op) {
 
 }  // namespace
 
-// TODO: a gradient, once there is an op for the inverse of a matrix.
 TENON_DEFINE_OP(det) = OpSpec<NoAttrs>{
     .name = "det",
     .summary = "the determinants of the square matrices over the last two axes",
@@ -67,6 +66,7 @@ TENON_DEFINE_OP(det) = OpSpec<NoAttrs>{
     .results = {"y"},
     .infer = infer,
     .evaluate = evaluate,
+    .gradient = not_differentiable("it needs the inverse of a matrix, and there is no op for that"),
     .layout = logical_order(),
 };
 

@@ -1,4 +1,5 @@
 #include "ir/assumptions.h"
+#include "ops/derived_gradient.h"
 #include "ops/elements.h"
 #include "ops/fourier.h"
 #include "ops/lowering.h"
@@ -82,7 +83,6 @@ void lower(const Attrs& attrs, Lowering& op) {
 
 }  // namespace
 
-// TODO: a gradient, once training asks for spectra: the inverse transform, scaled.
 TENON_DEFINE_OP(dft) = OpSpec<Attrs>{
     .name = "dft",
     .summary =
@@ -99,6 +99,7 @@ TENON_DEFINE_OP(dft) = OpSpec<Attrs>{
               {"onesided", &Attrs::onesided}},
     .infer = infer,
     .lower = lower,
+    .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
 };
 

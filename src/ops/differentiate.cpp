@@ -10,6 +10,11 @@
 namespace tenon {
 namespace {
 
+bool carries_gradient(const Type& type) {
+  if (!type.is_tensor()) return true;  // sequences and optionals say why they have none
+  return is_float(type.tensor().dtype) || is_complex(type.tensor().dtype);
+}
+
 // The values that depend on one of `xs`, which is where gradients have to flow.
 IdMap<ValueId, char> dependents_of(const Graph& graph, const std::vector<Var>& xs) {
   IdMap<ValueId, char> depends(graph.value_id_bound(), 0);
@@ -19,7 +24,7 @@ IdMap<ValueId, char> dependents_of(const Graph& graph, const std::vector<Var>& x
     bool any = false;
     for (ValueId operand : node.operands) any |= operand && depends[operand] != 0;
     for (ValueId result : node.results) {
-      if (result && any) depends[result] = 1;
+      if (result && any && carries_gradient(graph.value(result).type)) depends[result] = 1;
     }
   }
   return depends;
@@ -45,9 +50,33 @@ Attributes complete_attributes(const Graph& graph, NodeId id) {
   return bind_late_attributes(*node.op, node.attrs, late);
 }
 
+// The rule of one node, for what flows into its results.
+std::vector<Var> operand_gradients(Builder& builder, NodeId id, std::vector<Var> upstream) {
+  const Graph& graph = builder.graph();
+  const OpDef& op = *graph.node(id).op;
+  if (!op.gradient) {
+    const std::string reason = op.no_gradient_reason.empty() ? "it has no gradient yet" : op.no_gradient_reason;
+    throw Error(concat("cannot differentiate through ", op.name, ": ", reason), ErrorKind::Unsupported)
+        .at(graph.location(id));
+  }
+  Gradient rule(builder, graph, id, std::move(upstream));
+  try {
+    op.gradient(complete_attributes(graph, id), rule);
+  } catch (Error& error) {
+    if (!error.has_place()) error.at(graph.location(id));
+    throw;
+  }
+  return rule.gradients();
+}
+
+Var filled_like(Builder& builder, Var value, double fill) {
+  const TensorType type = builder.type(value).tensor();
+  return expand_to(builder.scalar(fill, value), type.dims);
+}
+
 }  // namespace
 
-std::vector<Var> differentiate(Builder& builder, Var y, const std::vector<Var>& xs) {
+std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows, const std::vector<Var>& xs) {
   Graph& graph = builder.graph();
   const IdMap<ValueId, char> depends = dependents_of(graph, xs);
   std::vector<NodeId> backwards;
@@ -55,39 +84,37 @@ std::vector<Var> differentiate(Builder& builder, Var y, const std::vector<Var>& 
   std::reverse(backwards.begin(), backwards.end());
 
   IdMap<ValueId, Var> gradients;
-  const auto filled_like = [&](Var value, double fill) {
-    const TensorType type = builder.type(value).tensor();
-    return expand_to(builder.scalar(fill, value), type.dims);
+  const auto add = [&](ValueId value, Var more) {
+    Var& total = gradients[value];
+    total = total.is_valid() ? total + more : more;
   };
-  gradients[ValueId(y.id())] = filled_like(y, 1);
+  for (const Flow& flow : flows) add(ValueId(flow.value.id()), flow.gradient);
   for (NodeId id : backwards) {
     std::vector<Var> upstream;
-    bool flows = false;
+    bool is_reached = false;
     for (ValueId result : graph.node(id).results) {
       upstream.push_back(result && depends[result] ? gradients[result] : Var());
-      flows |= upstream.back().is_valid();
+      is_reached |= upstream.back().is_valid();
     }
-    if (!flows) continue;
-    const OpDef& op = *graph.node(id).op;
-    if (!op.gradient) {
-      const std::string reason = op.no_gradient_reason.empty() ? "it has no gradient yet" : op.no_gradient_reason;
-      throw Error(concat("cannot differentiate through ", op.name, ": ", reason), ErrorKind::Unsupported)
-          .at(graph.location(id));
-    }
-    Gradient rule(builder, graph, id, std::move(upstream));
-    op.gradient(complete_attributes(graph, id), rule);
-    for (std::size_t k = 0; k < rule.gradients().size(); ++k) {
-      const ValueId operand = graph.node(id).operands[k];
-      const Var more = rule.gradients()[k];
-      if (!operand || !depends[operand] || !more.is_valid()) continue;
-      Var& total = gradients[operand];
-      total = total.is_valid() ? total + more : more;
+    std::vector<bool> wanted;
+    for (ValueId operand : graph.node(id).operands) wanted.push_back(operand && depends[operand] != 0);
+    // What is asked for may stand in the middle: nothing flows past it to values nobody asked for.
+    if (!is_reached || std::ranges::find(wanted, true) == wanted.end()) continue;
+    const std::vector<Var> found = operand_gradients(builder, id, std::move(upstream));
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      if (wanted[k] && found[k].is_valid()) add(graph.node(id).operands[k], found[k]);
     }
   }
   std::vector<Var> results;
-  for (Var x : xs) {
-    const Var found = gradients[ValueId(x.id())];
-    results.push_back(found.is_valid() ? found : filled_like(x, 0));
+  results.reserve(xs.size());
+  for (Var x : xs) results.push_back(gradients[ValueId(x.id())]);
+  return results;
+}
+
+std::vector<Var> differentiate(Builder& builder, Var y, const std::vector<Var>& xs) {
+  std::vector<Var> results = differentiate(builder, {{y, filled_like(builder, y, 1)}}, xs);
+  for (std::size_t k = 0; k < xs.size(); ++k) {
+    if (!results[k].is_valid()) results[k] = filled_like(builder, xs[k], 0);
   }
   return results;
 }

@@ -1,3 +1,4 @@
+#include "ops/derived_gradient.h"
 #include "ops/equation.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
@@ -69,7 +70,7 @@ TENON_DEFINE_OP(einsum_gradient) = OpSpec<Attrs>{
     .attrs = {{"equation", &Attrs::equation, required}, {"position", &Attrs::position}},
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, when a model asks for second derivatives through einsum.
+    .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "dx"); },
     .layout = logical_order(),
 };
 

@@ -1,4 +1,5 @@
 #include "ir/assumptions.h"
+#include "ops/derived_gradient.h"
 #include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
@@ -145,7 +146,7 @@ TENON_DEFINE_OP(grid_sample) = OpSpec<Attrs>{
               {"align_corners", &Attrs::align_corners}},
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, once a model with a spatial transformer is to be trained.
+    .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
 };
 

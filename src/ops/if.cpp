@@ -1,3 +1,4 @@
+#include "ops/body_gradient.h"
 #include "ops/body_types.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
@@ -33,9 +34,42 @@ void evaluate(const NoAttrs&, Evaluation& op) {
   for (std::size_t k = 0; k < op.result_count(); ++k) op.set(k, std::move(outputs.at(k)));
 }
 
+bool is_float_tensor(const Type& type) { return type.is_tensor() && is_float(type.tensor().dtype); }
+
+// The branch that was taken runs again, with its gradient behind it.
+void gradient(const NoAttrs&, Gradient& op) {
+  Builder& build = op.build();
+  const std::vector<Var> captured = op.variadic("captured");
+  std::vector<Type> types;
+  for (Var value : captured) types.push_back(build.type(value));
+  std::vector<std::size_t> by;
+  for (std::size_t k = 0; k < captured.size(); ++k) {
+    if (is_float_tensor(types[k])) by.push_back(k);
+  }
+  std::vector<Var> operands{op.operand("condition")};
+  operands.insert(operands.end(), captured.begin(), captured.end());
+  const Node node = build.graph().node(build.graph().value(ValueId(op.result("ys").id())).producer);
+  std::vector<std::size_t> flowing;
+  for (std::size_t k = 0; k < node.results.size(); ++k) {
+    if (node.results[k] && is_float_tensor(build.graph().value(node.results[k]).type))
+      flowing.push_back(k);
+  }
+  for (std::size_t k : flowing) operands.push_back(op.upstream(k));
+  std::vector<Graph> branches;
+  for (const Graph& branch : node.bodies) {
+    BodyGradient body(branch, types);
+    std::vector<ValueId> inputs = body.body_inputs();
+    for (std::size_t k : flowing) inputs.push_back(body.add_upstream(k));
+    branches.push_back(body.part(inputs, body.differentiate(by)));
+  }
+  const std::vector<Var> found =
+      build.call_all("if", operands, std::vector<Attr>{}, std::vector<std::string>(by.size()),
+                     std::move(branches));
+  for (std::size_t k = 0; k < by.size(); ++k) op.add(by[k] + 1, found[k]);
+}
+
 }  // namespace
 
-// TODO: a gradient, once `differentiate` can make body graphs.
 TENON_DEFINE_OP(if) = OpSpec<NoAttrs>{
     .name = "if",
     .summary =
@@ -46,6 +80,7 @@ TENON_DEFINE_OP(if) = OpSpec<NoAttrs>{
     .bodies = {"then", "else"},
     .infer = infer,
     .evaluate = evaluate,
+    .gradient = gradient,
     .fusion = Fusion::Opaque,
     .layout = logical_order(),
 };

@@ -1,6 +1,7 @@
 #include "ops/body_types.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
+#include "ops/repeated_gradient.h"
 #include "ops/tensor_parts.h"
 
 namespace tenon {
@@ -106,9 +107,18 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   }
 }
 
+void gradient(const Attrs& attrs, Gradient& op) {
+  Repetition repetition{
+      .leading = {TensorType{DType::I64, {}, {}}, TensorType{DType::Bool, {}, {}}},
+      .leading_outputs = 1,
+      .first_operand = 2,
+      .carried = carried_of(attrs, op.variadic("values").size())};
+  repetition.outputs.resize(op.result_count() - repetition.carried);
+  add_repeated_gradient(repetition, op);
+}
+
 }  // namespace
 
-// TODO: a gradient, once `differentiate` can make body graphs.
 TENON_DEFINE_OP(loop) = OpSpec<Attrs>{
     .name = "loop",
     .summary =
@@ -122,6 +132,7 @@ TENON_DEFINE_OP(loop) = OpSpec<Attrs>{
     .bodies = {"body"},
     .infer = infer,
     .evaluate = evaluate,
+    .gradient = gradient,
     .fusion = Fusion::Opaque,
     .layout = logical_order(),
 };

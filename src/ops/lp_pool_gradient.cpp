@@ -1,3 +1,4 @@
+#include "ops/derived_gradient.h"
 #include "ops/op_spec.h"
 #include "ops/operand_shapes.h"
 #include "ops/pooling.h"
@@ -40,7 +41,7 @@ TENON_DEFINE_OP(lp_pool_gradient) = OpSpec<Attrs>{
     .attrs = with_pool_fields<Attrs>({{"p", &Attrs::p}}),
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, when a model asks for second derivatives through lp_pool.
+    .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "dx"); },
     .layout = any_layout(),
 };
 

@@ -1,3 +1,4 @@
+#include "ops/derived_gradient.h"
 #include "ops/local_response.h"
 #include "ops/lowering.h"
 #include "ops/operand_shapes.h"
@@ -34,7 +35,7 @@ TENON_DEFINE_OP(lrn_gradient) = OpSpec<Attrs>{
     .attrs = local_response_fields(),
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, when a model asks for second derivatives through lrn.
+    .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "dx"); },
     .layout = any_layout(),
 };
 

@@ -1,3 +1,4 @@
+#include "ops/derived_gradient.h"
 #include "ops/op_spec.h"
 #include "ops/operand_shapes.h"
 #include "ops/pooling.h"
@@ -37,7 +38,7 @@ TENON_DEFINE_OP(max_pool_gradient) = OpSpec<PoolAttrs>{
     .attrs = with_pool_fields<PoolAttrs>(),
     .infer = infer,
     .lower = lower,
-    // TODO: the gradient by dy, when a model asks for second derivatives through max_pool.
+    .gradient = [](const PoolAttrs&, Gradient& op) { add_derived_gradient(op, "dx"); },
     .layout = any_layout(),
 };
 

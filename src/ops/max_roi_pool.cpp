@@ -1,3 +1,4 @@
+#include "ops/derived_gradient.h"
 #include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/movement.h"
@@ -71,7 +72,7 @@ TENON_DEFINE_OP(max_roi_pool) = OpSpec<Attrs>{
               {"spatial_scale", &Attrs::spatial_scale}},
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, once a detector is to be trained.
+    .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "y", "x"); },
     .layout = logical_order(),
 };
 

@@ -1,3 +1,4 @@
+#include "ops/derived_gradient.h"
 #include "ops/elements.h"
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
@@ -69,7 +70,7 @@ TENON_DEFINE_OP(max_unpool) = OpSpec<Attrs>{
                                         {"output_shape", &Attrs::output_shape, late}}),
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, when a model that is trained unpools.
+    .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
 };
 

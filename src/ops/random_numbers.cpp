@@ -16,8 +16,10 @@ Expr mixed(const Expr& bits, int shift, std::uint64_t factor) {
   return folded * word(factor);
 }
 
+constexpr std::uint64_t kGoldenStep = 0x9E3779B97F4A7C15U;
+
 std::uint64_t splitmix_step(std::uint64_t state) {
-  state += 0x9E3779B97F4A7C15U;
+  state += kGoldenStep;
   state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9U;
   state = (state ^ (state >> 27)) * 0x94D049BB133111EBU;
   return state ^ (state >> 31);
@@ -33,21 +35,35 @@ Expr counter(const Dims& dims) {
   return cast(position, DType::U64);
 }
 
+Expr scrambled(Expr bits) {
+  bits = mixed(bits, 30, 0xBF58476D1CE4E5B9U);
+  bits = mixed(bits, 27, 0x94D049BB133111EBU);
+  return mixed(bits, 31, 1);
+}
+
+// The highest bits as a number in (0, 1): half a step up keeps clear of 0 and, rounding included,
+// of 1.
+Expr as_fraction(const Expr& bits, DType dtype) {
+  const int kept_bits = dtype == DType::F64 ? 52 : 23;
+  const Expr steps = cast(
+      apply(BinaryOp::ShiftRight, bits, word(static_cast<std::uint64_t>(64 - kept_bits))), dtype);
+  return (steps + 0.5) * (1.0 / static_cast<double>(std::uint64_t{1} << kept_bits));
+}
+
 }  // namespace
 
 // SplitMix64 (Steele, Lea, Flood 2014), entered at any position.
 Expr uniform_numbers(const Dims& dims, std::int64_t seed, std::int64_t stream, DType dtype) {
   const std::uint64_t start = splitmix_step(static_cast<std::uint64_t>(seed) +
                                             splitmix_step(static_cast<std::uint64_t>(stream)));
-  Expr bits = counter(dims) * word(0x9E3779B97F4A7C15U) + word(start);
-  bits = mixed(bits, 30, 0xBF58476D1CE4E5B9U);
-  bits = mixed(bits, 27, 0x94D049BB133111EBU);
-  bits = mixed(bits, 31, 1);
-  // Half a step up keeps clear of 0 and, rounding included, of 1.
-  const int kept_bits = dtype == DType::F64 ? 52 : 23;
-  const Expr steps = cast(
-      apply(BinaryOp::ShiftRight, bits, word(static_cast<std::uint64_t>(64 - kept_bits))), dtype);
-  return (steps + 0.5) * (1.0 / static_cast<double>(std::uint64_t{1} << kept_bits));
+  return as_fraction(scrambled(counter(dims) * word(kGoldenStep) + word(start)), dtype);
+}
+
+// The key is scrambled once more than the counter, so that neighbouring keys start far apart.
+Expr uniform_numbers(const Dims& dims, const Expr& key, std::int64_t seed) {
+  const std::uint64_t start = splitmix_step(static_cast<std::uint64_t>(seed));
+  const Expr begin = scrambled(key * word(kGoldenStep) + word(start));
+  return as_fraction(scrambled(counter(dims) * word(kGoldenStep) + begin), DType::F32);
 }
 
 // Box and Muller's transform.

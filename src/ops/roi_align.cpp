@@ -1,3 +1,4 @@
+#include "ops/derived_gradient.h"
 #include "ops/elements.h"
 #include "ops/indexing.h"
 #include "ops/movement.h"
@@ -134,7 +135,7 @@ TENON_DEFINE_OP(roi_align) = OpSpec<Attrs>{
               {"half_pixel", &Attrs::half_pixel}},
     .infer = infer,
     .lower = lower,
-    // TODO: a gradient, once a detector is to be trained.
+    .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "y", "x"); },
     .layout = logical_order(),
 };
 

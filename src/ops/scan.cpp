@@ -2,6 +2,7 @@
 #include "ops/body_types.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
+#include "ops/repeated_gradient.h"
 #include "ops/tensor_parts.h"
 
 namespace tenon {
@@ -127,9 +128,21 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   }
 }
 
+void gradient(const Attrs& attrs, Gradient& op) {
+  const Parts parts = parts_of(attrs, op.variadic("values").size());
+  Repetition repetition{.carried = parts.states};
+  for (std::size_t k = 0; k < parts.inputs; ++k) {
+    repetition.inputs.push_back({entry(attrs.input_axes, k), entry(attrs.input_reverse, k) != 0});
+  }
+  for (std::size_t k = 0; k < op.result_count() - parts.states; ++k) {
+    repetition.outputs.push_back(
+        {entry(attrs.output_axes, k), entry(attrs.output_reverse, k) != 0});
+  }
+  add_repeated_gradient(repetition, op);
+}
+
 }  // namespace
 
-// TODO: a gradient, once `differentiate` can make body graphs.
 TENON_DEFINE_OP(scan) = OpSpec<Attrs>{
     .name = "scan",
     .summary =
@@ -147,6 +160,7 @@ TENON_DEFINE_OP(scan) = OpSpec<Attrs>{
     .bodies = {"body"},
     .infer = infer,
     .evaluate = evaluate,
+    .gradient = gradient,
     .fusion = Fusion::Opaque,
     .layout = logical_order(),
 };

@@ -1,4 +1,5 @@
 #include "ir/assumptions.h"
+#include "ops/derived_gradient.h"
 #include "ops/elements.h"
 #include "ops/fourier.h"
 #include "ops/lowering.h"
@@ -67,7 +68,6 @@ void lower(const Attrs& attrs, Lowering& op) {
 
 }  // namespace
 
-// TODO: a gradient, once training asks for spectra.
 TENON_DEFINE_OP(stft) = OpSpec<Attrs>{
     .name = "stft",
     .summary =
@@ -80,6 +80,7 @@ TENON_DEFINE_OP(stft) = OpSpec<Attrs>{
               {"onesided", &Attrs::onesided}},
     .infer = infer,
     .lower = lower,
+    .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
 };
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "check_gradient.h"
 #include "compiled.h"
 #include "numbers.h"
 #include "ops/analysis.h"
@@ -49,8 +50,7 @@ std::string print_datum(const Datum& datum) {
   return text + ")";
 }
 
-Outcome run_eval(const TestCase& test) {
-  const Body body = read_body(test);
+std::vector<Datum> inputs_of(const Body& body) {
   std::vector<Datum> inputs;
   for (ValueId input : body.graph.inputs()) {
     const std::string& name = body.graph.value(input).name;
@@ -58,6 +58,12 @@ Outcome run_eval(const TestCase& test) {
     if (found == body.inputs.end()) throw Error(concat("the case gives no input '", name, "'"));
     inputs.push_back(found->second.materialise());
   }
+  return inputs;
+}
+
+Outcome run_eval(const TestCase& test) {
+  const Body body = read_body(test);
+  const std::vector<Datum> inputs = inputs_of(body);
   const std::vector<Datum> outputs = reference::evaluate(body.graph, inputs);
   Outcome outcome;
   bool is_close = outputs.size() == test.expected.size();
@@ -142,7 +148,12 @@ Outcome run_directive(const TestCase& test) {
   if (test.directive == "types") return exact(test, types_of(read_body(test).graph));
   if (test.directive == "footprint") return exact(test, footprints_of(read_body(test).graph));
   if (test.directive == "run") return run_rewrite(test);
-  const std::vector<std::string> known = {"check", "eval", "parse", "types", "footprint", "run"};
+  if (test.directive == "gradient") {
+    const Body body = read_body(test);
+    return {gradient_failure(body.graph, inputs_of(body)), {}};
+  }
+  const std::vector<std::string> known = {"check",     "eval", "gradient", "parse", "types",
+                                          "footprint", "run"};
   throw Error(concat("no directive is called '", test.directive, "'"))
       .hint(suggest_name(test.directive, known));
 }
@@ -166,11 +177,12 @@ std::string run_compiled_case(const TestCase& test) {
   if (test.separator == "error") return "";
   try {
     if (test.directive == "check") return check_compiled_op(test);
-    if (test.directive != "eval") return "";
+    if (test.directive != "eval" && test.directive != "gradient") return "";
     const Body body = read_body(test);
-    std::vector<Datum> inputs;
-    for (ValueId input : body.graph.inputs()) {
-      inputs.push_back(body.inputs.at(body.graph.value(input).name).materialise());
+    const std::vector<Datum> inputs = inputs_of(body);
+    if (test.directive == "gradient") {
+      const Graph backward = with_gradients(body.graph, inputs);
+      return compare_compiled(backward, inputs, reference::evaluate(backward, inputs));
     }
     return compare_compiled(body.graph, inputs, reference::evaluate(body.graph, inputs));
   } catch (const std::exception& error) {

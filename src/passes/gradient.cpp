@@ -1,0 +1,81 @@
+#include "passes/gradient.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ops/differentiate.h"
+#include "ops/var_ops.h"
+#include "passes/late_attributes.h"
+#include "passes/pass.h"
+
+namespace tenon {
+namespace {
+
+bool is_float_tensor(const Graph& graph, ValueId value) {
+  const Type& type = graph.value(value).type;
+  return type.is_tensor() && is_float(type.tensor().dtype);
+}
+
+std::vector<ValueId> named(const Graph& graph, const std::vector<std::string>& names,
+                           const std::vector<ValueId>& all) {
+  std::vector<ValueId> found;
+  for (const std::string& name : names) {
+    const ValueId value = graph.find(name);
+    if (!value) {
+      std::vector<std::string> known;
+      for (ValueId other : all) known.push_back(graph.value(other).name);
+      throw Error(concat("gradient: there is no value '", name, "'"), ErrorKind::Usage)
+          .hint(suggest_name(name, known));
+    }
+    if (!is_float_tensor(graph, value)) {
+      throw Error(concat("gradient: '", name, "' is no tensor of floating numbers"),
+                  ErrorKind::Usage)
+          .got(graph.value(value).type);
+    }
+    found.push_back(value);
+  }
+  if (!names.empty()) return found;
+  for (ValueId value : all) {
+    if (is_float_tensor(graph, value)) found.push_back(value);
+  }
+  return found;
+}
+
+}  // namespace
+
+Graph with_gradients(Graph graph, const GradientOptions& options) {
+  settle_late_attributes(graph);  // rules are written against plain attributes
+  const std::vector<ValueId> outputs = graph.outputs();
+  const std::vector<ValueId> of = named(graph, options.of, outputs);
+  const std::vector<ValueId> by = named(graph, options.by, graph.inputs());
+  Builder builder(graph);
+  std::vector<Flow> flows;
+  std::vector<Var> xs;
+  for (ValueId value : of) {
+    const Var y(&builder, value.index());
+    const Dims dims = builder.type(y).tensor().dims;
+    flows.push_back({y, expand_to(builder.scalar(1, y), dims)});
+  }
+  for (ValueId value : by) xs.emplace_back(&builder, value.index());
+  const std::vector<Var> gradients = differentiate(builder, flows, xs);
+  for (std::size_t k = 0; k < by.size(); ++k) {
+    ValueId made(gradients[k].id());
+    if (!gradients[k].is_valid()) {
+      const Dims dims = builder.type(xs[k]).tensor().dims;
+      made = ValueId(expand_to(builder.scalar(0, xs[k]), dims).id());
+    }
+    // One value may be the gradient by two others, or an output already.
+    if (graph.is_output(made) || !graph.value(made).producer) {
+      made = ValueId(builder.call("identity", {Var(&builder, made.index())}).id());
+    }
+    graph.rename(made, graph.free_name(concat("d_", graph.value(by[k]).name)));
+    graph.add_output(made);
+  }
+  graph.erase_dead();
+  return graph;
+}
+
+/// Appends the gradient of the graph's floating outputs, their elements summed, by each of its
+/// floating inputs: an output `d_NAME` each, in reverse mode from the ops' own rules.
+Graph gradient(Graph graph, const PassOptions&) { return with_gradients(std::move(graph), {}); }
+
+}  // namespace tenon
