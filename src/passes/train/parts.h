@@ -1,0 +1,66 @@
+#pragma once
+
+#include "passes/train/train.h"
+#include "tenon/builder.h"
+
+#include <string>
+#include <vector>
+
+namespace tenon::training {
+
+/// A graph with states that is being made.
+struct Draft {
+  struct Held {
+    std::string name;
+    ValueId now, next;
+    Constant initial;
+  };
+  Graph graph;
+  std::vector<Held> states;
+
+  /// A state that keeps its value until it is given a next one. Gives its position.
+  std::size_t add_state(std::string name, Constant initial);
+  /// A constant that is a node of the graph, as a state of its name.
+  std::size_t make_state(ValueId constant);
+  Var now(Builder& build, std::size_t state) const { return {&build, states[state].now.index()}; }
+  void set_next(std::size_t state, Var value) { states[state].next = ValueId(value.id()); }
+  /// With these outputs, then the states'.
+  StatefulGraph finish(std::vector<ValueId> outputs);
+};
+
+/// The floating constants that options choose, as states; the graph reads those in their place.
+std::vector<std::size_t> make_parameters(Draft& draft, const TrainOptions& options);
+/// The statistics of batch norms as states of their names.
+void make_statistics(Draft& draft);
+
+/// Batch norms with the batch's own statistics, whose running ones are updated; dropout that drops,
+/// by the number of the step.
+void prepare_nodes(Draft& draft, std::size_t step, std::int64_t seed);
+
+struct Loss {
+  Var loss;
+  Var accuracy;  ///< invalid where there are no classes
+};
+/// Appends the loss on the model's output, with the input `target`. `is_each`: of each sample.
+Loss add_loss(Builder& build, const LossOptions& options, bool is_each);
+
+/// The rate of a step, f64[].
+Var scheduled_rate(const ScheduleOptions& options, Var step);
+
+struct Update {
+  std::size_t state = 0;
+  Var gradient;
+};
+/// Appends what the optimiser does to each parameter; its memory becomes states.
+void add_updates(Draft& draft, Builder& build, const TrainOptions& options,
+                 const std::vector<Update>& updates, Var step, Var scale);
+/// The factor that the loss is multiplied by before gradients are taken; invalid where there is
+/// none.
+Var loss_scale(Draft& draft, Builder& build, const OptimizerOptions& options);
+
+/// Convolutions read and write weights that no constant holds so that neighbours are what kernels
+/// write along: outputs, or the image's channels backwards. A step then transposes each once, which
+/// costs next to nothing.
+void lay_out_weights(Graph& graph);
+
+}  // namespace tenon::training

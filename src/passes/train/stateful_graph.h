@@ -1,0 +1,31 @@
+#pragma once
+
+#include "ir/graph.h"
+
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// A value that one run leaves to the next: a parameter, a moment, a counter. What it is now comes
+/// in as an input and what it is next goes out as an output, so that a graph stays a function;
+/// passes keep both.
+struct State {
+  std::string name;
+  std::size_t input = 0, output = 0;  ///< positions among the graph's
+  Constant initial;
+};
+
+struct StatefulGraph {
+  Graph graph;
+  std::vector<State> states;
+
+  /// Positions of the inputs, and outputs, that are no state's.
+  std::vector<std::size_t> data_inputs() const;
+  std::vector<std::size_t> data_outputs() const;
+};
+
+/// The graph's text, and a comment for each state that says where it comes in and goes out.
+std::string print(const StatefulGraph& step);
+
+}  // namespace tenon

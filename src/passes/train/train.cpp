@@ -1,0 +1,96 @@
+#include "passes/train/train.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ops/differentiate.h"
+#include "ops/var_ops.h"
+#include "passes/late_attributes.h"
+#include "passes/train/parts.h"
+
+namespace tenon {
+namespace {
+
+using namespace training;
+
+constexpr const char* kStep = "train/step";
+
+// The ops that would have to pass a gradient on, where nothing flows to any parameter.
+std::string why_nothing_flows(const Graph& graph) {
+  for (NodeId id : graph.nodes_in_order()) {
+    const Node& node = graph.node(id);
+    if (!node.op->no_gradient_reason.empty() && !node.operands.empty()) {
+      return concat(graph.location(id), ": ", node.op->no_gradient_reason);
+    }
+  }
+  return "it reads none of them";
+}
+
+std::vector<ValueId> outputs_of(const Loss& loss) {
+  std::vector<ValueId> outputs{ValueId(loss.loss.id())};
+  if (loss.accuracy.is_valid()) outputs.emplace_back(loss.accuracy.id());
+  return outputs;
+}
+
+void name_result(Graph& graph, Var value, const char* name) {
+  if (!value.is_valid()) return;
+  if (const ValueId taken = graph.find(name))
+    graph.rename(taken, graph.free_name(concat(name, "_of_model")));
+  graph.rename(ValueId(value.id()), name);
+}
+
+}  // namespace
+
+StatefulGraph train(Graph model, const TrainOptions& options) {
+  settle_late_attributes(model);  // rules of gradients are written against plain attributes
+  Draft draft{std::move(model), {}};
+  const std::vector<std::size_t> parameters = make_parameters(draft, options);
+  if (parameters.empty()) {
+    throw Error("nothing is left to train", ErrorKind::Usage)
+        .hint("parameters are floating constants of rank 1 or more, unless patterns choose others");
+  }
+  make_statistics(draft);
+  const std::size_t step = draft.add_state(kStep, Constant(Tensor(DType::I64, {})));
+  prepare_nodes(draft, step, options.seed);
+
+  Builder build(draft.graph);
+  const Loss loss = add_loss(build, options.loss, false);
+  const Var scale = loss_scale(draft, build, options.optimizer);
+  std::vector<Var> xs;
+  for (std::size_t parameter : parameters) xs.push_back(draft.now(build, parameter));
+  const DType loss_dtype = build.type(loss.loss).tensor().dtype;
+  const Var seed = scale.is_valid() ? cast_to(scale, loss_dtype) : build.scalar(1, loss.loss);
+  const std::vector<Var> gradients = differentiate(build, {{loss.loss, seed}}, xs);
+  std::vector<Update> updates;
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    if (gradients[k].is_valid()) updates.push_back({parameters[k], gradients[k]});
+  }
+  if (updates.empty()) {
+    throw Error("the loss does not depend on any parameter in a way that has a gradient",
+                ErrorKind::Unsupported)
+        .got(why_nothing_flows(draft.graph));
+  }
+  const Var now = draft.now(build, step);
+  add_updates(draft, build, options, updates, now, scale);
+  draft.set_next(step, now + 1.0);
+  name_result(draft.graph, loss.loss, kLoss);
+  name_result(draft.graph, loss.accuracy, kAccuracy);
+  StatefulGraph step_graph = draft.finish(outputs_of(loss));
+  lay_out_weights(step_graph.graph);
+  return step_graph;
+}
+
+StatefulGraph evaluation(Graph model, const TrainOptions& options) {
+  settle_late_attributes(model);
+  Draft draft{std::move(model), {}};
+  make_parameters(draft, options);
+  make_statistics(draft);
+  Builder build(draft.graph);
+  const Loss loss = add_loss(build, options.loss, true);
+  name_result(draft.graph, loss.loss, kLoss);
+  name_result(draft.graph, loss.accuracy, kAccuracy);
+  StatefulGraph step_graph = draft.finish(outputs_of(loss));
+  lay_out_weights(step_graph.graph);
+  return step_graph;
+}
+
+}  // namespace tenon

@@ -1,0 +1,82 @@
+#pragma once
+
+#include "ir/graph.h"
+#include "passes/train/stateful_graph.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// What is to become small. `kind` is softmax_cross_entropy, sigmoid_cross_entropy, mse or huber.
+struct LossOptions {
+  std::string kind = "softmax_cross_entropy";
+  std::string output = "";                   ///< of the model; empty: its first
+  std::int64_t axis = 1;                     ///< of the classes (softmax_cross_entropy)
+  std::vector<double> class_weights = {};    ///< one for each class; none: all 1
+  std::optional<std::int64_t> ignore_label;  ///< positions with this label count for nothing
+  bool is_sum = false;                       ///< else the mean
+  double delta = 1;                          ///< where huber turns from squares to straight lines
+};
+
+/// The rate of each step: `rate`, warmed up over the first steps, times what `kind` makes of the
+/// step: constant, step (times `factor` every `every` steps) or cosine (down to `floor` times at
+/// step `total`).
+struct ScheduleOptions {
+  std::string kind = "constant";
+  double rate = 1e-3;
+  std::int64_t warm_up = 0, every = 1, total = 1;
+  double factor = 0.1, floor = 0;
+};
+
+/// `kind` is sgd, momentum, nesterov, rmsprop, adagrad, adam, adamw or lamb.
+struct OptimizerOptions {
+  std::string kind = "adamw";
+  double momentum = 0.9;              ///< momentum, nesterov
+  double beta1 = 0.9, beta2 = 0.999;  ///< adam, adamw, lamb; beta2 of rmsprop
+  double epsilon = 1e-8;
+  double weight_decay = 0;  ///< adamw and lamb: of the parameter itself; else in the gradient
+  double clip_norm = 0;     ///< of all gradients together; 0: not clipped
+  double loss_scale = 0;    ///< 0: none; negative: found while training
+};
+
+struct TrainOptions {
+  LossOptions loss;
+  OptimizerOptions optimizer;
+  ScheduleOptions schedule;
+  /// Patterns that a constant's whole name matches, for constants that are trained and that are
+  /// not; empty: every floating constant of rank 1 or more that the loss depends on; none.
+  std::vector<std::string> parameters = {}, frozen = {};
+  std::int64_t seed = 0;  ///< of dropout
+};
+
+/// The names that the graph of a step gives to its own inputs and outputs.
+inline constexpr const char* kTarget = "target";
+inline constexpr const char* kLoss = "loss";
+inline constexpr const char* kAccuracy = "accuracy";
+
+/// The words that LossOptions, OptimizerOptions and ScheduleOptions take.
+const std::vector<std::string>& loss_kinds();
+const std::vector<std::string>& optimizer_kinds();
+const std::vector<std::string>& schedule_kinds();
+
+/// One step of training as a graph: forwards, backwards, updates. Takes the model's inputs and
+/// `target`; gives `loss` and, of classes, `accuracy`. Parameters, what the optimiser remembers,
+/// running statistics and the number of the step are states. Batch norms take the batch's
+/// statistics, dropout drops. Throws Error where an op on the way has no gradient, where nothing is
+/// left to train, and for options that do not fit.
+StatefulGraph train(Graph model, const TrainOptions& options);
+
+/// The loss of each sample, and of classes whether it was found (`accuracy`), without training: the
+/// same states, which keep their values.
+StatefulGraph evaluation(Graph model, const TrainOptions& options);
+
+/// The model with constants as the states of those names are: for writing what was trained.
+Graph with_states(Graph model, const std::vector<std::pair<std::string, Tensor>>& states);
+
+/// The graph with symbols replaced by numbers.
+Graph with_symbols(Graph graph, const DimBindings& values);
+
+}  // namespace tenon
