@@ -1,0 +1,15 @@
+// Any bytes are a file of tensors, or an Error.
+#include "frontends/safetensors/safetensors.h"
+
+#include "base/error.h"
+
+#include <cstdint>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    tenon::read_safetensors(std::as_bytes(std::span(data, size)));
+  } catch (const tenon::Error&) {
+    return 0;
+  }
+  return 0;
+}

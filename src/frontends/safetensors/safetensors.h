@@ -1,0 +1,34 @@
+#pragma once
+
+#include "ir/tensor.h"
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+
+/// Named tensors and texts in a file of the safetensors format: a header in JSON, then the
+/// elements.
+struct SafeTensors {
+  std::vector<std::pair<std::string, Tensor>> tensors;  ///< in the order of the file
+  std::map<std::string, std::string> metadata;
+};
+
+/// With an `owner` of the bytes the elements stay where they are if they can. Throws Error for
+/// bytes that are no such file, for elements that overlap, leave gaps or do not fit their shapes.
+SafeTensors read_safetensors(std::span<const std::byte> bytes,
+                             std::shared_ptr<const void> owner = nullptr);
+/// The same for a file, which is mapped.
+SafeTensors read_safetensors_file(const std::string& path);
+
+/// Writes them in their order, each aligned to 8 bytes; the same content gives the same bytes. The
+/// file appears only when it is complete. Throws Error for element types that the format has no
+/// name for.
+void write_safetensors_file(const SafeTensors& content, const std::string& path);
+
+}  // namespace tenon
