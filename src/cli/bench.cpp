@@ -11,6 +11,7 @@
 #include "driver/model_source.h"
 #include "driver/pipeline.h"
 #include "driver/summary.h"
+#include "driver/training/options.h"
 
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -152,6 +153,16 @@ Json to_json(const std::vector<RankedStep>& steps) {
   return json;
 }
 
+// A step of training, if that is asked for; else the model itself.
+StatefulGraph graph_to_time(Graph model, const BenchOptions& options) {
+  if (options.train.empty()) return {std::move(model), {}};
+  TrainOptions train_options;
+  set_optimizer(train_options, options.train);
+  if (!options.loss.empty()) set_loss(train_options.loss, options.loss);
+  const DimBindings extents = symbol_values(model, parse_shapes(options.shapes));
+  return tenon::train(with_symbols(std::move(model), extents), train_options);
+}
+
 }  // namespace
 
 int bench(const BenchOptions& options, OutputFormat format) {
@@ -172,15 +183,20 @@ int bench(const BenchOptions& options, OutputFormat format) {
   TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd, options.threads, options.tune, options.untuned};
   tuning.precision = options.precision;
   if (!options.shapes.empty()) tuning.hot_shapes = {join(options.shapes, ",")};
-  Program program = is_program ? *std::move(given) : compile_tuned(source.graph(), tuning);
+  if (is_program && !options.train.empty()) {
+    throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");
+  }
+  StatefulGraph timed;
+  if (!is_program) timed = graph_to_time(source.graph(), options);
+  Program program = is_program ? *std::move(given) : compile_tuned(timed.graph, tuning);
   const double compile_ms = is_program ? 0 : ms_since(begin);
   const Graph ports = input_ports(program);
   const auto load_begin = is_program ? begin : Clock::now();
   CompiledModel model(std::move(program), options.threads);
   const double load_ms = ms_since(load_begin);
 
-  const std::vector<Datum> inputs =
-      read_inputs(ports, options.inputs, parse_shapes(options.shapes));
+  std::vector<Datum> inputs = read_inputs(ports, options.inputs, parse_shapes(options.shapes));
+  for (const State& state : timed.states) inputs[state.input] = state.initial.materialise();
   save_values(names_of(model.program(), model.program().inputs), inputs, options.save_inputs,
               "--save-inputs");
   model.prepare(inputs);

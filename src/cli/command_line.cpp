@@ -168,6 +168,8 @@ class CommandLine {
     bench_app->add_flag("--no-winograd", bench_.no_winograd, kNoWinogradHelp);
     bench_app->add_flag("--tune", bench_.tune, kTuneHelp)->type_name("[=SECONDS]");
     bench_app->add_flag("--untuned", bench_.untuned, kUntunedHelp);
+    bench_app->add_flag("--train{sgd}", bench_.train, "time a step of training, with this optimizer")->type_name("[=OPTIMIZER]");
+    bench_app->add_option("--loss", bench_.loss, "of --train, as for train");
     bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));
     bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for")->check(positive_number(true));
     bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs")->check(whole_number(1, kMostRuns));
@@ -217,6 +219,36 @@ class CommandLine {
     report_app->add_option("profiles", report_.profiles, "files that `profile --save` wrote, or MegEngine's profiles; at most two")->required();
     report_app->add_option("-o,--output", report_.output, "FILE.html: the page; without it tables are printed");
     report_app->add_option("--top", report_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
+
+    auto* train_app = add("train", "Train a model on this machine", [this] { return train(train_, format()); });
+    TrainerOptions& trainer = train_.trainer;
+    train_app->add_option("model", train_.model, kModelHelp)->required();
+    train_app->add_option("--loss", train_.loss,
+                          "softmax_cross_entropy, sigmoid_cross_entropy, mse or huber, and settings: "
+                          "output=, axis=, ignore=, weights=1:2:0.5, reduction=sum, delta=");
+    train_app->add_option("--optimizer", train_.optimizer,
+                          "sgd, momentum, nesterov, rmsprop, adagrad, adam, adamw or lamb, and settings: lr=, momentum=, "
+                          "beta1=, beta2=, epsilon=, weight_decay=, clip=, loss_scale=");
+    train_app->add_option("--schedule", train_.schedule,
+                          "constant, step or cosine, and settings: warm_up=, every=, factor=, total=, floor=");
+    train_app->add_option("--data", trainer.data, "@file.npz with an array for each input and `target`, or synthetic");
+    train_app->add_option("--validation", trainer.validation_data, "likewise, to measure on after each epoch");
+    train_app->add_option("--validation-share", trainer.validation_share, "of the data that is held out (default: 0.1)")
+        ->check(CLI::Range(0.0, 0.9));
+    train_app->add_option("--samples", trainer.synthetic_samples, "of synthetic data (default: 1024)")->check(whole_number(1, kMostRuns));
+    train_app->add_option("--batch", trainer.batch_size, "samples a step (default: 32)")->check(whole_number(1, kMostRuns));
+    train_app->add_option("--epochs", trainer.epochs, "times that the data is gone through (default: 1)")->check(whole_number(1, kMostRuns));
+    train_app->add_option("--steps", trainer.max_steps, "stop after so many steps")->check(whole_number(1, kMostRuns));
+    train_app->add_option("--parameters", trainer.train.parameters, "patterns of constants to train (default: all)");
+    train_app->add_option("--freeze", trainer.train.frozen, "patterns of constants to leave as they are");
+    train_app->add_option("--checkpoint", trainer.checkpoint, "a folder to keep the state of training in");
+    train_app->add_option("--checkpoint-every", trainer.checkpoint_every, "steps (default: once an epoch)")->check(whole_number(1, kMostRuns));
+    train_app->add_flag("--resume", trainer.resume, "go on from the checkpoint");
+    train_app->add_option("--seed", trainer.seed, "of the samples' order, dropout and synthetic data (default: 1)");
+    train_app->add_option("--threads", trainer.thread_count, "threads (default: all)")->check(thread_count());
+    train_app->add_option("-o,--output", train_.output, "the trained model: FILE.onnx, FILE.tnn or FILE.tenon");
+    train_app->add_option("--curve", train_.curve, "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
+    train_app->add_flag("--print", train_.print, "print the graph of a step and train nothing");
 
     auto* tune_app = add("tune", "Time what can compute a model's kernels, or look after the timings kept",
                          [this] { return tune(tune_, format()); });
@@ -364,6 +396,7 @@ class CommandLine {
   OptOptions opt_;
   CompileCommandOptions compile_;
   BenchOptions bench_;
+  TrainCommandOptions train_;
   TuneCommandOptions tune_;
   ExplainOptions explain_;
   PlanOptions plan_;

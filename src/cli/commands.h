@@ -1,5 +1,7 @@
 #pragma once
 
+#include "driver/training/trainer.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -76,6 +78,8 @@ struct BenchOptions {
   double duration_s = 2;
   bool every_step = false, no_winograd = false, untuned = false, trust_program = false;
   std::string tune;
+  std::string train;  ///< an optimizer: time a step of training with it
+  std::string loss;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
   int iterations = 0;  ///< exactly so many, if given
   std::string percentiles = "90,99";
@@ -104,6 +108,11 @@ struct ReportOptions {
   std::string output, format = "table";
   int top = 20;
 };
+struct TrainCommandOptions {
+  std::string model, loss, optimizer, schedule, output, curve;
+  TrainerOptions trainer;
+  bool print = false;  ///< the graph of a step, and train nothing
+};
 struct OpsOptions {
   std::string name;
 };
@@ -124,6 +133,7 @@ int opt(const OptOptions& options, OutputFormat format);
 int compile(const CompileCommandOptions& options, OutputFormat format);
 int tune(const TuneCommandOptions& options, OutputFormat format);
 int bench(const BenchOptions& options, OutputFormat format);
+int train(const TrainCommandOptions& options, OutputFormat format);
 int explain(const ExplainOptions& options, OutputFormat format);
 int arena(const ArenaOptions& options, OutputFormat format);
 int plan(const PlanOptions& options, OutputFormat format);

@@ -1,0 +1,247 @@
+#include "driver/training/data.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/random.h"
+#include "frontends/numpy/npz.h"
+#include "ops/tensor_parts.h"
+#include "passes/train/train.h"
+
+#include <cmath>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kBatchesAhead = 3;
+
+std::vector<ValueId> data_inputs(const StatefulGraph& step) {
+  std::vector<ValueId> inputs;
+  for (std::size_t k : step.data_inputs()) inputs.push_back(step.graph.inputs()[k]);
+  return inputs;
+}
+
+void require_samples(const Graph& step, ValueId input) {
+  const Value& value = step.value(input);
+  if (value.type.tensor().rank() > 0) return;
+  throw Error(concat("input '", value.name, "' has no axis of samples"), ErrorKind::Unsupported)
+      .got(value.type);
+}
+
+}  // namespace
+
+DataSet::DataSet(const std::string& path, const StatefulGraph& step, const Axes& axes,
+                 std::int64_t class_count, std::optional<std::int64_t> ignored) try {
+  std::map<std::string, Tensor> arrays = numpy::read_npz_file(path);
+  for (ValueId input : data_inputs(step)) {
+    const Value& value = step.graph.value(input);
+    const auto found = arrays.find(value.name);
+    if (found == arrays.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, tensor] : arrays) names.push_back(name);
+      throw Error(concat("the data has no array '", value.name, "'"), ErrorKind::Usage)
+          .expected(value.type)
+          .got(names.empty() ? std::string("no arrays") : join(names, ", "));
+    }
+    require_samples(step.graph, input);
+    arrays_.push_back({value.name, found->second, axes.at(value.name)});
+  }
+  check(step.graph, class_count, ignored);
+} catch (Error& error) {
+  if (!error.has_place()) error.at(path);
+  throw;
+}
+
+void DataSet::check(const Graph& step, std::int64_t class_count,
+                    std::optional<std::int64_t> ignored) {
+  for (Array& array : arrays_) {
+    const TensorType& type = step.value(step.find(array.name)).type.tensor();
+    Shape expected = constants(type.dims);
+    const Shape& shape = array.samples.shape();
+    if (shape.size() == expected.size()) expected[array.axis] = shape[array.axis];
+    if (shape != expected) {
+      throw Error(concat("array '", array.name, "' does not fit the model"), ErrorKind::Usage)
+          .expected(type, ", axis ", array.axis, " of any extent")
+          .got(array.samples.type());
+    }
+    if (array.samples.dtype() != type.dtype) {
+      const bool may_convert = is_integer(array.samples.dtype()) == is_integer(type.dtype);
+      if (!may_convert) {
+        throw Error(concat("array '", array.name, "' has the wrong element type"), ErrorKind::Usage)
+            .expected(type.dtype)
+            .got(array.samples.dtype());
+      }
+      array.samples = array.samples.converted(type.dtype);
+    }
+    const std::int64_t count = shape[array.axis];
+    if (&array != arrays_.data() && count != size_) {
+      throw Error("the data has different numbers of samples", ErrorKind::Usage)
+          .got(size_, " in '", arrays_.front().name, "', ", count, " in '", array.name, "'");
+    }
+    size_ = count;
+    if (array.name != kTarget || class_count == 0) continue;
+    for (std::int64_t k = 0; k < array.samples.size(); ++k) {
+      const std::int64_t label = array.samples.integer_at(k);
+      if ((label >= 0 && label < class_count) || label == ignored) continue;
+      throw Error("a label is no class of the model", ErrorKind::Usage)
+          .at("array 'target', sample ", k / rows_around(shape, array.axis).inner % count)
+          .expected("0 to ", class_count - 1)
+          .got(label);
+    }
+  }
+  if (size_ == 0) throw Error("the data has no samples", ErrorKind::Usage);
+}
+
+DataSet::DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sample_count,
+                 std::int64_t class_count, std::uint64_t seed)
+    : size_(sample_count) {
+  // The features are noise around a centre of the class's own, so that a model has something to
+  // find.
+  const std::int64_t classes = std::max<std::int64_t>(1, class_count);
+  const Tensor labels =
+      Constant::uniform(DType::I64, {sample_count}, seed, 0, static_cast<double>(classes - 1))
+          .materialise();
+  std::uint64_t stream = seed * 7919 + 1;
+  for (ValueId input : data_inputs(step)) {
+    const Value& value = step.graph.value(input);
+    const TensorType& type = value.type.tensor();
+    require_samples(step.graph, input);
+    const std::size_t axis = axes.at(value.name);
+    Shape shape = constants(type.dims);
+    shape[axis] = sample_count;
+    Tensor samples(type.dtype, shape);
+    const std::int64_t per_sample = samples.size() / std::max<std::int64_t>(1, sample_count);
+    const Rows rows = rows_around(shape, axis);
+    const auto sample_of = [&](std::int64_t k) { return k / rows.inner % sample_count; };
+    const auto place_of = [&](std::int64_t k) {
+      return k / (rows.inner * sample_count) * rows.inner + k % rows.inner;
+    };
+    ++stream;
+    if (value.name == kTarget && class_count > 0) {
+      for (std::int64_t k = 0; k < samples.size(); ++k)
+        samples.set_integer(k, labels.integer_at(sample_of(k)));
+    } else if (is_float(type.dtype)) {
+      const Tensor centres =
+          Constant::normal(DType::F32, {classes, per_sample}, stream, 0, 1).materialise();
+      const Tensor noise =
+          Constant::normal(DType::F32, {sample_count, per_sample}, stream + 100, 0, 1)
+              .materialise();
+      const auto centre = centres.as<float>(), around = noise.as<float>();
+      for (std::int64_t k = 0; k < samples.size(); ++k) {
+        const std::int64_t of = labels.integer_at(sample_of(k)) * per_sample + place_of(k);
+        samples.set_real(
+            k, centre[static_cast<std::size_t>(of)] + around[static_cast<std::size_t>(k)]);
+      }
+    } else {
+      samples = Constant::uniform(type.dtype, shape, stream, 0, 1).materialise();
+    }
+    arrays_.push_back({value.name, std::move(samples), axis});
+  }
+}
+
+std::vector<Tensor> DataSet::batch(const std::vector<std::int64_t>& order, std::int64_t first,
+                                   std::int64_t count) const {
+  std::vector<Tensor> tensors;
+  for (const Array& array : arrays_) {
+    Shape shape = array.samples.shape();
+    shape[array.axis] = count;
+    Tensor batch(array.samples.dtype(), shape);
+    const Rows rows = rows_around(shape, array.axis);
+    const auto row_bytes = static_cast<std::size_t>(rows.inner) * info(batch.dtype()).storage_bytes;
+    const auto sample_count = static_cast<std::size_t>(array.samples.shape()[array.axis]);
+    std::byte* to = batch.mutable_bytes().data();
+    const std::byte* from = array.samples.bytes().data();
+    for (std::size_t row = 0; row < static_cast<std::size_t>(rows.count); ++row) {
+      for (std::int64_t k = 0; k < count; ++k, to += row_bytes) {
+        const auto sample =
+            static_cast<std::size_t>(first_ + order[static_cast<std::size_t>((first + k) % size_)]);
+        std::memcpy(to, from + (row * sample_count + sample) * row_bytes, row_bytes);
+      }
+    }
+    tensors.push_back(std::move(batch));
+  }
+  return tensors;
+}
+
+std::pair<DataSet, DataSet> DataSet::divided(double share) const {
+  const auto held_out = static_cast<std::int64_t>(std::llround(static_cast<double>(size_) * share));
+  std::pair<DataSet, DataSet> parts(*this, *this);
+  parts.first.size_ = size_ - held_out;
+  parts.second.first_ = first_ + size_ - held_out;
+  parts.second.size_ = held_out;
+  return parts;
+}
+
+std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed, std::int64_t epoch) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int64_t>(k);
+  Random random(seed * 1000003 + static_cast<std::uint64_t>(epoch));
+  for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random.below(k)]);
+  return order;
+}
+
+struct BatchLoader::Queue {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::vector<Tensor>> ready;
+  std::exception_ptr failure;
+  bool is_closed = false;
+  std::thread thread;
+
+  void fill(const DataSet& data, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch,
+            std::int64_t at) try {
+    const std::int64_t per_epoch = data.size() / batch_size;
+    for (;; ++epoch, at = 0) {
+      const std::vector<std::int64_t> order = shuffled(data.size(), seed, epoch);
+      for (; at < per_epoch; ++at) {
+        std::vector<Tensor> batch = data.batch(order, at * batch_size, batch_size);
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return is_closed || ready.size() < kBatchesAhead; });
+        if (is_closed) return;
+        ready.push_back(std::move(batch));
+        changed.notify_all();
+      }
+    }
+  } catch (...) {
+    const std::scoped_lock lock(mutex);
+    failure = std::current_exception();
+    changed.notify_all();
+  }
+};
+
+BatchLoader::BatchLoader(const DataSet& data, std::int64_t batch_size, std::uint64_t seed,
+                         std::int64_t epoch, std::int64_t first)
+    : queue_(std::make_unique<Queue>()) {
+  if (data.size() < batch_size) {
+    throw Error("the data has fewer samples than a batch", ErrorKind::Usage)
+        .got(data.size(), " samples, batches of ", batch_size);
+  }
+  queue_->thread = std::thread([queue = queue_.get(), &data, batch_size, seed, epoch, first] {
+    queue->fill(data, batch_size, seed, epoch, first);
+  });
+}
+
+BatchLoader::~BatchLoader() {
+  {
+    const std::scoped_lock lock(queue_->mutex);
+    queue_->is_closed = true;
+  }
+  queue_->changed.notify_all();
+  queue_->thread.join();
+}
+
+std::vector<Tensor> BatchLoader::next() {
+  std::unique_lock lock(queue_->mutex);
+  queue_->changed.wait(lock, [&] { return queue_->failure || !queue_->ready.empty(); });
+  if (queue_->failure) std::rethrow_exception(queue_->failure);
+  std::vector<Tensor> batch = std::move(queue_->ready.front());
+  queue_->ready.pop_front();
+  queue_->changed.notify_all();
+  return batch;
+}
+
+}  // namespace tenon

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "passes/train/stateful_graph.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// Samples to train on: for each input of a step, states aside, a tensor with an axis that counts
+/// them.
+class DataSet {
+ public:
+  /// By the names of inputs, the axis that counts samples.
+  using Axes = std::map<std::string, std::size_t>;
+
+  /// The arrays of a `.npz` file by the names of the graph's inputs, which is mapped: what is
+  /// stored there unpacked is read as it is used. Throws Error where an array is missing, has
+  /// another shape or type than the input, where the numbers of samples differ or there is none,
+  /// and where a label is no class.
+  DataSet(const std::string& path, const StatefulGraph& step, const Axes& axes,
+          std::int64_t class_count, std::optional<std::int64_t> ignored);
+  /// Samples that can be learnt, made from a seed: the class of a sample is told by random
+  /// directions.
+  DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sample_count,
+          std::int64_t class_count, std::uint64_t seed);
+
+  std::int64_t size() const { return size_; }
+  /// Samples [first, first + count) of an order, as the graph takes them, in the order of its
+  /// inputs. Past the end of the order it starts again.
+  std::vector<Tensor> batch(const std::vector<std::int64_t>& order, std::int64_t first,
+                            std::int64_t count) const;
+  /// The first samples for training and the last `share` of them for validation.
+  std::pair<DataSet, DataSet> divided(double share) const;
+
+ private:
+  struct Array {
+    std::string name;
+    Tensor samples;
+    std::size_t axis = 0;  ///< of the samples
+  };
+  void check(const Graph& step, std::int64_t class_count, std::optional<std::int64_t> ignored);
+
+  std::vector<Array> arrays_;
+  std::int64_t first_ = 0, size_ = 0;
+};
+
+/// The order of samples in an epoch: the same for the same seed, on every machine.
+std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed, std::int64_t epoch);
+
+/// Makes batches in a thread of its own, a few ahead of who takes them.
+class BatchLoader {
+ public:
+  /// From batch `first` of epoch `epoch` on, without end; the last samples of an epoch that fill no
+  /// batch are left out.
+  BatchLoader(const DataSet& data, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch,
+              std::int64_t first);
+  ~BatchLoader();
+  BatchLoader(const BatchLoader&) = delete;
+
+  std::vector<Tensor> next();
+
+ private:
+  struct Queue;
+  std::unique_ptr<Queue> queue_;
+};
+
+}  // namespace tenon

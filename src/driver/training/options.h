@@ -1,0 +1,17 @@
+#pragma once
+
+#include "passes/train/train.h"
+
+#include <string>
+
+namespace tenon {
+
+/// Sets what a user writes: "softmax_cross_entropy,axis=-1,ignore=0,weights=1:2:0.5,reduction=sum"
+/// or "huber,delta=0.5". Throws Error (Usage) for words that mean nothing.
+void set_loss(LossOptions& options, const std::string& text);
+/// "adamw,lr=1e-3,beta1=0.9,beta2=0.999,epsilon=1e-8,weight_decay=0.01,clip=1,loss_scale=auto".
+void set_optimizer(TrainOptions& options, const std::string& text);
+/// "cosine,warm_up=100,total=5000,floor=0.1" or "step,every=1000,factor=0.1".
+void set_schedule(ScheduleOptions& options, const std::string& text);
+
+}  // namespace tenon

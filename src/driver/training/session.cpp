@@ -1,0 +1,166 @@
+#include "driver/training/session.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/compiled.h"
+#include "host/element_type.h"
+#include "reference/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace tenon {
+namespace {
+
+Tensor zeros_like(const Tensor& tensor) { return {tensor.dtype(), tensor.shape()}; }
+
+// Memory of its own, whoever else holds the elements.
+Tensor own_copy(const Tensor& tensor) {
+  Tensor copy = zeros_like(tensor);
+  if (tensor.byte_size() > 0)
+    std::memcpy(copy.mutable_bytes().data(), tensor.bytes().data(), tensor.byte_size());
+  return copy;
+}
+
+}  // namespace
+
+Session::Session(StatefulGraph graph, int thread_count)
+    : step_(std::move(graph)),
+      data_inputs_(step_.data_inputs()),
+      data_outputs_(step_.data_outputs()) {
+  Program program = compile_graph(step_.graph);
+  for (const State& state : step_.states) {
+    now_.push_back(own_copy(state.initial.materialise()));
+    before_.push_back(zeros_like(now_.back()));
+  }
+  if (program.is_composed()) {
+    composed_model_ = std::make_shared<const ComposedModel>(std::move(program));
+    composed_ = std::make_unique<ComposedContext>(composed_model_, thread_count);
+    return;
+  }
+  model_ = std::make_shared<const Model>(std::move(program));
+  context_ = std::make_unique<Context>(model_, thread_count);
+}
+
+Session::~Session() = default;
+
+const Program& Session::program() const {
+  return model_ ? model_->program() : composed_model_->program();
+}
+
+std::uint64_t Session::arena_bytes() const {
+  return context_ ? context_->arena_bytes() : composed_->arena_bytes();
+}
+
+std::vector<Tensor> Session::inputs(const std::vector<Tensor>& batch,
+                                    const std::vector<Tensor>& states) const {
+  TENON_ASSERT(batch.size() == data_inputs_.size(), "a tensor for each input that is no state's");
+  std::vector<Tensor> all(step_.graph.inputs().size());
+  for (std::size_t k = 0; k < batch.size(); ++k) all[data_inputs_[k]] = batch[k];
+  for (std::size_t k = 0; k < states.size(); ++k) all[step_.states[k].input] = states[k];
+  return all;
+}
+
+std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
+  const std::vector<Tensor> given = inputs(batch, now_);
+  std::vector<Tensor> outputs;
+  if (composed_) {
+    const std::vector<Datum> made = composed_->run(std::vector<Datum>(given.begin(), given.end()));
+    for (std::size_t k = 0; k < now_.size(); ++k) {
+      before_[k] = std::exchange(now_[k], made[step_.states[k].output].tensor());
+    }
+    for (std::size_t k : data_outputs_) outputs.push_back(made[k].tensor());
+    return outputs;
+  }
+  std::vector<Shape> shapes;
+  std::vector<const void*> sources;
+  for (const Tensor& tensor : given) {
+    shapes.push_back(tensor.shape());
+    sources.push_back(tensor.bytes().data());
+  }
+  context_->bind(shapes);
+  const Program& p = program();
+  std::vector<void*> targets(p.outputs.size());
+  for (std::size_t k : data_outputs_) {
+    outputs.emplace_back(element_type_of(p.buffers[p.outputs[k]]), context_->output_shape(k));
+    targets[k] = outputs.back().mutable_bytes().data();
+  }
+  for (std::size_t k = 0; k < before_.size(); ++k)
+    targets[step_.states[k].output] = before_[k].mutable_bytes().data();
+  context_->run(sources, targets);
+  now_.swap(before_);
+  return outputs;
+}
+
+States Session::named(const std::vector<Tensor>& values) const {
+  States states;
+  for (std::size_t k = 0; k < values.size(); ++k)
+    states.emplace_back(step_.states[k].name, values[k]);
+  return states;
+}
+
+States Session::states() const { return named(now_); }
+
+void Session::set_states(const States& states) {
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    const std::string& name = step_.states[k].name;
+    const auto found = std::ranges::find(states, name, &States::value_type::first);
+    if (found == states.end()) throw Error(concat("state '", name, "' is missing"));
+    const Tensor& given = found->second;
+    if (given.dtype() != now_[k].dtype() || given.shape() != now_[k].shape()) {
+      throw Error(concat("state '", name, "' does not fit"))
+          .expected(now_[k].type())
+          .got(given.type());
+    }
+    now_[k] = own_copy(given);
+  }
+}
+
+namespace {
+
+enum class Fault : std::uint8_t { None, Infinite, NotANumber };
+
+Fault fault_of(const Datum& datum) {
+  if (!datum.is_tensor() || !is_float(datum.tensor().dtype())) return Fault::None;
+  Fault worst = Fault::None;
+  for (const double value : datum.tensor().reals()) {
+    if (std::isnan(value)) return Fault::NotANumber;
+    if (std::isinf(value)) worst = Fault::Infinite;
+  }
+  return worst;
+}
+
+struct Found {};
+
+}  // namespace
+
+std::string first_not_finite(const StatefulGraph& step, const std::vector<Tensor>& inputs) {
+  const Graph& graph = step.graph;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (fault_of(inputs[k]) == Fault::None) continue;
+    const bool is_state = std::ranges::find(step.states, k, &State::input) != step.states.end();
+    return concat(is_state ? "state '" : "input '", graph.value(graph.inputs()[k]).name,
+                  "' before the step");
+  }
+  ValueId first_infinite, first_nan;
+  reference::Options options;
+  options.on_value = [&](ValueId id, const Datum& datum) {
+    if (graph.constant_of(id)) return;  // a mask may hold infinities
+    const Fault fault = fault_of(datum);
+    if (fault == Fault::Infinite && !first_infinite) first_infinite = id;
+    if (fault != Fault::NotANumber) return;
+    first_nan = id;
+    throw Found();
+  };
+  try {
+    reference::evaluate(graph, std::vector<Datum>(inputs.begin(), inputs.end()), options);
+  } catch (const Found&) {
+  }
+  const ValueId found = first_nan ? first_nan : first_infinite;
+  if (!found) return "";
+  return concat(graph.location(graph.value(found).producer),
+                first_nan ? " gives NaN" : " gives infinity");
+}
+
+}  // namespace tenon

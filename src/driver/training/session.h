@@ -1,0 +1,64 @@
+#pragma once
+
+#include "host/composed.h"
+#include "passes/train/stateful_graph.h"
+#include "program/program.h"
+#include "runtime/model.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+
+/// The values of a graph's states, by name.
+using States = std::vector<std::pair<std::string, Tensor>>;
+
+/// A graph with states, compiled: each run takes a batch and leaves the states to the next. Every
+/// state has two places, of which a run reads one and writes the other.
+class Session {
+ public:
+  /// States begin as the graph says. `thread_count` 0: as many as the process may use; results do
+  /// not depend on it.
+  Session(StatefulGraph graph, int thread_count);
+  ~Session();
+  Session(const Session&) = delete;
+
+  /// The graph's outputs without the states'.
+  std::vector<Tensor> run(const std::vector<Tensor>& batch);
+
+  const StatefulGraph& step() const { return step_; }
+  const Graph& graph() const { return step_.graph; }
+  /// They share memory with the session until it runs again.
+  States states() const;
+  /// What the last run read, by input of the graph; `batch` as it was given. Asks for a run.
+  std::vector<Tensor> inputs_before(const std::vector<Tensor>& batch) const {
+    return inputs(batch, before_);
+  }
+  /// Takes the states of those names over. Throws Error where one is missing or does not fit.
+  void set_states(const States& states);
+  const Program& program() const;
+  std::uint64_t arena_bytes() const;
+
+ private:
+  States named(const std::vector<Tensor>& values) const;
+  /// Tensors by input of the graph: the batch, and the states among them.
+  std::vector<Tensor> inputs(const std::vector<Tensor>& batch,
+                             const std::vector<Tensor>& states) const;
+
+  StatefulGraph step_;  // as it was given: its names and initial values
+  std::vector<std::size_t> data_inputs_, data_outputs_;
+  std::vector<Tensor> now_, before_;
+  // One of the two, as the program is kernels alone or made of parts.
+  std::shared_ptr<const Model> model_;
+  std::unique_ptr<Context> context_;
+  std::shared_ptr<const ComposedModel> composed_model_;
+  std::unique_ptr<ComposedContext> composed_;
+};
+
+/// What first was not a number, or else not finite, when a graph runs: the node, or an input; empty
+/// where all is finite. Runs in the reference.
+std::string first_not_finite(const StatefulGraph& step, const std::vector<Tensor>& inputs);
+
+}  // namespace tenon

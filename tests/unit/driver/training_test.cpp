@@ -1,0 +1,307 @@
+#include "driver/random.h"
+#include "driver/training/curve.h"
+#include "driver/training/options.h"
+#include "driver/training/trainer.h"
+#include "frontends/numpy/npz.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "tenon/builder.h"
+#include "unit/error_text.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numbers>
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own for each test, gone at its end.
+class Training : public testing::Test {
+ protected:
+  Training()
+      : folder_(fs::path(testing::TempDir()) /
+                ("tenon_training_" + std::to_string(getpid()) + "_" + name())) {
+    fs::create_directories(folder_);
+  }
+  ~Training() override { fs::remove_all(folder_); }
+  std::string path(const std::string& file) const { return (folder_ / file).string(); }
+
+ private:
+  static std::string name() {
+    return testing::UnitTest::GetInstance()->current_test_info()->name();
+  }
+  fs::path folder_;
+};
+
+// Lines across or down an image of 8 by 8 in noise, or a square.
+void write_shapes(const std::string& path, std::int64_t count, std::uint64_t seed) {
+  Tensor x(DType::F32, {count, 1, 8, 8}), target(DType::I64, {count});
+  Random random(seed);
+  for (std::int64_t k = 0; k < count; ++k) {
+    const auto shape = static_cast<std::int64_t>(random.below(3));
+    const auto at = static_cast<std::int64_t>(random.below(5)),
+               left = static_cast<std::int64_t>(random.below(5));
+    for (std::int64_t i = 0; i < 8; ++i) {
+      for (std::int64_t j = 0; j < 8; ++j) {
+        const bool is_inside = shape == 0   ? i == at
+                               : shape == 1 ? j == at
+                                            : i >= at && i < at + 3 && j >= left && j < left + 3;
+        x.set_real((k * 8 + i) * 8 + j, (is_inside ? 1.0 : 0.0) + 0.3 * (random.real() - 0.5));
+      }
+    }
+    target.set_integer(k, shape);
+  }
+  numpy::write_npz_file({{"x", x}, {"target", target}}, path);
+}
+
+Graph small_cnn() {
+  Builder b("cnn");
+  Var x = b.input("x", "f32[N, 1, 8, 8]");
+  const std::vector<Attr> pads = {{"pads", Attr::Integers{1, 1, 1, 1}}};
+  x = b.call("conv",
+             {x, b.normal("conv1.w", "f32[8, 1, 3, 3]", 1, 0.4),
+              b.constant("f32[8] splat 0.0", "conv1.b")},
+             pads);
+  x = b.call(
+      "batch_norm",
+      {x, b.constant("f32[8] splat 1.0", "bn.scale"), b.constant("f32[8] splat 0.0", "bn.bias"),
+       b.constant("f32[8] splat 0.0", "bn.mean"), b.constant("f32[8] splat 1.0", "bn.variance")});
+  x = b.call("relu", {x});
+  x = b.call("max_pool", {x},
+             {{"kernel_shape", Attr::Integers{2, 2}}, {"strides", Attr::Integers{2, 2}}});
+  x = b.call("conv",
+             {x, b.normal("conv2.w", "f32[16, 8, 3, 3]", 2, 0.17),
+              b.constant("f32[16] splat 0.0", "conv2.b")},
+             pads);
+  x = b.call("relu", {x});
+  x = b.call("reduce_mean", {x}, {{"axes", Attr::Integers{2, 3}}, {"keep_axes", false}});
+  x = b.call("matmul", {x, b.normal("fc.w", "f32[16, 3]", 3, 0.3)}) +
+      b.constant("f32[3] splat 0.0", "fc.b");
+  b.output(x, "logits");
+  return b.take();
+}
+
+TrainerOptions cnn_options(const std::string& data) {
+  TrainerOptions options;
+  set_optimizer(options.train, "adam,lr=0.01");
+  options.data = "@" + data;
+  options.batch_size = 32;
+  options.epochs = 6;
+  options.thread_count = 1;
+  return options;
+}
+
+void expect_same(const Graph& a, const Graph& b) { EXPECT_TRUE(identical(a, b)); }
+
+TEST_F(Training, LearnsShapesAndComesOutTheSameHoweverItRuns) {
+  write_shapes(path("shapes.npz"), 640, 7);
+  const TrainerOptions options = cnn_options(path("shapes.npz"));
+  Trainer plain(small_cnn(), options);
+  const TrainResult learnt = plain.run();
+  ASSERT_TRUE(learnt.validation.has_value());
+  EXPECT_GT(learnt.validation->accuracy, 0.97);
+
+  TrainerOptions on_two = options;
+  on_two.thread_count = 2;
+  expect_same(Trainer(small_cnn(), on_two).run().model, learnt.model);
+
+  // Stopped in the middle of an epoch, and taken up again.
+  TrainerOptions in_parts = options;
+  in_parts.checkpoint = path("checkpoints");
+  Trainer first(small_cnn(), in_parts);
+  std::int64_t count = 0;
+  first.should_stop = [&] { return ++count == 41; };
+  const TrainResult stopped = first.run();
+  EXPECT_TRUE(stopped.was_stopped);
+  EXPECT_EQ(stopped.steps, 41);
+  in_parts.resume = true;
+  Trainer second(small_cnn(), in_parts);
+  EXPECT_EQ(second.note(), "resumed at step 41");
+  const TrainResult resumed = second.run();
+  expect_same(resumed.model, learnt.model);
+  EXPECT_NE(curve_svg(resumed.curve, "a < b", true).find("a &lt; b"), std::string::npos);
+
+  in_parts.seed = 2;
+  EXPECT_NE(Trainer(small_cnn(), in_parts).note().find("goes another way"), std::string::npos);
+}
+
+// An encoder of one layer with two heads, over tokens.
+constexpr const char* kTransformer = R"(graph order (tokens: i64[N, 12]) {
+  token.table = constant f32[12, 32] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  place.table = constant f32[12, 32] normal(seed = 2, mean = 0.0, deviation = 0.3)
+  norm1.scale = constant f32[32] splat 1.0
+  norm1.bias = constant f32[32] splat 0.0
+  query.w = constant f32[32, 32] normal(seed = 3, mean = 0.0, deviation = 0.18)
+  key.w = constant f32[32, 32] normal(seed = 4, mean = 0.0, deviation = 0.18)
+  value.w = constant f32[32, 32] normal(seed = 5, mean = 0.0, deviation = 0.18)
+  out.w = constant f32[32, 32] normal(seed = 6, mean = 0.0, deviation = 0.18)
+  norm2.scale = constant f32[32] splat 1.0
+  norm2.bias = constant f32[32] splat 0.0
+  fc1.w = constant f32[32, 64] normal(seed = 7, mean = 0.0, deviation = 0.18)
+  fc1.b = constant f32[64] splat 0.0
+  fc2.w = constant f32[64, 32] normal(seed = 8, mean = 0.0, deviation = 0.12)
+  fc2.b = constant f32[32] splat 0.0
+  head.w = constant f32[32, 2] normal(seed = 9, mean = 0.0, deviation = 0.18)
+  root = constant f32[] 0.25
+  e = gather(token.table, tokens) {axis = 0}
+  x = add(e, place.table)
+  a = layer_norm(x, norm1.scale, norm1.bias)
+  q = matmul(a, query.w)
+  k = matmul(a, key.w)
+  v = matmul(a, value.w)
+  q2 = reshape(q) {shape = [N, 12, 2, 16]}
+  k2 = reshape(k) {shape = [N, 12, 2, 16]}
+  v2 = reshape(v) {shape = [N, 12, 2, 16]}
+  q3 = transpose(q2) {perm = [0, 2, 1, 3]}
+  k3 = transpose(k2) {perm = [0, 2, 3, 1]}
+  v3 = transpose(v2) {perm = [0, 2, 1, 3]}
+  s = matmul(q3, k3)
+  s2 = mul(s, root)
+  p = softmax(s2)
+  o = matmul(p, v3)
+  o2 = transpose(o) {perm = [0, 2, 1, 3]}
+  o3 = reshape(o2) {shape = [N, 12, 32]}
+  o4 = matmul(o3, out.w)
+  h = add(x, o4)
+  b = layer_norm(h, norm2.scale, norm2.bias)
+  m = matmul(b, fc1.w)
+  m2 = add(m, fc1.b)
+  m3 = gelu(m2)
+  m4 = matmul(m3, fc2.w)
+  m5 = add(m4, fc2.b)
+  y = add(h, m5)
+  pooled = reduce_mean(y) {axes = [1], keep_axes = false}
+  logits = matmul(pooled, head.w)
+  return logits
+}
+)";
+
+// Two tokens among others: which of them comes first?
+TEST_F(Training, LearnsTheOrderOfTokens) {
+  constexpr std::int64_t count = 3000, length = 12;
+  Tensor tokens(DType::I64, {count, length}), target(DType::I64, {count});
+  Random random(3);
+  for (std::int64_t k = 0; k < count; ++k) {
+    for (std::int64_t i = 0; i < length; ++i)
+      tokens.set_integer(k * length + i, random.between(2, 11));
+    const std::int64_t first = random.between(0, length - 1);
+    const std::int64_t second = (first + random.between(1, length - 1)) % length;
+    tokens.set_integer(k * length + first, 0);
+    tokens.set_integer(k * length + second, 1);
+    target.set_integer(k, first < second);
+  }
+  numpy::write_npz_file({{"tokens", tokens}, {"target", target}}, path("order.npz"));
+  TrainerOptions options;
+  set_optimizer(options.train, "adam,lr=3e-3,clip=1");
+  set_schedule(options.train.schedule, "cosine,warm_up=50");
+  options.data = "@" + path("order.npz");
+  options.batch_size = 50;
+  options.epochs = 8;
+  const TrainResult learnt = Trainer(parse_graph(kTransformer, all_ops()), options).run();
+  ASSERT_TRUE(learnt.validation.has_value());
+  EXPECT_GT(learnt.validation->accuracy, 0.97);
+}
+
+TEST_F(Training, SaysWhatIsWrongWithTheData) {
+  const auto text_for = [&](const std::vector<std::pair<std::string, Tensor>>& arrays) {
+    numpy::write_npz_file(arrays, path("data.npz"));
+    return error_summary([&] { Trainer(small_cnn(), cnn_options(path("data.npz"))); });
+  };
+  const Tensor x(DType::F32, {64, 1, 8, 8}), target(DType::I64, {64});
+  EXPECT_EQ(text_for({{"x", x}}), "the data has no array 'target'");
+  EXPECT_EQ(text_for({{"x", Tensor(DType::F32, {64, 1, 8, 9})}, {"target", target}}),
+            "array 'x' does not fit the model");
+  EXPECT_EQ(text_for({{"x", x}, {"target", Tensor(DType::F32, {64})}}),
+            "array 'target' has the wrong element type");
+  EXPECT_EQ(text_for({{"x", x}, {"target", Tensor(DType::I64, {60})}}),
+            "the data has different numbers of samples");
+  EXPECT_EQ(
+      text_for({{"x", Tensor(DType::F32, {0, 1, 8, 8})}, {"target", Tensor(DType::I64, {0})}}),
+      "the data has no samples");
+  EXPECT_EQ(
+      text_for({{"x", Tensor(DType::F32, {8, 1, 8, 8})}, {"target", Tensor(DType::I64, {8})}}),
+      "the data has fewer samples than a batch");
+  Tensor wrong = target;
+  wrong.set_integer(17, 3);
+  EXPECT_EQ(text_for({{"x", x}, {"target", wrong}}), "a label is no class of the model");
+  TrainerOptions options = cnn_options(path("data.npz"));
+  options.data = "data.npz";
+  EXPECT_EQ(error_summary([&] { Trainer(small_cnn(), options); }),
+            "cannot read the data's description");
+  options.data = "synthetic";
+  Graph of_two = with_symbols(small_cnn(), {{"N", Dim(2)}});
+  EXPECT_EQ(error_summary([&] { Trainer(of_two, options); }),
+            "the model takes batches of another size");
+}
+
+TEST_F(Training, RefusesACheckpointThatIsDamagedOrAnothers) {
+  TrainerOptions options = cnn_options("");
+  options.data = "synthetic";
+  options.synthetic_samples = 128;
+  options.max_steps = 2;
+  options.checkpoint = path("checkpoints");
+  Trainer(small_cnn(), options).run();
+  options.resume = true;
+  const std::string file = checkpoint_path(options.checkpoint);
+  const auto summary = [&] { return error_summary([&] { Trainer(small_cnn(), options); }); };
+  EXPECT_EQ(summary(), "no error");
+  set_optimizer(options.train, "momentum");
+  EXPECT_EQ(summary(), "state 'conv1.w/velocity' is missing");
+  set_optimizer(options.train, "adam,lr=0.01");
+  {
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(-200, std::ios::end);
+    bytes.put('\x55');
+  }
+  EXPECT_EQ(summary(), "the checkpoint is damaged: its bytes are not those that were written");
+  fs::resize_file(file, fs::file_size(file) - 8);
+  EXPECT_NE(summary(), "no error");
+  fs::remove(file);
+  EXPECT_NE(summary(), "no error");
+  options.checkpoint.clear();
+  EXPECT_EQ(summary(), "nothing to resume from");
+}
+
+TEST_F(Training, NamesTheNodeWhereNumbersEnd) {
+  Builder b("log");
+  const Var x = b.input("x", "f32[N, 2]");
+  const Var w = b.constant("f32[2] [-1, 1]", "w");
+  b.set_node_name("the logarithm");
+  const Var y = b.call("log", {x * w});
+  b.output(y, "y");
+  TrainerOptions options;
+  set_loss(options.train.loss, "mse");
+  options.batch_size = 4;
+  options.synthetic_samples = 64;
+  Trainer trainer(b.take(), options);
+  const std::string text = error_text([&] { trainer.run(); });
+  EXPECT_NE(text.find("the loss of step 1 is not finite"), std::string::npos) << text;
+  EXPECT_NE(text.find("the logarithm"), std::string::npos) << text;
+}
+
+TEST(TrainingOptions, ReadSettings) {
+  TrainOptions options;
+  set_optimizer(options, "adamw,lr=3e-4,weight_decay=0.1,clip=1,loss_scale=auto");
+  EXPECT_EQ(options.schedule.rate, 3e-4);
+  EXPECT_EQ(options.optimizer.clip_norm, 1);
+  EXPECT_LT(options.optimizer.loss_scale, 0);
+  set_loss(options.loss, "softmax_cross_entropy,axis=-1,ignore=-100,weights=1:2.5,reduction=sum");
+  EXPECT_EQ(options.loss.class_weights, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(options.loss.ignore_label, -100);
+  EXPECT_EQ(error_summary([&] { set_optimizer(options, "adamm"); }),
+            "no optimizer is called 'adamm'");
+  EXPECT_EQ(error_summary([&] { set_optimizer(options, "adam,rl=1"); }),
+            "the optimizer has no setting 'rl'");
+  EXPECT_EQ(error_summary([&] { set_optimizer(options, "adam,lr=fast"); }),
+            "'lr' of the optimizer cannot be 'fast'");
+  EXPECT_EQ(error_summary([&] { set_schedule(options.schedule, "cosine,warm_up=-1"); }),
+            "'warm_up' of the schedule cannot be '-1'");
+}
+
+}  // namespace
+}  // namespace tenon
