@@ -1,9 +1,3 @@
-#include <cmath>
-#include <fstream>
-#include <iostream>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
@@ -11,6 +5,13 @@
 #include "cli/table.h"
 #include "memory/arena_csv.h"
 #include "memory/size_text.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <sstream>
 
 namespace tenon::cli {
 
@@ -61,7 +62,8 @@ int arena(const ArenaOptions& options, OutputFormat format) {
   }
   if (!is_within) {
     Error error("the buffers were not placed within the capacity", ErrorKind::OutOfMemory);
-    error.expected("at most ", *place.capacity, " bytes").got("an arena of ", found.bytes, " bytes");
+    error.expected("at most ", *place.capacity, " bytes")
+        .got("an arena of ", found.bytes, " bytes");
     if (found.lower_bound_bytes > *place.capacity) {
       error.hint("no placement takes less than ", found.lower_bound_bytes, " bytes");
     } else {

@@ -1,11 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <fmt/format.h>
-#include <fstream>
-#include <iostream>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
@@ -15,6 +7,15 @@
 #include "memory/map_html.h"
 #include "memory/search.h"
 #include "memory/size_text.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <sstream>
 
 namespace tenon::cli {
 namespace {
@@ -42,7 +43,8 @@ std::uint64_t budget_of(const std::string& text, std::uint64_t plain_bytes) {
   } else if (const auto bytes = memory::parse_bytes(trimmed)) {
     return *bytes;
   }
-  throw Error("a budget is a number of bytes or a share of the memory without one", ErrorKind::Usage)
+  throw Error("a budget is a number of bytes or a share of the memory without one",
+              ErrorKind::Usage)
       .expected("such as 4GiB, 500MB, 1048576 or 60%")
       .got("'", text, "'");
 }
@@ -73,7 +75,8 @@ class PlanCommand {
     source_ = plan_source(options.model, reading, device_);
     source_.problem = prepared(std::move(source_.problem));
     base_seconds_ = source_.problem.seconds();
-    plain_ = memory::planned(source_.problem, memory::plain_events(source_.problem), place_, in_place());
+    plain_ =
+        memory::planned(source_.problem, memory::plain_events(source_.problem), place_, in_place());
     bound_bytes_ = memory::largest_working_set_bytes(source_.problem);
   }
 
@@ -141,8 +144,8 @@ class PlanCommand {
   [[noreturn]] void refuse(std::uint64_t budget, const Found& found) const {
     Error error("no plan keeps the arena within the budget", ErrorKind::OutOfMemory);
     error.expected("at most ", budget, " bytes (", format_bytes(budget), ")");
-    error.got("at least ", found.result.plan.arena_bytes, " bytes (", format_bytes(found.result.plan.arena_bytes),
-              "), the least found");
+    error.got("at least ", found.result.plan.arena_bytes, " bytes (",
+              format_bytes(found.result.plan.arena_bytes), "), the least found");
     std::string hint;
     if (bound_bytes_ > budget) {
       hint = concat("no plan of whole operators takes less than ", bound_bytes_, " bytes; ");
@@ -163,7 +166,8 @@ class PlanCommand {
     std::vector<memory::FrontierPoint> points;
     for (int share = 100; share >= 20; share -= 10) {
       memory::FrontierPoint point;
-      point.budget_bytes = static_cast<std::uint64_t>(static_cast<double>(plain_.arena_bytes) * share / 100);
+      point.budget_bytes =
+          static_cast<std::uint64_t>(static_cast<double>(plain_.arena_bytes) * share / 100);
       if (share == 100) {
         point.arena_bytes = plain_.arena_bytes;
         point.is_possible = true;
@@ -176,10 +180,12 @@ class PlanCommand {
       points.push_back(point);
     }
     if (!options_.html.empty()) {
-      write_file(options_.html, memory::frontier_page("Budget against time: " + source_.problem.name, points));
+      write_file(options_.html,
+                 memory::frontier_page("Budget against time: " + source_.problem.name, points));
     }
     if (format_ == OutputFormat::Json) {
-      Json json = {{"model", options_.model}, {"seconds", base_seconds_}, {"frontier", Json::array()}};
+      Json json = {
+          {"model", options_.model}, {"seconds", base_seconds_}, {"frontier", Json::array()}};
       for (const auto& point : points) {
         Json row = {{"budget_bytes", point.budget_bytes}, {"is_possible", point.is_possible}};
         if (point.is_possible) {
@@ -202,7 +208,8 @@ class PlanCommand {
   }
 
   // What lies in the arena at the moment that needs most, largest first.
-  std::vector<const memory::Storage*> at_peak(const memory::Plan& plan, std::uint32_t& moment) const {
+  std::vector<const memory::Storage*> at_peak(const memory::Plan& plan,
+                                              std::uint32_t& moment) const {
     std::vector<std::int64_t> change(plan.events.size() + 1, 0);
     for (const memory::Storage& storage : plan.storages) {
       change[storage.begin] += static_cast<std::int64_t>(storage.bytes);
@@ -218,21 +225,26 @@ class PlanCommand {
     }
     std::vector<const memory::Storage*> found;
     for (const memory::Storage& storage : plan.storages) {
-      if (storage.begin <= moment && moment < storage.end && storage.bytes > 0) found.push_back(&storage);
+      if (storage.begin <= moment && moment < storage.end && storage.bytes > 0)
+        found.push_back(&storage);
     }
-    std::stable_sort(found.begin(), found.end(), [](const auto* x, const auto* y) { return x->bytes > y->bytes; });
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto* x, const auto* y) { return x->bytes > y->bytes; });
     return found;
   }
 
-  static std::string name_of(const memory::Storage& storage, const memory::Plan& plan, const memory::Problem& problem) {
-    if (storage.instances.empty()) return "workspace of " + problem.items[plan.events[storage.begin].index].name;
+  static std::string name_of(const memory::Storage& storage, const memory::Plan& plan,
+                             const memory::Problem& problem) {
+    if (storage.instances.empty())
+      return "workspace of " + problem.items[plan.events[storage.begin].index].name;
     return problem.values[storage.instances.back().value].name;
   }
 
   void report(const memory::Problem& problem, const memory::Plan& plan, int parts,
               std::optional<std::uint64_t> budget, const memory::SearchResult* result) {
     if (!options_.output.empty()) write_file(options_.output, memory::print(plan, problem));
-    if (!options_.html.empty()) write_file(options_.html, memory::memory_map(plan, problem, budget.value_or(0)));
+    if (!options_.html.empty())
+      write_file(options_.html, memory::memory_map(plan, problem, budget.value_or(0)));
     std::size_t runs = 0, copies = 0;
     std::uint64_t swapped_bytes = 0;
     std::vector<std::uint32_t> again;
@@ -250,7 +262,8 @@ class PlanCommand {
     std::uint32_t moment = 0;
     const auto live = at_peak(plan, moment);
     const double overhead = base_seconds_ > 0 ? plan.seconds * parts / base_seconds_ - 1 : 0;
-    const std::string where = plan.events.empty() ? "" : problem.items[plan.events[moment].index].name;
+    const std::string where =
+        plan.events.empty() ? "" : problem.items[plan.events[moment].index].name;
     if (format_ == OutputFormat::Json) {
       Json json = {{"model", options_.model},
                    {"read_as", source_.note},
@@ -278,16 +291,18 @@ class PlanCommand {
       for (std::uint32_t item : again) json["run_again"].push_back(problem.items[item].name);
       json["alive_at_peak"] = Json::array();
       for (const auto* storage : live) {
-        json["alive_at_peak"].push_back({{"name", name_of(*storage, plan, problem)}, {"bytes", storage->bytes}});
+        json["alive_at_peak"].push_back(
+            {{"name", name_of(*storage, plan, problem)}, {"bytes", storage->bytes}});
       }
       std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
       return;
     }
-    std::cout << options_.model << ": " << source_.note << "; " << problem.items.size() << " items, "
-              << problem.values.size() << " values; " << device_.name << "\n\n";
+    std::cout << options_.model << ": " << source_.note << "; " << problem.items.size()
+              << " items, " << problem.values.size() << " values; " << device_.name << "\n\n";
     Table table({"", ">bytes", ""});
     const auto row = [&](const char* what, std::uint64_t bytes, std::string note) {
-      table.add({what, std::to_string(bytes), format_bytes(bytes) + (note.empty() ? "" : ", " + note)});
+      table.add(
+          {what, std::to_string(bytes), format_bytes(bytes) + (note.empty() ? "" : ", " + note)});
     };
     row("outside the arena", problem.fixed_bytes, "parameters, inputs");
     row("largest item", bound_bytes_, "no plan of whole items takes less");
@@ -296,7 +311,9 @@ class PlanCommand {
     if (budget) {
       row("budget", *budget, "");
       row("arena", plan.arena_bytes, concat("most alive at once ", plan.max_live_bytes));
-      table.add({"extra time", percent(overhead), concat(format_real(plan.seconds * parts), " s in place of ", format_real(base_seconds_), " s")});
+      table.add({"extra time", percent(overhead),
+                 concat(format_real(plan.seconds * parts), " s in place of ",
+                        format_real(base_seconds_), " s")});
       table.add({"items run again", std::to_string(again.size()), concat("of ", runs, " runs")});
       if (copies > 0) row("swapped", swapped_bytes, concat(copies, " values"));
       if (parts > 1) table.add({"parts of the batch", std::to_string(parts), ""});
@@ -305,7 +322,8 @@ class PlanCommand {
     std::cout << "\nAlive at the peak, when " << where << " runs:\n\n";
     Table peak({"value", ">bytes", ""});
     for (std::size_t k = 0; k < live.size() && k < 10; ++k) {
-      peak.add({name_of(*live[k], plan, problem), std::to_string(live[k]->bytes), format_bytes(live[k]->bytes)});
+      peak.add({name_of(*live[k], plan, problem), std::to_string(live[k]->bytes),
+                format_bytes(live[k]->bytes)});
     }
     peak.print(std::cout);
   }
@@ -323,6 +341,8 @@ class PlanCommand {
 
 }  // namespace
 
-int plan(const PlanOptions& options, OutputFormat format) { return PlanCommand(options, format).run(); }
+int plan(const PlanOptions& options, OutputFormat format) {
+  return PlanCommand(options, format).run();
+}
 
 }  // namespace tenon::cli

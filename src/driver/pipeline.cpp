@@ -157,8 +157,8 @@ std::vector<std::string> standard_passes() {
 PipelineOptions pipeline_for(const std::string& target, const std::string& precision) {
   PipelineOptions options;
   const bool is_device = target.starts_with("cuda");
-  // A kernel of a device takes one sum with what follows it element by element; what stays in a processor's cache
-  // between sums does not stay in a device's, and libraries take no more.
+  // A kernel of a device takes one sum with what follows it element by element; what stays in a
+  // processor's cache between sums does not stay in a device's, and libraries take no more.
   if (is_device) options.pass_options.fuse_mode = "relay";
   const bool is_narrow = precision == "f16" || precision == "fp16" || precision == "bf16";
   if (is_narrow) {

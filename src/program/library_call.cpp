@@ -15,11 +15,11 @@ std::size_t extent_count(LibraryCall::Kind kind) {
 std::string to_string(const LibraryCall& call) {
   std::array<char, 40> alpha{};
   std::snprintf(alpha.data(), alpha.size(), "%.17g", call.alpha);
-  return concat(call.kind == LibraryCall::Kind::Matmul ? "matmul" : "convolution",
+  return concat(call.kind == LibraryCall::Kind::Matmul ? "product" : "convolution",
                 " dtype=", call.dtype, " result=", call.result_dtype,
                 " tf32=", call.allows_tf32 ? 1 : 0, " transpose_a=", call.is_a_transposed ? 1 : 0,
                 " transpose_b=", call.is_b_transposed ? 1 : 0, " bias=", call.has_bias ? 1 : 0,
-                " residual=", call.has_residual ? 1 : 0, " activation=", call.activation,
+                " residual=", call.has_residual ? 1 : 0, " rectified=", call.is_rectified ? 1 : 0,
                 " alpha=", alpha.data());
 }
 
@@ -33,7 +33,7 @@ LibraryCall parse_library_call(const std::string& text) {
   LibraryCall call;
   if (words[0] == "convolution") {
     call.kind = LibraryCall::Kind::Convolution;
-  } else if (words[0] != "matmul") {
+  } else if (words[0] != "product") {
     throw refuse();
   }
   const auto value = [&](std::size_t index, const std::string& key) {
@@ -57,8 +57,7 @@ LibraryCall parse_library_call(const std::string& text) {
   call.is_b_transposed = flag(5, "transpose_b");
   call.has_bias = flag(6, "bias");
   call.has_residual = flag(7, "residual");
-  call.activation = value(8, "activation");
-  if (call.activation != "none" && call.activation != "relu") throw refuse();
+  call.is_rectified = flag(8, "rectified");
   const std::optional<double> alpha = parse_real(value(9, "alpha"));
   if (!alpha) throw refuse();
   call.alpha = *alpha;

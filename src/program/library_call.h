@@ -8,8 +8,8 @@ namespace tenon {
 /// finds the library and what in it computes this. Buffers of its call: `a`, `b`, bias and residual
 /// where it has them, result.
 ///
-/// matmul       y[i] = activation(alpha a[i] b[i] + residual[i] + bias); row-major with leading
-/// dimensions.
+/// product      y[i] = alpha a[i] b[i] + residual[i] + bias, rectified or not; row-major with
+/// leading dimensions.
 ///              Extents: batch, m, n, k, then of a, b, y, residual: leading dimension and elements
 ///              from one to the next.
 /// convolution  images with channels last, weights as output, row, column, channel.
@@ -24,13 +24,13 @@ struct LibraryCall {
   bool allows_tf32 = false;          ///< f32 products may drop digits
   bool is_a_transposed = false, is_b_transposed = false;
   bool has_bias = false, has_residual = false;
-  std::string activation = "none";  ///< none, relu
+  bool is_rectified = false;  ///< numbers below zero become zero
   double alpha = 1;
 
   bool operator==(const LibraryCall&) const = default;
 };
 
-/// "matmul dtype=f16 …"; throws Error for text that says nothing of the kind.
+/// "product dtype=f16 …"; throws Error for text that says nothing of the kind.
 std::string to_string(const LibraryCall& call);
 LibraryCall parse_library_call(const std::string& text);
 

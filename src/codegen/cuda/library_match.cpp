@@ -103,7 +103,7 @@ std::optional<Statement> only_store(const Contraction& sum) {
 // What is done to a sum before it is stored.
 struct Epilogue {
   Scalar bias, residual;  // loads
-  bool has_relu = false;
+  bool is_rectified = false;
   double alpha = 1;
 };
 
@@ -125,7 +125,7 @@ std::optional<Epilogue> match_epilogue(const Statement& store, std::size_t local
     } else {
       return std::nullopt;
     }
-    epilogue.has_relu = true;
+    epilogue.is_rectified = true;
   }
   while ((*value)->kind == ScalarKind::Binary && (*value)->binary == BinaryOp::Add) {
     const bool is_first = holds_local((*value)->args[0], local);
@@ -308,7 +308,7 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   match.call.is_b_transposed = of_b->second;
   match.call.has_bias = epilogue->bias.is_defined();
   match.call.has_residual = epilogue->residual.is_defined();
-  match.call.activation = epilogue->has_relu ? "relu" : "none";
+  match.call.is_rectified = epilogue->is_rectified;
   match.call.alpha = epilogue->alpha;
   match.extents = {batch.extent,
                    m,
@@ -520,7 +520,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     return refuse("what follows the sum is no bias, residual or relu");
   match.call.has_bias = epilogue->bias.is_defined();
   match.call.has_residual = epilogue->residual.is_defined();
-  match.call.activation = epilogue->has_relu ? "relu" : "none";
+  match.call.is_rectified = epilogue->is_rectified;
   match.extents = {extent(axes[0].outer),
                    image->view[1],
                    image->view[2],

@@ -55,9 +55,9 @@ FN u8 to_f8e8m0(float x, u32 large, u32 nan) {
 }
 
 // Whole numbers wrap.
-template <class T> FN T add(T a, T b) { return (T)((u64)a + (u64)b); }
-template <class T> FN T sub(T a, T b) { return (T)((u64)a - (u64)b); }
-template <class T> FN T mul(T a, T b) { return (T)((u64)a * (u64)b); }
+template <class T> FN T wrapped_add(T a, T b) { return (T)((u64)a + (u64)b); }
+template <class T> FN T wrapped_sub(T a, T b) { return (T)((u64)a - (u64)b); }
+template <class T> FN T wrapped_mul(T a, T b) { return (T)((u64)a * (u64)b); }
 template <class T> FN T divide(T a, T b) {
   if (b == 0) return a;
   if ((T)-1 < (T)0 && b == (T)-1) return (T)(0 - (u64)a);
@@ -75,8 +75,8 @@ template <class T> FN T modulo(T a, T b) {
   T r = remainder_of(a, b);
   return (T)-1 < (T)0 && r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
 }
-template <class T> FN T shift_left(T a, T b, int bits) { return (u64)b >= (u64)bits ? (T)0 : (T)((u64)a << (u64)b); }
-template <class T> FN T shift_right(T a, T b, int bits) {
+template <class T> FN T wrapped_shift_left(T a, T b, int bits) { return (u64)b >= (u64)bits ? (T)0 : (T)((u64)a << (u64)b); }
+template <class T> FN T wrapped_shift_right(T a, T b, int bits) {
   bool is_far = (u64)b >= (u64)bits;
   if ((T)-1 < (T)0) return (T)(a >> (is_far ? bits - 1 : (int)b));
   return is_far ? (T)0 : (T)(a >> b);
@@ -85,8 +85,8 @@ template <class T> FN T power(T a, T b) {
   if ((T)-1 < (T)0 && b < 0) return a == 1 ? (T)1 : a == (T)-1 ? ((b & 1) != 0 ? (T)-1 : (T)1) : (T)0;
   T result = 1, factor = a;
   for (u64 left = (u64)b; left != 0; left >>= 1) {
-    if ((left & 1) != 0) result = mul(result, factor);
-    factor = mul(factor, factor);
+    if ((left & 1) != 0) result = wrapped_mul(result, factor);
+    factor = wrapped_mul(factor, factor);
   }
   return result;
 }

@@ -92,7 +92,9 @@ std::string cast_text(const std::string& x, DType from, DType to) {
 
 std::string real_unary(UnaryOp op, DType dtype, const std::string& x) {
   const bool is_wide = dtype == DType::F64;
-  const auto both = [&](const char* name) { return concat(name, is_wide ? "(" : "f(", x, ")"); };
+  const auto both = [&](std::string_view name) {
+    return concat(name, is_wide ? "(" : "f(", x, ")");
+  };
   switch (op) {
     case UnaryOp::Negate:
       return concat("-", x);
@@ -107,7 +109,7 @@ std::string real_unary(UnaryOp op, DType dtype, const std::string& x) {
     case UnaryOp::RoundEven:
       return both("rint");
     case UnaryOp::Trunc:
-      return both("trunc");
+      return both(name_of(op));
     case UnaryOp::Sqrt:
       return both("sqrt");
     case UnaryOp::Exp:
@@ -115,7 +117,7 @@ std::string real_unary(UnaryOp op, DType dtype, const std::string& x) {
     case UnaryOp::Log:
       return both("log");
     case UnaryOp::Tanh:
-      return both("tanh");
+      return both(name_of(op));
     case UnaryOp::Erf:
       return both("erf");
     case UnaryOp::IsNan:
@@ -139,11 +141,11 @@ std::string unary_text(UnaryOp op, DType dtype, const std::string& x) {
   const std::string type = computed_type(dtype);
   switch (op) {
     case UnaryOp::Negate:
-      return wrapped(dtype, concat("sub((", type, ")0, ", x, ")"));
+      return wrapped(dtype, concat("wrapped_sub((", type, ")0, ", x, ")"));
     case UnaryOp::Abs:
-      return is_signed(dtype)
-                 ? wrapped(dtype, concat("(", x, " < 0 ? sub((", type, ")0, ", x, ") : ", x, ")"))
-                 : x;
+      return is_signed(dtype) ? wrapped(dtype, concat("(", x, " < 0 ? wrapped_sub((", type, ")0, ",
+                                                      x, ") : ", x, ")"))
+                              : x;
     case UnaryOp::Sign:
       return concat("sign_of(", x, ")");
     case UnaryOp::BitNot:
@@ -232,11 +234,11 @@ std::string binary_text(BinaryOp op, DType dtype, const std::string& a, const st
   };
   switch (op) {
     case BinaryOp::Add:
-      return wrapped(dtype, call("add"));
+      return wrapped(dtype, call("wrapped_add"));
     case BinaryOp::Subtract:
-      return wrapped(dtype, call("sub"));
+      return wrapped(dtype, call("wrapped_sub"));
     case BinaryOp::Multiply:
-      return wrapped(dtype, call("mul"));
+      return wrapped(dtype, call("wrapped_mul"));
     case BinaryOp::Divide:
       return wrapped(dtype, call("divide"));
     case BinaryOp::FloorDivide:
@@ -252,9 +254,9 @@ std::string binary_text(BinaryOp op, DType dtype, const std::string& a, const st
     case BinaryOp::Xor:
       return wrapped(dtype, bitwise("^"));
     case BinaryOp::ShiftLeft:
-      return wrapped(dtype, shifted("shift_left"));
+      return wrapped(dtype, shifted("wrapped_shift_left"));
     case BinaryOp::ShiftRight:
-      return wrapped(dtype, shifted("shift_right"));
+      return wrapped(dtype, shifted("wrapped_shift_right"));
     case BinaryOp::Power:
       return wrapped(dtype, call("power"));
     default:

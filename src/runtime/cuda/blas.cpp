@@ -94,7 +94,7 @@ class Matmul : public LibraryStep {
     const int left = call.is_b_transposed ? 1 : 0, right = call.is_a_transposed ? 1 : 0;
     set(kTransposeA, left);
     set(kTransposeB, right);
-    const int epilogue = (call.activation == "relu" ? 2 : 0) | (call.has_bias ? 4 : 0);
+    const int epilogue = (call.is_rectified ? 2 : 0) | (call.has_bias ? 4 : 0);
     set(kEpilogue, epilogue == 0 ? 1 : epilogue);
     if (call.has_bias) {
       set(kBiasType, result);

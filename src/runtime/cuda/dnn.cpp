@@ -152,7 +152,7 @@ class Convolution : public LibraryStep {
 
     // The sum, then bias, residual and activation on values that are never stored.
     const int steps =
-        (call.has_bias ? 1 : 0) + (call.has_residual ? 1 : 0) + (call.activation == "relu" ? 1 : 0);
+        (call.has_bias ? 1 : 0) + (call.has_residual ? 1 : 0) + (call.is_rectified ? 1 : 0);
     std::vector<Made> kept, operations;
     std::int64_t next_id = 100;
     int left = steps;
@@ -196,7 +196,7 @@ class Convolution : public LibraryStep {
                residual = tensor(kResidual, type, result, false);
     if (call.has_bias) pointwise(add, &bias);
     if (call.has_residual) pointwise(add, &residual);
-    if (call.activation == "relu") pointwise(kRelu, nullptr);
+    if (call.is_rectified) pointwise(kRelu, nullptr);
     Made graph(kOperationGraph);
     std::vector<Descriptor> list;
     for (const Made& operation : operations) list.push_back(operation.handle());

@@ -154,14 +154,14 @@ std::vector<std::string> calls_of(const std::string& text) {
 TEST(Cuda, ProductsBecomeCallsOfALibrary) {
   EXPECT_EQ(
       calls_of("graph (a: f16[4, 32, 64], b: f16[64, 48]) {\n  y = matmul(a, b)\n  return y\n}\n"),
-      std::vector<std::string>{"matmul dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 "
-                               "bias=0 residual=0 activation=none "
+      std::vector<std::string>{"product dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 "
+                               "bias=0 residual=0 rectified=0 "
                                "alpha=1 1 128 48 64 64 0 48 0 48 0 48 0"});
   // Batches of both, the right one transposed where it lies.
   EXPECT_EQ(calls_of("graph (a: f32[3, 32, 64], b: f32[3, 48, 64]) {\n  y = einsum(a, b) {equation "
                      "= \"bij,bkj->bik\"}\n  return y\n}\n"),
-            std::vector<std::string>{"matmul dtype=f32 result=f32 tf32=0 transpose_a=0 "
-                                     "transpose_b=1 bias=0 residual=0 activation=none "
+            std::vector<std::string>{"product dtype=f32 result=f32 tf32=0 transpose_a=0 "
+                                     "transpose_b=1 bias=0 residual=0 rectified=0 "
                                      "alpha=1 3 32 48 64 64 2048 64 3072 48 1536 48 1536"});
   EXPECT_EQ(calls_of("graph (a: f32[2, 2], b: f32[2, 2]) {\n  y = matmul(a, b)\n  return y\n}\n"),
             std::vector<std::string>{"loops"});
@@ -170,7 +170,7 @@ TEST(Cuda, ProductsBecomeCallsOfALibrary) {
 TEST(Cuda, ConvolutionsBecomeCallsOfALibrary) {
   const std::string call =
       "convolution dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 bias=1 residual=1 "
-      "activation=relu alpha=1 "
+      "rectified=1 alpha=1 "
       "2 14 14 32 64 3 3 7 7 1 0 1 0 2 2 1 1 1";
   EXPECT_EQ(calls_of(R"(graph (x: f16[2, 14, 14, 32]@NHWC, z: f16[2, 7, 7, 64]@NHWC) {
   w = constant f16[64, 32, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.1)
@@ -194,9 +194,9 @@ TEST(Cuda, LibraryCallsAreReadBack) {
   call.has_bias = true;
   call.alpha = 0.1;
   EXPECT_EQ(parse_library_call(to_string(call)), call);
-  EXPECT_THROW(parse_library_call("matmul dtype=f32"), Error);
+  EXPECT_THROW(parse_library_call("product dtype=f32"), Error);
   EXPECT_THROW(parse_library_call("convolve dtype=f32 result=f32 tf32=0 transpose_a=0 "
-                                  "transpose_b=0 bias=0 residual=0 activation=none alpha=1"),
+                                  "transpose_b=0 bias=0 residual=0 rectified=0 alpha=1"),
                Error);
 }
 
