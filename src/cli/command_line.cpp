@@ -153,7 +153,10 @@ class CommandLine {
         ->check(thread_count());
     compile_app->add_option("--hot", compile_.hot_shapes,
                             "NAME:8x3x224x224,…: shapes that come often get kernels of their own, where extents are symbols");
-    compile_app->add_flag("--print", compile_.print_kernels, "print what could compute each kernel, and what does");
+    compile_app
+        ->add_flag("--print", compile_.print,
+                   "print what could compute each kernel, and what does; or =nests, =tasks, =plan, =program")
+        ->type_name("[=WHAT]");
     compile_app->add_flag("--print-code", compile_.print_code, "print loop nests, code and assembly");
 
     auto* bench_app = add("bench", "Time a model on this machine", [this] { return bench(bench_, format()); });

@@ -63,7 +63,8 @@ struct ExplainOptions : PassChoice {
 struct CompileCommandOptions {
   std::string model, output, cpu = "native", tune, target, precision;
   std::vector<std::string> hot_shapes;
-  bool print_code = false, print_kernels = false, no_winograd = false, untuned = false;
+  std::string print;  ///< what; empty: nothing
+  bool print_code = false, no_winograd = false, untuned = false;
   int threads = 0;  ///< that kernels are chosen for
 };
 struct TuneCommandOptions {

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <set>
 
 namespace tenon::cli {
@@ -39,6 +40,16 @@ TuningOptions tuning_of(const CompileCommandOptions& options) {
   return {target_text(options.target, options.cpu), !options.no_winograd, options.threads,
           options.tune, options.untuned,      options.hot_shapes,
           options.precision};
+}
+
+codegen::Stage stage_of(const std::string& name) {
+  using codegen::Stage;
+  static const std::map<std::string, Stage> stages = {
+      {"nests", Stage::Nests}, {"tasks", Stage::Tasks}, {"plan", Stage::Plan}, {"program", Stage::Program}};
+  const auto found = stages.find(name);
+  if (found != stages.end()) return found->second;
+  throw Error(concat("nothing to print is called '", name, "'"), ErrorKind::Usage)
+      .hint(suggest_name(name, std::vector<std::string>{"kernels", "nests", "plan", "program", "tasks"}));
 }
 
 // What could compute each nest, each different one once.
@@ -77,14 +88,15 @@ void print_json(const Json& json) { std::cout << json.dump(2, ' ', false, Json::
 int compile(const CompileCommandOptions& options, OutputFormat format) {
   const bool is_json = format == OutputFormat::Json;
   const ModelSource source(options.model);
-  if (options.print_code) {
-    const std::string code = print_tuned(source.graph(), tuning_of(options));
-    if (is_json) print_json({{"model", options.model}, {"code", code}});
+  if (options.print_code || (!options.print.empty() && options.print != "true" && options.print != "kernels")) {
+    const codegen::Stage stage = options.print_code ? codegen::Stage::Code : stage_of(options.print);
+    const std::string code = print_tuned(source.graph(), tuning_of(options), stage);
+    if (is_json) print_json({{"model", options.model}, {options.print_code ? "code" : options.print, code}});
     else std::cout << code;
     return 0;
   }
   Json json = {{"model", options.model}};
-  if (options.print_kernels) {
+  if (!options.print.empty()) {
     const std::vector<Explanation::Kernel> kernels = different_kernels(source, options);
     if (is_json) json["candidates"] = to_json(kernels);
     else print_kernels(kernels);

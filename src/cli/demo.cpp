@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compare.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
@@ -87,7 +87,7 @@ int demo(OutputFormat format) {
   const Graph optimised = story.step("run the passes", [&] { return run_pipeline(imported, {}); });
   story.found(concat(count_kernels(optimised), " kernels of ", count_kernels(imported), " nodes"));
   story.step("compile it", [&] {
-    write_program(codegen::compile(optimised), artefact);
+    write_program(codegen::compile(optimised, cpu_options()), artefact);
     return 0;
   });
   story.found(concat(format_bytes(fs::file_size(artefact)), " program file"));

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
@@ -47,7 +47,7 @@ ValueList values_of(const Graph& graph, const std::string& name, bool is_compile
   };
   if (is_compiled) {
     const Graph made = run_pipeline(graph, {});
-    CompiledModel model(codegen::compile(made), threads);
+    CompiledModel model(codegen::compile(made, cpu_options()), threads);
     visit_compiled(model, made, inputs, on_value);
   } else {
     visit_reference(graph, inputs, threads, on_value);

@@ -53,9 +53,9 @@ std::string end_text(const Explanation& explanation) {
 int explain(const ExplainOptions& options, OutputFormat format) {
   PipelineOptions settings = pipeline_of(options);
   // Kernels as `compile` would choose them.
-  codegen::CompileOptions compile;
+  codegen::CompileOptions compile = cpu_options();
   const std::optional<TuningCache> timings = options.untuned ? std::nullopt : known_timings();
-  if (timings) compile.choose = tuned_choice(*timings, tuning_place(compile.target, 0));
+  if (timings) compile.choose = tuned_choice(*timings, tuning_place(*compile.target, 0));
   const Explanation explanation = tenon::explain(load_model(options.model), options.node, settings, compile);
   if (format == OutputFormat::Json) {
     print_json(explanation);

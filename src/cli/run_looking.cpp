@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/inputs.h"
 #include "driver/model_source.h"
 #include "driver/values/find_fault.h"
@@ -60,7 +60,7 @@ int dump(const RunOptions& options, const Graph& graph, bool is_compiled,
   };
   if (is_compiled) {
     const Graph made = run_pipeline(graph, {});
-    CompiledModel model(codegen::compile(made), options.threads);
+    CompiledModel model(codegen::compile(made, cpu_options()), options.threads);
     visit_compiled(model, made, inputs, on_value);
   } else {
     visit_reference(graph, inputs, options.threads, on_value);

@@ -28,8 +28,8 @@ struct TuningOptions {
 /// is told about on stderr and left aside. Ctrl-C ends the timing, not the work.
 Program compile_tuned(Graph graph, const TuningOptions& options);
 
-/// The code of what it would compile, to be read.
-std::string print_tuned(Graph graph, const TuningOptions& options);
+/// A value on the way to what it would compile, as text.
+std::string print_tuned(Graph graph, const TuningOptions& options, codegen::Stage stage);
 
 /// What it would choose for each kernel.
 std::vector<codegen::Decision> decide_tuned(Graph graph, const TuningOptions& options);

@@ -1,15 +1,15 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "codegen/candidate.h"
-#include "codegen/cpu/emit.h"
 #include "codegen/cuda/select.h"
 #include "ir/graph.h"
 #include "program/program.h"
+#include "target/target.h"
 
 namespace tenon::codegen {
 
@@ -38,13 +38,10 @@ struct Decision {
   std::vector<Option> candidates;
   Selection selection;
   std::size_t first_step = 0, step_count = 0;  ///< of the program
-  /// It is no step: of those before it the last has it as its tail. What is known of the same work
-  /// elsewhere is asked for, but it is not worth timing.
-  bool is_tail = false;
 };
 
 struct CompileOptions {
-  cpu::Target target;
+  std::shared_ptr<const Target> target;     ///< the processor: always there
   std::optional<cuda::Target> device = {};  ///< in place of the processor
   bool allow_winograd = true;  ///< faster convolutions whose rounding errors are larger
   /// Values of symbols that come often: kernels of their own compute what depends on them.
@@ -59,13 +56,21 @@ std::string target_name(const CompileOptions& options);
 
 /// A graph as a program for the processor or a device: one list of kernels, or parts where some nodes have none.
 /// Throws Error of kind Unsupported, listing every node that can be neither.
-Program compile(const Graph& graph, const CompileOptions& options = {});
+Program compile(const Graph& graph, const CompileOptions& options);
 
 /// What would compute the nodes of a graph, all of which have kernels. Nothing is compiled. Throws
 /// Error of kind Unsupported for others.
-std::vector<Decision> decide(const Graph& graph, const CompileOptions& options = {});
+std::vector<Decision> decide(const Graph& graph, const CompileOptions& options);
 
-/// The loop nests, code and assembly that would be made of a graph, to be read.
-std::string print_code(const Graph& graph, const CompileOptions& options = {});
+/// The values on the way from a graph to a program.
+enum class Stage : std::uint8_t {
+  Nests,    ///< the loop nests of its kernels, with their schedules
+  Tasks,    ///< what is done, in which buffers, in which ways
+  Plan,     ///< where buffers lie in the arena, and when they are alive
+  Program,  ///< what a runtime reads, but for code and constants
+  Code,     ///< nests, the code made of them, and its assembly
+};
+/// One of them, as text.
+std::string print_code(const Graph& graph, const CompileOptions& options, Stage stage = Stage::Code);
 
 }  // namespace tenon::codegen

@@ -462,12 +462,12 @@ Program compile(const Graph& graph, const CompileOptions& options) {
   return is_kernels_alone(graph) ? compile_kernels(graph, options) : compose(graph, options);
 }
 
-std::string print_code(const Graph& graph, const CompileOptions& options) {
-  if (is_kernels_alone(graph)) return print_kernels(graph, options);
+std::string print_code(const Graph& graph, const CompileOptions& options, Stage stage) {
+  if (is_kernels_alone(graph)) return print_kernels(graph, options, stage);
   std::string parts;
   std::uint32_t count = 0;
   const AddPart add_part = [&](const Graph& part) {
-    parts += concat("\npart ", count, "\n", print_kernels(part, options));
+    parts += concat("\npart ", count, "\n", print_kernels(part, options, stage));
     return count++;
   };
   const Routine routine = Composer(graph, add_part).run();

@@ -8,8 +8,8 @@ namespace tenon::codegen {
 /// computes.
 Program compile_kernels(const Graph& graph, const CompileOptions& options);
 
-/// The loop nests, code and assembly of such a graph.
-std::string print_kernels(const Graph& graph, const CompileOptions& options);
+/// A value on the way to it, as text.
+std::string print_kernels(const Graph& graph, const CompileOptions& options, Stage stage);
 
 /// Whether every node has a kernel and every extent follows from the inputs' extents.
 bool is_kernels_alone(const Graph& graph);

@@ -20,12 +20,13 @@ struct Family {
 
 }  // namespace
 
-void share_general_kernels(std::vector<nests::LoopNest>& nests, Program& program) {
-  if (nests.size() < kMany) return;
+void share_general_kernels(TaskList& list) {
+  std::vector<TaskList::Kernel>& kernels = list.kernels;
+  if (kernels.size() < kMany) return;
   std::map<std::string, Family> families;
-  std::vector<std::vector<std::int64_t>> numbers(nests.size());
-  for (std::size_t k = 0; k < nests.size(); ++k) {
-    std::optional<nests::GeneralNest> general = nests::generalised(nests[k]);
+  std::vector<std::vector<std::int64_t>> numbers(kernels.size());
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    std::optional<nests::GeneralNest> general = nests::generalised(kernels[k].nest);
     if (!general) continue;
     numbers[k] = std::move(general->numbers);
     Family& family = families[to_string(general->nest)];
@@ -33,38 +34,34 @@ void share_general_kernels(std::vector<nests::LoopNest>& nests, Program& program
     family.kernels.push_back(k);
   }
   constexpr std::size_t kAlone = SIZE_MAX;
-  std::vector<std::size_t> taken_by(nests.size(), kAlone);  // the first of its family
+  std::vector<std::size_t> taken_by(kernels.size(), kAlone);  // the first of its family
   for (auto& [text, family] : families) {
     if (family.kernels.size() < kMany) continue;
     for (const std::size_t k : family.kernels) taken_by[k] = family.kernels.front();
-    nests::LoopNest& first = nests[family.kernels.front()];
+    nests::LoopNest& first = kernels[family.kernels.front()].nest;
     family.nest.name = first.name;
     first = std::move(family.nest);
   }
 
-  std::vector<std::uint32_t> place_of(nests.size());
+  std::vector<std::uint32_t> place_of(kernels.size());
   std::size_t count = 0;
-  for (std::size_t k = 0; k < nests.size(); ++k) {
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
     if (taken_by[k] != kAlone && taken_by[k] != k) continue;
     place_of[k] = static_cast<std::uint32_t>(count);
-    if (count != k) {
-      nests[count] = std::move(nests[k]);
-      program.kernels[count] = std::move(program.kernels[k]);
-    }
+    if (count != k) kernels[count] = std::move(kernels[k]);
     ++count;
   }
-  nests.resize(count);
-  program.kernels.resize(count);
-  const auto use = [&](Program::Call& call) {
-    const std::size_t before = call.kernel;
-    const bool is_shared = taken_by[before] != kAlone;
-    call.kernel = place_of[is_shared ? taken_by[before] : before];
-    if (is_shared)
-      call.extents.insert(call.extents.end(), numbers[before].begin(), numbers[before].end());
-  };
-  for (Program::Step& step : program.steps) {
-    use(step);
-    for (Program::Call& call : step.tail) use(call);
+  kernels.resize(count);
+  for (TaskList::Task& task : list.tasks) {
+    for (TaskList::Way& way : task.ways) {
+      for (TaskList::Call& call : way.calls) {
+        const std::size_t before = call.kernel;
+        const bool is_shared = taken_by[before] != kAlone;
+        call.kernel = place_of[is_shared ? taken_by[before] : before];
+        if (is_shared)
+          call.extents.insert(call.extents.end(), numbers[before].begin(), numbers[before].end());
+      }
+    }
   }
 }
 

@@ -1,8 +1,7 @@
 #include "driver/compiled.h"
 
 #include "base/error.h"
-#include "codegen/compile.h"
-#include "driver/pipeline.h"
+#include "driver/compile.h"
 #include "host/element_type.h"
 #include "runtime/memory.h"
 
@@ -16,11 +15,11 @@ constexpr std::uint64_t kOutputAlignment = 64, kLargePage = std::uint64_t{2} << 
 }  // namespace
 
 Program compile_graph(Graph graph, const std::string& target, bool allow_winograd) {
-  codegen::CompileOptions options;
-  options.device = codegen::cuda::parse_target(target);
-  if (!options.device) options.target.cpu = target;
-  options.allow_winograd = allow_winograd;
-  return codegen::compile(run_pipeline(std::move(graph), pipeline_for(target, "")), options);
+  CompileRequest request;
+  request.cpu = target;
+  request.allow_winograd = allow_winograd;
+  request.is_untuned = true;
+  return compile_model(std::move(graph), request);
 }
 
 namespace {
@@ -203,7 +202,7 @@ std::vector<StepTime> CompiledModel::timed_steps(int run_count) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, StepTime> times;
   for (std::uint32_t number = 0; number < part_count(); ++number) {
     const auto& steps = part(number).steps;
-    for (std::uint32_t k = 0; k < steps.size(); ++k) times[{number, k}] = {steps[k].name, candidates_of(steps[k])};
+    for (std::uint32_t k = 0; k < steps.size(); ++k) times[{number, k}] = {steps[k].name, steps[k].candidate};
   }
   for (std::uint32_t k = 0; k < routine_step_count(); ++k) {
     const Routine::Step& step = routine_step(k);

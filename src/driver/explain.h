@@ -1,6 +1,6 @@
 #pragma once
 
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/pipeline.h"
 
 #include <string>
@@ -36,7 +36,7 @@ struct Explanation {
 /// Runs the passes and follows the node that `name` names: by one of its results or by the source's
 /// own name. Throws an Error (Usage) that offers the nearest name.
 Explanation explain(Graph graph, const std::string& name, PipelineOptions options = {},
-                    const codegen::CompileOptions& compile = {});
+                    const codegen::CompileOptions& compile = cpu_options());
 
 /// A decision's candidates in that order and in words.
 Explanation::Kernel in_words(const codegen::Decision& decision);

@@ -6,7 +6,6 @@
 #include "nests/index_map.h"
 #include "nests/stride.h"
 #include "ops/access.h"
-#include "ops/chain_cost.h"
 
 #include <algorithm>
 #include <map>
@@ -56,8 +55,8 @@ constexpr double kMovedFlops = 64;
 
 class Chain {
  public:
-  Chain(const NestSequence& sequence, std::size_t first, std::size_t last)
-      : sequence_(sequence), first_(first), last_(last) {}
+  Chain(const NestSequence& sequence, std::size_t first, std::size_t last, const FusionPrices& prices)
+      : cost{.prices = prices}, sequence_(sequence), first_(first), last_(last) {}
 
   /// The last part's loops up to `depth` go outside, that at `cut` in blocks and inside the others.
   /// False if the parts do not fit together so.
@@ -71,7 +70,7 @@ class Chain {
   }
 
   Part part;
-  ChainCost cost;
+  FusionCost cost;
 
  private:
   // Brings a part's statements into this nest's numbering; buffers go by their sequence's numbers,
@@ -564,8 +563,8 @@ std::vector<Dim> outer_extents(const Block& block) {
 }
 
 std::optional<FusedNest> fused_nest(const NestSequence& sequence, std::size_t first, std::size_t last,
-                                        const FusionTile& cut) {
-  Chain chain(sequence, first, last);
+                                        const FusionTile& cut, const FusionPrices& prices) {
+  Chain chain(sequence, first, last, prices);
   if (!chain.build(cut.depth, cut.cut, cut.block)) return std::nullopt;
   return FusedNest{std::move(chain.part), chain.cost};
 }

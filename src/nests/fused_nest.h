@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "nests/fusion_cost.h"
 #include "nests/nest_builder.h"
-#include "ops/chain_cost.h"
 
 namespace tenon::nests {
 
@@ -16,12 +16,12 @@ struct FusionTile {
 };
 struct FusedNest {
   NestSequence::Part part;
-  ChainCost cost;
+  FusionCost cost;
 };
 
 /// The parts of a sequence from `first` to `last` as one; nothing where they do not fit together so.
 std::optional<FusedNest> fused_nest(const NestSequence& sequence, std::size_t first, std::size_t last,
-                                        const FusionTile& cut);
+                                    const FusionTile& cut, const FusionPrices& prices);
 
 /// The extents of the independent loops around all of a block, outermost first: those that can be cut.
 std::vector<Dim> outer_extents(const Block& block);

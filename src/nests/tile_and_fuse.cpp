@@ -14,7 +14,7 @@ std::vector<std::int64_t> blocks_of(const Dim& extent) {
   std::vector<std::int64_t> blocks;
   if (!extent.is_constant()) return {1, 32};
   const std::int64_t whole = extent.constant();
-  for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, kMaxChainBlock); ++block) {
+  for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, kMaxFusedBlock); ++block) {
     if (whole % block == 0 || (block % 16 == 0 && std::has_single_bit(static_cast<std::uint64_t>(block)))) {
       blocks.push_back(block);
     }
@@ -30,14 +30,15 @@ struct Found {
   double gain = 0;
   std::size_t first = 0;
 };
-std::optional<Found> best_chain(const NestSequence& sequence, std::size_t first, std::size_t last) {
+std::optional<Found> best_tile(const NestSequence& sequence, std::size_t first, std::size_t last,
+                                const FusionPrices& prices) {
   const std::vector<Dim> extents = outer_extents(sequence.parts[last].nest.body);
   std::optional<Found> best;
   for (std::size_t depth = 0; depth < extents.size(); ++depth) {
     for (std::size_t cut = 0; cut <= depth; ++cut) {
       for (const std::int64_t block : blocks_of(extents[cut])) {
         if (block == 1 && cut != depth) continue;  // the order of single positions is no matter
-        std::optional<FusedNest> chain = fused_nest(sequence, first, last, {depth, cut, block});
+        std::optional<FusedNest> chain = fused_nest(sequence, first, last, {depth, cut, block}, prices);
         const double gain = chain ? chain->cost.gain() : 0;
         if (gain > (best ? best->gain : 0)) best = Found{std::move(chain->part), gain, first};
       }
@@ -48,14 +49,14 @@ std::optional<Found> best_chain(const NestSequence& sequence, std::size_t first,
 
 }  // namespace
 
-void tile_and_fuse(NestSequence& sequence) {
+void tile_and_fuse(NestSequence& sequence, const FusionPrices& prices) {
   for (std::size_t last = sequence.parts.size(); last-- > 1;) {
     if (sequence.parts[last].is_scheduled) continue;
     std::optional<Found> best;
     for (std::size_t first = last; first-- > 0 && last - first < kMostNests;) {
       // A copy is worth no outer loops of its own.
       if (!best && !computes(sequence.parts[first].nest.body)) break;
-      std::optional<Found> longer = best_chain(sequence, first, last);
+      std::optional<Found> longer = best_tile(sequence, first, last, prices);
       if (!longer) break;
       if (!best || longer->gain > best->gain) best = std::move(longer);
     }

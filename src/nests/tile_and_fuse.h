@@ -1,5 +1,6 @@
 #pragma once
 
+#include "nests/fusion_cost.h"
 #include "nests/nest_builder.h"
 
 namespace tenon::nests {
@@ -10,6 +11,6 @@ namespace tenon::nests {
 /// so that weights are read once for several positions. Where stages reach over a block's edge they
 /// compute a little twice; nests stay apart where that, or reading weights again, costs more than
 /// writing the values between them to memory and reading them back.
-void tile_and_fuse(NestSequence& sequence);
+void tile_and_fuse(NestSequence& sequence, const FusionPrices& prices);
 
 }  // namespace tenon::nests

@@ -50,7 +50,8 @@ Scalar load_of(ScalarNode node, std::size_t buffer, Dims view, std::vector<Scala
 }
 
 // Every loop that the operand depends on becomes an axis of the copy, the columns last.
-Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum, const Transposition& turn) {
+Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum, const Transposition& turn,
+                     std::int64_t line_elements) {
   std::vector<const Statement*> loops;
   for (const auto* list : {&sum.parallel, &sum.reduction}) {
     for (const Statement* loop : *list) {
@@ -61,7 +62,8 @@ Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum,
   Dims dims;
   for (const Statement* loop : loops) dims.push_back(loop->extent);
   // Rows of the copy that lie a power of two apart would take the same few places of a cache.
-  if (dims.back().is_constant() && dims.back().constant() % 32 == 0) dims.back() = dims.back().constant() + 16;
+  const bool is_apart = dims.back().is_constant() && dims.back().constant() % (2 * line_elements) == 0;
+  if (is_apart) dims.back() = dims.back().constant() + line_elements;
 
   const NestBuffer from = part.nest.buffers[turn.load->id];
   const std::size_t source = buffer_of(part, turn.load->id), made = sequence.buffers.size();
@@ -144,12 +146,12 @@ Part widened_part(NestSequence& sequence, Part& part, const Contraction& sum, co
 
 }  // namespace
 
-void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_constant) {
+void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_constant, std::int64_t line_elements) {
   std::vector<Part> parts;
   for (Part& part : sequence.parts) {
     const std::optional<Contraction> sum = part.is_scheduled ? std::nullopt : find_contraction(part.nest);
     const std::optional<Transposition> turn = sum ? find_transposition(*sum, part, is_constant) : std::nullopt;
-    if (turn) parts.push_back(transposed_part(sequence, part, *sum, *turn));
+    if (turn) parts.push_back(transposed_part(sequence, part, *sum, *turn, line_elements));
     const std::optional<Contraction> left = sum ? find_contraction(part.nest) : std::nullopt;
     const std::optional<Scalar> narrow = left ? find_narrow(*left, part, is_constant) : std::nullopt;
     if (narrow) parts.push_back(widened_part(sequence, part, *left, *narrow));

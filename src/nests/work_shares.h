@@ -8,7 +8,4 @@ namespace tenon::nests {
 /// what is stored.
 std::vector<double> work_shares(const std::vector<const LoopNest*>& nests);
 
-/// Whether sharing the nest out among threads costs more than it gains. No where symbols decide.
-bool is_little_work(const LoopNest& nest);
-
 }  // namespace tenon::nests

@@ -163,10 +163,7 @@ class Writer {
     Body body;
     std::vector<NodeId> nodes = group.nodes;
     nodes.insert(nodes.end(), group.copies.begin(), group.copies.end());
-    const auto is_tail = [&](NodeId id) {
-      return std::ranges::find(group.tail, id) != group.tail.end();
-    };
-    std::ranges::sort(nodes, {}, [&](NodeId id) { return std::pair(is_tail(id), positions_[id]); });
+    std::ranges::sort(nodes, {}, [&](NodeId id) { return positions_[id]; });
     const auto own = static_cast<std::uint32_t>(&group - grouping_.groups.data());
     for (NodeId id : nodes) {
       const Node& node = old_.node(id);

@@ -12,7 +12,6 @@ struct Grouping {
   struct Group {
     std::vector<NodeId> nodes;   ///< in the graph's order
     std::vector<NodeId> copies;  ///< run here as well: index maps that several groups read through
-    std::vector<NodeId> tail = {};  ///< of `nodes`, those that come after all others
   };
   /// In an order in which each group runs after those it reads. A node in no group is left out: it
   /// lives on in copies, or nobody reads it.

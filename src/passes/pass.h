@@ -7,6 +7,7 @@
 
 #include "ir/graph.h"
 #include "passes/journal.h"
+#include "target/cpu_facts.h"
 
 namespace tenon {
 
@@ -20,6 +21,8 @@ struct QuantizePartitionOptions {
 
 /// What a user can set about passes; a pass reads what concerns it.
 struct PassOptions {
+  /// What the graph is made ready for.
+  TargetFacts target = cpu_facts("zen4");
   std::int64_t max_constant_bytes = std::int64_t{1} << 20;
   /// The narrow type of `assign-precision`: "" for f16, or "bf16".
   std::string assign_precision_to;

@@ -21,7 +21,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '8'};
+constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', '9'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 constexpr int kMaxDepth = 64;  // of bodies inside bodies
@@ -219,7 +219,6 @@ void write_tables(Writer& out, const Program& program) {
   };
   out.list(program.steps, [&](const Program::Step& step) {
     call(step);
-    out.list(step.tail, call);
     out.text(step.name);
     out.list(step.when, [&](const Program::Guard& guard) {
       out.number(guard.symbol);
@@ -343,10 +342,9 @@ Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts)
     call.work = in.extent(symbols);
     call.candidate = in.text();
   };
-  for (std::size_t left = in.count(64); left > 0; --left) {
+  for (std::size_t left = in.count(56); left > 0; --left) {
     Program::Step step;
     read_call(step);
-    for (std::size_t calls = in.count(48); calls > 0; --calls) read_call(step.tail.emplace_back());
     step.name = in.text();
     for (std::size_t guards = in.count(24); guards > 0; --guards) {
       Program::Guard& guard = step.when.emplace_back();
@@ -405,8 +403,8 @@ struct Mapping {
 };
 
 // The parts of a file, as its header says.
-struct Layout {
-  explicit Layout(std::span<const std::byte> bytes) {
+struct FileLayout {
+  explicit FileLayout(std::span<const std::byte> bytes) {
     if (bytes.size() < sizeof(header)) throw damaged("it ends inside its header");
     std::memcpy(&header, bytes.data(), sizeof(header));
     if (header.magic != kMagic) throw Error("this is no program of this version").hint("compile the model again");
@@ -471,7 +469,7 @@ bool starts_like_program(std::span<const std::byte> start) {
 }
 
 Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
-  const Layout layout(bytes);
+  const FileLayout layout(bytes);
   if (header_checksum(layout.tables, layout.code) != layout.header.checksum) throw damaged("its checksum differs");
   for (const std::byte byte : layout.gap) {
     if (byte != std::byte{0}) throw damaged("something between its parts");
@@ -523,7 +521,7 @@ Program read_program(const std::string& path) {
 }
 
 void seal_program(std::span<std::byte> bytes) {
-  Layout layout(bytes);
+  FileLayout layout(bytes);
   layout.header.checksum = header_checksum(layout.tables, layout.code);
   std::memcpy(bytes.data(), &layout.header, sizeof(Header));
 }

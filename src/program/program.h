@@ -67,20 +67,11 @@ struct Program {
     Extent work = 1;        ///< items
     std::string candidate;  ///< of those that could compute it
   };
-  /// Threads share the items of the step's own call.
+  /// Threads share the items of a step.
   struct Step : Call {
-    /// What needs all that the items made and is too little to be shared out: once they are done, the thread
-    /// that waited for the others runs these, one after another.
-    std::vector<Call> tail;
     std::string name;           ///< the node it comes from
     std::vector<Guard> when;    ///< it is left out unless all of these hold
-    double flops = 0, bytes = 0;  ///< of all its calls, for reports; 0 where symbols decide
-
-    template <class Visit>
-    void for_each_call(const Visit& visit) const {
-      visit(static_cast<const Call&>(*this));
-      for (const Call& call : tail) visit(call);
-    }
+    double flops = 0, bytes = 0;  ///< for reports; 0 where symbols decide
   };
 
   std::string name;

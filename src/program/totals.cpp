@@ -41,10 +41,4 @@ ProgramTotals totals_of(const Program& program) {
   return totals;
 }
 
-std::string candidates_of(const Program::Step& step) {
-  std::string names = step.candidate;
-  for (const Program::Call& call : step.tail) names += ", then " + call.candidate;
-  return names;
-}
-
 }  // namespace tenon

@@ -13,7 +13,4 @@ struct ProgramTotals {
 };
 ProgramTotals totals_of(const Program& program);
 
-/// What computes a step and its tail: "tiles 8x32, then loops".
-std::string candidates_of(const Program::Step& step);
-
 }  // namespace tenon

@@ -42,9 +42,7 @@ class Verifier {
     // What no step uses has no room anywhere: constants that were packed, what a kernel keeps to itself.
     std::vector<bool> is_used(program_.buffers.size(), false);
     for (const Program::Step& step : program_.steps) {
-      step.for_each_call([&](const Program::Call& call) {
-        for (const std::uint32_t id : call.buffers) is_used[id] = true;
-      });
+      for (const std::uint32_t id : step.buffers) is_used[id] = true;
     }
     for (std::size_t k = 0; k < is_used.size(); ++k) {
       if (is_used[k]) check_buffer(program_.buffers[k]);
@@ -138,9 +136,6 @@ class Verifier {
       if (guard.symbol >= program_.symbols.size()) throw broken("a symbol that there is not", where);
     }
     check_call(step, index, where, first_of_kernel);
-    for (std::size_t k = 0; k < step.tail.size(); ++k) {
-      check_call(step.tail[k], index, concat(where, ", tail ", k), first_of_kernel);
-    }
   }
 
   void check_call(const Program::Call& call, std::size_t index, const std::string& where,

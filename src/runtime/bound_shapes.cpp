@@ -117,9 +117,7 @@ void BoundShapes::place() {
     std::vector<bool> is_used(p.buffers.size(), false);
     for (const Program::Step& step : p.steps) {
       if (!runs(step)) continue;
-      step.for_each_call([&](const Program::Call& call) {
-        for (const std::uint32_t id : call.buffers) is_used[id] = true;
-      });
+      for (const std::uint32_t id : step.buffers) is_used[id] = true;
     }
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       if (p.buffers[k].place != Program::Place::Arena) continue;

@@ -88,19 +88,13 @@ bool Model::compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& i
 }
 
 struct Context::State : BoundShapes {
-  // A call with everything looked up.
-  struct ReadyCall {
+  // A step with everything looked up.
+  struct ReadyStep {
     KernelFunction kernel = nullptr;
     std::size_t first_pointer = 0, first_extent = 0;
-    std::int64_t work = 0;
+    std::int64_t work = 0, chunk = 1;
     std::size_t step = 0;
-    const Program::Call* call = nullptr;
     State* owner = nullptr;
-  };
-  // Its tail is so many of `tails`, in order.
-  struct ReadyStep : ReadyCall {
-    std::int64_t chunk = 1;
-    std::size_t first_tail = 0, tail_count = 0;
   };
 
   explicit State(std::shared_ptr<const Model> shared) : BoundShapes(shared->program()), model(std::move(shared)) {}
@@ -114,7 +108,6 @@ struct Context::State : BoundShapes {
   std::vector<void*> pointers;
   std::vector<std::int64_t> extents;
   std::vector<ReadyStep> steps;
-  std::vector<ReadyCall> tails;
   std::vector<Patch> patches;
   std::int64_t error = 0;
   bool has_run = false;  // since shapes were bound: what the steps read is known to be intact
@@ -136,18 +129,17 @@ struct Context::State : BoundShapes {
     bool is_streamed() const;
   };
   template <class F>
-  void for_each_constant(const ReadyCall& ready, F visit) const;
-  bool is_compared(const ReadyCall& ready) const;
-  void compare_before(const ReadyCall& ready, ThreadPool::Caller& caller);
+  void for_each_constant(const ReadyStep& ready, F visit) const;
+  bool is_compared(const ReadyStep& ready) const;
+  void compare_before(const ReadyStep& ready, ThreadPool::Caller& caller);
   void run_on_device(std::span<const void* const> inputs, std::span<void* const> outputs, std::span<double> seconds);
   template <class Seen>
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, Seen& seen);
-  std::int64_t items_at_once(const ReadyCall& ready) const;
-  void compare_share(const ReadyCall& ready, std::int64_t begin, std::int64_t end);
-  void run_items(const ReadyCall& ready, std::size_t thread, std::int64_t begin, std::int64_t end);
+  std::int64_t items_at_once(const ReadyStep& ready) const;
+  void compare_share(const ReadyStep& ready, std::int64_t begin, std::int64_t end);
+  void run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin, std::int64_t end);
   void compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller);
-  void compare_and_run_tail(const ReadyCall& call, ThreadPool::Caller& caller);
-  void require_checks_held(const ReadyCall& call) const;
+  void require_checks_held(const ReadyStep& ready) const;
 };
 
 void Context::State::place_buffers() {
@@ -156,8 +148,8 @@ void Context::State::place_buffers() {
 
   pointers.clear();
   patches.clear();
-  const auto add_pointers = [&](const Program::Call& call) {
-    for (const std::uint32_t id : call.buffers) {
+  for (const Program::Step& step : p.steps) {
+    for (const std::uint32_t id : step.buffers) {
       const Program::Buffer& buffer = p.buffers[id];
       void* pointer = nullptr;
       switch (buffer.place) {
@@ -170,8 +162,7 @@ void Context::State::place_buffers() {
       }
       pointers.push_back(pointer);
     }
-  };
-  for (const Program::Step& step : p.steps) step.for_each_call(add_pointers);
+  }
 }
 
 std::int64_t Context::State::chunk_of(const Program::Step& step, std::int64_t work) const {
@@ -185,36 +176,24 @@ std::int64_t Context::State::chunk_of(const Program::Step& step, std::int64_t wo
 void Context::State::prepare_steps() {
   const Program& p = program();
   steps.clear();
-  tails.clear();
   extents.clear();
   scratch_stride = 0;
   std::size_t pointer = 0, hungriest = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     const Program::Step& step = p.steps[k];
-    const bool is_run = runs(step);
-    ReadyStep ready_step;
-    ready_step.first_tail = tails.size();
-    step.for_each_call([&](const Program::Call& call) {
-      const ReadyCall ready{model->kernel(call.kernel), pointer, extents.size(), call.work.value(symbols), k, &call, this};
-      for (const Extent& extent : call.extents) extents.push_back(extent.value(symbols));
-      pointer += call.buffers.size();
-      if (!is_run) return;
-      const auto wanted = static_cast<std::uint64_t>(p.kernels[call.kernel].scratch_bytes.value(symbols));
-      if (wanted > kMaxBytes) throw no_scratch(p, k, wanted, thread_count);
-      if ((wanted + 4095) / 4096 * 4096 > scratch_stride) {
-        scratch_stride = (wanted + 4095) / 4096 * 4096;
-        hungriest = k;
-      }
-      if (&call == &step) {
-        static_cast<ReadyCall&>(ready_step) = ready;
-      } else if (ready.work > 0) {
-        tails.push_back(ready);
-      }
-    });
-    ready_step.tail_count = tails.size() - ready_step.first_tail;
-    if (!is_run || (ready_step.work <= 0 && ready_step.tail_count == 0)) continue;
-    ready_step.chunk = chunk_of(step, ready_step.work);
-    steps.push_back(ready_step);
+    const ReadyStep ready{model->kernel(step.kernel), pointer, extents.size(), step.work.value(symbols), 1, k, this};
+    for (const Extent& extent : step.extents) extents.push_back(extent.value(symbols));
+    pointer += step.buffers.size();
+    if (!runs(step)) continue;
+    const auto wanted = static_cast<std::uint64_t>(p.kernels[step.kernel].scratch_bytes.value(symbols));
+    if (wanted > kMaxBytes) throw no_scratch(p, k, wanted, thread_count);
+    if ((wanted + 4095) / 4096 * 4096 > scratch_stride) {
+      scratch_stride = (wanted + 4095) / 4096 * 4096;
+      hungriest = k;
+    }
+    if (ready.work <= 0) continue;
+    steps.push_back(ready);
+    steps.back().chunk = chunk_of(step, ready.work);
   }
   const std::uint64_t bytes = scratch_stride * static_cast<std::uint64_t>(thread_count);
   if (bytes > scratch.bytes() && !scratch.allocate(bytes)) throw no_scratch(p, hungriest, scratch_stride, thread_count);
@@ -230,14 +209,14 @@ bool Context::State::Read::is_streamed() const {
 }
 
 template <class F>
-void Context::State::for_each_constant(const ReadyCall& ready, F visit) const {
-  for (const std::uint32_t id : ready.call->buffers) {
+void Context::State::for_each_constant(const ReadyStep& ready, F visit) const {
+  for (const std::uint32_t id : program().steps[ready.step].buffers) {
     const Program::Buffer& buffer = program().buffers[id];
     if (buffer.place == Program::Place::Constant) visit(Read{&buffer, bytes_of(id)});
   }
 }
 
-bool Context::State::is_compared(const ReadyCall& ready) const {
+bool Context::State::is_compared(const ReadyStep& ready) const {
   bool are_all = true;
   for_each_constant(ready, [&](const Read& read) {
     are_all = are_all && model->is_compared(read.buffer->offset, read.buffer->offset + read.bytes);
@@ -245,7 +224,7 @@ bool Context::State::is_compared(const ReadyCall& ready) const {
   return are_all;
 }
 
-void Context::State::compare_before(const ReadyCall& ready, ThreadPool::Caller& caller) {
+void Context::State::compare_before(const ReadyStep& ready, ThreadPool::Caller& caller) {
   struct Blocks {
     State* state;
     std::uint64_t begin, end;
@@ -270,13 +249,13 @@ void Context::State::compare_before(const ReadyCall& ready, ThreadPool::Caller& 
   });
 }
 
-std::int64_t Context::State::items_at_once(const ReadyCall& ready) const {
+std::int64_t Context::State::items_at_once(const ReadyStep& ready) const {
   std::uint64_t bytes = 0;
   for_each_constant(ready, [&](const Read& read) { bytes += read.is_streamed() ? read.bytes : 0; });
   return std::max<std::int64_t>(1, ready.work / static_cast<std::int64_t>(bytes / kBytesAtOnce + 1));
 }
 
-void Context::State::compare_share(const ReadyCall& ready, std::int64_t begin, std::int64_t end) {
+void Context::State::compare_share(const ReadyStep& ready, std::int64_t begin, std::int64_t end) {
   for_each_constant(ready, [&](const Read& read) {
     if (!read.is_streamed()) return;
     const auto place = [&](std::int64_t item) {
@@ -287,7 +266,7 @@ void Context::State::compare_share(const ReadyCall& ready, std::int64_t begin, s
   });
 }
 
-void Context::State::run_items(const ReadyCall& ready, std::size_t thread, std::int64_t begin, std::int64_t end) {
+void Context::State::run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin, std::int64_t end) {
   const KernelArguments arguments{pointers.data() + ready.first_pointer, extents.data() + ready.first_extent,
                                   scratch.data() + thread * scratch_stride, &error};
   ready.kernel(&arguments, begin, end);
@@ -310,18 +289,10 @@ void Context::State::compare_and_run(ReadyStep& ready, ThreadPool::Caller& calle
   if (is_altered) throw altered_constants(program(), ready.step);
 }
 
-void Context::State::compare_and_run_tail(const ReadyCall& call, ThreadPool::Caller& caller) {
-  is_altered = false;
-  compare_before(call, caller);
-  compare_share(call, 0, call.work);
-  if (is_altered) throw altered_constants(program(), call.step);
-  run_items(call, 0, 0, call.work);
-}
-
-void Context::State::require_checks_held(const ReadyCall& ready) const {
+void Context::State::require_checks_held(const ReadyStep& ready) const {
   if (error == 0) return;
   const Program::Step& step = program().steps[ready.step];
-  const auto& checks = program().kernels[ready.call->kernel].checks;
+  const auto& checks = program().kernels[step.kernel].checks;
   const auto number = static_cast<std::size_t>(error);
   throw Error(number >= 1 && number <= checks.size() ? checks[number - 1] : "the data breaks an operator's rules")
       .at("node '", step.name, "'");
@@ -458,15 +429,6 @@ void Context::State::run(std::span<const void* const> inputs, std::span<void* co
       compare_and_run(step, caller);
     }
     require_checks_held(step);
-    for (std::size_t k = 0; k < step.tail_count; ++k) {
-      const ReadyCall& call = tails[step.first_tail + k];
-      if (has_run) {
-        run_items(call, 0, 0, call.work);
-      } else {
-        compare_and_run_tail(call, caller);
-      }
-      require_checks_held(call);
-    }
     seen.end_step(step.step);
   }
   has_run = true;

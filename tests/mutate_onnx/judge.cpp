@@ -1,7 +1,7 @@
 #include "judge.h"
 
 #include "base/error.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/pipeline.h"
 #include "driver/verify/agreement.h"
@@ -130,7 +130,7 @@ Verdict judge_graph(Graph graph, std::uint64_t number) {
   std::optional<std::string> refusal;
   try {
     optimised = during("optimiser", [&] { return run_pipeline(graph, {}); });
-    codegen::CompileOptions options;
+    codegen::CompileOptions options = cpu_options();
     options.allow_winograd = false;
     Program program = during("compiler", [&] { return codegen::compile(optimised, options); });
     during("program", [&] { verify(program); });

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "numbers.h"
 #include "program/verify.h"
@@ -36,7 +36,7 @@ std::size_t compiled_count() { return compared; }
 std::string compare_compiled(const Graph& graph, const std::vector<Datum>& inputs, const std::vector<Datum>& expected) {
   std::unique_ptr<CompiledModel> compiled;
   try {
-    Program program = codegen::compile(graph);
+    Program program = codegen::compile(graph, cpu_options());
     verify(program);
     compiled = std::make_unique<CompiledModel>(std::move(program), 2);
   } catch (const Error& error) {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/pipeline.h"
 #include "driver/verify/agreement.h"
@@ -97,10 +97,10 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
   try {
     optimised = run_pipeline(graph, pipeline_for(settings.target, ""));
     stage = Failure::Kind::Compiler;
-    codegen::CompileOptions options;
+    codegen::CompileOptions options = cpu_options();
     options.allow_winograd = settings.allow_winograd;
     options.device = codegen::cuda::parse_target(settings.target);
-    if (!options.device) options.target.cpu = settings.target;
+    if (!options.device) options.target = cpu_options(settings.target).target;
     program = codegen::compile(optimised, options);
     verify(program);
   } catch (const Error& error) {

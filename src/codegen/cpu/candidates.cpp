@@ -13,8 +13,8 @@
 namespace tenon::codegen::cpu {
 namespace {
 
-// Products and bytes of weights in a cycle of a core, as in the costs of Winograd's algorithm.
-constexpr double kProducts = 16, kBytes = 7;
+using nests::WinogradWeights;
+
 constexpr double kLatency = 4;
 // What only the clock can tell from the first choice costs more: it has to be timed to be taken.
 constexpr double kUntimed = 1.1;
@@ -83,12 +83,17 @@ double products_in(const Block& block) {
 
 class Lister {
  public:
-  explicit Lister(const KernelWork& work) : work_(work), sum_(find_contraction(work.part.nest)) {}
+  Lister(const KernelWork& work, const TargetFacts& facts)
+      : work_(work),
+        target_(facts),
+        products_(facts.products_per_cycle()),
+        bytes_(facts.bytes_per_cycle(facts.memory())),
+        sum_(find_contraction(work.part.nest)) {}
 
   std::vector<Candidate> run() {
     if (sum_) add_windows();
     const std::vector<bool> packs = may_pack(work_.part, work_.is_constant);
-    const TileFacts facts = tile_facts(work_.part.nest, packs);
+    const TileFacts facts = tile_facts(work_.part.nest, packs, target_);
     const bool has_sums = sum_ || facts.refusal.empty() || facts.reduction_refusal.empty();
     if (has_sums) add_tiles(facts, packs);
     add_loops(has_sums ? weight_bytes(packs) : 0);
@@ -157,14 +162,14 @@ class Lister {
 
   // More memory and larger errors should pay; small tiles have less than half the weights of large
   // ones, so that as good is better.
-  static double estimated(WindowSum window, int tile) {
+  double estimated(WindowSum window, int tile) const {
     constexpr double kPays = 0.8, kAsGood = 1.1;
     window.weights.tile = 4;
-    const double large = winograd_cost(window) / kPays;
+    const double large = winograd_cost(window, target_) / kPays;
     if (tile == 4) return large;
     window.weights.tile = 2;
-    const double small = winograd_cost(window) / kPays;
-    return large < direct_cost(window) ? small / kAsGood : small;
+    const double small = winograd_cost(window, target_) / kPays;
+    return large < direct_cost(window, target_) ? small / kAsGood : small;
   }
 
   // Constants, which every candidate reads.
@@ -178,9 +183,9 @@ class Lister {
 
   void add_tiles(const TileFacts& facts, const std::vector<bool>& packs) {
     const std::vector<TileShape> shapes = tile_shapes();
-    const auto lanes = static_cast<std::int64_t>(work_.registers.bits / 32);
+    const auto lanes = static_cast<std::int64_t>(target_.vector_bits / 32);
     const double products = sum_ ? product_count(*sum_) : products_in(work_.part.nest.body);
-    const double cost = products / kProducts + weight_bytes(packs) / kBytes;
+    const double cost = products / products_ + weight_bytes(packs) / bytes_;
     const double usual = facts.refusal.empty() ? tiled_cycles(facts, shapes.front(), lanes) : 1;
     for (const bool is_reordered : {false, true}) {
       for (TileShape shape : shapes) {
@@ -215,11 +220,11 @@ class Lister {
   // The usual one, then others whose sums, with a vector of each column and one number of a row, fit
   // the registers.
   std::vector<TileShape> tile_shapes() const {
-    const unsigned lanes = work_.registers.bits / 32;
-    std::vector<TileShape> shapes = {tile_for(work_.registers.count, work_.registers.bits)};
+    const unsigned lanes = target_.vector_bits / 32;
+    std::vector<TileShape> shapes = {tile_for(target_.registers, target_.vector_bits)};
     std::vector<TileShape> others = {{6, 2 * lanes}, {4, 2 * lanes}, {3, 4 * lanes}, {2, 4 * lanes},
                                      {12, lanes},    {8, lanes},     {1, 8 * lanes}};
-    if (work_.registers.count >= 32) others.insert(others.begin(), {{14, 2 * lanes}, {6, 4 * lanes}});
+    if (target_.registers >= 32) others.insert(others.begin(), {{14, 2 * lanes}, {6, 4 * lanes}});
     for (const TileShape& other : others) {
       if (!is_same(other, shapes.front())) shapes.push_back(other);
     }
@@ -248,11 +253,11 @@ class Lister {
   }
 
   decltype(Candidate::make) tiles(const TileShape& shape) {
-    return [shape, part = &work_.part, &is_constant = work_.is_constant](NestSequence& sequence, std::vector<WinogradWeights>&) {
+    return [shape, part = &work_.part, &is_constant = work_.is_constant, &target = target_](NestSequence& sequence, std::vector<WinogradWeights>&) {
       std::vector<MadeKernel> made;
       for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant)) {
         materialise_subexpressions(nest.nest);
-        auto packings = tile_contraction(nest.nest, may_pack(nest, is_constant), shape);
+        auto packings = tile_contraction(nest.nest, may_pack(nest, is_constant), shape, target);
         if (!packings) schedule(nest.nest);  // the copy that makes room around an operand
         nest.is_scheduled = true;
         made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});
@@ -265,7 +270,7 @@ class Lister {
     LoopNest base = work_.part.nest;
     materialise_subexpressions(base);
     LoopNest usual = base;
-    const double cost = schedule(usual) * usual_share(base.body) + read_bytes / kBytes;
+    const double cost = schedule(usual) * usual_share(base.body) + read_bytes / bytes_;
     const std::string usual_text = to_string(usual);
     if (!sum_) {
       for (const unsigned interleave : {1U, 2U, 8U}) {
@@ -313,12 +318,16 @@ class Lister {
 
   static constexpr std::int64_t kFewestChannels = 32;
   const KernelWork& work_;
+  const TargetFacts& target_;
+  double products_, bytes_;  // of weights, in a cycle of a core
   std::optional<Contraction> sum_;
   std::vector<Candidate> list_;
 };
 
 }  // namespace
 
-std::vector<Candidate> candidates_for(const KernelWork& work) { return Lister(work).run(); }
+std::vector<Candidate> candidates_for(const KernelWork& work, const TargetFacts& facts) {
+  return Lister(work, facts).run();
+}
 
 }  // namespace tenon::codegen::cpu

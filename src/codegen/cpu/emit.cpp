@@ -39,7 +39,7 @@ extern "C" {
 namespace tenon::codegen::cpu {
 namespace {
 
-std::unique_ptr<llvm::TargetMachine> target_machine(const Target& target) {
+std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts) {
   static std::once_flag once;
   std::call_once(once, [] {
     for (auto constructor = tenon_late_constructors_begin; constructor != tenon_late_constructors_end; ++constructor) {
@@ -55,7 +55,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const Target& target) {
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, problem);
   if (found == nullptr) throw Error("no code generator for this machine", ErrorKind::Device).got(problem);
   // Also natively only what the level has: the program says no more than that of what it needs.
-  const std::string cpu = target_level(target);
+  const std::string& cpu = facts.instructions;
   llvm::TargetOptions options;
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
       triple, cpu, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
@@ -87,6 +87,14 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   all.run(module, modules);
 }
 
+// The processor whose order of instructions suits; none of a level of the architecture.
+std::string llvm_name(const TargetFacts& facts) {
+  if (facts.name == "native") return llvm::sys::getHostCPUName().str();
+  if (facts.name == "zen4") return "znver4";
+  if (facts.name == "sapphire-rapids") return "sapphirerapids";
+  return facts.name == facts.instructions ? "" : facts.name;
+}
+
 void write(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind,
            llvm::SmallVectorImpl<char>& out) {
   llvm::raw_svector_ostream stream(out);
@@ -99,24 +107,7 @@ void write(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFile
 
 }  // namespace
 
-std::string target_level(const Target& target) {
-  if (target.cpu == "x86-64-v3" || target.cpu == "x86-64-v4") return target.cpu;
-  if (target.cpu != "native") {
-    throw Error(concat("no processor is called '", target.cpu, "'"), ErrorKind::Usage)
-        .hint(suggest_name(target.cpu, std::vector<std::string>{"native", "x86-64-v3", "x86-64-v4"}));
-  }
-  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  for (const char* feature : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) {
-    if (!features.lookup(feature)) return "x86-64-v3";
-  }
-  return "x86-64-v4";
-}
-
-Registers registers_of(const Target& target) {
-  return target_level(target) == "x86-64-v4" ? Registers{32, 512} : Registers{16, 256};
-}
-
-std::string machine_name(const Target& target) {
+std::string machine_name(const TargetFacts& facts) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   std::map<std::string, bool> features;
   for (const auto& [feature, is_there] : llvm::sys::getHostCPUFeatures()) features[feature.str()] = is_there;
@@ -126,31 +117,29 @@ std::string machine_name(const Target& target) {
   }
   std::array<char, 9> digits{};
   std::snprintf(digits.data(), digits.size(), "%08x", static_cast<unsigned>(hash ^ (hash >> 32)));
-  return concat(llvm::sys::getHostCPUName().str(), " ", digits.data(), target.cpu == "native" ? "" : concat(" as ", target.cpu));
+  return concat(llvm::sys::getHostCPUName().str(), " ", digits.data(), facts.name == "native" ? "" : concat(" as ", facts.name));
 }
 
-CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std::vector<std::string>& symbols,
-                            const EmitOptions& options) {
-  const auto machine = target_machine(options.target);
+Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& facts, bool keeps_text) {
+  const auto machine = target_machine(facts);
   llvm::LLVMContext context;
   llvm::Module module("tenon", context);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  const unsigned vector_bits = registers_of(options.target).bits;
-  for (std::size_t k = 0; k < nests.size(); ++k) KernelEmitter(module, *nests[k], symbols[k], vector_bits).run();
+  for (const KernelSource& kernel : kernels) KernelEmitter(module, *kernel.nest, kernel.symbol, facts.vector_bits).run();
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {
     throw InternalError("verifyModule", concat("generated code is well formed: ", problem), __FILE__, __LINE__);
   }
-  if (options.target.cpu == "native") {
+  if (const std::string tuned_for = llvm_name(facts); !tuned_for.empty()) {
     for (llvm::Function& function : module) {
-      if (!function.isDeclaration()) function.addFnAttr("tune-cpu", llvm::sys::getHostCPUName());
+      if (!function.isDeclaration()) function.addFnAttr("tune-cpu", tuned_for);
     }
   }
   optimise(module, *machine);
-  CompiledNests compiled;
-  if (options.keep_text) {
+  Module compiled;
+  if (keeps_text) {
     llvm::raw_string_ostream ir(compiled.ir);
     module.print(ir, nullptr);
     llvm::SmallVector<char, 0> assembly;
@@ -161,7 +150,7 @@ CompiledNests compile_nests(const std::vector<const LoopNest*>& nests, const std
   llvm::SmallVector<char, 0> object;
   write(module, *machine, llvm::CodeGenFileType::ObjectFile, object);
   const auto* bytes = reinterpret_cast<const std::byte*>(object.data());
-  compiled.object.assign(bytes, bytes + object.size());
+  compiled.code.assign(bytes, bytes + object.size());
   return compiled;
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "nests/in_place.h"
 
 namespace tenon::codegen::cpu {
 
@@ -70,6 +71,12 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
   function_->addFnAttr("no-builtins");
   function_->addFnAttr("prefer-vector-width", std::to_string(vector_bits));
   loops_.resize(nest.loop_names.size());
+  may_change_.assign(nest.buffers.size(), false);
+  for (std::size_t result = 0; result < nest.buffers.size(); ++result) {
+    for (std::size_t operand = 0; operand < nest.buffers.size(); ++operand) {
+      if (nests::may_overwrite(nest, result, operand)) may_change_[operand] = true;
+    }
+  }
   std::map<std::size_t, std::optional<Dim>> extents;
   note_extents(nest.body, extents);
   for (const auto& [loop, dim] : extents) {

@@ -98,6 +98,7 @@ class KernelEmitter {
   LaneMath math_;
   llvm::Function* function_ = nullptr;
   std::vector<llvm::Value*> buffers_, extents_;
+  std::vector<bool> may_change_;  // by buffer: an operand that a result may overwrite
   llvm::Value* error_ = nullptr;
   std::vector<Lanes> loops_;
   std::map<std::size_t, Dim> loop_dims_;

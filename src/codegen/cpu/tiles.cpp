@@ -41,12 +41,14 @@ std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop)
   return distance;
 }
 
-// How many rows lie in the first cache side by side. At distances that are powers of two they take the
-// same few places of it; the numbers are those of processors with 64 such places of 64 bytes.
-unsigned rows_in_cache(const Scalar& load, std::size_t loop) {
-  constexpr std::int64_t line = 64 / 4, places = 64, ways = 7;
+// How many rows lie in the first cache side by side: at distances that are powers of two they take the same
+// few places of it. One way is left to what else is read.
+unsigned rows_in_cache(const Scalar& load, std::size_t loop, const TargetFacts& target) {
+  const MemoryLevel& cache = target.nearest();
+  const std::int64_t line = target.line_bytes / 4, ways = cache.ways - 1;
+  const auto places = static_cast<std::int64_t>(cache.bytes / cache.ways / target.line_bytes);
   const auto distance = distance_along(load, loop);
-  if (!distance || *distance == 0 || *distance % line != 0) return places;
+  if (!distance || *distance == 0 || *distance % line != 0) return static_cast<unsigned>(places);
   return static_cast<unsigned>(ways * places / std::gcd(*distance / line, places));
 }
 
@@ -143,7 +145,7 @@ namespace {
 // run as `outermost`.
 std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std::vector<Statement>& around_it,
                                          const std::vector<bool>& may_pack, const TileShape& shape,
-                                         LoopKind outermost) {
+                                         LoopKind outermost, const TargetFacts& target) {
   const Roles roles = find_roles(whole, may_pack);
   if (!roles.refusal.empty()) {
     if (!find_reduction_roles(whole, may_pack).refusal.empty()) return std::nullopt;
@@ -228,14 +230,15 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   // Where all columns of b stay in a core's cache, threads share out what is around the rows: each
   // reads of a what it wrote itself, in neighbouring places. Else each reads its own part of b; where
   // all cores together hold b, there are halves of the rows for that.
-  constexpr std::int64_t kCloseBytes = 512 << 10, kSharedBytes = 12 << 20;
+  const auto close_bytes = static_cast<std::int64_t>(target.own_cache().bytes / 2);
+  const auto shared_bytes = static_cast<std::int64_t>(target.shared_cache().bytes / 8 * 3);
   std::int64_t b_bytes = 4;
   for (const Dim& dim : packed.is_defined() ? packed->view : c.b->view) {
-    b_bytes = std::min(kSharedBytes + 1, dim.is_constant() ? b_bytes * dim.constant() : kSharedBytes + 1);
+    b_bytes = std::min(shared_bytes + 1, dim.is_constant() ? b_bytes * dim.constant() : shared_bytes + 1);
   }
   const bool is_alone = outermost == LoopKind::Parallel;
-  const bool keeps_rows = is_alone && (b_bytes <= kCloseBytes) != shape.is_reordered;
-  const bool may_halve = is_alone && !keeps_rows && !shape.is_reordered && b_bytes <= kSharedBytes;
+  const bool keeps_rows = is_alone && (b_bytes <= close_bytes) != shape.is_reordered;
+  const bool may_halve = is_alone && !keeps_rows && !shape.is_reordered && b_bytes <= shared_bytes;
   const Statement* halved = may_halve ? loop_to_halve(c, columns, rows) : nullptr;
   const std::size_t half = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "o"));
   const std::size_t rest = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "i"));
@@ -266,7 +269,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   if (rows != nullptr) {
     Statement jam = turned(*rows);
     jam.loop = LoopKind::Jam;
-    jam.width = std::min(shape.rows, rows_in_cache(c.a, rows->id));
+    jam.width = std::min(shape.rows, rows_in_cache(c.a, rows->id, target));
     jam.body = std::move(body);
     if (is_alone && halved == nullptr) {
       if (std::optional<Statement> row_blocks = split_rows(nest, jam, around)) around.push_back(std::move(*row_blocks));
@@ -302,13 +305,13 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
 }
 
 // What is known of the loops that become tiles; those around stages are never reordered.
-TileFacts facts_of(const Roles& roles, bool is_stage) {
+TileFacts facts_of(const Roles& roles, bool is_stage, const TargetFacts& target) {
   TileFacts facts;
   facts.refusal = roles.refusal;
   if (!facts.refusal.empty()) return facts;
   facts.row_count = roles.rows == nullptr ? std::optional<std::int64_t>(1) : roles.rows->extent.value();
   facts.column_count = static_cast<std::int64_t>(usual_value(roles.columns->extent));
-  if (roles.rows != nullptr) facts.most_rows = rows_in_cache(roles.sum.a, roles.rows->id);
+  if (roles.rows != nullptr) facts.most_rows = rows_in_cache(roles.sum.a, roles.rows->id, target);
   facts.has_other_loops = !is_stage && roles.sum.parallel.size() > (roles.rows == nullptr ? 1U : 2U);
   return facts;
 }
@@ -327,7 +330,7 @@ Block* stages_of(LoopNest& nest) {
 
 }  // namespace
 
-TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack) {
+TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target) {
   collapse_rows(nest);
   Roles roles = find_roles(nest.body, may_pack);
   std::string dots = find_reduction_roles(nest.body, may_pack).refusal;
@@ -336,20 +339,20 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack) {
     const Block stage{(*stages)[k]};
     Roles found = find_roles(stage, may_pack);
     // Of several sums the first stands for all.
-    if (found.refusal.empty()) return facts_of(found, true);
+    if (found.refusal.empty()) return facts_of(found, true, target);
     if (!dots.empty()) dots = find_reduction_roles(stage, may_pack).refusal;
   }
-  TileFacts facts = facts_of(roles, false);
+  TileFacts facts = facts_of(roles, false, target);
   if (!facts.refusal.empty()) facts.reduction_refusal = dots;
   return facts;
 }
 
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
-                                                     const TileShape& shape) {
+                                                     const TileShape& shape, const TargetFacts& target) {
   Block* stages = stages_of(nest);
   if (stages == nullptr) {
     collapse_rows(nest);
-    return tile(nest, nest.body, {}, may_pack, shape, LoopKind::Parallel);
+    return tile(nest, nest.body, {}, may_pack, shape, LoopKind::Parallel, target);
   }
   std::vector<Statement> around;
   for (const Block* block = &nest.body; block != stages; block = &block->front().body) {
@@ -361,7 +364,7 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
   Block turned;
   for (const Statement& statement : *stages) {
     Block stage{statement};
-    if (const auto made = tile(nest, stage, around, may_pack, shape, LoopKind::Serial)) {
+    if (const auto made = tile(nest, stage, around, may_pack, shape, LoopKind::Serial, target)) {
       packings.insert(packings.end(), made->begin(), made->end());
       has_tiles = true;
     } else {

@@ -7,6 +7,7 @@
 #include "codegen/nest_names.h"
 #include "nests/contraction.h"
 #include "nests/packing.h"
+#include "target/facts.h"
 
 namespace tenon::codegen::cpu {
 
@@ -28,7 +29,7 @@ struct TileFacts {
   bool has_other_loops = false; ///< around the tiles
   std::string reduction_refusal = "a sum has columns, which tiles run along";  ///< empty where lanes can run along it instead
 };
-TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack);
+TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target);
 
 /// The tile for so many vector registers of so many bits: sums take most of them, two vectors along the
 /// columns and one number of a row the rest.
@@ -40,6 +41,6 @@ TileShape tile_for(unsigned register_count, unsigned register_bits);
 /// result has no columns, lanes run along the sum (reduction_vectors.h). Stages that stand in common outer
 /// loops are turned one by one.
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
-                                                     const TileShape& shape);
+                                                     const TileShape& shape, const TargetFacts& target);
 
 }  // namespace tenon::codegen::cpu

@@ -172,28 +172,29 @@ FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>&
 
 namespace {
 
-// Of a core that starts two vectors of 8 multiply-adds in each cycle. Weights come from memory: those
-// of the layers between two runs are more than caches hold.
-constexpr double kProducts = 16, kImageCost = 20, kResultCost = 16, kBytes = 7;
+// In cycles, for each channel or output of a tile. Weights come from memory: those of the layers between two
+// runs are more than caches hold.
+constexpr double kImageCost = 20, kResultCost = 16;
 constexpr std::int64_t kEnoughBlocks = 8;
 
 }  // namespace
 
-double direct_cost(const WindowSum& window) {
+double direct_cost(const WindowSum& window, const TargetFacts& facts) {
+  const double weight_bytes = facts.bytes_per_cycle(facts.memory());
   const WinogradWeights& w = window.weights;
   const auto products = static_cast<double>(9 * w.channels * w.outputs);
   const double pixels = static_cast<double>(window.usual_batches()) * usual_value(window.rows) * usual_value(window.columns);
-  return products * pixels / kProducts +
-         products * 4 / kBytes;
+  return products * pixels / facts.products_per_cycle() + products * 4 / weight_bytes;
 }
 
-double winograd_cost(const WindowSum& window) {
+double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
+  const double weight_bytes = facts.bytes_per_cycle(facts.memory());
   const WinogradWeights& w = window.weights;
   const auto tiles = static_cast<double>(window.usual_tiles()),
              kinds = static_cast<double>(window.edge() * window.edge());
   const auto products = static_cast<double>(w.channels * window.blocked_outputs());
   const double share = kinds / 36;
-  return kinds * products * (tiles / kProducts + 4 / kBytes) +
+  return kinds * products * (tiles / facts.products_per_cycle() + 4 / weight_bytes) +
          tiles * share *
              (kImageCost * static_cast<double>(w.channels) +
               kResultCost * static_cast<double>(w.outputs));

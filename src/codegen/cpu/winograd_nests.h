@@ -7,6 +7,7 @@
 #include "codegen/nest_names.h"
 #include "nests/contraction.h"
 #include "nests/winograd_weights.h"
+#include "target/facts.h"
 
 namespace tenon::codegen::cpu {
 
@@ -53,8 +54,8 @@ struct FoundWindow {
 FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>& is_constant);
 
 /// Estimated time, in cycles of one core, of the sum as it stands and by tiles of `weights.tile`.
-double direct_cost(const WindowSum& window);
-double winograd_cost(const WindowSum& window);
+double direct_cost(const WindowSum& window, const TargetFacts& facts);
+double winograd_cost(const WindowSum& window, const TargetFacts& facts);
 
 /// Tiles that go through all steps together: few enough to stay in the cache of a core, enough of
 /// them for each time that the weights are read. 0 where that leaves too few blocks to share out.

@@ -160,7 +160,7 @@ class Filler {
         const Program::Step& made = part.steps[event->step];
         step.name = made.name;
         step.kernel = part.kernels[made.kernel].name;
-        step.candidate = candidates_of(made);
+        step.candidate = made.candidate;
         step.flops = made.flops;
         step.bytes = made.bytes;
       }
@@ -280,9 +280,9 @@ class Filler {
     for (std::uint32_t k = 0; k < keys_.size(); ++k) {
       const auto& [part, number] = keys_[k];
       if (part >= StepSamples::kOutputPart) continue;
-      model_.part(part).steps[number].for_each_call([&](const Program::Call& call) {
-        for (const std::uint32_t id : call.buffers) use_buffer(part, id, k, known);
-      });
+      for (const std::uint32_t id : model_.part(part).steps[number].buffers) {
+        use_buffer(part, id, k, known);
+      }
     }
     // Between the first and the last use the plan may keep a buffer longer than its steps do.
     for (const auto& [place, id] : known) {

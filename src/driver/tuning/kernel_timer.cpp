@@ -89,14 +89,14 @@ KernelTimer::Prepared& KernelTimer::prepared(std::size_t candidate) {
   std::vector<codegen::Decision> decisions;
   options.decisions = &decisions;
   options.choose = [&](const codegen::Decision& asked) -> std::optional<codegen::Selection> {
-    if (asked.work != work_ || asked.is_tail) return std::nullopt;
+    if (asked.work != work_) return std::nullopt;
     return codegen::Selection{{{candidate}}, "timed"};
   };
   Program program = codegen::compile(alone_, options);
   slot = std::make_unique<Prepared>();
   const auto found = std::find_if(decisions.begin(), decisions.end(),
                                   [&](const codegen::Decision& decision) {
-                                    return decision.work == work_ && !decision.is_tail;
+                                    return decision.work == work_;
                                   });
   if (found == decisions.end()) {
     throw Error("a node alone is computed in another way than in its graph", ErrorKind::Unsupported);

@@ -1,6 +1,6 @@
 #include "driver/tuning/known_kernels.h"
 
-#include "driver/tuning/tuner.h"
+#include "driver/compile.h"
 #include "frontends/aitemplate/kernel_choices.h"
 
 #include <set>
@@ -8,9 +8,10 @@
 namespace tenon {
 
 Graph with_known_kernels(Graph graph, const TuningCache& cache, int threads) {
-  const TuningPlace place = tuning_place({}, threads);
+  const codegen::CompileOptions options = cpu_options();
+  const TuningPlace place = tuning_place(*options.target, threads);
   std::set<NodeId> done;
-  for (const codegen::Decision& decision : decide_nodes(graph, {})) {
+  for (const codegen::Decision& decision : decide_nodes(graph, options)) {
     // A node of several nests is known by the first: the sum that the others prepare or finish.
     if (done.contains(decision.node)) continue;
     const std::optional<TunedKernel> kernel = cache.find(place, decision.work);

@@ -152,8 +152,8 @@ std::size_t constant_bytes(const Graph& graph) {
 
 }  // namespace
 
-TuningPlace tuning_place(const codegen::cpu::Target& target, int threads) {
-  return {codegen::cpu::machine_name(target), codegen::cpu::generator_name(), threads > 0 ? threads : usable_threads()};
+TuningPlace tuning_place(const Target& target, int threads) {
+  return {target.machine_name(), target.generator_name(), threads > 0 ? threads : usable_threads()};
 }
 
 std::vector<Decision> decide_nodes(const Graph& graph, const codegen::CompileOptions& options) {
@@ -175,7 +175,7 @@ std::vector<Decision> decide_nodes(const Graph& graph, const codegen::CompileOpt
 
 TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& options) {
   const auto begin = Clock::now();
-  const TuningPlace place = tuning_place(options.compile.target, options.threads);
+  const TuningPlace place = tuning_place(*options.compile.target, options.threads);
   codegen::CompileOptions compile = options.compile;
   compile.choose = {};
   const std::vector<Decision> decisions = decide_nodes(graph, compile);
@@ -183,7 +183,7 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
   std::map<std::string, double> weights;
   std::vector<const Decision*> works;
   for (const Decision& decision : decisions) {
-    if (decision.is_tail || accepting(decision).size() < 2) continue;
+    if (accepting(decision).size() < 2) continue;
     const auto [found, is_new] = weights.try_emplace(decision.work, 0);
     found->second += decision.candidates[decision.selection.versions.front().candidate].verdict.cost;
     if (is_new) works.push_back(&decision);

@@ -36,7 +36,7 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
 std::vector<codegen::Decision> decide_nodes(const Graph& graph, const codegen::CompileOptions& options);
 
 /// What timings of code for this target hold for.
-TuningPlace tuning_place(const codegen::cpu::Target& target, int threads);
+TuningPlace tuning_place(const Target& target, int threads);
 
 /// Chooses what the cache says is fastest, among the candidates that accept now; nothing where it
 /// does not know the work. The cache is to outlive it.

@@ -1,7 +1,7 @@
 #include "driver/values/find_fault.h"
 
 #include "base/error.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/values/plain_order.h"
 #include "driver/values/visit.h"
 #include "ops/fused_groups.h"
@@ -28,7 +28,8 @@ class Search {
   std::optional<FoundFault> run() {
     Graph made = run_passes(graph_, options_.passes, {});
     std::optional<CompiledModel> model;
-    if (options_.is_compiled) model.emplace(codegen::compile(made), options_.threads);
+    if (options_.is_compiled)
+      model.emplace(codegen::compile(made, cpu_options()), options_.threads);
     const auto visit = [&](const OnValue& on_value) {
       try {
         if (model) {

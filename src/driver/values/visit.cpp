@@ -57,15 +57,12 @@ std::vector<std::vector<std::uint32_t>> complete_behind(const Program& part, con
     for (const Program::Guard& guard : step.when)
       runs = runs && symbols[guard.symbol] >= guard.lo && symbols[guard.symbol] <= guard.hi;
     if (!runs) continue;
-    step.for_each_call([&](const Program::Call& call) {
-      for (const std::uint32_t id : call.buffers) {
-        const Program::Buffer& buffer = part.buffers[id];
-        if (buffer.place != Program::Place::Arena && buffer.place != Program::Place::Output)
-          continue;
-        const auto found = made.find(buffer.name);
-        if (found != made.end() && found->second.maker == step.name) last[id] = k;
-      }
-    });
+    for (const std::uint32_t id : step.buffers) {
+      const Program::Buffer& buffer = part.buffers[id];
+      if (buffer.place != Program::Place::Arena && buffer.place != Program::Place::Output) continue;
+      const auto found = made.find(buffer.name);
+      if (found != made.end() && found->second.maker == step.name) last[id] = k;
+    }
   }
   std::vector<std::vector<std::uint32_t>> complete(part.steps.size());
   for (const auto& [id, step] : last) complete[step].push_back(id);

@@ -10,7 +10,9 @@ struct Problem {
   const Forms& forms;
   IdMap<NodeId, Roles> roles;
 
-  Problem(const Graph& about, const Forms& between);
+  double lost_bytes_per_flop;  ///< where a convolution does not have the form it prefers
+
+  Problem(const Graph& about, const Forms& between, double lost);
 };
 
 /// Which nodes move.

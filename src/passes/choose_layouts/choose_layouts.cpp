@@ -97,7 +97,7 @@ Graph with_layouts(Graph graph, const Forms& forms, const PassOptions& options) 
       body = with_layouts(std::move(body), forms, options);
     }
   }
-  const Problem problem(graph, forms);
+  const Problem problem(graph, forms, options.target.layout_loss_bytes_per_flop);
   const bool is_by_cost = options.layout_mode.empty();
   const Choice choice = is_by_cost ? cheapest(problem) : tensorflow(problem);
   if (options.journal) Report(problem, choice, is_by_cost, *options.journal).write();
@@ -113,7 +113,9 @@ Graph with_layouts(Graph graph, const Forms& forms, const PassOptions& options) 
 Graph choose_layouts(Graph graph, const PassOptions& options) {
   if (options.layout_mode == "none") return graph;
   const bool is_tensorflow = options.layout_mode == "tensorflow";
-  const layouts::Forms forms(is_tensorflow ? "NCHW" : options.layout_to);
+  const std::string& to =
+      options.layout_to.empty() ? options.target.image_layout : options.layout_to;
+  const layouts::Forms forms(is_tensorflow ? "NCHW" : to);
   return layouts::with_layouts(std::move(graph), forms, options);
 }
 

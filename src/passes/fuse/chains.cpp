@@ -1,5 +1,4 @@
 // When two anchors share a kernel: what the first hands on is computed in pieces.
-#include "ops/chain_cost.h"
 #include "ops/reach.h"
 #include "passes/fuse/rules.h"
 
@@ -106,7 +105,7 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
   const Cut cut{dims, result, reach};
   const double elements = usual_value(product(dims));
   const double element_bytes = bytes_[handed] / std::max(1.0, elements);
-  ChainCost cost;
+  nests::FusionCost cost{.prices = prices_};
   cost.handed_bytes = bytes_[handed];
   cost.kernels = 1;
   cost.flops = infos_[producer.index()].flops + infos_[reader.index()].flops;
@@ -117,7 +116,7 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
     const double extent = usual_value(result[depth]);
     const std::int64_t whole = result[depth].is_constant() ? result[depth].constant() : 1;
     const double weights = weight_bytes(producer, std::nullopt) + weight_bytes(reader, depth);
-    for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, kMaxChainBlock); ++block) {
+    for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, nests::kMaxFusedBlock); ++block) {
       if (whole % block != 0 || result[depth] == Dim(1)) continue;
       std::vector<double> counts;
       double piece = 1;
@@ -129,7 +128,7 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
       cost.passes = around * extent / static_cast<double>(block);
       cost.sure_passes = sure_around * least_value(result[depth]) / static_cast<double>(block);
       const double again = std::max(0.0, cost.passes * piece - elements);
-      if (again > kMaxOverlap * elements && again * work > kForkBytes * kFlopsPerByte) {
+      if (again > kMaxOverlap * elements && again * work > prices_.fork_bytes * prices_.flops_per_byte) {
         fits = true;
         continue;
       }
@@ -166,7 +165,7 @@ Refusal Rules::chain_refusal(ClusterId producer, ClusterId reader, std::span<con
   const NodeId second = anchor_node(reader);
   for (ClusterId cluster : {producer, reader}) {
     const auto anchors = std::ranges::count_if(
-        clusters.nodes(cluster), [&](NodeId id) { return access_[id].role >= Role::Rows && !tail_anchors_[id]; });
+        clusters.nodes(cluster), [&](NodeId id) { return access_[id].role >= Role::Rows; });
     if (anchors != 1) return "a chain holds two folds or contractions at most";
   }
   if (anchor(producer) != Role::Contraction && anchor(reader) != Role::Contraction) {

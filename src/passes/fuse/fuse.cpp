@@ -32,7 +32,7 @@ Graph fused(Graph graph, const PassOptions& options) {
   graph.erase_dead();  // what only the dead read has no readers
   const Grouping grouping = options.fuse_mode == "relay"
                                 ? relay_groups(graph, options.fuse_max_depth, options.journal)
-                                : plan_groups(graph, options.journal);
+                                : plan_groups(graph, options.target, options.journal);
   graph = with_groups(std::move(graph), grouping, options.journal);
   drop_marks(graph);
   return graph;

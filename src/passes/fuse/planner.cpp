@@ -15,7 +15,7 @@ constexpr std::size_t kMaxSiblings = 8;
 
 class Planner {
  public:
-  explicit Planner(const Graph& graph) : graph_(graph), rules_(graph) {
+  Planner(const Graph& graph, const TargetFacts& target) : graph_(graph), rules_(graph, target) {
     for (NodeId id : graph.nodes_in_order()) order_.push_back(id);
   }
 
@@ -34,7 +34,6 @@ class Planner {
     spread_views();
     for (NodeId id : order_) join_operands(id);
     join_chains();
-    join_tails();
     if (journal) tell(rules_, *journal);
     return grouping();
   }
@@ -126,39 +125,6 @@ class Planner {
       const ClusterId a = rules_.clusters.of(pair.producer), b = rules_.clusters.of(pair.reader);
       if (a != b && !rules_.refusal(a, b)) rules_.merge(a, b);
     }
-  }
-
-  // Last of all: whatever shares loops with others does more for them there. Producers come before
-  // their readers, so that little work after little work goes to the same kernel.
-  void join_tails() {
-    std::vector<NodeId> anchors;
-    for (ClusterId cluster : rules_.clusters.in_order()) {
-      if (rules_.anchor_node(cluster)) anchors.push_back(rules_.anchor_node(cluster));
-    }
-    for (NodeId anchor : anchors) {
-      const ClusterId reader = rules_.clusters.of(anchor);
-      for (ClusterId producer : producers_of(reader)) {
-        if (!rules_.tail_refusal(producer, reader) && rules_.merge_tail(producer, reader)) break;
-      }
-    }
-  }
-
-  // The clusters that one reads, the latest first: by then the others have run.
-  std::vector<ClusterId> producers_of(ClusterId reader) const {
-    std::vector<ClusterId> producers;
-    for (NodeId id : rules_.clusters.nodes(reader)) {
-      for (ValueId operand : graph_.node(id).operands) {
-        const ClusterId producer = operand ? rules_.clusters.maker(operand) : ClusterId{};
-        if (producer && producer != reader) producers.push_back(producer);
-      }
-    }
-    const auto last = [&](ClusterId cluster) {
-      return rules_.clusters.position(rules_.clusters.nodes(cluster).back());
-    };
-    std::ranges::sort(producers, std::greater{}, last);
-    const auto rest = std::ranges::unique(producers);
-    producers.erase(rest.begin(), rest.end());
-    return producers;
   }
 
   std::vector<NodeId> members(ClusterId cluster) const {
@@ -267,9 +233,7 @@ class Planner {
     Grouping grouping;
     for (ClusterId cluster : rules_.clusters.in_order()) {
       if (!rules_.is_dissolved(cluster)) {
-        std::vector<NodeId> tail = members(cluster);
-        std::erase_if(tail, [&](NodeId id) { return !rules_.tail_anchor(id); });
-        grouping.groups.push_back({members(cluster), rules_.copies_in(cluster), std::move(tail)});
+        grouping.groups.push_back({members(cluster), rules_.copies_in(cluster)});
       }
     }
     return grouping;
@@ -285,6 +249,8 @@ class Planner {
 
 }  // namespace
 
-Grouping plan_groups(const Graph& graph, Journal* journal) { return Planner(graph).plan(journal); }
+Grouping plan_groups(const Graph& graph, const TargetFacts& target, Journal* journal) {
+  return Planner(graph, target).plan(journal);
+}
 
 }  // namespace tenon::fusing

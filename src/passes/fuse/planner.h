@@ -1,12 +1,13 @@
 #pragma once
 
 #include "passes/grouping.h"
+#include "target/facts.h"
 
 namespace tenon::fusing {
 
 /// Chooses what runs together: epilogues of contractions first, then what folds rows, then windows,
 /// then chains and index maps, then siblings. See docs/optimiser/fuse.md.
-Grouping plan_groups(const Graph& graph, Journal* journal);
+Grouping plan_groups(const Graph& graph, const TargetFacts& target, Journal* journal);
 
 /// Apache TVM's Relay rule, FuseOps: by kinds of ops and post-dominators, in three phases.
 Grouping relay_groups(const Graph& graph, std::size_t max_depth, Journal* journal);

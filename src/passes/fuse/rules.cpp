@@ -1,6 +1,5 @@
 #include "passes/fuse/rules.h"
 
-#include "ops/chain_cost.h"
 
 #include <algorithm>
 
@@ -38,15 +37,15 @@ bool same_but_one_extent(const Dims& a, const Dims& b) {
 
 }  // namespace
 
-Rules::Rules(const Graph& graph)
+Rules::Rules(const Graph& graph, const TargetFacts& target)
     : clusters(graph),
       access_(access_of_nodes(graph)),
       is_piece_(graph.node_id_bound()),
       feeds_folds_(graph.node_id_bound()),
       chained_readers_(graph.node_id_bound()),
-      tail_anchors_(graph.node_id_bound()),
       counts_(graph.value_id_bound()),
-      bytes_(graph.value_id_bound()) {
+      bytes_(graph.value_id_bound()),
+      prices_(fusion_prices(target)) {
   for (ValueId input : graph.inputs()) bytes_[input] = usual_bytes(graph.value(input).type);
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
@@ -70,7 +69,6 @@ Rules::Rules(const Graph& graph)
 std::vector<Rules::Edge> Rules::edges(ClusterId producer, ClusterId reader) const {
   std::vector<Edge> found;
   for (NodeId id : clusters.nodes(reader)) {
-    if (tail_anchors_[id]) continue;
     const Node& node = clusters.graph().node(id);
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       const ValueId operand = node.operands[k];
@@ -270,8 +268,8 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
     most_repeats = std::max(most_repeats, repeats(edge, reader));
   }
   const double flops = infos_[producer.index()].flops;
-  const double more = flops * (most_repeats - 1) / kFlopsPerByte;
-  if (more > saved_bytes(producer, reader) + kKernelBytes) {
+  const double more = flops * (most_repeats - 1) / prices_.flops_per_byte;
+  if (more > saved_bytes(producer, reader) + prices_.kernel_bytes) {
     return "computing it again for each use costs more than reading it";
   }
   return nullptr;
@@ -281,9 +279,7 @@ Refusal Rules::refusal(ClusterId producer, ClusterId reader) const {
   if (!may_join_others(producer)) return "it stays alone";
   if (!may_join_others(reader)) return "its reader stays alone";
   if (const Refusal why = size_refusal(producer, reader)) return why;
-  if (has_tail(producer)) return "its kernel ends with a tail";
   const std::vector<Edge> uses = edges(producer, reader);
-  if (uses.empty() && has_tail(reader)) return "only the tail of its reader's kernel needs it";
   const Refusal why = anchor(producer) == Role::Pointwise
                           ? plain_producer(producer, reader, uses)
                           : anchored_producer(producer, reader, uses);

@@ -2,6 +2,7 @@
 
 #include "ops/access.h"
 #include "passes/fuse/clusters.h"
+#include "target/fusion_prices.h"
 
 #include <optional>
 #include <span>
@@ -15,11 +16,10 @@ using Refusal = const char*;
 /// What may share a kernel, and whether it pays. A kernel has a space it goes through element by
 /// element, and at most one anchor that says how: a contraction or several of one input, folds over
 /// windows, or folds over the same axes of the same space. Every value it writes has the space's
-/// size, so that each element is computed once. Chains have a second anchor, and tails come with
-/// spaces and anchors of their own.
+/// size, so that each element is computed once. Chains have a second anchor.
 class Rules {
  public:
-  explicit Rules(const Graph& graph);
+  Rules(const Graph& graph, const TargetFacts& target);
 
   Clusters clusters;
   const NodeAccess& access(NodeId node) const { return access_[node]; }
@@ -62,15 +62,6 @@ class Rules {
   /// The anchor that reads this one's result in pieces; none of other nodes.
   NodeId chained_reader(NodeId node) const { return chained_readers_[node]; }
 
-  /// Why `reader` is not the tail of `producer`'s kernel: work that needs all of what others in the
-  /// kernel make, and is so little that one thread does it once they are done.
-  Refusal tail_refusal(ClusterId producer, ClusterId reader) const;
-  /// Makes the second the tail of the first; false where others would have to run between the two.
-  /// Nothing but tails joins what has one.
-  bool merge_tail(ClusterId producer, ClusterId reader);
-  /// The anchor of the tail that a node is in; none outside of tails.
-  NodeId tail_anchor(NodeId node) const { return tail_anchors_[node]; }
-  bool has_tail(ClusterId cluster) const { return infos_[cluster.index()].has_tail; }
   /// Merges what was not refused; false where others would have to run between the two.
   bool merge(ClusterId a, ClusterId b);
 
@@ -89,7 +80,7 @@ class Rules {
   struct Info {
     Role anchor = Role::Pointwise;
     NodeId anchor_node;
-    bool is_opaque = false, is_view = false, is_dissolved = false, has_tail = false;
+    bool is_opaque = false, is_view = false, is_dissolved = false;
     Ports ports;
     double flops = 0;
   };
@@ -119,11 +110,12 @@ class Rules {
   IdMap<NodeId, NodeAccess> access_;
   IdMap<NodeId, std::uint8_t> is_piece_;
   IdMap<NodeId, std::uint8_t> feeds_folds_;  // stands before its cluster's anchor, in its windows
-  IdMap<NodeId, NodeId> chained_readers_, tail_anchors_;
+  IdMap<NodeId, NodeId> chained_readers_;
   IdMap<ValueId, Dim> counts_;
   IdMap<ValueId, double> bytes_;
   std::vector<Info> infos_;
   IdMap<NodeId, std::vector<NodeId>> copies_;
+  nests::FusionPrices prices_;
   bool writes_views_ = false, allows_chains_ = false;
 };
 

@@ -19,24 +19,7 @@ class Teller {
   void tell_group(ClusterId cluster) {
     const auto nodes = rules_.clusters.nodes(cluster);
     const bool reads_through = !rules_.copies_in(cluster).empty();
-    std::vector<NodeId> own, tails;
-    for (NodeId id : nodes) {
-      if (!rules_.tail_anchor(id)) own.push_back(id);
-      if (rules_.tail_anchor(id) == id) tails.push_back(id);
-    }
-    const NodeId centre = rules_.anchor_node(cluster);
-    if (own.size() > 1 || reads_through) tell_members(own, centre);
-    for (NodeId tail : tails) {
-      const NodeId before = centre ? centre : own.front();
-      say(before, concat("its kernel ends with ", quoted(tail), " (", graph_.op_name(tail), ")"));
-      say(tail, concat("joins ", quoted(before), " as the tail of its kernel: it needs all of that, and one thread ",
-                       "is done with it sooner than others are called"));
-      std::vector<NodeId> members;
-      std::ranges::copy_if(nodes, std::back_inserter(members), [&](NodeId id) {
-        return id == tail || rules_.tail_anchor(id) == tail;
-      });
-      if (members.size() > 1) tell_members(members, tail);
-    }
+    if (nodes.size() > 1 || reads_through) tell_members(nodes, rules_.anchor_node(cluster));
     for (NodeId copy : rules_.copies_in(cluster)) {
       say(nodes.front(),
           concat("reads through ", quoted(copy), ", which moves no data of its own"));
@@ -84,14 +67,7 @@ class Teller {
       told.push_back(other);
       const Refusal why = rules_.refusal(own, other);
       const Refusal between = "other kernels have to run between the two";
-      std::string text = concat("not fused with its reader ", quoted(reader), ": ", why ? why : between);
-      const bool folds = rules_.anchor_node(other) == reader && rules_.may_join_others(own) &&
-                         rules_.may_join_others(other);
-      if (why && folds) {
-        const Refusal no_tail = rules_.tail_refusal(own, other);
-        text += concat("; nor as a tail: ", no_tail ? no_tail : between);
-      }
-      say(id, std::move(text));
+      say(id, concat("not fused with its reader ", quoted(reader), ": ", why ? why : between));
     }
   }
 

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/model.h"
 #include "ir/text.h"
 #include "ops/registry.h"
@@ -53,7 +53,7 @@ constexpr const char* kSpare = "TENON_TEST_SPARE_MEGABYTES";
 int compile_alone(const std::string& path) {
   const Graph graph = load_model(path);
   try {
-    codegen::compile(graph);
+    codegen::compile(graph, cpu_options());
   } catch (const Error& error) {
     std::cerr << "error: " << error.what() << "\n";
     return static_cast<int>(error.kind());
@@ -142,7 +142,7 @@ constexpr const char* kWide = R"(graph wide (x: f32[16384, 8]) {
 )";
 
 TEST_F(OutOfMemory, TheArenaNamesTheLargestBuffers) {
-  write_program(codegen::compile(parse_graph(kWide, all_ops())), file("wide.tnn"));
+  write_program(codegen::compile(parse_graph(kWide, all_ops()), cpu_options()), file("wide.tnn"));
   expect_names(call_limited(300, {"run", file("wide.tnn"), "--threads=2"}),
                {"error: no memory for the values between steps", "step 0 ('wide_value')", "1 GiB wanted",
                 "the largest alive there: 'wide_value' 1 GiB"});
@@ -167,7 +167,7 @@ TEST_F(OutOfMemory, InputsAndOutputsAreNamed) {
 }
 
 TEST_F(OutOfMemory, MappingAProgramNamesIt) {
-  Program program = codegen::compile(parse_graph("graph (x: f32[4]) {\n  y = neg(x)\n  return y\n}\n", all_ops()));
+  Program program = codegen::compile(parse_graph("graph (x: f32[4]) {\n  y = neg(x)\n  return y\n}\n", all_ops()), cpu_options());
   program.constant_bytes = 200 * kMegabyte;
   void* zeros = mmap(nullptr, program.constant_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(zeros, MAP_FAILED);

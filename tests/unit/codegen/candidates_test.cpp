@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/explain.h"
 #include "driver/inputs.h"
@@ -25,12 +25,12 @@ std::string convolution(int channels, const std::string& attributes, const std::
 }
 
 // For a processor of the level that every machine with Tenon has.
-Decision decision_for(const std::string& text, codegen::CompileOptions options = {}) {
-  options.target.cpu = "x86-64-v3";
+Decision decision_for(const std::string& text, codegen::CompileOptions options = cpu_options()) {
+  options.target = cpu_options("x86-64-v3").target;
   return codegen::decide(parse_graph(text, all_ops()), options).front();
 }
 
-const codegen::Verdict& verdict_of(const Decision& decision, const std::string& name) {
+const Verdict& verdict_of(const Decision& decision, const std::string& name) {
   const auto found = std::find_if(decision.candidates.begin(), decision.candidates.end(),
                                   [&](const Decision::Option& option) { return option.name == name; });
   EXPECT_NE(found, decision.candidates.end()) << name;
@@ -57,7 +57,7 @@ TEST(Candidates, RefusalsSayWhy) {
 )"),
                          "winograd 2x2")
                   .accepts);
-  codegen::CompileOptions options;
+  codegen::CompileOptions options = cpu_options();
   options.allow_winograd = false;
   EXPECT_EQ(verdict_of(decision_for(convolution(64, plain), options), "winograd 4x4").reason,
             "it is forbidden: larger errors of rounding");
@@ -122,13 +122,13 @@ TEST(Candidates, AllThatAcceptAreRight) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = random_inputs(graph, 3);
     const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
-    const Decision decision = codegen::decide(graph).front();
+    const Decision decision = codegen::decide(graph, cpu_options()).front();
     std::size_t accepted = 0;
     for (std::size_t k = 0; k < decision.candidates.size(); ++k) {
       if (!decision.candidates[k].verdict.accepts) continue;
       SCOPED_TRACE(text + decision.candidates[k].name);
       ++accepted;
-      codegen::CompileOptions options;
+      codegen::CompileOptions options = cpu_options();
       options.choose = [&](const Decision& asked) -> std::optional<codegen::Selection> {
         if (asked.work != decision.work) return std::nullopt;
         return codegen::Selection{{{k}}, "the test asks for it"};
@@ -158,7 +158,7 @@ TEST(Candidates, VersionsByRangesOfASymbol) {
 }
 )",
                                   all_ops());
-  codegen::CompileOptions options;
+  codegen::CompileOptions options = cpu_options();
   options.choose = [](const Decision& asked) -> std::optional<codegen::Selection> {
     std::vector<codegen::Version> versions;
     for (std::size_t k = 0; k < asked.candidates.size() && versions.size() < 3; ++k) {

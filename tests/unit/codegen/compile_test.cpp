@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "ir/text.h"
@@ -31,7 +32,7 @@ void expect_same(const std::string& text, double tolerance = 1e-5) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5);
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
-  const Program program = codegen::compile(graph);
+  const Program program = codegen::compile(graph, cpu_options());
   std::vector<Datum> first;
   for (const int threads : {1, 2, 3, 7}) {
     CompiledModel model(program, threads);
@@ -58,7 +59,7 @@ TEST(Compile, RowsAreSharedOutWhereColumnsAreFew) {
 }
 )");
       expect_same(text);
-      const Program program = codegen::compile(parse_graph(text, all_ops()));
+      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options());
       ASSERT_EQ(program.steps.size(), 1U);
       if (rows > 8) {
         EXPECT_GT(program.steps.front().work.number(), 1) << text;
@@ -75,7 +76,7 @@ TEST(Compile, RowsOfASymbolAreSharedOutToo) {
 }
 )",
                                   all_ops());
-  const Program program = codegen::compile(graph);
+  const Program program = codegen::compile(graph, cpu_options());
   for (const std::int64_t rows : {1, 8, 63, 64, 65, 300}) {
     EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{rows}) > 2, rows > 64) << rows;
     const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {rows, 40}}});
@@ -100,7 +101,7 @@ TEST(Compile, ShortLoopsAreMergedIntoRows) {
       )",
                                            rest, "\n      return y\n    }\n  return y\n}\n"),
                                     all_ops());
-    const Program program = codegen::compile(graph);
+    const Program program = codegen::compile(graph, cpu_options());
     CompiledModel model(program, 2);
     for (const std::int64_t steps : {1, 5, 30}) {
       for (const std::int64_t batch : {1, 3, 9}) {
@@ -124,7 +125,7 @@ TEST(Compile, RowsInsideASymbolicBatchAreSharedOut) {
   return y
 }
 )",
-                                                       all_ops()));
+                                                       all_ops()), cpu_options());
   EXPECT_GE(program.steps.back().work.value(std::vector<std::int64_t>{1}), 8);
 }
 
@@ -135,7 +136,7 @@ TEST(Compile, WorkInsideASymbolIsSharedOut) {
   return y
 }
 )",
-                                                       all_ops()));
+                                                       all_ops()), cpu_options());
   EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{1}), 300);
   EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{2}), 600);
 }
@@ -156,7 +157,7 @@ TEST(Compile, GroupsBehindAStrideOfASymbol) {
 }
 )",
                                   all_ops());
-  const Program program = codegen::compile(graph);
+  const Program program = codegen::compile(graph, cpu_options());
   EXPECT_TRUE(program.parts.empty());
   CompiledModel model(program, 2);
   for (const std::int64_t height : {1, 2, 7, 30}) {
@@ -178,7 +179,7 @@ TEST(Compile, ImagesOfSymbolicExtents) {
   y = conv(x, w) {)",
                                            attributes, "}\n  return y\n}\n"),
                                     all_ops());
-    const Program program = codegen::compile(graph);
+    const Program program = codegen::compile(graph, cpu_options());
     EXPECT_EQ(program.steps.size(), 2U) << attributes;
     CompiledModel model(program, 2);
     for (const std::int64_t height : {5, 12}) {
@@ -203,7 +204,7 @@ TEST(Compile, TransposedConvolutionsByStridesThatDoNotDivideTheWindow) {
                                       ", 16] normal(seed = 1, mean = 0.0, deviation = 0.2)\n",
                                       "  y = conv_transpose(x, w) {", attributes, "}\n  return y\n}\n");
       expect_same(text);
-      const Program program = codegen::compile(parse_graph(text, all_ops()));
+      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options());
       const bool has_tiles = std::any_of(program.steps.begin(), program.steps.end(), [](const Program::Step& step) {
         return step.candidate.rfind("tiles", 0) == 0 || step.candidate.rfind("dots", 0) == 0;
       });
@@ -299,7 +300,7 @@ TEST(Compile, SumsOfNarrowFloats) {
                                     "[1, 1, 48, 24] normal(seed = 2, mean = 0.0, deviation = 0.1)\n",
                                     "  t = conv(x, w) {pads = [1, 1, 1, 1]}\n  y = conv(t, v)\n  return y\n}\n");
     expect_same(text, dtype == "f16" ? 4e-3 : 3e-2);
-    const Program program = codegen::compile(parse_graph(text, all_ops()));
+    const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options());
     const auto uses = [&](const std::string& candidate) {
       return std::any_of(program.steps.begin(), program.steps.end(),
                          [&](const Program::Step& step) { return step.candidate.starts_with(candidate); });
@@ -311,7 +312,7 @@ TEST(Compile, SumsOfNarrowFloats) {
 
 TEST(Compile, ASoftmaxTakesEachExponentialOnce) {
   const Graph graph = parse_graph("graph (x: f32[5, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops());
-  const std::string code = codegen::print_code(graph);
+  const std::string code = codegen::print_code(graph, cpu_options());
   const std::string nest = code.substr(0, code.find("ModuleID"));
   const std::size_t first = nest.find("exp(");
   ASSERT_NE(first, std::string::npos) << nest;
@@ -321,7 +322,7 @@ TEST(Compile, ASoftmaxTakesEachExponentialOnce) {
 // What a nest keeps to itself may be larger than all that lies between steps.
 TEST(Compile, BuffersThatNoStepUsesTakeNoRoom) {
   const Program program = codegen::compile(parse_graph(
-      "graph (x: f32[500, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops()));
+      "graph (x: f32[500, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops()), cpu_options());
   EXPECT_EQ(program.arena_bytes, 0u);
   verify(program);
 }
@@ -368,7 +369,7 @@ TEST(Compile, OneProgramServesEveryExtentOfItsRange) {
   return y
 }
 )", all_ops());
-  CompiledModel model(codegen::compile(graph), 2);
+  CompiledModel model(codegen::compile(graph, cpu_options()), 2);
   for (const std::int64_t n : {1, 2, 5, 6, 7, 40}) {
     const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {n, 12}}});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
@@ -385,7 +386,7 @@ TEST(Compile, ImagesOfAnyNumberGetRoomAroundThem) {
   return y
 }
 )", all_ops());
-  const Program program = codegen::compile(graph);
+  const Program program = codegen::compile(graph, cpu_options());
   EXPECT_EQ(program.steps.size(), 2u);  // the room is made once
   for (const std::int64_t n : {1, 2, 5}) {
     const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {n, 9, 7, 5}}});
@@ -417,7 +418,7 @@ TEST(Compile, WhatIsNotAskedForIsNotComputed) {
 }
 )",
                                   all_ops());
-  CompiledModel model(codegen::compile(graph), 1);
+  CompiledModel model(codegen::compile(graph, cpu_options()), 1);
   const Tensor outside = Tensor::of<std::int64_t>(DType::I64, {1, 1, 1, 1}, {7});
   EXPECT_EQ(model.run({Tensor(DType::F32, {1, 1, 1, 1}), outside}).front().tensor().size(), 0);
 }
@@ -434,7 +435,7 @@ TEST(Compile, NarrowFloatsAreRoundedAtTheEndOnly) {
                                      Tensor::of<double>(DType::F16, {1, 1, 2}, {6e-8, 1}),
                                      Tensor::of<double>(DType::F16, {1, 1, 2}, {1, 1})};
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
-  CompiledModel model(codegen::compile(graph), 1);
+  CompiledModel model(codegen::compile(graph, cpu_options()), 1);
   EXPECT_LE(largest_difference(model.run(inputs).front().tensor(), expected), 16);  // of 16,784
 }
 
@@ -459,7 +460,7 @@ TEST(Compile, InputsConstantsAndTwinsAsOutputs) {
 
 TEST(Compile, WrongShapesAreRefusedByName) {
   const Graph graph = parse_graph("graph (image: f32[2, 3]) {\n  y = relu(image)\n  return y\n}\n", all_ops());
-  CompiledModel model(codegen::compile(graph), 1);
+  CompiledModel model(codegen::compile(graph, cpu_options()), 1);
   try {
     model.run({Tensor(DType::F32, {3, 2})});
     FAIL() << "it was let through";
@@ -473,7 +474,7 @@ TEST(Compile, WrongShapesAreRefusedByName) {
 TEST(Compile, AnIndexOutsideIsAnErrorOfTheData) {
   const Graph graph = parse_graph(
       "graph (x: f32[4], i: i64[2]) {\n  y = gather(x, i) {axis = 0}\n  return y\n}\n", all_ops());
-  CompiledModel model(codegen::compile(graph), 1);
+  CompiledModel model(codegen::compile(graph, cpu_options()), 1);
   const Tensor x(DType::F32, {4});
   EXPECT_NO_THROW(model.run({x, Tensor::of_integers(std::vector<std::int64_t>{3, -4})}));
   EXPECT_THROW(model.run({x, Tensor::of_integers(std::vector<std::int64_t>{0, 4})}), Error);
@@ -483,7 +484,7 @@ TEST(Compile, DivisionByZeroIsReported) {
   for (const char* op : {"div", "mod"}) {
     const Graph graph = parse_graph(
         concat("graph (x: i32[40], d: i32[40]) {\n  y = ", op, "(x, d)\n  return y\n}\n"), all_ops());
-    CompiledModel model(codegen::compile(graph), 1);
+    CompiledModel model(codegen::compile(graph, cpu_options()), 1);
     Tensor x(DType::I32, {40}), d(DType::I32, {40});
     for (std::int64_t k = 0; k < 40; ++k) {
       x.set_integer(k, 7 * k - 100);
@@ -508,7 +509,7 @@ TEST(Compile, NarrowFloatsAreRoundedAsInTheReference) {
   for (const DType dtype : {DType::F8E4M3FN, DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ, DType::F8E8M0, DType::F4E2M1}) {
     const std::string name = to_string(dtype);
     const Graph widen = parse_graph(concat("graph (x: ", name, "[n]) {\n  y = cast(x) {to = f32}\n  return y\n}\n"), all_ops());
-    const Program widened = codegen::compile(widen);
+    const Program widened = codegen::compile(widen, cpu_options());
     EXPECT_FALSE(widened.is_composed());
     Tensor codes(dtype, {256});
     for (std::size_t k = 0; k < 256; ++k) codes.mutable_bytes()[k] = static_cast<std::byte>(k);
@@ -525,7 +526,7 @@ TEST(Compile, NarrowFloatsAreRoundedAsInTheReference) {
     for (const char* saturate : {"true", "false"}) {
       const Graph round = parse_graph(
           concat("graph (x: f32[n]) {\n  y = cast(x) {to = ", name, ", saturate = ", saturate, "}\n  return y\n}\n"), all_ops());
-      const Program rounded = codegen::compile(round);
+      const Program rounded = codegen::compile(round, cpu_options());
       EXPECT_FALSE(rounded.is_composed());
       const Tensor actual = CompiledModel(rounded, 1).run({x}).front().tensor();
       const Tensor expected = reference::evaluate(round, {x}).front().tensor();
@@ -539,7 +540,7 @@ TEST(Compile, NarrowFloatsAreRoundedAsInTheReference) {
 TEST(Compile, SaysWhatRunsBesideKernels) {
   const Graph graph = parse_graph(
       "graph (x: f32[4]) {\n  a = nonzero(x)\n  b = add(a, a)\n  return b\n}\n", all_ops());
-  const std::string text = codegen::print_code(graph);
+  const std::string text = codegen::print_code(graph, cpu_options());
   EXPECT_NE(text.find("%1 = operators (%0)"), std::string::npos) << text.substr(0, 400);
   EXPECT_NE(text.find("a = nonzero(x)"), std::string::npos);
   EXPECT_NE(text.find("%2 = part 0(%1)"), std::string::npos);
@@ -549,7 +550,7 @@ TEST(Compile, SaysWhatRunsBesideKernels) {
 TEST(Compile, FunctionsAreExactToTwoUlps) {
   for (const char* function : {"exp", "log", "tanh", "erf"}) {
     const Graph graph = parse_graph(concat("graph (x: f32[n]) {\n  y = ", function, "(x)\n  return y\n}\n"), all_ops());
-    CompiledModel model(codegen::compile(graph), 1);
+    CompiledModel model(codegen::compile(graph, cpu_options()), 1);
     Tensor x(DType::F32, {20000});
     for (std::int64_t k = 0; k < x.size(); ++k) {
       const double part = static_cast<double>(k) / static_cast<double>(x.size());

@@ -1,6 +1,7 @@
 #include "cuda_emulation.h"
 
 #include "base/error.h"
+#include "driver/compile.h"
 #include "host/element_type.h"
 #include "runtime/model.h"
 
@@ -136,7 +137,7 @@ std::shared_ptr<const DeviceModel> emulate(const Program& program) {
 bool has_compiler() { return std::system("c++ --version > /dev/null 2>&1") == 0; }
 
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs) {
-  codegen::CompileOptions options;
+  codegen::CompileOptions options = cpu_options();
   options.device =
       codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
   const auto model = std::make_shared<const Model>(codegen::compile(graph, options), emulate);

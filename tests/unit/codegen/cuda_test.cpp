@@ -5,6 +5,7 @@
 #include "codegen/cuda/library_match.h"
 #include "codegen/cuda/select.h"
 #include "cuda_emulation.h"
+#include "driver/compile.h"
 #include "driver/pipeline.h"
 #include "driver/random_graph/random_graph.h"
 #include "driver/verify/agreement.h"
@@ -109,7 +110,7 @@ TEST(Cuda, RandomGraphsAgreeWithTheReference) {
       continue;
     Graph optimised = run_pipeline(graph, pipeline_for("cuda", ""));
     try {
-      codegen::CompileOptions options;
+      codegen::CompileOptions options = cpu_options();
       options.device = codegen::cuda::Target{
           .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
       if (codegen::compile(optimised, options).is_composed())

@@ -1,6 +1,6 @@
 // Numbers at the ends of their ranges, as the reference has them.
 #include "base/error.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/verify/agreement.h"
 #include "ir/text.h"
@@ -19,7 +19,7 @@ namespace {
 void expect_exact(const std::string& text, const std::vector<Datum>& inputs) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
-  CompiledModel model(codegen::compile(graph), 1);
+  CompiledModel model(codegen::compile(graph, cpu_options()), 1);
   const std::vector<Datum> actual = model.run(inputs);
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t k = 0; k < actual.size(); ++k)

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "codegen/guards.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
@@ -53,8 +53,8 @@ const char* const kImages = R"(graph <N in [1, 16]> (x: f32[N, 16, 16, 32]@NHWC)
 
 TEST(HotValues, OneProgramServesThemAndAllOthers) {
   const Graph graph = parse_graph(kImages, all_ops());
-  const Program plain = codegen::compile(graph);
-  codegen::CompileOptions options;
+  const Program plain = codegen::compile(graph, cpu_options());
+  codegen::CompileOptions options = cpu_options();
   options.hot_values = {{{"N", 1}}, {{"N", 8}}};
   const Program program = codegen::compile(graph, options);
   verify(program);
@@ -80,7 +80,7 @@ TEST(HotValues, OfSeveralSymbols) {
   return y, z
 }
 )", all_ops());
-  codegen::CompileOptions options;
+  codegen::CompileOptions options = cpu_options();
   options.hot_values = {{{"Q", 40}, {"K", 33}}, {{"Q", 40}}, {{"Q", 1000}}, {{"M", 2}}};
   const Program program = codegen::compile(graph, options);
   verify(program);

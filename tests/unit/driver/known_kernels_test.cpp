@@ -1,6 +1,7 @@
 #include "driver/tuning/known_kernels.h"
 
 #include "base/error.h"
+#include "driver/compile.h"
 #include "driver/tuning/tuner.h"
 #include "frontends/aitemplate/kernel_choices.h"
 #include "frontends/aitemplate/read_dump.h"
@@ -17,9 +18,9 @@ namespace {
 
 // A cache in which every nest of a graph was timed, with these winners.
 void pretend(TuningCache& cache, const Graph& graph, std::vector<TunedKernel::Range> ranges) {
-  for (const codegen::Decision& decision : codegen::decide(graph)) {
+  for (const codegen::Decision& decision : codegen::decide(graph, cpu_options())) {
     TunedKernel kernel;
-    kernel.place = tuning_place({}, 0);
+    kernel.place = tuning_place(*cpu_options().target, 0);
     kernel.work = decision.work;
     kernel.symbol = decision.symbols.empty() ? "" : decision.symbols.begin()->first;
     kernel.timings = {{"loops", 1, 0.5, 1}};

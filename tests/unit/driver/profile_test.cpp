@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
 #include "driver/pipeline.h"
@@ -55,7 +55,7 @@ Recorded record(const std::string& text, const std::map<std::string, Shape>& sha
     made.compiled.passes.push_back(report);
   };
   made.compiled.graph = run_pipeline(parse_graph(text, all_ops()), pipeline);
-  codegen::CompileOptions options;
+  codegen::CompileOptions options = cpu_options();
   options.decisions = &made.compiled.decisions;
   CompiledModel model(codegen::compile(made.compiled.graph, options), threads);
   RecordOptions settings;

@@ -1,4 +1,5 @@
 #include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/values/check.h"
 #include "driver/values/diff.h"
 #include "driver/values/find_fault.h"
@@ -135,7 +136,7 @@ TEST(VisitCompiled, ShowsValuesInTheModelsOrder) {
   PipelineOptions unfused;
   unfused.without = {"fuse"};
   const Graph made = run_pipeline(graph, unfused);
-  CompiledModel model(codegen::compile(made), 2);
+  CompiledModel model(codegen::compile(made, cpu_options()), 2);
   ValueList compiled{"compiled", {}}, reference{"reference", {}};
   visit_compiled(model, made, {x}, [&](const std::string& name, const Tensor& value) {
     compiled.values.emplace_back(name, value);

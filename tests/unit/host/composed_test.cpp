@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compare.h"
 #include "driver/compiled.h"
 #include "ir/text.h"
@@ -68,7 +68,7 @@ class Composed : public ::testing::Test {
   void SetUp() override {
     path_ = ::testing::TempDir() + "composed_test.tnn";
     graph_ = parse_graph(kMixed, all_ops());
-    program_ = codegen::compile(graph_);
+    program_ = codegen::compile(graph_, cpu_options());
     write_program(program_, path_);
     std::ifstream stream(path_, std::ios::binary);
     std::ostringstream text;
@@ -108,7 +108,7 @@ TEST_F(Composed, RecurrentKernelsRunInALoopWithTheirConstants) {
 TEST(Partition, KernelsAloneStayOneList) {
   const Graph graph = parse_graph(
       "graph (x: f32[n, 4]) {\n  w = constant f32[4] splat 2\n  y = mul(x, w)\n  return y\n}\n", all_ops());
-  EXPECT_FALSE(codegen::compile(graph).is_composed());
+  EXPECT_FALSE(codegen::compile(graph, cpu_options()).is_composed());
 }
 
 TEST_F(Composed, OutputsOfARunOutliveTheNext) {

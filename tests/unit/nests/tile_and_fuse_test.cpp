@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-
 #include <map>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "ir/text.h"
@@ -17,13 +16,6 @@
 namespace tenon {
 namespace {
 
-// Tails are no chains.
-std::size_t call_count(const Program& program) {
-  std::size_t count = 0;
-  for (const Program::Step& step : program.steps) count += 1 + step.tail.size();
-  return count;
-}
-
 // Compiled as it stands: bitwise the same on any number of threads, close to the reference, and in
 // so many steps.
 void expect_steps(const std::string& text, std::size_t steps, const std::map<std::string, Shape>& shapes = {}) {
@@ -32,8 +24,8 @@ void expect_steps(const std::string& text, std::size_t steps, const std::map<std
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
   Tensor first;
   for (const int threads : {1, 2, 3, 7}) {
-    CompiledModel model(codegen::compile(graph), threads);
-    EXPECT_EQ(call_count(model.program()), steps) << text;
+    CompiledModel model(codegen::compile(graph, cpu_options()), threads);
+    EXPECT_EQ(model.program().steps.size(), steps) << text;
     const Tensor actual = model.run(inputs).front().tensor();
     ASSERT_EQ(actual.shape(), expected.shape());
     for (std::int64_t k = 0; k < actual.size(); ++k) {
@@ -162,7 +154,7 @@ TEST(Chain, WhatIsFusedIsOneStep) {
 )"),
   };
   for (const std::string& text : texts) {
-    EXPECT_EQ(call_count(compile_graph(parse_graph(text, all_ops()))), 1u) << text;
+    EXPECT_EQ(compile_graph(parse_graph(text, all_ops())).steps.size(), 1u) << text;
   }
 }
 
@@ -179,9 +171,9 @@ TEST(Chain, AttentionKeepsNoMatrixOfScores) {
     for (const int queries : {64, 331}) {
       const std::string count = std::to_string(queries);
       const std::string text = attention("", key_heads, count, count, " {causal = true}");
-      const Program program = codegen::compile(parse_graph(text, all_ops()));
+      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options());
       EXPECT_LT(program.arena_bytes, 4U * 4U * 331U * 64U) << text;
-      expect_steps(text, call_count(program));
+      expect_steps(text, program.steps.size());
       EXPECT_LE(program.steps.size(), 2U) << text;
     }
   }
@@ -190,7 +182,7 @@ TEST(Chain, AttentionKeepsNoMatrixOfScores) {
 // The last block has fewer queries, whatever their number.
 TEST(Chain, AttentionOfAnyNumberOfQueriesAndKeys) {
   const Graph graph = parse_graph(attention("<Q, K> ", 4, "Q", "K"), all_ops());
-  const Program program = codegen::compile(graph);
+  const Program program = codegen::compile(graph, cpu_options());
   EXPECT_EQ(program.steps.size(), 1U);
   CompiledModel one(program, 1), three(program, 3);
   for (const int queries : {1, 31, 32, 33, 70}) {

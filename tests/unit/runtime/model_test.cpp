@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/inputs.h"
 #include "ir/text.h"
 #include "ops/registry.h"
@@ -41,7 +41,7 @@ constexpr const char* kNet = R"(graph net (x: f32[24, 32]) {
 constexpr std::size_t kInputCount = 24 * 32, kOutputCount = 40 * 24;
 
 std::shared_ptr<const Model> net() {
-  static const auto model = std::make_shared<const Model>(codegen::compile(parse_graph(kNet, all_ops())));
+  static const auto model = std::make_shared<const Model>(codegen::compile(parse_graph(kNet, all_ops()), cpu_options()));
   return model;
 }
 
@@ -135,7 +135,7 @@ std::string file_of_two_products() {
 }
 )";
   const std::string path = ::testing::TempDir() + "model_test_two_products.tnn";
-  write_program(codegen::compile(parse_graph(text, all_ops())), path);
+  write_program(codegen::compile(parse_graph(text, all_ops()), cpu_options()), path);
   std::ifstream stream(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   std::remove(path.c_str());
@@ -201,99 +201,6 @@ TEST(ConstantsOfAFile, AreComparedWithoutAllocating) {
     values.run(context);
     EXPECT_EQ(allocation_count() - before, 0u) << threads << " threads";
   }
-}
-
-// The second step of a program becomes the tail of its first.
-Program with_tail(const char* text) {
-  Program program = codegen::compile(parse_graph(text, all_ops()));
-  EXPECT_EQ(program.steps.size(), 2u);
-  program.steps.front().tail.push_back(program.steps.back());
-  program.steps.pop_back();
-  for (Program::Buffer& buffer : program.buffers) buffer.first_step = buffer.last_step = 0;
-  return program;
-}
-
-// A tail that doubles in place what the items made: too early, not at all or twice would all show.
-TEST(Contexts, RunATailOnceWhenAllItemsAreDone) {
-  constexpr std::int64_t kCount = 1 << 20;
-  Program program = with_tail(R"(graph (x: f32[1048576], b: f32[1048576]) {
-  a = add(x, b)
-  y = add(a, a)
-  return y
-}
-)");
-  const std::uint32_t y = program.outputs.front();
-  Program::Step& step = program.steps.front();
-  const auto between = [&](std::uint32_t id) { return program.buffers[id].place == Program::Place::Arena; };
-  std::ranges::replace_if(step.buffers, between, y);
-  std::ranges::replace_if(step.tail.front().buffers, between, y);
-  verify(program);
-  const auto model = std::make_shared<const Model>(std::move(program));
-  std::vector<float> x(kCount), b(kCount, 1.0F);
-  for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k % 1000);
-  for (const int threads : {1, 2, 3, 7}) {
-    Context context(model, threads);
-    std::vector<float> result(kCount);
-    Watch watch;
-    watch.prepare(1, static_cast<std::size_t>(threads));
-    const void* const inputs[] = {x.data(), b.data()};
-    void* const outputs[] = {result.data()};
-    for (int round = 0; round < 5; ++round) {
-      const std::size_t before = allocation_count();
-      context.run(inputs, outputs, watch);
-      EXPECT_EQ(allocation_count() - before, 0u);
-      std::size_t wrong = 0;
-      for (std::size_t k = 0; k < x.size(); ++k) wrong += result[k] != 2 * (x[k] + 1);
-      ASSERT_EQ(wrong, 0u) << threads << " threads";
-    }
-    EXPECT_TRUE(watch.step(0).is_there());
-    EXPECT_GT(watch.step(0).end, watch.step(0).start);
-  }
-}
-
-TEST(Contexts, ReportWhatATailFindsWrong) {
-  const auto model = std::make_shared<const Model>(with_tail(R"(graph (x: f32[8], i: i64[2]) {
-  a = neg(x)
-  y = gather(a, i) {axis = 0}
-  return y
-}
-)"));
-  Context context(model, 2);
-  const std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8};
-  std::vector<std::int64_t> places = {7, 8};
-  std::vector<float> y(2);
-  const void* const inputs[] = {x.data(), places.data()};
-  void* const outputs[] = {y.data()};
-  try {
-    context.run(inputs, outputs);
-    FAIL() << "it ran";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.summary(), "an index lies outside its tensor");
-    EXPECT_EQ(error.place(), "node 'a'");
-  }
-  places = {0, 7};  // and it works on
-  context.run(inputs, outputs);
-  EXPECT_EQ(y, (std::vector<float>{-1, -8}));
-}
-
-// A tail is due even where there is nothing to share out before it.
-TEST(Contexts, RunATailBehindNoItems) {
-  Program program = with_tail(R"(graph (x: f32[n], b: f32[4]) {
-  a = neg(x)
-  y = exp(b)
-  return a, y
-}
-)");
-  Context context(std::make_shared<const Model>(std::move(program)), 2);
-  const std::vector<std::int64_t> shapes[] = {{0}, {4}};
-  context.bind(shapes);
-  const std::vector<float> b(4, 0.0F);
-  std::vector<float> y(4);
-  float none = 0;
-  const void* const inputs[] = {&none, b.data()};
-  void* const outputs[] = {&none, y.data()};
-  context.run(inputs, outputs);
-  EXPECT_EQ(y, (std::vector<float>(4, 1.0F)));
 }
 
 TEST(ContextUse, IsRefusedToASecondUntilTheFirstIsDone) {

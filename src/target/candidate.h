@@ -4,15 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/emit.h"
-#include "codegen/nest_names.h"
+#include "nests/nest_builder.h"
 #include "nests/packing.h"
 #include "nests/winograd_weights.h"
+#include "target/facts.h"
 
-namespace tenon::codegen {
-
-using nests::Packing;
-using nests::WinogradWeights;
+namespace tenon {
 
 /// What a candidate says to a piece of work: yes, and what it would cost; or no, and why.
 struct Verdict {
@@ -25,18 +22,17 @@ Verdict no(std::string reason);
 
 /// One nest of a sequence, that kernels are to be made for.
 struct KernelWork {
-  const NestSequence& sequence;
-  const NestSequence::Part& part;
+  const nests::NestSequence& sequence;
+  const nests::NestSequence::Part& part;
   const std::vector<bool>& is_constant;  ///< by the sequence's buffers
   bool allow_winograd = true;
-  cpu::Registers registers = {};
 };
 
 /// What a candidate makes: nests whose loops say how they run, with the constants that they want
 /// laid out anew.
 struct MadeKernel {
-  NestSequence::Part part;
-  std::vector<Packing> packings;
+  nests::NestSequence::Part part;
+  std::vector<nests::Packing> packings;
 };
 
 /// A way to compute a piece of work.
@@ -46,12 +42,12 @@ struct Candidate {
   bool is_winograd = false;
   /// Asks that the verdict is yes. May add buffers to the sequence, those of role `Derived` with
   /// their weights.
-  std::function<std::vector<MadeKernel>(NestSequence&, std::vector<WinogradWeights>&)> make;
+  std::function<std::vector<MadeKernel>(nests::NestSequence&, std::vector<nests::WinogradWeights>&)> make;
 };
 
 /// Whether each buffer of the work's nest, not only those that it is given, may be laid out anew:
 /// constants that are read in one place. Elsewhere the order for that place would be wrong.
-std::vector<bool> may_pack(const NestSequence::Part& part, const std::vector<bool>& is_constant);
+std::vector<bool> may_pack(const nests::NestSequence::Part& part, const std::vector<bool>& is_constant);
 
 /// The place of the cheapest that accepts.
 std::size_t cheapest(const std::vector<Candidate>& candidates);
@@ -61,6 +57,6 @@ std::size_t cheapest(const std::vector<Candidate>& candidates);
 std::string canonical_text(const KernelWork& work);
 
 /// The symbols that decide the extents of a nest's loops and buffers.
-SymbolRanges symbols_of(const LoopNest& nest);
+SymbolRanges symbols_of(const nests::LoopNest& nest);
 
-}  // namespace tenon::codegen
+}  // namespace tenon

@@ -1,4 +1,4 @@
-#include "codegen/candidate.h"
+#include "target/candidate.h"
 
 #include <map>
 #include <set>
@@ -7,7 +7,14 @@
 #include "base/text.h"
 #include "nests/index_map.h"
 
-namespace tenon::codegen {
+namespace tenon {
+
+using nests::LoopNest;
+using nests::NestBuffer;
+using nests::NestSequence;
+using nests::Scalar;
+using nests::ScalarNode;
+using nests::Storage;
 
 Verdict yes(double cost) { return {true, cost, ""}; }
 Verdict no(std::string reason) { return {false, 0, std::move(reason)}; }
@@ -60,4 +67,4 @@ SymbolRanges symbols_of(const LoopNest& nest) {
   return symbols;
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon

@@ -1,11 +1,25 @@
 #pragma once
 
-namespace tenon {
+namespace tenon::nests {
+
+/// What things cost on a target, in bytes moved from or to memory.
+struct FusionPrices {
+  double kernel_bytes = 0;    ///< one more kernel, of which
+  double fork_bytes = 0;      ///< starting and joining threads
+  double flops_per_byte = 1;  ///< as dear as moving a byte
+  /// What a thread keeps close: its pieces, and with them what every pass reads again. More than
+  /// that is found in the cache that threads share, if that holds it.
+  double local_bytes = 0, close_bytes = 0, shared_bytes = 0;
+  double close_share = 1, shared_share = 1;  ///< what a byte read again from there costs
+  double tile_rows = 1;                      ///< that registers hold
+  double threads = 1;                        ///< among which passes should come out even
+};
 
 /// What computing one value in pieces, each right before it is read, gains and costs against
 /// writing it whole to memory first. A piece stays in a small buffer of its thread; each pass makes
 /// one piece and goes over the weights of both sides.
-struct ChainCost {
+struct FusionCost {
+  FusionPrices prices;
   double passes = 1;
   double sure_passes = 1;   ///< of which threads can count on so many, whatever symbols are
   double handed_bytes = 0;  ///< of the values between, whole
@@ -23,13 +37,7 @@ struct ChainCost {
   double gain() const;
 };
 
-/// In bytes moved: what one more kernel costs, of which starting and joining threads; and how many
-/// flops are as dear as moving a byte.
-inline constexpr double kKernelBytes = 128 * 1024, kForkBytes = 32 * 1024, kFlopsPerByte = 8;
-/// Whether work costs less than starting and joining threads to share it out: one that waits for what
-/// the work reads does it right then. `bytes` are those read and written, weights among them.
-bool is_little_work(double flops, double bytes);
 /// Loops are not cut into larger blocks: weights are read seldom enough by then.
-inline constexpr int kMaxChainBlock = 256;
+inline constexpr int kMaxFusedBlock = 256;
 
-}  // namespace tenon
+}  // namespace tenon::nests

@@ -1,0 +1,156 @@
+#include "driver/compile.h"
+
+#include "base/error.h"
+#include "codegen/cpu/cpu_target.h"
+#include "driver/inputs.h"
+#include "driver/pipeline.h"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+namespace tenon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kEstimates = "going on without it: estimates decide";
+
+void tell(const CompileRequest& request, const std::string& text) {
+  if (request.on_notice) request.on_notice(text);
+}
+void warn(const CompileRequest& request, const Error& error, std::string_view what) {
+  tell(request, concat("warning: ", error.what(), "\n  ", what));
+}
+
+codegen::CompileOptions options_of(const CompileRequest& request, const Graph& graph) {
+  const std::optional<codegen::cuda::Target> device = codegen::cuda::parse_target(request.cpu);
+  codegen::CompileOptions options = cpu_options(device ? "native" : request.cpu);
+  options.device = device;
+  if (options.device) options.device->allows_tf32 = request.precision == "tf32";
+  options.allow_winograd = request.allow_winograd;
+  for (const std::string& text : request.specialised_shapes) {
+    DimBindings values = symbol_values(graph, parse_shapes({text}));
+    if (!values.empty()) options.hot_values.push_back(std::move(values));
+  }
+  return options;
+}
+
+TuneReport tune_into(TuningCache& cache, const Graph& graph, const CompileRequest& request) {
+  TuneOptions options;
+  options.compile = options_of(request, graph);
+  options.threads = request.threads;
+  if (request.tune_seconds) options.seconds = *request.tune_seconds;
+  options.is_interrupted = request.is_interrupted;
+  if (request.on_kernel_timed) {
+    options.on_kernel = [&](std::size_t done, std::size_t total, const std::string&) {
+      request.on_kernel_timed(done, total);
+    };
+  }
+  const auto begin = Clock::now();
+  const TuneReport report = tune(graph, cache, options);
+  if (request.on_tuned)
+    request.on_tuned(report, std::chrono::duration<double>(Clock::now() - begin).count());
+  return report;
+}
+
+// Calls `use` with the graph after its passes and with options that choose what is known to be
+// fastest.
+template <class Use>
+auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
+  if (request.is_untuned && request.tune_seconds) {
+    throw Error("--tune and --untuned ask for opposite things", ErrorKind::Usage);
+  }
+  PipelineOptions passes = pipeline_for(request.cpu, request.precision);
+  passes.pass_options.target = options_of(request, graph).target->facts();
+  if (request.record != nullptr) {
+    passes.pass_options.journal = &request.record->journal;
+    passes.on_pass = [&](const PassReport& report, const Graph&) {
+      request.record->passes.push_back(report);
+    };
+  }
+  graph = run_pipeline(std::move(graph), passes);
+  codegen::CompileOptions options = options_of(request, graph);
+  if (request.record != nullptr) {
+    request.record->graph = graph;
+    options.decisions = &request.record->decisions;
+  }
+  // What a device's libraries offer is timed where the device is, when shapes are bound.
+  if (options.device) return use(graph, options);
+  const bool tunes = request.tune_seconds.has_value();
+  std::optional<TuningCache> cache =
+      request.is_untuned ? std::nullopt : open_tuning_cache(tunes, request);
+  if (cache && tunes) tune_into(*cache, graph, request);
+  if (cache) {
+    // A file that is damaged within is found out only where it is read.
+    const TuningPlace place = tuning_place(*options.target, request.threads);
+    options.choose = [&request, choose = tuned_choice(*cache, place),
+                      is_bad = std::make_shared<bool>(false)](
+                         const codegen::Decision& decision) -> std::optional<codegen::Selection> {
+      if (*is_bad) return std::nullopt;
+      try {
+        return choose(decision);
+      } catch (const Error& error) {
+        warn(request, error, kEstimates);
+        *is_bad = true;
+        return std::nullopt;
+      }
+    };
+  }
+  return use(graph, options);
+}
+
+}  // namespace
+
+codegen::CompileOptions cpu_options(const std::string& cpu) {
+  codegen::CompileOptions options;
+  options.target = codegen::cpu::cpu_target(cpu);
+  return options;
+}
+
+std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& request) {
+  const std::optional<std::string> path = tuning_cache_path();
+  if (!path) {
+    tell(request, "note: no home folder, so no tuning cache; XDG_CACHE_HOME says where it may be");
+    if (!writes) return std::nullopt;
+    return TuningCache();
+  }
+  std::error_code unreadable;  // as good as none
+  if (!writes && !std::filesystem::exists(*path, unreadable)) return std::nullopt;
+  try {
+    return TuningCache(*path, writes ? TuningCache::Access::Write : TuningCache::Access::Read);
+  } catch (const Error& error) {
+    warn(request, error,
+         writes ? "going on without it: timings are forgotten at the end" : kEstimates);
+    if (!writes) return std::nullopt;
+    return TuningCache();
+  }
+}
+
+Program compile_model(Graph graph, const CompileRequest& request) {
+  return with_choices(std::move(graph), request,
+                      [](const Graph& made, const codegen::CompileOptions& options) {
+                        return codegen::compile(made, options);
+                      });
+}
+
+std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage) {
+  return with_choices(std::move(graph), request,
+                      [stage](const Graph& made, const codegen::CompileOptions& options) {
+                        return codegen::print_code(made, options, stage);
+                      });
+}
+
+std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest& request) {
+  return with_choices(std::move(graph), request,
+                      [](const Graph& made, const codegen::CompileOptions& options) {
+                        return decide_nodes(made, options);
+                      });
+}
+
+TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
+  std::optional<TuningCache> cache = open_tuning_cache(true, request);
+  return tune_into(*cache, graph, request);
+}
+
+}  // namespace tenon

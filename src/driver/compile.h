@@ -1,0 +1,54 @@
+#pragma once
+
+#include "codegen/compile.h"
+#include "driver/profile/record.h"
+#include "driver/tuning/cache.h"
+#include "driver/tuning/tuner.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// What is asked of a compilation, whoever asks: the command line, a test, another language.
+struct CompileRequest {
+  std::string cpu = "native";  ///< one of `cpu_names()`, or a device: "cuda:sm_90a"
+  std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32"
+  bool allow_winograd = true;
+  int threads = 0;  ///< that kernels are chosen for; 0: as many as the process may use
+  /// For how long kernels are timed that the tuning cache does not know; nothing: they are not.
+  std::optional<double> tune_seconds = {};
+  bool is_untuned = false;  ///< estimates decide, whatever the cache says
+  /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
+  std::vector<std::string> specialised_shapes = {};
+
+  CompileRecord* record = nullptr;  ///< gets what passes and candidates said
+
+  /// Told of a tuning cache that cannot be used, and how the work goes on: "warning: …".
+  std::function<void(const std::string& text)> on_notice = {};
+  std::function<void(std::size_t done, std::size_t total)> on_kernel_timed = {};
+  std::function<void(const TuneReport& report, double seconds)> on_tuned = {};
+  std::function<bool()> is_interrupted =
+      {};  ///< asked while kernels are timed: ends that, not the work
+};
+
+/// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning
+/// cache says are fastest; times those it does not know first, where asked to.
+Program compile_model(Graph graph, const CompileRequest& request);
+/// A value on the way to what it would compile, as text.
+std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage);
+/// What it would choose for each kernel.
+std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest& request);
+/// Times the kernels of a graph as it is.
+TuneReport tune_kernels(const Graph& graph, const CompileRequest& request);
+
+/// The user's tuning cache; nothing where there is none to be read, or it cannot be used, which is
+/// told. One that is to be written but cannot be is forgotten at the end.
+std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& request);
+
+/// For graphs whose passes have run: the estimates' choice on a processor.
+codegen::CompileOptions cpu_options(const std::string& cpu = "native");
+
+}  // namespace tenon

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "ir/dtype.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// How fast one unit computes sums of products.
+struct Rate {
+  DType operand = DType::F32, sum = DType::F32;
+  double flops_per_s = 0;
+};
+
+/// A cache, or memory.
+struct MemoryLevel {
+  std::uint64_t bytes = 0;  ///< 0: as much as there is
+  unsigned ways = 0;
+  double bytes_per_s = 0;  ///< that one unit reads
+  bool is_shared = false;  ///< by all units
+
+  bool operator==(const MemoryLevel&) const = default;
+};
+
+/// What a device is like, as data: all that passes and code generation count with. A unit is what
+/// works by itself: a core.
+struct TargetFacts {
+  std::string name;          ///< "zen4"
+  std::string instructions;  ///< that its code may use: "x86-64-v4"
+  unsigned units = 1, registers = 16, vector_bits = 256, line_bytes = 64;
+  double cycles_per_s = 0;
+  std::vector<Rate> rates;
+  std::vector<MemoryLevel> levels;  ///< nearest first; the last is memory
+  double start_s = 0;               ///< to call units to work and wait for them
+  double flops_per_byte = 0;        ///< as dear as moving one from or to memory, all units at work
+  std::string image_layout;         ///< of a convolution's image: "NHWC"
+  double layout_loss_bytes_per_flop = 0;  ///< what computing in another layout costs
+
+  const MemoryLevel& nearest() const { return levels.front(); }
+  /// The largest cache of a unit's own, and that of all.
+  const MemoryLevel& own_cache() const;
+  const MemoryLevel& shared_cache() const;
+  const MemoryLevel& memory() const { return levels.back(); }
+  /// Sums of products that one unit adds to in a cycle.
+  double products_per_cycle(DType operand = DType::F32) const;
+  double bytes_per_cycle(const MemoryLevel& level) const {
+    return level.bytes_per_s / cycles_per_s;
+  }
+};
+
+}  // namespace tenon

@@ -1,0 +1,101 @@
+#include "tasks/task_list.h"
+
+#include "base/error.h"
+#include "nests/in_place.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tenon {
+namespace {
+
+using nests::Storage;
+
+// Which of a call's buffers one of its nest's is; nothing of scratch.
+std::optional<std::size_t> argument_of(const nests::LoopNest& nest, std::size_t buffer) {
+  if (nest.buffers[buffer].storage == Storage::Scratch) return std::nullopt;
+  std::size_t given = 0;
+  for (std::size_t k = 0; k < buffer; ++k) given += nest.buffers[k].storage != Storage::Scratch;
+  return given;
+}
+
+bool has_equal_bytes(const TaskList::Buffer& a, const TaskList::Buffer& b) {
+  return info(a.dtype).storage_bytes == info(b.dtype).storage_bytes &&
+         product(a.dims) == product(b.dims);
+}
+
+// Whether the one call of a way that touches either of the two lets the result overwrite the
+// operand.
+bool may_share_in(const TaskList& tasks, const TaskList::Way& way, std::uint32_t result,
+                  std::uint32_t operand) {
+  bool is_met = false;
+  for (const TaskList::Call& call : way.calls) {
+    const nests::LoopNest& nest = tasks.kernels[call.kernel].nest;
+    std::optional<std::size_t> of_result, of_operand;
+    bool is_twice = false;
+    for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
+      const std::optional<std::size_t> argument = argument_of(nest, k);
+      if (!argument) continue;
+      const std::uint32_t id = call.buffers[*argument];
+      if (id == result) is_twice |= std::exchange(of_result, k).has_value();
+      if (id == operand) is_twice |= std::exchange(of_operand, k).has_value();
+    }
+    if (!of_result && !of_operand) continue;
+    if (is_met || is_twice || !of_result || !of_operand) return false;
+    if (!nests::may_overwrite(nest, *of_result, *of_operand)) return false;
+    is_met = true;
+  }
+  return is_met;
+}
+
+}  // namespace
+
+std::string_view name_of(TaskList::Task::Kind kind) {
+  static constexpr std::string_view kNames[] = {"compute", "form",   "host",
+                                                "copy",    "branch", "loop"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name_of(Life life) {
+  static constexpr std::string_view kNames[] = {"input", "output", "constant",
+                                                "state", "value",  "sized"};
+  return kNames[static_cast<std::size_t>(life)];
+}
+
+void derive_uses(const TaskList& tasks, TaskList::Task& task) {
+  std::set<std::uint32_t> reads, writes, own;
+  for (const TaskList::Way& way : task.ways) {
+    std::set<std::uint32_t> made;  // by calls before
+    for (const TaskList::Call& call : way.calls) {
+      const nests::LoopNest& nest = tasks.kernels[call.kernel].nest;
+      for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
+        const std::optional<std::size_t> argument = argument_of(nest, k);
+        if (!argument) continue;
+        const std::uint32_t id = call.buffers[*argument];
+        if (nest.buffers[k].storage == Storage::Result) {
+          writes.insert(id);
+          made.insert(id);
+        } else if (made.contains(id)) {
+          own.insert(id);
+        } else {
+          reads.insert(id);
+        }
+      }
+    }
+  }
+  task.reads.assign(reads.begin(), reads.end());
+  task.writes.assign(writes.begin(), writes.end());
+  task.may_share.clear();
+  for (const std::uint32_t result : writes) {
+    for (const std::uint32_t operand : reads) {
+      const bool can = tasks.buffers[operand].life == Life::Value && !writes.contains(operand) &&
+                       has_equal_bytes(tasks.buffers[result], tasks.buffers[operand]) &&
+                       std::ranges::all_of(task.ways, [&](const TaskList::Way& way) {
+                         return may_share_in(tasks, way, result, operand);
+                       });
+      if (can) task.may_share.emplace_back(result, operand);
+    }
+  }
+}
+
+}  // namespace tenon

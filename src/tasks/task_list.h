@@ -1,0 +1,118 @@
+#pragma once
+
+#include "ir/constant.h"
+#include "nests/loop_nest.h"
+#include "nests/packing.h"
+#include "nests/winograd_weights.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tenon {
+
+/// Where bytes are kept.
+struct MemorySpace {
+  enum class Kind : std::uint8_t { Host, Pinned, Device, File };
+  Kind kind = Kind::Host;
+  std::uint16_t device = 0;
+  bool operator==(const MemorySpace&) const = default;
+};
+
+/// How long a buffer holds what it holds. Sized: its extents are known only in the run.
+enum class Life : std::uint8_t { Input, Output, Constant, State, Value, Sized };
+
+/// What is to be done, in which buffers and in which ways, once kernels are chosen and before
+/// anything has a place in memory. Buffers, kernels and tasks are named by their numbers.
+struct TaskList {
+  /// An extent that the inputs decide.
+  struct Symbol {
+    std::string name;
+    std::int64_t lo = 0, hi = 0;
+    std::uint32_t input = 0, axis = 0;  ///< where it is first read from
+    bool operator==(const Symbol&) const = default;
+  };
+  /// Another order or form of what a buffer holds. `text` is the same for the same form.
+  struct Form {
+    std::uint32_t source = 0;
+    std::string text;
+    std::variant<std::monostate, nests::Packing, nests::WinogradWeights> how;
+  };
+  struct Buffer {
+    std::string name;
+    DType dtype = DType::F32;
+    Dims dims;
+    Life life = Life::Value;
+    MemorySpace space = {};
+    std::uint32_t port = 0;         ///< which input or output
+    std::optional<Form> form = {};  ///< of a constant: made from another
+    bool is_looked_up = false;      ///< of a constant: the data says which of it is read
+  };
+  struct Kernel {
+    std::string name;
+    nests::LoopNest nest;       ///< none of a library's function
+    Dim scratch_bytes = 0;      ///< of a thread, or of a block on a device
+    std::uint32_t threads = 0;  ///< of a block, on a device
+    std::string library =
+        "";  ///< in place of code: a library's function (`program/library_call.h`)
+  };
+  struct Call {
+    std::uint32_t kernel = 0;
+    std::vector<std::uint32_t> buffers;  ///< those of the nest that are not scratch, in order
+    Dims extents;                        ///< that the kernel is told, in its nest's order
+    Dim work = 1;                        ///< items that threads may share
+    double flops = 0, bytes = 0;         ///< for reports; 0 where symbols decide
+  };
+  /// The values of a symbol that a way is for.
+  struct Guard {
+    std::uint32_t symbol = 0;
+    std::int64_t lo = 0, hi = 0;
+    bool operator==(const Guard&) const = default;
+  };
+  /// One way to do a task: calls one after another. What they hand each other is their own.
+  struct Way {
+    std::string candidate;
+    std::vector<Guard> when;  ///< all hold; of the ways of a task at most one is for any values
+    std::vector<Call> calls;
+  };
+  struct Task {
+    enum class Kind : std::uint8_t { Compute, Form, Host, Copy, Branch, Loop };
+    Kind kind = Kind::Compute;
+    std::string name;  ///< the node it comes from
+    std::vector<std::uint32_t> reads, writes;
+    std::vector<Way> ways;
+    /// A result, and an operand that it may overwrite where nobody needs that any more.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> may_share;
+  };
+
+  std::string name;
+  std::vector<Symbol> symbols;
+  std::vector<Buffer> buffers;
+  std::vector<std::uint32_t> inputs, outputs;
+  std::vector<Kernel> kernels;
+  std::vector<Task> tasks;                      ///< in the order in which they run
+  std::map<std::uint32_t, Constant> constants;  ///< by buffer, of those that are no form of another
+};
+
+std::string_view name_of(TaskList::Task::Kind kind);
+std::string_view name_of(Life life);
+
+/// Fills in what a task reads and writes, and what may share memory, from the nests of its calls.
+void derive_uses(const TaskList& tasks, TaskList::Task& task);
+
+/// The text form, but for nests and constants: `parse_tasks` gives back a list that prints the
+/// same.
+std::string to_string(const TaskList& tasks);
+/// Throws Error with line and column.
+TaskList parse_tasks(std::string_view text, std::string_view source_name = "text");
+
+/// Throws InternalError where the list does not hold together: a number of nothing, a value that is
+/// read before it is written, a constant or input that is written, an output that is not.
+void verify(const TaskList& tasks);
+
+}  // namespace tenon

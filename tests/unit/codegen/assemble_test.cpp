@@ -1,0 +1,121 @@
+#include "base/error.h"
+#include "codegen/assemble.h"
+#include "codegen/select.h"
+#include "driver/compile.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "program/verify.h"
+#include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+// Compiled as it stands, the arena takes so many bytes; results are those of the reference on any
+// threads.
+void expect_arena(const std::string& text, std::uint64_t bytes) {
+  const Graph graph = parse_graph(text, all_ops());
+  const std::vector<Datum> inputs = random_inputs(graph, 5);
+  const std::vector<Datum> expected = reference::evaluate(graph, inputs);
+  const Program program = codegen::compile(graph, cpu_options());
+  verify(program);
+  EXPECT_EQ(program.arena_bytes, bytes) << text;
+  for (const int threads : {1, 2, 7}) {
+    const std::vector<Datum> actual = CompiledModel(program, threads).run(inputs);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t k = 0; k < actual.size(); ++k) {
+      const Tensor &mine = actual[k].tensor(), &right = expected[k].tensor();
+      for (std::int64_t j = 0; j < mine.size(); ++j)
+        ASSERT_NEAR(mine.real_at(j), right.real_at(j), 1e-4) << text;
+    }
+  }
+}
+
+// Each of them reads what the one before it made, where it writes: one buffer is enough for all.
+TEST(Assemble, ElementsAreComputedInPlace) {
+  expect_arena(R"(graph (x: f32[64, 64]) {
+  a = exp(x)
+  b = neg(a)
+  c = tanh(b)
+  y = transpose(c)
+  return y
+}
+)",
+               64 * 64 * 4);
+}
+
+TEST(Assemble, WhatIsNeededLaterIsNotOverwritten) {
+  expect_arena(R"(graph (x: f32[64, 64]) {
+  a = exp(x)
+  b = neg(a)
+  c = add(b, a)
+  y = transpose(c)
+  return y
+}
+)",
+               2 * 64 * 64 * 4);
+}
+
+// The sum is written over the residual, never over what it is computed from.
+TEST(Assemble, AProductTakesTheMemoryOfItsResidual) {
+  expect_arena(R"(graph (x: f32[64, 64], w: f32[64, 64]) {
+  r = exp(x)
+  h = tanh(x)
+  m = fused(h, w, r) group = graph (h: f32[64, 64], w: f32[64, 64], r: f32[64, 64]) {
+    p = matmul(h, w)
+    m = add(p, r)
+    return m
+  }
+  y = transpose(m)
+  return y
+}
+)",
+               2 * 64 * 64 * 4);
+}
+
+TEST(Assemble, RowsAndOtherSizesAreKeptApart) {
+  expect_arena(R"(graph (x: f32[64, 64]) {
+  a = exp(x)
+  b = softmax(a) {axis = 0}
+  y = transpose(b)
+  return y
+}
+)",
+               2 * 64 * 64 * 4);
+  // As many elements, of half the bytes.
+  expect_arena(R"(graph (x: f32[64, 64]) {
+  a = exp(x)
+  b = cast(a) {to = f16}
+  y = transpose(b)
+  return y
+}
+)",
+               64 * 64 * 4 + 64 * 64 * 2);
+}
+
+TEST(Assemble, StepsFollowTheTasksOfTheList) {
+  const Graph graph = parse_graph(
+      "graph (x: f32[n, 40], w: f32[40, 8]) {\n  h = matmul(x, w)\n  y = softmax(h) {axis = 0}\n  "
+      "return y\n}\n",
+      all_ops());
+  const codegen::CompileOptions options = cpu_options("x86-64-v3");
+  const TaskList tasks = codegen::select(graph, options);
+  const Program program = codegen::assemble(tasks, codegen::target_name(options));
+  std::size_t calls = 0;
+  for (const TaskList::Task& task : tasks.tasks) {
+    for (const TaskList::Way& way : task.ways) {
+      for (const TaskList::Call& call : way.calls) {
+        EXPECT_EQ(program.steps.at(calls).buffers, call.buffers);
+        EXPECT_EQ(program.steps.at(calls++).name, task.name);
+      }
+    }
+  }
+  EXPECT_EQ(program.steps.size(), calls);
+  EXPECT_FALSE(program.is_arena_planned);
+}
+
+}  // namespace
+}  // namespace tenon

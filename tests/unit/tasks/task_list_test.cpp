@@ -1,0 +1,132 @@
+#include "base/error.h"
+#include "codegen/select.h"
+#include "driver/compile.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "tasks/task_list.h"
+#include "unit/error_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+constexpr const char* kList = R"(tasks net {
+  symbol n from 1 to 8 axis 0 of 0
+  %0 x: f32[n, 4] input 0
+  %1 w: f32[4, 4] constant
+  %2 w: f32[1, 4, 16] constant form "packed, limit 4" of %1
+  %3 h: f32[n, 4] value
+  %4 y: f32[n, 4] output 0
+  kernel 0 h scratch [64*n]
+  kernel 1 y scratch [0] threads 128 library "cublaslt"
+  inputs %0
+  outputs %4
+  task h compute reads %0, %2 writes %3 {
+    way "tiles 6x16" when n from 1 to 4 {
+      call 0(%0, %2, %3) told [n] items [n] flops 32.0 bytes 0.0
+    }
+    way "loops" when n from 5 to 8 {
+      call 1(%0, %2, %3) told [n, 2*n + 1] items [1] flops 32.0 bytes 0.0
+    }
+  }
+  task y compute reads %3 writes %4 {
+    way "loops" {
+      call 1(%3, %4) told [] items [2*n] flops 0.0 bytes 0.0
+    }
+    share %4 with %3
+  }
+}
+)";
+
+TEST(TaskList, PrintsWhatWasRead) {
+  const TaskList list = parse_tasks(kList);
+  EXPECT_EQ(to_string(list), kList);
+  EXPECT_NO_THROW(verify(list));
+  ASSERT_EQ(list.tasks.size(), 2U);
+  EXPECT_EQ(list.tasks[0].ways[1].when, (std::vector<TaskList::Guard>{{0, 5, 8}}));
+  EXPECT_EQ(list.tasks[1].may_share.size(), 1U);
+  EXPECT_EQ(list.buffers[2].form->source, 1U);
+}
+
+// With symbols, packed constants, copies that make padding, a product with a residual, an output
+// that is a view.
+constexpr const char* kNet = R"(graph net (x: f32[N, 20, 20, 16]@NHWC, z: f32[N, 8]) {
+  w: f32[3, 3, 16, 16]@HWIO = constant f32[3, 3, 16, 16] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  c = conv(x, w) {pads = [1, 1, 1, 1]}
+  r = relu(c)
+  v = constant f32[8, 8] normal(seed = 2, mean = 0.0, deviation = 0.1)
+  m = matmul(z, v)
+  e = exp(m)
+  s = reshape(e) {shape = [-1]}
+  return r, e, s
+}
+)";
+
+TEST(TaskList, OfANetworkPrintsParsesAndHoldsTogether) {
+  const TaskList list = codegen::select(parse_graph(kNet, all_ops()), cpu_options("x86-64-v3"));
+  EXPECT_NO_THROW(verify(list));
+  const std::string text = to_string(list);
+  const TaskList read = parse_tasks(text);
+  EXPECT_EQ(to_string(read), text);
+  EXPECT_NO_THROW(verify(read));
+  EXPECT_EQ(read.symbols, list.symbols);
+  EXPECT_EQ(read.tasks.size(), list.tasks.size());
+  EXPECT_EQ(list.tasks.back().kind, TaskList::Task::Kind::Copy);
+}
+
+TEST(TaskList, BadTextIsRefusedWithItsPlace) {
+  const auto refusal = [](const std::string& from, const std::string& to) {
+    std::string text = kList;
+    text.replace(text.find(from), from.size(), to);
+    return error_summary([&] { parse_tasks(text); });
+  };
+  EXPECT_EQ(refusal("%3 h: f32[n, 4] value", "%5 h: f32[n, 4] value"),
+            "buffers are numbered in order: %3 comes next");
+  EXPECT_EQ(refusal("reads %0, %2", "reads %0, %9"), "there is no buffer %9");
+  EXPECT_EQ(refusal("call 0(", "call 7("), "there is no kernel 7");
+  EXPECT_EQ(refusal("when n", "when k"), "there is no symbol k");
+  EXPECT_EQ(refusal("[n, 4] value", "[n, 4] forever"),
+            "expected input, output, constant, state, value or sized");
+  EXPECT_EQ(refusal("task h compute", "task h guess"),
+            "expected compute, form, host, copy, branch or loop");
+  EXPECT_NE(refusal("outputs %4\n", "outputs %4\n  nonsense\n"), "no error");
+  for (std::size_t size = 0; size + 2 < std::string(kList).size(); size += 7) {
+    EXPECT_THROW(parse_tasks(std::string(kList).substr(0, size)), Error) << size;
+  }
+}
+
+void expect_broken(const std::string& what, const std::function<void(TaskList&)>& change) {
+  TaskList list = parse_tasks(kList);
+  change(list);
+  try {
+    verify(list);
+    FAIL() << "it holds together: " << what;
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+  }
+}
+
+TEST(TaskList, WhatDoesNotHoldTogetherIsFound) {
+  expect_broken("what it reads is there",
+                [](TaskList& list) { std::swap(list.tasks[0], list.tasks[1]); });
+  expect_broken("an output is written", [](TaskList& list) { list.tasks.pop_back(); });
+  expect_broken("it writes what can be written",
+                [](TaskList& list) { list.tasks[0].writes.push_back(1); });
+  expect_broken("it writes what can be written",
+                [](TaskList& list) { list.tasks[0].writes.push_back(0); });
+  expect_broken("a call uses what its task reads or writes",
+                [](TaskList& list) { list.tasks[0].reads.pop_back(); });
+  expect_broken("it calls a kernel that there is",
+                [](TaskList& list) { list.tasks[0].ways[0].calls[0].kernel = 9; });
+  expect_broken("a guard asks for values",
+                [](TaskList& list) { list.tasks[0].ways[0].when[0].lo = 5; });
+  expect_broken("a result shares memory with an operand",
+                [](TaskList& list) { list.tasks[1].may_share[0].second = 1; });
+  expect_broken("a form is made of a constant",
+                [](TaskList& list) { list.buffers[2].form->source = 0; });
+  expect_broken("a port is a buffer of its kind", [](TaskList& list) { list.outputs[0] = 3; });
+}
+
+}  // namespace
+}  // namespace tenon
