@@ -78,8 +78,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
   const std::vector<Attr> class_axis{{"axes", Attr::Integers{1}}};
   const Var off_on = build.call(
       "concat", {reshape_to(zero, {1}), reshape_to(build.scalar(1, x), {1})}, {{"axis", 0}});
-  const Var hot =
-      build.call("one_hot", {chosen, off_on}, {{"depth", to_string(x_dims[1])}, {"axis", 1}});
+  const Attributes hot_attrs{{"depth", x_dims[1]}, {"axis", Dim(1)}};
+  const Var hot = build.call_all("one_hot", {chosen, off_on}, hot_attrs, {""}).front();
   Var weight = counts;
   if (op.has("weight")) {
     weight = weight * build.call("gather", {op.operand("weight"), chosen}, {{"axis", 0}});

@@ -53,7 +53,9 @@ class Verifier {
     const std::string where = concat("task '", task.name, "'");
     for (const std::uint32_t id : task.reads) {
       require(id < tasks_.buffers.size(), "it reads a buffer that there is", where);
-      require(is_written_[id], concat("what it reads is there: %", id), where);
+      // Of what has no elements nothing is made.
+      const bool is_empty = product(tasks_.buffers[id].dims) == Dim(0);
+      require(is_written_[id] || is_empty, concat("what it reads is there: %", id), where);
     }
     for (const std::uint32_t id : task.writes) {
       require(id < tasks_.buffers.size(), "it writes a buffer that there is", where);

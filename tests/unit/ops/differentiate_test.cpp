@@ -1,10 +1,13 @@
-#include "ops/differentiate.h"
-
-#include <gtest/gtest.h>
-
 #include "base/error.h"
 #include "ir/graph.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ops/differentiate.h"
+#include "ops/registry.h"
+#include "passes/pass.h"
 #include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
 
 namespace tenon {
 namespace {
@@ -54,6 +57,15 @@ TEST(Differentiate, RefusesAttributesThatOnlyTheDataKnows) {
   const Var x = b.input("x", "f64[2, 3]"), axes = b.input("axes", "i64[1]");
   const Var y = b.call("reduce_sum", {x, axes});
   EXPECT_THROW(differentiate(b, y, {x}), std::exception);
+}
+
+// A symbol's range goes along into what the gradient is made of.
+TEST(Differentiate, ExtentsKeepTheirRanges) {
+  const Graph graph = parse_graph(
+      "graph g <C in [2, 9]> (x: f32[3, C], target: i64[3]) {\n  y = nll_loss(x, target)\n  return "
+      "y\n}\n",
+      all_ops());
+  EXPECT_NO_THROW(verify(find_pass("gradient").run(graph, {})));
 }
 
 }  // namespace

@@ -75,6 +75,16 @@ TEST(TaskList, OfANetworkPrintsParsesAndHoldsTogether) {
   EXPECT_EQ(list.tasks.back().kind, TaskList::Task::Kind::Copy);
 }
 
+// What has no elements is made by no task, and may be read all the same.
+TEST(TaskList, ReadsOfNothingHold) {
+  const char* text =
+      "graph (x: f16[1, 0, 1, 1]) {\n  a = sub(x, x)\n  y = pad(a) {pads = [0, 1, 0, 0, 0, 0, 1, "
+      "1]}\n"
+      "  return y\n}\n";
+  const TaskList list = codegen::select(parse_graph(text, all_ops()), cpu_options("x86-64-v3"));
+  EXPECT_NO_THROW(verify(list));
+}
+
 TEST(TaskList, BadTextIsRefusedWithItsPlace) {
   const auto refusal = [](const std::string& from, const std::string& to) {
     std::string text = kList;
