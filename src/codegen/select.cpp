@@ -291,7 +291,12 @@ class Selector {
       call.bytes = bytes_of(call);
       TaskList::Task task;
       task.name = graph_.value(results.front()).name;
-      note_uses(kernel.part.nest, call, task);
+      if (kernel.library) {  // its result comes last
+        task.reads.assign(call.buffers.begin(), call.buffers.end() - 1);
+        task.writes = {call.buffers.back()};
+      } else {
+        note_uses(kernel.part.nest, call, task);
+      }
       for (const Guards& guard : guards) {
         TaskList::Way way{kernel.candidate, {}, {call}};
         for (const Program::Guard& each : guard) {

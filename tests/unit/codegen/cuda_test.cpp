@@ -4,6 +4,7 @@
 #include "codegen/cuda/binding.h"
 #include "codegen/cuda/library_match.h"
 #include "codegen/cuda/select.h"
+#include "codegen/select.h"
 #include "cuda_emulation.h"
 #include "driver/compile.h"
 #include "driver/pipeline.h"
@@ -14,6 +15,7 @@
 #include "nests/node_exprs.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
+#include "tasks/task_list.h"
 
 #include <gtest/gtest.h>
 
@@ -186,6 +188,19 @@ TEST(Cuda, ConvolutionsBecomeCallsOfALibrary) {
 }
 )"),
             std::vector<std::string>{call});
+}
+
+TEST(Cuda, TasksOfLibrariesHoldTogether) {
+  const Graph graph = parse_graph(
+      "graph (a: f16[32, 64], b: f16[64, 48]) {\n  m = matmul(a, b)\n  y = softmax(m) {axis = 1}\n "
+      " return y\n}\n",
+      all_ops());
+  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  options.device = codegen::cuda::Target{"sm_90a"};
+  const TaskList list = codegen::select(graph, options);
+  EXPECT_NO_THROW(verify(list));
+  EXPECT_EQ(list.tasks.front().reads.size(), 2u);
+  EXPECT_EQ(list.tasks.front().writes.size(), 1u);
 }
 
 TEST(Cuda, LibraryCallsAreReadBack) {
