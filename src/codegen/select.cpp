@@ -213,6 +213,34 @@ class Selector {
     return numbers;
   }
 
+  // Of a node's nests: its operands and results, forms of its constants, and what lies between the
+  // nests.
+  std::vector<std::uint32_t> buffer_ids(const Node& node, const std::vector<ValueId>& results,
+                                        const NestSequence& sequence,
+                                        const std::vector<nests::WinogradWeights>& derived) {
+    std::vector<std::uint32_t> ids;
+    for (const NestSequence::Buffer& buffer : sequence.buffers) {
+      switch (buffer.role) {
+        case NestSequence::Role::Operand:
+          ids.push_back(buffers_.at(node.operands.at(buffer.index)));
+          break;
+        case NestSequence::Role::Result:
+          ids.push_back(buffers_.at(results.at(buffer.index)));
+          break;
+        case NestSequence::Role::Derived: {
+          const nests::WinogradWeights& weights = derived.at(buffer.index);
+          ids.push_back(form_of(ids[weights.source], weights, DType::F32, weights.dims()));
+          break;
+        }
+        case NestSequence::Role::Temporary:
+          // Those that a nest keeps to itself are never asked for.
+          ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Life::Value));
+          break;
+      }
+    }
+    return ids;
+  }
+
   // A kernel of a device with the work of its call.
   void set_device_kernel(const LoopNest& nest, const std::string& name, TaskList::Call& call) {
     const cuda::Binding binding = cuda::bind(nest);
@@ -257,20 +285,7 @@ class Selector {
         left = 0;  // what follows a sum counts with it
       }
     }
-    std::vector<std::uint32_t> ids;
-    for (const NestSequence::Buffer& buffer : sequence.buffers) {
-      switch (buffer.role) {
-        case NestSequence::Role::Operand:
-          ids.push_back(buffers_.at(node.operands.at(buffer.index)));
-          break;
-        case NestSequence::Role::Result:
-          ids.push_back(buffers_.at(results.at(buffer.index)));
-          break;
-        default:
-          ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Life::Value));
-          break;
-      }
-    }
+    const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, {});
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       const cuda::DeviceKernel& kernel = kernels[k];
       TaskList::Call call;
@@ -338,26 +353,7 @@ class Selector {
     const NestSequence& sequence = all.sequence;
     const std::vector<nests::WinogradWeights>& derived = all.derived;
     const std::vector<ChosenKernels>& chosen = all.kernels;
-    std::vector<std::uint32_t> ids;
-    for (const NestSequence::Buffer& buffer : sequence.buffers) {
-      switch (buffer.role) {
-        case NestSequence::Role::Operand:
-          ids.push_back(buffers_.at(node.operands.at(buffer.index)));
-          break;
-        case NestSequence::Role::Result:
-          ids.push_back(buffers_.at(results.at(buffer.index)));
-          break;
-        case NestSequence::Role::Derived: {
-          const nests::WinogradWeights& weights = derived.at(buffer.index);
-          ids.push_back(form_of(ids[weights.source], weights, DType::F32, weights.dims()));
-          break;
-        }
-        case NestSequence::Role::Temporary:
-          // Those that a nest keeps to itself are never asked for.
-          ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Life::Value));
-          break;
-      }
-    }
+    const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, derived);
     std::vector<const LoopNest*> nests;
     for (const ChosenKernels& kernels : chosen) {
       for (const auto& [version, made] : kernels.versions) {

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "nests/loop_extents.h"
 #include "nests/in_place.h"
 
 namespace tenon::codegen::cpu {
@@ -15,21 +16,6 @@ namespace tenon::codegen::cpu {
 namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
-
-// How far loops run. Loops of one id follow each other in a nest and may differ: the longest counts,
-// and none where that cannot be told.
-void note_extents(const Block& block, std::map<std::size_t, std::optional<Dim>>& extents) {
-  for (const Statement& statement : block) {
-    if (statement.kind != Statement::Kind::Loop) continue;
-    std::optional<Dim>& known = extents.try_emplace(statement.id, statement.extent).first->second;
-    if (known && *known != statement.extent) {
-      const bool are_numbers = known->is_constant() && statement.extent.is_constant();
-      known = are_numbers ? std::optional(Dim(std::max(known->constant(), statement.extent.constant())))
-                          : std::nullopt;
-    }
-    note_extents(statement.body, extents);
-  }
-}
 
 // Offsets of the members of KernelArguments, in pointers.
 constexpr unsigned kBuffers = 0, kExtents = 1, kScratch = 2, kError = 3;
@@ -77,12 +63,9 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
       if (nests::may_overwrite(nest, result, operand)) may_change_[operand] = true;
     }
   }
-  std::map<std::size_t, std::optional<Dim>> extents;
-  note_extents(nest.body, extents);
-  for (const auto& [loop, dim] : extents) {
-    if (!dim) continue;
-    loop_dims_.emplace(loop, *dim);
-    if (dim->is_constant()) loop_extents_[loop] = dim->constant();
+  loop_dims_ = nests::loop_extents(nest.body);
+  for (const auto& [loop, dim] : loop_dims_) {
+    if (dim.is_constant()) loop_extents_[loop] = dim.constant();
   }
   locals_.assign(1, std::vector<LocalState>(nest.locals.size()));
 }

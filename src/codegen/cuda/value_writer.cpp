@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "ir/float_formats.h"
 #include "nests/index_map.h"
+#include "nests/loop_extents.h"
 #include "ops/expr_names.h"
 
 #include <array>
@@ -284,20 +285,6 @@ bool is_index(const Scalar& scalar) {
   }
 }
 
-void note_extents(const Block& block, std::map<std::size_t, std::optional<Dim>>& extents) {
-  for (const Statement& statement : block) {
-    if (statement.kind != Statement::Kind::Loop) continue;
-    std::optional<Dim>& known = extents.try_emplace(statement.id, statement.extent).first->second;
-    if (known && *known != statement.extent) {
-      const bool are_numbers = known->is_constant() && statement.extent.is_constant();
-      known = are_numbers
-                  ? std::optional(Dim(std::max(known->constant(), statement.extent.constant())))
-                  : std::nullopt;
-    }
-    note_extents(statement.body, extents);
-  }
-}
-
 }  // namespace
 
 std::string computed_type(DType dtype) {
@@ -364,12 +351,9 @@ std::string literal_text(DType dtype, double real, std::int64_t integer) {
 }
 
 ValueWriter::ValueWriter(const LoopNest& nest, Lines& lines) : nest_(nest), lines_(lines) {
-  std::map<std::size_t, std::optional<Dim>> extents;
-  note_extents(nest.body, extents);
-  for (const auto& [loop, dim] : extents) {
-    if (!dim) continue;
-    loop_dims_.emplace(loop, *dim);
-    if (dim->is_constant()) loop_extents_[loop] = dim->constant();
+  loop_dims_ = nests::loop_extents(nest.body);
+  for (const auto& [loop, dim] : loop_dims_) {
+    if (dim.is_constant()) loop_extents_[loop] = dim.constant();
   }
 }
 

@@ -277,6 +277,8 @@ void CudaContext::require_checks_held() {
     if (step.library || number > checks.size()) continue;
     throw Error(checks[number - 1]).at("program '", model_.program().name, "' on the GPU");
   }
+  throw Error("the data breaks an operator's rules")
+      .at("program '", model_.program().name, "' on the GPU");
 }
 
 void CudaContext::run_step_by_step(std::span<double> seconds) {

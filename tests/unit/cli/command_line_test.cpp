@@ -318,5 +318,12 @@ TEST_F(Pipes, TheCacheIsNeverInTheCurrentFolder) {
   EXPECT_FALSE(fs::exists(file(".cache")));
 }
 
+// Rather than to seem tuned.
+TEST(CommandLine, TuningAProgramForAGpuIsRefused) {
+  const Called called = call({"compile", "zoo:mlp", "--target=cuda", "--tune", "-o", "unused.tnn"});
+  EXPECT_EQ(called.code, 4);
+  EXPECT_TRUE(has(called.error, "tuning for a GPU is not kept")) << called.error;
+}
+
 }  // namespace
 }  // namespace tenon::cli

@@ -3,6 +3,7 @@
 #include "driver/tuning/cache.h"
 
 #include "base/error.h"
+#include "unit/cli/called.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -19,25 +20,6 @@ namespace tenon::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Called {
-  int code = 0;
-  std::string out, error;
-};
-Called call(std::vector<std::string> words) {
-  words.insert(words.begin(), "tenon");
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Called called;
-  called.code = run_command_line(static_cast<int>(arguments.size()), arguments.data());
-  called.error = testing::internal::GetCapturedStderr();
-  called.out = testing::internal::GetCapturedStdout();
-  return called;
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // A user's cache of its own, in a folder that goes with the test.
 class TuneCommand : public testing::Test {
