@@ -2,6 +2,7 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "memory/arena_csv.h"
 #include "memory/size_text.h"
@@ -10,7 +11,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <iostream>
 #include <sstream>
 
 namespace tenon::cli {
@@ -49,7 +49,7 @@ int arena(const ArenaOptions& options, OutputFormat format) {
                                    {"is_optimal", found.is_optimal()},
                                    {"search_nodes", found.node_count}};
     if (place.capacity) json["is_within_capacity"] = is_within;
-    std::cout << json.dump(2) << "\n";
+    out() << json.dump(2) << "\n";
   } else {
     Table shown({"", ">bytes"});
     shown.add({"buffers", std::to_string(table.buffers.size())});
@@ -58,7 +58,7 @@ int arena(const ArenaOptions& options, OutputFormat format) {
     shown.add({"arena", std::to_string(found.bytes)});
     shown.add({"gap in %", format_real(std::round(found.gap() * 1e5) / 1e3)});
     shown.add({"nodes searched", std::to_string(found.node_count)});
-    shown.print(std::cout);
+    shown.print(out());
   }
   if (!is_within) {
     Error error("the buffers were not placed within the capacity", ErrorKind::OutOfMemory);

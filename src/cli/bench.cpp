@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "cli/value_files.h"
@@ -19,7 +20,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <iostream>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -135,8 +135,8 @@ void print_steps(const std::vector<RankedStep>& steps) {
                number(100 * share) + " %", step.flops > 0 ? number(step.flops / step.seconds / 1e9) : "-",
                step.bytes > 0 ? number(step.bytes / step.seconds / 1e9) : "-"});
   }
-  table.print(std::cout);
-  std::cout << "\n";
+  table.print(out());
+  out() << "\n";
 }
 
 Json to_json(const std::vector<RankedStep>& steps) {
@@ -265,7 +265,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"peak_rss_kb", peak_memory},
                  {"version", kVersion}});
     if (options.every_step) json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})));
-    std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    out() << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
   if (options.every_step) print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})));
@@ -282,8 +282,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
               is_program ? "-" : rounded(compile_ms), rounded(load_ms)});
   Table table(titles);
   table.add(row);
-  table.print(std::cout);
-  std::cout << "\n"
+  table.print(out());
+  out() << "\n"
             << model.thread_count() << " threads; the machine gives "
             << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and " << rounded(peak.bytes_per_s / 1e9)
             << " GB/s; arena " << format_bytes(model.arena_bytes()) << " and scratch "

@@ -1,8 +1,8 @@
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "driver/model_source.h"
 #include "ir/verify.h"
@@ -61,26 +61,26 @@ Json to_json(const std::string& model, const Report& report) {
 }
 
 void print_report(const std::string& model, const Report& report) {
-  for (const std::string& problem : report.problems) std::cout << problem << "\n";
+  for (const std::string& problem : report.problems) out() << problem << "\n";
   for (const auto& mismatch : report.findings.mismatches()) {
-    std::cout << mismatch.kind << " at " << mismatch.place << "\n  says      " << mismatch.says
+    out() << mismatch.kind << " at " << mismatch.place << "\n  says      " << mismatch.says
               << "\n  should be " << mismatch.should_be << "\n";
   }
   if (!report.findings.kinds().empty()) {
-    if (!report.is_clean()) std::cout << "\n";
+    if (!report.is_clean()) out() << "\n";
     Table table({"claim", ">holding", ">of"});
     for (const auto& kind : report.findings.kinds()) {
       table.add({kind.name, std::to_string(kind.holding), std::to_string(kind.total)});
     }
-    table.print(std::cout);
-    std::cout << "\n";
+    table.print(out());
+    out() << "\n";
   }
-  std::cout << model << ": " << report.node_count << " nodes, "
+  out() << model << ": " << report.node_count << " nodes, "
             << report.problems.size() + report.findings.mismatches().size() << " problems";
   if (report.unknown_types > 0) {
-    std::cout << ", " << report.unknown_types << " types known only at run time";
+    out() << ", " << report.unknown_types << " types known only at run time";
   }
-  std::cout << "\n";
+  out() << "\n";
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ int check(const CheckOptions& options, OutputFormat format) {
     report.problems.push_back(error.what());
   }
   if (format == OutputFormat::Json) {
-    std::cout << to_json(name, report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    out() << to_json(name, report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
     print_report(name, report);
   }

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <iostream>
 #include <limits>
 
 #include "base/error.h"
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 
 namespace tenon::cli {
 namespace {
@@ -327,7 +327,7 @@ class CommandLine {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::Success& answer) {  // --help, --version
-      return app_.exit(answer);
+      return app_.exit(answer, out(), err());
     } catch (const CLI::ExtrasError&) {
       refuse_unknown_flag(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -365,7 +365,7 @@ class CommandLine {
   }
 
   int help(const std::string& name) const {
-    std::cout << (name.empty() || name == "help" ? app_.help() : find_subcommand(name).help("tenon"));
+    out() << (name.empty() || name == "help" ? app_.help() : find_subcommand(name).help("tenon"));
     return 0;
   }
 
@@ -416,19 +416,19 @@ int run_command_line(int argc, char** argv) {
   try {
     return CommandLine().parse_and_run(argc, argv);
   } catch (const Interrupted& error) {
-    std::cerr << "error: " << error.what() << "\n";
+    err() << "error: " << error.what() << "\n";
     return Interrupted::kExitCode;
   } catch (const Error& error) {
-    std::cerr << "error: " << error.what() << "\n";
+    err() << "error: " << error.what() << "\n";
     return static_cast<int>(error.kind());
   } catch (const std::filesystem::filesystem_error& error) {
-    std::cerr << "error: " << error.code().message() << "\n  at        " << error.path1().string() << "\n";
+    err() << "error: " << error.code().message() << "\n  at        " << error.path1().string() << "\n";
     return static_cast<int>(ErrorKind::Usage);
   } catch (const std::bad_alloc&) {
-    std::cerr << "error: out of memory\n  hint      `ulimit -v` shows the limit of this process\n";
+    err() << "error: out of memory\n  hint      `ulimit -v` shows the limit of this process\n";
     return static_cast<int>(ErrorKind::OutOfMemory);
   } catch (const std::exception& error) {
-    std::cerr << error.what() << "\n";
+    err() << error.what() << "\n";
     return static_cast<int>(ErrorKind::Internal);
   }
 }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/explain.h"
@@ -13,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <iostream>
 #include <map>
 #include <set>
 
@@ -66,8 +66,8 @@ void print_kernels(const std::vector<Explanation::Kernel>& kernels) {
   for (const Explanation::Kernel& kernel : kernels) {
     Table table({concat("kernel ", kernel.name), "what it says"});
     for (const auto& [name, text] : kernel.candidates) table.add({name, text});
-    table.print(std::cout);
-    std::cout << "\n";
+    table.print(out());
+    out() << "\n";
   }
 }
 
@@ -81,7 +81,7 @@ Json to_json(const std::vector<Explanation::Kernel>& kernels) {
   return json;
 }
 
-void print_json(const Json& json) { std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n"; }
+void print_json(const Json& json) { out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n"; }
 
 }  // namespace
 
@@ -96,7 +96,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
     const codegen::Stage stage = options.print_code ? codegen::Stage::Code : stage_of(options.print);
     const std::string code = print_tuned(source.graph(), tuning_of(options), stage);
     if (is_json) print_json({{"model", options.model}, {options.print_code ? "code" : options.print, code}});
-    else std::cout << code;
+    else out() << code;
     return 0;
   }
   Json json = {{"model", options.model}};
@@ -117,7 +117,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
   write_program(program, options.output);
   if (!options.output.ends_with(".tnn")) {
-    std::cerr << "note: `tenon run` takes a program only from FILE.tnn, unless --trust-program is given\n";
+    err() << "note: `tenon run` takes a program only from FILE.tnn, unless --trust-program is given\n";
   }
   const ProgramTotals totals = totals_of(program);
   if (is_json) {
@@ -133,7 +133,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
                  {"arena_bytes", totals.arena_bytes}});
     print_json(json);
   } else {
-    std::cout << options.output << ": " << totals.steps << " steps of " << totals.kernels
+    out() << options.output << ": " << totals.steps << " steps of " << totals.kernels
               << " kernels for " << program.target << ", " << format_bytes(totals.constant_bytes)
               << " of constants, " << format_bytes(totals.arena_bytes) << " arena; compiled in "
               << static_cast<int>(elapsed.count()) << " ms\n";

@@ -1,11 +1,11 @@
 #include "driver/conformance.h"
 
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 
 namespace tenon::cli {
@@ -78,21 +78,21 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
                                  {"wrong", result.varied.wrong}};
       }
     } else if (counts_as_failure(result.status)) {
-      std::cout << "FAILED " << result.name << "\n  " << result.reason << "\n";
+      out() << "FAILED " << result.name << "\n  " << result.reason << "\n";
     }
   }
   if (format == OutputFormat::Json) {
     // Reasons may quote bytes of a model that are not text.
-    std::cout << nlohmann::ordered_json{{"passed", passed}, {"failed", failed}, {"expected_failures", listed}, {"kernels_alone", kernels_alone}, {"cases", json}}
+    out() << nlohmann::ordered_json{{"passed", passed}, {"failed", failed}, {"expected_failures", listed}, {"kernels_alone", kernels_alone}, {"cases", json}}
                      .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
               << "\n";
   } else {
-    std::cout << passed << " passed, " << failed << " failed";
-    if (listed > 0) std::cout << ", " << listed << " skipped";
-    if (settings.is_compiled) std::cout << "; all compiled, " << kernels_alone << " of them as kernels alone";
-    std::cout << "\n";
+    out() << passed << " passed, " << failed << " failed";
+    if (listed > 0) out() << ", " << listed << " skipped";
+    if (settings.is_compiled) out() << "; all compiled, " << kernels_alone << " of them as kernels alone";
+    out() << "\n";
     if (options.vary) {
-      std::cout << "one extent changed at a time: " << equal << " runs as with fixed shapes, " << refused
+      out() << "one extent changed at a time: " << equal << " runs as with fixed shapes, " << refused
                 << " refused by both, " << stricter << " refused with symbols alone, " << wrong << " wrong\n";
     }
   }

@@ -1,12 +1,12 @@
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/tuning.h"
 #include "driver/model_source.h"
 
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <iostream>
 
 namespace tenon::cli {
 
@@ -23,7 +23,7 @@ int convert(const ConvertOptions& options, OutputFormat format) {
     std::error_code no_file;  // but a pipe
     const std::uintmax_t bytes = std::filesystem::file_size(options.output, no_file);
     if (!no_file) json["bytes"] = bytes;
-    std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    out() << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   }
   return 0;
 }

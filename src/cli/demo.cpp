@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include "base/temporary_folder.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "driver/compile.h"
 #include "driver/compare.h"
@@ -31,11 +31,11 @@ class Story {
   template <class F>
   auto step(const std::string& what, F work) {
     const bool is_shown = isatty(STDERR_FILENO) != 0;
-    if (is_shown) std::cerr << what << " …" << std::flush;
+    if (is_shown) err() << what << " …" << std::flush;
     const auto begin = std::chrono::steady_clock::now();
     auto result = work();
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
-    if (is_shown) std::cerr << "\r\033[K" << std::flush;
+    if (is_shown) err() << "\r\033[K" << std::flush;
     rows_.push_back({what, elapsed.count(), ""});
     return result;
   }
@@ -45,7 +45,7 @@ class Story {
     if (format == OutputFormat::Json) {
       nlohmann::ordered_json json = nlohmann::ordered_json::array();
       for (const Row& row : rows_) json.push_back({{"step", row.what}, {"elapsed_ms", row.elapsed_ms}, {"found", row.found}});
-      std::cout << json.dump(2) << "\n";
+      out() << json.dump(2) << "\n";
       return;
     }
     Table table({"step", ">ms", "found"});
@@ -54,7 +54,7 @@ class Story {
       std::snprintf(elapsed, sizeof elapsed, "%.1f", row.elapsed_ms);
       table.add({row.what, elapsed, row.found});
     }
-    table.print(std::cout);
+    table.print(out());
   }
 
  private:

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
@@ -15,7 +16,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 
 namespace tenon::cli {
 namespace {
@@ -137,9 +137,9 @@ int diff(const DiffOptions& options, OutputFormat format) {
     }
     json["only_a"] = found.only_a;
     json["only_b"] = found.only_b;
-    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
-    std::cout << "A: " << lists[0].what << "\nB: " << lists[1].what << "\n"
+    out() << "A: " << lists[0].what << "\nB: " << lists[1].what << "\n"
               << found.values.size() << " values compared, " << found.only_a.size()
               << " only in A, " << found.only_b.size() << " only in B\n\n";
     Table table({"value", "type", ">largest error", ">relative", "verdict"});
@@ -148,12 +148,12 @@ int diff(const DiffOptions& options, OutputFormat format) {
                  number(value->comparison.largest_relative),
                  value->comparison.is_equal ? "equal" : value->comparison.what});
     }
-    table.print(std::cout);
+    table.print(out());
     if (bad != nullptr) {
-      std::cout << "\nthe first value that differs: " << bad->name << " (" << bad->type
+      out() << "\nthe first value that differs: " << bad->name << " (" << bad->type
                 << "): " << bad->comparison.what << "\n";
       if (!pass.empty())
-        std::cout << "to blame: " << (pass == "code generation" ? pass : "pass " + pass) << "\n";
+        out() << "to blame: " << (pass == "code generation" ? pass : "pass " + pass) << "\n";
     }
   }
   return bad == nullptr ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);

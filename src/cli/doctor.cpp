@@ -5,13 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "codegen/cuda/nvrtc.h"
 #include "driver/machine_peak.h"
@@ -119,13 +119,13 @@ int doctor(OutputFormat format) {
     nlohmann::ordered_json json;
     for (const Finding& finding : findings) json[finding.what] = finding.found;
     for (const Format& entry : formats()) json["formats"].push_back(entry.name);
-    std::cout << json.dump(2) << "\n";
+    out() << json.dump(2) << "\n";
     return 0;
   }
   Table table({"what", "found"});
   for (const Finding& finding : findings) table.add({finding.what, finding.found});
   for (const Format& entry : formats()) table.add({"format " + entry.name, entry.summary});
-  table.print(std::cout);
+  table.print(out());
   return 0;
 }
 

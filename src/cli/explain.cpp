@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/pass_choice.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
@@ -11,7 +12,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <iostream>
 
 namespace tenon::cli {
 namespace {
@@ -37,7 +37,7 @@ void print_json(const Explanation& explanation) {
     for (const auto& [name, text] : kernel.candidates) candidates.push_back({{"candidate", name}, {"says", text}});
     json["kernels"].push_back({{"name", kernel.name}, {"candidates", std::move(candidates)}});
   }
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
 std::string end_text(const Explanation& explanation) {
@@ -62,19 +62,19 @@ int explain(const ExplainOptions& options, OutputFormat format) {
     return 0;
   }
   if (explanation.op.empty()) {
-    std::cout << explanation.name << ": made by a pass\n\n";
+    out() << explanation.name << ": made by a pass\n\n";
   } else {
-    std::cout << explanation.name << ": " << explanation.op << ", " << explanation.type << "\n\n";
+    out() << explanation.name << ": " << explanation.op << ", " << explanation.type << "\n\n";
   }
   Table table({"pass", "what it says"});
   for (const Explanation::Step& step : explanation.steps) table.add({step.pass, step.text});
   table.add({"(after all)", end_text(explanation)});
-  table.print(std::cout);
+  table.print(out());
   for (const Explanation::Kernel& kernel : explanation.kernels) {
-    std::cout << "\n";
+    out() << "\n";
     Table candidates({concat("kernel ", kernel.name), "what it says"});
     for (const auto& [name, text] : kernel.candidates) candidates.add({name, text});
-    candidates.print(std::cout);
+    candidates.print(out());
   }
   return 0;
 }

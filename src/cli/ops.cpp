@@ -1,9 +1,9 @@
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "ir/text.h"
 #include "ops/registry.h"
@@ -81,18 +81,18 @@ Json to_json(const OpDef& op) {
 }
 
 void print_op(const OpDef& op) {
-  std::cout << signature(op) << "\n  " << op.summary << "\n\n";
+  out() << signature(op) << "\n  " << op.summary << "\n\n";
   if (!op.attrs.empty()) {
     Table table({"attribute", "kind", "default"});
     for (const AttrDef& attr : op.attrs) {
       const std::string value = attr.default_value ? print(*attr.default_value) : "";
       table.add({attr.name, kind_text(attr), attr.is_required ? "required" : value});
     }
-    table.print(std::cout);
-    std::cout << "\n";
+    table.print(out());
+    out() << "\n";
   }
-  for (const std::string& body : op.bodies) std::cout << "body graph  " << body << "\n";
-  std::cout << "defined by  " << (op.lower ? "an expression on elements" : "a reference function") << "\n"
+  for (const std::string& body : op.bodies) out() << "body graph  " << body << "\n";
+  out() << "defined by  " << (op.lower ? "an expression on elements" : "a reference function") << "\n"
             << "gradient    " << gradient_text(op) << "\n";
 }
 
@@ -101,22 +101,22 @@ void print_op(const OpDef& op) {
 int ops(const OpsOptions& options, OutputFormat format) {
   if (!options.name.empty()) {
     const OpDef& op = find_op(options.name);
-    if (format == OutputFormat::Json) std::cout << to_json(op).dump(2) << "\n";
+    if (format == OutputFormat::Json) out() << to_json(op).dump(2) << "\n";
     else print_op(op);
     return 0;
   }
   if (format == OutputFormat::Json) {
     Json json = Json::array();
     for (const OpDef* op : all_ops().all()) json.push_back(to_json(*op));
-    std::cout << json.dump(2) << "\n";
+    out() << json.dump(2) << "\n";
     return 0;
   }
   Table table({"op", "gradient", "what it computes"});
   for (const OpDef* op : all_ops().all()) {
     table.add({signature(*op), op->gradient ? "yes" : op->no_gradient_reason.empty() ? "not yet" : "no", op->summary});
   }
-  table.print(std::cout);
-  std::cout << "\n" << all_ops().all().size() << " operators; `tenon ops NAME` shows one in full\n";
+  table.print(out());
+  out() << "\n" << all_ops().all().size() << " operators; `tenon ops NAME` shows one in full\n";
   return 0;
 }
 

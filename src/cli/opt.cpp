@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/pass_choice.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
@@ -9,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <iostream>
 #include <optional>
 
 namespace tenon::cli {
@@ -27,7 +27,7 @@ void print_table(const std::vector<PassReport>& reports) {
                report.change});
   }
   table.add({"all", fmt::format("{:.2f}", total_ms), "", "", ""});
-  table.print(std::cerr);
+  table.print(err());
 }
 
 Json to_json(const std::vector<PassReport>& reports, bool has_times) {
@@ -90,11 +90,11 @@ int opt(const OptOptions& options, OutputFormat format) {
   if (format == OutputFormat::Json) {
     Json json = {{"passes", to_json(reports, options.time_passes)}};
     if (prints) json["graph"] = text();
-    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return 0;
   }
   if (options.time_passes) print_table(reports);
-  if (prints) std::cout << text();
+  if (prints) out() << text();
   return 0;
 }
 

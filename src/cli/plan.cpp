@@ -2,6 +2,7 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "driver/planning/problem_of.h"
 #include "memory/map_html.h"
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <iostream>
 #include <sstream>
 
 namespace tenon::cli {
@@ -194,7 +194,7 @@ class PlanCommand {
         }
         json["frontier"].push_back(std::move(row));
       }
-      std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+      out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
       return 0;
     }
     Table table({">budget", ">bytes", ">arena", ">extra time"});
@@ -203,7 +203,7 @@ class PlanCommand {
                  point.is_possible ? format_bytes(point.arena_bytes) : "none found",
                  point.is_possible ? percent(point.overhead) : ""});
     }
-    table.print(std::cout);
+    table.print(out());
     return 0;
   }
 
@@ -294,10 +294,10 @@ class PlanCommand {
         json["alive_at_peak"].push_back(
             {{"name", name_of(*storage, plan, problem)}, {"bytes", storage->bytes}});
       }
-      std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+      out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
       return;
     }
-    std::cout << options_.model << ": " << source_.note << "; " << problem.items.size()
+    out() << options_.model << ": " << source_.note << "; " << problem.items.size()
               << " items, " << problem.values.size() << " values; " << device_.name << "\n\n";
     Table table({"", ">bytes", ""});
     const auto row = [&](const char* what, std::uint64_t bytes, std::string note) {
@@ -318,14 +318,14 @@ class PlanCommand {
       if (copies > 0) row("swapped", swapped_bytes, concat(copies, " values"));
       if (parts > 1) table.add({"parts of the batch", std::to_string(parts), ""});
     }
-    table.print(std::cout);
-    std::cout << "\nAlive at the peak, when " << where << " runs:\n\n";
+    table.print(out());
+    out() << "\nAlive at the peak, when " << where << " runs:\n\n";
     Table peak({"value", ">bytes", ""});
     for (std::size_t k = 0; k < live.size() && k < 10; ++k) {
       peak.add({name_of(*live[k], plan, problem), std::to_string(live[k]->bytes),
                 format_bytes(live[k]->bytes)});
     }
-    peak.print(std::cout);
+    peak.print(out());
   }
 
   const PlanOptions& options_;

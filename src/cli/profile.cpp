@@ -4,6 +4,7 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/inputs.h"
@@ -15,7 +16,6 @@
 #include "profile/tables.h"
 #include "profile/trace.h"
 
-#include <iostream>
 
 namespace tenon::cli {
 namespace {
@@ -28,9 +28,9 @@ void write_text(const std::string& path, const std::string& text) {
 
 void print(const Page& page, const std::string& format) {
   if (format == "table") {
-    print_page(page, std::cout);
+    print_page(page, out());
   } else {
-    std::cout << page_as(page, format);
+    out() << page_as(page, format);
   }
 }
 

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "cli/value_files.h"
@@ -21,7 +22,6 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <optional>
 
@@ -211,10 +211,10 @@ int run(const RunOptions& options, OutputFormat format) {
     json["outputs"].push_back(std::move(entry));
   }
   if (format == OutputFormat::Json) {
-    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
-    table.print(std::cout);
-    std::cout << "\n" << runner.what << ", " << short_number(elapsed.count()) << " ms\n";
+    table.print(out());
+    out() << "\n" << runner.what << ", " << short_number(elapsed.count()) << " ms\n";
   }
   return all_equal ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);
 }

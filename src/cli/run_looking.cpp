@@ -2,6 +2,7 @@
 #include "base/pattern.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "driver/compile.h"
 #include "driver/inputs.h"
@@ -13,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <iostream>
 #include <map>
 
 namespace tenon::cli {
@@ -66,13 +66,13 @@ int dump(const RunOptions& options, const Graph& graph, bool is_compiled,
     visit_reference(graph, inputs, options.threads, on_value);
   }
   if (format == OutputFormat::Json) {
-    std::cout << Json{{"model", options.model},
+    out() << Json{{"model", options.model},
                       {"folder", target.folder()},
                       {"values", target.count()}}
                      .dump(2)
               << "\n";
   } else {
-    std::cout << target.count() << " values in " << target.folder() << "\n";
+    out() << target.count() << " values in " << target.folder() << "\n";
   }
   return 0;
 }
@@ -96,9 +96,9 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
   const std::optional<FoundFault> found = find_fault(graph, inputs, search);
   if (!found) {
     if (format == OutputFormat::Json) {
-      std::cout << Json{{"model", options.model}, {"found", nullptr}}.dump(2) << "\n";
+      out() << Json{{"model", options.model}, {"found", nullptr}}.dump(2) << "\n";
     } else {
-      std::cout << "every value keeps to it\n";
+      out() << "every value keeps to it\n";
     }
     return 0;
   }
@@ -115,7 +115,7 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
     saved.push_back(path);
   }
   if (format == OutputFormat::Json) {
-    std::cout << Json{{"model", options.model},
+    out() << Json{{"model", options.model},
                       {"found",
                        {{"value", found->value},
                         {"op", found->op},
@@ -141,7 +141,7 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
                                ? "the model: it happens without any pass"
                                : concat("pass ", found->pass, ": it does not happen before")});
   for (const Json& path : saved) table.add({"it read", path.get<std::string>()});
-  table.print(std::cout);
+  table.print(out());
   return static_cast<int>(ErrorKind::ComparisonFailed);
 }
 

@@ -1,9 +1,9 @@
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "driver/model_source.h"
 #include "driver/summary.h"
@@ -76,7 +76,7 @@ void print_json(const Graph& graph, const GraphSummary& summary, bool every_node
       }
     }
   }
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
 void print_nodes(const Graph& graph) {
@@ -94,11 +94,11 @@ void print_nodes(const Graph& graph) {
     table.add({name, node.op->name, type, count_text(footprint.flops), bytes_text(footprint.bytes_read),
                bytes_text(footprint.bytes_written), to_string(fusion_kind(graph, id))});
   }
-  table.print(std::cout);
+  table.print(out());
 }
 
 void print_table(const Graph& graph, const GraphSummary& summary, bool every_node) {
-  std::cout << (graph.name.empty() ? "model" : graph.name) << ": " << summary.node_count << " nodes, "
+  out() << (graph.name.empty() ? "model" : graph.name) << ": " << summary.node_count << " nodes, "
             << format_count(static_cast<double>(summary.parameter_count)) << " parameters ("
             << format_bytes(static_cast<std::uint64_t>(summary.constant_bytes)) << " of constants), "
             << count_text(summary.total.flops) << " flops, "
@@ -110,8 +110,8 @@ void print_table(const Graph& graph, const GraphSummary& summary, bool every_nod
     const bool is_open = range.hi == kMaxExtent;
     ports.add({"symbol", name, concat(range.lo, is_open ? " or more" : concat(" to ", range.hi))});
   }
-  ports.print(std::cout);
-  std::cout << "\n";
+  ports.print(out());
+  out() << "\n";
   if (every_node) {
     print_nodes(graph);
     return;
@@ -121,7 +121,7 @@ void print_table(const Graph& graph, const GraphSummary& summary, bool every_nod
     ops.add({count.op, std::to_string(count.nodes), count_text(count.footprint.flops),
              bytes_text(count.footprint.bytes_read), bytes_text(count.footprint.bytes_written)});
   }
-  ops.print(std::cout);
+  ops.print(out());
 }
 
 void print_json(const Page& page) {
@@ -138,7 +138,7 @@ void print_json(const Page& page) {
     }
     json["sections"].push_back({{"heading", section.heading}, {"text", section.text}, {"rows", rows}});
   }
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ int show(const ShowOptions& options, OutputFormat format) {
     if (format == OutputFormat::Json) {
       print_json(loaded.document->describe());
     } else {
-      print_page(loaded.document->describe(), std::cout);
+      print_page(loaded.document->describe(), out());
     }
     return 0;
   }

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "base/text.h"
+#include "cli/out.h"
 
 namespace tenon::cli {
 namespace {
@@ -156,7 +157,7 @@ void print_page(const Page& page, std::ostream& out) {
 Progress::Progress(std::string what) : what_(std::move(what)), is_shown_(isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() {
-  if (is_shown_ && last_percent_ != static_cast<std::size_t>(-1)) std::cerr << "\r\033[K" << std::flush;
+  if (is_shown_ && last_percent_ != static_cast<std::size_t>(-1)) err() << "\r\033[K" << std::flush;
 }
 
 void Progress::update(std::size_t done, std::size_t total) {
@@ -164,7 +165,7 @@ void Progress::update(std::size_t done, std::size_t total) {
   const std::size_t percent = done * 100 / total;
   if (percent == last_percent_) return;
   last_percent_ = percent;
-  std::cerr << "\r\033[K" << what_ << " " << done << "/" << total << " (" << percent << " %)" << std::flush;
+  err() << "\r\033[K" << what_ << " " << done << "/" << total << " (" << percent << " %)" << std::flush;
 }
 
 }  // namespace tenon::cli

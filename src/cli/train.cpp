@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/out.h"
 #include "driver/compiled.h"
 #include "driver/model.h"
 #include "driver/training/curve.h"
@@ -16,7 +17,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <iostream>
 
 namespace tenon::cli {
 namespace {
@@ -60,11 +60,11 @@ class ProgressLine {
         concat("epoch ", at.epoch, " [", bar, "] step ", at.step, "/", at.step_count, "  ",
                in_words(at.loss, at.accuracy, has_accuracy), "  ", fixed(at.samples_per_s, 1),
                " samples/s  ", duration(at.seconds_left), " left");
-    std::cerr << (is_terminal_ ? "\r\x1b[K" : "") << text << (is_terminal_ ? "" : "\n")
+    err() << (is_terminal_ ? "\r\x1b[K" : "") << text << (is_terminal_ ? "" : "\n")
               << std::flush;
   }
   void end() const {
-    if (is_terminal_) std::cerr << "\r\x1b[K" << std::flush;
+    if (is_terminal_) err() << "\r\x1b[K" << std::flush;
   }
 
  private:
@@ -110,17 +110,17 @@ void print_result(const TrainResult& result, const TrainCommandOptions& options,
             {{"step", point.step}, {"loss", point.loss}, {"accuracy", point.accuracy}});
       }
     }
-    std::cout << json.dump(2) << "\n";
+    out() << json.dump(2) << "\n";
     return;
   }
-  std::cout << (result.was_stopped ? "stopped after " : "trained for ") << result.steps
+  out() << (result.was_stopped ? "stopped after " : "trained for ") << result.steps
             << " steps at " << fixed(result.samples_per_s, 1) << " samples/s";
   if (result.validation) {
-    std::cout << "; held out: "
+    out() << "; held out: "
               << in_words(result.validation->loss, result.validation->accuracy,
                           result.has_accuracy);
   }
-  std::cout << "\n";
+  out() << "\n";
 }
 
 }  // namespace
@@ -132,7 +132,7 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
   if (!options.optimizer.empty()) set_optimizer(train, options.optimizer);
   if (!options.schedule.empty()) set_schedule(train.schedule, options.schedule);
   if (options.print) {
-    std::cout << print(tenon::train(load_model(options.model), train));
+    out() << print(tenon::train(load_model(options.model), train));
     return 0;
   }
   if (!options.output.empty() && !options.output.ends_with(".onnx") &&
@@ -140,8 +140,8 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
     write_model({}, options.output);  // says what is wrong before hours of training
   }
   Trainer trainer(load_model(options.model), options.trainer);
-  if (!trainer.note().empty()) std::cerr << trainer.note() << "\n";
-  std::cerr << trainer.sample_count() << " samples, " << trainer.step_count() << " steps of "
+  if (!trainer.note().empty()) err() << trainer.note() << "\n";
+  err() << trainer.sample_count() << " samples, " << trainer.step_count() << " steps of "
             << options.trainer.batch_size << "; a step is "
             << trainer.session().program().steps.size() << " kernels, "
             << format_bytes(trainer.session().arena_bytes()) << " arena\n";
@@ -152,7 +152,7 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
   trainer.on_progress = [&](const TrainProgress& at) { line.show(at, has_accuracy); };
   trainer.on_validation = [&](const CurvePoint& point) {
     line.end();
-    std::cerr << "step " << point.step << ": held out "
+    err() << "step " << point.step << ": held out "
               << in_words(point.loss, point.accuracy, has_accuracy) << "\n";
   };
   const TrainResult result = trainer.run();

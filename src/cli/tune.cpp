@@ -2,6 +2,7 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/model.h"
@@ -14,7 +15,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <sstream>
 
 namespace tenon::cli {
@@ -38,9 +38,9 @@ std::string cache_path() {
 // What came of it: a line for people, or an object.
 int report(OutputFormat format, const std::string& text, const Json& json) {
   if (format == OutputFormat::Json) {
-    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
-    std::cout << text << "\n";
+    out() << text << "\n";
   }
   return 0;
 }
@@ -81,17 +81,17 @@ void add_rows(Table& table, const TunedKernel& kernel, bool shows_all) {
 int show_cache(const TuneCommandOptions& options, OutputFormat format) {
   const std::vector<TunedKernel> kernels = known_kernels();
   if (format == OutputFormat::Json) {
-    std::cout << to_json(kernels);
+    out() << to_json(kernels);
     return 0;
   }
-  std::cout << cache_path() << ": " << kernels.size() << (kernels.size() == 1 ? " kernel\n" : " kernels\n");
+  out() << cache_path() << ": " << kernels.size() << (kernels.size() == 1 ? " kernel\n" : " kernels\n");
   for (std::size_t k = 0; k < kernels.size();) {
     const TuningPlace& place = kernels[k].place;
-    std::cout << "\n" << place.machine << ", " << place.threads << (place.threads == 1 ? " thread" : " threads") << ", code by "
+    out() << "\n" << place.machine << ", " << place.threads << (place.threads == 1 ? " thread" : " threads") << ", code by "
               << place.generator << "\n\n";
     Table table({"kernel", "for", "candidate", ">us", ">GFLOP/s", ">of the best", ">timed", "why"});
     for (; k < kernels.size() && kernels[k].place == place; ++k) add_rows(table, kernels[k], options.all);
-    table.print(std::cout);
+    table.print(out());
   }
   return 0;
 }

@@ -3,11 +3,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/interrupt.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "driver/compile.h"
 
 #include <cmath>
-#include <iostream>
 #include <limits>
 #include <memory>
 
@@ -37,7 +37,7 @@ CompileRequest request_of(const TuningOptions& options, std::function<void(const
   if (!options.tune.empty()) request.tune_seconds = seconds;
   request.is_untuned = options.untuned;
   request.specialised_shapes = options.hot_shapes;
-  request.on_notice = [](const std::string& text) { std::cerr << text << "\n"; };
+  request.on_notice = [](const std::string& text) { err() << text << "\n"; };
   // Ctrl-C is caught, and progress shown, from the first kernel to the last.
   struct Timing {
     Interrupt interrupt;
@@ -60,7 +60,7 @@ CompileRequest request_of(const TuningOptions& options, std::function<void(const
 }
 
 CompileRequest request_of(const TuningOptions& options) {
-  return request_of(options, [](const std::string& text) { std::cerr << text << "\n"; });
+  return request_of(options, [](const std::string& text) { err() << text << "\n"; });
 }
 
 }  // namespace
