@@ -8,11 +8,13 @@
 #include "codegen/general_kernels.h"
 #include "codegen/guards.h"
 #include "nests/affine.h"
+#include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/nest_builder.h"
 #include "nests/node_exprs.h"
 #include "nests/padding.h"
 #include "nests/specialise.h"
+#include "nests/split_sums.h"
 #include "nests/tile_and_fuse.h"
 #include "nests/transposed_operand.h"
 #include "nests/work_shares.h"
@@ -433,6 +435,13 @@ class Selector {
     return made;
   }
 
+  bool is_winograd(const NestSequence& sequence, const NestSequence::Part& part,
+                   const std::vector<bool>& is_constant) const {
+    const std::vector<Candidate> candidates =
+        options_.target->candidates({sequence, part, is_constant, options_.allow_winograd});
+    return candidates[cheapest(candidates)].is_winograd;
+  }
+
   // Puts nests that hand each other their results together. What Winograd's algorithm computes
   // stays apart, and operands that are read past their edges get room around them before.
   void chain(NestSequence& sequence, const std::vector<bool>& is_constant) const {
@@ -440,9 +449,7 @@ class Selector {
     NestSequence chained = sequence;
     chained.parts.clear();
     for (const NestSequence::Part& part : sequence.parts) {
-      const std::vector<Candidate> candidates =
-          options_.target->candidates({sequence, part, is_constant, options_.allow_winograd});
-      if (candidates[cheapest(candidates)].is_winograd) {
+      if (is_winograd(sequence, part, is_constant)) {
         chained.parts.push_back(part);
         chained.parts.back().is_scheduled = true;  // not to be touched
         continue;
@@ -502,7 +509,13 @@ class Selector {
     }
     if (const auto known = chosen_.find(text); known != chosen_.end()) return known->second;
     ChosenForNode made{sequence, {}, {}};
+    split_sums(made.sequence);
+    // What Winograd's algorithm computes reads weights as they lie.
+    for (NestSequence::Part& part : made.sequence.parts) {
+      part.is_scheduled = nests::find_contraction(part.nest) && is_winograd(made.sequence, part, is_constant);
+    }
     transpose_operands(made.sequence, is_constant, options_.target->facts().line_bytes / 4);
+    for (NestSequence::Part& part : made.sequence.parts) part.is_scheduled = false;
     chain(made.sequence, is_constant);
     made.kernels = choose_kernels(id, made.sequence, is_constant, made.derived, footprint);
     return chosen_.emplace(std::move(text), std::move(made)).first->second;

@@ -52,6 +52,7 @@ Kept kept_of(Block block) {
 
 // What moving an element to a place far from its neighbours' takes.
 constexpr double kMovedFlops = 64;
+constexpr double kLineBytes = 64;
 
 class Chain {
  public:
@@ -474,7 +475,8 @@ class Chain {
     std::map<std::size_t, double> again;
     for_each_load(stages_, [&](const Scalar& load) {
       if (load->id >= sequence_.buffers.size() || locals_.contains(load->id)) return;
-      double bytes = static_cast<double>(info(load->dtype).storage_bytes);
+      const auto size = static_cast<double>(info(load->dtype).storage_bytes);
+      double bytes = size, line_share = 1;
       std::set<std::size_t> followed;
       for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
         const std::optional<Reach> reach = reach_of(load->args[axis]);
@@ -482,7 +484,12 @@ class Chain {
         bytes *= reach ? std::min(extent, static_cast<double>(reach->count)) : extent;
         if (!reach) continue;
         for (const auto& [loop, step] : reach->start.steps) followed.insert(loop);
+        const bool is_last = axis + 1 == load->view.size();
+        if (is_last && !reach->start.steps.empty()) {
+          line_share = std::min(extent, kLineBytes / size) / static_cast<double>(reach->count);
+        }
       }
+      if (line_share > 1) count_lines(bytes, line_share);
       double others = 1;
       for (const Statement& loop : outer_loops_) {
         if (!followed.contains(loop.id)) others *= times(loop);
@@ -504,6 +511,13 @@ class Chain {
     part.nest.body = std::move(body);
     number_buffers();
     list_extents(part.nest);
+  }
+
+  // A pass that takes a few neighbours of each row reads whole lines all the same: again in every pass
+  // where a cache does not keep them for the next, and one number at a time where it does.
+  void count_lines(double bytes, double share) {
+    const bool is_kept = bytes * share <= cost.prices.close_bytes;
+    cost.line_bytes += cost.passes * bytes * (share - 1) * (is_kept ? cost.prices.close_share : 1);
   }
 
   void number_buffers() {

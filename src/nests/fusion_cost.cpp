@@ -31,7 +31,7 @@ double FusionCost::gain() const {
   const double spared =
       handed_bytes + (kLargeShare - 1) * std::max(0.0, handed_bytes - kLargeBytes);
   return 2 * spared + kernels * prices.kernel_bytes - again_flops / prices.flops_per_byte -
-         again_bytes * prices.close_share - reading - waiting;
+         again_bytes * prices.close_share - line_bytes - reading - waiting;
 }
 
 }  // namespace tenon::nests

@@ -27,6 +27,7 @@ struct FusionCost {
   double again_flops = 0;   ///< where pieces overlap
   double again_bytes = 0;
   double weight_bytes = 0;  ///< that every pass reads
+  double line_bytes = 0;    ///< beside what is wanted, where passes take parts of lines
   double local_bytes = 0;   ///< of one piece
   double flops = 0;         ///< of all of it
 

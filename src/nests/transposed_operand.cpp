@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "nests/operand_copy.h"
 #include "nests/stride.h"
+#include "ops/access.h"
 
 namespace tenon::nests {
 namespace {
@@ -22,6 +23,37 @@ struct Transposition {
   const Statement* columns = nullptr;
 };
 
+// Whether the rows of a large operand, which many tiles go down, lie a multiple of a page apart: they would take
+// the same few places of a cache. A copy has room between them.
+bool rows_collide(const Contraction& sum, const Scalar& b) {
+  constexpr std::int64_t kPageElements = 1024, kLongSum = 64;
+  constexpr double kManyRows = 64, kLargeOperand = 1 << 20;
+  double rows = 1;
+  for (const Statement* loop : sum.parallel) {
+    if (stride_along(b, loop->id) == Stride::Zero) rows *= usual_value(loop->extent);
+  }
+  const Dim& row = b->view.back();
+  const bool is_apart = row.is_constant() && row.constant() % kPageElements == 0 && b->view.size() > 1;
+  return is_apart && rows >= kManyRows && usual_value(product(b->view)) >= kLargeOperand &&
+         std::any_of(sum.reduction.begin(), sum.reduction.end(), [&](const Statement* loop) {
+           return is_at_least(loop->extent, kLongSum) && growth(b->args[b->view.size() - 2], loop->id) == 1;
+         });
+}
+
+// A large operand that few rows share is read along the sum instead, where the other lies along it
+// too: copying would take longer than the product.
+bool is_worth_a_copy(const Contraction& sum, const Scalar& a, const Scalar& b) {
+  constexpr double kEnoughRows = 32, kLargeOperand = 1 << 20;
+  double rows = 1;
+  for (const Statement* loop : sum.parallel) {
+    if (stride_along(b, loop->id) == Stride::Zero) rows *= usual_value(loop->extent);
+  }
+  const bool lies_along = std::any_of(sum.reduction.begin(), sum.reduction.end(), [&](const Statement* loop) {
+    return loop->extent.is_constant() && stride_along(a, loop->id) == Stride::Unit && stride_along(b, loop->id) == Stride::Unit;
+  });
+  return rows >= kEnoughRows || !lies_along || usual_value(product(b->view)) < kLargeOperand;
+}
+
 std::optional<Transposition> find_transposition(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant) {
   std::optional<Transposition> found;
   for (const Statement* loop : sum.parallel) {
@@ -29,10 +61,11 @@ std::optional<Transposition> find_transposition(const Contraction& sum, const Pa
     for (const bool swaps : {false, true}) {
       const Scalar &a = swaps ? sum.b : sum.a, &b = swaps ? sum.a : sum.b;
       if (stride_along(a, loop->id) != Stride::Zero || stride_along(b, loop->id) == Stride::Zero) continue;
-      if (stride_along(b, loop->id) == Stride::Unit || b->bounds != Bounds::Inside) return std::nullopt;
+      if (b->bounds != Bounds::Inside || (stride_along(b, loop->id) == Stride::Unit && !rows_collide(sum, b))) return std::nullopt;
       if (part.nest.buffers[b->id].storage == Storage::Scratch) return std::nullopt;
       const std::size_t source = buffer_of(part, b->id);
       if (source < is_constant.size() && is_constant[source]) return std::nullopt;
+      if (!is_worth_a_copy(sum, a, b)) return std::nullopt;
       const bool has_rows = std::any_of(sum.parallel.begin(), sum.parallel.end(), [&](const Statement* rows) {
         return rows != loop && is_at_least(rows->extent, kFewestRows) && stride_along(b, rows->id) == Stride::Zero;
       });
@@ -84,13 +117,26 @@ Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum,
   store.indices = at;
   store.value = load_of(turn.load.node(), 0, turn.load->view, turn.load->args);
   Block body{std::move(store)};
-  for (std::size_t k = loops.size(); k-- > 0;) {
+  const auto enclose = [&](std::size_t id, const Dim& extent) {
     Statement loop;
-    loop.id = loops[k]->id;
-    loop.extent = loops[k]->extent;
+    loop.id = id;
+    loop.extent = extent;
     loop.is_independent = true;
     loop.body = std::move(body);
     body = {std::move(loop)};
+  };
+  // By blocks of columns, outermost: so many rows of the operand are read along, each line once.
+  const Dim& columns = turn.columns->extent;
+  const bool is_even = stride_along(turn.load, turn.columns->id) != Stride::Unit && columns.is_constant() && columns.constant() > line_elements && columns.constant() % line_elements == 0;
+  if (is_even) {
+    const std::string name = copy.nest.loop_names[turn.columns->id];
+    const std::size_t block = copy.nest.new_loop(concat(name, "o")), inner = copy.nest.new_loop(concat(name, "i"));
+    substitute_loop(body, turn.columns->id, plus(times(loop_scalar(block), integer_scalar(line_elements)), loop_scalar(inner)));
+    enclose(inner, line_elements);
+    for (std::size_t k = loops.size() - 1; k-- > 0;) enclose(loops[k]->id, loops[k]->extent);
+    enclose(block, columns.constant() / line_elements);
+  } else {
+    for (std::size_t k = loops.size(); k-- > 0;) enclose(loops[k]->id, loops[k]->extent);
   }
   copy.nest.body = std::move(body);
 

@@ -5,6 +5,8 @@
 namespace tenon {
 namespace {
 
+constexpr std::size_t kResults = 5;
+
 struct Attrs {
   std::int64_t axis = 1;
   double epsilon = 1e-5;
@@ -23,7 +25,9 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   for (const char* operand : {"scale", "bias", "mean", "variance"}) {
     require_vector(in, operand, axis);
   }
-  return {in["x"], in["mean"], in["variance"]};
+  TensorType statistic = in["mean"];
+  statistic.dtype = statistics_dtype({}, in["x"].dtype);
+  return {in["x"], in["mean"], in["variance"], statistic, statistic};
 }
 
 void lower(const Attrs& attrs, Lowering& op) {
@@ -46,30 +50,64 @@ void lower(const Attrs& attrs, Lowering& op) {
   };
   define_running("running_mean", "mean", batch.mean);
   define_running("running_variance", "variance", batch.variance);
+  if (op.wants("batch_mean")) op.define("batch_mean", drop_axes(batch.mean, axes));
+  if (op.wants("inverse_deviation")) {
+    op.define("inverse_deviation", drop_axes(batch.inverse_deviation, axes));
+  }
 }
 
+// x brought to mean 0 and variance 1: by the statistics that the node gives, where it does.
+StandardizedVar standardized(const Attrs& attrs, Gradient& op, std::size_t axis, const Axes& axes) {
+  const Var x = op.operand("x");
+  const auto is_given = [&](const char* name) { return ValueId(op.result(name).id()).is_valid(); };
+  if (op.result_count() < kResults || !is_given("batch_mean") || !is_given("inverse_deviation")) {
+    return standardize(x, axes, attrs.epsilon);
+  }
+  const TensorType type = op.operand_type("x");
+  const auto statistic = [&](const char* name) {
+    return along_axis(cast_to(op.result(name), type.dtype), axis, type.rank());
+  };
+  StandardizedVar batch;
+  batch.inverse_deviation = statistic("inverse_deviation");
+  batch.value = (x - statistic("batch_mean")) * batch.inverse_deviation;
+  return batch;
+}
+
+// Two sums over the batch serve all of it: dy, which is the bias's gradient, and dy times the
+// standardized x, which is the scale's. What flows back to x loses its mean and its part along y.
 void gradient(const Attrs& attrs, Gradient& op) {
   const TensorType type = op.operand_type("x");
   const std::size_t axis = normal_axis("batch_norm_training", attrs.axis, type.rank());
   const Axes axes = batch_axes(attrs, type.rank());
-  const StandardizedVar batch = standardize(op.operand("x"), axes, attrs.epsilon);
-  const Var dy = op.upstream("y");
-  const Var scale = cast_to(op.operand("scale"), type.dtype);
-  op.add("x", standardize_gradient(batch, axes, dy * along_axis(scale, axis, type.rank())));
-  const auto add_sum = [&](const char* name, Var value) {
-    op.add(name, cast_to(sum_along_axis(value, axis), op.operand_type(name).dtype));
-  };
-  add_sum("scale", dy * batch.value);
-  add_sum("bias", dy);
+  const StandardizedVar batch = standardized(attrs, op, axis, axes);
+  const Var x = op.operand("x");
+  const auto along = [&](Var vector) { return along_axis(vector, axis, type.rank()); };
+  const auto share = [&](Var vector) { return share_of_mean(along(vector), x, axes); };
+  if (op.has_upstream("y")) {
+    const Var dy = op.upstream("y");
+    const Var total = sum_along_axis(dy, axis), part = sum_along_axis(dy * batch.value, axis);
+    const Var slope = along(cast_to(op.operand("scale"), type.dtype)) * batch.inverse_deviation;
+    op.add("x", slope * (dy - share(total) - batch.value * share(part)));
+    op.add("scale", cast_to(part, op.operand_type("scale").dtype));
+    op.add("bias", cast_to(total, op.operand_type("bias").dtype));
+  }
   const auto add_running = [&](const char* result, const char* operand, Var slope) {
     if (!op.has_upstream(result)) return;
     const Var flow = op.upstream(result);
     op.add(operand, flow * attrs.momentum);
-    const Var now = along_axis(cast_to(flow, type.dtype) * (1 - attrs.momentum), axis, type.rank());
-    op.add("x", share_of_mean(slope.is_valid() ? now * slope : now, op.operand("x"), axes));
+    const Var now = along(cast_to(flow, type.dtype) * (1 - attrs.momentum));
+    op.add("x", share_of_mean(slope.is_valid() ? now * slope : now, x, axes));
   };
   add_running("running_mean", "mean", Var());
   add_running("running_variance", "variance", batch.value / batch.inverse_deviation * 2.0);
+  if (op.has_upstream("batch_mean")) {
+    op.add("x", share(cast_to(op.upstream("batch_mean"), type.dtype)));
+  }
+  if (op.has_upstream("inverse_deviation")) {
+    const Var slope = batch.value * batch.inverse_deviation * batch.inverse_deviation;
+    const Var flow = along(cast_to(op.upstream("inverse_deviation"), type.dtype));
+    op.add("x", -share_of_mean(flow * slope, x, axes));
+  }
 }
 
 }  // namespace
@@ -77,10 +115,11 @@ void gradient(const Attrs& attrs, Gradient& op) {
 TENON_DEFINE_OP(batch_norm_training) = OpSpec<Attrs>{
     .name = "batch_norm_training",
     .summary =
-        "batch_norm with the batch's own statistics, which also update the running ones: "
-        "before * momentum + now * (1 - momentum)",
+        "batch_norm with the batch's own statistics, which it also gives and which update the running "
+        "ones: before * momentum + now * (1 - momentum)",
     .operands = {"x", "scale", "bias", "mean", "variance"},
-    .results = {"y", optional("running_mean"), optional("running_variance")},
+    .results = {"y", optional("running_mean"), optional("running_variance"), optional("batch_mean"),
+                optional("inverse_deviation")},
     .attrs = {{"axis", &Attrs::axis}, {"epsilon", &Attrs::epsilon}, {"momentum", &Attrs::momentum}},
     .infer = infer,
     .lower = lower,

@@ -13,19 +13,12 @@ TensorType infer(const PoolAttrs& attrs, const OperandTypes& in) {
   return in["x"];
 }
 
+// Every element of x looks at the windows that hold it: those whose greatest element it is hand it
+// their dy. So elements are independent of each other, which a scatter's are not.
 void lower(const PoolAttrs& attrs, Lowering& op) {
   const Pooling pooling = pooling_of("max_pool_gradient", attrs, op.operand_type("x"));
-  const Expr x = op.operand("x");
-  Dims dims;
-  const std::vector<AxisLoops> loops = pooling.y.loops(dims, pooling.y_dims);
-  const Space space(std::move(dims));
-  std::vector<LogicalIndex> at{loops[0].index(space), loops[1].index(space)};
-  const Dims extents(pooling.x_dims.begin() + 2, pooling.x_dims.end());
-  for (Expr& coordinate : unflattened(positions_of_greatest(pooling, x), extents)) {
-    at.emplace_back(std::move(coordinate));
-  }
-  const Expr zeros = broadcast(literal(x.dtype(), 0), x.dims());
-  op.define("dx", scatter(Reduction::Sum, zeros, pooling.x.coordinates(at), op.operand("dy")));
+  op.define("dx", spread_greatest(pooling, elements_of_greatest(pooling, op.operand("x")),
+                                  op.operand("dy")));
 }
 
 }  // namespace

@@ -132,19 +132,83 @@ Expr fold_windows(const Pooling& pooling, Reduction reduction, const Expr& eleme
   return drop_axes(reduce(reduction, elements, axes), axes);
 }
 
+namespace {
+
+// Loops over x, by phase where windows lie apart, and which windows hold each element.
+struct Spread {
+  explicit Spread(const Pooling& pooling)
+      : covering(pooling.windows),
+        extents{pooling.x_dims[0], pooling.x_dims[1]},
+        loops(make_loops(pooling)),
+        meeting(covering.meeting(loops.places, loops.steps)),
+        at{loops.n, loops.c} {
+    at.insert(at.end(), meeting.positions.begin(), meeting.positions.end());
+  }
+
+  // Sums what windows give, and cuts it to x.
+  Expr sum(const Pooling& pooling, const Expr& given) const {
+    const Expr sums = sum_out(covering.where_covered(meeting, given), loops.window_axes);
+    return covering.cropped(reshape(sums, pooling.x.physical_dims("", extents)), pooling.x,
+                            pooling.x_dims);
+  }
+
+  Covering covering;
+  Dims extents;
+  PoolLoops loops;
+  Covering::Meeting meeting;
+  std::vector<LogicalIndex> at;  // in y
+
+ private:
+  PoolLoops make_loops(const Pooling& pooling) {
+    Dims parts{1, 1};
+    for (const Dim& extent : covering.loop_extents()) extents.push_back(extent);
+    for (const Dim& count : covering.phase_counts()) parts.push_back(count);
+    return {pooling.x, extents, parts, covering.step_counts()};
+  }
+};
+
+// The greatest elements of each window, as they lie in it; padding may equal one (zeros among u8),
+// so it is ruled out by position.
+Expr are_greatest(const Pooling& pooling, const PoolLoops& loops, const Expr& x) {
+  const Expr elements = window_elements(pooling, x, -infinity);
+  Expr are = !(elements < reduce(Reduction::Max, elements, loops.window_axes));
+  const std::vector<Expr> covered = covered_positions(pooling, loops);
+  for (std::size_t axis = 0; axis < covered.size(); ++axis) {
+    are = are && is_between(covered[axis], 0, pooling.windows[axis].extent);
+  }
+  return are;
+}
+
+// Row-major over the window.
+Expr element_number(const Pooling& pooling, const std::vector<Expr>& elements) {
+  Expr number = elements[0];
+  for (std::size_t axis = 1; axis < elements.size(); ++axis) {
+    number = number * pooling.windows[axis].kernel + elements[axis];
+  }
+  return cast(number, DType::I32);
+}
+
+}  // namespace
+
 Expr spread_windows(const Pooling& pooling, const Expr& y) {
-  const Covering covering(pooling.windows);
-  Dims extents{pooling.x_dims[0], pooling.x_dims[1]}, parts{1, 1};
-  for (const Dim& extent : covering.loop_extents()) extents.push_back(extent);
-  for (const Dim& count : covering.phase_counts()) parts.push_back(count);
-  const PoolLoops loops(pooling.x, extents, parts, covering.step_counts());
-  const Covering::Meeting meeting = covering.meeting(loops.places, loops.steps);
-  std::vector<LogicalIndex> at{loops.n, loops.c};
-  at.insert(at.end(), meeting.positions.begin(), meeting.positions.end());
-  const Expr value = covering.where_covered(meeting, y.at_or(pooling.y.coordinates(at), 0));
-  const Expr sums = sum_out(value, loops.window_axes);
-  return covering.cropped(reshape(sums, pooling.x.physical_dims("", extents)), pooling.x,
-                          pooling.x_dims);
+  const Spread spread(pooling);
+  return spread.sum(pooling, y.at_or(pooling.y.coordinates(spread.at), 0));
+}
+
+Expr elements_of_greatest(const Pooling& pooling, const Expr& x) {
+  const PoolLoops loops = window_loops(pooling);
+  const Expr none = literal(DType::I32, std::numeric_limits<std::int32_t>::max());
+  const Expr number = element_number(pooling, loops.steps);
+  return fold_windows(pooling, Reduction::Min,
+                      select(are_greatest(pooling, loops, x), number, none));
+}
+
+Expr spread_greatest(const Pooling& pooling, const Expr& greatest, const Expr& y) {
+  const Spread spread(pooling);
+  const std::vector<Expr> at = pooling.y.coordinates(spread.at);
+  const Expr number = element_number(pooling, spread.meeting.elements);
+  const Expr is_it = equal(greatest.at_or(at, -1), number);
+  return spread.sum(pooling, select(is_it, y.at_or(at, 0), 0.0));
 }
 
 Expr window_sizes(const Pooling& pooling, DType dtype, bool include_pads) {
@@ -164,19 +228,14 @@ Expr window_sizes(const Pooling& pooling, DType dtype, bool include_pads) {
 
 Expr positions_of_greatest(const Pooling& pooling, const Expr& x) {
   const PoolLoops loops = window_loops(pooling);
-  const Expr elements = window_elements(pooling, x, -infinity);
-  const Expr greatest = reduce(Reduction::Max, elements, loops.window_axes);
-  // Padding may equal the greatest element (zeros among u8), so it is ruled out by position.
-  Expr is_candidate = !(elements < greatest);
-  Expr position = integer(0);
   const std::vector<Expr> covered = covered_positions(pooling, loops);
-  for (std::size_t axis = 0; axis < covered.size(); ++axis) {
-    const Dim& extent = pooling.windows[axis].extent;
-    is_candidate = is_candidate && is_between(covered[axis], 0, extent);
-    position = axis == 0 ? covered[axis] : position * extent + covered[axis];
+  Expr position = covered[0];
+  for (std::size_t axis = 1; axis < covered.size(); ++axis) {
+    position = position * pooling.windows[axis].extent + covered[axis];
   }
   const Expr none = integer(std::numeric_limits<std::int64_t>::max());
-  return fold_windows(pooling, Reduction::Min, select(is_candidate, position, none));
+  return fold_windows(pooling, Reduction::Min,
+                      select(are_greatest(pooling, loops, x), position, none));
 }
 
 std::vector<Expr> unflattened(const Expr& positions, const Dims& extents) {

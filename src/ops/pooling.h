@@ -63,6 +63,10 @@ Expr spread_windows(const Pooling& pooling, const Expr& y);
 Expr window_sizes(const Pooling& pooling, DType dtype, bool include_pads);
 /// The position of each window's first greatest element among the spatial positions of x.
 Expr positions_of_greatest(const Pooling& pooling, const Expr& x);
+/// The number of each window's first greatest element among the window's own, row-major, i32.
+Expr elements_of_greatest(const Pooling& pooling, const Expr& x);
+/// For every element of x the sum of `y` over the windows whose element `greatest` it is.
+Expr spread_greatest(const Pooling& pooling, const Expr& greatest, const Expr& y);
 /// Row-major positions over `extents` as a coordinate for each axis.
 std::vector<Expr> unflattened(const Expr& positions, const Dims& extents);
 

@@ -148,11 +148,17 @@ class Lister {
 
   void add_block(const std::string& name, const WindowSum& window, double cost, std::int64_t block) {
     add(name, yes(cost), [window, block, part = &work_.part](NestSequence& sequence, std::vector<WinogradWeights>& derived) {
-      sequence.buffers.push_back(
-          {NestSequence::Role::Derived, derived.size(), DType::F32, window.weights.dims()});
-      derived.push_back(window.weights);
+      const bool is_constant = window.has_constant_weights;
+      const std::size_t weights = sequence.buffers.size();
+      sequence.buffers.push_back({is_constant ? NestSequence::Role::Derived : NestSequence::Role::Temporary,
+                                  is_constant ? derived.size() : 0, DType::F32, window.weights.dims()});
       std::vector<MadeKernel> made;
-      for (NestSequence::Part& nest : winograd_nests(sequence, *part, window, sequence.buffers.size() - 1, block)) {
+      if (is_constant) {
+        derived.push_back(window.weights);
+      } else {
+        made.push_back({weight_nest(sequence, part->nest.name, window.weights, weights), {}});
+      }
+      for (NestSequence::Part& nest : winograd_nests(sequence, *part, window, weights, block)) {
         made.push_back({std::move(nest), {}});
       }
       return made;

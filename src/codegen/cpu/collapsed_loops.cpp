@@ -24,14 +24,18 @@ struct Pair {
   std::size_t outer = 0, inner = 0;
   Dim inner_extent;
 
+  bool moves_by_one(const Scalar& index) const {
+    if (is_loop(index, outer)) return true;
+    return inner_extent.is_constant() && !depends_on(index, inner) && growth(index, outer) == 1;
+  }
   bool is_read_by(const Scalar& scalar) const { return depends_on(scalar, outer) || depends_on(scalar, inner); }
-  // The axis of the outer loop, the inner's right behind it; nothing where they do not lie so.
+  // The axis that the outer loop moves along by one, the inner's right behind it; nothing where they do not
+  // lie so.
   std::optional<std::size_t> axis_in(const std::vector<Scalar>& indices, const Dims& view) const {
     std::optional<std::size_t> found;
     for (std::size_t axis = 0; axis < indices.size(); ++axis) {
       if (!is_read_by(indices[axis])) continue;
-      const bool is_pair = !found && axis + 1 < view.size() && is_loop(indices[axis], outer) &&
-                           is_loop(indices[axis + 1], inner) && view[axis + 1] == inner_extent;
+      const bool is_pair = !found && axis + 1 < view.size() && moves_by_one(indices[axis]) && is_loop(indices[axis + 1], inner) && view[axis + 1] == inner_extent;
       if (!is_pair) return std::nullopt;
       found = axis++;
     }
@@ -41,11 +45,18 @@ struct Pair {
     return axis_in(indices, view) ||
            std::none_of(indices.begin(), indices.end(), [&](const Scalar& index) { return is_read_by(index); });
   }
+  // Where the axes of both are one: what else moves along the outer one moves by whole inner ones.
+  Scalar merged(const Scalar& index, std::size_t loop) const {
+    Block holder(1);
+    holder.front().value = index;
+    substitute_loop(holder, outer, integer_scalar(0));
+    return plus(times(holder.front().value, integer_scalar(inner_extent.constant())), loop_scalar(loop));
+  }
   void merge(std::vector<Scalar>& indices, Dims& view, std::size_t loop) const {
     const auto axis = axis_in(indices, view);
     if (!axis) return;
     const auto at = static_cast<std::ptrdiff_t>(*axis);
-    indices[*axis] = loop_scalar(loop);
+    indices[*axis] = is_loop(indices[*axis], outer) ? loop_scalar(loop) : merged(indices[*axis], loop);
     view[*axis] = view[*axis] * view[*axis + 1];
     indices.erase(indices.begin() + at + 1);
     view.erase(view.begin() + at + 1);

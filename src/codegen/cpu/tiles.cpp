@@ -141,6 +141,30 @@ TileShape tile_for(unsigned register_count, unsigned register_bits) {
 
 namespace {
 
+// Few products for each result, which is then what takes the time.
+bool is_short(const Contraction& sum) {
+  constexpr double kShort = 128;
+  double length = 1;
+  for (const Statement* loop : sum.reduction) length *= usual_value(loop->extent);
+  return length <= kShort;
+}
+
+std::int64_t result_bytes(const Contraction& sum) {
+  std::int64_t bytes = 4;
+  for (const Statement* loop : sum.parallel) bytes *= static_cast<std::int64_t>(usual_value(loop->extent));
+  return bytes;
+}
+
+// What lies along the columns comes from memory a line or two of each row, which no processor foresees; where
+// few tiles use it, each waits for it.
+void fetch_ahead(LoopNest& nest, const Contraction& c, const Statement* rows, const TargetFacts& target) {
+  constexpr std::int64_t kFewRows = 32, kTurns = 12;
+  const double row_count = rows == nullptr ? 1 : usual_value(rows->extent);
+  const auto distance = distance_along(c.b, c.reduction.back()->id);
+  if (row_count > kFewRows || !distance || *distance < 4 * static_cast<std::int64_t>(target.line_bytes)) return;
+  nest.buffers[c.b->id].ahead = kTurns * *distance;
+}
+
 // Turns the loops of `whole`, which stands in the loops `around_it` of `nest`; those outside of a tile are
 // run as `outermost`.
 std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std::vector<Statement>& around_it,
@@ -237,6 +261,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     b_bytes = std::min(shared_bytes + 1, dim.is_constant() ? b_bytes * dim.constant() : shared_bytes + 1);
   }
   const bool is_alone = outermost == LoopKind::Parallel;
+  if (!packed.is_defined() && b_bytes > close_bytes) fetch_ahead(nest, c, rows, target);
   const bool keeps_rows = is_alone && (b_bytes <= close_bytes) != shape.is_reordered;
   const bool may_halve = is_alone && !keeps_rows && !shape.is_reordered && b_bytes <= shared_bytes;
   const Statement* halved = may_halve ? loop_to_halve(c, columns, rows) : nullptr;
@@ -272,6 +297,9 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     jam.width = std::min(shape.rows, rows_in_cache(c.a, rows->id, target));
     jam.body = std::move(body);
     if (is_alone && halved == nullptr) {
+      if (is_short(c)) {
+        if (auto row_blocks = rows_outermost(nest, jam, result_bytes(c), shared_bytes)) around.insert(around.begin(), std::move(*row_blocks));
+      }
       if (std::optional<Statement> row_blocks = split_rows(nest, jam, around)) around.push_back(std::move(*row_blocks));
     }
     body = {std::move(jam)};

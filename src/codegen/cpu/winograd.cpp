@@ -13,6 +13,8 @@ namespace {
 using nests::Affine;
 using nests::Stride;
 
+constexpr std::int64_t kWeightLanes = 16;
+
 // The place of a load's element in its buffer.
 std::optional<Affine> place_of(const Scalar& load) {
   Affine place;
@@ -45,13 +47,13 @@ class Finder {
       }
     }
     found_.sum = *sum;
-    std::string reason = "none of its operands is constant weights of (output, channel, row, column)";
+    std::string reason = "none of its operands is weights of (output, channel, row, column)";
     for (const bool swaps : {false, true}) {
       found_.image = swaps ? sum->b : sum->a;
       if (!is_weight(swaps ? sum->a : sum->b)) continue;
       reason = "its windows are not 3x3, or do not move by one";
       if (!is_image()) continue;
-      reason = "channels do not lie side by side in its image and its result";
+      reason = "channels do not lie side by side in its image and its result, or do not fill vectors";
       if (is_channels_last()) return {found_, ""};
     }
     return no(reason);
@@ -70,7 +72,8 @@ class Finder {
     const std::size_t buffer = part_.buffers[load->id];
     const auto place = place_of(load);
     const bool is_constant = buffer < is_constant_.size() && is_constant_[buffer];
-    if (load->bounds != Bounds::Inside || !is_constant || !place) return false;
+    if (load->bounds != Bounds::Inside || !place || (!is_constant && load->dtype != DType::F32)) return false;
+    found_.has_constant_weights = is_constant;
     weight_ = *place;
     found_.weights.source = buffer;
     int outputs = 0;
@@ -93,7 +96,7 @@ class Finder {
       const auto index = affine_of(image->args[axis]);
       if (!index) return false;
       for (const auto& [loop, step] : index->steps) {
-        const bool is_apart = index->steps.size() == 2 && is_reduced(loop) && step > 1;
+        const bool is_apart = index->steps.size() == 2 && is_reduced(loop) && step != 0;
         if (step != 1 && !is_apart) return false;
       }
       if (index->steps.size() == 2) {
@@ -104,8 +107,11 @@ class Finder {
         (is_row ? found_.row : found_.column) = kept;
         (is_row ? found_.window_row : found_.window_column) = reduced;
         (is_row ? found_.rows : found_.columns) = loops_.at(kept);
-        (is_row ? found_.first_row : found_.first_column) = index->start;
-        (is_row ? found_.row_step : found_.column_step) = index->steps.at(reduced);
+        const std::int64_t step = index->steps.at(reduced);
+        const bool flips = step < 0;
+        (is_row ? found_.flips_rows : found_.flips_columns) = flips;
+        (is_row ? found_.first_row : found_.first_column) = index->start + (flips ? 2 * step : 0);
+        (is_row ? found_.row_step : found_.column_step) = std::abs(step);
         (is_row ? found_.image_rows : found_.image_columns) = image->view[axis];
       } else if (index->start != 0 || index->steps.size() > 1) {
         return false;
@@ -152,6 +158,15 @@ class Finder {
     weights.by_channel = step(found_.channel);
     weights.by_row = step(found_.window_row);
     weights.by_column = step(found_.window_column);
+    if (found_.flips_rows) {
+      weights.base += 2 * weights.by_row;
+      weights.by_row = -weights.by_row;
+    }
+    if (found_.flips_columns) {
+      weights.base += 2 * weights.by_column;
+      weights.by_column = -weights.by_column;
+    }
+    if (!found_.has_constant_weights && weights.outputs % kWeightLanes != 0) return false;
     return weights.channels > 0 && weights.outputs > 0 && found_.usual_tiles() > 0;
   }
 
@@ -174,7 +189,7 @@ namespace {
 
 // In cycles, for each channel or output of a tile. Weights come from memory: those of the layers between two
 // runs are more than caches hold.
-constexpr double kImageCost = 20, kResultCost = 16;
+constexpr double kImageCost = 20, kResultCost = 16, kWeightCost = 20;
 constexpr std::int64_t kEnoughBlocks = 8;
 
 }  // namespace
@@ -194,7 +209,9 @@ double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
              kinds = static_cast<double>(window.edge() * window.edge());
   const auto products = static_cast<double>(w.channels * window.blocked_outputs());
   const double share = kinds / 36;
-  return kinds * products * (tiles / facts.products_per_cycle() + 4 / weight_bytes) +
+  // Weights that are no constant are transformed first: read, computed, written.
+  const double making = window.has_constant_weights ? 0 : products * (share * kWeightCost + kinds * 4 / weight_bytes);
+  return making + kinds * products * (tiles / facts.products_per_cycle() + 4 / weight_bytes) +
          tiles * share *
              (kImageCost * static_cast<double>(w.channels) +
               kResultCost * static_cast<double>(w.outputs));

@@ -296,9 +296,9 @@ class Nests {
         rewrite.bounds = is_inside ? Bounds::Inside : Bounds::Fill;
         if (w_.batch) rewrite.loops[*w_.batch] = at.batch;
         rewrite.loops[w_.row] = at.row;
-        rewrite.loops[w_.window_row] = integer_scalar(i);
+        rewrite.loops[w_.window_row] = integer_scalar(w_.flips_rows ? 2 - i : i);
         rewrite.loops[w_.column] = at.column;
-        rewrite.loops[w_.window_column] = integer_scalar(j);
+        rewrite.loops[w_.window_column] = integer_scalar(w_.flips_columns ? 2 - j : j);
         rewrite.loops[w_.channel] = loop_scalar(channel);
         column.push_back(rewrite(w_.image));
       }

@@ -28,6 +28,9 @@ struct WindowSum {
   /// Between the elements of a window. Pixels that lie so far apart are an image by themselves, of
   /// which there are as many as steps: one phase each, with its own tiles.
   std::int64_t row_step = 1, column_step = 1;
+  /// Windows that are read from their last element on, as a convolution's gradient reads them.
+  bool flips_rows = false, flips_columns = false;
+  bool has_constant_weights = true;  ///< else they are transformed in every run
   WinogradWeights weights;
 
   std::int64_t edge() const { return weights.tile + 2; }
@@ -46,7 +49,7 @@ struct WindowSum {
 };
 
 /// A sum that Winograd's algorithm computes: windows of 3×3 that move by one, image and result with
-/// their channels last, constant weights; or why it is none.
+/// their channels last; or why it is none.
 struct FoundWindow {
   std::optional<WindowSum> window;
   std::string refusal;
@@ -60,6 +63,10 @@ double winograd_cost(const WindowSum& window, const TargetFacts& facts);
 /// Tiles that go through all steps together: few enough to stay in the cache of a core, enough of
 /// them for each time that the weights are read. 0 where that leaves too few blocks to share out.
 std::int64_t tiles_in_block(const WindowSum& window);
+
+/// A nest that writes the weights to `made` as the products want them: `transform_weights` in f32.
+NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& name, const WinogradWeights& weights,
+                               std::size_t made);
 
 /// Nests that compute what `part` does. `block` tiles at a time go through transform, products and
 /// transform back within one nest, in buffers of the thread; 0: three nests after one another, with

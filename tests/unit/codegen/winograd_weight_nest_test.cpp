@@ -1,0 +1,58 @@
+#include "base/error.h"
+#include "driver/compile.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon {
+namespace {
+
+// Weights are an input, as those of a step of training are: transformed in every run. Winograd's
+// algorithm takes it, agrees with the reference, and gives the same bits on any number of threads.
+void expect_winograd(const std::string& text) {
+  const Graph graph = parse_graph(text, all_ops());
+  const std::vector<Datum> inputs = random_inputs(graph, 3, {});
+  const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+  double largest = 0;
+  for (std::int64_t k = 0; k < expected.size(); ++k)
+    largest = std::max(largest, std::abs(expected.real_at(k)));
+  Tensor first;
+  for (const int threads : {1, 2, 5}) {
+    CompiledModel model(codegen::compile(graph, cpu_options()), threads);
+    const auto& steps = model.program().steps;
+    EXPECT_TRUE(std::ranges::any_of(steps, [](const auto& step) {
+      return step.candidate.starts_with("winograd");
+    })) << text;
+    const Tensor actual = model.run(inputs).front().tensor();
+    for (std::int64_t k = 0; k < actual.size(); ++k) {
+      ASSERT_NEAR(actual.real_at(k), expected.real_at(k), 1e-4 * largest) << text << k;
+    }
+    if (threads == 1) first = actual;
+    EXPECT_TRUE(identical(actual, first)) << text;
+  }
+}
+
+std::string convolution(const std::string& op, const std::string& weights) {
+  return concat("graph (x: f32[2, 14, 11, 64]@NHWC, w: ", weights, ") {\n  y = ", op,
+                "(x, w) {pads = [1, 1, 1, 1]}\n  return y\n}\n");
+}
+
+TEST(WinogradWeights, AConvolutionTransformsWeightsThatAreGiven) {
+  expect_winograd(convolution("conv", "f32[48, 64, 3, 3]"));
+  expect_winograd(convolution("conv", "f32[3, 3, 64, 48]@HWIO"));
+}
+
+// A convolution's gradient by its image reads windows from their last element on.
+TEST(WinogradWeights, ATransposedConvolutionReadsWindowsBackwards) {
+  expect_winograd(convolution("conv_transpose", "f32[64, 48, 3, 3]"));
+}
+
+}  // namespace
+}  // namespace tenon
