@@ -272,6 +272,7 @@ class Selector {
     const Node& node = graph_.node(id);
     const Footprint footprint = footprint_of(graph_, id);
     std::vector<cuda::DeviceKernel> kernels;
+    cuda::arrange(sequence, *options_.device);
     const std::vector<NestSequence::Part> parts = sequence.parts;
     std::vector<const LoopNest*> nests;
     for (const NestSequence::Part& part : parts) nests.push_back(&part.nest);

@@ -62,7 +62,8 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
     throw Error("--tune and --untuned ask for opposite things", ErrorKind::Usage);
   }
   PipelineOptions passes = pipeline_for(request.cpu, request.precision);
-  passes.pass_options.target = options_of(request, graph).target->facts();
+  if (const auto first = options_of(request, graph); !first.device)
+    passes.pass_options.target = first.target->facts();
   if (request.record != nullptr) {
     passes.pass_options.journal = &request.record->journal;
     passes.on_pass = [&](const PassReport& report, const Graph&) {

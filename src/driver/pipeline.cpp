@@ -6,6 +6,7 @@
 #include "driver/verify/reduce.h"
 #include "ir/constraint.h"
 #include "ir/verify.h"
+#include "target/gpu_facts.h"
 
 #include <algorithm>
 #include <chrono>
@@ -157,15 +158,16 @@ std::vector<std::string> standard_passes() {
 PipelineOptions pipeline_for(const std::string& target, const std::string& precision) {
   PipelineOptions options;
   const bool is_device = target.starts_with("cuda");
-  // A kernel of a device takes one sum with what follows it element by element; what stays in a
-  // processor's cache between sums does not stay in a device's, and libraries take no more.
-  if (is_device) options.pass_options.fuse_mode = "relay";
+  if (is_device) options.pass_options.target = gpu_facts(target.substr(target.find(':') + 1));
   const bool is_narrow = precision == "f16" || precision == "fp16" || precision == "bf16";
+  if (is_narrow || is_device) options.passes = standard_passes();
+  const auto behind_scales = [&] {
+    return std::find(options.passes.begin(), options.passes.end(), "fold-scales") + 1;
+  };
+  if (is_device) options.passes.insert(behind_scales(), "join-products");
   if (is_narrow) {
-    options.passes = standard_passes();
-    const auto scales = std::find(options.passes.begin(), options.passes.end(), "fold-scales");
     // Behind the scales: they are folded with all digits.
-    options.passes.insert(scales + 1, "assign-precision");
+    options.passes.insert(behind_scales(), "assign-precision");
     if (precision == "bf16") options.pass_options.assign_precision_to = "bf16";
   } else if (!precision.empty() && precision != "f32" && !(precision == "tf32" && is_device)) {
     throw Error(concat("no precision is called '", precision, "'"), ErrorKind::Usage)

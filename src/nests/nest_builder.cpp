@@ -241,7 +241,12 @@ class Builder {
     return true;
   }
 
-  static bool is_contraction(const Stage& stage) { return is_sum_of_products(stage.expr.node()); }
+  // A sum of squares, as a variance is, has nothing that tiles would read again.
+  static bool is_contraction(const Stage& stage) {
+    if (!is_sum_of_products(stage.expr.node())) return false;
+    const std::vector<Expr>& factors = stage.expr.node().args[0].node().args;
+    return &factors[0].node() != &factors[1].node();
+  }
 
   // How many of the first `shared` loops every access to what the group writes follows.
   std::size_t aligned_loops(std::size_t index, const Group& group, std::size_t shared) {

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "ops/analysis.h"
+#include "ops/expr_names.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
 
@@ -72,6 +73,44 @@ bool is_plain(const std::vector<Expr>& exprs) {
     for (const Expr& arg : node->args) open.push_back(&arg.node());
   }
   return !exprs.empty();
+}
+
+// The operand that a factor of a product is, whatever its order and type; nothing where something is
+// computed on the way.
+std::optional<std::size_t> factor_operand(const Expr& factor) {
+  const ExprNode* node = &factor.node();
+  while (node->kind == ExprKind::Cast || node->kind == ExprKind::Reshape ||
+         (node->kind == ExprKind::Read && !node->has_fill)) {
+    node = &node->args[0].node();
+  }
+  if (node->kind != ExprKind::Operand) return std::nullopt;
+  return node->operand;
+}
+
+// Operands that a node multiplies and sums, as attention does its queries, keys and values; empty
+// where no sum is of products of two of them.
+std::vector<bool> factors_of(const std::vector<Expr>& exprs, std::size_t operand_count) {
+  std::vector<bool> is_factor(operand_count, false);
+  bool has_product = false;
+  std::vector<const ExprNode*> open;
+  std::unordered_set<const ExprNode*> seen;
+  for (const Expr& expr : exprs) {
+    if (expr.is_defined()) open.push_back(&expr.node());
+  }
+  while (!open.empty()) {
+    const ExprNode* node = open.back();
+    open.pop_back();
+    if (!seen.insert(node).second) continue;
+    for (const Expr& arg : node->args) open.push_back(&arg.node());
+    if (!is_sum_of_products(*node)) continue;
+    const std::vector<Expr>& factors = node->args[0].node().args;
+    const auto a = factor_operand(factors[0]), b = factor_operand(factors[1]);
+    has_product |= a && b && *a != *b;
+    for (const auto& factor : {a, b}) {
+      if (factor) is_factor[*factor] = true;
+    }
+  }
+  return has_product ? is_factor : std::vector<bool>();
 }
 
 bool has_element_attribute(const Node& node) {
@@ -150,6 +189,17 @@ class Assigner {
   bool reads_narrow(NodeId id) const {
     return choices_[id] == Choice::Narrow || choices_[id] == Choice::NarrowToWide;
   }
+  // Of a node that computes in f32 with narrow factors, the others stay as they are.
+  bool reads_narrow(NodeId id, ValueId operand) const {
+    if (!reads_narrow(id)) return false;
+    const std::vector<bool>& factors = factors_[id];
+    if (factors.empty()) return true;
+    const std::vector<ValueId>& operands = graph_.node(id).operands;
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      if (operands[k] == operand && !factors[k]) return false;
+    }
+    return true;
+  }
   // Whether the value will come in the narrow type.
   bool is_narrow(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
@@ -211,7 +261,41 @@ class Assigner {
         fusion_kind(graph_, id) == Fusion::Contraction) {
       return contraction_choice(id);
     }
+    if (narrows_factors(id)) return Choice::Narrow;
     return follower_choice(id);
+  }
+
+  // Products of narrow numbers are exact in f32, where such a node computes all the rest.
+  bool narrows_factors(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (!node.op->lower || has_element_attribute(node)) return false;
+    std::vector<bool> factors = factors_of(lowered(graph_, id), node.operands.size());
+    if (factors.empty()) return false;
+    std::vector<OperandFacts> facts;
+    std::vector<bool> present;
+    for (std::size_t k = 0; k < node.operands.size(); ++k) {
+      const ValueId operand = node.operands[k];
+      present.push_back(bool(operand));
+      facts.push_back({operand ? graph_.value(operand).type : Type()});
+      if (!factors[k]) continue;
+      if (!operand || !is_wide(graph_, operand)) return false;
+      TensorType type = facts.back().type.tensor();
+      type.dtype = narrow_;
+      facts.back().type = type;
+    }
+    const InferInput input{node.attrs, facts, present, node.bodies, node.results.size()};
+    try {
+      const InferOutput output = node.op->infer(input);
+      for (std::size_t k = 1; k < node.results.size(); ++k) {
+        if (node.results[k]) return false;  // nothing is known of what else it gives
+      }
+      const Type& result = output.types.front();
+      if (!result.is_tensor() || result.tensor().dtype != narrow_) return false;
+    } catch (const Error&) {
+      return false;  // it wants operands of one type
+    }
+    factors_[id] = std::move(factors);
+    return true;
   }
 
   Choice contraction_choice(NodeId id) const {
@@ -251,7 +335,7 @@ class Assigner {
   bool is_read_narrow_only(ValueId value) const {
     const std::vector<NodeId>& readers = graph_.readers(value);
     return !readers.empty() && !graph_.is_output(value) &&
-           std::ranges::all_of(readers, [&](NodeId reader) { return reads_narrow(reader); });
+           std::ranges::all_of(readers, [&](NodeId reader) { return reads_narrow(reader, value); });
   }
 
   // Moving half the bytes and moving, then halving, give the same elements.
@@ -275,7 +359,7 @@ class Assigner {
     if (!asked || asked->kind != AttrKind::Element) return;
     const std::vector<NodeId>& readers = graph_.readers(node.results[0]);
     const auto is_one = [&](NodeId reader) {
-      return reads_narrow(reader) || choices_[reader] == Choice::Vanishes;
+      return reads_narrow(reader, node.results[0]) || choices_[reader] == Choice::Vanishes;
     };
     if (std::ranges::none_of(readers, is_one)) choices_[id] = Choice::NarrowToWide;
   }
@@ -356,7 +440,7 @@ class Assigner {
   ValueId operand_for(NodeId id, ValueId operand) {
     if (!operand) return operand;
     if (const ValueId value = stands_for_[operand]) return value;
-    if (reads_narrow(id)) return is_wide(graph_, operand) ? in_narrow(operand) : operand;
+    if (reads_narrow(id, operand)) return is_wide(graph_, operand) ? in_narrow(operand) : operand;
     return became_narrow_.contains(operand) ? in_wide(operand) : operand;
   }
 
@@ -380,6 +464,7 @@ class Assigner {
   DType narrow_;
   std::vector<NodeId> nodes_;
   IdMap<NodeId, Choice> choices_;
+  IdMap<NodeId, std::vector<bool>> factors_;  // by operand; empty where all are narrow
   IdMap<ValueId, char> fits_;  // of constants: 1 or 2 once it is known
   IdMap<ValueId, ValueId> narrow_of_, wide_of_, stands_for_;
   std::vector<std::pair<ValueId, ValueId>> constants_;

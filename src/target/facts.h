@@ -37,6 +37,9 @@ struct TargetFacts {
   double flops_per_byte = 0;        ///< as dear as moving one from or to memory, all units at work
   std::string image_layout;         ///< of a convolution's image: "NHWC"
   double layout_loss_bytes_per_flop = 0;  ///< what computing in another layout costs
+  /// What a sum leaves in a unit's cache is there when the next one reads it, so that two may share
+  /// a kernel.
+  bool keeps_tiles = true;
 
   const MemoryLevel& nearest() const { return levels.front(); }
   /// The largest cache of a unit's own, and that of all.

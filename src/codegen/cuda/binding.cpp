@@ -135,6 +135,11 @@ bool is_fold_chain(const LoopChain& chain) {
 Binding bind(const LoopNest& nest) {
   Binding binding;
   binding.inner = &nest.body;
+  binding.attention = match_attention(nest);
+  if (binding.attention) {
+    binding.group = binding.threads = kAttentionThreads;
+    return binding;
+  }
   while (binding.inner->size() == 1 && binding.inner->front().kind == Statement::Kind::Loop &&
          binding.inner->front().is_independent && !binding.inner->front().limit.is_defined()) {
     binding.items.push_back(&binding.inner->front());
@@ -177,6 +182,11 @@ Dim item_count(const Binding& binding) {
 }  // namespace
 
 Dim block_count(const LoopNest&, const Binding& binding) {
+  if (binding.attention) {
+    Dim blocks = ceil_div(binding.attention->queries->extent, kAttentionRows);
+    for (const Statement* loop : binding.attention->outer) blocks = blocks * loop->extent;
+    return blocks;
+  }
   const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);
   return binding.has_global_scratch ? min(blocks, Dim(kMostScratchBlocks)) : blocks;
 }

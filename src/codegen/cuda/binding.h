@@ -1,5 +1,6 @@
 #pragma once
 
+#include "codegen/cuda/attention.h"
 #include "codegen/nest_names.h"
 
 #include <cstdint>
@@ -18,6 +19,8 @@ struct Binding {
   /// Buffers of the nest's own that lie in the memory of the device, one for each group; others are
   /// small enough for shared memory or registers.
   bool has_global_scratch = false;
+  /// The whole nest is attention, which a block computes for several queries on tensor cores.
+  std::optional<AttentionTile> attention;
 };
 
 /// The nest must outlive the binding.

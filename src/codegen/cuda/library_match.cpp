@@ -1,5 +1,6 @@
 #include "codegen/cuda/library_match.h"
 
+#include "codegen/cuda/distance.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/stride.h"
@@ -19,27 +20,6 @@ LibraryMatch refuse(std::string why) {
   LibraryMatch match;
   match.refusal = std::move(why);
   return match;
-}
-
-// How many elements lie between neighbours along a loop; nothing where that is not the same
-// everywhere.
-std::optional<Dim> distance(const std::vector<Scalar>& indices, const Dims& view,
-                            std::size_t loop) {
-  Dim total = 0, stride = 1;
-  for (std::size_t axis = view.size(); axis-- > 0; stride = stride * view[axis]) {
-    const auto step = nests::growth(indices[axis], loop);
-    if (!step) return std::nullopt;
-    total = total + Dim(*step) * stride;
-  }
-  return total;
-}
-std::optional<Dim> distance(const Scalar& load, std::size_t loop) {
-  return distance(
-      {load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
-      load->view, loop);
-}
-std::optional<Dim> distance(const Statement& store, std::size_t loop) {
-  return distance(store.indices, store.view, loop);
 }
 
 bool starts_at_zero(const std::vector<Scalar>& indices, std::size_t rank) {

@@ -1,6 +1,8 @@
 #include "codegen/cuda/select.h"
 
 #include "base/error.h"
+#include "codegen/cuda/attention.h"
+#include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/library_match.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
@@ -8,40 +10,11 @@
 #include "nests/stage_writer.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 namespace tenon::codegen::cuda {
 namespace {
-
-// Leaves only the buffers that the nest uses.
-void drop_unused_buffers(NestSequence::Part& part) {
-  std::vector<bool> is_used(part.nest.buffers.size(), false);
-  for_each_load(part.nest.body, [&](const Scalar& load) { is_used[load->id] = true; });
-  const auto note = [&](const auto& self, const Block& block) -> void {
-    for (const Statement& statement : block) {
-      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update)
-        is_used[statement.id] = true;
-      self(self, statement.body);
-    }
-  };
-  note(note, part.nest.body);
-  std::map<std::size_t, nests::BufferUse> uses;
-  std::vector<NestBuffer> buffers;
-  std::vector<std::size_t> given;
-  std::size_t place = 0;
-  for (std::size_t k = 0; k < is_used.size(); ++k) {
-    const bool is_given = part.nest.buffers[k].storage != Storage::Scratch;
-    if (is_used[k]) {
-      uses[k] = {buffers.size(), {}, false};
-      buffers.push_back(part.nest.buffers[k]);
-      if (is_given) given.push_back(part.buffers[place]);
-    }
-    place += is_given;
-  }
-  part.nest.buffers = std::move(buffers);
-  part.buffers = std::move(given);
-  renumber_buffers(part.nest, uses);
-}
 
 Block in_loops(const std::vector<const Statement*>& loops, Block body) {
   for (std::size_t k = loops.size(); k-- > 0;) {
@@ -268,9 +241,21 @@ std::optional<Target> parse_target(const std::string& text) {
   return Target{text.substr(std::string("cuda:").size())};
 }
 
+void arrange(NestSequence& sequence, const Target& target) {
+  inline_copies(sequence);
+  // Tensor cores multiply these fragments from compute capability 8.0 on.
+  if (std::atoi(target.architecture.c_str() + std::string("sm_").size()) >= 80)
+    join_attention(sequence);
+}
+
 std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,
                                          const std::vector<bool>& is_constant,
                                          const Target& target) {
+  if (match_attention(part.nest)) {
+    DeviceKernel kernel = by_loops(part, "");
+    kernel.candidate = "attention";
+    return {std::move(kernel)};
+  }
   return select_for(sequence, part, is_constant, target, Channels::MayBePadded);
 }
 

@@ -24,12 +24,15 @@ std::optional<Target> parse_target(const std::string& text);
 /// What computes one nest of a sequence on a device: loops of our own, or a library.
 struct DeviceKernel {
   NestSequence::Part part;  ///< its buffers are those of the call, in order
-  std::string candidate;    ///< "loops", "cublaslt", "cudnn"
+  std::string candidate;    ///< "loops", "attention", "cublaslt", "cudnn"
   std::string refusal;      ///< why no library: for `explain`
   std::optional<LibraryCall> library;
   std::vector<Dim> library_extents;
   std::vector<nests::Packing> packings;  ///< of constants; `buffer` is a place in `part.buffers`
 };
+
+/// Puts nests together, or makes some needless, where that suits the device.
+void arrange(NestSequence& sequence, const Target& target);
 
 /// The kernels that compute a part, one after another. May add buffers to the sequence.
 std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,

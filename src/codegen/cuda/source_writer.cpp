@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "codegen/cuda/attention_writer.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/value_writer.h"
 #include "ir/float_formats.h"
@@ -48,8 +49,12 @@ class KernelWriter {
     lines_.add(concat("// ", nest_.name));
     lines_.open(concat("extern \"C\" __global__ void __launch_bounds__(", binding_.threads, ") ",
                        symbol_, "(", parameters(), ")"));
-    declare();
-    write_items();
+    if (binding_.attention) {
+      write_attention(nest_, *binding_.attention, lines_, values_);
+    } else {
+      declare();
+      write_items();
+    }
     lines_.close();
     return lines_.take();
   }
@@ -519,12 +524,20 @@ std::string tables(const std::string& kernels) {
   return text;
 }
 
+// The templates that some of the kernels call.
+std::string_view templates(const std::vector<Kernel>& kernels) {
+  const bool has_attention = std::any_of(kernels.begin(), kernels.end(), [](const Kernel& kernel) {
+    return kernel.binding.attention.has_value();
+  });
+  return has_attention ? attention_template() : std::string_view();
+}
+
 }  // namespace
 
 std::string write_source(const std::vector<Kernel>& kernels) {
   std::string text;
   for (const Kernel& kernel : kernels) text += "\n" + KernelWriter(kernel).run();
-  return concat(prelude(), tables(text), text);
+  return concat(prelude(), templates(kernels), tables(text), text);
 }
 
 std::string write_emulation(const std::vector<Kernel>& kernels) {
@@ -546,7 +559,7 @@ static void emulated_launch(void (*body)(), unsigned blocks, unsigned threads, b
     KernelWriter writer(kernel);
     text += "\n" + writer.run() + writer.emulation();
   }
-  return concat(device_emulation(), prelude(), tables(text), text);
+  return concat(device_emulation(), prelude(), templates(kernels), tables(text), text);
 }
 
 }  // namespace tenon::codegen::cuda

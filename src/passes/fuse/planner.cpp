@@ -15,7 +15,7 @@ constexpr std::size_t kMaxSiblings = 8;
 
 class Planner {
  public:
-  Planner(const Graph& graph, const TargetFacts& target) : graph_(graph), rules_(graph, target) {
+  Planner(const Graph& graph, const TargetFacts& target) : graph_(graph), rules_(graph, target), keeps_tiles_(target.keeps_tiles) {
     for (NodeId id : graph.nodes_in_order()) order_.push_back(id);
   }
 
@@ -30,10 +30,10 @@ class Planner {
     for (NodeId id : order_) join_operands(id);
     join_siblings(Role::Rows);
     join_siblings(Role::Pointwise);
-    join_siblings(Role::Contraction);
+    if (keeps_tiles_) join_siblings(Role::Contraction);
     spread_views();
     for (NodeId id : order_) join_operands(id);
-    join_chains();
+    if (keeps_tiles_) join_chains();
     if (journal) tell(rules_, *journal);
     return grouping();
   }
@@ -244,6 +244,7 @@ class Planner {
 
   const Graph& graph_;
   Rules rules_;
+  bool keeps_tiles_;
   std::vector<NodeId> order_;
 };
 

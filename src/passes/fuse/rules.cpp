@@ -45,7 +45,8 @@ Rules::Rules(const Graph& graph, const TargetFacts& target)
       chained_readers_(graph.node_id_bound()),
       counts_(graph.value_id_bound()),
       bytes_(graph.value_id_bound()),
-      prices_(fusion_prices(target)) {
+      prices_(fusion_prices(target)),
+      keeps_tiles_(target.keeps_tiles) {
   for (ValueId input : graph.inputs()) bytes_[input] = usual_bytes(graph.value(input).type);
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
@@ -275,9 +276,37 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
   return nullptr;
 }
 
+// A plain product or convolution with sums long enough for a library to be worth its start.
+bool Rules::is_library_sum(ClusterId cluster) const {
+  constexpr double kLongSum = 48;
+  const NodeId centre = anchor_node(cluster);
+  if (keeps_tiles_ || !centre || access_[centre].role != Role::Contraction) return false;
+  const Node& node = clusters.graph().node(centre);
+  if (node.op->precision != Precision::Integer || node.results.size() != 1) return false;
+  return access_[centre].flops >= 2 * kLongSum * usual_value(counts_[node.results.front()]);
+}
+
+Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
+  const Graph& graph = clusters.graph();
+  if (is_library_sum(reader) && is_view(producer)) return "a library reads whole matrices";
+  if (!is_library_sum(producer)) return nullptr;
+  const NodeId centre = anchor_node(producer);
+  const auto dtype_of = [&](ValueId value) { return graph.value(value).type.tensor().dtype; };
+  const DType dtype = dtype_of(graph.node(centre).results.front());
+  for (NodeId id : clusters.nodes(reader)) {
+    const Node& node = graph.node(id);
+    const bool is_taken = (node.op->name == "add" || node.op->name == "relu") &&
+                          access_[id].role == Role::Pointwise &&
+                          dtype_of(node.results.front()) == dtype;
+    if (!is_taken) return "a library takes a bias, a residual or relu along, nothing else";
+  }
+  return nullptr;
+}
+
 Refusal Rules::refusal(ClusterId producer, ClusterId reader) const {
   if (!may_join_others(producer)) return "it stays alone";
   if (!may_join_others(reader)) return "its reader stays alone";
+  if (const Refusal why = library_refusal(producer, reader)) return why;
   if (const Refusal why = size_refusal(producer, reader)) return why;
   const std::vector<Edge> uses = edges(producer, reader);
   const Refusal why = anchor(producer) == Role::Pointwise
@@ -328,6 +357,7 @@ Refusal Rules::sibling_refusal(ClusterId a, ClusterId b, ValueId shared) const {
 Refusal Rules::copy_refusal(ClusterId view, ClusterId reader) const {
   if (!is_view(view)) return "it computes something";
   if (!may_join_others(reader)) return "its reader stays alone";
+  if (is_library_sum(reader)) return "a library reads whole matrices";
   if (const Refusal why = size_refusal(view, reader)) return why;
   for (NodeId id : clusters.nodes(view)) {
     for (ValueId result : clusters.graph().node(id).results) {

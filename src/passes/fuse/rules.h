@@ -102,6 +102,9 @@ class Rules {
                             std::span<const Edge> edges) const;
   Refusal plain_producer(ClusterId producer, ClusterId reader, std::span<const Edge> edges) const;
   Refusal size_refusal(ClusterId a, ClusterId b) const;
+  /// Of a target on which a vendor's library computes the sum: what it takes along is little.
+  Refusal library_refusal(ClusterId producer, ClusterId reader) const;
+  bool is_library_sum(ClusterId cluster) const;
   Refusal escape_refusal(ClusterId a, ClusterId b) const;
   double repeats(const Edge& edge, ClusterId reader) const;
   Ports ports_of(NodeId node) const;
@@ -116,6 +119,7 @@ class Rules {
   std::vector<Info> infos_;
   IdMap<NodeId, std::vector<NodeId>> copies_;
   nests::FusionPrices prices_;
+  bool keeps_tiles_;
   bool writes_views_ = false, allows_chains_ = false;
 };
 

@@ -81,6 +81,37 @@ TEST(Cuda, KernelsAgreeWithTheReference) {
 )");
 }
 
+// Queries, keys and values moved about, fewer of them than a block takes; masks; keys shared by
+// heads; sizes that are no multiple of a fragment.
+TEST(Cuda, AttentionIsOneKernel) {
+  const std::vector<std::string> graphs = {
+      R"(graph (q: f16[2, 66, 1, 16], k: f16[2, 1, 77, 16], v: f16[2, 1, 77, 32], mask: f32[2, 1, 1, 77]) {
+  t = transpose(q) {perm = [0, 2, 1, 3]}
+  y = attention(t, k, v, mask) {masked_rows = nan}
+  return y
+}
+)",
+      R"(graph (q: bf16[1, 4, 20, 24], k: bf16[1, 2, 20, 24], v: bf16[1, 2, 20, 24]) {
+  y = attention(q, k, v) {causal = true}
+  return y
+}
+)",
+      R"(graph (q: f16[1, 2, 9, 128], k: f16[1, 2, 40, 128], v: f16[1, 2, 40, 128], mask: bool[9, 40]) {
+  y = attention(q, k, v, mask) {scale = 0.25, softcap = 3}
+  return y
+}
+)"};
+  for (const std::string& text : graphs) {
+    expect_as_reference(text);
+    codegen::CompileOptions options = cpu_options();
+    options.device = codegen::cuda::Target{
+        .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+    const Graph graph = parse_graph(text, all_ops());
+    const TaskList list = codegen::select(graph, options);
+    EXPECT_EQ(list.tasks.back().ways.front().candidate, "attention") << text;
+  }
+}
+
 TEST(Cuda, ExtentsThatTheRunDecides) {
   expect_as_reference(R"(graph (x: f32[N, M, 8], w: f32[8, 6]) {
   y = matmul(x, w)

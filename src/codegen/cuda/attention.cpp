@@ -1,0 +1,433 @@
+#include "codegen/cuda/attention.h"
+
+#include "codegen/cuda/distance.h"
+#include "nests/affine.h"
+#include "nests/contraction.h"
+#include "nests/fused_nest.h"
+#include "nests/index_map.h"
+#include "nests/scalar_walk.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace tenon::codegen::cuda {
+namespace {
+
+constexpr std::int64_t kPack = 8;  // narrow numbers in one access
+constexpr std::int64_t kMostSize = 256;
+
+// The same number, with loop `b` of the second for loop `a` of the first.
+bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b, int& budget) {
+  if (&x.node() == &y.node() && a == b) return true;
+  if (--budget < 0 || x->kind != y->kind || x->dtype != y->dtype) return false;
+  if (x->integer != y->integer || x->real != y->real || x->unary != y->unary) return false;
+  if (x->binary != y->binary || x->bounds != y->bounds || x->view != y->view) return false;
+  const bool is_loop = x->kind == ScalarKind::Loop && x->id == a;
+  if (is_loop ? y->id != b : x->id != y->id) return false;
+  if (x->args.size() != y->args.size()) return false;
+  for (std::size_t k = 0; k < x->args.size(); ++k) {
+    if (!is_same(x->args[k], y->args[k], a, b, budget)) return false;
+  }
+  return true;
+}
+bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b) {
+  int budget = 4096;
+  return is_same(x, y, a, b, budget);
+}
+
+bool is_real(const Scalar& scalar, double value) {
+  return scalar->kind == ScalarKind::Real && scalar->real == value;
+}
+
+bool reads_buffer(const Scalar& scalar, std::size_t buffer) {
+  return nests::any_node(scalar, [&](const ScalarNode& node) {
+    return node.kind == ScalarKind::Load && node.id == buffer;
+  });
+}
+
+class Matcher {
+ public:
+  explicit Matcher(const LoopNest& nest) : nest_(nest) {}
+
+  bool run() {
+    const Block* block = &nest_.body;
+    std::vector<const Statement*> loops;
+    while (block->size() == 1 && block->front().kind == Statement::Kind::Loop &&
+           block->front().is_independent && !block->front().limit.is_defined()) {
+      loops.push_back(&block->front());
+      block = &block->front().body;
+    }
+    if (block->size() < 5) return false;
+    // Results may be moved elsewhere from where they were summed.
+    const bool is_moved = block->back().kind == Statement::Kind::Loop &&
+                          block->back().body.size() == 1 &&
+                          block->back().body.front().kind == Statement::Kind::Store;
+    const std::size_t values = block->size() - (is_moved ? 2 : 1);
+    return take_products((*block)[0]) && take_softmax(*block, values) &&
+           take_values((*block)[values], is_moved ? &block->back() : nullptr) && take_loops(loops);
+  }
+
+  AttentionTile tile;
+
+ private:
+  // for key { t = 0; for d { t += q * k }; scores[key] = t }
+  bool take_products(const Statement& loop) {
+    if (loop.kind != Statement::Kind::Loop || loop.limit.is_defined()) return false;
+    const auto sum = nests::find_contraction(Block{loop});
+    // What it points to is the copy's: found again in the nest itself.
+    if (!sum || sum->parallel.size() != 1 || sum->reduction.size() != 1) return false;
+    products_ = &loop;
+    const Statement& along = loop.body[1];
+    const Statement& store = loop.body.back();
+    if (store.kind != Statement::Kind::Store || loop.body.size() > 4) return false;
+    if (nest_.buffers[store.id].storage != Storage::Scratch) return false;
+    if (!holds_sum(loop.body)) return false;
+    const Scalar &a = along.body.front().value->args[0], &b = along.body.front().value->args[1];
+    const bool is_a_key = moves(a, loop.id);
+    if (is_a_key == moves(b, loop.id)) return false;
+    tile.q = is_a_key ? b : a;
+    tile.k = is_a_key ? a : b;
+    tile.keys = loop.extent;
+    if (!along.extent.is_constant()) return false;
+    tile.head_size = along.extent.constant();
+    tile.dtype = tile.q->dtype;
+    tile.score_buffer = store.id;
+    score_indices_ = &store.indices;
+    if (!is_row(tile.q, along.id) || !is_row(tile.k, along.id)) return false;
+    const auto row = distance(tile.k, loop.id);
+    if (!row) return false;
+    tile.k_row = *row;
+    tile.inner_loops = {loop.id, along.id};
+    return (tile.dtype == DType::F16 || tile.dtype == DType::BF16) && tile.k->dtype == tile.dtype;
+  }
+
+  // Whether what is stored is the sum as it is.
+  bool holds_sum(const Block& body) const {
+    std::size_t local = body[0].id;
+    for (std::size_t k = 2; k + 1 < body.size(); ++k) {
+      if (body[k].kind != Statement::Kind::Define || body[k].value->kind != ScalarKind::Local ||
+          body[k].value->id != local)
+        return false;
+      local = body[k].id;
+    }
+    const Scalar* value = &body.back().value;
+    while ((*value)->kind == ScalarKind::Cast) value = &(*value)->args[0];
+    return (*value)->kind == ScalarKind::Local && (*value)->id == local;
+  }
+
+  static bool moves(const Scalar& load, std::size_t loop) { return nests::depends_on(load, loop); }
+  bool is_row(const Scalar& load, std::size_t loop) const {
+    const auto step = distance(load, loop);
+    return load->bounds == Bounds::Inside && step && *step == Dim(1);
+  }
+
+  // What a local holds, told from folds alone.
+  Scalar resolved(const Scalar& scalar) const {
+    if (scalar->kind == ScalarKind::Local) {
+      const auto held = held_.find(scalar->id);
+      return held == held_.end() ? scalar : resolved(held->second);
+    }
+    if (scalar->kind == ScalarKind::Load || scalar->args.empty()) return scalar;
+    ScalarNode node = scalar.node();
+    for (Scalar& arg : node.args) arg = resolved(arg);
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  }
+
+  static const Statement* fold_of(const Statement& loop, Reduction reduction) {
+    if (loop.kind != Statement::Kind::Loop || loop.limit.is_defined() || loop.body.size() != 1)
+      return nullptr;
+    const Statement& fold = loop.body.front();
+    const bool suits = fold.kind == Statement::Kind::Fold && fold.reduction == reduction;
+    return suits ? &fold : nullptr;
+  }
+
+  // highest = max of scores; total = sum of exp(score - highest); shares[key] = exp(…) / total
+  bool take_softmax(const Block& block, std::size_t end) {
+    std::optional<std::size_t> highest, total;
+    Scalar peak;
+    for (std::size_t k = 1; k < end; ++k) {
+      const Statement& statement = block[k];
+      if (statement.kind == Statement::Kind::Define) {
+        const bool is_fold_start = statement.value->kind == ScalarKind::Real;
+        if (!is_fold_start) held_[statement.id] = statement.value;
+        continue;
+      }
+      if (!(statement.extent == tile.keys)) return false;
+      if (const Statement* fold = fold_of(statement, Reduction::Max); fold && !highest) {
+        highest = fold->id;
+        tile.score = fold->value;
+        tile.key_loop = statement.id;
+        if (!reads_buffer(tile.score, tile.score_buffer)) return false;
+      } else if (const Statement* sum = fold_of(statement, Reduction::Sum); sum && highest && !total) {
+        total = sum->id;
+        if (!is_share(sum->value, statement.id, *highest, peak)) return false;
+      } else if (total && k + 1 == end && statement.body.size() == 1 &&
+                 statement.body.front().kind == Statement::Kind::Store) {
+        return take_shares(statement, *highest, *total, peak);
+      } else {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  // exp(score - peak)
+  bool is_share(const Scalar& value, std::size_t loop, std::size_t highest, Scalar& peak) {
+    if (value->kind != ScalarKind::Unary || value->unary != UnaryOp::Exp) return false;
+    const Scalar& difference = value->args[0];
+    if (difference->kind != ScalarKind::Binary || difference->binary != BinaryOp::Subtract)
+      return false;
+    if (!is_same(tile.score, difference->args[0], tile.key_loop, loop)) return false;
+    const Scalar found = resolved(difference->args[1]);
+    if (peak.is_defined()) return is_same(peak, found, 0, 0);
+    peak = found;
+    if (found->kind == ScalarKind::Local) return found->id == highest;
+    // A row that is masked throughout has a peak of 0.
+    tile.is_zero_if_masked = true;
+    return is_choice(found, highest, -std::numeric_limits<double>::infinity(), 0);
+  }
+
+  // local == value ? instead : local
+  static bool is_choice(const Scalar& scalar, std::size_t local, double value, double instead) {
+    if (scalar->kind != ScalarKind::Select) return false;
+    const Scalar& condition = scalar->args[0];
+    if (condition->kind != ScalarKind::Binary || condition->binary != BinaryOp::Equal) return false;
+    const auto is_local = [&](const Scalar& x) {
+      return x->kind == ScalarKind::Local && x->id == local;
+    };
+    return is_local(condition->args[0]) && is_real(condition->args[1], value) &&
+           is_real(scalar->args[1], instead) && is_local(scalar->args[2]);
+  }
+
+  bool take_shares(const Statement& loop, std::size_t highest, std::size_t total, Scalar& peak) {
+    const Statement& store = loop.body.front();
+    if (nest_.buffers[store.id].storage != Storage::Scratch) return false;
+    shares_ = store.id;
+    share_indices_ = &store.indices;
+    share_loop_ = loop.id;
+    const Scalar* value = &store.value;
+    while ((*value)->kind == ScalarKind::Cast) value = &(*value)->args[0];
+    if ((*value)->kind != ScalarKind::Binary || (*value)->binary != BinaryOp::Divide) return false;
+    if (!is_share((*value)->args[0], loop.id, highest, peak)) return false;
+    const Scalar by = resolved((*value)->args[1]);
+    if (!tile.is_zero_if_masked) return by->kind == ScalarKind::Local && by->id == total;
+    return is_choice(by, total, 0, 1);
+  }
+
+  // for column { t = 0; for key { t += shares[key] * v }; y[column] = t }
+  bool take_values(const Statement& loop, const Statement* move) {
+    if (loop.kind != Statement::Kind::Loop || loop.limit.is_defined()) return false;
+    const auto sum = nests::find_contraction(Block{loop});
+    if (!sum || sum->parallel.size() != 1 || sum->reduction.size() != 1) return false;
+    const Statement& along = loop.body[1];
+    if (!(along.extent == tile.keys) || !loop.extent.is_constant() || !holds_sum(loop.body))
+      return false;
+    const Scalar &a = along.body.front().value->args[0], &b = along.body.front().value->args[1];
+    const bool is_a_share = a->id == shares_;
+    const Scalar& share = is_a_share ? a : b;
+    tile.v = is_a_share ? b : a;
+    if (share->id != shares_ || tile.v->id == shares_ || tile.v->dtype != tile.dtype) return false;
+    if (!is_row(tile.v, loop.id) || moves(share, loop.id)) return false;
+    tile.value_size = loop.extent.constant();
+    const auto row = distance(tile.v, along.id);
+    if (!row) return false;
+    tile.v_row = *row;
+    // Scores and shares are a row each, read where they were written.
+    if (!is_along(*score_indices_, products_->id) || !is_along(*share_indices_, share_loop_) ||
+        !is_along(share->args, along.id) || !reads_scores_in_place())
+      return false;
+    tile.store = &loop.body.back();
+    if (move != nullptr && !take_move(loop, *move)) return false;
+    const Statement& columns = move != nullptr ? *move : loop;
+    const auto step = distance(*tile.store, columns.id);
+    if (!step || !(*step == Dim(1)) || nest_.buffers[tile.store->id].dtype != tile.dtype)
+      return false;
+    for (const std::size_t id : {loop.id, along.id, columns.id}) tile.inner_loops.push_back(id);
+    return true;
+  }
+
+  // for column { y[column] = sums[column] }
+  bool take_move(const Statement& sums, const Statement& move) {
+    const Statement& from = sums.body.back();
+    const Scalar* value = &move.body.front().value;
+    while ((*value)->kind == ScalarKind::Cast) value = &(*value)->args[0];
+    tile.store = &move.body.front();
+    return !move.limit.is_defined() && move.extent == sums.extent &&
+           (*value)->kind == ScalarKind::Load && (*value)->id == from.id &&
+           nest_.buffers[from.id].storage == Storage::Scratch && is_along(from.indices, sums.id) &&
+           (*value)->view.size() == (*value)->args.size() && is_along((*value)->args, move.id);
+  }
+
+  // Coordinates of one row: the loop along it, else 0.
+  static bool is_along(const std::vector<Scalar>& indices, std::size_t loop) {
+    std::size_t found = 0;
+    for (const Scalar& at : indices) {
+      const bool is_loop = at->kind == ScalarKind::Loop && at->id == loop;
+      found += is_loop;
+      if (!is_loop && !nests::is_integer(at, 0)) return false;
+    }
+    return found == 1;
+  }
+  bool reads_scores_in_place() const {
+    bool suits = true;
+    nests::any_node(tile.score, [&](const ScalarNode& node) {
+      if (node.kind == ScalarKind::Load && node.id == tile.score_buffer)
+        suits &= is_along(node.args, tile.key_loop);
+      return false;
+    });
+    return suits;
+  }
+
+  // Whether the first element lies at a multiple of `by` elements.
+  static bool starts_evenly(const std::vector<Scalar>& indices, const Dims& view, std::int64_t by) {
+    Dim start = 0, stride = 1;
+    for (std::size_t axis = view.size(); axis-- > 0; stride = stride * view[axis]) {
+      const auto affine = nests::affine_of(indices[axis]);
+      if (!affine) return false;
+      start = start + Dim(affine->start) * stride;
+    }
+    return mod(start, Dim(by)) == Dim(0);
+  }
+
+  bool take_loops(const std::vector<const Statement*>& loops) {
+    for (const Statement* loop : loops) {
+      const auto in_q = distance(tile.q, loop->id), in_k = distance(tile.k, loop->id);
+      const auto in_v = distance(tile.v, loop->id), in_y = distance(*tile.store, loop->id);
+      if (!in_q || !in_k || !in_v || !in_y) return false;
+      const bool is_row = *in_k == Dim(0) && *in_v == Dim(0) && !(*in_q == Dim(0));
+      // The longest of those that keys do not move along; heads that share keys are few.
+      const bool is_longer =
+          tile.queries == nullptr || !loop->extent.is_constant() ||
+          (tile.queries->extent.is_constant() &&
+           loop->extent.constant() > tile.queries->extent.constant());
+      if (is_row && is_longer) {
+        if (tile.queries != nullptr) tile.outer.push_back(tile.queries);
+        tile.queries = loop;
+        tile.q_row = *in_q;
+        tile.y_row = *in_y;
+      } else {
+        tile.outer.push_back(loop);
+      }
+    }
+    if (tile.queries == nullptr) return false;
+    for (const Scalar& load : {tile.q, tile.k, tile.v}) {
+      if (!starts_evenly(load->args, load->view, kPack)) return false;
+    }
+    if (!starts_evenly(tile.store->indices, tile.store->view, 2)) return false;
+    const auto is_even = [](const Dim& dim, std::int64_t by) {
+      return mod(dim, Dim(by)) == Dim(0);
+    };
+    for (const Statement* loop : tile.outer) {
+      for (const Scalar& load : {tile.q, tile.k, tile.v}) {
+        if (!is_even(*distance(load, loop->id), kPack)) return false;
+      }
+      if (!is_even(*distance(*tile.store, loop->id), 2)) return false;
+    }
+    for (const Dim& row : {tile.q_row, tile.k_row, tile.v_row}) {
+      if (!row.is_constant() || !is_even(row, kPack)) return false;
+    }
+    return tile.y_row.is_constant() && is_even(tile.y_row, 2) && is_even(Dim(tile.head_size), kPack) &&
+           is_even(Dim(tile.value_size), kPack) && tile.head_size <= kMostSize &&
+           tile.value_size <= kMostSize;
+  }
+
+  const LoopNest& nest_;
+  const Statement* products_ = nullptr;
+  const std::vector<Scalar>*score_indices_ = nullptr, *share_indices_ = nullptr;
+  std::size_t shares_ = 0, share_loop_ = 0;
+  std::map<std::size_t, Scalar> held_;  // what is defined between the folds
+};
+
+// Loops that run once are none.
+void drop_unit_loops(Block& block) {
+  Block kept;
+  for (Statement& statement : block) {
+    drop_unit_loops(statement.body);
+    const bool is_once = statement.kind == Statement::Kind::Loop && statement.extent == Dim(1) &&
+                         !statement.limit.is_defined();
+    if (!is_once) {
+      kept.push_back(std::move(statement));
+      continue;
+    }
+    nests::substitute_loop(statement.body, statement.id, nests::integer_scalar(0));
+    for (Statement& inner : statement.body) kept.push_back(std::move(inner));
+  }
+  block = std::move(kept);
+}
+
+// A loop of which others see quotient and remainder, as of heads in groups, is two.
+void split_divided_loops(LoopNest& nest) {
+  std::map<std::size_t, std::int64_t> divided;  // by loop
+  const auto note = [&](const ScalarNode& node) {
+    const bool is_divided = node.kind == ScalarKind::Binary &&
+                            (node.binary == BinaryOp::FloorDivide || node.binary == BinaryOp::Modulo);
+    if (is_divided && node.args[0]->kind == ScalarKind::Loop &&
+        node.args[1]->kind == ScalarKind::Integer && node.args[1]->integer > 1)
+      divided.emplace(node.args[0]->id, node.args[1]->integer);
+    return false;
+  };
+  nests::for_each_load(nest.body, [&](const Scalar& load) { nests::any_node(load, note); });
+  for (const auto& [id, by] : divided) {
+    const std::size_t inner = nest.new_loop(nest.loop_names[id] + "r");
+    bool is_split = false;
+    nests::for_each_statement(nest.body, [&, id = id, by = by](Statement& loop) {
+      const bool is_it = loop.kind == Statement::Kind::Loop && loop.id == id;
+      if (!is_it || !loop.extent.is_constant() || loop.extent.constant() % by != 0 ||
+          loop.limit.is_defined())
+        return;
+      Statement rest = loop;
+      rest.id = inner;
+      rest.extent = by;
+      loop.extent = loop.extent.constant() / by;
+      loop.body = {std::move(rest)};
+      is_split = true;
+    });
+    if (!is_split) continue;
+    const nests::Affine both{{{id, by}, {inner, 1}}, 0};
+    nests::Rewriting([&, id = id](ScalarNode node) {
+      if (node.kind == ScalarKind::Loop && node.id == id) return nests::scalar_of(both);
+      if (node.kind == ScalarKind::Binary && nests::is_integer(node.args[1], both.steps.at(id))) {
+        const auto of = nests::affine_of(node.args[0]);
+        if (of && *of == both && node.binary == BinaryOp::FloorDivide) return loop_scalar(id);
+        if (of && *of == both && node.binary == BinaryOp::Modulo) return loop_scalar(inner);
+      }
+      return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+    }).apply(nest.body);
+  }
+}
+
+}  // namespace
+
+std::optional<AttentionTile> match_attention(const LoopNest& nest) {
+  Matcher matcher(nest);
+  if (!matcher.run()) return std::nullopt;
+  return std::move(matcher.tile);
+}
+
+void join_attention(NestSequence& sequence) {
+  // Products, softmax and sums; and sometimes a nest that moves what was summed.
+  for (const std::size_t count : {4U, 3U}) {
+    for (std::size_t first = 0; first + count <= sequence.parts.size(); ++first) {
+      const std::size_t last = first + count - 1;
+      if (!nests::find_contraction(sequence.parts[first].nest) ||
+          !nests::find_contraction(sequence.parts[first + 2].nest))
+        continue;
+      NestSequence trial = sequence;
+      split_divided_loops(trial.parts[last].nest);
+      // All loops but that along a row of values stand around them.
+      const std::size_t loops = nests::outer_extents(trial.parts[last].nest.body).size();
+      if (loops < 2) continue;
+      auto joined = nests::fused_nest(trial, first, last, {loops - 2, loops - 2, 1}, {});
+      if (!joined) continue;
+      drop_unit_loops(joined->part.nest.body);
+      nests::list_extents(joined->part.nest);
+      if (!match_attention(joined->part.nest)) continue;
+      sequence.parts[first] = std::move(joined->part);
+      const auto begin = sequence.parts.begin() + static_cast<std::ptrdiff_t>(first);
+      sequence.parts.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(count));
+    }
+  }
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "codegen/nest_names.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::codegen::cuda {
+
+/// A nest that computes attention: for each query the products with all keys, their softmax, and
+/// the sum of values by it. One kernel does it on tensor cores without writing the scores down.
+/// Points into the nest.
+struct AttentionTile {
+  std::vector<const Statement*> outer;  ///< loops around it, but for that over queries
+  const Statement* queries = nullptr;
+  Dim keys;
+  std::int64_t head_size = 0, value_size = 0;
+  DType dtype = DType::F16;      ///< of queries, keys, values and results
+  Scalar q, k, v;                ///< loads
+  const Statement* store = nullptr;
+  Dim q_row, k_row, v_row, y_row;  ///< elements from one to the next
+  /// Loops of the loads and the store that are those inside a row: all begin at 0.
+  std::vector<std::size_t> inner_loops;
+  Scalar score;                  ///< what becomes of a product before the softmax
+  std::size_t score_buffer = 0;  ///< where products are read from in it
+  std::size_t key_loop = 0;      ///< of the score
+  bool is_zero_if_masked = false;  ///< a row without any score above -inf is 0, else NaN
+};
+
+/// Why not is told for `explain`.
+std::optional<AttentionTile> match_attention(const LoopNest& nest);
+
+/// Puts the nests of attention together, where a kernel computes the whole.
+void join_attention(NestSequence& sequence);
+
+/// So many queries are one block's.
+inline constexpr std::int64_t kAttentionRows = 64;
+inline constexpr unsigned kAttentionThreads = 128;
+
+/// CUDA C++ that kernels of attention call.
+std::string_view attention_template();
+
+}  // namespace tenon::codegen::cuda

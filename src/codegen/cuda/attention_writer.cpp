@@ -1,0 +1,79 @@
+#include "codegen/cuda/attention_writer.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "nests/affine.h"
+
+#include <algorithm>
+
+namespace tenon::codegen::cuda {
+namespace {
+
+std::int64_t padded(std::int64_t size) { return (size + 15) / 16 * 16; }
+
+// Two stages of keys and values take the shared memory that a kernel has without asking.
+std::int64_t key_count(const AttentionTile& tile) {
+  const std::int64_t widest = std::max(tile.head_size, tile.value_size);
+  return widest <= 64 ? 64 : widest <= 128 ? 32 : 16;
+}
+std::int64_t shared_elements(const AttentionTile& tile) {
+  constexpr std::int64_t kApart = 8;  // so that rows begin in different banks
+  const std::int64_t size = padded(tile.head_size) + kApart,
+                     values = padded(tile.value_size) + kApart;
+  return std::max(2 * key_count(tile) * (size + values), kAttentionRows * size);
+}
+
+}  // namespace
+
+void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lines,
+                     ValueWriter& values) {
+  lines.add(concat("__shared__ __align__(16) u16 tiles[", shared_elements(tile), "];"));
+  const std::string queries = values.extent(tile.queries->extent);
+  lines.add(concat("const i64 blocks = (", queries, " + ", kAttentionRows - 1, ") / ",
+                   kAttentionRows, ";"));
+  lines.add(concat("const i64 first = (i64)blockIdx.x % blocks * ", kAttentionRows, ";"));
+  lines.add("i64 rest = (i64)blockIdx.x / blocks;");
+  for (std::size_t k = tile.outer.size(); k-- > 0;) {
+    const Statement& loop = *tile.outer[k];
+    const std::string name = concat("i", loop.id), count = values.extent(loop.extent);
+    values.name_loop(loop.id, name);
+    lines.add(concat("const i64 ", name, " = rest % ", count, "; rest /= ", count, ";"));
+  }
+  // Where the first row begins.
+  values.name_loop(tile.queries->id, "0");
+  for (const std::size_t loop : tile.inner_loops) values.name_loop(loop, "0");
+  values.begin_statement();
+  const auto start = [&](const Scalar& load) {
+    const std::vector<Scalar> at(
+        load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+    return concat(nest.buffers[load->id].name, " + ", values.place(at, load->view, false).offset);
+  };
+  const std::string q = start(tile.q), k = start(tile.k), v = start(tile.v);
+  const std::string y = concat(nest.buffers[tile.store->id].name, " + ",
+                               values.place(tile.store->indices, tile.store->view, false).offset);
+  const std::size_t product = nest.locals.size();  // no local of the nest's own
+  nests::Rewriting rewriting([&](ScalarNode node) {
+    if (node.kind == ScalarKind::Load && node.id == tile.score_buffer)
+      return local_scalar(product, DType::F32);
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  });
+  Block holder{nests::define_statement(product, tile.score)};
+  rewriting.apply(holder);
+  const Scalar& score = holder.front().value;
+  values.begin_statement();
+  values.name_loop(tile.queries->id, "query");
+  values.name_loop(tile.key_loop, "key");
+  lines.open(concat("const auto score = [&](float ", values.local(product),
+                    ", i64 query, i64 key) -> float"));
+  lines.add(concat("return (float)(", values.value(score), ");"));
+  lines.close();
+  lines.add(";");
+  lines.add(concat("attention_rows<", tile.dtype == DType::F16 ? "FormatF16" : "FormatBf16", ", ",
+                   tile.head_size, ", ", tile.value_size, ", ", key_count(tile), ", ",
+                   tile.is_zero_if_masked ? "true" : "false", ">(", q, ", ",
+                   values.extent(tile.q_row), ", ", k, ", ", values.extent(tile.k_row), ", ", v,
+                   ", ", values.extent(tile.v_row), ", ", y, ", ", values.extent(tile.y_row), ", ",
+                   queries, ", ", values.extent(tile.keys), ", first, tiles, score);"));
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "nests/loop_nest.h"
+#include "nests/stride.h"
+
+#include <optional>
+
+namespace tenon::codegen::cuda {
+
+/// How many elements lie between neighbours along a loop; nothing where that is not the same
+/// everywhere.
+inline std::optional<Dim> distance(const std::vector<nests::Scalar>& indices, const Dims& view,
+                                   std::size_t loop) {
+  Dim total = 0, stride = 1;
+  for (std::size_t axis = view.size(); axis-- > 0; stride = stride * view[axis]) {
+    const auto step = nests::growth(indices[axis], loop);
+    if (!step) return std::nullopt;
+    total = total + Dim(*step) * stride;
+  }
+  return total;
+}
+inline std::optional<Dim> distance(const nests::Scalar& load, std::size_t loop) {
+  return distance(
+      {load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
+      load->view, loop);
+}
+inline std::optional<Dim> distance(const nests::Statement& store, std::size_t loop) {
+  return distance(store.indices, store.view, loop);
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,193 @@
+#include "codegen/cuda/inline_copies.h"
+
+#include "base/error.h"
+#include "nests/affine.h"
+#include "nests/index_map.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace tenon::codegen::cuda {
+namespace {
+
+// What a store copies.
+struct Copy {
+  std::vector<std::size_t> loops;  // by axis of what it writes
+  Dims dims;
+  Scalar source;             // a load
+  std::size_t from = 0;      // buffer of the sequence
+  const LoopNest* nest = nullptr;
+};
+
+std::vector<std::size_t> given_buffers(const NestSequence::Part& part) {
+  std::vector<std::size_t> ids;
+  std::size_t given = 0;
+  for (const NestBuffer& buffer : part.nest.buffers)
+    ids.push_back(buffer.storage == Storage::Scratch ? SIZE_MAX : part.buffers[given++]);
+  return ids;
+}
+
+// Elements of an operand, widened at most.
+std::optional<Scalar> copied(const Scalar& value) {
+  const Scalar* load = &value;
+  if ((*load)->kind == ScalarKind::Cast) {
+    const DType from = (*load)->args[0]->dtype, to = (*load)->dtype;
+    const bool is_exact = to == DType::F32 && (from == DType::F16 || from == DType::BF16);
+    if (!is_exact) return std::nullopt;
+    load = &(*load)->args[0];
+  }
+  if ((*load)->kind != ScalarKind::Load || (*load)->bounds != Bounds::Inside) return std::nullopt;
+  for (const Scalar& at : (*load)->args) {
+    if (!nests::affine_of(at)) return std::nullopt;
+  }
+  return *load;
+}
+
+class Inliner {
+ public:
+  explicit Inliner(NestSequence& sequence) : sequence_(sequence) {}
+
+  void run() {
+    const std::vector<NestSequence::Part> before = sequence_.parts;  // copies point into it
+    for (const NestSequence::Part& part : before) find_copies(part);
+    if (copies_.empty()) return;
+    std::set<std::size_t> still_read;
+    for (NestSequence::Part& part : sequence_.parts) {
+      rewrite(part);
+      const std::vector<std::size_t> ids = given_buffers(part);
+      nests::for_each_load(part.nest.body,
+                           [&](const Scalar& load) { still_read.insert(ids[load->id]); });
+    }
+    for (NestSequence::Part& part : sequence_.parts) {
+      drop_stores(part.nest.body, given_buffers(part), still_read);
+      drop_unused_buffers(part);
+    }
+    std::erase_if(sequence_.parts,
+                  [](const NestSequence::Part& part) { return part.nest.body.empty(); });
+  }
+
+ private:
+  void find_copies(const NestSequence::Part& part) {
+    find_copies(part, part.nest.body, given_buffers(part));
+  }
+  void find_copies(const NestSequence::Part& part, const Block& block,
+                   const std::vector<std::size_t>& ids) {
+    for (const Statement& store : block) {
+      if (store.is_independent && !store.limit.is_defined()) find_copies(part, store.body, ids);
+      if (store.kind != Statement::Kind::Store) continue;
+      const std::size_t to = ids[store.id];
+      const auto source = copied(store.value);
+      if (!source || to == SIZE_MAX || ids[(*source)->id] == SIZE_MAX) continue;
+      const NestSequence::Buffer& target = sequence_.buffers[to];
+      // A value of the sequence's own, whole, of what nobody writes here.
+      if (target.role != NestSequence::Role::Temporary || store.view != target.dims) continue;
+      const std::size_t from = ids[(*source)->id];
+      if (sequence_.buffers[from].role != NestSequence::Role::Operand) continue;
+      Copy copy{{}, target.dims, *source, from, &part.nest};
+      for (std::size_t axis = 0; axis < store.indices.size(); ++axis) {
+        const Scalar& at = store.indices[axis];
+        const bool is_only = nests::is_integer(at, 0) && target.dims[axis] == Dim(1);
+        if (at->kind == ScalarKind::Loop || is_only)
+          copy.loops.push_back(is_only ? SIZE_MAX : at->id);
+      }
+      if (copy.loops.size() == store.indices.size()) copies_[to] = std::move(copy);
+    }
+  }
+
+  void rewrite(NestSequence::Part& part) {
+    const std::vector<std::size_t> ids = given_buffers(part);
+    std::map<std::size_t, std::size_t> added;  // by buffer of the sequence: its place in the nest
+    LoopNest& nest = part.nest;
+    nests::Rewriting rewriting([&](ScalarNode node) {
+      const bool is_load = node.kind == ScalarKind::Load && node.id < ids.size();
+      const auto found = is_load ? copies_.find(ids[node.id]) : copies_.end();
+      if (found == copies_.end() || node.bounds != Bounds::Inside)
+        return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+      const Copy& copy = found->second;
+      std::vector<Scalar> at = node.args;
+      if (node.view != copy.dims) at = nests::reshaped_position(nest, node.view, copy.dims, at);
+      const auto [place, is_new] = added.try_emplace(copy.from, nest.buffers.size());
+      if (is_new) {
+        const NestSequence::Buffer& source = sequence_.buffers[copy.from];
+        nest.buffers.push_back({concat("x", source.index), source.dtype, source.dims, Storage::Operand});
+        part.buffers.push_back(copy.from);
+      }
+      ScalarNode load = copy.source.node();
+      load.id = place->second;
+      for (Scalar& arg : load.args) arg = at_position(nest, arg, copy, at);
+      return Scalar(std::make_shared<const ScalarNode>(std::move(load)));
+    });
+    rewriting.apply(nest.body);
+    nests::list_extents(nest);
+  }
+
+  // A coordinate of the copy's source, at a position of what was copied.
+  static Scalar at_position(LoopNest& nest, const Scalar& scalar, const Copy& copy,
+                            const std::vector<Scalar>& at) {
+    if (scalar->kind == ScalarKind::Loop) {
+      const auto axis = std::find(copy.loops.begin(), copy.loops.end(), scalar->id);
+      return at[static_cast<std::size_t>(axis - copy.loops.begin())];
+    }
+    if (scalar->kind == ScalarKind::Extent) return nest.extent(copy.nest->extents[scalar->id]);
+    if (scalar->args.empty()) return scalar;
+    std::vector<Scalar> args;
+    for (const Scalar& arg : scalar->args) args.push_back(at_position(nest, arg, copy, at));
+    if (scalar->kind == ScalarKind::Binary)
+      return nests::binary_scalar(scalar->binary, scalar->dtype, args[0], args[1]);
+    ScalarNode node = scalar.node();
+    node.args = std::move(args);
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  }
+
+  void drop_stores(Block& block, const std::vector<std::size_t>& ids,
+                   const std::set<std::size_t>& still_read) const {
+    for (Statement& statement : block) drop_stores(statement.body, ids, still_read);
+    std::erase_if(block, [&](const Statement& statement) {
+      if (statement.kind == Statement::Kind::Loop) return statement.body.empty();
+      return statement.kind == Statement::Kind::Store && ids[statement.id] != SIZE_MAX &&
+             copies_.contains(ids[statement.id]) && !still_read.contains(ids[statement.id]);
+    });
+  }
+
+  NestSequence& sequence_;
+  std::map<std::size_t, Copy> copies_;  // by buffer that is written
+};
+
+}  // namespace
+
+void inline_copies(NestSequence& sequence) {
+  if (sequence.parts.size() > 1) Inliner(sequence).run();
+}
+
+void drop_unused_buffers(NestSequence::Part& part) {
+  std::vector<bool> is_used(part.nest.buffers.size(), false);
+  nests::for_each_load(part.nest.body, [&](const Scalar& load) { is_used[load->id] = true; });
+  const auto note = [&](const auto& self, const Block& block) -> void {
+    for (const Statement& statement : block) {
+      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update)
+        is_used[statement.id] = true;
+      self(self, statement.body);
+    }
+  };
+  note(note, part.nest.body);
+  std::map<std::size_t, nests::BufferUse> uses;
+  std::vector<NestBuffer> buffers;
+  std::vector<std::size_t> given;
+  std::size_t place = 0;
+  for (std::size_t k = 0; k < is_used.size(); ++k) {
+    const bool is_given = part.nest.buffers[k].storage != Storage::Scratch;
+    if (is_used[k]) {
+      uses[k] = {buffers.size(), {}, false};
+      buffers.push_back(part.nest.buffers[k]);
+      if (is_given) given.push_back(part.buffers[place]);
+    }
+    place += is_given;
+  }
+  part.nest.buffers = std::move(buffers);
+  part.buffers = std::move(given);
+  nests::renumber_buffers(part.nest, uses);
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "codegen/nest_names.h"
+
+namespace tenon::codegen::cuda {
+
+/// Has nests read what others only copied where it came from: a kernel that moves or widens
+/// elements takes longer than the reads that it saves.
+void inline_copies(NestSequence& sequence);
+
+/// Leaves only the buffers that the nest uses.
+void drop_unused_buffers(NestSequence::Part& part);
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,31 @@
+#include "target/gpu_facts.h"
+
+namespace tenon {
+
+TargetFacts gpu_facts(const std::string& architecture) {
+  constexpr double kMemory = 4.2e12;
+  TargetFacts facts;
+  facts.name = "cuda:" + architecture;
+  facts.instructions = architecture;
+  facts.units = 132;
+  facts.registers = 255;
+  facts.vector_bits = 128;
+  facts.line_bytes = 128;
+  facts.cycles_per_s = 1.75e9;
+  facts.rates = {{DType::F32, DType::F32, 51e12 / facts.units},
+                 {DType::F16, DType::F32, 786e12 / facts.units},
+                 {DType::BF16, DType::F32, 786e12 / facts.units},
+                 {DType::F64, DType::F64, 25e12 / facts.units}};
+  // Memory and what all units share serve them together.
+  facts.levels = {{227 << 10, 0, 128 * facts.cycles_per_s, false},
+                  {50 << 20, 16, 2 * kMemory, true},
+                  {0, 0, kMemory, true}};
+  facts.start_s = 0.5e-6;  // of a launch among others that were recorded
+  facts.flops_per_byte = 12;
+  facts.image_layout = "NHWC";
+  facts.layout_loss_bytes_per_flop = 0.5;
+  facts.keeps_tiles = false;
+  return facts;
+}
+
+}  // namespace tenon
