@@ -18,7 +18,7 @@ constexpr std::int64_t kPack = 8;  // narrow numbers in one access
 constexpr std::int64_t kMostSize = 256;
 
 // The same number, with loop `b` of the second for loop `a` of the first.
-bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b, int& budget) {
+bool is_same_within(int& budget, const Scalar& x, const Scalar& y, std::size_t a, std::size_t b) {
   if (&x.node() == &y.node() && a == b) return true;
   if (--budget < 0 || x->kind != y->kind || x->dtype != y->dtype) return false;
   if (x->integer != y->integer || x->real != y->real || x->unary != y->unary) return false;
@@ -27,15 +27,10 @@ bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b, int
   if (is_loop ? y->id != b : x->id != y->id) return false;
   if (x->args.size() != y->args.size()) return false;
   for (std::size_t k = 0; k < x->args.size(); ++k) {
-    if (!is_same(x->args[k], y->args[k], a, b, budget)) return false;
+    if (!is_same_within(budget, x->args[k], y->args[k], a, b)) return false;
   }
   return true;
 }
-bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b) {
-  int budget = 4096;
-  return is_same(x, y, a, b, budget);
-}
-
 bool is_real(const Scalar& scalar, double value) {
   return scalar->kind == ScalarKind::Real && scalar->real == value;
 }
@@ -398,6 +393,11 @@ void split_divided_loops(LoopNest& nest) {
 }
 
 }  // namespace
+
+bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b) {
+  int budget = 4096;
+  return is_same_within(budget, x, y, a, b);
+}
 
 std::optional<AttentionTile> match_attention(const LoopNest& nest) {
   Matcher matcher(nest);

@@ -34,6 +34,9 @@ std::optional<AttentionTile> match_attention(const LoopNest& nest);
 /// Puts the nests of attention together, where a kernel computes the whole.
 void join_attention(NestSequence& sequence);
 
+/// Whether two numbers are the same, with loop `b` of the second for loop `a` of the first.
+bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b);
+
 /// So many queries are one block's.
 inline constexpr std::int64_t kAttentionRows = 64;
 inline constexpr unsigned kAttentionThreads = 128;

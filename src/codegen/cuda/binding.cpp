@@ -155,7 +155,10 @@ Binding bind(const LoopNest& nest) {
       inside <= 8 || (is_coalesced_by_items && (inside <= 512 || items >= 1 << 16));
   const bool wants_group = !is_short || own > kRegisterBytes || own < 0;
   if (has_loops(*binding.inner) && wants_group && can_be_shared(*binding.inner)) {
-    binding.group = inside <= 1024 ? kWarp : inside <= 1 << 14 ? 256 : 1024;
+    // Few rows are shared by more threads each, so that all multiprocessors have some.
+    constexpr double kFewItems = 1024;
+    const bool is_spread = items < kFewItems && inside > 256;
+    binding.group = inside <= 1024 && !is_spread ? kWarp : inside <= 1 << 14 ? 256 : 1024;
     binding.threads = std::max(binding.group, 128U);
     const std::int64_t groups = binding.threads / binding.group;
     binding.has_global_scratch = own < 0 || own * groups > kSharedBytes;

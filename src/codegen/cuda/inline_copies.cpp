@@ -75,7 +75,10 @@ class Inliner {
   void find_copies(const NestSequence::Part& part, const Block& block,
                    const std::vector<std::size_t>& ids) {
     for (const Statement& store : block) {
-      if (store.is_independent && !store.limit.is_defined()) find_copies(part, store.body, ids);
+      if (store.kind == Statement::Kind::Loop && store.is_independent && !store.limit.is_defined()) {
+        extents_[store.id] = store.extent;
+        find_copies(part, store.body, ids);
+      }
       if (store.kind != Statement::Kind::Store) continue;
       const std::size_t to = ids[store.id];
       const auto source = copied(store.value);
@@ -89,8 +92,8 @@ class Inliner {
       for (std::size_t axis = 0; axis < store.indices.size(); ++axis) {
         const Scalar& at = store.indices[axis];
         const bool is_only = nests::is_integer(at, 0) && target.dims[axis] == Dim(1);
-        if (at->kind == ScalarKind::Loop || is_only)
-          copy.loops.push_back(is_only ? SIZE_MAX : at->id);
+        const bool is_whole = at->kind == ScalarKind::Loop && extents_[at->id] == target.dims[axis];
+        if (is_whole || is_only) copy.loops.push_back(is_only ? SIZE_MAX : at->id);
       }
       if (copy.loops.size() == store.indices.size()) copies_[to] = std::move(copy);
     }
@@ -153,6 +156,7 @@ class Inliner {
 
   NestSequence& sequence_;
   std::map<std::size_t, Copy> copies_;  // by buffer that is written
+  std::map<std::size_t, Dim> extents_;  // of the loops that were met
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "codegen/cuda/attention.h"
 #include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/library_match.h"
+#include "codegen/cuda/merge_loops.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
@@ -246,6 +247,7 @@ void arrange(NestSequence& sequence, const Target& target) {
   // Tensor cores multiply these fragments from compute capability 8.0 on.
   if (std::atoi(target.architecture.c_str() + std::string("sm_").size()) >= 80)
     join_attention(sequence);
+  for (NestSequence::Part& part : sequence.parts) merge_neighbouring_loops(part.nest);
 }
 
 std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,

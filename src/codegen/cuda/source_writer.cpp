@@ -37,7 +37,9 @@ class KernelWriter {
       : nest_(*kernel.nest),
         binding_(kernel.binding),
         symbol_(kernel.symbol),
-        values_(nest_, lines_) {
+        values_(nest_, lines_),
+        lanes_(kernel.binding.lanes) {
+    if (lanes_ > 1) lane_loop_ = binding_.items.back()->id;
     holds_place(nest_.body, placed_);
     std::set<std::size_t> read, written;
     for_each_load(nest_.body, [&](const Scalar& load) { read.insert(load->id); });
@@ -200,9 +202,10 @@ class KernelWriter {
                        ")gridDim.x * ", per_block, ")"));
     if (!binding_.items.empty()) {
       write_positions(binding_.items, "item", type, binding_.lanes);
-      if (binding_.lanes > 1) values_.set_lanes(binding_.items.back()->id, binding_.lanes);
+      if (lanes_ > 1) values_.set_lanes(lane_loop_, lanes_, true);
     }
     if (is_shared()) {
+      keep_rows(*binding_.inner);
       write_shared(*binding_.inner);
       if (exchanges_) sync();
     } else {
@@ -231,13 +234,123 @@ class KernelWriter {
       if (is_fold_chain(chain)) {
         write_shared_folds(chain);
       } else {
-        write_spread(chain.loops, [&] { write_block(*chain.inner); });
+        write_spread(chain, [&] { write_block(*chain.inner); });
       }
       if (exchanges_) sync();
     }
   }
 
-  void write_spread(const std::vector<const Statement*>& loops, const std::function<void()>& body) {
+  // How threads share a loop along a row whose length is known: each takes `lanes` neighbours in
+  // every pass, the same in every loop.
+  struct RowPasses {
+    std::int64_t count = 0;
+    unsigned lanes = 1;
+  };
+  std::optional<RowPasses> row_passes(const LoopChain& chain) const {
+    constexpr std::int64_t kMostElements = 32;
+    if (chain.loops.size() != 1 || !chain.loops.front()->extent.is_constant()) return std::nullopt;
+    const std::int64_t extent = chain.loops.front()->extent.constant();
+    const std::int64_t elements = extent / binding_.group;
+    if (extent % binding_.group != 0 || elements > kMostElements) return std::nullopt;
+    // Locals are a thread's, not a lane's.
+    const bool is_plain = std::all_of(
+        chain.inner->begin(), chain.inner->end(), [](const Statement& statement) {
+          return statement.kind == Statement::Kind::Store ||
+                 (statement.kind == Statement::Kind::Fold && !statement.place.is_defined());
+        });
+    const unsigned lanes = !is_plain ? 1 : elements % 4 == 0 ? 4 : elements % 2 == 0 ? 2 : 1;
+    return RowPasses{elements / lanes, lanes};
+  }
+
+  // Passes over a row, all written out.
+  void write_passes(const Statement& loop, const RowPasses& passes,
+                    const std::function<void()>& body) {
+    pass_ = concat("u", unique_);
+    const std::string at = concat("s", unique_);
+    ++unique_;
+    lines_.add("#pragma unroll");
+    lines_.open(concat("for (int ", pass_, " = 0; ", pass_, " < ", passes.count, "; ++", pass_, ")"));
+    lines_.add(concat("const i32 ", at, " = ", pass_, " * ", passes.lanes * binding_.group,
+                      " + lane * ", passes.lanes, ";"));
+    write_positions({&loop}, at, "i32", 1);
+    lanes_ = passes.lanes;
+    lane_loop_ = loop.id;
+    if (lanes_ > 1) values_.set_lanes(loop.id, lanes_, false);
+    body();
+    lanes_ = 1;
+    values_.set_lanes(std::nullopt, 1, false);
+    lines_.close();
+  }
+
+  // What several loops read of a row stays in registers from the first to the last.
+  void keep_rows(const Block& block) {
+    constexpr std::int64_t kMostBytes = 192;  // of a thread's registers
+    rows_.clear();
+    struct Use {
+      KeptRow row;
+      const Statement* loop;
+      RowPasses passes;
+      std::size_t count;
+    };
+    std::vector<Use> uses;
+    std::set<std::size_t> written;
+    collect_written(block, written);
+    for (const Statement& statement : block) {
+      if (statement.kind != Statement::Kind::Loop) continue;
+      const LoopChain chain = chain_of(statement);
+      const auto passes = row_passes(chain);
+      if (!passes || passes->lanes == 1) continue;
+      values_.set_lanes(statement.id, passes->lanes, false);
+      lanes_ = passes->lanes;
+      for_each_load(*chain.inner, [&](const Scalar& load) {
+        if (load->bounds != Bounds::Inside || written.contains(load->id) ||
+            nest_.buffers[load->id].storage == Storage::Scratch ||
+            !is_packed(load->args, load->view, statement.id))
+          return;
+        const auto known = std::find_if(uses.begin(), uses.end(), [&](const Use& use) {
+          return use.passes.lanes == passes->lanes && use.passes.count == passes->count &&
+                 is_same(use.row.load, load, use.row.loop, statement.id);
+        });
+        if (known == uses.end()) {
+          uses.push_back({{load, statement.id, ""}, &statement, *passes, 1});
+        } else if (known->loop != &statement) {
+          known->loop = &statement;
+          ++known->count;
+        }
+      });
+      lanes_ = 1;
+      values_.set_lanes(std::nullopt, 1, false);
+    }
+    std::int64_t bytes = 0;
+    for (Use& use : uses) {
+      const DType dtype = nest_.buffers[use.row.load->id].dtype;
+      const auto size = static_cast<std::int64_t>(info(dtype).storage_bytes) * use.passes.lanes *
+                        use.passes.count;
+      if (use.count < 2 || bytes + size > kMostBytes) continue;
+      bytes += size;
+      use.row.name = concat("row", rows_.size());
+      const std::string type =
+          concat("Pack<", stored_type(dtype), ", ", use.passes.lanes, ">");
+      lines_.add(concat(type, " ", use.row.name, "[", use.passes.count, "];"));
+      Statement loop;
+      loop.id = use.row.loop;
+      loop.extent = use.loop->extent;
+      write_passes(loop, use.passes, [&] {
+        values_.begin_statement();
+        const Scalar& load = use.row.load;
+        const std::vector<Scalar> indices(
+            load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+        lines_.add(concat(use.row.name, "[", pass_, "] = load_pack<", stored_type(dtype), ", ",
+                          use.passes.lanes, ">(", nest_.buffers[load->id].name, " + ",
+                          values_.place(indices, load->view, false).offset, ");"));
+      });
+      rows_.push_back(use.row);
+    }
+  }
+
+  void write_spread(const LoopChain& chain, const std::function<void()>& body) {
+    const std::vector<const Statement*>& loops = chain.loops;
+    if (const auto passes = row_passes(chain)) return write_passes(*loops.front(), *passes, body);
     const std::string type = is_short(loops) ? "i32" : "i64";
     const std::string at = concat("s", unique_++);
     lines_.open(concat("for (", type, " ", at, " = lane; ", at, " < ", count_text(loops, type, 1),
@@ -257,7 +370,7 @@ class KernelWriter {
       lines_.add(
           concat("t", fold.id, " = ", literal_text(dtype, start->real, start->integer), ";"));
     }
-    write_spread(chain.loops, [&] {
+    write_spread(chain, [&] {
       for (const Statement& fold : *chain.inner) write_fold(fold);
     });
     for (const Statement& fold : *chain.inner) {
@@ -336,7 +449,7 @@ class KernelWriter {
   // What a statement does, for every lane of the thread.
   void in_lanes(const Statement& statement, const std::function<void()>& write) {
     values_.begin_statement();
-    if (binding_.lanes == 1) {
+    if (lanes_ == 1) {
       lines_.open("");
       write();
       lines_.close();
@@ -346,7 +459,7 @@ class KernelWriter {
     load_packs(statement);
     values_.begin_statement();
     lines_.add("#pragma unroll");
-    lines_.open(concat("for (int v = 0; v < ", binding_.lanes, "; ++v)"));
+    lines_.open(concat("for (int v = 0; v < ", lanes_, "; ++v)"));
     values_.set_in_lanes(true);
     write();
     values_.set_in_lanes(false);
@@ -357,10 +470,15 @@ class KernelWriter {
 
   void load_packs(const Statement& statement) {
     std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
-    const std::size_t loop = binding_.items.back()->id;
+    const std::size_t loop = lane_loop_;
     const Block alone{statement};
     for_each_load(alone, [&](const Scalar& load) {
       if (load->bounds == Bounds::Checked || !is_packed(load->args, load->view, loop)) return;
+      for (const KeptRow& row : rows_) {
+        if (!is_same(row.load, load, row.loop, loop)) continue;
+        packed[&load.node()] = {concat(row.name, "[", pass_, "]"), ""};
+        return;
+      }
       const std::vector<Scalar> indices(
           load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
       if (load->bounds == Bounds::Fill) {
@@ -374,8 +492,8 @@ class KernelWriter {
       const NestBuffer& from = nest_.buffers[load->id];
       const auto at = values_.place(indices, load->view, load->bounds != Bounds::Inside);
       const std::string pack = concat("q", unique_++),
-                        type = concat("Pack<", stored_type(from.dtype), ", ", binding_.lanes, ">");
-      const std::string text = concat("load_pack<", stored_type(from.dtype), ", ", binding_.lanes,
+                        type = concat("Pack<", stored_type(from.dtype), ", ", lanes_, ">");
+      const std::string text = concat("load_pack<", stored_type(from.dtype), ", ", lanes_,
                                       ">(", from.name, " + ", at.offset, ")");
       if (at.inside.empty()) {
         lines_.add(concat("const ", type, " ", pack, " = ", text, ";"));
@@ -396,13 +514,13 @@ class KernelWriter {
       const auto at = values_.place(statement.indices, statement.view, false);
       store_ = PackedStore{concat("q", unique_++), concat(to.name, " + ", at.offset),
                            stored_type(to.dtype)};
-      lines_.add(concat("Pack<", store_->type, ", ", binding_.lanes, "> ", store_->pack, ";"));
+      lines_.add(concat("Pack<", store_->type, ", ", lanes_, "> ", store_->pack, ";"));
     }
   }
 
   void finish_store() {
     if (!store_) return;
-    lines_.add(concat("store_pack<", store_->type, ", ", binding_.lanes, ">(", store_->target, ", ",
+    lines_.add(concat("store_pack<", store_->type, ", ", lanes_, ">(", store_->target, ", ",
                       store_->pack, ");"));
     store_ = std::nullopt;
   }
@@ -416,7 +534,7 @@ class KernelWriter {
     while (last > 0 && view[last - 1] == Dim(1)) --last;
     if (last == 0 || !values_.is_whole_pack(coordinates[last - 1])) return false;
     return last == 1 ||
-           (view[last - 1].is_constant() && view[last - 1].constant() % binding_.lanes == 0);
+           (view[last - 1].is_constant() && view[last - 1].constant() % lanes_ == 0);
   }
 
   void write_define(const Statement& statement) {
@@ -495,6 +613,12 @@ class KernelWriter {
   struct PackedStore {
     std::string pack, target, type;
   };
+  // A load along a loop whose elements a thread keeps, by pass.
+  struct KeptRow {
+    Scalar load;
+    std::size_t loop;
+    std::string name;
+  };
 
   const LoopNest& nest_;
   const Binding& binding_;
@@ -504,6 +628,10 @@ class KernelWriter {
   std::set<std::size_t> placed_;  // locals that keep the place of an extreme
   bool exchanges_ = false;        // threads read what others wrote
   std::optional<PackedStore> store_;
+  unsigned lanes_ = 1;  // neighbours that each statement is done for, and along which loop
+  std::size_t lane_loop_ = 0;
+  std::vector<KeptRow> rows_;
+  std::string pass_;  // over a row
   std::size_t unique_ = 0;
 };
 

@@ -358,7 +358,7 @@ ValueWriter::ValueWriter(const LoopNest& nest, Lines& lines) : nest_(nest), line
 }
 
 std::string ValueWriter::local(std::size_t id) const {
-  return concat("t", id, lanes_ > 1 ? "[v]" : "");
+  return concat("t", id, lanes_ > 1 && lanes_have_locals_ ? "[v]" : "");
 }
 std::string ValueWriter::place_of(std::size_t id) const { return concat("p", id); }
 

@@ -55,9 +55,11 @@ class ValueWriter {
   ValueWriter(const LoopNest& nest, Lines& lines);
 
   void begin_statement() { known_.clear(); }
-  void set_lanes(std::optional<std::size_t> loop, unsigned lanes) {
+  /// `have_locals`: each lane has locals of its own.
+  void set_lanes(std::optional<std::size_t> loop, unsigned lanes, bool have_locals) {
     lane_loop_ = loop;
     lanes_ = lanes;
+    lanes_have_locals_ = have_locals;
   }
   /// Between the passes over lanes numbers are those of the first.
   void set_in_lanes(bool is_in_lanes) { is_in_lanes_ = is_in_lanes; }
@@ -93,7 +95,7 @@ class ValueWriter {
   std::map<std::size_t, Dim> loop_dims_;
   std::optional<std::size_t> lane_loop_;
   unsigned lanes_ = 1;
-  bool is_in_lanes_ = false;
+  bool is_in_lanes_ = false, lanes_have_locals_ = false;
   std::size_t count_ = 0;
 };
 
