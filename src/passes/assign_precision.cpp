@@ -75,8 +75,8 @@ bool is_plain(const std::vector<Expr>& exprs) {
   return !exprs.empty();
 }
 
-// The operand that a factor of a product is, whatever its order and type; nothing where something is
-// computed on the way.
+// The operand that a factor of a product is, whatever its order and type; nothing where something
+// is computed on the way.
 std::optional<std::size_t> factor_operand(const Expr& factor) {
   const ExprNode* node = &factor.node();
   while (node->kind == ExprKind::Cast || node->kind == ExprKind::Reshape ||
@@ -465,7 +465,7 @@ class Assigner {
   std::vector<NodeId> nodes_;
   IdMap<NodeId, Choice> choices_;
   IdMap<NodeId, std::vector<bool>> factors_;  // by operand; empty where all are narrow
-  IdMap<ValueId, char> fits_;  // of constants: 1 or 2 once it is known
+  IdMap<ValueId, char> fits_;                 // of constants: 1 or 2 once it is known
   IdMap<ValueId, ValueId> narrow_of_, wide_of_, stands_for_;
   std::vector<std::pair<ValueId, ValueId>> constants_;
   std::unordered_set<ValueId> became_narrow_;

@@ -69,7 +69,9 @@ class Joiner {
     constexpr int kMostMoves = 8;
     for (int k = 0; k < kMostMoves; ++k) {
       const std::vector<NodeId>& readers = graph_.readers(value);
-      if (graph_.is_output(value) || readers.size() != 1) return false;
+      if (graph_.is_output(value) || readers.empty()) return false;
+      const auto is_other = [&](NodeId id) { return id != readers.front(); };
+      if (std::ranges::any_of(readers, is_other)) return false;
       const Node& reader = graph_.node(readers.front());
       if (reader.op->name == "attention") return true;
       const bool moves = reader.op->precision == Precision::MovesOnly &&
@@ -135,10 +137,9 @@ class Joiner {
   }
 
   void join(ValueId operand, const std::vector<Product>& products) {
-    const NodeId before =
-        std::ranges::min_element(products, {}, [&](const Product& product) {
-          return positions_[product.matmul];
-        })->matmul;
+    const NodeId before = std::ranges::min_element(products, {}, [&](const Product& product) {
+                            return positions_[product.matmul];
+                          })->matmul;
     const std::string name = graph_.value(products.front().result).name + "_joined";
     const ValueId weights =
         add_constant(before, joined(products, &Product::weights), name + "_weights");

@@ -3,10 +3,23 @@
 #include "base/error.h"
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
 namespace tenon {
+namespace {
+
+struct Word {
+  LibraryCall::Kind kind;
+  const char* word;
+};
+constexpr std::array<Word, 4> kWords = {{{LibraryCall::Kind::Matmul, "product"},
+                                         {LibraryCall::Kind::Convolution, "convolution"},
+                                         {LibraryCall::Kind::DataGradient, "data-gradient"},
+                                         {LibraryCall::Kind::WeightGradient, "weight-gradient"}}};
+
+}  // namespace
 
 std::size_t extent_count(LibraryCall::Kind kind) {
   return kind == LibraryCall::Kind::Matmul ? 12 : 18;
@@ -15,8 +28,8 @@ std::size_t extent_count(LibraryCall::Kind kind) {
 std::string to_string(const LibraryCall& call) {
   std::array<char, 40> alpha{};
   std::snprintf(alpha.data(), alpha.size(), "%.17g", call.alpha);
-  return concat(call.kind == LibraryCall::Kind::Matmul ? "product" : "convolution",
-                " dtype=", call.dtype, " result=", call.result_dtype,
+  const auto* const named = std::ranges::find(kWords, call.kind, &Word::kind);
+  return concat(named->word, " dtype=", call.dtype, " result=", call.result_dtype,
                 " tf32=", call.allows_tf32 ? 1 : 0, " transpose_a=", call.is_a_transposed ? 1 : 0,
                 " transpose_b=", call.is_b_transposed ? 1 : 0, " bias=", call.has_bias ? 1 : 0,
                 " residual=", call.has_residual ? 1 : 0, " rectified=", call.is_rectified ? 1 : 0,
@@ -31,11 +44,9 @@ LibraryCall parse_library_call(const std::string& text) {
   const std::vector<std::string> words = split(text, ' ');
   if (words.size() != 10) throw refuse();
   LibraryCall call;
-  if (words[0] == "convolution") {
-    call.kind = LibraryCall::Kind::Convolution;
-  } else if (words[0] != "product") {
-    throw refuse();
-  }
+  const auto* const named = std::ranges::find(kWords, words[0], &Word::word);
+  if (named == kWords.end()) throw refuse();
+  call.kind = named->kind;
   const auto value = [&](std::size_t index, const std::string& key) {
     if (!words[index].starts_with(key + "=")) throw refuse();
     return words[index].substr(key.size() + 1);

@@ -16,8 +16,11 @@ namespace tenon {
 ///              Extents: batch, rows, columns, channels, outputs, window rows, window columns,
 ///              result rows, result columns, padding before and behind of rows and of columns,
 ///              strides, dilations, groups.
+/// data-gradient, weight-gradient   of such a convolution: buffers are the result's gradient, the
+///              weights and the image's gradient; or the image, the result's gradient and that of
+///              the weights.
 struct LibraryCall {
-  enum class Kind { Matmul, Convolution };
+  enum class Kind { Matmul, Convolution, DataGradient, WeightGradient };
   Kind kind = Kind::Matmul;
   std::string dtype = "f32";         ///< of a and b
   std::string result_dtype = "f32";  ///< of bias, residual and result

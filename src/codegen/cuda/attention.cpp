@@ -154,7 +154,8 @@ class Matcher {
         tile.score = fold->value;
         tile.key_loop = statement.id;
         if (!reads_buffer(tile.score, tile.score_buffer)) return false;
-      } else if (const Statement* sum = fold_of(statement, Reduction::Sum); sum && highest && !total) {
+      } else if (const Statement* sum = fold_of(statement, Reduction::Sum);
+                 sum && highest && !total) {
         total = sum->id;
         if (!is_share(sum->value, statement.id, *highest, peak)) return false;
       } else if (total && k + 1 == end && statement.body.size() == 1 &&
@@ -292,10 +293,9 @@ class Matcher {
       if (!in_q || !in_k || !in_v || !in_y) return false;
       const bool is_row = *in_k == Dim(0) && *in_v == Dim(0) && !(*in_q == Dim(0));
       // The longest of those that keys do not move along; heads that share keys are few.
-      const bool is_longer =
-          tile.queries == nullptr || !loop->extent.is_constant() ||
-          (tile.queries->extent.is_constant() &&
-           loop->extent.constant() > tile.queries->extent.constant());
+      const bool is_longer = tile.queries == nullptr || !loop->extent.is_constant() ||
+                             (tile.queries->extent.is_constant() &&
+                              loop->extent.constant() > tile.queries->extent.constant());
       if (is_row && is_longer) {
         if (tile.queries != nullptr) tile.outer.push_back(tile.queries);
         tile.queries = loop;
@@ -322,9 +322,9 @@ class Matcher {
     for (const Dim& row : {tile.q_row, tile.k_row, tile.v_row}) {
       if (!row.is_constant() || !is_even(row, kPack)) return false;
     }
-    return tile.y_row.is_constant() && is_even(tile.y_row, 2) && is_even(Dim(tile.head_size), kPack) &&
-           is_even(Dim(tile.value_size), kPack) && tile.head_size <= kMostSize &&
-           tile.value_size <= kMostSize;
+    return tile.y_row.is_constant() && is_even(tile.y_row, 2) &&
+           is_even(Dim(tile.head_size), kPack) && is_even(Dim(tile.value_size), kPack) &&
+           tile.head_size <= kMostSize && tile.value_size <= kMostSize;
   }
 
   const LoopNest& nest_;
@@ -355,8 +355,9 @@ void drop_unit_loops(Block& block) {
 void split_divided_loops(LoopNest& nest) {
   std::map<std::size_t, std::int64_t> divided;  // by loop
   const auto note = [&](const ScalarNode& node) {
-    const bool is_divided = node.kind == ScalarKind::Binary &&
-                            (node.binary == BinaryOp::FloorDivide || node.binary == BinaryOp::Modulo);
+    const bool is_divided =
+        node.kind == ScalarKind::Binary &&
+        (node.binary == BinaryOp::FloorDivide || node.binary == BinaryOp::Modulo);
     if (is_divided && node.args[0]->kind == ScalarKind::Loop &&
         node.args[1]->kind == ScalarKind::Integer && node.args[1]->integer > 1)
       divided.emplace(node.args[0]->id, node.args[1]->integer);

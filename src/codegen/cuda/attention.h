@@ -16,15 +16,15 @@ struct AttentionTile {
   const Statement* queries = nullptr;
   Dim keys;
   std::int64_t head_size = 0, value_size = 0;
-  DType dtype = DType::F16;      ///< of queries, keys, values and results
-  Scalar q, k, v;                ///< loads
+  DType dtype = DType::F16;  ///< of queries, keys, values and results
+  Scalar q, k, v;            ///< loads
   const Statement* store = nullptr;
   Dim q_row, k_row, v_row, y_row;  ///< elements from one to the next
   /// Loops of the loads and the store that are those inside a row: all begin at 0.
   std::vector<std::size_t> inner_loops;
-  Scalar score;                  ///< what becomes of a product before the softmax
-  std::size_t score_buffer = 0;  ///< where products are read from in it
-  std::size_t key_loop = 0;      ///< of the score
+  Scalar score;                    ///< what becomes of a product before the softmax
+  std::size_t score_buffer = 0;    ///< where products are read from in it
+  std::size_t key_loop = 0;        ///< of the score
   bool is_zero_if_masked = false;  ///< a row without any score above -inf is 0, else NaN
 };
 

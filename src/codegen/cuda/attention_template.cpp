@@ -3,8 +3,8 @@
 namespace tenon::codegen::cuda {
 
 // Scores of a block of queries stay in registers: keys and values come by in tiles, the highest
-// score and the sum so far are kept for each row, and what was summed before is scaled when a higher
-// score is met. Fragments are those of mma.m16n8k16.
+// score and the sum so far are kept for each row, and what was summed before is scaled when a
+// higher score is met. Fragments are those of mma.m16n8k16.
 std::string_view attention_template() {
   return R"cuda(
 #ifdef TENON_EMULATION

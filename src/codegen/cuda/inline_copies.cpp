@@ -16,8 +16,8 @@ namespace {
 struct Copy {
   std::vector<std::size_t> loops;  // by axis of what it writes
   Dims dims;
-  Scalar source;             // a load
-  std::size_t from = 0;      // buffer of the sequence
+  Scalar source;         // a load
+  std::size_t from = 0;  // buffer of the sequence
   const LoopNest* nest = nullptr;
 };
 
@@ -75,7 +75,8 @@ class Inliner {
   void find_copies(const NestSequence::Part& part, const Block& block,
                    const std::vector<std::size_t>& ids) {
     for (const Statement& store : block) {
-      if (store.kind == Statement::Kind::Loop && store.is_independent && !store.limit.is_defined()) {
+      if (store.kind == Statement::Kind::Loop && store.is_independent &&
+          !store.limit.is_defined()) {
         extents_[store.id] = store.extent;
         find_copies(part, store.body, ids);
       }
@@ -114,7 +115,8 @@ class Inliner {
       const auto [place, is_new] = added.try_emplace(copy.from, nest.buffers.size());
       if (is_new) {
         const NestSequence::Buffer& source = sequence_.buffers[copy.from];
-        nest.buffers.push_back({concat("x", source.index), source.dtype, source.dims, Storage::Operand});
+        nest.buffers.push_back(
+            {concat("x", source.index), source.dtype, source.dims, Storage::Operand});
         part.buffers.push_back(copy.from);
       }
       ScalarNode load = copy.source.node();

@@ -1,6 +1,7 @@
 #include "codegen/cuda/library_match.h"
 
 #include "codegen/cuda/distance.h"
+#include "codegen/cuda/sum_store.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/stride.h"
@@ -16,20 +17,6 @@ namespace {
 
 using nests::Contraction;
 
-LibraryMatch refuse(std::string why) {
-  LibraryMatch match;
-  match.refusal = std::move(why);
-  return match;
-}
-
-bool starts_at_zero(const std::vector<Scalar>& indices, std::size_t rank) {
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    const auto affine = nests::affine_of(indices[axis]);
-    if (!affine || affine->start != 0) return false;
-  }
-  return true;
-}
-
 const Scalar& without_casts(const Scalar& scalar) {
   const Scalar* inner = &scalar;
   while ((*inner)->kind == ScalarKind::Cast && is_float((*inner)->dtype) &&
@@ -43,41 +30,6 @@ bool holds_local(const Scalar& scalar, std::size_t local) {
   if (scalar->kind == ScalarKind::Load) return false;
   return std::any_of(scalar->args.begin(), scalar->args.end(),
                      [&](const Scalar& arg) { return holds_local(arg, local); });
-}
-
-// The number with what locals hold in their place, but for one.
-Scalar inlined(const Scalar& scalar, const std::map<std::size_t, Scalar>& locals,
-               std::unordered_map<const ScalarNode*, Scalar>& done) {
-  if (scalar->kind == ScalarKind::Local) {
-    const auto held = locals.find(scalar->id);
-    return held == locals.end() ? scalar : held->second;
-  }
-  if (scalar->args.empty() || scalar->kind == ScalarKind::Load) return scalar;
-  const auto found = done.find(&scalar.node());
-  if (found != done.end()) return found->second;
-  ScalarNode node = scalar.node();
-  for (Scalar& arg : node.args) arg = inlined(arg, locals, done);
-  Scalar made(std::make_shared<const ScalarNode>(std::move(node)));
-  done.emplace(&scalar.node(), made);
-  return made;
-}
-
-// What follows the sum, if that is one store: its value told from the sum's local alone.
-std::optional<Statement> only_store(const Contraction& sum) {
-  std::map<std::size_t, Scalar> locals;
-  for (std::size_t k = 2; k < sum.inner->size(); ++k) {
-    const Statement& statement = (*sum.inner)[k];
-    std::unordered_map<const ScalarNode*, Scalar> done;
-    if (statement.kind == Statement::Kind::Define && k + 1 < sum.inner->size()) {
-      locals[statement.id] = inlined(statement.value, locals, done);
-      continue;
-    }
-    if (statement.kind != Statement::Kind::Store || k + 1 != sum.inner->size()) return std::nullopt;
-    Statement store = statement;
-    store.value = inlined(statement.value, locals, done);
-    return store;
-  }
-  return std::nullopt;
 }
 
 // What is done to a sum before it is stored.
@@ -138,23 +90,6 @@ bool is_window_axis(const Scalar& index) {
          affine->steps.begin()->second != 1;
 }
 
-bool starts_from_zero(const Statement& define) {
-  return define.value->kind == ScalarKind::Real && define.value->real == 0;
-}
-
-// What both kinds ask of types, and what they note of them.
-std::string note_types(const LoopNest& nest, const Contraction& sum, const Statement& store,
-                       LibraryCall& call) {
-  const DType a = nest.buffers[sum.a->id].dtype, b = nest.buffers[sum.b->id].dtype,
-              y = nest.buffers[store.id].dtype;
-  if (a != b || (a != DType::F32 && a != DType::F16 && a != DType::BF16))
-    return "operands of different types";
-  if (y != a && y != DType::F32) return "a result of another type";
-  call.dtype = to_string(a);
-  call.result_dtype = to_string(y);
-  return "";
-}
-
 // Loops that run as one, by what they step over in up to three arrays: (left, right, result).
 struct Side {
   Dim extent = 1;
@@ -177,6 +112,27 @@ std::vector<Side> joined(const std::vector<Side>& loops) {
     list.push_back(loop);
   }
   return list;
+}
+
+// How axes of weights would have to stand: output, row, column, channel.
+void note_weight_order(const Scalar& weights, const std::array<const Statement*, 4>& loops,
+                       LibraryMatch& refusal) {
+  if (weights->view.size() != 4 || weights->bounds != Bounds::Inside) return;
+  std::vector<std::size_t> axes;
+  for (const Statement* loop : loops) {
+    std::size_t axis = 0;
+    const auto suits = [&] {
+      if (std::find(axes.begin(), axes.end(), axis) != axes.end()) return false;
+      const Scalar& at = weights->args[axis];
+      if (loop == nullptr) return weights->view[axis] == Dim(1);
+      return at->kind == ScalarKind::Loop && at->id == loop->id;
+    };
+    while (axis < 4 && !suits()) ++axis;
+    if (axis == 4) return;
+    axes.push_back(axis);
+  }
+  refusal.image = weights;
+  refusal.image_order = std::move(axes);
 }
 
 bool is_at_least(const Dim& dim, std::int64_t value) { return dim.range().lo >= value; }
@@ -445,8 +401,11 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     step = step * order[k]->extent;
   }
   if (!is_laid_so || is_padded) {
-    if (!is_constant[weights->id])
-      return refuse("weights that are laid out otherwise and no constants");
+    if (!is_constant[weights->id]) {
+      LibraryMatch other = refuse("weights that are laid out otherwise and no constants");
+      if (!is_padded) note_weight_order(weights, order, other);
+      return other;
+    }
     nests::Packing packing;
     packing.buffer = weights->id;
     packing.source_dims = weights->view;

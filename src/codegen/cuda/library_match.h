@@ -24,6 +24,8 @@ struct LibraryMatch {
   Scalar image;
   std::vector<std::size_t> image_order;
   std::int64_t image_channels = 0;
+  /// Of a refusal: what would do if the result were written with its loops in this order.
+  std::vector<const Statement*> result_order;
 };
 
 /// A batched matrix product, whatever the axes it comes from.
@@ -35,5 +37,9 @@ enum class Channels { AsTheyAre, MayBePadded, ArePadded };
 /// A convolution of images with their channels last. `is_constant`: by buffer of the nest.
 LibraryMatch match_convolution(const LoopNest& nest, const nests::Contraction& sum,
                                const std::vector<bool>& is_constant, Channels padding);
+
+/// The gradient of such a convolution by its image, and by its weights.
+LibraryMatch match_data_gradient(const LoopNest& nest, const nests::Contraction& sum);
+LibraryMatch match_weight_gradient(const LoopNest& nest, const nests::Contraction& sum);
 
 }  // namespace tenon::codegen::cuda

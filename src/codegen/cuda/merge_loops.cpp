@@ -14,7 +14,8 @@ namespace {
 std::map<std::size_t, const Statement*> stores_of(const Block& block, bool& is_plain) {
   std::map<std::size_t, const Statement*> stores;
   for (const Statement& statement : block) {
-    is_plain &= statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Define;
+    is_plain &=
+        statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Define;
     if (statement.kind == Statement::Kind::Store)
       is_plain &= stores.emplace(statement.id, &statement).second;
   }
@@ -54,7 +55,8 @@ bool join(const LoopNest& nest, const Statement& first, Statement& second) {
   bool are_in_place = true;
   nests::for_each_load(body, [&](const Scalar& load) {
     const auto store = made.find(load->id);
-    are_in_place &= store == made.end() || (load->bounds == Bounds::Inside && is_same_place(load, *store->second));
+    are_in_place &= store == made.end() ||
+                    (load->bounds == Bounds::Inside && is_same_place(load, *store->second));
   });
   if (!are_in_place) return false;
   nests::Rewriting([&](ScalarNode node) {

@@ -26,15 +26,17 @@ Block in_loops(const std::vector<const Statement*>& loops, Block body) {
   return body;
 }
 
-// The sum by itself, into a buffer, and what is done with it, by a nest of its own.
+// The sum by itself, into a buffer whose axes are these loops, and what is done with it, by a nest
+// of its own.
 std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
                                                const NestSequence::Part& part,
-                                               const nests::Contraction& sum) {
+                                               const nests::Contraction& sum,
+                                               const std::vector<const Statement*>& order) {
   const std::size_t local = (*sum.inner)[0].id;
   const DType dtype = part.nest.locals[local];
   Dims dims;
   std::vector<Scalar> position;
-  for (const Statement* loop : sum.parallel) {
+  for (const Statement* loop : order) {
     dims.push_back(loop->extent);
     position.push_back(loop_scalar(loop->id));
   }
@@ -54,7 +56,7 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   store.value = local_scalar(local, dtype);
   store.indices = position;
   store.view = dims;
-  first.nest.body = in_loops(sum.parallel, {(*sum.inner)[0], (*sum.inner)[1], std::move(store)});
+  first.nest.body = in_loops(order, {(*sum.inner)[0], (*sum.inner)[1], std::move(store)});
   ScalarNode load;
   load.kind = ScalarKind::Load;
   load.dtype = dtype;
@@ -151,6 +153,11 @@ DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
   return kernel;
 }
 
+// Whether the match stands, or would with a copy.
+bool is_of_use(const LibraryMatch& match) {
+  return match.refusal.empty() || match.image.is_defined() || !match.result_order.empty();
+}
+
 std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::Part& part,
                                      const std::vector<bool>& is_constant, const Target& target,
                                      Channels channels) {
@@ -173,6 +180,12 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     LibraryMatch convolution = match_convolution(part.nest, *sum, is_constant_here, channels);
     if (convolution.refusal.empty()) {
       match = std::move(convolution);
+      candidate = "cudnn";
+    } else if (LibraryMatch data = match_data_gradient(part.nest, *sum); is_of_use(data)) {
+      match = std::move(data);
+      candidate = "cudnn";
+    } else if (LibraryMatch weights = match_weight_gradient(part.nest, *sum); is_of_use(weights)) {
+      match = std::move(weights);
       candidate = "cudnn";
     } else if (!match.refusal.empty()) {
       match.refusal = concat("cublaslt: ", match.refusal, "; cudnn: ", convolution.refusal);
@@ -197,6 +210,16 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     }
     return {std::move(kernel)};
   }
+  if (!match.result_order.empty()) {
+    NestSequence trial = sequence;
+    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, match.result_order);
+    std::vector<DeviceKernel> kernels = select_for(trial, parts[0], is_constant, target, channels);
+    if (kernels.size() == 1 && kernels.front().library) {
+      sequence = std::move(trial);
+      kernels.push_back(by_loops(std::move(parts[1]), ""));
+      return kernels;
+    }
+  }
   if (match.image.is_defined()) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts =
@@ -217,7 +240,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       sum->inner->size() != 3 || (*sum->inner)[2].value->kind != ScalarKind::Local;
   if (has_epilogue) {
     NestSequence trial = sequence;
-    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum);
+    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, sum->parallel);
     std::vector<DeviceKernel> kernels = select_for(trial, parts[0], is_constant, target, channels);
     if (kernels.size() == 1 && kernels.front().library) {
       sequence = std::move(trial);
@@ -255,7 +278,7 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
                                          const Target& target) {
   if (match_attention(part.nest)) {
     DeviceKernel kernel = by_loops(part, "");
-    kernel.candidate = "attention";
+    kernel.candidate = "attention";  // op-name: what a kernel does, whatever operators it came from
     return {std::move(kernel)};
   }
   return select_for(sequence, part, is_constant, target, Channels::MayBePadded);

@@ -253,8 +253,8 @@ class KernelWriter {
     const std::int64_t elements = extent / binding_.group;
     if (extent % binding_.group != 0 || elements > kMostElements) return std::nullopt;
     // Locals are a thread's, not a lane's.
-    const bool is_plain = std::all_of(
-        chain.inner->begin(), chain.inner->end(), [](const Statement& statement) {
+    const bool is_plain =
+        std::all_of(chain.inner->begin(), chain.inner->end(), [](const Statement& statement) {
           return statement.kind == Statement::Kind::Store ||
                  (statement.kind == Statement::Kind::Fold && !statement.place.is_defined());
         });
@@ -269,7 +269,8 @@ class KernelWriter {
     const std::string at = concat("s", unique_);
     ++unique_;
     lines_.add("#pragma unroll");
-    lines_.open(concat("for (int ", pass_, " = 0; ", pass_, " < ", passes.count, "; ++", pass_, ")"));
+    lines_.open(
+        concat("for (int ", pass_, " = 0; ", pass_, " < ", passes.count, "; ++", pass_, ")"));
     lines_.add(concat("const i32 ", at, " = ", pass_, " * ", passes.lanes * binding_.group,
                       " + lane * ", passes.lanes, ";"));
     write_positions({&loop}, at, "i32", 1);
@@ -329,8 +330,7 @@ class KernelWriter {
       if (use.count < 2 || bytes + size > kMostBytes) continue;
       bytes += size;
       use.row.name = concat("row", rows_.size());
-      const std::string type =
-          concat("Pack<", stored_type(dtype), ", ", use.passes.lanes, ">");
+      const std::string type = concat("Pack<", stored_type(dtype), ", ", use.passes.lanes, ">");
       lines_.add(concat(type, " ", use.row.name, "[", use.passes.count, "];"));
       Statement loop;
       loop.id = use.row.loop;
@@ -339,7 +339,8 @@ class KernelWriter {
         values_.begin_statement();
         const Scalar& load = use.row.load;
         const std::vector<Scalar> indices(
-            load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+            load->args.begin(),
+            load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
         lines_.add(concat(use.row.name, "[", pass_, "] = load_pack<", stored_type(dtype), ", ",
                           use.passes.lanes, ">(", nest_.buffers[load->id].name, " + ",
                           values_.place(indices, load->view, false).offset, ");"));
@@ -493,8 +494,8 @@ class KernelWriter {
       const auto at = values_.place(indices, load->view, load->bounds != Bounds::Inside);
       const std::string pack = concat("q", unique_++),
                         type = concat("Pack<", stored_type(from.dtype), ", ", lanes_, ">");
-      const std::string text = concat("load_pack<", stored_type(from.dtype), ", ", lanes_,
-                                      ">(", from.name, " + ", at.offset, ")");
+      const std::string text = concat("load_pack<", stored_type(from.dtype), ", ", lanes_, ">(",
+                                      from.name, " + ", at.offset, ")");
       if (at.inside.empty()) {
         lines_.add(concat("const ", type, " ", pack, " = ", text, ";"));
         packed[&load.node()] = {pack, ""};
@@ -533,8 +534,7 @@ class KernelWriter {
     std::size_t last = view.size();
     while (last > 0 && view[last - 1] == Dim(1)) --last;
     if (last == 0 || !values_.is_whole_pack(coordinates[last - 1])) return false;
-    return last == 1 ||
-           (view[last - 1].is_constant() && view[last - 1].constant() % lanes_ == 0);
+    return last == 1 || (view[last - 1].is_constant() && view[last - 1].constant() % lanes_ == 0);
   }
 
   void write_define(const Statement& statement) {

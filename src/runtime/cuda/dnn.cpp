@@ -57,6 +57,8 @@ enum Kind {
   kHeuristics = 4,
   kPlan = 5,
   kConvolutionForward = 10,
+  kWeightGradient = 11,
+  kDataGradient = 12,
   kPointwiseOperation = 13,
   kOperationGraph = 15,
   kVariantPack = 16,
@@ -163,16 +165,16 @@ class Convolution : public LibraryStep {
     const Made x = tensor(kImage, type, image, false), w = tensor(kWeights, type, weights, false);
     kept.push_back(value());
     {
-      Made forward(kConvolutionForward);
+      // Each kind has its own numbers for the same attributes: factors, the convolution, tensors.
       const float one = 1, zero = 0;
-      forward.set(700, kFloat, one)
-          .set(701, kFloat, zero)
-          .refer(702, convolution)
-          .refer(703, w)
-          .refer(704, x)
-          .refer(705, kept.back());
-      if (!forward.finish()) throw refused(e);
-      operations.push_back(std::move(forward));
+      const bool is_forward = call.kind == LibraryCall::Kind::Convolution,
+                 is_data = call.kind == LibraryCall::Kind::DataGradient;
+      Made sum(is_forward ? kConvolutionForward : is_data ? kDataGradient : kWeightGradient);
+      const int first = is_forward ? 700 : is_data ? 706 : 712;
+      sum.set(first, kFloat, one).set(first + 1, kFloat, zero).refer(first + 2, convolution);
+      sum.refer(first + 3, w).refer(first + 4, x).refer(first + 5, kept.back());
+      if (!sum.finish()) throw refused(e);
+      operations.push_back(std::move(sum));
     }
     const auto pointwise = [&](int mode, const Made* other) {
       --left;
@@ -215,9 +217,11 @@ class Convolution : public LibraryStep {
     const Dnn& library = dnn();
     Dnn::require(library.set_stream(library.handle, stream), "running");
     std::vector<std::int64_t> ids = {kImage, kWeights};
+    if (call_.kind == LibraryCall::Kind::DataGradient) ids = {kResult, kWeights, kImage};
+    if (call_.kind == LibraryCall::Kind::WeightGradient) ids = {kImage, kResult, kWeights};
     if (call_.has_bias) ids.push_back(kBias);
     if (call_.has_residual) ids.push_back(kResidual);
-    ids.push_back(kResult);
+    if (call_.kind == LibraryCall::Kind::Convolution) ids.push_back(kResult);
     Made pack(kVariantPack);
     const auto count = static_cast<std::int64_t>(ids.size());
     pack.set(1000, kInt64, count, ids.data())
