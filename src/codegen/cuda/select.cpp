@@ -242,7 +242,8 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, sum->parallel);
     std::vector<DeviceKernel> kernels = select_for(trial, parts[0], is_constant, target, channels);
-    if (kernels.size() == 1 && kernels.front().library) {
+    const auto is_library = [](const DeviceKernel& kernel) { return kernel.library.has_value(); };
+    if (std::any_of(kernels.begin(), kernels.end(), is_library)) {
       sequence = std::move(trial);
       kernels.push_back(by_loops(std::move(parts[1]), ""));
       return kernels;
