@@ -140,8 +140,8 @@ int diff(const DiffOptions& options, OutputFormat format) {
     out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
     out() << "A: " << lists[0].what << "\nB: " << lists[1].what << "\n"
-              << found.values.size() << " values compared, " << found.only_a.size()
-              << " only in A, " << found.only_b.size() << " only in B\n\n";
+          << found.values.size() << " values compared, " << found.only_a.size() << " only in A, "
+          << found.only_b.size() << " only in B\n\n";
     Table table({"value", "type", ">largest error", ">relative", "verdict"});
     for (const ValueDifference* value : rows) {
       table.add({value->name, value->type, number(value->comparison.largest_error),
@@ -151,7 +151,7 @@ int diff(const DiffOptions& options, OutputFormat format) {
     table.print(out());
     if (bad != nullptr) {
       out() << "\nthe first value that differs: " << bad->name << " (" << bad->type
-                << "): " << bad->comparison.what << "\n";
+            << "): " << bad->comparison.what << "\n";
       if (!pass.empty())
         out() << "to blame: " << (pass == "code generation" ? pass : "pass " + pass) << "\n";
     }

@@ -297,8 +297,8 @@ class PlanCommand {
       out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
       return;
     }
-    out() << options_.model << ": " << source_.note << "; " << problem.items.size()
-              << " items, " << problem.values.size() << " values; " << device_.name << "\n\n";
+    out() << options_.model << ": " << source_.note << "; " << problem.items.size() << " items, "
+          << problem.values.size() << " values; " << device_.name << "\n\n";
     Table table({"", ">bytes", ""});
     const auto row = [&](const char* what, std::uint64_t bytes, std::string note) {
       table.add(

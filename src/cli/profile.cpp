@@ -16,7 +16,6 @@
 #include "profile/tables.h"
 #include "profile/trace.h"
 
-
 namespace tenon::cli {
 namespace {
 

@@ -66,11 +66,9 @@ int dump(const RunOptions& options, const Graph& graph, bool is_compiled,
     visit_reference(graph, inputs, options.threads, on_value);
   }
   if (format == OutputFormat::Json) {
-    out() << Json{{"model", options.model},
-                      {"folder", target.folder()},
-                      {"values", target.count()}}
-                     .dump(2)
-              << "\n";
+    out() << Json{{"model", options.model}, {"folder", target.folder()}, {"values", target.count()}}
+                 .dump(2)
+          << "\n";
   } else {
     out() << target.count() << " values in " << target.folder() << "\n";
   }
@@ -116,16 +114,16 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
   }
   if (format == OutputFormat::Json) {
     out() << Json{{"model", options.model},
-                      {"found",
-                       {{"value", found->value},
-                        {"op", found->op},
-                        {"what", found->what},
-                        {"inside", found->inside},
-                        {"pass", found->pass},
-                        {"input", found->at_input},
-                        {"saved", saved}}}}
-                     .dump(2, ' ', false, Json::error_handler_t::replace)
-              << "\n";
+                  {"found",
+                   {{"value", found->value},
+                    {"op", found->op},
+                    {"what", found->what},
+                    {"inside", found->inside},
+                    {"pass", found->pass},
+                    {"input", found->at_input},
+                    {"saved", saved}}}}
+                 .dump(2, ' ', false, Json::error_handler_t::replace)
+          << "\n";
     return static_cast<int>(ErrorKind::ComparisonFailed);
   }
   Table table({"", "found"});

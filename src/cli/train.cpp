@@ -60,8 +60,7 @@ class ProgressLine {
         concat("epoch ", at.epoch, " [", bar, "] step ", at.step, "/", at.step_count, "  ",
                in_words(at.loss, at.accuracy, has_accuracy), "  ", fixed(at.samples_per_s, 1),
                " samples/s  ", duration(at.seconds_left), " left");
-    err() << (is_terminal_ ? "\r\x1b[K" : "") << text << (is_terminal_ ? "" : "\n")
-              << std::flush;
+    err() << (is_terminal_ ? "\r\x1b[K" : "") << text << (is_terminal_ ? "" : "\n") << std::flush;
   }
   void end() const {
     if (is_terminal_) err() << "\r\x1b[K" << std::flush;
@@ -113,12 +112,11 @@ void print_result(const TrainResult& result, const TrainCommandOptions& options,
     out() << json.dump(2) << "\n";
     return;
   }
-  out() << (result.was_stopped ? "stopped after " : "trained for ") << result.steps
-            << " steps at " << fixed(result.samples_per_s, 1) << " samples/s";
+  out() << (result.was_stopped ? "stopped after " : "trained for ") << result.steps << " steps at "
+        << fixed(result.samples_per_s, 1) << " samples/s";
   if (result.validation) {
     out() << "; held out: "
-              << in_words(result.validation->loss, result.validation->accuracy,
-                          result.has_accuracy);
+          << in_words(result.validation->loss, result.validation->accuracy, result.has_accuracy);
   }
   out() << "\n";
 }
@@ -142,9 +140,8 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
   Trainer trainer(load_model(options.model), options.trainer);
   if (!trainer.note().empty()) err() << trainer.note() << "\n";
   err() << trainer.sample_count() << " samples, " << trainer.step_count() << " steps of "
-            << options.trainer.batch_size << "; a step is "
-            << trainer.session().program().steps.size() << " kernels, "
-            << format_bytes(trainer.session().arena_bytes()) << " arena\n";
+        << options.trainer.batch_size << "; a step is " << trainer.session().program().steps.size()
+        << " kernels, " << format_bytes(trainer.session().arena_bytes()) << " arena\n";
   const bool has_accuracy = static_cast<bool>(trainer.session().graph().find(kAccuracy));
   ProgressLine line;
   const Interrupt interrupt;
@@ -153,7 +150,7 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
   trainer.on_validation = [&](const CurvePoint& point) {
     line.end();
     err() << "step " << point.step << ": held out "
-              << in_words(point.loss, point.accuracy, has_accuracy) << "\n";
+          << in_words(point.loss, point.accuracy, has_accuracy) << "\n";
   };
   const TrainResult result = trainer.run();
   line.end();

@@ -513,7 +513,8 @@ class Selector {
     split_sums(made.sequence);
     // What Winograd's algorithm computes reads weights as they lie.
     for (NestSequence::Part& part : made.sequence.parts) {
-      part.is_scheduled = nests::find_contraction(part.nest) && is_winograd(made.sequence, part, is_constant);
+      part.is_scheduled =
+          nests::find_contraction(part.nest) && is_winograd(made.sequence, part, is_constant);
     }
     transpose_operands(made.sequence, is_constant, options_.target->facts().line_bytes / 4);
     for (NestSequence::Part& part : made.sequence.parts) part.is_scheduled = false;

@@ -17,8 +17,8 @@ namespace {
 
 using Part = NestSequence::Part;
 
-// What is read for a piece stays in the first cache while vectors of neighbours go over it one after
-// another; below so many elements in all there is nothing to gain.
+// What is read for a piece stays in the first cache while vectors of neighbours go over it one
+// after another; below so many elements in all there is nothing to gain.
 constexpr std::int64_t kPieceBytes = 32 << 10, kFewestElements = 1 << 16;
 // So many positions are enough to share out, and vectors of them long enough to go by.
 constexpr std::int64_t kMostPositions = 1024;
@@ -40,7 +40,9 @@ struct Fold {
   }
 };
 
-bool is_fixed(const Statement& loop) { return loop.extent.is_constant() && !loop.limit.is_defined(); }
+bool is_fixed(const Statement& loop) {
+  return loop.extent.is_constant() && !loop.limit.is_defined();
+}
 
 class Splitter {
  public:
@@ -59,7 +61,8 @@ class Splitter {
   bool find_folds() {
     inner_ = &part_.nest.body;
     positions_ = 1;
-    while (inner_->size() == 1 && inner_->front().kind == Statement::Kind::Loop && inner_->front().is_independent) {
+    while (inner_->size() == 1 && inner_->front().kind == Statement::Kind::Loop &&
+           inner_->front().is_independent) {
       const Statement& loop = inner_->front();
       if (!is_fixed(loop)) return false;
       parallel_.push_back(&loop);
@@ -71,7 +74,8 @@ class Splitter {
     for (std::size_t k = 0; k + 1 < inner_->size(); ++k) {
       std::optional<Fold> fold = fold_at(k);
       // Those that go through the same elements go together, as the first does.
-      if (fold && (folds_.empty() || are_alike(*fold, folds_.front()))) folds_.push_back(std::move(*fold));
+      if (fold && (folds_.empty() || are_alike(*fold, folds_.front())))
+        folds_.push_back(std::move(*fold));
     }
     return !folds_.empty() && folds_.front().length() * positions_ >= kFewestElements &&
            (positions_ <= kFewPositions || has_neighbours());
@@ -94,22 +98,27 @@ class Splitter {
   // A sum whose operands share nothing is no product of matrices.
   bool is_product() const {
     const std::optional<Contraction> sum = find_contraction(part_.nest);
-    return sum && std::any_of(sum->parallel.begin(), sum->parallel.end(), [&](const Statement* loop) {
-      return loop->extent.constant() > 1 &&
-             (stride_along(sum->a, loop->id) == Stride::Zero) != (stride_along(sum->b, loop->id) == Stride::Zero);
-    });
+    return sum &&
+           std::any_of(sum->parallel.begin(), sum->parallel.end(), [&](const Statement* loop) {
+             return loop->extent.constant() > 1 &&
+                    (stride_along(sum->a, loop->id) == Stride::Zero) !=
+                        (stride_along(sum->b, loop->id) == Stride::Zero);
+           });
   }
 
   void note_written(const Block& block) {
     for (const Statement& statement : block) {
-      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update) written_.insert(statement.id);
+      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update)
+        written_.insert(statement.id);
       note_written(statement.body);
     }
   }
 
   std::optional<Fold> fold_at(std::size_t position) const {
     const Statement& define = (*inner_)[position];
-    if (define.kind != Statement::Kind::Define || (*inner_)[position + 1].kind != Statement::Kind::Loop) return std::nullopt;
+    if (define.kind != Statement::Kind::Define ||
+        (*inner_)[position + 1].kind != Statement::Kind::Loop)
+      return std::nullopt;
     Fold fold{position + 1, {}, &(*inner_)[position + 1]};
     while (fold.statement->kind == Statement::Kind::Loop) {
       if (!is_fixed(*fold.statement) || fold.statement->body.size() != 1) return std::nullopt;
@@ -117,21 +126,26 @@ class Splitter {
       fold.statement = &fold.statement->body.front();
     }
     const Statement& statement = *fold.statement;
-    const bool is_plain = statement.kind == Statement::Kind::Fold && statement.id == define.id && !statement.place.is_defined() &&
-                          (statement.reduction == Reduction::Sum || statement.reduction == Reduction::Max ||
-                           statement.reduction == Reduction::Min);
+    const bool is_plain =
+        statement.kind == Statement::Kind::Fold && statement.id == define.id &&
+        !statement.place.is_defined() &&
+        (statement.reduction == Reduction::Sum || statement.reduction == Reduction::Max ||
+         statement.reduction == Reduction::Min);
     // What it folds it reads from elsewhere: nothing that this nest makes.
     const bool is_apart = is_plain && !any_node(statement.value, [&](const ScalarNode& node) {
-      if (node.kind == ScalarKind::Local || node.kind == ScalarKind::Place) return true;
-      return node.kind == ScalarKind::Load &&
-             (written_.contains(node.id) || part_.nest.buffers[node.id].storage != Storage::Operand);
-    });
+                            if (node.kind == ScalarKind::Local || node.kind == ScalarKind::Place)
+                              return true;
+                            return node.kind == ScalarKind::Load &&
+                                   (written_.contains(node.id) ||
+                                    part_.nest.buffers[node.id].storage != Storage::Operand);
+                          });
     return is_apart ? std::optional(fold) : std::nullopt;
   }
 
   static bool are_alike(const Fold& a, const Fold& b) {
-    return std::equal(a.loops.begin(), a.loops.end(), b.loops.begin(), b.loops.end(),
-                      [](const Statement* x, const Statement* y) { return x->extent == y->extent; });
+    return std::equal(
+        a.loops.begin(), a.loops.end(), b.loops.begin(), b.loops.end(),
+        [](const Statement* x, const Statement* y) { return x->extent == y->extent; });
   }
 
   // Bytes that a turn of the folds' loops reads at all positions.
@@ -140,24 +154,27 @@ class Splitter {
     std::int64_t bytes = 0;
     for (const Fold& fold : folds_) {
       any_node(fold.statement->value, [&](const ScalarNode& node) {
-        const bool moves = node.kind == ScalarKind::Load &&
-                           std::any_of(fold.loops.begin(), fold.loops.end(), [&](const Statement* loop) {
-                             return depends_on(Scalar(std::make_shared<const ScalarNode>(node)), loop->id);
-                           });
-        if (moves && read.insert(node.id).second) bytes += static_cast<std::int64_t>(info(node.dtype).storage_bytes);
+        const bool moves =
+            node.kind == ScalarKind::Load &&
+            std::any_of(fold.loops.begin(), fold.loops.end(), [&](const Statement* loop) {
+              return depends_on(Scalar(std::make_shared<const ScalarNode>(node)), loop->id);
+            });
+        if (moves && read.insert(node.id).second)
+          bytes += static_cast<std::int64_t>(info(node.dtype).storage_bytes);
         return false;
       });
     }
     return std::max<std::int64_t>(bytes, 4) * positions_;
   }
 
-  // How each loop of the folds is cut, outermost first: into so many pieces of so many turns. Those that
-  // are not cut are whole in every piece.
+  // How each loop of the folds is cut, outermost first: into so many pieces of so many turns. Those
+  // that are not cut are whole in every piece.
   struct Piece {
     std::int64_t count = 1, turns = 1;
   };
   void choose_pieces() {
-    const std::int64_t bytes = turn_bytes(), most_bytes = std::max(kPieceBytes, kUsualTurns * bytes);
+    const std::int64_t bytes = turn_bytes(),
+                       most_bytes = std::max(kPieceBytes, kUsualTurns * bytes);
     std::int64_t inside = folds_.front().length();
     for (const Statement* loop : folds_.front().loops) {
       const std::int64_t extent = loop->extent.constant();
@@ -199,7 +216,8 @@ class Splitter {
     made_ = part_;
     LoopNest& nest = made_.nest;
     nest.name = concat(part_.nest.name, "pieces");
-    std::vector<std::size_t> numbers, inner_loops;  // of the piece along each loop that is cut; turns within it
+    std::vector<std::size_t> numbers,
+        inner_loops;  // of the piece along each loop that is cut; turns within it
     for (std::size_t k = 0; k < pieces_.size(); ++k) {
       const std::string name = nest.loop_names[folds_.front().loops[k]->id];
       numbers.push_back(nest.new_loop(concat(name, "p")));
@@ -223,10 +241,12 @@ class Splitter {
       Block body{*fold.statement};
       for (std::size_t k = 0; k < fold.loops.size(); ++k) {
         const std::size_t shared = folds_.front().loops[k]->id;
-        if (fold.loops[k]->id != shared) substitute_loop(body, fold.loops[k]->id, loop_scalar(shared));
+        if (fold.loops[k]->id != shared)
+          substitute_loop(body, fold.loops[k]->id, loop_scalar(shared));
         if (k >= pieces_.size()) continue;
         const Scalar first = times(loop_scalar(numbers[k]), integer_scalar(pieces_[k].turns));
-        const Scalar position = pieces_[k].turns == 1 ? loop_scalar(numbers[k]) : plus(first, loop_scalar(inner_loops[k]));
+        const Scalar position = pieces_[k].turns == 1 ? loop_scalar(numbers[k])
+                                                      : plus(first, loop_scalar(inner_loops[k]));
         substitute_loop(body, shared, position);
       }
       folds.push_back(std::move(body.front()));
@@ -247,8 +267,8 @@ class Splitter {
       if (k < pieces_.size() && pieces_[k].turns == 1) continue;
       const bool is_cut = k < pieces_.size();
       const Statement& given = *folds_.front().loops[k];
-      body = {loop(is_cut ? inner_loops[k] : given.id, is_cut ? pieces_[k].turns : given.extent.constant(), false,
-                   std::move(body))};
+      body = {loop(is_cut ? inner_loops[k] : given.id,
+                   is_cut ? pieces_[k].turns : given.extent.constant(), false, std::move(body))};
     }
     Block inside = std::move(defines);
     inside.insert(inside.end(), body.begin(), body.end());
@@ -256,7 +276,8 @@ class Splitter {
     for (std::size_t k = parallel_.size(); k-- > 0;) {
       inside = {loop(parallel_[k]->id, parallel_[k]->extent.constant(), true, std::move(inside))};
     }
-    for (std::size_t k = pieces_.size(); k-- > 0;) inside = {loop(numbers[k], pieces_[k].count, true, std::move(inside))};
+    for (std::size_t k = pieces_.size(); k-- > 0;)
+      inside = {loop(numbers[k], pieces_[k].count, true, std::move(inside))};
     nest.body = std::move(inside);
     add_up(buffers, dims);
     drop_unused(made_);
@@ -283,7 +304,8 @@ class Splitter {
       nest.buffers.push_back({concat("p", buffers[k]), dtype, dims, Storage::Operand});
       part_.buffers.push_back(buffers[k]);
       Block body{std::move(add)};
-      for (std::size_t piece = pieces_.size(); piece-- > 0;) body = {loop(ids[piece], pieces_[piece].count, false, std::move(body))};
+      for (std::size_t piece = pieces_.size(); piece-- > 0;)
+        body = {loop(ids[piece], pieces_[piece].count, false, std::move(body))};
       (*inner_)[fold.at] = std::move(body.front());
     }
   }
@@ -293,7 +315,8 @@ class Splitter {
     std::set<std::size_t> used;
     for_each_load(part.nest.body, [&](const Scalar& load) { used.insert(load->id); });
     for_each_statement(part.nest.body, [&](Statement& statement) {
-      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update) used.insert(statement.id);
+      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update)
+        used.insert(statement.id);
     });
     std::map<std::size_t, BufferUse> uses;
     std::vector<NestBuffer> buffers;
@@ -326,7 +349,8 @@ class Splitter {
 void split_sums(NestSequence& sequence) {
   std::vector<Part> parts;
   for (Part& part : sequence.parts) {
-    if (std::optional<Part> pieces = Splitter(sequence, part).run()) parts.push_back(std::move(*pieces));
+    if (std::optional<Part> pieces = Splitter(sequence, part).run())
+      parts.push_back(std::move(*pieces));
     parts.push_back(std::move(part));
   }
   sequence.parts = std::move(parts);

@@ -31,7 +31,8 @@ Expr arg_extreme(const Expr& x, std::int64_t axis, Reduction reduction) {
   const bool is_last = reduction == Reduction::ArgMaxLast || reduction == Reduction::ArgMinLast;
   const Expr extreme = reduce(is_max ? Reduction::Max : Reduction::Min, x, {axis});
   const Expr is_it = equal(x, extreme) || apply(UnaryOp::IsNan, x);
-  const auto at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(x.rank()) : axis);
+  const auto at =
+      static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(x.rank()) : axis);
   const Expr place = cast(Space(x.dims())[at], DType::I32);
   const double none = is_last ? -1 : std::numeric_limits<std::int32_t>::max();
   const Expr found = reduce(is_last ? Reduction::Max : Reduction::Min,

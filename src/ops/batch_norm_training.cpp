@@ -115,7 +115,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
 TENON_DEFINE_OP(batch_norm_training) = OpSpec<Attrs>{
     .name = "batch_norm_training",
     .summary =
-        "batch_norm with the batch's own statistics, which it also gives and which update the running "
+        "batch_norm with the batch's own statistics, which it also gives and which update the "
+        "running "
         "ones: before * momentum + now * (1 - momentum)",
     .operands = {"x", "scale", "bias", "mean", "variance"},
     .results = {"y", optional("running_mean"), optional("running_variance"), optional("batch_mean"),

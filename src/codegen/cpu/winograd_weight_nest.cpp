@@ -1,6 +1,5 @@
-#include "codegen/cpu/winograd_nests.h"
-
 #include "base/error.h"
+#include "codegen/cpu/winograd_nests.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 
@@ -11,8 +10,12 @@ namespace {
 
 constexpr unsigned kLanes = 16;
 
-Scalar add(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::F32, a, b); }
-Scalar subtract(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Subtract, DType::F32, a, b); }
+Scalar add(const Scalar& a, const Scalar& b) {
+  return binary_scalar(BinaryOp::Add, DType::F32, a, b);
+}
+Scalar subtract(const Scalar& a, const Scalar& b) {
+  return binary_scalar(BinaryOp::Subtract, DType::F32, a, b);
+}
 Scalar scale(double factor, const Scalar& a) {
   return binary_scalar(BinaryOp::Multiply, DType::F32, literal_scalar(DType::F32, factor, 0), a);
 }
@@ -32,16 +35,18 @@ std::vector<Scalar> transformed(const std::vector<Scalar>& g, int tile) {
 
 }  // namespace
 
-NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& name, const WinogradWeights& weights,
-                               std::size_t made) {
+NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& name,
+                               const WinogradWeights& weights, std::size_t made) {
   NestSequence::Part part;
   part.is_scheduled = true;
   part.buffers = {weights.source, made};
   LoopNest& nest = part.nest;
   nest.name = concat(name, "_weights");
   const Dims flat{product(sequence.buffers[weights.source].dims)}, dims = weights.dims();
-  nest.buffers = {{"w", DType::F32, flat, Storage::Operand}, {"g", DType::F32, dims, Storage::Result}};
-  const std::size_t block = nest.new_loop("oo"), channel = nest.new_loop("c"), lane = nest.new_loop("oi");
+  nest.buffers = {{"w", DType::F32, flat, Storage::Operand},
+                  {"g", DType::F32, dims, Storage::Result}};
+  const std::size_t block = nest.new_loop("oo"), channel = nest.new_loop("c"),
+                    lane = nest.new_loop("oi");
 
   Block body;
   const auto named = [&](const Scalar& value) {
@@ -52,7 +57,9 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
   const auto weight_at = [&](std::int64_t row, std::int64_t column) {
     nests::Affine at;
     at.start = weights.base + row * weights.by_row + column * weights.by_column;
-    at.steps = {{block, kLanes * weights.by_output}, {channel, weights.by_channel}, {lane, weights.by_output}};
+    at.steps = {{block, kLanes * weights.by_output},
+                {channel, weights.by_channel},
+                {lane, weights.by_output}};
     ScalarNode node;
     node.kind = ScalarKind::Load;
     node.dtype = DType::F32;
@@ -60,12 +67,14 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
     node.args = {scalar_of(at)};
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   };
-  std::vector<std::vector<Scalar>> half(static_cast<std::size_t>(weights.tile) + 2);  // by row, then column
+  std::vector<std::vector<Scalar>> half(static_cast<std::size_t>(weights.tile) +
+                                        2);  // by row, then column
   for (std::int64_t column = 0; column < 3; ++column) {
     std::vector<Scalar> values;
     for (std::int64_t row = 0; row < 3; ++row) values.push_back(named(weight_at(row, column)));
     const std::vector<Scalar> made_column = transformed(values, weights.tile);
-    for (std::size_t row = 0; row < half.size(); ++row) half[row].push_back(named(made_column[row]));
+    for (std::size_t row = 0; row < half.size(); ++row)
+      half[row].push_back(named(made_column[row]));
   }
   std::int64_t kind = 0;
   for (const std::vector<Scalar>& row : half) {
@@ -74,12 +83,14 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
       store.kind = Statement::Kind::Store;
       store.id = 1;
       store.view = dims;
-      store.indices = {integer_scalar(kind++), loop_scalar(block), loop_scalar(channel), loop_scalar(lane)};
+      store.indices = {integer_scalar(kind++), loop_scalar(block), loop_scalar(channel),
+                       loop_scalar(lane)};
       store.value = value;
       body.push_back(std::move(store));
     }
   }
-  const auto enclose = [&](std::size_t id, const Dim& extent, LoopKind kind_of_loop, unsigned width) {
+  const auto enclose = [&](std::size_t id, const Dim& extent, LoopKind kind_of_loop,
+                           unsigned width) {
     Statement loop;
     loop.id = id;
     loop.extent = extent;

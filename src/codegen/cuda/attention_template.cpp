@@ -106,23 +106,23 @@ FN void attention_rows(const u16* q, i64 q_row, const u16* k, i64 k_row, const u
   constexpr float kLog2e = 1.4426950408889634f;
   const float kMasked = f32_of(0xff800000u);
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-  // Queries go by way of the keys' place into registers.
-  copy_rows<64, SIZE, kPitch>(shared, q, q_row, first, queries);
-  end_copies();
-  await_copies<0>();
-  __syncthreads();
-  u32 a[kSize / 16][4];
-  UNROLL for (int c = 0; c < kSize / 16; ++c)
-    load_matrices<false>(a[c], shared + (warp * 16 + lane / 8 % 2 * 8 + lane % 8) * kPitch + c * 16 + lane / 16 * 8);
-  __syncthreads();
-  float sums[kValues / 8][4], highest[2], total[2];
-  UNROLL for (int n = 0; n < kValues / 8; ++n) UNROLL for (int c = 0; c < 4; ++c) sums[n][c] = 0;
-  UNROLL for (int r = 0; r < 2; ++r) { highest[r] = kMasked; total[r] = 0; }
   const i64 row = first + warp * 16 + lane / 4;
   const i64 tiles = (keys + KEYS - 1) / KEYS;
   copy_rows<KEYS, SIZE, kPitch>(shared, k, k_row, 0, keys);
   copy_rows<KEYS, VALUES, kValuePitch>(shared + KEYS * kPitch, v, v_row, 0, keys);
   end_copies();
+  // Queries are fragments as they are read.
+  u32 a[kSize / 16][4];
+  UNROLL for (int c = 0; c < kSize / 16; ++c) {
+    UNROLL for (int n = 0; n < 4; ++n) {
+      const i64 query = row + n % 2 * 8;
+      const int column = c * 16 + n / 2 * 8 + lane % 4 * 2;
+      a[c][n] = query < queries && column < SIZE ? *(const u32*)(q + query * q_row + column) : 0;
+    }
+  }
+  float sums[kValues / 8][4], highest[2], total[2];
+  UNROLL for (int n = 0; n < kValues / 8; ++n) UNROLL for (int c = 0; c < 4; ++c) sums[n][c] = 0;
+  UNROLL for (int r = 0; r < 2; ++r) { highest[r] = kMasked; total[r] = 0; }
   for (i64 tile = 0; tile < tiles; ++tile) {
     const u16* at = shared + tile % 2 * kStage;
     if (tile + 1 < tiles) {

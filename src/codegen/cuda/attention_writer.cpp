@@ -20,7 +20,7 @@ std::int64_t shared_elements(const AttentionTile& tile) {
   constexpr std::int64_t kApart = 8;  // so that rows begin in different banks
   const std::int64_t size = padded(tile.head_size) + kApart,
                      values = padded(tile.value_size) + kApart;
-  return std::max(2 * key_count(tile) * (size + values), kAttentionRows * size);
+  return 2 * key_count(tile) * (size + values);
 }
 
 }  // namespace

@@ -21,8 +21,12 @@ void train_batch_norm(Draft& draft, NodeId id) {
   const auto mean = state_of(draft, node.operands[*node.op->operand_index("mean")]);
   const auto variance = state_of(draft, node.operands[*node.op->operand_index("variance")]);
   if (!mean || !variance) return;  // statistics that the graph computes stay what they are
-  Graph::NewNode made{
-      &find_op("batch_norm_training"), node.operands, node.attrs, {}, {"", "", "", "", ""}, node.name};
+  Graph::NewNode made{&find_op("batch_norm_training"),
+                      node.operands,
+                      node.attrs,
+                      {},
+                      {"", "", "", "", ""},
+                      node.name};
   const std::vector<ValueId> results = graph.node(graph.add_node(std::move(made), id)).results;
   graph.set_type(results[0], graph.value(node.results[0]).type);
   graph.replace_uses(node.results[0], results[0]);

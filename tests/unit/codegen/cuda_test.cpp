@@ -112,6 +112,56 @@ TEST(Cuda, AttentionIsOneKernel) {
   }
 }
 
+// What is moved and then folded in one group: a part of a concat is no copy of the whole; rows are
+// shared, kept and written twice.
+TEST(Cuda, GroupsAgreeWithTheReference) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const std::string text =
+      R"(graph (x: f32[1, 6, 6, 8], z: f32[1, 6, 6, 8], h: f16[3, 5, 256], r: f32[3, 5, 256]) {
+  w = constant f32[256] normal(seed = 3, mean = 1.0, deviation = 0.5)
+  b = constant f32[256] normal(seed = 4, mean = 0.0, deviation = 0.5)
+  both = concat(x, z) {axis = 3}
+  turned = transpose(both) {perm = [0, 3, 1, 2]}
+  pool = max_pool(turned) {kernel_shape = [3, 3], strides = [2, 2]}
+  wide = cast(h) {to = f32}
+  sum = add(wide, r)
+  norm = layer_norm(sum, w, b) {axis = -1}
+  narrow = cast(norm) {to = f16}
+  return pool, norm, narrow
+}
+)";
+  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
+  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                      text);
+}
+
+// Strided and not, with weights and results laid out as networks have them.
+TEST(Cuda, GradientsOfConvolutionsAreALibrarys) {
+  const Graph graph = run_pipeline(
+      parse_graph(
+          R"(graph (x: f32[2, 16, 16, 32]@NHWC, dy: f32[2, 8, 8, 64]@NHWC, w: f32[64, 32, 3, 3], v: f32[32, 16, 3, 3]) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}
+  dx = conv_transpose(dy, w) {output_shape = [16, 16], strides = [2, 2], pads = [1, 1, 1, 1], out_layout = "NHWC"}
+  dz = conv_transpose(x, v) {output_shape = [16, 16], pads = [1, 1, 1, 1], out_layout = "NHWC"}
+  return dw, dx, dz
+}
+)",
+          all_ops()),
+      pipeline_for("cuda", ""));
+  codegen::CompileOptions options = cpu_options();
+  options.device = codegen::cuda::Target{.architecture = "sm_90a"};
+  const TaskList list = codegen::select(graph, options);
+  std::vector<std::string> calls;
+  for (const TaskList::Task& task : list.tasks) {
+    for (const TaskList::Call& call : task.ways.front().calls) {
+      const std::string& library = list.kernels[call.kernel].library;
+      if (!library.empty()) calls.push_back(library.substr(0, library.find(' ')));
+    }
+  }
+  std::sort(calls.begin(), calls.end());
+  EXPECT_EQ(calls, (std::vector<std::string>{"data-gradient", "data-gradient", "weight-gradient"}));
+}
+
 TEST(Cuda, ExtentsThatTheRunDecides) {
   expect_as_reference(R"(graph (x: f32[N, M, 8], w: f32[8, 6]) {
   y = matmul(x, w)

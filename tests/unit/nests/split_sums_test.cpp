@@ -1,44 +1,50 @@
-#include "nests/split_sums.h"
-
-#include <gtest/gtest.h>
-
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "ir/text.h"
 #include "nests/node_exprs.h"
+#include "nests/split_sums.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
 
 namespace tenon {
 namespace {
 
 std::string sum_of(const std::string& type, const std::string& op, const std::string& axes) {
-  return concat("graph (x: ", type, ") {\n  y = ", op, "(x) {axes = ", axes, ", keep_axes = false}\n  return y\n}\n");
+  return concat("graph (x: ", type, ") {\n  y = ", op, "(x) {axes = ", axes,
+                ", keep_axes = false}\n  return y\n}\n");
 }
 
 nests::NestSequence split(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
-  nests::NestSequence sequence = nests::build_nests("y", nests::node_exprs(graph, *graph.nodes_in_order().begin()));
+  nests::NestSequence sequence =
+      nests::build_nests("y", nests::node_exprs(graph, *graph.nodes_in_order().begin()));
   nests::split_sums(sequence);
   return sequence;
 }
 
 // The sums of an image's channels: pieces of 32 KiB, whole rows each, then their sum.
 TEST(SplitSums, ChannelsOfAnImageAreSummedInPieces) {
-  const nests::NestSequence sequence = split(sum_of("f32[2, 32, 64, 64]", "reduce_sum", "[0, 1, 2]"));
+  const nests::NestSequence sequence =
+      split(sum_of("f32[2, 32, 64, 64]", "reduce_sum", "[0, 1, 2]"));
   ASSERT_EQ(sequence.parts.size(), 2U);
   const nests::NestSequence::Buffer& pieces = sequence.buffers.back();
   EXPECT_EQ(pieces.dims, (Dims{2, 16, 64}));
   EXPECT_EQ(pieces.role, nests::NestSequence::Role::Temporary);
 }
 
-// Rows that are summed along what lies side by side, few elements, and products of matrices stay whole.
+// Rows that are summed along what lies side by side, few elements, and products of matrices stay
+// whole.
 TEST(SplitSums, OtherSumsStayWhole) {
   EXPECT_EQ(split(sum_of("f32[64, 4096]", "reduce_sum", "[1]")).parts.size(), 1U);
   EXPECT_EQ(split(sum_of("f32[64, 64]", "reduce_sum", "[0]")).parts.size(), 1U);
-  EXPECT_EQ(split("graph (a: f32[64, 4096], b: f32[4096, 64]) {\n  y = matmul(a, b)\n  return y\n}\n").parts.size(), 1U);
+  EXPECT_EQ(
+      split("graph (a: f32[64, 4096], b: f32[4096, 64]) {\n  y = matmul(a, b)\n  return y\n}\n")
+          .parts.size(),
+      1U);
 }
 
 void expect_same_as_reference(const std::string& text) {
@@ -51,7 +57,8 @@ void expect_same_as_reference(const std::string& text) {
     const std::vector<Datum> actual = model.run(inputs);
     for (std::size_t output = 0; output < actual.size(); ++output) {
       const Tensor &a = actual[output].tensor(), &b = expected[output].tensor();
-      for (std::int64_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a.real_at(k), b.real_at(k), 1e-2) << text << k;
+      for (std::int64_t k = 0; k < a.size(); ++k)
+        ASSERT_NEAR(a.real_at(k), b.real_at(k), 1e-2) << text << k;
       if (threads > 1) {
         EXPECT_TRUE(identical(a, first[output].tensor())) << text;
       }
