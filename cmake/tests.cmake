@@ -24,7 +24,7 @@ if(unit_sources)
   add_executable(tenon-unit-tests ${unit_sources})
   target_include_directories(tenon-unit-tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(tenon-unit-tests PRIVATE
-    tenon_cli tenon_onnx_schema GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json tenon_warnings)
+    tenon_api tenon_onnx_schema GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json tenon_warnings)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(tenon-unit-tests PRIVATE -O1 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   endif()

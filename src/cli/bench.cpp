@@ -10,6 +10,7 @@
 #include "driver/inputs.h"
 #include "driver/machine_peak.h"
 #include "driver/model_source.h"
+#include "driver/rebatch.h"
 #include "driver/pipeline.h"
 #include "driver/summary.h"
 #include "driver/training/options.h"
@@ -187,7 +188,14 @@ int bench(const BenchOptions& options, OutputFormat format) {
     throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");
   }
   StatefulGraph timed;
-  if (!is_program) timed = graph_to_time(source.graph(), options);
+  if (is_program && options.batch > 0) {
+    throw Error("a program has the batch it was compiled for", ErrorKind::Usage).hint("give the model, or compile it with --batch");
+  }
+  if (!is_program) {
+    Graph graph = source.graph();
+    if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
+    timed = graph_to_time(std::move(graph), options);
+  }
   Program program = is_program ? *std::move(given) : compile_tuned(timed.graph, tuning);
   const double compile_ms = is_program ? 0 : ms_since(begin);
   const Graph ports = input_ports(program);

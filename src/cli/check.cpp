@@ -3,9 +3,11 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/show_program.h"
 #include "cli/table.h"
 #include "driver/model_source.h"
 #include "ir/verify.h"
+#include "program/totals.h"
 
 namespace tenon::cli {
 namespace {
@@ -17,6 +19,7 @@ struct Report {
   std::vector<std::string> problems;
   Findings findings;
   std::size_t node_count = 0, unknown_types = 0;
+  bool is_program = false;
 
   bool is_clean() const { return problems.empty() && findings.mismatches().empty(); }
 };
@@ -75,7 +78,7 @@ void print_report(const std::string& model, const Report& report) {
     table.print(out());
     out() << "\n";
   }
-  out() << model << ": " << report.node_count << " nodes, "
+  out() << model << ": " << report.node_count << (report.is_program ? " steps, " : " nodes, ")
             << report.problems.size() + report.findings.mismatches().size() << " problems";
   if (report.unknown_types > 0) {
     out() << ", " << report.unknown_types << " types known only at run time";
@@ -91,7 +94,11 @@ int check(const CheckOptions& options, OutputFormat format) {
   try {
     const ModelSource source(options.model);
     name = source.name();
-    if (const LoadedDocument loaded = source.document(); loaded.document) {
+    if (const std::optional<Program> program = source.program(true)) {  // which is read and not run
+      report.problems = problems_of(*program);
+      report.node_count = totals_of(*program).steps;
+      report.is_program = true;
+    } else if (const LoadedDocument loaded = source.document(); loaded.document) {
       add_document(*loaded.document, report);
     } else {
       add_graph(source.graph(), report);

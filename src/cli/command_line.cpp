@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/examples.h"
 #include "cli/out.h"
 
 namespace tenon::cli {
@@ -24,6 +25,7 @@ constexpr const char* kTargetHelp = "reference (slow, by definition), cpu (compi
 constexpr const char* kModelHelp =
     "a model file of any format, - for standard input, zoo:NAME[?param=value,…] or random:SEED[?nodes=COUNT]";
 constexpr const char* kModelOrProgramHelp = "a model, or a program that `compile` wrote (FILE.tnn)";
+constexpr const char* kBatchHelp = "another batch: the first extent of the inputs, where the graph allows it";
 constexpr const char* kTrustHelp = "run a program whatever its file is called; it is machine code, as an executable is";
 constexpr const char* kThreadsHelp = "threads (default: as many as the process may use)";
 
@@ -84,6 +86,8 @@ class CommandLine {
     convert_app->add_option("--to", convert_.to, "the format to write")->required();
     convert_app->add_option("-o,--output", convert_.output, "the file to write")->required();
     convert_app->add_option("--style", convert_.style, "a variant of that format");
+    convert_app->add_option("--precision", convert_.precision, "fp16 or bf16: most of an f32 network in that");
+    convert_app->add_option("--batch", convert_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     convert_app->add_flag("--kernels", convert_.kernels, kKernelsHelp);
     convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the least from 13 on that has what the graph uses)")
         ->check(whole_number(1, 1000));
@@ -92,10 +96,15 @@ class CommandLine {
                         [this] { return run(run_, format()); });
     run_app->add_option("model", run_.model, kModelOrProgramHelp)->required();
     run_app->add_option("--input", run_.inputs,
-                        "NAME:@file.npy|@file.pb|random:SEED|zeros, or @file.npz|@DIR for all inputs");
+                        "NAME:@file.npy|@file.pb|@image.jpg|random:SEED|zeros, or @file.npz|@DIR for all inputs");
+    run_app->add_option("--mean", run_.mean, "of an image's pixels (0 to 255), one number or R,G,B: what is taken off")->delimiter(',');
+    run_app->add_option("--scale", run_.scale, "what pixels are then multiplied with")->delimiter(',');
+    run_app->add_option("--batch", run_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     run_app->add_option("--shapes", run_.shapes, "NAME:1x3x224x224 for inputs with symbolic extents");
     run_app->add_option("--save-inputs", run_.save_inputs, "@DIR: write each input as a .npy file there");
-    run_app->add_option("--output", run_.output, "@DIR: write each output there as NAME.npy, a sequence as NAME.items/0.npy, 1.npy, …");
+    run_app->add_option("--output", run_.outputs,
+                        "@DIR: write each output there as NAME.npy, a sequence as NAME.items/0.npy, 1.npy, …; @FILE.npz: all in one file; "
+                        "NAME,… or all: also give out these values inside the network");
     run_app->add_option("--expect", run_.expect, "@DIR: compare outputs with the files there");
     run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect")->check(tolerance());
     run_app->add_option("--rtol", run_.relative, "relative tolerance of --expect")->check(tolerance());
@@ -130,6 +139,7 @@ class CommandLine {
     opt_app->add_option("--without", opt_.without, "passes to leave out")->delimiter(',');
     opt_app->add_option("--set", opt_.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")->delimiter(',');
     opt_app->add_option("--stop-after", opt_.stop_after, "the last pass to run");
+    opt_app->add_flag("--weights", opt_.weights, "print weights whole, for whoever reads the text again");
     opt_app->add_flag("--print", opt_.print, "print the graph after the last pass");
     opt_app->add_flag("--verify-each", opt_.verify_each, "compare results before and after each pass");
     opt_app->add_option("--trials", opt_.trials, "sets of inputs for --verify-each (default: 4)")->check(whole_number(1, kMostRuns));
@@ -142,7 +152,13 @@ class CommandLine {
     auto* compile_app = add("compile", "Compile a model into a program file",
                             [this] { return compile(compile_, format()); });
     compile_app->add_option("model", compile_.model, kModelHelp)->required();
-    compile_app->add_option("-o,--output", compile_.output, "the program to write: FILE.tnn");
+    compile_app->add_option("-o,--output", compile_.output, "the program to write: FILE.tnn, or FILE.so, a shared object with the C interface");
+    compile_app->add_option("--constants", compile_.constants, "of FILE.so: a file of their own beside it");
+    compile_app->add_flag("--swappable-weights", compile_.swappable_weights,
+                          "weights can be swapped by name once it is loaded: all, or those named; such a program is slower")
+        ->type_name("[=NAME,…]")
+        ->delimiter(',');
+    compile_app->add_option("--batch", compile_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     compile_app->add_option("--cpu", compile_.cpu, "native, x86-64-v3 or x86-64-v4");
     compile_app->add_option("--target", compile_.target, "cpu (default) or cuda[:sm_90a]");
     compile_app->add_option("--precision", compile_.precision, kPrecisionHelp);
@@ -163,6 +179,7 @@ class CommandLine {
     bench_app->add_option("model", bench_.model, kModelOrProgramHelp)->required();
     bench_app->add_option("--input", bench_.inputs, "as for run");
     bench_app->add_option("--shapes", bench_.shapes, "NAME:1x3x224x224");
+    bench_app->add_option("--batch", bench_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     bench_app->add_option("--threads", bench_.threads, kThreadsHelp)->check(thread_count());
     bench_app->add_flag("--trust-program", bench_.trust_program, kTrustHelp);
     bench_app->add_option("--cpu", bench_.cpu, "native, x86-64-v3 or x86-64-v4");
@@ -201,6 +218,7 @@ class CommandLine {
     profile_app->add_option("--top", profile_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
     profile_app->add_option("--input", profile_.inputs, "as for run");
     profile_app->add_option("--shapes", profile_.shapes, "NAME:1x3x224x224");
+    profile_app->add_option("--batch", profile_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     profile_app->add_option("--threads", profile_.threads, kThreadsHelp)->check(thread_count());
     profile_app->add_option("--warm-up", profile_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));
     profile_app->add_option("--duration", profile_.duration_s, "seconds to measure for")->check(positive_number(true));
@@ -304,6 +322,10 @@ class CommandLine {
     auto* ops_app = add("ops", "The operators Tenon knows", [this] { return ops(ops_, format()); });
     ops_app->add_option("name", ops_.name, "one operator, in full");
 
+    auto* completions_app = add("completions", "A script that completes this command's words in a shell",
+                                [this] { return completions(shell_, completed()); });
+    completions_app->add_option("shell", shell_, "bash, zsh or fish")->required();
+
     add("doctor", "What this machine has and Tenon can use", [this] { return doctor(format()); });
 
     auto* conformance_app = add("conformance", "Run folders in the layout of the ONNX backend tests",
@@ -318,6 +340,7 @@ class CommandLine {
                               "with --symbolic: also with one extent changed at a time, against fixed shapes");
     conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance")->check(tolerance());
     conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance")->check(tolerance());
+    hide_empty_defaults();
   }
 
   int parse_and_run(int argc, char** argv) {
@@ -349,6 +372,8 @@ class CommandLine {
 
   CLI::App* add(const char* name, const char* summary, std::function<int()> action) {
     CLI::App* app = app_.add_subcommand(name, summary);
+    app->option_defaults()->always_capture_default();
+    if (const std::string_view example = example_of(name); !example.empty()) app->footer(concat("Example: ", example));
     app->add_option("--format", format_, "table or json");
     app->add_flag_callback("--json", [this] { format_ = "json"; }, "the same as --format=json");
     subcommands_.push_back({app, std::move(action)});
@@ -362,6 +387,26 @@ class CommandLine {
       known.push_back(subcommand.app->get_name());
     }
     throw Error(concat("no subcommand is called '", name, "'"), ErrorKind::Usage).hint(suggest_name(name, known));
+  }
+
+  // Nothing, and 0 where that stands for nothing said, are no defaults worth a word.
+  void hide_empty_defaults() {
+    for (const Subcommand& subcommand : subcommands_) {
+      for (CLI::Option* option : subcommand.app->get_options()) {
+        if (option->get_default_str() == "[]" || option->get_default_str() == "0") option->default_str("");
+      }
+    }
+  }
+
+  std::vector<CompletedCommand> completed() const {
+    std::vector<CompletedCommand> list;
+    for (const Subcommand& subcommand : subcommands_) {
+      CompletedCommand& made = list.emplace_back(CompletedCommand{subcommand.app->get_name(), subcommand.app->get_description(), {}});
+      for (const CLI::Option* option : subcommand.app->get_options()) {
+        for (const std::string& long_name : option->get_lnames()) made.options.push_back("--" + long_name);
+      }
+    }
+    return list;
   }
 
   int help(const std::string& name) const {
@@ -390,7 +435,7 @@ class CommandLine {
 
   CLI::App app_;
   std::vector<Subcommand> subcommands_;
-  std::string format_ = "table";
+  std::string format_ = "table", shell_;
   ShowOptions show_;
   CheckOptions check_;
   ConvertOptions convert_;

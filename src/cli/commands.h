@@ -19,14 +19,18 @@ struct CheckOptions {
   std::string model;
 };
 struct ConvertOptions {
-  std::string model, to, output, style;
+  std::string model, to, output, style, precision;
+  std::int64_t batch = 0;  ///< 0: as it is
   int opset = 0;
   bool kernels = false;  ///< those that the tuning cache knows
 };
 struct RunOptions {
   std::string model;
   std::vector<std::string> inputs, shapes;
-  std::string output, expect, save_inputs;
+  std::vector<std::string> outputs;  ///< @DIR, @FILE.npz, and names of values to give out
+  std::string expect, save_inputs;
+  std::vector<double> mean = {0}, scale = {1};  ///< of the pixels of images
+  std::int64_t batch = 0;
   double absolute = 1e-7, relative = 1e-3;
   int threads = 0;
   std::string target;          ///< empty: compiled if possible
@@ -53,6 +57,7 @@ struct PassChoice {
 };
 struct OptOptions : PassChoice {
   std::string model, to = "tenon", output, style;
+  bool weights = false;  ///< printed whatever their size
   bool print = false, verify_each = false, time_passes = false, kernels = false;
   int trials = 4;
 };
@@ -61,7 +66,9 @@ struct ExplainOptions : PassChoice {
   bool untuned = false;
 };
 struct CompileCommandOptions {
-  std::string model, output, cpu = "native", tune, target, precision;
+  std::string model, output, cpu = "native", tune, target, precision, constants;
+  std::int64_t batch = 0;
+  std::vector<std::string> swappable_weights;  ///< "true": all of them
   std::vector<std::string> hot_shapes;
   std::string print;  ///< what; empty: nothing
   bool print_code = false, no_winograd = false, untuned = false;
@@ -73,6 +80,7 @@ struct TuneCommandOptions {
   int threads = 0;
 };
 struct BenchOptions {
+  std::int64_t batch = 0;
   std::string model, output, save_inputs, cpu = "native", target, precision;
   std::vector<std::string> inputs, shapes;
   int threads = 0;
@@ -95,6 +103,7 @@ struct PlanOptions {
   std::uint64_t alignment = 64, step_limit = 0;
 };
 struct ProfileOptions {
+  std::int64_t batch = 0;
   std::string model, cpu = "native", tune, target, precision;
   std::vector<std::string> inputs, shapes;
   int threads = 0, warm_up_runs = 3, iterations = 0, top = 20;
@@ -144,6 +153,14 @@ int report(const ReportOptions& options);
 int ops(const OpsOptions& options, OutputFormat format);
 int doctor(OutputFormat format);
 int conformance(const ConformanceCommandOptions& options, OutputFormat format);
+
+/// What a shell can complete.
+struct CompletedCommand {
+  std::string name, summary;
+  std::vector<std::string> options;  ///< "--format"
+};
+/// Prints a script for a shell.
+int completions(const std::string& shell, const std::vector<CompletedCommand>& commands);
 
 /// Whether a target whose values are looked at is compiled. Throws Error for a device's, which
 /// cannot be.

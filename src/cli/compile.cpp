@@ -8,6 +8,8 @@
 #include "cli/tuning.h"
 #include "driver/explain.h"
 #include "driver/model_source.h"
+#include "driver/rebatch.h"
+#include "driver/shared_object.h"
 #include "program/file.h"
 #include "program/totals.h"
 
@@ -113,10 +115,23 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
     throw Error("nowhere to write the program", ErrorKind::Usage).hint("give a file: -o FILE.tnn");
   }
   const auto begin = std::chrono::steady_clock::now();
-  const Program program = compile_tuned(source.graph(), tuning_of(options));
+  Graph graph = source.graph();
+  if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
+  TuningOptions tuning = tuning_of(options);
+  if (!options.swappable_weights.empty()) {
+    tuning.swappable_weights = options.swappable_weights;
+    if (options.swappable_weights == std::vector<std::string>{"true"}) tuning.swappable_weights->clear();
+  }
+  const Program program = compile_tuned(std::move(graph), tuning);
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
-  write_program(program, options.output);
-  if (!options.output.ends_with(".tnn")) {
+  if (options.output.ends_with(".so")) {
+    write_shared_object(program, options.output, options.constants);
+  } else if (!options.constants.empty()) {
+    throw Error("only a shared object has its constants in another file", ErrorKind::Usage).hint("-o FILE.so --constants=FILE.bin");
+  } else {
+    write_program(program, options.output);
+  }
+  if (!options.output.ends_with(".tnn") && !options.output.ends_with(".so")) {
     err() << "note: `tenon run` takes a program only from FILE.tnn, unless --trust-program is given\n";
   }
   const ProgramTotals totals = totals_of(program);

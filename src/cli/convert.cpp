@@ -3,6 +3,8 @@
 #include "cli/out.h"
 #include "cli/tuning.h"
 #include "driver/model_source.h"
+#include "driver/pipeline.h"
+#include "driver/rebatch.h"
 
 #include <nlohmann/json.hpp>
 
@@ -16,7 +18,19 @@ int convert(const ConvertOptions& options, OutputFormat format) {
   settings.style = options.style;
   const std::optional<TuningCache> timings = options.kernels ? known_timings() : std::nullopt;
   settings.timings = timings ? &*timings : nullptr;
-  convert_model(ModelSource(options.model), options.to, options.output, settings);
+  const ModelSource source(options.model);
+  if (options.precision.empty() && options.batch == 0) {
+    convert_model(source, options.to, options.output, settings);
+  } else {
+    Graph graph = source.graph();
+    if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
+    if (!options.precision.empty()) {
+      PipelineOptions passes = pipeline_for("native", options.precision);
+      passes.passes = {"assign-precision"};
+      graph = run_pipeline(std::move(graph), passes);
+    }
+    save_model(graph, options.to, options.output, settings);
+  }
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json = {
         {"model", options.model}, {"format", options.to}, {"output", options.output}};

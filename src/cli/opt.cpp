@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/pass_choice.h"
@@ -43,6 +44,29 @@ Json to_json(const std::vector<PassReport>& reports, bool has_times) {
   return json;
 }
 
+// Constants that no person reads end in an ellipsis, which no reader takes for elements.
+std::string without_weights(const std::string& text) {
+  constexpr std::size_t kMostColumns = 400;
+  std::string shown;
+  std::size_t left_out = 0;
+  std::vector<std::string> lines = split(text, '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  for (const std::string& line : lines) {
+    const std::size_t type = line.find(" = constant ");
+    const std::size_t end = type == std::string::npos ? type : line.find(']', type);
+    if (line.size() <= kMostColumns || end == std::string::npos) {
+      shown += concat(line, "\n");
+      continue;
+    }
+    shown += concat(line.substr(0, end + 1), " …\n");
+    ++left_out;
+  }
+  if (left_out > 0)
+    shown +=
+        concat("# the elements of ", left_out, " constants are left out: --weights prints them\n");
+  return shown;
+}
+
 // Progress over all passes; a new line of it for each.
 class VerifyProgress {
  public:
@@ -85,7 +109,9 @@ int opt(const OptOptions& options, OutputFormat format) {
   if (!options.output.empty()) save_model(graph, options.to, options.output, save_options);
   const bool prints = options.print || options.output.empty();
   const auto text = [&] {
-    return model_text(graph, options.print ? "tenon" : options.to, save_options);
+    const std::string to = options.print ? "tenon" : options.to;
+    std::string whole = model_text(graph, to, save_options);
+    return options.weights || to != "tenon" ? whole : without_weights(whole);
   };
   if (format == OutputFormat::Json) {
     Json json = {{"passes", to_json(reports, options.time_passes)}};

@@ -12,6 +12,7 @@
 #include "driver/profile/load.h"
 #include "driver/profile/megengine.h"
 #include "driver/profile/record.h"
+#include "driver/rebatch.h"
 #include "profile/report.h"
 #include "profile/tables.h"
 #include "profile/trace.h"
@@ -82,7 +83,11 @@ int profile(const ProfileOptions& options) {
   if (!options.shapes.empty()) tuning.hot_shapes = {join(options.shapes, ",")};
   tuning.precision = options.precision;
   tuning.record = &record;
-  Program program = is_program ? *std::move(given) : compile_tuned(source.graph(), tuning);
+  Program program = is_program
+                        ? *std::move(given)
+                        : compile_tuned(options.batch > 0 ? rebatched(source.graph(), options.batch)
+                                                          : source.graph(),
+                                        tuning);
   const Graph ports = input_ports(program);
   CompiledModel model(std::move(program), options.threads);
   const std::vector<Datum> inputs =

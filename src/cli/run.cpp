@@ -11,6 +11,7 @@
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "driver/model_source.h"
+#include "driver/rebatch.h"
 #include "ir/element_access.h"
 #include "program/totals.h"
 #include "reference/evaluate.h"
@@ -124,6 +125,51 @@ Runner reference_runner(Graph graph, const RunOptions& options) {
   return runner;
 }
 
+// What --output says: where to write, and which values inside the network are to come out too.
+struct WantedOutputs {
+  std::string file;  // "@DIR", "@FILE.npz"; empty: none
+  std::vector<std::string> names;
+};
+
+WantedOutputs wanted_outputs(const RunOptions& options) {
+  WantedOutputs wanted;
+  for (const std::string& text : options.outputs) {
+    if (text.rfind('@', 0) != 0) {
+      for (const std::string& name : split(text, ',')) wanted.names.push_back(name);
+    } else if (wanted.file.empty()) {
+      wanted.file = text;
+    } else {
+      throw Error("--output names two places to write to", ErrorKind::Usage).got(wanted.file, " and ", text);
+    }
+  }
+  return wanted;
+}
+
+void give_out(Graph& graph, const std::vector<std::string>& names) {
+  std::vector<ValueId> outputs = graph.outputs();
+  const auto add = [&](ValueId id) {
+    if (std::ranges::find(outputs, id) == outputs.end()) outputs.push_back(id);
+  };
+  std::vector<std::string> known;
+  for (const NodeId node : graph.nodes_in_order()) {
+    for (const ValueId result : graph.node(node).results) {
+      if (!result || graph.constant_of(result) != nullptr) continue;
+      known.push_back(graph.value(result).name);
+      if (names == std::vector<std::string>{"all"}) add(result);
+    }
+  }
+  for (const std::string& name : names) {
+    const ValueId found = graph.find(name);
+    if (found) {
+      add(found);
+    } else if (name != "all" || names.size() > 1) {
+      throw Error(concat("no value is called '", name, "'"), ErrorKind::Usage)
+          .hint(known.size() < 10000 ? suggest_name(name, known) : "", "; --output=@DIR names a folder");
+    }
+  }
+  graph.set_outputs(std::move(outputs));
+}
+
 // Compiled, unless the reference is asked for, or nothing is and the model has what is not
 // compiled.
 Runner runner_of(const RunOptions& options) {
@@ -135,9 +181,16 @@ Runner runner_of(const RunOptions& options) {
           .at(source.name())
           .hint("give the model that it was compiled from");
     }
+    if (!wanted_outputs(options).names.empty() || options.batch > 0) {
+      throw Error("a program gives out what it was compiled for", ErrorKind::Usage)
+          .at(source.name())
+          .hint("give the model itself with --output=NAME or --batch");
+    }
     return compiled_runner(*std::move(program), options);
   }
   Graph graph = source.graph();
+  if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
+  if (const WantedOutputs wanted = wanted_outputs(options); !wanted.names.empty()) give_out(graph, wanted.names);
   if (by_reference) return reference_runner(std::move(graph), options);
   try {
     TuningOptions tuning;
@@ -157,10 +210,11 @@ Runner runner_of(const RunOptions& options) {
 int run(const RunOptions& options, OutputFormat format) {
   if (!options.check_nan.empty() || options.check_range != 0 || !options.dump_values.empty()) return run_looking(options, format);
   prepare_folder(options.save_inputs, "--save-inputs");
-  prepare_folder(options.output, "--output");
+  const std::string output = wanted_outputs(options).file;
+  prepare_folder(output, "--output");
   const Runner runner = runner_of(options);
   std::vector<Datum> inputs =
-      read_inputs(runner.ports, options.inputs, parse_shapes(options.shapes));
+      read_inputs(runner.ports, options.inputs, parse_shapes(options.shapes), {options.mean, options.scale});
   std::vector<std::string> input_names;
   for (const ValueId id : runner.ports.inputs()) input_names.push_back(runner.ports.value(id).name);
   save_values(input_names, inputs, options.save_inputs, "--save-inputs");
@@ -169,7 +223,7 @@ int run(const RunOptions& options, OutputFormat format) {
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
 
-  save_values(runner.outputs, outputs, options.output, "--output");
+  save_values(runner.outputs, outputs, output, "--output");
   bool all_equal = true;
   Json json = {{"model", options.model},
                {"by", runner.what},

@@ -4,9 +4,11 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/show_program.h"
 #include "cli/table.h"
 #include "driver/model_source.h"
 #include "driver/summary.h"
+#include "frontends/onnx/describe.h"
 #include "ir/text.h"
 
 namespace tenon::cli {
@@ -110,6 +112,7 @@ void print_table(const Graph& graph, const GraphSummary& summary, bool every_nod
     const bool is_open = range.hi == kMaxExtent;
     ports.add({"symbol", name, concat(range.lo, is_open ? " or more" : concat(" to ", range.hi))});
   }
+  for (const auto& [name, value] : graph.metadata) ports.add({"metadata", name, value});
   ports.print(out());
   out() << "\n";
   if (every_node) {
@@ -145,6 +148,15 @@ void print_json(const Page& page) {
 
 int show(const ShowOptions& options, OutputFormat format) {
   const ModelSource source(options.model);
+  if (const std::optional<Program> program = source.program(true)) {  // which is read and not run
+    const Page page = describe_program(*program, source.name());
+    if (format == OutputFormat::Json) {
+      print_json(page);
+    } else {
+      print_page(page, out());
+    }
+    return 0;
+  }
   const LoadedDocument loaded = source.document();
   if (loaded.document && !options.as_graph && !options.every_node) {
     if (format == OutputFormat::Json) {
@@ -154,7 +166,26 @@ int show(const ShowOptions& options, OutputFormat format) {
     }
     return 0;
   }
-  const Graph graph = loaded.document ? loaded.document->graph() : source.graph();
+  const Graph graph = [&] {
+    if (loaded.document) return loaded.document->graph();
+    try {
+      return source.graph();
+    } catch (const Error& error) {
+      // What the file says of itself can be shown whatever its operators are.
+      if (error.kind() != ErrorKind::Unsupported || format == OutputFormat::Json) throw;
+      std::optional<Page> page;
+      try {
+        page = onnx::describe_file(options.model);
+      } catch (const Error&) {
+        // It is of another format: the first error tells.
+      }
+      if (page) {
+        print_page(*page, out());
+        out() << "\n";
+      }
+      throw;
+    }
+  }();
   const GraphSummary summary = summarize(graph);
   if (format == OutputFormat::Json) {
     print_json(graph, summary, options.every_node);

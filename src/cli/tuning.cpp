@@ -37,6 +37,7 @@ CompileRequest request_of(const TuningOptions& options, std::function<void(const
   if (!options.tune.empty()) request.tune_seconds = seconds;
   request.is_untuned = options.untuned;
   request.specialised_shapes = options.hot_shapes;
+  request.swappable_weights = options.swappable_weights;
   request.on_notice = [](const std::string& text) { err() << text << "\n"; };
   // Ctrl-C is caught, and progress shown, from the first kernel to the last.
   struct Timing {

@@ -4,6 +4,7 @@
 #include "codegen/cpu/cpu_target.h"
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
+#include "driver/weights.h"
 
 #include <chrono>
 #include <filesystem>
@@ -129,6 +130,12 @@ std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& 
 }
 
 Program compile_model(Graph graph, const CompileRequest& request) {
+  if (request.swappable_weights) {
+    OpenWeights opened = open_weights(std::move(graph), *request.swappable_weights);
+    CompileRequest rest = request;
+    rest.swappable_weights.reset();
+    return close_weights(compile_model(opened.graph, rest), opened);
+  }
   return with_choices(std::move(graph), request,
                       [](const Graph& made, const codegen::CompileOptions& options) {
                         return codegen::compile(made, options);

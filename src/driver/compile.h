@@ -24,6 +24,11 @@ struct CompileRequest {
   /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
   std::vector<std::string> specialised_shapes = {};
 
+  /// Constants of these names can be swapped in the program that comes out (of an empty list, every
+  /// floating one of rank 1 or more): nothing is folded into them or packed ahead, which costs
+  /// speed. Nothing: none can.
+  std::optional<std::vector<std::string>> swappable_weights = {};
+
   CompileRecord* record = nullptr;  ///< gets what passes and candidates said
 
   /// Told of a tuning cache that cannot be used, and how the work goes on: "warning: …".

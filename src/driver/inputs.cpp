@@ -125,7 +125,7 @@ std::vector<Datum> random_inputs(const Graph& graph, std::uint64_t seed,
 }
 
 std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string>& texts,
-                               const std::map<std::string, Shape>& given) {
+                               const std::map<std::string, Shape>& given, const PixelSettings& pixels) {
   std::uint64_t seed = 0;
   std::vector<std::optional<Datum>> values(graph.inputs().size());
   const std::map<std::string, Shape> shapes = input_shapes(graph, given);
@@ -174,6 +174,8 @@ std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string
       const std::size_t k = input_position(graph, name);
       if (what == "zeros") {
         values[k] = Tensor(tensor_type_of(graph, graph.inputs()[k]).dtype, shapes.at(name));
+      } else if (is_image_file(what)) {
+        values[k] = read_image_input(what.substr(1), tensor_type_of(graph, graph.inputs()[k]).dtype, shapes.at(name), pixels);
       } else {
         values[k] = read_value_file(what.substr(1), type_of(k));
       }

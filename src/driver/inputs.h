@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "driver/image_input.h"
 #include "ops/evaluation.h"
 
 namespace tenon {
@@ -27,11 +28,12 @@ std::map<std::string, Shape> input_shapes(const Graph& graph,
 std::vector<Datum> random_inputs(const Graph& graph, std::uint64_t seed,
                                  const std::map<std::string, Shape>& shapes = {});
 
-/// Inputs as a command line names them, one text each: `NAME:@file.npy`, `NAME:@file.pb`,
+/// Inputs as a command line names them, one text each: `NAME:@file.npy`, `NAME:@file.pb`, an image (`NAME:@cat.jpg`),
 /// `NAME:random:SEED`, `NAME:zeros`, `@file.npz` or `@DIR` (a file for each input: NAME.npy, NAME.pb,
 /// input_K.pb, or a folder NAME.items for a sequence). Inputs that are not named are random.
 std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string>& texts,
-                               const std::map<std::string, Shape>& shapes = {});
+                               const std::map<std::string, Shape>& shapes = {},
+                               const PixelSettings& pixels = {});
 
 /// The file of a value in a folder, as `NAME.npy`, `NAME.pb`, `PREFIX_K.pb` or `NAME.items`; empty if there is none.
 std::string find_value_file(const std::string& folder, const std::string& name,

@@ -7,6 +7,7 @@
 #include "frontends/onnx/import.h"
 #include "ir/text.h"
 #include "ops/registry.h"
+#include "program/appended.h"
 #include "program/file.h"
 
 #include <fcntl.h>
@@ -21,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kZooPrefix = "zoo:", kRandomPrefix = "random:", kProgramEnding = ".tnn";
+constexpr std::string_view kZooPrefix = "zoo:", kRandomPrefix = "random:", kProgramEnding = ".tnn",
+                           kSharedObjectEnding = ".so";
 constexpr std::size_t kHeadBytes = 4096, kMostPipedBytes = std::size_t{4} << 30;
 
 // Tenon's text form starts, after comments, with the word `graph`.
@@ -116,6 +118,14 @@ ModelSource::ModelSource(std::string argument) : argument_(std::move(argument)),
   bytes_ = read_piped(file.number(), name_);
 }
 
+ModelSource ModelSource::of_bytes(std::string bytes, std::string name) {
+  ModelSource source;
+  source.kind_ = Kind::Bytes;
+  source.name_ = std::move(name);
+  source.bytes_ = std::move(bytes);
+  return source;
+}
+
 std::string ModelSource::head() const {
   if (kind_ == Kind::Bytes) return bytes_.substr(0, kHeadBytes);
   return read_bytes(OpenFile(argument_).number(), kHeadBytes, name_);
@@ -133,6 +143,9 @@ bool ModelSource::is_program() const {
 }
 
 std::optional<Program> ModelSource::program(bool is_trusted) const {
+  // A shared object says by its name that it is machine code.
+  if (kind_ == Kind::File && argument_.ends_with(kSharedObjectEnding))
+    return read_appended(argument_);
   if (!is_program()) return std::nullopt;
   if (kind_ == Kind::Bytes) {
     throw Error("a program is not read from a pipe", ErrorKind::Usage)

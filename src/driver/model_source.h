@@ -15,13 +15,15 @@ class ModelSource {
  public:
   /// Throws Error (Usage) for what cannot be read.
   explicit ModelSource(std::string argument);
+  /// A model that somebody has in memory.
+  static ModelSource of_bytes(std::string bytes, std::string name = "the bytes given");
 
   /// What messages call it.
   const std::string& name() const { return name_; }
 
   /// The program in it, or nothing where it is no program. A program is machine code: it is taken
-  /// only from a file that is called FILE.tnn, or where somebody says that this one is to be
-  /// trusted. Throws Error otherwise.
+  /// only from a file that is called FILE.tnn or FILE.so, or where somebody says that this one is
+  /// to be trusted. Throws Error otherwise.
   std::optional<Program> program(bool is_trusted) const;
   /// The file as its format has it, where it is a document of another system; null where it is not.
   LoadedDocument document() const;
@@ -30,6 +32,8 @@ class ModelSource {
 
  private:
   enum class Kind { Zoo, Random, File, Bytes };
+
+  ModelSource() = default;
 
   bool is_program() const;
   std::string head() const;

@@ -198,7 +198,7 @@ void write_tables(Writer& out, const Program& program) {
     out.number(buffer.offset);
     out.number(buffer.first_step);
     out.number(buffer.last_step);
-    out.number(buffer.is_looked_up);
+    out.number((buffer.is_looked_up ? 1 : 0) + (buffer.is_weight ? 2 : 0));
   });
   out.numbers(program.inputs);
   out.numbers(program.outputs);
@@ -315,7 +315,9 @@ Program read_tables(Reader& in, std::vector<Share>& shares, bool may_have_parts)
     buffer.offset = in.number();
     buffer.first_step = static_cast<std::uint32_t>(in.number());
     buffer.last_step = static_cast<std::uint32_t>(in.number());
-    buffer.is_looked_up = in.id(2) != 0;
+    const std::uint32_t flags = in.id(4);
+    buffer.is_looked_up = (flags & 1) != 0;
+    buffer.is_weight = (flags & 2) != 0;
     program.buffers.push_back(std::move(buffer));
   }
   const auto ids = [&](std::size_t bound) {
@@ -426,7 +428,7 @@ struct FileLayout {
 
 }  // namespace
 
-void write_program(const Program& program, const std::string& path) {
+ProgramBytes write_program(const Program& program, std::ostream& head, std::ostream& constants) {
   Writer tables;
   write_tables(tables, program);
   std::vector<std::byte> code;
@@ -441,25 +443,30 @@ void write_program(const Program& program, const std::string& path) {
   header.constant_offset = whole_pages(sizeof(Header) + header.table_bytes + header.code_bytes);
   header.checksum = header_checksum(std::as_bytes(std::span(tables.bytes())), code);
 
-  NewFile file(path);
   std::uint64_t written = 0;
-  const auto write = [&](const void* data, std::size_t size) {
-    file.out().write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+  const auto write = [&](std::ostream& out, const void* data, std::size_t size) {
+    out.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
     written += size;
   };
-  const auto fill_page = [&] {
+  const auto fill_page = [&](std::ostream& out) {
     const std::vector<std::byte> gap(whole_pages(written) - written);
-    write(gap.data(), gap.size());
+    write(out, gap.data(), gap.size());
   };
-  write(&header, sizeof(header));
-  write(tables.bytes().data(), tables.bytes().size());
-  write(code.data(), code.size());
-  fill_page();
+  write(head, &header, sizeof(header));
+  write(head, tables.bytes().data(), tables.bytes().size());
+  write(head, code.data(), code.size());
+  fill_page(head);
   for (const Program* part : with_parts(program)) {
     if (part->constant_bytes == 0) continue;
-    fill_page();
-    write(part->constants.get(), part->constant_bytes);
+    fill_page(constants);
+    write(constants, part->constants.get(), part->constant_bytes);
   }
+  return {header.constant_offset, header.constant_bytes};
+}
+
+void write_program(const Program& program, const std::string& path) {
+  NewFile file(path);
+  write_program(program, file.out(), file.out());
   file.finish();
 }
 

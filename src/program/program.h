@@ -45,6 +45,7 @@ struct Program {
     std::uint64_t offset = 0;
     std::uint32_t first_step = 0, last_step = 0;  ///< of an arena buffer: when it is alive
     bool is_looked_up = false;  ///< of a constant: the data says which of it is read, as a table's rows
+    bool is_weight = false;     ///< of a constant: another of its type may take its place when a context is made
   };
   struct Kernel {
     std::string name;

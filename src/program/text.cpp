@@ -27,7 +27,8 @@ std::string place_of(const Program::Buffer& buffer) {
     case Program::Place::Output:
       return concat("output ", buffer.offset);
     case Program::Place::Constant:
-      return concat("constant at ", buffer.offset, buffer.is_looked_up ? " looked up" : "");
+      return concat("constant at ", buffer.offset, buffer.is_looked_up ? " looked up" : "",
+                    buffer.is_weight ? " weight" : "");
     case Program::Place::Arena:
       return concat("arena at ", buffer.offset, " in steps ", buffer.first_step, " to ",
                     buffer.last_step);

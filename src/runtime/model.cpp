@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -109,6 +110,7 @@ struct Context::State : BoundShapes {
   std::vector<std::int64_t> extents;
   std::vector<ReadyStep> steps;
   std::vector<Patch> patches;
+  std::unordered_map<std::uint32_t, const std::byte*> replaced;  // constants, by buffer
   std::int64_t error = 0;
   bool has_run = false;  // since shapes were bound: what the steps read is known to be intact
   std::atomic<bool> is_altered = false;
@@ -118,6 +120,10 @@ struct Context::State : BoundShapes {
   std::span<void* const> run_outputs;
 
   const Program& program() const { return model->program(); }
+  const std::byte* constant(std::uint32_t id) const {
+    const auto found = replaced.find(id);
+    return found != replaced.end() ? found->second : program().constants.get() + program().buffers[id].offset;
+  }
 
   void place_buffers();
   void prepare_steps();
@@ -154,7 +160,7 @@ void Context::State::place_buffers() {
       void* pointer = nullptr;
       switch (buffer.place) {
         case Program::Place::Constant:
-          pointer = const_cast<std::byte*>(p.constants.get() + buffer.offset);  // NOLINT: only read
+          pointer = const_cast<std::byte*>(constant(id));  // NOLINT: only read
           break;
         case Program::Place::Arena: pointer = arena.data() + offsets[id]; break;
         case Program::Place::Input: patches.push_back({pointers.size(), buffer.offset, true}); break;
@@ -336,6 +342,17 @@ void Context::bind(std::span<const std::vector<std::int64_t>> input_shapes) {
   s.is_bound = true;
 }
 
+void Context::replace_constant(std::uint32_t buffer, const std::byte* data) {
+  State& s = *state_;
+  const ContextUse use(s.is_in_use);
+  TENON_ASSERT(s.program().buffers.at(buffer).is_weight, "only weights are replaced");
+  if (s.device) throw Error("weights of a program on a device are not swapped", ErrorKind::Unsupported);
+  s.replaced[buffer] = data;
+  if (s.is_bound) s.place_buffers();
+}
+
+const Program& Context::program() const { return state_->program(); }
+
 const std::vector<std::int64_t>& Context::output_shape(std::size_t output) const {
   return state_->output_shapes.at(output);
 }
@@ -370,7 +387,7 @@ Context::BoundBuffer Context::buffer(std::size_t index) const {
   switch (buffer.place) {
     case Program::Place::Constant:
       bound.offset = buffer.offset;
-      bound.data = s.program().constants.get() + buffer.offset;
+      bound.data = s.constant(static_cast<std::uint32_t>(index));
       break;
     case Program::Place::Arena:
       bound.offset = s.offsets[index];

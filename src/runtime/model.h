@@ -70,6 +70,10 @@ class Context {
   /// Fixes the shapes of the inputs; needed before the first run where any is symbolic, and again
   /// when one changes. Throws Error, by name, axis and range, for a shape the model does not take.
   void bind(std::span<const std::vector<std::int64_t>> input_shapes);
+  /// A constant that others may take the place of (`Buffer::is_weight`) is read from `data` from now on, which has to
+  /// outlive the context. Asks for such a buffer; throws Error (Unsupported) on a device.
+  void replace_constant(std::uint32_t buffer, const std::byte* data);
+  const Program& program() const;
   const std::vector<std::int64_t>& output_shape(std::size_t output) const;
   std::uint64_t arena_bytes() const;
   std::uint64_t scratch_bytes() const;  ///< what kernels keep for themselves, of all threads

@@ -30,7 +30,8 @@ std::optional<std::string> batch_symbol(const Graph& model) {
   return std::nullopt;
 }
 
-// The model for one extent of the batch; other symbols have to have a value already.
+}  // namespace
+
 Graph with_batch(Graph model, std::int64_t batch_size) {
   const std::optional<std::string> symbol = batch_symbol(model);
   if (symbol) model = with_symbols(std::move(model), {{*symbol, Dim(batch_size)}});
@@ -51,6 +52,8 @@ Graph with_batch(Graph model, std::int64_t batch_size) {
   }
   return model;
 }
+
+namespace {
 
 // Along which axis each input of a step counts samples: where another batch has another extent.
 DataSet::Axes sample_axes(const StatefulGraph& one, const StatefulGraph& other) {

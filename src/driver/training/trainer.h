@@ -27,6 +27,10 @@ struct TrainerOptions {
   int thread_count = 0;
 };
 
+/// The model for one extent of the batch. Throws Error (Unsupported) where other extents have no
+/// value.
+Graph with_batch(Graph model, std::int64_t batch_size);
+
 /// What can be shown while it trains.
 struct TrainProgress {
   std::int64_t epoch = 0, step = 0, step_count = 0;

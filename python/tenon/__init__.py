@@ -1,0 +1,26 @@
+"""Tenon: reads a neural network, makes it fast and small, runs or trains it, shows where time and memory went.
+
+    import tenon
+    y = tenon.load("model.onnx").compile(threads=2)(x)
+
+`tenon.InferenceSession` stands in for ONNX Runtime's; `tenon.backend` is ONNX's backend interface.
+"""
+
+from . import zoo
+from ._library import (ComparisonFailed, DeviceError, Error, InternalError, InvalidModelError, OutOfMemoryError,
+                       UnsupportedError, UsageError, command, devices, run_command, version)
+from ._model import Model, Profile, Trainer, Training, load
+from ._program import Outputs, Port, Program
+from ._session import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession, IOBinding,
+                       ModelMetadata, NodeArg, OrtValue, RunOptions, SessionOptions, get_all_providers,
+                       get_available_providers, get_device)
+
+__version__ = version()
+
+__all__ = [
+    "ComparisonFailed", "DeviceError", "Error", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel",
+    "IOBinding", "InferenceSession", "InternalError", "InvalidModelError", "Model", "ModelMetadata", "NodeArg",
+    "OrtValue", "OutOfMemoryError", "Outputs", "Port", "Profile", "Program", "RunOptions", "SessionOptions",
+    "Trainer", "Training", "UnsupportedError", "UsageError", "command", "devices", "get_all_providers",
+    "get_available_providers", "get_device", "load", "run_command", "version", "zoo",
+]

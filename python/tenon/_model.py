@@ -1,0 +1,301 @@
+"""Models: read, looked at, changed, compiled, trained."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ._library import (CTensor, UsageError, check, command, error_of, handle_from, json_from, lib, options_text,
+                       run_command)
+from ._program import Port, Program
+from ._tensors import DTYPES, NUMBERS, Memory, as_array, describe, extents_of, fitting
+
+
+def _port(entry: Mapping[str, str]) -> Port:
+    text = entry["type"]
+    extents = extents_of(text)
+    number = NUMBERS.get(text.split("[")[0], 0)
+    return Port(entry["name"], text, None if extents is None else tuple(extents),
+                DTYPES[number][1] if number else None, number)
+
+
+class Model:
+    """A network as it was read. Never changes: what changes it gives a new one."""
+
+    def __init__(self, handle: ctypes.c_void_p, source: str | None = None) -> None:
+        self._handle = handle
+        self._source = source
+        description = json_from(lib.tenon_model_describe, handle)
+        self.name: str = description["name"]
+        self.inputs = [_port(entry) for entry in description["inputs"]]
+        self.outputs = [_port(entry) for entry in description["outputs"]]
+
+    def __del__(self) -> None:
+        if lib is not None and hasattr(self, "_handle"):
+            lib.tenon_model_free(self._handle)
+
+    def describe(self) -> dict[str, Any]:
+        """Inputs, outputs, symbols, nodes by operator, parameters, flops, metadata."""
+        return json_from(lib.tenon_model_describe, self._handle)
+
+    def compile(self, threads: int = 0, target: str | None = None, precision: str | None = None,
+                tune: float | None = None, untuned: bool = False, winograd: bool = True,
+                specialised_shapes: Sequence[str] | None = None,
+                swappable_weights: bool | Sequence[str] = False) -> Program:
+        """`threads`: that run it and that kernels are chosen for; 0: as many as the process may use. `target`:
+        "x86-64-v3", "cuda:sm_90a"; by default this processor. `precision`: "f16", "bf16". `tune`: seconds to time
+        kernels for."""
+        options = options_text({
+            "threads": threads, "target": target, "precision": precision, "tune_seconds": tune, "untuned": untuned,
+            "winograd": winograd, "specialised_shapes": list(specialised_shapes or []),
+            "swappable_weights": swappable_weights if isinstance(swappable_weights, bool) else list(swappable_weights)})
+        return Program(handle_from(lib.tenon_model_compile, self._handle, options), threads)
+
+    def opt(self, passes: Sequence[str] | None = None, without: Sequence[str] | None = None,
+            stop_after: str | None = None, set: Mapping[str, Any] | None = None,  # noqa: A002
+            shapes: Mapping[str, Sequence[int]] | None = None) -> "Model":
+        """The model after passes: the standard ones, or those named. With `shapes`, its symbols get those values."""
+        options = options_text({"passes": list(passes) if passes else None, "without": list(without) if without else None,
+                                "stop_after": stop_after, "set": dict(set) if set else None,
+                                "shapes": {name: list(shape) for name, shape in shapes.items()} if shapes else None})
+        return Model(handle_from(lib.tenon_model_transform, self._handle, options))
+
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Writes it: FILE.onnx, FILE.tenon, or another `format` of `tenon convert`."""
+        path = str(path)
+        if format is None:
+            format = {".onnx": "onnx", ".tenon": "tenon", ".relay": "relay"}.get(Path(path).suffix)
+        if format is None:
+            raise UsageError(f"cannot tell the format of '{path}'; give format='onnx', 'tenon', …")
+        check(lib.tenon_model_save(self._handle, format.encode(), path.encode()))
+
+    def text(self) -> str:
+        """The graph in Tenon's text form, weights and all."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(Path(folder) / "model.tenon")
+            return (Path(folder) / "model.tenon").read_text()
+
+    def explain(self, node: str, **options: Any) -> dict[str, Any]:
+        """Why a node was fused, folded or laid out as it was, or was not; which kernel computes it and why."""
+        return self._command("explain", node, options)
+
+    def plan(self, budget: str | int | None = None, **options: Any) -> dict[str, Any]:
+        """How much memory it takes, and the least time within a budget ("4GiB", "60%"). Options as of `tenon plan`:
+        recompute, swap, split, device, frontier."""
+        return self._command("plan", None, {"budget": budget, **options})
+
+    def check(self) -> dict[str, Any]:
+        """Every problem in it at once."""
+        with self._argument() as argument:
+            code, out, messages = run_command("check", argument, "--format=json")
+            if not out:
+                raise error_of(code, messages)
+            return json.loads(out)
+
+    def profile(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None, threads: int = 0, **options: Any) -> "Profile":
+        """Runs it and tells where time and memory went. Options as of `tenon profile`: duration, iterations, …"""
+        with self._argument() as argument, tempfile.TemporaryDirectory() as folder:
+            page, saved = Path(folder) / "report.html", Path(folder) / "profile.json"
+            words = [f"--report={page}", f"--save={saved}"]
+            if inputs is not None:
+                words.append(f"--input=@{self._input_file(inputs, folder)}")
+            if threads:
+                words.append(f"--threads={threads}")
+            command("profile", argument, *words, *_words(options))
+            return Profile(json.loads(saved.read_text()), page.read_text())
+
+    def quantize(self, **options: Any) -> "Model":
+        """In int8, as `tenon quantize` does; options are that command's."""
+        with self._argument() as argument, tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / "quantized.tenon"
+            command("quantize", argument, f"--output={made}", *_words(options))
+            return load(made)
+
+    def train(self, data: Mapping[str, Any] | str = "synthetic", loss: str | None = None, optimizer: str | None = None,
+              **options: Any) -> "Training":
+        """Trains it on arrays by the names of its inputs and "target" (or "synthetic" samples). Options as of
+        `tenon train`: schedule, batch, epochs, steps, seed, validation_share, checkpoint, resume, threads, …"""
+        with self._argument() as argument, tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / "trained.onnx"
+            words = [f"--output={made}"]
+            if isinstance(data, str):
+                words.append(f"--data={data}")
+            else:
+                np.savez(Path(folder) / "data.npz", **{name: as_array(array) for name, array in data.items()})
+                words.append(f"--data=@{Path(folder) / 'data.npz'}")
+            out = command("train", argument, "--format=json", *words,
+                          *_words({"loss": loss, "optimizer": optimizer, **options}))
+            return Training(Model(handle_from(lib.tenon_model_open, str(made).encode())), json.loads(out))
+
+    def trainer(self, loss: str | None = None, optimizer: str | None = None, schedule: str | None = None,
+                batch: int = 32, parameters: Sequence[str] | None = None, frozen: Sequence[str] | None = None,
+                seed: int = 1, threads: int = 0) -> "Trainer":
+        """A step of training, for loops of your own."""
+        options = options_text({
+            "loss": loss, "optimizer": optimizer, "schedule": schedule, "batch": batch,
+            "parameters": list(parameters) if parameters else None, "frozen": list(frozen) if frozen else None,
+            "seed": seed, "threads": threads})
+        return Trainer(handle_from(lib.tenon_trainer_create, self._handle, options))
+
+    def __repr__(self) -> str:
+        ports = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
+        return f"<tenon.Model {self.name or 'model'} ({ports[0]}) -> ({ports[1]})>"
+
+    @contextmanager
+    def _argument(self) -> Iterator[str]:
+        """The model as a command's argument: what it was read from, or a file of its own."""
+        if self._source is not None:
+            yield self._source
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "model.tenon")
+            check(lib.tenon_model_save(self._handle, b"tenon", path.encode()))
+            yield path
+
+    def _command(self, name: str, argument: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        with self._argument() as model:
+            words = [argument] if argument is not None else []
+            return json.loads(command(name, model, *words, "--format=json", *_words(options)))
+
+    def _input_file(self, inputs: Mapping[str, Any] | Sequence[Any], folder: str) -> str:
+        if not isinstance(inputs, Mapping):
+            inputs = {port.name: array for port, array in zip(self.inputs, inputs)}
+        path = Path(folder) / "inputs.npz"
+        np.savez(path, **{name: as_array(array) for name, array in inputs.items()})
+        return str(path)
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Keyword arguments as the command's options: batch=8, resume=True, freeze=["a", "b"]."""
+    words = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(option)
+        elif isinstance(value, (list, tuple)):
+            words.extend(f"{option}={item}" for item in value)
+        else:
+            words.append(f"{option}={value}")
+    return words
+
+
+@dataclass
+class Profile:
+    """Where time and memory went: `data` as `tenon profile --save` writes it. In a notebook it shows itself."""
+
+    data: dict[str, Any]
+    page: str = field(repr=False)
+
+    @property
+    def seconds(self) -> float:
+        """Of a run: the median."""
+        return self.data["run_seconds"]["median"]
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        return self.data["steps"]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """FILE.html: the page; FILE.json: the data."""
+        Path(path).write_text(self.page if str(path).endswith(".html") else json.dumps(self.data))
+
+    def _repr_html_(self) -> str:
+        escaped = self.page.replace("&", "&amp;").replace('"', "&quot;")
+        return f'<iframe srcdoc="{escaped}" style="width: 100%; height: 720px; border: 0"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<tenon.Profile {len(self.steps)} steps, {1e3 * self.seconds:.3f} ms a run>"
+
+
+@dataclass
+class Training:
+    """What came of it: the trained model, and the learning curve."""
+
+    model: Model
+    result: dict[str, Any]
+
+    @property
+    def losses(self) -> list[float]:
+        return [point["loss"] for point in self.result.get("training", [])]
+
+    @property
+    def validation(self) -> list[dict[str, Any]]:
+        return self.result.get("validation", [])
+
+
+class Trainer:
+    """A step of training and its states. One thread uses it at a time."""
+
+    def __init__(self, handle: ctypes.c_void_p) -> None:
+        self._handle = handle
+        description = json_from(lib.tenon_trainer_describe, handle)
+        self.inputs = [_port(entry) for entry in description["inputs"]]
+        self.outputs = [_port(entry) for entry in description["outputs"]]
+        self.states = [_port(entry) for entry in description["states"]]
+
+    def __del__(self) -> None:
+        if lib is not None and hasattr(self, "_handle"):
+            lib.tenon_trainer_free(self._handle)
+
+    def step(self, *arrays: Any, **named: Any) -> dict[str, float]:
+        """One step on a batch, in the order of `inputs` or by name: {"loss": …, "accuracy": …}."""
+        names = [port.name for port in self.inputs]
+        given = dict(zip(names, arrays), **named)
+        missing = [name for name in names if name not in given]
+        unknown = [name for name in given if name not in names]
+        if missing or unknown or len(arrays) > len(names):
+            raise UsageError(f"a step takes {', '.join(names)}\n  missing   {', '.join(missing)}\n"
+                             f"  unknown   {', '.join(unknown)}")
+        tensors, alive = (CTensor * len(names))(), []
+        for k, port in enumerate(self.inputs):
+            tensors[k], kept = describe(fitting(as_array(given[port.name]), port.number, port.name), port.number)
+            alive.append(kept)
+        results = [np.empty(port.shape, port.dtype) for port in self.outputs]
+        out = (CTensor * len(results))()
+        for k, result in enumerate(results):
+            out[k], kept = describe(result, self.outputs[k].number)
+            alive.append(kept)
+        check(lib.tenon_trainer_step(self._handle, tensors, len(names), out, len(results)))
+        return {port.name: result.item() if result.size == 1 else result for port, result in zip(self.outputs, results)}
+
+    def state(self, name: str) -> np.ndarray:
+        """A copy of a parameter, or of what the optimizer remembers."""
+        tensor = CTensor()
+        check(lib.tenon_trainer_state(self._handle, name.encode(), ctypes.byref(tensor)))
+        return Memory(self, tensor).array().copy()
+
+    def set_state(self, name: str, elements: Any) -> None:
+        tensor, _alive = describe(np.ascontiguousarray(as_array(elements)))
+        check(lib.tenon_trainer_set_state(self._handle, name.encode(), ctypes.byref(tensor)))
+
+    def model(self) -> Model:
+        """The model with what was learnt so far."""
+        return Model(handle_from(lib.tenon_trainer_model, self._handle))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        check(lib.tenon_trainer_save(self._handle, str(folder).encode()))
+
+    def restore(self, folder: str | os.PathLike[str]) -> None:
+        """Training goes on bit for bit as if it had not stopped."""
+        check(lib.tenon_trainer_restore(self._handle, str(folder).encode()))
+
+
+def load(source: str | os.PathLike[str] | bytes, threads: int = 0) -> Any:
+    """A model of any format: a file, "zoo:resnet50", or its bytes. FILE.tnn gives the program in it."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        content = bytes(source)
+        return Model(handle_from(lib.tenon_model_parse, content, len(content)))
+    path = os.fspath(source)
+    if path.endswith(".tnn"):
+        return Program.load(path, threads)
+    return Model(handle_from(lib.tenon_model_open, path.encode()), path)

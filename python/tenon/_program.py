@@ -1,0 +1,299 @@
+"""Compiled programs: called with arrays, they give arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ._library import (CPort, CTensor, UnsupportedError, UsageError, check, handle_from, json_from, lib,
+                       options_text, take_text)
+from ._tensors import DTYPES, Value, address, as_array, describe, extents_of, fitting, shape_of
+
+INPUT, OUTPUT, WEIGHT = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input, output or weight. Extents that are decided when it runs are texts: ("N", 3, 224, 224)."""
+
+    name: str
+    type: str
+    shape: tuple[int | str, ...] | None
+    dtype: np.dtype | None
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}"
+
+
+class Outputs(tuple):
+    """The results of a run, by position or by name."""
+
+    names: tuple[str, ...]
+
+    def __new__(cls, values: Sequence[Any], names: Sequence[str]) -> "Outputs":
+        made = super().__new__(cls, values)
+        made.names = tuple(names)
+        return made
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError(f"there is no output '{key}'; there are {', '.join(self.names)}")
+            return super().__getitem__(self.names.index(key))
+        return super().__getitem__(key)
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        return iter(zip(self.names, self))
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(zip(self.names, self))
+
+
+class _Context:
+    """A context of the library's with its descriptions made ready: one thread uses it."""
+
+    def __init__(self, program: "Program", threads: int) -> None:
+        self._handle = handle_from(lib.tenon_context_create, program._handle, options_text({"threads": threads}))
+        self._inputs, self._outputs = program.inputs, program.outputs
+        self._in = (CTensor * len(self._inputs))()
+        self._out = (CTensor * len(self._outputs))()
+        self._counts = len(self._inputs), len(self._outputs)
+        self._shapes: list[tuple[int, ...] | None] = [None] * len(self._inputs)
+        self._alive: list[Any] = [None] * len(self._inputs)
+        self._given: list[tuple[tuple[int, ...], np.dtype]] = []
+        self._is_bound = False
+        # What is no tensor of numbers, and what gives shapes that depend on data, goes another way.
+        self._takes_values = any(port.number in (0, 26) for port in (*self._inputs, *self._outputs))
+        self._expected = [port.dtype for port in self._inputs]
+
+    def __del__(self) -> None:
+        if lib is not None and hasattr(self, "_handle"):
+            lib.tenon_context_free(self._handle)
+
+    def _place(self, arrays: list[Any]) -> None:
+        """Describes the arrays; shapes anew only where they changed."""
+        for k, array in enumerate(arrays):
+            if type(array) is not np.ndarray or array.dtype != self._expected[k] or not array.flags.carray and not (
+                    array.flags.c_contiguous and array.flags.aligned):
+                port = self._inputs[k]
+                array = arrays[k] = fitting(as_array(array), port.number, port.name)
+            entry = self._in[k]
+            entry.data = array.__array_interface__["data"][0]
+            if array.shape != self._shapes[k]:
+                self._is_bound = False
+                shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+                self._alive[k] = shape
+                entry.shape, entry.rank, entry.dtype = shape, array.ndim, self._inputs[k].number
+                self._shapes[k] = array.shape
+        if not self._is_bound:
+            self._bind()
+
+    def _bind(self) -> None:
+        for entry in self._out:
+            entry.data = None
+        try:
+            check(lib.tenon_context_bind(self._handle, self._in, self._counts[0], self._out, self._counts[1]))
+        except BaseException:
+            self._shapes = [None] * len(self._shapes)
+            raise
+        # The shapes stay with the context; these are ours.
+        self._given = [(shape_of(entry), DTYPES[entry.dtype][1]) for entry in self._out]
+        self._out_shapes = [(ctypes.c_int64 * len(shape))(*shape) for shape, _ in self._given]
+        for entry, shape in zip(self._out, self._out_shapes):
+            entry.shape = shape
+        self._is_bound = True
+
+    def run(self, arrays: list[Any], out: list[np.ndarray | None] | None = None) -> list[Any]:
+        if not self._takes_values:
+            try:
+                return self._run_tensors(arrays, out)
+            except UnsupportedError:
+                if self._is_bound:
+                    raise
+                self._takes_values = True
+        results = self._run_values(arrays)
+        for k, target in enumerate(out or []):
+            if target is not None:
+                if target.shape != results[k].shape or target.dtype != results[k].dtype:
+                    raise UsageError(f"output '{self._outputs[k].name}' is {results[k].dtype}{list(results[k].shape)}, "
+                                     f"and what is given for it {target.dtype}{list(target.shape)}")
+                target[...] = results[k]
+                results[k] = target
+        return results
+
+    def _run_tensors(self, arrays: list[Any], out: list[np.ndarray | None] | None) -> list[Any]:
+        self._place(arrays)
+        results = []
+        for k, (shape, dtype) in enumerate(self._given):
+            target = None if out is None else out[k]
+            if target is None:
+                target = np.empty(shape, dtype)
+            else:
+                self._require_fit(target, k)
+            self._out[k].data = target.__array_interface__["data"][0]
+            results.append(target)
+        status = lib.tenon_context_run(self._handle, self._in, self._counts[0], self._out, self._counts[1])
+        if status:
+            check(status)
+        return results
+
+    def _require_fit(self, target: np.ndarray, k: int) -> None:
+        shape, dtype = self._given[k]
+        if target.shape != shape or target.dtype != dtype or not target.flags.carray:
+            raise UsageError(f"output '{self._outputs[k].name}' does not fit\n  expected  {dtype}{list(shape)}, row by row\n"
+                             f"  got       {target.dtype}{list(target.shape)}")
+
+    def _run_values(self, arrays: list[Any]) -> list[Any]:
+        given = [Value.of(array, port.type) for array, port in zip(arrays, self._inputs)]
+        handles = (ctypes.c_void_p * len(given))(*[value.handle for value in given])
+        made = (ctypes.c_void_p * self._counts[1])()
+        check(lib.tenon_context_run_values(self._handle, handles, len(given), made, self._counts[1]))
+        return [Value(ctypes.c_void_p(handle)).python() for handle in made]
+
+    def watch(self, arrays: list[Any]) -> list[dict[str, Any]]:
+        for k, array in enumerate(arrays):
+            port = self._inputs[k]
+            arrays[k] = fitting(as_array(array), port.number, port.name)
+            self._in[k], self._alive[k] = describe(arrays[k], port.number)
+            self._shapes[k] = None
+        out = (CTensor * self._counts[1])()
+        text = ctypes.c_void_p()
+        check(lib.tenon_context_watch(self._handle, self._in, self._counts[0], out, self._counts[1], ctypes.byref(text)))
+        return json.loads(take_text(text))["steps"]
+
+    def describe(self) -> dict[str, Any]:
+        return json_from(lib.tenon_context_describe, self._handle)
+
+
+class Program:
+    """A compiled model. Call it with arrays in the order of its inputs, or by their names.
+
+    Any number of threads may call it: each has a context of its own. Arrays are read where they are; results are new
+    arrays, or those given as `out`."""
+
+    def __init__(self, handle: ctypes.c_void_p, threads: int = 0) -> None:
+        self._handle = handle
+        self._threads = threads
+        self._local = threading.local()
+        self._generation = 0
+        self.inputs = self._ports(INPUT)
+        self.outputs = self._ports(OUTPUT)
+        self._input_names = [port.name for port in self.inputs]
+        self._output_names = [port.name for port in self.outputs]
+
+    def __del__(self) -> None:
+        if lib is not None and hasattr(self, "_handle"):
+            lib.tenon_program_free(self._handle)
+
+    @staticmethod
+    def load(path: str | Path, threads: int = 0) -> "Program":
+        """A program that was saved as FILE.tnn. It is machine code: trust it as you would an executable."""
+        return Program(handle_from(lib.tenon_program_load, str(path).encode()), threads)
+
+    @staticmethod
+    def parse(content: bytes, threads: int = 0) -> "Program":
+        return Program(handle_from(lib.tenon_program_parse, content, len(content)), threads)
+
+    def save(self, path: str | Path, constants: str | None = None) -> None:
+        """FILE.tnn, or FILE.so: a shared object that needs nothing beside it. Of that, `constants` may be the name of
+        a file for the weights."""
+        check(lib.tenon_program_save(self._handle, str(path).encode(), options_text({"constants": constants})))
+
+    @property
+    def weights(self) -> list[Port]:
+        """Those that can be swapped: `compile(swappable_weights=True)`."""
+        return self._ports(WEIGHT)
+
+    def set_weight(self, name: str, elements: Any) -> None:
+        """Runs from now on compute with these elements, which are copied."""
+        array = as_array(elements)
+        tensor, _alive = describe(np.ascontiguousarray(array))
+        check(lib.tenon_program_set_weight(self._handle, name.encode(), ctypes.byref(tensor)))
+        self._generation += 1
+
+    def describe(self) -> dict[str, Any]:
+        return json_from(lib.tenon_program_describe, self._handle)
+
+    def memory(self) -> dict[str, Any]:
+        """Threads, and bytes of the arena and of scratch, of this thread's context."""
+        return self._context().describe()
+
+    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        """One array where there is one output, else all of them, by position or name."""
+        if not named and out is None and len(arrays) == len(self._input_names):
+            results = self._context().run(list(arrays))
+        else:
+            results = self._context().run(self._ordered(arrays, named), self._targets(out))
+        return results[0] if len(results) == 1 else Outputs(results, self._output_names)
+
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any], out: Mapping[str, np.ndarray] | None = None) -> Outputs:
+        """All outputs, for inputs by name or in order."""
+        named = inputs if isinstance(inputs, Mapping) else {}
+        arrays = () if isinstance(inputs, Mapping) else tuple(inputs)
+        return Outputs(self._context().run(self._ordered(arrays, dict(named)), self._targets(out)), self._output_names)
+
+    def watch(self, *arrays: Any, **named: Any) -> list[dict[str, Any]]:
+        """Runs once and tells what each step took."""
+        return self._context().watch(self._ordered(arrays, named))
+
+    def _context(self) -> _Context:
+        local = self._local
+        if getattr(local, "generation", None) != self._generation:
+            local.context = _Context(self, self._threads)
+            local.generation = self._generation
+        return local.context
+
+    def _ports(self, kind: int) -> list[Port]:
+        count = ctypes.c_size_t()
+        check(lib.tenon_program_port_count(self._handle, kind, ctypes.byref(count)))
+        ports = []
+        for k in range(count.value):
+            port = CPort()
+            check(lib.tenon_program_port(self._handle, kind, k, ctypes.byref(port)))
+            text = port.type.decode()
+            extents = extents_of(text)
+            dtype = DTYPES[port.dtype][1] if port.dtype in DTYPES else None
+            ports.append(Port(port.name.decode(), text, None if extents is None else tuple(extents), dtype, port.dtype))
+        return ports
+
+    def _ordered(self, arrays: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        names = self._input_names
+        if len(arrays) > len(names):
+            raise UsageError(f"the program takes {len(names)} inputs: {', '.join(names)}\n  got       {len(arrays)}")
+        unknown = [name for name in named if name not in names[len(arrays):]]
+        if unknown:
+            raise UsageError(f"the program has no such inputs, or they are given twice: {', '.join(unknown)}\n"
+                             f"  expected  {', '.join(names)}")
+        missing = [name for name in names[len(arrays):] if name not in named]
+        if missing:
+            raise UsageError(f"inputs are missing: {', '.join(missing)}")
+        return [*arrays, *(named[name] for name in names[len(arrays):])]
+
+    def _targets(self, out: Any) -> list[np.ndarray | None] | None:
+        if out is None:
+            return None
+        if isinstance(out, np.ndarray):
+            out = [out]
+        if isinstance(out, Mapping):
+            unknown = [name for name in out if name not in self._output_names]
+            if unknown:
+                raise UsageError(f"the program has no output {', '.join(unknown)}; it has {', '.join(self._output_names)}")
+            return [out.get(name) for name in self._output_names]
+        targets = list(out)
+        if len(targets) != len(self._output_names):
+            raise UsageError(f"the program gives {len(self._output_names)} outputs, not {len(targets)}")
+        return targets
+
+    def __repr__(self) -> str:
+        ports = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
+        return f"<tenon.Program ({ports[0]}) -> ({ports[1]})>"
+
+
+__all__ = ["Outputs", "Port", "Program", "address"]

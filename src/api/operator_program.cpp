@@ -1,0 +1,136 @@
+#include "api/handles.h"
+#include "base/error.h"
+#include "driver/compiled.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tenon::api {
+namespace {
+
+// Programs of several parts: kernels, and operators of the reference between them.
+class OperatorContext : public ValueContext {
+ public:
+  OperatorContext(std::shared_ptr<const ComposedModel> model, int threads)
+      : model_(std::move(model)), context_(model_, threads) {}
+
+  void bind(std::span<const tenon_tensor>, std::span<tenon_tensor>) override {
+    throw Error("what this program gives depends on the data, not on shapes alone",
+                ErrorKind::Unsupported)
+        .hint("run it with outputs whose data is null: they get memory then");
+  }
+
+  void run(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs,
+           std::string* watched) override {
+    const ContextUse use(is_in_use_);
+    const Program& program = model_->program();
+    if (outputs.size() != program.outputs.size()) {
+      throw Error("the program gives another number of outputs", ErrorKind::Usage)
+          .expected(program.outputs.size())
+          .got(outputs.size());
+    }
+    require_count(inputs.size());
+    std::vector<Datum> given;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const Program::Buffer& port = program.buffers[program.inputs[k]];
+      given.emplace_back(borrowed_tensor(inputs[k], concat("input '", port.name, "'")));
+      require_type(given.back(), port);
+    }
+    std::vector<Datum> made;
+    kept_.clear();  // so that their memory can be used again
+    if (watched == nullptr) {
+      made = context_.run(given);
+    } else {
+      events_.clear();
+      made = context_.run(given, events_);
+      *watched = watched_json();
+    }
+    kept_.resize(outputs.size());
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      const std::string name = concat("output '", program.buffers[program.outputs[k]].name, "'");
+      if (!made[k].is_tensor()) {
+        throw Error(concat(name, " is no tensor"), ErrorKind::Usage)
+            .got(made[k].type())
+            .hint("tenon_context_run_values gives it");
+      }
+      give(made[k].tensor(), outputs[k], kept_[k], name);
+    }
+  }
+
+  std::vector<Datum> run(const std::vector<Datum>& inputs) override {
+    const ContextUse use(is_in_use_);
+    const Program& program = model_->program();
+    require_count(inputs.size());
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      require_type(inputs[k], program.buffers[program.inputs[k]]);
+    return context_.run(inputs);
+  }
+
+  std::string describe() const override {
+    return nlohmann::ordered_json{{"threads", context_.thread_count()},
+                                  {"arena_bytes", context_.arena_bytes()},
+                                  {"scratch_bytes", context_.scratch_bytes()}}
+        .dump();
+  }
+
+ private:
+  void require_count(std::size_t inputs) const {
+    const std::size_t expected = model_->program().inputs.size();
+    if (inputs == expected) return;
+    throw Error("the program takes another number of inputs", ErrorKind::Usage)
+        .expected(expected)
+        .got(inputs);
+  }
+
+  static void require_type(const Datum& given, const Program::Buffer& port) {
+    if (!parse_dtype(port.dtype)) return;  // of a kind that the operators check themselves
+    if (given.is_tensor() && to_string(given.tensor().dtype()) == port.dtype) return;
+    throw Error(concat("input '", port.name, "' has the wrong element type"), ErrorKind::Usage)
+        .expected(port.dtype)
+        .got(given.type());
+  }
+
+  std::string watched_json() const {
+    nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+    for (const StepEvent& event : events_.steps) {
+      const bool is_kernel = event.part != kOperatorPart;
+      const std::string& name = is_kernel ? model_->part(event.part).steps[event.step].name
+                                          : model_->routine_step(event.step).name;
+      steps.push_back({{"step", event.step},
+                       {"name", name},
+                       {"kernel", is_kernel ? name : "operators"},
+                       {"seconds", static_cast<double>(event.end - event.start - event.inner) *
+                                       seconds_per_tick()}});
+    }
+    return nlohmann::ordered_json{{"steps", std::move(steps)}}.dump(
+        -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+
+  std::shared_ptr<const ComposedModel> model_;
+  ComposedContext context_;
+  RunEvents events_;
+  std::vector<Tensor> kept_;
+  std::atomic_flag is_in_use_;
+};
+
+class OperatorProgram : public embed::LoadedProgram {
+ public:
+  explicit OperatorProgram(Program program)
+      : LoadedProgram(program),
+        whole_(program),
+        model_(std::make_shared<const ComposedModel>(std::move(program))) {}
+  const Program& program() const override { return whole_; }
+  std::unique_ptr<embed::RunContext> make_context(int threads) const override {
+    return std::make_unique<OperatorContext>(model_, threads);
+  }
+
+ private:
+  Program whole_;  // with its parts, to be saved; constants are shared with the model
+  std::shared_ptr<const ComposedModel> model_;
+};
+
+}  // namespace
+}  // namespace tenon::api
+
+std::shared_ptr<tenon::embed::LoadedProgram> tenon::embed::load_with_operators(Program program) {
+  return std::make_shared<api::OperatorProgram>(std::move(program));
+}

@@ -1,0 +1,76 @@
+#include "api/handles.h"
+#include "base/error.h"
+#include "embed/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::api {
+namespace {
+
+// The ABI numbers element types as the IR does, from 1: a test holds the two tables together.
+DType dtype_of(std::int32_t number) {
+  embed::name_of(number);  // refuses others
+  return static_cast<DType>(number - 1);
+}
+
+}  // namespace
+
+Tensor borrowed_tensor(const tenon_tensor& tensor, const std::string& name) {
+  embed::require_usable(tensor, name);
+  const std::span<const std::int64_t> shape = embed::shape_of(tensor, name);
+  const std::uint64_t bytes = embed::byte_count(tensor, name);
+  if (bytes == 0) return {dtype_of(tensor.dtype), Shape(shape.begin(), shape.end())};
+  // Nobody owns it: it is the caller's for as long as the call takes.
+  const std::shared_ptr<const void> nobody(tensor.data, [](const void*) {});
+  return Tensor::borrow(dtype_of(tensor.dtype), Shape(shape.begin(), shape.end()), nobody,
+                        {static_cast<const std::byte*>(tensor.data), bytes});
+}
+
+Tensor copied_tensor(const tenon_tensor& tensor, const std::string& name) {
+  const Tensor borrowed = borrowed_tensor(tensor, name);
+  Tensor copy(borrowed.dtype(), borrowed.shape());
+  if (borrowed.byte_size() > 0)
+    std::memcpy(copy.mutable_bytes().data(), borrowed.bytes().data(), borrowed.byte_size());
+  return copy;
+}
+
+void give(const Tensor& made, tenon_tensor& wanted, Tensor& kept, const std::string& name) {
+  const auto dtype = static_cast<std::int32_t>(made.dtype()) + 1;
+  if (made.dtype() == DType::String) {
+    throw Error(concat(name, " is of strings"), ErrorKind::Usage)
+        .hint("tenon_context_run_values gives them");
+  }
+  if (wanted.data == nullptr) {
+    kept = made;
+    wanted.shape = kept.shape().data();
+    wanted.strides = nullptr;
+    wanted.rank = static_cast<std::int32_t>(kept.rank());
+    wanted.dtype = dtype;
+    wanted.data =
+        const_cast<std::byte*>(kept.bytes().data());  // NOLINT: C has no pointer to either
+    return;
+  }
+  embed::require_usable(wanted, name);
+  if (wanted.dtype != dtype || !std::ranges::equal(embed::shape_of(wanted, name), made.shape())) {
+    throw Error(concat(name, " has another type than comes out"), ErrorKind::Usage)
+        .expected(made.type())
+        .got(embed::type_text(wanted));
+  }
+  if (made.byte_size() > 0) std::memcpy(wanted.data, made.bytes().data(), made.byte_size());
+}
+
+Models& models() {
+  static Models table("model");
+  return table;
+}
+Trainers& trainers() {
+  static Trainers table("trainer");
+  return table;
+}
+Values& values() {
+  static Values table("value");
+  return table;
+}
+
+}  // namespace tenon::api

@@ -1,0 +1,207 @@
+#include "base/error.h"
+#include "embed/loaded_program.h"
+#include "embed/tensor.h"
+#include "runtime/model.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+namespace tenon::embed {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Memory for an output that the caller brought none for.
+class OwnedOutput {
+ public:
+  void* at_least(std::uint64_t bytes) {
+    if (data_ == nullptr || bytes > bytes_) {
+      data_.reset();
+      bytes_ = std::max<std::uint64_t>(64, (bytes + 63) / 64 * 64);
+      data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes_)));
+      if (data_ == nullptr) {
+        bytes_ = 0;
+        throw std::bad_alloc();
+      }
+    }
+    return data_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  std::uint64_t bytes_ = 0;
+};
+
+class KernelContext : public RunContext {
+ public:
+  KernelContext(std::shared_ptr<const Model> model, int threads, Replacements weights,
+                const std::vector<Port>& inputs, const std::vector<Port>& outputs)
+      : context_(std::move(model), threads), weights_(std::move(weights)) {
+    for (const auto& [buffer, data] : weights_) context_.replace_constant(buffer, data.get());
+    for (const Port& port : inputs)
+      inputs_.push_back({concat("input '", port.name, "'"), port.dtype});
+    for (const Port& port : outputs)
+      outputs_.push_back({concat("output '", port.name, "'"), port.dtype});
+    shapes_.resize(inputs.size());
+    sources_.resize(inputs.size());
+    targets_.resize(outputs.size());
+    owned_.resize(outputs.size());
+    // Of a program without symbols everything is bound already.
+  }
+
+  void bind(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
+    const ContextUse use(is_in_use_);
+    require_counts(inputs.size(), outputs.size());
+    bind_shapes(inputs);
+    for (std::size_t k = 0; k < outputs.size(); ++k) describe_output(k, outputs[k]);
+  }
+
+  void run(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs,
+           std::string* watched) override {
+    const ContextUse use(is_in_use_);
+    require_counts(inputs.size(), outputs.size());
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      require_type(inputs[k], inputs_[k]);
+      require_usable(inputs[k], inputs_[k].name);
+      sources_[k] = inputs[k].data;
+    }
+    bind_shapes(inputs);
+    for (std::size_t k = 0; k < outputs.size(); ++k) place_output(k, outputs[k]);
+    if (watched == nullptr) {
+      context_.run(sources_, targets_);
+    } else {
+      context_.run(sources_, targets_, watch_);
+      *watched = watched_json();
+    }
+  }
+
+  std::string describe() const override {
+    return Json{{"threads", context_.thread_count()},
+                {"arena_bytes", context_.arena_bytes()},
+                {"scratch_bytes", context_.scratch_bytes()}}
+        .dump();
+  }
+
+ private:
+  struct Named {
+    std::string name;  // "input 'x'"
+    tenon_dtype dtype;
+  };
+
+  void require_counts(std::size_t inputs, std::size_t outputs) const {
+    if (inputs != inputs_.size()) {
+      throw Error("the program takes another number of inputs", ErrorKind::Usage)
+          .expected(inputs_.size())
+          .got(inputs);
+    }
+    if (outputs != outputs_.size()) {
+      throw Error("the program gives another number of outputs", ErrorKind::Usage)
+          .expected(outputs_.size())
+          .got(outputs);
+    }
+  }
+
+  static void require_type(const tenon_tensor& tensor, const Named& port) {
+    if (tensor.dtype == port.dtype) return;
+    throw Error(concat(port.name, " has the wrong element type"), ErrorKind::Usage)
+        .expected(name_of(port.dtype))
+        .got(tensor.dtype == TENON_NO_DTYPE ? "none" : name_of(tensor.dtype));
+  }
+
+  void bind_shapes(std::span<const tenon_tensor> inputs) {
+    bool is_new = !is_bound_;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const std::span<const std::int64_t> shape = shape_of(inputs[k], inputs_[k].name);
+      if (!is_new && std::ranges::equal(shape, shapes_[k])) continue;
+      is_new = true;
+      is_bound_ = false;
+      shapes_[k].assign(shape.begin(), shape.end());
+    }
+    if (!is_new) return;
+    context_.bind(shapes_);
+    is_bound_ = true;
+  }
+
+  void describe_output(std::size_t k, tenon_tensor& output) const {
+    const std::vector<std::int64_t>& shape = context_.output_shape(k);
+    output.shape = shape.data();
+    output.strides = nullptr;
+    output.rank = static_cast<std::int32_t>(shape.size());
+    output.dtype = outputs_[k].dtype;
+  }
+
+  void place_output(std::size_t k, tenon_tensor& output) {
+    if (output.data == nullptr) {
+      describe_output(k, output);
+      output.data = owned_[k].at_least(byte_count(output, outputs_[k].name));
+    } else {
+      require_type(output, outputs_[k]);
+      require_usable(output, outputs_[k].name);
+      const std::vector<std::int64_t>& expected = context_.output_shape(k);
+      if (!std::ranges::equal(shape_of(output, outputs_[k].name), expected)) {
+        throw Error(concat(outputs_[k].name, " has the wrong shape"), ErrorKind::Usage)
+            .expected(type_text(name_of(outputs_[k].dtype), expected))
+            .got(type_text(output));
+      }
+    }
+    targets_[k] = output.data;
+  }
+
+  std::string watched_json() const {
+    const double second = seconds_per_tick();
+    Json steps = Json::array();
+    const Program& program = context_.program();
+    for (std::size_t k = 0; k < watch_.step_count(); ++k) {
+      const Watch::Step& step = watch_.step(k);
+      if (!step.is_there()) continue;
+      steps.push_back({{"step", k},
+                       {"name", program.steps[k].name},
+                       {"kernel", program.kernels[program.steps[k].kernel].name},
+                       {"candidate", program.steps[k].candidate},
+                       {"seconds", static_cast<double>(step.end - step.start) * second},
+                       {"flops", program.steps[k].flops},
+                       {"bytes", program.steps[k].bytes}});
+    }
+    return Json{{"steps", std::move(steps)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+  Context context_;
+  Replacements weights_;
+  std::vector<Named> inputs_, outputs_;
+  std::vector<std::vector<std::int64_t>> shapes_;  // that are bound
+  bool is_bound_ = false;
+  std::vector<const void*> sources_;
+  std::vector<void*> targets_;
+  std::vector<OwnedOutput> owned_;
+  Watch watch_;
+  std::atomic_flag is_in_use_;
+};
+
+class KernelProgram : public LoadedProgram {
+ public:
+  explicit KernelProgram(Program program)
+      : LoadedProgram(program), model_(std::make_shared<const Model>(std::move(program))) {}
+  const Program& program() const override { return model_->program(); }
+  std::unique_ptr<RunContext> make_context(int threads) const override {
+    return std::make_unique<KernelContext>(model_, threads, replacements(), ports(TENON_INPUT),
+                                           ports(TENON_OUTPUT));
+  }
+
+ private:
+  std::shared_ptr<const Model> model_;
+};
+
+}  // namespace
+
+std::shared_ptr<LoadedProgram> load(Program program) {
+  if (program.is_composed()) return load_with_operators(std::move(program));
+  return std::make_shared<KernelProgram>(std::move(program));
+}
+
+}  // namespace tenon::embed
