@@ -4,7 +4,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(FILES include/tenon/tenon.h include/tenon/tenon.hpp include/tenon/tensor.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon)
+install(FILES include/tenon/tenon.h include/tenon/tenon.hpp include/tenon/tensor.hpp include/tenon/plugin.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon)
 install(TARGETS tenon RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS tenon_shared tenon_runtime_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 

@@ -265,6 +265,8 @@ TENON_API tenon_status tenon_trainer_free(tenon_trainer trainer);
 
 /* [runtime] JSON: a list of {"name", "kind", "text"}; a device that cannot be used says why. */
 TENON_API tenon_status tenon_devices(char** json);
+/* Loads operators from a shared object (tenon/plugin.h), for models that are read from now on. */
+TENON_API tenon_status tenon_plugin_load(const char* path);
 /* What `tenon WORD…` would do, in this process: its exit code, and what it prints. Fails only where
  * it could not be called; a command that fails tells so by its exit code. */
 TENON_API tenon_status tenon_command(const char* const* words, size_t count, int* exit_code,

@@ -8,7 +8,7 @@
 
 from . import zoo
 from ._library import (ComparisonFailed, DeviceError, Error, InternalError, InvalidModelError, OutOfMemoryError,
-                       UnsupportedError, UsageError, command, devices, run_command, version)
+                       UnsupportedError, UsageError, command, devices, load_plugin, run_command, version)
 from ._model import Model, Profile, Trainer, Training, load
 from ._program import Outputs, Port, Program
 from ._session import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession, IOBinding,
@@ -22,5 +22,5 @@ __all__ = [
     "IOBinding", "InferenceSession", "InternalError", "InvalidModelError", "Model", "ModelMetadata", "NodeArg",
     "OrtValue", "OutOfMemoryError", "Outputs", "Port", "Profile", "Program", "RunOptions", "SessionOptions",
     "Trainer", "Training", "UnsupportedError", "UsageError", "command", "devices", "get_all_providers",
-    "get_available_providers", "get_device", "load", "run_command", "version", "zoo",
+    "get_available_providers", "get_device", "load", "load_plugin", "run_command", "version", "zoo",
 ]

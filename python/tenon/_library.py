@@ -152,6 +152,7 @@ _SIGNATURES: dict[str, list[Any]] = {
     "tenon_trainer_save": [_H, _TEXT],
     "tenon_trainer_restore": [_H, _TEXT],
     "tenon_trainer_free": [_H],
+    "tenon_plugin_load": [_TEXT],
     "tenon_devices": [_OUT_TEXT],
     "tenon_command": [_P(ctypes.c_char_p), _SIZE, _P(ctypes.c_int), _OUT_TEXT, _OUT_TEXT],
 }
@@ -223,6 +224,11 @@ def run_command(*words: str) -> tuple[int, str, str]:
     code, out, messages = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     check(lib.tenon_command(array, len(encoded), ctypes.byref(code), ctypes.byref(out), ctypes.byref(messages)))
     return code.value, take_text(out), take_text(messages)
+
+
+def load_plugin(path: Any) -> None:
+    """Operators of your own, from a shared object (include/tenon/plugin.h), for models that are loaded from now on."""
+    check(lib.tenon_plugin_load(os.fspath(path).encode()))
 
 
 def version() -> str:

@@ -12,6 +12,7 @@
 #include "embed/call.h"
 #include "embed/options.h"
 #include "ir/text.h"
+#include "ops/plugins.h"
 #include "passes/train/train.h"
 #include "program/file.h"
 
@@ -174,6 +175,13 @@ tenon_status tenon_program_save(tenon_program program, const char* path, const c
     } else {
       write_program(found->program(), path);
     }
+  });
+}
+
+tenon_status tenon_plugin_load(const char* path) {
+  return call([&] {
+    require(path, "path");
+    load_plugin(path);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/examples.h"
 #include "cli/out.h"
+#include "ops/plugins.h"
 
 namespace tenon::cli {
 namespace {
@@ -357,7 +358,9 @@ class CommandLine {
       throw Error(error.what(), ErrorKind::Usage).hint("tenon SUBCOMMAND --help lists the options");
     }
     for (const Subcommand& subcommand : subcommands_) {
-      if (subcommand.app->parsed()) return subcommand.action();
+      if (!subcommand.app->parsed()) continue;
+      for (const std::string& plugin : plugins_) load_plugin(plugin);
+      return subcommand.action();
     }
     return 0;
   }
@@ -375,6 +378,7 @@ class CommandLine {
     app->option_defaults()->always_capture_default();
     if (const std::string_view example = example_of(name); !example.empty()) app->footer(concat("Example: ", example));
     app->add_option("--format", format_, "table or json");
+    app->add_option("--plugin", plugins_, "FILE.so: operators of your own (include/tenon/plugin.h)");
     app->add_flag_callback("--json", [this] { format_ = "json"; }, "the same as --format=json");
     subcommands_.push_back({app, std::move(action)});
     return app;
@@ -436,6 +440,7 @@ class CommandLine {
   CLI::App app_;
   std::vector<Subcommand> subcommands_;
   std::string format_ = "table", shell_;
+  std::vector<std::string> plugins_;
   ShowOptions show_;
   CheckOptions check_;
   ConvertOptions convert_;

@@ -4,6 +4,7 @@ import ctypes
 import gc
 import json
 import resource
+import subprocess
 import sys
 import tempfile
 import threading
@@ -239,6 +240,38 @@ class Models(unittest.TestCase):
         trained = model.train({"x": x, "target": target}, batch=4, epochs=2, validation_share=0)
         self.assertTrue(trained.losses)
         self.assertEqual(trained.model.outputs[0].name, "logits")
+
+
+class Plugins(unittest.TestCase):
+    def test_an_operator_of_ones_own(self):
+        root = Path(__file__).resolve().parent.parent.parent
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder) / "clamp.so"
+            subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", f"-I{root / 'include'}",
+                            root / "examples/plugin/clamp.c", "-o", library], check=True)
+            with self.assertRaises(tenon.UnsupportedError):
+                tenon.load(b'graph (x: f32[4]) {\n  y = custom(x) {op = "example.Clamp"}\n  return y\n}\n')
+            tenon.load_plugin(library)
+            tenon.load_plugin(library)
+        x = np.arange(8, dtype=np.float32).reshape(2, 4)
+        text = (b'graph (x: f32[N, 4]) {\n  a = neg(x)\n  b = custom(a) {op = "example.Clamp", attributes = "{\\"most\\":-2}"}\n'
+                b'  y = neg(b)\n  return y\n}\n')
+        np.testing.assert_array_equal(tenon.load(text).compile()(x), np.maximum(x, 2))
+        onnx = self.onnx()
+        node = onnx.helper.make_node("Clamp", ["x"], ["y"], domain="example", most=3.0)
+        info = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", 4]) for name in "xy"]
+        model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", info[:1], info[1:]),
+                                       opset_imports=[onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid("example", 1)])
+        np.testing.assert_array_equal(tenon.load(model.SerializeToString()).compile()(x), np.minimum(x, 3))
+        with self.assertRaises(tenon.UsageError):
+            tenon.load_plugin("/no/plugin.so")
+
+    def onnx(self):
+        try:
+            import onnx
+        except ImportError:
+            self.skipTest("onnx is not installed")
+        return onnx
 
 
 class RuntimeScript(unittest.TestCase):

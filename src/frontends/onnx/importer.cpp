@@ -3,10 +3,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/onnx/import.h"
+#include "frontends/onnx/import_custom.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
 #include "frontends/onnx/versions.h"
 #include "ir/node_rules.h"
+#include "ops/plugins.h"
 
 #include <algorithm>
 
@@ -265,6 +267,9 @@ void Importer::run_handler(const NodeProto& node) {
   const std::string domain = plain_domain(node.domain());
   const auto opset = scope_->opsets->find(domain);
   const Handler* handler = find_handler(domain, node.op_type());
+  static const Handler custom{"", nullptr};
+  const std::string custom_name = custom_op_name(domain, node.op_type());
+  if (handler == nullptr && find_custom_op(custom_name) != nullptr) handler = &custom;
   if (!handler) {
     unsupported_.add(op_text(node), "", name_of(node));
     return stand_in_for_outputs(node);
@@ -278,7 +283,11 @@ void Importer::run_handler(const NodeProto& node) {
   scope_->builder->set_node_name(node.name());
   try {
     NodeImport import(*this, node, opset->second, *scope_->builder);
-    handler->import(import);
+    if (handler == &custom) {
+      import_custom(import, node, custom_name);
+    } else {
+      handler->import(import);
+    }
     import.refuse_further_inputs();
     for (const std::string& name : node.output()) {
       if (name.empty() || scope_->values.contains(name)) continue;

@@ -52,8 +52,6 @@ TEST_F(Trust, CompilingToAnotherNameSaysSo) {
 TEST_F(Trust, OtherCommandsTakeNoProgram) {
   const std::string program = file("mlp.tnn");
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"show", program},
-           {"check", program},
            {"opt", program},
            {"compile", program, "-o", file("again.tnn")},
            {"convert", program, "--to=onnx", "-o", file("back.onnx")},

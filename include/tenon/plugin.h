@@ -1,0 +1,49 @@
+/* Operators of your own: a shared object that exports tenon_plugin_v1(). `--plugin=FILE.so`, or
+ * tenon_plugin_load(), loads it; ONNX nodes of that domain and name are then read, and run between
+ * compiled kernels. It is code that runs in the process: trust it as you would an executable.
+ *
+ * Functions are called by any number of threads at once. They give NULL, or a text that says what
+ * is wrong, which lasts until the thread's next call.
+ */
+#ifndef TENON_PLUGIN_H
+#define TENON_PLUGIN_H
+
+#include "tenon/tenon.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_PLUGIN_AXES 16
+
+/* The type of an operand or a result. */
+typedef struct tenon_type {
+  int32_t dtype; /* tenon_dtype */
+  int32_t rank;  /* at most TENON_PLUGIN_AXES */
+  int64_t shape[TENON_PLUGIN_AXES];
+} tenon_type;
+
+typedef struct tenon_custom_op {
+  const char* domain; /* of ONNX nodes */
+  const char* name;
+  /* Types of the results from those of the operands. `attributes` is a JSON object. */
+  const char* (*infer)(const char* attributes, const tenon_type* operands, size_t operand_count,
+                       tenon_type* results, size_t result_count);
+  /* Writes the results, which have the types that `infer` gave. */
+  const char* (*compute)(const char* attributes, const tenon_tensor* operands, size_t operand_count,
+                         const tenon_tensor* results, size_t result_count);
+} tenon_custom_op;
+
+typedef struct tenon_plugin {
+  size_t op_count;
+  const tenon_custom_op* ops;
+} tenon_plugin;
+
+/* What a plug-in exports. */
+TENON_API const tenon_plugin* tenon_plugin_v1(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

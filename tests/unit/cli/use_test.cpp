@@ -1,0 +1,150 @@
+#include "base/error.h"
+#include "cli/out.h"
+#include "driver/image_input.h"
+#include "driver/model.h"
+#include "driver/rebatch.h"
+#include "frontends/numpy/npz.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "unit/cli/called.h"
+
+#include <fstream>
+
+namespace tenon::cli {
+namespace {
+
+using Use = WithFolder;
+
+TEST_F(Use, AProgramIsShownAndChecked) {
+  const std::string program = file("mlp.tnn");
+  ASSERT_EQ(call({"compile", "zoo:mlp", "-o", program, "--untuned"}).code, 0);
+  const Called shown = call({"show", program});
+  EXPECT_EQ(shown.code, 0);
+  EXPECT_TRUE(has(shown.out, "3 steps of 3 kernels") && has(shown.out, "logits") &&
+              has(shown.out, "code bytes"))
+      << shown.out;
+  EXPECT_TRUE(has(call({"check", program}).out, "0 problems"));
+  // One byte of the constants, which begin a page near the end.
+  std::fstream content(program, std::ios::in | std::ios::out | std::ios::binary);
+  content.seekp(-100, std::ios::end);
+  content.put('x');
+  content.close();
+  const Called altered = call({"check", program});
+  EXPECT_EQ(altered.code, 3);
+  EXPECT_TRUE(has(altered.out, "altered constants")) << altered.out;
+}
+
+TEST_F(Use, ASharedObjectIsRunAndShown) {
+  const std::string object = file("mlp.so");
+  ASSERT_EQ(call({"compile", "zoo:mlp", "-o", object, "--untuned", "--constants=mlp.bin"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(file("mlp.bin")));
+  EXPECT_TRUE(has(call({"show", object}).out, "3 steps"));
+  EXPECT_EQ(call({"run", object}).code, 0);
+  EXPECT_EQ(call({"compile", "zoo:mlp", "-o", file("a.tnn"), "--constants=b.bin"}).code, 2);
+}
+
+TEST_F(Use, ValuesInsideTheNetworkComeOut) {
+  const Called named = call({"run", "zoo:mlp", "--output=relu1", "--output=@" + file("out.npz")});
+  EXPECT_EQ(named.code, 0) << named.error;
+  const auto arrays = numpy::read_npz_file(file("out.npz"));
+  EXPECT_EQ(arrays.at("relu1").shape(), (Shape{1, 512}));
+  EXPECT_EQ(arrays.at("logits").shape(), (Shape{1, 10}));
+  EXPECT_TRUE(has(call({"run", "zoo:mlp", "--output=all"}).out, "fc2.matmul"));
+  const Called wrong = call({"run", "zoo:mlp", "--output=relu9"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(has(wrong.error, "no value is called 'relu9'")) << wrong.error;
+}
+
+TEST_F(Use, AnotherBatch) {
+  EXPECT_TRUE(has(call({"run", "zoo:mlp", "--batch=5"}).out, "f32[5, 10]"));
+  EXPECT_TRUE(has(call({"run", "zoo:mlp?batch=N", "--batch=5"}).out, "f32[5, 10]"));
+  ASSERT_EQ(call({"convert", "zoo:mlp", "--batch=3", "--to=onnx", "-o", file("m.onnx")}).code, 0);
+  EXPECT_TRUE(has(call({"show", file("m.onnx")}).out, "f32[3, 784]"));
+}
+
+TEST(Rebatch, AReshapeFollowsAndAFixedOneIsAnError) {
+  const auto parsed = [](const char* text) { return parse_graph(text, all_ops(), "test"); };
+  const Graph follows = rebatched(parsed(R"(graph (x: f32[1, 2, 3]) {
+  y = reshape(x) {shape = [1, 6]}
+  return y
+}
+)"),
+                                  4);
+  EXPECT_EQ(to_string(follows.value(follows.outputs().front()).type), "f32[4, 6]");
+  EXPECT_THROW(rebatched(parsed(R"(graph (x: f32[2, 3]) {
+  y = reshape(x) {shape = [6]}
+  return y
+}
+)"),
+                         4),
+               Error);
+}
+
+TEST_F(Use, AnImageIsAnInput) {
+  // Two pixels: red, and grey.
+  std::ofstream(file("two.ppm"), std::ios::binary) << "P6 2 1 255\n"
+                                                   << std::string("\xff\x00\x00\x64\x64\x64", 6);
+  const Tensor planes = read_image_input(file("two.ppm"), DType::F32, {1, 3, 1, 2}, {{100}, {0.5}});
+  EXPECT_EQ(planes.reals(), (std::vector<double>{77.5, 0, -50, 0, -50, 0}));
+  const Tensor pixels = read_image_input(file("two.ppm"), DType::U8, {1, 2, 3});
+  EXPECT_EQ(pixels.reals(), (std::vector<double>{255, 0, 0, 100, 100, 100}));
+  const Tensor wide = read_image_input(file("two.ppm"), DType::F32, {1, 4, 3});
+  EXPECT_EQ(wide.real_at(0), 255);
+  EXPECT_EQ(wide.real_at(3), 0.75 * 255 + 0.25 * 100);
+  EXPECT_THROW(read_image_input(file("two.ppm"), DType::F32, {7}), Error);
+  std::ofstream(file("model.tenon"))
+      << "graph (x: f32[1, 3, 1, 2]) {\n  y = relu(x)\n  return y\n}\n";
+  const Called run = call(
+      {"run", file("model.tenon"), "--input=x:@" + file("two.ppm"), "--mean=0,0,10", "--scale=2"});
+  EXPECT_EQ(run.code, 0) << run.error;
+  EXPECT_TRUE(has(run.out, "510")) << run.out;
+}
+
+TEST_F(Use, ConvertsToHalfPrecision) {
+  ASSERT_EQ(
+      call({"convert", "zoo:mlp", "--precision=fp16", "--to=onnx", "-o", file("h.onnx")}).code, 0);
+  EXPECT_TRUE(has(call({"opt", file("h.onnx")}).out, "f16[784, 512]"));
+  EXPECT_EQ(call({"convert", "zoo:mlp", "--precision=f17", "--to=onnx", "-o", file("h.onnx")}).code,
+            2);
+}
+
+TEST_F(Use, OptLeavesWeightsOutUnlessAsked) {
+  ASSERT_EQ(call({"convert", "zoo:mlp", "--to=onnx", "-o", file("m.onnx")}).code, 0);
+  const std::string shown = call({"opt", file("m.onnx")}).out;
+  EXPECT_TRUE(has(shown, "constant f32[784, 512] …") && has(shown, "--weights prints them"))
+      << shown.substr(0, 500);
+  EXPECT_LT(shown.size(), 10000);
+  EXPECT_GT(call({"opt", file("m.onnx"), "--weights"}).out.size(), 1000000);
+}
+
+TEST(Help, HasDefaultsAndAnExample) {
+  const std::string text = call({"help", "run"}).out;
+  EXPECT_TRUE(has(text, "Example: tenon run")) << text;
+  EXPECT_TRUE(has(text, "--rtol FLOAT=0.001") || has(text, "[0.001]")) << text;
+  EXPECT_FALSE(has(text, "=[]")) << text;
+}
+
+TEST(Completions, NameSubcommandsAndOptions) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Called made = call({"completions", shell});
+    EXPECT_EQ(made.code, 0);
+    EXPECT_TRUE(has(made.out, "conformance") && has(made.out, "time-passes")) << made.out;
+  }
+  EXPECT_EQ(call({"completions", "csh"}).code, 2);
+}
+
+TEST(KeptOutput, HoldsWhatThisThreadPrints) {
+  KeptOutput outer;
+  out() << "a";
+  {
+    KeptOutput inner;
+    out() << "b";
+    err() << "c";
+    EXPECT_EQ(inner.out(), "b");
+    EXPECT_EQ(inner.err(), "c");
+  }
+  EXPECT_EQ(outer.out(), "a");
+}
+
+}  // namespace
+}  // namespace tenon::cli
