@@ -18,9 +18,14 @@ struct Places {
 Places places_of(const Shape& shape, const std::string& path) {
   Shape image = shape;
   if (image.size() == 4 && image.front() == 1) image.erase(image.begin());
-  const auto is_channels = [](std::int64_t extent) { return extent == 1 || extent == 3; };
-  if (image.size() == 3 && is_channels(image[0])) return {image[0], image[1], image[2], false};
-  if (image.size() == 3 && is_channels(image[2])) return {image[2], image[0], image[1], true};
+  // Colours tell where the channels are; where there are none, or both ends could be them, the first is.
+  if (image.size() == 3) {
+    const Places first{image[0], image[1], image[2], false}, last{image[2], image[0], image[1], true};
+    if (image[0] == 3) return first;
+    if (image[2] == 3) return last;
+    if (image[0] == 1) return first;
+    if (image[2] == 1) return last;
+  }
   std::string text;
   for (const std::int64_t extent : shape)
     text += (text.empty() ? "" : ", ") + std::to_string(extent);
