@@ -7,6 +7,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/source_writer.h"
 #include "codegen/select.h"
+#include "nests/verify.h"
 #include "codegen/shape_checks.h"
 #include "program/text.h"
 
@@ -63,6 +64,7 @@ Program compile_kernels(const Graph& graph, const CompileOptions& options) {
   try {
     const TaskList tasks = select(graph, options);
     verify(tasks);
+    for (const TaskList::Kernel& kernel : tasks.kernels) nests::verify(kernel.nest);
     Program program = assemble(tasks, target_name(options));
     program.checks = checks_of(graph, tasks);
     program.code = options.device ? device_code(tasks, *options.device)

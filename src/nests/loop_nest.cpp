@@ -1,10 +1,14 @@
 #include "nests/loop_nest.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ir/lexer.h"
+#include "nests/result_type.h"
 #include "nests/scalar_walk.h"
 #include "ops/expr_names.h"
 
@@ -16,19 +20,56 @@ class Printer {
   explicit Printer(const LoopNest& nest) : nest_(nest) {}
 
   std::string run() {
-    text_ = concat("kernel ", nest_.name, " (");
+    const bool is_bare = std::ranges::all_of(nest_.name, is_name_char);
+    text_ = concat("kernel ", is_bare ? nest_.name : quote(nest_.name), " (");
     for (std::size_t k = 0; k < nest_.buffers.size(); ++k) {
       const NestBuffer& buffer = nest_.buffers[k];
       static constexpr std::string_view kStorages[] = {"", "out ", "scratch "};
       text_ += concat(k == 0 ? "" : ", ", kStorages[static_cast<std::size_t>(buffer.storage)], buffer.name, ": ",
                       buffer.dtype, buffer.dims, buffer.ahead == 0 ? "" : concat(" fetched ", buffer.ahead, " ahead"));
     }
-    text_ += ") {\n";
+    text_ += ")";
+    print_extents();
+    text_ += " {\n";
+    name_loops(nest_.body);
     print(nest_.body, 1);
     return text_ + "}\n";
   }
 
  private:
+  // What the kernel is told when it runs, and what its symbols can be.
+  void print_extents() {
+    if (!nest_.extents.empty()) text_ += concat(" given ", nest_.extents);
+    SymbolRanges symbols;
+    const auto collect = [&](const Dims& dims) {
+      for (const Dim& dim : dims) dim.collect_symbols(symbols);
+    };
+    collect(nest_.extents);
+    for (const NestBuffer& buffer : nest_.buffers) collect(buffer.dims);
+    std::erase_if(symbols, [](const auto& symbol) { return symbol.second == Range{0, kMaxExtent}; });
+    std::string_view before = " <";
+    for (const auto& [name, range] : symbols) {
+      text_ += concat(before, Dim::symbol(name, range), " in [", range.lo, ", ", range.hi, "]");
+      before = ", ";
+    }
+    if (!symbols.empty()) text_ += ">";
+  }
+
+  // A name means the innermost loop that has it: one inside another of the same name gets one of its own.
+  void name_loops(const Block& block) {
+    for (const Statement& s : block) {
+      if (s.kind != Statement::Kind::Loop) continue;
+      std::string& name = loop_names_[s.id];
+      if (name.empty()) {
+        name = nest_.loop_names[s.id];
+        while (open_.contains(name)) name += "_";
+      }
+      const bool is_new = open_.insert(name).second;
+      name_loops(s.body);
+      if (is_new) open_.erase(name);
+    }
+  }
+
   std::string list(const std::vector<Scalar>& scalars, std::size_t count) const {
     std::string text;
     for (std::size_t k = 0; k < count; ++k) text += (k == 0 ? "" : ", ") + scalar(scalars[k]);
@@ -42,28 +83,41 @@ class Printer {
 
   std::string written_out(const Scalar& s) const {
     switch (s->kind) {
-      case ScalarKind::Integer: return std::to_string(s->integer);
-      case ScalarKind::Real: return format_real(s->real);
-      case ScalarKind::Loop: return nest_.loop_names[s->id];
-      case ScalarKind::Extent: return concat("(", nest_.extents[s->id], ")");
+      case ScalarKind::Integer: return concat(s->integer, of_type(s->dtype, DType::I64));
+      case ScalarKind::Real: return concat(format_real(s->real), of_type(s->dtype, DType::F32));
+      case ScalarKind::Loop: return loop_name(s->id);
+      case ScalarKind::Extent: return concat("dim(", nest_.extents[s->id], ")");
       case ScalarKind::Local: return concat("t", s->id);
       case ScalarKind::Place: return concat("place of t", s->id);
       case ScalarKind::Load: {
         const std::size_t rank = s->view.size();
         const NestBuffer& buffer = nest_.buffers[s->id];
         const std::string view = s->view == buffer.dims ? "" : concat(" as ", s->view, " at ");
-        const std::string place = concat(buffer.name, view, "[", list(s->args, rank), "]");
-        if (s->bounds == Bounds::Fill) return concat(place, " or ", scalar(s->args.back()));
+        const std::string place =
+            concat(buffer.name, view, "[", list(s->args, rank), "]", of_type(s->dtype, buffer.dtype));
+        if (s->bounds == Bounds::Fill) return concat(place, " else ", scalar(s->args.back()));
         return s->bounds == Bounds::Checked ? concat("checked ", place) : place;
       }
-      case ScalarKind::Unary: return concat(name_of(s->unary), "(", scalar(s->args[0]), ")");
+      case ScalarKind::Unary: return concat(name_of(s->unary), "(", scalar(s->args[0]), ")", of_type(s->dtype, result_type(s->unary, s->args[0]->dtype)));
       case ScalarKind::Binary:
-        return concat("(", scalar(s->args[0]), " ", name_of(s->binary), " ", scalar(s->args[1]), ")");
+        return concat("(", scalar(s->args[0]), " ", name_of(s->binary), " ", scalar(s->args[1]), ")",
+                      of_type(s->dtype, result_type(s->binary, s->args[0]->dtype)));
       case ScalarKind::Select:
         return concat("(", scalar(s->args[0]), " ? ", scalar(s->args[1]), " : ", scalar(s->args[2]), ")");
       case ScalarKind::Cast: return concat(s->dtype, "(", scalar(s->args[0]), ")");
     }
     return "";
+  }
+
+  static std::string written_extent(const Dim& dim) {
+    return dim.is_constant() ? std::to_string(dim.constant()) : concat("dim(", dim, ")");
+  }
+
+  static std::string of_type(DType dtype, DType usual) { return dtype == usual ? "" : concat(":", dtype); }
+
+  std::string loop_name(std::size_t id) const {
+    const auto named = loop_names_.find(id);
+    return named != loop_names_.end() ? named->second : nest_.loop_names[id];
   }
 
   std::string written_view(const Statement& s) const {
@@ -127,14 +181,17 @@ class Printer {
     switch (s.kind) {
       case Statement::Kind::Loop: {
         static constexpr std::string_view kKinds[] = {"", " parallel", " vector", " parallel vector", " jam"};
-        text_ += concat("for ", nest_.loop_names[s.id], " in 0..",
-                        s.limit.is_defined() ? scalar(s.limit) : to_string(s.extent),
-                        kKinds[static_cast<std::size_t>(s.loop)], s.width > 1 ? concat(" by ", s.width) : "", " {\n");
+        text_ += concat("for ", loop_name(s.id), " in 0..",
+                        s.limit.is_defined() ? concat(scalar(s.limit), " of ") : "", written_extent(s.extent),
+                        s.is_independent ? "" : " carried", kKinds[static_cast<std::size_t>(s.loop)],
+                        s.width > 1 ? concat(" by ", s.width) : "", " {\n");
         print(s.body, depth + 1);
         text_ += std::string(2 * depth, ' ') + "}\n";
         break;
       }
-      case Statement::Kind::Define: text_ += concat("t", s.id, " = ", scalar(s.value), "\n"); break;
+      case Statement::Kind::Define:
+        text_ += concat("t", s.id, of_type(nest_.locals[s.id], DType::F32), " = ", scalar(s.value), "\n");
+        break;
       case Statement::Kind::Fold:
         text_ += concat("t", s.id, " = ", name_of(s.reduction), "(t", s.id, ", ", scalar(s.value),
                         s.place.is_defined() ? " at " + scalar(s.place) : "", ")\n");
@@ -143,8 +200,8 @@ class Printer {
         text_ += concat(nest_.buffers[s.id].name, written_view(s), "[", list(s.indices, s.indices.size()), "] = ", scalar(s.value), "\n");
         break;
       case Statement::Kind::Update:
-        text_ += concat(nest_.buffers[s.id].name, written_view(s), "[", list(s.indices, s.indices.size()), "] ",
-                        name_of(s.reduction), "= ", scalar(s.value), "\n");
+        text_ += concat(s.bounds == Bounds::Checked ? "checked " : "", nest_.buffers[s.id].name, written_view(s), "[",
+                        list(s.indices, s.indices.size()), "] ", name_of(s.reduction), "= ", scalar(s.value), "\n");
         break;
     }
   }
@@ -152,6 +209,8 @@ class Printer {
   const LoopNest& nest_;
   std::string text_;
   std::unordered_map<const ScalarNode*, std::string> names_;  // of parts of the statement
+  std::map<std::size_t, std::string> loop_names_;
+  std::set<std::string> open_;
   std::size_t name_count_ = 0;
 };
 

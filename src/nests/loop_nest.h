@@ -96,7 +96,9 @@ void substitute_loop(Block& block, std::size_t loop, const Scalar& value);
 /// Takes out loops that never run.
 void drop_empty_loops(Block& block);
 
-/// A readable form, for people: `for n in 0..4 parallel { … y[n, c] = max(t0, 0.0) }`.
+/// The text form: `for n in 0..4 parallel { … y[n, c] = (t0 max 0.0) }`. `carried` stands at loops whose passes
+/// depend on each other. Numbers are i64 and f32, loads of their buffer's type, locals f32 where no other type
+/// is written. `parse_nest` (parse.h) undoes it, but for numbers that are one node in several places.
 std::string to_string(const LoopNest& nest);
 
 }  // namespace tenon::nests
