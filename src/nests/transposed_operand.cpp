@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "nests/operand_copy.h"
+#include "nests/schedule/stage.h"
 #include "nests/stride.h"
 #include "ops/access.h"
 
@@ -75,13 +76,6 @@ std::optional<Transposition> find_transposition(const Contraction& sum, const Pa
   return found;
 }
 
-Scalar load_of(ScalarNode node, std::size_t buffer, Dims view, std::vector<Scalar> at) {
-  node.id = buffer;
-  node.view = std::move(view);
-  node.args = std::move(at);
-  return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-}
-
 // Every loop that the operand depends on becomes an axis of the copy, the columns last.
 Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum, const Transposition& turn,
                      std::int64_t line_elements) {
@@ -97,52 +91,9 @@ Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum,
   // Rows of the copy that lie a power of two apart would take the same few places of a cache.
   const bool is_apart = dims.back().is_constant() && dims.back().constant() % (2 * line_elements) == 0;
   if (is_apart) dims.back() = dims.back().constant() + line_elements;
-
-  const NestBuffer from = part.nest.buffers[turn.load->id];
-  const std::size_t source = buffer_of(part, turn.load->id), made = sequence.buffers.size();
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, dims});
-
-  Part copy;
-  copy.buffers = {source, made};
-  copy.nest.name = "turn";
-  copy.nest.loop_names = part.nest.loop_names;
-  copy.nest.extents = part.nest.extents;
-  copy.nest.buffers = {{"x", from.dtype, from.dims, Storage::Operand}, {"t", DType::F32, dims, Storage::Result}};
-  std::vector<Scalar> at;
-  for (const Statement* loop : loops) at.push_back(loop_scalar(loop->id));
-  Statement store;
-  store.kind = Statement::Kind::Store;
-  store.id = 1;
-  store.view = dims;
-  store.indices = at;
-  store.value = load_of(turn.load.node(), 0, turn.load->view, turn.load->args);
-  Block body{std::move(store)};
-  const auto enclose = [&](std::size_t id, const Dim& extent) {
-    Statement loop;
-    loop.id = id;
-    loop.extent = extent;
-    loop.is_independent = true;
-    loop.body = std::move(body);
-    body = {std::move(loop)};
-  };
-  // By blocks of columns, outermost: so many rows of the operand are read along, each line once.
-  const Dim& columns = turn.columns->extent;
-  const bool is_even = stride_along(turn.load, turn.columns->id) != Stride::Unit && columns.is_constant() && columns.constant() > line_elements && columns.constant() % line_elements == 0;
-  if (is_even) {
-    const std::string name = copy.nest.loop_names[turn.columns->id];
-    const std::size_t block = copy.nest.new_loop(concat(name, "o")), inner = copy.nest.new_loop(concat(name, "i"));
-    substitute_loop(body, turn.columns->id, plus(times(loop_scalar(block), integer_scalar(line_elements)), loop_scalar(inner)));
-    enclose(inner, line_elements);
-    for (std::size_t k = loops.size() - 1; k-- > 0;) enclose(loops[k]->id, loops[k]->extent);
-    enclose(block, columns.constant() / line_elements);
-  } else {
-    for (std::size_t k = loops.size(); k-- > 0;) enclose(loops[k]->id, loops[k]->extent);
-  }
-  copy.nest.body = std::move(body);
-
-  read_copy(part, sum, turn.load, {concat("t", made), DType::F32, dims, Storage::Operand}, made,
-            load_of(turn.load.node(), 0, dims, std::move(at)).node());
-  return copy;
+  // By blocks of columns: so many rows of the operand are read along, each line once.
+  const bool lies_along = stride_along(turn.load, turn.columns->id) == Stride::Unit;
+  return stage(sequence, part, sum, turn.load, loops, dims, lies_along ? 0 : line_elements);
 }
 
 // A factor that is not as wide as arithmetic, and stays along loops where the other one moves: each
@@ -163,33 +114,6 @@ std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part, cons
   return std::nullopt;
 }
 
-// All of the operand, element by element.
-Part widened_part(NestSequence& sequence, Part& part, const Contraction& sum, const Scalar& load) {
-  const NestBuffer from = part.nest.buffers[load->id];
-  const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, from.dims});
-  const Dims flat{product(from.dims)};
-  Part copy;
-  copy.buffers = {source, made};
-  copy.nest.name = "widen";
-  copy.nest.buffers = {{"x", from.dtype, flat, Storage::Operand}, {"w", DType::F32, flat, Storage::Result}};
-  const Scalar at = loop_scalar(copy.nest.new_loop("i"));
-  copy.nest.extent(flat[0]);
-  Statement store;
-  store.kind = Statement::Kind::Store;
-  store.id = 1;
-  store.view = flat;
-  store.indices = {at};
-  store.value = load_of(load.node(), 0, flat, {at});
-  Statement loop;
-  loop.extent = flat[0];
-  loop.is_independent = true;
-  loop.body = {std::move(store)};
-  copy.nest.body = {std::move(loop)};
-  read_copy(part, sum, load, {concat("w", made), DType::F32, from.dims, Storage::Operand}, made, load.node());
-  return copy;
-}
-
 }  // namespace
 
 void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_constant, std::int64_t line_elements) {
@@ -200,7 +124,7 @@ void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_cons
     if (turn) parts.push_back(transposed_part(sequence, part, *sum, *turn, line_elements));
     const std::optional<Contraction> left = sum ? find_contraction(part.nest) : std::nullopt;
     const std::optional<Scalar> narrow = left ? find_narrow(*left, part, is_constant) : std::nullopt;
-    if (narrow) parts.push_back(widened_part(sequence, part, *left, *narrow));
+    if (narrow) parts.push_back(stage_whole(sequence, part, *left, *narrow));
     parts.push_back(std::move(part));
   }
   sequence.parts = std::move(parts);

@@ -7,7 +7,7 @@
 #include "codegen/cpu/tiles.h"
 #include "codegen/cpu/winograd_nests.h"
 #include "nests/materialise.h"
-#include "nests/padding.h"
+#include "nests/schedule/pad.h"
 #include "ops/access.h"
 
 namespace tenon::codegen::cpu {
@@ -18,6 +18,8 @@ using nests::WinogradWeights;
 constexpr double kLatency = 4;
 // What only the clock can tell from the first choice costs more: it has to be timed to be taken.
 constexpr double kUntimed = 1.1;
+// What sums in parts take of the time of whole ones, where the facts speak for them.
+constexpr double kPaysByDepth = 0.95;
 
 // Cycles for one step of the sum in a tile: two multiply-adds start in each, two loads, and a sum
 // waits for the one before.
@@ -60,7 +62,8 @@ double tiled_cycles(const TileFacts& facts, const TileShape& shape, std::int64_t
 }
 
 std::string tile_name(const TileShape& shape) {
-  return concat("tiles ", shape.rows, "x", shape.columns, shape.is_reordered ? " reordered" : "");
+  return concat("tiles ", shape.rows, "x", shape.columns, shape.depth > 0 ? concat(" by ", shape.depth) : "",
+                shape.is_reordered ? " reordered" : "");
 }
 
 double product_count(const Contraction& sum) {
@@ -147,7 +150,7 @@ class Lister {
   }
 
   void add_block(const std::string& name, const WindowSum& window, double cost, std::int64_t block) {
-    add(name, yes(cost), [window, block, part = &work_.part](NestSequence& sequence, std::vector<WinogradWeights>& derived) {
+    add(name, yes(cost), [window, block, part = &work_.part, &target = target_](NestSequence& sequence, std::vector<WinogradWeights>& derived) {
       const bool is_constant = window.has_constant_weights;
       const std::size_t weights = sequence.buffers.size();
       sequence.buffers.push_back({is_constant ? NestSequence::Role::Derived : NestSequence::Role::Temporary,
@@ -158,7 +161,7 @@ class Lister {
       } else {
         made.push_back({weight_nest(sequence, part->nest.name, window.weights, weights), {}});
       }
-      for (NestSequence::Part& nest : winograd_nests(sequence, *part, window, weights, block)) {
+      for (NestSequence::Part& nest : winograd_nests(sequence, *part, window, weights, block, target)) {
         made.push_back({std::move(nest), {}});
       }
       return made;
@@ -206,7 +209,24 @@ class Lister {
         add(tile_name(shape), yes(cost * share), tiles(shape));
       }
     }
+    add_depths(facts, shapes.front(), cost);
     add_reduction_vectors(facts, shapes.front(), cost);
+  }
+
+  // Sums in parts whose columns stay in the first cache. Where a core's second cache is quick enough to read them for
+  // every tile of rows only the clock can tell.
+  void add_depths(const TileFacts& facts, TileShape shape, double cost) {
+    const unsigned most = depth_for(shape, target_);
+    for (const unsigned depth : {most, most / 2}) {
+      shape.depth = depth;
+      const std::string& refusal = facts.refusal.empty() ? facts.depth_refusal : facts.refusal;
+      const bool is_first = depth == most && gains_by_depth(shape, target_);
+      if (!refusal.empty()) {
+        add(tile_name(shape), no(refusal));
+      } else {
+        add(tile_name(shape), yes(cost * (is_first ? kPaysByDepth : kUntimed)), tiles(shape));
+      }
+    }
   }
 
   // A vector of every row and of what rows share is read for each multiply-add, and lanes have to be

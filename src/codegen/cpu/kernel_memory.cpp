@@ -42,12 +42,16 @@ llvm::Value* KernelEmitter::element_pointer(std::size_t buffer, llvm::Value* off
 
 // Into the second cache: what is fetched is more than the first holds. Past the end nothing happens.
 void KernelEmitter::prefetch(std::size_t buffer, llvm::Value* offset) {
+  constexpr std::int64_t kLineBytes = 64;
   const NestBuffer& from = nest_.buffers[buffer];
-  llvm::Value* place = ir_.CreateGEP(math_.stored_type(from.dtype), buffers_[buffer],
-                                     ir_.CreateAdd(offset, ir_.getInt64(static_cast<std::uint64_t>(from.ahead))));
-  llvm::Value* is_read = ir_.getInt32(0);
-  llvm::Value* is_data = ir_.getInt32(1);
-  ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::prefetch, {place, is_read, ir_.getInt32(2), is_data});
+  const auto bytes = static_cast<std::int64_t>(info(from.dtype).storage_bytes);
+  for (std::int64_t line = 0; line * kLineBytes < math_.width() * bytes; ++line) {
+    llvm::Value* ahead = ir_.getInt64(static_cast<std::uint64_t>(from.ahead + line * kLineBytes / bytes));
+    llvm::Value* place = ir_.CreateGEP(math_.stored_type(from.dtype), buffers_[buffer], ir_.CreateAdd(offset, ahead));
+    llvm::Value* is_read = ir_.getInt32(0);
+    llvm::Value* is_data = ir_.getInt32(1);
+    ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::prefetch, {place, is_read, ir_.getInt32(2), is_data});
+  }
 }
 
 void KernelEmitter::report_unless(llvm::Value* condition, Check check) {

@@ -5,11 +5,17 @@
 #include "base/error.h"
 #include "codegen/cpu/row_blocks.h"
 #include "nests/affine.h"
+#include "nests/schedule/bind.h"
+#include "nests/schedule/pack.h"
+#include "nests/schedule/reorder.h"
+#include "nests/schedule/split.h"
 #include "nests/stride.h"
 
 namespace tenon::codegen::cpu {
 namespace {
 
+using nests::PackedLoop;
+using nests::SplitLoop;
 using nests::Stride;
 
 constexpr std::int64_t kFewestLanes = 8;
@@ -23,65 +29,25 @@ bool can_be_laid(const Scalar& load, const std::vector<bool>& may_pack) {
                      [](const Scalar& coordinate) { return affine_of(coordinate).has_value(); });
 }
 
-// The sum in a part of the lanes' loop: `count` positions from `first` on, as vectors of `width` or
-// one by one where that is 1.
-Statement part_of_sum(LoopNest& nest, const ReductionRoles& roles, const Statement& fold, std::int64_t first,
-                      std::int64_t count, unsigned width) {
-  const std::string name = nest.loop_names[roles.lanes->id];  // new loops move the names
-  const std::size_t outer = nest.new_loop(concat(name, "o")), inner = nest.new_loop(concat(name, "i"));
-  const Scalar step = binary_scalar(BinaryOp::Multiply, DType::I64, loop_scalar(outer), integer_scalar(width));
-  Scalar position = plus(step, integer_scalar(first));
-  if (width > 1) position = plus(position, loop_scalar(inner));
-  Block body{fold};
-  substitute_loop(body, roles.lanes->id, position);
-  const auto enclose = [&](std::size_t id, const Dim& extent) {
-    Statement loop;
-    loop.id = id;
-    loop.extent = extent;
-    loop.body = std::move(body);
-    body = {std::move(loop)};
+// The loops that b runs along, lanes last: each an axis where it is laid out anew. There are always two.
+std::vector<PackedLoop> packed_loops(LoopNest& nest, const ReductionRoles& roles, const std::vector<Statement>& around_it) {
+  std::vector<PackedLoop> loops;
+  const auto add = [&](const Statement& loop) {
+    if (&loop != roles.lanes && is_read_along(roles.sum.b, loop.id)) loops.push_back({loop.id, loop.extent});
   };
-  enclose(outer, count / static_cast<std::int64_t>(width));
-  for (std::size_t k = roles.sum.reduction.size(); k-- > 0;) {
-    const Statement* loop = roles.sum.reduction[k];
-    if (loop != roles.lanes) enclose(loop->id, loop->extent);
+  for (const Statement& loop : around_it) add(loop);
+  for (const auto* list : {&roles.sum.parallel, &roles.sum.reduction}) {
+    for (const Statement* loop : *list) add(*loop);
   }
-  if (width == 1) return std::move(body.front());
-  enclose(inner, static_cast<std::int64_t>(width));
-  body.front().loop = LoopKind::Vector;
-  body.front().width = width;
-  return std::move(body.front());
+  if (loops.empty()) loops.push_back({nest.new_loop("one"), 1});
+  loops.push_back({roles.lanes->id, roles.lanes->extent});
+  return loops;
 }
 
-// b in the order in which it is read, lanes side by side; nothing where it stays as it is.
-std::optional<Packing> packing_of(LoopNest& nest, const ReductionRoles& roles, const std::vector<Statement>& around_it) {
-  const Scalar& b = roles.sum.b;
-  Packing packing;
-  packing.buffer = b->id;
-  packing.source_dims = b->view;
-  packing.coordinates.assign(b->args.begin(), b->args.begin() + static_cast<std::ptrdiff_t>(b->view.size()));
-  const auto add = [&](const Statement& loop) {
-    if (&loop == roles.lanes || !is_read_along(b, loop.id)) return true;
-    packing.loops.push_back(loop.id);
-    packing.extents.push_back(loop.extent.value().value_or(0));
-    return loop.extent.is_constant();
-  };
-  bool is_fixed = true;
-  for (const Statement& loop : around_it) is_fixed &= add(loop);
-  for (const auto* loops : {&roles.sum.parallel, &roles.sum.reduction}) {
-    for (const Statement* loop : *loops) is_fixed &= add(*loop);
-  }
-  const bool lies_so = b->bounds == Bounds::Inside && stride_along(b, roles.lanes->id) == Stride::Unit;
-  if (packing.loops.empty() && lies_so) return std::nullopt;
-  if (packing.loops.empty()) {  // there are always two
-    packing.loops.push_back(nest.new_loop("one"));
-    packing.extents.push_back(1);
-  }
-  packing.loops.push_back(roles.lanes->id);
-  packing.extents.push_back(roles.lanes->extent.constant());
-  // Nothing is left over: every position of the first loop and the lanes is one of b.
-  packing.limit = (packing.extents.front() + 1) * packing.extents.back();
-  return is_fixed ? std::optional(packing) : std::nullopt;
+// Whether b lies as lanes read it.
+bool lies_so(const Scalar& b, const std::vector<PackedLoop>& loops) {
+  return loops.size() == 2 && loops.front().extent == Dim(1) && b->bounds == Bounds::Inside &&
+         stride_along(b, loops.back().id) == Stride::Unit;
 }
 
 }  // namespace
@@ -122,62 +88,70 @@ ReductionRoles find_reduction_roles(const Block& body, const std::vector<bool>& 
 }
 
 std::vector<Packing> vectorise_reduction(LoopNest& nest, Block& whole, const std::vector<Statement>& around_it,
-                                  const std::vector<bool>& may_pack, const TileShape& shape, LoopKind outermost) {
+                                         const std::vector<bool>& may_pack, const TileShape& shape, LoopKind outermost) {
   const ReductionRoles roles = find_reduction_roles(whole, may_pack);
   TENON_ASSERT(roles.refusal.empty(), "the sum can be computed as dots");
   const Contraction& c = roles.sum;
-  std::vector<Packing> packings;
-  Scalar b = c.b;
-  if (can_be_laid(c.b, may_pack)) {
-    if (std::optional<Packing> packing = packing_of(nest, roles, around_it)) {
-      ScalarNode node = c.b.node();
-      node.bounds = Bounds::Inside;
-      node.view = Dims(packing->extents.begin(), packing->extents.end());
-      node.args.clear();
-      for (std::size_t k = 0; k < packing->loops.size(); ++k) {
-        node.args.push_back(packing->extents[k] == 1 ? integer_scalar(0) : loop_scalar(packing->loops[k]));
-      }
-      b = Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-      nest.buffers[packing->buffer].dims = b->view;
-      packings.push_back(std::move(*packing));
-    }
-  }
-  const Statement* innermost = c.reduction.back();
-  Statement fold = innermost->body.front();
-  fold.value = binary_scalar(BinaryOp::Multiply, fold.value->dtype, c.a, b);
-
-  // Vectors as wide as they fit in what is left, then single numbers.
-  Statement rows = *roles.rows;
-  rows.loop = LoopKind::Jam;
-  rows.width = shape.rows;
-  rows.body = {c.inner->front()};
+  std::size_t rows = roles.rows->id, lanes = roles.lanes->id;
   const std::int64_t count = roles.lanes->extent.constant();
-  std::int64_t done = 0;
-  const bool is_even = count % shape.columns == 0;
-  for (unsigned width = is_even ? shape.columns : shape.columns / 2; done < count; width = width > 4 ? width / 2 : 1) {
-    const std::int64_t part = (count - done) / width * width;
-    if (part == 0) continue;
-    rows.body.push_back(part_of_sum(nest, roles, fold, done, part, width));
-    done += part;
-  }
-  rows.body.insert(rows.body.end(), c.inner->begin() + 2, c.inner->end());
-
-  std::vector<Statement> around;
+  std::vector<std::size_t> around, others;
+  std::vector<Dim> items;
   for (const Statement* loop : c.parallel) {
     if (loop == roles.rows) continue;
-    around.push_back(*loop);
-    around.back().body.clear();
-    around.back().loop = outermost;
+    around.push_back(loop->id);
+    items.push_back(loop->extent);
   }
-  if (outermost == LoopKind::Parallel) {
-    if (std::optional<Statement> blocks = split_rows(nest, rows, around)) around.push_back(std::move(*blocks));
+  for (const Statement* loop : c.reduction) {
+    if (loop != roles.lanes) others.push_back(loop->id);
   }
-  Block body{std::move(rows)};
-  for (std::size_t k = around.size(); k-- > 0;) {
-    around[k].body = std::move(body);
-    body = {std::move(around[k])};
+  const auto block = outermost == LoopKind::Parallel && !roles.rows->limit.is_defined()
+                         ? rows_in_block(roles.rows->extent, shape.rows, items)
+                         : std::nullopt;
+  const bool packs = can_be_laid(c.b, may_pack);
+  const std::vector<PackedLoop> loops = packs ? packed_loops(nest, roles, around_it) : std::vector<PackedLoop>();
+  std::vector<Packing> packings;
+  if (packs && !lies_so(c.b, loops)) {
+    // Nothing is left over: every position of the first loop and the lanes is one of b.
+    const std::int64_t limit = (loops.front().extent.value().value_or(0) + 1) * count;
+    if (auto packing = pack(nest, whole, c.b->id, loops, limit)) packings.push_back(std::move(*packing));
   }
-  whole = std::move(body);
+
+  // Vectors as wide as they fit in what is left, then single numbers.
+  const auto with_lanes = [&](std::size_t first, std::optional<std::size_t> last) {
+    std::vector<std::size_t> order{first};
+    order.insert(order.end(), others.begin(), others.end());
+    if (last) order.push_back(*last);
+    return order;
+  };
+  reorder(whole, with_lanes(lanes, std::nullopt));
+  std::int64_t left = count;
+  const bool is_even = count % shape.columns == 0;
+  for (unsigned width = is_even ? shape.columns : shape.columns / 2; left > 0; width = width > 4 ? width / 2 : 1) {
+    const std::int64_t part = left / width * width;
+    if (part == 0) continue;
+    const std::size_t here = lanes;
+    if (part < left) lanes = split_at(nest, whole, lanes, part);
+    left -= part;
+    if (width > 1) {
+      const SplitLoop vectors = split(nest, whole, here, width);
+      reorder(whole, with_lanes(vectors.inner, vectors.outer));
+      bind_loop(whole, vectors.inner, LoopKind::Vector, width);
+    } else {
+      std::vector<std::size_t> order = others;
+      order.push_back(here);
+      reorder(whole, order);
+    }
+  }
+  if (block) {
+    const SplitLoop blocks = split(nest, whole, rows, *block, "b");
+    rows = blocks.inner;
+    around.push_back(blocks.outer);
+  }
+  std::vector<std::size_t> order = around;
+  order.push_back(rows);
+  reorder(whole, order);
+  for (const std::size_t loop : around) bind_loop(whole, loop, outermost);
+  bind_loop(whole, rows, LoopKind::Jam, shape.rows);
   return packings;
 }
 

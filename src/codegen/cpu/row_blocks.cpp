@@ -1,61 +1,66 @@
 #include "codegen/cpu/row_blocks.h"
 
 #include <algorithm>
-
-#include "base/error.h"
+#include <numeric>
 
 namespace tenon::codegen::cpu {
-namespace {
 
-// Blocks of so many rows; the jammed loop goes through one of them.
-Statement cut_rows(LoopNest& nest, Statement& jam, std::int64_t block) {
-  const Dim count = jam.extent;
-  const std::string name = nest.loop_names[jam.id];
-  const std::size_t outer = nest.new_loop(concat(name, "b")), inner = nest.new_loop(concat(name, "i"));
-  const Scalar first = binary_scalar(BinaryOp::Multiply, DType::I64, loop_scalar(outer), integer_scalar(block));
-  substitute_loop(jam.body, jam.id, binary_scalar(BinaryOp::Add, DType::I64, first, loop_scalar(inner)));
-  jam.id = inner;
-  jam.extent = block;
-  if (!(mod(count, block) == Dim(0))) {
-    jam.limit = binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(block),
-                              binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(count), first));
-  }
-  Statement blocks;
-  blocks.id = outer;
-  blocks.extent = ceil_div(count, block);
-  nest.extent(blocks.extent);
-  blocks.is_independent = true;
-  blocks.loop = LoopKind::Parallel;
-  return blocks;
-}
-
-}  // namespace
-
-std::optional<Statement> split_rows(LoopNest& nest, Statement& jam, const std::vector<Statement>& around) {
+std::optional<std::int64_t> rows_in_block(const Dim& rows, unsigned rows_at_once, const std::vector<Dim>& around) {
   constexpr std::int64_t kEnoughItems = 8, kUsualTiles = 8;
   std::int64_t items = 1;
-  for (const Statement& loop : around) {
+  for (const Dim& extent : around) {
     // One that only the run knows may be a batch of one.
-    if (loop.extent.is_constant()) items = std::min(items * loop.extent.constant(), kEnoughItems);
+    if (extent.is_constant()) items = std::min(items * extent.constant(), kEnoughItems);
   }
-  if (items == 0 || items >= kEnoughItems || jam.limit.is_defined()) return std::nullopt;
-  const Dim count = jam.extent;
-  const std::int64_t width = jam.width, wanted = (kEnoughItems + items - 1) / items;
+  if (items == 0 || items >= kEnoughItems) return std::nullopt;
+  const std::int64_t width = rows_at_once, wanted = (kEnoughItems + items - 1) / items;
   std::int64_t tiles_in_block = kUsualTiles;
-  if (count.is_constant()) {
-    const std::int64_t tiles = (count.constant() + width - 1) / width;
+  if (rows.is_constant()) {
+    const std::int64_t tiles = (rows.constant() + width - 1) / width;
     if (tiles < 2) return std::nullopt;
     tiles_in_block = (tiles + wanted - 1) / wanted;
   }
-  return cut_rows(nest, jam, tiles_in_block * width);
+  return tiles_in_block * width;
 }
 
-std::optional<Statement> rows_outermost(LoopNest& nest, Statement& jam, std::int64_t result_bytes, std::int64_t cache_bytes) {
+std::optional<std::int64_t> rows_outermost(const Dim& rows, unsigned rows_at_once, std::int64_t result_bytes, std::int64_t cache_bytes) {
   constexpr std::int64_t kTiles = 2;
-  const std::int64_t block = kTiles * static_cast<std::int64_t>(jam.width);
-  const bool is_fixed = jam.extent.is_constant() && !jam.limit.is_defined();
-  if (!is_fixed || jam.extent.constant() < 4 * block || result_bytes <= cache_bytes) return std::nullopt;
-  return cut_rows(nest, jam, block);
+  const std::int64_t block = kTiles * static_cast<std::int64_t>(rows_at_once);
+  if (!rows.is_constant() || rows.constant() < 4 * block || result_bytes <= cache_bytes) return std::nullopt;
+  return block;
+}
+
+unsigned rows_in_cache(std::int64_t distance, const TargetFacts& target) {
+  const MemoryLevel& cache = target.nearest();
+  const std::int64_t line = target.line_bytes / 4, ways = cache.ways - 1;
+  const auto places = static_cast<std::int64_t>(cache.bytes / cache.ways / target.line_bytes);
+  if (distance == 0 || distance % line != 0) return static_cast<unsigned>(places);
+  return static_cast<unsigned>(ways * places / std::gcd(distance / line, places));
+}
+
+RowBlocks blocks_of_rows(std::int64_t rows, unsigned rows_at_once, std::int64_t sum_length, std::int64_t items,
+                         const TargetFacts& target) {
+  constexpr double kEvenEnough = 0.9, kHeld = 0.75, kKept = 0.5;
+  constexpr std::int64_t kFewestTiles = 4, kMostParts = 64;
+  const auto own = static_cast<double>(target.own_cache().bytes);
+  const double row_bytes = 4 * static_cast<double>(sum_length);
+  RowBlocks blocks{rows, row_bytes * static_cast<double>(rows) <= kHeld * own};
+  const auto at_once = static_cast<std::int64_t>(rows_at_once), units = static_cast<std::int64_t>(target.units);
+  double best = 0;
+  for (std::int64_t parts = 1; parts <= kMostParts && rows / parts >= kFewestTiles * at_once; ++parts) {
+    if (rows % parts != 0) continue;
+    const std::int64_t all = items * parts;
+    const double even = static_cast<double>(all) / static_cast<double>((all + units - 1) / units * units);
+    if (!blocks.is_columns_first) {
+      blocks.rows = rows / parts;
+      if (row_bytes * static_cast<double>(blocks.rows) <= kKept * own && even >= kEvenEnough) break;
+    } else if (even > best) {
+      best = even;
+      blocks.rows = rows / parts;
+      if (even >= kEvenEnough) break;
+    }
+  }
+  return blocks;
 }
 
 }  // namespace tenon::codegen::cpu

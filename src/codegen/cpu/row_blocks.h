@@ -4,16 +4,31 @@
 #include <vector>
 
 #include "codegen/nest_names.h"
+#include "target/facts.h"
 
 namespace tenon::codegen::cpu {
 
-/// Where the loops `around` a jammed one are too few items of work to share out, cuts its positions
-/// into blocks: `jam` is left with those of one, and the loop over the blocks comes back. Blocks are
-/// whole tiles, so that as many positions go together as before.
-std::optional<Statement> split_rows(LoopNest& nest, Statement& jam, const std::vector<Statement>& around);
+/// Where the loops around a jammed one, of these extents, are too few items of work to share out: in blocks of how many
+/// positions the jammed loop is cut. Blocks are whole tiles, so that as many positions go together as before.
+std::optional<std::int64_t> rows_in_block(const Dim& rows, unsigned rows_at_once, const std::vector<Dim>& around);
 
-/// Blocks of rows, to stand outermost, for short sums whose results no cache holds: each block then writes
+/// Blocks of so many rows, to stand outermost, for short sums whose results no cache holds: each block then writes
 /// whole rows, where going down the columns would touch a page for each row. Nothing for other sums.
-std::optional<Statement> rows_outermost(LoopNest& nest, Statement& jam, std::int64_t result_bytes, std::int64_t cache_bytes);
+std::optional<std::int64_t> rows_outermost(const Dim& rows, unsigned rows_at_once, std::int64_t result_bytes, std::int64_t cache_bytes);
+
+/// How many rows so many f32 apart lie in the first cache side by side: at distances that are powers of two they take the
+/// same few places of it. One way is left to what else is read.
+unsigned rows_in_cache(std::int64_t distance, const TargetFacts& target);
+
+/// How the rows of a product whose sum is long are shared out, where its weights are read in panels that stay in the
+/// first cache: in blocks of how many rows, and whether all blocks of rows are done for one block of columns before the
+/// next, which reads the weights once where a core's cache holds all rows. Else as many rows as it holds go through
+/// all columns.
+struct RowBlocks {
+  std::int64_t rows = 0;
+  bool is_columns_first = true;
+};
+RowBlocks blocks_of_rows(std::int64_t rows, unsigned rows_at_once, std::int64_t sum_length, std::int64_t items,
+                         const TargetFacts& target);
 
 }  // namespace tenon::codegen::cpu

@@ -9,22 +9,20 @@
 #include "codegen/cpu/reduction_vectors.h"
 #include "codegen/cpu/row_blocks.h"
 #include "codegen/cpu/schedule.h"
-#include "nests/scalar_walk.h"
+#include "nests/schedule/bind.h"
+#include "nests/schedule/pack.h"
+#include "nests/schedule/reorder.h"
+#include "nests/schedule/split.h"
+#include "nests/schedule/stage_sum.h"
 #include "nests/stride.h"
 #include "ops/access.h"
 
 namespace tenon::codegen::cpu {
 namespace {
 
+using nests::PackedLoop;
+using nests::SplitLoop;
 using nests::Stride;
-
-bool is_affine(const Scalar& scalar) {
-  return !nests::any_node(scalar, [](const ScalarNode& node) {
-    if (node.kind == ScalarKind::Integer || node.kind == ScalarKind::Loop) return false;
-    return node.kind != ScalarKind::Binary ||
-           (node.binary != BinaryOp::Add && node.binary != BinaryOp::Subtract && node.binary != BinaryOp::Multiply);
-  });
-}
 
 // How far apart the elements of neighbouring positions lie; nothing where that is not the same everywhere
 // or only the run knows.
@@ -41,15 +39,8 @@ std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop)
   return distance;
 }
 
-// How many rows lie in the first cache side by side: at distances that are powers of two they take the same
-// few places of it. One way is left to what else is read.
 unsigned rows_in_cache(const Scalar& load, std::size_t loop, const TargetFacts& target) {
-  const MemoryLevel& cache = target.nearest();
-  const std::int64_t line = target.line_bytes / 4, ways = cache.ways - 1;
-  const auto places = static_cast<std::int64_t>(cache.bytes / cache.ways / target.line_bytes);
-  const auto distance = distance_along(load, loop);
-  if (!distance || *distance == 0 || *distance % line != 0) return static_cast<unsigned>(places);
-  return static_cast<unsigned>(ways * places / std::gcd(*distance / line, places));
+  return cpu::rows_in_cache(distance_along(load, loop).value_or(0), target);
 }
 
 // The loops of the sum, those along which elements lie closest innermost. Distances that only the run
@@ -156,13 +147,142 @@ std::int64_t result_bytes(const Contraction& sum) {
 }
 
 // What lies along the columns comes from memory a line or two of each row, which no processor foresees; where
-// few tiles use it, each waits for it.
-void fetch_ahead(LoopNest& nest, const Contraction& c, const Statement* rows, const TargetFacts& target) {
+// few tiles use it, each waits for it. So many elements are fetched ahead; 0: none.
+std::int64_t fetched_ahead(const Contraction& c, const std::vector<const Statement*>& reduction, const Statement* rows,
+                           const TargetFacts& target) {
   constexpr std::int64_t kFewRows = 32, kTurns = 12;
   const double row_count = rows == nullptr ? 1 : usual_value(rows->extent);
-  const auto distance = distance_along(c.b, c.reduction.back()->id);
-  if (row_count > kFewRows || !distance || *distance < 4 * static_cast<std::int64_t>(target.line_bytes)) return;
-  nest.buffers[c.b->id].ahead = kTurns * *distance;
+  const auto distance = distance_along(c.b, reduction.back()->id);
+  if (row_count > kFewRows || !distance || *distance < 4 * static_cast<std::int64_t>(target.line_bytes)) return 0;
+  return kTurns * *distance;
+}
+
+// What is decided of a tile before any loop is moved.
+struct TilePlan {
+  std::size_t columns = 0;
+  Dim column_count;
+  unsigned width = 0;
+  std::optional<std::size_t> rows;
+  Dim row_count;
+  bool has_row_limit = false;
+  unsigned rows_at_once = 1;
+  std::vector<std::size_t> others;        // the loops around rows and columns, outermost first
+  std::vector<Dim> other_extents;
+  std::vector<std::size_t> reduction;     // outermost first
+  std::vector<PackedLoop> packed;         // that b runs along, besides columns
+  std::optional<std::size_t> halved;      // of rows and others
+  Dim halved_extent;
+  std::size_t b = 0;                      // the buffer along columns
+  Dims b_view;
+  std::int64_t depth = 0;                 // positions of the outermost loop of the sum at a time; 0: all
+  std::int64_t depth_length = 0;          // of the sum, so many at a time
+  std::int64_t sum_length = 0;
+  std::int64_t ahead = 0;                 // elements of b, where it is large and not laid out anew
+  std::int64_t result_bytes = 0;          // of a short sum; else 0
+};
+
+// How many positions of the outermost loop of a sum run at a time, so that none is left over.
+struct Depth {
+  std::int64_t positions = 0, inner = 1, all = 0;
+  std::string refusal;
+};
+Depth depth_of(const std::vector<const Statement*>& reduction, std::int64_t most) {
+  Depth depth;
+  depth.refusal = "the length of its sum is no number";
+  for (const Statement* loop : reduction) {
+    if (!loop->extent.is_constant() || loop->limit.is_defined()) return depth;
+    if (loop != reduction.front()) depth.inner *= loop->extent.constant();
+  }
+  const std::int64_t outer = reduction.front()->extent.constant();
+  depth.all = outer * depth.inner;
+  depth.refusal = concat("its sum of ", depth.all, " is not longer than ", most);
+  if (depth.all <= most) return depth;
+  for (std::int64_t positions = 1; positions * depth.inner <= most; ++positions) {
+    if (outer % positions == 0) depth.positions = positions;
+  }
+  const bool is_short = depth.positions * depth.inner < most / 4;
+  depth.refusal = is_short ? concat("its sum of ", depth.all, " has no parts of ", most / 4, " to ", most) : "";
+  return depth;
+}
+
+// Why the sum cannot run in parts; empty where it can.
+std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack, const TileShape& shape) {
+  constexpr std::int64_t kFewestTiles = 4;
+  if (roles.rows == nullptr || !roles.rows->extent.is_constant() || roles.rows->limit.is_defined() ||
+      roles.rows->extent.constant() < kFewestTiles * shape.rows) {
+    return "it has few rows, or their number is only known when it runs";
+  }
+  const bool packs = may_pack[roles.sum.b->id] && can_be_laid_anew(roles.sum.b) && roles.columns->extent.is_constant();
+  if (!packs) return "what is read along columns is not constant";
+  return depth_of(closest_last(roles.sum.reduction, roles.sum.a), shape.depth).refusal;
+}
+
+TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, const std::vector<bool>& may_pack,
+                 const TileShape& shape, const TargetFacts& target) {
+  const Contraction& c = roles.sum;
+  const std::vector<const Statement*> reduction = closest_last(c.reduction, c.a);
+  TilePlan plan;
+  plan.columns = roles.columns->id;
+  plan.column_count = roles.columns->extent;
+  plan.width = shape.columns;
+  while (plan.column_count.is_constant() && plan.width > 4 && plan.width > plan.column_count.constant()) plan.width /= 2;
+  if (roles.rows != nullptr) {
+    plan.rows = roles.rows->id;
+    plan.row_count = roles.rows->extent;
+    plan.has_row_limit = roles.rows->limit.is_defined();
+    plan.rows_at_once = std::min(shape.rows, rows_in_cache(c.a, roles.rows->id, target));
+  }
+  for (const Statement* loop : c.parallel) {
+    if (loop == roles.columns || loop == roles.rows) continue;
+    plan.others.push_back(loop->id);
+    plan.other_extents.push_back(loop->extent);
+  }
+  for (const Statement* loop : reduction) plan.reduction.push_back(loop->id);
+  std::vector<const Statement*> outside;
+  for (const Statement& loop : around_it) outside.push_back(&loop);
+  using Loops = const std::vector<const Statement*>;
+  for (Loops* loops : {static_cast<Loops*>(&outside), &c.parallel, &reduction}) {
+    for (const Statement* loop : *loops) {
+      if (loop != roles.columns && depends_on(c.b, loop->id)) plan.packed.push_back({loop->id, loop->extent});
+    }
+  }
+  if (const Statement* halved = loop_to_halve(c, roles.columns, roles.rows)) {
+    plan.halved = halved->id;
+    plan.halved_extent = halved->extent;
+  }
+  plan.b = c.b->id;
+  plan.b_view = c.b->view;
+  plan.ahead = fetched_ahead(c, reduction, roles.rows, target);
+  plan.result_bytes = is_short(c) ? result_bytes(c) : 0;
+  if (shape.depth > 0 && depth_refusal(roles, may_pack, shape).empty()) {
+    const Depth depth = depth_of(reduction, shape.depth);
+    plan.depth = depth.positions;
+    plan.depth_length = depth.positions * depth.inner;
+    plan.sum_length = depth.all;
+  }
+  return plan;
+}
+
+// Where all columns of b stay in a core's cache, threads share out what is around the rows: each reads of a what
+// it wrote itself, in neighbouring places. Else each reads its own part of b; where all cores together hold b, there
+// are halves of the rows for that.
+struct Sharing {
+  bool keeps_rows = false, halves = false;
+  bool is_close = false;  // all of b stays in a core's cache
+};
+std::int64_t shared_cache_bytes(const TargetFacts& target) { return static_cast<std::int64_t>(target.shared_cache().bytes / 8 * 3); }
+Sharing sharing_of(const Dims& b_view, const TileShape& shape, bool is_alone, const TargetFacts& target) {
+  const auto close_bytes = static_cast<std::int64_t>(target.own_cache().bytes / 2);
+  const std::int64_t shared_bytes = shared_cache_bytes(target);
+  std::int64_t bytes = 4;
+  for (const Dim& dim : b_view) {
+    bytes = std::min(shared_bytes + 1, dim.is_constant() ? bytes * dim.constant() : shared_bytes + 1);
+  }
+  Sharing sharing;
+  sharing.is_close = bytes <= close_bytes;
+  sharing.keeps_rows = is_alone && sharing.is_close != shape.is_reordered;
+  sharing.halves = is_alone && !sharing.keeps_rows && !shape.is_reordered && bytes <= shared_bytes;
+  return sharing;
 }
 
 // Turns the loops of `whole`, which stands in the loops `around_it` of `nest`; those outside of a tile are
@@ -175,160 +295,71 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     if (!find_reduction_roles(whole, may_pack).refusal.empty()) return std::nullopt;
     return vectorise_reduction(nest, whole, around_it, may_pack, shape, outermost);
   }
-  Contraction c = roles.sum;
-  const Statement *columns = roles.columns, *rows = roles.rows;
-
-  c.reduction = closest_last(c.reduction, c.a);
-  const Dim count = columns->extent;
-  unsigned width = shape.columns;
-  while (count.is_constant() && width > 4 && width > count.constant()) width /= 2;
-  const std::size_t column_id = columns->id;
-  const std::size_t outer = nest.new_loop(concat(nest.loop_names[column_id], "o"));
-  const std::size_t inner = nest.new_loop(concat(nest.loop_names[column_id], "i"));
-  const Dim blocks = ceil_div(count, width);
-  nest.extent(blocks);
-  const Scalar start = times(loop_scalar(outer), integer_scalar(width));
-  const Scalar position = plus(start, loop_scalar(inner));
+  TilePlan plan = plan_of(roles, around_it, may_pack, shape, target);
+  const SplitLoop columns = split(nest, whole, plan.columns, plan.width);
 
   // b laid out as it is read: each step of the innermost sum finds the next vector behind the last.
   std::vector<Packing> packings;
-  Scalar packed;
-  if (may_pack[c.b->id] && can_be_laid_anew(c.b) && count.is_constant()) {
-    Packing packing;
-    packing.buffer = c.b->id;
-    packing.source_dims = c.b->view;
-    packing.loops = {outer};
-    packing.extents = {blocks.constant()};
-    bool is_fixed = true;
-    std::vector<const Statement*> outside;
-    for (const Statement& loop : around_it) outside.push_back(&loop);
-    for (const auto* loops : {&outside, &c.parallel, &c.reduction}) {
-      for (const Statement* loop : *loops) {
-        if (loop == columns || !depends_on(c.b, loop->id)) continue;
-        is_fixed &= loop->extent.is_constant();
-        packing.loops.push_back(loop->id);
-        if (is_fixed) packing.extents.push_back(loop->extent.constant());
-      }
-    }
-    packing.loops.push_back(inner);
-    packing.extents.push_back(width);
-    packing.limit = count.constant();
-    const std::vector<Scalar> coordinates(c.b->args.begin(),
-                                          c.b->args.begin() + static_cast<std::ptrdiff_t>(c.b->view.size()));
-    for (const Scalar& coordinate : coordinates) {
-      for (const auto* loops : {&outside, &c.parallel, &c.reduction}) {
-        for (const Statement* loop : *loops) is_fixed &= growth(coordinate, loop->id).has_value();
-      }
-      is_fixed &= is_affine(coordinate);
-    }
-    if (is_fixed) {
-      Statement holder;
-      holder.indices = coordinates;
-      Block block{std::move(holder)};
-      substitute_loop(block, column_id, position);
-      packing.coordinates = block.front().indices;
-      ScalarNode node = c.b.node();
-      node.bounds = Bounds::Inside;
-      node.view = Dims(packing.extents.begin(), packing.extents.end());
-      node.args.clear();
-      for (std::size_t loop : packing.loops) node.args.push_back(loop_scalar(loop));
-      packed = Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-      nest.buffers[packing.buffer].dims = packed->view;
-      packings.push_back(std::move(packing));
+  if (may_pack[plan.b] && plan.column_count.is_constant()) {
+    plan.packed.insert(plan.packed.begin(), {columns.outer, ceil_div(plan.column_count, plan.width)});
+    plan.packed.push_back({columns.inner, plan.width});
+    if (auto packing = pack(nest, whole, plan.b, plan.packed, plan.column_count.constant())) {
+      plan.b_view = nest.buffers[plan.b].dims;
+      packings.push_back(std::move(*packing));
     }
   }
 
-  // Rebuilt from the inside: what stood innermost, rows, columns, then all other loops to share out.
-  Block body = *c.inner;
-  const Statement* innermost = &body[1];
-  while (innermost->kind == Statement::Kind::Loop) innermost = &innermost->body.front();
-  Statement sum = *innermost;
-  if (packed.is_defined()) sum.value = binary_scalar(BinaryOp::Multiply, sum.value->dtype, c.a, packed);
-  for (std::size_t k = c.reduction.size(); k-- > 0;) {
-    Statement loop = *c.reduction[k];
-    loop.body = {std::move(sum)};
-    sum = std::move(loop);
-  }
-  body[1] = std::move(sum);
-  substitute_loop(body, column_id, position);
-  // Where all columns of b stay in a core's cache, threads share out what is around the rows: each
-  // reads of a what it wrote itself, in neighbouring places. Else each reads its own part of b; where
-  // all cores together hold b, there are halves of the rows for that.
-  const auto close_bytes = static_cast<std::int64_t>(target.own_cache().bytes / 2);
-  const auto shared_bytes = static_cast<std::int64_t>(target.shared_cache().bytes / 8 * 3);
-  std::int64_t b_bytes = 4;
-  for (const Dim& dim : packed.is_defined() ? packed->view : c.b->view) {
-    b_bytes = std::min(shared_bytes + 1, dim.is_constant() ? b_bytes * dim.constant() : shared_bytes + 1);
-  }
   const bool is_alone = outermost == LoopKind::Parallel;
-  if (!packed.is_defined() && b_bytes > close_bytes) fetch_ahead(nest, c, rows, target);
-  const bool keeps_rows = is_alone && (b_bytes <= close_bytes) != shape.is_reordered;
-  const bool may_halve = is_alone && !keeps_rows && !shape.is_reordered && b_bytes <= shared_bytes;
-  const Statement* halved = may_halve ? loop_to_halve(c, columns, rows) : nullptr;
-  const std::size_t half = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "o"));
-  const std::size_t rest = halved == nullptr ? 0 : nest.new_loop(concat(nest.loop_names[halved->id], "i"));
-  const auto turned = [&](const Statement& loop) {
-    Statement copy = loop;
-    copy.body.clear();
-    if (&loop != halved) return copy;
-    copy.id = rest;
-    copy.extent = loop.extent.constant() / 2;
-    return copy;
-  };
-  if (halved != nullptr) {
-    const Scalar first = times(loop_scalar(half), integer_scalar(halved->extent.constant() / 2));
-    substitute_loop(body, halved->id, plus(first, loop_scalar(rest)));
-  }
-  std::vector<Statement> around;
-  Statement block_loop;
-  block_loop.id = outer;
-  block_loop.extent = blocks;
-  block_loop.is_independent = true;
-  block_loop.loop = outermost;
-  for (const Statement* loop : c.parallel) {
-    if (loop == columns || loop == rows) continue;
-    around.push_back(turned(*loop));
-    around.back().loop = outermost;
-  }
-  around.insert(keeps_rows ? around.end() : around.begin(), std::move(block_loop));
-  if (rows != nullptr) {
-    Statement jam = turned(*rows);
-    jam.loop = LoopKind::Jam;
-    jam.width = std::min(shape.rows, rows_in_cache(c.a, rows->id, target));
-    jam.body = std::move(body);
-    if (is_alone && halved == nullptr) {
-      if (is_short(c)) {
-        if (auto row_blocks = rows_outermost(nest, jam, result_bytes(c), shared_bytes)) around.insert(around.begin(), std::move(*row_blocks));
-      }
-      if (std::optional<Statement> row_blocks = split_rows(nest, jam, around)) around.push_back(std::move(*row_blocks));
+  const bool has_parts = plan.depth > 0 && !packings.empty();
+  const Sharing sharing = sharing_of(plan.b_view, shape, is_alone && !has_parts, target);
+  if (packings.empty() && !sharing.is_close && plan.ahead > 0) nest.buffers[plan.b].ahead = plan.ahead;
+  std::vector<std::size_t> around = plan.others;
+  around.insert(sharing.keeps_rows ? around.end() : around.begin(), columns.outer);
+  std::vector<Dim> items = plan.other_extents;
+  items.push_back(ceil_div(plan.column_count, plan.width));
+  if (has_parts && is_alone) {
+    const RowBlocks blocks = blocks_of_rows(plan.row_count.constant(), plan.rows_at_once, plan.sum_length,
+                                            product(items).value().value_or(1), target);
+    if (Dim(blocks.rows) != plan.row_count) {
+      const SplitLoop parts = split(nest, whole, *plan.rows, blocks.rows, "b");
+      plan.rows = parts.inner;
+      around.insert(blocks.is_columns_first ? around.end() : around.begin(), parts.outer);
     }
-    body = {std::move(jam)};
+  } else if (sharing.halves && plan.halved) {
+    const SplitLoop halves = split(nest, whole, *plan.halved, plan.halved_extent.constant() / 2);
+    if (plan.rows == plan.halved) plan.rows = halves.inner;
+    std::replace(around.begin(), around.end(), *plan.halved, halves.inner);
+    around.insert(around.begin(), halves.outer);
+  } else if (is_alone && plan.rows && !plan.has_row_limit) {
+    if (const auto block = rows_outermost(plan.row_count, plan.rows_at_once, plan.result_bytes, shared_cache_bytes(target))) {
+      const SplitLoop blocks = split(nest, whole, *plan.rows, *block, "b");
+      plan.has_row_limit = !(mod(plan.row_count, *block) == Dim(0));
+      items.push_back(ceil_div(plan.row_count, *block));
+      plan.row_count = *block;
+      plan.rows = blocks.inner;
+      around.insert(around.begin(), blocks.outer);
+    }
+    const auto block = plan.has_row_limit ? std::nullopt : rows_in_block(plan.row_count, plan.rows_at_once, items);
+    if (block) {
+      const SplitLoop blocks = split(nest, whole, *plan.rows, *block, "b");
+      plan.rows = blocks.inner;
+      around.push_back(blocks.outer);
+    }
   }
-  Statement vector;
-  vector.id = inner;
-  vector.extent = width;
-  vector.loop = LoopKind::Vector;
-  vector.width = width;
-  vector.is_independent = true;
-  if (!(mod(count, width) == Dim(0))) {
-    vector.limit = binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(width),
-                                 binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(count), start));
+  std::vector<std::size_t> order = around;
+  order.push_back(columns.inner);
+  if (plan.rows) order.push_back(*plan.rows);
+  reorder(whole, order);
+  reorder(whole, plan.reduction);
+  for (const std::size_t loop : around) bind_loop(whole, loop, outermost);
+  bind_loop(whole, columns.inner, LoopKind::Vector, plan.width);
+  if (plan.rows) bind_loop(whole, *plan.rows, LoopKind::Jam, plan.rows_at_once);
+  if (has_parts) {
+    split(nest, whole, plan.reduction.front(), plan.depth);
+    stage_sum(nest, whole, {*plan.rows}, columns.inner);
+    // While one panel is in use for all rows the next comes closer.
+    nest.buffers[plan.b].ahead = plan.depth_length * plan.width;
   }
-  vector.body = std::move(body);
-  body = {std::move(vector)};
-  if (halved != nullptr) {
-    Statement halves;
-    halves.id = half;
-    halves.extent = 2;
-    halves.is_independent = true;
-    halves.loop = LoopKind::Parallel;
-    around.insert(around.begin(), std::move(halves));
-  }
-  for (std::size_t k = around.size(); k-- > 0;) {
-    around[k].body = std::move(body);
-    body = {std::move(around[k])};
-  }
-  whole = std::move(body);
   return packings;
 }
 
@@ -358,7 +389,39 @@ Block* stages_of(LoopNest& nest) {
 
 }  // namespace
 
+unsigned depth_for(const TileShape& shape, const TargetFacts& target) {
+  const double held = 0.875 * static_cast<double>(target.nearest().bytes);
+  return static_cast<unsigned>(held / (4 * (shape.rows + shape.columns)));
+}
+
+bool gains_by_depth(const TileShape& shape, const TargetFacts& target) {
+  constexpr double kMuch = 1.0 / 3;
+  const double step_cycles = shape.rows * shape.columns / target.products_per_cycle();
+  return 4.0 * shape.columns / step_cycles > kMuch * target.bytes_per_cycle(target.own_cache());
+}
+
+namespace {
+
+// Where the sum can run in parts, of the nest itself or of its first stage that is a sum.
+void note_depth(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target, TileFacts& facts) {
+  TileShape shape = tile_for(target.registers, target.vector_bits);
+  shape.depth = depth_for(shape, target);
+  const Block* stages = stages_of(nest);
+  if (stages == nullptr) collapse_rows(nest, true);
+  for (std::size_t k = 0; k < (stages == nullptr ? 1 : stages->size()); ++k) {
+    const Block stage = stages == nullptr ? nest.body : Block{(*stages)[k]};
+    const Roles roles = find_roles(stage, may_pack);
+    if (!roles.refusal.empty()) continue;
+    facts.depth_refusal = depth_refusal(roles, may_pack, shape);
+    if (facts.depth_refusal.empty()) facts.sum_length = depth_of(closest_last(roles.sum.reduction, roles.sum.a), shape.depth).all;
+    return;
+  }
+}
+
+}  // namespace
+
 TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target) {
+  const LoopNest given = nest;
   collapse_rows(nest);
   Roles roles = find_roles(nest.body, may_pack);
   std::string dots = find_reduction_roles(nest.body, may_pack).refusal;
@@ -367,11 +430,16 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const Tar
     const Block stage{(*stages)[k]};
     Roles found = find_roles(stage, may_pack);
     // Of several sums the first stands for all.
-    if (found.refusal.empty()) return facts_of(found, true, target);
+    if (found.refusal.empty()) {
+      TileFacts facts = facts_of(found, true, target);
+      note_depth(given, may_pack, target, facts);
+      return facts;
+    }
     if (!dots.empty()) dots = find_reduction_roles(stage, may_pack).refusal;
   }
   TileFacts facts = facts_of(roles, false, target);
   if (!facts.refusal.empty()) facts.reduction_refusal = dots;
+  if (facts.refusal.empty()) note_depth(given, may_pack, target, facts);
   return facts;
 }
 
@@ -379,7 +447,7 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
                                                      const TileShape& shape, const TargetFacts& target) {
   Block* stages = stages_of(nest);
   if (stages == nullptr) {
-    collapse_rows(nest);
+    collapse_rows(nest, shape.depth > 0);
     return tile(nest, nest.body, {}, may_pack, shape, LoopKind::Parallel, target);
   }
   std::vector<Statement> around;

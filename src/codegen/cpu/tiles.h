@@ -18,6 +18,9 @@ using nests::Packing;
 struct TileShape {
   unsigned rows = 6, columns = 16;  ///< at most: of the result, kept in registers
   bool is_reordered = false;  ///< the loops around the tiles stand the other way than they usually would
+  /// A long sum runs in parts of at most so many positions, so that what is read along columns stays in the first cache
+  /// for all rows; 0: in one piece.
+  unsigned depth = 0;
 };
 
 /// What can be told of tiles before they are made.
@@ -27,6 +30,8 @@ struct TileFacts {
   std::int64_t column_count = 0;
   unsigned most_rows = 1;       ///< that the first cache holds side by side
   bool has_other_loops = false; ///< around the tiles
+  std::string depth_refusal = "its sum is no product of many rows and constant columns";  ///< of parts of the sum
+  std::int64_t sum_length = 0;  ///< where it can run in parts
   std::string reduction_refusal = "a sum has columns, which tiles run along";  ///< empty where lanes can run along it instead
 };
 TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target);
@@ -34,6 +39,11 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const Tar
 /// The tile for so many vector registers of so many bits: sums take most of them, two vectors along the
 /// columns and one number of a row the rest.
 TileShape tile_for(unsigned register_count, unsigned register_bits);
+
+/// How many positions of a sum the first cache holds, of the columns and rows of a tile.
+unsigned depth_for(const TileShape& shape, const TargetFacts& target);
+/// Whether reading columns from a core's cache for every tile of rows would take much of what it gives.
+bool gains_by_depth(const TileShape& shape, const TargetFacts& target);
 
 /// If the nest sums products of two operands into one number per position, turns its loops so that
 /// a tile of the result stays in registers: some rows (jammed) by some columns (a vector). `may_pack`

@@ -1,17 +1,19 @@
 #include "codegen/cpu/winograd_nests.h"
 
 #include "base/error.h"
+#include "codegen/cpu/row_blocks.h"
 #include "nests/index_map.h"
 #include "ops/access.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 
 namespace tenon::codegen::cpu {
 namespace {
 
-constexpr unsigned kLanes = 8, kRows = 6, kColumns = 16;
+constexpr unsigned kLanes = 8, kColumns = 16;
 constexpr std::int64_t kManyTiles = 100;
 
 Scalar integers(BinaryOp op, const Scalar& a, const Scalar& b) {
@@ -108,8 +110,8 @@ class Rewrite {
 class Nests {
  public:
   Nests(NestSequence& sequence, const NestSequence::Part& part, const WindowSum& window,
-        std::size_t derived, std::int64_t block)
-      : sequence_(sequence), from_(part), w_(window), derived_(derived), block_(block) {}
+        std::size_t derived, std::int64_t block, unsigned rows)
+      : sequence_(sequence), from_(part), w_(window), derived_(derived), block_(block), rows_(rows) {}
 
   std::vector<NestSequence::Part> run() {
     const std::int64_t kinds = w_.edge() * w_.edge();
@@ -341,7 +343,7 @@ class Nests {
                store(result_tiles_, result_dims_, {loop_scalar(row), loop_scalar(kind), output},
                      local_scalar(total, DType::F32))};
     const LoopKind shared = block_ > 0 ? LoopKind::Serial : LoopKind::Parallel;
-    body = {loop(row, image_dims_[0], LoopKind::Jam, kRows, std::move(body))};
+    body = {loop(row, image_dims_[0], LoopKind::Jam, rows_, std::move(body))};
     body = {loop(inner, kColumns, LoopKind::Vector, kColumns, std::move(body))};
     body = {loop(outer, w_.blocked_outputs() / kColumns, shared, 1, std::move(body))};
     return {loop(kind, image_dims_[1], shared, 1, std::move(body))};
@@ -420,6 +422,7 @@ class Nests {
   const WindowSum& w_;
   const std::size_t derived_;
   const std::int64_t block_;
+  const unsigned rows_;  // of a tile of products
   NestSequence::Part part_;
   std::map<std::size_t, std::size_t> used_;
   Scalar first_tile_;
@@ -445,11 +448,23 @@ std::int64_t WindowSum::blocked_outputs() const {
   return (weights.outputs + kColumns - 1) / kColumns * kColumns;
 }
 
+// Sums in flight should be half as many again as multiply-adds take cycles, on all units of a core; rows that lie at
+// the same places of the first cache find room there together.
+unsigned product_rows(const WindowSum& window, const TargetFacts& facts) {
+  constexpr double kLatency = 4, kUsualRows = 6;
+  const double lanes = facts.vector_bits / 32.0, vectors = std::max(1.0, kColumns / lanes);
+  const double wanted = std::ceil(1.5 * kLatency * facts.products_per_cycle() / lanes / vectors);
+  const double held = (facts.registers - 2.0) / vectors - 1;
+  const std::int64_t distance = window.edge() * window.edge() * window.weights.channels;
+  const double in_cache = rows_in_cache(distance, facts);
+  return static_cast<unsigned>(std::max(std::min({wanted, held, in_cache}), kUsualRows));
+}
+
 std::vector<NestSequence::Part> winograd_nests(NestSequence& sequence,
                                                const NestSequence::Part& part,
                                                const WindowSum& window, std::size_t derived,
-                                               std::int64_t block) {
-  return Nests(sequence, part, window, derived, block).run();
+                                               std::int64_t block, const TargetFacts& facts) {
+  return Nests(sequence, part, window, derived, block, product_rows(window, facts)).run();
 }
 
 }  // namespace tenon::codegen::cpu

@@ -74,6 +74,6 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
 std::vector<NestSequence::Part> winograd_nests(NestSequence& sequence,
                                                const NestSequence::Part& part,
                                                const WindowSum& window, std::size_t derived,
-                                               std::int64_t block);
+                                               std::int64_t block, const TargetFacts& facts);
 
 }  // namespace tenon::codegen::cpu

@@ -1,4 +1,4 @@
-#include "nests/specialise.h"
+#include "nests/schedule/specialise.h"
 
 #include <algorithm>
 

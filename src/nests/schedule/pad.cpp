@@ -1,4 +1,4 @@
-#include "nests/padding.h"
+#include "nests/schedule/pad.h"
 
 #include <algorithm>
 #include <map>
