@@ -7,10 +7,13 @@
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/source_writer.h"
 #include "codegen/select.h"
-#include "nests/verify.h"
 #include "codegen/shape_checks.h"
+#include "nests/pairs.h"
+#include "nests/verify.h"
 #include "program/text.h"
+#include "target/bf16.h"
 
+#include <algorithm>
 #include <map>
 #include <new>
 
@@ -53,6 +56,14 @@ std::vector<ShapeCheck> checks_of(const Graph& graph, const TaskList& tasks) {
   return shape_checks(graph, symbols);
 }
 
+// What kernels need beside the target's instructions: "+avx512-bf16" where they add up pairs.
+std::string extension_for(const TaskList& tasks, const CompileOptions& options) {
+  if (options.device) return "";
+  const auto is_paired = [](const TaskList::Kernel& kernel) { return nests::has_pairs(kernel.nest.body); };
+  const bool is_any = std::ranges::any_of(tasks.kernels, is_paired);
+  return is_any ? concat("+", bf16_instructions(options.target->facts())) : "";
+}
+
 }  // namespace
 
 std::string target_name(const CompileOptions& options) {
@@ -64,8 +75,10 @@ Program compile_kernels(const Graph& graph, const CompileOptions& options) {
   try {
     const TaskList tasks = select(graph, options);
     verify(tasks);
-    for (const TaskList::Kernel& kernel : tasks.kernels) nests::verify(kernel.nest);
-    Program program = assemble(tasks, target_name(options));
+    for (const TaskList::Kernel& kernel : tasks.kernels) {
+      if (!options.device) nests::verify(kernel.nest);  // a device's nests are bound to it otherwise
+    }
+    Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
     program.checks = checks_of(graph, tasks);
     program.code = options.device ? device_code(tasks, *options.device)
                                   : emit(tasks, *options.target, false).code;
@@ -95,7 +108,7 @@ std::string print_kernels(const Graph& graph, const CompileOptions& options, Sta
     }
     if (stage == Stage::Nests) return text;
   }
-  const Program program = assemble(tasks, target_name(options));
+  const Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
   if (stage == Stage::Plan) return plan_text(program);
   if (stage == Stage::Program) return to_string(program);
   for (const Program::Step& step : program.steps) {

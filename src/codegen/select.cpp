@@ -20,6 +20,7 @@
 #include "nests/work_shares.h"
 #include "ops/analysis.h"
 #include "ops/fused_groups.h"
+#include "target/bf16.h"
 #include "target/fusion_prices.h"
 
 #include <algorithm>
@@ -516,7 +517,9 @@ class Selector {
       part.is_scheduled =
           nests::find_contraction(part.nest) && is_winograd(made.sequence, part, is_constant);
     }
-    transpose_operands(made.sequence, is_constant, options_.target->facts().line_bytes / 4);
+    const TargetFacts& facts = options_.target->facts();
+    transpose_operands(made.sequence, is_constant, facts.line_bytes / 4,
+                       !bf16_instructions(facts).empty());
     for (NestSequence::Part& part : made.sequence.parts) part.is_scheduled = false;
     chain(made.sequence, is_constant);
     made.kernels = choose_kernels(id, made.sequence, is_constant, made.derived, footprint);

@@ -28,8 +28,8 @@ class Collector {
         loops_.pop_back();
       } else if (s.kind == Statement::Kind::Store || s.kind == Statement::Kind::Update) {
         const bool is_store = s.kind == Statement::Kind::Store;
-        found_.push_back({is_store ? ElementAccess::Kind::Store : ElementAccess::Kind::Update, s.id, s.bounds, &s.view,
-                          s.indices, loops_, order_});
+        found_.push_back({is_store ? ElementAccess::Kind::Store : ElementAccess::Kind::Update, s.id,
+                          s.bounds, &s.view, s.indices, loops_, order_});
       }
     }
   }
@@ -40,8 +40,14 @@ class Collector {
     for (const Scalar& arg : scalar->args) visit(arg);
     if (scalar->kind != ScalarKind::Load) return;
     const auto rank = std::min(scalar->view.size(), scalar->args.size());
-    found_.push_back({ElementAccess::Kind::Load, scalar->id, scalar->bounds, &scalar->view,
-                      {scalar->args.begin(), scalar->args.begin() + static_cast<std::ptrdiff_t>(rank)}, loops_, order_});
+    found_.push_back(
+        {ElementAccess::Kind::Load,
+         scalar->id,
+         scalar->bounds,
+         &scalar->view,
+         {scalar->args.begin(), scalar->args.begin() + static_cast<std::ptrdiff_t>(rank)},
+         loops_,
+         order_});
   }
 
   std::vector<ElementAccess> found_;
@@ -71,15 +77,16 @@ std::optional<AffineDim> sum(AffineDim a, const AffineDim& b) {
 std::vector<AffineDim> limits_of(const LoopNest& nest, const Statement& loop) {
   std::vector<AffineDim> limits{{{}, loop.extent}};
   if (!loop.limit.is_defined()) return limits;
-  const bool is_min = loop.limit->kind == ScalarKind::Binary && loop.limit->binary == BinaryOp::Minimum;
+  const bool is_min =
+      loop.limit->kind == ScalarKind::Binary && loop.limit->binary == BinaryOp::Minimum;
   for (const Scalar& part : is_min ? loop.limit->args : std::vector<Scalar>{loop.limit}) {
     if (const auto affine = affine_dim_of(nest, part)) limits.push_back(*affine);
   }
   return limits;
 }
 
-std::optional<Dim> greatest(const LoopNest& nest, AffineDim value, const std::vector<const Statement*>& loops,
-                            std::size_t count) {
+std::optional<Dim> greatest(const LoopNest& nest, AffineDim value,
+                            const std::vector<const Statement*>& loops, std::size_t count) {
   for (; count > 0; --count) {
     const Statement& loop = *loops[count - 1];
     const auto found = value.steps.find(loop.id);
@@ -106,13 +113,19 @@ std::vector<ElementAccess> accesses_of(const LoopNest& nest) { return Collector(
 
 std::optional<AffineDim> affine_dim_of(const LoopNest& nest, const Scalar& scalar) {
   switch (scalar->kind) {
-    case ScalarKind::Integer: return AffineDim{{}, scalar->integer};
-    case ScalarKind::Loop: return AffineDim{{{scalar->id, 1}}, 0};
-    case ScalarKind::Extent: return AffineDim{{}, nest.extents[scalar->id]};
-    case ScalarKind::Binary: break;
-    default: return std::nullopt;
+    case ScalarKind::Integer:
+      return AffineDim{{}, scalar->integer};
+    case ScalarKind::Loop:
+      return AffineDim{{{scalar->id, 1}}, 0};
+    case ScalarKind::Extent:
+      return AffineDim{{}, nest.extents[scalar->id]};
+    case ScalarKind::Binary:
+      break;
+    default:
+      return std::nullopt;
   }
-  const bool is_product = scalar->binary == BinaryOp::Multiply, is_sum = scalar->binary == BinaryOp::Add;
+  const bool is_product = scalar->binary == BinaryOp::Multiply,
+             is_sum = scalar->binary == BinaryOp::Add;
   if (!is_product && !is_sum && scalar->binary != BinaryOp::Subtract) return std::nullopt;
   std::optional<AffineDim> a = affine_dim_of(nest, scalar->args[0]);
   std::optional<AffineDim> b = a ? affine_dim_of(nest, scalar->args[1]) : std::nullopt;
@@ -137,19 +150,22 @@ std::optional<AffineDim> place_of(const LoopNest& nest, const ElementAccess& acc
     place = *all;
     const Dim& extent = (*access.view)[axis];
     if (axis == 0) break;
-    if (!extent.is_constant() || __builtin_mul_overflow(stride, extent.constant(), &stride)) return std::nullopt;
+    if (!extent.is_constant() || __builtin_mul_overflow(stride, extent.constant(), &stride))
+      return std::nullopt;
   }
   return place;
 }
 
-std::optional<Dim> greatest(const LoopNest& nest, const AffineDim& value, const std::vector<const Statement*>& loops) {
+std::optional<Dim> greatest(const LoopNest& nest, const AffineDim& value,
+                            const std::vector<const Statement*>& loops) {
   return greatest(nest, value, loops, loops.size());
 }
 
 std::optional<Dim> least(const AffineDim& value, const std::vector<const Statement*>& loops) {
   Dim least = value.start;
   for (const auto& [loop, step] : value.steps) {
-    const auto found = std::find_if(loops.begin(), loops.end(), [&](const Statement* s) { return s->id == loop; });
+    const auto found =
+        std::find_if(loops.begin(), loops.end(), [&](const Statement* s) { return s->id == loop; });
     if (found == loops.end()) return std::nullopt;
     if (step > 0) continue;
     if ((*found)->limit.is_defined()) return std::nullopt;

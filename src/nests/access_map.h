@@ -1,10 +1,10 @@
 #pragma once
 
+#include "nests/loop_nest.h"
+
 #include <map>
 #include <optional>
 #include <vector>
-
-#include "nests/loop_nest.h"
 
 namespace tenon::nests {
 
@@ -20,7 +20,8 @@ struct ElementAccess {
   std::size_t order = 0;                ///< of its statement in the text
 };
 
-/// Every access of a nest, in the order of the text: what a statement reads comes before what it writes.
+/// Every access of a nest, in the order of the text: what a statement reads comes before what it
+/// writes.
 std::vector<ElementAccess> accesses_of(const LoopNest& nest);
 
 /// An integer that grows evenly with loops, from an extent on.
@@ -34,9 +35,10 @@ std::optional<AffineDim> affine_dim_of(const LoopNest& nest, const Scalar& scala
 std::optional<AffineDim> place_of(const LoopNest& nest, const ElementAccess& access);
 
 /// The greatest and the least value while the loops run, which are all that the value depends on.
-/// Where a loop has a limit of the form (width min (count - first)) that is counted with. Nothing where it cannot
-/// be told.
-std::optional<Dim> greatest(const LoopNest& nest, const AffineDim& value, const std::vector<const Statement*>& loops);
+/// Where a loop has a limit of the form (width min (count - first)) that is counted with. Nothing
+/// where it cannot be told.
+std::optional<Dim> greatest(const LoopNest& nest, const AffineDim& value,
+                            const std::vector<const Statement*>& loops);
 std::optional<Dim> least(const AffineDim& value, const std::vector<const Statement*>& loops);
 
 }  // namespace tenon::nests

@@ -1,19 +1,19 @@
 #include "nests/parse.h"
 
-#include <algorithm>
-#include <map>
-#include <optional>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "ir/lexer.h"
 #include "nests/result_type.h"
 #include "ops/expr_names.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
+
 namespace tenon::nests {
 namespace {
 
-constexpr std::size_t kMaxDepth = 2000;      // of numbers and loops in each other
+constexpr std::size_t kMaxDepth = 2000;  // of numbers and loops in each other
 constexpr std::int64_t kMostLocals = 1 << 20;
 
 template <class Op>
@@ -31,7 +31,8 @@ class NestParser {
   explicit NestParser(Lexer& lexer) : lexer_(lexer) {}
 
   LoopNest run() {
-    if (!lexer_.take_word("kernel")) throw lexer_.error_here("expected a nest").expected("kernel NAME (…) { … }");
+    if (!lexer_.take_word("kernel"))
+      throw lexer_.error_here("expected a nest").expected("kernel NAME (…) { … }");
     if (lexer_.peek() != '(') nest_.name = lexer_.name("a kernel's name");
     read_symbols();
     read_buffers();
@@ -60,14 +61,16 @@ class NestParser {
     if (lexer_.take('<')) {
       do {
         const std::string name = lexer_.symbol();
-        if (!lexer_.take_word("in")) throw lexer_.error_here("expected a symbol's range").expected("N in [1, 8]");
+        if (!lexer_.take_word("in"))
+          throw lexer_.error_here("expected a symbol's range").expected("N in [1, 8]");
         lexer_.expect('[', "before a range");
         Range range;
         range.lo = lexer_.integer("the least value");
         lexer_.expect(',', "between the least and the greatest value");
         range.hi = lexer_.integer("the greatest value");
         lexer_.expect(']', "behind a range");
-        if (range.lo > range.hi || range.lo < 0) throw lexer_.error_here("a range is empty").got(range.lo, " to ", range.hi);
+        if (range.lo > range.hi || range.lo < 0)
+          throw lexer_.error_here("a range is empty").got(range.lo, " to ", range.hi);
         symbols_[name] = range;
       } while (lexer_.take(','));
       lexer_.expect('>', "behind symbols");
@@ -103,7 +106,8 @@ class NestParser {
       }
       lexer_.expect(':', "before a buffer's type");
       const Type type = lexer_.type(symbols_);
-      if (!type.is_tensor()) throw lexer_.error_at(start, "a buffer is a tensor of known rank").got(type);
+      if (!type.is_tensor())
+        throw lexer_.error_at(start, "a buffer is a tensor of known rank").got(type);
       buffer.name = name;
       buffer.dtype = type.tensor().dtype;
       buffer.dims = type.tensor().dims;
@@ -189,7 +193,9 @@ class NestParser {
     const std::size_t start = lexer_.position();
     const std::string_view word = lexer_.word();
     const std::optional<Reduction> found = named(word, Reduction::Last);
-    if (!found) throw lexer_.error_at(start, concat("'", word, "' is no reduction")).expected("sum, max, arg_max, …");
+    if (!found)
+      throw lexer_.error_at(start, concat("'", word, "' is no reduction"))
+          .expected("sum, max, arg_max, …");
     return *found;
   }
 
@@ -222,7 +228,8 @@ class NestParser {
   Statement loop() {
     Statement s;
     const std::string name = lexer_.name("a loop's name");
-    if (!lexer_.take_word("in")) throw lexer_.error_here("expected how far a loop runs").expected("for i in 0..8 { … }");
+    if (!lexer_.take_word("in"))
+      throw lexer_.error_here("expected how far a loop runs").expected("for i in 0..8 { … }");
     if (!lexer_.take('0') || !lexer_.take('.') || !lexer_.take('.')) {
       throw lexer_.error_here("loops run from 0").expected("0..8");
     }
@@ -231,26 +238,34 @@ class NestParser {
       s.extent = *whole;
     } else {
       s.limit = whole ? integer_scalar(whole->constant()) : scalar();
-      if (!lexer_.take_word("of")) throw lexer_.error_here("expected a loop's extent behind its limit").expected("of 8");
+      if (!lexer_.take_word("of"))
+        throw lexer_.error_here("expected a loop's extent behind its limit").expected("of 8");
       const std::optional<Dim> extent = loop_extent();
       if (!extent) throw lexer_.error_here("expected an extent").expected("8 or dim(N)");
       s.extent = *extent;
     }
     s.is_independent = !lexer_.take_word("carried");
-    if (lexer_.take_word("parallel")) s.loop = lexer_.take_word("vector") ? LoopKind::ParallelVector : LoopKind::Parallel;
-    else if (lexer_.take_word("vector")) s.loop = LoopKind::Vector;
-    else if (lexer_.take_word("jam")) s.loop = LoopKind::Jam;
+    if (lexer_.take_word("parallel"))
+      s.loop = lexer_.take_word("vector") ? LoopKind::ParallelVector : LoopKind::Parallel;
+    else if (lexer_.take_word("vector"))
+      s.loop = LoopKind::Vector;
+    else if (lexer_.take_word("jam"))
+      s.loop = LoopKind::Jam;
     if (lexer_.take_word("by")) {
       const std::int64_t width = lexer_.integer("how many positions at a time");
-      if (width < 1 || width > (1 << 16)) throw lexer_.error_here("a width lies between 1 and 65536").got(width);
+      if (width < 1 || width > (1 << 16))
+        throw lexer_.error_here("a width lies between 1 and 65536").got(width);
       s.width = static_cast<unsigned>(width);
     }
     s.id = nest_.new_loop(name);
-    const auto before = loops_.find(name) == loops_.end() ? std::nullopt : std::optional(loops_.at(name));
+    const auto before =
+        loops_.find(name) == loops_.end() ? std::nullopt : std::optional(loops_.at(name));
     loops_[name] = s.id;
     s.body = block();
-    if (before) loops_[name] = *before;
-    else loops_.erase(name);
+    if (before)
+      loops_[name] = *before;
+    else
+      loops_.erase(name);
     return s;
   }
 
@@ -286,7 +301,8 @@ class NestParser {
 
   std::size_t buffer(const std::string& name, std::size_t start) {
     const auto found = buffer_ids_.find(name);
-    if (found == buffer_ids_.end()) throw lexer_.error_at(start, concat("no buffer is called '", name, "'"));
+    if (found == buffer_ids_.end())
+      throw lexer_.error_at(start, concat("no buffer is called '", name, "'"));
     return found->second;
   }
 
@@ -357,7 +373,8 @@ class NestParser {
       return place_scalar(local(lexer_.name("a local"), at));
     }
     const std::size_t id = local(name, start);
-    if (!is_defined_[id]) throw lexer_.error_at(start, concat("the local ", name, " is read before it has a value"));
+    if (!is_defined_[id])
+      throw lexer_.error_at(start, concat("the local ", name, " is read before it has a value"));
     return local_scalar(id, nest_.locals[id]);
   }
 
@@ -369,7 +386,9 @@ class NestParser {
     const DType type = takes_type() ? dtype() : whole ? DType::I64 : DType::F32;
     const bool is_whole = tenon::is_integer(type) || type == DType::Bool;
     if (is_whole != whole.has_value()) {
-      throw lexer_.error_at(start, "a number is not of its type").expected(is_whole ? "1" : "1.0").got(text);
+      throw lexer_.error_at(start, "a number is not of its type")
+          .expected(is_whole ? "1" : "1.0")
+          .got(text);
     }
     return literal_scalar(type, real.value_or(0), whole.value_or(0));
   }
@@ -400,7 +419,8 @@ class NestParser {
     const std::size_t start = lexer_.position();
     std::string name(lexer_.word());
     if (name.empty()) {
-      for (std::string_view left = "+-*/%<>="; left.find(lexer_.peek()) != left.npos && name.size() < 2;) {
+      for (std::string_view left = "+-*/%<>=";
+           left.find(lexer_.peek()) != left.npos && name.size() < 2;) {
         const char c = lexer_.peek();
         if (c == '-' && !name.empty()) break;  // of the number behind
         lexer_.take(c);
@@ -408,7 +428,8 @@ class NestParser {
       }
     }
     const std::optional<BinaryOp> found = named(name, BinaryOp::Atan2);
-    if (!found) throw lexer_.error_at(start, "expected an operator").expected("+, *, min, …").got(name);
+    if (!found)
+      throw lexer_.error_at(start, "expected an operator").expected("+, *, min, …").got(name);
     return *found;
   }
 
@@ -419,7 +440,8 @@ class NestParser {
       lexer_.expect(')', "behind an extent");
       const auto found = std::find(nest_.extents.begin(), nest_.extents.end(), dim);
       if (found == nest_.extents.end()) {
-        throw lexer_.error_at(start, concat("the kernel is not given ", dim)).hint("list it: (…) given [", dim, "] {");
+        throw lexer_.error_at(start, concat("the kernel is not given ", dim))
+            .hint("list it: (…) given [", dim, "] {");
       }
       ScalarNode node;
       node.kind = ScalarKind::Extent;

@@ -4,9 +4,11 @@
 
 namespace tenon::nests {
 
-/// The type of what an operator gives where nothing else is said: that of its (first) operand, or bool.
+/// The type of what an operator gives where nothing else is said: that of its (first) operand, or
+/// bool.
 inline DType result_type(UnaryOp op, DType operand) {
-  const bool tells = op == UnaryOp::IsNan || op == UnaryOp::IsPositiveInf || op == UnaryOp::IsNegativeInf;
+  const bool tells =
+      op == UnaryOp::IsNan || op == UnaryOp::IsPositiveInf || op == UnaryOp::IsNegativeInf;
   return tells ? DType::Bool : operand;
 }
 inline DType result_type(BinaryOp op, DType operand) {

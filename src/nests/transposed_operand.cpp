@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "nests/operand_copy.h"
+#include "nests/pairs.h"
 #include "nests/schedule/stage.h"
 #include "nests/stride.h"
 #include "ops/access.h"
@@ -98,13 +99,19 @@ Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum,
 
 // A factor that is not as wide as arithmetic, and stays along loops where the other one moves: each
 // element is read for every column.
-std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant) {
+std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant, bool has_pairs) {
+  const auto is_held = [&](const Scalar& factor) {
+    if (part.nest.buffers[factor->id].storage == Storage::Scratch) return false;
+    const std::size_t source = buffer_of(part, factor->id);
+    return source < is_constant.size() && is_constant[source];
+  };
   for (const bool swaps : {false, true}) {
     const Scalar &a = swaps ? sum.b : sum.a, &b = swaps ? sum.a : sum.b;
     const NestBuffer& from = part.nest.buffers[a->id];
     if (from.dtype == DType::F32 || from.storage == Storage::Scratch || a->bounds != Bounds::Inside) continue;
     const std::size_t source = buffer_of(part, a->id);
     if (source < is_constant.size() && is_constant[source]) continue;
+    if (has_pairs && is_held(b) && pair_loop(sum, a, b) != nullptr) continue;
     const bool stays = std::any_of(sum.parallel.begin(), sum.parallel.end(), [&](const Statement* loop) {
       return is_at_least(loop->extent, kFewestColumns) && stride_along(a, loop->id) == Stride::Zero &&
              stride_along(b, loop->id) != Stride::Zero;
@@ -116,14 +123,14 @@ std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part, cons
 
 }  // namespace
 
-void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_constant, std::int64_t line_elements) {
+void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_constant, std::int64_t line_elements, bool has_pairs) {
   std::vector<Part> parts;
   for (Part& part : sequence.parts) {
     const std::optional<Contraction> sum = part.is_scheduled ? std::nullopt : find_contraction(part.nest);
     const std::optional<Transposition> turn = sum ? find_transposition(*sum, part, is_constant) : std::nullopt;
     if (turn) parts.push_back(transposed_part(sequence, part, *sum, *turn, line_elements));
     const std::optional<Contraction> left = sum ? find_contraction(part.nest) : std::nullopt;
-    const std::optional<Scalar> narrow = left ? find_narrow(*left, part, is_constant) : std::nullopt;
+    const std::optional<Scalar> narrow = left ? find_narrow(*left, part, is_constant, has_pairs) : std::nullopt;
     if (narrow) parts.push_back(stage_whole(sequence, part, *left, *narrow));
     parts.push_back(std::move(part));
   }

@@ -1,16 +1,19 @@
 #include "nests/verify.h"
 
+#include "base/error.h"
+#include "nests/access_map.h"
+#include "nests/pairs.h"
+
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
 
-#include "base/error.h"
-#include "nests/access_map.h"
-
 namespace tenon::nests {
 namespace {
 
-bool is_side_by_side(LoopKind kind) { return kind == LoopKind::Vector || kind == LoopKind::ParallelVector || kind == LoopKind::Jam; }
+bool is_side_by_side(LoopKind kind) {
+  return kind == LoopKind::Vector || kind == LoopKind::ParallelVector || kind == LoopKind::Jam;
+}
 
 // What can be told statement by statement.
 class Structure {
@@ -34,17 +37,24 @@ class Structure {
       }
       for (const Scalar& index : s.indices) visit(index);
       switch (s.kind) {
-        case Statement::Kind::Loop: visit_loop(s, is_outside && block.size() == 1); break;
+        case Statement::Kind::Loop:
+          visit_loop(s, is_outside && block.size() == 1);
+          break;
         case Statement::Kind::Define:
-          if (s.id >= nest_.locals.size()) fault(concat("there is no local t", s.id));
+          if (s.id >= nest_.locals.size())
+            fault(concat("there is no local t", s.id));
           else {
             is_defined_[s.id] = true;
             defined_at_[s.id] = loops_.size();
           }
           break;
-        case Statement::Kind::Fold: visit_fold(s); break;
+        case Statement::Kind::Fold:
+          visit_fold(s);
+          break;
         case Statement::Kind::Store:
-        case Statement::Kind::Update: visit_write(s); break;
+        case Statement::Kind::Update:
+          visit_write(s);
+          break;
       }
     }
     is_defined_ = before;
@@ -60,13 +70,23 @@ class Structure {
     if (s.width < 1) fault(concat("loop ", name, " runs no positions at a time"));
     const bool is_item = s.loop == LoopKind::Parallel || s.loop == LoopKind::ParallelVector;
     if (is_item && (!is_outside || (s.loop == LoopKind::ParallelVector && !loops_.empty()))) {
-      fault(concat("loop ", name, " is shared out, yet not all that is around it and beside it is"));
+      fault(
+          concat("loop ", name, " is shared out, yet not all that is around it and beside it is"));
     }
-    if (is_item && s.limit.is_defined()) fault(concat("loop ", name, " is shared out and has a limit"));
-    const bool is_in_jam = std::ranges::any_of(loops_, [](const Statement* loop) { return loop->loop == LoopKind::Jam; });
-    if (is_in_jam && s.loop == LoopKind::Jam) fault(concat("loop ", name, " is a jam inside a jam"));
-    if (is_in_jam && s.limit.is_defined()) fault(concat("loop ", name, " has a limit inside a jam"));
-    if (!s.is_independent && s.loop != LoopKind::Serial && (s.loop != LoopKind::Vector || !is_fold(s))) {
+    if (is_item && s.limit.is_defined())
+      fault(concat("loop ", name, " is shared out and has a limit"));
+    const bool is_in_jam = std::ranges::any_of(
+        loops_, [](const Statement* loop) { return loop->loop == LoopKind::Jam; });
+    if (is_in_jam && s.loop == LoopKind::Jam)
+      fault(concat("loop ", name, " is a jam inside a jam"));
+    if (is_in_jam && s.limit.is_defined())
+      fault(concat("loop ", name, " has a limit inside a jam"));
+    if (s.loop == LoopKind::Serial && s.width > 1 && !is_pair(s)) {
+      fault(concat("loop ", name, " runs ", s.width,
+                   " positions at a time, and is no pair of products of bf16 that are added up"));
+    }
+    if (!s.is_independent && s.loop != LoopKind::Serial &&
+        (s.loop != LoopKind::Vector || !is_fold(s))) {
       fault(concat("passes of loop ", name, " depend on each other, and are run side by side"));
     }
     loops_.push_back(&s);
@@ -76,8 +96,10 @@ class Structure {
 
   static bool is_fold(const Statement& loop) {
     const Block* block = &loop.body;
-    while (block->size() == 1 && block->front().kind == Statement::Kind::Loop) block = &block->front().body;
-    return block->size() == 1 && block->front().kind == Statement::Kind::Fold && !block->front().place.is_defined();
+    while (block->size() == 1 && block->front().kind == Statement::Kind::Loop)
+      block = &block->front().body;
+    return block->size() == 1 && block->front().kind == Statement::Kind::Fold &&
+           !block->front().place.is_defined();
   }
 
   void visit_fold(const Statement& s) {
@@ -87,7 +109,8 @@ class Structure {
     }
     for (std::size_t k = defined_at_[s.id]; k < loops_.size(); ++k) {
       if (loops_[k]->is_independent) {
-        fault(concat("passes of loop ", name_of_loop(*loops_[k]), " are said to be independent, and fold into t", s.id));
+        fault(concat("passes of loop ", name_of_loop(*loops_[k]),
+                     " are said to be independent, and fold into t", s.id));
       }
     }
   }
@@ -98,7 +121,8 @@ class Structure {
       return;
     }
     const NestBuffer& buffer = nest_.buffers[s.id];
-    if (buffer.storage == Storage::Operand) fault(concat(buffer.name, " is only read, and written"));
+    if (buffer.storage == Storage::Operand)
+      fault(concat(buffer.name, " is only read, and written"));
     visit_view(buffer, s.view, s.indices.size());
   }
 
@@ -116,10 +140,12 @@ class Structure {
     if (!scalar->args.empty() && !seen_.insert(&scalar.node()).second) return;
     switch (scalar->kind) {
       case ScalarKind::Loop: {
-        const bool is_open = std::ranges::any_of(loops_, [&](const Statement* loop) { return loop->id == scalar->id; });
+        const bool is_open = std::ranges::any_of(
+            loops_, [&](const Statement* loop) { return loop->id == scalar->id; });
         if (!is_open) {
           const bool is_named = scalar->id < nest_.loop_names.size();
-          fault(concat("the position of loop ", is_named ? nest_.loop_names[scalar->id] : std::to_string(scalar->id),
+          fault(concat("the position of loop ",
+                       is_named ? nest_.loop_names[scalar->id] : std::to_string(scalar->id),
                        " is read outside of it"));
         }
         break;
@@ -131,7 +157,8 @@ class Structure {
         }
         break;
       case ScalarKind::Extent:
-        if (scalar->id >= nest_.extents.size()) fault(concat("there is no extent number ", scalar->id));
+        if (scalar->id >= nest_.extents.size())
+          fault(concat("there is no extent number ", scalar->id));
         break;
       case ScalarKind::Load: {
         if (scalar->id >= nest_.buffers.size()) {
@@ -139,10 +166,12 @@ class Structure {
           break;
         }
         const std::size_t fill = scalar->bounds == Bounds::Fill ? 1 : 0;
-        visit_view(nest_.buffers[scalar->id], scalar->view, scalar->args.size() - std::min(fill, scalar->args.size()));
+        visit_view(nest_.buffers[scalar->id], scalar->view,
+                   scalar->args.size() - std::min(fill, scalar->args.size()));
         break;
       }
-      default: break;
+      default:
+        break;
     }
     for (const Scalar& arg : scalar->args) visit(arg);
   }
@@ -164,7 +193,9 @@ class Elements {
   void run() {
     for (const ElementAccess& access : all_) check_bounds(access);
     for (const ElementAccess& load : all_) {
-      if (load.kind == ElementAccess::Kind::Load && nest_.buffers[load.buffer].storage != Storage::Operand) check_order(load);
+      if (load.kind == ElementAccess::Kind::Load &&
+          nest_.buffers[load.buffer].storage != Storage::Operand)
+        check_order(load);
     }
     for (const ElementAccess& store : all_) {
       if (store.kind == ElementAccess::Kind::Store) check_parallel(store);
@@ -175,11 +206,13 @@ class Elements {
   const std::string& name(std::size_t buffer) const { return nest_.buffers[buffer].name; }
 
   static bool never_runs(const ElementAccess& access) {
-    return std::ranges::any_of(access.loops, [](const Statement* loop) { return loop->extent == Dim(0); });
+    return std::ranges::any_of(access.loops,
+                               [](const Statement* loop) { return loop->extent == Dim(0); });
   }
 
   void check_bounds(const ElementAccess& access) {
-    const bool is_checked = access.bounds != Bounds::Inside || access.kind == ElementAccess::Kind::Update;
+    const bool is_checked =
+        access.bounds != Bounds::Inside || access.kind == ElementAccess::Kind::Update;
     if (is_checked || never_runs(access)) return;
     for (std::size_t axis = 0; axis < access.view->size(); ++axis) {
       const auto index = affine_dim_of(nest_, access.indices[axis]);
@@ -187,10 +220,12 @@ class Elements {
       const Dim& extent = (*access.view)[axis];
       const auto last = greatest(nest_, *index, access.loops), first = least(*index, access.loops);
       if (last && provably_at_most(extent, *last)) {
-        faults_.push_back(concat(name(access.buffer), " is accessed at ", *last, " along axis ", axis, ", which has ", extent));
+        faults_.push_back(concat(name(access.buffer), " is accessed at ", *last, " along axis ",
+                                 axis, ", which has ", extent));
       }
       if (first && provably_at_most(*first, Dim(-1))) {
-        faults_.push_back(concat(name(access.buffer), " is accessed at ", *first, " along axis ", axis));
+        faults_.push_back(
+            concat(name(access.buffer), " is accessed at ", *first, " along axis ", axis));
       }
     }
   }
@@ -198,7 +233,8 @@ class Elements {
   // How many loops, from the outermost on, are around both.
   static std::size_t common_loops(const ElementAccess& a, const ElementAccess& b) {
     std::size_t count = 0;
-    while (count < a.loops.size() && count < b.loops.size() && a.loops[count] == b.loops[count]) ++count;
+    while (count < a.loops.size() && count < b.loops.size() && a.loops[count] == b.loops[count])
+      ++count;
     return count;
   }
 
@@ -221,18 +257,22 @@ class Elements {
   }
 
   // Whether one pass of the loops around both reads farther than any store before it wrote.
-  void check_written(const ElementAccess& load, const std::vector<const ElementAccess*>& before, std::size_t axis) {
+  void check_written(const ElementAccess& load, const std::vector<const ElementAccess*>& before,
+                     std::size_t axis) {
     bool is_past = true;
     std::optional<Dim> read;
     for (const ElementAccess* store : before) {
       if (*store->view != *load.view) return;
-      const auto from = affine_dim_of(nest_, load.indices[axis]), to = affine_dim_of(nest_, store->indices[axis]);
+      const auto from = affine_dim_of(nest_, load.indices[axis]),
+                 to = affine_dim_of(nest_, store->indices[axis]);
       if (!from || !to) return;
       const std::size_t common = common_loops(*store, load);
       AffineDim reading = *from, writing = *to;
       for (std::size_t k = 0; k < common; ++k) {
         const std::size_t loop = load.loops[k]->id;
-        const auto step = [&](const AffineDim& value) { return value.steps.contains(loop) ? value.steps.at(loop) : 0; };
+        const auto step = [&](const AffineDim& value) {
+          return value.steps.contains(loop) ? value.steps.at(loop) : 0;
+        };
         if (step(reading) != step(writing)) return;
         reading.steps.erase(loop);
         writing.steps.erase(loop);
@@ -242,7 +282,8 @@ class Elements {
       is_past &= read && written && provably_at_most(*written + Dim(1), *read);
     }
     if (is_past && read) {
-      faults_.push_back(concat(name(load.buffer), " is read at ", *read, " along axis ", axis, ", where nothing was written"));
+      faults_.push_back(concat(name(load.buffer), " is read at ", *read, " along axis ", axis,
+                               ", where nothing was written"));
     }
   }
 
@@ -261,7 +302,8 @@ class Elements {
       const std::string& loop_name = nest_.loop_names[loop.id];
       const std::int64_t along = step(*place, loop);
       if (along == 0) {
-        faults_.push_back(concat("all passes of loop ", loop_name, " write the same element of ", name(store.buffer)));
+        faults_.push_back(concat("all passes of loop ", loop_name, " write the same element of ",
+                                 name(store.buffer)));
         continue;
       }
       for (std::size_t inner = k + 1; inner < store.loops.size(); ++inner) {
@@ -269,9 +311,11 @@ class Elements {
         const std::int64_t across = step(*place, other);
         if (across == 0 || loop.limit.is_defined() || other.limit.is_defined()) continue;
         const std::int64_t divisor = std::gcd(along, across);
-        if (std::abs(across / divisor) < loop.extent.range().lo && std::abs(along / divisor) < other.extent.range().lo) {
-          faults_.push_back(concat("passes of loop ", loop_name, " write elements of ", name(store.buffer),
-                                   " that others write, along ", nest_.loop_names[other.id]));
+        if (std::abs(across / divisor) < loop.extent.range().lo &&
+            std::abs(along / divisor) < other.extent.range().lo) {
+          faults_.push_back(concat("passes of loop ", loop_name, " write elements of ",
+                                   name(store.buffer), " that others write, along ",
+                                   nest_.loop_names[other.id]));
         }
       }
       check_handed(store, *place, k);
@@ -282,18 +326,23 @@ class Elements {
   void check_handed(const ElementAccess& store, const AffineDim& written, std::size_t depth) {
     const Statement& loop = *store.loops[depth];
     for (const ElementAccess& load : all_) {
-      if (load.kind != ElementAccess::Kind::Load || load.buffer != store.buffer || load.bounds != Bounds::Inside) continue;
+      if (load.kind != ElementAccess::Kind::Load || load.buffer != store.buffer ||
+          load.bounds != Bounds::Inside)
+        continue;
       if (common_loops(store, load) <= depth) continue;
       const auto read = place_of(nest_, load);
       if (!read || read->steps != written.steps) continue;
-      const bool is_inner = std::any_of(store.loops.begin() + static_cast<std::ptrdiff_t>(depth) + 1, store.loops.end(),
-                                        [&](const Statement* inner) { return written.steps.contains(inner->id); });
+      const bool is_inner = std::any_of(
+          store.loops.begin() + static_cast<std::ptrdiff_t>(depth) + 1, store.loops.end(),
+          [&](const Statement* inner) { return written.steps.contains(inner->id); });
       const Dim apart = read->start - written.start;
       const std::int64_t along = written.steps.at(loop.id);
-      if (is_inner || loop.limit.is_defined() || !apart.is_constant() || apart.constant() == 0) continue;
-      if (apart.constant() % along == 0 && std::abs(apart.constant() / along) < loop.extent.range().lo) {
-        faults_.push_back(concat("passes of loop ", nest_.loop_names[loop.id], " read of ", name(store.buffer),
-                                 " what others write"));
+      if (is_inner || loop.limit.is_defined() || !apart.is_constant() || apart.constant() == 0)
+        continue;
+      if (apart.constant() % along == 0 &&
+          std::abs(apart.constant() / along) < loop.extent.range().lo) {
+        faults_.push_back(concat("passes of loop ", nest_.loop_names[loop.id], " read of ",
+                                 name(store.buffer), " what others write"));
       }
     }
   }
@@ -315,7 +364,9 @@ std::vector<std::string> faults_of(const LoopNest& nest) {
 void verify(const LoopNest& nest) {
   const std::vector<std::string> faults = faults_of(nest);
   if (faults.empty()) return;
-  throw InternalError("faults_of(nest).empty()", concat("a loop nest is sound: ", faults.front(), "\n", nest), __FILE__, __LINE__);
+  throw InternalError("faults_of(nest).empty()",
+                      concat("a loop nest is sound: ", faults.front(), "\n", nest), __FILE__,
+                      __LINE__);
 }
 
 }  // namespace tenon::nests

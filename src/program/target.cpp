@@ -1,5 +1,9 @@
 #include "program/target.h"
 
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 
@@ -12,6 +16,31 @@ struct Level {
   std::string_view name;
   std::vector<std::string_view> features;
 };
+
+// Behind a level and "+".
+const std::vector<Level>& extensions() {
+  static const std::vector<Level> list = {
+      {"avx512-bf16", {"AVX-512-BF16"}},
+      {"amx-bf16", {"AVX-512-BF16", "AMX-BF16"}},
+  };
+  return list;
+}
+
+struct Registers {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+Registers cpuid(unsigned leaf, unsigned part) {
+  Registers r;
+  if (__get_cpuid_count(leaf, part, &r.eax, &r.ebx, &r.ecx, &r.edx) == 0) return {};
+  return r;
+}
+
+// The system keeps tiles for a process that asks for it; all of its threads may use them then.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  static const bool is_allowed = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return is_allowed;
+}
 
 const std::vector<Level>& levels() {
   static const std::vector<Level> list = {
@@ -42,18 +71,27 @@ std::vector<std::string_view> processor_features() {
   TENON_FEATURE("avx512dq", "AVX-512DQ");
   TENON_FEATURE("avx512vl", "AVX-512VL");
 #undef TENON_FEATURE
+  if ((cpuid(7, 1).eax & (1U << 5)) != 0) features.emplace_back("AVX-512-BF16");
+  constexpr unsigned kTiles = 1U << 24, kTilesOfBf16 = 1U << 22;
+  if ((cpuid(7, 0).edx & (kTiles | kTilesOfBf16)) == (kTiles | kTilesOfBf16) && may_use_tiles()) features.emplace_back("AMX-BF16");
   return features;
 }
 
 void require_target(const Program& program, const std::vector<std::string_view>& features) {
-  const auto level = std::ranges::find(levels(), std::string_view(program.target), &Level::name);
-  if (level == levels().end()) {
+  const std::string_view name = program.target;
+  const std::size_t plus = std::min(name.find('+'), name.size());
+  const auto level = std::ranges::find(levels(), name.substr(0, plus), &Level::name);
+  const auto extension = plus == name.size() ? extensions().end()
+                                             : std::ranges::find(extensions(), name.substr(plus + 1), &Level::name);
+  if (level == levels().end() || (plus < name.size() && extension == extensions().end())) {
     throw Error("the program is for a processor that this version does not know", ErrorKind::Device)
         .got(program.target)
         .hint("compile the model again with this version");
   }
   std::string missing;
-  for (const std::string_view feature : level->features) {
+  std::vector<std::string_view> needed = level->features;
+  if (plus < name.size()) needed.insert(needed.end(), extension->features.begin(), extension->features.end());
+  for (const std::string_view feature : needed) {
     if (std::ranges::find(features, feature) != features.end()) continue;
     missing += concat(missing.empty() ? "" : ", ", feature);
   }

@@ -20,17 +20,21 @@ struct Described {
   unsigned nearest_ways, own_ways, shared_ways, units, registers, vector_bits;
   double cycles_per_s, products_per_cycle;
   // Of each level, what one unit reads; 0: as it was measured on Zen 4, by cycles.
-  double nearest_bytes_per_s = 0, own_bytes_per_s = 0, shared_bytes_per_s = 0, memory_bytes_per_s = 0;
+  double nearest_bytes_per_s = 0, own_bytes_per_s = 0, shared_bytes_per_s = 0,
+         memory_bytes_per_s = 0;
 };
 
-// What a byte from each level costs against one from memory was measured on Zen 4, and on a Sapphire Rapids with all
-// of its cores in use; so was the rest that is not said of each. Of the others caches, registers and arithmetic are
-// what their makers say.
+// What a byte from each level costs against one from memory was measured on Zen 4, and on a
+// Sapphire Rapids with all of its cores in use; so was the rest that is not said of each. Of the
+// others caches, registers and arithmetic are what their makers say.
 TargetFacts described(std::string name, std::string instructions, const Described& d) {
   constexpr double kMemoryBytesPerCycle = 7, kOwnShare = 0.125, kSharedShare = 0.3,
                    kNearestShare = 0.0625;
-  const double memory = d.memory_bytes_per_s > 0 ? d.memory_bytes_per_s : kMemoryBytesPerCycle * d.cycles_per_s;
-  const auto speed = [&](double measured, double share) { return measured > 0 ? measured : memory / share; };
+  const double memory =
+      d.memory_bytes_per_s > 0 ? d.memory_bytes_per_s : kMemoryBytesPerCycle * d.cycles_per_s;
+  const auto speed = [&](double measured, double share) {
+    return measured > 0 ? measured : memory / share;
+  };
   TargetFacts facts;
   facts.name = std::move(name);
   facts.instructions = std::move(instructions);
@@ -40,14 +44,23 @@ TargetFacts described(std::string name, std::string instructions, const Describe
   facts.cycles_per_s = d.cycles_per_s;
   const double flops = 2 * d.products_per_cycle * d.cycles_per_s;
   facts.rates = {{DType::F32, DType::F32, flops}, {DType::F64, DType::F64, flops / 2}};
-  facts.levels = {{d.nearest_bytes, d.nearest_ways, speed(d.nearest_bytes_per_s, kNearestShare), false},
-                  {d.own_bytes, d.own_ways, speed(d.own_bytes_per_s, kOwnShare), false},
-                  {d.shared_bytes, d.shared_ways, speed(d.shared_bytes_per_s, kSharedShare), true},
-                  {0, 0, memory, true}};
+  facts.levels = {
+      {d.nearest_bytes, d.nearest_ways, speed(d.nearest_bytes_per_s, kNearestShare), false},
+      {d.own_bytes, d.own_ways, speed(d.own_bytes_per_s, kOwnShare), false},
+      {d.shared_bytes, d.shared_ways, speed(d.shared_bytes_per_s, kSharedShare), true},
+      {0, 0, memory, true}};
   facts.start_s = 32.0 * kKiB / memory;
   facts.flops_per_byte = 8;
   facts.image_layout = "NHWC";
   facts.layout_loss_bytes_per_flop = 0.5;
+  return facts;
+}
+
+// Vectors add up twice as many products of bf16 as of f32; tiles sixteen times as many, as long as
+// they are fed.
+TargetFacts with_bf16(TargetFacts facts, std::string_view instructions) {
+  const double times = instructions == "amx-bf16" ? 16 : 2;
+  facts.rates.push_back({DType::BF16, DType::F32, times * facts.rates.front().flops_per_s});
   return facts;
 }
 
@@ -60,9 +73,11 @@ const std::vector<TargetFacts>& all() {
     avx2.registers = 16;
     avx2.vector_bits = 256;
     return std::vector<TargetFacts>{
-        described("zen4", "x86-64-v4", kZen4),
-        described("sapphire-rapids", "x86-64-v4",
-                  {48 * kKiB, 2 * kMiB, 60 * kMiB, 12, 16, 15, 32, 32, 512, 2.4e9, 32, 300e9, 72e9, 21e9, 11e9}),
+        with_bf16(described("zen4", "x86-64-v4", kZen4), "avx512-bf16"),
+        with_bf16(described("sapphire-rapids", "x86-64-v4",
+                            {48 * kKiB, 2 * kMiB, 60 * kMiB, 12, 16, 15, 32, 32, 512, 2.4e9, 32,
+                             300e9, 72e9, 21e9, 11e9}),
+                  "amx-bf16"),
         described("haswell", "x86-64-v3",
                   {32 * kKiB, 256 * kKiB, 8 * kMiB, 8, 8, 16, 4, 16, 256, 3.4e9, 16}),
         described("x86-64-v3", "x86-64-v3", avx2),
@@ -105,6 +120,12 @@ TargetFacts native_facts() {
   const char* like = !has_avx512 ? "haswell" : __builtin_cpu_is("amd") ? "zen4" : "sapphire-rapids";
   TargetFacts facts = with_listed_caches(*find(like), "/sys/devices/system/cpu/cpu0/cache");
   facts.name = "native";
+  const auto has = [&](std::string_view feature) {
+    return std::ranges::find(features, feature) != features.end();
+  };
+  std::erase_if(facts.rates, [](const Rate& rate) { return rate.operand == DType::BF16; });
+  if (has_avx512 && has("AVX-512-BF16"))
+    facts = with_bf16(facts, has("AMX-BF16") ? "amx-bf16" : "avx512-bf16");
   facts.units = std::max(1U, std::thread::hardware_concurrency());
   return facts;
 }

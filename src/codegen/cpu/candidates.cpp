@@ -62,7 +62,7 @@ double tiled_cycles(const TileFacts& facts, const TileShape& shape, std::int64_t
 }
 
 std::string tile_name(const TileShape& shape) {
-  return concat("tiles ", shape.rows, "x", shape.columns, shape.depth > 0 ? concat(" by ", shape.depth) : "",
+  return concat(shape.is_paired ? "pairs " : "tiles ", shape.rows, "x", shape.columns, shape.depth > 0 ? concat(" by ", shape.depth) : "",
                 shape.is_reordered ? " reordered" : "");
 }
 
@@ -209,8 +209,21 @@ class Lister {
         add(tile_name(shape), yes(cost * share), tiles(shape));
       }
     }
+    add_pairs(facts, shapes.front(), cost);
     add_depths(facts, shapes.front(), cost);
     add_reduction_vectors(facts, shapes.front(), cost);
+  }
+
+  // Products of bf16 that are not widened first.
+  void add_pairs(const TileFacts& facts, TileShape shape, double cost) {
+    shape.is_paired = true;
+    const std::string& refusal = facts.refusal.empty() ? facts.pair_refusal : facts.refusal;
+    const double share = products_ / target_.products_per_cycle(DType::BF16);
+    if (!refusal.empty()) {
+      add(tile_name(shape), no(refusal));
+    } else {
+      add(tile_name(shape), yes(cost * share), tiles(shape));
+    }
   }
 
   // Sums in parts whose columns stay in the first cache. Where a core's second cache is quick enough to read them for

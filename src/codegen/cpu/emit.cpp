@@ -28,6 +28,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/cpu/kernel_emitter.h"
+#include "nests/pairs.h"
+#include "target/bf16.h"
 
 // The constructors of LLVM's globals, where cmake/start_up.ld keeps them from running when the process starts.
 // Linked without it both are null, and they have run.
@@ -39,7 +41,12 @@ extern "C" {
 namespace tenon::codegen::cpu {
 namespace {
 
-std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts) {
+// Of instructions for pairs of bf16, as LLVM calls them.
+std::string features_of(const TargetFacts& facts) {
+  return bf16_instructions(facts) == "amx-bf16" ? "+avx512bf16,+amx-tile,+amx-bf16" : "+avx512bf16";
+}
+
+std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts, bool has_pairs) {
   static std::once_flag once;
   std::call_once(once, [] {
     for (auto constructor = tenon_late_constructors_begin; constructor != tenon_late_constructors_end; ++constructor) {
@@ -58,7 +65,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts) {
   const std::string& cpu = facts.instructions;
   llvm::TargetOptions options;
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      triple, cpu, "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      triple, cpu, has_pairs ? features_of(facts) : "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) throw Error("no code generator for this processor", ErrorKind::Device).got(cpu);
   return machine;
 }
@@ -121,12 +128,13 @@ std::string machine_name(const TargetFacts& facts) {
 }
 
 Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& facts, bool keeps_text) {
-  const auto machine = target_machine(facts);
+  const bool uses_pairs = std::ranges::any_of(kernels, [](const KernelSource& kernel) { return nests::has_pairs(kernel.nest->body); });
+  const auto machine = target_machine(facts, uses_pairs);
   llvm::LLVMContext context;
   llvm::Module module("tenon", context);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  for (const KernelSource& kernel : kernels) KernelEmitter(module, *kernel.nest, kernel.symbol, facts.vector_bits).run();
+  for (const KernelSource& kernel : kernels) KernelEmitter(module, *kernel.nest, kernel.symbol, facts.vector_bits, bf16_instructions(facts) == "amx-bf16").run();
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {

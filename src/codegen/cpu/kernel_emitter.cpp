@@ -1,6 +1,7 @@
 #include "codegen/cpu/kernel_emitter.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <bit>
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "nests/loop_extents.h"
 #include "nests/in_place.h"
+#include "nests/pairs.h"
 
 namespace tenon::codegen::cpu {
 
@@ -47,8 +49,8 @@ bool may_be_zero(const Scalar& scalar) {
 
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, unsigned vector_bits)
-    : module_(module), nest_(nest), context_(module.getContext()), ir_(context_), math_(ir_, module) {
+KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, unsigned vector_bits, bool has_tiles)
+    : module_(module), nest_(nest), context_(module.getContext()), ir_(context_), math_(ir_, module), has_tiles_(has_tiles) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
   llvm::Type* number = ir_.getInt64Ty();
   auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, number, number}, false);
@@ -96,26 +98,6 @@ KernelEmitter::Key KernelEmitter::key_of(const Scalar& scalar) {
   return {&scalar.node(), jammed_ && copy_ > 0 && varies(scalar) ? copy_ : 0};
 }
 
-template <class Body>
-void KernelEmitter::counted(llvm::Value* from, llvm::Value* to, std::int64_t step, const std::string& name,
-                            const Body& body) {
-  llvm::BasicBlock* before = ir_.GetInsertBlock();
-  llvm::BasicBlock* head = llvm::BasicBlock::Create(context_, name, function_);
-  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, name + ".end", function_);
-  ir_.CreateCondBr(ir_.CreateICmpSLT(from, to), head, after);
-  ir_.SetInsertPoint(head);
-  llvm::PHINode* counter = ir_.CreatePHI(ir_.getInt64Ty(), 2, name);
-  counter->addIncoming(from, before);
-  {
-    Scope scope(*this);
-    body(counter);
-  }
-  llvm::Value* next = ir_.CreateAdd(counter, ir_.getInt64(static_cast<std::uint64_t>(step)), "", true, true);
-  counter->addIncoming(next, ir_.GetInsertBlock());
-  ir_.CreateCondBr(ir_.CreateICmpSLT(next, to), head, after);
-  ir_.SetInsertPoint(after);
-}
-
 void KernelEmitter::load_arguments() {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
   llvm::Value* arguments = function_->getArg(0);
@@ -152,6 +134,8 @@ void KernelEmitter::run() {
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(context_, "entry", function_);
   ir_.SetInsertPoint(entry);
   load_arguments();
+  const bool uses_tiles = has_tiles_ && nests::has_pairs(nest_.body);
+  if (uses_tiles) configure_tiles();
   llvm::Value* begin = function_->getArg(1);
   llvm::Value* end = function_->getArg(2);
   const bool is_one_vector =
@@ -168,6 +152,7 @@ void KernelEmitter::run() {
   } else {
     counted(begin, end, 1, "item", [&](llvm::Value* item) { emit_parallel(nest_.body, item); });
   }
+  if (uses_tiles) ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::x86_tilerelease, {});
   ir_.CreateRetVoid();
 }
 
@@ -250,6 +235,14 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
   for (const Statement& statement : block) {
     if (statement.kind == Statement::Kind::Loop && statement.loop == LoopKind::Vector) {
       emit_jammed_lanes(statement, loop, first, count);
+      continue;
+    }
+    if (statement.kind == Statement::Kind::Loop && fits_tiles(statement, count)) {
+      emit_tiles(statement, loop, first, count);
+      continue;
+    }
+    if (statement.kind == Statement::Kind::Loop && nests::is_pair(statement)) {
+      emit_pair(statement, loop, first, count);
       continue;
     }
     if (statement.kind == Statement::Kind::Loop) {

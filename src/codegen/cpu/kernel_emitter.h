@@ -17,7 +17,8 @@ namespace tenon::codegen::cpu {
 /// Writes one nest as a function `void(const KernelArguments*, i64 begin, i64 end)`.
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, unsigned vector_bits);
+  /// `has_tiles`: products of bf16 may use the processor's own tiles (AMX).
+  KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, unsigned vector_bits, bool has_tiles = false);
   void run();
 
  private:
@@ -46,6 +47,15 @@ class KernelEmitter {
   void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   // A loop of a sum that is one vector: lanes of each position's own, added up behind it.
   void emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first, unsigned count);
+  // Two products of bf16 added to each sum (kernel_pairs.cpp), or a whole loop of them in tiles of the processor's own.
+  struct Factors {
+    Scalar row, column;
+  };
+  Factors factors_of(const Statement& pair);
+  void emit_pair(const Statement& pair, std::size_t loop, llvm::Value* first, unsigned count);
+  bool fits_tiles(const Statement& sum, unsigned count) const;
+  void emit_tiles(const Statement& sum, std::size_t loop, llvm::Value* first, unsigned count);
+  void configure_tiles();
   bool varies(const Scalar& scalar);  // among jammed positions
   void emit_define(const Statement& statement);
   void emit_fold(const Statement& statement);
@@ -109,6 +119,27 @@ class KernelEmitter {
   unsigned copy_ = 0;       // which jammed position is being written
   std::optional<std::size_t> jammed_;
   std::unordered_map<const ScalarNode*, bool> varies_;
+  bool has_tiles_ = false;
 };
+
+template <class Body>
+void KernelEmitter::counted(llvm::Value* from, llvm::Value* to, std::int64_t step, const std::string& name,
+                            const Body& body) {
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  llvm::BasicBlock* head = llvm::BasicBlock::Create(context_, name, function_);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, name + ".end", function_);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(from, to), head, after);
+  ir_.SetInsertPoint(head);
+  llvm::PHINode* counter = ir_.CreatePHI(ir_.getInt64Ty(), 2, name);
+  counter->addIncoming(from, before);
+  {
+    Scope scope(*this);
+    body(counter);
+  }
+  llvm::Value* next = ir_.CreateAdd(counter, ir_.getInt64(static_cast<std::uint64_t>(step)), "", true, true);
+  counter->addIncoming(next, ir_.GetInsertBlock());
+  ir_.CreateCondBr(ir_.CreateICmpSLT(next, to), head, after);
+  ir_.SetInsertPoint(after);
+}
 
 }  // namespace tenon::codegen::cpu

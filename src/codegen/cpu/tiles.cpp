@@ -9,6 +9,7 @@
 #include "codegen/cpu/reduction_vectors.h"
 #include "codegen/cpu/row_blocks.h"
 #include "codegen/cpu/schedule.h"
+#include "nests/pairs.h"
 #include "nests/schedule/bind.h"
 #include "nests/schedule/pack.h"
 #include "nests/schedule/reorder.h"
@@ -16,6 +17,7 @@
 #include "nests/schedule/stage_sum.h"
 #include "nests/stride.h"
 #include "ops/access.h"
+#include "target/bf16.h"
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -176,6 +178,8 @@ struct TilePlan {
   Dims b_view;
   std::int64_t depth = 0;                 // positions of the outermost loop of the sum at a time; 0: all
   std::int64_t depth_length = 0;          // of the sum, so many at a time
+  bool is_paired = false;                 // along the innermost loop of the sum
+  Dim pair_extent;
   std::int64_t sum_length = 0;
   std::int64_t ahead = 0;                 // elements of b, where it is large and not laid out anew
   std::int64_t result_bytes = 0;          // of a short sum; else 0
@@ -203,6 +207,29 @@ Depth depth_of(const std::vector<const Statement*>& reduction, std::int64_t most
   const bool is_short = depth.positions * depth.inner < most / 4;
   depth.refusal = is_short ? concat("its sum of ", depth.all, " has no parts of ", most / 4, " to ", most) : "";
   return depth;
+}
+
+// Why products cannot be added up in pairs; empty where they can.
+std::string pair_refusal(const Roles& roles, const std::vector<bool>& may_pack, const TileShape& shape, const TargetFacts& target) {
+  if (bf16_instructions(target).empty()) return "the processor has no instructions for it";
+  const Contraction& c = roles.sum;
+  const Statement* loop = may_pack[c.b->id] ? pair_loop(c, c.a, c.b) : nullptr;
+  if (loop == nullptr) return "it does not sum products of bf16 operands of which one is constant, evenly many side by side";
+  if (closest_last(c.reduction, c.a).back() != loop) return "its innermost loop is another";
+  if (roles.rows == nullptr) return "no rows share what is constant";
+  const Dim& columns = roles.columns->extent;
+  if (!columns.is_constant() || columns.constant() % shape.columns != 0) return concat("its columns are no multiple of ", shape.columns);
+  return "";
+}
+
+// Tiles of the processor's own have 16 rows of 32 elements of the sum; two of them stand for rows and for columns.
+unsigned paired_rows(const Roles& roles, const TileShape& shape, const TargetFacts& target) {
+  constexpr std::int64_t kTileRows = 16, kTileSum = 32;
+  const Dim &rows = roles.rows->extent, &sum = roles.sum.reduction.front()->extent;
+  const bool is_tiled = bf16_instructions(target) == "amx-bf16" && roles.sum.reduction.size() == 1 && rows.is_constant() &&
+                        rows.constant() % kTileRows == 0 && sum.constant() % kTileSum == 0 && !roles.rows->limit.is_defined();
+  if (!is_tiled) return shape.rows;
+  return rows.constant() % (2 * kTileRows) == 0 ? 2 * kTileRows : kTileRows;
 }
 
 // Why the sum cannot run in parts; empty where it can.
@@ -260,6 +287,12 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, co
     plan.depth_length = depth.positions * depth.inner;
     plan.sum_length = depth.all;
   }
+  if (shape.is_paired && pair_refusal(roles, may_pack, shape, target).empty()) {
+    plan.is_paired = true;
+    plan.depth = 0;
+    plan.pair_extent = reduction.back()->extent;
+    plan.rows_at_once = paired_rows(roles, shape, target);
+  }
   return plan;
 }
 
@@ -298,12 +331,24 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   TilePlan plan = plan_of(roles, around_it, may_pack, shape, target);
   const SplitLoop columns = split(nest, whole, plan.columns, plan.width);
 
+  SplitLoop pairs;
+  if (plan.is_paired) {
+    pairs = split(nest, whole, plan.reduction.back(), 2);
+    for (PackedLoop& loop : plan.packed) {
+      if (loop.id == plan.reduction.back()) loop = {pairs.outer, plan.pair_extent.constant() / 2};
+    }
+    plan.reduction.back() = pairs.outer;
+  }
+
   // b laid out as it is read: each step of the innermost sum finds the next vector behind the last.
   std::vector<Packing> packings;
   if (may_pack[plan.b] && plan.column_count.is_constant()) {
     plan.packed.insert(plan.packed.begin(), {columns.outer, ceil_div(plan.column_count, plan.width)});
     plan.packed.push_back({columns.inner, plan.width});
-    if (auto packing = pack(nest, whole, plan.b, plan.packed, plan.column_count.constant())) {
+    if (plan.is_paired) plan.packed.push_back({pairs.inner, 2});
+    // Where columns come out even nothing is left over.
+    const std::int64_t limit = plan.is_paired ? 2 * plan.packed.front().extent.constant() : plan.column_count.constant();
+    if (auto packing = pack(nest, whole, plan.b, plan.packed, limit)) {
       plan.b_view = nest.buffers[plan.b].dims;
       packings.push_back(std::move(*packing));
     }
@@ -350,7 +395,14 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   order.push_back(columns.inner);
   if (plan.rows) order.push_back(*plan.rows);
   reorder(whole, order);
-  reorder(whole, plan.reduction);
+  if (plan.is_paired) {
+    std::vector<std::size_t> sum = plan.reduction;
+    sum.push_back(pairs.inner);
+    reorder(whole, sum);
+    bind_loop(whole, pairs.inner, LoopKind::Serial, 2);
+  } else {
+    reorder(whole, plan.reduction);
+  }
   for (const std::size_t loop : around) bind_loop(whole, loop, outermost);
   bind_loop(whole, columns.inner, LoopKind::Vector, plan.width);
   if (plan.rows) bind_loop(whole, *plan.rows, LoopKind::Jam, plan.rows_at_once);
@@ -412,6 +464,7 @@ void note_depth(LoopNest nest, const std::vector<bool>& may_pack, const TargetFa
     const Block stage = stages == nullptr ? nest.body : Block{(*stages)[k]};
     const Roles roles = find_roles(stage, may_pack);
     if (!roles.refusal.empty()) continue;
+    facts.pair_refusal = pair_refusal(roles, may_pack, shape, target);
     facts.depth_refusal = depth_refusal(roles, may_pack, shape);
     if (facts.depth_refusal.empty()) facts.sum_length = depth_of(closest_last(roles.sum.reduction, roles.sum.a), shape.depth).all;
     return;

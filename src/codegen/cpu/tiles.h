@@ -21,6 +21,7 @@ struct TileShape {
   /// A long sum runs in parts of at most so many positions, so that what is read along columns stays in the first cache
   /// for all rows; 0: in one piece.
   unsigned depth = 0;
+  bool is_paired = false;  ///< products of bf16 are added up in pairs, where that can be
 };
 
 /// What can be told of tiles before they are made.
@@ -32,6 +33,7 @@ struct TileFacts {
   bool has_other_loops = false; ///< around the tiles
   std::string depth_refusal = "its sum is no product of many rows and constant columns";  ///< of parts of the sum
   std::int64_t sum_length = 0;  ///< where it can run in parts
+  std::string pair_refusal = "it does not sum products of bf16 operands of which one is constant";
   std::string reduction_refusal = "a sum has columns, which tiles run along";  ///< empty where lanes can run along it instead
 };
 TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target);

@@ -1,13 +1,13 @@
 #include "nests/schedule/collapse.h"
 
-#include <algorithm>
-#include <optional>
-
 #include "base/error.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/schedule/loops.h"
 #include "nests/stride.h"
+
+#include <algorithm>
+#include <optional>
 
 namespace tenon::nests {
 namespace {
@@ -20,12 +20,15 @@ struct Pair {
   std::size_t outer = 0, inner = 0;
   Dim inner_extent;
 
-  bool is_read_by(const Scalar& scalar) const { return depends_on(scalar, outer) || depends_on(scalar, inner); }
+  bool is_read_by(const Scalar& scalar) const {
+    return depends_on(scalar, outer) || depends_on(scalar, inner);
+  }
   bool moves_by_one(const Scalar& index) const {
     if (is_loop(index, outer)) return true;
     return inner_extent.is_constant() && !depends_on(index, inner) && growth(index, outer) == 1;
   }
-  // The axis that the outer loop moves along by one, the inner's right behind it; nothing where they do not lie so.
+  // The axis that the outer loop moves along by one, the inner's right behind it; nothing where
+  // they do not lie so.
   std::optional<std::size_t> axis_in(const std::vector<Scalar>& indices, const Dims& view) const {
     std::optional<std::size_t> found;
     for (std::size_t axis = 0; axis < indices.size(); ++axis) {
@@ -39,20 +42,23 @@ struct Pair {
   }
   bool fits(const std::vector<Scalar>& indices, const Dims& view) const {
     return axis_in(indices, view) ||
-           std::none_of(indices.begin(), indices.end(), [&](const Scalar& index) { return is_read_by(index); });
+           std::none_of(indices.begin(), indices.end(),
+                        [&](const Scalar& index) { return is_read_by(index); });
   }
   // Where the axes of both are one: what else moves along the outer one moves by whole inner ones.
   Scalar merged(const Scalar& index, std::size_t loop) const {
     Block holder(1);
     holder.front().value = index;
     substitute_loop(holder, outer, integer_scalar(0));
-    return plus(times(holder.front().value, integer_scalar(inner_extent.constant())), loop_scalar(loop));
+    return plus(times(holder.front().value, integer_scalar(inner_extent.constant())),
+                loop_scalar(loop));
   }
   void merge(std::vector<Scalar>& indices, Dims& view, std::size_t loop) const {
     const auto axis = axis_in(indices, view);
     if (!axis) return;
     const auto at = static_cast<std::ptrdiff_t>(*axis);
-    indices[*axis] = is_loop(indices[*axis], outer) ? loop_scalar(loop) : merged(indices[*axis], loop);
+    indices[*axis] =
+        is_loop(indices[*axis], outer) ? loop_scalar(loop) : merged(indices[*axis], loop);
     view[*axis] = view[*axis] * view[*axis + 1];
     indices.erase(indices.begin() + at + 1);
     view.erase(view.begin() + at + 1);
@@ -64,16 +70,22 @@ struct Pair {
 bool collapse(LoopNest& nest, std::size_t outer, std::size_t inner) {
   const Statement* around = find_loop(nest.body, outer);
   TENON_ASSERT(around != nullptr, "the loop that is collapsed is there");
-  if (around->body.size() != 1 || around->body.front().kind != Statement::Kind::Loop || around->body.front().id != inner) return false;
+  if (around->body.size() != 1 || around->body.front().kind != Statement::Kind::Loop ||
+      around->body.front().id != inner)
+    return false;
   const Statement& inside = around->body.front();
-  if (around->limit.is_defined() || inside.limit.is_defined() || around->is_independent != inside.is_independent) return false;
+  if (around->limit.is_defined() || inside.limit.is_defined() ||
+      around->is_independent != inside.is_independent)
+    return false;
   const Pair pair{outer, inner, inside.extent};
   bool fits = true;
   for_each_load(nest.body, [&](const Scalar& load) {
-    fits &= pair.fits(load->args, load->view) && (load->bounds == Bounds::Inside || !pair.is_read_by(load));
+    fits &= pair.fits(load->args, load->view) &&
+            (load->bounds == Bounds::Inside || !pair.is_read_by(load));
   });
   for_each_statement(nest.body, [&](Statement& statement) {
-    const bool writes = statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update;
+    const bool writes =
+        statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update;
     if (writes) fits &= pair.fits(statement.indices, statement.view);
     if (statement.limit.is_defined()) fits &= !pair.is_read_by(statement.limit);
   });

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <vector>
-
 #include "nests/loop_nest.h"
+
+#include <vector>
 
 namespace tenon::nests {
 
-/// The loop in a block or in what stands inside; nothing where there is none. Of several that share a number the first.
+/// The loop in a block or in what stands inside; nothing where there is none. Of several that share
+/// a number the first.
 Statement* find_loop(Block& block, std::size_t loop);
 /// The block in which that loop stands.
 Block* block_of(Block& block, std::size_t loop);

@@ -1,16 +1,16 @@
 #include "nests/schedule/pack.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 
+#include <algorithm>
+
 namespace tenon::nests {
 
-std::optional<Packing> pack(LoopNest& nest, Block& block, std::size_t buffer, const std::vector<PackedLoop>& loops,
-                            std::int64_t limit) {
+std::optional<Packing> pack(LoopNest& nest, Block& block, std::size_t buffer,
+                            const std::vector<PackedLoop>& loops, std::int64_t limit) {
   Scalar load;
   bool is_one = true;
   for_each_load(block, [&](const Scalar& found) {
@@ -24,7 +24,8 @@ std::optional<Packing> pack(LoopNest& nest, Block& block, std::size_t buffer, co
   packing.buffer = buffer;
   packing.source_dims = load->view;
   packing.limit = limit;
-  packing.coordinates.assign(load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+  packing.coordinates.assign(load->args.begin(),
+                             load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
   for (const Scalar& coordinate : packing.coordinates) {
     const auto affine = affine_of(coordinate);
     if (!affine) return std::nullopt;

@@ -1,14 +1,14 @@
 #include "nests/schedule/pad.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/error.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
 #include "ops/access.h"
+
+#include <algorithm>
+#include <map>
 
 namespace tenon::nests {
 namespace {
@@ -64,14 +64,15 @@ std::optional<Padded> padding_around(const Scalar& load, const Contraction& sum)
 }
 
 // A nest that copies buffer 0 into the middle of buffer 1, with the fill around it. The last axis
-// with room around it and those behind lie in one piece, with the room at its ends: they are one loop,
-// unless that were the only one besides the batch and what lies behind is a vector already: whoever
-// needs a few rows of the copy makes those alone.
+// with room around it and those behind lie in one piece, with the room at its ends: they are one
+// loop, unless that were the only one besides the batch and what lies behind is a vector already:
+// whoever needs a few rows of the copy makes those alone.
 LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source) {
   std::size_t last = load->view.size();
   while (last > 1 && padded.dims[last - 1] == load->view[last - 1]) --last;
   constexpr double kVector = 16;
-  const double behind = usual_value(product({load->view.begin() + static_cast<std::ptrdiff_t>(last), load->view.end()}));
+  const double behind = usual_value(
+      product({load->view.begin() + static_cast<std::ptrdiff_t>(last), load->view.end()}));
   if (last <= 2 && behind >= kVector) last = load->view.size();
   Dims from(load->view.begin(), load->view.begin() + static_cast<std::ptrdiff_t>(last));
   Dims to(padded.dims.begin(), padded.dims.begin() + static_cast<std::ptrdiff_t>(last));
@@ -83,7 +84,8 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
   }
   LoopNest nest;
   nest.name = "pad";
-  nest.buffers = {{"x", source.dtype, from, Storage::Operand}, {"p", DType::F32, to, Storage::Result}};
+  nest.buffers = {{"x", source.dtype, from, Storage::Operand},
+                  {"p", DType::F32, to, Storage::Result}};
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = 1;
@@ -97,7 +99,8 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
     const std::size_t loop = nest.new_loop(concat("i", axis));
     const bool is_one = to[axis] == Dim(1);
     store.indices.push_back(is_one ? integer_scalar(0) : loop_scalar(loop));
-    const Scalar room = axis + 1 == to.size() ? nest.extent(before) : integer_scalar(padded.before[axis]);
+    const Scalar room =
+        axis + 1 == to.size() ? nest.extent(before) : integer_scalar(padded.before[axis]);
     copy.args.push_back(binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(), room));
   }
   copy.args.push_back(fill);
@@ -120,7 +123,8 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
 
 }  // namespace
 
-std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const NestSequence::Part& given_part,
+std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
+                                              const NestSequence::Part& given_part,
                                               const std::vector<bool>& is_constant) {
   NestSequence::Part part = given_part;
   const std::optional<Contraction> found = find_contraction(part.nest);
@@ -136,7 +140,8 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const Nest
   if (!padded) return {std::move(part)};
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];
-  // The copy is as wide as arithmetic, so that the sum need not convert what it reads over and over.
+  // The copy is as wide as arithmetic, so that the sum need not convert what it reads over and
+  // over.
   sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, padded->dims});
   NestSequence::Part copy;
   copy.nest = padding_nest(load, *padded, from);
@@ -149,7 +154,8 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const Nest
     node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
   }
   node.view = padded->dims;
-  read_copy(part, *found, load, {concat("p", made), DType::F32, padded->dims, Storage::Operand}, made, std::move(node));
+  read_copy(part, *found, load, {concat("p", made), DType::F32, padded->dims, Storage::Operand},
+            made, std::move(node));
   list_extents(copy.nest);
   list_extents(part.nest);
   return {std::move(copy), std::move(part)};

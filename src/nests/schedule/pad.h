@@ -1,15 +1,16 @@
 #pragma once
 
-#include <vector>
-
 #include "nests/nest_builder.h"
+
+#include <vector>
 
 namespace tenon::nests {
 
 /// Gives sums of products whose operand is read past its edges a nest before them that copies the
 /// operand into a buffer with room around it, so that the sums need not look where they read. The
 /// nests that do what `part` does, one or two. `is_constant` counts the sequence's buffers.
-std::vector<NestSequence::Part> split_padding(NestSequence& sequence, const NestSequence::Part& part,
+std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
+                                              const NestSequence::Part& part,
                                               const std::vector<bool>& is_constant);
 
 }  // namespace tenon::nests

@@ -1,10 +1,10 @@
 #include "nests/schedule/reorder.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "nests/schedule/loops.h"
 #include "nests/stride.h"
+
+#include <algorithm>
 
 namespace tenon::nests {
 namespace {
@@ -12,7 +12,8 @@ namespace {
 // Whether the loops named, and no others, stand in each other from here on.
 bool are_all(const Statement& outermost, std::vector<std::size_t> loops) {
   for (const Statement* at = &outermost;; at = &at->body.front()) {
-    const auto found = at->kind == Statement::Kind::Loop ? std::ranges::find(loops, at->id) : loops.end();
+    const auto found =
+        at->kind == Statement::Kind::Loop ? std::ranges::find(loops, at->id) : loops.end();
     if (found == loops.end()) return false;
     loops.erase(found);
     if (loops.empty()) return true;
@@ -31,8 +32,8 @@ Statement* outermost_of(Block& block, const std::vector<std::size_t>& loops) {
 }
 
 bool is_free_fold(const Block& body) {
-  return body.size() == 1 && body.front().kind == Statement::Kind::Fold && !body.front().place.is_defined() &&
-         body.front().reduction != Reduction::Last;
+  return body.size() == 1 && body.front().kind == Statement::Kind::Fold &&
+         !body.front().place.is_defined() && body.front().reduction != Reduction::Last;
 }
 
 }  // namespace
@@ -51,10 +52,12 @@ void reorder(Block& block, const std::vector<std::size_t>& loops) {
     if (k + 1 < loops.size()) at = &at->body.front();
   }
   Block body = std::move(at->body);
-  TENON_ASSERT(independent == loops.size() || (independent == 0 && is_free_fold(body)), "the order of the passes is free");
+  TENON_ASSERT(independent == loops.size() || (independent == 0 && is_free_fold(body)),
+               "the order of the passes is free");
   for (std::size_t k = 0; k < headers.size(); ++k) {
     for (std::size_t inner = k; headers[k].limit.is_defined() && inner < headers.size(); ++inner) {
-      TENON_ASSERT(!depends_on(headers[k].limit, headers[inner].id), "a limit depends on loops around it");
+      TENON_ASSERT(!depends_on(headers[k].limit, headers[inner].id),
+                   "a limit depends on loops around it");
     }
   }
   for (std::size_t k = headers.size(); k-- > 0;) {

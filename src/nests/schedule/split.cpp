@@ -5,7 +5,8 @@
 
 namespace tenon::nests {
 
-SplitLoop split(LoopNest& nest, Block& block, std::size_t loop, std::int64_t size, std::string_view mark) {
+SplitLoop split(LoopNest& nest, Block& block, std::size_t loop, std::int64_t size,
+                std::string_view mark) {
   Statement* found = find_loop(block, loop);
   TENON_ASSERT(found != nullptr, "the loop that is split is there");
   TENON_ASSERT(!found->limit.is_defined() && size > 0, "a loop that is split has no limit");
@@ -17,8 +18,9 @@ SplitLoop split(LoopNest& nest, Block& block, std::size_t loop, std::int64_t siz
   inner.id = made.inner;
   inner.extent = size;
   if (!(mod(count, size) == Dim(0))) {
-    inner.limit = binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(size),
-                                binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(count), first));
+    inner.limit =
+        binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(size),
+                      binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(count), first));
   }
   inner.body = std::move(found->body);
   substitute_loop(inner.body, loop, plus(first, loop_scalar(made.inner)));
@@ -34,8 +36,10 @@ std::size_t split_at(LoopNest& nest, Block& block, std::size_t loop, std::int64_
   TENON_ASSERT(around != nullptr, "the loop that is split is there");
   const auto at = find_loop(block, loop) - around->data();
   Statement& first = (*around)[static_cast<std::size_t>(at)];
-  TENON_ASSERT(!first.limit.is_defined() && first.extent.is_constant(), "a loop that is split in two has a number of positions");
-  TENON_ASSERT(position > 0 && position < first.extent.constant(), "both parts of a loop have positions");
+  TENON_ASSERT(!first.limit.is_defined() && first.extent.is_constant(),
+               "a loop that is split in two has a number of positions");
+  TENON_ASSERT(position > 0 && position < first.extent.constant(),
+               "both parts of a loop have positions");
   Statement second = first;
   second.id = nest.new_loop(nest.loop_names[loop]);
   second.extent = first.extent.constant() - position;

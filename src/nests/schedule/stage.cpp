@@ -31,7 +31,8 @@ Part stage(NestSequence& sequence, Part& part, const Contraction& sum, const Sca
   copy.nest.name = "turn";
   copy.nest.loop_names = part.nest.loop_names;
   copy.nest.extents = part.nest.extents;
-  copy.nest.buffers = {{"x", from.dtype, from.dims, Storage::Operand}, {"t", DType::F32, dims, Storage::Result}};
+  copy.nest.buffers = {{"x", from.dtype, from.dims, Storage::Operand},
+                       {"t", DType::F32, dims, Storage::Result}};
   std::vector<Scalar> at;
   for (const Statement* loop : loops) at.push_back(loop_scalar(loop->id));
   Statement store;
@@ -72,7 +73,8 @@ Part stage_whole(NestSequence& sequence, Part& part, const Contraction& sum, con
   Part copy;
   copy.buffers = {source, made};
   copy.nest.name = "widen";
-  copy.nest.buffers = {{"x", from.dtype, flat, Storage::Operand}, {"w", DType::F32, flat, Storage::Result}};
+  copy.nest.buffers = {{"x", from.dtype, flat, Storage::Operand},
+                       {"w", DType::F32, flat, Storage::Result}};
   const Scalar at = loop_scalar(copy.nest.new_loop("i"));
   copy.nest.extent(flat[0]);
   Statement store;
@@ -86,7 +88,8 @@ Part stage_whole(NestSequence& sequence, Part& part, const Contraction& sum, con
   loop.is_independent = true;
   loop.body = {std::move(store)};
   copy.nest.body = {std::move(loop)};
-  read_copy(part, sum, load, {concat("w", made), DType::F32, from.dims, Storage::Operand}, made, load.node());
+  read_copy(part, sum, load, {concat("w", made), DType::F32, from.dims, Storage::Operand}, made,
+            load.node());
   return copy;
 }
 

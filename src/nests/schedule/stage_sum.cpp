@@ -5,10 +5,12 @@
 
 namespace tenon::nests {
 
-void stage_sum(LoopNest& nest, Block& block, const std::vector<std::size_t>& inside, std::size_t lanes) {
+void stage_sum(LoopNest& nest, Block& block, const std::vector<std::size_t>& inside,
+               std::size_t lanes) {
   const Statement* vector = find_loop(block, lanes);
   Block* around = inside.empty() ? nullptr : block_of(block, inside.front());
-  TENON_ASSERT(vector != nullptr && around != nullptr && around->size() == 1, "the loops that are staged stand alone");
+  TENON_ASSERT(vector != nullptr && around != nullptr && around->size() == 1,
+               "the loops that are staged stand alone");
   NestBuffer sums;
   sums.name = concat("s", nest.buffers.size());
   sums.storage = Storage::Scratch;
@@ -16,8 +18,8 @@ void stage_sum(LoopNest& nest, Block& block, const std::vector<std::size_t>& ins
   std::vector<Statement> headers;
   const Block* innermost = around;
   for (const std::size_t loop : inside) {
-    TENON_ASSERT(innermost->size() == 1 && innermost->front().kind == Statement::Kind::Loop && innermost->front().id == loop &&
-                     innermost->front().is_independent,
+    TENON_ASSERT(innermost->size() == 1 && innermost->front().kind == Statement::Kind::Loop &&
+                     innermost->front().id == loop && innermost->front().is_independent,
                  "the loops that are staged stand directly in each other and are independent");
     headers.push_back(header_of(innermost->front()));
     sums.dims.push_back(headers.back().extent);

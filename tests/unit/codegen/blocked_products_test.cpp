@@ -1,8 +1,5 @@
-// Products whose long sums run in parts, so that a panel of weights stays in the first cache for all rows.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
+// Products whose long sums run in parts, so that a panel of weights stays in the first cache for
+// all rows.
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
@@ -13,42 +10,56 @@
 #include "program/target.h"
 #include "reference/evaluate.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
 namespace tenon {
 namespace {
 
 std::string product(int rows, int sum, int columns) {
-  return concat("graph (x: f32[", rows, ", ", sum, "]) {\n  w: f32[", sum, ", ", columns, "] = constant f32[", sum, ", ", columns,
-                "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  b: f32[", columns, "] = constant f32[", columns,
-                "] normal(seed = 2, mean = 0.0, deviation = 1.0)\n  t = matmul(x, w)\n  u = add(t, b)\n  y = relu(u)\n  return y\n}\n");
+  return concat("graph (x: f32[", rows, ", ", sum, "]) {\n  w: f32[", sum, ", ", columns,
+                "] = constant f32[", sum, ", ", columns,
+                "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  b: f32[", columns,
+                "] = constant f32[", columns,
+                "] normal(seed = 2, mean = 0.0, deviation = 1.0)\n  t = matmul(x, w)\n  u = add(t, "
+                "b)\n  y = relu(u)\n  return y\n}\n");
 }
 
 // A 1x1 convolution whose rows are those of the whole image.
 std::string convolution(int size, int channels, int outputs) {
-  return concat("graph (x: f32[1, ", size, ", ", size, ", ", channels, "]@NHWC) {\n  w: f32[1, 1, ", channels, ", ", outputs,
-                "]@HWIO = constant f32[1, 1, ", channels, ", ", outputs,
-                "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w)\n  return y\n}\n");
+  return concat(
+      "graph (x: f32[1, ", size, ", ", size, ", ", channels, "]@NHWC) {\n  w: f32[1, 1, ", channels,
+      ", ", outputs, "]@HWIO = constant f32[1, 1, ", channels, ", ", outputs,
+      "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w)\n  return y\n}\n");
 }
 
 std::string chosen(const std::string& text, const std::string& cpu) {
-  const codegen::Decision decision = codegen::decide(parse_graph(text, all_ops()), cpu_options(cpu)).front();
+  const codegen::Decision decision =
+      codegen::decide(parse_graph(text, all_ops()), cpu_options(cpu)).front();
   return decision.candidates[decision.selection.versions.at(0).candidate].name;
 }
 
 std::string refusal(const std::string& text, const std::string& name) {
-  const codegen::Decision decision = codegen::decide(parse_graph(text, all_ops()), cpu_options("sapphire-rapids")).front();
+  const codegen::Decision decision =
+      codegen::decide(parse_graph(text, all_ops()), cpu_options("sapphire-rapids")).front();
   const auto found = std::ranges::find(decision.candidates, name, &codegen::Decision::Option::name);
   return found == decision.candidates.end() ? "no such candidate" : found->verdict.reason;
 }
 
-// Where a core's second cache gives little more than tiles would read of it, and only for sums that are long.
+// Where a core's second cache gives little more than tiles would read of it, and only for sums that
+// are long.
 TEST(BlockedProducts, FactsDecide) {
   EXPECT_EQ(chosen(product(128, 768, 96), "sapphire-rapids"), "tiles 8x32 by 268");
   EXPECT_EQ(chosen(product(128, 768, 96), "zen4"), "tiles 8x32");
   EXPECT_EQ(chosen(product(128, 256, 96), "sapphire-rapids"), "tiles 8x32");
   EXPECT_EQ(chosen(convolution(14, 1024, 64), "sapphire-rapids"), "tiles 8x32 by 268");
-  EXPECT_EQ(refusal(product(128, 256, 96), "tiles 8x32 by 268"), "its sum of 256 is not longer than 268");
-  EXPECT_EQ(refusal(product(128, 773, 96), "tiles 8x32 by 268"), "its sum of 773 has no parts of 67 to 268");
-  EXPECT_EQ(refusal(product(8, 768, 96), "tiles 8x32 by 268"), "it has few rows, or their number is only known when it runs");
+  EXPECT_EQ(refusal(product(128, 256, 96), "tiles 8x32 by 268"),
+            "its sum of 256 is not longer than 268");
+  EXPECT_EQ(refusal(product(128, 773, 96), "tiles 8x32 by 268"),
+            "its sum of 773 has no parts of 67 to 268");
+  EXPECT_EQ(refusal(product(8, 768, 96), "tiles 8x32 by 268"),
+            "it has few rows, or their number is only known when it runs");
 }
 
 bool has_avx512() {
@@ -59,17 +70,24 @@ bool has_avx512() {
 // Each number is added up in the order it would be without parts, on any number of threads.
 TEST(BlockedProducts, NotABitChanges) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
-  for (const std::string& text : {product(128, 768, 96), product(96, 640, 70), product(1024, 768, 64), convolution(14, 1024, 64),
-                                  convolution(7, 512, 40)}) {
+  for (const std::string& text :
+       {product(128, 768, 96), product(96, 640, 70), product(1024, 768, 64),
+        convolution(14, 1024, 64), convolution(7, 512, 40)}) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
-    const Tensor whole = CompiledModel(codegen::compile(graph, cpu_options("zen4")), 1).run(inputs).front().tensor();
+    const Tensor whole =
+        CompiledModel(codegen::compile(graph, cpu_options("zen4")), 1).run(inputs).front().tensor();
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     for (const int threads : {1, 2, 3, 7}) {
-      const Tensor parts = CompiledModel(codegen::compile(graph, cpu_options("sapphire-rapids")), threads).run(inputs).front().tensor();
+      const Tensor parts =
+          CompiledModel(codegen::compile(graph, cpu_options("sapphire-rapids")), threads)
+              .run(inputs)
+              .front()
+              .tensor();
       EXPECT_TRUE(identical(parts, whole)) << text;
     }
-    for (std::int64_t k = 0; k < whole.size(); ++k) ASSERT_NEAR(whole.real_at(k), expected.real_at(k), 1e-3) << text;
+    for (std::int64_t k = 0; k < whole.size(); ++k)
+      ASSERT_NEAR(whole.real_at(k), expected.real_at(k), 1e-3) << text;
   }
 }
 

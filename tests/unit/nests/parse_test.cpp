@@ -1,31 +1,33 @@
+#include "base/error.h"
+#include "codegen/select.h"
+#include "driver/compile.h"
+#include "driver/pipeline.h"
+#include "driver/zoo/zoo.h"
 #include "nests/parse.h"
+#include "nests/verify.h"
+#include "unit/error_text.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <map>
 
-#include "base/error.h"
-#include "codegen/select.h"
-#include "driver/compile.h"
-#include "driver/pipeline.h"
-#include "driver/zoo/zoo.h"
-#include "unit/error_text.h"
-#include "nests/verify.h"
-
 namespace tenon::nests {
 namespace {
 
-// Whether two nests say the same, loops and buffers by name: everything, also what the text leaves to be understood.
+// Whether two nests say the same, loops and buffers by name: everything, also what the text leaves
+// to be understood.
 class Same {
  public:
   Same(const LoopNest& a, const LoopNest& b) : a_(a), b_(b) {}
 
   bool run() {
-    bool is = a_.name == b_.name && a_.extents == b_.extents && a_.buffers.size() == b_.buffers.size();
+    bool is =
+        a_.name == b_.name && a_.extents == b_.extents && a_.buffers.size() == b_.buffers.size();
     for (std::size_t k = 0; is && k < a_.buffers.size(); ++k) {
       const NestBuffer &x = a_.buffers[k], &y = b_.buffers[k];
-      is = x.name == y.name && x.dtype == y.dtype && x.dims == y.dims && x.storage == y.storage && x.ahead == y.ahead;
+      is = x.name == y.name && x.dtype == y.dtype && x.dims == y.dims && x.storage == y.storage &&
+           x.ahead == y.ahead;
     }
     return is && same(a_.body, b_.body);
   }
@@ -40,16 +42,19 @@ class Same {
   }
 
   bool same(const Statement& x, const Statement& y) {
-    if (x.kind != y.kind || !same(x.limit, y.limit) || !same(x.value, y.value) || !same(x.place, y.place)) return false;
+    if (x.kind != y.kind || !same(x.limit, y.limit) || !same(x.value, y.value) ||
+        !same(x.place, y.place))
+      return false;
     if (x.kind == Statement::Kind::Loop) {
       loops_[x.id] = y.id;
-      return x.extent == y.extent && x.loop == y.loop && x.is_independent == y.is_independent && x.width == y.width &&
-             same(x.body, y.body);
+      return x.extent == y.extent && x.loop == y.loop && x.is_independent == y.is_independent &&
+             x.width == y.width && same(x.body, y.body);
     }
     if (x.id != y.id) return false;
     if (x.kind == Statement::Kind::Define) return a_.locals[x.id] == b_.locals[x.id];
     if (x.kind == Statement::Kind::Fold) return x.reduction == y.reduction;
-    if (x.kind == Statement::Kind::Update && (x.reduction != y.reduction || x.bounds != y.bounds)) return false;
+    if (x.kind == Statement::Kind::Update && (x.reduction != y.reduction || x.bounds != y.bounds))
+      return false;
     return x.view == y.view && same(x.indices, y.indices);
   }
 
@@ -65,8 +70,9 @@ class Same {
     if (!x.is_defined() || !y.is_defined()) return x.is_defined() == y.is_defined();
     if (x->kind != y->kind || x->dtype != y->dtype) return false;
     const bool is_number = x->kind == ScalarKind::Integer ? x->integer == y->integer
-                           : x->kind == ScalarKind::Real ? x->real == y->real || (x->real != x->real && y->real != y->real)
-                                                         : true;
+                           : x->kind == ScalarKind::Real
+                               ? x->real == y->real || (x->real != x->real && y->real != y->real)
+                               : true;
     if (!is_number) return false;
     if (x->kind == ScalarKind::Loop) return loops_.contains(x->id) && loops_.at(x->id) == y->id;
     if (x->kind == ScalarKind::Unary && x->unary != y->unary) return false;
@@ -93,14 +99,16 @@ void expect_parses_back(const std::string& network) {
 }
 
 TEST(ParseNest, NestsOfNetworksComeBack) {
-  for (const char* network : {"mlp", "resnet18?size=64", "squeezenet?size=64", "mobilenet_v2?size=64", "alexnet",
-                              "unet256?size=64,width=8", "bert_base?seq=32", "mlp?batch=N", "mlp?dtype=f16"}) {
+  for (const char* network :
+       {"mlp", "resnet18?size=64", "squeezenet?size=64", "mobilenet_v2?size=64", "alexnet",
+        "unet256?size=64,width=8", "bert_base?seq=32", "mlp?batch=N", "mlp?dtype=f16"}) {
     expect_parses_back(network);
   }
 }
 
 TEST(ParseNest, EveryPartOfTheTextIsRead) {
-  const std::string text = R"(kernel every.part (out y: f32[N, 8], x: bf16[N, 8] fetched 64 ahead, out n: i64[4], scratch s: f64[8]) given [N, floor((N - 1)/4) + 1] <N in [1, 64]> {
+  const std::string text =
+      R"(kernel every.part (out y: f32[N, 8], x: bf16[N, 8] fetched 64 ahead, out n: i64[4], scratch s: f64[8]) given [N, floor((N - 1)/4) + 1] <N in [1, 64]> {
   for io in 0..dim(floor((N - 1)/4) + 1) parallel {
     for ii in 0..(4 min (dim(N) - (io * 4))) of 4 jam by 4 {
       t0 = -inf
@@ -126,15 +134,28 @@ TEST(ParseNest, EveryPartOfTheTextIsRead) {
 }
 
 TEST(ParseNest, WhatIsWrongIsTold) {
-  const auto message = [](const std::string& text) { return error_text([&] { parse_nest(text, "nest"); }); };
-  EXPECT_NE(message("kernel k (x: f32[4]) {\n  for i in 1..4 {\n  }\n}").find("loops run from 0"), std::string::npos);
-  EXPECT_NE(message("kernel k (out y: f32[4]) {\n  for i in 0..4 {\n    z[i] = 0.0\n  }\n}").find("no buffer is called 'z'"), std::string::npos);
-  EXPECT_NE(message("kernel k (out y: f32[4]) {\n  y[0] = t0\n}").find("t0 is read before it has a value"), std::string::npos);
-  EXPECT_NE(message("kernel k (out y: f32[4]) {\n  y[0] = (1.0 plus 2.0)\n}").find("expected an operator"), std::string::npos);
-  EXPECT_NE(message("kernel k (out y: f32[4]) {\n  y[0] = 1.0\n").find("line 3"), std::string::npos);
-  EXPECT_NE(message("kernel k (out y: f32[4], y: f32[4]) {\n}").find("two buffers are called 'y'"), std::string::npos);
-  EXPECT_NE(message("kernel k (out y: f32[N]) {\n  y[dim(N)] = 1.0\n}").find("is not given N"), std::string::npos);
-  EXPECT_NE(message("kernel k () {\n}\nkernel l () {\n}").find("more than one nest"), std::string::npos);
+  const auto message = [](const std::string& text) {
+    return error_text([&] { parse_nest(text, "nest"); });
+  };
+  EXPECT_NE(message("kernel k (x: f32[4]) {\n  for i in 1..4 {\n  }\n}").find("loops run from 0"),
+            std::string::npos);
+  EXPECT_NE(message("kernel k (out y: f32[4]) {\n  for i in 0..4 {\n    z[i] = 0.0\n  }\n}")
+                .find("no buffer is called 'z'"),
+            std::string::npos);
+  EXPECT_NE(message("kernel k (out y: f32[4]) {\n  y[0] = t0\n}")
+                .find("t0 is read before it has a value"),
+            std::string::npos);
+  EXPECT_NE(message("kernel k (out y: f32[4]) {\n  y[0] = (1.0 plus 2.0)\n}")
+                .find("expected an operator"),
+            std::string::npos);
+  EXPECT_NE(message("kernel k (out y: f32[4]) {\n  y[0] = 1.0\n").find("line 3"),
+            std::string::npos);
+  EXPECT_NE(message("kernel k (out y: f32[4], y: f32[4]) {\n}").find("two buffers are called 'y'"),
+            std::string::npos);
+  EXPECT_NE(message("kernel k (out y: f32[N]) {\n  y[dim(N)] = 1.0\n}").find("is not given N"),
+            std::string::npos);
+  EXPECT_NE(message("kernel k () {\n}\nkernel l () {\n}").find("more than one nest"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,8 +1,4 @@
 // Every primitive that schedules are made of: a nest as text, and what becomes of it.
-#include <gtest/gtest.h>
-
-#include <functional>
-
 #include "base/error.h"
 #include "nests/contraction.h"
 #include "nests/parse.h"
@@ -17,15 +13,21 @@
 #include "nests/schedule/stage_sum.h"
 #include "nests/verify.h"
 
+#include <gtest/gtest.h>
+
+#include <functional>
+
 namespace tenon::nests {
 namespace {
 
 std::size_t loop_of(const LoopNest& nest, const std::string& name) {
-  return static_cast<std::size_t>(std::find(nest.loop_names.begin(), nest.loop_names.end(), name) - nest.loop_names.begin());
+  return static_cast<std::size_t>(std::find(nest.loop_names.begin(), nest.loop_names.end(), name) -
+                                  nest.loop_names.begin());
 }
 
 // Applies a primitive to a nest that is sound, and leaves one that is.
-void expect_becomes(const std::string& before, const std::string& after, const std::function<void(LoopNest&)>& change) {
+void expect_becomes(const std::string& before, const std::string& after,
+                    const std::function<void(LoopNest&)>& change) {
   LoopNest nest = parse_nest(before);
   EXPECT_EQ(faults_of(nest), std::vector<std::string>()) << before;
   change(nest);
@@ -65,7 +67,8 @@ TEST(Split, TheInnerLoopHasSoManyPositions) {
     }
   }
 }
-)", [](LoopNest& nest) { split(nest, nest.body, loop_of(nest, "j"), 3); });
+)",
+                 [](LoopNest& nest) { split(nest, nest.body, loop_of(nest, "j"), 3); });
 }
 
 TEST(Split, TheLastBlockMayBeSmaller) {
@@ -78,19 +81,23 @@ TEST(Split, TheLastBlockMayBeSmaller) {
     }
   }
 }
-)", [](LoopNest& nest) { split(nest, nest.body, loop_of(nest, "i"), 4, "b"); });
+)",
+                 [](LoopNest& nest) { split(nest, nest.body, loop_of(nest, "i"), 4, "b"); });
 }
 
 TEST(Split, ExtentsMayBeSymbols) {
-  expect_becomes("kernel k (out y: f32[N]) given [N] <N in [1, 9]> {\n  for i in 0..dim(N) {\n    y[i] = 1.0\n  }\n}\n",
-                 R"(kernel k (out y: f32[N]) given [N, floor((N - 1)/4) + 1] <N in [1, 9]> {
+  expect_becomes(
+      "kernel k (out y: f32[N]) given [N] <N in [1, 9]> {\n  for i in 0..dim(N) {\n    y[i] = "
+      "1.0\n  }\n}\n",
+      R"(kernel k (out y: f32[N]) given [N, floor((N - 1)/4) + 1] <N in [1, 9]> {
   for io in 0..dim(floor((N - 1)/4) + 1) {
     for ii in 0..(4 min (dim(N) - (io * 4))) of 4 {
       y[((io * 4) + ii)] = 1.0
     }
   }
 }
-)", [](LoopNest& nest) { split(nest, nest.body, 0, 4); });
+)",
+      [](LoopNest& nest) { split(nest, nest.body, 0, 4); });
 }
 
 TEST(Split, InTwoThatFollowEachOther) {
@@ -108,7 +115,8 @@ TEST(Split, InTwoThatFollowEachOther) {
     }
   }
 }
-)", [](LoopNest& nest) { split_at(nest, nest.body, loop_of(nest, "r"), 4); });
+)",
+                 [](LoopNest& nest) { split_at(nest, nest.body, loop_of(nest, "r"), 4); });
 }
 
 TEST(Split, ALoopWithALimitIsNotSplit) {
@@ -129,11 +137,16 @@ TEST(Reorder, LoopsThatStandInEachOther) {
     }
   }
 }
-)", [](LoopNest& nest) { reorder(nest.body, {loop_of(nest, "j"), loop_of(nest, "i")}); });
+)",
+                 [](LoopNest& nest) {
+                   reorder(nest.body, {loop_of(nest, "j"), loop_of(nest, "i")});
+                 });
 }
 
 TEST(Reorder, NotWhatHasAnOrder) {
-  LoopNest nest = parse_nest("kernel k (out y: f32[9, 9]) {\n  for i in 0..8 carried { for j in 0..8 carried { y[(i + 1), j] = y[i, (j + 1)] } }\n}\n");
+  LoopNest nest = parse_nest(
+      "kernel k (out y: f32[9, 9]) {\n  for i in 0..8 carried { for j in 0..8 carried { y[(i + 1), "
+      "j] = y[i, (j + 1)] } }\n}\n");
   EXPECT_THROW(reorder(nest.body, {1, 0}), InternalError);
   nest = parse_nest(kProduct);  // something stands between them
   EXPECT_THROW(reorder(nest.body, {loop_of(nest, "r"), loop_of(nest, "j")}), InternalError);
@@ -148,13 +161,18 @@ TEST(Collapse, LoopsThatRunThroughOnePiece) {
     y as [60] at [ij] = x as [60] at [ij]
   }
 }
-)", [](LoopNest& nest) { EXPECT_TRUE(collapse(nest, 0, 1)); });
+)",
+                 [](LoopNest& nest) { EXPECT_TRUE(collapse(nest, 0, 1)); });
 }
 
 TEST(Collapse, NotWhatIsReadAcross) {
-  LoopNest nest = parse_nest("kernel k (out y: f32[4, 6], x: f32[6, 4]) {\n  for i in 0..4 { for j in 0..6 { y[i, j] = x[j, i] } }\n}\n");
+  LoopNest nest = parse_nest(
+      "kernel k (out y: f32[4, 6], x: f32[6, 4]) {\n  for i in 0..4 { for j in 0..6 { y[i, j] = "
+      "x[j, i] } }\n}\n");
   EXPECT_FALSE(collapse(nest, 0, 1));
-  nest = parse_nest("kernel k (out y: f32[4, 6]) {\n  for i in 0..4 { for j in 0..6 { y[i, j] = f32((i + j)) } }\n}\n");
+  nest = parse_nest(
+      "kernel k (out y: f32[4, 6]) {\n  for i in 0..4 { for j in 0..6 { y[i, j] = f32((i + j)) } "
+      "}\n}\n");
   EXPECT_FALSE(collapse(nest, 0, 1));
 }
 
@@ -170,11 +188,12 @@ TEST(Bind, SaysHowLoopsRun) {
     }
   }
 }
-)", [](LoopNest& nest) {
-    bind_loop(nest.body, loop_of(nest, "i"), LoopKind::Parallel);
-    bind_loop(nest.body, loop_of(nest, "j"), LoopKind::Jam, 2);
-    bind_loop(nest.body, loop_of(nest, "r"), LoopKind::Vector, 2);
-  });
+)",
+                 [](LoopNest& nest) {
+                   bind_loop(nest.body, loop_of(nest, "i"), LoopKind::Parallel);
+                   bind_loop(nest.body, loop_of(nest, "j"), LoopKind::Jam, 2);
+                   bind_loop(nest.body, loop_of(nest, "r"), LoopKind::Vector, 2);
+                 });
 }
 
 TEST(Bind, NotWhatDependsOnEachOther) {
@@ -199,19 +218,26 @@ TEST(Pack, AnOperandInTheOrderItIsRead) {
     }
   }
 }
-)", [](LoopNest& nest) {
-    const SplitLoop columns = split(nest, nest.body, loop_of(nest, "j"), 3);
-    const auto packing = pack(nest, nest.body, 2, {{columns.outer, 2}, {loop_of(nest, "r"), 6}, {columns.inner, 3}}, 4);
-    ASSERT_TRUE(packing);
-    // Rows of 4 in panels of 3: what is past the last column stays zero.
-    const std::vector<float> source{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33, 40, 41, 42, 43, 50, 51, 52, 53};
-    Tensor tensor(DType::F32, {6, 4});
-    std::copy(source.begin(), source.end(), reinterpret_cast<float*>(tensor.mutable_bytes().data()));
-    std::vector<float> made(2 * 6 * 3, 0);
-    pack(*packing, tensor, reinterpret_cast<std::byte*>(made.data()));
-    EXPECT_EQ(std::vector<float>(made.begin(), made.begin() + 6), (std::vector<float>{0, 1, 2, 10, 11, 12}));
-    EXPECT_EQ(std::vector<float>(made.begin() + 18, made.begin() + 24), (std::vector<float>{3, 0, 0, 13, 0, 0}));
-  });
+)",
+                 [](LoopNest& nest) {
+                   const SplitLoop columns = split(nest, nest.body, loop_of(nest, "j"), 3);
+                   const auto packing =
+                       pack(nest, nest.body, 2,
+                            {{columns.outer, 2}, {loop_of(nest, "r"), 6}, {columns.inner, 3}}, 4);
+                   ASSERT_TRUE(packing);
+                   // Rows of 4 in panels of 3: what is past the last column stays zero.
+                   const std::vector<float> source{0,  1,  2,  3,  10, 11, 12, 13, 20, 21, 22, 23,
+                                                   30, 31, 32, 33, 40, 41, 42, 43, 50, 51, 52, 53};
+                   Tensor tensor(DType::F32, {6, 4});
+                   std::copy(source.begin(), source.end(),
+                             reinterpret_cast<float*>(tensor.mutable_bytes().data()));
+                   std::vector<float> made(2 * 6 * 3, 0);
+                   pack(*packing, tensor, reinterpret_cast<std::byte*>(made.data()));
+                   EXPECT_EQ(std::vector<float>(made.begin(), made.begin() + 6),
+                             (std::vector<float>{0, 1, 2, 10, 11, 12}));
+                   EXPECT_EQ(std::vector<float>(made.begin() + 18, made.begin() + 24),
+                             (std::vector<float>{3, 0, 0, 13, 0, 0}));
+                 });
 }
 
 TEST(Pack, NotWhatIsReadAtOtherLoopsToo) {
@@ -221,7 +247,8 @@ TEST(Pack, NotWhatIsReadAtOtherLoopsToo) {
 }
 
 TEST(StageSum, BlocksOfTheSumRunAroundTheRows) {
-  expect_becomes(kProduct, R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[6, 4], scratch s3: f32[8, 4]) {
+  expect_becomes(kProduct,
+                 R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[6, 4], scratch s3: f32[8, 4]) {
   for j in 0..4 vector by 4 {
     for i in 0..8 jam by 4 {
       s3[i, j] = 0.0
@@ -241,14 +268,15 @@ TEST(StageSum, BlocksOfTheSumRunAroundTheRows) {
     }
   }
 }
-)", [](LoopNest& nest) {
-    const std::size_t i = loop_of(nest, "i"), j = loop_of(nest, "j");
-    reorder(nest.body, {j, i});
-    bind_loop(nest.body, j, LoopKind::Vector, 4);
-    bind_loop(nest.body, i, LoopKind::Jam, 4);
-    split(nest, nest.body, loop_of(nest, "r"), 2);
-    stage_sum(nest, nest.body, {i}, j);
-  });
+)",
+                 [](LoopNest& nest) {
+                   const std::size_t i = loop_of(nest, "i"), j = loop_of(nest, "j");
+                   reorder(nest.body, {j, i});
+                   bind_loop(nest.body, j, LoopKind::Vector, 4);
+                   bind_loop(nest.body, i, LoopKind::Jam, 4);
+                   split(nest, nest.body, loop_of(nest, "r"), 2);
+                   stage_sum(nest, nest.body, {i}, j);
+                 });
 }
 
 TEST(StageSum, NotWhatIsNoSum) {
@@ -264,7 +292,9 @@ NestSequence sequence_of(const std::string& text) {
   for (std::size_t k = 0; k < part.nest.buffers.size(); ++k) {
     const NestBuffer& buffer = part.nest.buffers[k];
     const bool is_result = buffer.storage == Storage::Result;
-    sequence.buffers.push_back({is_result ? NestSequence::Role::Result : NestSequence::Role::Operand, k, buffer.dtype, buffer.dims});
+    sequence.buffers.push_back(
+        {is_result ? NestSequence::Role::Result : NestSequence::Role::Operand, k, buffer.dtype,
+         buffer.dims});
     part.buffers.push_back(k);
   }
   sequence.parts.push_back(std::move(part));
@@ -278,7 +308,8 @@ TEST(Stage, AnOperandIsTransposedAhead) {
 )");
   NestSequence::Part& part = sequence.parts.front();
   const Contraction sum = *find_contraction(part.nest);
-  const NestSequence::Part copy = stage(sequence, part, sum, sum.b, {sum.reduction[0], sum.parallel[1]}, {6, 5});
+  const NestSequence::Part copy =
+      stage(sequence, part, sum, sum.b, {sum.reduction[0], sum.parallel[1]}, {6, 5});
   EXPECT_EQ(to_string(copy.nest), R"(kernel turn (x: f32[4, 6], out t: f32[6, 5]) {
   for r in 0..6 {
     for j in 0..4 {
@@ -287,7 +318,8 @@ TEST(Stage, AnOperandIsTransposedAhead) {
   }
 }
 )");
-  EXPECT_EQ(to_string(part.nest), R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[4, 6], t3: f32[6, 5]) {
+  EXPECT_EQ(to_string(part.nest),
+            R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[4, 6], t3: f32[6, 5]) {
   for i in 0..8 {
     for j in 0..4 {
       t0 = 0.0
@@ -316,15 +348,19 @@ TEST(Pad, WhatIsReadPastItsEdgesIsCopiedWithRoomAround) {
   }
 }
 )");
-  EXPECT_NE(to_string(parts[1].nest).find("(p3[(((i + r) - 1) + 1)] * w[r, j])"), std::string::npos) << to_string(parts[1].nest);
-  for (const NestSequence::Part& made : parts) EXPECT_EQ(faults_of(made.nest), std::vector<std::string>());
+  EXPECT_NE(to_string(parts[1].nest).find("(p3[(((i + r) - 1) + 1)] * w[r, j])"), std::string::npos)
+      << to_string(parts[1].nest);
+  for (const NestSequence::Part& made : parts)
+    EXPECT_EQ(faults_of(made.nest), std::vector<std::string>());
 }
 
 TEST(Specialise, SymbolsBecomeNumbers) {
-  NestSequence sequence = sequence_of("kernel k (out y: f32[N, 4], x: f32[N, 4]) given [N] <N in [1, 9]> {\n"
-                                      "  for i in 0..dim(N) { for j in 0..4 { y[i, j] = (x[i, j] * f32(dim(N))) } }\n}\n");
+  NestSequence sequence = sequence_of(
+      "kernel k (out y: f32[N, 4], x: f32[N, 4]) given [N] <N in [1, 9]> {\n"
+      "  for i in 0..dim(N) { for j in 0..4 { y[i, j] = (x[i, j] * f32(dim(N))) } }\n}\n");
   EXPECT_TRUE(depends_on(sequence, {{"N", Dim(3)}}));
-  EXPECT_EQ(to_string(specialised(sequence, {{"N", Dim(3)}}).parts.front().nest), R"(kernel k (out y: f32[3, 4], x: f32[3, 4]) {
+  EXPECT_EQ(to_string(specialised(sequence, {{"N", Dim(3)}}).parts.front().nest),
+            R"(kernel k (out y: f32[3, 4], x: f32[3, 4]) {
   for i in 0..3 {
     for j in 0..4 {
       y[i, j] = (x[i, j] * f32(3))

@@ -1,0 +1,115 @@
+// Products of bf16 that are added up in pairs, by instructions that not every processor has.
+#include "base/error.h"
+#include "codegen/compose.h"
+#include "driver/compile.h"
+#include "driver/compiled.h"
+#include "driver/explain.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "program/target.h"
+#include "reference/evaluate.h"
+#include "unit/error_text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon {
+namespace {
+
+std::string product(const std::string& dtype, int rows, int sum, int columns) {
+  return concat("graph (x: ", dtype, "[", rows, ", ", sum, "]) {\n  w: ", dtype, "[", sum, ", ",
+                columns, "] = constant ", dtype, "[", sum, ", ", columns,
+                "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  t = matmul(x, w)\n  y = "
+                "relu(t)\n  return y\n}\n");
+}
+
+// What computes the product, among kernels that widen its rows or follow it.
+std::string chosen(const std::string& text, const std::string& cpu) {
+  for (const codegen::Decision& decision :
+       codegen::decide(parse_graph(text, all_ops()), cpu_options(cpu))) {
+    const std::string& name = decision.candidates[decision.selection.versions.at(0).candidate].name;
+    if (!name.starts_with("loops")) return name;
+  }
+  return "loops";
+}
+
+TEST(PairedProducts, TakenWhereTheProcessorHasThem) {
+  EXPECT_EQ(chosen(product("bf16", 128, 768, 96), "zen4"), "pairs 8x32");
+  EXPECT_EQ(chosen(product("bf16", 128, 768, 96), "sapphire-rapids"), "pairs 8x32");
+  EXPECT_EQ(chosen(product("f32", 128, 768, 96), "zen4"), "tiles 8x32");
+  EXPECT_EQ(chosen(product("bf16", 128, 767, 96), "zen4"), "tiles 8x32");
+  EXPECT_EQ(chosen(product("bf16", 128, 768, 90), "zen4"), "tiles 8x32");
+  EXPECT_EQ(chosen(product("bf16", 128, 768, 96), "x86-64-v4"), "tiles 8x32");
+}
+
+// A program says what it needs, and only one that uses pairs needs more than its level.
+TEST(PairedProducts, ProgramsSayWhatTheyNeed) {
+  const Program paired =
+      codegen::compile(parse_graph(product("bf16", 128, 768, 96), all_ops()), cpu_options("zen4"));
+  EXPECT_EQ(paired.target, "x86-64-v4+avx512-bf16");
+  EXPECT_EQ(
+      codegen::compile(parse_graph(product("f32", 128, 768, 96), all_ops()), cpu_options("zen4"))
+          .target,
+      "x86-64-v4");
+  std::vector<std::string_view> features{"AVX2",      "FMA",       "F16C",      "BMI",
+                                         "BMI2",      "LZCNT",     "MOVBE",     "AVX-512F",
+                                         "AVX-512BW", "AVX-512CD", "AVX-512DQ", "AVX-512VL"};
+  EXPECT_NE(error_text([&] { require_target(paired, features); }).find("AVX-512-BF16"),
+            std::string::npos);
+  features.emplace_back("AVX-512-BF16");
+  EXPECT_EQ(error_text([&] { require_target(paired, features); }), "no error");
+}
+
+// Rows that are whole tiles go through the processor's own, others through vectors.
+TEST(PairedProducts, TilesOfTheProcessorsOwn) {
+  const auto assembly = [](int rows, int sum) {
+    return codegen::print_code(parse_graph(product("bf16", rows, sum, 96), all_ops()),
+                               cpu_options("sapphire-rapids"), codegen::Stage::Code);
+  };
+  const std::string whole = assembly(128, 768);
+  for (const char* instruction :
+       {"ldtilecfg", "tileloadd", "tdpbf16ps", "tilestored", "tilerelease"}) {
+    EXPECT_NE(whole.find(instruction), std::string::npos) << instruction;
+  }
+  EXPECT_EQ(assembly(120, 768).find("tdpbf16ps\t"), std::string::npos);
+  EXPECT_NE(assembly(120, 768).find("vdpbf16ps\t"), std::string::npos);
+  EXPECT_EQ(assembly(128, 770).find("tdpbf16ps\t"), std::string::npos);
+}
+
+bool has_pairs() {
+  const std::vector<std::string_view> features = processor_features();
+  return std::ranges::find(features, "AVX-512-BF16") != features.end();
+}
+
+// Products of bf16 are exact in f32, and sums are rounded as f32 sums are, two at a time. The same
+// bits on any number of threads.
+TEST(PairedProducts, AreRight) {
+  if (!has_pairs()) GTEST_SKIP() << "this processor has no AVX-512-BF16";
+  for (const std::string& text : {product("bf16", 128, 768, 96), product("bf16", 13, 64, 32),
+                                  product("bf16", 48, 130, 128), product("bf16", 1024, 96, 64)}) {
+    const Graph graph = parse_graph(text, all_ops());
+    const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+    const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+    Tensor first;
+    for (const int threads : {1, 2, 3, 7}) {
+      const Tensor actual = CompiledModel(codegen::compile(graph, cpu_options("native")), threads)
+                                .run(inputs)
+                                .front()
+                                .tensor();
+      if (threads == 1) first = actual;
+      EXPECT_TRUE(identical(actual, first)) << text;
+    }
+    for (std::int64_t k = 0; k < first.size(); ++k) {
+      // One rounding to bf16 apart, and what is lost where large numbers cancel.
+      ASSERT_NEAR(first.real_at(k), expected.real_at(k),
+                  0.01 * std::abs(expected.real_at(k)) + 0.01)
+          << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon
