@@ -79,7 +79,7 @@ std::string store_refusal(const Contraction& sum, const std::optional<Statement>
 
 }  // namespace
 
-LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum) {
+LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum, Channels padding) {
   const std::optional<Statement> store = only_store(sum);
   if (std::string why = store_refusal(sum, store); !why.empty()) return refuse(why);
   LibraryMatch match;
@@ -105,11 +105,39 @@ LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum)
   const Statement *batch = plain_loop(gradient->args[0], loops.reduction),
                   *outputs = plain_loop(gradient->args[3], loops.parallel),
                   *channels = plain_loop(image->args[3], loops.parallel);
-  if (channels == nullptr || channels == outputs) return refuse("channels by themselves");
+  const std::int64_t together = channels_together(match.call.dtype);
+  const auto is_channel = [&](std::size_t axis) {
+    return plain_loop(image->args[axis], loops.parallel) != nullptr ||
+           (nests::is_integer(image->args[axis], 0) && image->view[axis] == Dim(1));
+  };
+  if (padding != Channels::ArePadded && is_channel(1) && !is_channel(3)) {
+    LibraryMatch other = refuse("images whose channels are not last");
+    other.image = image;
+    other.image_order = {0, 2, 3, 1};
+    const bool are_few = image->view[1].constant() < together;
+    if (padding == Channels::MayBePadded && are_few) other.image_channels = together;
+    return other;
+  }
+  const bool is_single = nests::is_integer(image->args[3], 0);  // one channel, and no loop
+  if ((channels == nullptr && !is_single) || channels == outputs)
+    return refuse("channels by themselves");
+  const std::int64_t held = image->view[3].constant();
+  const Dim count = channels == nullptr ? Dim(1) : channels->extent;
+  if (padding == Channels::MayBePadded && count == image->view[3] && held < together) {
+    LibraryMatch other = refuse("few channels");
+    other.image = image;
+    other.image_order = {0, 1, 2, 3};
+    other.image_channels = together;
+    return other;
+  }
+  const bool is_padded = padding == Channels::ArePadded && !(count == image->view[3]);
+  if (!(count == image->view[3]) && !is_padded) return refuse("groups of channels");
   if (batch != nullptr && plain_loop(image->args[0], loops.reduction) != batch)
     return refuse("a batch with windows");
-  std::set<std::size_t> used{outputs->id, channels->id};
-  if (batch != nullptr) used.insert(batch->id);
+  std::set<std::size_t> used{outputs->id};
+  for (const Statement* loop : {channels, batch}) {
+    if (loop != nullptr) used.insert(loop->id);
+  }
   std::array<Window, 2> windows;
   std::array<const Statement*, 2> inside{};
   for (const std::size_t k : {0U, 1U}) {
@@ -145,20 +173,23 @@ LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum)
   for (const Statement* loop : inside) {
     if (loop != nullptr) order.push_back(loop);
   }
-  order.push_back(channels);
-  Dim piece = 1;
+  Dim piece = held;
   bool is_laid_so = starts_at_zero(store->indices, store->view.size());
   for (std::size_t k = order.size(); k-- > 0; piece = piece * order[k]->extent) {
     const auto step = distance(*store, order[k]->id);
     is_laid_so &= step && *step == piece;
   }
+  if (channels != nullptr) is_laid_so &= distance(*store, channels->id) == Dim(1);
   if (!is_laid_so) {
     LibraryMatch other = refuse("weights that are laid out otherwise");
+    if (channels != nullptr) order.push_back(channels);
     other.result_order = std::move(order);
+    other.result_channels = is_padded ? held : 0;
+    other.has_channel_loop = channels != nullptr;
     return other;
   }
-  match.extents = extents_of(batch == nullptr ? Dim(1) : batch->extent, windows, channels->extent,
-                             outputs->extent);
+  match.extents =
+      extents_of(batch == nullptr ? Dim(1) : batch->extent, windows, Dim(held), outputs->extent);
   match.buffers = {image->id, gradient->id, store->id};
   return match;
 }
@@ -252,7 +283,8 @@ LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& sum) {
         phase != nullptr && at->steps.contains(phase->id) ? at->steps.at(phase->id) : 0;
     // The axis of the weights that goes with it.
     bool is_found = false;
-    for (std::size_t j = 0; j < 2 && !is_found; ++j) {
+    for (const std::size_t j : {k, 1 - k}) {
+      if (is_found) break;
       const auto weight = nests::affine_of(weights->args[others[j]]);
       if (!weight || is_met[j]) continue;
       const auto step_of = [&](const Statement* loop) -> std::int64_t {

@@ -115,8 +115,9 @@ std::vector<Side> joined(const std::vector<Side>& loops) {
 }
 
 // How axes of weights would have to stand: output, row, column, channel.
+// With `channels`, unless 0, zeros up to so many.
 void note_weight_order(const Scalar& weights, const std::array<const Statement*, 4>& loops,
-                       LibraryMatch& refusal) {
+                       std::int64_t channels, LibraryMatch& refusal) {
   if (weights->view.size() != 4 || weights->bounds != Bounds::Inside) return;
   std::vector<std::size_t> axes;
   for (const Statement* loop : loops) {
@@ -131,6 +132,9 @@ void note_weight_order(const Scalar& weights, const std::array<const Statement*,
     if (axis == 4) return;
     axes.push_back(axis);
   }
+  // Already so, and something else is in the way.
+  if (channels == 0 && std::is_sorted(axes.begin(), axes.end())) return;
+  refusal.image_channels = channels;
   refusal.image = weights;
   refusal.image_order = std::move(axes);
 }
@@ -313,9 +317,9 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
       other.image = image;
       other.image_order = {0, 2, 3, 1};
       const std::optional<std::int64_t> count = image->view[1].value();
-      const bool are_few = match.call.dtype != "f32" && count && *count < 8;
-      if (padding == Channels::MayBePadded && are_few && is_constant[weights->id])
-        other.image_channels = 8;
+      const std::int64_t together = channels_together(match.call.dtype);
+      if (padding == Channels::MayBePadded && count && *count < together)
+        other.image_channels = together;
     }
     return other;
   }
@@ -355,15 +359,13 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   const Dim channels = extent(axes[3].window), output_count = outputs->extent;
   const bool is_padded = padding == Channels::ArePadded && !(channels == image->view[3]);
   if (!(channels == image->view[3]) && !is_padded) return refuse("groups of channels");
-  // Tensor cores take eight narrow numbers at once; with fewer channels the library has slow
-  // kernels alone.
-  constexpr std::int64_t kTogether = 8;
-  if (padding == Channels::MayBePadded && match.call.dtype != "f32" && channels.is_constant() &&
-      channels.constant() < kTogether && is_constant[weights->id]) {
+  const std::int64_t together = channels_together(match.call.dtype);
+  if (padding == Channels::MayBePadded && channels.is_constant() &&
+      channels.constant() < together) {
     LibraryMatch other = refuse("few channels");
     other.image = image;
     other.image_order = {0, 1, 2, 3};
-    other.image_channels = kTogether;
+    other.image_channels = together;
     return other;
   }
   if (!output_count.is_constant()) return refuse("channels whose number the run decides");
@@ -393,17 +395,19 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
                                                  axes[3].window};
   bool is_laid_so = starts_at_zero(weights->args, weights->view.size());
   Dim step = 1;
+  if (is_padded && order[3] == nullptr) step = image->view[3];
   for (std::size_t k = 4; k-- > 0;) {
     if (order[k] == nullptr) continue;
     const auto found = distance(weights, order[k]->id);
     if (!found) return refuse("weights that do not lie evenly");
     is_laid_so &= *found == step;
-    step = step * order[k]->extent;
+    step = step * (k == 3 && is_padded ? image->view[3] : order[k]->extent);
   }
-  if (!is_laid_so || is_padded) {
-    if (!is_constant[weights->id]) {
+  if (!is_laid_so) {
+    const bool is_single = is_padded && order[3] == nullptr;  // no loop to lay out along
+    if (!is_constant[weights->id] || is_single) {
       LibraryMatch other = refuse("weights that are laid out otherwise and no constants");
-      if (!is_padded) note_weight_order(weights, order, other);
+      note_weight_order(weights, order, is_padded ? image->view[3].constant() : 0, other);
       return other;
     }
     nests::Packing packing;

@@ -26,6 +26,9 @@ struct LibraryMatch {
   std::int64_t image_channels = 0;
   /// Of a refusal: what would do if the result were written with its loops in this order.
   std::vector<const Statement*> result_order;
+  /// … with room for so many channels behind them, unless 0; whether one of the loops is theirs.
+  std::int64_t result_channels = 0;
+  bool has_channel_loop = true;
 };
 
 /// A batched matrix product, whatever the axes it comes from.
@@ -40,6 +43,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const nests::Contraction& s
 
 /// The gradient of such a convolution by its image, and by its weights.
 LibraryMatch match_data_gradient(const LoopNest& nest, const nests::Contraction& sum);
-LibraryMatch match_weight_gradient(const LoopNest& nest, const nests::Contraction& sum);
+LibraryMatch match_weight_gradient(const LoopNest& nest, const nests::Contraction& sum,
+                                   Channels padding);
 
 }  // namespace tenon::codegen::cuda

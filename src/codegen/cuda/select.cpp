@@ -31,7 +31,9 @@ Block in_loops(const std::vector<const Statement*>& loops, Block body) {
 std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
                                                const NestSequence::Part& part,
                                                const nests::Contraction& sum,
-                                               const std::vector<const Statement*>& order) {
+                                               const LibraryMatch& match) {
+  const std::vector<const Statement*>& order =
+      match.result_order.empty() ? sum.parallel : match.result_order;
   const std::size_t local = (*sum.inner)[0].id;
   const DType dtype = part.nest.locals[local];
   Dims dims;
@@ -39,6 +41,13 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   for (const Statement* loop : order) {
     dims.push_back(loop->extent);
     position.push_back(loop_scalar(loop->id));
+  }
+  if (match.result_channels != 0) {
+    if (!match.has_channel_loop) {
+      dims.push_back(1);
+      position.push_back(integer_scalar(0));
+    }
+    dims.back() = match.result_channels;
   }
   const std::size_t temporary = sequence.buffers.size();
   sequence.buffers.push_back({NestSequence::Role::Temporary, 0, dtype, dims});
@@ -153,6 +162,11 @@ DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
   return kernel;
 }
 
+bool has_library(const std::vector<DeviceKernel>& kernels) {
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [](const DeviceKernel& kernel) { return kernel.library.has_value(); });
+}
+
 // Whether the match stands, or would with a copy.
 bool is_of_use(const LibraryMatch& match) {
   return match.refusal.empty() || match.image.is_defined() || !match.result_order.empty();
@@ -160,7 +174,7 @@ bool is_of_use(const LibraryMatch& match) {
 
 std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::Part& part,
                                      const std::vector<bool>& is_constant, const Target& target,
-                                     Channels channels) {
+                                     Channels channels, int copies = 2) {
   const auto sum = nests::find_contraction(part.nest);
   if (!sum) return {by_loops(part, "it sums no products of two operands")};
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
@@ -184,7 +198,8 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     } else if (LibraryMatch data = match_data_gradient(part.nest, *sum); is_of_use(data)) {
       match = std::move(data);
       candidate = "cudnn";
-    } else if (LibraryMatch weights = match_weight_gradient(part.nest, *sum); is_of_use(weights)) {
+    } else if (LibraryMatch weights = match_weight_gradient(part.nest, *sum, channels);
+               is_of_use(weights)) {
       match = std::move(weights);
       candidate = "cudnn";
     } else if (!match.refusal.empty()) {
@@ -212,27 +227,30 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
   }
   if (!match.result_order.empty()) {
     NestSequence trial = sequence;
-    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, match.result_order);
-    std::vector<DeviceKernel> kernels = select_for(trial, parts[0], is_constant, target, channels);
-    if (kernels.size() == 1 && kernels.front().library) {
+    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, match);
+    std::vector<DeviceKernel> kernels =
+        select_for(trial, parts[0], is_constant, target, channels, copies);
+    if (has_library(kernels)) {
       sequence = std::move(trial);
       kernels.push_back(by_loops(std::move(parts[1]), ""));
       return kernels;
     }
   }
-  if (match.image.is_defined()) {
+  // An image and weights may be copied, each once.
+  if (match.image.is_defined() && copies > 0) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts =
         split_copy(trial, part, match.image, match.image_order, match.image_channels);
     const Channels copied = match.image_channels != 0 ? Channels::ArePadded : Channels::AsTheyAre;
-    std::vector<DeviceKernel> kernels = select_for(trial, parts[1], is_constant, target, copied);
-    if (kernels.front().library) {
+    std::vector<DeviceKernel> kernels =
+        select_for(trial, parts[1], is_constant, target, copied, copies - 1);
+    if (has_library(kernels)) {
       sequence = std::move(trial);
       kernels.insert(kernels.begin(), by_loops(std::move(parts[0]), ""));
       return kernels;
     }
     if (match.image_channels != 0) {
-      return select_for(sequence, part, is_constant, target, Channels::AsTheyAre);
+      return select_for(sequence, part, is_constant, target, Channels::AsTheyAre, copies);
     }
   }
   // Without what follows the sum a library may do it.
@@ -240,10 +258,10 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       sum->inner->size() != 3 || (*sum->inner)[2].value->kind != ScalarKind::Local;
   if (has_epilogue) {
     NestSequence trial = sequence;
-    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, sum->parallel);
-    std::vector<DeviceKernel> kernels = select_for(trial, parts[0], is_constant, target, channels);
-    const auto is_library = [](const DeviceKernel& kernel) { return kernel.library.has_value(); };
-    if (std::any_of(kernels.begin(), kernels.end(), is_library)) {
+    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, {});
+    std::vector<DeviceKernel> kernels =
+        select_for(trial, parts[0], is_constant, target, channels, copies);
+    if (has_library(kernels)) {
       sequence = std::move(trial);
       kernels.push_back(by_loops(std::move(parts[1]), ""));
       return kernels;

@@ -15,6 +15,10 @@ LibraryMatch refuse(std::string why);
 /// What follows the sum, if that is one store: its value told from the sum's local alone.
 std::optional<Statement> only_store(const nests::Contraction& sum);
 
+/// Tensor cores take eight narrow numbers at once; with fewer channels a library has slow kernels
+/// alone. In f32 its kernels for a few channels were faster than those for padded ones.
+inline std::int64_t channels_together(const std::string& dtype) { return dtype == "f32" ? 1 : 8; }
+
 bool starts_from_zero(const Statement& define);
 bool starts_at_zero(const std::vector<Scalar>& indices, std::size_t rank);
 
