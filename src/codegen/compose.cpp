@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "codegen/partition.h"
@@ -11,6 +12,7 @@
 #include "ir/text.h"
 #include "nests/nest_builder.h"
 #include "ops/captures.h"
+#include "ops/signature.h"
 
 namespace tenon::codegen {
 namespace {
@@ -425,8 +427,13 @@ bool is_kernels_alone(const Graph& graph) {
     if (!graph.value(input).type.is_tensor()) return false;
     collect_told_symbols(graph.value(input).type, told);
   }
+  std::unordered_set<std::string> has_kernel;  // networks repeat themselves
   for (NodeId id : graph.nodes_in_order()) {
-    if (!kernel_refusal(graph, id).empty()) return false;
+    std::string signature = signature_of(graph, id);
+    if (signature.empty() || !has_kernel.contains(signature)) {
+      if (!kernel_refusal(graph, id).empty()) return false;
+      if (!signature.empty()) has_kernel.insert(std::move(signature));
+    }
     std::set<std::string> symbols;
     collect_symbols(graph, id, symbols);
     if (!std::includes(told.begin(), told.end(), symbols.begin(), symbols.end())) return false;

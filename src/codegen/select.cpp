@@ -19,7 +19,7 @@
 #include "nests/transposed_operand.h"
 #include "nests/work_shares.h"
 #include "ops/analysis.h"
-#include "ops/fused_groups.h"
+#include "ops/signature.h"
 #include "target/bf16.h"
 #include "target/fusion_prices.h"
 
@@ -151,9 +151,7 @@ class Selector {
           }
         }
       }
-      const std::vector<Expr> exprs = nests::node_exprs(graph_, id);
-      if (exprs.empty()) throw Error("no kernel computes this", ErrorKind::Unsupported);
-      add_kernels(id, exprs);
+      add_kernels(id, prepared(id));
     } catch (Error& error) {
       if (error.kind() != ErrorKind::Unsupported) {
         if (!error.has_place()) error.at(graph_.location(id));
@@ -166,7 +164,39 @@ class Selector {
     }
   }
 
-  void add_kernels(NodeId id, const std::vector<Expr>& exprs) {
+  struct ChosenForNode;
+  // What is known of nodes that compute the same of operands of the same kind: networks repeat
+  // themselves.
+  struct Prepared {
+    std::vector<Expr> exprs;
+    NestSequence sequence;
+    Footprint footprint;
+    const ChosenForNode* chosen = nullptr;
+    std::vector<TaskList::Call> calls = {};  // without their buffers, in the order of `chosen`
+  };
+
+  Prepared& prepared(NodeId id) {
+    std::string signature = signature_of(graph_, id);
+    if (signature.empty()) signature = concat("node ", id.index());
+    for (ValueId operand : graph_.node(id).operands) {
+      const auto buffer = operand ? buffers_.find(operand) : buffers_.end();
+      const bool is_constant =
+          buffer != buffers_.end() && list_.buffers[buffer->second].life == Life::Constant;
+      signature += is_constant ? 'c' : 'v';
+    }
+    if (const auto known = prepared_.find(signature); known != prepared_.end())
+      return known->second;
+    std::vector<Expr> exprs = nests::node_exprs(graph_, id);
+    if (exprs.empty()) throw Error("no kernel computes this", ErrorKind::Unsupported);
+    NestSequence sequence;
+    // Nests are named for their node as they are used.
+    if (!is_view(exprs)) sequence = nests::build_nests("", exprs);
+    Prepared made{std::move(exprs), std::move(sequence), footprint_of(graph_, id)};
+    return prepared_.emplace(std::move(signature), std::move(made)).first->second;
+  }
+
+  void add_kernels(NodeId id, Prepared& prepared) {
+    const std::vector<Expr>& exprs = prepared.exprs;
     const Node& node = graph_.node(id);
     std::vector<ValueId> results;
     for (ValueId result : node.results) {
@@ -176,8 +206,7 @@ class Selector {
       buffers_[results.front()] = buffers_.at(node.operands.at(viewed_operand(exprs.front())));
       return;
     }
-    const NestSequence sequence =
-        nests::build_nests("", exprs);  // named for their node as they are used
+    const NestSequence& sequence = prepared.sequence;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       if (buffer.role != NestSequence::Role::Result) continue;
       const ValueId result = results.at(buffer.index);
@@ -195,11 +224,13 @@ class Selector {
       const auto numbers = symbol_numbers(values);
       if (!numbers || !depends_on(sequence, values)) continue;
       DividedGuards divided = divide(left, *numbers, symbols_);
-      if (!divided.inside.empty())
-        add_tasks(id, results, specialised(sequence, values), divided.inside);
+      if (!divided.inside.empty()) {
+        Prepared special{exprs, specialised(sequence, values), prepared.footprint};
+        add_tasks(id, results, special, divided.inside);
+      }
       left = std::move(divided.outside);
     }
-    if (!left.empty()) add_tasks(id, results, sequence, left);
+    if (!left.empty()) add_tasks(id, results, prepared, left);
   }
 
   // The values by number of their symbol; nothing where one cannot be, or is none of the program's.
@@ -339,8 +370,9 @@ class Selector {
   }
 
   // What computes a node, for the values of symbols that one of the guards asks for.
-  void add_tasks(NodeId id, const std::vector<ValueId>& results, const NestSequence& nests_of_node,
+  void add_tasks(NodeId id, const std::vector<ValueId>& results, Prepared& prepared,
                  const std::vector<Guards>& guards) {
+    const NestSequence& nests_of_node = prepared.sequence;
     const Node& node = graph_.node(id);
     std::vector<bool> is_constant;
     for (const NestSequence::Buffer& buffer : nests_of_node.buffers) {
@@ -352,19 +384,13 @@ class Selector {
       add_device_tasks(id, results, nests_of_node, guards, is_constant);
       return;
     }
-    const Footprint footprint = footprint_of(graph_, id);
-    const ChosenForNode& all = chosen_for(id, nests_of_node, is_constant, footprint);
+    if (!prepared.chosen) choose_for(id, is_constant, prepared);
+    const ChosenForNode& all = *prepared.chosen;
     const NestSequence& sequence = all.sequence;
     const std::vector<nests::WinogradWeights>& derived = all.derived;
     const std::vector<ChosenKernels>& chosen = all.kernels;
     const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, derived);
-    std::vector<const LoopNest*> nests;
-    for (const ChosenKernels& kernels : chosen) {
-      for (const auto& [version, made] : kernels.versions) {
-        for (const MadeKernel& kernel : made) nests.push_back(&kernel.part.nest);
-      }
-    }
-    const std::vector<double> shares = work_shares(nests);
+    if (prepared.calls.empty()) prepare_calls(id, ids, prepared);
     std::size_t count = 0;
     for (const ChosenKernels& kernels : chosen) {
       Decision decision = kernels.decision;
@@ -377,20 +403,9 @@ class Selector {
         TaskList::Way way;
         way.candidate = decision.candidates[version.candidate].name;
         for (const MadeKernel& kernel : made) {
-          TaskList::Call call;
-          for (std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
-          use_packings(kernel, call.buffers);
-          note_lookups(kernel.part.nest, call.buffers);
-          set_numbers(call, kernel.part.nest);
-          call.kernel = add_kernel(kernel.part.nest, node_name(id) + kernel.part.nest.name);
-          const double share = shares[count++];
-          call.flops = footprint.flops.is_constant()
-                           ? share * static_cast<double>(footprint.flops.constant())
-                           : 0;
-          const Dim all_bytes = footprint.bytes_read + footprint.bytes_written;
-          call.bytes = nests.size() > 1 || !all_bytes.is_constant()
-                           ? bytes_of(call)
-                           : static_cast<double>(all_bytes.constant());
+          TaskList::Call call = prepared.calls[count++];
+          set_buffers(call, kernel, ids);
+          note_lookups(call);
           way.calls.push_back(std::move(call));
         }
         for (const Guards& guard : guards) {
@@ -409,6 +424,43 @@ class Selector {
       derive_uses(list_, task);
       list_.tasks.push_back(std::move(task));
       if (options_.decisions != nullptr) options_.decisions->push_back(std::move(decision));
+    }
+  }
+
+  void set_buffers(TaskList::Call& call, const MadeKernel& kernel,
+                   const std::vector<std::uint32_t>& ids) {
+    for (std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
+    use_packings(kernel, call.buffers);
+  }
+
+  // What all calls for such a node have in common; `ids` are the buffers of this one.
+  void prepare_calls(NodeId id, const std::vector<std::uint32_t>& ids, Prepared& prepared) {
+    std::vector<const MadeKernel*> all;
+    std::vector<const LoopNest*> nests;
+    for (const ChosenKernels& kernels : prepared.chosen->kernels) {
+      for (const auto& [version, made] : kernels.versions) {
+        for (const MadeKernel& kernel : made) {
+          all.push_back(&kernel);
+          nests.push_back(&kernel.part.nest);
+        }
+      }
+    }
+    const std::vector<double> shares = work_shares(nests);
+    const Footprint& footprint = prepared.footprint;
+    const Dim all_bytes = footprint.bytes_read + footprint.bytes_written;
+    const double flops =
+        footprint.flops.is_constant() ? static_cast<double>(footprint.flops.constant()) : 0;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      TaskList::Call call;
+      set_buffers(call, *all[k], ids);
+      set_numbers(call, *nests[k]);
+      call.kernel = add_kernel(*nests[k], node_name(id) + nests[k]->name);
+      call.flops = shares[k] * flops;
+      call.bytes = nests.size() > 1 || !all_bytes.is_constant()
+                       ? bytes_of(call)
+                       : static_cast<double>(all_bytes.constant());
+      call.buffers.clear();
+      prepared.calls.push_back(std::move(call));
     }
   }
 
@@ -495,9 +547,8 @@ class Selector {
   };
   // Networks repeat themselves: what was chosen for the same nests of an earlier node is taken
   // again.
-  const ChosenForNode& chosen_for(NodeId id, const NestSequence& sequence,
-                                  const std::vector<bool>& is_constant,
-                                  const Footprint& footprint) {
+  void choose_for(NodeId id, const std::vector<bool>& is_constant, Prepared& prepared) {
+    const NestSequence& sequence = prepared.sequence;
     std::string text;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       text += concat(static_cast<int>(buffer.role), " ", buffer.index, " ", buffer.dtype,
@@ -509,7 +560,10 @@ class Selector {
       const std::string nest = to_string(part.nest);
       text.append(nest, nest.find('('));  // all but its name
     }
-    if (const auto known = chosen_.find(text); known != chosen_.end()) return known->second;
+    if (const auto known = chosen_.find(text); known != chosen_.end()) {
+      prepared.chosen = &known->second;
+      return;
+    }
     ChosenForNode made{sequence, {}, {}};
     split_sums(made.sequence);
     // What Winograd's algorithm computes reads weights as they lie.
@@ -522,8 +576,8 @@ class Selector {
                        !bf16_instructions(facts).empty());
     for (NestSequence::Part& part : made.sequence.parts) part.is_scheduled = false;
     chain(made.sequence, is_constant);
-    made.kernels = choose_kernels(id, made.sequence, is_constant, made.derived, footprint);
-    return chosen_.emplace(std::move(text), std::move(made)).first->second;
+    made.kernels = choose_kernels(id, made.sequence, is_constant, made.derived, prepared.footprint);
+    prepared.chosen = &chosen_.emplace(std::move(text), std::move(made)).first->second;
   }
 
   std::vector<ChosenKernels> choose_kernels(NodeId id, NestSequence& sequence,
@@ -579,9 +633,27 @@ class Selector {
     }
     for (const nests::Packing& packing : kernel.packings) {
       std::uint32_t& argument = arguments[argument_of[packing.buffer]];
-      const Dims dims(packing.extents.begin(), packing.extents.end());
-      argument = form_of(argument, packing, list_.buffers[argument].dtype, dims);
+      const auto [known, is_new] = packed_.try_emplace({&packing, argument}, 0);
+      if (is_new) {
+        const Dims dims(packing.extents.begin(), packing.extents.end());
+        known->second = form_of(argument, packing, list_.buffers[argument].dtype, dims);
+      }
+      argument = known->second;
     }
+  }
+
+  // A kernel's buffers are looked up or not, whoever calls it.
+  void note_lookups(const TaskList::Call& call) {
+    const auto [known, is_new] = lookups_.try_emplace(call.kernel);
+    if (is_new) {
+      const LoopNest& nest = list_.kernels[call.kernel].nest;
+      const std::vector<bool> is_looked_up = looked_up(nest);
+      for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
+        if (nest.buffers[k].storage != Storage::Scratch) known->second.push_back(is_looked_up[k]);
+      }
+    }
+    for (std::size_t k = 0; k < call.buffers.size(); ++k)
+      note_use(call.buffers[k], known->second[k]);
   }
 
   void note_lookups(const LoopNest& nest, const std::vector<std::uint32_t>& arguments) {
@@ -678,6 +750,11 @@ class Selector {
   std::map<std::uint32_t, bool> is_looked_up_;  // by buffer: by every kernel that reads it
   std::unordered_map<std::string, std::size_t> kernels_;
   std::unordered_map<std::string, ChosenForNode> chosen_;
+  std::unordered_map<std::string, Prepared>
+      prepared_;  // by signature and which operands are constant
+  std::map<std::pair<const nests::Packing*, std::uint32_t>, std::uint32_t>
+      packed_;                                                    // of a constant
+  std::unordered_map<std::uint32_t, std::vector<bool>> lookups_;  // by kernel, for its arguments
   std::size_t step_count_ = 0;
   std::vector<std::string> unsupported_;
 };

@@ -10,6 +10,14 @@ namespace {
 
 // Shapes, axes, pads and scales are small; weights are not, and no type depends on them.
 constexpr std::int64_t kMaxInferElements = 4096;
+// Floats among them, scales, are one for each axis or fewer; a seeded one of more is a weight, and
+// dear to make.
+constexpr std::int64_t kMaxInferFloats = 16;
+
+bool may_tell_types(const Constant& constant) {
+  const bool is_cheap = constant.kind() == Constant::Kind::Splat || !is_float(constant.dtype());
+  return constant.size() <= (is_cheap ? kMaxInferElements : kMaxInferFloats);
+}
 
 bool may_be_missing(const OpDef& op, const OperandDef& operand, const Attributes& attrs) {
   if (operand.is_variadic) return true;
@@ -95,7 +103,7 @@ InferOutput infer_results(const Graph& graph, const OpDef& op, const std::vector
     if (const Constant* constant = graph.constant_of(id)) {
       if (constant->kind() == Constant::Kind::Dense) {
         facts[i].value = &constant->stored();
-      } else if (constant->size() <= kMaxInferElements) {
+      } else if (may_tell_types(*constant)) {
         facts[i].value = &made.emplace_back(constant->materialise());
       }
     }

@@ -9,6 +9,7 @@
 #include "nests/index_map.h"
 #include "nests/stage_writer.h"
 #include "ops/expr_names.h"
+#include "ops/scatters.h"
 
 namespace tenon::nests {
 namespace {
@@ -54,8 +55,11 @@ class Builder {
   void add_result(std::size_t index) {
     Expr expr = results_[index];
     const std::size_t buffer = add_buffer(Role::Result, index, expr.dtype(), expr.dims());
-    // Without elements it needs nothing, and nothing that is checked on the way to them can be wrong.
-    if (std::find(expr.dims().begin(), expr.dims().end(), Dim(0)) != expr.dims().end()) return;
+    // Without elements it needs nothing but what is checked.
+    if (std::find(expr.dims().begin(), expr.dims().end(), Dim(0)) != expr.dims().end()) {
+      for (const Expr& scatter : scatters_in(expr)) collect(scatter);
+      return;
+    }
     // Elements keep their order under a reshape: the stage below writes the result itself.
     while (expr.node().kind == ExprKind::Reshape && !places_.contains(&expr.node())) expr = expr.node().args[0];
     if (is_stage(expr.node().kind) && !places_.contains(&expr.node())) {

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <map>
+#include <type_traits>
 
 #include "ops/expr_names.h"
+#include "ops/scatters.h"
 #include "reference/block_math.h"
 #include "reference/block_program.h"
 #include "reference/evaluate.h"
@@ -51,6 +53,16 @@ std::int64_t dot(const std::vector<std::int64_t>& at, const std::vector<std::int
   std::int64_t offset = 0;
   for (std::size_t k = 0; k < at.size(); ++k) offset += at[k] * strides[k];
   return offset;
+}
+
+// Integers wrap.
+template <class T>
+T plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+  } else {
+    return a + b;
+  }
 }
 
 // What one thread folds a reduction into: totals for a block of results, or a best and its place.
@@ -269,7 +281,7 @@ class BlockEvaluator {
     } else if (reduction == Reduction::Sum && !block.is_uniform) {
       const T* next = static_cast<const T*>(block.data);
       Accumulator* totals = state.totals.data();
-      for (std::int64_t i = 0; i < width; ++i) totals[i] += static_cast<Accumulator>(next[i]);
+      for (std::int64_t i = 0; i < width; ++i) totals[i] = plus(totals[i], static_cast<Accumulator>(next[i]));
     } else {
       for (std::int64_t i = 0; i < width; ++i) {
         Accumulator& total = state.totals[static_cast<std::size_t>(i)];
@@ -289,7 +301,7 @@ class BlockEvaluator {
       Accumulator total = state.totals[0];
       if (reduction == Reduction::Sum && !block.is_uniform) {
         const T* next = static_cast<const T*>(block.data);
-        for (std::int64_t i = 0; i < count; ++i) total += static_cast<Accumulator>(next[i]);
+        for (std::int64_t i = 0; i < count; ++i) total = plus(total, static_cast<Accumulator>(next[i]));
       } else {
         for (std::int64_t i = 0; i < count; ++i) {
           total = combine(reduction, total, static_cast<Accumulator>(block.at<T>(i)));
@@ -400,6 +412,9 @@ std::vector<Tensor> evaluate(const std::vector<Expr>& exprs, const std::vector<c
   BlockEvaluator evaluator(operands, thread_count);
   std::vector<Tensor> tensors;
   for (const Expr& expr : exprs) {
+    if (expr.is_defined() && std::ranges::find(expr.dims(), Dim(0)) != expr.dims().end()) {
+      for (const Expr& scatter : scatters_in(expr)) evaluator.buffer_of(scatter);
+    }
     tensors.push_back(expr.is_defined() ? to_tensor(evaluator.buffer_of(expr), expr.dtype()) : Tensor());
   }
   return tensors;

@@ -76,6 +76,26 @@ void check_constraints(const Graph& graph, const DimBindings& symbols) {
   }
 }
 
+bool is_narrow_float(DType dtype) {
+  return is_float(dtype) && info(dtype).arithmetic == Arithmetic::F32 && dtype != DType::F32;
+}
+
+void widen(Datum& datum) {
+  if (datum.is_tensor() && is_narrow_float(datum.tensor().dtype())) {
+    datum = Datum(datum.tensor().converted(DType::F32));
+  }
+}
+
+// The type that a value goes by: of one kept wide, the declared one.
+Type type_as_declared(const Datum& datum, const Type& declared, const Options& options) {
+  Type type = datum.type();
+  if (!options.keeps_floats_wide || !type.is_tensor() || !declared.is_tensor()) return type;
+  if (is_narrow_float(declared.tensor().dtype) && type.tensor().dtype == DType::F32) {
+    type.tensor().dtype = declared.tensor().dtype;
+  }
+  return type;
+}
+
 // `outer` are the symbols of the graph around a body, for attributes that name them.
 std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
                              const DimBindings& outer, const Options& options);
@@ -225,7 +245,7 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
   for (ValueId output : graph.outputs()) ++uses_left[output];
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const Value& input = graph.value(graph.inputs()[k]);
-    bindings.bind(input.name, input.type, inputs[k].type());
+    bindings.bind(input.name, input.type, type_as_declared(inputs[k], input.type, options));
     values[graph.inputs()[k]] = std::move(inputs[k]);
   }
 
@@ -249,6 +269,9 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
     } else {
       results = run_node(graph, id, operands, bindings.joined(outer), options);
     }
+    if (options.keeps_floats_wide) {
+      for (Datum& result : results) widen(result);
+    }
     if (options.disturb) {
       for (Datum& result : results) options.disturb(result, node.operands.empty());
     }
@@ -256,7 +279,7 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
     for (std::size_t k = 0; k < node.results.size(); ++k) {
       if (!node.results[k]) continue;
       const Value& value = graph.value(node.results[k]);
-      bindings.bind(value.name, value.type, results[k].type());
+      bindings.bind(value.name, value.type, type_as_declared(results[k], value.type, options));
       if (options.on_value) options.on_value(node.results[k], results[k]);
       if (uses_left[node.results[k]] > 0) values[node.results[k]] = std::move(results[k]);
     }

@@ -31,6 +31,9 @@ struct Options {
   /// May change every result as it is made, those in bodies too; for asking how much rounding matters.
   /// Constants, and what else reads nothing, come with `is_given`.
   std::function<void(Datum&, bool is_given)> disturb;
+  /// Narrow floats go from node to node as f32, as they do inside a fused kernel: a result that no narrow type can
+  /// hold is not yet infinite there. Inputs may be f32 where a narrow type is declared; outputs are f32.
+  bool keeps_floats_wide = false;
   /// How many nodes may run, those in bodies too; an Error ends the run when none are left. For inputs
   /// that may ask for a loop without end. Null: any number.
   std::shared_ptr<std::int64_t> node_runs_left;

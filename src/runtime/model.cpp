@@ -11,6 +11,7 @@
 #include "program/checksum.h"
 #include "program/target.h"
 #include "runtime/bound_shapes.h"
+#include "runtime/guarded_call.h"
 #include "runtime/memory.h"
 #include "runtime/processors.h"
 #include "runtime/thread_pool.h"
@@ -112,6 +113,7 @@ struct Context::State : BoundShapes {
   std::vector<Patch> patches;
   std::unordered_map<std::uint32_t, const std::byte*> replaced;  // constants, by buffer
   std::int64_t error = 0;
+  std::optional<GuardedEnd> guard = guarded_end();
   bool has_run = false;  // since shapes were bound: what the steps read is known to be intact
   std::atomic<bool> is_altered = false;
   std::atomic_flag is_in_use;
@@ -127,6 +129,9 @@ struct Context::State : BoundShapes {
 
   void place_buffers();
   void prepare_steps();
+  std::unique_ptr<GuardedCall> guarded(const ReadyStep& ready);
+  std::byte* scratch_of(std::size_t thread) const { return scratch.data() + thread * scratch_stride; }
+  std::byte* scratch_for(const ReadyStep& ready, std::size_t thread) const;
   std::int64_t chunk_of(const Program::Step& step, std::int64_t work) const;
   // A constant that a call reads.
   struct Read {
@@ -171,6 +176,18 @@ void Context::State::place_buffers() {
   }
 }
 
+std::unique_ptr<GuardedCall> Context::State::guarded(const ReadyStep& ready) {
+  const std::vector<std::uint32_t>& buffers = program().steps[ready.step].buffers;
+  const std::span<void*> all(pointers.data() + ready.first_pointer, buffers.size());
+  std::vector<GuardedCall::Argument> arguments;
+  for (std::size_t k = 0; k < buffers.size(); ++k) {
+    const Program::Place place = program().buffers[buffers[k]].place;
+    const bool is_read_only = place == Program::Place::Constant || place == Program::Place::Input;
+    arguments.push_back({all[k], bytes_of(buffers[k]), is_read_only});
+  }
+  return std::make_unique<GuardedCall>(all, arguments, *guard);
+}
+
 std::int64_t Context::State::chunk_of(const Program::Step& step, std::int64_t work) const {
   std::uint64_t bytes = 0;
   for (const std::uint32_t buffer : step.buffers) bytes += bytes_of(buffer);
@@ -201,8 +218,19 @@ void Context::State::prepare_steps() {
     steps.push_back(ready);
     steps.back().chunk = chunk_of(step, ready.work);
   }
+  if (guard) scratch_stride += kGuardBytes;
   const std::uint64_t bytes = scratch_stride * static_cast<std::uint64_t>(thread_count);
-  if (bytes > scratch.bytes() && !scratch.allocate(bytes)) throw no_scratch(p, hungriest, scratch_stride, thread_count);
+  const bool is_enough = bytes <= scratch.bytes() && !guard;
+  if (!is_enough && !scratch.allocate(bytes)) throw no_scratch(p, hungriest, scratch_stride, thread_count);
+  for (std::size_t end = scratch_stride; guard && end <= bytes; end += scratch_stride) {
+    forbid(scratch.data() + end - kGuardBytes, kGuardBytes);
+  }
+}
+
+std::byte* Context::State::scratch_for(const ReadyStep& ready, std::size_t thread) const {
+  if (!guard) return scratch_of(thread);
+  const Program::Kernel& kernel = program().kernels[program().steps[ready.step].kernel];
+  return scratch_of(thread + 1) - kGuardBytes - kernel.scratch_bytes.value(symbols);
 }
 
 // Large constants are compared piece by piece by whoever is about to read them, which so finds them in its
@@ -274,7 +302,7 @@ void Context::State::compare_share(const ReadyStep& ready, std::int64_t begin, s
 
 void Context::State::run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin, std::int64_t end) {
   const KernelArguments arguments{pointers.data() + ready.first_pointer, extents.data() + ready.first_extent,
-                                  scratch.data() + thread * scratch_stride, &error};
+                                  scratch_for(ready, thread), &error};
   ready.kernel(&arguments, begin, end);
 }
 
@@ -440,12 +468,14 @@ void Context::State::run(std::span<const void* const> inputs, std::span<void* co
   ThreadPool::Caller caller(ThreadPool::shared());
   seen.begin_run();
   for (ReadyStep& step : steps) {
+    std::unique_ptr<GuardedCall> guards = guard ? guarded(step) : nullptr;
     if (has_run || is_compared(step)) {
       caller.for_each(step.work, step.chunk, thread_count, run_chunk, &step);
     } else {
       compare_and_run(step, caller);
     }
     require_checks_held(step);
+    guards.reset();
     seen.end_step(step.step);
   }
   has_run = true;

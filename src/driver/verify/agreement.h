@@ -21,7 +21,8 @@ struct Leeway {
 /// The leeway between two graphs, none of them too precise.
 Leeway leeway_between(const Graph& before, const Graph& after);
 
-/// Outputs of `before` on `inputs`, with every result on the way off by a few roundings.
+/// Outputs of `before` on `inputs`, with every result on the way off by a few roundings; and, where
+/// floats are narrow, with none of them rounded to its type before the end.
 std::vector<std::vector<Datum>> disturbed_outputs(const Graph& before,
                                                   const std::vector<Datum>& inputs, double epsilon,
                                                   const reference::Options& how);

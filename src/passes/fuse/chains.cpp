@@ -1,5 +1,5 @@
 // When two anchors share a kernel: what the first hands on is computed in pieces.
-#include "ops/reach.h"
+#include "ops/signature.h"
 #include "passes/fuse/rules.h"
 
 #include <algorithm>
@@ -59,6 +59,15 @@ double padded_count(std::span<const Reach> image, std::span<const double> counts
 
 }  // namespace
 
+const std::vector<Reach>& Rules::reach(NodeId node, std::size_t operand) const {
+  std::string key = signature_of(clusters.graph(), node);
+  if (key.empty()) key = "node " + std::to_string(node.index());
+  key += " @" + std::to_string(operand);
+  const auto [found, is_new] = reaches_.try_emplace(std::move(key));
+  if (is_new) found->second = reach_of(clusters.graph(), node, operand);
+  return found->second;
+}
+
 double Rules::weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) const {
   const Graph& graph = clusters.graph();
   std::vector<ValueId> weights;
@@ -71,8 +80,8 @@ double Rules::weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) 
       if (!is_factor && !graph.constant_of(operand)) continue;
       // A pass reads only its own part of what moves along with its loops.
       const bool moves_along = depth && id == anchor_node(cluster) &&
-                               std::ranges::any_of(reach_of(graph, id, k), [&](const Reach& reach) {
-                                 return reach.axis && *reach.axis <= *depth;
+                               std::ranges::any_of(reach(id, k), [&](const Reach& at) {
+                                 return at.axis && *at.axis <= *depth;
                                });
       if (!moves_along) weights.push_back(operand);
     }
@@ -95,14 +104,14 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
   const Dims& result = graph.value(graph.node(second).results.front()).type.tensor().dims;
   const std::vector<ValueId>& operands = graph.node(second).operands;
   const auto position = std::ranges::find(operands, handed) - operands.begin();
-  const std::vector<Reach> reach = reach_of(graph, second, static_cast<std::size_t>(position));
-  const std::vector<Reach> image = reach_of(graph, first, 0);
-  if (reach.size() != dims.size() || image.empty()) return {"its reader needs it at unknown places"};
-  if (gains_by_transform(access_[first], image) || gains_by_transform(access_[second], reach)) {
+  const std::vector<Reach>& reader_reach = reach(second, static_cast<std::size_t>(position));
+  const std::vector<Reach>& image = reach(first, 0);
+  if (reader_reach.size() != dims.size() || image.empty()) return {"its reader needs it at unknown places"};
+  if (gains_by_transform(access_[first], image) || gains_by_transform(access_[second], reader_reach)) {
     return {"windows that slide by one are better transformed, which takes whole images"};
   }
 
-  const Cut cut{dims, result, reach};
+  const Cut cut{dims, result, reader_reach};
   const double elements = usual_value(product(dims));
   const double element_bytes = bytes_[handed] / std::max(1.0, elements);
   nests::FusionCost cost{.prices = prices_};

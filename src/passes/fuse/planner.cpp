@@ -64,12 +64,15 @@ class Planner {
       open.pop_front();
       for (ValueId result : graph_.node(id).results) {
         if (!result) continue;
+        ClusterId refused;  // one reader may read it many times
         for (NodeId reader : graph_.readers(result)) {
           const ClusterId own = rules_.clusters.of(id), other = rules_.clusters.of(reader);
-          if (own == other) continue;
+          if (own == other || other == refused) continue;
           const std::vector<NodeId> joined = members(other);
           if (!rules_.refusal(own, other) && rules_.merge(own, other)) {
             open.insert(open.end(), joined.begin(), joined.end());
+          } else {
+            refused = other;
           }
         }
       }
@@ -81,24 +84,28 @@ class Planner {
     while (!open.empty()) {
       const NodeId id = open.front();
       open.pop_front();
+      ClusterId refused;
       for (ValueId operand : graph_.node(id).operands) {
         const ClusterId other = operand ? rules_.clusters.maker(operand) : ClusterId{};
         const ClusterId own = rules_.clusters.of(id);
-        if (!other || own == other) continue;
+        if (!other || own == other || other == refused) continue;
         const std::vector<NodeId> joined = members(other);
         if (!rules_.refusal(other, own) && rules_.merge(other, own)) {
           open.insert(open.end(), joined.begin(), joined.end());
+        } else {
+          refused = other;
         }
       }
     }
   }
 
   void join_operands(NodeId id) {
+    ClusterId refused;
     for (ValueId operand : graph_.node(id).operands) {
       const ClusterId other = operand ? rules_.clusters.maker(operand) : ClusterId{};
       const ClusterId own = rules_.clusters.of(id);
-      if (!other || own == other) continue;
-      if (!rules_.refusal(other, own)) rules_.merge(other, own);
+      if (!other || own == other || other == refused) continue;
+      if (rules_.refusal(other, own) || !rules_.merge(other, own)) refused = other;
     }
   }
 

@@ -252,8 +252,12 @@ Refusal Rules::anchored_producer(ClusterId producer, ClusterId reader,
 Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
                               std::span<const Edge> uses) const {
   double most_repeats = 1;
+  ValueId last;
+  bool escaping = false;
   for (const Edge& edge : uses) {
-    const bool escaping = escapes(edge.value, producer, reader);
+    // A value that one node reads many times has as many edges.
+    if (edge.value != last) escaping = escapes(edge.value, producer, reader);
+    last = edge.value;
     const bool is_gathered = edge.access == Access::Window || edge.access == Access::Moved;
     if (is_view(producer) && escaping && !writes_views_)
       return "each of its readers reads through it";

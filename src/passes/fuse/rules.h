@@ -1,11 +1,14 @@
 #pragma once
 
 #include "ops/access.h"
+#include "ops/reach.h"
 #include "passes/fuse/clusters.h"
 #include "target/fusion_prices.h"
 
 #include <optional>
 #include <span>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace tenon::fusing {
@@ -93,6 +96,8 @@ class Rules {
   };
 
   std::vector<Edge> edges(ClusterId producer, ClusterId reader) const;
+  /// Alike nodes are looked at once.
+  const std::vector<Reach>& reach(NodeId node, std::size_t operand) const;
   Refusal chain_refusal(ClusterId producer, ClusterId reader, std::span<const Edge> edges) const;
   /// Of what every pass reads, when the result's axes up to `depth` are cut.
   double weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) const;
@@ -120,6 +125,7 @@ class Rules {
   IdMap<NodeId, std::vector<NodeId>> copies_;
   nests::FusionPrices prices_;
   bool keeps_tiles_;
+  mutable std::unordered_map<std::string, std::vector<Reach>> reaches_;  // by signature and operand
   bool writes_views_ = false, allows_chains_ = false;
 };
 

@@ -68,6 +68,11 @@ const std::vector<Case>& cases() {
        "y }",
        {{0, 3}, {-4, 1}},
        {{0, 4}, {-5, 0}}},
+      {"scatter_into_nothing",  // an update that has nowhere to go, whoever reads the result
+       "graph (x: f32[1, 0], at: i64[1, 2], updates: f32[1, 2]) { s = scatter_elements(x, at, "
+       "updates) {axis = 1, reduction = add} y = relu(s) return y }",
+       {},
+       {{0, 0}, {1, 0}, {-1, 0}}},
       {"reverse_sequence",
        "graph (x: f32[3, 2], lengths: i64[2]) { y = reverse_sequence(x, lengths) return y }",
        {{3, 1}, {0, 2}},

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "base/error.h"
@@ -55,6 +56,54 @@ TEST(Arena, KeepsWhatIsAliveApart) {
         EXPECT_FALSE(meet && overlap && requests[a].bytes > 0 && requests[b].bytes > 0);
       }
     }
+  }
+}
+
+// What `plan_arena` promises, looked for place by place: the largest first, each into the lowest gap.
+ArenaPlan plain_plan(const std::vector<ArenaRequest>& requests) {
+  const auto rounded = [](std::uint64_t bytes) {
+    return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  };
+  std::vector<std::size_t> order(requests.size());
+  for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const ArenaRequest &x = requests[a], &y = requests[b];
+    return x.bytes != y.bytes ? x.bytes > y.bytes : x.last - x.first > y.last - y.first;
+  });
+  ArenaPlan plan;
+  plan.offsets.assign(requests.size(), 0);
+  std::vector<std::size_t> placed;
+  for (const std::size_t k : order) {
+    std::uint64_t offset = 0;
+    const auto is_free = [&](std::size_t other) {
+      const bool meet =
+          requests[k].first <= requests[other].last && requests[other].first <= requests[k].last;
+      return !meet || offset >= plan.offsets[other] + rounded(requests[other].bytes) ||
+             plan.offsets[other] >= offset + rounded(requests[k].bytes);
+    };
+    while (!std::all_of(placed.begin(), placed.end(), is_free)) offset += kArenaAlignment;
+    plan.offsets[k] = offset;
+    plan.bytes = std::max(plan.bytes, offset + rounded(requests[k].bytes));
+    placed.push_back(k);
+  }
+  return plan;
+}
+
+TEST(Arena, TakesTheLowestGap) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    const std::uint32_t steps = 1 + static_cast<std::uint32_t>(random() % 60);
+    const std::uint32_t longest = 1 + static_cast<std::uint32_t>(random() % steps);
+    const std::uint64_t sizes = 1 + random() % 12;
+    std::vector<ArenaRequest> requests;
+    for (int k = 0; k < 60; ++k) {
+      const auto first = static_cast<std::uint32_t>(random() % steps);
+      requests.push_back({random() % sizes * 50, first,
+                          std::min(steps - 1, first + static_cast<std::uint32_t>(random() % longest))});
+    }
+    const ArenaPlan plan = plan_arena(requests), plain = plain_plan(requests);
+    EXPECT_EQ(plan.bytes, plain.bytes);
+    EXPECT_EQ(plan.offsets, plain.offsets);
   }
 }
 
