@@ -6,6 +6,7 @@
 #include "cli/show_program.h"
 #include "cli/table.h"
 #include "driver/model_source.h"
+#include "frontends/root_first.h"
 #include "ir/verify.h"
 #include "program/totals.h"
 
@@ -35,8 +36,8 @@ void add_graph(const Graph& graph, Report& report) {
 }
 
 // The graph of a document whose claims fail may not exist; the claims are told all the same.
-void add_document(const Document& document, Report& report) {
-  report.findings = document.check();
+void add_document(const DocumentFormat& format, const Document& document, Report& report) {
+  report.findings = check_root_first(format, document);
   try {
     add_graph(document.graph(), report);
   } catch (const Error& error) {
@@ -99,7 +100,7 @@ int check(const CheckOptions& options, OutputFormat format) {
       report.node_count = totals_of(*program).steps;
       report.is_program = true;
     } else if (const LoadedDocument loaded = source.document(); loaded.document) {
-      add_document(*loaded.document, report);
+      add_document(*loaded.format, *loaded.document, report);
     } else {
       add_graph(source.graph(), report);
     }

@@ -1,5 +1,8 @@
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -127,16 +130,44 @@ void print_table(const Graph& graph, const GraphSummary& summary, bool every_nod
   ops.print(out());
 }
 
+// "kept for backward" -> kept_for_backward; columns without a title say what a row is, and more.
+std::string field_name(std::string_view column, const Json& fields) {
+  std::string name;
+  for (const char c : column) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (is_letter) {
+      name += c;
+    } else if (!name.empty() && name.back() != '_') {
+      name += '_';
+    }
+  }
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  if (name.empty()) name = fields.contains("what") ? "note" : "what";
+  return name;
+}
+
+Json cell_json(const Page::Cell& cell) {
+  std::optional<double> number = cell.number;
+  std::string digits = cell.text;
+  std::erase(digits, ',');
+  const bool is_plain = !digits.empty() && digits.size() < 16 && digits.front() != '.' &&
+                        digits.find_first_not_of("0123456789.") == std::string::npos &&
+                        std::count(digits.begin(), digits.end(), '.') < 2;
+  if (!number && is_plain) number = std::stod(digits);
+  if (!number) return cell.text;
+  if (*number == std::floor(*number) && std::fabs(*number) < 9e15)
+    return static_cast<std::int64_t>(*number);
+  return *number;
+}
+
 void print_json(const Page& page) {
   Json json = {{"title", page.title}, {"sections", Json::array()}};
   for (const Page::Section& section : page.sections) {
     Json rows = Json::array();
     for (const auto& row : section.rows) {
       Json fields = Json::object();
-      for (std::size_t k = 0; k < row.size() && k < section.columns.size(); ++k) {
-        const std::string& column = section.columns[k];
-        fields[column.rfind('>', 0) == 0 ? column.substr(1) : column] = row[k];
-      }
+      for (std::size_t k = 0; k < row.size() && k < section.columns.size(); ++k)
+        fields[field_name(section.columns[k], fields)] = cell_json(row[k]);
       rows.push_back(std::move(fields));
     }
     json["sections"].push_back({{"heading", section.heading}, {"text", section.text}, {"rows", rows}});

@@ -149,7 +149,11 @@ void print_page(const Page& page, std::ostream& out) {
     if (section.columns.empty()) continue;
     if (!section.text.empty()) out << "\n";
     Table table(section.columns);
-    for (const auto& row : section.rows) table.add(row);
+    for (const auto& row : section.rows) {
+      std::vector<std::string> texts;
+      for (const Page::Cell& cell : row) texts.push_back(cell.text);
+      table.add(std::move(texts));
+    }
     table.print(out);
   }
 }

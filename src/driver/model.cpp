@@ -1,5 +1,6 @@
 #include "driver/model.h"
 
+#include <filesystem>
 #include <sstream>
 
 #include "base/error.h"
@@ -21,6 +22,28 @@ void write_file(const std::string& path, const std::string& text) {
   file.finish();
 }
 
+WrittenDocument write_document(const DocumentFormat& format, const Graph& graph,
+                               const SaveOptions& options) {
+  if (options.timings == nullptr) return format.write(graph);
+  return format.write(with_known_kernels(graph, *options.timings, 0));
+}
+
+// What a document only describes lies beside it, where it is a file and not a pipe.
+void write_values(const std::string& path, const WrittenDocument& written,
+                  const SaveOptions& options) {
+  namespace fs = std::filesystem;
+  const std::string beside = values_path(path);
+  std::error_code none;
+  if (!fs::is_regular_file(path, none)) return;
+  if (written.values.empty() || options.style == "metadata") {
+    fs::remove(beside, none);  // those of a document that was there before
+    return;
+  }
+  std::ostringstream text;
+  print(values_graph(written), text);
+  write_file(beside, std::move(text).str());
+}
+
 void refuse_style(const std::string& format, const SaveOptions& options) {
   if (options.style.empty()) return;
   throw Error(concat("the format '", format, "' has one style only"), ErrorKind::Usage)
@@ -38,14 +61,13 @@ const std::vector<Format>& formats() {
   return list;
 }
 
+std::string values_path(const std::string& document) { return document + ".values.tenon"; }
+
 Graph load_model(const std::string& argument) { return ModelSource(argument).graph(); }
 
 std::string model_text(const Graph& graph, const std::string& format, const SaveOptions& options) {
   if (const DocumentFormat* known = find_document_format(format)) {
-    if (options.timings != nullptr) {
-      return known->from_graph(with_known_kernels(graph, *options.timings, 0))->text(options.style);
-    }
-    return known->from_graph(graph)->text(options.style);
+    return write_document(*known, graph, options).document->text(options.style);
   }
   refuse_style(format, options);
   if (format == "tenon") {
@@ -70,6 +92,10 @@ void save_model(const Graph& graph, const std::string& format, const std::string
     onnx::ExportOptions settings;
     if (options.onnx_opset != 0) settings.opset = options.onnx_opset;
     onnx::export_onnx(graph, path, settings);
+  } else if (const DocumentFormat* known = find_document_format(format)) {
+    const WrittenDocument written = write_document(*known, graph, options);
+    write_file(path, written.document->text(options.style));
+    write_values(path, written, options);
   } else {
     write_file(path, model_text(graph, format, options));
   }
@@ -86,7 +112,7 @@ void convert_model(const ModelSource& source, const std::string& format, const s
     }
     write_file(path, text);
   } else {
-    save_model(loaded.document ? loaded.document->graph() : source.graph(), format, path, options);
+    save_model(source.graph(), format, path, options);
   }
 }
 

@@ -34,7 +34,12 @@ struct SaveOptions {
   /// Where given, a format that names kernels gets those that this says are fastest.
   const TuningCache* timings = nullptr;
 };
-/// Writes a graph in the format of that name. The file appears only when it is complete.
+/// Where the elements of constants lie that a document only describes: beside it, a graph of
+/// constants in Tenon's text form.
+std::string values_path(const std::string& document);
+
+/// Writes a graph in the format of that name. The file appears only when it is complete; what a
+/// document cannot hold of constants appears at `values_path`.
 void save_model(const Graph& graph, const std::string& format, const std::string& path,
                 const SaveOptions& options = {});
 /// The same for a model as an argument names it. A document written in its own format keeps all it says.

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <span>
@@ -38,6 +39,14 @@ bool looks_like_text_graph(std::string_view head) {
     }
   }
   return false;
+}
+
+// Whether bytes can be shown: no zeros, and next to none that only control.
+bool is_text(std::string_view head) {
+  const auto controls = std::count_if(head.begin(), head.end(), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\r' && c != '\t';
+  });
+  return !head.empty() && controls == 0;
 }
 
 // Up to so many bytes of what `file` gives from where it stands.
@@ -172,6 +181,45 @@ LoadedDocument ModelSource::document() const {
   return {};
 }
 
+void ModelSource::add_values(Graph& graph) const {
+  const std::string path = values_path(argument_);
+  std::error_code none;
+  if (kind_ != Kind::File || !fs::is_regular_file(path, none)) return;
+  const std::string text = read_bytes(OpenFile(path).number(), std::string::npos / 2, path);
+  try {
+    set_values(graph, parse_graph(text, all_ops(), path));
+  } catch (Error& error) {
+    throw error.hint("the document has changed since; without ", path, " its weights are made up");
+  }
+}
+
+// A text that starts like none of the formats: how far the reader of each gets.
+Error ModelSource::unrecognised() const {
+  constexpr std::size_t most_bytes = 1 << 20;  // enough to tell
+  const std::string text = whole().substr(0, most_bytes);
+  std::string tried;
+  const auto note = [&](const std::string& format, const Error& error) {
+    tried += concat("\n  - ", format, ": ", error.summary(),
+                    error.has_place() ? concat(", at ", error.place()) : "");
+  };
+  try {
+    parse_graph(text, all_ops(), "text");
+  } catch (const Error& error) {
+    note("tenon", error);
+  }
+  for (const DocumentFormat& format : document_formats()) {
+    try {
+      format.read(text, "text");
+      tried += concat("\n  - ", format.name, ": it reads as that, but does not start like it");
+    } catch (const Error& error) {
+      note(format.name, error);
+    }
+  }
+  return Error(concat("the text is of no format that is known", tried,
+                      "\n  - onnx: a model is binary, and this is text"))
+      .at(name_);
+}
+
 Graph ModelSource::graph() const {
   if (kind_ == Kind::Zoo) return zoo::build(argument_.substr(kZooPrefix.size()));
   if (kind_ == Kind::Random) return random_graph(argument_.substr(kRandomPrefix.size()));
@@ -182,8 +230,13 @@ Graph ModelSource::graph() const {
             "`tenon run` and `tenon bench` take it; here, give the model that it was compiled "
             "from");
   }
-  if (const LoadedDocument loaded = document(); loaded.document) return loaded.document->graph();
+  if (const LoadedDocument loaded = document(); loaded.document) {
+    Graph graph = loaded.document->graph();
+    add_values(graph);
+    return graph;
+  }
   if (looks_like_text_graph(head())) return parse_graph(whole(), all_ops(), name_);
+  if (is_text(head())) throw unrecognised();
   if (kind_ == Kind::Bytes) return onnx::import_onnx(std::as_bytes(std::span(bytes_)), {}, name_);
   return onnx::import_onnx(argument_);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/error.h"
 #include "driver/model.h"
 #include "program/program.h"
 
@@ -36,6 +37,8 @@ class ModelSource {
   ModelSource() = default;
 
   bool is_program() const;
+  void add_values(Graph& graph) const;
+  Error unrecognised() const;
   std::string head() const;
   std::string whole() const;
 

@@ -7,6 +7,7 @@
 
 #include "base/page.h"
 #include "frontends/findings.h"
+#include "frontends/own_node.h"
 #include "ir/graph.h"
 
 namespace tenon {
@@ -28,6 +29,14 @@ class Document {
   virtual Page describe() const = 0;
 };
 
+/// A document made of a graph, and what it takes to have the graph again.
+struct WrittenDocument {
+  std::unique_ptr<Document> document;
+  /// The elements of constants that the document only describes, by the names that reading it gives
+  /// them.
+  std::vector<std::pair<std::string, Constant>> values;
+};
+
 /// How one format of documents is read and written.
 struct DocumentFormat {
   std::string name;     ///< as in `--to=NAME`
@@ -36,14 +45,27 @@ struct DocumentFormat {
   bool (*recognises)(std::string_view head);
   /// Reads a whole file; `source` names it in messages. Throws Error with the place in it.
   std::unique_ptr<Document> (*read)(std::string_view text, std::string_view source);
-  /// What the other system would have written of this graph. Throws Error of kind Unsupported that
-  /// lists everything the format has no word for.
-  std::unique_ptr<Document> (*from_graph)(const Graph& graph);
+  /// What the other system would have written of this graph; nodes that it has no word for, and those
+  /// of `own`, as Tenon's own. Throws Error of kind Unsupported that lists everything that cannot be
+  /// told at all.
+  std::unique_ptr<Document> (*put_down)(const Graph& graph, const OwnNodes& own);
+
+  /// Puts the graph down so that reading the document gives the same network and checking it finds
+  /// nothing: what does not come back as it was goes as Tenon's own. Throws Error of kind Unsupported
+  /// where that is not enough.
+  WrittenDocument write(const Graph& graph) const;
+  std::unique_ptr<Document> from_graph(const Graph& graph) const { return write(graph).document; }
 };
 
 /// Every format of `frontends/list.inc`, by name.
 std::span<const DocumentFormat> document_formats();
 /// Null if no format has that name.
 const DocumentFormat* find_document_format(std::string_view name);
+
+/// Gives constants of a graph the elements that `WrittenDocument::values` has for them. Throws Error
+/// where the graph has no such constant.
+void set_values(Graph& graph, const Graph& values);
+/// The values as a graph that gives nothing, so that they have a text form.
+Graph values_graph(const WrittenDocument& written);
 
 }  // namespace tenon

@@ -120,18 +120,18 @@ Page::Section steps(const Profile& profile, std::size_t top) {
     if (section.rows.size() == top) break;
     const Profile::Step& step = profile.steps[k];
     const double seconds = typical_seconds(step), least = least_seconds(profile, step);
-    std::vector<std::string> row = {std::to_string(k),
-                                    step.name,
-                                    step.op,
-                                    step.candidate,
-                                    us(seconds),
-                                    us(step.seconds.p10),
-                                    us(step.seconds.p90),
-                                    us(step.last_seconds()),
-                                    percent(seconds, total),
-                                    rate(step.flops, seconds),
-                                    rate(step.bytes, seconds),
-                                    least > 0 ? percent(least, seconds) : "-"};
+    std::vector<Page::Cell> row = {std::to_string(k),
+                                   step.name,
+                                   step.op,
+                                   step.candidate,
+                                   us(seconds),
+                                   us(step.seconds.p10),
+                                   us(step.seconds.p90),
+                                   us(step.last_seconds()),
+                                   percent(seconds, total),
+                                   rate(step.flops, seconds),
+                                   rate(step.bytes, seconds),
+                                   least > 0 ? percent(least, seconds) : "-"};
     if (has_counters) {
       const bool is_counted = step.counters && step.counters->cycles > 0;
       row.push_back(is_counted ? digits(step.counters->instructions / step.counters->cycles, 2)
@@ -156,7 +156,7 @@ Page::Section memory(const Profile& profile) {
   for (const std::uint32_t id : alive) {
     if (section.rows.size() == kAliveCount) {
       section.rows.push_back({concat("… ", alive.size() - kAliveCount, " more")});
-      section.rows.back().resize(section.columns.size());
+      section.rows.back().resize(section.columns.size(), Page::Cell(""));
       break;
     }
     const Profile::Buffer& buffer = profile.buffers[id];
@@ -244,7 +244,11 @@ std::string as_csv(const Page& page) {
     std::vector<std::string> titles;
     for (const std::string& column : section.columns) titles.push_back(title_of(column));
     line(titles);
-    for (const auto& row : section.rows) line(row);
+    for (const auto& row : section.rows) {
+      std::vector<std::string> texts;
+      for (const Page::Cell& cell : row) texts.push_back(cell.text);
+      line(texts);
+    }
   }
   return text;
 }
@@ -263,7 +267,7 @@ std::string as_markdown(const Page& page) {
     text += "\n" + rule + "\n";
     for (const auto& row : section.rows) {
       text += "|";
-      for (const std::string& field : row) text += concat(" ", md_field(field), " |");
+      for (const Page::Cell& cell : row) text += concat(" ", md_field(cell.text), " |");
       text += "\n";
     }
   }
@@ -280,7 +284,7 @@ std::string as_json(const Page& page) {
       text += r > 0 ? ",\n  {" : "\n  {";
       for (std::size_t c = 0; c < section.columns.size() && c < section.rows[r].size(); ++c) {
         text += concat(c > 0 ? ", " : "", json_text(title_of(section.columns[c])), ": ",
-                       json_text(section.rows[r][c]));
+                       json_text(section.rows[r][c].text));
       }
       text += "}";
     }

@@ -77,6 +77,8 @@ Checker::Checker(const Dump& dump, const SourceMap& places)
 }
 
 Findings Checker::run() {
+  find_stale_depths();
+  check_presence();
   for (std::size_t k = 0; k < dump_.tensors.size(); ++k) check_tensor(k);
   for (std::size_t k = 0; k < dump_.operators.size(); ++k) check_operator(k);
   check_tenon_shapes();
@@ -199,7 +201,7 @@ void Checker::check_tensor(std::size_t index) {
     depth =
         std::max(depth, depth_behind(writer, output) + is_moved(writer.output_accessors, output));
   }
-  compare("depth", path / "depth", row.depth, depth);
+  compare_depth(path / "depth", row.depth, depth);
 
   const auto sorted = [](std::vector<std::string> names) {
     std::sort(names.begin(), names.end());
@@ -222,12 +224,18 @@ void Checker::check_tensor(std::size_t index) {
     flag("is_param", row.is_param, !has_writers && !row.is_input);
   }
   flag("nop", row.is_nop, false);
-  compare("names", path / "name", *row.name, c_safe(*row.name));
-  if (row.original_name)
-    compare("names", path / "name",
-            *row.name == c_safe(*row.original_name) ||
-                row.name->rfind(c_safe(*row.original_name) + "_", 0) == 0,
-            true);
+  // Parameters of a list of modules begin with their number: 0_weight.
+  const bool is_numbered = !has_writers && c_safe("_" + *row.name) == "_" + *row.name;
+  compare("names", path / "name", *row.name, is_numbered ? *row.name : c_safe(*row.name));
+  if (row.original_name) {
+    const auto follows = [&](const std::string& from) {
+      return *row.name == from || row.name->rfind(from + "_", 0) == 0;
+    };
+    compare(
+        "names", path / "name",
+        follows(c_safe(*row.original_name)) || follows(c_safe("_" + *row.original_name).substr(1)),
+        true);
+  }
   if (!dtype_of(row.dtype))
     findings_.miss(
         "element type", [&] { return place(path / "dtype"); }, row.dtype, "a known type");
@@ -323,8 +331,114 @@ void Checker::check_nested(const TensorRow& nested, const Path& path) {
   TensorRow expected = dump_.tensors[listed->second];
   // Tenon's notes stand at listed tensors only.
   std::erase_if(expected.further,
-                [](const Member& member) { return member.first == "tenon_layout"; });
+                [](const Member& member) { return member.first.starts_with("tenon_"); });
   compare_values("nested tensors", path, to_python(nested), to_python(expected));
+}
+
+// What an operator sees of a tensor; an accessor of another rank that moves nothing is a matrix
+// product's, which has two axes whatever it multiplies.
+const std::vector<DimRow>& Checker::shape_seen(
+    const std::optional<std::vector<AccessorRow>>& accessors, std::size_t k,
+    const TensorRow& row) const {
+  if (!accessors || k >= accessors->size()) return row.shape;
+  const AccessorRow& accessor = (*accessors)[k];
+  const bool is_flat =
+      !accessor.actual_shapes && accessor.original_shapes.size() != row.shape.size();
+  return is_flat ? row.shape : accessor.original_shapes;
+}
+
+// Passes that put one operator in the place of several leave depths behind: some are larger than
+// they would be counted again.
+void Checker::find_stale_depths() {
+  for (const OperatorRow& row : dump_.operators) {
+    const auto composite = row.find(kOwnKey) ? std::nullopt : parse_composite(row.op);
+    is_late_ = is_late_ || (composite && !composite->steps.empty());
+  }
+  std::size_t larger = 0, smaller = 0;
+  for (const OperatorRow& row : dump_.operators) {
+    std::int64_t depth = 0;
+    for (std::size_t k = 0; k < row.inputs.size(); ++k)
+      depth = std::max(depth, tensor(row.inputs[k]).depth + is_moved(row.input_accessors, k));
+    larger += row.depth > depth;
+    smaller += row.depth < depth;
+  }
+  are_depths_stale_ = is_late_ && larger > 1 && smaller == 0;
+}
+
+void Checker::compare_depth(const Path& path, std::int64_t says, std::int64_t should_be) {
+  if (are_depths_stale_ && says > should_be) {
+    findings_.hold("depth");
+  } else {
+    compare("depth", path, says, should_be);
+  }
+}
+
+// A version of AITemplate prints an attribute of every object of a kind or of none.
+void Checker::check_presence() {
+  struct Place {
+    const std::vector<std::string>* absent;
+    Path path;
+  };
+  std::vector<Place> tensors, dims, accessors;
+  const auto add_dims = [&](const std::vector<DimRow>& list, const Path& path) {
+    for (std::size_t k = 0; k < list.size(); ++k) dims.push_back({&list[k].absent, path / k});
+  };
+  for (std::size_t k = 0; k < dump_.tensors.size(); ++k) {
+    tensors.push_back({&dump_.tensors[k].absent, tensor_path(k)});
+    add_dims(dump_.tensors[k].shape, tensor_path(k) / "shape");
+  }
+  for (std::size_t k = 0; k < dump_.operators.size(); ++k) {
+    const OperatorRow& row = dump_.operators[k];
+    for (const auto& [key, list] : {std::pair("input_accessors", &row.input_accessors),
+                                    std::pair("output_accessors", &row.output_accessors)}) {
+      for (std::size_t j = 0; *list && j < (*list)->size(); ++j)
+        accessors.push_back({&(**list)[j].absent, operator_path(k) / key / j});
+    }
+  }
+  for (const std::vector<Place>* kind : {&tensors, &dims, &accessors}) {
+    std::map<std::string, std::size_t> counts;
+    for (const Place& each : *kind) {
+      for (const std::string& name : *each.absent) ++counts[name];
+    }
+    for (const Place& each : *kind) {
+      for (const std::string& name : *each.absent) {
+        if (counts[name] == kind->size()) continue;
+        findings_.miss(
+            "attributes", [&] { return place(each.path); }, concat("no '", name, "'"),
+            concat("'", name, "', as the others have"));
+      }
+    }
+    if (!kind->empty()) findings_.hold("attributes");
+  }
+}
+
+// As the dump lists them, or as Tenon says that the graph has them.
+std::vector<std::size_t> Checker::listed_outputs() const {
+  std::vector<std::pair<std::int64_t, std::size_t>> found;
+  for (std::size_t k = 0; k < dump_.tensors.size(); ++k) {
+    if (!dump_.tensors[k].is_output) continue;
+    std::int64_t position = -1;
+    for (const auto& [name, value] : dump_.tensors[k].further) {
+      if (name == kOutputKey && value.is(PythonValue::Kind::Integer)) position = value.integer;
+    }
+    found.emplace_back(position, k);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::size_t> outputs;
+  for (const auto& [position, k] : found) outputs.push_back(k);
+  return outputs;
+}
+
+// Whether every tensor stands behind what it is computed from.
+bool Checker::is_listed_in_order() const {
+  for (std::size_t k = 0; k < dump_.tensors.size(); ++k) {
+    for (const std::size_t writer : written_by_[k]) {
+      for (const std::string& name : dump_.operators[writer].inputs) {
+        if (tensors_.at(name) > k) return false;
+      }
+    }
+  }
+  return true;
 }
 
 // The order of AITemplate's sort; of outputs of one operator that are alike, as they are listed.
@@ -361,9 +475,26 @@ void Checker::check_order() {
         dtype ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(info(*dtype).bits) / 8) : 1;
     for (const DimRow& dim : row.shape)
       tensor.bytes = saturating_product(tensor.bytes, static_cast<std::uint64_t>(dim.greatest()));
-    if (row.is_output) graph.outputs.push_back(k);
   }
-  const std::vector<std::size_t> order = sorted_tensors(graph);
+  graph.outputs = listed_outputs();
+  std::vector<std::size_t> order = sorted_tensors(graph);
+  // The user's order of outputs is not told: any that leads to this list is as good.
+  std::vector<std::size_t> outputs = graph.outputs;
+  std::sort(outputs.begin(), outputs.end());
+  const auto is_listed = [&] { return std::is_sorted(order.begin(), order.end()); };
+  for (int tries = 0; tries < 720 && !is_listed(); ++tries) {
+    graph.outputs = outputs;
+    order = sorted_tensors(graph);
+    if (!std::next_permutation(outputs.begin(), outputs.end())) break;
+  }
+  if (!is_listed() && are_depths_stale_ && is_listed_in_order()) {
+    findings_.hold("order of tensors");
+    return;  // sorted before the passes that came last
+  }
+  if (!is_listed()) {
+    graph.outputs = listed_outputs();
+    order = sorted_tensors(graph);
+  }
   std::vector<bool> is_used(dump_.operators.size(), false);
   std::vector<std::size_t> operators;
   for (std::size_t k = 0; k < dump_.tensors.size(); ++k) {

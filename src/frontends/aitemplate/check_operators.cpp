@@ -67,13 +67,11 @@ std::int64_t product_of(const std::vector<DimRow>& dims, std::size_t from, std::
 }  // namespace
 
 const std::vector<DimRow>& Checker::input_shape(const OperatorRow& row, std::size_t k) const {
-  const bool has_accessor = row.input_accessors && k < row.input_accessors->size();
-  return has_accessor ? (*row.input_accessors)[k].original_shapes : tensor(row.inputs[k]).shape;
+  return shape_seen(row.input_accessors, k, tensor(row.inputs[k]));
 }
 
 const std::vector<DimRow>& Checker::output_shape(const OperatorRow& row, std::size_t k) const {
-  const bool has_accessor = row.output_accessors && k < row.output_accessors->size();
-  return has_accessor ? (*row.output_accessors)[k].original_shapes : tensor(row.outputs[k]).shape;
+  return shape_seen(row.output_accessors, k, tensor(row.outputs[k]));
 }
 
 void Checker::check_operator(std::size_t index) {
@@ -83,7 +81,7 @@ void Checker::check_operator(std::size_t index) {
   for (std::size_t k = 0; k < row.inputs.size(); ++k) {
     depth = std::max(depth, tensor(row.inputs[k]).depth + is_moved(row.input_accessors, k));
   }
-  compare("depth", path / "depth", row.depth, depth);
+  compare_depth(path / "depth", row.depth, depth);
   compare("flags", path / "nop", std::string(row.is_nop ? "True" : "False"), std::string("False"));
   check_names(row, path);
   check_accessors(row, path);
@@ -92,11 +90,14 @@ void Checker::check_operator(std::size_t index) {
     check_nested((*row.original_outputs)[k], original);
     if (k >= row.outputs.size() || !row.output_accessors || k >= row.output_accessors->size())
       continue;
-    compare("depth", original / "depth", (*row.original_outputs)[k].depth, depth_behind(row, k));
+    compare_depth(original / "depth", (*row.original_outputs)[k].depth, depth_behind(row, k));
     compare("element type", original / "dtype", (*row.original_outputs)[k].dtype,
             tensor(row.outputs[k]).dtype);
-    compare_values("accessors", original / "shape", shape_value((*row.original_outputs)[k].shape),
-                   shape_value((*row.output_accessors)[k].original_shapes));
+    if ((*row.original_outputs)[k].shape.size() ==
+        (*row.output_accessors)[k].original_shapes.size()) {
+      compare_values("accessors", original / "shape", shape_value((*row.original_outputs)[k].shape),
+                     shape_value((*row.output_accessors)[k].original_shapes));
+    }
   }
   if (!row.elementwise_ops.empty()) {
     check_group(row, path);
@@ -105,11 +106,35 @@ void Checker::check_operator(std::size_t index) {
   if (row.func) check_func(row, path);
   check_shapes(row, path);
   const std::optional<Composite> composite =
-      row.find("tenon_attrs") ? std::nullopt : parse_composite(row.op);
-  if (composite && composite->is_convolution()) check_convolution(row, *composite, path);
+      row.find(kOwnKey) ? std::nullopt : parse_composite(row.op);
+  if (composite && composite->is_convolution()) {
+    check_members(row, path, {"stride", "pad", "dilate", "group", "CO", "KH", "KW"});
+    check_convolution(row, *composite, path);
+  }
   if (composite && !composite->is_convolution()) check_product(row, *composite, path);
-  if (row.op == "max_pool2d" || row.op == "avg_pool2d") check_pool(row, path);
+  if (row.op == "max_pool2d" || row.op == "avg_pool2d") {
+    check_members(row, path, {"stride", "pad", "kernel_size"});
+    check_pool(row, path);
+  }
   check_other(row, path);
+}
+
+// Attributes that come together: where some are there, none is missing or misspelt.
+void Checker::check_members(const OperatorRow& row, const Path& path,
+                            std::initializer_list<std::string_view> names) {
+  const auto has = [&](std::string_view name) { return row.find(name) != nullptr; };
+  if (std::none_of(names.begin(), names.end(), has)) return;
+  for (const std::string_view name : names) {
+    if (has(name)) {
+      findings_.hold("attributes");
+      continue;
+    }
+    std::vector<std::string> given;
+    for (const auto& [key, value] : row.further) given.push_back(key);
+    findings_.miss(
+        "attributes", [&] { return place(path); }, concat("no '", name, "'"),
+        concat("'", name, "' ", suggest_name(name, given)));
+  }
 }
 
 // <kind>_<counter>; what was one operator of many may share another's name later.
@@ -184,7 +209,7 @@ void Checker::check_group(const OperatorRow& row, const Path& path) {
       depth = std::max(depth, depths.contains(name) ? depths[name] : 0);
       if (!made.contains(name) && seen.insert(name).second) inputs.push_back(name);
     }
-    if (is_known) compare("depth", inner_path / "depth", inner.depth, depth);
+    if (is_known) compare_depth(inner_path / "depth", inner.depth, depth);
     for (const std::string& name : inner.outputs) {
       depths[name] = inner.depth + 1;
       made.insert(name);
@@ -242,7 +267,7 @@ void Checker::check_group_dims(const OperatorRow& row, const Path& path) {
 
 // What Tenon infers from the operands' shapes, operator by operator.
 void Checker::check_shapes(const OperatorRow& row, const Path& path) {
-  if (row.find("tenon_attrs") != nullptr || !OperatorImport::knows(row)) return;
+  if (row.find(kOwnKey) != nullptr || !OperatorImport::knows(row)) return;
   const bool is_rest = row.op == "concatenate" && row.original_inputs &&
                        row.original_inputs->size() > row.inputs.size();
   if (is_rest) return;
@@ -294,16 +319,26 @@ void Checker::check_shapes(const OperatorRow& row, const Path& path) {
   }
 }
 
+// As the dump would have them: symbols are safe names there.
+static std::string dims_text(const Dims& dims) {
+  SymbolRanges symbols;
+  for (const Dim& dim : dims) dim.collect_symbols(symbols);
+  DimBindings safe;
+  for (const auto& [name, range] : symbols)
+    safe.emplace(name, Dim::symbol(c_safe(name), range));
+  return to_string(substitute(dims, safe));
+}
+
 // Tenon's own operators need layouts, which only the whole graph has.
 void Checker::check_tenon_shapes() {
   const bool has_any =
       std::any_of(dump_.operators.begin(), dump_.operators.end(),
-                  [](const OperatorRow& row) { return row.find("tenon_attrs") != nullptr; });
+                  [](const OperatorRow& row) { return row.find(kOwnKey) != nullptr; });
   if (!has_any) return;
   try {
     const Graph graph = import_dump(dump_, "dump");
     for (const OperatorRow& row : dump_.operators) {
-      if (row.find("tenon_attrs") == nullptr) continue;
+      if (row.find(kOwnKey) == nullptr) continue;
       for (const std::string& name : row.outputs) {
         const TensorRow& listed = tensor(name);
         const ValueId value = graph.find(listed.original_name.value_or(name));
@@ -311,7 +346,7 @@ void Checker::check_tenon_shapes() {
         std::vector<std::string> says;
         for (const DimRow& dim : listed.shape) says.push_back(dim_text(dim));
         compare("shapes", tensor_path(tensors_.at(name)) / "shape", "[" + join(says, ", ") + "]",
-                to_string(graph.value(value).type.tensor().dims));
+                dims_text(graph.value(value).type.tensor().dims));
       }
     }
   } catch (const Error& error) {
@@ -532,9 +567,14 @@ void Checker::check_other(const OperatorRow& row, const Path& path) {
     const PythonValue* normalized = row.find("normalized_shape");
     const std::vector<DimRow>& x = input_shape(row, 0);
     if (normalized != nullptr && normalized->items.size() <= x.size()) {
-      compare_attribute(
-          "reductions", row, path, "normalized_shape",
-          shape_value({x.end() - static_cast<std::ptrdiff_t>(normalized->items.size()), x.end()}));
+      std::vector<DimRow> dims{x.end() - static_cast<std::ptrdiff_t>(normalized->items.size()),
+                               x.end()};
+      // Dims that a module was given are other objects, which nobody names.
+      for (std::size_t k = 0; k < dims.size(); ++k) {
+        const PythonValue* name = normalized->items[k].find("name");
+        if (name != nullptr && name->is(Kind::None)) dims[k].name.reset();
+      }
+      compare_attribute("reductions", row, path, "normalized_shape", shape_value(dims));
     }
   }
   if ((row.op == "groupnorm" || row.op == "groupnorm_swish") && !row.inputs.empty()) {

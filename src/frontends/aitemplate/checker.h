@@ -56,6 +56,15 @@ class Checker {
   std::vector<std::string> readers(std::size_t tensor) const;
   static bool is_moved(const std::optional<std::vector<AccessorRow>>& accessors, std::size_t k);
   std::int64_t depth_behind(const OperatorRow& row, std::size_t output) const;
+  std::vector<std::size_t> listed_outputs() const;
+  bool is_listed_in_order() const;
+  void check_presence();
+  void find_stale_depths();
+  void compare_depth(const Path& path, std::int64_t says, std::int64_t should_be);
+  const std::vector<DimRow>& shape_seen(const std::optional<std::vector<AccessorRow>>& accessors,
+                                        std::size_t k, const TensorRow& row) const;
+  void check_members(const OperatorRow& row, const Path& path,
+                     std::initializer_list<std::string_view> names);
   void check_order();
 
   // ---- operators ----
@@ -90,6 +99,8 @@ class Checker {
   const Dump& dump_;
   const SourceMap& places_;
   DimTable dims_;
+  bool is_late_ = false;  // operators were put together, or profiled
+  bool are_depths_stale_ = false;
   Findings findings_;
   std::unordered_map<std::string, std::size_t> tensors_;
   std::vector<std::vector<std::size_t>> written_by_, read_by_;     // operators, by tensor

@@ -59,11 +59,7 @@ std::string settings_of(const OperatorRow& row) {
         ((name == "dilate" && value->integer == 1) || (name == "group" && value->integer == 1));
     if (value != nullptr && !is_usual) parts.push_back(concat(name, " ", value_text(*value)));
   }
-  if (const PythonValue* attrs = row.find("tenon_attrs")) {
-    for (std::size_t k = 0; k < attrs->items.size() && k < attrs->keys.size(); ++k) {
-      parts.push_back(concat(attrs->keys[k].text, " ", attrs->items[k].text));
-    }
-  }
+  if (const PythonValue* record = row.find(kOwnKey)) parts.push_back(record->text);
   if (row.find("tenon_layout") != nullptr)
     parts.emplace_back("a change of layout by Tenon's writer");
   std::string text = join(parts, ", ");
@@ -87,7 +83,7 @@ std::string shorten(const std::vector<std::string>& names) {
   return concat(names[0], ", ", names[1], " and ", names.size() - 2, " more");
 }
 
-void add_rows(Page::Section& section, std::vector<std::vector<std::string>> rows) {
+void add_rows(Page::Section& section, std::vector<std::vector<Page::Cell>> rows) {
   const std::size_t count = rows.size();
   if (count > kMostRows) {
     rows.resize(kMostRows);
@@ -142,11 +138,12 @@ Page::Section tensor_table(const Dump& dump) {
   Page::Section section;
   section.heading = "Tensors";
   section.columns = {"tensor", "is", "type", ">bytes", ">depth", "made by", "read by"};
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<Page::Cell>> rows;
   for (const TensorRow& row : dump.tensors) {
-    rows.push_back({row.name.value_or(""), role_of(row), shape_text(row),
-                    format_bytes(largest_bytes(row)), std::to_string(row.depth),
-                    shorten(row.src_ops), shorten(row.dst_ops)});
+    rows.push_back(
+        {row.name.value_or(""), role_of(row), shape_text(row),
+         Page::Cell(format_bytes(largest_bytes(row)), static_cast<double>(largest_bytes(row))),
+         std::to_string(row.depth), shorten(row.src_ops), shorten(row.dst_ops)});
   }
   add_rows(section, std::move(rows));
   return section;
@@ -156,7 +153,7 @@ Page::Section operator_table(const Dump& dump) {
   Page::Section section;
   section.heading = "Operators";
   section.columns = {"operator", "kind", "reads", "gives", "settings", "kernel"};
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<Page::Cell>> rows;
   for (const OperatorRow& row : dump.operators) {
     rows.push_back({row.name.value_or(""), row.op, shorten(row.inputs), shorten(row.outputs),
                     settings_of(row), kernel_of(row)});
@@ -182,7 +179,7 @@ Page::Section dim_table(const Dump& dump) {
       places.push_back(concat(row.name.value_or(""), "[", axis, "]"));
     }
   }
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<Page::Cell>> rows;
   for (const std::string& name : order) {
     const auto& [first, places] = dims.at(name);
     if (first->is_static() && places.size() < 2) continue;
@@ -210,7 +207,7 @@ Page::Section group_table(const Dump& dump) {
   Page::Section section;
   section.heading = "Fused groups";
   section.columns = {"group", "step", "computes", "gives"};
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<Page::Cell>> rows;
   std::size_t strided = 0;
   for (const OperatorRow& row : dump.operators) {
     for (const auto* accessors : {&row.input_accessors, &row.output_accessors}) {
@@ -244,14 +241,14 @@ Page::Section bias_table(const Dump& dump) {
   std::unordered_map<std::string, const TensorRow*> tensors;
   for (const TensorRow& row : dump.tensors) tensors.emplace(row.name.value_or(""), &row);
   for (const OperatorRow& row : dump.operators) {
-    const auto composite = row.find("tenon_attrs") ? std::nullopt : parse_composite(row.op);
+    const auto composite = row.find(kOwnKey) ? std::nullopt : parse_composite(row.op);
     if (composite && composite->is_convolution() && !row.outputs.empty())
       convolutions.emplace(row.outputs[0], &row);
   }
   Page::Section section;
   section.heading = "Sums behind convolutions";
   section.columns = {"sum", "convolution", "other operand", "so it"};
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<Page::Cell>> rows;
   for (const OperatorRow& row : dump.operators) {
     for (const OperatorRow& inner : row.elementwise_ops) {
       if (!inner.func || inner.func->name != "ADD" || inner.inputs.size() != 2) continue;

@@ -44,14 +44,14 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
                                         std::string(source));
 }
 
-std::unique_ptr<Document> from_graph(const Graph& graph) {
-  return std::make_unique<DumpDocument>(export_dump(graph), SourceMap(), "graph");
+std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+  return std::make_unique<DumpDocument>(export_dump(graph, own), SourceMap(), "graph");
 }
 
 }  // namespace
 
 DocumentFormat document_format() {
-  return {"aitemplate", "AITemplate's dump of a sorted graph", recognises, read, from_graph};
+  return {"aitemplate", "AITemplate's dump of a sorted graph", recognises, read, put_down};
 }
 
 }  // namespace tenon::aitemplate

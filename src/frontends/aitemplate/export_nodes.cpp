@@ -107,7 +107,7 @@ void Exporter::add_node(NodeId id) {
       {"reduce_max", &Exporter::try_reduction},
       {"reduce_min", &Exporter::try_reduction},
   };
-  if (has_tensors(graph_, node) && has_all_operands(node)) {
+  if (!own_.contains(id) && has_tensors(graph_, node) && has_all_operands(node)) {
     for (const auto& [op, attempt] : tries) {
       if (node.op->name == op && (this->*attempt)(node)) return;
     }
@@ -408,50 +408,27 @@ bool Exporter::try_slice(const Node& node) {
 // ---- what AITemplate has no word for ----
 
 void Exporter::add_tenon_op(NodeId id) {
-  const Node& node = graph_.node(id);
+  const OwnNode own = own_node(graph_, id);
   Operation operation;
-  operation.row.op = node.op->name;
-  PythonValue attrs = PythonValue::of(Kind::Dict);
-  for (const auto& [name, value] : node.attrs)
-    attrs.set(name, PythonValue::string(attribute_text(*node.op, name, value)));
-  operation.row.further.emplace_back("tenon_attrs", std::move(attrs));
-  if (!node.bodies.empty()) {
-    PythonValue bodies = PythonValue::of(Kind::List);
-    for (const Graph& body : node.bodies) bodies.items.push_back(PythonValue::string(print(body)));
-    operation.row.further.emplace_back("tenon_bodies", std::move(bodies));
-  }
-  // Positions, where some are left out.
-  const auto positions = [&](const std::vector<ValueId>& ids, std::string_view key,
-                             std::vector<ValueId>& present) {
-    std::vector<std::int64_t> list;
-    for (std::size_t k = 0; k < ids.size(); ++k) {
-      if (!ids[k]) continue;
-      present.push_back(ids[k]);
-      list.push_back(static_cast<std::int64_t>(k));
-    }
-    const bool has_gap = !list.empty() && list.back() + 1 != static_cast<std::int64_t>(list.size());
-    if (has_gap) operation.row.further.emplace_back(key, PythonValue::list(list));
-  };
-  std::vector<ValueId> operands, results;
-  positions(node.operands, "tenon_operands", operands);
-  positions(node.results, "tenon_results", results);
-  if (results.empty()) {
-    ++not_written_[concat("nodes without results (", node.op->name, ")")];
+  operation.row.op = graph_.op_name(id);
+  operation.row.further.emplace_back(kOwnKey, PythonValue::string(own.text));
+  if (own.outputs.empty()) {
+    ++not_written_[concat("nodes without results (", graph_.op_name(id), ")")];
     return;
   }
-  for (const ValueId operand : operands) operation.inputs.push_back(tensor_of(operand));
+  for (const ValueId input : own.inputs) operation.inputs.push_back(tensor_of(input));
   std::vector<Origins> origins;
-  for (const ValueId result : results) {
-    Origins own;
+  for (const ValueId result : own.outputs) {
+    Origins axes;
     const TensorType* type = tensor_type(graph_, result);
     const std::size_t rank = type == nullptr ? 0 : type->rank();
     const bool is_alike =
         !operation.inputs.empty() && tensors_[operation.inputs[0]].extents.size() == rank;
     for (std::size_t k = 0; is_alike && k < rank; ++k)
-      own.emplace_back(std::make_pair(std::size_t{0}, k));
-    origins.push_back(std::move(own));
+      axes.emplace_back(std::make_pair(std::size_t{0}, k));
+    origins.push_back(std::move(axes));
   }
-  add(std::move(operation), results, origins);
+  add(std::move(operation), own.outputs, origins);
 }
 
 }  // namespace tenon::aitemplate

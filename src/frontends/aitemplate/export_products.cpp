@@ -155,7 +155,10 @@ void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std
     operation.row.op.replace(0, std::string_view("conv2d").size(), parts.base);
   operation.row.has_profiler = true;
   operation.inputs = {x, w};
-  operation.inputs.insert(operation.inputs.end(), further.begin(), further.end());
+  for (const std::size_t each : further) {
+    const bool is_image = tensors_[each].extents.size() == image.size();
+    operation.inputs.push_back(is_image ? change_layout(each, parts.x_layout, image) : each);
+  }
   const std::int64_t outputs = extent(w, is_transposed ? 3 : 0).least();
   const std::vector<DimRow> shape = shape_of(x);
   const TensorType& type = graph_.value(result).type.tensor();
@@ -392,11 +395,7 @@ bool Exporter::try_composite(const Node& node) {
   const auto convolution = convolution_parts(body, first);
   const auto product = convolution ? std::nullopt : product_base(body, first);
   if (!convolution && !product) return false;
-  if (convolution &&
-      (convolution->x_layout != image_layout(4) || convolution->w_layout != weight_layout(4) ||
-       convolution->base == "conv2d_depthwise")) {
-    return false;
-  }
+  if (convolution && convolution->base == "conv2d_depthwise") return false;
   std::vector<ValueId> used = first.operands;
   std::vector<Step> steps;
   if (used.size() == 3) steps.push_back(Step::Bias);
@@ -427,7 +426,10 @@ bool Exporter::try_composite(const Node& node) {
     if (has_operand) used.push_back(inner.operands[1]);
     value = inner.results[0];
   }
-  const auto name = composite_name(convolution ? convolution->base : *product, steps);
+  auto name = composite_name(convolution ? convolution->base : *product, steps);
+  // AITemplate's products that do more take a weight of (N, K).
+  const bool turns_weight = !name && product == "gemm_rrr";
+  if (turns_weight) name = composite_name("gemm_rcr", steps);
   if (!name || body.outputs()[0] != value || used != body.inputs() || body.node_count() < 2)
     return false;
   std::vector<std::size_t> operands;
@@ -436,6 +438,7 @@ bool Exporter::try_composite(const Node& node) {
     add_convolution(*convolution, operands[0], operands[1], {operands.begin() + 2, operands.end()},
                     steps, node.results[0]);
   } else {
+    if (turns_weight) operands[1] = change_layout(operands[1], "KN", "NK");
     add_product(*name, operands, steps, node.results[0]);
   }
   return true;

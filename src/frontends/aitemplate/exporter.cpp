@@ -74,6 +74,7 @@ Dump Exporter::run() {
   name_operations();
   make_rows();
   add_layout_notes();
+  add_positions();
   return std::move(dump_);
 }
 
@@ -454,6 +455,23 @@ void Exporter::add_layout_notes() {
   }
 }
 
-Dump export_dump(const Graph& graph) { return Exporter(graph).run(); }
+// The dump lists tensors in an order of its own.
+void Exporter::add_positions() {
+  for (const bool are_inputs : {true, false}) {
+    const std::vector<ValueId>& ports = are_inputs ? graph_.inputs() : graph_.outputs();
+    std::vector<std::size_t> places;  // of each listed one, in the graph's order
+    for (const ValueId id : ports) {
+      const auto found = std::find(order_.begin(), order_.end(), tensor_of(id));
+      if (found != order_.end()) places.push_back(static_cast<std::size_t>(found - order_.begin()));
+    }
+    if (std::is_sorted(places.begin(), places.end())) continue;
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      dump_.tensors[places[k]].further.emplace_back(
+          are_inputs ? kInputKey : kOutputKey, PythonValue::number(static_cast<std::int64_t>(k)));
+    }
+  }
+}
+
+Dump export_dump(const Graph& graph, const OwnNodes& own) { return Exporter(graph, own).run(); }
 
 }  // namespace tenon::aitemplate

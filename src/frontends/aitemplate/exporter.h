@@ -4,6 +4,7 @@
 #include "frontends/aitemplate/sorted_graph.h"
 #include "frontends/aitemplate/tables.h"
 #include "frontends/aitemplate/vocabulary.h"
+#include "frontends/own_node.h"
 #include "ir/graph.h"
 
 #include <map>
@@ -24,7 +25,7 @@ std::string attribute_text(const OpDef& op, std::string_view name, const AttrVal
 /// would have called them, numbered in AITemplate's order, then fused groups in their place.
 class Exporter {
  public:
-  explicit Exporter(const Graph& graph) : graph_(graph) {}
+  Exporter(const Graph& graph, const OwnNodes& own) : graph_(graph), own_(own) {}
   Dump run();
 
  private:
@@ -127,8 +128,10 @@ class Exporter {
   OperatorRow operator_row(const Operation& operation) const;
   std::vector<std::string> names_of(const std::vector<std::size_t>& tensors) const;
   void add_layout_notes();
+  void add_positions();
 
   const Graph& graph_;
+  const OwnNodes& own_;
   std::vector<Extent> extents_;
   std::vector<Tensor> tensors_;
   std::vector<Operation> operations_;

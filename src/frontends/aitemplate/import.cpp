@@ -59,6 +59,7 @@ class Importer {
     Var value;
   };
 
+  std::vector<const TensorRow*> listed(std::string_view key) const;
   void name_values();
   void add_sources();
   Var source_value(const TensorRow& row);
@@ -150,9 +151,26 @@ void Importer::name_values() {
   }
 }
 
+// Tensors as the dump lists them, but for those that tell their place among inputs or outputs.
+std::vector<const TensorRow*> Importer::listed(std::string_view key) const {
+  std::vector<const TensorRow*> rows;
+  for (const TensorRow& row : dump_.tensors) rows.push_back(&row);
+  const auto position = [&](const TensorRow* row) {
+    for (const auto& [name, value] : row->further) {
+      if (name == key && value.is(Kind::Integer)) return value.integer;
+    }
+    return std::int64_t{-1};
+  };
+  std::stable_sort(rows.begin(), rows.end(), [&](const TensorRow* a, const TensorRow* b) {
+    return position(a) < position(b);
+  });
+  return rows;
+}
+
 void Importer::add_sources() {
   const std::map<std::string, std::string> layouts = asked_layouts(dump_);
-  for (const TensorRow& row : dump_.tensors) {
+  for (const TensorRow* listed_row : listed(kInputKey)) {
+    const TensorRow& row = *listed_row;
     if (writer_count(*row.name) > 0) continue;
     const auto asked = layouts.find(*row.name);
     std::string layout = asked == layouts.end() ? "" : asked->second;
@@ -299,8 +317,12 @@ void Importer::import_operator(const OperatorRow& row) {
   std::vector<std::vector<DimRow>> outputs;
   for (std::size_t k = 0; k < row.outputs.size(); ++k) {
     const bool has_accessor = row.output_accessors && k < row.output_accessors->size();
-    outputs.push_back(has_accessor ? (*row.output_accessors)[k].original_shapes
-                                   : tensor(row.outputs[k]).shape);
+    const std::vector<DimRow>& whole = tensor(row.outputs[k]).shape;
+    // A matrix product's may have two axes whatever it multiplies.
+    const bool is_flat = has_accessor && !(*row.output_accessors)[k].actual_shapes &&
+                         (*row.output_accessors)[k].original_shapes.size() != whole.size();
+    outputs.push_back(has_accessor && !is_flat ? (*row.output_accessors)[k].original_shapes
+                                               : whole);
   }
   OperatorImport import(row, dims_, build_, operands_of(row), std::move(outputs));
   const std::vector<Var> results = import.run();
@@ -474,11 +496,11 @@ std::optional<Importer::Part> Importer::part_of(Var value, const AccessorRow& ac
 }
 
 void Importer::add_outputs() {
-  for (const TensorRow& row : dump_.tensors) {
-    if (!row.is_output) continue;
+  for (const TensorRow* row : listed(kOutputKey)) {
+    if (!row->is_output) continue;
     bool was_changed = false;
-    const auto found = values_.find(through_changes(*row.name, was_changed));
-    if (found == values_.end()) throw Error("nobody makes an output").at(source_).got(*row.name);
+    const auto found = values_.find(through_changes(*row->name, was_changed));
+    if (found == values_.end()) throw Error("nobody makes an output").at(source_).got(*row->name);
     build_.graph().add_output(ValueId(found->second.id()));
   }
   if (build_.graph().outputs().empty()) throw Error("no tensor is an output").at(source_);
@@ -530,7 +552,7 @@ std::map<std::string, std::string> asked_layouts(const Dump& dump) {
     if (seen.insert(name).second) images.push_back(name);
   };
   for (const OperatorRow& row : dump.operators) {
-    if (row.find("tenon_attrs") != nullptr) continue;
+    if (row.find(kOwnKey) != nullptr) continue;
     const std::optional<Composite> composite = parse_composite(row.op);
     const bool is_convolution = composite && composite->is_convolution();
     const bool is_pool = row.op == "max_pool2d" || row.op == "avg_pool2d";

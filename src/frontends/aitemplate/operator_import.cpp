@@ -72,6 +72,9 @@ const std::vector<OperatorImport::Entry>& OperatorImport::handlers() {
       {"nhwc3to4", &OperatorImport::pad_channels},
       {"nhwc3to8", &OperatorImport::pad_channels},
       {"full", &OperatorImport::full},
+      {"var", &OperatorImport::variance},
+      {"batch_gather", &OperatorImport::batch_gather},
+      {"flash_attention", &OperatorImport::flash_attention},
   };
   return all;
 }
@@ -84,12 +87,12 @@ const OperatorImport::Entry* OperatorImport::find_handler(std::string_view op) {
 }
 
 bool OperatorImport::knows(const OperatorRow& row) {
-  if (row.find("tenon_attrs") != nullptr) return all_ops().find(row.op) != nullptr;
+  if (row.find(kOwnKey) != nullptr) return true;
   return find_handler(row.op) != nullptr || parse_composite(row.op).has_value();
 }
 
 std::vector<Var> OperatorImport::run() {
-  if (row_.find("tenon_attrs") != nullptr) return tenon_op();
+  if (row_.find(kOwnKey) != nullptr) return tenon_op();
   if (const Entry* entry = find_handler(row_.op)) return (this->*entry->handler)();
   if (parse_composite(row_.op)) return composite();
   throw NotSupported{"there is no such operator in Tenon"};
@@ -245,7 +248,9 @@ Var OperatorImport::product(const Composite& composite) {
     throw Error(concat(row_.op, ": operands are no matrices"))
         .got(build_.type(a), " and ", build_.type(b));
   }
-  if (composite.layout == "rrr") return build_.call("matmul", {a, b});
+  // A weight that Tenon's writer turned for the operator is as it was.
+  const bool is_turned = composite.layout == "rcr" && !is_batched && operands_[1].keeps_layout;
+  if (composite.layout == "rrr" || is_turned) return build_.call("matmul", {a, b});
   const bool fits = is_batched
                         ? rank(a) == least && rank(b) == least &&
                               build_.type(a).tensor().dims[0] == build_.type(b).tensor().dims[0]
@@ -276,6 +281,7 @@ Var OperatorImport::step(Step step, Var value, std::size_t& used) {
 Var OperatorImport::composite_value(const Composite& composite) {
   std::size_t used = 2;
   Var value = composite.is_convolution() ? convolution(composite, used) : product(composite);
+  if (const double alpha = real("alpha", 1.0); alpha != 1.0) value = value * alpha;
   for (std::size_t k = 0; k < composite.steps.size(); ++k) {
     const bool is_done = k == 0 && composite.is_convolution() && composite.steps[k] == Step::Bias;
     if (!is_done) value = step(composite.steps[k], value, used);
@@ -290,10 +296,11 @@ Var OperatorImport::composite_value(const Composite& composite) {
 
 std::vector<Var> OperatorImport::composite() {
   const Composite composite = *parse_composite(row_.op);
-  if (real("alpha", 1.0) != 1.0) throw NotSupported{"a product scaled by alpha"};
+  const bool is_scaled = real("alpha", 1.0) != 1.0;
   const bool is_single =
-      composite.steps.empty() || (composite.is_convolution() && composite.steps.size() == 1 &&
-                                  composite.steps.front() == Step::Bias);
+      !is_scaled &&
+      (composite.steps.empty() || (composite.is_convolution() && composite.steps.size() == 1 &&
+                                   composite.steps.front() == Step::Bias));
   if (is_single) return {composite_value(composite)};
   return fused(
       [&](OperatorImport& inner) { return std::vector<Var>{inner.composite_value(composite)}; });

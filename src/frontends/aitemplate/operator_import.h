@@ -76,6 +76,9 @@ class OperatorImport {
   std::vector<Var> identity();
   std::vector<Var> pad_channels();
   std::vector<Var> full();
+  std::vector<Var> variance();
+  std::vector<Var> batch_gather();
+  std::vector<Var> flash_attention();
 
   Var operand(std::size_t index) const;
   std::size_t rank(Var value) const { return build_.rank(value); }

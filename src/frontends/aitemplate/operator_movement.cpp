@@ -1,8 +1,7 @@
 #include "base/error.h"
 #include "frontends/aitemplate/operator_import.h"
+#include "frontends/own_node.h"
 #include "ir/graph.h"
-#include "ir/text.h"
-#include "ops/registry.h"
 
 #include <algorithm>
 #include <functional>
@@ -202,72 +201,70 @@ std::vector<Var> OperatorImport::reduce() {
   return {build_.call(row_.op, {x}, attrs)};
 }
 
+// The mean of squared distances from the mean, over n or n - 1.
+std::vector<Var> OperatorImport::variance() {
+  const Var x = operand(0);
+  const std::vector<std::int64_t> axes = integers("reduction_axes");
+  const Var centred = x - build_.call("reduce_mean", {x}, {{"axes", axes}});
+  std::vector<Attr> attrs = {{"axes", axes}};
+  if (!flag("keepdim")) attrs.emplace_back("keep_axes", false);
+  Var mean = build_.call("reduce_mean", {centred * centred}, attrs);
+  if (row_.find("unbiased") == nullptr || !flag("unbiased")) return {mean};
+  double count = 1;
+  for (const std::int64_t axis : axes) {
+    const std::int64_t extent = build_.shape(x).at(
+        static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis));
+    if (extent < 2) throw NotSupported{"an unbiased variance over an axis that varies"};
+    count *= static_cast<double>(extent);
+  }
+  return {mean * (count / (count - 1))};
+}
+
+// Of each item of the batch the rows that its indices name.
+std::vector<Var> OperatorImport::batch_gather() {
+  const Var x = operand(0), indices = operand(1);
+  const auto batch = static_cast<std::int64_t>(rank(indices)) - 1;
+  if (batch < 0) throw Error("batch_gather: the indices are a single number");
+  const Var lists = build_.call("unsqueeze", {indices}, {{"axes", std::vector<std::int64_t>{-1}}});
+  return {build_.call("gather_nd", {x, lists}, {{"batch_dims", batch}})};
+}
+
+// Queries, keys and values side by side, sequences one behind the other: as long as all are of one
+// length, which the bounds in the second operand would tell.
+std::vector<Var> OperatorImport::flash_attention() {
+  using Integers = std::vector<std::int64_t>;
+  const Var packed = operand(0);
+  const Integers shape = build_.shape(packed);
+  const std::int64_t batch = integer("batch_size"), length = integer("max_seq_len");
+  if (shape.size() != 4 || shape[1] != 3 || shape[0] != batch * length)
+    throw NotSupported{"sequences of several lengths"};
+  const std::int64_t heads = shape[2], width = shape[3];
+  const Var apart = build_.call(
+      "transpose",
+      {build_.call("reshape", {packed}, {{"shape", Integers{batch, length, 3, heads, width}}})},
+      {{"perm", Integers{2, 0, 3, 1, 4}}});
+  std::vector<Var> parts;
+  for (std::int64_t k = 0; k < 3; ++k) {
+    const Var part =
+        build_.call("slice", {apart},
+                    {{"starts", Integers{k}}, {"ends", Integers{k + 1}}, {"axes", Integers{0}}});
+    parts.push_back(build_.call("squeeze", {part}, {{"axes", Integers{0}}}));
+  }
+  std::vector<Attr> attrs;
+  if (row_.find("causal") != nullptr && flag("causal")) attrs.emplace_back("causal", true);
+  const Var mixed = build_.call("attention", parts, attrs);
+  const Var together = build_.call("transpose", {mixed}, {{"perm", Integers{0, 2, 1, 3}}});
+  return {build_.call("reshape", {together}, {{"shape", Integers{batch * length, heads, width}}})};
+}
+
 // ---- what AITemplate has no word for ----
 
-// Tenon's own operator, by name, as the writer puts it: attributes and bodies in their text forms.
 std::vector<Var> OperatorImport::tenon_op() {
-  const OpDef& op = find_op(row_.op);
-  const auto text_of = [&](const PythonValue& value) -> const std::string& {
-    if (!value.is(Kind::Text))
-      throw Error(concat(row_.op, ": attributes of Tenon's operators are texts"));
-    return value.text;
-  };
-  const PythonValue& given = attribute("tenon_attrs");
-  std::string text;
-  for (std::size_t k = 0; k < given.items.size() && k < given.keys.size(); ++k) {
-    text +=
-        concat(text.empty() ? "{" : ", ", text_of(given.keys[k]), " = ", text_of(given.items[k]));
-  }
-  Attributes attrs = parse_attributes(text.empty() ? "" : text + "}", op);
-  Attributes ranged;
-  for (const auto& [name, value] : attrs) {
-    if (const Dim* dim = std::get_if<Dim>(&value)) {
-      ranged.set(name, dims_.with_ranges(*dim));
-    } else if (const Dims* dims = std::get_if<Dims>(&value)) {
-      Dims all;
-      for (const Dim& each : *dims) all.push_back(dims_.with_ranges(each));
-      ranged.set(name, std::move(all));
-    } else {
-      ranged.set(name, value);
-    }
-  }
-  std::vector<Graph> bodies;
-  if (const PythonValue* list = row_.find("tenon_bodies")) {
-    for (const PythonValue& body : list->items)
-      bodies.push_back(parse_graph(text_of(body), all_ops(), row_.op));
-  }
-  // Where operands or results are left out, their positions are listed.
-  const auto positions = [&](std::string_view key, std::size_t count) {
-    std::vector<std::int64_t> list;
-    for (std::size_t k = 0; k < count; ++k) list.push_back(static_cast<std::int64_t>(k));
-    if (row_.find(key) != nullptr) list = integers(key);
-    const bool is_sorted = std::is_sorted(list.begin(), list.end(), std::less_equal<>());
-    if (list.size() != count || !is_sorted ||
-        (!list.empty() && (list.front() < 0 || list.back() > 1000))) {
-      throw Error(concat(row_.op, ": '", key, "' does not fit"))
-          .expected(count, " positions, ascending");
-    }
-    return list;
-  };
-  std::vector<Var> operands;
-  const auto operand_positions = positions("tenon_operands", operands_.size());
-  for (std::size_t k = 0; k < operands_.size(); ++k) {
-    operands.resize(static_cast<std::size_t>(operand_positions[k]));
-    operands.push_back(operand(k));
-  }
-  std::vector<std::string> names;
-  for (const std::int64_t position : positions("tenon_results", row_.outputs.size())) {
-    names.resize(static_cast<std::size_t>(position), "_");
-    names.emplace_back();
-  }
-  std::vector<Var> results;
-  for (const Var result :
-       build_.call_all(op.name, operands, std::move(ranged), names, std::move(bodies))) {
-    if (!result.is_valid()) continue;
-    if (!build_.type(result).is_tensor()) throw NotSupported{"results that are no tensors"};
-    results.push_back(result);
-  }
-  return results;
+  const PythonValue& record = attribute(kOwnKey);
+  if (!record.is(Kind::Text)) throw Error(concat(row_.op, ": '", kOwnKey, "' is no text"));
+  std::vector<Var> inputs;
+  for (const Operand& each : operands_) inputs.push_back(each.value);
+  return build_own(parse_own(record.text), build_, inputs);
 }
 
 }  // namespace tenon::aitemplate

@@ -11,6 +11,12 @@
 
 namespace tenon::aitemplate {
 
+/// The attribute that holds an operator of Tenon's own, as `own_node` writes it.
+inline constexpr std::string_view kOwnKey = "tenon";
+/// The attributes that tell the place of an input or output among those of the graph, where it is
+/// not the order they are listed in.
+inline constexpr std::string_view kInputKey = "tenon_input", kOutputKey = "tenon_output";
+
 /// One of AITemplate's elementwise functions.
 struct FuncInfo {
   std::string_view name;

@@ -137,7 +137,7 @@ class Describer {
         std::none_of(tables_.forward.begin(), tables_.forward.end(),
                      [](const Function& function) { return function.find(kOwnOp) != nullptr; });
     if (solution_.is_solved && solution_.unknown_functions.empty() && are_all_known) {
-      section.rows.push_back({"forward", "", "",
+      section.rows.push_back({"forward (operations)", "", Page::Cell("", 2 * multiply_adds()),
                               flops_text(2 * multiply_adds()) +
                                   " in products, a multiplication and an addition "
                                   "counted as two; backward takes about twice that"});
@@ -228,7 +228,8 @@ class Describer {
         bytes += graph_.tensors[tensor].bytes;
       }
       section.rows.push_back({std::to_string(ranks[k]), step.function, reads, makes, ids,
-                              tensor_size(bytes), parameters_of(step), kept_text(step)});
+                              Page::Cell(tensor_size(bytes), static_cast<double>(bytes)),
+                              parameters_of(step), kept_text(step)});
     }
     page_.sections.push_back(std::move(section));
   }
@@ -258,8 +259,11 @@ class Describer {
       const Peak peak = peak_without_recomputation(graph_, reading),
                  least = largest_working_set(graph_, reading);
       section.rows.push_back({reading == Reading::Tags ? "tags" : "retained",
-                              concat(kept.size(), " tensors, ", total_size(kept_bytes)),
-                              total_size(peak.bytes), step_text(peak), total_size(least.bytes),
+                              Page::Cell(concat(kept.size(), " tensors, ", total_size(kept_bytes)),
+                                         static_cast<double>(kept_bytes)),
+                              Page::Cell(total_size(peak.bytes), static_cast<double>(peak.bytes)),
+                              step_text(peak),
+                              Page::Cell(total_size(least.bytes), static_cast<double>(least.bytes)),
                               step_text(least)});
     }
     const std::int64_t beside = 2 * graph_.bytes_of(TrainingGraph::Role::Parameter) +

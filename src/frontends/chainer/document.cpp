@@ -61,8 +61,8 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   return std::make_unique<ChainerDocument>(parse_tables(text, source), std::string(source));
 }
 
-std::unique_ptr<Document> from_graph(const Graph& graph) {
-  return std::make_unique<ChainerDocument>(tables_of(graph),
+std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+  return std::make_unique<ChainerDocument>(tables_of(graph, own),
                                            graph.name.empty() ? "graph" : graph.name);
 }
 
@@ -71,7 +71,7 @@ std::unique_ptr<Document> from_graph(const Graph& graph) {
 DocumentFormat document_format() {
   return {"chainer",
           "a training step dumped from Chainer: variables, functions, what backward needs",
-          recognises, read, from_graph};
+          recognises, read, put_down};
 }
 
 }  // namespace tenon::chainer

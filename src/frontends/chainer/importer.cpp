@@ -2,8 +2,8 @@
 
 #include "base/text.h"
 #include "frontends/chainer/functions.h"
-#include "frontends/chainer/own_records.h"
 #include "frontends/chainer/solver.h"
+#include "frontends/own_node.h"
 #include "frontends/seeded_weight.h"
 
 #include <algorithm>
@@ -145,8 +145,10 @@ class Importer {
     build_.set_node_name("");
     try {
       const std::vector<Var> outputs = is_own
-                                           ? build_own(view, build_, inputs)
+                                           ? build_own(parse_own(view.text(kOwnOp)), build_, inputs)
                                            : find_rule(function.name)->build(view, build_, inputs);
+      if (outputs.size() < function.outputs.size())
+        throw view.error(kOwnOp, "the operator gives fewer values than the record has outputs");
       for (std::size_t j = 0; j < function.outputs.size(); ++j) keep_output(view, j, outputs[j]);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::Unsupported) {

@@ -1,4 +1,4 @@
-#include "frontends/chainer/own_records.h"
+#include "frontends/chainer/solver.h"
 #include "frontends/chainer/writer.h"
 
 #include <algorithm>

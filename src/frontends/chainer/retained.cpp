@@ -2,7 +2,6 @@
 #include "ops/differentiate.h"
 
 #include <algorithm>
-#include <map>
 
 namespace tenon::chainer {
 namespace {
@@ -12,31 +11,15 @@ bool is_float_tensor(const Type& type) { return type.is_tensor() && is_float(typ
 }  // namespace
 
 // The node alone, with its gradient behind it: what the gradient still reads once the rest is gone.
-Retained retained_by_gradient(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
+Retained retained_by_gradient(const Graph& record) {
   Builder build;
-  std::vector<Var> operands, sources;
-  std::map<ValueId, Var> vars;
-  for (std::size_t k = 0; k < node.operands.size(); ++k) {
-    const ValueId operand = node.operands[k];
-    if (!operand) {
-      operands.emplace_back();
-      continue;
-    }
-    if (!vars.contains(operand)) {
-      vars[operand] = is_written_inline(graph, id, k)
-                          ? build.constant(*graph.constant_of(operand))
-                          : build.input(concat("x", k), graph.value(operand).type);
-      if (!is_written_inline(graph, id, k) && is_float_tensor(graph.value(operand).type)) {
-        sources.push_back(vars[operand]);
-      }
-    }
-    operands.push_back(vars[operand]);
+  std::vector<Var> inputs, sources;
+  for (const ValueId input : record.inputs()) {
+    const Value& value = record.value(input);
+    inputs.push_back(build.input(value.name, value.type));
+    if (is_float_tensor(value.type)) sources.push_back(inputs.back());
   }
-  std::vector<std::string> names;
-  for (const ValueId result : node.results) names.emplace_back(result ? "" : "_");
-  const std::vector<Var> results =
-      build.call_all(node.op->name, operands, node.attrs, names, node.bodies);
+  const std::vector<Var> results = build_own(record, build, inputs);
   Graph& scratch = build.graph();
   const NodeId forward = scratch.last();
 
@@ -62,8 +45,8 @@ Retained retained_by_gradient(const Graph& graph, NodeId id) {
                        [&](NodeId reader) { return reader != forward; });
   };
   Retained retained;
-  for (std::size_t k = 0; k < operands.size(); ++k) {
-    if (is_kept(operands[k])) retained.inputs.push_back(static_cast<std::int64_t>(k));
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (is_kept(inputs[k])) retained.inputs.push_back(static_cast<std::int64_t>(k));
   }
   for (std::size_t k = 0; k < results.size() && scratch.is_live(forward); ++k) {
     if (is_kept(results[k])) retained.outputs.push_back(static_cast<std::int64_t>(k));

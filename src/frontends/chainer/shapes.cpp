@@ -61,18 +61,23 @@ bool PartialShapes::set_shape(std::size_t variable, const Shape& shape) {
 bool PartialShapes::follow_count(std::size_t variable) {
   Entry& entry = variables_[variable];
   if (!entry.count) return true;
+  if (*entry.count == 0) {
+    // Some extent is zero, and nothing tells the others.
+    const bool has_zero =
+        std::find(entry.extents.begin(), entry.extents.end(), 0) != entry.extents.end();
+    return entry.unknown > 0 || has_zero ||
+           refuse(variable, "its extents make other than 0 elements");
+  }
   std::int64_t rest = *entry.count;
   for (const std::int64_t extent : entry.extents) {
     if (extent == kUnknown) continue;
-    if (extent == 0 ? rest != 0 : rest % extent != 0) {
+    if (extent == 0 || rest % extent != 0) {
       return refuse(variable, concat(*entry.count, " elements do not make an extent of ", extent));
     }
-    if (extent != 0) rest /= extent;
+    rest /= extent;
   }
   if (entry.unknown == 0) {
-    const bool is_empty =
-        std::find(entry.extents.begin(), entry.extents.end(), 0) != entry.extents.end();
-    if (rest == (is_empty ? 0 : 1)) return true;
+    if (rest == 1) return true;
     return refuse(variable, concat("its extents make other than ", *entry.count, " elements"));
   }
   if (entry.unknown > 1 && rest != 1) return true;

@@ -52,5 +52,7 @@ ShapeSolution solve_shapes(const Tables& tables, std::string_view source,
 constexpr std::string_view kInputTypes = "_input_types", kOutputTypes = "_output_types";
 /// The name of Tenon's operator, in records of its own.
 constexpr std::string_view kOwnOp = "_tenon";
+/// The place of each output among the outputs of the graph, or null, where that does not follow.
+constexpr std::string_view kGraphOutputs = "_graph_outputs";
 
 }  // namespace tenon::chainer

@@ -1,8 +1,6 @@
 #include "frontends/chainer/writer.h"
 
-#include "frontends/chainer/own_records.h"
 #include "frontends/chainer/solver.h"
-#include "ir/text.h"
 
 #include <algorithm>
 #include <map>
@@ -11,8 +9,6 @@
 
 namespace tenon::chainer {
 namespace {
-
-constexpr std::int64_t kMaxInlineElements = 256;
 
 Json null_json() { return {}; }
 Json text_json(std::string text) {
@@ -26,24 +22,9 @@ Json integer_json(std::size_t value) {
   return json;
 }
 
-// max_pool_gradient -> MaxPoolGradient
-std::string camel_case(std::string_view op) {
-  std::string name;
-  bool is_start = true;
-  for (const char c : op) {
-    if (c == '_') {
-      is_start = true;
-    } else {
-      name += is_start && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-      is_start = false;
-    }
-  }
-  return name;
-}
-
 class Writer {
  public:
-  explicit Writer(const Graph& graph) : graph_(graph) {}
+  Writer(const Graph& graph, const OwnNodes& own) : graph_(graph), own_(own) {}
 
   Tables run() {
     find_natives();
@@ -78,7 +59,10 @@ class Writer {
     for (const NodeId id : graph_.nodes_in_order()) {
       if (is_constant(id) || !has_sizes(id)) continue;
       std::optional<NativeFunction> native = native_function(graph_, id);
-      if (!native) continue;
+      if (!native || own_.contains(id)) continue;
+      const bool absorbs_own = std::any_of(native->absorbed.begin(), native->absorbed.end(),
+                                           [&](NodeId each) { return own_.contains(each); });
+      if (absorbs_own) continue;
       for (const NodeId absorbed : native->absorbed) is_absorbed_.insert(absorbed);
       natives_[id] = *std::move(native);
     }
@@ -96,11 +80,10 @@ class Writer {
     for (const NodeId id : graph_.nodes_in_order()) {
       const Node& node = graph_.node(id);
       bool any = false;
-      for (std::size_t k = 0; k < node.operands.size(); ++k) {
-        const ValueId operand = node.operands[k];
+      for (const ValueId operand : node.operands) {
         if (!operand) continue;
         const bool is_weight = graph_.constant_of(operand) != nullptr && has_gradient(operand) &&
-                               !is_written_inline(graph_, id, k);
+                               !stands_in_text(graph_, operand);
         any = any || is_weight || depends_.contains(operand);
       }
       for (const ValueId result : node.results) {
@@ -111,7 +94,7 @@ class Writer {
 
   static bool has_size(const Type& type) {
     return type.is_tensor() && all_constant(type.tensor().dims) &&
-           info(type.tensor().dtype).bits >= 8;
+           info(type.tensor().dtype).bits > 0;
   }
   bool has_sizes(NodeId id) const {
     const auto fits = [&](ValueId value) { return !value || has_size(graph_.value(value).type); };
@@ -207,76 +190,44 @@ class Writer {
   }
 
   void add_own(NodeId id) {
-    const Node& node = graph_.node(id);
+    const OwnNode own = own_node(graph_, id);
+    const Graph record = parse_own(own.text);
     Function function;
-    function.name = camel_case(node.op->name);
-    Json::Array operands, results;
-    std::map<ValueId, std::size_t> positions;
+    function.name = camel_case(graph_.op_name(id));
+    function.attributes.push_back(attribute(kOwnOp, own.text));
     std::vector<std::size_t> called;
-    std::vector<std::int64_t> position_of_operand;  // among the inputs; -1 where it is none
-    bool may_flow = false;
-    for (std::size_t k = 0; k < node.operands.size(); ++k) {
-      const ValueId operand = node.operands[k];
-      position_of_operand.push_back(-1);
-      if (!operand) {
-        operands.push_back(null_json());
-      } else if (is_written_inline(graph_, id, k)) {
-        operands.push_back(text_json(print(*graph_.constant_of(operand))));
-      } else {
-        const std::size_t position = input_position(function, operand, positions);
-        operands.push_back(integer_json(position));
-        position_of_operand.back() = static_cast<std::int64_t>(position);
-        called.push_back(variables_.at(operand));
-        may_flow = may_flow || depends_.contains(operand) || graph_.constant_of(operand) != nullptr;
-      }
+    bool may_flow = false, makes_gradient = false;
+    for (const ValueId input : own.inputs) {
+      called.push_back(input_variable(input));
+      function.inputs.push_back({called.back(), Tag::Value});
+      may_flow = may_flow || depends_.contains(input) || graph_.constant_of(input) != nullptr;
     }
-    bool has_gap = false, makes_gradient = false;
-    std::vector<std::int64_t> output_of_result;
-    for (const ValueId result : node.results) {
-      has_gap = has_gap || !result;
-      output_of_result.push_back(result ? static_cast<std::int64_t>(function.outputs.size()) : -1);
-      results.push_back(result ? integer_json(function.outputs.size()) : null_json());
-      if (!result) continue;
-      function.outputs.push_back(add_variable(result, "_"));
-      makes_gradient = makes_gradient || depends_.contains(result);
+    for (const ValueId output : own.outputs) {
+      function.outputs.push_back(add_variable(output, "_"));
+      makes_gradient = makes_gradient || depends_.contains(output);
     }
-    function.attributes.push_back(attribute(kOwnOp, node.op->name));
-    function.attributes.push_back(attribute(kOwnOperands, std::move(operands)));
-    if (has_gap) function.attributes.push_back(attribute(kOwnResults, std::move(results)));
-    if (!node.bodies.empty()) {
-      Json::Array bodies;
-      for (const Graph& body : node.bodies) bodies.push_back(text_json(print(body)));
-      function.attributes.push_back(attribute(kOwnBodies, std::move(bodies)));
-    }
-    for (const auto& [name, value] : node.attrs) {
-      std::optional<Json> json = json_of(value);
-      if (!json)
-        throw Error(concat("the attribute '", name, "' of '", node.op->name, "' is no number"),
-                    ErrorKind::Unsupported);
-      function.attributes.push_back({name, *std::move(json), 0});
-    }
-    Retained retained;
-    if (may_flow && makes_gradient && !node.bodies.empty()) {
-      // Its gradient, were there one, would run the body again: all of it may be needed.
-      for (std::size_t k = 0; k < function.inputs.size(); ++k)
-        retained.inputs.push_back(static_cast<std::int64_t>(k));
-      for (std::size_t k = 0; k < function.outputs.size(); ++k)
-        retained.outputs.push_back(static_cast<std::int64_t>(k));
-    } else if (may_flow && makes_gradient) {
-      const Retained read = retained_by_gradient(graph_, id);
-      for (const std::int64_t k : read.inputs) {
-        const std::int64_t position = position_of_operand[static_cast<std::size_t>(k)];
-        if (position >= 0 && std::find(retained.inputs.begin(), retained.inputs.end(), position) ==
-                                 retained.inputs.end()) {
-          retained.inputs.push_back(position);
-        }
-      }
-      for (const std::int64_t k : read.outputs)
-        retained.outputs.push_back(output_of_result[static_cast<std::size_t>(k)]);
-    }
-    std::sort(retained.inputs.begin(), retained.inputs.end());
-    finish(std::move(function), retained, {}, std::move(called));
+    const bool has_gradient = may_flow && makes_gradient;
+    finish(std::move(function), has_gradient ? retained_by(id, record) : Retained(), {},
+           std::move(called));
     add_types(tables_.forward.back());
+  }
+
+  Retained retained_by(NodeId id, const Graph& record) const {
+    Retained retained;
+    const Node& node = graph_.node(id);
+    // Nothing flows back through an operator without a gradient.
+    if (node.bodies.empty() && !node.op->gradient) return retained;
+    try {
+      if (node.bodies.empty()) return retained_by_gradient(record);
+    } catch (const Error&) {
+      // Nobody wrote a gradient for this case.
+    }
+    // Of a body it would run again, and of what nobody knows, all may be needed.
+    for (std::size_t k = 0; k < record.inputs().size(); ++k)
+      retained.inputs.push_back(static_cast<std::int64_t>(k));
+    for (std::size_t k = 0; k < record.outputs().size(); ++k)
+      retained.outputs.push_back(static_cast<std::int64_t>(k));
+    return retained;
   }
 
   // The attributes of every function; Chainer sets them in this order.
@@ -395,6 +346,7 @@ class Writer {
   }
 
   const Graph& graph_;
+  const OwnNodes& own_;
   Tables tables_;
   std::map<NodeId, NativeFunction> natives_;
   std::unordered_set<NodeId> is_absorbed_;
@@ -410,19 +362,6 @@ class Writer {
 
 }  // namespace
 
-bool is_written_inline(const Graph& graph, NodeId node, std::size_t operand) {
-  const Node& reader = graph.node(node);
-  const Constant* constant = graph.constant_of(reader.operands[operand]);
-  if (constant == nullptr || !graph.value(reader.operands[operand]).type.tensor().layout.is_empty())
-    return false;
-  const bool is_short =
-      constant->base().kind() != Constant::Kind::Dense || constant->size() <= kMaxInlineElements;
-  if (!is_short) return false;
-  const bool is_late =
-      operand < reader.op->operands.size() && reader.op->operands[operand].is_late_attribute;
-  return is_late || constant->shape().empty() || !is_float(constant->dtype());
-}
-
 Attribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
   Json::Array array;
   for (const std::int64_t each : list) {
@@ -437,6 +376,6 @@ Attribute indexes_attribute(std::string_view name, const std::vector<std::int64_
   return list.empty() ? attribute(name, nullptr) : integers_attribute(name, list);
 }
 
-Tables tables_of(const Graph& graph) { return Writer(graph).run(); }
+Tables tables_of(const Graph& graph, const OwnNodes& own) { return Writer(graph, own).run(); }
 
 }  // namespace tenon::chainer

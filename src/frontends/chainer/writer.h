@@ -2,15 +2,17 @@
 
 #include "frontends/chainer/functions.h"
 #include "frontends/chainer/tables.h"
+#include "frontends/own_node.h"
 #include "ir/graph.h"
 
 namespace tenon::chainer {
 
 /// The training step of a graph as the dumper would have written it: operators that Chainer has a
 /// function for under its name and with its attributes, where reading them gives the same node
-/// back; all others under their own name in CamelCase, with what it takes to read them. Throws
-/// Error of kind Unsupported that lists every node without a size or a gradient.
-Tables tables_of(const Graph& graph);
+/// back; all others, and those of `own`, under their own name in CamelCase with `_tenon`, which is
+/// the operator as `own_node` has it. Throws Error of kind Unsupported that lists every value
+/// without a size.
+Tables tables_of(const Graph& graph, const OwnNodes& own = {});
 
 /// A node, or a few, as one of Chainer's functions.
 struct NativeFunction {
@@ -24,12 +26,9 @@ struct NativeFunction {
 /// Nothing where Chainer has no function for it.
 std::optional<NativeFunction> native_function(const Graph& graph, NodeId node);
 
-/// Which operands and results the operator's own gradient reads, by position. Throws Error where it
-/// has none.
-Retained retained_by_gradient(const Graph& graph, NodeId node);
-
-/// Whether an operand of the node is written into the record: shapes, numbers, short integers.
-bool is_written_inline(const Graph& graph, NodeId node, std::size_t operand);
+/// Which inputs and outputs of a node alone (see `own_node`) its gradient reads, by position.
+/// Throws Error where it has none.
+Retained retained_by_gradient(const Graph& record);
 
 template <class T>
 Attribute attribute(std::string_view name, T value) {

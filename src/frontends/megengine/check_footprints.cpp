@@ -107,7 +107,7 @@ class FootprintCheck {
   }
 
   std::int64_t computation() const {
-    if (tenon_op_of(node_.type) == nullptr) {
+    if (!Param(&footprint_.param).has(kOwnParam)) {
       const std::int64_t counted = computation_of(node_.type, Param(&footprint_.param), in_, out_);
       // A copy that is counted at all is counted as other moves are.
       return counted == 0 && node_.type == "Copy" && footprint_.computation && !out_.empty()

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 namespace tenon::megengine {
 namespace {
@@ -137,9 +138,36 @@ class NameCheck {
   ItemId largest_ = 0;
 };
 
+// What nearly every object of a kind has, all have.
+template <class List, class Path>
+void check_members(const CheckContext& context, const List& list, const Path& path) {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& object : list) {
+    for (const std::string& name : context.profile.orders.names(object.order)) ++counts[name];
+  }
+  for (const auto& object : list) {
+    for (const auto& [name, count] : counts) {
+      // The end of an address is told where there is one.
+      if (count * 20 < list.size() * 19 || name == "prev_dev_ptr_end") continue;
+      if (context.profile.has(object, name)) {
+        context.findings.hold("members");
+      } else {
+        context.findings.miss(
+            "members", [&] { return path(object); }, concat("no '", name, "'"),
+            concat("'", name, "', as the others have"));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void check_names(const CheckContext& context) {
+  if (context.vars().size() >= 20) {
+    check_members(context, context.vars(), [](const VarNode& var) { return var_path(var); });
+    check_members(context, context.operators(),
+                  [](const Operator& opr) { return operator_path(opr); });
+  }
   const NameCheck check(context);
   for (std::size_t opr = 0; opr < context.operators().size(); ++opr) {
     check.check_operator(opr);

@@ -168,19 +168,20 @@ class Description {
     Page::Section section;
     section.heading = "In total";
     section.columns = {"", ">total"};
-    section.rows = {{"arithmetic", with_unit(total_.computation, "FLO")},
-                    {"bytes read and written", with_unit(total_.memory, "B")}};
+    section.rows = {
+        {"arithmetic", Page::Cell(with_unit(total_.computation, "FLO"), total_.computation)},
+        {"bytes read and written", Page::Cell(with_unit(total_.memory, "B"), total_.memory)}};
     if (!profile_.profiler.device.empty()) {
-      section.rows.push_back(
-          {"on the device, operator by operator", milliseconds(total_.device) + " ms"});
-      section.rows.push_back(
-          {"from the first start to the last end", milliseconds(window_) + " ms"});
+      section.rows.push_back({"on the device, operator by operator",
+                              Page::Cell(milliseconds(total_.device) + " ms", total_.device)});
+      section.rows.push_back({"from the first start to the last end",
+                              Page::Cell(milliseconds(window_) + " ms", window_)});
       section.rows.push_back({"arithmetic a second, over that",
                               with_unit(rate(total_.computation, window_), "FLOP/s")});
     }
     if (!profile_.profiler.host.empty()) {
-      section.rows.push_back(
-          {"work of the host, to hand it all over", milliseconds(total_.host) + " ms"});
+      section.rows.push_back({"work of the host, to hand it all over",
+                              Page::Cell(milliseconds(total_.host) + " ms", total_.host)});
     }
     if (profile_.profiler.host.empty() && profile_.profiler.device.empty())
       section.text = "No run was timed.";

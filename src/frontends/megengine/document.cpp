@@ -43,14 +43,14 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   return std::make_unique<ProfileDocument>(parse_profile(text, source), source);
 }
 
-std::unique_ptr<Document> from_graph(const Graph& graph) {
-  return std::make_unique<ProfileDocument>(write_graph(graph), "graph");
+std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+  return std::make_unique<ProfileDocument>(write_graph(graph, own), "graph");
 }
 
 }  // namespace
 
 DocumentFormat document_format() {
-  return {"megengine", "MegEngine's profile of a graph, JSON", recognises, read, from_graph};
+  return {"megengine", "MegEngine's profile of a graph, JSON", recognises, read, put_down};
 }
 
 }  // namespace tenon::megengine

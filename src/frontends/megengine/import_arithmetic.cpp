@@ -1,8 +1,7 @@
 #include "base/text.h"
 #include "frontends/megengine/elemwise.h"
 #include "frontends/megengine/importer.h"
-#include "ir/text.h"
-#include "ops/registry.h"
+#include "frontends/own_node.h"
 
 #include <algorithm>
 
@@ -130,79 +129,13 @@ void Importer::convert() {
   define(0, builder_.call("cast", {x}, {{"to", to_string(*dtype)}}));
 }
 
-// An operator of Tenon's own, as `write.cpp` puts it down: attributes and bodies in their text
-// form, positions of operands and results where some are missing.
 void Importer::tenon_operator() {
-  const OpDef& op = *tenon_op_of(opr().type);
-  const Param given = param();
-  const auto positions = [&](std::string_view name, std::size_t count) {
-    Extents list;
-    if (const Json* found = given.find(name)) {
-      if (const auto* array = std::get_if<Json::Array>(&found->value)) {
-        for (const Json& element : *array) {
-          const auto* number = std::get_if<std::int64_t>(&element.value);
-          const std::int64_t low = list.empty() ? 0 : list.back() + 1;
-          if (number == nullptr || *number < low || *number > low + 64) {
-            throw Error(concat("'", name, "' is not a list of positions"));
-          }
-          list.push_back(*number);
-        }
-      }
-      if (list.size() != count)
-        throw Error(concat("'", name, "' has another length")).expected(count).got(list.size());
-      return list;
-    }
-    for (std::size_t k = 0; k < count; ++k) list.push_back(static_cast<std::int64_t>(k));
-    return list;
-  };
-  std::vector<Var> operands;
-  std::vector<Var> given_operands = inputs();
-  // A scalar is a vector of one element in MegEngine.
-  if (const Json* scalars = given.find("scalars")) {
-    if (const auto* list = std::get_if<Json::Array>(&scalars->value)) {
-      for (const Json& entry : *list) {
-        const auto* position = std::get_if<std::int64_t>(&entry.value);
-        if (position == nullptr || *position < 0 ||
-            *position >= static_cast<std::int64_t>(given_operands.size())) {
-          throw Error("'scalars' is not a list of positions");
-        }
-        Var& operand = given_operands[static_cast<std::size_t>(*position)];
-        operand = as_scalar(operand);
-      }
-    }
-  }
-  const Extents operand_positions = positions("operands", given_operands.size());
-  for (std::size_t k = 0; k < given_operands.size(); ++k) {
-    operands.resize(static_cast<std::size_t>(operand_positions[k]) + 1);
-    operands.back() = given_operands[k];
-  }
-  std::vector<std::size_t> outputs;
-  for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) {
-    if (!is_workspace(profile_.graph_exec.vars[index_.outputs[opr_][k]])) outputs.push_back(k);
-  }
-  std::vector<std::string> names;
-  const Extents result_positions = positions("results", outputs.size());
-  for (std::int64_t position : result_positions) {
-    names.resize(static_cast<std::size_t>(position) + 1, "_");
-    names.back().clear();
-  }
-  std::vector<Graph> bodies;
-  if (const Json* texts = given.find("bodies")) {
-    if (const auto* list = std::get_if<Json::Array>(&texts->value)) {
-      for (const Json& body : *list) {
-        const auto* text = std::get_if<std::string>(&body.value);
-        if (text == nullptr) throw Error("a body is not a text");
-        bodies.push_back(parse_graph(*text, all_ops(), "body"));
-      }
-    }
-  }
   const std::vector<Var> results =
-      builder_.call_all(op.name, operands, parse_attributes(given.text("attributes", ""), op),
-                        std::move(names), std::move(bodies));
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const auto position = static_cast<std::size_t>(result_positions[k]);
-    if (position < results.size() && results[position].is_valid())
-      define(outputs[k], results[position]);
+      build_own(parse_own(param().text(kOwnParam, "")), builder_, inputs());
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) {
+    if (is_workspace(profile_.graph_exec.vars[index_.outputs[opr_][k]])) continue;
+    if (next < results.size()) define(k, results[next++]);
   }
 }
 

@@ -171,7 +171,7 @@ void Importer::sow(std::size_t k) {
   const bool has_elements =
       value && shape.size() == 1 && static_cast<std::int64_t>(value->size()) == shape.front();
   if (has_elements || only) {
-    Tensor tensor(dtype, shape);
+    Tensor tensor(dtype, constants(stated_type(var, dtype, shape).dims));
     for (std::int64_t i = 0; i < tensor.size(); ++i) {
       const double element = has_elements ? (*value)[static_cast<std::size_t>(i)] : *only;
       if (is_integer(dtype) && !(std::fabs(element) < 1e15))
@@ -180,7 +180,8 @@ void Importer::sow(std::size_t k) {
     }
     define(k, builder_.constant(tensor));
   } else {
-    define(k, builder_.constant(stand_in(var, dtype, shape)));
+    define(k,
+           builder_.constant(stand_in(var, dtype, constants(stated_type(var, dtype, shape).dims))));
   }
   const TensorType type = stated_type(var, dtype, shape);
   if (!type.layout.is_empty()) builder_.graph().set_type(value_[var], type);

@@ -1,6 +1,7 @@
 #include "frontends/megengine/importer.h"
 
 #include "base/text.h"
+#include "ir/text.h"
 #include "ops/registry.h"
 
 #include <algorithm>
@@ -146,6 +147,16 @@ TensorType Importer::stated_type(std::size_t var, DType dtype, const Extents& sh
   for (const auto& [name, value] : node.mem_plan->layout.other) {
     const auto* format = std::get_if<std::string>(&value.value);
     if (name != "format" || format == nullptr || *format == "DEFAULT") continue;
+    if (is_own_type(*format)) {
+      const Graph alone = parse_graph(*format, all_ops(), "format");
+      if (alone.inputs().size() != 1 || !alone.value(alone.inputs()[0]).type.is_tensor())
+        throw Error("the format is no type").got(*format);
+      return alone.value(alone.inputs()[0]).type.tensor();
+    }
+    if (*format == kScalarFormat) {
+      type.dims.clear();
+      continue;
+    }
     type.layout = tenon::Layout(*format);
     if (type.layout.rank() != shape.size())
       throw Error("the format has another rank than the shape").got(*format);
@@ -184,10 +195,10 @@ void Importer::import_operator() {
   builder_.set_node_name(opr().name);
   try {
     const auto found = handlers().find(opr().type);
-    if (found != handlers().end()) {
-      (this->*found->second)();
-    } else if (tenon_op_of(opr().type) != nullptr) {
+    if (param().has(kOwnParam)) {
       tenon_operator();
+    } else if (found != handlers().end()) {
+      (this->*found->second)();
     } else {
       unsupported("no operators of Tenon make it up");
     }

@@ -45,6 +45,7 @@ std::vector<VarFacts> facts_of(const Profile& profile, const Index& index,
       const Type& type = inference.graph.value(value).type;
       if (type.is_tensor() && all_constant(type.tensor().dims)) {
         fact.shape = constants(type.tensor().dims);
+        if (fact.shape.empty()) fact.shape = {1};  // a scalar has one axis here
         // An input has no operands to infer it from.
         fact.is_inferred = inference.graph.value(value).producer.is_valid();
         dtype = type.tensor().dtype;

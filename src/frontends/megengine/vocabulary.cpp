@@ -65,6 +65,7 @@ constexpr std::pair<std::string_view, std::string_view> kDefaultNames[] = {
     {"AddUpdate", "inplace_add"},
     {"AxisAddRemove", "axis_add_rm"},
     {"BatchNorm", "batch_norm"},
+    {"BatchNormForward", "batch_norm"},
     {"BatchedMatrixMul", "batched_matrix_mul"},
     {"Broadcast", "broadcast"},
     {"Concat", "concat"},
@@ -79,6 +80,7 @@ constexpr std::pair<std::string_view, std::string_view> kDefaultNames[] = {
     {"PoolingForward", "pooling"},
     {"Reshape", "reshape"},
     {"Softmax", "softmax"},
+    {"SoftmaxForward", "softmax"},
     {"Subtensor", "subtensor"},
 };
 
@@ -90,7 +92,7 @@ std::optional<DType> dtype_of(std::string_view name) {
   for (const DTypeEntry& entry : kDTypes) {
     if (entry.name == name) return entry.dtype;
   }
-  return std::nullopt;
+  return parse_dtype(name);  // Tenon's word
 }
 
 std::string dtype_name(DType dtype) {
@@ -104,6 +106,7 @@ std::optional<int> dtype_bits(std::string_view name) {
   for (const DTypeEntry& entry : kDTypes) {
     if (entry.name == name) return entry.bits;
   }
+  if (const auto own = parse_dtype(name)) return info(*own).bits;
   if (const auto dtype = parse_dtype(name)) return info(*dtype).bits;
   return std::nullopt;
 }
@@ -162,12 +165,19 @@ std::optional<std::string> default_name(const Operator& opr, const Param& param)
   return std::nullopt;
 }
 
+// As the document has reals.
+static std::string fifteen_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.15g", value);
+  return text;
+}
+
 std::string constant_name(const Extents& shape, std::optional<double> value) {
   if (value && count_of(shape) == 1) {
     const bool is_whole = std::fabs(*value) < 1e15 && std::floor(*value) == *value;
     return concat(
         "const<",
-        is_whole ? std::to_string(static_cast<std::int64_t>(*value)) : format_real(*value), ">");
+        is_whole ? std::to_string(static_cast<std::int64_t>(*value)) : fifteen_digits(*value), ">");
   }
   std::string name = "const{";
   for (std::size_t k = 0; k < shape.size(); ++k) name += concat(k == 0 ? "" : ",", shape[k]);
@@ -248,10 +258,6 @@ std::string to_text(const Extents& extents) {
   std::string text = "[";
   for (std::size_t k = 0; k < extents.size(); ++k) text += concat(k == 0 ? "" : ", ", extents[k]);
   return text + "]";
-}
-
-const OpDef* tenon_op_of(std::string_view type) {
-  return all_ops().find(type.find('+') == std::string_view::npos ? type : "fused");
 }
 
 std::string tenon_type_of(const Graph& graph, NodeId node) {

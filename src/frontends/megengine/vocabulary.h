@@ -68,9 +68,13 @@ std::int64_t saturating_sum(std::int64_t a, std::int64_t b);
 Extents contiguous_strides(const Extents& shape);
 std::string to_text(const Extents& extents);  ///< "[2, 3]"
 
-/// The operator of Tenon's that a type is: by its name, or a group by those of its members
-/// ("conv+add+relu"). Null for a type of MegEngine's own.
-const OpDef* tenon_op_of(std::string_view type);
+/// The parameter that holds an operator of Tenon's own, as `own_node` writes it.
+inline constexpr std::string_view kOwnParam = "tenon";
+/// The format of a layout that is a scalar's, which MegEngine has as a vector of one element.
+inline constexpr std::string_view kScalarFormat = "SCALAR";
+/// Whether a format is a type with symbols, in a graph of that one input: the profile is of a run
+/// with the least extents.
+inline bool is_own_type(std::string_view format) { return format.starts_with("graph "); }
 /// What a node is called as a type, where MegEngine has no word for it.
 std::string tenon_type_of(const Graph& graph, NodeId node);
 /// The operations of a node of Tenon's by its definition; of what only moves elements, those, as

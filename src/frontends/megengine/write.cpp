@@ -83,7 +83,7 @@ Writer::Made Writer::made_as(ValueId value) const {
   made.shape = shape_of(value).value_or(Extents{});
   if (type.is_tensor()) {
     made.dtype = type.tensor().dtype;
-    made.format = type.tensor().layout.text();
+    made.format = type.tensor().rank() == 0 ? kScalarFormat : type.tensor().layout.text();
   }
   return made;
 }
@@ -148,7 +148,7 @@ void Writer::set_made(VarNode& node, const Made& made) {
 
 // A plan in a chunk of its own, or in that of the var it shows.
 void Writer::place(VarNode& node, const Made& made, const VarNode* shows) {
-  if (made.shape.empty() || !made.dtype || *made.dtype == DType::String) return;
+  if (made.shape.empty() || !made.dtype) return;
   const std::string dtype = dtype_name(*made.dtype);
   const auto bits = dtype_bits(dtype);
   if (!bits) return;
@@ -279,7 +279,15 @@ void Writer::add_input(ValueId value) {
   plan.type = "Host2DeviceCopy";
   plan.start = "h2d";
   const std::size_t opr = add_operator(plan, graph_.value(value).name, true);
-  const Made made = made_as(value);
+  Made made = made_as(value);
+  if (symbolic_ != nullptr) {
+    const auto position = std::find(graph_.inputs().begin(), graph_.inputs().end(), value);
+    const ValueId input =
+        symbolic_->inputs()[static_cast<std::size_t>(position - graph_.inputs().begin())];
+    Graph alone;
+    alone.add_input("x", symbolic_->value(input).type);
+    if (!all_constant(symbolic_->value(input).type.tensor().dims)) made.format = one_line(alone);
+  }
   VarNode& node = add_var(opr, "");
   node.flag = constant_flags();
   node.static_infer_tags.shape = tag({}, true, "RT_STATIC");
@@ -293,11 +301,9 @@ ItemId Writer::constant_as(ValueId value, const Extents& shape) {
   const auto [found, is_new] = constants_.try_emplace({value.index(), shape}, ItemId{});
   if (!is_new) return found->second;
   const Constant& constant = *graph_.constant_of(value);
-  const bool is_held =
-      constant.kind() == Constant::Kind::Dense || constant.kind() == Constant::Kind::Splat;
   const bool is_number = constant.dtype() != DType::String && !is_complex(constant.dtype());
   std::optional<std::vector<double>> elements;
-  if (shape.size() == 1 && static_cast<std::size_t>(shape[0]) < kMaxRank && is_held && is_number) {
+  if (shape.size() == 1 && static_cast<std::size_t>(shape[0]) < kMaxRank && is_number) {
     elements = constant.materialise().reals();
   }
   Plan plan;
@@ -365,15 +371,30 @@ std::optional<ItemId> Writer::find_var(ValueId value) const {
   return made->second;
 }
 
+// The text is that of the graph with its symbols, in which all is in the same order.
+OwnNode Writer::record_of(NodeId id) {
+  OwnNode own = own_node(graph_, id);
+  if (symbolic_ == nullptr) return own;
+  own.text = own_node(*symbolic_, next_symbolic_).text;
+  return own;
+}
+
 void Writer::add_node(NodeId id) {
   const Node& node = graph_.node(id);
   if (!node.results.empty() && node.results[0] && is_constant(node.results[0]))
     return;  // when somebody reads it
-  std::optional<Plan> translated = plan_of(id);
+  std::optional<Plan> translated =
+      own_.contains(id) || symbolic_ != nullptr ? std::nullopt : plan_of(id);
   if (is_run_ && translated && !is_counted(*translated, node)) translated.reset();
   const bool is_tenon = !translated;
-  const Plan plan = translated ? std::move(*translated) : tenon_plan(id);
+  const Plan plan = translated ? std::move(*translated) : tenon_plan(record_of(id), id);
   const std::size_t opr = add_operator(plan, own_name_of(node), true);
+  for (const std::string& name : plan.before) {
+    VarNode& further = add_var(opr, concat(":", name));
+    further.flag = {"ALLOW_EMPTY_SHAPE"};
+    set_made(further, {{0}, made_as(node.results[0]).dtype, {}});
+    place(further, made_.at(further.id), nullptr);
+  }
   for (std::size_t k = 0; k < node.results.size(); ++k) {
     const ValueId result = node.results[k];
     if (!result) continue;
@@ -381,7 +402,7 @@ void Writer::add_node(NodeId id) {
     VarNode& var_node = add_var(
         opr,
         k == 0
-            ? ""
+            ? (plan.before.empty() ? "" : ":y")
             : concat(":", node.op->results.empty()
                               ? "out"
                               : node.op->results[std::min(k, node.op->results.size() - 1)].name));
@@ -465,7 +486,11 @@ Profile Writer::run() {
   profile_.profiler.opr_internal_pf.value = Json::Object{};
   profile_.graph_exec.order = order({"comp_seq", "mem_chunk", "var", "operator"});
   for (ValueId input : graph_.inputs()) add_input(input);
-  for (NodeId id : graph_.nodes_in_order()) add_node(id);
+  if (symbolic_ != nullptr) next_symbolic_ = symbolic_->first();
+  for (NodeId id : graph_.nodes_in_order()) {
+    add_node(id);
+    if (symbolic_ != nullptr) next_symbolic_ = symbolic_->next(next_symbolic_);
+  }
   for (std::size_t k = 0; k < graph_.outputs().size(); ++k) add_output(graph_.outputs()[k], k);
   set_order();
   return std::move(profile_);
@@ -484,9 +509,22 @@ Graph with_least_symbols(const Graph& graph, DimBindings bindings) {
   return with_numbers(graph, bindings);
 }
 
-Profile write_graph(const Graph& graph) {
-  const Graph bound = with_least_symbols(graph, {});
-  return Writer(bound).run();
+Profile write_graph(const Graph& graph, const OwnNodes& own) {
+  const bool has_symbols =
+      std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](ValueId input) {
+        const Type& type = graph.value(input).type;
+        return type.is_tensor() && !all_constant(type.tensor().dims);
+      });
+  if (!has_symbols) return Writer(graph, false, own).run();
+  try {
+    const Graph bound = with_least_symbols(graph, {});
+    return Writer(bound, false, own, &graph).run();
+  } catch (const Error& error) {
+    throw Error("a profile is of one run, and there is none with the least extents",
+                ErrorKind::Unsupported)
+        .got(error.summary())
+        .hint("give numbers for symbolic extents: zoo:NAME?batch=1");
+  }
 }
 
 }  // namespace tenon::megengine

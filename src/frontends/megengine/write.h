@@ -1,6 +1,7 @@
 #pragma once
 
 #include "frontends/megengine/tables.h"
+#include "frontends/own_node.h"
 #include "ir/graph.h"
 
 #include <map>
@@ -9,10 +10,10 @@
 
 namespace tenon::megengine {
 
-/// What MegEngine would have put down of this graph before a run: no times, no addresses. Symbols
-/// take the least value of their range (at least 1), as a profile is of one run. Throws an Error of
-/// kind Unsupported for values that are no tensors.
-Profile write_graph(const Graph& graph);
+/// What MegEngine would have put down of this graph before a run: no times, no addresses; the nodes
+/// of `own` as Tenon's. Throws an Error of kind Unsupported for values that are no tensors, and for
+/// symbols: a profile is of one run.
+Profile write_graph(const Graph& graph, const OwnNodes& own = {});
 
 /// The graph with numbers for its symbols: those given, and the least of their range (at least 1)
 /// for the others.

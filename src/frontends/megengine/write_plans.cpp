@@ -258,7 +258,8 @@ std::optional<Writer::Plan> Writer::batch_norm_plan(const Node& node) {
   if (!shape || shape->size() != 4 || integer(node, "axis") != 1) return std::nullopt;
   if (!graph_.value(node.operands[0]).type.tensor().layout.is_empty()) return std::nullopt;
   Plan plan;
-  plan.type = "BatchNorm";
+  plan.type = "BatchNormForward";
+  plan.before = {"running_mean", "running_variance", "save_mean", "save_variance", "reserve"};
   plan.start = "batch_norm";
   for (std::size_t k = 1; k < node.operands.size(); ++k) {
     if (!is_constant(node.operands[k])) return std::nullopt;
@@ -390,7 +391,7 @@ std::optional<Writer::Plan> Writer::other_plan(const Node& node) {
     plan.param = {{"axis", number(*axis < 0 ? *axis + static_cast<std::int64_t>(rank) : *axis)}};
   } else if (op == "softmax") {
     if (rank_of(node.operands[0]) == 0) return std::nullopt;
-    plan.type = "Softmax";
+    plan.type = "SoftmaxForward";
     plan.start = "softmax";
     plan.inputs = {var_of(node.operands[0])};
     plan.param = {{"axis", number(integer(node, "axis").value_or(-1))}};
@@ -434,40 +435,14 @@ std::optional<Writer::Plan> Writer::plan_of(NodeId id) {
   return other_plan(node);
 }
 
-// An operator that MegEngine has not keeps its own name; the parameters hold all that it needs to
-// be read again.
-Writer::Plan Writer::tenon_plan(NodeId id) {
-  const Node& node = graph_.node(id);
+// An operator that MegEngine has not keeps its own name; the parameter is what reads it again.
+Writer::Plan Writer::tenon_plan(const OwnNode& own, NodeId id) {
   Plan plan;
   plan.type = plan.start = tenon_type_of(graph_, id);
-  Extents operands, results, scalars;
-  for (std::size_t k = 0; k < node.operands.size(); ++k) {
-    if (!node.operands[k]) continue;
-    const Type& type = graph_.value(node.operands[k]).type;
-    if (type.is_tensor() && type.tensor().rank() == 0)
-      scalars.push_back(static_cast<std::int64_t>(operands.size()));
-    operands.push_back(static_cast<std::int64_t>(k));
-    plan.inputs.push_back(var_of(node.operands[k]));
-  }
-  for (std::size_t k = 0; k < node.results.size(); ++k) {
-    if (node.results[k]) results.push_back(static_cast<std::int64_t>(k));
-  }
-  if (!node.attrs.is_empty()) {
-    std::string attributes;
-    for (const auto& [name, value] : node.attrs)
-      attributes += concat(attributes.empty() ? "" : ", ", name, " = ", print(value));
-    plan.param.emplace_back("attributes", text(concat("{", attributes, "}")));
-  }
-  if (operands.size() != node.operands.size())
-    plan.param.emplace_back("operands", numbers(operands));
-  if (results.size() != node.results.size()) plan.param.emplace_back("results", numbers(results));
-  if (!scalars.empty()) plan.param.emplace_back("scalars", numbers(scalars));
-  if (!node.bodies.empty()) {
-    Json::Array bodies;
-    for (const Graph& body : node.bodies) bodies.push_back(text(print(body)));
-    plan.param.emplace_back("bodies", list(std::move(bodies)));
-  }
-  plan.computation = tenon_computation_of(graph_, id);
+  for (const ValueId input : own.inputs) plan.inputs.push_back(var_of(input));
+  plan.param.emplace_back(std::string(kOwnParam), text(own.text));
+  plan.computation = symbolic_ != nullptr ? tenon_computation_of(*symbolic_, next_symbolic_)
+                                          : tenon_computation_of(graph_, id);
   return plan;
 }
 

@@ -2,6 +2,7 @@
 
 #include "frontends/megengine/tables.h"
 #include "frontends/megengine/vocabulary.h"
+#include "frontends/own_node.h"
 #include "ir/graph.h"
 
 #include <map>
@@ -18,7 +19,11 @@ class Writer {
  public:
   /// `is_run`: of something that ran. Constants are not executed, outputs are copied to the caller,
   /// and operators whose arithmetic MegEngine does not count keep Tenon's name.
-  explicit Writer(const Graph& graph, bool is_run = false) : graph_(graph), is_run_(is_run) {}
+  /// `symbolic`: the graph that this one is, with numbers for its symbols; nodes are put down as
+  /// its.
+  explicit Writer(const Graph& graph, bool is_run = false, const OwnNodes& own = {},
+                  const Graph* symbolic = nullptr)
+      : graph_(graph), is_run_(is_run), own_(own), symbolic_(symbolic) {}
   Profile run();
   /// The var of a value; of a constant, that of its first reader.
   std::optional<ItemId> find_var(ValueId value) const;
@@ -31,6 +36,7 @@ class Writer {
     std::vector<ItemId> inputs;
     Json::Object param;
     std::optional<Json::Array> param_list;  ///< in place of `param`
+    std::vector<std::string> before;  ///< results that only MegEngine has, in front of the node's
     bool has_workspace = false;
     bool is_view = false;                     ///< the result lies where the first input does
     bool may_be_empty = true;                 ///< ALLOW_EMPTY_SHAPE
@@ -55,7 +61,8 @@ class Writer {
   std::optional<Plan> transpose_plan(const Node& node);
   std::optional<Plan> slice_plan(const Node& node);
   std::optional<Plan> other_plan(const Node& node);
-  Plan tenon_plan(NodeId id);
+  OwnNode record_of(NodeId id);
+  Plan tenon_plan(const OwnNode& own, NodeId id);
   bool is_counted(const Plan& plan, const Node& node) const;
 
   // Attributes with their defaults.
@@ -95,6 +102,9 @@ class Writer {
 
   const Graph& graph_;
   bool is_run_ = false;
+  const OwnNodes own_;
+  const Graph* symbolic_ = nullptr;
+  NodeId next_symbolic_;
   Profile profile_;
   ItemId next_ = 0;
   std::unordered_map<ItemId, std::size_t> var_position_;

@@ -106,6 +106,7 @@ struct Expr {
   std::optional<RelayType> type;  ///< what the comment claims
   Span span;
   bool is_free = false;  ///< a variable that `free_var` introduced
+  std::string device;    ///< of a variable: "{virtual_device=…}" as it stands behind its name
   BlockId block;         ///< where its line stands
   /// Bodies it opens: of a function one, of an if two, of a let one where it stands in brackets.
   std::vector<BlockId> blocks;

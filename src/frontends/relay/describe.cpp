@@ -129,7 +129,9 @@ Page::Section operators(const Survey& survey) {
       break;
     }
     section.rows.push_back(
-        {name, std::to_string(count.calls), format_count(count.elements), count.example});
+        {name, std::to_string(count.calls),
+         Page::Cell(format_count(count.elements), static_cast<double>(count.elements)),
+         count.example});
   }
   return section;
 }

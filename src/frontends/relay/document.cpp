@@ -31,6 +31,12 @@ void check_numbering(const Module& module, std::string_view text, std::string_vi
   std::map<ExprId, std::size_t> line_of;
   for (std::size_t k = 0; k < numbering.lines.size(); ++k) line_of[numbering.lines[k]] = k;
   bool is_moved = false;
+  // A program may number its lines in another way, as long as it counts: 0, 1, 2, … as they stand.
+  std::vector<std::int64_t> written;
+  for (const Binding& binding : module.bindings) written.push_back(binding.number);
+  const bool counts =
+      std::is_sorted(written.begin(), written.end(), std::less_equal<>()) &&
+      (written.empty() || written.back() + 1 == static_cast<std::int64_t>(written.size()));
   for (const Binding& binding : module.bindings) {
     const auto place = [&] { return text_place(source, text, binding.position); };
     const auto line = line_of.find(binding.expr);
@@ -41,7 +47,10 @@ void check_numbering(const Module& module, std::string_view text, std::string_vi
       continue;
     }
     findings.hold("line is read");
-    if (is_moved) continue;
+    if (is_moved || counts) {
+      if (counts) findings.hold("line number");
+      continue;
+    }
     is_moved = binding.number != static_cast<std::int64_t>(line->second);
     findings.compare("line number", place, concat("%", binding.number), concat("%", line->second));
   }
@@ -54,10 +63,15 @@ void check_numbering(const Module& module, std::string_view text, std::string_vi
   }
 }
 
+// What a text was written from, if it was not read.
+struct Origin {
+  Graph graph;
+  OwnNodes own;
+};
+
 class RelayDocument : public Document {
  public:
-  /// `origin` is the graph that the text was written from, if it was not read.
-  RelayDocument(Module module, std::string text, std::string source, std::optional<Graph> origin)
+  RelayDocument(Module module, std::string text, std::string source, std::optional<Origin> origin)
       : module_(std::move(module)),
         text_(std::move(text)),
         source_(std::move(source)),
@@ -73,7 +87,7 @@ class RelayDocument : public Document {
     if (style.empty()) return print_module(module_, module_.style);
     // The text of a graph says less than the graph knows for the other styles.
     if (style == "metadata") return print_module(with_data(), CommentStyle::Document);
-    const Module& module = origin_ ? export_graph(*origin_) : module_;
+    const Module& module = origin_ ? export_graph(origin_->graph, origin_->own) : module_;
     if (style == "later") return print_module(module, CommentStyle::Later);
     if (style == "document") return print_module(module, CommentStyle::Document);
     throw Error(concat("Relay has no style '", style, "'"), ErrorKind::Usage)
@@ -100,12 +114,13 @@ class RelayDocument : public Document {
   // The elements of constants: those of the file, of the graph, or made up.
   Module with_data() const {
     if (module_.metadata) return module_;
-    return export_graph_with_data(origin_ ? *origin_ : graph());
+    return origin_ ? export_graph_with_data(origin_->graph, origin_->own)
+                   : export_graph_with_data(graph());
   }
 
   Module module_;
   std::string text_, source_;
-  std::optional<Graph> origin_;
+  std::optional<Origin> origin_;
 };
 
 // The first word that is not a comment.
@@ -126,7 +141,7 @@ std::string_view first_word(std::string_view head) {
 
 bool recognises(std::string_view head) {
   head = first_word(head);
-  if (head.starts_with("#[version")) return true;
+  if (head.starts_with("#[version") || head.starts_with("v0.0.")) return true;
   if (head.starts_with("def")) return trim(head.substr(3)).starts_with("@");
   if (!head.starts_with("fn")) return false;
   const std::string_view rest = trim(head.substr(2));
@@ -139,15 +154,16 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
 }
 
 // Read again, so that what is checked is what is written.
-std::unique_ptr<Document> from_graph(const Graph& graph) {
-  const std::string text = print_module(export_graph(graph), CommentStyle::Document);
-  return std::make_unique<RelayDocument>(parse_module(text, "graph"), text, "graph", graph);
+std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+  const std::string text = print_module(export_graph(graph, own), CommentStyle::Document);
+  return std::make_unique<RelayDocument>(parse_module(text, "graph"), text, "graph",
+                                         Origin{graph, own});
 }
 
 }  // namespace
 
 DocumentFormat document_format() {
-  return {"relay", "Relay text, the program form of TVM 0.8", recognises, read, from_graph};
+  return {"relay", "Relay text, the program form of TVM 0.8", recognises, read, put_down};
 }
 
 }  // namespace tenon::relay

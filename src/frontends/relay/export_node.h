@@ -1,7 +1,6 @@
 #pragma once
 
 #include "frontends/relay/ast.h"
-#include "frontends/relay/composite.h"
 #include "frontends/relay/import_call.h"
 #include "ir/graph.h"
 

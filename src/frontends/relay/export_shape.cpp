@@ -20,6 +20,15 @@ Integers late_integers(const ExportNode& node, const char* attr) {
 // Extents that are not numbers: 0 copies one from the same place, -1 is what is left over.
 Exprs reshape(const ExportNode& node) {
   const Dims &from = node.type("x").dims, &to = node.result_type().dims;
+  // The graph's own words, where they are Relay's: a zero copies, one extent follows.
+  if (node.operands().size() == 1 && all_constant(to) && !node.flag("allow_zero")) {
+    const Integers own = node.integers("shape");
+    const bool is_plain =
+        own.size() == to.size() &&
+        std::all_of(own.begin(), own.end(), [](std::int64_t word) { return word >= -1; });
+    if (is_plain)
+      return {node.build().call("reshape", {node.operand("x")}, {{"newshape", to_attribute(own)}})};
+  }
   Integers words;
   int left_over = 0;
   for (std::size_t k = 0; k < to.size(); ++k) {

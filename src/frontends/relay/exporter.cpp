@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontends/own_node.h"
 #include "frontends/relay/export_node.h"
 #include "frontends/relay/importer.h"
 #include "frontends/relay/metadata.h"
 #include "frontends/relay/types.h"
-#include "ir/text.h"
 
 #include <algorithm>
 #include <map>
@@ -74,7 +74,7 @@ bool is_literal(DType dtype) {
 
 class Exporter {
  public:
-  explicit Exporter(const Graph& graph) : graph_(graph) {}
+  Exporter(const Graph& graph, const OwnNodes& own) : graph_(graph), own_(own) {}
 
   Module run(bool with_data) {
     const auto said = [&](std::string_view key) {
@@ -97,6 +97,13 @@ class Exporter {
     throw_unsupported();
     function.parts = {body};
     function.annotation = result_type(graph_);
+    if (own_.are_types_stated) {
+      Graph signature;
+      for (const ValueId input : graph_.inputs())
+        signature.add_input(graph_.value(input).name, graph_.value(input).type);
+      function.attributes.push_back(
+          {std::string(kOwnAttribute), to_attribute(one_line(signature)), 0});
+    }
     const std::string name = said(kFunctionKey);
     module_.functions.push_back({name.empty() ? "main" : variable_name(name), said(kIdKey),
                                  module_.add(std::move(function))});
@@ -156,28 +163,22 @@ class Exporter {
       scope.exprs[node.results[0]] = export_constant(*graph.constant_of(node.results[0]), build);
       return;
     }
-    if (!node.bodies.empty()) return export_control(graph, id, scope, build);
-    const auto entry = rules().find(node.op->name);
-    if (entry == rules().end()) return refuse(node.op->name);
+    const bool is_own = &graph == &graph_ && own_.contains(id);
+    if (node.op->name == "if" && !is_own) return export_if(graph, node, scope, build);
     if (!are_tensors(graph, node))
       return refuse(concat(node.op->name, ": a type is known at run time only"));
     std::vector<ExprId> operands;
     for (const ValueId operand : node.operands)
       operands.push_back(operand ? expr_of(operand, scope, build) : ExprId());
-    try {
-      const std::vector<ExprId> results = apply(graph, id, entry->second, operands, build);
-      for (std::size_t k = 0; k < node.results.size() && k < results.size(); ++k) {
-        if (!node.results[k]) continue;
-        scope.exprs[node.results[k]] = results[k];
-        state_type(results[k], type_of(graph, node.results[k]));
-        Expr& made = module_.at(results[k]);
-        const ExprId named = made.kind == Expr::Kind::Projection ? made.parts[0] : results[k];
-        if (module_.at(named).kind == Expr::Kind::Call && k == 0)
-          module_.at(named).span.name = comment_name(node.name);
-      }
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Unsupported) throw;
-      refuse(error.summary());
+    const std::vector<ExprId> results = apply(graph, id, is_own, operands, build);
+    for (std::size_t k = 0; k < node.results.size() && k < results.size(); ++k) {
+      if (!node.results[k]) continue;
+      scope.exprs[node.results[k]] = results[k];
+      state_type(results[k], type_of(graph, node.results[k]));
+      Expr& made = module_.at(results[k]);
+      const ExprId named = made.kind == Expr::Kind::Projection ? made.parts[0] : results[k];
+      if (module_.at(named).kind == Expr::Kind::Call && k == 0)
+        module_.at(named).span.name = comment_name(node.name);
     }
   }
 
@@ -194,75 +195,121 @@ class Exporter {
            std::all_of(node.results.begin(), node.results.end(), is_tensor);
   }
 
-  std::vector<ExprId> apply(const Graph& graph, NodeId id, const ExportEntry& entry,
+  // In Relay's words; in those inside a function that names the op; or as a word of Tenon's.
+  std::vector<ExprId> apply(const Graph& graph, NodeId id, bool is_own,
                             const std::vector<ExprId>& operands, const ExprBuilder& build) {
-    if (!entry.is_composite) {
-      const std::size_t expr_count = module_.exprs.size();
+    const Node& node = graph.node(id);
+    const ExportEntry scan{[this](const ExportNode& each) { return unroll_scan(each); }, true};
+    const auto found = rules().find(node.op->name);
+    const ExportEntry* entry = node.op->name == "scan"  ? &scan
+                               : found == rules().end() ? nullptr
+                                                        : &found->second;
+    const std::size_t expr_count = module_.exprs.size(), block_count = module_.block_count,
+                      constant_count = constants_.size();
+    const auto take_back = [&] {
+      module_.exprs.resize(expr_count);
+      module_.block_count = block_count;
+      constants_.resize(constant_count);
+    };
+    if (entry != nullptr && !is_own && !entry->is_composite) {
       try {
-        return entry.rule(ExportNode(graph, id, build, operands, false));
+        return entry->rule(ExportNode(graph, id, build, operands, false));
       } catch (const NeedsComposite&) {
-        module_.exprs.resize(expr_count);
+        take_back();
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::Unsupported) throw;
+        take_back();
+        entry = nullptr;
       }
     }
-    return apply_composite(graph, id, entry, operands, build);
+    if (entry != nullptr && !(is_own && own_.are_types_stated)) {
+      try {
+        return apply_composite(graph, id, *entry, operands, build);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::Unsupported) throw;
+        take_back();
+      }
+    }
+    const OwnNode own = own_node(graph, id);
+    return results_of(
+        graph, id, build,
+        build.call(std::string(kOwnPrefix) + node.op->name, arguments_of(own, node, operands),
+                   {{std::string(kOwnAttribute), to_attribute(own.text)}}));
   }
 
-  // fn (%p0, …, Composite="tenon.op") { the rule's expressions }(operands)
+  static std::vector<ExprId> arguments_of(const OwnNode& own, const Node& node,
+                                          const std::vector<ExprId>& operands) {
+    std::vector<ExprId> arguments;
+    for (const ValueId input : own.inputs) {
+      const auto position = std::find(node.operands.begin(), node.operands.end(), input);
+      arguments.push_back(operands[static_cast<std::size_t>(position - node.operands.begin())]);
+    }
+    return arguments;
+  }
+
+  // The wanted results of what gives them, one by one where there are several.
+  std::vector<ExprId> results_of(const Graph& graph, NodeId id, const ExprBuilder& build,
+                                 ExprId call) {
+    const Node& node = graph.node(id);
+    std::vector<ExprId> results(node.results.size());
+    RelayType type;
+    type.kind = RelayType::Kind::Tuple;
+    for (const ValueId result : node.results) {
+      if (result) type.parts.push_back(type_of(graph, result));
+    }
+    const bool is_single = type.parts.size() == 1;
+    module_.at(call).type = is_single ? type.parts.front() : type;
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < node.results.size(); ++k) {
+      if (node.results[k]) results[k] = is_single ? call : build.field(call, next++);
+    }
+    return results;
+  }
+
+  // fn (%p0, …, Composite="tenon.op", tenon="…") { the rule's expressions }(operands)
   std::vector<ExprId> apply_composite(const Graph& graph, NodeId id, const ExportEntry& entry,
                                       const std::vector<ExprId>& operands,
                                       const ExprBuilder& build) {
     const Node& node = graph.node(id);
+    const OwnNode own = own_node(graph, id);
     Expr function;
     function.kind = Expr::Kind::Function;
     function.block = build.block();
     function.blocks = {module_.add_block()};
     const ExprBuilder inside(module_, function.blocks.front());
-    Composite composite;
-    composite.op = node.op->name;
-    composite.attributes = attribute_list(node);
-    std::vector<ExprId> parameters, arguments;
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-      composite.is_missing.push_back(!operands[k]);
-      parameters.push_back(operands[k]
-                               ? inside.variable(concat("p", k), type_of(graph, node.operands[k]))
-                               : ExprId());
-      if (!operands[k]) continue;
-      function.parameters.push_back(parameters.back());
-      arguments.push_back(operands[k]);
+    std::unordered_map<ValueId, ExprId> parameter_of;
+    for (const ValueId input : own.inputs) {
+      parameter_of[input] =
+          inside.variable(concat("p", parameter_of.size()), type_of(graph, input));
+      function.parameters.push_back(parameter_of[input]);
+    }
+    std::vector<ExprId> parameters;
+    for (const ValueId operand : node.operands) {
+      const auto known = parameter_of.find(operand);
+      parameters.push_back(!operand ? ExprId()
+                           : known != parameter_of.end()
+                               ? known->second
+                               : export_constant(*graph.constant_of(operand), inside));
     }
     std::vector<ExprId> made = entry.rule(ExportNode(graph, id, inside, parameters, true));
+    std::vector<ExprId> wanted;
     RelayType type;
-    if (node.results.size() == 1) {
-      type = type_of(graph, node.results[0]);
-    } else {
-      type.kind = RelayType::Kind::Tuple;
-      for (const ValueId result : node.results) {
-        if (!result)
-          throw Error(concat(node.op->name, ": a result is left out"), ErrorKind::Unsupported);
-        type.parts.push_back(type_of(graph, result));
-      }
-      made = {inside.tuple(made)};
+    type.kind = RelayType::Kind::Tuple;
+    for (std::size_t k = 0; k < node.results.size(); ++k) {
+      if (!node.results[k]) continue;
+      if (k >= made.size())
+        throw Error(concat(node.op->name, ": a result has no words"), ErrorKind::Unsupported);
+      wanted.push_back(made[k]);
+      type.parts.push_back(type_of(graph, node.results[k]));
     }
-    function.parts = {made.front()};
-    function.annotation = type;
-    function.attributes = composite_attributes(composite);
-    const ExprId call = build.call(module_.add(std::move(function)), arguments);
-    module_.at(call).type = type;
-    if (node.results.size() == 1) return {call};
-    std::vector<ExprId> results;
-    for (std::size_t k = 0; k < node.results.size(); ++k) results.push_back(build.field(call, k));
-    return results;
-  }
-
-  static std::string attribute_list(const Node& node) {
-    std::string text;
-    for (const auto& [name, value] : node.attrs) {
-      const AttrDef* def = node.op->find_attr(name);
-      const auto* word = std::get_if<std::string>(&value);
-      const bool is_bare = word && def && def->kind == AttrKind::Word;
-      text += concat(text.empty() ? "{" : ", ", name, " = ", is_bare ? *word : print(value));
-    }
-    return text.empty() ? text : text + "}";
+    const bool is_single = wanted.size() == 1;
+    function.parts = {is_single ? wanted.front() : inside.tuple(wanted)};
+    function.annotation = is_single ? type.parts.front() : type;
+    function.attributes = {{"Composite", to_attribute(std::string(kOwnPrefix) + node.op->name), 0},
+                           {std::string(kOwnAttribute), to_attribute(own.text), 0}};
+    const ExprId call =
+        build.call(module_.add(std::move(function)), arguments_of(own, node, operands));
+    return results_of(graph, id, build, call);
   }
 
   ExprId export_constant(const Constant& constant, const ExprBuilder& build) {
@@ -287,25 +334,6 @@ class Exporter {
       constants_.push_back(constant);
     }
     return module_.add(std::move(expr));
-  }
-
-  void export_control(const Graph& graph, NodeId id, Scope& scope, const ExprBuilder& build) {
-    const Node& node = graph.node(id);
-    if (node.op->name == "if") return export_if(graph, node, scope, build);
-    if (node.op->name != "scan") return refuse(node.op->name);
-    std::vector<ExprId> operands;
-    for (const ValueId operand : node.operands) operands.push_back(expr_of(operand, scope, build));
-    const ExportEntry entry{[this](const ExportNode& scan) { return unroll_scan(scan); }, true};
-    try {
-      const std::vector<ExprId> results = apply_composite(graph, id, entry, operands, build);
-      for (std::size_t k = 0; k < results.size(); ++k) {
-        scope.exprs[node.results[k]] = results[k];
-        state_type(results[k], type_of(graph, node.results[k]));
-      }
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Unsupported) throw;
-      refuse(error.summary());
-    }
   }
 
   // Branches see what is around them, so what they capture needs no parameters.
@@ -413,6 +441,7 @@ class Exporter {
   }
 
   const Graph& graph_;
+  const OwnNodes& own_;
   Module module_;
   std::vector<Constant> constants_;
   std::map<std::string, int> refused_;
@@ -420,7 +449,11 @@ class Exporter {
 
 }  // namespace
 
-Module export_graph(const Graph& graph) { return Exporter(graph).run(false); }
-Module export_graph_with_data(const Graph& graph) { return Exporter(graph).run(true); }
+Module export_graph(const Graph& graph, const OwnNodes& own) {
+  return Exporter(graph, own).run(false);
+}
+Module export_graph_with_data(const Graph& graph, const OwnNodes& own) {
+  return Exporter(graph, own).run(true);
+}
 
 }  // namespace tenon::relay

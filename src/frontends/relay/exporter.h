@@ -1,15 +1,16 @@
 #pragma once
 
+#include "frontends/own_node.h"
 #include "frontends/relay/ast.h"
 #include "ir/graph.h"
 
 namespace tenon::relay {
 
 /// The graph as a Relay program with types on all that has one. Throws Error of kind Unsupported
-/// that lists every node Relay has no words for.
-Module export_graph(const Graph& graph);
+/// that lists every value that is no tensor of Relay's.
+Module export_graph(const Graph& graph, const OwnNodes& own = {});
 
 /// The same with the elements of constants in a metadata section.
-Module export_graph_with_data(const Graph& graph);
+Module export_graph_with_data(const Graph& graph, const OwnNodes& own = {});
 
 }  // namespace tenon::relay

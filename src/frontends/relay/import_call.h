@@ -105,6 +105,7 @@ void add_contraction_handlers(Handlers& handlers);
 void add_elementwise_handlers(Handlers& handlers);
 void add_normalization_handlers(Handlers& handlers);
 void add_pooling_handlers(Handlers& handlers);
+void add_quantized_handlers(Handlers& handlers);
 void add_reduction_handlers(Handlers& handlers);
 void add_shape_handlers(Handlers& handlers);
 void add_selection_handlers(Handlers& handlers);

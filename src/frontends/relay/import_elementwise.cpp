@@ -19,6 +19,7 @@ constexpr OpName kOtherUnary[] = {
     {"annotation.bitpack_start", "identity"},
     {"annotation.bitpack_end", "identity"},
     {"on_device", "identity"},
+    {"device_copy", "identity"},
 };
 constexpr OpName kOtherBinary[] = {
     {"trunc_divide", "div"},

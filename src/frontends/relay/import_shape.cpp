@@ -59,7 +59,14 @@ Var reshape_to(const CallImport& call, Var x, const Dims& shape) {
 
 Meaning reshape(const CallImport& call) {
   const Var x = call.value(0);
-  return reshape_to(call, x, target_shape(call, call.type(x).dims, call.integers("newshape")));
+  const Integers words = call.integers("newshape");
+  const Dims shape = target_shape(call, call.type(x).dims, words);
+  // A zero that copies and one extent that follows are Tenon's words too.
+  const bool is_plain =
+      !call.flag("allowzero") && all_constant(shape) && words.size() == shape.size() &&
+      std::all_of(words.begin(), words.end(), [](std::int64_t word) { return word >= -1; });
+  if (!words.empty() && is_plain) return call.call("reshape", {x}, {{"shape", words}});
+  return reshape_to(call, x, shape);
 }
 
 // The same words, read from the back.

@@ -2,14 +2,15 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontends/own_node.h"
 #include "frontends/relay/claims.h"
-#include "frontends/relay/composite.h"
 #include "frontends/relay/import_call.h"
 #include "frontends/relay/op_table.h"
 #include "frontends/relay/region.h"
 #include "frontends/relay/stand_in.h"
 #include "frontends/relay/token_cursor.h"
 #include "frontends/relay/types.h"
+#include "ir/text.h"
 #include "ops/registry.h"
 
 #include <algorithm>
@@ -41,6 +42,7 @@ const Handlers& handlers() {
     add_elementwise_handlers(list);
     add_normalization_handlers(list);
     add_pooling_handlers(list);
+    add_quantized_handlers(list);
     add_reduction_handlers(list);
     add_selection_handlers(list);
     add_shape_handlers(list);
@@ -69,12 +71,18 @@ class Importer {
       builder.graph().metadata[std::string(kFunctionKey)] = entry.name;
     Region region(builder);
     Frame& frame = new_frame(nullptr, region);
+    if (const std::string* text = own_text(function))
+      signature_ = parse_graph(*text, all_ops(), "signature");
     for (const ExprId parameter : function.parameters) {
       const Expr& variable = module_.at(parameter);
-      if (!variable.annotation)
-        throw at(variable.position, Error(concat("the type of %", variable.name, " is not said")));
-      frame.meanings[parameter] =
-          add_inputs(builder, variable, *variable.annotation, variable.name);
+      const std::optional<RelayType>& said =
+          variable.annotation ? variable.annotation : variable.type;
+      if (!said || said->kind == RelayType::Kind::Incomplete) {
+        throw at(variable.position,
+                 Error(concat("nothing says the type of %", variable.name), ErrorKind::Unsupported))
+            .hint("give it: %", variable.name, ": Tensor[(1, 3), float32]");
+      }
+      frame.meanings[parameter] = add_inputs(builder, variable, *said, variable.name);
       claims_.expr(variable, frame.meanings[parameter]);
     }
     active_.push_back(entry.name);
@@ -110,7 +118,11 @@ class Importer {
   Meaning add_inputs(Builder& builder, const Expr& variable, const RelayType& type,
                      const std::string& name) {
     if (type.kind == RelayType::Kind::Tensor) {
-      return builder.input(builder.graph().free_name(name), Type(to_tensor_type(type, name)));
+      const std::size_t position = builder.graph().inputs().size();
+      Type stated(to_tensor_type(type, name));
+      if (signature_ && position < signature_->inputs().size())
+        stated = signature_->value(signature_->inputs()[position]).type;
+      return builder.input(builder.graph().free_name(name), stated);
     }
     if (type.kind != RelayType::Kind::Tuple) {
       throw at(variable.position,
@@ -372,64 +384,49 @@ class Importer {
     return result;
   }
 
-  // A function that stands for one of Tenon's operators becomes that again.
-  Meaning import_composite(const Expr& call, const Expr& function,
-                           const std::vector<Meaning>& arguments, Frame& inside) {
-    const std::optional<Composite> composite = composite_of(function);
-    if (!composite) return import_block(function.parts[0], inside);
-    // What the body says is not needed then, but it has to fit.
-    if (claims_.are_wanted()) claim_result(function, import_block(function.parts[0], inside));
-    Builder& builder = inside.region->builder();
+  static const std::string* own_text(const Expr& expr) {
+    for (const Attribute& attribute : expr.attributes) {
+      if (attribute.name == kOwnAttribute) return std::get_if<std::string>(&attribute.value.value);
+    }
+    return nullptr;
+  }
+
+  // An operator of Tenon's own: the record says what it is.
+  Meaning import_own(const Expr& call, const std::string& text,
+                     const std::vector<Meaning>& arguments, Builder& builder) {
     std::vector<Var> values;
     for (const Meaning& argument : arguments) flatten(argument, call.position, values);
     try {
-      std::vector<Graph> bodies = bodies_of(*composite, function);
       builder.set_node_name(call.span.name);
-      const std::vector<Var> results =
-          build_composite(builder, *composite, values, std::move(bodies));
+      const std::vector<Var> results = build_own(parse_own(text), builder, values);
       builder.set_node_name("");
       if (results.size() == 1) return results.front();
       return Meaning::tuple({results.begin(), results.end()});
     } catch (const Error& error) {
+      builder.set_node_name("");
       throw at(call.position, error);
     }
   }
 
-  // The graphs of an operator with bodies are the functions that stand in its composite.
-  std::vector<Graph> bodies_of(const Composite& composite, const Expr& function) {
-    std::vector<Graph> bodies;
-    if (find_op(composite.op).bodies.empty()) return bodies;
-    if (function_literals_.empty()) {
-      for (std::size_t k = 0; k < module_.exprs.size(); ++k) {
-        const Expr& expr = module_.exprs[k];
-        if (expr.kind == Expr::Kind::Function && expr.block)
-          function_literals_[expr.block].emplace_back(k);
-      }
-    }
-    for (const ExprId literal : function_literals_[function.blocks.front()])
-      bodies.push_back(import_body(module_.at(literal)));
-    return bodies;
-  }
-
-  Graph import_body(const Expr& function) {
-    Builder builder("body");
-    Region region(builder);
-    Frame& frame = new_frame(nullptr, region);
-    for (const ExprId id : function.parameters) {
-      const Expr& parameter = module_.at(id);
-      if (!parameter.annotation)
-        throw Error(concat("the type of %", parameter.name, " is not said"));
-      frame.meanings[id] = add_inputs(builder, parameter, *parameter.annotation, parameter.name);
-    }
-    std::vector<Var> results;
-    flatten(import_block(function.parts[0], frame), function.position, results);
-    for (const Var result : results) builder.output(result);
-    return builder.take();
+  Meaning import_composite(const Expr& call, const Expr& function,
+                           const std::vector<Meaning>& arguments, Frame& inside) {
+    const std::string* text = own_text(function);
+    if (text == nullptr) return import_block(function.parts[0], inside);
+    // What the body says is not needed then, but it has to fit.
+    if (claims_.are_wanted()) claim_result(function, import_block(function.parts[0], inside));
+    return import_own(call, *text, arguments, inside.region->builder());
   }
 
   Meaning import_operator(ExprId id, const Expr& call, const Expr& callee, Frame& frame) {
     const auto handler = handlers().find(callee.name);
     Builder& builder = frame.region->builder();
+    if (const std::string* text = own_text(call);
+        text != nullptr && callee.name.starts_with(kOwnPrefix)) {
+      std::vector<Meaning> arguments;
+      for (std::size_t k = 1; k < call.parts.size(); ++k)
+        arguments.push_back(meaning(call.parts[k], frame));
+      return import_own(call, *text, arguments, builder);
+    }
     if (handler == handlers().end()) {
       ++unsupported_[callee.name];
       if (call.type) {
@@ -553,12 +550,11 @@ class Importer {
   std::string_view source_;
   Claims claims_;
   std::unordered_map<std::string, ExprId> functions_;
-  std::unordered_map<BlockId, std::vector<ExprId>>
-      function_literals_;  // by the block they stand in
   std::unordered_map<ExprId, std::int64_t> numbers_;
   std::deque<Frame> frames_;
   std::vector<std::string> active_;
   std::map<std::string, int> unsupported_;
+  std::optional<Graph> signature_;  // types of the inputs, where the program states them
   std::size_t node_count_ = 0, field_count_ = 0;
   int depth_ = 0;
 };

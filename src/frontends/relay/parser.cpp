@@ -163,10 +163,28 @@ class Parser {
     variable.position = cursor_.position();
     variable.block = scopes_.block();
     variable.name = cursor_.next().text;
+    std::vector<Token> comments;  // where no type stands between
+    while (const Token* comment = cursor_.take_comment()) comments.push_back(*comment);
+    variable.device = parse_device();
     if (cursor_.take(":")) variable.annotation = parse_type(cursor_);
     const ExprId id = module_.add(std::move(variable));
+    for (const Token& comment : comments) attach_comment(module_, id, comment, cursor_);
     scopes_.declare(module_.at(id).name, id);
     return id;
+  }
+
+  // Where a planner put a parameter, which is no matter of the graph: kept as it stands.
+  std::string parse_device() {
+    if (!cursor_.is_sign("{")) return "";
+    const std::size_t begin = cursor_.position();
+    int depth = 0;
+    do {
+      if (cursor_.peek().kind == Token::Kind::End) throw cursor_.error("a brace is not closed");
+      depth += cursor_.is_sign("{") ? 1 : cursor_.is_sign("}") ? -1 : 0;
+      cursor_.next();
+    } while (depth > 0);
+    const std::size_t end = cursor_.text().find('}', begin);
+    return std::string(cursor_.text().substr(begin, end - begin + 1));
   }
 
   ExprId parse_braces() {
@@ -547,8 +565,20 @@ class Parser {
 }  // namespace
 
 Module parse_module(std::string_view text, std::string_view source) {
-  const std::vector<Token> tokens = tokenize(text, source);
-  return Parser(tokens, text, source).run();
+  // Before `#[version = …]`, the first line was the version alone.
+  const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  if (!text.substr(begin).starts_with("v0.0.")) {
+    const std::vector<Token> tokens = tokenize(text, source);
+    return Parser(tokens, text, source).run();
+  }
+  const std::size_t end = std::min(text.find_first_of(" \t\r\n", begin), text.size());
+  std::string body(text);
+  std::fill(body.begin() + static_cast<std::ptrdiff_t>(begin),
+            body.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+  const std::vector<Token> tokens = tokenize(body, source);
+  Module module = Parser(tokens, body, source).run();
+  module.version = text.substr(begin, end - begin);
+  return module;
 }
 
 }  // namespace tenon::relay

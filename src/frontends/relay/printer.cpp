@@ -29,7 +29,11 @@ class Printer {
   std::string run() {
     count_uses();
     std::string text;
-    if (!module_.version.empty()) text += concat("#[version = ", quote(module_.version), "]\n");
+    if (module_.version.starts_with("v")) {
+      text += module_.version + "\n";
+    } else if (!module_.version.empty()) {
+      text += concat("#[version = ", quote(module_.version), "]\n");
+    }
     bool is_first = true;
     for (const GlobalFunction& function : module_.functions) {
       if (!is_first) text += "\n";
@@ -99,7 +103,12 @@ class Printer {
     state(id).text = name;
     state(id).is_named = true;
     state(id).is_visited = true;
-    if (variable.annotation) name += ": " + to_string(*variable.annotation);
+    if (!variable.device.empty()) name += " " + variable.device;
+    if (variable.annotation) {
+      name += ": " + to_string(*variable.annotation);
+    } else if (variable.type) {
+      name += ": " + to_string(*variable.type);
+    }
     return name + comment(id);
   }
 

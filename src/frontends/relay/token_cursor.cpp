@@ -260,6 +260,22 @@ AttributeValue parse_attribute_value(TokenCursor& cursor) {
   if (cursor.take_word("False")) return {false};
   if (cursor.take_word("None")) return {NoneLiteral{}};
   if (cursor.is_word("meta")) return {parse_meta_reference(cursor)};
+  if (cursor.is_word("VirtualDevice")) {
+    // Where something runs: its parts, as a list.
+    cursor.next();
+    AttributeList parts;
+    cursor.expect("(", "behind 'VirtualDevice'");
+    while (!cursor.is_sign(")")) {
+      if (cursor.peek_second().text == "=") {
+        cursor.next();
+        cursor.next();
+      }
+      parts.push_back(parse_attribute_value(cursor));
+      if (!cursor.take(",")) break;
+    }
+    cursor.expect(")", "behind the parts of a device");
+    return {std::move(parts)};
+  }
   const std::string_view close = cursor.is_sign("(") ? ")" : "]";
   if (cursor.take("[") || cursor.take("(")) {
     AttributeList list;

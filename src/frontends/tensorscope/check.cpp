@@ -1,6 +1,7 @@
 #include "frontends/tensorscope/check.h"
 
 #include "base/error.h"
+#include "frontends/own_node.h"
 #include "frontends/tensorscope/import_node.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
@@ -26,6 +27,7 @@ std::optional<std::vector<TensorShape>> infer_row(const Table& table, const Step
                                                   const std::vector<ImageLayout>& layouts,
                                                   const std::map<std::size_t, Windows>& windows) {
   const Row& row = table.rows[at];
+  if (step.ops[at] == kOwnOp) return std::nullopt;  // its note is checked
   const ImportRule rule = find_import_rule(step.ops[at]);
   if (rule == nullptr || row.inputs.empty() || row.outputs.empty()) return std::nullopt;
   const OpInfo* known = find_tf_op(step.ops[at]);
@@ -103,6 +105,9 @@ class Checker {
         case RowKind::Copy:
           check_copy(at);
           break;
+        case RowKind::Note:
+          check_note(at);
+          break;
       }
     }
     return std::move(findings_);
@@ -125,6 +130,7 @@ class Checker {
     check_transpose(at);
     check_constant(at);
     check_device(at);
+    check_named(at);
     if (row.outputs.empty()) return;
     if (!readers_[at].empty() || has_control_[at] != 0) {
       findings_.hold("every result is read");
@@ -134,6 +140,34 @@ class Checker {
                })) {
       findings_.miss("every result is read", place(at, 0), row.node,
                      "a node whose result is read: a step has no others");
+    }
+  }
+
+  // Names that tell of another node: it has a row, unless everything of it was folded away.
+  void check_named(std::size_t at) {
+    const Row& row = table_.rows[at];
+    const auto require = [&](std::string_view node) {
+      if (table_.find_node(node) >= 0) {
+        findings_.hold("named node");
+      } else {
+        findings_.miss("named node", place(at, 0), row.node, concat("a row '", node, "' too"));
+      }
+    };
+    if (last_part(row.node) == "read" && table_.note(row.node).empty()) require(scope_of(row.node));
+    if (const auto transpose = layout_transpose(row.node)) {
+      require(transpose->node);
+      if (!transpose->ordinal) return;
+      // One for each reader behind a node, whichever comes first.
+      const bool is_fresh =
+          ordinals_.emplace(std::string(transpose->node), *transpose->ordinal, transpose->input)
+              .second;
+      findings_.compare("ordinal of a transpose", place(at, 0), is_fresh ? "its own" : "another's",
+                        std::string("its own"));
+      const auto node = table_.find_node(transpose->node);
+      const auto most = node < 0 ? 0 : static_cast<std::int64_t>(table_.rows.size());
+      if (*transpose->ordinal >= std::min<std::int64_t>(most, 64))
+        findings_.miss("ordinal of a transpose", place(at, 0), std::to_string(*transpose->ordinal),
+                       "the number of a reader of its node");
     }
   }
 
@@ -384,7 +418,36 @@ class Checker {
                      : layout_transpose(row.node) ? "Transpose"
                                                   : "");
     if (told.empty()) told = forward_op_by_gradient(row.node);
-    if (!told.empty()) findings_.compare("operator of a stream", place(at, 0), row.op, told);
+    if (!told.empty() && table_.note(row.node).empty())
+      findings_.compare("operator of a stream", place(at, 0), row.op, told);
+  }
+
+  // What Tenon says of a node has the shapes of its row.
+  void check_note(std::size_t at) {
+    const Row& row = table_.rows[at];
+    const auto node = static_cast<std::size_t>(table_.find_node(row.node));
+    const Row& noted = table_.rows[node];
+    findings_.compare("device of a note", place(at, device_field(row)), to_string(row.device),
+                      to_string(noted.device));
+    const auto compare = [&](std::size_t field, const TensorShape& says, const Type& type) {
+      if (!type.is_tensor() || !all_constant(type.tensor().dims)) return;
+      const TensorShape should{std::string(element_word(type.tensor().dtype)),
+                               constants(type.tensor().dims)};
+      findings_.compare("note", place(node, field), to_string(says), to_string(should));
+    };
+    try {
+      if (!is_own(row.op)) {
+        compare(output_field(noted, 0), noted.outputs.at(0), parse_type(row.op));
+        return;
+      }
+      const Graph record = parse_own(row.op);
+      for (std::size_t k = 0; k < record.inputs().size() && k < noted.inputs.size(); ++k)
+        compare(input_field(noted, k), noted.inputs[k], record.value(record.inputs()[k]).type);
+      for (std::size_t k = 0; k < record.outputs().size() && k < noted.outputs.size(); ++k)
+        compare(output_field(noted, k), noted.outputs[k], record.value(record.outputs()[k]).type);
+    } catch (const Error& error) {
+      findings_.miss("note", place(at, 0), row.op, error.summary());
+    }
   }
 
   // "Relu" where there is a node gradients/NAME_grad/ReluGrad.
@@ -457,6 +520,7 @@ class Checker {
   std::map<std::string, std::set<Device>> targets_;  // of a node's copies to GPUs
   std::int64_t fetch_count_ = 0, feed_count_ = 0;
   std::set<std::int64_t> fetched_, fed_, edges_;
+  std::set<std::tuple<std::string, std::int64_t, std::int64_t>> ordinals_;
   Findings findings_;
 };
 

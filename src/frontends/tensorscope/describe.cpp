@@ -93,6 +93,7 @@ class Describer {
         "the same node as its kernels on a GPU; tells the operator");
     add(RowKind::Feed, "feed", "_arg_NODE_PORT_NUMBER", "a value that the caller gave");
     add(RowKind::Fetch, "fetch", "_retval_NODE_PORT_NUMBER", "a value that the caller asked for");
+    add(RowKind::Note, "note", "NODE:tenon=TEXT", "what the table itself does not tell of a node");
     add(RowKind::Copy, "copy", "edge_ID_NODE:MEMCPYkind", "a copy between devices");
   }
 
@@ -112,7 +113,9 @@ class Describer {
         section("Operators", "By bytes read and written; constants and variables move nothing.",
                 {"operator", ">nodes", ">bytes moved"});
     for (const auto& [op, counts] : sorted) {
-      made.rows.push_back({op, std::to_string(counts.first), bytes_text(counts.second)});
+      made.rows.push_back(
+          {op, std::to_string(counts.first),
+           Page::Cell(bytes_text(counts.second), static_cast<double>(counts.second))});
     }
   }
 
@@ -168,9 +171,10 @@ class Describer {
     for (std::size_t k = 0; k < nodes.size() && k < max_rows; ++k) {
       const Row& row = table_.rows[nodes[k]];
       const std::string op = step_.ops[nodes[k]].empty() ? "?" : step_.ops[nodes[k]];
-      made.rows.push_back({row.node, op + (step_.is_op_assumed[nodes[k]] ? " (assumed)" : ""),
-                           sources_text(nodes[k]), result_text(nodes[k]), to_string(row.device),
-                           bytes_text(bytes_moved(row))});
+      made.rows.push_back(
+          {row.node, op + (step_.is_op_assumed[nodes[k]] ? " (assumed)" : ""),
+           sources_text(nodes[k]), result_text(nodes[k]), to_string(row.device),
+           Page::Cell(bytes_text(bytes_moved(row)), static_cast<double>(bytes_moved(row)))});
     }
     if (nodes.size() > max_rows)
       made.rows.push_back({concat("… and ", nodes.size() - max_rows, " more")});
@@ -225,13 +229,13 @@ class Describer {
         {"because", ">to NCHW", ">to NHWC", ">bytes moved"});
     for (const auto& [reason, kind] : kinds) {
       made.rows.push_back({reason, std::to_string(kind.to_first), std::to_string(kind.to_last),
-                           in_gigabytes(kind.bytes)});
+                           Page::Cell(in_gigabytes(kind.bytes), static_cast<double>(kind.bytes))});
     }
   }
 
   void add_copies() {
     std::int64_t total = 0;
-    std::vector<std::vector<std::string>> rows;
+    std::vector<std::vector<Page::Cell>> rows;
     for (const Row& row : table_.rows) {
       if (row.kind != RowKind::Copy) continue;
       total += *row.bytes;

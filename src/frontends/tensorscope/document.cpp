@@ -67,8 +67,8 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   return std::make_unique<NodeTable>(parse_table(text, source), std::string(source));
 }
 
-std::unique_ptr<Document> from_graph(const Graph& graph) {
-  return std::make_unique<NodeTable>(export_table(graph),
+std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+  return std::make_unique<NodeTable>(export_table(graph, own),
                                      graph.name.empty() ? "graph" : graph.name);
 }
 
@@ -76,7 +76,7 @@ std::unique_ptr<Document> from_graph(const Graph& graph) {
 
 DocumentFormat document_format() {
   return {"tensorscope", "TensorScope: the nodes of a TensorFlow step, as a table", recognises,
-          read, from_graph};
+          read, put_down};
 }
 
 }  // namespace tenon::tensorscope

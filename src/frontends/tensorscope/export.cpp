@@ -49,7 +49,8 @@ Device parse_device(const std::string& text) {
 
 class Exporter {
  public:
-  explicit Exporter(const Graph& graph) : graph_(graph), origins_(graph.value_id_bound()) {
+  Exporter(const Graph& graph, const OwnNodes& own)
+      : graph_(graph), own_(own), origins_(graph.value_id_bound()) {
     if (const auto found = graph.metadata.find("tensorscope.device");
         found != graph.metadata.end()) {
       device_ = parse_device(found->second);
@@ -144,7 +145,27 @@ class Exporter {
     row.outputs = {shape_of(graph_, id)};
     row.device = {"CPU", 0};
     origins_[id] = {row.name(), 0, row.outputs[0], row.device};
+    const std::string name = row.name();
     add_row(std::move(row));
+    add_type_note(name, id, {"CPU", 0}, false);
+  }
+
+  void add_note(const std::string& node, std::string text, const Device& device) {
+    Row row;
+    row.kind = RowKind::Note;
+    row.node = node;
+    row.op = std::move(text);
+    row.tells_inputs = false;
+    row.device = device;
+    add_row(std::move(row));
+  }
+
+  // A matrix of one column looks like a vector, and layouts are not told.
+  void add_type_note(const std::string& node, ValueId id, const Device& device, bool is_asked) {
+    const TensorType& tensor = type(id).tensor();
+    const bool is_column = tensor.rank() == 2 && tensor.dims[1] == Dim(1);
+    if (is_column || own_.are_types_stated || (is_asked && !tensor.layout.is_empty()))
+      add_note(node, to_string(tensor), device);
   }
 
   // A copy of a tensor to where it is read; once for each such device.
@@ -212,7 +233,8 @@ class Exporter {
       if (!node.results.empty() && node.results[0] &&
           graph_.constant_of(node.results[0]) != nullptr) {
         constants_.push_back(id);
-      } else if (!groups_.empty() && source_name(groups_.back().last()) == source_name(id)) {
+      } else if (!groups_.empty() && source_name(groups_.back().last()) == source_name(id) &&
+                 !own_.contains(groups_.back().last()) && !own_.contains(id)) {
         groups_.back().nodes.push_back(id);
       } else {
         groups_.push_back({{id}});
@@ -227,9 +249,14 @@ class Exporter {
   bool is_hidden(NodeId constant) const {
     const ValueId value = graph_.node(constant).results[0];
     const std::vector<NodeId>& readers = graph_.readers(value);
-    return type(value).tensor().rank() == 0 && !readers.empty() && !graph_.is_output(value) &&
-           std::ranges::all_of(readers, [&](NodeId reader) {
-             return joined_.contains(reader) || is_relu6(graph_, reader);
+    if (readers.empty() || graph_.is_output(value)) return false;
+    // It stands in what is said of its readers.
+    if (stands_in_text(graph_, value) &&
+        std::ranges::all_of(readers, [&](NodeId reader) { return own_.contains(reader); }))
+      return true;
+    return type(value).tensor().rank() == 0 && std::ranges::all_of(readers, [&](NodeId reader) {
+             return !own_.contains(reader) &&
+                    (joined_.contains(reader) || is_relu6(graph_, reader));
            });
   }
 
@@ -242,9 +269,12 @@ class Exporter {
     if (type(from).tensor().rank() != 1 || dims.size() != 3 || !(dims[1] == Dim(1)) ||
         !(dims[2] == Dim(1)))
       return false;
-    if (graph_.is_output(to) || graph_.readers(to).empty()) return false;
+    if (own_.contains(group.last()) || graph_.is_output(to) || graph_.readers(to).empty())
+      return false;
     for (const NodeId reader : graph_.readers(to)) {
-      if (graph_.op_name(reader) != "add" || graph_.node(reader).operands[1] != to) return false;
+      if (own_.contains(reader) || graph_.op_name(reader) != "add" ||
+          graph_.node(reader).operands[1] != to)
+        return false;
     }
     origins_[to] = origins_[from];
     return true;
@@ -253,14 +283,18 @@ class Exporter {
   // Weights are variables, which TensorFlow reads through an Identity; numbers are constants.
   void add_constant(NodeId id) {
     const ValueId value = graph_.node(id).results[0];
-    const TensorShape shape =
-        is_filter(graph_, value) ? filter_shape(graph_, value) : shape_of(graph_, value);
+    const std::vector<NodeId>& readers = graph_.readers(value);
+    const bool is_read_by_own =
+        std::ranges::any_of(readers, [&](NodeId reader) { return own_.contains(reader); });
+    const TensorShape shape = is_filter(graph_, value) && !is_read_by_own
+                                  ? filter_shape(graph_, value)
+                                  : shape_of(graph_, value);
     const std::string name = free_name(graph_.value(value).name);
     Row row = plain_row(name, {shape});
     const Device device = row.device;
     add_row(std::move(row));
     origins_[value] = {name, 0, shape, device};
-    const std::vector<NodeId>& readers = graph_.readers(value);
+    add_type_note(name, value, device, is_read_by_own);
     const bool is_read_already =
         !readers.empty() && std::ranges::all_of(readers, [&](NodeId reader) {
           return graph_.op_name(reader) == "identity" && source_name(reader) == name + "/read";
@@ -386,8 +420,30 @@ class Exporter {
            });
   }
 
+  // A row of what the node reads and gives, and a note that says what it is.
+  void add_own(NodeId id) {
+    const OwnNode own = own_node(graph_, id, [&](ValueId value) {
+      const Origin& from = origins_[value];
+      return from.port == 0 ? from.row : concat(from.row, ":", from.port);
+    });
+    Row row =
+        plain_row(free_name(source_name(id).empty() ? graph_.op_name(id) : source_name(id)), {});
+    for (const ValueId input : own.inputs) {
+      row.inputs.push_back(shape_of(graph_, input));
+      cross(origins_[input], row.device);
+    }
+    for (std::size_t port = 0; port < own.outputs.size(); ++port) {
+      row.outputs.push_back(shape_of(graph_, own.outputs[port]));
+      origins_[own.outputs[port]] = {row.node, port, row.outputs.back(), row.device};
+    }
+    add_note(row.node, own.text, row.device);
+    if (row.device.type == "GPU") add_stream(row.node, tf_op_name(graph_, id), row.device);
+    add_row(std::move(row));
+  }
+
   void add_compute(const Group& group) {
     const NodeId id = group.last();
+    if (own_.contains(id)) return add_own(id);
     Row row =
         plain_row(free_name(source_name(id).empty() ? graph_.op_name(id) : source_name(id)), {});
     const bool is_single = group.nodes.size() == 1;
@@ -519,6 +575,7 @@ class Exporter {
   }
 
   const Graph& graph_;
+  const OwnNodes& own_;
   Device device_{"GPU", 0};
   IdMap<ValueId, Origin> origins_;
   std::vector<NodeId> constants_;
@@ -534,6 +591,6 @@ class Exporter {
 
 }  // namespace
 
-Table export_table(const Graph& graph) { return Exporter(graph).run(); }
+Table export_table(const Graph& graph, const OwnNodes& own) { return Exporter(graph, own).run(); }
 
 }  // namespace tenon::tensorscope

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "frontends/own_node.h"
 #include "frontends/tensorscope/table.h"
 #include "ir/graph.h"
 
@@ -9,9 +10,10 @@ namespace tenon::tensorscope {
 
 /// The table of a step that runs the graph, on the device that the graph's metadata names
 /// ("tensorscope.device" = "GPU:0", which is also the default, and "tensorscope.device.NODE" for
-/// single nodes). Throws one Error of kind Unsupported that lists every value without a fixed
-/// shape.
-Table export_table(const Graph& graph);
+/// single nodes). The nodes of `own`, and those that TensorFlow has no operator for, have notes
+/// that say what they are. Throws one Error of kind Unsupported that lists every value without a
+/// fixed shape.
+Table export_table(const Graph& graph, const OwnNodes& own = {});
 
 /// TensorFlow's name for what a node does; one made from Tenon's where it has none.
 std::string tf_op_name(const Graph& graph, NodeId id);

@@ -72,20 +72,6 @@ constexpr std::pair<std::string_view, std::string_view> tf_names[] = {
     {"where", "Select"},
 };
 
-std::string camel_case(std::string_view name) {
-  std::string made;
-  bool starts = true;
-  for (const char c : name) {
-    if (c == '_') {
-      starts = true;
-      continue;
-    }
-    made += starts && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    starts = false;
-  }
-  return made;
-}
-
 }  // namespace
 
 std::string tf_op_name(const Graph& graph, NodeId id) {

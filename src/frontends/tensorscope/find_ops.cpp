@@ -75,6 +75,10 @@ void find_ops(const Table& table, Step& step) {
     const Row& row = table.rows[k];
     if (row.kind == RowKind::Feed) step.ops[k] = "Placeholder";
     if (row.kind != RowKind::Node) continue;
+    if (const std::string_view note = table.note(row.node); !note.empty()) {
+      step.ops[k] = is_own(note) ? kOwnOp : "Const";
+      continue;
+    }
     const std::string_view stream = table.stream_op(row.node);
     step.ops[k] = stream.empty() ? op_in_name(row.node) : stream;
     if (step.ops[k].empty() && row.inputs.empty()) {

@@ -6,6 +6,7 @@
 #include "frontends/tensorscope/import_node.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
+#include "ir/graph.h"
 
 #include <algorithm>
 #include <map>
@@ -35,7 +36,15 @@ class Importer {
   Graph import() {
     require_known_ops();
     name_device();
-    for (const std::size_t at : step_.order) {
+    // Feeds first, by number, whenever they are read.
+    std::vector<std::size_t> order = step_.order;
+    const auto feeds = std::stable_partition(order.begin(), order.end(), [&](std::size_t at) {
+      return table_.rows[at].kind == RowKind::Feed;
+    });
+    std::stable_sort(order.begin(), feeds, [&](std::size_t a, std::size_t b) {
+      return table_.rows[a].number < table_.rows[b].number;
+    });
+    for (const std::size_t at : order) {
       try {
         import_row(at);
       } catch (Error& error) {
@@ -106,7 +115,12 @@ class Importer {
     }
   }
 
-  TensorType type_of(const TensorShape& shape, ImageLayout layout) const {
+  TensorType type_of(const Row& row, const TensorShape& shape, ImageLayout layout) const {
+    if (const std::string_view note = table_.note(row.name()); !note.empty() && !is_own(note)) {
+      const Type noted = parse_type(note);
+      if (noted.is_tensor() && all_constant(noted.tensor().dims)) return noted.tensor();
+      throw Error("a note does not tell the type of a tensor").got(note);
+    }
     TensorType type{
         *find_element(shape.element)->dtype, Dims(shape.extents.begin(), shape.extents.end()), {}};
     if (shape.extents.size() == 4 && layout != ImageLayout::Unknown)
@@ -121,7 +135,11 @@ class Importer {
         build_.graph().free_name(row.kind == RowKind::Feed ? row.node : row.name());
     build_.set_node_name(row.name());
     if (row.kind == RowKind::Feed || step_.ops[at] == "Placeholder") {
-      values_[at] = {build_.input(name, type_of(row.outputs[0], layouts_[at]))};
+      values_[at] = {build_.input(name, type_of(row, row.outputs[0], layouts_[at]))};
+      return;
+    }
+    if (is_read_of_variable(at)) {
+      values_[at] = values_[static_cast<std::size_t>(step_.sources[at][0].row)];
       return;
     }
     if (is_source(at)) {
@@ -136,6 +154,17 @@ class Importer {
     require_operands(node);
     values_[at] = find_import_rule(step_.ops[at])(node);
     require_shapes(at);
+  }
+
+  // TensorFlow reads a variable through an Identity; here it is the constant itself.
+  bool is_read_of_variable(std::size_t at) const {
+    const Row& row = table_.rows[at];
+    if (step_.ops[at] != "Identity" || row.inputs.size() != 1 || step_.sources[at][0].row < 0)
+      return false;
+    const auto from = static_cast<std::size_t>(step_.sources[at][0].row);
+    const DType dtype = *find_element(row.outputs[0].element)->dtype;
+    return is_source(from) && table_.rows[from].kind == RowKind::Node && is_float(dtype) &&
+           row.node == table_.rows[from].node + "/read" && !row.outputs[0].extents.empty();
   }
 
   ImageLayout layout_at(std::size_t at) const {
@@ -168,7 +197,8 @@ class Importer {
                       ErrorKind::Unsupported);
         }
         const std::string name = build_.graph().free_name(concat(row.node, "/input_", input));
-        operands.push_back(build_.input(name, type_of(row.inputs[input], ImageLayout::Unknown)));
+        operands.push_back(
+            build_.input(name, type_of({}, row.inputs[input], ImageLayout::Unknown)));
       }
     }
     return operands;
@@ -177,6 +207,7 @@ class Importer {
   void require_operands(const ImportNode& node) const {
     const OpInfo* known = find_tf_op(step_.ops[node.at]);
     const auto count = static_cast<int>(node.operands.size());
+    if (step_.ops[node.at] == kOwnOp) return;
     if (count == 0 || (known != nullptr && known->inputs > 0 && known->inputs != count)) {
       refuse(node, concat("it reads ", count, " tensors"));
     }
@@ -205,8 +236,19 @@ class Importer {
 
   // How a variable or constant is used tells what to fill it with.
   Var constant(std::size_t at, std::size_t port, const std::string& name) {
-    const TensorShape& shape = table_.rows[at].outputs[port];
+    const Row& row = table_.rows[at];
+    TensorShape shape = row.outputs[port];
     const DType dtype = *find_element(shape.element)->dtype;
+    if (!table_.note(row.node).empty()) {
+      const TensorType noted = type_of(row, shape, ImageLayout::Unknown);
+      shape.extents = constants(noted.dims);
+      const Constant value = dtype == DType::Bool
+                                 ? Constant::splat(Tensor::scalar(dtype, 1), shape.extents)
+                                 : seeded_weight(dtype, shape.extents, name, 0);
+      const Var made = build_.constant(value, name);
+      if (!noted.layout.is_empty()) build_.graph().set_type(ValueId(made.id()), noted);
+      return made;
+    }
     if (auto known = known_integers(at); !known.empty()) {
       return build_.constant(
           Tensor::of(dtype, Shape{static_cast<std::int64_t>(known.size())}, known), name);

@@ -1,9 +1,9 @@
 #include "base/error.h"
+#include "frontends/own_node.h"
 #include "frontends/tensorscope/import_node.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
 #include "ir/graph.h"
-#include "ops/registry.h"
 
 #include <algorithm>
 #include <numeric>
@@ -339,28 +339,12 @@ std::vector<Var> broadcast(ImportNode& node) {
   return {node.last("expand", {node.operands.at(0)}, {{"shape", node.output().extents}})};
 }
 
-// An operator that Tenon has and TensorFlow has not, as the writer names it.
-std::string tenon_name(std::string_view op) {
-  std::string name;
-  for (const char c : op) {
-    const bool is_upper = c >= 'A' && c <= 'Z';
-    if (is_upper && !name.empty()) name += '_';
-    name += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return name;
-}
-bool is_tenon_op(std::string_view op) {
-  const OpDef* found = find_tf_op(op) != nullptr ? nullptr : tenon::all_ops().find(tenon_name(op));
-  if (found == nullptr || !found->bodies.empty() || found->operands.empty() ||
-      found->results.empty())
-    return false;
-  for (std::size_t k = 0; k < found->results.size(); ++k) {
-    if (found->results[k].is_variadic || (k > 0 && !found->results[k].is_optional)) return false;
-  }
-  return std::ranges::none_of(found->attrs, [](const AttrDef& attr) { return attr.is_required; });
-}
-std::vector<Var> call_tenon_op(ImportNode& node) {
-  return {node.last(tenon_name(node.step.ops[node.at]), node.operands)};
+std::vector<Var> call_own(ImportNode& node) {
+  std::vector<Var> made =
+      build_own(parse_own(node.table.note(node.row().node)), node.build, node.operands);
+  Graph& graph = node.build.graph();
+  if (!made.empty() && !node.result.empty()) graph.rename(ValueId(made[0].id()), node.result);
+  return made;
 }
 
 std::vector<Var> cross_entropy(ImportNode& node) {
@@ -425,7 +409,7 @@ ImportRule find_import_rule(std::string_view op) {
   }
   if (!renamed(op).empty()) return call_renamed;
   if (const ImportRule rule = find_image_rule(op)) return rule;
-  return is_tenon_op(op) ? call_tenon_op : nullptr;
+  return op == kOwnOp ? call_own : nullptr;
 }
 
 }  // namespace tenon::tensorscope

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/text_place.h"
+#include "frontends/own_node.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/table.h"
 #include "frontends/tensorscope/tf_ops.h"
@@ -32,6 +33,18 @@ struct UnsplitRow {
 bool may_be_in_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("_./\\->^").find(c) != std::string_view::npos;
+}
+
+// "%20" and "%25", which a note has for what would end its field.
+std::string unescaped(std::string_view text) {
+  std::string made;
+  for (std::size_t k = 0; k < text.size(); ++k) {
+    const std::string_view code = text.substr(k, 3);
+    const bool is_code = code == "%20" || code == "%25";
+    made += is_code ? (code == "%20" ? ' ' : '%') : text[k];
+    if (is_code) k += 2;
+  }
+  return made;
 }
 
 class Parser {
@@ -177,6 +190,9 @@ class Parser {
         at += end + 1;
         node = node.substr(end + 1);
       }
+    } else if (op.starts_with("tenon=")) {
+      row.kind = RowKind::Note;
+      row.op = unescaped(op.substr(6));
     } else {
       row.kind = RowKind::Stream;
       row.op = op;
@@ -307,6 +323,7 @@ class Parser {
       refuse("a row has no input and control edges", "one of both");
     switch (row.kind) {
       case RowKind::Stream:
+      case RowKind::Note:
         if (row.tells_inputs || !made.has_no_output || shapes != 0) {
           refuse("a stream's row has tensors", "(no input), (no output)");
         }
@@ -366,9 +383,17 @@ class Parser {
     std::size_t input_count = shapes.size();
     const std::string_view stream = table.stream_op(row.node);
     const std::string_view op = stream.empty() ? op_in_name(row.node) : stream;
-    const OpInfo* known = row.kind == RowKind::Node ? find_tf_op(op) : nullptr;
+    const std::string_view note = table.note(row.name());
+    const OpInfo* known = row.kind == RowKind::Node && note.empty() ? find_tf_op(op) : nullptr;
+    const std::optional<Graph> own =
+        is_own(note) ? std::optional(read_note(note, given)) : std::nullopt;
     if (!row.tells_inputs) {
       input_count = 0;
+    } else if (own) {
+      const std::size_t outputs = own->outputs().size();
+      if (shapes.size() < std::max<std::size_t>(own->inputs().size(), 1) + outputs || outputs == 0)
+        throw error("a note tells of more tensors than its row has", given.offset);
+      input_count = shapes.size() - outputs;
     } else if (row.controls.empty() && !given.has_no_output) {
       const auto count = static_cast<std::int64_t>(shapes.size());
       std::int64_t outputs = known == nullptr ? fetched_outputs(row.node) : known->outputs;
@@ -383,12 +408,23 @@ class Parser {
     row.outputs.insert(row.outputs.end(), given.behind.begin(), given.behind.end());
     shapes.erase(split, shapes.end());
     // A lone "(1)" is a scalar only for an operator that reads something.
-    const bool reads = known != nullptr ? known->inputs != 0 : !stream.empty();
+    const bool reads = own                ? !own->inputs().empty()
+                       : !note.empty()    ? false
+                       : known != nullptr ? known->inputs != 0
+                                          : !stream.empty();
     const bool is_marker = row.controls.empty() && shapes.size() == 1 &&
                            shapes[0] == TensorShape{} && !reads && row.kind != RowKind::Fetch;
     if (!is_marker) row.inputs = std::move(shapes);
     if (row.kind == RowKind::Feed && !row.inputs.empty()) {
       throw error("a feed reads something", given.offset).expected("(1), (SHAPE)");
+    }
+  }
+
+  Graph read_note(std::string_view note, const UnsplitRow& row) const {
+    try {
+      return parse_own(note);
+    } catch (const Error& failure) {
+      throw error(concat("a note is not an operator of Tenon's: ", failure.summary()), row.offset);
     }
   }
 
@@ -411,6 +447,7 @@ class Parser {
     if (table.find_node(row.node) < 0) {
       const std::string_view what = row.kind == RowKind::Fetch    ? "a fetch"
                                     : row.kind == RowKind::Stream ? "a stream's row"
+                                    : row.kind == RowKind::Note   ? "a note"
                                                                   : "a copy";
       throw error(concat(what, " is of '", row.node, "', which is no node of the table"),
                   given.offset);

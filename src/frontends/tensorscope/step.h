@@ -26,6 +26,9 @@ struct Source {
   std::size_t candidates = 0;  ///< Chosen: among how many
 };
 
+/// Stands for TensorFlow's operator of a node that a note says is Tenon's own.
+inline constexpr std::string_view kOwnOp = "tenon";
+
 /// The data flow of a table, which it does not hold but mostly determines.
 struct Step {
   std::vector<std::string> ops;     ///< TensorFlow's operator of each node's row; "" if not known

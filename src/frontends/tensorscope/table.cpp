@@ -9,16 +9,42 @@ namespace tenon::tensorscope {
 namespace {
 
 // TensorFlow has two words for some; both are met.
-constexpr std::array<ElementType, 25> elements = {{
-    {"float32", DType::F32, 32},   {"float64", DType::F64, 64},      {"double", DType::F64, 64},
-    {"float16", DType::F16, 16},   {"half", DType::F16, 16},         {"bfloat16", DType::BF16, 16},
-    {"int64", DType::I64, 64},     {"int32", DType::I32, 32},        {"int16", DType::I16, 16},
-    {"int8", DType::I8, 8},        {"uint64", DType::U64, 64},       {"uint32", DType::U32, 32},
-    {"uint16", DType::U16, 16},    {"uint8", DType::U8, 8},          {"bool", DType::Bool, 8},
-    {"complex64", DType::C64, 64}, {"complex128", DType::C128, 128}, {"string", DType::String, 0},
-    {"resource", std::nullopt, 0}, {"variant", std::nullopt, 0},     {"qint8", std::nullopt, 8},
-    {"quint8", std::nullopt, 8},   {"qint16", std::nullopt, 16},     {"quint16", std::nullopt, 16},
+constexpr std::array<ElementType, 35> elements = {{
+    {"float32", DType::F32, 32},
+    {"float64", DType::F64, 64},
+    {"double", DType::F64, 64},
+    {"float16", DType::F16, 16},
+    {"half", DType::F16, 16},
+    {"bfloat16", DType::BF16, 16},
+    {"int64", DType::I64, 64},
+    {"int32", DType::I32, 32},
+    {"int16", DType::I16, 16},
+    {"int8", DType::I8, 8},
+    {"uint64", DType::U64, 64},
+    {"uint32", DType::U32, 32},
+    {"uint16", DType::U16, 16},
+    {"uint8", DType::U8, 8},
+    {"bool", DType::Bool, 8},
+    {"complex64", DType::C64, 64},
+    {"complex128", DType::C128, 128},
+    {"string", DType::String, 0},
+    {"resource", std::nullopt, 0},
+    {"variant", std::nullopt, 0},
+    {"qint8", std::nullopt, 8},
+    {"quint8", std::nullopt, 8},
+    {"qint16", std::nullopt, 16},
+    {"quint16", std::nullopt, 16},
     {"qint32", std::nullopt, 32},
+    {"int4", DType::I4, 8},
+    {"uint4", DType::U4, 8},
+    {"float8_e4m3fn", DType::F8E4M3FN, 8},
+    {"float8_e5m2", DType::F8E5M2, 8},
+    {"float8_e4m3fnuz", DType::F8E4M3FNUZ, 8},
+    {"float8_e5m2fnuz", DType::F8E5M2FNUZ, 8},
+    {"float8_e8m0fnu", DType::F8E8M0, 8},
+    {"float4_e2m1fn", DType::F4E2M1, 8},
+    {"int2", DType::I2, 8},
+    {"uint2", DType::U2, 8},
 }};
 
 // A row without the fields that have lists: what the texts of its fields are.
@@ -42,7 +68,19 @@ std::vector<std::string> fields_of(const Row& row) {
   return fields;
 }
 
+// Fields end at ", ", which a text may hold.
+std::string escaped(std::string_view text) {
+  std::string made;
+  for (std::size_t k = 0; k < text.size(); ++k) {
+    const bool ends_field = text[k] == ' ' && k > 0 && text[k - 1] == ',';
+    made += text[k] == '%' ? "%25" : ends_field ? "%20" : std::string(1, text[k]);
+  }
+  return made;
+}
+
 }  // namespace
+
+bool is_own(std::string_view note) { return note.starts_with("graph "); }
 
 const ElementType* find_element(std::string_view word) {
   const auto found = std::find_if(elements.begin(), elements.end(),
@@ -105,6 +143,8 @@ std::string Row::name() const {
       return concat("_retval_", node, "_", port, "_", number);
     case RowKind::Stream:
       return concat(node, ":", op);
+    case RowKind::Note:
+      return concat(node, ":tenon=", escaped(op));
     case RowKind::Copy:
       return concat(edge ? concat("edge_", *edge, "_") : "", node, ":MEMCPY", copy_word(copy));
   }
@@ -121,14 +161,21 @@ std::string_view Table::stream_op(std::string_view name) const {
   return found == stream_ops_.end() ? std::string_view() : std::string_view(found->second);
 }
 
+std::string_view Table::note(std::string_view name) const {
+  const auto found = notes_.find(std::string(name));
+  return found == notes_.end() ? std::string_view() : std::string_view(found->second);
+}
+
 void Table::index() {
   nodes_.clear();
   stream_ops_.clear();
+  notes_.clear();
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const Row& row = rows[k];
     const bool gives = row.kind == RowKind::Node || row.kind == RowKind::Feed;
     if (gives) nodes_.emplace(row.name(), static_cast<std::int64_t>(k));
     if (row.kind == RowKind::Stream) stream_ops_.emplace(row.node, row.op);
+    if (row.kind == RowKind::Note) notes_.emplace(row.node, row.op);
   }
 }
 

@@ -47,6 +47,7 @@ enum class RowKind : std::uint8_t {
   Fetch,   ///< _retval_NODE_PORT_NUMBER: a value that the caller gets
   Stream,  ///< NODE:Op: the node's kernels as a stream of a GPU saw them
   Copy,    ///< [edge_ID_]NODE:MEMCPYkind: a copy as a stream saw it
+  Note,    ///< NODE:tenon=TEXT: what Tenon says of a node that the table does not tell
 };
 enum class CopyKind : std::uint8_t {
   HostToDevice,
@@ -61,7 +62,7 @@ std::string_view copy_word(CopyKind kind);  ///< "DtoH"
 struct Row {
   RowKind kind = RowKind::Node;
   std::string node;                  ///< its name, or that of the node it is about
-  std::string op;                    ///< Stream
+  std::string op;                    ///< Stream; of a Note its text
   std::optional<std::int64_t> edge;  ///< Copy: the number of the edge in TensorFlow's graph
   CopyKind copy = CopyKind::DeviceToHost;
   std::int64_t port = 0, number = 0;  ///< Feed, Fetch
@@ -85,13 +86,19 @@ struct Table {
   std::int64_t find_node(std::string_view name) const;
   /// The op that a stream says the node is; empty where none does.
   std::string_view stream_op(std::string_view name) const;
+  /// What a note says of a node: as `own_node` has it, inputs called by the rows (ROW or ROW:PORT)
+  /// that are read; of what reads nothing, its type. Empty where there is none.
+  std::string_view note(std::string_view name) const;
   /// To be called when rows were changed.
   void index();
 
  private:
   std::unordered_map<std::string, std::int64_t> nodes_;
-  std::unordered_map<std::string, std::string> stream_ops_;
+  std::unordered_map<std::string, std::string> stream_ops_, notes_;
 };
+
+/// Whether a note is an operator of Tenon's own, rather than a type.
+bool is_own(std::string_view note);
 
 /// Reads a whole table. Throws Error with line and column for anything that is not one: malformed
 /// rows, rows out of order or twice, names that no row has, control edges in a circle.

@@ -1,5 +1,7 @@
 #include "frontends/tensorscope/wiring.h"
 
+#include "frontends/own_node.h"
+
 namespace tenon::tensorscope {
 
 Wiring::Wiring(const Table& given)
@@ -12,9 +14,26 @@ Wiring::Wiring(const Table& given)
     transposes_[k] = each.kind == RowKind::Node && each.inputs.size() == 2 &&
                      each.outputs.size() == 1 && layout_transpose(each.node).has_value();
     if (each.kind == RowKind::Copy && each.edge) copied_.insert(each.node);
+    if (step.ops[k] == kOwnOp) connect_noted(static_cast<std::int64_t>(k));
     if (each.kind != RowKind::Fetch) continue;
     connect(static_cast<std::int64_t>(k), 0,
             {table.find_node(each.node), static_cast<std::size_t>(each.port)}, Evidence::Name);
+  }
+}
+
+// A note calls what is read by its rows: ROW, or ROW:PORT.
+void Wiring::connect_noted(std::int64_t at) {
+  const Graph record = parse_own(table.note(row(at).node));
+  for (std::size_t input = 0; input < record.inputs().size(); ++input) {
+    const std::string& name = record.value(record.inputs()[input]).name;
+    const std::size_t colon = name.rfind(':');
+    const std::int64_t port =
+        colon == std::string::npos
+            ? 0
+            : plain_number(std::string_view(name).substr(colon + 1)).value_or(-1);
+    if (port >= 0)
+      connect(at, input, {table.find_node(name.substr(0, colon)), static_cast<std::size_t>(port)},
+              Evidence::Name);
   }
 }
 

@@ -73,6 +73,8 @@ class Wiring {
   void grow(const std::vector<char>& belongs);
 
  private:
+  void connect_noted(std::int64_t at);
+
   std::vector<char> transposes_;
   std::unordered_map<std::int64_t, std::vector<std::int64_t>> versions_;  // port 0 only
   std::vector<char> is_placed_;

@@ -308,7 +308,7 @@ TEST(ChainerZoo, FixturesSurviveTheWayThroughTheGraph) {
 Retained retained_in(const std::string& text, const std::string& op) {
   const Graph graph = parse_graph(text, all_ops());
   for (const NodeId id : graph.nodes_in_order()) {
-    if (graph.op_name(id) == op) return retained_by_gradient(graph, id);
+    if (graph.op_name(id) == op) return retained_by_gradient(parse_own(own_node(graph, id).text));
   }
   throw Error("no such node");
 }

@@ -35,7 +35,7 @@ std::string page_text(const Page& page) {
   for (const Page::Section& section : page.sections) {
     text += "\n" + section.heading + "\n" + section.text;
     for (const auto& row : section.rows) {
-      for (const std::string& cell : row) text += " | " + cell;
+      for (const Page::Cell& cell : row) text += " | " + cell.text;
       text += "\n";
     }
   }
@@ -344,11 +344,14 @@ INSTANTIATE_TEST_SUITE_P(Networks, MegengineZoo,
                                          "mobilenet_v2", "unet572", "gpt2", "bert_base"),
                          [](const auto& test) { return std::string(test.param); });
 
-TEST(MegengineWriter, GivesSymbolsTheirLeastValue) {
+// A profile is of one run, with the least extents; the symbols come back all the same.
+TEST(MegengineWriter, GivesSymbolsTheirLeastValueInARun) {
   const Graph graph =
       parse_graph("graph <N in [4, 8], M> (x: f32[N, M]) { y = relu(x) return y }", all_ops());
-  const Graph again = read(format().from_graph(graph)->text(""))->graph();
-  EXPECT_EQ(to_string(again.value(again.outputs()[0]).type), "f32[4, 1]");
+  const std::string text = format().from_graph(graph)->text("");
+  EXPECT_NE(text.find("\"out_shapes\": [ [ 4, 1]]"), std::string::npos) << text;
+  const Graph again = read(text)->graph();
+  EXPECT_EQ(to_string(again.value(again.outputs()[0]).type), "f32[N, M]");
 }
 
 TEST(MegengineWriter, NamesAndNumbersAsMegengineDoes) {

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "frontends/document.h"
+#include "frontends/root_first.h"
 
 namespace tenon {
 namespace {
@@ -33,7 +33,7 @@ std::string plus_one(std::string number) {
 }
 
 struct Outcome {
-  bool is_caught = false, is_named = false;
+  bool is_caught = false, is_named = false, is_first = false;
 };
 
 Outcome try_text(const DocumentFormat& format, const std::string& text, const std::string& number,
@@ -44,14 +44,17 @@ Outcome try_text(const DocumentFormat& format, const std::string& text, const st
   };
   Outcome outcome;
   try {
-    const Findings findings = format.read(text, "mutant")->check();
+    const std::unique_ptr<Document> document = format.read(text, "mutant");
+    const Findings findings = check_root_first(format, *document);
     outcome.is_caught = !findings.mismatches().empty();
     for (const auto& mismatch : findings.mismatches()) {
       outcome.is_named = outcome.is_named || names(mismatch.place + "," + mismatch.says);
+      if (&mismatch == &findings.mismatches().front()) outcome.is_first = outcome.is_named;
     }
+    if (!outcome.is_caught) document->graph();  // as the command does
   } catch (const Error& error) {
     outcome.is_caught = true;
-    outcome.is_named = names(error.what());
+    outcome.is_named = outcome.is_first = names(error.what());
   }
   return outcome;
 }
@@ -102,6 +105,9 @@ MutationResult mutate_numbers(std::string_view format_name, const std::string& t
     ++result.tried;
     result.caught += outcome.is_caught;
     result.named += outcome.is_named;
+    result.first += outcome.is_first;
+    if (std::getenv("TENON_MUTATE_LATE") != nullptr && outcome.is_caught && !outcome.is_first)
+      std::cout << "  late: " << field << " at line " << number.line << ": " << changed << "\n";
     by_field[field].first += outcome.is_caught;
     ++by_field[field].second;
     if (!outcome.is_caught) {
@@ -113,8 +119,58 @@ MutationResult mutate_numbers(std::string_view format_name, const std::string& t
               << " changes caught\n";
   }
   std::cout << format_name << ": " << result.caught << " of " << result.tried << " changes caught, "
-            << result.named << " named, " << fields.size() << " numbers can be checked of "
+            << result.named << " named, " << result.first << " first, " << fields.size() << " numbers can be checked of "
             << numbers_in(text).size() << "\n";
+  return result;
+}
+
+MutationResult mutate_words(std::string_view format_name, const std::string& text,
+                            std::size_t at_most) {
+  const DocumentFormat* format = find_document_format(format_name);
+  if (format == nullptr) throw Error(concat("no format '", format_name, "'"));
+  const char cut = std::count(text.begin(), text.end(), '\n') < 3 ? ',' : '\n';
+  std::vector<std::string> pieces;
+  std::istringstream stream(text);
+  for (std::string piece; std::getline(stream, piece, cut);) pieces.push_back(piece);
+  const auto joined = [&](const std::vector<std::string>& list) {
+    std::string whole;
+    for (const std::string& piece : list) whole += piece + cut;
+    if (!text.ends_with(cut)) whole.pop_back();
+    return whole;
+  };
+  const bool is_complete = std::getenv("TENON_MUTATE_ALL") != nullptr;
+  MutationResult result;
+  for (const std::string_view kind : {"rename", "delete", "swap"}) {
+    std::size_t tried = 0, caught = 0, first = 0;
+    const std::size_t count = std::min(pieces.size() - 1, is_complete ? at_most * 10 : at_most);
+    for (std::size_t n = 0; n < count; ++n) {
+      const std::size_t k = n * (pieces.size() - 1) / count;
+      std::vector<std::string> list = pieces;
+      if (kind == "rename") {
+        // A letter inside a word, so that it is another word of the same kind.
+        const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+        const auto place = std::adjacent_find(list[k].begin(), list[k].end(), [&](char a, char b) {
+          return is_letter(a) && is_letter(b);
+        });
+        if (place == list[k].end()) continue;
+        list[k].insert(place + 1, 'q');
+      } else if (kind == "delete") {
+        list.erase(list.begin() + static_cast<std::ptrdiff_t>(k));
+      } else {
+        if (list[k] == list[k + 1]) continue;
+        std::swap(list[k], list[k + 1]);
+      }
+      const Outcome outcome = try_text(*format, joined(list), list[std::min(k, list.size() - 1)], k + 1);
+      ++tried;
+      caught += outcome.is_caught;
+      first += outcome.is_first;
+      if (!outcome.is_caught) result.missed.push_back(concat(kind, " at line ", k + 1, ": ", pieces[k].substr(0, 80)));
+    }
+    std::cout << format_name << "  " << kind << ": " << caught << " of " << tried << " caught\n";
+    result.tried += tried;
+    result.caught += caught;
+    result.first += first;
+  }
   return result;
 }
 

@@ -373,7 +373,7 @@ TEST(RelayHostile, TextsAreRefusedWithTheirPlace) {
       {program("  cast(%x, dtype=\"int7\")\n"), "no element type", true},
       {program("  nn.softmax(%x, axis=\"a\")\n"), "no whole number", true},
       {"def @a(%x: float32) { %x }\ndef @b(%x: float32) { %x }", "no function to start with", true},
-      {"def @main(%x) { %x }", "the type of %x is not said", true},
+      {"def @main(%x) { %x }", "nothing says the type of %x", true},
       {"def @main(%x: float32) { free_var %y: float32; %y }", "free variable", true},
       {"def @main(%f: fn (float32) -> float32) { 1f }", "is no tensor", true},
   };
@@ -503,6 +503,53 @@ TEST(RelayMutation, ChangedNumbersAreFound) {
     EXPECT_GT(result.share(), 0.95);
     EXPECT_GT(result.named, result.tried * 9 / 10);
   }
+}
+
+// Forms that programs of other versions are printed in.
+TEST(RelayForms, OfOtherVersionsAreRead) {
+  for (const char* text : {
+           "v0.0.4\ndef @main(%x: Tensor[(2, 3), float32]) {\n  nn.relu(%x)\n}\n",
+           "#[version = \"0.0.5\"]\ndef @main(%x {virtual_device=VirtualDevice(device_type=1, "
+           "virtual_device_id=0)}: Tensor[(2, 3), float32], "
+           "virtual_device=VirtualDevice(device_type=1)) {\n  nn.relu(%x)\n}\n",
+           "def @main(%x {virtual_device=meta[VirtualDevice][0]}: Tensor[(2, 3), float32], "
+           "virtual_device=meta[VirtualDevice][0]) {\n  %0 = on_device(%x, "
+           "virtual_device=meta[VirtualDevice][0], constrain_result=True);\n  nn.relu(%0)\n}\n",
+           "def @main(%x: Tensor[(2, 3), float32]) {\n  %0 = on_device(%x, device_type=1);\n  "
+           "nn.relu(%0)\n}\n",
+           "def @main(%x: Tensor[(2, 3), int]) {\n  nn.relu(%x)\n}\n",
+           "fn (%x /* ty=Tensor[(2, 3), float32] */) {\n  nn.relu(%x)\n}\n",
+       }) {
+    const auto document = read(text);
+    const Graph graph = document->graph();
+    EXPECT_EQ(graph.value(graph.outputs()[0]).type.tensor().rank(), 2u) << text;
+    EXPECT_TRUE(document->check().mismatches().empty()) << text;
+    EXPECT_EQ(read(document->text(""))->graph().node_count(), graph.node_count()) << text;
+  }
+}
+
+TEST(RelayForms, QuantizedOperatorsMeanWhatTheyCompute) {
+  const Graph graph = read(
+                          "def @main(%x: Tensor[(1, 4), float32], %w: Tensor[(2, 4), int8]) {\n"
+                          "  %0 = qnn.quantize(%x, 0.5f, 1, out_dtype=\"int8\");\n"
+                          "  %1 = qnn.dense(%0, %w, 1, 0, 0.5f, 0.25f, units=2);\n"
+                          "  %2 = qnn.requantize(%1, 0.125f, 0, 0.5f, 3, out_dtype=\"int8\");\n"
+                          "  qnn.dequantize(%2, 0.5f, 3)\n}\n")
+                          ->graph();
+  const Tensor x = Tensor::of(DType::F32, {1, 4}, std::vector<double>{1, 2, -1, 0.5});
+  const Tensor w = Tensor::of(DType::I8, {2, 4}, std::vector<double>{4, 8, 4, 0, -4, 0, 4, 8});
+  const std::vector<Datum> results = reference::evaluate(graph, {Datum(x), Datum(w)});
+  // (x W^T) / 4, in steps of a half.
+  EXPECT_EQ(results[0].tensor().reals(), (std::vector<double>{4, -1}));
+}
+
+TEST(RelayForms, LinesMayBeNumberedAsTheyStand) {
+  const auto document = read(
+      "def @main(%x: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {\n"
+      "  %0 = exp(%x) /* ty=Tensor[(2, 3), float32] */;\n"
+      "  %1 = sqrt(%x) /* ty=Tensor[(2, 3), float32] */;\n"
+      "  add(%1, %0) /* ty=Tensor[(2, 3), float32] */\n}\n");
+  EXPECT_TRUE(document->check().mismatches().empty());
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ inline std::string section_text(const Page& page) {
   for (const Page::Section& section : page.sections) {
     text += section.heading + "\n" + section.text + "\n";
     for (const auto& row : section.rows) {
-      for (const std::string& cell : row) text += cell + " | ";
+      for (const Page::Cell& cell : row) text += cell.text + " | ";
       text += "\n";
     }
   }

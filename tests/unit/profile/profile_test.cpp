@@ -167,12 +167,12 @@ TEST(Profile, CompareRanksWhatChanged) {
   const Page page = compare_profiles(small(), after);
   const auto& rows = page.sections.back().rows;
   ASSERT_EQ(rows.size(), 3);
-  EXPECT_EQ(rows[0][0], "c");
-  EXPECT_EQ(rows[0][3], "+7000.0");
-  EXPECT_EQ(rows[0][4], "4.500");
-  EXPECT_EQ(rows[0][5], "loops -> tiles");
-  EXPECT_EQ(rows[1][0], "a");
-  EXPECT_EQ(rows[1][3], "-1000.0");
+  EXPECT_EQ(rows[0][0].text, "c");
+  EXPECT_EQ(rows[0][3].text, "+7000.0");
+  EXPECT_EQ(rows[0][4].text, "4.500");
+  EXPECT_EQ(rows[0][5].text, "loops -> tiles");
+  EXPECT_EQ(rows[1][0].text, "a");
+  EXPECT_EQ(rows[1][3].text, "-1000.0");
 }
 
 TEST(Profile, TablesAreEscaped) {

@@ -1,0 +1,111 @@
+#include "frontends/relay/import_call.h"
+#include "frontends/relay/window.h"
+
+namespace tenon::relay {
+namespace {
+
+// Relay's quantized dialect: each operator is given the scales and zero points of what it reads,
+// and of what it makes.
+constexpr WeightRole kScale{WeightRole::Kind::Scale, 0};
+
+DType element_of(const CallImport& call, DType otherwise) {
+  return call.dtype("out_dtype").value_or(otherwise);
+}
+
+// The axis counts from the first; scales of one element have none.
+std::vector<Attr> along(const CallImport& call, Var scale) {
+  if (call.type(scale).rank() == 0) return {};
+  return {{"axis", call.integer("axis")}};
+}
+
+Var dequantized(const CallImport& call, Var x, Var scale, Var zero, std::vector<Attr> attrs = {}) {
+  return call.call("dequantize_linear", {x, scale, call.cast(zero, call.type(x).dtype)}, attrs);
+}
+Var quantized(const CallImport& call, Var x, Var scale, Var zero, DType to,
+              const std::vector<Attr>& attrs = {}) {
+  return call.call("quantize_linear", {x, scale, call.cast(zero, to)}, attrs);
+}
+
+Meaning quantize(const CallImport& call) {
+  const Var scale = call.value(1, kScale);
+  return quantized(call, call.value(0), scale, call.value(2), element_of(call, DType::I8),
+                   along(call, scale));
+}
+
+Meaning dequantize(const CallImport& call) {
+  const Var scale = call.value(1, kScale);
+  return dequantized(call, call.value(0), scale, call.value(2), along(call, scale));
+}
+
+Meaning requantize(const CallImport& call) {
+  const Var scale = call.value(1, kScale), to = call.value(3, kScale);
+  const Var real = dequantized(call, call.value(0), scale, call.value(2), along(call, scale));
+  return quantized(call, real, to, call.value(4), element_of(call, DType::I8));
+}
+
+// Products of what is left when the zero points are taken off.
+Var shifted(const CallImport& call, Var x, Var zero) {
+  return call.call("sub", {call.cast(x, DType::I32), call.cast(zero, DType::I32)});
+}
+
+Meaning convolve(const CallImport& call) {
+  const std::string data = call.text("data_layout"), kernel = call.text("kernel_layout");
+  const Var x = call.as_layout(call.value(0), data, "NCHW");
+  const Var w = call.as_layout(call.value(1), kernel, "OIHW");
+  return call.call("conv", {shifted(call, x, call.value(2)), shifted(call, w, call.value(3))},
+                   {{"strides", along_each_axis(call, "strides", 2)},
+                    {"dilations", along_each_axis(call, "dilation", 2)},
+                    {"pads", pads_around(call, 2)},
+                    {"groups", call.integer("groups")}});
+}
+
+Meaning multiply_matrices(const CallImport& call) {
+  const Var x = shifted(call, call.value(0), call.value(2));
+  const Var w = shifted(call, call.value(1), call.value(3));
+  Attr::Integers perm;
+  const auto rank = static_cast<std::int64_t>(call.type(w).rank());
+  for (std::int64_t axis = 0; axis < rank; ++axis) perm.push_back(axis);
+  if (rank < 2) throw call.error("a weight is a matrix");
+  std::swap(perm[static_cast<std::size_t>(rank) - 1], perm[static_cast<std::size_t>(rank) - 2]);
+  return call.call("matmul", {x, call.call("transpose", {w}, {{"perm", perm}})});
+}
+
+// x, y, then scale and zero point of x, of y and of the result.
+Handler arithmetic(std::string_view op) {
+  return [op](const CallImport& call) -> Meaning {
+    const Var x = call.value(0), y = call.value(1);
+    const DType dtype = call.type(x).dtype;
+    const Var real = call.call(op, {dequantized(call, x, call.value(2, kScale), call.value(3)),
+                                    dequantized(call, y, call.value(4, kScale), call.value(5))});
+    return quantized(call, real, call.value(6, kScale), call.value(7), dtype);
+  };
+}
+
+Meaning concatenate(const CallImport& call) {
+  const std::vector<Var> parts = call.values(0), scales = call.values(1), zeros = call.values(2);
+  if (parts.empty() || parts.size() != scales.size() || parts.size() != zeros.size())
+    throw call.error("there is not one scale and zero point for each part");
+  const DType dtype = call.type(parts[0]).dtype;
+  std::vector<Var> reals;
+  for (std::size_t k = 0; k < parts.size(); ++k)
+    reals.push_back(dequantized(call, parts[k], scales[k], zeros[k]));
+  const Var real = call.call("concat", reals, {{"axis", call.integer("axis")}});
+  return quantized(call, real, call.value(3, kScale), call.value(4), dtype);
+}
+
+}  // namespace
+
+void add_quantized_handlers(Handlers& handlers) {
+  handlers["qnn.quantize"] = quantize;
+  handlers["qnn.dequantize"] = dequantize;
+  handlers["qnn.requantize"] = requantize;
+  handlers["qnn.conv2d"] = convolve;
+  handlers["qnn.dense"] = multiply_matrices;
+  handlers["qnn.batch_matmul"] = multiply_matrices;
+  handlers["qnn.add"] = arithmetic("add");
+  handlers["qnn.subtract"] = arithmetic("sub");
+  handlers["qnn.mul"] = arithmetic("mul");
+  handlers["qnn.concatenate"] = concatenate;
+}
+
+}  // namespace tenon::relay

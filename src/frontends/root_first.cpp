@@ -1,0 +1,162 @@
+#include "frontends/root_first.h"
+
+#include "base/text.h"
+#include "frontends/json.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kMostRepairs = 10, kMostBytes = 1 << 20;
+
+// The number behind a word of a place: "graph.txt, line 34, column 3, tensor 'x'".
+std::optional<std::size_t> number_behind(std::string_view place, std::string_view word) {
+  const std::size_t at = place.find(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = place.substr(at + word.size());
+  const auto number = parse_integer(rest.substr(0, rest.find_first_not_of("0123456789")));
+  return number && *number > 0 ? std::optional(static_cast<std::size_t>(*number)) : std::nullopt;
+}
+
+void append(std::string& text, const Json& json) {
+  if (std::holds_alternative<std::nullptr_t>(json.value)) text += "null";
+  if (const auto* flag = std::get_if<bool>(&json.value)) text += *flag ? "true" : "false";
+  if (const auto* integer = std::get_if<std::int64_t>(&json.value))
+    text += std::to_string(*integer);
+  if (const auto* real = std::get_if<double>(&json.value)) text += format_real(*real);
+  if (const auto* word = std::get_if<std::string>(&json.value)) text += quote(*word);
+  if (const auto* list = std::get_if<Json::Array>(&json.value)) {
+    text += '[';
+    for (const Json& each : *list) {
+      if (&each != list->data()) text += ',';
+      append(text, each);
+    }
+    text += ']';
+  }
+  if (const auto* members = std::get_if<Json::Object>(&json.value)) {
+    text += '{';
+    for (const Json::Member& each : *members) {
+      if (&each != members->data()) text += ',';
+      text += quote(each.first) + ":";
+      append(text, each.second);
+    }
+    text += '}';
+  }
+}
+
+// The value that a path like "$.graph_exec.var.12.size" or "….out_shapes[0]" leads to, or null.
+Json* value_at(Json& root, std::string_view path) {
+  Json* at = &root;
+  while (!path.empty() && at != nullptr) {
+    const bool is_index = path.front() == '[';
+    const std::size_t end =
+        is_index ? path.find(']') : std::min(path.find_first_of(".[", 1), path.size());
+    if (end == std::string_view::npos) return nullptr;
+    const std::string_view name = path.substr(1, end - 1);
+    path.remove_prefix(std::min(path.size(), end + (is_index ? 1 : 0)));
+    Json* next = nullptr;
+    if (auto* list = std::get_if<Json::Array>(&at->value); list != nullptr && is_index) {
+      const auto index = parse_integer(name);
+      if (index && *index >= 0 && static_cast<std::size_t>(*index) < list->size())
+        next = &(*list)[static_cast<std::size_t>(*index)];
+    } else if (auto* members = std::get_if<Json::Object>(&at->value)) {
+      for (Json::Member& each : *members) {
+        if (each.first == name) next = &each.second;
+      }
+    }
+    at = next;
+  }
+  return at;
+}
+
+// The same of a text that is JSON, whose places are paths.
+std::optional<std::string> repaired_json(const Json& root, const Findings::Mismatch& mismatch) {
+  const std::size_t start = mismatch.place.find("$.");
+  if (start == std::string::npos) return std::nullopt;
+  Json changed = root;
+  const std::string_view place = std::string_view(mismatch.place).substr(start + 1);
+  Json* value = value_at(changed, place.substr(0, place.find(' ')));
+  if (value == nullptr) return std::nullopt;
+  try {
+    *value = parse_json(mismatch.should_be, "repair");
+  } catch (const Error&) {
+    value->value = mismatch.should_be;
+  }
+  std::string text;
+  append(text, changed);
+  return text;
+}
+
+// The text with what a finding says replaced by what it should be; nothing where it does not stand
+// on its line.
+std::optional<std::string> repaired(const std::string& text, const Findings::Mismatch& mismatch) {
+  const auto line = number_behind(mismatch.place, "line ");
+  if (!line || mismatch.says.empty()) return std::nullopt;
+  std::size_t begin = 0;
+  for (std::size_t k = 1; k < *line && begin != std::string::npos; ++k) {
+    begin = text.find('\n', begin);
+    if (begin != std::string::npos) ++begin;
+  }
+  if (begin == std::string::npos) return std::nullopt;
+  const std::size_t end = std::min(text.find('\n', begin), text.size());
+  const std::size_t column = number_behind(mismatch.place, "column ").value_or(1) - 1;
+  std::size_t at = text.find(mismatch.says, begin + column);
+  if (at == std::string::npos || at + mismatch.says.size() > end)
+    at = text.find(mismatch.says, begin);
+  if (at == std::string::npos || at + mismatch.says.size() > end) return std::nullopt;
+  std::string changed = text;
+  changed.replace(at, mismatch.says.size(), mismatch.should_be);
+  return changed;
+}
+
+Findings with_first(const Findings& findings, std::size_t first) {
+  Findings ordered;
+  for (const Findings::Kind& kind : findings.kinds()) {
+    for (std::size_t k = 0; k < kind.holding; ++k) ordered.hold(kind.name);
+  }
+  const auto add = [&](const Findings::Mismatch& each) {
+    ordered.miss(each.kind, each.place, each.says, each.should_be);
+  };
+  add(findings.mismatches()[first]);
+  for (std::size_t k = 0; k < findings.mismatches().size(); ++k) {
+    if (k != first) add(findings.mismatches()[k]);
+  }
+  return ordered;
+}
+
+}  // namespace
+
+Findings check_root_first(const DocumentFormat& format, const Document& document) {
+  Findings findings = document.check();
+  const auto& mismatches = findings.mismatches();
+  if (mismatches.size() < 2) return findings;
+  const std::string text = document.text("");
+  if (text.size() > kMostBytes) return findings;
+  std::optional<Json> json;
+  if (text.starts_with("{")) {
+    try {
+      json = parse_json(text, "document");
+    } catch (const Error&) {
+      return findings;
+    }
+  }
+  std::size_t best = 0, fewest = mismatches.size();
+  for (std::size_t k = 0; k < std::min(mismatches.size(), kMostRepairs); ++k) {
+    const std::optional<std::string> changed =
+        json ? repaired_json(*json, mismatches[k]) : repaired(text, mismatches[k]);
+    if (!changed) continue;
+    try {
+      const std::size_t left = format.read(*changed, "repaired")->check().mismatches().size();
+      if (left < fewest) {
+        fewest = left;
+        best = k;
+      }
+    } catch (const Error&) {
+      continue;  // no repair at all
+    }
+  }
+  return with_first(findings, best);
+}
+
+}  // namespace tenon

@@ -1,0 +1,37 @@
+#include "unit/frontends/mutation.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+namespace tenon {
+namespace {
+
+struct Case {
+  const char *format, *fixture;
+  double least;  ///< share that is caught
+};
+
+class WordMutation : public testing::TestWithParam<Case> {};
+
+// Words renamed, lines deleted and swapped. What stays unfound says nothing that anything else
+// tells: names that nobody reads, lines whose order means nothing.
+TEST_P(WordMutation, IsFound) {
+  const MutationResult result =
+      mutate_words(GetParam().format, read_fixture(GetParam().fixture), 25);
+  EXPECT_GE(result.share(), GetParam().least);
+  if (std::getenv("TENON_MUTATE_ALL") == nullptr) return;
+  for (const std::string& missed : result.missed) std::cout << "  not found: " << missed << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Documents, WordMutation,
+                         testing::Values(Case{"aitemplate", "aitemplate_conv_add.graph.txt", 0.65},
+                                         Case{"chainer", "unet_chainer.graph.txt", 0.8},
+                                         Case{"megengine", "megengine_resnet50.profile.json", 0.8},
+                                         Case{"relay", "resnet50_v1.before.relay", 0.8},
+                                         Case{"tensorscope", "tensorscope_alexnet.nodes.txt", 0.8}),
+                         [](const auto& test) { return std::string(test.param.format); });
+
+}  // namespace
+}  // namespace tenon
