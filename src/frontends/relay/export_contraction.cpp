@@ -113,8 +113,11 @@ Exprs matmul(const ExportNode& node) {
   std::vector<Named> attrs;
   if (const std::optional<DType> out = node.dtype("out_dtype"))
     attrs.push_back({"out_dtype", to_attribute(dtype_name(*out))});
+  // The swap itself has to stand there: it may have been put down as Tenon's own.
+  const Expr& right_hand = b.module().at(node.operand("b"));
   const bool has_swap = before_swap(node, node.value("b")).is_valid() &&
-                        b.module().at(node.operand("b")).kind == Expr::Kind::Call;
+                        right_hand.kind == Expr::Kind::Call && right_hand.parts.size() == 2 &&
+                        b.module().at(right_hand.parts[0]).name == "transpose";
   if (a.rank() >= 2 && w.rank() == 2) {
     const Dim& units = w.dims[1];
     attrs.insert(attrs.begin(), {"units", units.is_constant() ? to_attribute(units.constant())

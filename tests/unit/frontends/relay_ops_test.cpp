@@ -251,6 +251,16 @@ TEST(RelayExport, CallsWhatRelayHasNoWordFor) {
   EXPECT_EQ(structure(read(text)->graph()), structure(graph));
 }
 
+// A swap of axes that is put down as Tenon's own, its operand inside, is none that a product takes in.
+TEST(RelayExport, ProductsBehindASwapOfTenonsOwn) {
+  const Graph graph = parse_graph(
+      "graph (x: u64[4, 1]) { c = constant u64[8, 1] [0, 1, 1, 0, 9, 0, 1, 1] "
+      "t = transpose(c) {perm = [1, 0]} y = matmul(x, t) return y }",
+      all_ops());
+  EXPECT_EQ(structure(read(find_document_format("relay")->from_graph(graph)->text(""))->graph()),
+            structure(graph));
+}
+
 TEST(RelayExport, ListsWhatIsNoTensor) {
   const Graph graph = parse_graph(
       "graph (a: f32[2], t: string[2]) { s = sequence_construct(a, a) b = sequence_length(s) "
