@@ -25,23 +25,6 @@ struct Transposition {
   const Statement* columns = nullptr;
 };
 
-// Whether the rows of a large operand, which many tiles go down, lie a multiple of a page apart: they would take
-// the same few places of a cache. A copy has room between them.
-bool rows_collide(const Contraction& sum, const Scalar& b) {
-  constexpr std::int64_t kPageElements = 1024, kLongSum = 64;
-  constexpr double kManyRows = 64, kLargeOperand = 1 << 20;
-  double rows = 1;
-  for (const Statement* loop : sum.parallel) {
-    if (stride_along(b, loop->id) == Stride::Zero) rows *= usual_value(loop->extent);
-  }
-  const Dim& row = b->view.back();
-  const bool is_apart = row.is_constant() && row.constant() % kPageElements == 0 && b->view.size() > 1;
-  return is_apart && rows >= kManyRows && usual_value(product(b->view)) >= kLargeOperand &&
-         std::any_of(sum.reduction.begin(), sum.reduction.end(), [&](const Statement* loop) {
-           return is_at_least(loop->extent, kLongSum) && growth(b->args[b->view.size() - 2], loop->id) == 1;
-         });
-}
-
 // A large operand that few rows share is read along the sum instead, where the other lies along it
 // too: copying would take longer than the product.
 bool is_worth_a_copy(const Contraction& sum, const Scalar& a, const Scalar& b) {
@@ -63,7 +46,7 @@ std::optional<Transposition> find_transposition(const Contraction& sum, const Pa
     for (const bool swaps : {false, true}) {
       const Scalar &a = swaps ? sum.b : sum.a, &b = swaps ? sum.a : sum.b;
       if (stride_along(a, loop->id) != Stride::Zero || stride_along(b, loop->id) == Stride::Zero) continue;
-      if (b->bounds != Bounds::Inside || (stride_along(b, loop->id) == Stride::Unit && !rows_collide(sum, b))) return std::nullopt;
+      if (stride_along(b, loop->id) == Stride::Unit || b->bounds != Bounds::Inside) return std::nullopt;
       if (part.nest.buffers[b->id].storage == Storage::Scratch) return std::nullopt;
       const std::size_t source = buffer_of(part, b->id);
       if (source < is_constant.size() && is_constant[source]) return std::nullopt;
@@ -93,8 +76,7 @@ Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum,
   const bool is_apart = dims.back().is_constant() && dims.back().constant() % (2 * line_elements) == 0;
   if (is_apart) dims.back() = dims.back().constant() + line_elements;
   // By blocks of columns: so many rows of the operand are read along, each line once.
-  const bool lies_along = stride_along(turn.load, turn.columns->id) == Stride::Unit;
-  return stage(sequence, part, sum, turn.load, loops, dims, lies_along ? 0 : line_elements);
+  return stage(sequence, part, sum, turn.load, loops, dims, line_elements);
 }
 
 // A factor that is not as wide as arithmetic, and stays along loops where the other one moves: each

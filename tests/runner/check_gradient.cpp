@@ -64,7 +64,7 @@ Graph with_gradients(const Graph& given, const std::vector<Datum>& inputs) {
   return graph;
 }
 
-std::string gradient_failure(const Graph& graph, const std::vector<Datum>& inputs) {
+std::string gradient_failure(const Graph& graph, const std::vector<Datum>& inputs, Kinks kinks) {
   const std::vector<Datum> slopes = reference::evaluate(with_gradients(graph, inputs), inputs);
   std::size_t at = 0;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -85,9 +85,13 @@ std::string gradient_failure(const Graph& graph, const std::vector<Datum>& input
         others[k] = changed;
         return loss_of(graph, others);
       };
-      const double expected = (loss_at(x.real_at(i) + h) - loss_at(x.real_at(i) - h)) / (2 * h);
+      const double above = loss_at(x.real_at(i) + h), under = loss_at(x.real_at(i) - h);
+      const double expected = (above - under) / (2 * h);
       const double actual = slope.real_at(i);
       if (std::abs(actual - expected) > 1e-6 + 1e-4 * std::abs(expected)) {
+        const double here = loss_at(x.real_at(i));
+        const double bend = std::abs((above - here) - (here - under)) / h;
+        if (kinks == Kinks::LeftOut && bend > 1e-3 * std::max(1.0, std::abs(expected))) continue;
         return concat("the gradient by ", name, "[", i, "] is ", format_real(actual),
                       ", finite differences say ", format_real(expected));
       }

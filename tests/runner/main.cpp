@@ -1,4 +1,5 @@
 // tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH: runs a `.test` file, or all under a folder.
+// tenon-test --random-gradients=COUNT [--seed=N]: holds gradients of random graphs to finite differences.
 
 #include <algorithm>
 #include <chrono>
@@ -6,11 +7,14 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "compiled.h"
 #include "ir/text.h"
 #include "ops/registry.h"
+#include "random_gradients.h"
 #include "test_file.h"
 
 namespace tenon::testing {
@@ -22,6 +26,7 @@ constexpr double kSlowSeconds = 2;
 struct Settings {
   std::string path = "tests", filter;
   bool update = false, round_trip = false, compiled = false;
+  std::uint64_t random_gradients = 0, seed = 1;
 };
 
 std::vector<std::string> test_files(const Settings& settings) {
@@ -108,6 +113,18 @@ int run(const Settings& settings) {
 }  // namespace
 }  // namespace tenon::testing
 
+namespace {
+
+// The number behind an option's name; nothing where the word is another or has none.
+std::optional<std::uint64_t> number_behind(const std::string& word, const std::string& option) {
+  if (word.rfind(option, 0) != 0) return std::nullopt;
+  const auto number = tenon::parse_integer(word.substr(option.size()));
+  if (!number || *number < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   tenon::testing::Settings settings;
   for (int k = 1; k < argc; ++k) {
@@ -115,12 +132,17 @@ int main(int argc, char** argv) {
     if (word == "--update") settings.update = true;
     else if (word == "--round-trip") settings.round_trip = true;
     else if (word == "--compiled") settings.compiled = true;
+    else if (const auto count = number_behind(word, "--random-gradients=")) settings.random_gradients = *count;
+    else if (const auto seed = number_behind(word, "--seed=")) settings.seed = *seed;
     else if (word.rfind("--filter=", 0) == 0) settings.filter = word.substr(9);
     else if (word.rfind("--", 0) == 0) {
-      std::cerr << "tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH\n";
+      std::cerr << "tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH\n"
+                   "tenon-test --random-gradients=COUNT [--seed=N]\n";
       return 2;
     } else settings.path = word;
   }
+  if (settings.random_gradients > 0)
+    return tenon::testing::check_random_gradients(settings.seed, settings.random_gradients);
   if (std::error_code unreadable; !std::filesystem::exists(settings.path, unreadable)) {
     std::cerr << "tenon-test: there is no file or folder '" << settings.path << "'\n";
     return 2;

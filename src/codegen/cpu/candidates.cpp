@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/cpu/packed_in_run.h"
 #include "codegen/cpu/schedule.h"
 #include "codegen/cpu/tiles.h"
 #include "codegen/cpu/winograd_nests.h"
@@ -296,7 +297,12 @@ class Lister {
       std::vector<MadeKernel> made;
       for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant)) {
         materialise_subexpressions(nest.nest);
-        auto packings = tile_contraction(nest.nest, may_pack(nest, is_constant), shape, target);
+        std::vector<bool> packs = may_pack(nest, is_constant);
+        add_worth_packing(packs, nest);
+        auto packings = tile_contraction(nest.nest, packs, shape, target);
+        if (packings) {
+          for (NestSequence::Part& copy : pack_in_run(sequence, nest, *packings, is_constant)) made.push_back({std::move(copy), {}});
+        }
         if (!packings) schedule(nest.nest);  // the copy that makes room around an operand
         nest.is_scheduled = true;
         made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});

@@ -1,0 +1,115 @@
+#include "codegen/cpu/packed_in_run.h"
+
+#include "base/error.h"
+#include "nests/contraction.h"
+#include "nests/index_map.h"
+#include "nests/operand_copy.h"
+#include "nests/stride.h"
+#include "ops/access.h"
+
+#include <algorithm>
+
+namespace tenon::codegen::cpu {
+namespace {
+
+using nests::Packing;
+using nests::Stride;
+
+// Whether rows of `b` lie pages apart along a long sum, and enough tiles go down them.
+bool is_worth_packing(const nests::Contraction& sum, const Scalar& b) {
+  constexpr std::int64_t kPageElements = 1024, kLongSum = 64;
+  constexpr double kManyRows = 64, kLargeOperand = 1 << 20;
+  if (b->bounds != Bounds::Inside || b->dtype != DType::F32 || b->view.size() < 2) return false;
+  double rows = 1;
+  bool has_columns = false;
+  for (const Statement* loop : sum.parallel) {
+    if (!loop->extent.is_constant() || loop->limit.is_defined()) return false;
+    const Stride stride = stride_along(b, loop->id);
+    if (stride == Stride::Zero) rows *= static_cast<double>(loop->extent.constant());
+    has_columns |= stride == Stride::Unit && loop->extent == b->view.back() && suits_columns(sum, loop->id);
+  }
+  const Dim& row = b->view.back();
+  const bool is_apart = row.is_constant() && row.constant() % kPageElements == 0;
+  return has_columns && is_apart && rows >= kManyRows && usual_value(product(b->view)) >= kLargeOperand &&
+         std::any_of(sum.reduction.begin(), sum.reduction.end(), [&](const Statement* loop) {
+           return loop->extent.is_constant() && loop->extent.constant() >= kLongSum &&
+                  nests::growth(b->args[b->view.size() - 2], loop->id) == 1;
+         });
+}
+
+NestSequence::Part packing_nest(const NestSequence::Part& part, const Packing& packing, std::size_t source,
+                                std::size_t made, const Dims& dims) {
+  NestSequence::Part copy;
+  copy.is_scheduled = true;
+  copy.buffers = {source, made};
+  LoopNest& nest = copy.nest;
+  nest.name = "pack";
+  nest.loop_names = part.nest.loop_names;
+  nest.extents = part.nest.extents;
+  nest.buffers = {{"x", DType::F32, packing.source_dims, Storage::Operand}, {"p", DType::F32, dims, Storage::Result}};
+  ScalarNode load;
+  load.kind = ScalarKind::Load;
+  load.dtype = DType::F32;
+  load.view = packing.source_dims;
+  load.args = packing.coordinates;
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = 1;
+  store.view = dims;
+  for (const std::size_t loop : packing.loops) store.indices.push_back(loop_scalar(loop));
+  store.value = Scalar(std::make_shared<const ScalarNode>(std::move(load)));
+  Block body{std::move(store)};
+  for (std::size_t k = packing.loops.size(); k-- > 0;) {
+    Statement loop;
+    loop.id = packing.loops[k];
+    loop.extent = packing.extents[k];
+    loop.is_independent = true;
+    const bool is_last = k + 1 == packing.loops.size();
+    loop.loop = k == 0 ? LoopKind::Parallel : is_last ? LoopKind::Vector : LoopKind::Serial;
+    loop.width = is_last ? static_cast<unsigned>(packing.extents[k]) : 1;
+    loop.body = std::move(body);
+    body = {std::move(loop)};
+  }
+  nest.body = std::move(body);
+  list_extents(nest);
+  return copy;
+}
+
+}  // namespace
+
+void add_worth_packing(std::vector<bool>& may_pack, const NestSequence::Part& part) {
+  const std::optional<nests::Contraction> sum = nests::find_contraction(part.nest);
+  if (!sum) return;
+  for (const Scalar* factor : {&sum->a, &sum->b}) {
+    const std::size_t id = (*factor)->id;
+    if (may_pack[id] || part.nest.buffers[id].storage != Storage::Operand || !is_worth_packing(*sum, *factor)) continue;
+    std::size_t loads = 0;
+    for_each_load(part.nest.body, [&](const Scalar& load) { loads += load->id == id ? 1 : 0; });
+    if (loads == 1) may_pack[id] = true;
+  }
+}
+
+std::vector<NestSequence::Part> pack_in_run(NestSequence& sequence, NestSequence::Part& part,
+                                            std::vector<Packing>& packings, const std::vector<bool>& is_constant) {
+  std::vector<NestSequence::Part> made;
+  std::vector<Packing> ahead;
+  for (Packing& packing : packings) {
+    const std::size_t source = nests::buffer_of(part, packing.buffer);
+    if (source < is_constant.size() && is_constant[source]) {
+      ahead.push_back(std::move(packing));
+      continue;
+    }
+    TENON_ASSERT(packing.limit % packing.extents.back() == 0, "columns that are packed in the run fill vectors");
+    const Dims dims(packing.extents.begin(), packing.extents.end());
+    const std::size_t buffer = sequence.buffers.size();
+    sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, dims});
+    made.push_back(packing_nest(part, packing, source, buffer, dims));
+    std::size_t given = 0;
+    for (std::size_t k = 0; k < packing.buffer; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
+    part.buffers[given] = buffer;
+  }
+  packings = std::move(ahead);
+  return made;
+}
+
+}  // namespace tenon::codegen::cpu
