@@ -8,7 +8,8 @@
 
 namespace tenon::testing {
 
-/// Where a function bends, as a ReLU does at zero, the slopes to both sides differ and neither is the gradient.
+/// Where a function bends, as a ReLU does at zero, the slopes to both sides differ and neither is
+/// the gradient.
 enum class Kinks : std::uint8_t { Compared, LeftOut };
 
 /// How the gradient of a graph's floating outputs, weighted by fixed random numbers, by its

@@ -1,10 +1,5 @@
 #include "random_gradients.h"
 
-#include <cmath>
-#include <functional>
-#include <iostream>
-#include <random>
-
 #include "base/error.h"
 #include "check_gradient.h"
 #include "driver/compile.h"
@@ -13,6 +8,11 @@
 #include "numbers.h"
 #include "reference/evaluate.h"
 #include "tenon/builder.h"
+
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <random>
 
 namespace tenon::testing {
 namespace {
@@ -28,19 +28,25 @@ class Maker {
 
   Graph run() {
     const bool is_image = chance(2);
-    values_.push_back(fresh(is_image ? Extents{1 + below(2), 1 + below(3), 3 + below(3), 3 + below(3)}
-                                     : Extents{1 + below(4), 1 + below(4), 2 + below(3)}));
+    values_.push_back(fresh(is_image
+                                ? Extents{1 + below(2), 1 + below(3), 3 + below(3), 3 + below(3)}
+                                : Extents{1 + below(4), 1 + below(4), 2 + below(3)}));
     const std::int64_t count = 3 + below(6);
-    for (std::int64_t made = 0, tried = 0; made < count && tried < 60; ++tried) made += add_node() ? 1 : 0;
+    for (std::int64_t made = 0, tried = 0; made < count && tried < 60; ++tried)
+      made += add_node() ? 1 : 0;
     build_.output(values_.back(), "y");
     if (chance(3)) build_.output(pick(), "z");
     return build_.take();
   }
 
  private:
-  std::int64_t below(std::int64_t count) { return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(count)); }
+  std::int64_t below(std::int64_t count) {
+    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(count));
+  }
   bool chance(std::int64_t of) { return below(of) == 0; }
-  Var pick() { return values_[static_cast<std::size_t>(below(static_cast<std::int64_t>(values_.size())))]; }
+  Var pick() {
+    return values_[static_cast<std::size_t>(below(static_cast<std::int64_t>(values_.size())))];
+  }
   Extents shape(Var x) const { return build_.shape(x); }
   static std::int64_t elements(const Extents& extents) {
     std::int64_t count = 1;
@@ -49,10 +55,12 @@ class Maker {
   }
 
   Var fresh(const Extents& extents) {
-    return build_.input(concat("x", inputs_++), concat("f64[", Dims(extents.begin(), extents.end()), "]"));
+    return build_.input(concat("x", inputs_++),
+                        concat("f64", Dims(extents.begin(), extents.end())));
   }
 
-  Var call(std::string_view op, const std::vector<Var>& operands, const std::vector<Attr>& attrs = {}) {
+  Var call(std::string_view op, const std::vector<Var>& operands,
+           const std::vector<Attr>& attrs = {}) {
     return build_.call(op, operands, attrs);
   }
 
@@ -65,19 +73,45 @@ class Maker {
 
   bool add_node() {
     switch (below(6)) {
-      case 0: return keep(pointwise(pick()));
-      case 1: return keep(arithmetic(pick()));
-      case 2: return product(pick());
-      case 3: return keep(norm(pick()));
-      case 4: return keep(reduction(pick()));
-      default: return keep(moved(pick()));
+      case 0:
+        return keep(pointwise(pick()));
+      case 1:
+        return keep(arithmetic(pick()));
+      case 2:
+        return product(pick());
+      case 3:
+        return keep(norm(pick()));
+      case 4:
+        return keep(reduction(pick()));
+      default:
+        return keep(moved(pick()));
     }
   }
 
   Var pointwise(Var x) {
-    static const char* const ops[] = {"tanh", "sigmoid", "softplus", "erf", "gelu", "swish", "mish", "sin", "cos", "softsign",
-                                      "relu", "leaky_relu", "elu", "selu", "celu", "abs", "hard_sigmoid", "hard_swish",
-                                      "thresholded_relu", "atan", "sinh", "asinh", "neg"};
+    static const char* const ops[] = {"tanh",
+                                      "sigmoid",
+                                      "softplus",
+                                      "erf",
+                                      "gelu",
+                                      "swish",
+                                      "mish",
+                                      "sin",
+                                      "cos",
+                                      "softsign",
+                                      "relu",
+                                      "leaky_relu",
+                                      "elu",
+                                      "selu",
+                                      "celu",
+                                      "abs",
+                                      "hard_sigmoid",
+                                      "hard_swish",
+                                      "thresholded_relu",
+                                      "atan",
+                                      "sinh",
+                                      "asinh",
+                                      "neg"};
     return call(ops[below(std::size(ops))], {x});
   }
 
@@ -87,12 +121,18 @@ class Maker {
     if (chance(3)) other.erase(other.begin());
     const Var y = chance(3) ? call("tanh", {x}) : fresh(other);
     switch (below(6)) {
-      case 0: return x + y;
-      case 1: return x - y;
-      case 2: return x * y;
-      case 3: return x / (call("tanh", {y}) + 2.0);
-      case 4: return call("maximum", {x, y});
-      default: return call("pow", {call("sigmoid", {x}) + 0.5, y});
+      case 0:
+        return x + y;
+      case 1:
+        return x - y;
+      case 2:
+        return x * y;
+      case 3:
+        return x / (call("tanh", {y}) + 2.0);
+      case 4:
+        return call("maximum", {x, y});
+      default:
+        return call("pow", {call("sigmoid", {x}) + 0.5, y});
     }
   }
 
@@ -104,19 +144,28 @@ class Maker {
   }
 
   Var window(Var x, const Extents& from) {
-    const std::int64_t rows = 1 + below(std::min<std::int64_t>(3, from[2])), columns = 1 + below(std::min<std::int64_t>(3, from[3]));
-    const Integers strides{1 + below(2), 1 + below(2)}, pads{below(rows), below(columns), below(rows), below(columns)};
+    const std::int64_t rows = 1 + below(std::min<std::int64_t>(3, from[2])),
+                       columns = 1 + below(std::min<std::int64_t>(3, from[3]));
+    const Integers strides{1 + below(2), 1 + below(2)},
+        pads{below(rows), below(columns), below(rows), below(columns)};
     const std::vector<Attr> placed{{"strides", strides}, {"pads", pads}};
     std::vector<Attr> pooled = placed;
     pooled.emplace_back("kernel_shape", Integers{rows, columns});
     switch (below(6)) {
-      case 0: return call("conv", {x, fresh({1 + below(3), from[1], rows, columns})}, placed);
-      case 1: return call("conv", {x, fresh({from[1], 1, rows, columns})},
-                          {{"strides", strides}, {"pads", pads}, {"groups", from[1]}});
-      case 2: return call("conv_transpose", {x, fresh({from[1], 1 + below(2), rows, columns})}, {{"strides", strides}});
-      case 3: return call("max_pool", {x}, pooled);
-      case 4: return call("average_pool", {x}, pooled);
-      default: return call("lp_pool", {call("sigmoid", {x})}, pooled);
+      case 0:
+        return call("conv", {x, fresh({1 + below(3), from[1], rows, columns})}, placed);
+      case 1:
+        return call("conv", {x, fresh({from[1], 1, rows, columns})},
+                    {{"strides", strides}, {"pads", pads}, {"groups", from[1]}});
+      case 2:
+        return call("conv_transpose", {x, fresh({from[1], 1 + below(2), rows, columns})},
+                    {{"strides", strides}});
+      case 3:
+        return call("max_pool", {x}, pooled);
+      case 4:
+        return call("average_pool", {x}, pooled);
+      default:
+        return call("lp_pool", {call("sigmoid", {x})}, pooled);
     }
   }
 
@@ -126,11 +175,16 @@ class Maker {
     const Attr axis{"axis", below(rank)};
     const Extents last{from.back()};
     switch (below(7)) {
-      case 0: return call("softmax", {x}, {axis});
-      case 1: return call("log_softmax", {x}, {axis});
-      case 2: return call("layer_norm", {x, fresh(last), fresh(last)}, {{"epsilon", 0.1}});
-      case 3: return call("rms_norm", {x, fresh(last)}, {{"epsilon", 0.1}});
-      case 4: return call("lp_norm", {x + 3.0}, {axis});
+      case 0:
+        return call("softmax", {x}, {axis});
+      case 1:
+        return call("log_softmax", {x}, {axis});
+      case 2:
+        return call("layer_norm", {x, fresh(last), fresh(last)}, {{"epsilon", 0.1}});
+      case 3:
+        return call("rms_norm", {x, fresh(last)}, {{"epsilon", 0.1}});
+      case 4:
+        return call("lp_norm", {x + 3.0}, {axis});
       case 5:
         if (rank < 3) return call("tanh", {x});
         return call("instance_norm", {x, fresh({from[1]}), fresh({from[1]})}, {{"epsilon", 0.1}});
@@ -141,12 +195,14 @@ class Maker {
   }
 
   Var reduction(Var x) {
-    static const char* const ops[] = {"reduce_sum", "reduce_mean", "reduce_l2", "reduce_log_sum_exp", "reduce_sum_square",
-                                      "reduce_max", "reduce_min", "reduce_prod", "reduce_l1"};
+    static const char* const ops[] = {"reduce_sum",         "reduce_mean",       "reduce_l2",
+                                      "reduce_log_sum_exp", "reduce_sum_square", "reduce_max",
+                                      "reduce_min",         "reduce_prod",       "reduce_l1"};
     const auto rank = static_cast<std::int64_t>(shape(x).size());
     if (chance(5)) return call("cumsum", {x, build_.constant(concat("i64[] ", below(rank)))});
     const bool keeps = rank == 1 || chance(2);
-    return call(ops[below(std::size(ops))], {x}, {{"axes", Integers{below(rank)}}, {"keep_axes", keeps}});
+    return call(ops[below(std::size(ops))], {x},
+                {{"axes", Integers{below(rank)}}, {"keep_axes", keeps}});
   }
 
   Var moved(Var x) {
@@ -159,21 +215,30 @@ class Maker {
         for (std::int64_t k = 0; k < rank; ++k) perm.push_back((k + 1 + axis) % rank);
         return call("transpose", {x}, {{"perm", perm}});
       }
-      case 1: return call("reshape", {x}, {{"shape", Integers{from[0], elements(from) / from[0]}}});
+      case 1:
+        return call("reshape", {x}, {{"shape", Integers{from[0], elements(from) / from[0]}}});
       case 2: {
         const std::int64_t start = below(extent);
-        return call("slice", {x}, {{"starts", Integers{start}}, {"ends", Integers{start + 1 + below(extent - start)}},
-                                   {"axes", Integers{axis}}});
+        return call("slice", {x},
+                    {{"starts", Integers{start}},
+                     {"ends", Integers{start + 1 + below(extent - start)}},
+                     {"axes", Integers{axis}}});
       }
-      case 3: return call("concat", {x, call("sin", {x})}, {{"axis", axis}});
+      case 3:
+        return call("concat", {x, call("sin", {x})}, {{"axis", axis}});
       case 4: {
         Integers pads(static_cast<std::size_t>(2 * rank), 0);
         pads[static_cast<std::size_t>(below(2 * rank))] = 1;
         return call("pad", {x}, {{"pads", pads}});
       }
-      case 5: return call("gather", {x, build_.integers({below(extent), below(extent), 0})}, {{"axis", axis}});
-      case 6: return call("unsqueeze", {x}, {{"axes", Integers{axis}}});
-      default: return call("tile", {x, build_.integers(Integers(static_cast<std::size_t>(rank), 1 + below(2)))});
+      case 5:
+        return call("gather", {x, build_.integers({below(extent), below(extent), 0})},
+                    {{"axis", axis}});
+      case 6:
+        return call("unsqueeze", {x}, {{"axes", Integers{axis}}});
+      default:
+        return call("tile",
+                    {x, build_.integers(Integers(static_cast<std::size_t>(rank), 1 + below(2)))});
     }
   }
 
@@ -240,7 +305,8 @@ int check_random_gradients(std::uint64_t first_seed, std::uint64_t count) {
       failure = error.what();
     }
     ++(failure.empty() ? passed : failed);
-    if (!failure.empty()) std::cout << "FAILED random gradient " << seed << "\n" << text << failure << "\n";
+    if (!failure.empty())
+      std::cout << "FAILED random gradient " << seed << "\n" << text << failure << "\n";
   }
   std::cout << left_out << " graphs left out: their numbers are too large\n";
   std::cout << passed << " passed, " << failed << " failed\n";

@@ -26,19 +26,21 @@ bool is_worth_packing(const nests::Contraction& sum, const Scalar& b) {
     if (!loop->extent.is_constant() || loop->limit.is_defined()) return false;
     const Stride stride = stride_along(b, loop->id);
     if (stride == Stride::Zero) rows *= static_cast<double>(loop->extent.constant());
-    has_columns |= stride == Stride::Unit && loop->extent == b->view.back() && suits_columns(sum, loop->id);
+    has_columns |=
+        stride == Stride::Unit && loop->extent == b->view.back() && suits_columns(sum, loop->id);
   }
   const Dim& row = b->view.back();
   const bool is_apart = row.is_constant() && row.constant() % kPageElements == 0;
-  return has_columns && is_apart && rows >= kManyRows && usual_value(product(b->view)) >= kLargeOperand &&
+  return has_columns && is_apart && rows >= kManyRows &&
+         usual_value(product(b->view)) >= kLargeOperand &&
          std::any_of(sum.reduction.begin(), sum.reduction.end(), [&](const Statement* loop) {
            return loop->extent.is_constant() && loop->extent.constant() >= kLongSum &&
                   nests::growth(b->args[b->view.size() - 2], loop->id) == 1;
          });
 }
 
-NestSequence::Part packing_nest(const NestSequence::Part& part, const Packing& packing, std::size_t source,
-                                std::size_t made, const Dims& dims) {
+NestSequence::Part packing_nest(const NestSequence::Part& part, const Packing& packing,
+                                std::size_t source, std::size_t made, const Dims& dims) {
   NestSequence::Part copy;
   copy.is_scheduled = true;
   copy.buffers = {source, made};
@@ -46,7 +48,8 @@ NestSequence::Part packing_nest(const NestSequence::Part& part, const Packing& p
   nest.name = "pack";
   nest.loop_names = part.nest.loop_names;
   nest.extents = part.nest.extents;
-  nest.buffers = {{"x", DType::F32, packing.source_dims, Storage::Operand}, {"p", DType::F32, dims, Storage::Result}};
+  nest.buffers = {{"x", DType::F32, packing.source_dims, Storage::Operand},
+                  {"p", DType::F32, dims, Storage::Result}};
   ScalarNode load;
   load.kind = ScalarKind::Load;
   load.dtype = DType::F32;
@@ -82,7 +85,9 @@ void add_worth_packing(std::vector<bool>& may_pack, const NestSequence::Part& pa
   if (!sum) return;
   for (const Scalar* factor : {&sum->a, &sum->b}) {
     const std::size_t id = (*factor)->id;
-    if (may_pack[id] || part.nest.buffers[id].storage != Storage::Operand || !is_worth_packing(*sum, *factor)) continue;
+    if (may_pack[id] || part.nest.buffers[id].storage != Storage::Operand ||
+        !is_worth_packing(*sum, *factor))
+      continue;
     std::size_t loads = 0;
     for_each_load(part.nest.body, [&](const Scalar& load) { loads += load->id == id ? 1 : 0; });
     if (loads == 1) may_pack[id] = true;
@@ -90,7 +95,8 @@ void add_worth_packing(std::vector<bool>& may_pack, const NestSequence::Part& pa
 }
 
 std::vector<NestSequence::Part> pack_in_run(NestSequence& sequence, NestSequence::Part& part,
-                                            std::vector<Packing>& packings, const std::vector<bool>& is_constant) {
+                                            std::vector<Packing>& packings,
+                                            const std::vector<bool>& is_constant) {
   std::vector<NestSequence::Part> made;
   std::vector<Packing> ahead;
   for (Packing& packing : packings) {
@@ -99,13 +105,15 @@ std::vector<NestSequence::Part> pack_in_run(NestSequence& sequence, NestSequence
       ahead.push_back(std::move(packing));
       continue;
     }
-    TENON_ASSERT(packing.limit % packing.extents.back() == 0, "columns that are packed in the run fill vectors");
+    TENON_ASSERT(packing.limit % packing.extents.back() == 0,
+                 "columns that are packed in the run fill vectors");
     const Dims dims(packing.extents.begin(), packing.extents.end());
     const std::size_t buffer = sequence.buffers.size();
     sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, dims});
     made.push_back(packing_nest(part, packing, source, buffer, dims));
     std::size_t given = 0;
-    for (std::size_t k = 0; k < packing.buffer; ++k) given += part.nest.buffers[k].storage != Storage::Scratch;
+    for (std::size_t k = 0; k < packing.buffer; ++k)
+      given += part.nest.buffers[k].storage != Storage::Scratch;
     part.buffers[given] = buffer;
   }
   packings = std::move(ahead);

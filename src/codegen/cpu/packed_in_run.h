@@ -1,19 +1,19 @@
 #pragma once
 
-#include <vector>
-
 #include "codegen/nest_names.h"
 #include "nests/packing.h"
 
+#include <vector>
+
 namespace tenon::codegen::cpu {
 
-/// Adds to what may be packed the large operands of a product that are no constants, but which many tiles go down
-/// while their rows lie whole pages apart: packed first, a tile reads one piece of memory rather than a page for
-/// each step of its sum.
+/// Adds to what may be packed the large operands of a product that are no constants, but which many
+/// tiles go down while their rows lie whole pages apart: packed first, a tile reads one piece of
+/// memory rather than a page for each step of its sum.
 void add_worth_packing(std::vector<bool>& may_pack, const NestSequence::Part& part);
 
-/// Packings of what is no constant, which nobody can do ahead: a nest each that does it in the run, to stand before
-/// the part, which then reads what that made. They leave the list.
+/// Packings of what is no constant, which nobody can do ahead: a nest each that does it in the run,
+/// to stand before the part, which then reads what that made. They leave the list.
 std::vector<NestSequence::Part> pack_in_run(NestSequence& sequence, NestSequence::Part& part,
                                             std::vector<nests::Packing>& packings,
                                             const std::vector<bool>& is_constant);

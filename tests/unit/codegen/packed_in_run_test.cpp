@@ -1,16 +1,15 @@
-#include "codegen/cpu/packed_in_run.h"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "base/error.h"
+#include "codegen/cpu/packed_in_run.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace tenon {
 namespace {
@@ -36,11 +35,14 @@ std::size_t steps_of(const std::string& text) {
 }
 
 std::string product(int rows, int sum, int columns) {
-  return concat("graph (a: f32[", rows, ", ", sum, "], b: f32[", sum, ", ", columns, "]) {\n  y = matmul(a, b)\n  return y\n}\n");
+  return concat("graph (a: f32[", rows, ", ", sum, "], b: f32[", sum, ", ", columns,
+                "]) {\n  y = matmul(a, b)\n  return y\n}\n");
 }
 
 // Rows of b lie 32 KiB apart and many tiles go down them: it is packed, then multiplied.
-TEST(PackedInRun, ALargeOperandWhoseRowsLiePagesApart) { EXPECT_EQ(steps_of(product(64, 128, 8192)), 2U); }
+TEST(PackedInRun, ALargeOperandWhoseRowsLiePagesApart) {
+  EXPECT_EQ(steps_of(product(64, 128, 8192)), 2U);
+}
 
 TEST(PackedInRun, NothingWhereRowsLieOtherwiseOrAreFew) {
   EXPECT_EQ(steps_of(product(64, 128, 8208)), 1U);
