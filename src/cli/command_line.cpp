@@ -272,6 +272,23 @@ class CommandLine {
     train_app->add_option("--curve", train_.curve, "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
     train_app->add_flag("--print", train_.print, "print the graph of a step and train nothing");
 
+    auto* quantize_app = add("quantize", "Narrow a model's values and weights to 8 or 4 bits, and say what that costs",
+                             [this] { return quantize(quantize_, format()); });
+    quantize_app->add_option("model", quantize_.model, kModelHelp)->required();
+    quantize_app->add_option("--calibrate", quantize_.calibrate,
+                             "samples to watch: @DIR with a folder or .npz file for each, or random:N (default: random:8)");
+    quantize_app->add_option("--scheme", quantize_.scheme,
+                             "int8, int8-7bit (weights of 7 bits), int8-symmetric, or weights alone: w8[:GROUP], w4[:GROUP]");
+    quantize_app->add_option("--ranges", quantize_.ranges, "how ranges are chosen: min-max, percentile, kl or mse (default)");
+    quantize_app->add_option("--skip", quantize_.skip, "products to leave as they are")->delimiter(',');
+    quantize_app->add_option("--target-error", quantize_.target_error,
+                             "leave as few products as floats as bring outputs within this share of their size")
+        ->check(positive_number(false));
+    quantize_app->add_option("--report", quantize_.report, "a page with every error, histogram and range: FILE.html");
+    quantize_app->add_flag("--all", quantize_.all, "every product in the table, not only the ten worst");
+    quantize_app->add_option("--threads", quantize_.threads, kThreadsHelp)->check(thread_count());
+    quantize_app->add_option("-o,--output", quantize_.output, "the quantized model: FILE.onnx, FILE.tnn or FILE.tenon");
+
     auto* tune_app = add("tune", "Time what can compute a model's kernels, or look after the timings kept",
                          [this] { return tune(tune_, format()); });
     tune_app->add_option("model", tune_.model, kModelHelp);
@@ -450,6 +467,7 @@ class CommandLine {
   CompileCommandOptions compile_;
   BenchOptions bench_;
   TrainCommandOptions train_;
+  QuantizeCommandOptions quantize_;
   TuneCommandOptions tune_;
   ExplainOptions explain_;
   PlanOptions plan_;

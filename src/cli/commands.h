@@ -74,6 +74,13 @@ struct CompileCommandOptions {
   bool print_code = false, no_winograd = false, untuned = false;
   int threads = 0;  ///< that kernels are chosen for
 };
+struct QuantizeCommandOptions {
+  std::string model, calibrate = "random:8", scheme = "int8", ranges = "mse", output, report;
+  std::vector<std::string> skip;
+  double target_error = 0;  ///< 0: any
+  bool all = false;         ///< every node in the table
+  int threads = 0;
+};
 struct TuneCommandOptions {
   std::string model, export_to, import_from, cpu = "native", seconds;
   bool show = false, all = false, clear = false, as_is = false, no_winograd = false;
@@ -144,6 +151,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format);
 int tune(const TuneCommandOptions& options, OutputFormat format);
 int bench(const BenchOptions& options, OutputFormat format);
 int train(const TrainCommandOptions& options, OutputFormat format);
+int quantize(const QuantizeCommandOptions& options, OutputFormat format);
 int explain(const ExplainOptions& options, OutputFormat format);
 int arena(const ArenaOptions& options, OutputFormat format);
 int plan(const PlanOptions& options, OutputFormat format);

@@ -8,10 +8,12 @@
 #include "codegen/cuda/source_writer.h"
 #include "codegen/select.h"
 #include "codegen/shape_checks.h"
+#include "nests/integer_contraction.h"
 #include "nests/pairs.h"
 #include "nests/verify.h"
 #include "program/text.h"
 #include "target/bf16.h"
+#include "target/dots.h"
 
 #include <algorithm>
 #include <map>
@@ -56,12 +58,16 @@ std::vector<ShapeCheck> checks_of(const Graph& graph, const TaskList& tasks) {
   return shape_checks(graph, symbols);
 }
 
-// What kernels need beside the target's instructions: "+avx512-bf16" where they add up pairs.
+// What kernels need beside the target's instructions: "+avx512-bf16" where they add up pairs, "+avx512-vnni" where they add up fours.
 std::string extension_for(const TaskList& tasks, const CompileOptions& options) {
   if (options.device) return "";
   const auto is_paired = [](const TaskList::Kernel& kernel) { return nests::has_pairs(kernel.nest.body); };
-  const bool is_any = std::ranges::any_of(tasks.kernels, is_paired);
-  return is_any ? concat("+", bf16_instructions(options.target->facts())) : "";
+  const auto adds_fours = [](const TaskList::Kernel& kernel) { return nests::has_dots(kernel.nest.body); };
+  const TargetFacts& facts = options.target->facts();
+  std::string extension;
+  if (std::ranges::any_of(tasks.kernels, is_paired)) extension = concat("+", bf16_instructions(facts));
+  if (has_dots(facts) && std::ranges::any_of(tasks.kernels, adds_fours)) extension += concat("+", dot_instructions(facts));
+  return extension;
 }
 
 }  // namespace

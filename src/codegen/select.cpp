@@ -182,7 +182,7 @@ class Selector {
       const auto buffer = operand ? buffers_.find(operand) : buffers_.end();
       const bool is_constant =
           buffer != buffers_.end() && list_.buffers[buffer->second].life == Life::Constant;
-      signature += is_constant ? 'c' : 'v';
+      signature += !is_constant ? 'v' : has_small_weights(buffer->second) ? 's' : 'c';
     }
     if (const auto known = prepared_.find(signature); known != prepared_.end())
       return known->second;
@@ -191,6 +191,7 @@ class Selector {
     NestSequence sequence;
     // Nests are named for their node as they are used.
     if (!is_view(exprs)) sequence = nests::build_nests("", exprs);
+    note_small_weights(graph_.node(id), sequence);
     Prepared made{std::move(exprs), std::move(sequence), footprint_of(graph_, id)};
     return prepared_.emplace(std::move(signature), std::move(made)).first->second;
   }
@@ -231,6 +232,29 @@ class Selector {
       left = std::move(divided.outside);
     }
     if (!left.empty()) add_tasks(id, results, prepared, left);
+  }
+
+  // Constants of bytes whose products add up in 16 bits; kernels may count on it.
+  void note_small_weights(const Node& node, NestSequence& sequence) {
+    for (NestSequence::Part& part : sequence.parts) {
+      std::size_t given = 0;
+      for (NestBuffer& buffer : part.nest.buffers) {
+        if (buffer.storage == Storage::Scratch) continue;
+        const NestSequence::Buffer& from = sequence.buffers[part.buffers[given++]];
+        if (from.role != NestSequence::Role::Operand) continue;
+        if (has_small_weights(buffers_.at(node.operands.at(from.index)))) buffer.largest = kSmallWeight;
+      }
+    }
+  }
+  bool has_small_weights(std::uint32_t id) {
+    const auto constant = list_.constants.find(id);
+    if (constant == list_.constants.end() || constant->second.dtype() != DType::I8) return false;
+    const auto [known, is_new] = has_small_weights_.try_emplace(id, false);
+    if (!is_new) return known->second;
+    int largest = 0;
+    const Tensor elements = constant->second.materialise();
+    for (const std::int8_t element : elements.as<std::int8_t>()) largest = std::max(largest, std::abs(int{element}));
+    return known->second = largest <= kSmallWeight;
   }
 
   // The values by number of their symbol; nothing where one cannot be, or is none of the program's.
@@ -755,6 +779,8 @@ class Selector {
   std::map<std::pair<const nests::Packing*, std::uint32_t>, std::uint32_t>
       packed_;                                                    // of a constant
   std::unordered_map<std::uint32_t, std::vector<bool>> lookups_;  // by kernel, for its arguments
+  static constexpr std::int64_t kSmallWeight = 64;  // two products with 255 stay below 2^15
+  std::map<std::uint32_t, bool> has_small_weights_;  // by buffer, of constants of bytes
   std::size_t step_count_ = 0;
   std::vector<std::string> unsupported_;
 };

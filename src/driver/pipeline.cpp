@@ -147,7 +147,8 @@ class Runner {
 
 std::vector<std::string> standard_passes() {
   return {
-      "fold-constants",  // first: shapes that are numbers and symbols are what rules ask about
+      "integer-products",  // first of all: dequantized weights would be folded to floats
+      "fold-constants",    // before rules: shapes that are numbers and symbols are what rules ask about
       "simplify",
       "recognise",       // patterns count on the canonical form that simplify leaves
       "fold-constants",  // what the two made of constants
@@ -168,6 +169,8 @@ PipelineOptions pipeline_for(const std::string& target, const std::string& preci
   const auto behind_scales = [&] {
     return std::find(options.passes.begin(), options.passes.end(), "fold-scales") + 1;
   };
+  // Products of bytes have kernels on processors alone; a device's libraries multiply floats.
+  if (is_device) std::erase(options.passes, "integer-products");
   if (is_device) options.passes.insert(behind_scales(), "join-products");
   if (is_narrow) {
     // Behind the scales: they are folded with all digits.

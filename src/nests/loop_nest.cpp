@@ -26,7 +26,8 @@ class Printer {
       const NestBuffer& buffer = nest_.buffers[k];
       static constexpr std::string_view kStorages[] = {"", "out ", "scratch "};
       text_ += concat(k == 0 ? "" : ", ", kStorages[static_cast<std::size_t>(buffer.storage)], buffer.name, ": ",
-                      buffer.dtype, buffer.dims, buffer.ahead == 0 ? "" : concat(" fetched ", buffer.ahead, " ahead"));
+                      buffer.dtype, buffer.dims, buffer.ahead == 0 ? "" : concat(" fetched ", buffer.ahead, " ahead"),
+                      buffer.largest == 0 ? "" : concat(" up to ", buffer.largest));
     }
     text_ += ")";
     print_extents();
@@ -180,7 +181,7 @@ class Printer {
     text_ += std::string(2 * depth, ' ');
     switch (s.kind) {
       case Statement::Kind::Loop: {
-        static constexpr std::string_view kKinds[] = {"", " parallel", " vector", " parallel vector", " jam"};
+        static constexpr std::string_view kKinds[] = {"", " parallel", " vector", " parallel vector", " jam", " dot"};
         text_ += concat("for ", loop_name(s.id), " in 0..",
                         s.limit.is_defined() ? concat(scalar(s.limit), " of ") : "", written_extent(s.extent),
                         s.is_independent ? "" : " carried", kKinds[static_cast<std::size_t>(s.loop)],

@@ -20,6 +20,7 @@ struct NestBuffer {
   Dims dims;
   Storage storage = Storage::Operand;
   std::int64_t ahead = 0;  ///< so many elements behind each vector that is read are fetched along with it
+  std::int64_t largest = 0;  ///< of a constant of integers: no element is larger in size; 0 where nobody looked
 };
 
 /// How the passes of a loop are run.
@@ -31,6 +32,7 @@ enum class LoopKind : std::uint8_t {
   /// an item of work.
   ParallelVector,
   Jam,       ///< `width` positions at a time, each statement for all of them before the next
+  Dot,       ///< four neighbours of a sum of products of bytes, in one instruction where there is one
 };
 inline constexpr std::int64_t kVectorBlock = 2048;
 

@@ -115,6 +115,10 @@ class NestParser {
         buffer.ahead = lexer_.integer("how many elements ahead");
         if (!lexer_.take_word("ahead")) throw lexer_.error_here("expected the word 'ahead'");
       }
+      if (lexer_.take_word("up")) {
+        if (!lexer_.take_word("to")) throw lexer_.error_here("expected the word 'to'");
+        buffer.largest = lexer_.integer("the size of its largest element");
+      }
       if (!buffer_ids_.emplace(name, nest_.buffers.size()).second) {
         throw lexer_.error_at(start, concat("two buffers are called '", name, "'"));
       }
@@ -251,6 +255,8 @@ class NestParser {
       s.loop = LoopKind::Vector;
     else if (lexer_.take_word("jam"))
       s.loop = LoopKind::Jam;
+    else if (lexer_.take_word("dot"))
+      s.loop = LoopKind::Dot;
     if (lexer_.take_word("by")) {
       const std::int64_t width = lexer_.integer("how many positions at a time");
       if (width < 1 || width > (1 << 16))

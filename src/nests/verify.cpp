@@ -85,7 +85,11 @@ class Structure {
       fault(concat("loop ", name, " runs ", s.width,
                    " positions at a time, and is no pair of products of bf16 that are added up"));
     }
-    if (!s.is_independent && s.loop != LoopKind::Serial &&
+    const bool is_dot = s.loop == LoopKind::Dot;
+    if (is_dot && (!(s.extent == Dim(4)) || s.is_independent || !is_fold(s))) {
+      fault(concat("loop ", name, " is a dot, and does not add up four products"));
+    }
+    if (!s.is_independent && s.loop != LoopKind::Serial && !is_dot &&
         (s.loop != LoopKind::Vector || !is_fold(s))) {
       fault(concat("passes of loop ", name, " depend on each other, and are run side by side"));
     }

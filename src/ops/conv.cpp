@@ -8,6 +8,8 @@ namespace {
 struct Attrs : ConvolutionAttrs {
   /// Of the products and the result; narrow integers are widened to it.
   std::optional<DType> out_dtype;
+  /// What stands around the image; of bytes, what stands for zero.
+  std::int64_t pad_value = 0;
 };
 
 Convolution geometry(const Attrs& attrs, const TensorType& x, const TensorType& w) {
@@ -40,6 +42,12 @@ Convolution geometry(const Attrs& attrs, const TensorType& x, const TensorType& 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &x = in["x"], &w = in["w"];
   if (!attrs.out_dtype) require_same_dtype("conv", x, w);
+  if (attrs.pad_value != 0 && (!is_integer(x.dtype) || attrs.pad_value < lowest_integer(x.dtype) ||
+                               attrs.pad_value > static_cast<std::int64_t>(highest_integer(x.dtype)))) {
+    throw Error("conv: attribute 'pad_value' is no element of the image")
+        .expected("0, or an integer that the image's element type holds")
+        .got(attrs.pad_value, ", x: ", x);
+  }
   const Convolution conv = geometry(attrs, x, w);
   require_bias("conv", in, conv.y_dims[1]);
   return {attrs.out_dtype.value_or(x.dtype), conv.y.physical_dims("conv", conv.y_dims),
@@ -48,7 +56,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 void lower(const Attrs& attrs, Lowering& op) {
   const Convolution conv = geometry(attrs, op.operand_type("x"), op.operand_type("w"));
-  const Expr y = convolve(conv, op.operand("x"), op.operand("w"), op.result_type("y").dtype);
+  const Expr y = convolve(conv, op.operand("x"), op.operand("w"), op.result_type("y").dtype,
+                          static_cast<double>(attrs.pad_value));
   op.define("y", add_bias(op, conv.y, y));
 }
 
@@ -72,7 +81,8 @@ TENON_DEFINE_OP(conv) = OpSpec<Attrs>{
     .summary = "sums of windows of the image x times weights w, plus the bias b",
     .operands = {"x", "w", optional("b")},
     .results = {"y"},
-    .attrs = with_convolution_fields<Attrs>({{"out_dtype", &Attrs::out_dtype}}),
+    .attrs = with_convolution_fields<Attrs>({{"out_dtype", &Attrs::out_dtype},
+                                             {"pad_value", &Attrs::pad_value}}),
     .infer = infer,
     .lower = lower,
     .gradient = gradient,

@@ -112,7 +112,8 @@ void require_bias(std::string_view op, const OperandTypes& in, const Dim& channe
 
 Dims spatial_dims(const Dims& logical) { return {logical.begin() + 2, logical.end()}; }
 
-Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype) {
+Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype,
+              double pad_value) {
   const bool is_grouped = conv.groups > 1;
   const Dim inputs = conv.inputs_per_group(), outputs = conv.outputs_per_group();
   Dims parts(conv.y.rank(), 1);
@@ -129,7 +130,8 @@ Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype
   const std::vector<Expr> positions =
       input_positions(conv, indices_of(space, sum.result, 2), offsets);
   const Expr image =
-      read_padded(x, conv.windows, conv.x.coordinates(with_leading({n, c}, positions)), 0);
+      read_padded(x, conv.windows, conv.x.coordinates(with_leading({n, c}, positions)),
+                  pad_value);
   const Expr weight = w.at(conv.w.coordinates(with_leading({o, local}, offsets)));
   return sum.of(cast(image, dtype) * cast(weight, dtype), conv.y.physical_dims("", conv.y_dims));
 }

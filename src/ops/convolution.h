@@ -42,8 +42,9 @@ void require_extent(std::string_view op, std::string_view what, const Dim& got,
 void require_bias(std::string_view op, const OperandTypes& in, const Dim& channels);
 
 /// The sum that defines each of the three from the other two, in the physical shape of the result;
-/// products are taken in `dtype`.
-Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype);
+/// products are taken in `dtype`, with `pad_value` around x.
+Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype,
+              double pad_value = 0);
 Expr convolve_transposed(const Convolution& conv, const Expr& y, const Expr& w);
 Expr correlate_for_weights(const Convolution& conv, const Expr& x, const Expr& y);
 /// `y` plus the bias where the op has one.

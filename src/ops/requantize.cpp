@@ -33,15 +33,15 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return y;
 }
 
-// In f64 every i32 times an f32 scale is exact, so that only the one rounding decides.
+// In f32, as quantizers and other runtimes compute it: sums are rounded to 24 bits, then the product is.
 void lower(const Attrs& attrs, Lowering& op) {
   const TensorType& x = op.operand_type("x");
   const auto aligned = [&](std::string_view name) {
     return cast(reshape(op.operand(name), aligned_dims(attrs, x, op.operand_type(name))),
-                DType::F64);
+                DType::F32);
   };
   const DType dtype = op.result_type("y").dtype;
-  const Expr scaled = cast(op.operand("x"), DType::F64) * aligned("scale");
+  const Expr scaled = cast(op.operand("x"), DType::F32) * aligned("scale");
   const Expr shifted = round_even(scaled) + aligned("zero_point");
   const Expr bounded = min(max(shifted, static_cast<double>(lowest_integer(dtype))),
                            static_cast<double>(highest_integer(dtype)));

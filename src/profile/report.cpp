@@ -49,6 +49,8 @@ std::string as_text(const std::string& text) {
 
 }  // namespace
 
+std::string_view report_style() { return report_files::style; }
+
 std::string html_report(const std::vector<Profile>& profiles) {
   TENON_ASSERT(!profiles.empty(), "there is something to show");
   std::string data = "[";

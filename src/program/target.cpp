@@ -22,6 +22,8 @@ const std::vector<Level>& extensions() {
   static const std::vector<Level> list = {
       {"avx512-bf16", {"AVX-512-BF16"}},
       {"amx-bf16", {"AVX-512-BF16", "AMX-BF16"}},
+      {"avx512-vnni", {"AVX-512VNNI"}},
+      {"avx-vnni", {"AVX-VNNI"}},
   };
   return list;
 }
@@ -70,7 +72,9 @@ std::vector<std::string_view> processor_features() {
   TENON_FEATURE("avx512cd", "AVX-512CD");
   TENON_FEATURE("avx512dq", "AVX-512DQ");
   TENON_FEATURE("avx512vl", "AVX-512VL");
+  TENON_FEATURE("avx512vnni", "AVX-512VNNI");
 #undef TENON_FEATURE
+  if ((cpuid(7, 1).eax & (1U << 4)) != 0) features.emplace_back("AVX-VNNI");
   if ((cpuid(7, 1).eax & (1U << 5)) != 0) features.emplace_back("AVX-512-BF16");
   constexpr unsigned kTiles = 1U << 24, kTilesOfBf16 = 1U << 22;
   if ((cpuid(7, 0).edx & (kTiles | kTilesOfBf16)) == (kTiles | kTilesOfBf16) && may_use_tiles()) features.emplace_back("AMX-BF16");
@@ -78,19 +82,22 @@ std::vector<std::string_view> processor_features() {
 }
 
 void require_target(const Program& program, const std::vector<std::string_view>& features) {
-  const std::string_view name = program.target;
-  const std::size_t plus = std::min(name.find('+'), name.size());
-  const auto level = std::ranges::find(levels(), name.substr(0, plus), &Level::name);
-  const auto extension = plus == name.size() ? extensions().end()
-                                             : std::ranges::find(extensions(), name.substr(plus + 1), &Level::name);
-  if (level == levels().end() || (plus < name.size() && extension == extensions().end())) {
-    throw Error("the program is for a processor that this version does not know", ErrorKind::Device)
-        .got(program.target)
-        .hint("compile the model again with this version");
+  // A level, and what it is extended by.
+  std::vector<std::string_view> needed;
+  std::string_view left = program.target;
+  for (bool is_level = true; is_level || !left.empty(); is_level = false) {
+    const std::size_t plus = std::min(left.find('+'), left.size());
+    const std::vector<Level>& known = is_level ? levels() : extensions();
+    const auto found = std::ranges::find(known, left.substr(0, plus), &Level::name);
+    if (found == known.end()) {
+      throw Error("the program is for a processor that this version does not know", ErrorKind::Device)
+          .got(program.target)
+          .hint("compile the model again with this version");
+    }
+    needed.insert(needed.end(), found->features.begin(), found->features.end());
+    left = left.substr(std::min(plus + 1, left.size()));
   }
   std::string missing;
-  std::vector<std::string_view> needed = level->features;
-  if (plus < name.size()) needed.insert(needed.end(), extension->features.begin(), extension->features.end());
   for (const std::string_view feature : needed) {
     if (std::ranges::find(features, feature) != features.end()) continue;
     missing += concat(missing.empty() ? "" : ", ", feature);

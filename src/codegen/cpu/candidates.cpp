@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/cpu/integer_candidates.h"
 #include "codegen/cpu/packed_in_run.h"
 #include "codegen/cpu/schedule.h"
 #include "codegen/cpu/tiles.h"
@@ -100,6 +101,7 @@ class Lister {
     const TileFacts facts = tile_facts(work_.part.nest, packs, target_);
     const bool has_sums = sum_ || facts.refusal.empty() || facts.reduction_refusal.empty();
     if (has_sums) add_tiles(facts, packs);
+    for (Candidate& candidate : integer_candidates(work_, target_)) list_.push_back(std::move(candidate));
     add_loops(has_sums ? weight_bytes(packs) : 0);
     return std::move(list_);
   }

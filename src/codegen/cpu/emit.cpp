@@ -134,7 +134,7 @@ Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& f
   llvm::Module module("tenon", context);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  for (const KernelSource& kernel : kernels) KernelEmitter(module, *kernel.nest, kernel.symbol, facts.vector_bits, bf16_instructions(facts) == "amx-bf16").run();
+  for (const KernelSource& kernel : kernels) KernelEmitter(module, *kernel.nest, kernel.symbol, facts).run();
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {

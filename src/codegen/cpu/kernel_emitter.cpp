@@ -11,7 +11,10 @@
 #include "base/error.h"
 #include "nests/loop_extents.h"
 #include "nests/in_place.h"
+#include "nests/integer_contraction.h"
 #include "nests/pairs.h"
+#include "target/bf16.h"
+#include "target/dots.h"
 
 namespace tenon::codegen::cpu {
 
@@ -49,15 +52,26 @@ bool may_be_zero(const Scalar& scalar) {
 
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, unsigned vector_bits, bool has_tiles)
-    : module_(module), nest_(nest), context_(module.getContext()), ir_(context_), math_(ir_, module), has_tiles_(has_tiles) {
+KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol,
+                             const TargetFacts& facts)
+    : module_(module),
+      nest_(nest),
+      facts_(facts),
+      context_(module.getContext()),
+      ir_(context_),
+      math_(ir_, module),
+      has_tiles_(bf16_instructions(facts) == "amx-bf16") {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
   llvm::Type* number = ir_.getInt64Ty();
   auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, number, number}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   function_->addFnAttr("no-builtins");
-  function_->addFnAttr("prefer-vector-width", std::to_string(vector_bits));
+  function_->addFnAttr("prefer-vector-width", std::to_string(facts.vector_bits));
+  // Nowhere else: given them, LLVM 19 makes wrong dots of sums of products that are none.
+  if (has_dots(facts) && nests::has_dots(nest.body)) {
+    function_->addFnAttr("target-features", facts.vector_bits > 256 ? "+avx512vnni" : "+avxvnni");
+  }
   loops_.resize(nest.loop_names.size());
   may_change_.assign(nest.buffers.size(), false);
   for (std::size_t result = 0; result < nest.buffers.size(); ++result) {
@@ -195,6 +209,8 @@ void KernelEmitter::emit_loop(const Statement& loop) {
     emit_vector_loop(loop, zero, count);
   } else if (loop.loop == LoopKind::Jam) {
     emit_jam(loop, count);
+  } else if (loop.loop == LoopKind::Dot) {
+    emit_dots(loop, std::nullopt, zero, 1);
   } else {
     emit_serial(loop, zero, count, 1);
   }
@@ -243,6 +259,10 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
     }
     if (statement.kind == Statement::Kind::Loop && nests::is_pair(statement)) {
       emit_pair(statement, loop, first, count);
+      continue;
+    }
+    if (statement.kind == Statement::Kind::Loop && statement.loop == LoopKind::Dot) {
+      emit_dots(statement, loop, first, count);
       continue;
     }
     if (statement.kind == Statement::Kind::Loop) {
@@ -429,7 +449,9 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
       const Lanes condition = emit(node.args[0]), a = emit(node.args[1]), b = emit(node.args[2]);
       return math_.select(condition, a, b);
     }
-    case ScalarKind::Cast: return math_.cast(emit(node.args[0]), node.args[0]->dtype, node.dtype);
+    case ScalarKind::Cast:
+      if (const std::optional<Lanes> held = emit_held_cast(scalar)) return *held;
+      return math_.cast(emit(node.args[0]), node.args[0]->dtype, node.dtype);
   }
   return {};
 }

@@ -11,14 +11,14 @@
 
 #include "codegen/cpu/lanes.h"
 #include "codegen/nest_names.h"
+#include "target/facts.h"
 
 namespace tenon::codegen::cpu {
 
 /// Writes one nest as a function `void(const KernelArguments*, i64 begin, i64 end)`.
 class KernelEmitter {
  public:
-  /// `has_tiles`: products of bf16 may use the processor's own tiles (AMX).
-  KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, unsigned vector_bits, bool has_tiles = false);
+  KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, const TargetFacts& facts);
   void run();
 
  private:
@@ -56,6 +56,11 @@ class KernelEmitter {
   bool fits_tiles(const Statement& sum, unsigned count) const;
   void emit_tiles(const Statement& sum, std::size_t loop, llvm::Value* first, unsigned count);
   void configure_tiles();
+  // Four products of bytes added to each position's sum.
+  void emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first, unsigned count);
+  llvm::Value* dot(llvm::Value* total, llvm::Value* a, llvm::Value* b, const Scalar& left, const Scalar& right);
+  // Floats that are held to a range of 32 bits need no care as they become integers.
+  std::optional<Lanes> emit_held_cast(const Scalar& cast);
   bool varies(const Scalar& scalar);  // among jammed positions
   void emit_define(const Statement& statement);
   void emit_fold(const Statement& statement);
@@ -103,6 +108,7 @@ class KernelEmitter {
 
   llvm::Module& module_;
   const LoopNest& nest_;
+  const TargetFacts& facts_;
   llvm::LLVMContext& context_;
   llvm::IRBuilder<> ir_;
   LaneMath math_;

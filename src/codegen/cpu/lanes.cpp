@@ -350,7 +350,10 @@ Lanes LaneMath::cast(const Lanes& x, DType from, DType to) {
   if (is_float(to)) {
     llvm::Value* result = value;
     if (!from_real) {
-      result = is_signed(from) ? ir_.CreateSIToFP(value, target) : ir_.CreateUIToFP(value, target);
+      // Narrow ones are never negative in 32 bits; what was just narrowed need not be packed for it.
+      const bool is_small = !is_signed(from) && info(from).bits < 32 && from != DType::Bool;
+      if (is_small) value = ir_.CreateZExt(value, value->getType()->getWithNewType(ir_.getInt32Ty()));
+      result = is_signed(from) || is_small ? ir_.CreateSIToFP(value, target) : ir_.CreateUIToFP(value, target);
     } else if (value->getType() != target) {
       result = target->getScalarType()->isDoubleTy() ? ir_.CreateFPExt(value, target) : ir_.CreateFPTrunc(value, target);
     }

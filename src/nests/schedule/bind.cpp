@@ -45,6 +45,9 @@ void bind_loop(Block& block, std::size_t loop, LoopKind kind, unsigned width) {
     case LoopKind::Vector:
       TENON_ASSERT(found->is_independent || is_fold(found->body), "lanes are independent or fold");
       break;
+    case LoopKind::Dot:
+      TENON_ASSERT(found->extent == Dim(4) && is_fold(found->body), "a dot adds up four products");
+      break;
   }
   found->loop = kind;
   found->width = width;

@@ -94,11 +94,21 @@ double Rules::weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) 
   return bytes;
 }
 
+namespace {
+
+bool sums_integers(const Graph& graph, NodeId anchor) {
+  const Type& type = graph.value(graph.node(anchor).results.front()).type;
+  return type.is_tensor() && type.tensor().dtype == DType::I32;
+}
+
+}  // namespace
+
 Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) const {
   const Graph& graph = clusters.graph();
   const NodeId first = anchor_node(producer), second = anchor_node(reader);
   const std::vector<Edge> uses = edges(producer, reader);
   if (const Refusal why = chain_refusal(producer, reader, uses)) return {why};
+  if (sums_integers(graph, first) || sums_integers(graph, second)) return {"products of bytes are tiled one by one"};
   const ValueId handed = uses.front().value;
   const Dims& dims = graph.value(handed).type.tensor().dims;
   const Dims& result = graph.value(graph.node(second).results.front()).type.tensor().dims;

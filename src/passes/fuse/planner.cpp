@@ -20,6 +20,7 @@ class Planner {
   }
 
   Grouping plan(Journal* journal) {
+    for (NodeId id : order_) join_widened(id);
     for (NodeId id : contractions_from_the_end()) take_readers(id);
     for (NodeId id : order_) {
       if (rules_.access(id).role == Role::Rows) take_operands(id), take_readers(id);
@@ -54,6 +55,31 @@ class Planner {
     std::ranges::reverse(found);
     std::ranges::stable_sort(found, std::greater{}, [&](NodeId id) { return depth[id]; });
     return found;
+  }
+
+  // What is made of narrow elements one by one belongs to what reads it, as far as it is wide: in between it
+  // would take more memory than what it is made of.
+  void join_widened(NodeId id) {
+    const Node& start = graph_.node(id);
+    if (rules_.access(id).role != Role::Pointwise || start.operands.empty() || !start.operands[0]) return;
+    const Type& narrow = graph_.value(start.operands[0]).type;
+    if (!narrow.is_tensor() || rules_.access(id).operands[0] != Access::Aligned) return;
+    const std::size_t bytes = info(narrow.tensor().dtype).storage_bytes;
+    while (const NodeId reader = only_pointwise_reader(id, bytes)) {
+      const ClusterId own = rules_.clusters.of(id), other = rules_.clusters.of(reader);
+      if (own != other && (rules_.refusal(own, other) || !rules_.merge(own, other))) return;
+      id = reader;
+    }
+  }
+
+  // Of a node that gives wider elements than so many bytes.
+  NodeId only_pointwise_reader(NodeId id, std::size_t bytes) const {
+    const Node& node = graph_.node(id);
+    if (node.results.size() != 1 || graph_.is_output(node.results[0])) return {};
+    const Type& type = graph_.value(node.results[0]).type;
+    const std::vector<NodeId>& readers = graph_.readers(node.results[0]);
+    if (!type.is_tensor() || info(type.tensor().dtype).storage_bytes <= bytes || readers.size() != 1) return {};
+    return rules_.access(readers[0]).role == Role::Pointwise ? readers[0] : NodeId{};
   }
 
   // Joins the cluster's readers, and theirs, for as long as they fit.

@@ -1,0 +1,131 @@
+#include "base/error.h"
+#include "base/new_file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/out.h"
+#include "cli/table.h"
+#include "driver/compiled.h"
+#include "driver/model.h"
+#include "driver/model_source.h"
+#include "driver/quantization/quantizer.h"
+#include "driver/quantization/report.h"
+#include "program/file.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace tenon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string fixed(double value, int digits) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string megabytes(std::int64_t bytes) { return concat(fixed(static_cast<double>(bytes) / 1e6, 2), " MB"); }
+
+// Before work begins whose result would have no place to go to.
+void require_output(const std::string& path) {
+  if (path.empty() || path.ends_with(".onnx") || path.ends_with(".tnn") || path.ends_with(".tenon")) return;
+  throw Error("cannot tell the format of the quantized model", ErrorKind::Usage)
+      .expected("a file that ends in .onnx, .tnn or .tenon")
+      .got(path);
+}
+
+void write_model(const Graph& graph, const std::string& path) {
+  if (path.empty()) return;
+  if (path.ends_with(".tnn")) {
+    write_program(compile_graph(graph), path);
+  } else {
+    save_model(graph, path.ends_with(".onnx") ? "onnx" : "tenon", path);
+  }
+}
+
+std::vector<const QuantizedNode*> worst_of(const QuantizeResult& result) {
+  std::vector<const QuantizedNode*> worst;
+  for (const QuantizedNode& node : result.nodes) {
+    if (node.skipped.empty()) worst.push_back(&node);
+  }
+  std::ranges::stable_sort(worst, {}, &QuantizedNode::signal_db);
+  return worst;
+}
+
+Json as_json(const QuantizeResult& result, const QuantizeCommandOptions& options) {
+  Json json = {{"model", options.model},         {"scheme", options.scheme},         {"samples", result.samples},
+               {"resumed_from", result.resumed}, {"output_error", result.output_error}, {"bytes_before", result.bytes_before},
+               {"bytes_after", result.bytes_after}, {"nodes", Json::array()}};
+  for (const QuantizedNode& node : result.nodes) {
+    Json entry = {{"name", node.name}, {"op", node.op}};
+    if (node.skipped.empty()) {
+      entry["signal_db"] = node.signal_db;
+    } else {
+      entry["skipped"] = node.skipped;
+    }
+    json["nodes"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+void print_tables(const QuantizeResult& result, const QuantizeCommandOptions& options) {
+  constexpr std::size_t kWorst = 10;
+  const std::vector<const QuantizedNode*> quantized = worst_of(result);
+  Table worst({"worst nodes", "op", ">signal to noise"});
+  for (std::size_t k = 0; k < std::min(options.all ? quantized.size() : kWorst, quantized.size()); ++k) {
+    worst.add({quantized[k]->name, quantized[k]->op, concat(fixed(quantized[k]->signal_db, 1), " dB")});
+  }
+  worst.print(out());
+  if (quantized.size() < result.nodes.size()) {
+    Table skipped({"left as they are", "op", "why"});
+    for (const QuantizedNode& node : result.nodes) {
+      if (!node.skipped.empty()) skipped.add({node.name, node.op, node.skipped});
+    }
+    out() << "\n";
+    skipped.print(out());
+  }
+  out() << "\n" << quantized.size() << " of " << result.nodes.size() << " products quantized (" << options.scheme << ")";
+  if (result.samples > 0) out() << ", ranges by " << options.ranges << " from " << result.samples << " samples";
+  if (result.resumed > 0) out() << " (" << result.resumed << " of them seen before)";
+  out() << "\noutputs differ by " << fixed(100 * result.output_error, 3) << " % of their size; constants "
+            << megabytes(result.bytes_before) << " before, " << megabytes(result.bytes_after) << " after\n";
+}
+
+}  // namespace
+
+int quantize(const QuantizeCommandOptions& options, OutputFormat format) {
+  require_output(options.output);
+  QuantizeRequest request;
+  request.scheme = options.scheme;
+  request.rule = range_rule(options.ranges);
+  request.skip = options.skip;
+  request.target_error = options.target_error;
+  request.threads = options.threads;
+  if (!options.output.empty()) request.state_path = options.output + ".calibration";
+  const Graph graph = ready_to_quantize(ModelSource(options.model).graph());
+  const CalibrationSamples samples(graph, options.calibrate);
+  const Interrupt interrupt;
+  request.is_interrupted = [] { return Interrupt::is_asked(); };
+  Progress progress("calibrate");
+  request.on_sample = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
+  const QuantizeResult result = quantize_model(graph, samples, request);
+  write_model(result.graph, options.output);
+  if (!options.report.empty()) {
+    NewFile file(options.report);
+    file.out() << quantization_report(options.model, result);
+    file.finish();
+  }
+  if (format == OutputFormat::Json) {
+    out() << as_json(result, options).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    print_tables(result, options);
+  }
+  const bool is_close = options.target_error == 0 || result.output_error <= options.target_error;
+  return is_close ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,229 @@
+#include "codegen/cpu/integer_tiles.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "codegen/cpu/row_blocks.h"
+#include "nests/affine.h"
+#include "nests/integer_contraction.h"
+#include "nests/schedule/split.h"
+#include "nests/stride.h"
+
+namespace tenon::codegen::cpu {
+namespace {
+
+using nests::Stride;
+
+constexpr std::int64_t kDot = 4;
+
+// Which loops become rows, columns and dots.
+struct Roles {
+  Contraction sum;
+  const Statement *columns = nullptr, *rows = nullptr, *dot = nullptr;
+  std::string refusal;
+};
+
+// Whether every coordinate of the load grows evenly with loops of numbers.
+bool is_even(const Scalar& load, const Contraction& sum) {
+  for (const auto* loops : {&sum.parallel, &sum.reduction}) {
+    for (const Statement* loop : *loops) {
+      if (depends_on(load, loop->id) && !loop->extent.is_constant()) return false;
+    }
+  }
+  return std::ranges::all_of(load->args, [](const Scalar& index) { return nests::affine_of(index).has_value(); });
+}
+
+Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
+  Roles roles;
+  const auto no = [&](std::string reason) {
+    roles.refusal = std::move(reason);
+    return roles;
+  };
+  std::optional<Contraction> found = nests::find_integer_contraction(body);
+  if (!found) return no("it does not sum products of two operands of bytes in i32");
+  Contraction& c = roles.sum = std::move(*found);
+  if (may_pack[c.a->id] && !may_pack[c.b->id]) std::swap(c.a, c.b);
+  if (!may_pack[c.b->id] || c.b->bounds != Bounds::Inside || !is_even(c.b, c)) {
+    return no("none of its operands is a constant that can be laid out in fours");
+  }
+  for (const Statement* loop : c.parallel) {
+    const bool is_long = loop->extent.is_constant() && loop->extent.constant() >= 4;
+    if (!is_long || loop->limit.is_defined() || !suits_columns(c, loop->id)) continue;
+    if (depends_on(c.a, loop->id) || !depends_on(c.b, loop->id)) continue;
+    roles.columns = loop;
+  }
+  if (roles.columns == nullptr) return no("no loop of 4 or more runs along its weights and what it writes, and not along the rest");
+  for (const Statement* loop : c.parallel) {
+    if (loop != roles.columns && !depends_on(c.b, loop->id)) roles.rows = loop;
+  }
+  for (const Statement* loop : c.reduction) {
+    if (stride_along(c.a, loop->id) == Stride::Unit && loop->extent.is_constant()) roles.dot = loop;
+  }
+  if (roles.dot == nullptr) return no("its rows do not lie along the sum");
+  // The last four would reach into the next group, and past the end of the last.
+  const auto along = nests::affine_of(c.a->args[c.a->view.size() - 1]);
+  const bool is_whole = along && along->steps.size() == 1 && along->steps.contains(roles.dot->id);
+  if (roles.dot->extent.constant() % kDot != 0 && !is_whole) return no("its groups are no multiples of four channels");
+  return roles;
+}
+
+std::int64_t width_for(std::int64_t count, std::int64_t width) {
+  while (width > 4 && width > count) width /= 2;
+  return width;
+}
+
+// The load with `value` in place of a loop's position.
+Scalar substituted(const Scalar& load, std::size_t loop, const Scalar& value) {
+  Statement holder;
+  holder.kind = Statement::Kind::Define;
+  holder.value = load;
+  Block block{std::move(holder)};
+  substitute_loop(block, loop, value);
+  return block.front().value;
+}
+
+}  // namespace
+
+std::string integer_tile_refusal(const Block& body, const std::vector<bool>& may_pack) {
+  return find_roles(body, may_pack).refusal;
+}
+
+std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vector<bool>& may_pack,
+                                                  const TileShape& shape, const TargetFacts& target) {
+  Roles roles = find_roles(nest.body, may_pack);
+  if (!roles.refusal.empty()) return std::nullopt;
+  Contraction& c = roles.sum;
+  if (c.a->bounds != Bounds::Inside) return std::nullopt;
+  const std::int64_t length = roles.dot->extent.constant(), steps = (length + kDot - 1) / kDot;
+  // The last dot reads whole fours: of a copy they are there.
+  if (length % kDot != 0 && !(mod(c.a->view.back(), kDot) == Dim(0))) return std::nullopt;
+
+  const std::int64_t column_count = roles.columns->extent.constant();
+  const std::int64_t width = width_for(column_count, shape.columns);
+  const std::int64_t blocks = (column_count + width - 1) / width;
+  const std::size_t column_id = roles.columns->id, dot_id = roles.dot->id;
+  const std::size_t outer = nest.new_loop(concat(nest.loop_names[column_id], "o"));
+  const std::size_t inner = nest.new_loop(concat(nest.loop_names[column_id], "i"));
+  const std::size_t four = nest.new_loop(concat(nest.loop_names[dot_id], "o"));
+  const std::size_t one = nest.new_loop(concat(nest.loop_names[dot_id], "i"));
+  const Scalar column_start = times(loop_scalar(outer), integer_scalar(width));
+  const Scalar column = plus(column_start, loop_scalar(inner));
+  const Scalar position = plus(times(loop_scalar(four), integer_scalar(kDot)), loop_scalar(one));
+
+  // b as it is read: fours of the sum for each column of a vector, vector behind vector.
+  Packing packing;
+  packing.buffer = c.b->id;
+  packing.source_dims = c.b->view;
+  packing.limit = std::numeric_limits<std::int64_t>::max() / 2;  // outside of the source all is zero
+  const auto add = [&](std::size_t loop, std::int64_t extent) {
+    packing.loops.push_back(loop);
+    packing.extents.push_back(extent);
+  };
+  add(outer, blocks);
+  for (const Statement* loop : c.parallel) {
+    if (loop != roles.columns && depends_on(c.b, loop->id)) add(loop->id, loop->extent.constant());
+  }
+  std::vector<const Statement*> around_dot;
+  for (const Statement* loop : c.reduction) {
+    if (loop != roles.dot) around_dot.push_back(loop);
+    if (loop != roles.dot && depends_on(c.b, loop->id)) add(loop->id, loop->extent.constant());
+  }
+  add(four, steps);
+  add(inner, width);
+  add(one, kDot);
+  const Scalar source = substituted(substituted(c.b, column_id, column), dot_id, position);
+  packing.coordinates.assign(source->args.begin(), source->args.begin() + static_cast<std::ptrdiff_t>(source->view.size()));
+  ScalarNode node = c.b.node();
+  node.view = Dims(packing.extents.begin(), packing.extents.end());
+  node.args.clear();
+  for (const std::size_t loop : packing.loops) node.args.push_back(loop_scalar(loop));
+  const Scalar packed(std::make_shared<const ScalarNode>(std::move(node)));
+  nest.buffers[packing.buffer].dims = packed->view;
+
+  // Rebuilt from the inside: a dot, the loops of the sum, rows, columns, the rest to share out.
+  Block body = *c.inner;
+  const Statement* innermost = &body[1];
+  while (innermost->kind == Statement::Kind::Loop) innermost = &innermost->body.front();
+  Statement sum = *innermost;
+  const Scalar a = substituted(c.a, dot_id, position);
+  sum.value = binary_scalar(BinaryOp::Multiply, DType::I32, cast_scalar(a, DType::I32), cast_scalar(packed, DType::I32));
+  const auto wrap = [](Statement& inside, std::size_t id, std::int64_t extent, LoopKind kind) {
+    Statement loop;
+    loop.id = id;
+    loop.extent = extent;
+    loop.loop = kind;
+    loop.body = {std::move(inside)};
+    inside = std::move(loop);
+  };
+  wrap(sum, one, kDot, LoopKind::Dot);
+  wrap(sum, four, steps, LoopKind::Serial);
+  for (std::size_t k = around_dot.size(); k-- > 0;) {
+    Statement loop = *around_dot[k];
+    loop.body = {std::move(sum)};
+    sum = std::move(loop);
+  }
+  body[1] = std::move(sum);
+  substitute_loop(body, column_id, column);
+
+  std::int64_t b_bytes = 1;
+  for (const std::int64_t extent : packing.extents) b_bytes *= extent;
+  // Where a core's own cache holds all weights, blocks of columns come innermost: rows are read once.
+  const bool keeps_rows = (b_bytes <= static_cast<std::int64_t>(target.own_cache().bytes / 2)) != shape.is_reordered;
+  std::vector<Statement> around;
+  for (const Statement* loop : c.parallel) {
+    if (loop == roles.columns || loop == roles.rows) continue;
+    around.push_back(*loop);
+    around.back().body.clear();
+    around.back().loop = LoopKind::Parallel;
+  }
+  Statement block_loop;
+  block_loop.id = outer;
+  block_loop.extent = blocks;
+  block_loop.is_independent = true;
+  block_loop.loop = LoopKind::Parallel;
+  around.insert(keeps_rows ? around.end() : around.begin(), std::move(block_loop));
+  if (roles.rows != nullptr) {
+    Statement jam = *roles.rows;
+    jam.loop = LoopKind::Jam;
+    jam.width = shape.rows;
+    jam.body = std::move(body);
+    std::vector<Dim> items;
+    for (const Statement& loop : around) items.push_back(loop.extent);
+    const auto block = jam.limit.is_defined() ? std::nullopt : rows_in_block(jam.extent, jam.width, items);
+    const std::size_t row_id = jam.id;
+    body = {std::move(jam)};
+    if (block) {
+      nests::split(nest, body, row_id, *block, "b");
+      Statement row_blocks = std::move(body.front());
+      body = std::move(row_blocks.body);
+      body.front().loop = LoopKind::Jam;
+      body.front().width = shape.rows;
+      row_blocks.body.clear();
+      row_blocks.loop = LoopKind::Parallel;
+      row_blocks.width = 1;
+      around.push_back(std::move(row_blocks));
+    }
+  }
+  Statement vector;
+  vector.id = inner;
+  vector.extent = width;
+  vector.loop = LoopKind::Vector;
+  vector.width = static_cast<unsigned>(width);
+  vector.is_independent = true;
+  if (column_count % width != 0) {
+    vector.limit = binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(width),
+                                 binary_scalar(BinaryOp::Subtract, DType::I64, integer_scalar(column_count), column_start));
+  }
+  vector.body = std::move(body);
+  body = {std::move(vector)};
+  for (std::size_t k = around.size(); k-- > 0;) {
+    around[k].body = std::move(body);
+    body = {std::move(around[k])};
+  }
+  nest.body = std::move(body);
+  return std::vector<Packing>{std::move(packing)};
+}
+
+}  // namespace tenon::codegen::cpu

@@ -1,0 +1,194 @@
+#include "nests/integer_contraction.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "nests/affine.h"
+#include "nests/index_map.h"
+#include "nests/operand_copy.h"
+#include "nests/stride.h"
+
+namespace tenon::nests {
+namespace {
+
+constexpr std::int64_t kDot = 4;
+
+// The load of a byte under the casts that widen it.
+std::optional<Scalar> byte_load(const Scalar& factor) {
+  const Scalar* at = &factor;
+  while ((*at)->kind == ScalarKind::Cast && is_integer((*at)->dtype)) at = &(*at)->args.front();
+  const bool is_byte = (*at)->dtype == DType::U8 || (*at)->dtype == DType::I8;
+  if ((*at)->kind != ScalarKind::Load || !is_byte || (*at)->bounds == Bounds::Checked) return std::nullopt;
+  return *at;
+}
+
+// How `a` is to be copied: room before and behind each axis.
+struct Room {
+  Dims dims;
+  std::vector<std::int64_t> before;
+};
+
+std::optional<Room> room_around(const Scalar& load, const Contraction& sum, std::size_t dot_axis) {
+  std::map<std::size_t, Dim> extents;
+  for (const auto* loops : {&sum.parallel, &sum.reduction}) {
+    for (const Statement* loop : *loops) extents.emplace(loop->id, loop->extent);
+  }
+  Room room;
+  for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
+    const Dim& extent = load->view[axis];
+    const auto affine = affine_of(load->args[axis]);
+    if (!affine) return std::nullopt;
+    std::int64_t first = affine->start;
+    Dim last = affine->start;
+    for (const auto& [loop, step] : affine->steps) {
+      const auto count = extents.find(loop);
+      if (count == extents.end() || step < 0) return std::nullopt;
+      last = last + Dim(step) * (count->second - Dim(1));
+    }
+    const std::int64_t before = std::max<std::int64_t>(0, -first);
+    Dim whole = extent + Dim(before);
+    if (!provably_at_most(last + Dim(1), extent)) {
+      // As far as it is read; where that cannot be told, the load stays as it is.
+      if (!(last.is_constant() && extent.is_constant())) return std::nullopt;
+      whole = whole + Dim(last.constant() + 1 - extent.constant());
+    }
+    if (axis == dot_axis) whole = ceil_div(whole, kDot) * Dim(kDot);
+    room.before.push_back(before);
+    room.dims.push_back(whole);
+  }
+  return room;
+}
+
+// Copies buffer 0 into the middle of buffer 1, with the fill around it.
+LoopNest copy_nest(const Scalar& load, const Room& room, const NestBuffer& source) {
+  LoopNest nest;
+  nest.name = "pad";
+  nest.buffers = {{"x", source.dtype, load->view, Storage::Operand}, {"p", source.dtype, room.dims, Storage::Result}};
+  Statement store;
+  store.kind = Statement::Kind::Store;
+  store.id = 1;
+  store.view = room.dims;
+  ScalarNode copy = load.node();
+  const Scalar fill = copy.bounds == Bounds::Fill ? copy.args.back() : literal_scalar(source.dtype, 0, 0);
+  copy.id = 0;
+  copy.bounds = Bounds::Fill;
+  copy.args.clear();
+  for (std::size_t axis = 0; axis < room.dims.size(); ++axis) {
+    const std::size_t loop = nest.new_loop(concat("i", axis));
+    store.indices.push_back(room.dims[axis] == Dim(1) ? integer_scalar(0) : loop_scalar(loop));
+    copy.args.push_back(
+        binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(), integer_scalar(room.before[axis])));
+  }
+  copy.args.push_back(fill);
+  store.value = Scalar(std::make_shared<const ScalarNode>(std::move(copy)));
+  Block body{std::move(store)};
+  for (std::size_t axis = room.dims.size(); axis-- > 0;) {
+    if (room.dims[axis] == Dim(1)) continue;
+    Statement loop;
+    loop.id = axis;
+    loop.extent = room.dims[axis];
+    loop.is_independent = true;
+    loop.body = std::move(body);
+    body = {std::move(loop)};
+  }
+  nest.body = std::move(body);
+  list_extents(nest);
+  return nest;
+}
+
+Scalar with_load(const Scalar& factor, const Scalar& load) {
+  if (factor->kind != ScalarKind::Cast) return load;
+  return cast_scalar(with_load(factor->args.front(), load), factor->dtype);
+}
+
+}  // namespace
+
+std::optional<Contraction> find_integer_contraction(const Block& body) {
+  Contraction found;
+  const Block* block = &body;
+  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop && block->front().is_independent) {
+    found.parallel.push_back(&block->front());
+    block = &block->front().body;
+  }
+  found.inner = block;
+  if (block->size() < 3 || (*block)[0].kind != Statement::Kind::Define || (*block)[1].kind != Statement::Kind::Loop) {
+    return std::nullopt;
+  }
+  const Statement* loop = &(*block)[1];
+  for (;;) {
+    found.reduction.push_back(loop);
+    if (loop->is_independent || loop->body.size() != 1) return std::nullopt;
+    if (loop->body.front().kind != Statement::Kind::Loop) break;
+    loop = &loop->body.front();
+  }
+  const Statement& fold = loop->body.front();
+  if (fold.kind != Statement::Kind::Fold || fold.reduction != Reduction::Sum || fold.id != (*block)[0].id) return std::nullopt;
+  if (fold.value->kind != ScalarKind::Binary || fold.value->binary != BinaryOp::Multiply) return std::nullopt;
+  if (fold.value->dtype != DType::I32) return std::nullopt;
+  const auto a = byte_load(fold.value->args[0]), b = byte_load(fold.value->args[1]);
+  if (!a || !b) return std::nullopt;
+  found.a = *a;
+  found.b = *b;
+  for (std::size_t k = 2; k < block->size(); ++k) {
+    if ((*block)[k].kind != Statement::Kind::Define && (*block)[k].kind != Statement::Kind::Store) return std::nullopt;
+  }
+  return found;
+}
+
+bool has_dots(const Block& block) {
+  return std::ranges::any_of(block, [](const Statement& statement) {
+    return statement.loop == LoopKind::Dot || has_dots(statement.body);
+  });
+}
+
+std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence, const NestSequence::Part& given) {
+  NestSequence::Part part = given;
+  const std::optional<Contraction> sum = find_integer_contraction(part.nest.body);
+  if (!sum) return {std::move(part)};
+  const Scalar& load = sum->a;
+  const Statement* dot = nullptr;
+  for (const Statement* loop : sum->reduction) {
+    if (stride_along(load, loop->id) == Stride::Unit) dot = loop;
+  }
+  const bool fills = load->bounds == Bounds::Fill;
+  const bool is_even = dot != nullptr && mod(dot->extent, kDot) == Dim(0);
+  if (dot == nullptr || (is_even && !fills) || !dot->extent.is_constant()) return {std::move(part)};
+  if (fills && load->args.back()->kind != ScalarKind::Integer && load->args.back()->kind != ScalarKind::Real) {
+    return {std::move(part)};
+  }
+  const std::size_t last_axis = load->view.size() - 1;
+  const auto room = room_around(load, *sum, last_axis);
+  if (!room) return {std::move(part)};
+  const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
+  const NestBuffer from = part.nest.buffers[load->id];
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, room->dims});
+  NestSequence::Part copy;
+  copy.nest = copy_nest(load, *room, from);
+  copy.buffers = {source, made};
+
+  ScalarNode node = load.node();
+  node.bounds = Bounds::Inside;
+  if (fills) node.args.pop_back();
+  for (std::size_t axis = 0; axis < node.args.size(); ++axis) {
+    node.args[axis] = plus(node.args[axis], integer_scalar(room->before[axis]));
+  }
+  node.view = room->dims;
+  node.id = part.nest.buffers.size();
+  const Scalar moved(std::make_shared<const ScalarNode>(std::move(node)));
+  Statement* fold = nullptr;
+  for (Block* block = &part.nest.body; fold == nullptr;) {
+    Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
+    if (statement.kind == Statement::Kind::Fold) fold = &statement;
+    block = &statement.body;
+  }
+  fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, with_load(fold->value->args[0], moved),
+                              fold->value->args[1]);
+  part.nest.buffers.push_back({concat("p", made), from.dtype, room->dims, Storage::Operand});
+  part.buffers.push_back(made);
+  list_extents(part.nest);
+  return {std::move(copy), std::move(part)};
+}
+
+}  // namespace tenon::nests

@@ -1,0 +1,155 @@
+// Products of bytes in tiles against the reference, bit for bit, with each kind of instructions that there is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "driver/compile.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "driver/pipeline.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+namespace tenon {
+namespace {
+
+std::vector<std::string> processors() {
+  std::vector<std::string> names = {"x86-64-v3"};
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) names.emplace_back("x86-64-v4");
+  names.emplace_back("native");
+  return names;
+}
+
+Tensor all(DType dtype, const Shape& shape, double value) {
+  Tensor tensor(dtype, shape);
+  for (std::int64_t k = 0; k < tensor.size(); ++k) tensor.set_real(k, value);
+  return tensor;
+}
+
+// What passes make of the graph, by definition and compiled.
+void expect_same_bits(const std::string& text, const std::vector<Datum>& given = {}) {
+  const Graph graph = parse_graph(text, all_ops());
+  const Graph optimised = run_pipeline(graph, {});
+  const std::vector<Datum> inputs = given.empty() ? random_inputs(graph, 3) : given;
+  const std::vector<Datum> expected = reference::evaluate(optimised, inputs);
+  for (const std::string& cpu : processors()) {
+    for (const int threads : {1, 2, 3}) {
+      CompiledModel model(compile_graph(graph, cpu), threads);
+      const std::vector<Datum> outputs = model.run(inputs);
+      for (std::size_t k = 0; k < outputs.size(); ++k) {
+        EXPECT_TRUE(identical(outputs[k].tensor(), expected[k].tensor())) << cpu << ", " << threads << " threads\n" << text;
+      }
+    }
+  }
+}
+
+std::string convolution(const std::string& x, const std::string& w, const std::string& attrs, const std::string& range) {
+  return concat("graph (x: ", x, ") {\n  w = constant ", w, " uniform(seed = 5, low = ", range, ")\n  y = conv(x, w) {out_dtype = i32",
+                attrs, "}\n  return y\n}");
+}
+
+TEST(IntegerTilesTest, ConvolutionsOfAnyShape) {
+  for (const char* range : {"-128, high = 127", "-63, high = 63"}) {
+    for (const char* x : {"u8", "i8"}) {
+      const std::string image = x;
+      expect_same_bits(convolution(image + "[1, 32, 9, 15]", "i8[40, 32, 1, 1]", "", range));
+      expect_same_bits(convolution(image + "[2, 8, 7, 7]", "i8[33, 8, 3, 3]", ", pads = [1, 1, 1, 1]", range));
+      expect_same_bits(convolution(image + "[1, 3, 12, 12]", "i8[64, 3, 7, 7]", ", pads = [3, 3, 3, 3], strides = [2, 2], pad_value = 7", range));
+      expect_same_bits(convolution(image + "[1, 5, 6, 5]", "i8[7, 5, 2, 3]", ", pads = [0, 1, 2, 0], dilations = [2, 1]", range));
+      expect_same_bits(convolution(image + "[1, 8, 6, 6]", "i8[16, 4, 3, 3]", ", groups = 2", range));
+      expect_same_bits(convolution(image + "[1, 12, 5, 5]", "i8[8, 6, 1, 1]", ", groups = 2", range));
+      expect_same_bits(convolution(image + "[3, 6, 11]", "i8[12, 6, 3]", ", pads = [1, 1]", range));
+    }
+  }
+}
+
+TEST(IntegerTilesTest, LargestProductsDoNotSaturate) {
+  for (const int weight : {127, -128, 64, 65, -64}) {
+    expect_same_bits(concat("graph (x: u8[1, 16, 4, 4]) {\n  w = constant i8[32, 16, 3, 3] splat ", weight,
+                            "\n  y = conv(x, w) {out_dtype = i32, pads = [1, 1, 1, 1]}\n  return y\n}"),
+                     {all(DType::U8, {1, 16, 4, 4}, 255)});
+  }
+}
+
+TEST(IntegerTilesTest, MatrixProducts) {
+  for (const char* rows : {"1", "7", "33"}) {
+    for (const char* inner : {"4", "30", "129"}) {
+      expect_same_bits(concat("graph (a: u8[", rows, ", ", inner, "]) {\n  b = constant i8[", inner,
+                              ", 50] uniform(seed = 5, low = -128, high = 127)\n  y = matmul(a, b) {out_dtype = i32}\n  return y\n}"));
+    }
+  }
+}
+
+// A block of a residual network: int8 between its layers, both ways of quantizing what they give.
+TEST(IntegerTilesTest, QuantizedBlocks) {
+  for (const char* type : {"u8", "i8"}) {
+    const std::string zero = concat("constant ", type, "[] ", type[0] == 'u' ? "0" : "-128"),
+                      middle = concat("constant ", type, "[] ", type[0] == 'u' ? "117" : "-5");
+    expect_same_bits(concat(R"(graph (x: f32[1, 16, 10, 10]) {
+  s = constant f32[] 0.02
+  z = )", middle, R"(
+  n = )", zero, R"(
+  t = constant f32[32] uniform(seed = 8, low = 0.001, high = 0.003)
+  w = constant i8[32, 16, 3, 3] uniform(seed = 5, low = -127, high = 127)
+  v = constant i8[16, 32, 1, 1] uniform(seed = 6, low = -63, high = 63)
+  f = constant f32[16] uniform(seed = 9, low = -1, high = 1)
+  u = constant f32[] 0.01
+  r = constant f32[] 0.05
+  q = quantize_linear(x, s, z)
+  d = dequantize_linear(q, s, z)
+  p = max_pool(d) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
+  e = dequantize_linear(w, t) {axis = 0}
+  c = conv(p, e) {pads = [1, 1, 1, 1]}
+  a = relu(c)
+  g = quantize_linear(a, r, n)
+  h = dequantize_linear(g, r, n)
+  i = dequantize_linear(v, u)
+  j = conv(h, i, f)
+  k = quantize_linear(j, r, z)
+  l = dequantize_linear(k, r, z)
+  m = add(l, d)
+  o = relu(m)
+  b = quantize_linear(o, r, n)
+  y = dequantize_linear(b, r, n)
+  return y, b
+})"));
+  }
+}
+
+TEST(IntegerTilesTest, DynamicZeroPoints) {
+  expect_same_bits(R"(graph (a: u8[9, 20], z: u8[]) {
+  b = constant u8[20, 40] uniform(seed = 5, low = 1, high = 255)
+  n = constant u8[] 128
+  ai = cast(a) {to = i32}
+  zi = cast(z) {to = i32}
+  bi = cast(b) {to = i32}
+  ni = cast(n) {to = i32}
+  ac = sub(ai, zi)
+  bc = sub(bi, ni)
+  y = matmul(ac, bc) {out_dtype = i32}
+  return y
+})");
+}
+
+TEST(IntegerTilesTest, AreWhatIsChosen) {
+  const Graph graph = parse_graph(R"(graph (x: u8[1, 14, 14, 32]@NHWC) {
+  w = constant i8[64, 32, 3, 3] uniform(seed = 5, low = -9, high = 9)
+  y = conv(x, w) {out_dtype = i32, pads = [1, 1, 1, 1]}
+  return y
+})", all_ops());
+  for (const std::string& cpu : processors()) {
+    CompileRequest request;
+    request.cpu = cpu;
+    request.is_untuned = true;
+    const std::vector<codegen::Decision> decisions = decide_kernels(graph, request);
+    const bool has_dots = std::ranges::any_of(decisions, [](const codegen::Decision& decision) {
+      return decision.candidates[decision.selection.versions.front().candidate].name.starts_with("dot tiles");
+    });
+    EXPECT_TRUE(has_dots) << cpu;
+  }
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,195 @@
+#include "driver/quantization/quantizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "base/error.h"
+#include "driver/quantization/report.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "unit/error_text.h"
+
+namespace tenon {
+namespace {
+
+Tensor reals(const std::vector<double>& values) {
+  return Tensor::of(DType::F32, {static_cast<std::int64_t>(values.size())}, values);
+}
+
+TEST(HistogramTest, WidensWithoutLosingCounts) {
+  Histogram histogram;
+  histogram.add(reals({0.5, -0.25, 0.75}));
+  histogram.add(reals({100, -3}));
+  EXPECT_EQ(histogram.count(), 5);
+  EXPECT_EQ(histogram.least(), -3);
+  EXPECT_EQ(histogram.greatest(), 100);
+  std::int64_t total = 0;
+  for (const std::int64_t count : histogram.bins()) total += count;
+  EXPECT_EQ(total, 5);
+  // What was added later lies where it would have lain from the start.
+  Histogram at_once;
+  at_once.add(reals({100, -3, 0.5, -0.25, 0.75}));
+  EXPECT_EQ(at_once.radius(), histogram.radius());
+  EXPECT_EQ(at_once.bins(), histogram.bins());
+}
+
+TEST(HistogramTest, TextGivesBackTheSame) {
+  Histogram histogram;
+  histogram.add(reals({0.1, 0.2, -7, 3}));
+  const Histogram again = Histogram::parse(histogram.text());
+  EXPECT_EQ(again.text(), histogram.text());
+  EXPECT_EQ(again.bins(), histogram.bins());
+  EXPECT_THROW(Histogram::parse("1 2"), Error);
+  EXPECT_THROW(Histogram::parse("0x1p+0 0x0p+0 0x1p+0 5 0:1"), Error);
+}
+
+TEST(HistogramTest, RefusesWhatIsNotFinite) {
+  Histogram histogram;
+  EXPECT_EQ(error_text([&] { histogram.add(reals({1, std::numeric_limits<double>::quiet_NaN()})); }),
+            "a value to be quantized is not finite\n  expected  numbers\n  got       nan at element 1");
+}
+
+// Ten thousand values of a bell and one far away.
+Histogram with_outlier() {
+  Histogram histogram;
+  std::vector<double> values;
+  for (int k = 1; k < 10000; ++k) {
+    const double u = k / 10000.0;
+    values.push_back(std::log(u / (1 - u)) / 4);
+  }
+  values.push_back(100);
+  histogram.add(reals(values));
+  return histogram;
+}
+
+TEST(RangesTest, OutliersAreHeldWhereThatLosesLess) {
+  const Histogram histogram = with_outlier();
+  EXPECT_EQ(choose_range(histogram, RangeRule::MinMax, 256, false).high, 100);
+  EXPECT_LT(choose_range(histogram, RangeRule::Percentile, 256, false).high, 5);
+  const ValueRange kl = choose_range(histogram, RangeRule::Kl, 256, false);
+  EXPECT_LT(kl.high, 30);
+  // One in ten thousand at 100 costs more energy than steps of 0.4: it stays.
+  EXPECT_GT(choose_range(histogram, RangeRule::Mse, 256, false).high, 50);
+}
+
+TEST(RangesTest, ZeroIsAlwaysExact) {
+  Histogram histogram;
+  histogram.add(reals({2, 3, 4}));
+  const ValueRange range = choose_range(histogram, RangeRule::MinMax, 256, false);
+  EXPECT_EQ(range.low, 0);
+  const ScaleAndZero made = scale_of(range, 0, 255, false);
+  EXPECT_EQ(made.zero_point, 0);
+  EXPECT_FLOAT_EQ(made.scale, 4.0F / 255);
+  const ScaleAndZero symmetric = scale_of({-2, 1}, -128, 127, true);
+  EXPECT_EQ(symmetric.zero_point, 0);
+  EXPECT_FLOAT_EQ(symmetric.scale, 2.0F / 127);
+}
+
+TEST(RangesTest, NamesAreThoseOfTheCommandLine) {
+  for (const char* name : {"min-max", "percentile", "kl", "mse"}) EXPECT_EQ(name_of(range_rule(name)), name);
+  EXPECT_THROW(range_rule("minmax"), Error);
+}
+
+Graph small_network() {
+  return parse_graph(R"(graph net (x: f32[1, 3, 8, 8]) {
+    w = constant f32[8, 3, 3, 3] normal(seed = 1, mean = 0, deviation = 0.3)
+    b = constant f32[8] normal(seed = 2, mean = 0, deviation = 0.1)
+    v = constant f32[8, 4] normal(seed = 3, mean = 0, deviation = 0.3)
+    c = conv(x, w, b) {pads = [1, 1, 1, 1]}
+    r = relu(c)
+    p = reduce_mean(r) {axes = [2, 3], keep_axes = false}
+    m = matmul(p, v)
+    return m
+  })", all_ops());
+}
+
+TEST(QuantizerTest, QuantizesProductsAndKeepsOutputsClose) {
+  const Graph graph = ready_to_quantize(small_network());
+  const CalibrationSamples samples(graph, "random:3");
+  QuantizeRequest request;
+  request.rule = RangeRule::MinMax;
+  const QuantizeResult result = quantize_model(graph, samples, request);
+  ASSERT_EQ(result.nodes.size(), 2U);
+  for (const QuantizedNode& node : result.nodes) {
+    EXPECT_EQ(node.skipped, "");
+    EXPECT_GT(node.signal_db, 25);
+  }
+  EXPECT_LT(result.output_error, 0.03);
+  EXPECT_GT(result.output_error, 0);
+  EXPECT_LT(result.bytes_after, result.bytes_before);
+  EXPECT_TRUE(is_quantized(result.graph));
+  EXPECT_NE(quantization_report("net", result).find("Signal to noise"), std::string::npos);
+}
+
+TEST(QuantizerTest, TargetErrorLeavesTheFewestFloats) {
+  const Graph graph = ready_to_quantize(small_network());
+  const CalibrationSamples samples(graph, "random:2");
+  QuantizeRequest request;
+  request.target_error = 1e-7;
+  const QuantizeResult result = quantize_model(graph, samples, request);
+  EXPECT_LE(result.output_error, 1e-7);
+  EXPECT_EQ(result.nodes[0].skipped, "left a float for --target-error");
+}
+
+TEST(QuantizerTest, WeightsAlone) {
+  const Graph graph = ready_to_quantize(small_network());
+  const CalibrationSamples samples(graph, "random:1");
+  QuantizeRequest request;
+  request.scheme = "w4:4";
+  const QuantizeResult result = quantize_model(graph, samples, request);
+  EXPECT_EQ(result.nodes[0].skipped, "only weights of matrix products are narrowed");
+  EXPECT_GT(result.nodes[1].signal_db, 15);
+  EXPECT_EQ(result.samples, 0U);
+}
+
+TEST(QuantizerTest, InterruptedCalibrationIsTakenUpAgain) {
+  const Graph graph = ready_to_quantize(small_network());
+  const CalibrationSamples samples(graph, "random:4");
+  QuantizeRequest request;
+  request.state_path = (std::filesystem::temp_directory_path() / "tenon_quantizer_test.calibration").string();
+  std::filesystem::remove(request.state_path);
+  std::size_t seen = 0;
+  request.on_sample = [&](std::size_t done, std::size_t) { seen = done; };
+  request.is_interrupted = [&] { return seen == 2; };
+  EXPECT_THROW(quantize_model(graph, samples, request), Error);
+  request.is_interrupted = {};
+  const QuantizeResult resumed = quantize_model(graph, samples, request);
+  EXPECT_EQ(resumed.resumed, 2U);
+  EXPECT_FALSE(std::filesystem::exists(request.state_path));
+  request.state_path.clear();
+  const QuantizeResult whole = quantize_model(graph, samples, request);
+  EXPECT_EQ(print(resumed.graph), print(whole.graph));
+}
+
+TEST(QuantizerTest, RefusesWhatCannotBeMeant) {
+  const Graph graph = ready_to_quantize(small_network());
+  const CalibrationSamples samples(graph, "random:1");
+  QuantizeRequest request;
+  request.skip = {"cc"};
+  EXPECT_EQ(error_text([&] { quantize_model(graph, samples, request); }),
+            "--skip: no product is called 'cc'\n  hint      one of c, m");
+  request.skip.clear();
+  request.scheme = "int9";
+  EXPECT_THROW(quantize_model(graph, samples, request), Error);
+  request.scheme = "int8:4";
+  EXPECT_THROW(quantize_model(graph, samples, request), Error);
+  EXPECT_THROW(CalibrationSamples(graph, "random:0"), Error);
+  EXPECT_THROW(CalibrationSamples(graph, "@/no/such/folder"), Error);
+  EXPECT_THROW(ready_to_quantize(quantize_model(graph, samples, {}).graph), Error);
+}
+
+TEST(QuantizerTest, AnEmptyFolderHasNoSamples) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tenon_no_samples";
+  std::filesystem::create_directories(folder);
+  const Graph graph = ready_to_quantize(small_network());
+  EXPECT_EQ(error_text([&] { CalibrationSamples(graph, "@" + folder.string()); }),
+            "--calibrate: the folder has no samples\n"
+            "  expected  @DIR with a folder or .npz file for each sample, or random:N\n  got       " + folder.string());
+}
+
+}  // namespace
+}  // namespace tenon
