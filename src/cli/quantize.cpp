@@ -28,11 +28,14 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
-std::string megabytes(std::int64_t bytes) { return concat(fixed(static_cast<double>(bytes) / 1e6, 2), " MB"); }
+std::string megabytes(std::int64_t bytes) {
+  return concat(fixed(static_cast<double>(bytes) / 1e6, 2), " MB");
+}
 
 // Before work begins whose result would have no place to go to.
 void require_output(const std::string& path) {
-  if (path.empty() || path.ends_with(".onnx") || path.ends_with(".tnn") || path.ends_with(".tenon")) return;
+  if (path.empty() || path.ends_with(".onnx") || path.ends_with(".tnn") || path.ends_with(".tenon"))
+    return;
   throw Error("cannot tell the format of the quantized model", ErrorKind::Usage)
       .expected("a file that ends in .onnx, .tnn or .tenon")
       .got(path);
@@ -57,9 +60,14 @@ std::vector<const QuantizedNode*> worst_of(const QuantizeResult& result) {
 }
 
 Json as_json(const QuantizeResult& result, const QuantizeCommandOptions& options) {
-  Json json = {{"model", options.model},         {"scheme", options.scheme},         {"samples", result.samples},
-               {"resumed_from", result.resumed}, {"output_error", result.output_error}, {"bytes_before", result.bytes_before},
-               {"bytes_after", result.bytes_after}, {"nodes", Json::array()}};
+  Json json = {{"model", options.model},
+               {"scheme", options.scheme},
+               {"samples", result.samples},
+               {"resumed_from", result.resumed},
+               {"output_error", result.output_error},
+               {"bytes_before", result.bytes_before},
+               {"bytes_after", result.bytes_after},
+               {"nodes", Json::array()}};
   for (const QuantizedNode& node : result.nodes) {
     Json entry = {{"name", node.name}, {"op", node.op}};
     if (node.skipped.empty()) {
@@ -76,8 +84,10 @@ void print_tables(const QuantizeResult& result, const QuantizeCommandOptions& op
   constexpr std::size_t kWorst = 10;
   const std::vector<const QuantizedNode*> quantized = worst_of(result);
   Table worst({"worst nodes", "op", ">signal to noise"});
-  for (std::size_t k = 0; k < std::min(options.all ? quantized.size() : kWorst, quantized.size()); ++k) {
-    worst.add({quantized[k]->name, quantized[k]->op, concat(fixed(quantized[k]->signal_db, 1), " dB")});
+  for (std::size_t k = 0; k < std::min(options.all ? quantized.size() : kWorst, quantized.size());
+       ++k) {
+    worst.add(
+        {quantized[k]->name, quantized[k]->op, concat(fixed(quantized[k]->signal_db, 1), " dB")});
   }
   worst.print(out());
   if (quantized.size() < result.nodes.size()) {
@@ -88,11 +98,15 @@ void print_tables(const QuantizeResult& result, const QuantizeCommandOptions& op
     out() << "\n";
     skipped.print(out());
   }
-  out() << "\n" << quantized.size() << " of " << result.nodes.size() << " products quantized (" << options.scheme << ")";
-  if (result.samples > 0) out() << ", ranges by " << options.ranges << " from " << result.samples << " samples";
+  out() << "\n"
+        << quantized.size() << " of " << result.nodes.size() << " products quantized ("
+        << options.scheme << ")";
+  if (result.samples > 0)
+    out() << ", ranges by " << options.ranges << " from " << result.samples << " samples";
   if (result.resumed > 0) out() << " (" << result.resumed << " of them seen before)";
-  out() << "\noutputs differ by " << fixed(100 * result.output_error, 3) << " % of their size; constants "
-            << megabytes(result.bytes_before) << " before, " << megabytes(result.bytes_after) << " after\n";
+  out() << "\noutputs differ by " << fixed(100 * result.output_error, 3)
+        << " % of their size; constants " << megabytes(result.bytes_before) << " before, "
+        << megabytes(result.bytes_after) << " after\n";
 }
 
 }  // namespace

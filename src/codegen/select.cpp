@@ -242,7 +242,8 @@ class Selector {
         if (buffer.storage == Storage::Scratch) continue;
         const NestSequence::Buffer& from = sequence.buffers[part.buffers[given++]];
         if (from.role != NestSequence::Role::Operand) continue;
-        if (has_small_weights(buffers_.at(node.operands.at(from.index)))) buffer.largest = kSmallWeight;
+        if (has_small_weights(buffers_.at(node.operands.at(from.index))))
+          buffer.largest = kSmallWeight;
       }
     }
   }
@@ -253,7 +254,8 @@ class Selector {
     if (!is_new) return known->second;
     int largest = 0;
     const Tensor elements = constant->second.materialise();
-    for (const std::int8_t element : elements.as<std::int8_t>()) largest = std::max(largest, std::abs(int{element}));
+    for (const std::int8_t element : elements.as<std::int8_t>())
+      largest = std::max(largest, std::abs(int{element}));
     return known->second = largest <= kSmallWeight;
   }
 
@@ -779,7 +781,7 @@ class Selector {
   std::map<std::pair<const nests::Packing*, std::uint32_t>, std::uint32_t>
       packed_;                                                    // of a constant
   std::unordered_map<std::uint32_t, std::vector<bool>> lookups_;  // by kernel, for its arguments
-  static constexpr std::int64_t kSmallWeight = 64;  // two products with 255 stay below 2^15
+  static constexpr std::int64_t kSmallWeight = 64;   // two products with 255 stay below 2^15
   std::map<std::uint32_t, bool> has_small_weights_;  // by buffer, of constants of bytes
   std::size_t step_count_ = 0;
   std::vector<std::string> unsupported_;

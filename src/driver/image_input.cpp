@@ -18,9 +18,11 @@ struct Places {
 Places places_of(const Shape& shape, const std::string& path) {
   Shape image = shape;
   if (image.size() == 4 && image.front() == 1) image.erase(image.begin());
-  // Colours tell where the channels are; where there are none, or both ends could be them, the first is.
+  // Colours tell where the channels are; where there are none, or both ends could be them, the
+  // first is.
   if (image.size() == 3) {
-    const Places first{image[0], image[1], image[2], false}, last{image[2], image[0], image[1], true};
+    const Places first{image[0], image[1], image[2], false},
+        last{image[2], image[0], image[1], true};
     if (image[0] == 3) return first;
     if (image[2] == 3) return last;
     if (image[0] == 1) return first;

@@ -148,7 +148,8 @@ class Runner {
 std::vector<std::string> standard_passes() {
   return {
       "integer-products",  // first of all: dequantized weights would be folded to floats
-      "fold-constants",    // before rules: shapes that are numbers and symbols are what rules ask about
+      "fold-constants",    // before rules: shapes that are numbers and symbols are what rules ask
+                           // about
       "simplify",
       "recognise",       // patterns count on the canonical form that simplify leaves
       "fold-constants",  // what the two made of constants

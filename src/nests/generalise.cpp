@@ -11,8 +11,9 @@ namespace {
 
 bool is_plain(const Block& block) {
   return std::all_of(block.begin(), block.end(), [](const Statement& statement) {
-    return statement.loop != LoopKind::Jam && statement.loop != LoopKind::Dot && !statement.limit.is_defined() &&
-           statement.kind != Statement::Kind::Update && is_plain(statement.body);
+    return statement.loop != LoopKind::Jam && statement.loop != LoopKind::Dot &&
+           !statement.limit.is_defined() && statement.kind != Statement::Kind::Update &&
+           is_plain(statement.body);
   });
 }
 

@@ -1,14 +1,14 @@
 #include "nests/integer_contraction.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
 #include "nests/stride.h"
+
+#include <algorithm>
+#include <map>
 
 namespace tenon::nests {
 namespace {
@@ -20,7 +20,8 @@ std::optional<Scalar> byte_load(const Scalar& factor) {
   const Scalar* at = &factor;
   while ((*at)->kind == ScalarKind::Cast && is_integer((*at)->dtype)) at = &(*at)->args.front();
   const bool is_byte = (*at)->dtype == DType::U8 || (*at)->dtype == DType::I8;
-  if ((*at)->kind != ScalarKind::Load || !is_byte || (*at)->bounds == Bounds::Checked) return std::nullopt;
+  if ((*at)->kind != ScalarKind::Load || !is_byte || (*at)->bounds == Bounds::Checked)
+    return std::nullopt;
   return *at;
 }
 
@@ -65,21 +66,23 @@ std::optional<Room> room_around(const Scalar& load, const Contraction& sum, std:
 LoopNest copy_nest(const Scalar& load, const Room& room, const NestBuffer& source) {
   LoopNest nest;
   nest.name = "pad";
-  nest.buffers = {{"x", source.dtype, load->view, Storage::Operand}, {"p", source.dtype, room.dims, Storage::Result}};
+  nest.buffers = {{"x", source.dtype, load->view, Storage::Operand},
+                  {"p", source.dtype, room.dims, Storage::Result}};
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = 1;
   store.view = room.dims;
   ScalarNode copy = load.node();
-  const Scalar fill = copy.bounds == Bounds::Fill ? copy.args.back() : literal_scalar(source.dtype, 0, 0);
+  const Scalar fill =
+      copy.bounds == Bounds::Fill ? copy.args.back() : literal_scalar(source.dtype, 0, 0);
   copy.id = 0;
   copy.bounds = Bounds::Fill;
   copy.args.clear();
   for (std::size_t axis = 0; axis < room.dims.size(); ++axis) {
     const std::size_t loop = nest.new_loop(concat("i", axis));
     store.indices.push_back(room.dims[axis] == Dim(1) ? integer_scalar(0) : loop_scalar(loop));
-    copy.args.push_back(
-        binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(), integer_scalar(room.before[axis])));
+    copy.args.push_back(binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(),
+                                      integer_scalar(room.before[axis])));
   }
   copy.args.push_back(fill);
   store.value = Scalar(std::make_shared<const ScalarNode>(std::move(copy)));
@@ -108,12 +111,14 @@ Scalar with_load(const Scalar& factor, const Scalar& load) {
 std::optional<Contraction> find_integer_contraction(const Block& body) {
   Contraction found;
   const Block* block = &body;
-  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop && block->front().is_independent) {
+  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop &&
+         block->front().is_independent) {
     found.parallel.push_back(&block->front());
     block = &block->front().body;
   }
   found.inner = block;
-  if (block->size() < 3 || (*block)[0].kind != Statement::Kind::Define || (*block)[1].kind != Statement::Kind::Loop) {
+  if (block->size() < 3 || (*block)[0].kind != Statement::Kind::Define ||
+      (*block)[1].kind != Statement::Kind::Loop) {
     return std::nullopt;
   }
   const Statement* loop = &(*block)[1];
@@ -124,15 +129,19 @@ std::optional<Contraction> find_integer_contraction(const Block& body) {
     loop = &loop->body.front();
   }
   const Statement& fold = loop->body.front();
-  if (fold.kind != Statement::Kind::Fold || fold.reduction != Reduction::Sum || fold.id != (*block)[0].id) return std::nullopt;
-  if (fold.value->kind != ScalarKind::Binary || fold.value->binary != BinaryOp::Multiply) return std::nullopt;
+  if (fold.kind != Statement::Kind::Fold || fold.reduction != Reduction::Sum ||
+      fold.id != (*block)[0].id)
+    return std::nullopt;
+  if (fold.value->kind != ScalarKind::Binary || fold.value->binary != BinaryOp::Multiply)
+    return std::nullopt;
   if (fold.value->dtype != DType::I32) return std::nullopt;
   const auto a = byte_load(fold.value->args[0]), b = byte_load(fold.value->args[1]);
   if (!a || !b) return std::nullopt;
   found.a = *a;
   found.b = *b;
   for (std::size_t k = 2; k < block->size(); ++k) {
-    if ((*block)[k].kind != Statement::Kind::Define && (*block)[k].kind != Statement::Kind::Store) return std::nullopt;
+    if ((*block)[k].kind != Statement::Kind::Define && (*block)[k].kind != Statement::Kind::Store)
+      return std::nullopt;
   }
   return found;
 }
@@ -143,7 +152,8 @@ bool has_dots(const Block& block) {
   });
 }
 
-std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence, const NestSequence::Part& given) {
+std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
+                                                   const NestSequence::Part& given) {
   NestSequence::Part part = given;
   const std::optional<Contraction> sum = find_integer_contraction(part.nest.body);
   if (!sum) return {std::move(part)};
@@ -155,7 +165,8 @@ std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence, const
   const bool fills = load->bounds == Bounds::Fill;
   const bool is_even = dot != nullptr && mod(dot->extent, kDot) == Dim(0);
   if (dot == nullptr || (is_even && !fills) || !dot->extent.is_constant()) return {std::move(part)};
-  if (fills && load->args.back()->kind != ScalarKind::Integer && load->args.back()->kind != ScalarKind::Real) {
+  if (fills && load->args.back()->kind != ScalarKind::Integer &&
+      load->args.back()->kind != ScalarKind::Real) {
     return {std::move(part)};
   }
   const std::size_t last_axis = load->view.size() - 1;
@@ -183,8 +194,8 @@ std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence, const
     if (statement.kind == Statement::Kind::Fold) fold = &statement;
     block = &statement.body;
   }
-  fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, with_load(fold->value->args[0], moved),
-                              fold->value->args[1]);
+  fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype,
+                              with_load(fold->value->args[0], moved), fold->value->args[1]);
   part.nest.buffers.push_back({concat("p", made), from.dtype, room->dims, Storage::Operand});
   part.buffers.push_back(made);
   list_extents(part.nest);

@@ -1,22 +1,23 @@
 #pragma once
 
-#include <vector>
-
 #include "nests/contraction.h"
+
+#include <vector>
 
 namespace tenon::nests {
 
-/// Where a nest sums products of bytes in i32: as find_contraction, with `a` and `b` the loads under the
-/// casts that widen them.
+/// Where a nest sums products of bytes in i32: as find_contraction, with `a` and `b` the loads
+/// under the casts that widen them.
 std::optional<Contraction> find_integer_contraction(const Block& body);
 
 /// Whether some loop adds up four products of bytes at a time.
 bool has_dots(const Block& block);
 
-/// Readies `a`, an operand without a sign that is no constant, for dots of four neighbours along the
-/// reduction: where it is read past its edges, or that loop is no multiple of four, a nest before this one
-/// copies it with room around it. Gives the nests, the given one last; only that where nothing is to be done
-/// or can be.
-std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence, const NestSequence::Part& part);
+/// Readies `a`, an operand without a sign that is no constant, for dots of four neighbours along
+/// the reduction: where it is read past its edges, or that loop is no multiple of four, a nest
+/// before this one copies it with room around it. Gives the nests, the given one last; only that
+/// where nothing is to be done or can be.
+std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
+                                                   const NestSequence::Part& part);
 
 }  // namespace tenon::nests

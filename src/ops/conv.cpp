@@ -42,8 +42,9 @@ Convolution geometry(const Attrs& attrs, const TensorType& x, const TensorType& 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &x = in["x"], &w = in["w"];
   if (!attrs.out_dtype) require_same_dtype("conv", x, w);
-  if (attrs.pad_value != 0 && (!is_integer(x.dtype) || attrs.pad_value < lowest_integer(x.dtype) ||
-                               attrs.pad_value > static_cast<std::int64_t>(highest_integer(x.dtype)))) {
+  if (attrs.pad_value != 0 &&
+      (!is_integer(x.dtype) || attrs.pad_value < lowest_integer(x.dtype) ||
+       attrs.pad_value > static_cast<std::int64_t>(highest_integer(x.dtype)))) {
     throw Error("conv: attribute 'pad_value' is no element of the image")
         .expected("0, or an integer that the image's element type holds")
         .got(attrs.pad_value, ", x: ", x);

@@ -130,8 +130,7 @@ Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype
   const std::vector<Expr> positions =
       input_positions(conv, indices_of(space, sum.result, 2), offsets);
   const Expr image =
-      read_padded(x, conv.windows, conv.x.coordinates(with_leading({n, c}, positions)),
-                  pad_value);
+      read_padded(x, conv.windows, conv.x.coordinates(with_leading({n, c}, positions)), pad_value);
   const Expr weight = w.at(conv.w.coordinates(with_leading({o, local}, offsets)));
   return sum.of(cast(image, dtype) * cast(weight, dtype), conv.y.physical_dims("", conv.y_dims));
 }

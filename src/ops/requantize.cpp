@@ -33,7 +33,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return y;
 }
 
-// In f32, as quantizers and other runtimes compute it: sums are rounded to 24 bits, then the product is.
+// In f32, as quantizers and other runtimes compute it: sums are rounded to 24 bits, then the
+// product is.
 void lower(const Attrs& attrs, Lowering& op) {
   const TensorType& x = op.operand_type("x");
   const auto aligned = [&](std::string_view name) {

@@ -82,9 +82,9 @@ const std::vector<TargetFacts>& all() {
     return std::vector<TargetFacts>{
         with_dots(with_bf16(described("zen4", "x86-64-v4", kZen4), "avx512-bf16")),
         with_dots(with_bf16(described("sapphire-rapids", "x86-64-v4",
-                            {48 * kKiB, 2 * kMiB, 60 * kMiB, 12, 16, 15, 32, 32, 512, 2.4e9, 32,
-                             300e9, 72e9, 21e9, 11e9}),
-                  "amx-bf16")),
+                                      {48 * kKiB, 2 * kMiB, 60 * kMiB, 12, 16, 15, 32, 32, 512,
+                                       2.4e9, 32, 300e9, 72e9, 21e9, 11e9}),
+                            "amx-bf16")),
         described("haswell", "x86-64-v3",
                   {32 * kKiB, 256 * kKiB, 8 * kMiB, 8, 8, 16, 4, 16, 256, 3.4e9, 16}),
         described("x86-64-v3", "x86-64-v3", avx2),
@@ -130,7 +130,9 @@ TargetFacts native_facts() {
   const auto has = [&](std::string_view feature) {
     return std::ranges::find(features, feature) != features.end();
   };
-  std::erase_if(facts.rates, [](const Rate& rate) { return rate.operand == DType::BF16 || rate.operand == DType::U8; });
+  std::erase_if(facts.rates, [](const Rate& rate) {
+    return rate.operand == DType::BF16 || rate.operand == DType::U8;
+  });
   if (has(has_avx512 ? "AVX-512VNNI" : "AVX-VNNI")) facts = with_dots(facts);
   if (has_avx512 && has("AVX-512-BF16"))
     facts = with_bf16(facts, has("AMX-BF16") ? "amx-bf16" : "avx512-bf16");

@@ -1,8 +1,5 @@
 #include "codegen/cpu/integer_tiles.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/cpu/row_blocks.h"
@@ -10,6 +7,9 @@
 #include "nests/integer_contraction.h"
 #include "nests/schedule/split.h"
 #include "nests/stride.h"
+
+#include <algorithm>
+#include <limits>
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -32,7 +32,8 @@ bool is_even(const Scalar& load, const Contraction& sum) {
       if (depends_on(load, loop->id) && !loop->extent.is_constant()) return false;
     }
   }
-  return std::ranges::all_of(load->args, [](const Scalar& index) { return nests::affine_of(index).has_value(); });
+  return std::ranges::all_of(
+      load->args, [](const Scalar& index) { return nests::affine_of(index).has_value(); });
 }
 
 Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
@@ -54,7 +55,9 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
     if (depends_on(c.a, loop->id) || !depends_on(c.b, loop->id)) continue;
     roles.columns = loop;
   }
-  if (roles.columns == nullptr) return no("no loop of 4 or more runs along its weights and what it writes, and not along the rest");
+  if (roles.columns == nullptr)
+    return no(
+        "no loop of 4 or more runs along its weights and what it writes, and not along the rest");
   for (const Statement* loop : c.parallel) {
     if (loop != roles.columns && !depends_on(c.b, loop->id)) roles.rows = loop;
   }
@@ -65,7 +68,8 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
   // The last four would reach into the next group, and past the end of the last.
   const auto along = nests::affine_of(c.a->args[c.a->view.size() - 1]);
   const bool is_whole = along && along->steps.size() == 1 && along->steps.contains(roles.dot->id);
-  if (roles.dot->extent.constant() % kDot != 0 && !is_whole) return no("its groups are no multiples of four channels");
+  if (roles.dot->extent.constant() % kDot != 0 && !is_whole)
+    return no("its groups are no multiples of four channels");
   return roles;
 }
 
@@ -91,7 +95,8 @@ std::string integer_tile_refusal(const Block& body, const std::vector<bool>& may
 }
 
 std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vector<bool>& may_pack,
-                                                  const TileShape& shape, const TargetFacts& target) {
+                                                  const TileShape& shape,
+                                                  const TargetFacts& target) {
   Roles roles = find_roles(nest.body, may_pack);
   if (!roles.refusal.empty()) return std::nullopt;
   Contraction& c = roles.sum;
@@ -116,7 +121,8 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
   Packing packing;
   packing.buffer = c.b->id;
   packing.source_dims = c.b->view;
-  packing.limit = std::numeric_limits<std::int64_t>::max() / 2;  // outside of the source all is zero
+  packing.limit =
+      std::numeric_limits<std::int64_t>::max() / 2;  // outside of the source all is zero
   const auto add = [&](std::size_t loop, std::int64_t extent) {
     packing.loops.push_back(loop);
     packing.extents.push_back(extent);
@@ -134,7 +140,9 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
   add(inner, width);
   add(one, kDot);
   const Scalar source = substituted(substituted(c.b, column_id, column), dot_id, position);
-  packing.coordinates.assign(source->args.begin(), source->args.begin() + static_cast<std::ptrdiff_t>(source->view.size()));
+  packing.coordinates.assign(
+      source->args.begin(),
+      source->args.begin() + static_cast<std::ptrdiff_t>(source->view.size()));
   ScalarNode node = c.b.node();
   node.view = Dims(packing.extents.begin(), packing.extents.end());
   node.args.clear();
@@ -148,7 +156,8 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
   while (innermost->kind == Statement::Kind::Loop) innermost = &innermost->body.front();
   Statement sum = *innermost;
   const Scalar a = substituted(c.a, dot_id, position);
-  sum.value = binary_scalar(BinaryOp::Multiply, DType::I32, cast_scalar(a, DType::I32), cast_scalar(packed, DType::I32));
+  sum.value = binary_scalar(BinaryOp::Multiply, DType::I32, cast_scalar(a, DType::I32),
+                            cast_scalar(packed, DType::I32));
   const auto wrap = [](Statement& inside, std::size_t id, std::int64_t extent, LoopKind kind) {
     Statement loop;
     loop.id = id;
@@ -169,8 +178,10 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
 
   std::int64_t b_bytes = 1;
   for (const std::int64_t extent : packing.extents) b_bytes *= extent;
-  // Where a core's own cache holds all weights, blocks of columns come innermost: rows are read once.
-  const bool keeps_rows = (b_bytes <= static_cast<std::int64_t>(target.own_cache().bytes / 2)) != shape.is_reordered;
+  // Where a core's own cache holds all weights, blocks of columns come innermost: rows are read
+  // once.
+  const bool keeps_rows =
+      (b_bytes <= static_cast<std::int64_t>(target.own_cache().bytes / 2)) != shape.is_reordered;
   std::vector<Statement> around;
   for (const Statement* loop : c.parallel) {
     if (loop == roles.columns || loop == roles.rows) continue;
@@ -191,7 +202,8 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
     jam.body = std::move(body);
     std::vector<Dim> items;
     for (const Statement& loop : around) items.push_back(loop.extent);
-    const auto block = jam.limit.is_defined() ? std::nullopt : rows_in_block(jam.extent, jam.width, items);
+    const auto block =
+        jam.limit.is_defined() ? std::nullopt : rows_in_block(jam.extent, jam.width, items);
     const std::size_t row_id = jam.id;
     body = {std::move(jam)};
     if (block) {
@@ -213,8 +225,9 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
   vector.width = static_cast<unsigned>(width);
   vector.is_independent = true;
   if (column_count % width != 0) {
-    vector.limit = binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(width),
-                                 binary_scalar(BinaryOp::Subtract, DType::I64, integer_scalar(column_count), column_start));
+    vector.limit = binary_scalar(
+        BinaryOp::Minimum, DType::I64, integer_scalar(width),
+        binary_scalar(BinaryOp::Subtract, DType::I64, integer_scalar(column_count), column_start));
   }
   vector.body = std::move(body);
   body = {std::move(vector)};

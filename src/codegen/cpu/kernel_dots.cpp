@@ -1,11 +1,11 @@
 // How a kernel multiplies bytes and adds them up.
-#include <llvm/IR/IntrinsicsX86.h>
-
-#include <numeric>
-
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
 #include "target/dots.h"
+
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <numeric>
 
 namespace tenon::codegen::cpu {
 
@@ -46,8 +46,8 @@ llvm::Value* joined(llvm::IRBuilder<>& ir, std::vector<llvm::Value*> parts) {
 
 }  // namespace
 
-void KernelEmitter::emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first,
-                              unsigned count) {
+void KernelEmitter::emit_dots(const Statement& dots, std::optional<std::size_t> loop,
+                              llvm::Value* first, unsigned count) {
   const Statement& fold = dots.body.front();
   const Scalar &left = load_under(fold.value->args[0]), &right = load_under(fold.value->args[1]);
   loops_[dots.id] = math_.integer(0);
@@ -55,7 +55,8 @@ void KernelEmitter::emit_dots(const Statement& dots, std::optional<std::size_t> 
     const Address at = address(load->args, load->view, false);
     TENON_ASSERT(!at.for_all && !at.for_each, "dots read what is there");
     llvm::Type* type = is_vector ? math_.lanes_of(ir_.getInt32Ty()) : ir_.getInt32Ty();
-    llvm::LoadInst* read = ir_.CreateAlignedLoad(type, element_pointer(load->id, at.offset.value), llvm::Align(1));
+    llvm::LoadInst* read =
+        ir_.CreateAlignedLoad(type, element_pointer(load->id, at.offset.value), llvm::Align(1));
     if (nest_.buffers[load->id].storage == Storage::Operand && !may_change_[load->id]) {
       read->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
     }
@@ -63,26 +64,30 @@ void KernelEmitter::emit_dots(const Statement& dots, std::optional<std::size_t> 
   };
   llvm::Value* b = fours(right, math_.width() > 1);
   for (copy_ = 0; copy_ < count; ++copy_) {
-    if (loop) loops_[*loop] = math_.uniform(ir_.CreateAdd(first, ir_.getInt64(copy_), "", true, true));
+    if (loop)
+      loops_[*loop] = math_.uniform(ir_.CreateAdd(first, ir_.getInt64(copy_), "", true, true));
     llvm::Value* a = math_.vector(math_.uniform(fours(left, false)));
     LocalState& state = local(fold.id);
     llvm::Value* total = ir_.CreateLoad(math_.lanes_of(ir_.getInt32Ty()), state.slot);
     std::vector<llvm::Value*> sums;
     const unsigned width = math_.width(), part = std::min(width, facts_.vector_bits / 32);
     for (unsigned k = 0; k < width; k += part) {
-      sums.push_back(dot(part_of(ir_, total, k, part), part_of(ir_, a, k, part), part_of(ir_, b, k, part), left, right));
+      sums.push_back(dot(part_of(ir_, total, k, part), part_of(ir_, a, k, part),
+                         part_of(ir_, b, k, part), left, right));
     }
     ir_.CreateStore(joined(ir_, std::move(sums)), state.slot);
   }
   copy_ = 0;
 }
 
-llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value* b, const Scalar& left,
-                                const Scalar& right) {
+llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value* b,
+                                const Scalar& left, const Scalar& right) {
   const unsigned lanes = lane_count(total);
   const bool is_unsigned = left->dtype == DType::U8, is_signed = right->dtype == DType::I8;
   const bool is_register = lanes == 4 || lanes == 8 || lanes == 16;
-  const auto whole = [&](std::int64_t number) { return llvm::ConstantInt::getSigned(total->getType(), number); };
+  const auto whole = [&](std::int64_t number) {
+    return llvm::ConstantInt::getSigned(total->getType(), number);
+  };
   if (is_register && has_dots(facts_) && is_unsigned && is_signed) {
     const auto id = lanes == 16  ? Intrinsic::x86_avx512_vpdpbusd_512
                     : lanes == 8 ? Intrinsic::x86_avx512_vpdpbusd_256
@@ -92,16 +97,21 @@ llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value*
   if (is_register) {
     llvm::Type* pairs = llvm::FixedVectorType::get(ir_.getInt16Ty(), 2 * lanes);
     llvm::Type* bytes = llvm::FixedVectorType::get(ir_.getInt8Ty(), 4 * lanes);
-    const auto as = [&](llvm::Value* value, llvm::Type* type) { return ir_.CreateBitCast(value, type); };
+    const auto as = [&](llvm::Value* value, llvm::Type* type) {
+      return ir_.CreateBitCast(value, type);
+    };
     const auto id = [&](Intrinsic::ID wide, Intrinsic::ID middle, Intrinsic::ID narrow) {
       return lanes == 16 ? wide : lanes == 8 ? middle : narrow;
     };
-    const auto add_pairs = id(Intrinsic::x86_avx512_pmaddw_d_512, Intrinsic::x86_avx2_pmadd_wd, Intrinsic::x86_sse2_pmadd_wd);
-    // Two products of bytes without a sign and weights stay within 16 bits where weights are small enough.
+    const auto add_pairs = id(Intrinsic::x86_avx512_pmaddw_d_512, Intrinsic::x86_avx2_pmadd_wd,
+                              Intrinsic::x86_sse2_pmadd_wd);
+    // Two products of bytes without a sign and weights stay within 16 bits where weights are small
+    // enough.
     const std::int64_t largest = nest_.buffers[right->id].largest;
     if (is_unsigned && is_signed && largest > 0 && 2 * 255 * largest <= 32767) {
-      const auto multiply = id(Intrinsic::x86_avx512_pmaddubs_w_512, Intrinsic::x86_avx2_pmadd_ub_sw,
-                               Intrinsic::x86_ssse3_pmadd_ub_sw_128);
+      const auto multiply =
+          id(Intrinsic::x86_avx512_pmaddubs_w_512, Intrinsic::x86_avx2_pmadd_ub_sw,
+             Intrinsic::x86_ssse3_pmadd_ub_sw_128);
       llvm::Value* sums = ir_.CreateIntrinsic(multiply, {}, {as(a, bytes), as(b, bytes)});
       llvm::Value* ones = llvm::ConstantInt::get(pairs, 1);
       return ir_.CreateAdd(total, ir_.CreateIntrinsic(add_pairs, {}, {sums, ones}));
@@ -116,8 +126,10 @@ llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value*
       return has_sign ? ir_.CreateAShr(as(value, pairs), llvm::ConstantInt::get(pairs, 8))
                       : ir_.CreateLShr(as(value, pairs), llvm::ConstantInt::get(pairs, 8));
     };
-    llvm::Value* evens = ir_.CreateIntrinsic(add_pairs, {}, {even(a, !is_unsigned), even(b, is_signed)});
-    llvm::Value* odds = ir_.CreateIntrinsic(add_pairs, {}, {odd(a, !is_unsigned), odd(b, is_signed)});
+    llvm::Value* evens =
+        ir_.CreateIntrinsic(add_pairs, {}, {even(a, !is_unsigned), even(b, is_signed)});
+    llvm::Value* odds =
+        ir_.CreateIntrinsic(add_pairs, {}, {odd(a, !is_unsigned), odd(b, is_signed)});
     return ir_.CreateAdd(ir_.CreateAdd(total, evens), odds);
   }
   for (int k = 0; k < 4; ++k) {
@@ -133,15 +145,20 @@ llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value*
 std::optional<Lanes> KernelEmitter::emit_held_cast(const Scalar& cast) {
   const Scalar& held = cast->args[0];
   const DType to = cast->dtype;
-  if (held->dtype != DType::F32 || !is_integer(to) || info(to).bits > 16 || info(to).bits < 8) return std::nullopt;
+  if (held->dtype != DType::F32 || !is_integer(to) || info(to).bits > 16 || info(to).bits < 8)
+    return std::nullopt;
   // min(max(x, low), high) with numbers of 24 bits at most.
   constexpr double kMost = 1 << 24;
   const auto is_number = [](const Scalar& scalar) {
     return scalar->kind == ScalarKind::Real && scalar->real >= -kMost && scalar->real <= kMost;
   };
-  if (held->kind != ScalarKind::Binary || held->binary != BinaryOp::Minimum || !is_number(held->args[1])) return std::nullopt;
+  if (held->kind != ScalarKind::Binary || held->binary != BinaryOp::Minimum ||
+      !is_number(held->args[1]))
+    return std::nullopt;
   const Scalar& floor = held->args[0];
-  if (floor->kind != ScalarKind::Binary || floor->binary != BinaryOp::Maximum || !is_number(floor->args[1])) return std::nullopt;
+  if (floor->kind != ScalarKind::Binary || floor->binary != BinaryOp::Maximum ||
+      !is_number(floor->args[1]))
+    return std::nullopt;
   const double low = floor->args[1]->real, high = held->args[1]->real;
   if (low > high) return std::nullopt;
   const Lanes given = emit(floor->args[0]);

@@ -40,7 +40,8 @@ void Histogram::add(const Tensor& tensor) {
       greatest = std::max(greatest, value);
     }
     if (!is_finite) {
-      const auto bad = std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
+      const auto bad =
+          std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
       throw Error("a value to be quantized is not finite", ErrorKind::Usage)
           .expected("numbers")
           .got(*bad, " at element ", at + static_cast<std::size_t>(bad - values.begin()));
@@ -71,7 +72,9 @@ Histogram Histogram::parse(const std::string& text) {
   Histogram made;
   std::istringstream in(text);
   std::array<std::string, 3> reals;
-  const auto refuse = [&] { return Error("a histogram cannot be read", ErrorKind::Usage).got(text.substr(0, 80)); };
+  const auto refuse = [&] {
+    return Error("a histogram cannot be read", ErrorKind::Usage).got(text.substr(0, 80));
+  };
   if (!(in >> reals[0] >> reals[1] >> reals[2] >> made.count_)) throw refuse();
   // Streams write floats in base sixteen but do not read them.
   made.radius_ = std::strtod(reals[0].c_str(), nullptr);
@@ -81,8 +84,11 @@ Histogram Histogram::parse(const std::string& text) {
   for (std::string entry; in >> entry;) {
     const std::size_t colon = entry.find(':');
     const auto place = parse_integer(entry.substr(0, colon));
-    const auto number = colon == std::string::npos ? std::nullopt : parse_integer(entry.substr(colon + 1));
-    if (!place || !number || *place < 0 || *place >= static_cast<std::int64_t>(kBins) || *number < 0) throw refuse();
+    const auto number =
+        colon == std::string::npos ? std::nullopt : parse_integer(entry.substr(colon + 1));
+    if (!place || !number || *place < 0 || *place >= static_cast<std::int64_t>(kBins) ||
+        *number < 0)
+      throw refuse();
     made.bins_[static_cast<std::size_t>(*place)] = *number;
     total += *number;
   }

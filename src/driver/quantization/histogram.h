@@ -8,8 +8,8 @@
 
 namespace tenon {
 
-/// How often values of some size were seen: bins of one width around zero. A value beyond them doubles the
-/// width, so that memory and time do not grow with the number of samples.
+/// How often values of some size were seen: bins of one width around zero. A value beyond them
+/// doubles the width, so that memory and time do not grow with the number of samples.
 class Histogram {
  public:
   static constexpr std::size_t kBins = 4096;

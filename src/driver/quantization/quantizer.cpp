@@ -44,7 +44,9 @@ Scheme scheme_of(const std::string& text) {
   if (colon == std::string::npos) return scheme;
   const auto group = parse_integer(text.substr(colon + 1));
   if (!scheme.plan.only_weights || !group || *group < 2 || *group > 65536) {
-    throw Error("--scheme: no such group of weights", ErrorKind::Usage).expected("w8:GROUP or w4:GROUP, GROUP from 2 to 65536").got(text);
+    throw Error("--scheme: no such group of weights", ErrorKind::Usage)
+        .expected("w8:GROUP or w4:GROUP, GROUP from 2 to 65536")
+        .got(text);
   }
   scheme.plan.group = *group;
   return scheme;
@@ -89,13 +91,15 @@ class Watched {
 // What was seen so far, in a file that is replaced as a whole.
 class State {
  public:
-  State(std::string path, std::string identity) : path_(std::move(path)), identity_(std::move(identity)) {}
+  State(std::string path, std::string identity)
+      : path_(std::move(path)), identity_(std::move(identity)) {}
 
   // Samples that were seen; fills histograms.
   std::size_t load(std::map<std::string, Histogram>& histograms) const {
     std::ifstream in(path_);
     std::string line;
-    if (path_.empty() || !std::getline(in, line) || line != identity_ || !std::getline(in, line)) return 0;
+    if (path_.empty() || !std::getline(in, line) || line != identity_ || !std::getline(in, line))
+      return 0;
     const auto done = parse_integer(line);
     if (!done || *done < 0) return 0;
     std::map<std::string, Histogram> found;
@@ -111,7 +115,8 @@ class State {
     if (path_.empty()) return;
     NewFile file(path_);
     file.out() << identity_ << "\n" << done << "\n";
-    for (const auto& [name, histogram] : histograms) file.out() << name << "\t" << histogram.text() << "\n";
+    for (const auto& [name, histogram] : histograms)
+      file.out() << name << "\t" << histogram.text() << "\n";
     file.finish();
   }
   void remove() const {
@@ -131,26 +136,34 @@ double energy(const Tensor& tensor) {
 double energy_between(const Tensor& a, const Tensor& b) {
   double sum = 0;
   const std::span<const float> left = a.as<float>(), right = b.as<float>();
-  for (std::size_t k = 0; k < left.size(); ++k) sum += (double{left[k]} - double{right[k]}) * (double{left[k]} - double{right[k]});
+  for (std::size_t k = 0; k < left.size(); ++k)
+    sum += (double{left[k]} - double{right[k]}) * (double{left[k]} - double{right[k]});
   return sum;
 }
 
 class Quantizer {
  public:
   Quantizer(Graph graph, const CalibrationSamples& samples, const QuantizeRequest& request)
-      : graph_(std::move(graph)), samples_(samples), request_(request), scheme_(scheme_of(request.scheme)) {}
+      : graph_(std::move(graph)),
+        samples_(samples),
+        request_(request),
+        scheme_(scheme_of(request.scheme)) {}
 
   QuantizeResult run() {
     result_.bytes_before = constant_bytes(graph_);
     products_ = quantizable_products(graph_, scheme_.plan.only_weights);
     refuse_unknown();
-    if (std::ranges::all_of(products_, [](const auto& product) { return !product.reason.empty(); })) {
+    if (std::ranges::all_of(products_,
+                            [](const auto& product) { return !product.reason.empty(); })) {
       throw Error("the model has no product that can be quantized", ErrorKind::Unsupported)
           .expected("a convolution or matrix product of f32 with constant weights")
-          .got(products_.empty() ? std::string("no products") : concat("'", products_.front().name, "': ", products_.front().reason));
+          .got(products_.empty()
+                   ? std::string("no products")
+                   : concat("'", products_.front().name, "': ", products_.front().reason));
     }
     if (!scheme_.plan.only_weights) calibrate();
-    for (const std::string& name : request_.skip) scheme_.plan.skipped[name] = "asked for with --skip";
+    for (const std::string& name : request_.skip)
+      scheme_.plan.skipped[name] = "asked for with --skip";
     measure_nodes();
     drop_unread_activations();
     result_.graph = insert_qdq(graph_, scheme_.plan);
@@ -170,7 +183,8 @@ class Quantizer {
     for (const QuantizableProduct& product : products_) names.push_back(product.name);
     for (const std::string& name : request_.skip) {
       if (std::ranges::find(names, name) != names.end()) continue;
-      throw Error(concat("--skip: no product is called '", name, "'"), ErrorKind::Usage).hint(suggest_name(name, names));
+      throw Error(concat("--skip: no product is called '", name, "'"), ErrorKind::Usage)
+          .hint(suggest_name(name, names));
     }
   }
 
@@ -182,7 +196,8 @@ class Quantizer {
     for (const QuantizableProduct& product : products_) {
       if (product.reason.empty()) wanted.push_back(product.observed);
     }
-    std::string identity = concat("tenon calibration 1: ", graph_.name, ", ", samples_.size(), " samples from ", samples_.name(0));
+    std::string identity = concat("tenon calibration 1: ", graph_.name, ", ", samples_.size(),
+                                  " samples from ", samples_.name(0));
     for (const ValueId value : wanted) {
       if (!seen.insert(value).second) continue;
       identity += concat(", ", graph_.value(value).name);
@@ -196,7 +211,8 @@ class Quantizer {
     const State state(request_.state_path, identity);
     result_.resumed = state.load(result_.histograms);
     std::optional<Watched> model;
-    if (!watched.empty() && result_.resumed < samples_.size()) model.emplace(graph_, watched, request_.threads);
+    if (!watched.empty() && result_.resumed < samples_.size())
+      model.emplace(graph_, watched, request_.threads);
     for (std::size_t k = result_.resumed; k < samples_.size(); ++k) {
       const std::vector<Datum> sample = samples_.read(k);
       try {
@@ -205,10 +221,12 @@ class Quantizer {
         }
         if (model) {
           const std::vector<Tensor> values = model->run(sample);
-          for (std::size_t at = 0; at < values.size(); ++at) result_.histograms[model->names()[at]].add(values[at]);
+          for (std::size_t at = 0; at < values.size(); ++at)
+            result_.histograms[model->names()[at]].add(values[at]);
         }
       } catch (Error& error) {
-        if (!error.has_place()) error.at("sample ", k + 1, " of ", samples_.size(), ", ", samples_.name(k));
+        if (!error.has_place())
+          error.at("sample ", k + 1, " of ", samples_.size(), ", ", samples_.name(k));
         throw;
       }
       state.save(k + 1, result_.histograms);
@@ -216,14 +234,16 @@ class Quantizer {
       if (request_.is_interrupted && request_.is_interrupted() && k + 1 < samples_.size()) {
         Interrupted error;
         error.got(k + 1, " of ", samples_.size(), " samples seen");
-        if (!request_.state_path.empty()) error.hint("the same command takes it up again from ", request_.state_path);
+        if (!request_.state_path.empty())
+          error.hint("the same command takes it up again from ", request_.state_path);
         throw error;
       }
     }
     result_.samples = samples_.size();
     state.remove();
     for (const auto& [name, histogram] : result_.histograms) {
-      const std::int64_t lowest = scheme_.dtype == DType::I8 ? -128 : 0, highest = scheme_.dtype == DType::I8 ? 127 : 255;
+      const std::int64_t lowest = scheme_.dtype == DType::I8 ? -128 : 0,
+                         highest = scheme_.dtype == DType::I8 ? 127 : 255;
       const ValueRange range = choose_range(histogram, request_.rule, 256, scheme_.is_symmetric);
       const ScaleAndZero made = scale_of(range, lowest, highest, scheme_.is_symmetric);
       result_.ranges[name] = range;
@@ -233,16 +253,19 @@ class Quantizer {
 
   std::vector<std::vector<Datum>> some_samples() const {
     std::vector<std::vector<Datum>> some;
-    for (std::size_t k = 0; k < std::min(kComparedSamples, samples_.size()); ++k) some.push_back(samples_.read(k));
+    for (std::size_t k = 0; k < std::min(kComparedSamples, samples_.size()); ++k)
+      some.push_back(samples_.read(k));
     return some;
   }
 
-  // Every product twice in one graph, as it is and with narrow operands; both read what floats gave.
+  // Every product twice in one graph, as it is and with narrow operands; both read what floats
+  // gave.
   void measure_nodes() {
     Graph twins = graph_;
     std::vector<ValueId> outputs;
     for (const QuantizableProduct& product : products_) {
-      result_.nodes.push_back({product.name, graph_.node(product.node).op->name, product.reason, 0});
+      result_.nodes.push_back(
+          {product.name, graph_.node(product.node).op->name, product.reason, 0});
       if (!product.reason.empty()) continue;
       const Node node = twins.node(product.node);
       Graph::NewNode twin{node.op, node.operands, node.attrs, {}, {""}, ""};
@@ -264,7 +287,9 @@ class Quantizer {
     for (QuantizedNode& node : result_.nodes) {
       if (!node.skipped.empty()) continue;
       constexpr double kMostDb = 200;
-      node.signal_db = noise[at] > 0 && signal[at] > 0 ? std::min(kMostDb, 10 * std::log10(signal[at] / noise[at])) : kMostDb;
+      node.signal_db = noise[at] > 0 && signal[at] > 0
+                           ? std::min(kMostDb, 10 * std::log10(signal[at] / noise[at]))
+                           : kMostDb;
       ++at;
     }
   }
@@ -301,8 +326,8 @@ class Quantizer {
     return signal > 0 ? std::sqrt(noise / signal) : 0;
   }
 
-  // The products that lose most by themselves become floats again, the fewest for which the outputs are close
-  // enough: found by halving.
+  // The products that lose most by themselves become floats again, the fewest for which the outputs
+  // are close enough: found by halving.
   void leave_floats() {
     if (result_.output_error <= request_.target_error) return;
     std::vector<const QuantizedNode*> order;
@@ -313,7 +338,8 @@ class Quantizer {
     const QdqPlan all = scheme_.plan;
     const auto attempt = [&](std::size_t count) {
       scheme_.plan = all;
-      for (std::size_t k = 0; k < count; ++k) scheme_.plan.skipped[order[k]->name] = "left a float for --target-error";
+      for (std::size_t k = 0; k < count; ++k)
+        scheme_.plan.skipped[order[k]->name] = "left a float for --target-error";
       drop_unread_activations();
       result_.graph = insert_qdq(graph_, scheme_.plan);
       result_.output_error = error_of(result_.graph);
@@ -332,10 +358,12 @@ class Quantizer {
     std::set<std::string> dropped, read;
     for (const QuantizableProduct& product : products_) {
       if (!product.reason.empty()) continue;
-      (scheme_.plan.skipped.contains(product.name) ? dropped : read).insert(graph_.value(product.observed).name);
+      (scheme_.plan.skipped.contains(product.name) ? dropped : read)
+          .insert(graph_.value(product.observed).name);
     }
-    std::erase_if(scheme_.plan.activations,
-                  [&](const auto& entry) { return dropped.contains(entry.first) && !read.contains(entry.first); });
+    std::erase_if(scheme_.plan.activations, [&](const auto& entry) {
+      return dropped.contains(entry.first) && !read.contains(entry.first);
+    });
   }
 
   Graph graph_;
@@ -356,11 +384,13 @@ Graph ready_to_quantize(Graph graph) {
         .hint("tenon compile and tenon run take it as it is");
   }
   PipelineOptions options;
-  options.passes = {"fold-constants", "simplify", "recognise", "fold-constants", "fold-scales", "fold-constants"};
+  options.passes = {"fold-constants", "simplify",    "recognise",
+                    "fold-constants", "fold-scales", "fold-constants"};
   return run_pipeline(std::move(graph), options);
 }
 
-QuantizeResult quantize_model(Graph graph, const CalibrationSamples& samples, const QuantizeRequest& request) {
+QuantizeResult quantize_model(Graph graph, const CalibrationSamples& samples,
+                              const QuantizeRequest& request) {
   return Quantizer(std::move(graph), samples, request).run();
 }
 

@@ -13,12 +13,13 @@ namespace tenon {
 
 /// What is asked of a quantization.
 struct QuantizeRequest {
-  std::string scheme = "int8";  ///< int8, int8-symmetric, w8, w4; w8:32 and w4:32 in groups of so many
+  std::string scheme =
+      "int8";  ///< int8, int8-symmetric, w8, w4; w8:32 and w4:32 in groups of so many
   RangeRule rule = RangeRule::Mse;
-  std::vector<std::string> skip;   ///< products by name that stay floats
-  double target_error = 0;         ///< of outputs, as a share of their size; 0: any
+  std::vector<std::string> skip;  ///< products by name that stay floats
+  double target_error = 0;        ///< of outputs, as a share of their size; 0: any
   int threads = 0;
-  std::string state_path;          ///< what was seen is kept there until the end, and taken up again
+  std::string state_path;  ///< what was seen is kept there until the end, and taken up again
   std::function<void(std::size_t done, std::size_t total)> on_sample = {};
   std::function<bool()> is_interrupted = {};
 };
@@ -36,13 +37,15 @@ struct QuantizeResult {
   std::map<std::string, Histogram> histograms;  ///< by value
   std::map<std::string, ValueRange> ranges;
   std::size_t samples = 0, resumed = 0;
-  double output_error = 0;      ///< root of the energy of the difference over that of the outputs
+  double output_error = 0;  ///< root of the energy of the difference over that of the outputs
   std::int64_t bytes_before = 0, bytes_after = 0;  ///< of constants
 };
 
-/// Folds scales, watches the samples, chooses ranges and puts in quantize and dequantize. Throws Error (Usage) for
-/// a model that is quantized already, a scheme that is none, a node to skip that is no product.
-QuantizeResult quantize_model(Graph graph, const CalibrationSamples& samples, const QuantizeRequest& request);
+/// Folds scales, watches the samples, chooses ranges and puts in quantize and dequantize. Throws
+/// Error (Usage) for a model that is quantized already, a scheme that is none, a node to skip that
+/// is no product.
+QuantizeResult quantize_model(Graph graph, const CalibrationSamples& samples,
+                              const QuantizeRequest& request);
 
 /// The graph as products are looked for in: constants and scales folded.
 Graph ready_to_quantize(Graph graph);

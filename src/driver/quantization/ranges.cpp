@@ -28,19 +28,23 @@ double energy_lost(const Histogram& histogram, const ValueRange& range, int leve
   return lost;
 }
 
-// What the distribution in steps says less than the one in bins: Kullback and Leibler's divergence of the
-// second, its outliers put on the ends, from the first spread out again over the bins that held something.
+// What the distribution in steps says less than the one in bins: Kullback and Leibler's divergence
+// of the second, its outliers put on the ends, from the first spread out again over the bins that
+// held something.
 double information_lost(const Histogram& histogram, const ValueRange& range, int levels) {
   const double width = histogram.bin_width();
-  const auto first = static_cast<std::size_t>(std::clamp((range.low + histogram.radius()) / width, 0.0, double(Histogram::kBins - 1)));
-  const auto last = static_cast<std::size_t>(std::clamp((range.high + histogram.radius()) / width, 0.0, double(Histogram::kBins - 1)));
+  const auto first = static_cast<std::size_t>(
+      std::clamp((range.low + histogram.radius()) / width, 0.0, double(Histogram::kBins - 1)));
+  const auto last = static_cast<std::size_t>(
+      std::clamp((range.high + histogram.radius()) / width, 0.0, double(Histogram::kBins - 1)));
   const std::size_t count = last - first + 1;
   std::vector<double> seen(count, 0), kept(count, 0);
   for (std::size_t k = 0; k < Histogram::kBins; ++k) {
     const std::size_t at = std::clamp(k, first, last) - first;
     seen[at] += static_cast<double>(histogram.bins()[k]);
   }
-  for (std::size_t k = 0; k < count; ++k) kept[k] = static_cast<double>(histogram.bins()[first + k]);
+  for (std::size_t k = 0; k < count; ++k)
+    kept[k] = static_cast<double>(histogram.bins()[first + k]);
   const auto steps = static_cast<std::size_t>(levels);
   for (std::size_t step = 0; step < steps; ++step) {
     const std::size_t begin = step * count / steps, end = (step + 1) * count / steps;
@@ -113,16 +117,20 @@ std::string_view name_of(RangeRule rule) {
   return kNames[static_cast<std::size_t>(rule)];
 }
 
-ValueRange choose_range(const Histogram& histogram, RangeRule rule, int levels, bool is_symmetric, double left_out) {
+ValueRange choose_range(const Histogram& histogram, RangeRule rule, int levels, bool is_symmetric,
+                        double left_out) {
   const ValueRange whole = with_zero({histogram.least(), histogram.greatest()}, is_symmetric);
   if (histogram.is_empty() || rule == RangeRule::MinMax || whole.high == whole.low) return whole;
-  if (rule == RangeRule::Percentile) return with_zero(percentile(histogram, left_out), is_symmetric);
+  if (rule == RangeRule::Percentile)
+    return with_zero(percentile(histogram, left_out), is_symmetric);
   // Shares of the whole range, each end by itself where they need not move together.
   constexpr int kShares = 64;
   const auto loss = [&](const ValueRange& range) {
     const bool is_kl = rule == RangeRule::Kl;
-    if (is_kl && (range.high - range.low) < levels * histogram.bin_width()) return std::numeric_limits<double>::infinity();
-    return is_kl ? information_lost(histogram, range, levels) : energy_lost(histogram, range, levels);
+    if (is_kl && (range.high - range.low) < levels * histogram.bin_width())
+      return std::numeric_limits<double>::infinity();
+    return is_kl ? information_lost(histogram, range, levels)
+                 : energy_lost(histogram, range, levels);
   };
   ValueRange best = whole;
   double least = loss(whole);
@@ -138,13 +146,15 @@ ValueRange choose_range(const Histogram& histogram, RangeRule rule, int levels, 
   }
   if (is_symmetric) return best;
   const ValueRange together = best;
-  for (int share = 1; share <= kShares; ++share) attempt({whole.low * share / kShares, together.high});
+  for (int share = 1; share <= kShares; ++share)
+    attempt({whole.low * share / kShares, together.high});
   const double low = best.low;
   for (int share = 1; share <= kShares; ++share) attempt({low, whole.high * share / kShares});
   return best;
 }
 
-ScaleAndZero scale_of(const ValueRange& range, std::int64_t lowest, std::int64_t highest, bool is_symmetric) {
+ScaleAndZero scale_of(const ValueRange& range, std::int64_t lowest, std::int64_t highest,
+                      bool is_symmetric) {
   constexpr double kLeastRange = 1e-12;
   ScaleAndZero made;
   if (is_symmetric) {
@@ -153,7 +163,8 @@ ScaleAndZero scale_of(const ValueRange& range, std::int64_t lowest, std::int64_t
     made.scale = static_cast<float>(most / static_cast<double>(highest - made.zero_point));
     return made;
   }
-  const double low = std::min(range.low, 0.0), high = std::max({range.high, 0.0, low + kLeastRange});
+  const double low = std::min(range.low, 0.0),
+               high = std::max({range.high, 0.0, low + kLeastRange});
   made.scale = static_cast<float>((high - low) / static_cast<double>(highest - lowest));
   const double zero = static_cast<double>(lowest) - low / static_cast<double>(made.scale);
   made.zero_point = std::clamp(static_cast<std::int64_t>(std::nearbyint(zero)), lowest, highest);

@@ -15,7 +15,8 @@ constexpr std::string_view kForms = "@DIR with a folder or .npz file for each sa
 
 }  // namespace
 
-CalibrationSamples::CalibrationSamples(const Graph& graph, const std::string& text) : graph_(graph) {
+CalibrationSamples::CalibrationSamples(const Graph& graph, const std::string& text)
+    : graph_(graph) {
   constexpr std::int64_t kMost = 1'000'000;
   if (text.starts_with("random:")) {
     const auto count = parse_integer(text.substr(7));
@@ -29,23 +30,30 @@ CalibrationSamples::CalibrationSamples(const Graph& graph, const std::string& te
     return;
   }
   if (!text.starts_with("@")) {
-    throw Error("--calibrate: no such samples", ErrorKind::Usage).expected(kForms).got(text.empty() ? "nothing" : text);
+    throw Error("--calibrate: no such samples", ErrorKind::Usage)
+        .expected(kForms)
+        .got(text.empty() ? "nothing" : text);
   }
   const std::filesystem::path folder = text.substr(1);
   std::error_code problem;
   if (!std::filesystem::is_directory(folder, problem)) {
-    throw Error("--calibrate: no such folder", ErrorKind::Usage).expected(kForms).got(folder.string());
+    throw Error("--calibrate: no such folder", ErrorKind::Usage)
+        .expected(kForms)
+        .got(folder.string());
   }
   bool has_files = false;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string extension = entry.path().extension().string();
-    if (extension == ".npz" || (entry.is_directory() && extension != ".items")) names_.push_back("@" + entry.path().string());
+    if (extension == ".npz" || (entry.is_directory() && extension != ".items"))
+      names_.push_back("@" + entry.path().string());
     has_files |= extension == ".npy" || extension == ".pb";
   }
   std::ranges::sort(names_);
   if (names_.empty() && has_files) names_.push_back("@" + folder.string());
   if (names_.empty()) {
-    throw Error("--calibrate: the folder has no samples", ErrorKind::Usage).expected(kForms).got(folder.string());
+    throw Error("--calibrate: the folder has no samples", ErrorKind::Usage)
+        .expected(kForms)
+        .got(folder.string());
   }
 }
 
@@ -57,7 +65,9 @@ std::vector<Datum> CalibrationSamples::read(std::size_t k) const {
       if (!inputs[at].is_tensor()) continue;
       const Value& input = graph_.value(graph_.inputs()[at]);
       if (const auto fault = fault_in(inputs[at].tensor(), {.allows_non_finite = false})) {
-        throw Error(concat("input '", input.name, "' is not finite"), ErrorKind::Usage).expected("numbers").got(fault->what);
+        throw Error(concat("input '", input.name, "' is not finite"), ErrorKind::Usage)
+            .expected("numbers")
+            .got(fault->what);
       }
     }
     return inputs;

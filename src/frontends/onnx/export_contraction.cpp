@@ -106,22 +106,26 @@ void write_einsum(NodeExport& node) {
   node.emit("Einsum", node.operands(), node.results(), {{"equation", node.text("equation")}});
 }
 
-// ONNX subtracts what stands around the image from all of it; the sums that this takes away come back.
+// ONNX subtracts what stands around the image from all of it; the sums that this takes away come
+// back.
 std::string integer_sums(NodeExport& node, const std::string& x, const std::string& w) {
   const std::int64_t zero = node.integer("pad_value");
   if (zero == 0) return node.emit_value("ConvInteger", {x, w}, convolution_attrs(node));
   node.need_opset(13);
-  const std::string zero_point = node.constant(Tensor::scalar(dtype_of(node, "x"), static_cast<double>(zero)));
+  const std::string zero_point =
+      node.constant(Tensor::scalar(dtype_of(node, "x"), static_cast<double>(zero)));
   const std::string y = node.emit_value("ConvInteger", {x, w, zero_point}, convolution_attrs(node));
   const std::size_t rank = node.result_type().tensor().rank();
   Integers axes, shape(rank - 1, 1);
   for (std::size_t axis = 1; axis < rank; ++axis) axes.push_back(static_cast<std::int64_t>(axis));
   shape.front() = -1;
-  const std::string sums = node.emit_value("ReduceSum", {cast(node, w, DType::I32), node.integers_constant(axes)},
-                                           {{"keepdims", std::int64_t{0}}});
-  const std::string scaled =
-      node.emit_value("Mul", {sums, node.constant(Tensor::scalar(DType::I32, static_cast<double>(zero)))});
-  return node.emit_value("Add", {y, node.emit_value("Reshape", {scaled, node.integers_constant(shape)})});
+  const std::string sums =
+      node.emit_value("ReduceSum", {cast(node, w, DType::I32), node.integers_constant(axes)},
+                      {{"keepdims", std::int64_t{0}}});
+  const std::string scaled = node.emit_value(
+      "Mul", {sums, node.constant(Tensor::scalar(DType::I32, static_cast<double>(zero)))});
+  return node.emit_value("Add",
+                         {y, node.emit_value("Reshape", {scaled, node.integers_constant(shape)})});
 }
 
 // ONNX's Conv takes floats only; integers go through f32 unless they are bytes.

@@ -19,12 +19,14 @@ const rewrite::RuleSet& rules() {
 
 }  // namespace integers
 
-/// Convolutions and matrix products of dequantized bytes become sums of products of bytes in i32, scaled
-/// once behind the sum; where the result is quantized again, that is one scale and one rounding.
+/// Convolutions and matrix products of dequantized bytes become sums of products of bytes in i32,
+/// scaled once behind the sum; where the result is quantized again, that is one scale and one
+/// rounding.
 Graph integer_products(Graph graph, const PassOptions& options) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
-    for (Graph& body : graph.mutable_node(id).bodies) body = integer_products(std::move(body), options);
+    for (Graph& body : graph.mutable_node(id).bodies)
+      body = integer_products(std::move(body), options);
   }
   rewrite::apply(graph, integers::rules(), "integer-products", options);
   rewrite::merge_common_subexpressions(graph);

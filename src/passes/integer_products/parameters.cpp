@@ -19,19 +19,24 @@ std::optional<Parameters> parameters_of(const Graph& graph, const Node& node) {
   const Constant* scale = node.operands.size() > 1 ? graph.constant_of(node.operands[1]) : nullptr;
   const Type& type = graph.value(node.operands[0]).type;
   constexpr std::int64_t kMostParameters = 1 << 20;
-  if (!scale || scale->dtype() != DType::F32 || scale->shape().size() > 1 || !type.is_tensor()) return std::nullopt;
-  if (integer_attr(node, "block_size", 0) != 0 || scale->size() < 1 || scale->size() > kMostParameters) return std::nullopt;
+  if (!scale || scale->dtype() != DType::F32 || scale->shape().size() > 1 || !type.is_tensor())
+    return std::nullopt;
+  if (integer_attr(node, "block_size", 0) != 0 || scale->size() < 1 ||
+      scale->size() > kMostParameters)
+    return std::nullopt;
   Parameters made;
   const Tensor scales = scale->materialise();
   made.scales.assign(scales.as<float>().begin(), scales.as<float>().end());
   made.zero_points.assign(1, 0);
   if (node.operands.size() > 2 && node.operands[2]) {
     const Constant* zero = graph.constant_of(node.operands[2]);
-    if (!zero || zero->size() < 1 || zero->size() > kMostParameters || !is_integer(zero->dtype())) return std::nullopt;
+    if (!zero || zero->size() < 1 || zero->size() > kMostParameters || !is_integer(zero->dtype()))
+      return std::nullopt;
     made.zero_points = zero->materialise().integers();
   }
   // The same for all is one, wherever it stands.
-  if (std::ranges::all_of(made.zero_points, [&](std::int64_t zero) { return zero == made.zero_points.front(); })) {
+  if (std::ranges::all_of(made.zero_points,
+                          [&](std::int64_t zero) { return zero == made.zero_points.front(); })) {
     made.zero_points.resize(1);
   }
   if (made.scales.size() > 1 || made.zero_points.size() > 1) {
@@ -60,17 +65,20 @@ std::optional<Tensor> integers_of(const Graph& graph, ValueId value) {
     if (!dim.is_constant()) return std::nullopt;
     shape.push_back(dim.constant());
   }
-  return (inner->dtype() == type.dtype ? *inner : inner->converted(type.dtype)).reshaped(std::move(shape));
+  return (inner->dtype() == type.dtype ? *inner : inner->converted(type.dtype))
+      .reshaped(std::move(shape));
 }
 
-std::optional<Weights> centred_weights(const Tensor& stored, const std::vector<std::int64_t>& zero_points,
+std::optional<Weights> centred_weights(const Tensor& stored,
+                                       const std::vector<std::int64_t>& zero_points,
                                        std::size_t outputs) {
   const Shape& shape = stored.shape();
   if (outputs >= shape.size() || stored.size() == 0) return std::nullopt;
   std::int64_t inner = 1;
   for (std::size_t axis = outputs + 1; axis < shape.size(); ++axis) inner *= shape[axis];
   const std::int64_t count = shape[outputs];
-  if (zero_points.size() != 1 && static_cast<std::int64_t>(zero_points.size()) != count) return std::nullopt;
+  if (zero_points.size() != 1 && static_cast<std::int64_t>(zero_points.size()) != count)
+    return std::nullopt;
   Weights made{Tensor(DType::I8, shape), std::vector<std::int64_t>(static_cast<std::size_t>(count)),
                std::vector<std::int64_t>(static_cast<std::size_t>(count))};
   const std::span<std::int8_t> values = made.values.as_mutable<std::int8_t>();
@@ -80,8 +88,9 @@ std::optional<Weights> centred_weights(const Tensor& stored, const std::vector<s
   for (std::int64_t k = 0; k < stored.size(); ++k) {
     const auto output = static_cast<std::size_t>(k / inner % count);
     const auto byte = std::to_integer<std::uint8_t>(bytes[k]);
-    const std::int64_t value = (is_signed ? std::int64_t{static_cast<std::int8_t>(byte)} : std::int64_t{byte}) -
-                               zero_points[zero_points.size() == 1 ? 0 : output];
+    const std::int64_t value =
+        (is_signed ? std::int64_t{static_cast<std::int8_t>(byte)} : std::int64_t{byte}) -
+        zero_points[zero_points.size() == 1 ? 0 : output];
     if (value < -128 || value > 127) return std::nullopt;
     values[static_cast<std::size_t>(k)] = static_cast<std::int8_t>(value);
     made.sums[output] += value;
@@ -99,7 +108,8 @@ bool sums_fit(const Weights& weights, const std::vector<std::int64_t>& added) {
 }
 
 Tensor tensor_of(const std::vector<float>& numbers) {
-  Tensor made(DType::F32, numbers.size() == 1 ? Shape{} : Shape{static_cast<std::int64_t>(numbers.size())});
+  Tensor made(DType::F32,
+              numbers.size() == 1 ? Shape{} : Shape{static_cast<std::int64_t>(numbers.size())});
   std::ranges::copy(numbers, made.as_mutable<float>().begin());
   return made;
 }

@@ -27,13 +27,14 @@ std::optional<Tensor> integers_of(const Graph& graph, ValueId value);
 
 /// Weights without their zero point, and what sums over them can come to.
 struct Weights {
-  Tensor values;                          ///< i8, as they lie in the graph
-  std::vector<std::int64_t> sums;         ///< of each output
-  std::vector<std::int64_t> magnitudes;   ///< of their sizes
+  Tensor values;                         ///< i8, as they lie in the graph
+  std::vector<std::int64_t> sums;        ///< of each output
+  std::vector<std::int64_t> magnitudes;  ///< of their sizes
 };
-/// `outputs` is the axis that each output has a position of. Nothing where a weight less its zero point
-/// takes more than eight bits.
-std::optional<Weights> centred_weights(const Tensor& stored, const std::vector<std::int64_t>& zero_points,
+/// `outputs` is the axis that each output has a position of. Nothing where a weight less its zero
+/// point takes more than eight bits.
+std::optional<Weights> centred_weights(const Tensor& stored,
+                                       const std::vector<std::int64_t>& zero_points,
                                        std::size_t outputs);
 
 /// Whether no sum of products with elements of u8, plus what is added, leaves i32.

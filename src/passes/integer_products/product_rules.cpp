@@ -14,7 +14,7 @@ namespace {
 struct Left {
   ValueId bytes;
   std::optional<std::int64_t> zero;  ///< nothing where only the run knows
-  ValueId zero_value;                ///< i32, in a shape that broadcasts; of a zero that only the run knows
+  ValueId zero_value;  ///< i32, in a shape that broadcasts; of a zero that only the run knows
 };
 
 ValueId without_sign(const Match& match, ValueId bytes) {
@@ -34,7 +34,8 @@ Left with_zero(const Match& match, ValueId bytes, std::int64_t zero) {
 bool may_pad(const Attributes& attrs) {
   const AttrValue* pads = attrs.find("pads");
   if (attrs.find("auto_pad")) return true;
-  return pads && !std::ranges::all_of(std::get<Dims>(*pads), [](const Dim& pad) { return pad == Dim(0); });
+  return pads &&
+         !std::ranges::all_of(std::get<Dims>(*pads), [](const Dim& pad) { return pad == Dim(0); });
 }
 
 Dims channels_of(std::int64_t count, std::size_t rank) {
@@ -44,7 +45,8 @@ Dims channels_of(std::int64_t count, std::size_t rank) {
 }
 
 // What sums are too much by, or a bias, is added to them.
-std::vector<std::int64_t> correction(const Weights& weights, std::int64_t zero, const std::optional<Tensor>& bias) {
+std::vector<std::int64_t> correction(const Weights& weights, std::int64_t zero,
+                                     const std::optional<Tensor>& bias) {
   std::vector<std::int64_t> added(weights.sums.size());
   for (std::size_t k = 0; k < added.size(); ++k) {
     added[k] = (bias ? bias->integer_at(static_cast<std::int64_t>(k)) : 0) - zero * weights.sums[k];
@@ -61,7 +63,8 @@ struct Sum {
 };
 
 // The sum of products of bytes in i32, with its correction.
-ValueId convolution(const Match& match, const Left& left, const Weights& weights, const std::optional<Tensor>& bias) {
+ValueId convolution(const Match& match, const Left& left, const Weights& weights,
+                    const std::optional<Tensor>& bias) {
   Attributes attrs = match.root_node().attrs;
   attrs.set("out_dtype", DType::I32);
   const std::size_t rank = match.type(left.bytes)->rank();
@@ -83,7 +86,8 @@ ValueId convolution(const Match& match, const Left& left, const Weights& weights
   if (left.zero) return sums;
   const auto count = static_cast<std::int64_t>(weights.sums.size());
   const Tensor column = tensor_of(weights.sums).reshaped({constants(channels_of(count, rank))});
-  return match.make("sub", {sums, match.make("mul", {left.zero_value, match.make_constant(Constant(column))})});
+  return match.make(
+      "sub", {sums, match.make("mul", {left.zero_value, match.make_constant(Constant(column))})});
 }
 
 ValueId matrix_product(const Match& match, const Left& left, const Weights& weights) {
@@ -99,7 +103,9 @@ ValueId matrix_product(const Match& match, const Left& left, const Weights& weig
     const ValueId column = match.make_constant(Constant(tensor_of(weights.sums)));
     return match.make("sub", {sums, match.make("mul", {left.zero_value, column})});
   }
-  return is_zero(added) ? sums : match.make("add", {sums, match.make_constant(Constant(tensor_of(added)))});
+  return is_zero(added)
+             ? sums
+             : match.make("add", {sums, match.make_constant(Constant(tensor_of(added)))});
 }
 
 // Operands of f32 that stand for bytes: parameters of both, and weights.
@@ -112,14 +118,16 @@ std::optional<Dequantized> dequantized(const Match& match, std::size_t outputs) 
   const Graph& graph = match.graph();
   const TensorType *x = match.type("x"), *w = match.type("w");
   const Constant* constant = graph.constant_of(match.value("w"));
-  if (!x || !w || (x->dtype != DType::U8 && x->dtype != DType::I8) || !x->layout.is_empty() || !w->layout.is_empty()) {
+  if (!x || !w || (x->dtype != DType::U8 && x->dtype != DType::I8) || !x->layout.is_empty() ||
+      !w->layout.is_empty()) {
     return std::nullopt;
   }
   if (!constant) {
     match.refuse("both operands come from the run");
     return std::nullopt;
   }
-  const auto left = parameters_of(graph, match.node("p")), right = parameters_of(graph, match.node("q"));
+  const auto left = parameters_of(graph, match.node("p")),
+             right = parameters_of(graph, match.node("q"));
   if (!left || !right || match.root_type().tensor().dtype != DType::F32) return std::nullopt;
   if (!left->is_per_tensor()) {
     match.refuse("the image has a scale for each position along an axis");
@@ -141,14 +149,18 @@ std::optional<Dequantized> dequantized(const Match& match, std::size_t outputs) 
 }
 
 // A bias in the scale of the sums, which is how quantizers write it.
-std::optional<Tensor> bias_in_scale(const Graph& graph, ValueId bias, const std::vector<float>& scales, std::size_t count) {
+std::optional<Tensor> bias_in_scale(const Graph& graph, ValueId bias,
+                                    const std::vector<float>& scales, std::size_t count) {
   const NodeId producer = graph.value(bias).producer;
   if (!producer || graph.node(producer).op->name != "dequantize_linear") return std::nullopt;
   const Node& node = graph.node(producer);
   const Constant* stored = graph.constant_of(node.operands.front());
   const auto parameters = parameters_of(graph, node);
-  if (!stored || stored->dtype() != DType::I32 || stored->size() != static_cast<std::int64_t>(count)) return std::nullopt;
-  if (!parameters || parameters->zero_points.size() != 1 || parameters->zero_point() != 0) return std::nullopt;
+  if (!stored || stored->dtype() != DType::I32 ||
+      stored->size() != static_cast<std::int64_t>(count))
+    return std::nullopt;
+  if (!parameters || parameters->zero_points.size() != 1 || parameters->zero_point() != 0)
+    return std::nullopt;
   for (std::size_t k = 0; k < count; ++k) {
     const float wanted = scales[scales.size() == 1 ? 0 : k];
     const float has = parameters->scales[parameters->scales.size() == 1 ? 0 : k];
@@ -170,7 +182,8 @@ ValueId integer_convolution(const Match& match) {
   const ValueId scale = match.make_constant(Constant(tensor_of(given->scales)));
   const ValueId real = match.make("dequantize_linear", {sums, scale});
   if (!b || bias) return real;
-  return match.make("add", {real, match.make_reshape(b, channels_of(static_cast<std::int64_t>(count), rank))});
+  return match.make(
+      "add", {real, match.make_reshape(b, channels_of(static_cast<std::int64_t>(count), rank))});
 }
 
 ValueId integer_matrix_product(const Match& match) {
@@ -178,8 +191,8 @@ ValueId integer_matrix_product(const Match& match) {
   if (!w || w->rank() != 2 || !match.type("x") || match.type("x")->rank() < 1) return {};
   const auto given = dequantized(match, 1);
   if (!given) return {};
-  const ValueId sums =
-      matrix_product(match, with_zero(match, match.value("x"), given->left.zero_point()), given->weights);
+  const ValueId sums = matrix_product(
+      match, with_zero(match, match.value("x"), given->left.zero_point()), given->weights);
   if (!sums) return {};
   const ValueId scale = match.make_constant(Constant(tensor_of(given->scales)));
   return match.make("dequantize_linear", {sums, scale}, {{"axis", Dim(-1)}});
@@ -195,7 +208,8 @@ std::optional<Centred> centred(const Match& match, ValueId value) {
     const TensorType* type = match.type(wide);
     if (type && (type->dtype == DType::U8 || type->dtype == DType::I8)) return wide;
     const NodeId producer = graph.value(wide).producer;
-    if (!producer || graph.node(producer).op->name != "cast" || !type || type->dtype != DType::I32) return {};
+    if (!producer || graph.node(producer).op->name != "cast" || !type || type->dtype != DType::I32)
+      return {};
     const ValueId narrow = graph.node(producer).operands.front();
     const TensorType* from = match.type(narrow);
     return from && (from->dtype == DType::U8 || from->dtype == DType::I8) ? narrow : ValueId{};
@@ -221,8 +235,8 @@ std::optional<Integers> integer_operands(const Match& match, std::size_t outputs
   if (!left || !right) return std::nullopt;
   const TensorType *x = match.type(left->bytes), *w = match.type(right->bytes);
   const Constant* constant = graph.constant_of(right->bytes);
-  const bool is_done = left->bytes == match.value("x") && right->bytes == match.value("w") && x->dtype == DType::U8 &&
-                       w->dtype == DType::I8;
+  const bool is_done = left->bytes == match.value("x") && right->bytes == match.value("w") &&
+                       x->dtype == DType::U8 && w->dtype == DType::I8;
   if (is_done || !constant || !x->layout.is_empty() || outputs >= w->rank()) return std::nullopt;
   std::vector<std::int64_t> zero_points{0};
   if (right->zero) {
@@ -232,7 +246,8 @@ std::optional<Integers> integer_operands(const Match& match, std::size_t outputs
     // One for each output, and along no other axis.
     const std::size_t behind = w->rank() - 1 - outputs;
     const Shape& shape = zeros->shape();
-    if (zero_points.size() > 1 && (shape.size() <= behind || shape[shape.size() - 1 - behind] != zeros->size())) {
+    if (zero_points.size() > 1 &&
+        (shape.size() <= behind || shape[shape.size() - 1 - behind] != zeros->size())) {
       return std::nullopt;
     }
   }
@@ -248,9 +263,11 @@ std::optional<Integers> integer_operands(const Match& match, std::size_t outputs
     return made;
   }
   const TensorType* zero_type = match.type(left->zero);
-  const bool is_one = zero_type && (zero_type->rank() == 0 || (zero_type->rank() == 1 && zero_type->dims[0] == Dim(1)));
+  const bool is_one = zero_type && (zero_type->rank() == 0 ||
+                                    (zero_type->rank() == 1 && zero_type->dims[0] == Dim(1)));
   // One for each row of a matrix; of an image only one for all.
-  const bool is_by_row = zero_type && zero_type->rank() == x->rank() && zero_type->dims.back() == Dim(1);
+  const bool is_by_row =
+      zero_type && zero_type->rank() == x->rank() && zero_type->dims.back() == Dim(1);
   if (!is_one && !(is_by_row && match.root_node().op->name == "matmul")) return std::nullopt;
   made.left = {left->bytes, std::nullopt, left->zero};
   if (x->dtype == DType::I8) {
@@ -280,10 +297,13 @@ ValueId centred_matrix_product(const Match& match) {
 // A bias behind a matrix product.
 ValueId added_before_scaling(const Match& match) {
   const TensorType *sums = match.type("a"), *bias = match.type("b");
-  if (!sums || !bias || sums->dtype != DType::I32 || bias->dtype != DType::I32 || bias->rank() != 1) return {};
+  if (!sums || !bias || sums->dtype != DType::I32 || bias->dtype != DType::I32 || bias->rank() != 1)
+    return {};
   const auto parameters = parameters_of(match.graph(), match.node("d"));
   if (!parameters || sums->rank() == 0 || !bias->dims[0].is_constant()) return {};
-  if (parameters->scales.size() > 1 && parameters->axis + 1 != static_cast<std::int64_t>(sums->rank())) return {};
+  if (parameters->scales.size() > 1 &&
+      parameters->axis + 1 != static_cast<std::int64_t>(sums->rank()))
+    return {};
   if (!match.is_read_once(match.value("d")) || !(sums->dims.back() == bias->dims[0])) return {};
   const auto count = static_cast<std::size_t>(bias->dims[0].constant());
   if (!bias_in_scale(match.graph(), match.value("e"), parameters->scales, count)) return {};
@@ -296,13 +316,15 @@ ValueId added_before_scaling(const Match& match) {
 }  // namespace
 
 std::vector<Rule> product_rules() {
-  const std::string operands = "p: dequantize_linear(x, s, z?) {..}, q: dequantize_linear(w, t, y?) {..}";
+  const std::string operands =
+      "p: dequantize_linear(x, s, z?) {..}, q: dequantize_linear(w, t, y?) {..}";
   return {
       {"conv(" + operands + ", b?) {..}", integer_convolution},
       {"matmul(" + operands + ") {..}", integer_matrix_product},
       {"conv(x, w, b?) {out_dtype = o, ..}", centred_convolution},
       {"matmul(x, w) {out_dtype = o, ..}", centred_matrix_product},
-      {"add(d: dequantize_linear(a, s, z?) {..}, e: dequantize_linear(b, t, y?) {..})", added_before_scaling},
+      {"add(d: dequantize_linear(a, s, z?) {..}, e: dequantize_linear(b, t, y?) {..})",
+       added_before_scaling},
   };
 }
 

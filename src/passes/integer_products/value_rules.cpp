@@ -20,11 +20,14 @@ bool has_dtype(const Match& match, ValueId value, DType dtype) {
 // with a scale divided by it is off by far less than half.
 ValueId undone(const Match& match) {
   const Graph& graph = match.graph();
-  const auto inner = parameters_of(graph, match.node("d")), outer = parameters_of(graph, match.root_node());
+  const auto inner = parameters_of(graph, match.node("d")),
+             outer = parameters_of(graph, match.root_node());
   const TensorType* x = match.type("x");
   if (!x || !is_byte(x->dtype) || !inner || !outer || !(*inner == *outer)) return {};
   if (!has_dtype(match, match.value("d"), DType::F32)) return {};
-  if (!std::ranges::all_of(inner->scales, [](float scale) { return scale > 1e-30F && scale < 1e30F; })) return {};
+  if (!std::ranges::all_of(inner->scales,
+                           [](float scale) { return scale > 1e-30F && scale < 1e30F; }))
+    return {};
   return match.value("x");
 }
 
@@ -33,7 +36,8 @@ ValueId unsigned_pair(const Match& match) {
   const Graph& graph = match.graph();
   const ValueId narrow = match.value("q");
   if (!has_dtype(match, narrow, DType::I8) || graph.is_output(narrow)) return {};
-  const auto inner = parameters_of(graph, match.node("q")), outer = parameters_of(graph, match.root_node());
+  const auto inner = parameters_of(graph, match.node("q")),
+             outer = parameters_of(graph, match.root_node());
   if (!inner || !outer || !(*inner == *outer) || !inner->is_per_tensor()) return {};
   const bool is_only_dequantized = std::ranges::all_of(graph.readers(narrow), [&](NodeId reader) {
     return graph.node(reader).op == match.root_node().op;
@@ -42,7 +46,8 @@ ValueId unsigned_pair(const Match& match) {
   Attributes of_q = match.node("q").attrs, of_root = match.root_node().attrs;
   of_q.erase("to");
   const ValueId zero = match.make_scalar(static_cast<double>(inner->zero_point() + 128), DType::U8);
-  const ValueId made = match.make("quantize_linear", {match.value("v"), match.value("t"), zero}, std::move(of_q));
+  const ValueId made =
+      match.make("quantize_linear", {match.value("v"), match.value("t"), zero}, std::move(of_q));
   match.succeed(narrow, made);
   return match.make("dequantize_linear", {made, match.value("s"), zero}, std::move(of_root));
 }
@@ -79,9 +84,12 @@ ValueId moved(const Match& match) {
   const Node dequantize = match.node("d");
   const TensorType* x = match.type("x");
   if (!x || !is_byte(x->dtype) || !has_dtype(match, match.value("d"), DType::F32)) return {};
-  if (std::ranges::count_if(root.results, [](ValueId result) { return bool(result); }) != 1) return {};
+  if (std::ranges::count_if(root.results, [](ValueId result) { return bool(result); }) != 1)
+    return {};
   auto parameters = parameters_of(match.graph(), dequantize);
-  if (!parameters || !std::ranges::all_of(parameters->scales, [](float scale) { return scale > 0; })) return {};
+  if (!parameters ||
+      !std::ranges::all_of(parameters->scales, [](float scale) { return scale > 0; }))
+    return {};
   Attributes attrs = dequantize.attrs;
   if (!parameters->is_per_tensor()) {
     const AttrValue* perm = root.attrs.find("perm");
@@ -96,7 +104,8 @@ ValueId moved(const Match& match) {
   const Constant* constant = match.graph().constant_of(match.value("x"));
   const AttrValue* perm = root.attrs.find("perm");
   const ValueId made = constant && root.op->name == "transpose" && perm
-                           ? match.make_constant(Constant(transposed(constant->materialise(), std::get<Dims>(*perm))))
+                           ? match.make_constant(Constant(
+                                 transposed(constant->materialise(), std::get<Dims>(*perm))))
                            : match.make(root.op->name, std::move(operands), root.attrs);
   std::vector<ValueId> again = dequantize.operands;
   again.front() = made;
@@ -116,7 +125,8 @@ ValueId joined(const Match& match) {
     const TensorType* x = match.type(node.operands.front());
     if (!parameters || !parameters->is_per_tensor() || !x || !is_byte(x->dtype)) return {};
     if (!has_dtype(match, operand, DType::F32)) return {};
-    if (!narrow.empty() && (!(*parameters == *all) || !has_dtype(match, narrow.front(), x->dtype))) return {};
+    if (!narrow.empty() && (!(*parameters == *all) || !has_dtype(match, narrow.front(), x->dtype)))
+      return {};
     if (narrow.empty()) first = node;
     all = parameters;
     narrow.push_back(node.operands.front());
@@ -132,7 +142,9 @@ std::vector<Rule> value_rules() {
   return {
       {"quantize_linear(d: dequantize_linear(x, s, z?) {..}, t, y?) {..}", undone},
       {"dequantize_linear(q: quantize_linear(v, t, y?) {..}, s, z?) {..}", unsigned_pair},
-      {"max_pool/transpose/reshape/squeeze/unsqueeze/identity/slice(d: dequantize_linear(x, s, z?) {..}) {..}", moved},
+      {"max_pool/transpose/reshape/squeeze/unsqueeze/identity/slice(d: dequantize_linear(x, s, z?) "
+       "{..}) {..}",
+       moved},
       {"concat(...xs) {..}", joined},
   };
 }

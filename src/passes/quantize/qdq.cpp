@@ -11,7 +11,8 @@
 namespace tenon {
 namespace {
 
-constexpr std::string_view kMoves[] = {"max_pool", "transpose", "reshape", "squeeze", "unsqueeze", "identity", "slice"};
+constexpr std::string_view kMoves[] = {"max_pool",  "transpose", "reshape", "squeeze",
+                                       "unsqueeze", "identity",  "slice"};
 
 const TensorType* tensor_type(const Graph& graph, ValueId value) {
   if (!value || !graph.value(value).type.is_tensor()) return nullptr;
@@ -29,9 +30,13 @@ ValueId before_moves(const Graph& graph, ValueId value) {
     const NodeId producer = graph.value(value).producer;
     if (!producer) return value;
     const Node& node = graph.node(producer);
-    const bool moves = std::ranges::find(kMoves, node.op->name) != std::end(kMoves) && node.operands.front();
-    const bool has_one_result = std::ranges::count_if(node.results, [](ValueId result) { return bool(result); }) == 1;
-    if (!moves || !has_one_result || !is_f32(graph, node.operands.front()) || graph.constant_of(node.operands.front())) return value;
+    const bool moves =
+        std::ranges::find(kMoves, node.op->name) != std::end(kMoves) && node.operands.front();
+    const bool has_one_result =
+        std::ranges::count_if(node.results, [](ValueId result) { return bool(result); }) == 1;
+    if (!moves || !has_one_result || !is_f32(graph, node.operands.front()) ||
+        graph.constant_of(node.operands.front()))
+      return value;
     value = node.operands.front();
   }
 }
@@ -39,9 +44,12 @@ ValueId before_moves(const Graph& graph, ValueId value) {
 std::size_t outputs_axis(const Node& node) { return node.op->name == "conv" ? 0 : 1; }
 
 std::string refusal_of(const Graph& graph, const Node& node, bool only_weights) {
-  if (only_weights && node.op->name != "matmul") return "only weights of matrix products are narrowed";
-  const TensorType *x = tensor_type(graph, node.operands[0]), *w = tensor_type(graph, node.operands[1]);
-  if (!x || !w || x->dtype != DType::F32 || w->dtype != DType::F32) return "its operands are not f32";
+  if (only_weights && node.op->name != "matmul")
+    return "only weights of matrix products are narrowed";
+  const TensorType *x = tensor_type(graph, node.operands[0]),
+                   *w = tensor_type(graph, node.operands[1]);
+  if (!x || !w || x->dtype != DType::F32 || w->dtype != DType::F32)
+    return "its operands are not f32";
   if (!graph.constant_of(node.operands[1])) return "both operands come from the run";
   if (node.op->name == "matmul" && w->rank() != 2) return "its weights are no matrix";
   if (graph.constant_of(node.operands[0])) return "it depends on no input";
@@ -73,7 +81,8 @@ NarrowWeights narrowed(const Tensor& weights, std::size_t axis, const QdqPlan& p
   };
   const std::span<const float> given = weights.as<float>();
   for (std::int64_t k = 0; k < weights.size(); ++k) {
-    largest[slot(k)] = std::max(largest[slot(k)], std::abs(double{given[static_cast<std::size_t>(k)]}));
+    largest[slot(k)] =
+        std::max(largest[slot(k)], std::abs(double{given[static_cast<std::size_t>(k)]}));
   }
   NarrowWeights made;
   made.values = Tensor(plan.weight_bits == 4 ? DType::I4 : DType::I8, shape);
@@ -84,7 +93,8 @@ NarrowWeights narrowed(const Tensor& weights, std::size_t axis, const QdqPlan& p
   }
   const std::span<std::int8_t> values = made.values.as_mutable<std::int8_t>();
   for (std::int64_t k = 0; k < weights.size(); ++k) {
-    const double steps = std::nearbyint(double{given[static_cast<std::size_t>(k)]} / double{scales[slot(k)]});
+    const double steps =
+        std::nearbyint(double{given[static_cast<std::size_t>(k)]} / double{scales[slot(k)]});
     values[static_cast<std::size_t>(k)] = static_cast<std::int8_t>(std::clamp(steps, -most, most));
   }
   if (!has_groups) made.by_output.assign(scales.begin(), scales.end());
@@ -99,12 +109,15 @@ class Inserter {
     const Node node = graph_.node(product);
     const std::size_t axis = outputs_axis(node);
     const std::string name = graph_.value(node.operands[1]).name;
-    NarrowWeights weights = narrowed(graph_.constant_of(node.operands[1])->materialise(), axis, plan_);
+    NarrowWeights weights =
+        narrowed(graph_.constant_of(node.operands[1])->materialise(), axis, plan_);
     const ValueId values = constant(Constant(weights.values), product, name + "_narrow");
     const ValueId scales = constant(Constant(weights.scales), product, name + "_scale");
     Attributes attrs{{"axis", Dim(static_cast<std::int64_t>(plan_.group > 0 ? 0 : axis))}};
     if (plan_.group > 0) attrs.set("block_size", Dim(plan_.group));
-    graph_.set_operand(product, 1, add("dequantize_linear", {values, scales}, std::move(attrs), product, name + "_real"));
+    graph_.set_operand(
+        product, 1,
+        add("dequantize_linear", {values, scales}, std::move(attrs), product, name + "_real"));
     return weights;
   }
 
@@ -116,10 +129,12 @@ class Inserter {
   }
 
   void run() {
-    const std::vector<QuantizableProduct> products = quantizable_products(graph_, plan_.only_weights);
+    const std::vector<QuantizableProduct> products =
+        quantizable_products(graph_, plan_.only_weights);
     for (const QuantizableProduct& product : products) {
       if (!product.reason.empty() || plan_.skipped.contains(product.name)) continue;
-      if (!plan_.only_weights && !plan_.activations.contains(graph_.value(product.observed).name)) continue;
+      if (!plan_.only_weights && !plan_.activations.contains(graph_.value(product.observed).name))
+        continue;
       chosen_.push_back(product);
     }
     // Weights and biases first: values keep their names until pairs are put in.
@@ -131,7 +146,8 @@ class Inserter {
   }
 
  private:
-  ValueId add(std::string_view op, std::vector<ValueId> operands, Attributes attrs, NodeId before, const std::string& name) {
+  ValueId add(std::string_view op, std::vector<ValueId> operands, Attributes attrs, NodeId before,
+              const std::string& name) {
     Graph::NewNode node;
     node.op = &find_op(op);
     node.operands = std::move(operands);
@@ -149,7 +165,8 @@ class Inserter {
     const Node node = graph_.node(product.node);
     const float input_scale = plan_.activations.at(graph_.value(product.observed).name).scale;
     if (outputs_axis(node) == 0) {
-      if (node.operands.size() > 2 && node.operands[2]) narrow_bias(product.node, 2, weights.by_output, input_scale);
+      if (node.operands.size() > 2 && node.operands[2])
+        narrow_bias(product.node, 2, weights.by_output, input_scale);
       return;
     }
     // A bias behind a matrix product.
@@ -161,7 +178,8 @@ class Inserter {
     narrow_bias(reader, other, weights.by_output, input_scale);
   }
 
-  void narrow_bias(NodeId node, std::size_t position, const std::vector<float>& weight_scales, float input_scale) {
+  void narrow_bias(NodeId node, std::size_t position, const std::vector<float>& weight_scales,
+                   float input_scale) {
     const ValueId bias = graph_.node(node).operands[position];
     const Constant* stored = graph_.constant_of(bias);
     if (!stored || stored->dtype() != DType::F32 || stored->shape().size() != 1) return;
@@ -178,16 +196,24 @@ class Inserter {
     const std::string name = graph_.value(bias).name;
     const ValueId narrow = constant(Constant(std::move(values)), node, name + "_narrow");
     const ValueId scale = constant(Constant(std::move(scales)), node, name + "_scale");
-    graph_.set_operand(node, position, add("dequantize_linear", {narrow, scale}, {{"axis", Dim(0)}}, node, name + "_real"));
+    graph_.set_operand(
+        node, position,
+        add("dequantize_linear", {narrow, scale}, {{"axis", Dim(0)}}, node, name + "_real"));
   }
 
   // What is left of a value in bytes, as a float again.
-  ValueId make_pair(ValueId value, const QdqPlan::Activation& activation, NodeId before, const std::string& name) {
-    const auto named = [&](const char* ending) { return name.empty() ? std::string() : name + ending; };
-    const ValueId scale = constant(Constant(Tensor::scalar(DType::F32, activation.scale)), before, named("_scale"));
-    const ValueId zero =
-        constant(Constant(Tensor::scalar(activation.dtype, static_cast<double>(activation.zero_point))), before, named("_zero"));
-    const ValueId narrow = add("quantize_linear", {value, scale, zero}, {}, before, named("_narrow"));
+  ValueId make_pair(ValueId value, const QdqPlan::Activation& activation, NodeId before,
+                    const std::string& name) {
+    const auto named = [&](const char* ending) {
+      return name.empty() ? std::string() : name + ending;
+    };
+    const ValueId scale =
+        constant(Constant(Tensor::scalar(DType::F32, activation.scale)), before, named("_scale"));
+    const ValueId zero = constant(
+        Constant(Tensor::scalar(activation.dtype, static_cast<double>(activation.zero_point))),
+        before, named("_zero"));
+    const ValueId narrow =
+        add("quantize_linear", {value, scale, zero}, {}, before, named("_narrow"));
     return add("dequantize_linear", {narrow, scale, zero}, {}, before, named("_real"));
   }
 
@@ -223,14 +249,16 @@ std::vector<QuantizableProduct> quantizable_products(const Graph& graph, bool on
   for (const NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
     if (node.op->name != "conv" && node.op->name != "matmul") continue;
-    QuantizableProduct product{id, graph.value(node.results.front()).name, refusal_of(graph, node, only_weights), {}};
+    QuantizableProduct product{
+        id, graph.value(node.results.front()).name, refusal_of(graph, node, only_weights), {}};
     if (product.reason.empty()) product.observed = before_moves(graph, node.operands.front());
     products.push_back(std::move(product));
   }
   return products;
 }
 
-std::vector<ValueId> quantizable_joins(const Graph& graph, const std::vector<QuantizableProduct>& products) {
+std::vector<ValueId> quantizable_joins(const Graph& graph,
+                                       const std::vector<QuantizableProduct>& products) {
   std::set<ValueId> found, made;
   for (const QuantizableProduct& product : products) {
     if (product.reason.empty()) found.insert(product.observed);
@@ -238,16 +266,24 @@ std::vector<ValueId> quantizable_joins(const Graph& graph, const std::vector<Qua
   std::vector<ValueId> joins;
   for (const NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
-    if (node.op->name != "add" || graph.constant_of(node.operands[0]) || graph.constant_of(node.operands[1])) continue;
+    if (node.op->name != "add" || graph.constant_of(node.operands[0]) ||
+        graph.constant_of(node.operands[1]))
+      continue;
     // The sum itself is narrow behind it; of what it reads one may stay in registers.
-    const bool is_first_known = found.contains(node.operands[0]), is_second_known = found.contains(node.operands[1]);
-    if (is_first_known || is_second_known || !is_f32(graph, node.operands[0]) || !is_f32(graph, node.operands[1])) continue;
-    if (tensor_type(graph, node.operands[0])->dims != tensor_type(graph, node.operands[1])->dims) continue;
+    const bool is_first_known = found.contains(node.operands[0]),
+               is_second_known = found.contains(node.operands[1]);
+    if (is_first_known || is_second_known || !is_f32(graph, node.operands[0]) ||
+        !is_f32(graph, node.operands[1]))
+      continue;
+    if (tensor_type(graph, node.operands[0])->dims != tensor_type(graph, node.operands[1])->dims)
+      continue;
     const auto comes_from_product = [&](ValueId value) {
       const NodeId producer = graph.value(value).producer;
-      return producer && (graph.node(producer).op->name == "conv" || graph.node(producer).op->name == "matmul");
+      return producer &&
+             (graph.node(producer).op->name == "conv" || graph.node(producer).op->name == "matmul");
     };
-    if (comes_from_product(node.operands[0]) && comes_from_product(node.operands[1])) joins.push_back(node.operands[1]);
+    if (comes_from_product(node.operands[0]) && comes_from_product(node.operands[1]))
+      joins.push_back(node.operands[1]);
   }
   return joins;
 }
@@ -260,7 +296,8 @@ bool is_quantized(const Graph& graph) {
   return false;
 }
 
-Graph narrow_product(Graph graph, NodeId product, const std::string& observed, const QdqPlan& plan) {
+Graph narrow_product(Graph graph, NodeId product, const std::string& observed,
+                     const QdqPlan& plan) {
   Inserter(graph, plan).narrow_alone(product, observed);
   return graph;
 }

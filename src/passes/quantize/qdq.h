@@ -16,10 +16,10 @@ struct QdqPlan {
     std::int64_t zero_point = 0;
   };
   std::map<std::string, Activation> activations;  ///< by the value's name
-  std::map<std::string, std::string> skipped;     ///< products by name that stay as they are, and why
-  int weight_bits = 8;                            ///< 4, 7 or 8
-  std::int64_t group = 0;                         ///< weights along the sum that share a scale; 0: all of an output
-  bool only_weights = false;                      ///< values stay floats
+  std::map<std::string, std::string> skipped;  ///< products by name that stay as they are, and why
+  int weight_bits = 8;                         ///< 4, 7 or 8
+  std::int64_t group = 0;     ///< weights along the sum that share a scale; 0: all of an output
+  bool only_weights = false;  ///< values stay floats
 };
 
 /// A convolution or matrix product, and whether it can be computed in narrow integers.
@@ -31,17 +31,21 @@ struct QuantizableProduct {
 };
 std::vector<QuantizableProduct> quantizable_products(const Graph& graph, bool only_weights);
 
-/// Values besides the left operands of products that cross memory in bytes: what sums of two of them read.
-std::vector<ValueId> quantizable_joins(const Graph& graph, const std::vector<QuantizableProduct>& products);
+/// Values besides the left operands of products that cross memory in bytes: what sums of two of
+/// them read.
+std::vector<ValueId> quantizable_joins(const Graph& graph,
+                                       const std::vector<QuantizableProduct>& products);
 
 /// Whether the graph quantizes or dequantizes anything already.
 bool is_quantized(const Graph& graph);
 
-/// Narrows the operands of one product as the plan says, and nothing else; `observed` is the value whose range its left one has.
+/// Narrows the operands of one product as the plan says, and nothing else; `observed` is the value
+/// whose range its left one has.
 Graph narrow_product(Graph graph, NodeId product, const std::string& observed, const QdqPlan& plan);
 
-/// Puts quantize_linear and dequantize_linear around the products of the plan: one pair for each value that it
-/// knows, weights of i8 (or i4) with a scale for each output or group, biases of i32 in the scale of the sums.
+/// Puts quantize_linear and dequantize_linear around the products of the plan: one pair for each
+/// value that it knows, weights of i8 (or i4) with a scale for each output or group, biases of i32
+/// in the scale of the sums.
 Graph insert_qdq(Graph graph, const QdqPlan& plan);
 
 }  // namespace tenon

@@ -1,8 +1,5 @@
-// Products of bytes in tiles against the reference, bit for bit, with each kind of instructions that there is.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
+// Products of bytes in tiles against the reference, bit for bit, with each kind of instructions
+// that there is.
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
@@ -12,12 +9,17 @@
 #include "ops/registry.h"
 #include "reference/evaluate.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
 namespace tenon {
 namespace {
 
 std::vector<std::string> processors() {
   std::vector<std::string> names = {"x86-64-v3"};
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) names.emplace_back("x86-64-v4");
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    names.emplace_back("x86-64-v4");
   names.emplace_back("native");
   return names;
 }
@@ -39,15 +41,18 @@ void expect_same_bits(const std::string& text, const std::vector<Datum>& given =
       CompiledModel model(compile_graph(graph, cpu), threads);
       const std::vector<Datum> outputs = model.run(inputs);
       for (std::size_t k = 0; k < outputs.size(); ++k) {
-        EXPECT_TRUE(identical(outputs[k].tensor(), expected[k].tensor())) << cpu << ", " << threads << " threads\n" << text;
+        EXPECT_TRUE(identical(outputs[k].tensor(), expected[k].tensor()))
+            << cpu << ", " << threads << " threads\n"
+            << text;
       }
     }
   }
 }
 
-std::string convolution(const std::string& x, const std::string& w, const std::string& attrs, const std::string& range) {
-  return concat("graph (x: ", x, ") {\n  w = constant ", w, " uniform(seed = 5, low = ", range, ")\n  y = conv(x, w) {out_dtype = i32",
-                attrs, "}\n  return y\n}");
+std::string convolution(const std::string& x, const std::string& w, const std::string& attrs,
+                        const std::string& range) {
+  return concat("graph (x: ", x, ") {\n  w = constant ", w, " uniform(seed = 5, low = ", range,
+                ")\n  y = conv(x, w) {out_dtype = i32", attrs, "}\n  return y\n}");
 }
 
 TEST(IntegerTilesTest, ConvolutionsOfAnyShape) {
@@ -55,11 +60,17 @@ TEST(IntegerTilesTest, ConvolutionsOfAnyShape) {
     for (const char* x : {"u8", "i8"}) {
       const std::string image = x;
       expect_same_bits(convolution(image + "[1, 32, 9, 15]", "i8[40, 32, 1, 1]", "", range));
-      expect_same_bits(convolution(image + "[2, 8, 7, 7]", "i8[33, 8, 3, 3]", ", pads = [1, 1, 1, 1]", range));
-      expect_same_bits(convolution(image + "[1, 3, 12, 12]", "i8[64, 3, 7, 7]", ", pads = [3, 3, 3, 3], strides = [2, 2], pad_value = 7", range));
-      expect_same_bits(convolution(image + "[1, 5, 6, 5]", "i8[7, 5, 2, 3]", ", pads = [0, 1, 2, 0], dilations = [2, 1]", range));
-      expect_same_bits(convolution(image + "[1, 8, 6, 6]", "i8[16, 4, 3, 3]", ", groups = 2", range));
-      expect_same_bits(convolution(image + "[1, 12, 5, 5]", "i8[8, 6, 1, 1]", ", groups = 2", range));
+      expect_same_bits(
+          convolution(image + "[2, 8, 7, 7]", "i8[33, 8, 3, 3]", ", pads = [1, 1, 1, 1]", range));
+      expect_same_bits(convolution(image + "[1, 3, 12, 12]", "i8[64, 3, 7, 7]",
+                                   ", pads = [3, 3, 3, 3], strides = [2, 2], pad_value = 7",
+                                   range));
+      expect_same_bits(convolution(image + "[1, 5, 6, 5]", "i8[7, 5, 2, 3]",
+                                   ", pads = [0, 1, 2, 0], dilations = [2, 1]", range));
+      expect_same_bits(
+          convolution(image + "[1, 8, 6, 6]", "i8[16, 4, 3, 3]", ", groups = 2", range));
+      expect_same_bits(
+          convolution(image + "[1, 12, 5, 5]", "i8[8, 6, 1, 1]", ", groups = 2", range));
       expect_same_bits(convolution(image + "[3, 6, 11]", "i8[12, 6, 3]", ", pads = [1, 1]", range));
     }
   }
@@ -67,9 +78,10 @@ TEST(IntegerTilesTest, ConvolutionsOfAnyShape) {
 
 TEST(IntegerTilesTest, LargestProductsDoNotSaturate) {
   for (const int weight : {127, -128, 64, 65, -64}) {
-    expect_same_bits(concat("graph (x: u8[1, 16, 4, 4]) {\n  w = constant i8[32, 16, 3, 3] splat ", weight,
-                            "\n  y = conv(x, w) {out_dtype = i32, pads = [1, 1, 1, 1]}\n  return y\n}"),
-                     {all(DType::U8, {1, 16, 4, 4}, 255)});
+    expect_same_bits(
+        concat("graph (x: u8[1, 16, 4, 4]) {\n  w = constant i8[32, 16, 3, 3] splat ", weight,
+               "\n  y = conv(x, w) {out_dtype = i32, pads = [1, 1, 1, 1]}\n  return y\n}"),
+        {all(DType::U8, {1, 16, 4, 4}, 255)});
   }
 }
 
@@ -77,7 +89,8 @@ TEST(IntegerTilesTest, MatrixProducts) {
   for (const char* rows : {"1", "7", "33"}) {
     for (const char* inner : {"4", "30", "129"}) {
       expect_same_bits(concat("graph (a: u8[", rows, ", ", inner, "]) {\n  b = constant i8[", inner,
-                              ", 50] uniform(seed = 5, low = -128, high = 127)\n  y = matmul(a, b) {out_dtype = i32}\n  return y\n}"));
+                              ", 50] uniform(seed = 5, low = -128, high = 127)\n  y = matmul(a, b) "
+                              "{out_dtype = i32}\n  return y\n}"));
     }
   }
 }
@@ -89,8 +102,10 @@ TEST(IntegerTilesTest, QuantizedBlocks) {
                       middle = concat("constant ", type, "[] ", type[0] == 'u' ? "117" : "-5");
     expect_same_bits(concat(R"(graph (x: f32[1, 16, 10, 10]) {
   s = constant f32[] 0.02
-  z = )", middle, R"(
-  n = )", zero, R"(
+  z = )",
+                            middle, R"(
+  n = )",
+                            zero, R"(
   t = constant f32[32] uniform(seed = 8, low = 0.001, high = 0.003)
   w = constant i8[32, 16, 3, 3] uniform(seed = 5, low = -127, high = 127)
   v = constant i8[16, 32, 1, 1] uniform(seed = 6, low = -63, high = 63)
@@ -138,14 +153,16 @@ TEST(IntegerTilesTest, AreWhatIsChosen) {
   w = constant i8[64, 32, 3, 3] uniform(seed = 5, low = -9, high = 9)
   y = conv(x, w) {out_dtype = i32, pads = [1, 1, 1, 1]}
   return y
-})", all_ops());
+})",
+                                  all_ops());
   for (const std::string& cpu : processors()) {
     CompileRequest request;
     request.cpu = cpu;
     request.is_untuned = true;
     const std::vector<codegen::Decision> decisions = decide_kernels(graph, request);
     const bool has_dots = std::ranges::any_of(decisions, [](const codegen::Decision& decision) {
-      return decision.candidates[decision.selection.versions.front().candidate].name.starts_with("dot tiles");
+      return decision.candidates[decision.selection.versions.front().candidate].name.starts_with(
+          "dot tiles");
     });
     EXPECT_TRUE(has_dots) << cpu;
   }

@@ -1,4 +1,9 @@
+#include "base/error.h"
 #include "driver/quantization/quantizer.h"
+#include "driver/quantization/report.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "unit/error_text.h"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-
-#include "base/error.h"
-#include "driver/quantization/report.h"
-#include "ir/text.h"
-#include "ops/registry.h"
-#include "unit/error_text.h"
 
 namespace tenon {
 namespace {
@@ -49,8 +48,11 @@ TEST(HistogramTest, TextGivesBackTheSame) {
 
 TEST(HistogramTest, RefusesWhatIsNotFinite) {
   Histogram histogram;
-  EXPECT_EQ(error_text([&] { histogram.add(reals({1, std::numeric_limits<double>::quiet_NaN()})); }),
-            "a value to be quantized is not finite\n  expected  numbers\n  got       nan at element 1");
+  EXPECT_EQ(
+      error_text([&] {
+        histogram.add(reals({1, std::numeric_limits<double>::quiet_NaN()}));
+      }),
+      "a value to be quantized is not finite\n  expected  numbers\n  got       nan at element 1");
 }
 
 // Ten thousand values of a bell and one far away.
@@ -90,7 +92,8 @@ TEST(RangesTest, ZeroIsAlwaysExact) {
 }
 
 TEST(RangesTest, NamesAreThoseOfTheCommandLine) {
-  for (const char* name : {"min-max", "percentile", "kl", "mse"}) EXPECT_EQ(name_of(range_rule(name)), name);
+  for (const char* name : {"min-max", "percentile", "kl", "mse"})
+    EXPECT_EQ(name_of(range_rule(name)), name);
   EXPECT_THROW(range_rule("minmax"), Error);
 }
 
@@ -104,7 +107,8 @@ Graph small_network() {
     p = reduce_mean(r) {axes = [2, 3], keep_axes = false}
     m = matmul(p, v)
     return m
-  })", all_ops());
+  })",
+                     all_ops());
 }
 
 TEST(QuantizerTest, QuantizesProductsAndKeepsOutputsClose) {
@@ -150,7 +154,8 @@ TEST(QuantizerTest, InterruptedCalibrationIsTakenUpAgain) {
   const Graph graph = ready_to_quantize(small_network());
   const CalibrationSamples samples(graph, "random:4");
   QuantizeRequest request;
-  request.state_path = (std::filesystem::temp_directory_path() / "tenon_quantizer_test.calibration").string();
+  request.state_path =
+      (std::filesystem::temp_directory_path() / "tenon_quantizer_test.calibration").string();
   std::filesystem::remove(request.state_path);
   std::size_t seen = 0;
   request.on_sample = [&](std::size_t done, std::size_t) { seen = done; };
@@ -186,9 +191,11 @@ TEST(QuantizerTest, AnEmptyFolderHasNoSamples) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tenon_no_samples";
   std::filesystem::create_directories(folder);
   const Graph graph = ready_to_quantize(small_network());
-  EXPECT_EQ(error_text([&] { CalibrationSamples(graph, "@" + folder.string()); }),
-            "--calibrate: the folder has no samples\n"
-            "  expected  @DIR with a folder or .npz file for each sample, or random:N\n  got       " + folder.string());
+  EXPECT_EQ(
+      error_text([&] { CalibrationSamples(graph, "@" + folder.string()); }),
+      "--calibrate: the folder has no samples\n"
+      "  expected  @DIR with a folder or .npz file for each sample, or random:N\n  got       " +
+          folder.string());
 }
 
 }  // namespace
