@@ -67,9 +67,13 @@ class Column {
 
 // The fullest step of each part of the run: what is alive there has no place among the others that are.
 std::vector<Column> fullest_steps(std::span<const ArenaRequest> requests) {
-  constexpr std::uint32_t kParts = 16;
+  constexpr std::uint32_t kParts = 16, kMostSteps = 1U << 22;
   std::uint32_t end = 0;
-  for (const ArenaRequest& request : requests) end = std::max(end, request.last + 1);
+  for (const ArenaRequest& request : requests) {
+    // A file may say anything; without columns placing is only slower.
+    if (request.first > request.last || request.last >= kMostSteps) return {};
+    end = std::max(end, request.last + 1);
+  }
   std::vector<std::int64_t> change(std::size_t{end} + 1, 0);
   for (const ArenaRequest& request : requests) {
     ++change[request.first];

@@ -92,6 +92,8 @@ class CudaContext : public DeviceContext {
     cuda.require(cuda.create_event(&begin_, 0), "making an event");
     cuda.require(cuda.create_event(&end_, 0), "making an event");
     error_.allocate(256, "a kernel's report");
+    // A binding without any launch has nothing that clears it.
+    cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "clearing a kernel's report");
   }
   CudaContext(const CudaContext&) = delete;
   ~CudaContext() override {
