@@ -41,8 +41,8 @@ std::shared_ptr<TrainerState> make_trainer(const Graph& model, const char* optio
   given.finish();
   auto trainer = std::make_shared<TrainerState>();
   trainer->original = model;
-  trainer->session =
-      std::make_unique<Session>(train(with_batch(model, batch), train_options), threads);
+  trainer->session = std::make_unique<Session>(train(with_batch(model, batch), train_options),
+                                               SessionOptions{threads});
   return trainer;
 }
 

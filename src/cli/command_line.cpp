@@ -268,6 +268,8 @@ class CommandLine {
     train_app->add_flag("--resume", trainer.resume, "go on from the checkpoint");
     train_app->add_option("--seed", trainer.seed, "of the samples' order, dropout and synthetic data (default: 1)");
     train_app->add_option("--threads", trainer.thread_count, "threads (default: all)")->check(thread_count());
+    train_app->add_option("--target", train_.target, "cpu (default) or cuda[:sm_90a]");
+    train_app->add_option("--precision", trainer.precision, kPrecisionHelp);
     train_app->add_option("-o,--output", train_.output, "the trained model: FILE.onnx, FILE.tnn or FILE.tenon");
     train_app->add_option("--curve", train_.curve, "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
     train_app->add_flag("--print", train_.print, "print the graph of a step and train nothing");

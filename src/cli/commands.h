@@ -126,7 +126,7 @@ struct ReportOptions {
   int top = 20;
 };
 struct TrainCommandOptions {
-  std::string model, loss, optimizer, schedule, output, curve;
+  std::string model, loss, optimizer, schedule, output, curve, target;
   TrainerOptions trainer;
   bool print = false;  ///< the graph of a step, and train nothing
 };

@@ -126,6 +126,7 @@ void print_result(const TrainResult& result, const TrainCommandOptions& options,
 int train(const TrainCommandOptions& given, OutputFormat format) {
   TrainCommandOptions options = given;
   TrainOptions& train = options.trainer.train;
+  options.trainer.target = target_text(options.target, "native");
   if (!options.loss.empty()) set_loss(train.loss, options.loss);
   if (!options.optimizer.empty()) set_optimizer(train, options.optimizer);
   if (!options.schedule.empty()) set_schedule(train.schedule, options.schedule);

@@ -17,9 +17,8 @@ namespace {
 
 using Part = NestSequence::Part;
 
-// What is read for a piece stays in the first cache while vectors of neighbours go over it one
-// after another; below so many elements in all there is nothing to gain.
-constexpr std::int64_t kPieceBytes = 32 << 10, kFewestElements = 1 << 16;
+// Below so many elements in all there is nothing to gain.
+constexpr std::int64_t kFewestElements = 1 << 16;
 // So many positions are enough to share out, and vectors of them long enough to go by.
 constexpr std::int64_t kMostPositions = 1024;
 // Partial sums of fewer turns would be as much to read as what they are sums of.
@@ -46,7 +45,8 @@ bool is_fixed(const Statement& loop) {
 
 class Splitter {
  public:
-  Splitter(NestSequence& sequence, Part& part) : sequence_(sequence), part_(part) {}
+  Splitter(NestSequence& sequence, Part& part, std::int64_t piece_bytes)
+      : sequence_(sequence), part_(part), piece_bytes_(piece_bytes) {}
 
   /// The nest that makes the partial sums, which the part adds up from now on.
   std::optional<Part> run() {
@@ -174,7 +174,7 @@ class Splitter {
   };
   void choose_pieces() {
     const std::int64_t bytes = turn_bytes(),
-                       most_bytes = std::max(kPieceBytes, kUsualTurns * bytes);
+                       most_bytes = std::max(piece_bytes_, kUsualTurns * bytes);
     std::int64_t inside = folds_.front().length();
     for (const Statement* loop : folds_.front().loops) {
       const std::int64_t extent = loop->extent.constant();
@@ -335,6 +335,7 @@ class Splitter {
 
   NestSequence& sequence_;
   Part& part_;
+  const std::int64_t piece_bytes_;
   Part made_;
   Block* inner_ = nullptr;  // of the parallel loops
   std::vector<const Statement*> parallel_;
@@ -346,11 +347,13 @@ class Splitter {
 
 }  // namespace
 
-void split_sums(NestSequence& sequence) {
+void split_sums(NestSequence& sequence, const SumPieces& wanted) {
   std::vector<Part> parts;
   for (Part& part : sequence.parts) {
-    if (std::optional<Part> pieces = Splitter(sequence, part).run())
+    while (std::optional<Part> pieces = Splitter(sequence, part, wanted.bytes).run()) {
       parts.push_back(std::move(*pieces));
+      if (!wanted.are_split_again) break;
+    }
     parts.push_back(std::move(part));
   }
   sequence.parts = std::move(parts);

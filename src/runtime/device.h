@@ -10,6 +10,11 @@
 
 namespace tenon {
 
+/// An input that is, in every run, what an output became in the run before: a state.
+struct Feedback {
+  std::size_t input = 0, output = 0;
+};
+
 /// Runs bound shapes of a program on a device: its arena, its launches, its copies of inputs and
 /// outputs.
 class DeviceContext {
@@ -18,10 +23,16 @@ class DeviceContext {
 
   /// Places buffers and makes launches ready. The shapes must outlive it or be bound again.
   virtual void prepare(const BoundShapes& shapes) = 0;
-  /// Copies inputs to the device, runs, copies outputs back. `seconds`, unless empty: by step,
-  /// added up.
+  /// From now on these inputs and outputs stay on the device between runs: a run whose input is
+  /// null goes on from the output before it.
+  virtual void keep(std::vector<Feedback> states) = 0;
+  /// Copies inputs to the device, runs, copies outputs back, but for outputs that are null.
+  /// `seconds`, unless empty: by step, added up.
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs,
                    std::span<double> seconds) = 0;
+  /// Copies an input of the last run, or an output, from the device.
+  virtual void fetch_input(std::size_t input, void* target) = 0;
+  virtual void fetch_output(std::size_t output, void* target) = 0;
   /// Runs again on the inputs that are there, and leaves the outputs there. Gives the device's own
   /// time in seconds.
   virtual double replay() = 0;

@@ -396,6 +396,22 @@ std::uint64_t Context::scratch_bytes() const {
 
 bool Context::is_on_device() const { return state_->device != nullptr; }
 
+void Context::keep_on_device(std::vector<Feedback> states) {
+  const ContextUse use(state_->is_in_use);
+  TENON_ASSERT(state_->device != nullptr, "states are kept on a device");
+  state_->device->keep(std::move(states));
+}
+
+void Context::fetch_input(std::size_t input, void* target) {
+  const ContextUse use(state_->is_in_use);
+  state_->device->fetch_input(input, target);
+}
+
+void Context::fetch_output(std::size_t output, void* target) {
+  const ContextUse use(state_->is_in_use);
+  state_->device->fetch_output(output, target);
+}
+
 std::vector<std::string> Context::tuned_candidates() {
   const ContextUse use(state_->is_in_use);
   TENON_ASSERT(state_->device != nullptr && state_->is_bound, "shapes are bound on a device");

@@ -84,6 +84,10 @@ class Context {
   /// On a device: runs again on the inputs of the last run, which are still there. Gives the device's own time in seconds.
   double replay();
   bool is_on_device() const;
+  /// On a device: these inputs and outputs stay there between runs, as DeviceContext::keep says.
+  void keep_on_device(std::vector<Feedback> states);
+  void fetch_input(std::size_t input, void* target);
+  void fetch_output(std::size_t output, void* target);
   /// On a device: what is fastest for each step on the shapes that are bound, which this context takes from now on.
   std::vector<std::string> tuned_candidates();
   /// The same, seen by a watch: by step of the program.

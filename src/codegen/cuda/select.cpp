@@ -3,11 +3,14 @@
 #include "base/error.h"
 #include "codegen/cuda/attention.h"
 #include "codegen/cuda/inline_copies.h"
+#include "codegen/cuda/inline_scratch.h"
 #include "codegen/cuda/library_match.h"
 #include "codegen/cuda/merge_loops.h"
+#include "codegen/cuda/space_to_depth.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
+#include "nests/split_sums.h"
 #include "nests/stage_writer.h"
 
 #include <algorithm>
@@ -174,9 +177,60 @@ bool is_of_use(const LibraryMatch& match) {
 
 std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::Part& part,
                                      const std::vector<bool>& is_constant, const Target& target,
-                                     Channels channels, int copies = 2) {
+                                     Channels channels, int copies = 2);
+
+// Constant weights are laid out ahead, not copied.
+void lay_ahead(const SpaceToDepth& folded, const std::vector<bool>& is_constant,
+               std::vector<DeviceKernel>& kernels) {
+  if (!folded.weights || *folded.weights >= is_constant.size() || !is_constant[*folded.weights])
+    return;
+  const std::size_t from = *folded.weights, laid = *folded.laid_weights;
+  std::erase_if(kernels, [&](const DeviceKernel& kernel) {
+    return !kernel.library && kernel.part.buffers.front() == laid;
+  });
+  for (DeviceKernel& kernel : kernels) {
+    std::vector<std::size_t>& buffers = kernel.part.buffers;
+    for (std::size_t k = 0; k < buffers.size(); ++k) {
+      if (buffers[k] != laid) continue;
+      buffers[k] = from;
+      kernel.packings.push_back(folded.packing);
+      kernel.packings.back().buffer = k;
+    }
+  }
+}
+
+// By a library that takes few channels for many; none where it does not.
+std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::Part& part,
+                                        const nests::Contraction& sum,
+                                        const std::vector<bool>& is_constant,
+                                        const Target& target) {
+  NestSequence trial = sequence;
+  const std::optional<SpaceToDepth> folded = space_to_depth(trial, part, sum);
+  if (!folded) return {};
+  std::vector<DeviceKernel> kernels;
+  for (const NestSequence::Part& copy : folded->copies) kernels.push_back(by_loops(copy, ""));
+  for (DeviceKernel& kernel :
+       select_for(trial, folded->sum, is_constant, target, Channels::AsTheyAre))
+    kernels.push_back(std::move(kernel));
+  if (folded->rest) kernels.push_back(by_loops(*folded->rest, ""));
+  if (target.uses_libraries) {
+    if (!has_library(kernels)) return {};
+    lay_ahead(*folded, is_constant, kernels);
+  }
+  sequence = std::move(trial);
+  return kernels;
+}
+
+std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::Part& part,
+                                     const std::vector<bool>& is_constant, const Target& target,
+                                     Channels channels, int copies) {
   const auto sum = nests::find_contraction(part.nest);
   if (!sum) return {by_loops(part, "it sums no products of two operands")};
+  // Without libraries there is nothing to gain, only the way to try.
+  if (channels == Channels::MayBePadded && (target.uses_libraries || target.is_emulated)) {
+    std::vector<DeviceKernel> folded = select_folded(sequence, part, *sum, is_constant, target);
+    if (!folded.empty()) return folded;
+  }
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
   std::vector<std::size_t> place_of;  // of a nest's buffer among those given
   std::vector<bool> is_constant_here;
@@ -289,7 +343,15 @@ void arrange(NestSequence& sequence, const Target& target) {
   // Tensor cores multiply these fragments from compute capability 8.0 on.
   if (std::atoi(target.architecture.c_str() + std::string("sm_").size()) >= 80)
     join_attention(sequence);
-  for (NestSequence::Part& part : sequence.parts) merge_neighbouring_loops(part.nest);
+  for (NestSequence::Part& part : sequence.parts)
+    part.is_scheduled = match_attention(part.nest).has_value();
+  // So many bytes are a few hundred turns of neighbouring threads.
+  nests::split_sums(sequence, {.bytes = 64 << 10, .are_split_again = true});
+  for (NestSequence::Part& part : sequence.parts) {
+    part.is_scheduled = false;
+    inline_scratch(part);
+    merge_neighbouring_loops(part.nest);
+  }
 }
 
 std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,

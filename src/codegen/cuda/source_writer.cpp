@@ -44,7 +44,9 @@ class KernelWriter {
     std::set<std::size_t> read, written;
     for_each_load(nest_.body, [&](const Scalar& load) { read.insert(load->id); });
     collect_written(nest_.body, written);
-    for (const std::size_t buffer : written) exchanges_ |= read.contains(buffer);
+    for (const std::size_t buffer : written) {
+      if (read.contains(buffer)) exchanged_.insert(buffer);
+    }
   }
 
   std::string run() {
@@ -92,10 +94,14 @@ class KernelWriter {
 
   std::string parameters() const {
     std::vector<std::string> list;
-    for (const NestBuffer& buffer : nest_.buffers) {
+    for (std::size_t k = 0; k < nest_.buffers.size(); ++k) {
+      const NestBuffer& buffer = nest_.buffers[k];
       if (buffer.storage == Storage::Scratch) continue;
+      // What one thread writes and another reads must not be taken for a thread's own: it would be
+      // read before the barrier.
       list.push_back(concat(buffer.storage == Storage::Operand ? "const " : "",
-                            stored_type(buffer.dtype), "* __restrict__ ", buffer.name));
+                            stored_type(buffer.dtype),
+                            exchanged_.contains(k) ? "* " : "* __restrict__ ", buffer.name));
     }
     for (std::size_t k = 0; k < nest_.extents.size(); ++k) list.push_back(concat("const i64 n", k));
     list.emplace_back("u8* __restrict__ scratch");
@@ -207,7 +213,7 @@ class KernelWriter {
     if (is_shared()) {
       keep_rows(*binding_.inner);
       write_shared(*binding_.inner);
-      if (exchanges_) sync();
+      if (!exchanged_.empty()) sync();
     } else {
       write_block(*binding_.inner);
     }
@@ -227,7 +233,7 @@ class KernelWriter {
         lines_.open("if (lane == 0)");
         write_store(statement);
         lines_.close();
-        if (exchanges_) sync();
+        if (!exchanged_.empty()) sync();
         continue;
       }
       const LoopChain chain = chain_of(statement);
@@ -236,7 +242,7 @@ class KernelWriter {
       } else {
         write_spread(chain, [&] { write_block(*chain.inner); });
       }
-      if (exchanges_) sync();
+      if (!exchanged_.empty()) sync();
     }
   }
 
@@ -625,8 +631,8 @@ class KernelWriter {
   const std::string& symbol_;
   Lines lines_;
   ValueWriter values_;
-  std::set<std::size_t> placed_;  // locals that keep the place of an extreme
-  bool exchanges_ = false;        // threads read what others wrote
+  std::set<std::size_t> placed_;     // locals that keep the place of an extreme
+  std::set<std::size_t> exchanged_;  // buffers of which threads read what others wrote
   std::optional<PackedStore> store_;
   unsigned lanes_ = 1;  // neighbours that each statement is done for, and along which loop
   std::size_t lane_loop_ = 0;

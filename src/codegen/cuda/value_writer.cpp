@@ -265,6 +265,19 @@ std::string binary_text(BinaryOp op, DType dtype, const std::string& a, const st
   }
 }
 
+// A power that is a few quarters, and no whole number: how many.
+std::optional<int> quarters(const ScalarNode& node) {
+  constexpr double kMost = 16;
+  const Scalar& exponent = node.args[1];
+  if (node.binary != BinaryOp::Power || !is_float(node.dtype) || node.dtype == DType::F64 ||
+      exponent->kind != ScalarKind::Real)
+    return std::nullopt;
+  const double count = 4 * exponent->real;
+  if (std::floor(count) != count || std::abs(count) > kMost || std::fmod(count, 4) == 0)
+    return std::nullopt;
+  return static_cast<int>(count);
+}
+
 bool divides(BinaryOp op) {
   return op == BinaryOp::Divide || op == BinaryOp::FloorDivide || op == BinaryOp::Modulo ||
          op == BinaryOp::Remainder;
@@ -418,6 +431,10 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
     }
     case ScalarKind::Binary: {
       if (is_index(scalar)) return index_binary(scalar);
+      if (const std::optional<int> count = quarters(node)) {
+        const std::string x = value(node.args[0]);
+        return named("float", concat("quarter_power<", *count, ">(", x, ")"));
+      }
       std::string a = value(node.args[0]), b = value(node.args[1]);
       const DType dtype = node.args[0]->dtype;
       if (dtype == DType::I64) {  // templates take two of one type

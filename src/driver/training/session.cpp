@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "driver/compiled.h"
+#include "driver/compile.h"
 #include "host/element_type.h"
 #include "reference/evaluate.h"
 
@@ -25,22 +25,31 @@ Tensor own_copy(const Tensor& tensor) {
 
 }  // namespace
 
-Session::Session(StatefulGraph graph, int thread_count)
+Session::Session(StatefulGraph graph, const SessionOptions& options)
     : step_(std::move(graph)),
       data_inputs_(step_.data_inputs()),
       data_outputs_(step_.data_outputs()) {
-  Program program = compile_graph(step_.graph);
-  for (const State& state : step_.states) {
-    now_.push_back(own_copy(state.initial.materialise()));
-    before_.push_back(zeros_like(now_.back()));
-  }
+  CompileRequest request;
+  request.cpu = options.target;
+  request.precision = options.precision;
+  request.is_untuned = true;
+  Program program = compile_model(step_.graph, request);
+  const int thread_count = options.thread_count;
+  for (const State& state : step_.states) now_.push_back(own_copy(state.initial.materialise()));
   if (program.is_composed()) {
     composed_model_ = std::make_shared<const ComposedModel>(std::move(program));
     composed_ = std::make_unique<ComposedContext>(composed_model_, thread_count);
-    return;
+  } else {
+    model_ = std::make_shared<const Model>(std::move(program));
+    context_ = std::make_unique<Context>(model_, thread_count);
   }
-  model_ = std::make_shared<const Model>(std::move(program));
-  context_ = std::make_unique<Context>(model_, thread_count);
+  if (is_on_device()) {
+    std::vector<Feedback> states;
+    for (const State& state : step_.states) states.push_back({state.input, state.output});
+    context_->keep_on_device(std::move(states));
+  } else {
+    for (const Tensor& tensor : now_) before_.push_back(zeros_like(tensor));
+  }
 }
 
 Session::~Session() = default;
@@ -62,7 +71,39 @@ std::vector<Tensor> Session::inputs(const std::vector<Tensor>& batch,
   return all;
 }
 
+std::vector<Tensor> Session::inputs_before(const std::vector<Tensor>& batch) const {
+  if (!is_on_device()) return inputs(batch, before_);
+  std::vector<Tensor> states;
+  for (const State& state : step_.states) {
+    states.push_back(zeros_like(state.initial.materialise()));
+    context_->fetch_input(state.input, states.back().mutable_bytes().data());
+  }
+  return inputs(batch, states);
+}
+
+// Extents of a step are numbers, so that shapes are bound from the beginning.
+std::vector<Tensor> Session::run_on_device(const std::vector<Tensor>& batch) {
+  TENON_ASSERT(batch.size() == data_inputs_.size(), "a tensor for each input that is no state's");
+  const Program& p = program();
+  std::vector<const void*> sources(p.inputs.size(), nullptr);
+  std::vector<void*> targets(p.outputs.size(), nullptr);
+  for (std::size_t k = 0; k < batch.size(); ++k) sources[data_inputs_[k]] = batch[k].bytes().data();
+  if (is_set_) {
+    for (std::size_t k = 0; k < now_.size(); ++k)
+      sources[step_.states[k].input] = now_[k].bytes().data();
+  }
+  std::vector<Tensor> outputs;
+  for (std::size_t k : data_outputs_) {
+    outputs.emplace_back(element_type_of(p.buffers[p.outputs[k]]), context_->output_shape(k));
+    targets[k] = outputs.back().mutable_bytes().data();
+  }
+  context_->run(sources, targets);
+  is_set_ = false;
+  return outputs;
+}
+
 std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
+  if (is_on_device()) return run_on_device(batch);
   const std::vector<Tensor> given = inputs(batch, now_);
   std::vector<Tensor> outputs;
   if (composed_) {
@@ -93,14 +134,16 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
   return outputs;
 }
 
-States Session::named(const std::vector<Tensor>& values) const {
+States Session::states() const {
   States states;
-  for (std::size_t k = 0; k < values.size(); ++k)
-    states.emplace_back(step_.states[k].name, values[k]);
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    states.emplace_back(step_.states[k].name, now_[k]);
+    if (!is_on_device() || is_set_) continue;
+    states.back().second = zeros_like(now_[k]);
+    context_->fetch_output(step_.states[k].output, states.back().second.mutable_bytes().data());
+  }
   return states;
 }
-
-States Session::states() const { return named(now_); }
 
 void Session::set_states(const States& states) {
   for (std::size_t k = 0; k < now_.size(); ++k) {
@@ -115,6 +158,7 @@ void Session::set_states(const States& states) {
     }
     now_[k] = own_copy(given);
   }
+  is_set_ = true;
 }
 
 namespace {

@@ -15,13 +15,19 @@ namespace tenon {
 /// The values of a graph's states, by name.
 using States = std::vector<std::pair<std::string, Tensor>>;
 
+/// What a session computes on.
+struct SessionOptions {
+  int thread_count = 0;  ///< 0: as many as the process may use; results do not depend on it
+  std::string target = "native";  ///< as CompileRequest::cpu
+  std::string precision = "";     ///< "f16", "bf16", "tf32": products; states stay as they are
+};
+
 /// A graph with states, compiled: each run takes a batch and leaves the states to the next. Every
-/// state has two places, of which a run reads one and writes the other.
+/// state has two places, of which a run reads one and writes the other; on a device they lie there.
 class Session {
  public:
-  /// States begin as the graph says. `thread_count` 0: as many as the process may use; results do
-  /// not depend on it.
-  Session(StatefulGraph graph, int thread_count);
+  /// States begin as the graph says.
+  Session(StatefulGraph graph, const SessionOptions& options);
   ~Session();
   Session(const Session&) = delete;
 
@@ -33,23 +39,23 @@ class Session {
   /// They share memory with the session until it runs again.
   States states() const;
   /// What the last run read, by input of the graph; `batch` as it was given. Asks for a run.
-  std::vector<Tensor> inputs_before(const std::vector<Tensor>& batch) const {
-    return inputs(batch, before_);
-  }
+  std::vector<Tensor> inputs_before(const std::vector<Tensor>& batch) const;
   /// Takes the states of those names over. Throws Error where one is missing or does not fit.
   void set_states(const States& states);
   const Program& program() const;
   std::uint64_t arena_bytes() const;
 
  private:
-  States named(const std::vector<Tensor>& values) const;
+  bool is_on_device() const { return context_ && context_->is_on_device(); }
+  std::vector<Tensor> run_on_device(const std::vector<Tensor>& batch);
   /// Tensors by input of the graph: the batch, and the states among them.
   std::vector<Tensor> inputs(const std::vector<Tensor>& batch,
                              const std::vector<Tensor>& states) const;
 
   StatefulGraph step_;  // as it was given: its names and initial values
   std::vector<std::size_t> data_inputs_, data_outputs_;
-  std::vector<Tensor> now_, before_;
+  std::vector<Tensor> now_, before_;  // on a device `now_` alone: what is to go there
+  bool is_set_ = true;                // since the last run, or never run
   // One of the two, as the program is kernels alone or made of parts.
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Context> context_;

@@ -125,7 +125,8 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   ScheduleOptions& schedule = options_.train.schedule;
   if (schedule.kind == "cosine" && schedule.total <= 1) schedule.total = step_count();
   options_.train.seed = static_cast<std::int64_t>(options_.seed);
-  step_ = std::make_unique<Session>(train(model_, options_.train), options_.thread_count);
+  const SessionOptions session{options_.thread_count, options_.target, options_.precision};
+  step_ = std::make_unique<Session>(train(model_, options_.train), session);
   has_accuracy_ = static_cast<bool>(step_->graph().find(kAccuracy));
   checkpoint_.step_hash = hash_of(step_->step());
   checkpoint_.batch_size = options_.batch_size;
@@ -133,8 +134,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   checkpoint_.sample_count = training_->size();
   if (options_.resume) resume();
   if (validation_ && validation_->size() > 0) {
-    evaluation_ =
-        std::make_unique<Session>(evaluation(model_, options_.train), options_.thread_count);
+    evaluation_ = std::make_unique<Session>(evaluation(model_, options_.train), session);
   }
 }
 

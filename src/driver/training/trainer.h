@@ -25,6 +25,7 @@ struct TrainerOptions {
   bool resume = false;
   std::uint64_t seed = 1;
   int thread_count = 0;
+  std::string target = "native", precision;  ///< as SessionOptions has them
 };
 
 /// The model for one extent of the batch. Throws Error (Unsupported) where other extents have no

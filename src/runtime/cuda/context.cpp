@@ -106,6 +106,14 @@ class CudaContext : public DeviceContext {
   }
 
   void prepare(const BoundShapes& shapes) override;
+  void keep(std::vector<Feedback> states) override {
+    states_ = std::move(states);
+    forget_graph();
+  }
+  void fetch_input(std::size_t input, void* target) override { fetch(inputs_.at(input), target); }
+  void fetch_output(std::size_t output, void* target) override {
+    fetch(outputs_.at(output), target);
+  }
   void run(std::span<const void* const> inputs, std::span<void* const> outputs,
            std::span<double> seconds) override;
   double replay() override;
@@ -123,6 +131,8 @@ class CudaContext : public DeviceContext {
   }
   std::shared_ptr<LibraryStep> library_step(const std::string& description,
                                             const std::vector<std::int64_t>& extents);
+  bool has_work() const { return !steps_.empty() || !states_.empty(); }
+  void begin_run();
   void enqueue(ReadyStep& step);
   void capture();
   void run_step_by_step(std::span<double> seconds);
@@ -139,7 +149,9 @@ class CudaContext : public DeviceContext {
     Address address = 0;
     std::uint64_t bytes = 0;
   };
+  void fetch(const Port& port, void* target);
   std::vector<Port> inputs_, outputs_;
+  std::vector<Feedback> states_;
 };
 
 void CudaContext::prepare(const BoundShapes& shapes) {
@@ -250,13 +262,32 @@ void CudaContext::enqueue(ReadyStep& step) {
   cuda.require(status, concat("launching '", model_.program().steps[step.step].name, "'").c_str());
 }
 
+void CudaContext::fetch(const Port& port, void* target) {
+  const Driver& cuda = driver();
+  if (port.bytes > 0)
+    cuda.require(cuda.to_host(target, port.address, port.bytes, stream_), "copying an output");
+  cuda.require(cuda.synchronise(stream_), "copying an output");
+}
+
+// States come in as the run before left them, which are in their place until then.
+void CudaContext::begin_run() {
+  const Driver& cuda = driver();
+  cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "running");
+  for (const auto& [input, output] : states_) {
+    if (inputs_[input].bytes == 0) continue;
+    cuda.require(
+        cuda.copy(inputs_[input].address, outputs_[output].address, inputs_[input].bytes, stream_),
+        "handing on a state");
+  }
+}
+
 // The launches of a run as one graph, which the device goes through by itself.
 void CudaContext::capture() {
   const Driver& cuda = driver();
   constexpr int kThreadLocal = 1;
   cuda.require(cuda.begin_capture(stream_, kThreadLocal), "recording launches");
   try {
-    cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "recording launches");
+    begin_run();
     for (ReadyStep& step : steps_) enqueue(step);
   } catch (...) {
     cuda.end_capture(stream_, &graph_);
@@ -285,7 +316,7 @@ void CudaContext::require_checks_held() {
 
 void CudaContext::run_step_by_step(std::span<double> seconds) {
   const Driver& cuda = driver();
-  cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "running");
+  begin_run();
   for (ReadyStep& step : steps_) {
     cuda.require(cuda.record(begin_, stream_), "timing");
     enqueue(step);
@@ -303,19 +334,22 @@ void CudaContext::run_step_by_step(std::span<double> seconds) {
 void CudaContext::run(std::span<const void* const> inputs, std::span<void* const> outputs,
                       std::span<double> seconds) {
   const Driver& cuda = driver();
+  std::vector<Address> places;
+  for (const Port& port : inputs_) places.push_back(port.address);
+  for (const auto& [input, output] : states_) places[input] = outputs_[output].address;
   for (std::size_t k = 0; k < inputs_.size(); ++k) {
-    if (inputs_[k].bytes == 0) continue;
-    cuda.require(cuda.to_device(inputs_[k].address, inputs[k], inputs_[k].bytes, stream_),
+    if (inputs_[k].bytes == 0 || inputs[k] == nullptr) continue;
+    cuda.require(cuda.to_device(places[k], inputs[k], inputs_[k].bytes, stream_),
                  "copying an input");
   }
   if (!seconds.empty()) {
     run_step_by_step(seconds);
   } else {
-    if (exec_ == nullptr && !steps_.empty()) capture();
+    if (exec_ == nullptr && has_work()) capture();
     if (exec_ != nullptr) cuda.require(cuda.launch_graph(exec_, stream_), "running");
   }
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
-    if (outputs_[k].bytes == 0) continue;
+    if (outputs_[k].bytes == 0 || outputs[k] == nullptr) continue;
     cuda.require(cuda.to_host(outputs[k], outputs_[k].address, outputs_[k].bytes, stream_),
                  "copying an output");
   }
@@ -324,7 +358,7 @@ void CudaContext::run(std::span<const void* const> inputs, std::span<void* const
 
 double CudaContext::replay() {
   const Driver& cuda = driver();
-  if (exec_ == nullptr && !steps_.empty()) capture();
+  if (exec_ == nullptr && has_work()) capture();
   cuda.require(cuda.record(begin_, stream_), "timing");
   if (exec_ != nullptr) cuda.require(cuda.launch_graph(exec_, stream_), "running");
   cuda.require(cuda.record(end_, stream_), "timing");

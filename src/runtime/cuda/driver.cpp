@@ -17,6 +17,7 @@ Driver::Driver() {
   library.find(free_host, "cuMemFreeHost");
   library.find(to_device, "cuMemcpyHtoDAsync_v2");
   library.find(to_host, "cuMemcpyDtoHAsync_v2");
+  library.find(copy, "cuMemcpyDtoDAsync_v2");
   library.find(fill, "cuMemsetD8Async");
   library.find(load_module, "cuModuleLoadData");
   library.find(unload_module, "cuModuleUnload");

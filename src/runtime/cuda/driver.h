@@ -34,6 +34,7 @@ struct Driver {
   int (*free_host)(void*) = nullptr;
   int (*to_device)(Address, const void*, std::size_t, Stream) = nullptr;
   int (*to_host)(void*, Address, std::size_t, Stream) = nullptr;
+  int (*copy)(Address, Address, std::size_t, Stream) = nullptr;
   int (*fill)(Address, unsigned char, std::size_t, Stream) = nullptr;
   int (*load_module)(Module*, const void*) = nullptr;
   int (*unload_module)(Module) = nullptr;

@@ -78,6 +78,9 @@ class EmulatedContext : public DeviceContext {
     if (error != 0)
       throw Error(program_.kernels.front().checks.at(static_cast<std::size_t>(error - 1)));
   }
+  void keep(std::vector<Feedback>) override { throw Error("no states are kept here"); }
+  void fetch_input(std::size_t, void*) override { throw Error("no inputs are kept here"); }
+  void fetch_output(std::size_t, void*) override { throw Error("no outputs are kept here"); }
   double replay() override { return 0; }
   std::vector<std::string> tuned_candidates() override { return {}; }
   std::uint64_t arena_bytes() const override { return arena_.size(); }

@@ -76,7 +76,10 @@ TEST(Cuda, KernelsAgreeWithTheReference) {
   wide = cast(half) {to = f32}
   quotient = mod(n, three)
   doubled = add(h, h)
-  return softmax, long, norm, gelu, total, most, place, last, run, pool, rows, not, parts, wide, quotient, doubled
+  positive = abs(x)
+  quarter = constant f32[] -1.75
+  power = pow(positive, quarter)
+  return softmax, long, norm, gelu, total, most, place, last, run, pool, rows, not, parts, wide, quotient, doubled, power
 }
 )");
 }
@@ -160,6 +163,71 @@ TEST(Cuda, GradientsOfConvolutionsAreALibrarys) {
   }
   std::sort(calls.begin(), calls.end());
   EXPECT_EQ(calls, (std::vector<std::string>{"data-gradient", "data-gradient", "weight-gradient"}));
+}
+
+// Few channels become many: strided windows, windows that are unfolded whole, constant weights and
+// given ones, the gradient of weights; channels first and last, one channel.
+TEST(Cuda, ImagesOfFewChannelsAreFolded) {
+  const std::vector<std::string> graphs = {
+      R"(graph (x: f16[2, 3, 35, 35], w: f16[8, 3, 11, 11], b: f16[8]) {
+  y = conv(x, w, b) {strides = [4, 4], pads = [3, 3, 4, 4]}
+  return y
+}
+)",
+      R"(graph (x: f32[1, 1, 130, 131], w: f32[8, 1, 3, 3]) {
+  y = conv(x, w) {pads = [1, 1, 1, 1]}
+  z = relu(y)
+  return z
+}
+)",
+      R"(graph (x: f32[2, 257, 257, 1]@NHWC, dy: f32[2, 129, 129, 4]@NHWC, z: f32[1, 3, 130, 130], dz: f32[1, 4, 129, 129]) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}
+  dv = conv_weight_gradient(z, dz) {kernel_shape = [2, 2]}
+  return dw, dv
+}
+)"};
+  for (const std::string& text : graphs) {
+    expect_as_reference(text);
+    codegen::CompileOptions options = cpu_options();
+    options.device = codegen::cuda::Target{
+        .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+    const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
+    EXPECT_TRUE(std::any_of(list.kernels.begin(), list.kernels.end(), [](const auto& kernel) {
+      return kernel.name.ends_with("_depth");
+    })) << text;
+  }
+  // Constant weights are laid out ahead: the copy of the image and the library's call are all.
+  codegen::CompileOptions options = cpu_options();
+  options.device = codegen::cuda::Target{.architecture = "sm_90a"};
+  const TaskList list = codegen::select(parse_graph(R"(graph (x: f16[1, 224, 224, 3]@NHWC) {
+  w = constant f16[64, 3, 7, 7] normal(seed = 3, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {strides = [2, 2], pads = [3, 3, 3, 3]}
+  return y
+}
+)",
+                                                    all_ops()),
+                                        options);
+  ASSERT_EQ(list.tasks.size(), 2U);
+  const TaskList::Call& call = list.tasks.back().ways.front().calls.front();
+  EXPECT_EQ(call.extents[3], Dim(16));  // channels
+  EXPECT_EQ(call.extents[5], Dim(4));   // rows of a window
+}
+
+// Long sums are taken in pieces, and their pieces again.
+TEST(Cuda, LongSumsAreTakenInPieces) {
+  const std::string text = R"(graph (x: f32[4, 100, 100, 64], z: f32[400000]) {
+  rows = reduce_sum(x) {axes = [0, 1, 2], keep_axes = false}
+  most = reduce_max(z) {axes = [0], keep_axes = false}
+  mean = reduce_mean(z) {axes = [0], keep_axes = false}
+  return rows, most, mean
+}
+)";
+  expect_as_reference(text);
+  codegen::CompileOptions options = cpu_options();
+  options.device =
+      codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+  const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
+  EXPECT_GE(list.tasks.size(), 6U);
 }
 
 TEST(Cuda, ExtentsThatTheRunDecides) {

@@ -1,0 +1,113 @@
+#include "codegen/cuda/inline_scratch.h"
+
+#include "codegen/cuda/binding.h"
+#include "codegen/cuda/inline_copies.h"
+#include "nests/affine.h"
+#include "nests/index_map.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace tenon::codegen::cuda {
+namespace {
+
+// A chain of independent loops that writes each element of a scratch buffer once.
+struct Filling {
+  LoopChain chain;
+  const Statement* store = nullptr;  // last of what is done for each
+};
+
+bool is_free(const Statement& statement) {
+  return statement.kind == Statement::Kind::Loop && statement.is_independent &&
+         !statement.limit.is_defined();
+}
+
+std::int64_t positions(const LoopChain& chain) {
+  Dim count = 1;
+  for (const Statement* loop : chain.loops) count = count * loop->extent;
+  return count.is_constant() ? count.constant() : 0;
+}
+
+std::optional<Filling> filling(const LoopNest& nest, const Statement& loop) {
+  if (!is_free(loop)) return std::nullopt;
+  Filling found{chain_of(loop), nullptr};
+  const Block& inner = *found.chain.inner;
+  if (inner.empty() || inner.back().kind != Statement::Kind::Store) return std::nullopt;
+  const bool is_one = std::all_of(inner.begin(), inner.end() - 1, [](const Statement& statement) {
+    if (statement.kind == Statement::Kind::Define) return true;
+    return statement.kind == Statement::Kind::Loop && is_fold_chain(chain_of(statement));
+  });
+  found.store = &inner.back();
+  if (!is_one || nest.buffers[found.store->id].storage != Storage::Scratch) return std::nullopt;
+  // Each loop is one axis.
+  std::size_t axes = 0;
+  for (const Scalar& index : found.store->indices) {
+    if (index->kind == ScalarKind::Loop)
+      ++axes;
+    else if (!nests::is_integer(index, 0))
+      return std::nullopt;
+  }
+  return axes == found.chain.loops.size() ? std::optional(found) : std::nullopt;
+}
+
+std::size_t loads_of(const Block& block, std::size_t buffer) {
+  std::size_t count = 0;
+  nests::for_each_load(block, [&](const Scalar& load) { count += load->id == buffer ? 1 : 0; });
+  return count;
+}
+
+// The loops of `statement` with what fills the buffer in place of their load of it.
+bool inline_into(const LoopNest& nest, const Filling& from, Statement& statement) {
+  if (!is_free(statement)) return false;
+  const LoopChain chain = chain_of(statement);
+  if (chain.inner->size() != 1 || chain.inner->front().kind != Statement::Kind::Store ||
+      positions(chain) == 0 || positions(chain) > positions(from.chain))
+    return false;
+  const std::size_t buffer = from.store->id;
+  Scalar read;
+  nests::for_each_load(*chain.inner, [&](const Scalar& load) {
+    if (load->id == buffer) read = load;
+  });
+  // It is computed later than it was: what it reads must still be there.
+  if (loads_of(*from.chain.inner, chain.inner->front().id) > 0) return false;
+  if (!read.is_defined() || read->bounds != Bounds::Inside || read->view != from.store->view)
+    return false;
+  Block body = *from.chain.inner;
+  for (std::size_t k = 0; k < read->view.size(); ++k) {
+    const Scalar& axis = from.store->indices[k];
+    if (axis->kind == ScalarKind::Loop) nests::substitute_loop(body, axis->id, read->args[k]);
+  }
+  const Scalar value = nests::cast_scalar(body.back().value, nest.buffers[buffer].dtype);
+  Block store = *chain.inner;
+  nests::Rewriting([&](ScalarNode node) {
+    if (node.kind == ScalarKind::Load && node.id == buffer) return value;
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  }).apply(store);
+  body.back() = std::move(store.front());
+  const_cast<Block&>(*chain.inner) = std::move(body);  // NOLINT: a part of `statement`
+  return true;
+}
+
+}  // namespace
+
+void inline_scratch(NestSequence::Part& part) {
+  LoopNest& nest = part.nest;
+  Block* block = &nest.body;
+  while (block->size() == 1 && is_free(block->front())) block = &block->front().body;
+  bool has_changed = false;
+  for (std::size_t k = 0; k + 1 < block->size();) {
+    const auto found = filling(nest, (*block)[k]);
+    const bool is_single = found && loads_of(nest.body, found->store->id) == 1;
+    if (is_single && inline_into(nest, *found, (*block)[k + 1])) {
+      block->erase(block->begin() + static_cast<std::ptrdiff_t>(k));
+      has_changed = true;
+    } else {
+      ++k;
+    }
+  }
+  if (!has_changed) return;
+  drop_unused_buffers(part);
+  list_extents(nest);
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,463 @@
+#include "codegen/cuda/space_to_depth.h"
+
+#include "base/error.h"
+#include "codegen/cuda/inline_copies.h"
+#include "nests/affine.h"
+#include "nests/index_map.h"
+#include "nests/operand_copy.h"
+#include "nests/stage_writer.h"
+#include "nests/stride.h"
+
+#include <array>
+#include <functional>
+#include <set>
+
+namespace tenon::codegen::cuda {
+namespace {
+
+using nests::Contraction;
+using nests::loop_statement;
+
+// More channels than these a library takes as they are.
+constexpr std::int64_t kMostChannels = 4;
+// A window's positions are all channels only where they are few: the copy is so much larger.
+constexpr std::int64_t kMostUnfolded = 32;
+// Fewer results are not worth a copy more.
+constexpr std::int64_t kFewestPositions = 1 << 14;
+
+// An axis that windows move along: position = stride * outer + window + start.
+struct WindowAxis {
+  std::size_t axis = 0;  // of the image
+  const Statement *outer = nullptr, *window = nullptr;
+  std::int64_t stride = 1, start = 0;
+  // Of the new image: so many positions are channels, and so many windows' steps are left.
+  std::int64_t folded = 1, steps = 1;
+
+  std::int64_t size() const { return window->extent.constant(); }
+  std::int64_t positions() const { return outer->extent.constant(); }
+  // Rows of the new image.
+  std::int64_t rows() const { return positions() + steps - 1; }
+};
+
+// A convolution, or its gradient by the weights.
+struct Windows {
+  Scalar image, other;
+  bool is_gradient = false;
+  std::array<WindowAxis, 2> axes;
+  std::optional<std::size_t> batch_axis, channel_axis;  // of the image
+  const Statement *batch = nullptr, *channels = nullptr, *outputs = nullptr;
+  std::int64_t held_channels = 1;  // with zeros behind them
+
+  std::int64_t depth() const { return axes[0].folded * axes[1].folded * held_channels; }
+};
+
+const Statement* loop_of(const std::vector<const Statement*>& loops, std::size_t id) {
+  for (const Statement* loop : loops) {
+    if (loop->id == id) return loop;
+  }
+  return nullptr;
+}
+
+std::optional<WindowAxis> window_axis(std::size_t axis, const nests::Affine& at,
+                                      const Contraction& sum, bool& is_gradient) {
+  if (at.steps.size() != 2 || at.start > 0) return std::nullopt;
+  const Statement *parallel = nullptr, *summed = nullptr;
+  std::int64_t parallel_step = 0, summed_step = 0;
+  for (const auto& [id, step] : at.steps) {
+    if (step < 1) return std::nullopt;
+    if (const Statement* loop = loop_of(sum.parallel, id)) {
+      parallel = loop;
+      parallel_step = step;
+    } else {
+      summed = loop_of(sum.reduction, id);
+      summed_step = step;
+    }
+  }
+  if (parallel == nullptr || summed == nullptr || !parallel->extent.is_constant() ||
+      !summed->extent.is_constant())
+    return std::nullopt;
+  WindowAxis found{axis, parallel, summed, parallel_step, at.start};
+  // Which of the two is the window's shows in the stride, else in the length.
+  is_gradient = parallel_step != summed_step
+                    ? summed_step > parallel_step
+                    : parallel->extent.constant() < summed->extent.constant();
+  if (is_gradient) {
+    found = {axis, summed, parallel, summed_step, at.start};
+    std::swap(parallel_step, summed_step);
+  }
+  if (summed_step != 1) return std::nullopt;
+  return found;
+}
+
+// Every axis of the weights is one loop's, or has one element.
+bool is_plain(const Scalar& weights) {
+  if (weights->bounds != Bounds::Inside) return false;
+  for (std::size_t axis = 0; axis < weights->view.size(); ++axis) {
+    const Scalar& at = weights->args[axis];
+    if (at->kind != ScalarKind::Loop && !nests::is_integer(at, 0)) return false;
+  }
+  return true;
+}
+
+bool choose_folding(Windows& windows, DType dtype) {
+  const std::int64_t channels =
+      windows.channels == nullptr ? 1 : windows.channels->extent.constant();
+  const bool strides = windows.axes[0].stride > 1 && windows.axes[1].stride > 1;
+  std::int64_t positions = 1, unfolded = channels;
+  for (WindowAxis& axis : windows.axes) {
+    if (axis.size() < 2 || (strides && axis.size() <= axis.stride)) return false;
+    axis.folded = strides ? axis.stride : axis.size();
+    axis.steps = (axis.size() + axis.folded - 1) / axis.folded;
+    positions *= axis.positions();
+    unfolded *= axis.size();
+  }
+  if (windows.batch != nullptr && windows.batch->extent.is_constant())
+    positions *= windows.batch->extent.constant();
+  const bool is_narrow = info(dtype).storage_bytes == 2;
+  if (!strides &&
+      (windows.axes[0].stride > 1 || windows.axes[1].stride > 1 || unfolded > kMostUnfolded))
+    return false;
+  // Images of narrow numbers are copied in any case: with more channels, all but a few zeros.
+  if (positions < kFewestPositions && !(strides && is_narrow)) return false;
+  // Libraries want pieces of 16 bytes: zeros follow the channels, or the window's columns.
+  const std::int64_t together = is_narrow ? 8 : 4;
+  windows.held_channels = channels;
+  while (windows.depth() % together != 0)
+    ++(strides ? windows.held_channels : windows.axes[1].folded);
+  return true;
+}
+
+std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& sum,
+                                     const Scalar& image, const Scalar& other) {
+  if (image->view.size() != 4 || image->id == other->id || !nests::can_be_laid_anew(image))
+    return std::nullopt;
+  Windows windows;
+  windows.image = image;
+  windows.other = other;
+  std::size_t count = 0;
+  std::vector<std::pair<std::size_t, const Statement*>> plain;  // axes with one loop, or none
+  for (std::size_t axis = 0; axis < 4; ++axis) {
+    const auto at = nests::affine_of(image->args[axis]);
+    if (!at) return std::nullopt;
+    if (at->steps.size() == 2) {
+      bool is_gradient = false;
+      const auto found = window_axis(axis, *at, sum, is_gradient);
+      if (!found || count == 2 || (count == 1 && is_gradient != windows.is_gradient))
+        return std::nullopt;
+      windows.is_gradient = is_gradient;
+      windows.axes[count++] = *found;
+      continue;
+    }
+    if (at->start != 0 || at->steps.size() > 1) return std::nullopt;
+    const Statement* loop = nullptr;
+    if (at->steps.size() == 1) {
+      const auto& [id, step] = *at->steps.begin();
+      loop = loop_of(sum.parallel, id);
+      if (loop == nullptr) loop = loop_of(sum.reduction, id);
+      if (loop == nullptr || step != 1 || !(loop->extent == image->view[axis])) return std::nullopt;
+    } else if (!(image->view[axis] == Dim(1))) {
+      return std::nullopt;
+    }
+    plain.emplace_back(axis, loop);
+  }
+  if (count != 2) return std::nullopt;
+  std::set<std::size_t> used;
+  for (const WindowAxis& axis : windows.axes) {
+    used.insert(axis.outer->id);
+    used.insert(axis.window->id);
+  }
+  // A convolution goes over images by itself and adds up channels, its gradient the other way.
+  for (const auto& [axis, loop] : plain) {
+    if (loop == nullptr) continue;
+    used.insert(loop->id);
+    const bool is_batch = (loop_of(sum.parallel, loop->id) != nullptr) != windows.is_gradient;
+    (is_batch ? windows.batch : windows.channels) = loop;
+    (is_batch ? windows.batch_axis : windows.channel_axis) = axis;
+  }
+  if (used.size() != 4 + static_cast<std::size_t>((windows.batch != nullptr ? 1 : 0) +
+                                                  (windows.channels != nullptr ? 1 : 0)))
+    return std::nullopt;
+  for (const Statement* loop : sum.parallel) {
+    if (used.contains(loop->id)) continue;
+    if (windows.outputs != nullptr) return std::nullopt;
+    windows.outputs = loop;
+  }
+  if (windows.outputs == nullptr || nests::depends_on(image, windows.outputs->id) ||
+      !windows.outputs->extent.is_constant() ||
+      used.size() + 1 != sum.parallel.size() + sum.reduction.size())
+    return std::nullopt;
+  const bool are_few =
+      windows.channels == nullptr || (windows.channels->extent.is_constant() &&
+                                      windows.channels->extent.constant() <= kMostChannels);
+  if (!are_few || (!windows.is_gradient && !is_plain(other))) return std::nullopt;
+  // The other factor moves with what is summed and with the outputs alone.
+  for (const Statement* loop : sum.parallel) {
+    if (loop != windows.outputs && nests::depends_on(other, loop->id)) return std::nullopt;
+  }
+  if (!choose_folding(windows, nest.buffers[image->id].dtype)) return std::nullopt;
+  return windows;
+}
+
+class Folder {
+ public:
+  Folder(NestSequence& sequence, const NestSequence::Part& part, const Contraction& sum,
+         Windows windows)
+      : sequence_(sequence), part_(part), sum_(sum), w_(std::move(windows)) {}
+
+  SpaceToDepth run() {
+    made_.sum = part_;
+    LoopNest& nest = made_.sum.nest;
+    depth_ = nest.new_loop("d");
+    for (const std::size_t k : {0U, 1U}) {
+      if (w_.axes[k].steps > 1) steps_[k] = nest.new_loop(concat("s", k));
+    }
+    const Scalar image = copy_image();
+    if (w_.is_gradient) {
+      fold_gradient(image);
+    } else {
+      fold_convolution(image);
+    }
+    list_extents(nest);
+    drop_unused_buffers(made_.sum);
+    return std::move(made_);
+  }
+
+ private:
+  static Scalar load(std::size_t buffer, DType dtype, Dims view, std::vector<Scalar> at) {
+    ScalarNode node;
+    node.kind = ScalarKind::Load;
+    node.dtype = dtype;
+    node.id = buffer;
+    node.view = std::move(view);
+    node.args = std::move(at);
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  }
+
+  // A buffer of the sequence, and of the nest of the sum.
+  std::size_t add_buffer(DType dtype, const Dims& dims, Storage storage) {
+    last_ = sequence_.buffers.size();
+    sequence_.buffers.push_back({NestSequence::Role::Temporary, 0, dtype, dims});
+    made_.sum.nest.buffers.push_back({concat("m", last_), dtype, dims, storage});
+    made_.sum.buffers.push_back(last_);
+    return made_.sum.nest.buffers.size() - 1;
+  }
+
+  Scalar step(std::size_t k) const {
+    return steps_[k] ? loop_scalar(*steps_[k]) : integer_scalar(0);
+  }
+
+  // A nest that fills the last buffer added, seen with one axis for each of `extents`, with what
+  // `at` reads at the loops' positions; zero outside.
+  void add_copy(const char* name, const Scalar& source, const Dims& extents,
+                const std::function<std::vector<Scalar>(const std::vector<Scalar>&)>& at) {
+    const NestBuffer& from = part_.nest.buffers[source->id];
+    NestSequence::Part copy;
+    copy.nest.name = part_.nest.name + name;
+    copy.nest.buffers = {
+        {"y0", from.dtype, sequence_.buffers[last_].dims, Storage::Result},
+        {from.name, from.dtype, from.dims, Storage::Operand},
+    };
+    copy.buffers = {last_, nests::buffer_of(part_, source->id)};
+    std::vector<Scalar> positions;
+    for (std::size_t k = 0; k < extents.size(); ++k)
+      positions.push_back(loop_scalar(copy.nest.new_loop(concat("i", k))));
+    ScalarNode read = source.node();
+    read.id = 1;
+    read.bounds = Bounds::Fill;
+    read.args = at(positions);
+    read.args.push_back(literal_scalar(source->dtype, 0, 0));
+    Statement store;
+    store.kind = Statement::Kind::Store;
+    store.id = 0;
+    store.view = extents;
+    store.indices = positions;
+    store.value = Scalar(std::make_shared<const ScalarNode>(std::move(read)));
+    Block body{std::move(store)};
+    for (std::size_t k = extents.size(); k-- > 0;)
+      body = {loop_statement(k, extents[k], std::move(body), true)};
+    copy.nest.body = std::move(body);
+    list_extents(copy.nest);
+    made_.copies.push_back(std::move(copy));
+  }
+
+  // The new image as the sum reads it.
+  Scalar copy_image() {
+    const WindowAxis &rows = w_.axes[0], &columns = w_.axes[1];
+    const Dim batch = w_.batch == nullptr ? Dim(1) : w_.batch->extent;
+    const Dims seen = {batch,       rows.rows(),    columns.rows(),
+                       rows.folded, columns.folded, w_.held_channels};
+    const Dims view = {batch, rows.rows(), columns.rows(), w_.depth()};
+    const DType dtype = part_.nest.buffers[w_.image->id].dtype;
+    const std::size_t id = add_buffer(dtype, view, Storage::Operand);
+    add_copy("_depth", w_.image, seen, [&](const std::vector<Scalar>& i) {
+      std::vector<Scalar> at(4, integer_scalar(0));
+      for (const std::size_t k : {0U, 1U}) {
+        const WindowAxis& axis = w_.axes[k];
+        at[axis.axis] = plus(plus(times(i[1 + k], integer_scalar(axis.stride)), i[3 + k]),
+                             integer_scalar(axis.start));
+      }
+      if (w_.batch_axis) at[*w_.batch_axis] = i[0];
+      // One channel without a loop has its place at 0; zeros follow behind it.
+      if (w_.channel_axis) {
+        at[*w_.channel_axis] = i[5];
+      } else if (w_.held_channels > 1) {
+        at[free_axis()] = i[5];
+      }
+      return at;
+    });
+    const auto moved = [&](std::size_t k) {
+      return plus(loop_scalar(w_.axes[k].outer->id), step(k));
+    };
+    return load(id, w_.image->dtype, view,
+                {w_.batch == nullptr ? integer_scalar(0) : loop_scalar(w_.batch->id), moved(0),
+                 moved(1), loop_scalar(depth_)});
+  }
+
+  // An axis of one element that no loop moves along.
+  std::size_t free_axis() const {
+    std::size_t axis = 0;
+    while (axis == w_.axes[0].axis || axis == w_.axes[1].axis || axis == w_.batch_axis) ++axis;
+    return axis;
+  }
+
+  Statement fold_of(const Scalar& a, const Scalar& b) const {
+    const Statement* fold = &(*sum_.inner)[1];
+    while (fold->kind == Statement::Kind::Loop) fold = &fold->body.front();
+    Statement made = *fold;
+    made.value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, a, b);
+    return made;
+  }
+
+  static Block in_loops(const std::vector<const Statement*>& loops, Block body) {
+    for (std::size_t k = loops.size(); k-- > 0;) {
+      Statement loop = *loops[k];
+      loop.body = std::move(body);
+      body = {std::move(loop)};
+    }
+    return body;
+  }
+  // The loops over what is left of the windows, and over depth.
+  Block in_windows(Block body, bool is_independent) const {
+    body = {loop_statement(depth_, w_.depth(), std::move(body), is_independent)};
+    for (const std::size_t k : {1U, 0U}) {
+      if (steps_[k])
+        body = {loop_statement(*steps_[k], w_.axes[k].steps, std::move(body), is_independent)};
+    }
+    return body;
+  }
+
+  Dims weight_dims() const {
+    return {w_.outputs->extent, w_.axes[0].steps, w_.axes[1].steps, w_.depth()};
+  }
+  Dims weight_extents() const {
+    return {w_.outputs->extent, w_.axes[0].steps,  w_.axes[1].steps,
+            w_.axes[0].folded,  w_.axes[1].folded, w_.held_channels};
+  }
+
+  void fold_convolution(const Scalar& image) {
+    const DType dtype = part_.nest.buffers[w_.other->id].dtype;
+    const std::size_t id = add_buffer(dtype, weight_dims(), Storage::Operand);
+    made_.weights = nests::buffer_of(part_, w_.other->id);
+    made_.laid_weights = last_;
+    const auto at = [&](const std::vector<Scalar>& i) {
+      std::vector<Scalar> place(w_.other->args.begin(), w_.other->args.end());
+      for (Scalar& axis : place) {
+        if (axis->kind != ScalarKind::Loop) continue;
+        for (const std::size_t k : {0U, 1U}) {
+          if (axis->id != w_.axes[k].window->id) continue;
+          axis = plus(times(i[1 + k], integer_scalar(w_.axes[k].folded)), i[3 + k]);
+          break;
+        }
+        if (axis->kind != ScalarKind::Loop) continue;
+        if (axis->id == w_.outputs->id)
+          axis = i[0];
+        else if (w_.channels != nullptr && axis->id == w_.channels->id)
+          axis = i[5];
+      }
+      return place;
+    };
+    add_copy("_depth_weights", w_.other, weight_extents(), at);
+    nests::Packing& packing = made_.packing;
+    std::vector<Scalar> loops;
+    for (std::size_t k = 0; k < weight_extents().size(); ++k) {
+      packing.loops.push_back(k);
+      packing.extents.push_back(weight_extents()[k].constant());
+      loops.push_back(loop_scalar(k));
+    }
+    packing.source_dims = w_.other->view;
+    packing.coordinates = at(loops);
+    packing.limit = packing.extents.front() * packing.extents.back();
+    const Scalar weights =
+        load(id, w_.other->dtype, weight_dims(),
+             {loop_scalar(w_.outputs->id), step(0), step(1), loop_scalar(depth_)});
+    const bool is_first = sum_.a->id == w_.image->id;
+    Block summed =
+        in_windows({fold_of(is_first ? image : weights, is_first ? weights : image)}, false);
+    Block inner{(*sum_.inner)[0], std::move(summed.front())};
+    inner.insert(inner.end(), sum_.inner->begin() + 2, sum_.inner->end());
+    made_.sum.nest.body = in_loops(sum_.parallel, std::move(inner));
+  }
+
+  void fold_gradient(const Scalar& image) {
+    const std::size_t local = (*sum_.inner)[0].id;
+    const DType dtype = part_.nest.locals[local];
+    const std::size_t id = add_buffer(dtype, weight_dims(), Storage::Result);
+    const std::size_t gradient = last_;
+    const bool is_first = sum_.a->id == w_.image->id;
+    Block summed = in_loops(sum_.reduction,
+                            {fold_of(is_first ? image : w_.other, is_first ? w_.other : image)});
+    Statement store;
+    store.kind = Statement::Kind::Store;
+    store.id = id;
+    store.value = local_scalar(local, dtype);
+    store.indices = {loop_scalar(w_.outputs->id), step(0), step(1), loop_scalar(depth_)};
+    store.view = weight_dims();
+    Block inner{(*sum_.inner)[0], std::move(summed.front()), std::move(store)};
+    made_.sum.nest.body = in_loops({w_.outputs}, in_windows(std::move(inner), true));
+
+    made_.rest = part_;
+    NestSequence::Part& rest = *made_.rest;
+    rest.nest.name += "_epilogue";
+    const std::size_t read = rest.nest.buffers.size();
+    rest.nest.buffers.push_back({concat("m", gradient), dtype, weight_dims(), Storage::Operand});
+    rest.buffers.push_back(gradient);
+    std::vector<Scalar> at(6, integer_scalar(0));
+    at[0] = loop_scalar(w_.outputs->id);
+    for (const std::size_t k : {0U, 1U}) {
+      const Scalar window = loop_scalar(w_.axes[k].window->id);
+      const Scalar folded = integer_scalar(w_.axes[k].folded);
+      const bool is_whole = w_.axes[k].steps == 1;
+      if (!is_whole) at[1 + k] = binary_scalar(BinaryOp::FloorDivide, DType::I64, window, folded);
+      at[3 + k] = is_whole ? window : binary_scalar(BinaryOp::Modulo, DType::I64, window, folded);
+    }
+    if (w_.channels != nullptr) at[5] = loop_scalar(w_.channels->id);
+    Block body{define_statement(local, load(read, dtype, weight_extents(), std::move(at)))};
+    body.insert(body.end(), sum_.inner->begin() + 2, sum_.inner->end());
+    rest.nest.body = in_loops(sum_.parallel, std::move(body));
+    list_extents(rest.nest);
+    drop_unused_buffers(rest);
+  }
+
+  NestSequence& sequence_;
+  const NestSequence::Part& part_;
+  const Contraction& sum_;
+  const Windows w_;
+  SpaceToDepth made_;
+  std::size_t last_ = 0;   // buffer added to the sequence
+  std::size_t depth_ = 0;  // the loop over it
+  std::array<std::optional<std::size_t>, 2> steps_;
+};
+
+}  // namespace
+
+std::optional<SpaceToDepth> space_to_depth(NestSequence& sequence, const NestSequence::Part& part,
+                                           const Contraction& sum) {
+  for (const bool is_first : {true, false}) {
+    auto windows =
+        match_windows(part.nest, sum, is_first ? sum.a : sum.b, is_first ? sum.b : sum.a);
+    if (windows) return Folder(sequence, part, sum, std::move(*windows)).run();
+  }
+  return std::nullopt;
+}
+
+}  // namespace tenon::codegen::cuda
