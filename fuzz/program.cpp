@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "host/composed.h"
+#include "host/context.h"
 #include "program/file.h"
 #include "runtime/model.h"
 
@@ -19,8 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     seal_program(*bytes);
     Program program = parse_program(*bytes, bytes);
-    if (program.is_composed()) {
-      ComposedContext context(std::make_shared<const ComposedModel>(std::move(program)), 1);
+    if (!program.is_kernels_alone()) {
+      HostContext context(std::make_shared<const HostModel>(std::move(program)), 1);
       return 0;
     }
     std::vector<std::int64_t> least;

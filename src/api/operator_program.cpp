@@ -10,7 +10,7 @@ namespace {
 // Programs of several parts: kernels, and operators of the reference between them.
 class OperatorContext : public ValueContext {
  public:
-  OperatorContext(std::shared_ptr<const ComposedModel> model, int threads)
+  OperatorContext(std::shared_ptr<const HostModel> model, int threads)
       : model_(std::move(model)), context_(model_, threads) {}
 
   void bind(std::span<const tenon_tensor>, std::span<tenon_tensor>) override {
@@ -92,9 +92,9 @@ class OperatorContext : public ValueContext {
   std::string watched_json() const {
     nlohmann::ordered_json steps = nlohmann::ordered_json::array();
     for (const StepEvent& event : events_.steps) {
-      const bool is_kernel = event.part != kOperatorPart;
-      const std::string& name = is_kernel ? model_->part(event.part).steps[event.step].name
-                                          : model_->routine_step(event.step).name;
+      const Program::Step& step = model_->program().steps[event.step];
+      const bool is_kernel = step.kind == Program::StepKind::Kernel;
+      const std::string& name = step.name;
       steps.push_back({{"step", event.step},
                        {"name", name},
                        {"kernel", is_kernel ? name : "operators"},
@@ -105,8 +105,8 @@ class OperatorContext : public ValueContext {
         -1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
 
-  std::shared_ptr<const ComposedModel> model_;
-  ComposedContext context_;
+  std::shared_ptr<const HostModel> model_;
+  HostContext context_;
   RunEvents events_;
   std::vector<Tensor> kept_;
   std::atomic_flag is_in_use_;
@@ -115,17 +115,14 @@ class OperatorContext : public ValueContext {
 class OperatorProgram : public embed::LoadedProgram {
  public:
   explicit OperatorProgram(Program program)
-      : LoadedProgram(program),
-        whole_(program),
-        model_(std::make_shared<const ComposedModel>(std::move(program))) {}
-  const Program& program() const override { return whole_; }
+      : LoadedProgram(program), model_(std::make_shared<const HostModel>(std::move(program))) {}
+  const Program& program() const override { return model_->program(); }
   std::unique_ptr<embed::RunContext> make_context(int threads) const override {
     return std::make_unique<OperatorContext>(model_, threads);
   }
 
  private:
-  Program whole_;  // with its parts, to be saved; constants are shared with the model
-  std::shared_ptr<const ComposedModel> model_;
+  std::shared_ptr<const HostModel> model_;
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ std::int64_t peak_kilobytes() {
 }
 
 bool has_symbols(const Program& program) {
-  return !program.symbols.empty() || std::ranges::any_of(program.parts, has_symbols);
+  return !program.symbols.empty();
 }
 
 // What each node of a dynamic model does with these inputs. Its program does not know: it is counted anew.

@@ -141,7 +141,6 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
                  {"compile_ms", elapsed.count()},
                  {"kernels", totals.kernels},
                  {"steps", totals.steps},
-                 {"parts", program.parts.size()},
                  {"operator_steps", totals.operator_steps},
                  {"code_bytes", totals.code_bytes},
                  {"constant_bytes", totals.constant_bytes},

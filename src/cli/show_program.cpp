@@ -71,6 +71,10 @@ std::string place_text(Program::Place place) {
       return "constant";
     case Program::Place::Arena:
       break;
+    case Program::Place::Slot:
+      return "slot";
+    case Program::Place::View:
+      return "view";
   }
   return "arena";
 }
@@ -84,6 +88,22 @@ std::uint64_t bytes_of(const Program::Buffer& buffer) {
   return bytes;
 }
 
+// What runs in place of a kernel; bodies are the steps behind it.
+std::string kind_text(const Program& program, const Program::Step& step) {
+  switch (step.kind) {
+    case Program::StepKind::Host:
+      return concat("operator ", program.operators[step.detail].op);
+    case Program::StepKind::Branch:
+      return concat("branch, bodies to ", program.branches[step.detail].then_end, " and ",
+                    program.branches[step.detail].else_end);
+    case Program::StepKind::Loop:
+      return concat("loop, body to ", program.loops[step.detail].end);
+    case Program::StepKind::Kernel:
+      break;
+  }
+  return "kernel";
+}
+
 Page::Section steps_of(const Program& program, const std::string& heading) {
   const std::map<std::string, std::uint64_t> sizes = function_bytes(program.code);
   Page::Section section;
@@ -91,6 +111,11 @@ Page::Section steps_of(const Program& program, const std::string& heading) {
   section.columns = {">step", "name", "kernel", "candidate", ">items", ">flops", ">code bytes"};
   for (std::size_t k = 0; k < program.steps.size(); ++k) {
     const Program::Step& step = program.steps[k];
+    if (step.kind != Program::StepKind::Kernel) {
+      section.rows.push_back(
+          {std::to_string(k), step.name, kind_text(program, step), "-", "-", "-", "-"});
+      continue;
+    }
     const Program::Kernel& kernel = program.kernels[step.kernel];
     const auto size = sizes.find(kernel.symbol);
     section.rows.push_back({std::to_string(k), step.name, kernel.name, step.candidate,
@@ -145,34 +170,19 @@ Page describe_program(const Program& program, const std::string& name) {
     if (buffer.is_weight) ports.rows.push_back({"weight", buffer.name, type_text(buffer, program)});
   }
   page.sections.push_back(std::move(ports));
-  if (!program.is_composed()) {
-    page.sections.push_back(steps_of(program, "steps"));
-    page.sections.push_back(buffers_of(program));
-    return page;
-  }
-  Page::Section routine;
-  routine.heading = "what runs";
-  routine.text = to_string(program.routine);
-  page.sections.push_back(std::move(routine));
-  for (std::size_t k = 0; k < program.parts.size(); ++k)
-    page.sections.push_back(steps_of(program.parts[k], concat("part ", k)));
+  page.sections.push_back(steps_of(program, "steps"));
+  page.sections.push_back(buffers_of(program));
   return page;
 }
 
 std::vector<std::string> problems_of(const Program& program) {
   std::vector<std::string> problems;
-  const auto compare = [&](const Program& part, const std::string& where) {
-    const std::vector<std::uint64_t> sums =
-        block_checksums({part.constants.get(), part.constant_bytes});
-    for (std::size_t k = 0; k < sums.size() && k < part.constant_checksums.size(); ++k) {
-      if (sums[k] == part.constant_checksums[k]) continue;
-      problems.push_back(
-          concat("altered constants", where, ": from byte ", k * kChecksumBlock, " of them on"));
-    }
-  };
-  compare(program, "");
-  for (std::size_t k = 0; k < program.parts.size(); ++k)
-    compare(program.parts[k], concat(" of part ", k));
+  const std::vector<std::uint64_t> sums =
+      block_checksums({program.constants.get(), program.constant_bytes});
+  for (std::size_t k = 0; k < sums.size() && k < program.constant_checksums.size(); ++k) {
+    if (sums[k] == program.constant_checksums[k]) continue;
+    problems.push_back(concat("altered constants: from byte ", k * kChecksumBlock, " of them on"));
+  }
   return problems;
 }
 

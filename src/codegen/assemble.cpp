@@ -4,6 +4,8 @@
 #include "codegen/constants.h"
 #include "codegen/extent_of.h"
 #include "codegen/nest_names.h"
+#include "codegen/program_attribute.h"
+#include "memory/arena.h"
 #include "program/arena.h"
 
 #include <algorithm>
@@ -14,6 +16,23 @@ namespace tenon::codegen {
 namespace {
 
 constexpr std::uint32_t kNever = UINT32_MAX;
+// Of the search for a placement where heuristics leave a gap: a few milliseconds.
+constexpr std::uint64_t kSearchNodes = 20'000;
+
+// Both enums say the same in layers that do not see each other.
+ShapeCheck::Kind kind_of(Constraint::Kind kind) {
+  switch (kind) {
+    case Constraint::Kind::Equal:
+      return ShapeCheck::Kind::Equal;
+    case Constraint::Kind::AtMost:
+      return ShapeCheck::Kind::AtMost;
+    case Constraint::Kind::OneOr:
+      return ShapeCheck::Kind::OneOr;
+    case Constraint::Kind::Broadcast:
+      break;
+  }
+  return ShapeCheck::Kind::Broadcast;
+}
 
 class Assembler {
  public:
@@ -25,13 +44,19 @@ class Assembler {
   Program run() {
     program_.name = tasks_.name;
     for (const TaskList::Symbol& symbol : tasks_.symbols) {
-      program_.symbols.push_back({symbol.name, symbol.lo, symbol.hi, symbol.input, symbol.axis});
+      program_.symbols.push_back({symbol.name, symbol.lo, symbol.hi, symbol.buffer, symbol.axis});
     }
     for (const TaskList::Buffer& buffer : tasks_.buffers) add_buffer(buffer);
     program_.inputs = tasks_.inputs;
     program_.outputs = tasks_.outputs;
     for (const TaskList::Kernel& kernel : tasks_.kernels) add_kernel(kernel);
     for (const TaskList::Task& task : tasks_.tasks) add_steps(task);
+    first_steps_.push_back(static_cast<std::uint32_t>(program_.steps.size()));
+    for (const TaskList::Check& check : tasks_.checks) add_check(check);
+    for (std::size_t k = 0; k < tasks_.tasks.size(); ++k) {
+      if (first_steps_[k] < first_steps_[k + 1])
+        add_control(tasks_.tasks[k], program_.steps[first_steps_[k]]);
+    }
     place_constants(tasks_, program_);
     plan();
     return std::move(program_);
@@ -45,9 +70,10 @@ class Assembler {
         {Life::Input, Program::Place::Input},
         {Life::Output, Program::Place::Output},
         {Life::Constant, Program::Place::Constant},
-        {Life::Value, Program::Place::Arena}};
+        {Life::Value, Program::Place::Arena},
+        {Life::Sized, Program::Place::Slot}};
     const auto place = places.find(from.life);
-    TENON_ASSERT(place != places.end(), "programs have inputs, outputs, constants and values");
+    TENON_ASSERT(place != places.end(), "programs have no states yet");
     Program::Buffer buffer;
     buffer.name = from.name;
     buffer.dtype = to_string(from.dtype);
@@ -55,6 +81,14 @@ class Assembler {
     for (const Dim& dim : from.dims) buffer.dims.push_back(extent(dim));
     buffer.place = place->second;
     buffer.offset = from.port;
+    if (from.opaque) {
+      buffer.dtype = to_string(*from.opaque);
+      buffer.element_bytes = 0;
+    }
+    if (from.view_of) {
+      buffer.place = Program::Place::View;
+      buffer.offset = *from.view_of;
+    }
     program_.buffers.push_back(std::move(buffer));
   }
 
@@ -71,8 +105,52 @@ class Assembler {
     program_.kernels.push_back(std::move(kernel));
   }
 
+  void add_check(const TaskList::Check& check) {
+    const bool is_of_body = check.end != kNoBuffer;
+    program_.checks.push_back({kind_of(check.kind), extent(check.a), extent(check.b), check.op,
+                               check.where, rule_text(check.kind, check.a, check.b),
+                               is_of_body ? first_steps_[check.begin] : 0,
+                               is_of_body ? first_steps_[check.end] : UINT32_MAX});
+  }
+
+  // What a step is that calls no kernel. Bodies end at steps.
+  void add_control(const TaskList::Task& task, Program::Step& step) {
+    if (task.host) {
+      HostOperator made{task.host->op->name, {},
+                        task.host->operands, task.host->results,
+                        task.host->layouts,  task.host->where};
+      for (const auto& [name, value] : task.host->attributes)
+        made.attributes.push_back(program_attribute(name, value, symbol_ids_));
+      step.detail = static_cast<std::uint32_t>(program_.operators.size());
+      program_.operators.push_back(std::move(made));
+    } else if (task.branch) {
+      BranchStep made = *task.branch;
+      made.then_end = first_steps_[made.then_end];
+      made.else_end = first_steps_[made.else_end];
+      step.detail = static_cast<std::uint32_t>(program_.branches.size());
+      program_.branches.push_back(std::move(made));
+    } else if (task.loop) {
+      LoopStep made = *task.loop;
+      made.end = first_steps_[made.end];
+      step.detail = static_cast<std::uint32_t>(program_.loops.size());
+      program_.loops.push_back(std::move(made));
+    } else {
+      return;
+    }
+    step.buffers = buffers_of(program_, step);
+  }
+
   void add_steps(const TaskList::Task& task) {
     first_steps_.push_back(static_cast<std::uint32_t>(program_.steps.size()));
+    if (task.host || task.branch || task.loop) {
+      Program::Step step;
+      step.name = task.name;
+      step.kind = task.host     ? Program::StepKind::Host
+                  : task.branch ? Program::StepKind::Branch
+                                : Program::StepKind::Loop;
+      program_.steps.push_back(std::move(step));
+      return;
+    }
     for (const TaskList::Way& way : task.ways) {
       for (const TaskList::Call& call : way.calls) {
         Program::Step step;
@@ -101,22 +179,69 @@ class Assembler {
     return bytes;
   }
 
-  void plan() {
+  // By buffer: the steps that use it first and last. What comes from outside of a loop is there
+  // until the loop has run for the last time, and so are the places that it writes to; what a body
+  // gives, until the body is through.
+  std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>> lifetimes() const {
     std::vector<std::uint32_t> first(program_.buffers.size(), kNever),
         last(program_.buffers.size(), 0);
-    for (std::size_t k = 0; k < program_.steps.size(); ++k) {
-      for (const std::uint32_t buffer : program_.steps[k].buffers) {
-        first[buffer] = std::min(first[buffer], static_cast<std::uint32_t>(k));
-        last[buffer] = static_cast<std::uint32_t>(k);
+    const auto use = [&](std::uint32_t buffer, std::uint32_t step) {
+      if (buffer == kNoBuffer) return;
+      const std::uint32_t root = root_of(program_, buffer);
+      first[root] = std::min(first[root], step);
+      last[root] = std::max(last[root], step);
+    };
+    for (std::uint32_t k = 0; k < program_.steps.size(); ++k) {
+      const Program::Step& step = program_.steps[k];
+      if (step.kind == Program::StepKind::Branch) {
+        const BranchStep& branch = program_.branches[step.detail];
+        use(branch.condition, k);
+        for (const BranchStep::Result& each : branch.results) {
+          use(each.result, k);
+          use(each.result, branch.else_end - 1);
+          use(each.first, branch.then_end - 1);
+          use(each.second, branch.else_end - 1);
+        }
+      } else if (step.kind == Program::StepKind::Loop) {
+        const LoopStep& loop = program_.loops[step.detail];
+        std::vector<std::uint32_t> outs = {loop.next_condition};
+        for (const LoopStep::Carried& each : loop.carried) {
+          if (!each.is_direct) outs.push_back(each.out);
+        }
+        for (const LoopStep::Stacked& each : loop.stacked) {
+          if (!each.is_direct) outs.push_back(each.out);
+        }
+        for (const std::uint32_t id : outs) use(id, loop.end - 1);
+        for (const std::uint32_t id : step.buffers) {
+          if (std::ranges::find(outs, id) != outs.end()) continue;
+          use(id, k);
+          use(id, loop.end - 1);
+        }
+      } else {
+        for (const std::uint32_t id : step.buffers) use(id, k);
       }
     }
+    // The innermost loop first: what it keeps to its end, the loop around it keeps to its own.
+    for (std::uint32_t k = static_cast<std::uint32_t>(program_.steps.size()); k-- > 0;) {
+      if (program_.steps[k].kind != Program::StepKind::Loop) continue;
+      const std::uint32_t end = program_.loops[program_.steps[k].detail].end;
+      for (std::size_t id = 0; id < first.size(); ++id) {
+        if (first[id] <= k && last[id] > k && last[id] < end) last[id] = end - 1;
+      }
+    }
+    return {std::move(first), std::move(last)};
+  }
+
+  void plan() {
+    const auto [first, last] = lifetimes();
     program_.is_arena_planned = true;
     std::vector<std::size_t> placed;
     for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
       Program::Buffer& buffer = program_.buffers[k];
-      if (buffer.place != Program::Place::Arena) continue;
+      if (buffer.place != Program::Place::Arena && buffer.place != Program::Place::Slot) continue;
       buffer.last_step = last[k];
       buffer.first_step = std::min(first[k], last[k]);
+      if (buffer.place == Program::Place::Slot) continue;
       if (first[k] == kNever) buffer.dims = {0};  // a nest keeps it to itself
       if (!bytes_of(k)) program_.is_arena_planned = false;
       placed.push_back(k);
@@ -137,9 +262,7 @@ class Assembler {
   std::vector<std::size_t> shared_memory(std::vector<std::size_t> roots) const {
     std::vector<bool> is_taken(roots.size(), false);
     for (std::size_t k = 0; k < tasks_.tasks.size(); ++k) {
-      const std::uint32_t begin = first_steps_[k];
-      const std::size_t end =
-          k + 1 < first_steps_.size() ? first_steps_[k + 1] : program_.steps.size();
+      const std::uint32_t begin = first_steps_[k], end = first_steps_[k + 1];
       for (const auto& [result, operand] : tasks_.tasks[k].may_share) {
         const Program::Buffer &to = program_.buffers[result], &from = program_.buffers[operand];
         if (to.place != Program::Place::Arena || from.place != Program::Place::Arena) continue;
@@ -160,17 +283,20 @@ class Assembler {
   Layout laid_out(const std::vector<std::size_t>& placed,
                   const std::vector<std::size_t>& roots) const {
     std::map<std::size_t, std::size_t> request_of;  // by root
-    std::vector<ArenaRequest> requests;
+    std::vector<memory::ArenaBuffer> requests;
     for (const std::size_t k : placed) {
       const Program::Buffer& buffer = program_.buffers[k];
       const auto [found, is_new] = request_of.try_emplace(roots[k], requests.size());
-      if (is_new) requests.push_back({0, buffer.first_step, buffer.last_step});
-      ArenaRequest& request = requests[found->second];
+      if (is_new) requests.push_back({0, buffer.first_step, buffer.last_step + 1, {}});
+      memory::ArenaBuffer& request = requests[found->second];
       request.bytes = std::max(request.bytes, *bytes_of(k));
-      request.first = std::min(request.first, buffer.first_step);
-      request.last = std::max(request.last, buffer.last_step);
+      request.begin = std::min(request.begin, buffer.first_step);
+      request.end = std::max(request.end, buffer.last_step + 1);
     }
-    const ArenaPlan made = plan_arena(requests);
+    memory::PlaceOptions options;
+    options.alignment = kArenaAlignment;
+    options.node_limit = kSearchNodes;
+    const memory::Arena made = memory::place(requests, options);
     Layout layout;
     layout.offsets.assign(program_.buffers.size(), 0);
     for (const std::size_t k : placed) layout.offsets[k] = made.offsets[request_of.at(roots[k])];

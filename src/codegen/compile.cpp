@@ -2,12 +2,10 @@
 
 #include "base/error.h"
 #include "codegen/assemble.h"
-#include "codegen/compose.h"
 #include "codegen/cuda/binding.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/source_writer.h"
 #include "codegen/select.h"
-#include "codegen/shape_checks.h"
 #include "nests/integer_contraction.h"
 #include "nests/pairs.h"
 #include "nests/verify.h"
@@ -16,7 +14,6 @@
 #include "target/dots.h"
 
 #include <algorithm>
-#include <map>
 #include <new>
 
 namespace tenon::codegen {
@@ -52,12 +49,6 @@ Module emit(const TaskList& tasks, const Target& target, bool keeps_text) {
   return target.emit(kernels, keeps_text);
 }
 
-std::vector<ShapeCheck> checks_of(const Graph& graph, const TaskList& tasks) {
-  std::map<std::string, std::size_t> symbols;
-  for (std::size_t k = 0; k < tasks.symbols.size(); ++k) symbols.emplace(tasks.symbols[k].name, k);
-  return shape_checks(graph, symbols);
-}
-
 // What kernels need beside the target's instructions: "+avx512-bf16" where they add up pairs, "+avx512-vnni" where they add up fours.
 std::string extension_for(const TaskList& tasks, const CompileOptions& options) {
   if (options.device) return "";
@@ -77,7 +68,7 @@ std::string target_name(const CompileOptions& options) {
   return options.target->facts().instructions;
 }
 
-Program compile_kernels(const Graph& graph, const CompileOptions& options) {
+Program compile(const Graph& graph, const CompileOptions& options) {
   try {
     const TaskList tasks = select(graph, options);
     verify(tasks);
@@ -85,7 +76,6 @@ Program compile_kernels(const Graph& graph, const CompileOptions& options) {
       if (!options.device) nests::verify(kernel.nest);  // a device's nests are bound to it otherwise
     }
     Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
-    program.checks = checks_of(graph, tasks);
     program.code = options.device ? device_code(tasks, *options.device)
                                   : emit(tasks, *options.target, false).code;
     return program;
@@ -100,10 +90,11 @@ std::vector<Decision> decide(const Graph& graph, const CompileOptions& options) 
   CompileOptions settings = options;
   settings.decisions = &decisions;
   select(graph, settings);
+  std::erase_if(decisions, [](const Decision& decision) { return !decision.node; });
   return decisions;
 }
 
-std::string print_kernels(const Graph& graph, const CompileOptions& options, Stage stage) {
+std::string print_code(const Graph& graph, const CompileOptions& options, Stage stage) {
   const TaskList tasks = select(graph, options);
   verify(tasks);
   if (stage == Stage::Tasks) return to_string(tasks);
@@ -118,7 +109,11 @@ std::string print_kernels(const Graph& graph, const CompileOptions& options, Sta
   if (stage == Stage::Plan) return plan_text(program);
   if (stage == Stage::Program) return to_string(program);
   for (const Program::Step& step : program.steps) {
-    text += concat("step '", step.name, "': ", program.kernels[step.kernel].symbol, "\n");
+    static constexpr std::string_view kKinds[] = {"kernel", "operator ", "branch", "loop"};
+    const bool is_kernel = step.kind == Program::StepKind::Kernel;
+    const bool is_host = step.kind == Program::StepKind::Host;
+    text += concat("step '", step.name, "': ", is_kernel ? program.kernels[step.kernel].symbol : kKinds[static_cast<std::size_t>(step.kind)],
+                   is_host ? program.operators[step.detail].op : "", "\n");
   }
   if (options.device) return text + cuda::write_source(device_kernels(tasks));
   const Module compiled = emit(tasks, *options.target, true);

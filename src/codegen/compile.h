@@ -30,7 +30,7 @@ struct Decision {
     std::string name;
     Verdict verdict;
   };
-  NodeId node;
+  NodeId node;           ///< none where it is in a body, or was in a group
   std::string name;      ///< of the node's first result
   std::string work;      ///< the same text for the same work
   SymbolRanges symbols;  ///< that decide its extents
@@ -45,7 +45,7 @@ struct CompileOptions {
   std::optional<cuda::Target> device = {};  ///< in place of the processor
   bool allow_winograd = true;  ///< faster convolutions whose rounding errors are larger
   /// Values of symbols that come often: kernels of their own compute what depends on them.
-  std::vector<DimBindings> hot_values = {};
+  std::vector<DimBindings> specialised_shapes = {};
   /// Asked for each nest; where it is not given or gives nothing, the cheapest by estimate is taken.
   std::function<std::optional<Selection>(const Decision&)> choose = {};
   std::vector<Decision>* decisions = nullptr;  ///< gets them all
@@ -54,12 +54,11 @@ struct CompileOptions {
 /// What a program made with these options is for: "x86-64-v3", "cuda:sm_90a".
 std::string target_name(const CompileOptions& options);
 
-/// A graph as a program for the processor or a device: one list of kernels, or parts where some nodes have none.
-/// Throws Error of kind Unsupported, listing every node that can be neither.
+/// A graph as a program for the processor or a device: one list of steps, kernels wherever there is one, operators'
+/// own functions and control flow between them.
 Program compile(const Graph& graph, const CompileOptions& options);
 
-/// What would compute the nodes of a graph, all of which have kernels. Nothing is compiled. Throws
-/// Error of kind Unsupported for others.
+/// What would compute those nodes of a graph that have kernels, but for bodies. Nothing is compiled.
 std::vector<Decision> decide(const Graph& graph, const CompileOptions& options);
 
 /// The values on the way from a graph to a program.

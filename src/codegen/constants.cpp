@@ -56,12 +56,13 @@ Error no_memory(const Program& program, const std::vector<std::uint32_t>& used) 
 void place_constants(const TaskList& tasks, Program& program) {
   std::vector<bool> is_used(program.buffers.size(), false);
   for (const Program::Step& step : program.steps) {
-    for (const std::uint32_t buffer : step.buffers) is_used[buffer] = true;
+    for (const std::uint32_t buffer : step.buffers) is_used[root_of(program, buffer)] = true;
   }
+  for (const std::uint32_t output : program.outputs) is_used[root_of(program, output)] = true;
   std::vector<std::uint32_t> used;
   std::uint64_t bytes = 0;
   for (std::uint32_t id = 0; id < program.buffers.size(); ++id) {
-    if (!is_used[id] || tasks.buffers[id].life != Life::Constant) continue;
+    if (!is_used[id] || program.buffers[id].place != Program::Place::Constant) continue;
     used.push_back(id);
     bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     Program::Buffer& buffer = program.buffers[id];

@@ -2,11 +2,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "codegen/control.h"
 #include "codegen/cuda/binding.h"
 #include "codegen/cuda/source_writer.h"
-#include "codegen/extent_of.h"
 #include "codegen/general_kernels.h"
+#include "codegen/graph_scope.h"
 #include "codegen/guards.h"
+#include "ir/constraint.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
@@ -19,6 +21,7 @@
 #include "nests/transposed_operand.h"
 #include "nests/work_shares.h"
 #include "ops/analysis.h"
+#include "ops/fused_groups.h"
 #include "ops/signature.h"
 #include "target/bf16.h"
 #include "target/fusion_prices.h"
@@ -26,6 +29,8 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <optional>
+#include <set>
 #include <unordered_map>
 
 namespace tenon::codegen {
@@ -65,106 +70,256 @@ std::string form_text(const nests::WinogradWeights& w) {
                 w.by_output, ", ", w.by_channel, ", ", w.by_row, ", ", w.by_column);
 }
 
+// What graphs, the model's and those of bodies, share in one list.
+struct SharedKernels {
+  TaskList list;
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> forms;
+  std::map<std::uint32_t, bool> is_looked_up;  // by buffer: by every kernel that reads it
+  std::unordered_map<std::string, std::size_t> kernels;
+  std::map<std::pair<const std::byte*, std::string>, std::uint32_t>
+      constants;  // by memory and type
+  std::unordered_map<std::string, bool> has_kernel;  // by signature: networks repeat themselves
+  std::size_t step_count = 0;
+
+  bool may_be_kernel(const Graph& graph, NodeId id) {
+    std::string signature = signature_of(graph, id);
+    if (signature.empty()) return kernel_refusal(graph, id).empty();
+    const auto [known, is_new] = has_kernel.try_emplace(std::move(signature), false);
+    if (is_new) known->second = kernel_refusal(graph, id).empty();
+    return known->second;
+  }
+};
+
+// A copy with the nodes of groups in their place, of those that are no kernel; nothing if there are
+// none.
+std::optional<Graph> without_groups_of_data(const Graph& graph, SharedKernels& shared) {
+  TaskList nothing;
+  GraphScope scope(graph, nothing);
+  const auto tell = [&](ValueId value) {
+    if (!value || !graph.value(value).type.is_tensor()) return;
+    for (const Dim& dim : graph.value(value).type.tensor().dims) {
+      if (const auto symbol = dim.symbol_name()) scope.alias(*symbol, Dim(0));
+    }
+  };
+  for (ValueId input : graph.inputs()) tell(input);
+  std::vector<NodeId> groups;
+  for (NodeId id : graph.nodes_in_order()) {
+    if (is_fused_group(graph, id) &&
+        (!scope.knows_extents(id) || !shared.may_be_kernel(graph, id)))
+      groups.push_back(id);
+    for (ValueId result : graph.node(id).results) tell(result);
+  }
+  if (groups.empty()) return std::nullopt;
+  Graph copy = graph;
+  for (const NodeId group : groups) inline_group(copy, group);
+  return copy;
+}
+
 class Selector {
  public:
-  Selector(const Graph& graph, const CompileOptions& options) : graph_(graph), options_(options) {
+  // The model's graph; `original_bound`: its ids that callers know are below.
+  Selector(const Graph& graph, const CompileOptions& options, SharedKernels& shared,
+           std::size_t original_bound)
+      : graph_(graph),
+        options_(options),
+        shared_(shared),
+        list_(shared.list),
+        scope_(graph, shared.list),
+        buffers_(scope_.buffers),
+        original_bound_(original_bound) {
     TENON_ASSERT(options.target != nullptr, "code is made for a target");
   }
 
-  TaskList run() {
+  void run() {
     list_.name = graph_.name;
     add_inputs();
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k) {
-      output_ports_.try_emplace(graph_.outputs()[k], static_cast<std::uint32_t>(k));
+      scope_.ports.try_emplace(graph_.outputs()[k], static_cast<std::uint32_t>(k));
     }
     for (NodeId id : graph_.nodes_in_order()) add_node(id);
-    refuse_if_unsupported();
     add_outputs();
+    add_checks(0, kNoBuffer);
     // A device's kernels are bound to their extents.
     if (!options_.device) share_general_kernels(list_);
-    for (auto& [buffer, is_lookup] : is_looked_up_) list_.buffers[buffer].is_looked_up = is_lookup;
-    return std::move(list_);
+    for (auto& [buffer, is_lookup] : shared_.is_looked_up)
+      list_.buffers[buffer].is_looked_up = is_lookup;
+  }
+
+  // The same for a body.
+  AddedBody run_body(GraphScope& around, const BodyRequest& request) {
+    is_body_ = true;
+    AddedBody added;
+    const auto begin = static_cast<std::uint32_t>(list_.tasks.size());
+    for (std::size_t k = 0; k < request.inputs.size(); ++k)
+      added.inputs.push_back(bind_input(around, request.inputs[k], k));
+    for (std::size_t k = 0; k < request.outputs.size(); ++k) {
+      const BodyRequest::Output& output = request.outputs[k];
+      Target target{output.into, output.window};
+      if (output.like) {
+        const TaskList::Buffer& input = list_.buffers[added.inputs[*output.like]];
+        if (!input.opaque) target.window = {input.dtype, input.dims};
+      }
+      if (target.buffer || target.window)
+        targets_.try_emplace(graph_.outputs()[k], std::move(target));
+    }
+    for (NodeId id : graph_.nodes_in_order()) add_node(id);
+    std::set<std::uint32_t> taken;
+    for (std::size_t k = 0; k < request.outputs.size(); ++k) {
+      const ValueId output = graph_.outputs()[k];
+      added.outputs.push_back(scope_.whole(output));
+      const auto target = targets_.find(output);
+      const bool is_direct = target != targets_.end() && target->second.is_taken &&
+                             target->second.buffer == added.outputs.back() &&
+                             taken.insert(added.outputs.back()).second;
+      added.is_direct.push_back(is_direct);
+    }
+    add_checks(begin, static_cast<std::uint32_t>(list_.tasks.size()));
+    return added;
   }
 
  private:
+  // Where a value of a body is wanted.
+  struct Target {
+    std::optional<std::uint32_t> buffer;                // there
+    std::optional<BodyRequest::Output::Window> window;  // or in a slot of its own
+    bool is_taken = false;
+  };
+
   std::uint32_t add_buffer(const std::string& name, DType dtype, const Dims& dims, Life life) {
-    // Symbols that no input tells have no place in a list.
-    for (const Dim& dim : dims) extent_of(dim, symbol_ids_);
-    TaskList::Buffer buffer;
-    buffer.name = name;
-    buffer.dtype = dtype;
-    buffer.dims = dims;
-    buffer.life = life;
-    list_.buffers.push_back(std::move(buffer));
-    return static_cast<std::uint32_t>(list_.buffers.size() - 1);
+    return scope_.add_buffer(name, dtype, dims, life);
   }
 
   void add_inputs() {
     for (std::size_t k = 0; k < graph_.inputs().size(); ++k) {
       const Value& input = graph_.value(graph_.inputs()[k]);
-      if (!input.type.is_tensor()) {
-        throw Error("an input is not a tensor of known rank", ErrorKind::Unsupported)
-            .at("input '", input.name, "'")
-            .got(input.type);
+      TaskList::Buffer buffer;
+      buffer.name = input.name;
+      buffer.life = Life::Input;
+      buffer.port = static_cast<std::uint32_t>(k);
+      if (input.type.is_tensor()) {
+        buffer.dtype = input.type.tensor().dtype;
+      } else {
+        buffer.opaque = input.type;
       }
-      const Dims& dims = input.type.tensor().dims;
-      for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-        const auto name = dims[axis].symbol_name();
-        if (!name || symbol_ids_.contains(*name)) continue;
-        symbol_ids_[*name] = symbols_.size();
-        const Range range = dims[axis].range();
-        symbols_.push_back({*name, range.lo, range.hi, static_cast<std::uint32_t>(k),
-                            static_cast<std::uint32_t>(axis)});
-        const Program::Symbol& made = symbols_.back();
-        list_.symbols.push_back({made.name, made.lo, made.hi, made.input, made.axis});
-      }
-    }
-    for (std::size_t k = 0; k < graph_.inputs().size(); ++k) {
-      const Value& input = graph_.value(graph_.inputs()[k]);
-      const std::uint32_t id =
-          add_buffer(input.name, input.type.tensor().dtype, input.type.tensor().dims, Life::Input);
-      list_.buffers[id].port = static_cast<std::uint32_t>(k);
+      const auto id = static_cast<std::uint32_t>(list_.buffers.size());
+      list_.buffers.push_back(std::move(buffer));
+      scope_.tell(input.type, id);
       list_.inputs.push_back(id);
       buffers_[graph_.inputs()[k]] = id;
     }
+    for (std::size_t k = 0; k < graph_.inputs().size(); ++k) {
+      const Value& input = graph_.value(graph_.inputs()[k]);
+      if (input.type.is_tensor())
+        list_.buffers[list_.inputs[k]].dims = scope_.in_list(input.type.tensor().dims);
+    }
+  }
+
+  // Extents that are known around the body are known in it, by the body's names for them.
+  void alias_symbols(GraphScope& around, const Type& declared, const Type& given) {
+    if (!declared.is_tensor() || !given.is_tensor() ||
+        declared.tensor().rank() != given.tensor().rank())
+      return;
+    for (std::size_t axis = 0; axis < declared.tensor().rank(); ++axis) {
+      const auto symbol = declared.tensor().dims[axis].symbol_name();
+      const Dim& dim = given.tensor().dims[axis];
+      if (symbol && !scope_.has(*symbol) && around.is_told(dim))
+        scope_.alias(*symbol, around.in_list(dim));
+    }
+  }
+
+  std::uint32_t bind_input(GraphScope& around, const BodyRequest::Input& input, std::size_t k) {
+    const ValueId value = graph_.inputs()[k];
+    const Type& declared = graph_.value(value).type;
+    alias_symbols(around, declared, input.type);
+    std::uint32_t buffer = 0;
+    if (input.buffer) {
+      buffer = declared.is_tensor() ? *input.buffer : *input.whole;
+      buffers_[value] = buffer;
+      scope_.wholes[value] = *input.whole;
+      // What is around does not know that it is a tensor, or of which extents: here it is held to
+      // that.
+      if (list_.buffers[buffer].opaque && declared.is_tensor()) {
+        const std::uint32_t known = scope_.add_value(value, true);
+        scope_.wholes[value] = known;
+        add_host_task(scope_, "identity", buffer, known);
+        ++shared_.step_count;
+        buffer = known;
+      }
+    } else {
+      buffer = scope_.add_value(value, true);
+    }
+    scope_.tell(declared, buffer);
+    return buffer;
+  }
+
+  void add_checks(std::uint32_t begin, std::uint32_t end) {
+    for (const Constraint& constraint : constraints_of(graph_)) {
+      if (!scope_.is_told(constraint.a) || !scope_.is_told(constraint.b)) continue;
+      const Dim a = scope_.in_list(constraint.a), b = scope_.in_list(constraint.b);
+      if (truth_of(constraint.kind, a, b) == Truth::Always) continue;
+      list_.checks.push_back(
+          {{constraint.kind, a, b, constraint.op, constraint.where}, begin, end});
+    }
+  }
+
+  void add_constant(NodeId id, const Constant& constant) {
+    const ValueId result = graph_.node(id).results.front();
+    const bool is_dense = constant.kind() == Constant::Kind::Dense && constant.size() > 0;
+    const std::byte* memory = is_dense ? constant.stored().bytes().data() : nullptr;
+    const std::pair key{memory, to_string(constant.type())};
+    // Bodies have what they capture for their own.
+    if (const auto known = shared_.constants.find(key);
+        is_body_ && is_dense && known != shared_.constants.end()) {
+      buffers_[result] = known->second;
+      return;
+    }
+    const Dims dims(constant.shape().begin(), constant.shape().end());
+    const std::uint32_t buffer =
+        add_buffer(graph_.value(result).name, constant.dtype(), dims, Life::Constant);
+    list_.constants.emplace(buffer, constant);
+    buffers_[result] = buffer;
+    if (is_dense) shared_.constants.emplace(key, buffer);
   }
 
   void add_node(NodeId id) {
     const Node& node = graph_.node(id);
-    if (const Constant* constant = graph_.constant_of(node.results.front())) {
-      const Dims dims(constant->shape().begin(), constant->shape().end());
-      if (!nests::is_compilable(constant->dtype())) {
-        unsupported_.push_back(concat(graph_.location(id), ": element type ", constant->dtype()));
-        return;
-      }
-      const std::uint32_t buffer = add_buffer(graph_.value(node.results.front()).name,
-                                              constant->dtype(), dims, Life::Constant);
-      list_.constants.emplace(buffer, *constant);
-      buffers_[node.results.front()] = buffer;
+    const Constant* constant = graph_.constant_of(node.results.front());
+    if (constant != nullptr && nests::is_compilable(constant->dtype()))
+      return add_constant(id, *constant);
+    if (!node.bodies.empty() && !is_fused_group(graph_, id)) {
+      ++shared_.step_count;
+      add_control_tasks(scope_, id, !options_.device,
+                        [&](GraphScope& around, const BodyRequest& request) {
+                          const std::optional<Graph> graph =
+                              without_groups_of_data(*request.graph, shared_);
+                          return Selector(graph ? *graph : *request.graph, options_, shared_, 0)
+                              .run_body(around, request);
+                        });
       return;
     }
+    if (constant != nullptr || !scope_.knows_extents(id) || !shared_.may_be_kernel(graph_, id)) {
+      ++shared_.step_count;
+      return add_host_task(scope_, id);
+    }
     try {
-      for (const std::vector<ValueId>* values : {&node.operands, &node.results}) {
-        for (ValueId value : *values) {
-          if (value && !graph_.value(value).type.is_tensor()) {
-            throw Error("its values are not tensors of known rank", ErrorKind::Unsupported);
-          }
-        }
-      }
       add_kernels(id, prepared(id));
     } catch (Error& error) {
-      if (error.kind() != ErrorKind::Unsupported) {
-        if (!error.has_place()) error.at(graph_.location(id));
-        throw;
-      }
-      unsupported_.push_back(concat(graph_.location(id), ": ", error.summary()));
-      for (ValueId result : node.results) {
-        if (result) buffers_.emplace(result, 0);  // so that the rest can be looked at
-      }
+      if (!error.has_place()) error.at(graph_.location(id));
+      throw;
     }
   }
 
-  struct ChosenForNode;
+  using MadeVersion = std::pair<Version, std::vector<MadeKernel>>;
+  struct ChosenKernels {
+    std::string suffix;  // of its name, behind the node's
+    Decision decision;
+    std::vector<MadeVersion> versions;
+  };
+  struct ChosenForNode {
+    NestSequence sequence;
+    std::vector<nests::WinogradWeights> derived;
+    std::vector<ChosenKernels> kernels;
+  };
   // What is known of nodes that compute the same of operands of the same kind: networks repeat
   // themselves.
   struct Prepared {
@@ -187,7 +342,7 @@ class Selector {
     if (const auto known = prepared_.find(signature); known != prepared_.end())
       return known->second;
     std::vector<Expr> exprs = nests::node_exprs(graph_, id);
-    if (exprs.empty()) throw Error("no kernel computes this", ErrorKind::Unsupported);
+    TENON_ASSERT(!exprs.empty(), "asked of what a kernel computes");
     NestSequence sequence;
     // Nests are named for their node as they are used.
     if (!is_view(exprs)) sequence = nests::build_nests("", exprs);
@@ -211,20 +366,15 @@ class Selector {
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
       if (buffer.role != NestSequence::Role::Result) continue;
       const ValueId result = results.at(buffer.index);
-      const std::uint32_t made =
-          add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Life::Value);
-      if (const auto output = output_ports_.find(result); output != output_ports_.end()) {
-        list_.buffers[made].life = Life::Output;
-        list_.buffers[made].port = output->second;
-      }
-      buffers_[result] = made;
+      buffers_[result] = add_result(result, buffer);
     }
     // Each time the first that fits: kernels for values that come often, then those for all.
     std::vector<Guards> left = {{}};
-    for (const DimBindings& values : options_.hot_values) {
+    for (const DimBindings& values : options_.specialised_shapes) {
+      if (is_body_) break;
       const auto numbers = symbol_numbers(values);
       if (!numbers || !depends_on(sequence, values)) continue;
-      DividedGuards divided = divide(left, *numbers, symbols_);
+      DividedGuards divided = divide(left, *numbers, program_symbols());
       if (!divided.inside.empty()) {
         Prepared special{exprs, specialised(sequence, values), prepared.footprint};
         add_tasks(id, results, special, divided.inside);
@@ -259,16 +409,56 @@ class Selector {
     return known->second = largest <= kSmallWeight;
   }
 
+  std::uint32_t add_result(ValueId result, const NestSequence::Buffer& buffer) {
+    if (const auto found = targets_.find(result);
+        found != targets_.end() && !found->second.is_taken) {
+      Target& target = found->second;
+      const Dims dims = scope_.in_list(buffer.dims);
+      const bool fits = target.buffer
+                            ? list_.buffers[*target.buffer].dims == dims &&
+                                  list_.buffers[*target.buffer].dtype == buffer.dtype
+                            : target.window->dims == dims && target.window->dtype == buffer.dtype;
+      if (fits) {
+        if (!target.buffer)
+          target.buffer =
+              add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Life::Sized);
+        target.is_taken = true;
+        return *target.buffer;
+      }
+    }
+    const std::uint32_t made =
+        add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Life::Value);
+    const auto output = scope_.ports.find(result);
+    if (output != scope_.ports.end() && list_.buffers[made].life == Life::Value) {
+      list_.buffers[made].life = Life::Output;
+      list_.buffers[made].port = output->second;
+    }
+    return made;
+  }
+
+  std::vector<Program::Symbol> program_symbols() const {
+    std::vector<Program::Symbol> symbols;
+    for (const TaskList::Symbol& symbol : list_.symbols) {
+      symbols.push_back({symbol.name, symbol.lo, symbol.hi, symbol.buffer, symbol.axis});
+    }
+    return symbols;
+  }
+  std::optional<std::size_t> symbol_number(const std::string& name) const {
+    const auto found = std::ranges::find(list_.symbols, name, &TaskList::Symbol::name);
+    if (found == list_.symbols.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - list_.symbols.begin());
+  }
+
   // The values by number of their symbol; nothing where one cannot be, or is none of the program's.
   std::optional<std::map<std::size_t, std::int64_t>> symbol_numbers(
       const DimBindings& values) const {
     std::map<std::size_t, std::int64_t> numbers;
     for (const auto& [name, value] : values) {
-      const auto found = symbol_ids_.find(name);
-      if (found == symbol_ids_.end()) return std::nullopt;
-      const Program::Symbol& symbol = symbols_[found->second];
+      const auto number = symbol_number(name);
+      if (!number) return std::nullopt;
+      const TaskList::Symbol& symbol = list_.symbols[*number];
       if (value.constant() < symbol.lo || value.constant() > symbol.hi) return std::nullopt;
-      numbers.emplace(found->second, value.constant());
+      numbers.emplace(*number, value.constant());
     }
     return numbers;
   }
@@ -305,17 +495,17 @@ class Selector {
   void set_device_kernel(const LoopNest& nest, const std::string& name, TaskList::Call& call) {
     const cuda::Binding binding = cuda::bind(nest);
     set_numbers(call, nest);
-    call.work = cuda::block_count(nest, binding);
+    call.work = scope_.in_list(cuda::block_count(nest, binding));
     call.kernel = add_kernel(nest, name);
     list_.kernels[call.kernel].threads = binding.threads;
-    list_.kernels[call.kernel].scratch_bytes = cuda::scratch_per_block(nest, binding);
+    list_.kernels[call.kernel].scratch_bytes =
+        scope_.in_list(cuda::scratch_per_block(nest, binding));
   }
 
   void set_library_kernel(const cuda::DeviceKernel& made, TaskList::Call& call) {
-    call.extents = made.library_extents;
-    for (const Dim& dim : call.extents) extent_of(dim, symbol_ids_);
+    call.extents = scope_.in_list(Dims(made.library_extents));
     const std::string description = to_string(*made.library);
-    const auto [found, is_new] = kernels_.try_emplace(description, list_.kernels.size());
+    const auto [found, is_new] = shared_.kernels.try_emplace(description, list_.kernels.size());
     if (is_new) {
       TaskList::Kernel kernel;
       kernel.name = made.part.nest.name;
@@ -379,7 +569,7 @@ class Selector {
           way.when.push_back({each.symbol, each.lo, each.hi});
         }
         task.ways.push_back(std::move(way));
-        ++step_count_;
+        ++shared_.step_count;
       }
       list_.tasks.push_back(std::move(task));
     }
@@ -420,15 +610,16 @@ class Selector {
     std::size_t count = 0;
     for (const ChosenKernels& kernels : chosen) {
       Decision decision = kernels.decision;
-      decision.node = id;
+      decision.node = id.index() < original_bound_ ? id : NodeId{};
       decision.name = node_name(id) + kernels.suffix;
       TaskList::Task task;
       task.name = graph_.value(results.front()).name;
-      decision.first_step = step_count_;
-      for (const auto& [version, made] : kernels.versions) {
+      decision.first_step = shared_.step_count;
+      for (const MadeVersion* made : wanted_versions(kernels)) {
+        const Version& version = made->first;
         TaskList::Way way;
         way.candidate = decision.candidates[version.candidate].name;
-        for (const MadeKernel& kernel : made) {
+        for (const MadeKernel& kernel : made->second) {
           TaskList::Call call = prepared.calls[count++];
           set_buffers(call, kernel, ids);
           note_lookups(call);
@@ -439,14 +630,15 @@ class Selector {
           for (const Program::Guard& each : guard)
             way.when.push_back({each.symbol, each.lo, each.hi});
           if (!version.symbol.empty()) {
-            way.when.push_back({static_cast<std::uint32_t>(symbol_ids_.at(version.symbol)),
-                                version.lo, version.hi});
+            if (const auto symbol = guard_symbol(version)) {
+              way.when.push_back({static_cast<std::uint32_t>(*symbol), version.lo, version.hi});
+            }
           }
           task.ways.push_back(way);
-          step_count_ += way.calls.size();
+          shared_.step_count += way.calls.size();
         }
       }
-      decision.step_count = step_count_ - decision.first_step;
+      decision.step_count = shared_.step_count - decision.first_step;
       derive_uses(list_, task);
       list_.tasks.push_back(std::move(task));
       if (options_.decisions != nullptr) options_.decisions->push_back(std::move(decision));
@@ -464,8 +656,8 @@ class Selector {
     std::vector<const MadeKernel*> all;
     std::vector<const LoopNest*> nests;
     for (const ChosenKernels& kernels : prepared.chosen->kernels) {
-      for (const auto& [version, made] : kernels.versions) {
-        for (const MadeKernel& kernel : made) {
+      for (const MadeVersion* made : wanted_versions(kernels)) {
+        for (const MadeKernel& kernel : made->second) {
           all.push_back(&kernel);
           nests.push_back(&kernel.part.nest);
         }
@@ -490,6 +682,22 @@ class Selector {
     }
   }
 
+  // Where the list has no symbol such as versions ask about, any of them does.
+  std::vector<const MadeVersion*> wanted_versions(const ChosenKernels& kernels) {
+    std::vector<const MadeVersion*> wanted;
+    for (const MadeVersion& made : kernels.versions) {
+      const bool is_for_all = made.first.symbol.empty() || guard_symbol(made.first);
+      if (is_for_all || wanted.empty()) wanted.push_back(&made);
+    }
+    return wanted;
+  }
+
+  // The symbol of the list that a version asks about, if it is one.
+  std::optional<std::size_t> guard_symbol(const Version& version) {
+    const auto name = scope_.in_list(Dim::symbol(version.symbol)).symbol_name();
+    return name ? symbol_number(*name) : std::nullopt;
+  }
+
   // What a call's buffers hold; 0 where symbols decide.
   double bytes_of(const TaskList::Call& call) const {
     double bytes = 0;
@@ -508,7 +716,7 @@ class Selector {
     TENON_ASSERT(list_.constants.contains(source), "made from the constant itself");
     const std::string text = form_text(how);
     const auto [known, is_new] =
-        forms_.try_emplace({source, text}, static_cast<std::uint32_t>(list_.buffers.size()));
+        shared_.forms.try_emplace({source, text}, static_cast<std::uint32_t>(list_.buffers.size()));
     if (!is_new) return known->second;
     const std::uint32_t made = add_buffer(list_.buffers[source].name, dtype, dims, Life::Constant);
     list_.buffers[made].form = TaskList::Form{source, text, how};
@@ -545,11 +753,9 @@ class Selector {
   }
 
   // What the run is to tell the kernel: extents that are no numbers, and how much there is to do.
-  void set_numbers(TaskList::Call& call, const LoopNest& nest) const {
-    call.extents = nest.extents;
-    call.work = work_items(nest);
-    // Symbols that no input tells cannot be computed.
-    for (const Dim& dim : call.extents) extent_of(dim, symbol_ids_);
+  void set_numbers(TaskList::Call& call, const LoopNest& nest) {
+    call.extents = scope_.in_list(nest.extents);
+    call.work = scope_.in_list(work_items(nest));
   }
 
   // A node goes by its first result.
@@ -561,16 +767,6 @@ class Selector {
         .name;
   }
 
-  struct ChosenKernels {
-    std::string suffix;  // of its name, behind the node's
-    Decision decision;
-    std::vector<std::pair<Version, std::vector<MadeKernel>>> versions;
-  };
-  struct ChosenForNode {
-    NestSequence sequence;
-    std::vector<nests::WinogradWeights> derived;
-    std::vector<ChosenKernels> kernels;
-  };
   // Networks repeat themselves: what was chosen for the same nests of an earlier node is taken
   // again.
   void choose_for(NodeId id, const std::vector<bool>& is_constant, Prepared& prepared) {
@@ -693,32 +889,49 @@ class Selector {
 
   // A kernel reads the buffer, at places that data decides or at all of them.
   void note_use(std::uint32_t buffer, bool is_lookup) {
-    bool& all = is_looked_up_.try_emplace(buffer, true).first->second;
+    bool& all = shared_.is_looked_up.try_emplace(buffer, true).first->second;
     all = all && is_lookup && list_.buffers[buffer].life == Life::Constant;
   }
 
   // Nests that read the same but for their names are one kernel.
   std::uint32_t add_kernel(LoopNest nest, const std::string& name) {
     nest.name.clear();
-    const auto [found, is_new] = kernels_.try_emplace(to_string(nest), list_.kernels.size());
+    // What a kernel needs for itself is said in the list's symbols, which may be others for the
+    // same nest.
+    const Dim scratch = scope_.in_list(scratch_bytes(nest));
+    const std::string text = to_string(nest) + (scratch.is_constant() ? "" : to_string(scratch));
+    const auto [found, is_new] = shared_.kernels.try_emplace(text, list_.kernels.size());
     if (is_new) {
       nest.name = concat("k", list_.kernels.size());
-      const Dim scratch = scratch_bytes(nest);
       list_.kernels.push_back({name, std::move(nest), scratch});
     }
     return static_cast<std::uint32_t>(found->second);
   }
 
+  bool is_kernels_alone() const {
+    return std::ranges::none_of(list_.tasks, [](const TaskList::Task& task) {
+      return task.host || task.branch || task.loop;
+    });
+  }
+
   void add_outputs() {
+    const bool is_mixed = !is_kernels_alone();
     std::vector<bool> is_taken(list_.buffers.size(), false);
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k) {
       const ValueId value = graph_.outputs()[k];
       const std::uint32_t made = buffers_.at(value);
-      const TaskList::Buffer& buffer = list_.buffers[made];
+      const TaskList::Buffer buffer = list_.buffers[made];
       if (buffer.life == Life::Output && buffer.port == k && made < is_taken.size() &&
           !is_taken[made]) {
         is_taken[made] = true;
         list_.outputs.push_back(made);
+        continue;
+      }
+      // Whoever runs operators gives what is there as it is.
+      const Life life = list_.buffers[root_of(list_, made)].life;
+      const bool is_opaque = buffer.opaque || !nests::is_compilable(buffer.dtype);
+      if (is_opaque || (is_mixed && life != Life::Value && life != Life::Output)) {
+        list_.outputs.push_back(scope_.whole(value));
         continue;
       }
       // An input, a constant, a view or the same value again: the caller gets a copy.
@@ -752,29 +965,17 @@ class Selector {
         derive_uses(list_, task);
       }
       list_.tasks.push_back(std::move(task));
-      ++step_count_;
+      ++shared_.step_count;
     }
-  }
-
-  void refuse_if_unsupported() const {
-    if (unsupported_.empty()) return;
-    const std::size_t shown = std::min<std::size_t>(unsupported_.size(), 20);
-    std::string list = join({unsupported_.data(), shown}, "\n            ");
-    if (shown < unsupported_.size())
-      list += concat("\n            and ", unsupported_.size() - shown, " more");
-    throw Error("the model has nodes that are not compiled", ErrorKind::Unsupported).got(list);
   }
 
   const Graph& graph_;
   const CompileOptions& options_;
-  TaskList list_;
-  std::vector<Program::Symbol> symbols_;
-  std::map<std::string, std::size_t> symbol_ids_;
-  std::unordered_map<ValueId, std::uint32_t> buffers_;
-  std::unordered_map<ValueId, std::uint32_t> output_ports_;  // the first of each
-  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> forms_;
-  std::map<std::uint32_t, bool> is_looked_up_;  // by buffer: by every kernel that reads it
-  std::unordered_map<std::string, std::size_t> kernels_;
+  SharedKernels& shared_;
+  TaskList& list_;
+  GraphScope scope_;
+  std::unordered_map<ValueId, std::uint32_t>& buffers_;  // the scope's
+  std::map<ValueId, Target> targets_;
   std::unordered_map<std::string, ChosenForNode> chosen_;
   std::unordered_map<std::string, Prepared>
       prepared_;  // by signature and which operands are constant
@@ -783,14 +984,17 @@ class Selector {
   std::unordered_map<std::uint32_t, std::vector<bool>> lookups_;  // by kernel, for its arguments
   static constexpr std::int64_t kSmallWeight = 64;   // two products with 255 stay below 2^15
   std::map<std::uint32_t, bool> has_small_weights_;  // by buffer, of constants of bytes
-  std::size_t step_count_ = 0;
-  std::vector<std::string> unsupported_;
+  const std::size_t original_bound_;
+  bool is_body_ = false;
 };
 
 }  // namespace
 
 TaskList select(const Graph& graph, const CompileOptions& options) {
-  return Selector(graph, options).run();
+  SharedKernels shared;
+  const std::optional<Graph> flat = without_groups_of_data(graph, shared);
+  Selector(flat ? *flat : graph, options, shared, graph.node_id_bound()).run();
+  return std::move(shared.list);
 }
 
 }  // namespace tenon::codegen

@@ -6,9 +6,9 @@
 
 namespace tenon::codegen {
 
-/// What is to be done for a graph all of whose nodes have kernels: builds their nests, fuses those
-/// that hand each other what they make, and chooses what computes each. Throws Error of kind
-/// Unsupported, listing every node that no kernel computes.
+/// What is to be done for a graph: builds the nests of its nodes, fuses those that hand each other
+/// what they make, and chooses what computes each; nodes that no kernel computes become tasks that
+/// call their operator, and control flow tasks with bodies.
 TaskList select(const Graph& graph, const CompileOptions& options);
 
 }  // namespace tenon::codegen

@@ -32,7 +32,7 @@ codegen::CompileOptions options_of(const CompileRequest& request, const Graph& g
   options.allow_winograd = request.allow_winograd;
   for (const std::string& text : request.specialised_shapes) {
     DimBindings values = symbol_values(graph, parse_shapes({text}));
-    if (!values.empty()) options.hot_values.push_back(std::move(values));
+    if (!values.empty()) options.specialised_shapes.push_back(std::move(values));
   }
   return options;
 }

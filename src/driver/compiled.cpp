@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "driver/compile.h"
-#include "host/element_type.h"
+#include "host/program_types.h"
 #include "runtime/memory.h"
 
 #include <map>
@@ -22,39 +22,11 @@ Program compile_graph(Graph graph, const std::string& target, bool allow_winogra
   return compile_model(std::move(graph), request);
 }
 
-namespace {
-
-Dim dim_of(const Extent& extent, const Program& program) {
-  std::vector<Dim> stack;
-  for (const Extent::Step& step : extent.steps()) {
-    if (step.op == Extent::Op::Number) {
-      stack.emplace_back(step.number);
-    } else if (step.op == Extent::Op::Symbol) {
-      const Program::Symbol& symbol = program.symbols[static_cast<std::size_t>(step.number)];
-      stack.push_back(Dim::symbol(symbol.name, {symbol.lo, symbol.hi}));
-    } else {
-      const Dim b = stack.back();
-      stack.pop_back();
-      Dim& a = stack.back();
-      switch (step.op) {
-        case Extent::Op::Add: a = a + b; break;
-        case Extent::Op::Multiply: a = a * b; break;
-        case Extent::Op::FloorDivide: a = floor_div(a, b); break;
-        case Extent::Op::Minimum: a = min(a, b); break;
-        default: a = max(a, b); break;
-      }
-    }
-  }
-  return stack.back();
-}
-
-}  // namespace
-
 Graph input_ports(const Program& program) {
   Graph graph(program.name);
   for (const std::uint32_t id : program.inputs) {
     const Program::Buffer& buffer = program.buffers[id];
-    if (program.is_composed() && !parse_dtype(buffer.dtype)) {  // no tensor, or of any rank
+    if (buffer.element_bytes == 0) {  // no tensor, or of any rank
       graph.add_input(buffer.name, parse_type(buffer.dtype));
       continue;
     }
@@ -73,9 +45,9 @@ std::vector<std::string> names_of(const Program& program, const std::vector<std:
 }
 
 CompiledModel::CompiledModel(Program program, int thread_count) : totals_(totals_of(program)) {
-  if (program.is_composed()) {
-    composed_model_ = std::make_shared<const ComposedModel>(std::move(program));
-    composed_.emplace(composed_model_, thread_count);
+  if (!program.is_kernels_alone()) {
+    host_model_ = std::make_shared<const HostModel>(std::move(program));
+    host_.emplace(host_model_, thread_count);
   } else {
     model_ = std::make_shared<const Model>(std::move(program));
     context_.emplace(model_, thread_count);
@@ -88,7 +60,7 @@ void CompiledModel::prepare(const std::vector<Datum>& inputs) {
         .expected(program().inputs.size())
         .got(inputs.size());
   }
-  if (composed_) {
+  if (host_) {
     given_ = inputs;
     return;
   }
@@ -145,7 +117,7 @@ void CompiledModel::place_outputs() {
 }
 
 void CompiledModel::before_bodies(std::function<void()> call) {
-  if (composed_) composed_->before_bodies(std::move(call));
+  if (host_) host_->before_bodies(std::move(call));
 }
 
 void CompiledModel::run_prepared() {
@@ -153,7 +125,7 @@ void CompiledModel::run_prepared() {
     context_->run(sources_, targets_);
   } else {
     made_.clear();  // so that their memory can be used again
-    made_ = composed_->run(given_);
+    made_ = host_->run(given_);
   }
 }
 
@@ -173,22 +145,22 @@ void CompiledModel::run_watched(RunEvents& events) {
   if (context_) {
     context_->run(sources_, targets_, watch_);
     events.end = ticks();
-    events.add(watch_, 0);
+    events.add(watch_);
   } else {
     made_.clear();
-    made_ = composed_->run(given_, events);
+    made_ = host_->run(given_, events);
     events.end = ticks();
   }
 }
 
-void CompiledModel::run_looking(const ComposedContext::Looks& looks) {
+void CompiledModel::run_looking(const HostContext::Looks& looks) {
   if (context_) {
     context_->run(sources_, targets_, [&](std::size_t step) {
-      if (looks.behind_step) looks.behind_step(0, *context_, step);
+      if (looks.behind_step) looks.behind_step(context_->runner(), step);
     });
   } else {
     made_.clear();
-    made_ = composed_->run(given_, looks);
+    made_ = host_->run(given_, looks);
   }
 }
 
@@ -198,25 +170,23 @@ double CompiledModel::replay() {
 }
 
 std::vector<StepTime> CompiledModel::timed_steps(int run_count) {
-  // By part and step: kernels in the program's order, then operators.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, StepTime> times;
-  for (std::uint32_t number = 0; number < part_count(); ++number) {
-    const auto& steps = part(number).steps;
-    for (std::uint32_t k = 0; k < steps.size(); ++k) times[{number, k}] = {steps[k].name, steps[k].candidate};
-  }
-  for (std::uint32_t k = 0; k < routine_step_count(); ++k) {
-    const Routine::Step& step = routine_step(k);
-    if (step.kind == Routine::Step::Kind::Operators) times[{kOperatorPart, k}] = {step.name, "operators"};
+  // Kernels in the program's order, then the others.
+  const auto& steps = program().steps;
+  const auto key = [&](std::uint32_t step) { return std::pair(steps[step].kind != Program::StepKind::Kernel, step); };
+  std::map<std::pair<bool, std::uint32_t>, StepTime> times;
+  for (std::uint32_t k = 0; k < steps.size(); ++k) {
+    static constexpr const char* kKinds[] = {"", "operators", "branch", "loop"};
+    const bool is_kernel = steps[k].kind == Program::StepKind::Kernel;
+    times[key(k)] = {steps[k].name, is_kernel ? steps[k].candidate : kKinds[static_cast<std::size_t>(steps[k].kind)]};
   }
   RunEvents events;
   for (int k = 0; k < run_count; ++k) {
     run_watched(events);
     for (const StepEvent& event : events.steps) {
-      StepTime& time = times[{event.part, event.step}];
+      StepTime& time = times[key(event.step)];
       time.seconds += static_cast<double>(event.end - event.start - event.inner) * seconds_per_tick();
-      if (event.part == kOperatorPart) continue;
-      time.flops += part(event.part).steps[event.step].flops;
-      time.bytes += part(event.part).steps[event.step].bytes;
+      time.flops += steps[event.step].flops;
+      time.bytes += steps[event.step].bytes;
     }
   }
   std::vector<StepTime> list;
@@ -225,7 +195,7 @@ std::vector<StepTime> CompiledModel::timed_steps(int run_count) {
 }
 
 std::vector<Datum> CompiledModel::outputs() const {
-  if (composed_) return made_;
+  if (host_) return made_;
   return {outputs_.begin(), outputs_.end()};
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/composed.h"
+#include "host/context.h"
 #include "ir/graph.h"
 #include "ops/evaluation.h"
 #include "program/totals.h"
@@ -29,8 +29,7 @@ struct StepTime {
   double seconds = 0, flops = 0, bytes = 0;
 };
 
-/// A program on this machine, taking and giving values: kernels alone, or parts with what runs between
-/// them.
+/// A program on this machine, taking and giving values, whatever its steps are.
 class CompiledModel {
  public:
   CompiledModel(Program program, int thread_count);
@@ -41,15 +40,15 @@ class CompiledModel {
   /// The same in two steps, for whoever runs more than once: fixes shapes and memory, then runs.
   void prepare(const std::vector<Datum>& inputs);
   void run_prepared();
-  /// The same, and adds up the seconds of each step of a program that is not made of parts.
+  /// The same, and adds up the seconds of each step of a program of kernels alone.
   void run_prepared(std::vector<double>& seconds);
   /// Called before each run of a body, such as a trip of a loop; what it throws ends the run.
   void before_bodies(std::function<void()> call);
   /// The same, and tells what was seen of every step.
   void run_watched(RunEvents& events);
-  /// The same, looking at what each step made. A program that is not made of parts is one, of number 0.
-  void run_looking(const ComposedContext::Looks& looks);
-  /// Runs so often, and tells of each step; of a program made of parts, of those of all parts.
+  /// The same, looking at what each step made.
+  void run_looking(const HostContext::Looks& looks);
+  /// Runs so often, and tells of each step: kernels, then operators and control flow.
   std::vector<StepTime> timed_steps(int run_count);
   /// On a device: runs again on what is there. Gives the device's own time in seconds.
   double replay();
@@ -58,19 +57,14 @@ class CompiledModel {
   std::vector<std::string> tuned_candidates() { return context_->tuned_candidates(); }
   std::vector<Datum> outputs() const;
 
-  const Program& program() const { return model_ ? model_->program() : composed_model_->program(); }
-  /// The parts that have kernels: the program itself where it is not made of any.
-  std::size_t part_count() const { return model_ ? 1 : composed_model_->part_count(); }
-  const Program& part(std::uint32_t number) const { return model_ ? model_->program() : composed_model_->part(number); }
-  std::size_t routine_step_count() const { return model_ ? 0 : composed_model_->routine_step_count(); }
-  const Routine::Step& routine_step(std::uint32_t number) const { return composed_model_->routine_step(number); }
-  /// Null for a part that never ran.
-  const Context* part_context(std::uint32_t number) const { return context_ ? &*context_ : composed_->part_context(number); }
-  Context* part_context(std::uint32_t number) { return context_ ? &*context_ : composed_->part_context(number); }
+  const Program& program() const { return model_ ? model_->program() : host_model_->program(); }
+  const KernelRunner& runner() const { return context_ ? context_->runner() : host_->runner(); }
+  /// All of the arena, to be looked at between runs or filled before one.
+  std::span<std::byte> arena() { return context_ ? context_->arena() : host_->runner().arena(); }
   const ProgramTotals& totals() const { return totals_; }
-  int thread_count() const { return context_ ? context_->thread_count() : composed_->thread_count(); }
-  std::uint64_t arena_bytes() const { return context_ ? context_->arena_bytes() : composed_->arena_bytes(); }
-  std::uint64_t scratch_bytes() const { return context_ ? context_->scratch_bytes() : composed_->scratch_bytes(); }
+  int thread_count() const { return runner().thread_count(); }
+  std::uint64_t arena_bytes() const { return context_ ? context_->arena_bytes() : host_->arena_bytes(); }
+  std::uint64_t scratch_bytes() const { return context_ ? context_->scratch_bytes() : host_->scratch_bytes(); }
 
  private:
   void place_outputs();
@@ -82,9 +76,9 @@ class CompiledModel {
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Watch watch_;
-  // Of a program made of parts, in place of the above.
-  std::shared_ptr<const ComposedModel> composed_model_;
-  std::optional<ComposedContext> composed_;
+  // Of a program with other steps than kernels, in place of the above.
+  std::shared_ptr<const HostModel> host_model_;
+  std::optional<HostContext> host_;
   std::vector<Datum> given_, made_;
 };
 

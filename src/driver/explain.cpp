@@ -88,12 +88,8 @@ std::vector<Explanation::Kernel> kernels_of(const Graph& graph, NodeId node,
                                             const codegen::CompileOptions& compile) {
   if (graph.constant_of(graph.node(node).results.front()) != nullptr) return {};
   std::vector<Explanation::Kernel> kernels;
-  try {
-    for (const codegen::Decision& decision : codegen::decide(node_alone(graph, node), compile)) {
-      kernels.push_back(in_words(decision));
-    }
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::Unsupported) throw;  // no kernel computes it: nothing to choose from
+  for (const codegen::Decision& decision : codegen::decide(node_alone(graph, node), compile)) {
+    kernels.push_back(in_words(decision));
   }
   return kernels;
 }

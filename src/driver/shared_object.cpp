@@ -24,10 +24,10 @@ namespace tenon {
 
 void write_shared_object(const Program& program, const std::string& path,
                          const std::string& constants_path) {
-  if (program.is_composed()) {
+  if (!program.is_kernels_alone()) {
     throw Error("a shared object has no operators that are no kernels", ErrorKind::Unsupported)
-        .got("a program of ", program.parts.size(), " parts with ", program.routine.steps.size(),
-             " steps between them")
+        .got(program.operators.size() + program.branches.size() + program.loops.size(),
+             " such steps")
         .hint("write FILE.tnn, which the full library runs");
   }
   write_appended(program, {tenon_model_carrier_begin, tenon_model_carrier_end}, path,

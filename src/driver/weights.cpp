@@ -60,10 +60,11 @@ OpenWeights open_weights(Graph graph, const std::vector<std::string>& names) {
 
 Program close_weights(Program program, const OpenWeights& opened) {
   if (opened.weights.empty()) return program;
-  if (program.is_composed()) {
+  if (!program.is_kernels_alone()) {
     throw Error("weights of a program with operators that are no kernels cannot be swapped",
                 ErrorKind::Unsupported)
-        .got(program.routine.steps.size(), " steps between kernels")
+        .got(program.operators.size() + program.branches.size() + program.loops.size(),
+             " such steps")
         .hint("compile it without swappable weights");
   }
   const std::size_t first = program.inputs.size() - opened.weights.size();

@@ -200,7 +200,7 @@ class KernelProgram : public LoadedProgram {
 }  // namespace
 
 std::shared_ptr<LoadedProgram> load(Program program) {
-  if (program.is_composed()) return load_with_operators(std::move(program));
+  if (!program.is_kernels_alone()) return load_with_operators(std::move(program));
   return std::make_shared<KernelProgram>(std::move(program));
 }
 

@@ -172,7 +172,6 @@ Program read_appended(const std::string& path) {
   try {
     Program program = parse_program(mapping->bytes(), mapping);
     program.is_mapped = true;
-    for (Program& part : program.parts) part.is_mapped = true;
     return program;
   } catch (Error& error) {
     if (!error.has_place()) error.at(path);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "program/control.h"
 #include "program/extent.h"
-#include "program/routine.h"
 #include "program/shape_check.h"
 
 namespace tenon {
@@ -24,26 +24,33 @@ struct KernelArguments {
 /// Does the items of work from `begin` up to `end`; items do not depend on each other.
 using KernelFunction = void (*)(const KernelArguments*, std::int64_t begin, std::int64_t end);
 
-/// All that is needed to run a network, as plain data: buffers, kernels as machine code, steps. Where
-/// that is more than kernels one after another it is made of parts, each such a program, and a routine
-/// that runs them; then `buffers` are its inputs and outputs alone and it has no kernels of its own.
+/// All that is needed to run a network, as plain data: buffers, kernels as machine code, and one list of
+/// steps, in which bodies of control flow stand behind the step that runs them.
 struct Program {
-  /// An extent that the inputs decide.
+  /// An extent that is known when the value is that has it: an input, or what a step gives.
   struct Symbol {
     std::string name;
     std::int64_t lo = 0, hi = 0;
-    std::uint32_t input = 0, axis = 0;  ///< where it is first read from
+    std::uint32_t buffer = kNoBuffer, axis = 0;  ///< where it is read from; nothing: nobody tells it
   };
-  enum class Place : std::uint8_t { Input, Output, Constant, Arena };
+  enum class Place : std::uint8_t {
+    Input,
+    Output,
+    Constant,
+    Arena,
+    Slot,  ///< wherever the run has it: its size is known only then, or it is no plain tensor
+    View,  ///< another buffer's bytes under other extents
+  };
   struct Buffer {
     std::string name;
-    std::string dtype;  ///< "f32"
-    std::uint32_t element_bytes = 4;
+    std::string dtype;  ///< "f32"; of what is no tensor of known rank, all of its type
+    std::uint32_t element_bytes = 4;  ///< 0 of what is no tensor of known rank
     std::vector<Extent> dims;
     Place place = Place::Arena;
-    /// Which input or output; where in the constants; where in the arena if that is planned ahead.
+    /// Which input or output; where in the constants; where in the arena if that is planned ahead;
+    /// whose bytes a view shows.
     std::uint64_t offset = 0;
-    std::uint32_t first_step = 0, last_step = 0;  ///< of an arena buffer: when it is alive
+    std::uint32_t first_step = 0, last_step = 0;  ///< in the arena or a slot: when it is alive
     bool is_looked_up = false;  ///< of a constant: the data says which of it is read, as a table's rows
     bool is_weight = false;     ///< of a constant: another of its type may take its place when a context is made
   };
@@ -68,9 +75,12 @@ struct Program {
     Extent work = 1;        ///< items
     std::string candidate;  ///< of those that could compute it
   };
-  /// Threads share the items of a step.
-  struct Step : Call {
-    std::string name;           ///< the node it comes from
+  /// What a step is. Threads share the items of a kernel's.
+  enum class StepKind : std::uint8_t { Kernel, Host, Branch, Loop };
+  struct Step : Call {  ///< of what is no kernel's, `buffers` are all that it uses itself
+    std::string name;   ///< the node it comes from
+    StepKind kind = StepKind::Kernel;
+    std::uint32_t detail = 0;   ///< of `operators`, `branches` or `loops`
     std::vector<Guard> when;    ///< it is left out unless all of these hold
     double flops = 0, bytes = 0;  ///< for reports; 0 where symbols decide
   };
@@ -83,6 +93,9 @@ struct Program {
   std::vector<std::uint32_t> inputs, outputs;  ///< buffers, in the network's order
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
+  std::vector<HostOperator> operators;
+  std::vector<BranchStep> branches;
+  std::vector<LoopStep> loops;
   /// Bytes of the arena where every offset is planned ahead; 0 where shapes decide at run time.
   std::uint64_t arena_bytes = 0;
   bool is_arena_planned = false;
@@ -94,9 +107,16 @@ struct Program {
   /// By block (`program/checksum.h`), of constants that come from a file; none of those made just now.
   std::vector<std::uint64_t> constant_checksums;
 
-  std::vector<Program> parts;  ///< have none themselves
-  Routine routine;
-  bool is_composed() const { return !routine.outputs.empty(); }
+  /// Whether kernels are all that there is, and a runtime runs it that knows no operators.
+  bool is_kernels_alone() const;
 };
+
+/// The buffers that a step uses itself: of a kernel its call's, else those of its operator or of its
+/// control flow. Asks for a `detail` that there is.
+std::vector<std::uint32_t> buffers_of(const Program& program, const Program::Step& step);
+/// The buffer whose bytes a buffer's are.
+std::uint32_t root_of(const Program& program, std::uint32_t buffer);
+/// Where the last body of a step ends; the step behind it if it has none.
+std::uint32_t end_of(const Program& program, std::uint32_t step);
 
 }  // namespace tenon

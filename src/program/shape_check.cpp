@@ -18,21 +18,19 @@ bool holds(ShapeCheck::Kind kind, std::int64_t a, std::int64_t b) {
   return a == b || a == 1 || b == 1;
 }
 
-void require_checks(const std::vector<ShapeCheck>& checks, std::span<const std::int64_t> symbols) {
-  for (const ShapeCheck& check : checks) {
-    std::int64_t a = 0, b = 0;
-    try {
-      a = check.a.value(symbols);
-      b = check.b.value(symbols);
-    } catch (Error& error) {  // too large, or divided by zero
-      throw error.at(check.where).expected(check.rule);
-    }
-    if (holds(check.kind, a, b)) continue;
-    throw Error(concat(check.op, ": the extents of this run do not fit"), ErrorKind::Usage)
-        .at(check.where)
-        .expected(check.rule)
-        .got(a, " and ", b);
+void require_check(const ShapeCheck& check, std::span<const std::int64_t> symbols) {
+  std::int64_t a = 0, b = 0;
+  try {
+    a = check.a.value(symbols);
+    b = check.b.value(symbols);
+  } catch (Error& error) {  // too large, or divided by zero
+    throw error.at(check.where).expected(check.rule);
   }
+  if (holds(check.kind, a, b)) return;
+  throw Error(concat(check.op, ": the extents of this run do not fit"), ErrorKind::Usage)
+      .at(check.where)
+      .expected(check.rule)
+      .got(a, " and ", b);
 }
 
 }  // namespace tenon

@@ -22,11 +22,13 @@ struct ShapeCheck {
   std::string op;     ///< whose rule it is
   std::string where;  ///< "node 'y' (add), operand 'b', axis 0"
   std::string rule;   ///< "N == M"
+  /// The steps of a body that ask for it; else all of the program does.
+  std::uint32_t begin = 0, end = UINT32_MAX;
 };
 
 bool holds(ShapeCheck::Kind kind, std::int64_t a, std::int64_t b);
 
-/// Throws an Error that says which rule of which node these values of the symbols break.
-void require_checks(const std::vector<ShapeCheck>& checks, std::span<const std::int64_t> symbols);
+/// Throws an Error that says whose rule these values of the symbols break.
+void require_check(const ShapeCheck& check, std::span<const std::int64_t> symbols);
 
 }  // namespace tenon

@@ -3,20 +3,20 @@
 namespace tenon {
 namespace {
 
-double flops_of(const Program& part) {
-  double flops = 0;
-  for (const Program::Step& step : part.steps) flops += step.flops;
-  return flops;
-}
-
-void add(const Program& program, const Routine& routine, double run_count, ProgramTotals& totals) {
-  for (const Routine::Step& step : routine.steps) {
-    if (step.kind == Routine::Step::Kind::Operators) {
-      ++totals.operator_steps;
-      for (const Routine& body : step.bodies) add(program, body, 0, totals);
-    } else {
-      totals.flops += run_count * step.run_count * flops_of(program.parts[step.part]);
+// A body's kernels count as often as it runs; where data decides that, not at all.
+void add(const Program& program, std::uint32_t begin, std::uint32_t end, double run_count,
+         ProgramTotals& totals) {
+  for (std::uint32_t k = begin; k < end; k = end_of(program, k)) {
+    const Program::Step& step = program.steps[k];
+    if (step.kind == Program::StepKind::Kernel) {
+      ++totals.steps;
+      totals.flops += run_count * step.flops;
+      continue;
     }
+    const bool is_loop = step.kind == Program::StepKind::Loop;
+    if (step.kind == Program::StepKind::Host) ++totals.operator_steps;
+    add(program, k + 1, end_of(program, k),
+        is_loop ? run_count * program.loops[step.detail].run_count : 0, totals);
   }
 }
 
@@ -24,20 +24,11 @@ void add(const Program& program, const Routine& routine, double run_count, Progr
 
 ProgramTotals totals_of(const Program& program) {
   ProgramTotals totals;
-  totals.steps = program.steps.size();
   totals.kernels = program.kernels.size();
   totals.code_bytes = program.code.size();
   totals.constant_bytes = program.constant_bytes;
   totals.arena_bytes = program.arena_bytes;
-  totals.flops = flops_of(program);
-  for (const Program& part : program.parts) {
-    totals.steps += part.steps.size();
-    totals.kernels += part.kernels.size();
-    totals.code_bytes += part.code.size();
-    totals.constant_bytes += part.constant_bytes;
-    totals.arena_bytes += part.arena_bytes;
-  }
-  add(program, program.routine, 1, totals);
+  add(program, 0, static_cast<std::uint32_t>(program.steps.size()), 1, totals);
   return totals;
 }
 

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "program/arena.h"
-#include "program/routine_check.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::uint32_t kMaxElementBytes = 16;
+constexpr int kMaxDepth = 64;  // of bodies inside bodies: deeper than any model, shallow enough for the stack
+
+using Place = Program::Place;
+using Kind = Program::StepKind;
 
 Error broken(std::string_view what, const std::string& where) {
   return Error("the program does not hold together").at(where).got(what).hint("compile the model again");
@@ -20,30 +24,29 @@ class Verifier {
  public:
   explicit Verifier(const Program& program) : program_(program) {}
 
-  // What a program made of parts says of itself; values that are no tensors have elements of no bytes.
-  void run_ports() const {
-    check_ports(program_.inputs, Program::Place::Input, "input");
-    check_ports(program_.outputs, Program::Place::Output, "output");
+  void run() {
+    check_views();
+    check_ports();
     for (const Program::Symbol& symbol : program_.symbols) check_symbol(symbol);
     for (const ShapeCheck& check : program_.checks) {
       check_symbols(check.a, check.where);
       check_symbols(check.b, check.where);
     }
     for (const Program::Buffer& buffer : program_.buffers) bytes_of(buffer);
-  }
-
-  void run() const {
-    run_ports();
     for (const Program::Kernel& kernel : program_.kernels) {
       check_extent(kernel.scratch_bytes, concat("kernel '", kernel.name, "'"));
     }
-    std::vector<const Program::Call*> first_of_kernel(program_.kernels.size(), nullptr);
-    for (std::size_t k = 0; k < program_.steps.size(); ++k) check_step(k, first_of_kernel);
+    first_of_kernel_.resize(program_.kernels.size(), nullptr);
+    is_set_.resize(program_.buffers.size(), false);
+    for (const std::uint32_t input : program_.inputs) is_set_[input] = true;
+    check_steps(0, static_cast<std::uint32_t>(program_.steps.size()), 0);
+    for (const std::uint32_t output : program_.outputs) require_set(output, "the program's outputs");
     // What no step uses has no room anywhere: constants that were packed, what a kernel keeps to itself.
     std::vector<bool> is_used(program_.buffers.size(), false);
     for (const Program::Step& step : program_.steps) {
-      for (const std::uint32_t id : step.buffers) is_used[id] = true;
+      for (const std::uint32_t id : step.buffers) is_used[root_of(program_, id)] = true;
     }
+    for (const std::uint32_t output : program_.outputs) is_used[root_of(program_, output)] = true;
     for (std::size_t k = 0; k < is_used.size(); ++k) {
       if (is_used[k]) check_buffer(program_.buffers[k]);
     }
@@ -68,18 +71,40 @@ class Verifier {
   void check_symbol(const Program::Symbol& symbol) const {
     const std::string where = concat("extent '", symbol.name, "'");
     if (symbol.lo < 0 || symbol.lo > symbol.hi) throw broken("a range that has no number", where);
-    if (symbol.input >= program_.inputs.size() ||
-        symbol.axis >= program_.buffers[program_.inputs[symbol.input]].dims.size()) {
-      throw broken("it is read from no input", where);
+    if (symbol.buffer == kNoBuffer) return;  // nobody tells it
+    const bool is_there = symbol.buffer < program_.buffers.size() &&
+                          (place(symbol.buffer) == Place::Input || place(symbol.buffer) == Place::Slot);
+    if (!is_there || symbol.axis >= program_.buffers[symbol.buffer].dims.size()) {
+      throw broken("it is read from no value", where);
     }
   }
 
-  void check_ports(const std::vector<std::uint32_t>& ports, Program::Place place, std::string_view kind) const {
-    for (std::size_t k = 0; k < ports.size(); ++k) {
-      const std::string where = concat(kind, " ", k);
-      if (ports[k] >= program_.buffers.size()) throw broken("a buffer that there is not", where);
-      const Program::Buffer& buffer = program_.buffers[ports[k]];
-      if (buffer.place != place || buffer.offset != k) throw broken("a buffer of another kind", where);
+  Place place(std::uint32_t buffer) const { return program_.buffers[buffer].place; }
+  Place root_place(std::uint32_t buffer) const { return place(root_of(program_, buffer)); }
+
+  // A view is of a buffer before it, so that they end somewhere.
+  void check_views() const {
+    for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
+      const Program::Buffer& buffer = program_.buffers[k];
+      if (buffer.place == Place::View && buffer.offset >= k) throw broken("a view of nothing", place_of(buffer));
+    }
+  }
+
+  void check_ports() const {
+    for (std::size_t k = 0; k < program_.inputs.size(); ++k) {
+      const std::string where = concat("input ", k);
+      const std::uint32_t id = program_.inputs[k];
+      if (id >= program_.buffers.size()) throw broken("a buffer that there is not", where);
+      if (place(id) != Place::Input || program_.buffers[id].offset != k) throw broken("a buffer of another kind", where);
+    }
+    for (std::size_t k = 0; k < program_.outputs.size(); ++k) {
+      const std::string where = concat("output ", k);
+      const std::uint32_t id = program_.outputs[k];
+      if (id >= program_.buffers.size()) throw broken("a buffer that there is not", where);
+      const bool is_own = place(id) == Place::Output && program_.buffers[id].offset == k;
+      if (!is_own && (place(id) == Place::Output || root_place(id) == Place::Arena)) {
+        throw broken("a buffer of another kind", where);
+      }
     }
   }
 
@@ -103,7 +128,9 @@ class Verifier {
   }
 
   void check_buffer(const Program::Buffer& buffer) const {
-    if (buffer.element_bytes == 0 || buffer.element_bytes > kMaxElementBytes) {
+    // What is no tensor, or has elements that only operators know.
+    const bool is_opaque = buffer.place == Place::Slot || buffer.place == Place::Input;
+    if (!is_opaque && (buffer.element_bytes == 0 || buffer.element_bytes > kMaxElementBytes)) {
       throw broken(concat("elements of ", buffer.element_bytes, " bytes"), place_of(buffer));
     }
     const std::optional<std::uint64_t> bytes = bytes_of(buffer);
@@ -120,7 +147,10 @@ class Verifier {
       case Program::Place::Constant: require_inside(program_.constant_bytes, "constants"); break;
       case Program::Place::Arena:
         if (program_.is_arena_planned) require_inside(program_.arena_bytes, "arena");
+        for (const Extent& dim : buffer.dims) require_of_inputs(dim, place_of(buffer));
         break;
+      case Program::Place::Slot:
+      case Program::Place::View: break;
       default: throw broken("it lies nowhere", place_of(buffer));
     }
   }
@@ -129,17 +159,166 @@ class Verifier {
     if (buffer.offset >= ports.size()) throw broken("it belongs to no input or output", place_of(buffer));
   }
 
-  void check_step(std::size_t index, std::vector<const Program::Call*>& first_of_kernel) const {
-    const Program::Step& step = program_.steps[index];
-    const std::string where = concat("step ", index, " ('", step.name, "')");
-    for (const Program::Guard& guard : step.when) {
-      if (guard.symbol >= program_.symbols.size()) throw broken("a symbol that there is not", where);
+  // The arena is laid out before the first step runs.
+  void require_of_inputs(const Extent& extent, const std::string& where) const {
+    for (const Extent::Step& step : extent.steps()) {
+      if (step.op != Extent::Op::Symbol) continue;
+      const std::uint32_t source = program_.symbols[static_cast<std::size_t>(step.number)].buffer;
+      if (source == kNoBuffer || place(source) != Place::Input) {
+        throw broken("extents that are known too late", where);
+      }
     }
-    check_call(step, index, where, first_of_kernel);
+  }
+  void require_told(const Extent& extent, const std::string& where) const {
+    check_symbols(extent, where);
+    for (const Extent::Step& step : extent.steps()) {
+      if (step.op != Extent::Op::Symbol) continue;
+      const std::uint32_t source = program_.symbols[static_cast<std::size_t>(step.number)].buffer;
+      if (source == kNoBuffer || !is_set_[source]) throw broken("an extent before it is known", where);
+    }
   }
 
-  void check_call(const Program::Call& call, std::size_t index, const std::string& where,
-                  std::vector<const Program::Call*>& first_of_kernel) const {
+  // Slots hold nothing before a step gives them something; other places are always there.
+  void require_set(std::uint32_t buffer, const std::string& where) const {
+    const std::uint32_t root = root_of(program_, buffer);
+    // Of what has no elements nothing is made.
+    const bool is_empty = std::ranges::any_of(program_.buffers[root].dims, [](const Extent& dim) { return dim == Extent(0); });
+    if (place(root) == Place::Slot && !is_set_[root] && !is_empty) throw broken("a value before it is made", where);
+  }
+  void set(std::uint32_t buffer, const std::string& where) {
+    if (place(buffer) != Place::Slot || is_set_[buffer]) return;
+    if (program_.buffers[buffer].element_bytes > sizeof(std::string)) {
+      throw broken("elements of no size", where);
+    }
+    is_set_[buffer] = true;
+    made_.push_back(buffer);
+  }
+  void require_result(std::uint32_t buffer, const std::string& where) const {
+    if (place(buffer) != Place::Slot && place(buffer) != Place::Arena && place(buffer) != Place::Output) {
+      throw broken("it gives what cannot be written", where);
+    }
+  }
+  void require_slot(std::uint32_t buffer, const std::string& where) const {
+    if (place(buffer) != Place::Slot) throw broken("it gives what cannot be given", where);
+  }
+
+  void check_steps(std::uint32_t begin, std::uint32_t end, int depth) {
+    if (depth > kMaxDepth) throw broken("bodies inside bodies without end", concat("step ", begin));
+    for (std::uint32_t k = begin; k < end; ++k) {
+      const Program::Step& step = program_.steps[k];
+      const std::string where = concat("step ", k, " ('", step.name, "')");
+      switch (step.kind) {
+        case Kind::Kernel: check_kernel(k, where); break;
+        case Kind::Host: check_operator(program_.operators[step.detail], where); break;
+        case Kind::Branch: k = check_branch(k, end, depth, where); break;
+        case Kind::Loop: k = check_loop(k, end, depth, where); break;
+        default: throw broken("a step of no kind", where);
+      }
+    }
+  }
+
+  // What a body makes is nobody else's.
+  void check_body(std::uint32_t begin, std::uint32_t end, int depth, std::span<const std::uint32_t> given,
+                  std::span<const std::uint32_t> outs, const std::string& where) {
+    const std::size_t before = made_.size();
+    for (const std::uint32_t id : given) set(id, where);
+    check_steps(begin, end, depth + 1);
+    for (const std::uint32_t id : outs) require_set(id, where);
+    for (; made_.size() > before; made_.pop_back()) is_set_[made_.back()] = false;
+  }
+
+  void check_operator(const HostOperator& made, const std::string& where) {
+    for (const std::uint32_t id : made.operands) {
+      if (id != kNoBuffer) require_set(id, where);
+    }
+    for (const ProgramAttribute& attribute : made.attributes) {
+      for (const Extent& extent : attribute.integers) check_symbols(extent, where);
+    }
+    for (const std::uint32_t id : made.results) {
+      if (id == kNoBuffer) continue;
+      require_slot(id, where);
+      set(id, where);
+    }
+  }
+
+  std::uint32_t check_branch(std::uint32_t k, std::uint32_t end, int depth, const std::string& where) {
+    const BranchStep& made = program_.branches[program_.steps[k].detail];
+    require_set(made.condition, where);
+    if (made.then_end <= k || made.then_end > made.else_end || made.else_end > end) {
+      throw broken("bodies that are not behind it", where);
+    }
+    std::vector<std::uint32_t> first, second;
+    for (const BranchStep::Result& each : made.results) {
+      require_result(each.result, where);
+      first.push_back(each.first);
+      second.push_back(each.second);
+    }
+    check_body(k + 1, made.then_end, depth, {}, first, where);
+    check_body(made.then_end, made.else_end, depth, {}, second, where);
+    for (const BranchStep::Result& each : made.results) set(each.result, where);
+    return made.else_end - 1;
+  }
+
+  std::uint32_t check_loop(std::uint32_t k, std::uint32_t end, int depth, const std::string& where) {
+    const LoopStep& made = program_.loops[program_.steps[k].detail];
+    if (made.end <= k || made.end > end) throw broken("a body that is not behind it", where);
+    std::vector<std::uint32_t> given, outs;
+    const auto give = [&](std::uint32_t id) {
+      require_slot(id, where);
+      given.push_back(id);
+    };
+    for (const std::uint32_t id : {made.trip_count, made.condition}) {
+      if (id != kNoBuffer) require_set(id, where);
+    }
+    for (const std::uint32_t id : {made.counter, made.goes_on}) {
+      if (id != kNoBuffer) give(id);
+    }
+    if (made.condition != kNoBuffer && made.next_condition == kNoBuffer) throw broken("a condition that stays", where);
+    if (made.next_condition != kNoBuffer) outs.push_back(made.next_condition);
+    for (const LoopStep::Carried& each : made.carried) {
+      require_set(each.initial, where);
+      give(each.in);
+      outs.push_back(each.out);
+      if (each.is_direct) require_slot(each.out, where);
+      if (each.result != kNoBuffer) require_result(each.result, where);
+      if (each.spare != kNoBuffer && place(each.spare) != Place::Arena) throw broken("a place that is none", where);
+    }
+    for (const LoopStep::Scanned& each : made.scanned) {
+      require_set(each.source, where);
+      give(each.in);
+    }
+    for (const LoopStep::Stacked& each : made.stacked) {
+      require_result(each.result, where);
+      outs.push_back(each.out);
+      if (each.is_direct) require_slot(each.out, where);
+    }
+    check_body(k + 1, made.end, depth, given, outs, where);
+    for (const LoopStep::Carried& each : made.carried) {
+      if (each.result != kNoBuffer) set(each.result, where);
+    }
+    for (const LoopStep::Stacked& each : made.stacked) set(each.result, where);
+    return made.end - 1;
+  }
+
+  void check_kernel(std::uint32_t index, const std::string& where) {
+    const Program::Step& step = program_.steps[index];
+    for (const Program::Guard& guard : step.when) {
+      if (guard.symbol >= program_.symbols.size()) throw broken("a symbol that there is not", where);
+      require_told(Extent::symbol(guard.symbol), where);
+    }
+    check_call(step, index, where);
+    require_told(step.work, where);
+    require_told(program_.kernels[step.kernel].scratch_bytes, where);
+    for (const Extent& extent : step.extents) require_told(extent, where);
+    for (const std::uint32_t id : step.buffers) {
+      for (const Extent& dim : program_.buffers[id].dims) require_told(dim, where);
+      const bool is_opaque = (place(id) == Place::Slot || place(id) == Place::Input) && program_.buffers[id].element_bytes == 0;
+      if (place(id) == Place::View || is_opaque) throw broken("it uses what is no buffer", where);
+      set(id, where);
+    }
+  }
+
+  void check_call(const Program::Call& call, std::size_t index, const std::string& where) {
     if (call.kernel >= program_.kernels.size()) throw broken("a kernel that there is not", where);
     check_extent(call.work, where);
     for (const Extent& extent : call.extents) check_symbols(extent, where);
@@ -152,7 +331,7 @@ class Verifier {
       }
     }
     // How many of each a kernel reads stands only in its code; its calls at least agree.
-    const Program::Call*& first = first_of_kernel[call.kernel];
+    const Program::Call*& first = first_of_kernel_[call.kernel];
     if (first == nullptr) first = &call;
     if (first->buffers.size() != call.buffers.size() || first->extents.size() != call.extents.size()) {
       throw broken("other operands than its kernel has elsewhere", where);
@@ -160,18 +339,13 @@ class Verifier {
   }
 
   const Program& program_;
+  std::vector<const Program::Call*> first_of_kernel_;
+  std::vector<bool> is_set_;          // by buffer: a slot that holds something here
+  std::vector<std::uint32_t> made_;  // the slots that do, in the order in which they came to
 };
 
 }  // namespace
 
-void verify(const Program& program) {
-  if (program.is_composed() || !program.parts.empty()) {
-    Verifier(program).run_ports();
-    require_routine(program);
-    for (const Program& part : program.parts) Verifier(part).run();
-  } else {
-    Verifier(program).run();
-  }
-}
+void verify(const Program& program) { Verifier(program).run(); }
 
 }  // namespace tenon

@@ -111,7 +111,6 @@ class GraphEvaluation : public Evaluation {
   std::vector<Datum> run_body(std::size_t body, std::vector<Datum> inputs) override {
     TENON_ASSERT(body < bodies_.size(), "the body exists");
     if (options_.before_body) options_.before_body();
-    if (options_.run_body) return options_.run_body(body, std::move(inputs));
     return run_graph(bodies_[body], std::move(inputs), symbols_, options_);
   }
 
@@ -313,6 +312,13 @@ std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<bool>& wanted, const std::vector<Graph>& bodies,
                                const Options& options) {
   return run_op(op, attrs, operands, {}, wanted, bodies, {}, options);
+}
+
+std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
+                               const std::vector<std::optional<Datum>>& operands,
+                               const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
+                               const Options& options) {
+  return run_op(op, attrs, operands, layouts, wanted, {}, {}, options);
 }
 
 std::vector<Datum> evaluate_node(const Graph& graph, NodeId node,

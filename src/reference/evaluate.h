@@ -39,8 +39,6 @@ struct Options {
   std::shared_ptr<std::int64_t> node_runs_left;
   /// The most bytes that a result may have; an Error ends the run on a larger one. 0: any number.
   std::int64_t max_result_bytes = 0;
-  /// Runs a body of the graph's nodes in place of the evaluator; for bodies that are compiled.
-  std::function<std::vector<Datum>(std::size_t body, std::vector<Datum> inputs)> run_body;
   /// Called before each run of a body, such as a trip of a loop; what it throws ends the run. For limits, and for
   /// stopping a loop that has no end in sight.
   std::function<void()> before_body;
@@ -57,6 +55,12 @@ std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<std::optional<Datum>>& operands,
                                const std::vector<bool>& wanted, const std::vector<Graph>& bodies = {},
                                const Options& options = {});
+
+/// The same for operands that have layouts, and an op without bodies.
+std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
+                               const std::vector<std::optional<Datum>>& operands,
+                               const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
+                               const Options& options);
 
 /// Runs one node of a graph on its operands' values, which have the layouts that the graph says;
 /// `symbols` are put in for those in its attributes.

@@ -17,20 +17,49 @@ void BoundShapes::bind(std::span<const std::vector<std::int64_t>> input_shapes) 
   }
   read_symbols(input_shapes);
   shapes.assign(program_.buffers.size(), {});
-  const auto compute_shape = [&](std::size_t buffer) {
-    shapes[buffer].clear();
-    for (const Extent& dim : program_.buffers[buffer].dims) {
-      shapes[buffer].push_back(dim.value(symbols));
-    }
-  };
-  for (const std::uint32_t input : program_.inputs) compute_shape(input);
   check_inputs(input_shapes);
   // Before anything is made of extents: what does not fit has no shape.
-  require_checks(program_.checks, symbols);
-  for (std::size_t k = 0; k < program_.buffers.size(); ++k) compute_shape(k);
+  check_symbols();
+  for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
+    if (std::ranges::all_of(program_.buffers[k].dims,
+                            [&](const Extent& dim) { return is_told(dim); }))
+      compute_shape(k);
+  }
   output_shapes.clear();
   for (const std::uint32_t output : program_.outputs) output_shapes.push_back(shapes[output]);
   place();
+}
+
+void BoundShapes::compute_shape(std::size_t buffer) {
+  shapes[buffer].clear();
+  for (const Extent& dim : program_.buffers[buffer].dims)
+    shapes[buffer].push_back(dim.value(symbols));
+}
+
+bool BoundShapes::is_told(const Extent& extent) const {
+  return std::ranges::all_of(extent.steps(), [&](const Extent::Step& step) {
+    return step.op != Extent::Op::Symbol || is_known[static_cast<std::size_t>(step.number)];
+  });
+}
+
+void BoundShapes::set_symbol(std::uint32_t symbol, std::int64_t value) {
+  const Program::Symbol& made = program_.symbols[symbol];
+  if (value < made.lo || value > made.hi) {
+    throw Error(concat("extent '", made.name, "' is out of range"))
+        .at("'", program_.buffers[made.buffer].name, "', axis ", made.axis)
+        .expected(made.lo, " to ", made.hi)
+        .got(value);
+  }
+  symbols[symbol] = value;
+  is_known[symbol] = true;
+}
+
+void BoundShapes::check_symbols(std::optional<std::uint32_t> step) const {
+  for (const ShapeCheck& check : program_.checks) {
+    const bool is_of_body = check.end != UINT32_MAX;
+    if (is_of_body && (!step || *step < check.begin || *step >= check.end)) continue;
+    if (is_told(check.a) && is_told(check.b)) require_check(check, symbols);
+  }
 }
 
 bool BoundShapes::runs(const Program::Step& step) const {
@@ -47,10 +76,14 @@ std::vector<std::uint64_t> BoundShapes::all_bytes() const {
 
 void BoundShapes::read_symbols(std::span<const std::vector<std::int64_t>> input_shapes) {
   const Program& p = program_;
-  symbols.clear();
-  for (const Program::Symbol& symbol : p.symbols) {
-    const Program::Buffer& input = p.buffers[p.inputs[symbol.input]];
-    const auto& shape = input_shapes[symbol.input];
+  symbols.assign(p.symbols.size(), 0);
+  is_known.assign(p.symbols.size(), false);
+  for (std::size_t k = 0; k < p.symbols.size(); ++k) {
+    const Program::Symbol& symbol = p.symbols[k];
+    if (symbol.buffer == kNoBuffer || p.buffers[symbol.buffer].place != Program::Place::Input)
+      continue;
+    const Program::Buffer& input = p.buffers[symbol.buffer];
+    const auto& shape = input_shapes[input.offset];
     if (shape.size() != input.dims.size()) {
       throw Error(concat("input '", input.name, "' has the wrong rank"), ErrorKind::Usage)
           .expected(input.dims.size(), " axes")
@@ -63,15 +96,26 @@ void BoundShapes::read_symbols(std::span<const std::vector<std::int64_t>> input_
           .expected(symbol.lo, " to ", symbol.hi)
           .got(extent);
     }
-    symbols.push_back(extent);
+    symbols[k] = extent;
+    is_known[k] = true;
   }
 }
 
-void BoundShapes::check_inputs(std::span<const std::vector<std::int64_t>> input_shapes) const {
+// Extents that nothing tells are what they are.
+void BoundShapes::check_inputs(std::span<const std::vector<std::int64_t>> input_shapes) {
   const Program& p = program_;
   for (std::size_t k = 0; k < p.inputs.size(); ++k) {
-    const auto& expected = shapes[p.inputs[k]];
-    if (input_shapes[k] == expected) continue;
+    const std::vector<Extent>& dims = p.buffers[p.inputs[k]].dims;
+    std::vector<std::int64_t> expected;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      const bool is_given = axis < input_shapes[k].size();
+      expected.push_back(is_told(dims[axis]) || !is_given ? dims[axis].value(symbols)
+                                                          : input_shapes[k][axis]);
+    }
+    if (input_shapes[k] == expected) {
+      shapes[p.inputs[k]] = std::move(expected);
+      continue;
+    }
     const auto text = [](const std::vector<std::int64_t>& shape) {
       std::string list;
       for (std::int64_t extent : shape) list += (list.empty() ? "" : ", ") + std::to_string(extent);
@@ -117,7 +161,7 @@ void BoundShapes::place() {
     std::vector<bool> is_used(p.buffers.size(), false);
     for (const Program::Step& step : p.steps) {
       if (!runs(step)) continue;
-      for (const std::uint32_t id : step.buffers) is_used[id] = true;
+      for (const std::uint32_t id : step.buffers) is_used[root_of(p, id)] = true;
     }
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       if (p.buffers[k].place != Program::Place::Arena) continue;

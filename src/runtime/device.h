@@ -2,6 +2,7 @@
 
 #include "program/program.h"
 #include "runtime/bound_shapes.h"
+#include "runtime/segments.h"
 
 #include <memory>
 #include <span>
@@ -21,13 +22,14 @@ class DeviceContext {
  public:
   virtual ~DeviceContext() = default;
 
-  /// Places buffers and makes launches ready. The shapes must outlive it or be bound again.
-  virtual void prepare(const BoundShapes& shapes) = 0;
-  /// From now on these inputs and outputs stay on the device between runs: a run whose input is
-  /// null goes on from the output before it.
+  /// Places buffers and makes the launches of a segment ready. The shapes must outlive it or be
+  /// bound again.
+  virtual void prepare(const BoundShapes& shapes, const Segment& segment) = 0;
+  /// From now on these inputs and outputs of the segment stay on the device between runs: a run
+  /// whose input is null goes on from the output before it.
   virtual void keep(std::vector<Feedback> states) = 0;
-  /// Copies inputs to the device, runs, copies outputs back, but for outputs that are null.
-  /// `seconds`, unless empty: by step, added up.
+  /// Copies what the segment reads to the device, runs, copies what it writes back, but for outputs
+  /// that are null. `seconds`, unless empty: by step of the program, added up.
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs,
                    std::span<double> seconds) = 0;
   /// Copies an input of the last run, or an output, from the device.

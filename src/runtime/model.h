@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "program/program.h"
 #include "runtime/code_image.h"
 #include "runtime/device.h"
+#include "runtime/segments.h"
 #include "runtime/watch.h"
 
 namespace tenon {
@@ -28,6 +30,7 @@ class Model {
 
   const Program& program() const { return program_; }
   KernelFunction kernel(std::size_t index) const { return kernels_[index]; }
+  const std::vector<Segment>& segments() const { return segments_; }
   /// Of a program for a device; else nothing.
   const DeviceModel* device() const { return device_.get(); }
 
@@ -40,11 +43,17 @@ class Model {
 
  private:
   Program program_;
+  std::vector<Segment> segments_;
   std::optional<CodeImage> code_;
   std::vector<KernelFunction> kernels_;
   std::shared_ptr<const DeviceModel> device_;
   mutable std::vector<std::atomic<bool>> is_intact_;  // by block with a checksum
 };
+
+/// What is said of constants that are not what the compiler wrote, and of the step that reads them.
+Error altered_constants(const Program& program, std::optional<std::size_t> step = std::nullopt);
+
+class KernelRunner;
 
 /// Holds a context for one thread. Two at once would write into the same memory; that is a mistake of the
 /// caller's which would otherwise show as wrong numbers, now and then. Throws Error (Usage) instead.
@@ -58,11 +67,12 @@ class ContextUse {
   std::atomic_flag& is_in_use_;
 };
 
-/// What one caller needs to run a model: an arena and the pointers of every step. One thread at a
+/// What one caller needs to run a model of kernels alone: an arena and the pointers of every step. One thread at a
 /// time uses a context; a second one is refused with an Error (Usage).
 class Context {
  public:
-  /// `thread_count` 0: as many as the process may use. Results do not depend on it.
+  /// `thread_count` 0: as many as the process may use. Results do not depend on it. Throws Error for a
+  /// program with other steps than kernels.
   Context(std::shared_ptr<const Model> model, int thread_count);
   Context(Context&&) noexcept;
   ~Context();
@@ -97,18 +107,10 @@ class Context {
   using Look = std::function<void(std::size_t step)>;
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, const Look& look);
 
-  /// A buffer of the program as it is for the shapes that are bound.
-  struct BoundBuffer {
-    std::span<const std::int64_t> shape;
-    std::uint64_t bytes = 0;
-    std::uint64_t offset = 0;         ///< in the arena or the constants
-    const std::byte* data = nullptr;  ///< of inputs and outputs, those of the run that is looked at
-  };
-  BoundBuffer buffer(std::size_t index) const;
+  /// Shapes, places and symbols as they are bound, and where the buffers of the last run lie.
+  const KernelRunner& runner() const;
   /// All of the arena, to be looked at between runs or filled before one.
   std::span<std::byte> arena();
-  /// The values that the shapes give to the program's symbols.
-  std::span<const std::int64_t> symbol_values() const;
 
  private:
   struct State;

@@ -29,26 +29,29 @@ class Watch {
     bool is_there() const { return end != 0; }
   };
 
-  /// Makes room. What was seen before is forgotten.
-  void prepare(std::size_t step_count, std::size_t thread_count);
+  /// Makes room for some of a program's steps. What was seen before is forgotten.
+  void prepare(std::size_t step_count, std::size_t thread_count, std::size_t first_step = 0);
+  std::size_t first_step() const { return first_; }
   std::size_t step_count() const { return steps_.size(); }
   /// By step of the program; those that were left out are not there.
-  const Step& step(std::size_t index) const { return steps_[index]; }
+  const Step& step(std::size_t index) const { return steps_[index - first_]; }
   std::span<const Piece> pieces(std::size_t step) const {
-    return {pieces_.data() + step * thread_count_, thread_count_};
+    return {pieces_.data() + (step - first_) * thread_count_, thread_count_};
   }
 
   // Called by the run.
   void begin_run() { last_ = ticks(); }
   // A step starts where the one before ended: together they are the whole run.
   void end_step(std::size_t step) {
-    steps_[step].start = last_;
-    steps_[step].end = last_ = ticks();
+    Step& seen = steps_[step - first_];
+    seen.start = last_;
+    seen.end = last_ = ticks();
   }
-  // What a device tells: how long each step took, one after another from the run's beginning.
+  // What a device tells: how long each step of the program took, one after another from the
+  // beginning.
   void put(std::span<const double> seconds);
   void saw(std::size_t step, std::size_t thread, std::uint64_t begin) {
-    Piece& piece = pieces_[step * thread_count_ + thread];
+    Piece& piece = pieces_[(step - first_) * thread_count_ + thread];
     if (!piece.is_there()) piece.begin = begin;
     piece.end = ticks();
   }
@@ -56,7 +59,7 @@ class Watch {
  private:
   std::vector<Step> steps_;
   std::vector<Piece> pieces_;  // by step and thread
-  std::size_t thread_count_ = 0;
+  std::size_t first_ = 0, thread_count_ = 0;
   std::uint64_t last_ = 0;
 };
 
@@ -67,22 +70,18 @@ struct NoWatch {
   void end_step(std::size_t) {}
 };
 
-/// One step of a run, wherever in a program of several parts: when it was handed out, when its
-/// first kernel began, when it was done.
+/// One step of a run: when it was handed out, when its first kernel began, when it was done. A step
+/// of a loop's body has one each time.
 struct StepEvent {
-  std::uint32_t part = 0, step = 0;
+  std::uint32_t step = 0;
   std::uint64_t start = 0, kern = 0, end = 0;
-  std::uint64_t inner = 0;  ///< ticks that steps inside of it took, which are told by themselves
+  std::uint64_t inner = 0;  ///< ticks that steps of its bodies took, which are told by themselves
   std::uint32_t first_piece = 0, piece_count = 0;
 };
 struct PieceEvent {
   std::uint32_t thread = 0;
   std::uint64_t begin = 0, end = 0;
 };
-/// Part number of what is no kernel: operators that run as functions; the step is then the
-/// routine's.
-inline constexpr std::uint32_t kOperatorPart = 0xffffffff;
-
 /// All that was seen of a run, in the order in which it ended.
 struct RunEvents {
   std::uint64_t begin = 0, end = 0;
@@ -90,8 +89,11 @@ struct RunEvents {
   std::vector<PieceEvent> pieces;
 
   void clear();
-  /// Adds what a watch saw of one run of a part.
-  void add(const Watch& watch, std::uint32_t part);
+  /// Adds what a watch saw.
+  void add(const Watch& watch);
+  /// Adds a step that is no kernel's; what came behind event `first_inner` ran in its bodies.
+  void add_around(std::uint32_t step, std::uint64_t began, std::uint64_t ended,
+                  std::size_t first_inner);
 };
 
 }  // namespace tenon

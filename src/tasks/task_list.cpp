@@ -62,7 +62,59 @@ std::string_view name_of(Life life) {
   return kNames[static_cast<std::size_t>(life)];
 }
 
+namespace {
+
+void derive_control_uses(TaskList::Task& task) {
+  const auto add = [](std::vector<std::uint32_t>& list, std::initializer_list<std::uint32_t> ids) {
+    for (const std::uint32_t id : ids) {
+      if (id != kNoBuffer && std::ranges::find(list, id) == list.end()) list.push_back(id);
+    }
+  };
+  task.reads.clear();
+  task.writes.clear();
+  if (task.host) {
+    for (const std::uint32_t id : task.host->operands) add(task.reads, {id});
+    for (const std::uint32_t id : task.host->results) add(task.writes, {id});
+  }
+  if (task.branch) {
+    add(task.reads, {task.branch->condition});
+    for (const BranchStep::Result& each : task.branch->results) add(task.writes, {each.result});
+  }
+  if (task.loop) {
+    const LoopStep& loop = *task.loop;
+    add(task.reads, {loop.trip_count, loop.condition});
+    add(task.writes, {loop.counter, loop.goes_on});
+    for (const LoopStep::Carried& each : loop.carried) {
+      add(task.reads, {each.initial});
+      add(task.writes, {each.in, each.result, each.spare});
+      if (each.is_direct) add(task.writes, {each.out});
+    }
+    for (const LoopStep::Scanned& each : loop.scanned) {
+      add(task.reads, {each.source});
+      add(task.writes, {each.in});
+    }
+    for (const LoopStep::Stacked& each : loop.stacked) {
+      add(task.writes, {each.result});
+      if (each.is_direct) add(task.writes, {each.out});
+    }
+  }
+}
+
+}  // namespace
+
+std::uint32_t root_of(const TaskList& tasks, std::uint32_t buffer) {
+  while (tasks.buffers[buffer].view_of) buffer = *tasks.buffers[buffer].view_of;
+  return buffer;
+}
+
+std::uint32_t end_of(const TaskList& tasks, std::uint32_t task) {
+  if (tasks.tasks[task].branch) return tasks.tasks[task].branch->else_end;
+  if (tasks.tasks[task].loop) return tasks.tasks[task].loop->end;
+  return task + 1;
+}
+
 void derive_uses(const TaskList& tasks, TaskList::Task& task) {
+  if (task.host || task.branch || task.loop) return derive_control_uses(task);
   std::set<std::uint32_t> reads, writes, own;
   for (const TaskList::Way& way : task.ways) {
     std::set<std::uint32_t> made;  // by calls before

@@ -1,9 +1,12 @@
 #pragma once
 
 #include "ir/constant.h"
+#include "ir/constraint.h"
+#include "ir/op_def.h"
 #include "nests/loop_nest.h"
 #include "nests/packing.h"
 #include "nests/winograd_weights.h"
+#include "program/control.h"
 
 #include <cstdint>
 #include <map>
@@ -28,13 +31,15 @@ struct MemorySpace {
 enum class Life : std::uint8_t { Input, Output, Constant, State, Value, Sized };
 
 /// What is to be done, in which buffers and in which ways, once kernels are chosen and before
-/// anything has a place in memory. Buffers, kernels and tasks are named by their numbers.
+/// anything has a place in memory. Buffers, kernels and tasks are named by their numbers. Bodies of
+/// control flow stand behind the task that runs them.
 struct TaskList {
-  /// An extent that the inputs decide.
+  /// An extent that is known when the value is that has it: an input, or what a task gives.
   struct Symbol {
     std::string name;
     std::int64_t lo = 0, hi = 0;
-    std::uint32_t input = 0, axis = 0;  ///< where it is first read from
+    std::uint32_t buffer = kNoBuffer,
+                  axis = 0;  ///< where it is first read from; nothing: nobody tells it
     bool operator==(const Symbol&) const = default;
   };
   /// Another order or form of what a buffer holds. `text` is the same for the same form.
@@ -49,9 +54,11 @@ struct TaskList {
     Dims dims;
     Life life = Life::Value;
     MemorySpace space = {};
-    std::uint32_t port = 0;         ///< which input or output
-    std::optional<Form> form = {};  ///< of a constant: made from another
-    bool is_looked_up = false;      ///< of a constant: the data says which of it is read
+    std::uint32_t port = 0;                     ///< which input or output
+    std::optional<Type> opaque = {};            ///< of what is no tensor of known rank
+    std::optional<std::uint32_t> view_of = {};  ///< the same bytes as another, under other extents
+    std::optional<Form> form = {};              ///< of a constant: made from another
+    bool is_looked_up = false;  ///< of a constant: the data says which of it is read
   };
   struct Kernel {
     std::string name;
@@ -80,6 +87,14 @@ struct TaskList {
     std::vector<Guard> when;  ///< all hold; of the ways of a task at most one is for any values
     std::vector<Call> calls;
   };
+  /// An operator's own function, for what no kernel computes.
+  struct Host {
+    const OpDef* op = nullptr;
+    Attributes attributes;
+    std::vector<std::uint32_t> operands, results;  ///< or `kNoBuffer`
+    std::vector<std::string> layouts;              ///< by operand, as far as they have one
+    std::string where;                             ///< for messages
+  };
   struct Task {
     enum class Kind : std::uint8_t { Compute, Form, Host, Copy, Branch, Loop };
     Kind kind = Kind::Compute;
@@ -88,10 +103,20 @@ struct TaskList {
     std::vector<Way> ways;
     /// A result, and an operand that it may overwrite where nobody needs that any more.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> may_share;
+    /// Of these kinds. Bodies end at tasks.
+    std::optional<Host> host = {};
+    std::optional<BranchStep> branch = {};
+    std::optional<LoopStep> loop = {};
+  };
+
+  /// What must hold of extents wherever one of these tasks runs.
+  struct Check : Constraint {
+    std::uint32_t begin = 0, end = kNoBuffer;  ///< of a body; else of all
   };
 
   std::string name;
   std::vector<Symbol> symbols;
+  std::vector<Check> checks;
   std::vector<Buffer> buffers;
   std::vector<std::uint32_t> inputs, outputs;
   std::vector<Kernel> kernels;
@@ -102,8 +127,14 @@ struct TaskList {
 std::string_view name_of(TaskList::Task::Kind kind);
 std::string_view name_of(Life life);
 
-/// Fills in what a task reads and writes, and what may share memory, from the nests of its calls.
+/// Fills in what a task reads and writes, and what may share memory, from the nests of its calls;
+/// of one that calls no kernels, from its operator or its control flow.
 void derive_uses(const TaskList& tasks, TaskList::Task& task);
+
+/// The buffer whose bytes a buffer's are.
+std::uint32_t root_of(const TaskList& tasks, std::uint32_t buffer);
+/// Where the last body of a task ends; the task behind it if it has none.
+std::uint32_t end_of(const TaskList& tasks, std::uint32_t task);
 
 /// The text form, but for nests and constants: `parse_tasks` gives back a list that prints the
 /// same.

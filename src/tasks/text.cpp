@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "ir/lexer.h"
 #include "ir/text.h"
+#include "ops/registry.h"
 #include "tasks/task_list.h"
 
 #include <algorithm>
@@ -12,18 +13,25 @@ namespace {
 
 using Task = TaskList::Task;
 
+std::string named(std::uint32_t buffer) { return buffer == kNoBuffer ? "_" : concat("%", buffer); }
+
 std::string listed(const std::vector<std::uint32_t>& buffers) {
   std::string text;
-  for (const std::uint32_t buffer : buffers) text += concat(text.empty() ? "%" : ", %", buffer);
+  for (const std::uint32_t buffer : buffers)
+    text += concat(text.empty() ? "" : ", ", named(buffer));
   return text;
 }
+
+constexpr std::string_view kChecks[] = {"equal", "at_most", "one_or",
+                                        "broadcast"};  // by Constraint::Kind
 
 std::string quoted(std::string_view text) { return print(AttrValue(std::string(text))); }
 
 std::string buffer_text(const TaskList::Buffer& buffer) {
-  std::string text =
-      concat(print_name(buffer.name), ": ", to_string(TensorType{buffer.dtype, buffer.dims, {}}),
-             " ", name_of(buffer.life));
+  std::string text = concat(print_name(buffer.name), ": ",
+                            buffer.opaque ? to_string(*buffer.opaque)
+                                          : to_string(TensorType{buffer.dtype, buffer.dims, {}}),
+                            " ", name_of(buffer.life));
   if (buffer.life == Life::Input || buffer.life == Life::Output) text += concat(" ", buffer.port);
   if (buffer.space.kind != MemorySpace::Kind::Host) {
     static constexpr std::string_view kSpaces[] = {"host", "pinned", "device", "file"};
@@ -32,6 +40,7 @@ std::string buffer_text(const TaskList::Buffer& buffer) {
   }
   if (buffer.form)
     text += concat(" form ", quoted(buffer.form->text), " of %", buffer.form->source);
+  if (buffer.view_of) text += concat(" view of %", *buffer.view_of);
   if (buffer.is_looked_up) text += " looked_up";
   return text;
 }
@@ -41,6 +50,57 @@ std::string kernel_text(const TaskList::Kernel& kernel) {
       concat(print_name(kernel.name), " scratch [", to_string(kernel.scratch_bytes), "]");
   if (kernel.threads > 0) text += concat(" threads ", kernel.threads);
   if (!kernel.library.empty()) text += concat(" library ", quoted(kernel.library));
+  return text;
+}
+
+std::string attributes_text(const Attributes& attributes) {
+  std::string text;
+  for (const auto& [name, value] : attributes)
+    text += concat(text.empty() ? "" : ", ", print_name(name), " = ", print(value));
+  return concat("{", text, "}");
+}
+
+std::string host_text(const TaskList::Host& host) {
+  std::string layouts;
+  for (const std::string& layout : host.layouts)
+    layouts += concat(layouts.empty() ? "" : ", ", quoted(layout));
+  return concat("    op ", host.op->name, " ", quoted(attributes_text(host.attributes)), " (",
+                listed(host.operands), ") to (", listed(host.results), ") layouts [", layouts,
+                "] at ", quoted(host.where), "\n");
+}
+
+std::string branch_text(const BranchStep& branch) {
+  std::string text = concat("    on ", named(branch.condition), " bodies to ", branch.then_end,
+                            ", ", branch.else_end, "\n");
+  for (const BranchStep::Result& each : branch.results) {
+    text += concat("    result ", named(each.result), " of ", named(each.first), ", ",
+                   named(each.second), "\n");
+  }
+  return text;
+}
+
+std::string loop_text(const LoopStep& loop) {
+  std::string text =
+      concat("    body to ", loop.end, " trips ", named(loop.trip_count), " while ",
+             named(loop.condition), " counter ", named(loop.counter), ", ", named(loop.goes_on),
+             " next ", named(loop.next_condition), " runs ", format_real(loop.run_count), "\n");
+  const auto flag = [](bool is, std::string_view word) {
+    return is ? concat(" ", word) : std::string();
+  };
+  for (const LoopStep::Carried& each : loop.carried) {
+    text += concat("    carry ", named(each.initial), " as ", named(each.in), " from ",
+                   named(each.out), " to ", named(each.result), ", ", named(each.spare),
+                   flag(each.is_direct, "direct"), "\n");
+  }
+  for (const LoopStep::Scanned& each : loop.scanned) {
+    text += concat("    scan ", named(each.source), " as ", named(each.in), " axis ", each.axis,
+                   flag(each.is_reversed, "reversed"), flag(each.is_sequence, "sequence"), "\n");
+  }
+  for (const LoopStep::Stacked& each : loop.stacked) {
+    text += concat("    stack ", named(each.out), " to ", named(each.result), " axis ", each.axis,
+                   flag(each.is_reversed, "reversed"), flag(each.is_sequence, "sequence"),
+                   flag(each.is_direct, "direct"), "\n");
+  }
   return text;
 }
 
@@ -76,10 +136,11 @@ class Parser {
     if (id >= list_.buffers.size()) throw in_.error_at(at, concat("there is no buffer %", id));
     return id;
   }
+  std::uint32_t optional_buffer() { return in_.take_word("_") ? kNoBuffer : buffer(); }
   std::vector<std::uint32_t> buffers() {
     std::vector<std::uint32_t> list;
-    if (in_.peek() != '%') return list;
-    do list.push_back(buffer());
+    if (in_.peek() != '%' && in_.peek() != '_') return list;
+    do list.push_back(optional_buffer());
     while (in_.take(','));
     return list;
   }
@@ -87,11 +148,13 @@ class Parser {
   void entry() {
     if (in_.peek() == '%') return buffer_entry();
     if (in_.take_word("symbol")) return symbol();
+    if (in_.take_word("check")) return check();
     if (in_.take_word("kernel")) return kernel();
     if (in_.take_word("inputs")) return void(list_.inputs = buffers());
     if (in_.take_word("outputs")) return void(list_.outputs = buffers());
     if (in_.take_word("task")) return task();
-    throw in_.error_here("expected a symbol, a buffer, a kernel, inputs, outputs or a task");
+    throw in_.error_here(
+        "expected a symbol, a check, a buffer, a kernel, inputs, outputs or a task");
   }
 
   void symbol() {
@@ -104,9 +167,39 @@ class Parser {
     expect_word("axis");
     made.axis = number<std::uint32_t>("an axis");
     expect_word("of");
-    made.input = number<std::uint32_t>("an input");
+    if (!in_.take_word("_")) {  // buffers come behind the symbols that are in their types
+      in_.expect('%', "before a buffer's number");
+      made.buffer = number<std::uint32_t>("a buffer's number");
+    }
     ranges_[made.name] = {made.lo, made.hi};
     list_.symbols.push_back(std::move(made));
+  }
+
+  Dim bracketed_dim() {
+    in_.expect('[', "before an extent");
+    Dim dim = in_.dim(ranges_);
+    in_.expect(']', "behind an extent");
+    return dim;
+  }
+
+  void check() {
+    TaskList::Check made;
+    std::size_t kind = 0;
+    while (kind < std::size(kChecks) && !in_.take_word(kChecks[kind])) ++kind;
+    if (kind == std::size(kChecks))
+      throw in_.error_here("expected equal, at_most, one_or or broadcast");
+    made.kind = static_cast<Constraint::Kind>(kind);
+    made.a = bracketed_dim();
+    made.b = bracketed_dim();
+    made.op = in_.text("an operator's name");
+    made.where = in_.text("a place");
+    if (in_.take_word("in")) {
+      expect_word("tasks");
+      made.begin = number<std::uint32_t>("a task's number");
+      expect_word("to");
+      made.end = number<std::uint32_t>("a task's number");
+    }
+    list_.checks.push_back(std::move(made));
   }
 
   void buffer_entry() {
@@ -121,10 +214,16 @@ class Parser {
     in_.expect(':', "behind a buffer's name");
     const std::size_t type_at = in_.position();
     const Type type = in_.type(ranges_);
-    if (!type.is_tensor()) throw in_.error_at(type_at, "a buffer holds a tensor");
-    made.dtype = type.tensor().dtype;
-    made.dims = type.tensor().dims;
+    if (type.is_tensor()) {
+      made.dtype = type.tensor().dtype;
+      made.dims = type.tensor().dims;
+    } else {
+      made.opaque = type;
+    }
     made.life = life();
+    if (made.opaque && made.life != Life::Input && made.life != Life::Sized) {
+      throw in_.error_at(type_at, "only the run holds what is no tensor of known rank");
+    }
     if (made.life == Life::Input || made.life == Life::Output)
       made.port = number<std::uint32_t>("which one");
     if (in_.take_word("in")) made.space = space();
@@ -134,6 +233,10 @@ class Parser {
       expect_word("of");
       form.source = buffer();
       made.form = std::move(form);
+    }
+    if (in_.take_word("view")) {
+      expect_word("of");
+      made.view_of = buffer();
     }
     made.is_looked_up = in_.take_word("looked_up");
     list_.buffers.push_back(std::move(made));
@@ -190,12 +293,119 @@ class Parser {
         const std::uint32_t result = buffer();
         expect_word("with");
         made.may_share.emplace_back(result, buffer());
+      } else if (made.kind == Task::Kind::Host) {
+        made.host = host();
+      } else if (made.kind == Task::Kind::Branch) {
+        made.branch = branch();
+      } else if (made.kind == Task::Kind::Loop) {
+        made.loop = loop();
       } else {
         expect_word("way");
         made.ways.push_back(way());
       }
     }
     list_.tasks.push_back(std::move(made));
+  }
+
+  std::vector<std::uint32_t> in_brackets() {
+    in_.expect('(', "before buffers");
+    std::vector<std::uint32_t> list = buffers();
+    in_.expect(')', "behind buffers");
+    return list;
+  }
+
+  TaskList::Host host() {
+    TaskList::Host made;
+    expect_word("op");
+    made.op = &all_ops().get(in_.name("an operator's name"));
+    made.attributes = parse_attributes(in_.text("attributes"), *made.op);
+    made.operands = in_brackets();
+    expect_word("to");
+    made.results = in_brackets();
+    expect_word("layouts");
+    in_.expect('[', "before layouts");
+    while (!in_.take(']')) {
+      made.layouts.push_back(in_.text("a layout"));
+      if (in_.peek() != ']') in_.expect(',', "between layouts");
+    }
+    expect_word("at");
+    made.where = in_.text("a place");
+    return made;
+  }
+
+  BranchStep branch() {
+    BranchStep made;
+    expect_word("on");
+    made.condition = buffer();
+    expect_word("bodies");
+    expect_word("to");
+    made.then_end = number<std::uint32_t>("a task's number");
+    in_.expect(',', "between the ends of bodies");
+    made.else_end = number<std::uint32_t>("a task's number");
+    while (in_.take_word("result")) {
+      BranchStep::Result& each = made.results.emplace_back();
+      each.result = buffer();
+      expect_word("of");
+      each.first = buffer();
+      in_.expect(',', "between what bodies give");
+      each.second = buffer();
+    }
+    return made;
+  }
+
+  LoopStep loop() {
+    LoopStep made;
+    const auto pair = [&](std::uint32_t& a, std::uint32_t& b) {
+      a = optional_buffer();
+      in_.expect(',', "between two buffers");
+      b = optional_buffer();
+    };
+    expect_word("body");
+    expect_word("to");
+    made.end = number<std::uint32_t>("a task's number");
+    expect_word("trips");
+    made.trip_count = optional_buffer();
+    expect_word("while");
+    made.condition = optional_buffer();
+    expect_word("counter");
+    pair(made.counter, made.goes_on);
+    expect_word("next");
+    made.next_condition = optional_buffer();
+    expect_word("runs");
+    made.run_count = in_.real("how often it runs");
+    while (in_.take_word("carry")) {
+      LoopStep::Carried& each = made.carried.emplace_back();
+      each.initial = buffer();
+      expect_word("as");
+      each.in = buffer();
+      expect_word("from");
+      each.out = buffer();
+      expect_word("to");
+      pair(each.result, each.spare);
+      each.is_direct = in_.take_word("direct");
+    }
+    while (in_.take_word("scan")) {
+      LoopStep::Scanned& each = made.scanned.emplace_back();
+      each.source = buffer();
+      expect_word("as");
+      each.in = buffer();
+      expect_word("axis");
+      each.axis = in_.integer("an axis");
+      each.is_reversed = in_.take_word("reversed");
+      each.is_sequence = in_.take_word("sequence");
+    }
+    while (in_.take_word("stack")) {
+      LoopStep::Stacked& each = made.stacked.emplace_back();
+      each.out = buffer();
+      expect_word("to");
+      each.result = buffer();
+      expect_word("axis");
+      each.axis = in_.integer("an axis");
+      each.is_reversed = in_.take_word("reversed");
+      each.is_sequence = in_.take_word("sequence");
+      each.is_direct = in_.take_word("direct");
+    }
+    return made;
   }
 
   Task::Kind kind() {
@@ -262,8 +472,15 @@ class Parser {
 std::string to_string(const TaskList& tasks) {
   std::string text = concat("tasks ", print_name(tasks.name), " {\n");
   for (const TaskList::Symbol& symbol : tasks.symbols) {
-    text += concat("  symbol ", symbol.name, " from ", symbol.lo, " to ", symbol.hi, " axis ",
-                   symbol.axis, " of ", symbol.input, "\n");
+    text += concat("  symbol ", to_string(Dim::symbol(symbol.name)), " from ", symbol.lo, " to ",
+                   symbol.hi, " axis ", symbol.axis, " of ", named(symbol.buffer), "\n");
+  }
+  for (const TaskList::Check& check : tasks.checks) {
+    text +=
+        concat("  check ", kChecks[static_cast<std::size_t>(check.kind)], " [", to_string(check.a),
+               "] [", to_string(check.b), "] ", quoted(check.op), " ", quoted(check.where));
+    if (check.end != kNoBuffer) text += concat(" in tasks ", check.begin, " to ", check.end);
+    text += "\n";
   }
   for (std::size_t k = 0; k < tasks.buffers.size(); ++k)
     text += concat("  %", k, " ", buffer_text(tasks.buffers[k]), "\n");
@@ -277,8 +494,8 @@ std::string to_string(const TaskList& tasks) {
     for (const TaskList::Way& way : task.ways) {
       text += concat("    way ", quoted(way.candidate));
       for (const TaskList::Guard& guard : way.when) {
-        text += concat(" when ", tasks.symbols[guard.symbol].name, " from ", guard.lo, " to ",
-                       guard.hi);
+        text += concat(" when ", to_string(Dim::symbol(tasks.symbols[guard.symbol].name)), " from ",
+                       guard.lo, " to ", guard.hi);
       }
       text += " {\n";
       for (const TaskList::Call& call : way.calls) {
@@ -288,6 +505,9 @@ std::string to_string(const TaskList& tasks) {
       }
       text += "    }\n";
     }
+    if (task.host) text += host_text(*task.host);
+    if (task.branch) text += branch_text(*task.branch);
+    if (task.loop) text += loop_text(*task.loop);
     for (const auto& [result, operand] : task.may_share)
       text += concat("    share %", result, " with %", operand, "\n");
     text += "  }\n";

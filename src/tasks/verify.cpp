@@ -14,19 +14,28 @@ class Verifier {
   void run() {
     for (std::size_t k = 0; k < tasks_.buffers.size(); ++k) check_buffer(k);
     for (const auto* ports : {&tasks_.inputs, &tasks_.outputs}) {
-      const Life life = ports == &tasks_.inputs ? Life::Input : Life::Output;
+      const bool is_input = ports == &tasks_.inputs;
       for (std::size_t k = 0; k < ports->size(); ++k) {
         const std::uint32_t id = (*ports)[k];
         require(id < tasks_.buffers.size(), "a port is a buffer", "the list");
-        require(tasks_.buffers[id].life == life && tasks_.buffers[id].port == k,
-                "a port is a buffer of its kind and number", "the list");
+        const TaskList::Buffer& buffer = tasks_.buffers[id];
+        const bool is_own =
+            buffer.life == (is_input ? Life::Input : Life::Output) && buffer.port == k;
+        // What the run sizes, or was there before, is given as it is.
+        const bool is_given = !is_input && !is_own && buffer.life != Life::Output &&
+                              tasks_.buffers[root_of(tasks_, id)].life != Life::Value;
+        require(is_own || is_given, "a port is a buffer of its kind and number", "the list");
       }
     }
-    for (const TaskList::Task& task : tasks_.tasks) check_task(task);
-    for (const std::uint32_t output : tasks_.outputs) {
-      const bool is_empty = product(tasks_.buffers[output].dims) == Dim(0);
-      require(is_written_[output] || is_empty, "an output is written", place(output));
+    for (const TaskList::Symbol& symbol : tasks_.symbols) {
+      const bool is_told =
+          symbol.buffer == kNoBuffer || (symbol.buffer < tasks_.buffers.size() &&
+                                         symbol.axis < tasks_.buffers[symbol.buffer].dims.size());
+      require(is_told, "a symbol is an extent of a buffer", concat("symbol ", symbol.name));
     }
+    check_tasks(0, static_cast<std::uint32_t>(tasks_.tasks.size()));
+    for (const std::uint32_t output : tasks_.outputs)
+      require_there(output, "an output is written", place(output));
   }
 
  private:
@@ -40,6 +49,7 @@ class Verifier {
   void check_buffer(std::size_t k) {
     const TaskList::Buffer& buffer = tasks_.buffers[k];
     const auto id = static_cast<std::uint32_t>(k);
+    if (buffer.view_of) require(*buffer.view_of < k, "a view is of a buffer before it", place(id));
     is_written_[k] =
         buffer.life == Life::Input || buffer.life == Life::Constant || buffer.life == Life::State;
     if (!buffer.form) return;
@@ -49,13 +59,57 @@ class Verifier {
             place(id));
   }
 
+  // Of what has no elements nothing is made.
+  void require_there(std::uint32_t id, const std::string& what, const std::string& where) const {
+    require(id < tasks_.buffers.size(), "it reads a buffer that there is", where);
+    const TaskList::Buffer& buffer = tasks_.buffers[id];
+    const bool is_empty = !buffer.opaque && product(buffer.dims) == Dim(0);
+    require(is_written_[root_of(tasks_, id)] || is_empty, what, where);
+  }
+
+  void check_tasks(std::uint32_t begin, std::uint32_t end) {
+    for (std::uint32_t k = begin; k < end; k = end_of(tasks_, k)) {
+      const TaskList::Task& task = tasks_.tasks[k];
+      const std::string where = concat("task '", task.name, "'");
+      check_task(task);
+      require(end_of(tasks_, k) > k && end_of(tasks_, k) <= end, "bodies stand behind their task",
+              where);
+      if (task.branch) {
+        require(task.branch->then_end > k && task.branch->then_end <= task.branch->else_end,
+                "bodies stand behind their task", where);
+        const auto gives = [&](auto member) {
+          std::vector<std::uint32_t> outs;
+          for (const BranchStep::Result& each : task.branch->results) outs.push_back(each.*member);
+          return outs;
+        };
+        check_body(k + 1, task.branch->then_end, gives(&BranchStep::Result::first), where);
+        check_body(task.branch->then_end, task.branch->else_end, gives(&BranchStep::Result::second),
+                   where);
+      }
+      if (task.loop) {
+        std::vector<std::uint32_t> outs;
+        if (task.loop->next_condition != kNoBuffer) outs.push_back(task.loop->next_condition);
+        for (const LoopStep::Carried& each : task.loop->carried) outs.push_back(each.out);
+        for (const LoopStep::Stacked& each : task.loop->stacked) outs.push_back(each.out);
+        check_body(k + 1, task.loop->end, outs, where);
+      }
+    }
+  }
+
+  // What a body makes is nobody else's.
+  void check_body(std::uint32_t begin, std::uint32_t end, const std::vector<std::uint32_t>& outs,
+                  const std::string& where) {
+    const std::vector<bool> before = is_written_;
+    check_tasks(begin, end);
+    for (const std::uint32_t id : outs)
+      require_there(id, concat("a body gives what is there: %", id), where);
+    is_written_ = before;
+  }
+
   void check_task(const TaskList::Task& task) {
     const std::string where = concat("task '", task.name, "'");
     for (const std::uint32_t id : task.reads) {
-      require(id < tasks_.buffers.size(), "it reads a buffer that there is", where);
-      // Of what has no elements nothing is made.
-      const bool is_empty = product(tasks_.buffers[id].dims) == Dim(0);
-      require(is_written_[id] || is_empty, concat("what it reads is there: %", id), where);
+      require_there(id, concat("what it reads is there: %", id), where);
     }
     for (const std::uint32_t id : task.writes) {
       require(id < tasks_.buffers.size(), "it writes a buffer that there is", where);

@@ -39,10 +39,9 @@ Profile::Place place_of(Program::Place place) {
       return Profile::Place::Output;
     case Program::Place::Constant:
       return Profile::Place::Constant;
-    case Program::Place::Arena:
+    default:
       return Profile::Place::Arena;
   }
-  return Profile::Place::Arena;
 }
 
 class Filler {
@@ -63,7 +62,7 @@ class Filler {
   void run() {
     profile_.origin = "tenon";
     profile_.name = model_.program().name;
-    profile_.target = model_.part_count() > 0 ? model_.part(0).target : model_.program().target;
+    profile_.target = model_.program().target;
     profile_.lanes.push_back({model_.is_on_device() ? kDeviceStream : kProcessorStream, true});
     for (std::uint32_t k = 0; k < profile_.thread_count; ++k)
       profile_.lanes.push_back({concat("thread ", k), false});
@@ -104,11 +103,12 @@ class Filler {
     if (compiled_ != nullptr) symbols_ = symbol_values(compiled_->graph, shapes);
     for (const auto& [name, value] : symbols_)
       profile_.symbols.push_back({name, value.value().value_or(0)});
-    if (compiled_ != nullptr || model_.program().is_composed() || model_.part_context(0) == nullptr)
-      return;
-    const auto values = model_.part_context(0)->symbol_values();
-    for (std::size_t k = 0; k < values.size(); ++k)
-      profile_.symbols.push_back({model_.program().symbols[k].name, values[k]});
+    if (compiled_ != nullptr) return;
+    const KernelRunner& runner = model_.runner();
+    for (std::size_t k = 0; k < runner.symbols.size(); ++k) {
+      if (runner.is_known[k])
+        profile_.symbols.push_back({model_.program().symbols[k].name, runner.symbols[k]});
+    }
   }
 
   Profile::Step& add_step(const Key& key) {
@@ -130,8 +130,9 @@ class Filler {
   void add_copies(bool is_input) {
     for (const WatchedRun::Copy& copy : last_.copies) {
       if (copy.is_input != is_input) continue;
-      Profile::Step& step = add_step({is_input ? StepSamples::kInputPart : StepSamples::kOutputPart,
-                                      static_cast<std::uint32_t>(copy.port)});
+      Profile::Step& step =
+          add_step({is_input ? StepSamples::What::Input : StepSamples::What::Output,
+                    static_cast<std::uint32_t>(copy.port)});
       step.name = port_name(copy);
       step.op = is_input ? "copy in" : "copy out";
       step.kind = Profile::Kind::Copy;
@@ -147,19 +148,16 @@ class Filler {
     std::stable_sort(order.begin(), order.end(),
                      [](const StepEvent* a, const StepEvent* b) { return a->start < b->start; });
     for (const StepEvent* event : order) {
-      const Key key{event->part, event->step};
+      const Key key{StepSamples::What::Step, event->step};
       if (index_.contains(key)) continue;
       Profile::Step& step = add_step(key);
-      if (event->part == kOperatorPart) {
-        const Routine::Step& routine = model_.routine_step(event->step);
-        step.name = routine.name;
+      const Program::Step& made = model_.program().steps[event->step];
+      step.name = made.name;
+      if (made.kind != Program::StepKind::Kernel) {
         step.kind = Profile::Kind::Operators;
         step.kernel = step.candidate = "operators";
       } else {
-        const Program& part = model_.part(event->part);
-        const Program::Step& made = part.steps[event->step];
-        step.name = made.name;
-        step.kernel = part.kernels[made.kernel].name;
+        step.kernel = model_.program().kernels[made.kernel].name;
         step.candidate = made.candidate;
         step.flops = made.flops;
         step.bytes = made.bytes;
@@ -168,10 +166,9 @@ class Filler {
     }
   }
 
-  // A node may have several nests, each with a name of its own. Parts are compiled from graphs of
-  // their own, whose numbers say nothing here.
+  // A node may have several nests, each with a name of its own.
   std::string node_of(const codegen::Decision& decision) const {
-    if (!model_.program().is_composed()) {
+    if (decision.node) {
       for (const ValueId result : compiled_->graph.node(decision.node).results) {
         if (result) return compiled_->graph.value(result).name;
       }
@@ -235,7 +232,7 @@ class Filler {
     const auto& events = last_.events.steps;
     for (std::size_t k = 0; k < events.size(); ++k) {
       const StepEvent& event = events[k];
-      Profile::Step& step = profile_.steps[index_.at({event.part, event.step})];
+      Profile::Step& step = profile_.steps[index_.at({StepSamples::What::Step, event.step})];
       if (event.inner == 0) {
         step.device.push_back({0, seconds(event.start), seconds(event.kern), seconds(event.end)});
       } else {
@@ -276,21 +273,24 @@ class Filler {
 
   // Steps that were left out take no place in the profile; lifetimes are told by those that ran.
   void add_buffers() {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> known;
+    std::map<std::uint32_t, std::uint32_t> known;
+    const Program& program = model_.program();
     for (std::uint32_t k = 0; k < keys_.size(); ++k) {
-      const auto& [part, number] = keys_[k];
-      if (part >= StepSamples::kOutputPart) continue;
-      for (const std::uint32_t id : model_.part(part).steps[number].buffers) {
-        use_buffer(part, id, k, known);
+      const auto& [what, number] = keys_[k];
+      if (what != StepSamples::What::Step) continue;
+      for (const std::uint32_t id : program.steps[number].buffers) {
+        const std::uint32_t root = root_of(program, id);
+        if (program.buffers[root].element_bytes > 0) use_buffer(root, k, known);
       }
     }
     // Between the first and the last use the plan may keep a buffer longer than its steps do.
-    for (const auto& [place, id] : known) {
-      const Program::Buffer& planned = model_.part(place.first).buffers[place.second];
+    for (const auto& [number, id] : known) {
+      const Program::Buffer& planned = program.buffers[number];
       Profile::Buffer& buffer = profile_.buffers[id];
       if (buffer.place != Profile::Place::Arena) continue;
-      const auto end = index_.upper_bound({place.first, planned.last_step});
-      for (auto at = index_.lower_bound({place.first, planned.first_step}); at != end; ++at) {
+      const auto end = index_.upper_bound({StepSamples::What::Step, planned.last_step});
+      for (auto at = index_.lower_bound({StepSamples::What::Step, planned.first_step}); at != end;
+           ++at) {
         buffer.first_step = std::min(buffer.first_step, at->second);
         buffer.last_step = std::max(buffer.last_step, at->second);
       }
@@ -305,11 +305,11 @@ class Filler {
     }
   }
 
-  void use_buffer(std::uint32_t part, std::uint32_t id, std::uint32_t k,
-                  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>& known) {
-    const Program::Buffer& planned = model_.part(part).buffers[id];
+  void use_buffer(std::uint32_t id, std::uint32_t k,
+                  std::map<std::uint32_t, std::uint32_t>& known) {
+    const Program::Buffer& planned = model_.program().buffers[id];
     const auto [found, is_new] =
-        known.try_emplace({part, id}, static_cast<std::uint32_t>(profile_.buffers.size()));
+        known.try_emplace(id, static_cast<std::uint32_t>(profile_.buffers.size()));
     Profile::Step& step = profile_.steps[k];
     const auto note = [](std::vector<std::uint32_t>& list, std::uint32_t buffer) {
       if (std::find(list.begin(), list.end(), buffer) == list.end()) list.push_back(buffer);
@@ -319,13 +319,15 @@ class Filler {
       buffer.name = planned.name.empty() ? concat(step.name, " (temporary)") : planned.name;
       buffer.dtype = planned.dtype;
       buffer.place = place_of(planned.place);
-      buffer.arena = part;
       buffer.first_step = buffer.last_step = k;
-      if (const Context* context = model_.part_context(part)) {
-        const Context::BoundBuffer bound = context->buffer(id);
-        buffer.shape.assign(bound.shape.begin(), bound.shape.end());
-        buffer.bytes = bound.bytes;
-        buffer.offset = planned.place == Program::Place::Arena ? bound.offset : 0;
+      const KernelRunner& runner = model_.runner();
+      if (std::ranges::all_of(planned.dims,
+                              [&](const Extent& dim) { return runner.is_told(dim); })) {
+        buffer.shape = shape_of(planned);
+        buffer.bytes = planned.element_bytes;
+        for (const std::int64_t extent : buffer.shape)
+          buffer.bytes *= static_cast<std::uint64_t>(extent);
+        buffer.offset = planned.place == Program::Place::Arena ? runner.offsets[id] : 0;
       }
       profile_.buffers.push_back(std::move(buffer));
     }
@@ -335,6 +337,12 @@ class Filler {
         buffer.place == Profile::Place::Constant || buffer.place == Profile::Place::Input;
     const bool is_made = !is_given && (is_new || makes(step, buffer.name));
     note(is_made ? step.writes : step.reads, found->second);
+  }
+
+  std::vector<std::int64_t> shape_of(const Program::Buffer& buffer) const {
+    std::vector<std::int64_t> shape;
+    for (const Extent& dim : buffer.dims) shape.push_back(dim.value(model_.runner().symbols));
+    return shape;
   }
 
   // Whether the step's node has a result of that name: several steps may write to one buffer.
@@ -351,7 +359,7 @@ class Filler {
       Profile::Step& step = profile_.steps[k];
       std::set<std::uint32_t> after;
       if (step.kind == Profile::Kind::Copy) {
-        link_copy(step, keys_[k].first == StepSamples::kInputPart);
+        link_copy(step, keys_[k].first == StepSamples::What::Input);
       }
       for (const std::uint32_t id : step.reads) {
         if (const auto found = writer.find(id); found != writer.end()) {
@@ -476,7 +484,7 @@ class Filler {
   std::map<std::string, Found> nodes_;
   std::map<std::string, std::vector<const codegen::Decision*>> decisions_;
   DimBindings symbols_;
-  std::map<Key, std::uint32_t> index_;  // by part and step: the profile's step
+  std::map<Key, std::uint32_t> index_;  // the profile's step of each
   std::vector<Key> keys_;
 };
 
@@ -485,11 +493,11 @@ class Filler {
 void StepSamples::add(const WatchedRun& run) {
   std::map<Key, double> sums;
   for (const WatchedRun::Copy& copy : run.copies) {
-    sums[{copy.is_input ? kInputPart : kOutputPart, static_cast<std::uint32_t>(copy.port)}] +=
+    sums[{copy.is_input ? What::Input : What::Output, static_cast<std::uint32_t>(copy.port)}] +=
         static_cast<double>(copy.end - copy.start);
   }
   for (const StepEvent& event : run.events.steps)
-    sums[{event.part, event.step}] += static_cast<double>(event.end - event.start - event.inner);
+    sums[{What::Step, event.step}] += static_cast<double>(event.end - event.start - event.inner);
   for (const auto& [key, ticks_taken] : sums)
     seconds_[key].push_back(ticks_taken * seconds_per_tick());
 }

@@ -22,8 +22,8 @@ struct WatchedRun {
 /// What each step took in each run, in ticks.
 class StepSamples {
  public:
-  using Key = std::pair<std::uint32_t, std::uint32_t>;  ///< part and step
-  static constexpr std::uint32_t kInputPart = kOperatorPart - 1, kOutputPart = kOperatorPart - 2;
+  enum class What : std::uint8_t { Step, Output, Input };
+  using Key = std::pair<What, std::uint32_t>;  ///< and which
 
   void add(const WatchedRun& run);
   Profile::Spread spread(const Key& key) const;

@@ -73,26 +73,18 @@ class WatchedRuns {
   std::vector<std::vector<std::byte>> results_;
 };
 
-// How much of the arenas a run writes to, by cache lines.
+// How much of the arena a run writes to, by cache lines.
 std::uint64_t touched_bytes(CompiledModel& model) {
-  const auto each_arena = [&](const auto& visit) {
-    for (std::uint32_t part = 0; part < model.part_count(); ++part) {
-      if (Context* context = model.part_context(part)) visit(context->arena());
-    }
-  };
-  each_arena([](std::span<std::byte> arena) {
-    if (!arena.empty()) std::memset(arena.data(), kUntouched, arena.size());
-  });
+  const std::span<std::byte> arena = model.arena();
+  if (!arena.empty()) std::memset(arena.data(), kUntouched, arena.size());
   model.run_prepared();
   std::uint64_t touched = 0;
-  each_arena([&](std::span<std::byte> arena) {
-    for (std::size_t at = 0; at < arena.size(); at += kLine) {
-      const std::span<std::byte> line = arena.subspan(at, std::min(kLine, arena.size() - at));
-      const bool is_same = std::all_of(
-          line.begin(), line.end(), [](std::byte value) { return value == std::byte{kUntouched}; });
-      touched += is_same ? 0 : line.size();
-    }
-  });
+  for (std::size_t at = 0; at < arena.size(); at += kLine) {
+    const std::span<std::byte> line = arena.subspan(at, std::min(kLine, arena.size() - at));
+    const bool is_same = std::all_of(
+        line.begin(), line.end(), [](std::byte value) { return value == std::byte{kUntouched}; });
+    touched += is_same ? 0 : line.size();
+  }
   return touched;
 }
 
@@ -103,8 +95,9 @@ void add_counters(const CompiledModel& model, const std::vector<Datum>& inputs, 
     profile.notes.push_back(counters.problem());
     return;
   }
-  if (model.program().is_composed()) {
-    profile.notes.emplace_back("hardware counters: not read for programs of several parts");
+  if (!model.program().is_kernels_alone()) {
+    profile.notes.emplace_back(
+        "hardware counters: not read for programs with other steps than kernels");
     return;
   }
   CompiledModel alone(model.program(), 1);
@@ -112,8 +105,8 @@ void add_counters(const CompiledModel& model, const std::vector<Datum>& inputs, 
   alone.run_prepared();
   std::map<std::size_t, Profile::Counters> by_step;
   Profile::Counters before = counters.read();
-  ComposedContext::Looks looks;
-  looks.behind_step = [&](std::uint32_t, const Context&, std::size_t step) {
+  HostContext::Looks looks;
+  looks.behind_step = [&](const KernelRunner&, std::size_t step) {
     const Profile::Counters now = counters.read();
     by_step[step] = {now.cycles - before.cycles, now.instructions - before.instructions,
                      now.cache_misses - before.cache_misses};

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/compile.h"
-#include "host/element_type.h"
+#include "host/program_types.h"
 #include "reference/evaluate.h"
 
 #include <algorithm>
@@ -36,9 +36,9 @@ Session::Session(StatefulGraph graph, const SessionOptions& options)
   Program program = compile_model(step_.graph, request);
   const int thread_count = options.thread_count;
   for (const State& state : step_.states) now_.push_back(own_copy(state.initial.materialise()));
-  if (program.is_composed()) {
-    composed_model_ = std::make_shared<const ComposedModel>(std::move(program));
-    composed_ = std::make_unique<ComposedContext>(composed_model_, thread_count);
+  if (!program.is_kernels_alone()) {
+    host_model_ = std::make_shared<const HostModel>(std::move(program));
+    host_ = std::make_unique<HostContext>(host_model_, thread_count);
   } else {
     model_ = std::make_shared<const Model>(std::move(program));
     context_ = std::make_unique<Context>(model_, thread_count);
@@ -55,11 +55,11 @@ Session::Session(StatefulGraph graph, const SessionOptions& options)
 Session::~Session() = default;
 
 const Program& Session::program() const {
-  return model_ ? model_->program() : composed_model_->program();
+  return model_ ? model_->program() : host_model_->program();
 }
 
 std::uint64_t Session::arena_bytes() const {
-  return context_ ? context_->arena_bytes() : composed_->arena_bytes();
+  return context_ ? context_->arena_bytes() : host_->arena_bytes();
 }
 
 std::vector<Tensor> Session::inputs(const std::vector<Tensor>& batch,
@@ -106,8 +106,8 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
   if (is_on_device()) return run_on_device(batch);
   const std::vector<Tensor> given = inputs(batch, now_);
   std::vector<Tensor> outputs;
-  if (composed_) {
-    const std::vector<Datum> made = composed_->run(std::vector<Datum>(given.begin(), given.end()));
+  if (host_) {
+    const std::vector<Datum> made = host_->run(std::vector<Datum>(given.begin(), given.end()));
     for (std::size_t k = 0; k < now_.size(); ++k) {
       before_[k] = std::exchange(now_[k], made[step_.states[k].output].tensor());
     }

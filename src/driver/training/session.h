@@ -1,6 +1,6 @@
 #pragma once
 
-#include "host/composed.h"
+#include "host/context.h"
 #include "passes/train/stateful_graph.h"
 #include "program/program.h"
 #include "runtime/model.h"
@@ -56,11 +56,11 @@ class Session {
   std::vector<std::size_t> data_inputs_, data_outputs_;
   std::vector<Tensor> now_, before_;  // on a device `now_` alone: what is to go there
   bool is_set_ = true;                // since the last run, or never run
-  // One of the two, as the program is kernels alone or made of parts.
+  // One of the two, as the program is kernels alone or has other steps.
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Context> context_;
-  std::shared_ptr<const ComposedModel> composed_model_;
-  std::unique_ptr<ComposedContext> composed_;
+  std::shared_ptr<const HostModel> host_model_;
+  std::unique_ptr<HostContext> host_;
 };
 
 /// What first was not a number, or else not finite, when a graph runs: the node, or an input; empty

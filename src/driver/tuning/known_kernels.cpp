@@ -13,7 +13,7 @@ Graph with_known_kernels(Graph graph, const TuningCache& cache, int threads) {
   std::set<NodeId> done;
   for (const codegen::Decision& decision : decide_nodes(graph, options)) {
     // A node of several nests is known by the first: the sum that the others prepare or finish.
-    if (done.contains(decision.node)) continue;
+    if (!decision.node || done.contains(decision.node)) continue;
     const std::optional<TunedKernel> kernel = cache.find(place, decision.work);
     if (!kernel) continue;
     aitemplate::KernelChoices choices{kernel->symbol, {}};

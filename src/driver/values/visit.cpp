@@ -1,7 +1,7 @@
 #include "driver/values/visit.h"
 
 #include "driver/values/plain_order.h"
-#include "host/element_type.h"
+#include "host/program_types.h"
 #include "ops/fused_groups.h"
 #include "reference/evaluate.h"
 
@@ -45,26 +45,24 @@ void index_values(const Graph& graph, std::map<std::string, Made>& made) {
   }
 }
 
-// For each step of a part, the buffers that are complete behind it: of those that its node makes,
-// those that no later step of the node stores to.
-std::vector<std::vector<std::uint32_t>> complete_behind(const Program& part, const Context& context,
+// For each kernel of a program, the buffers that are complete behind it: of those that its node
+// makes, those that no later step of the node stores to.
+std::vector<std::vector<std::uint32_t>> complete_behind(const KernelRunner& runner,
                                                         const std::map<std::string, Made>& made) {
-  const auto symbols = context.symbol_values();
+  const Program& program = runner.program();
   std::map<std::uint32_t, std::size_t> last;
-  for (std::size_t k = 0; k < part.steps.size(); ++k) {
-    const Program::Step& step = part.steps[k];
-    bool runs = true;
-    for (const Program::Guard& guard : step.when)
-      runs = runs && symbols[guard.symbol] >= guard.lo && symbols[guard.symbol] <= guard.hi;
-    if (!runs) continue;
+  for (std::size_t k = 0; k < program.steps.size(); ++k) {
+    const Program::Step& step = program.steps[k];
+    if (step.kind != Program::StepKind::Kernel || !runner.runs(step)) continue;
     for (const std::uint32_t id : step.buffers) {
-      const Program::Buffer& buffer = part.buffers[id];
-      if (buffer.place != Program::Place::Arena && buffer.place != Program::Place::Output) continue;
+      const Program::Buffer& buffer = program.buffers[id];
+      if (buffer.place == Program::Place::Input || buffer.place == Program::Place::Constant)
+        continue;
       const auto found = made.find(buffer.name);
       if (found != made.end() && found->second.maker == step.name) last[id] = k;
     }
   }
-  std::vector<std::vector<std::uint32_t>> complete(part.steps.size());
+  std::vector<std::vector<std::uint32_t>> complete(program.steps.size());
   for (const auto& [id, step] : last) complete[step].push_back(id);
   return complete;
 }
@@ -88,24 +86,24 @@ std::vector<Datum> visit_compiled(CompiledModel& model, const Graph& graph,
   show_inputs(graph, inputs, on_value);
   std::map<std::string, Made> made;
   index_values(graph, made);
-  std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>> complete;
-  ComposedContext::Looks looks;
-  looks.behind_step = [&](std::uint32_t part, const Context& context, std::size_t step) {
-    const Program& program = model.part(part);
-    // Shapes may be bound anew from run to run of a part: at its first step it is asked again.
-    if (step == 0 || !complete.contains(part))
-      complete[part] = complete_behind(program, context, made);
-    for (const std::uint32_t id : complete[part][step]) {
-      const Context::BoundBuffer bound = context.buffer(id);
-      if (bound.data == nullptr) continue;
-      const Program::Buffer& buffer = program.buffers[id];
-      Tensor tensor(element_type_of(buffer), Shape(bound.shape.begin(), bound.shape.end()));
-      std::copy_n(bound.data, std::min<std::size_t>(bound.bytes, tensor.byte_size()),
-                  tensor.mutable_bytes().data());
+  std::vector<std::vector<std::uint32_t>> complete;
+  std::vector<std::int64_t> symbols;  // that it is for: the run may tell others
+  HostContext::Looks looks;
+  looks.behind_step = [&](const KernelRunner& runner, std::size_t step) {
+    if (complete.empty() || symbols != runner.symbols) {
+      complete = complete_behind(runner, made);
+      symbols = runner.symbols;
+    }
+    for (const std::uint32_t id : complete[step]) {
+      const std::byte* data = runner.address(id);
+      if (data == nullptr) continue;
+      const Program::Buffer& buffer = runner.program().buffers[id];
+      Tensor tensor(element_type_of(buffer), runner.shapes[id]);
+      std::copy_n(data, tensor.byte_size(), tensor.mutable_bytes().data());
       on_value(buffer.name, in_plain_order(tensor, made.at(buffer.name).layout));
     }
   };
-  looks.behind_operators = [&](const Routine::Step& step, const std::vector<Datum>& results) {
+  looks.behind_operator = [&](const Program::Step& step, const std::vector<Datum>& results) {
     if (results.size() == 1 && results[0].is_tensor()) on_value(step.name, results[0].tensor());
   };
   model.prepare(inputs);

@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ops/analysis.h"
+#include "ops/homogeneous.h"
 #include "ops/registry.h"
 
 #include <algorithm>
@@ -34,10 +36,20 @@ bool is_sum(const Graph& graph, NodeId id) {
   return graph.op_name(id) == "add" || graph.op_name(id) == "sub";
 }
 
-// f(s x) = s f(x) for every s above zero.
+// f(s x) = s f(x) for every s above zero, as what it computes says.
 bool is_homogeneous(const Graph& graph, NodeId id) {
-  const std::string_view op = graph.op_name(id);
-  return op == "relu" || op == "leaky_relu" || op == "prelu";
+  const Node& node = graph.node(id);
+  if (!node.bodies.empty() || node.results.size() != 1 || node.op->is_random) return false;
+  if (node.op->layout.kind == LayoutRule::Kind::LogicalOrder || node.operands.empty()) return false;
+  // Twice the same value is scaled twice.
+  if (std::ranges::count(node.operands, node.operands.front()) > 1) return false;
+  try {
+    const std::vector<Expr> exprs = lowered(graph, id);
+    return exprs.size() == 1 && exprs.front().is_defined() &&
+           tenon::is_homogeneous(exprs.front(), 0);
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 bool is_pool(const Graph& graph, NodeId id) {

@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "ops/analysis.h"
+#include "ops/expr_signs.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace tenon::rewrite {
@@ -13,11 +13,6 @@ namespace {
 // How far back answers are looked for; rules ask about what was made a few nodes ago.
 constexpr int kMaxSteps = 6;
 constexpr std::int64_t kMaxScanned = 1 << 14;
-
-template <std::size_t N>
-bool is_one_of(std::string_view op, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), op) != names.end();
-}
 
 // Every element of a small constant passes the test.
 template <class Test>
@@ -37,76 +32,40 @@ bool is_unsigned(DType dtype) {
   return dtype == DType::Bool || (tenon::is_integer(dtype) && lowest_integer(dtype) == 0);
 }
 
-// The node's operands from `first` on all have a property.
-template <class Fact>
-bool all_operands(const Graph& graph, const Node& node, int steps, const Fact& fact) {
-  return std::all_of(node.operands.begin(), node.operands.end(),
-                     [&](ValueId operand) { return operand && fact(graph, operand, steps - 1); });
-}
-
-constexpr std::array<std::string_view, 5> kAboveZero = {"exp", "sigmoid", "softmax", "softplus",
-                                                        "reduce_sum_square"};
-constexpr std::array<std::string_view, 5> kNotBelowZero = {"abs", "relu", "sqrt", "reduce_l2",
-                                                           "hard_sigmoid"};
-// What these give is one of their (first) operand's elements.
-constexpr std::array<std::string_view, 9> kMoves = {"identity", "reshape",   "transpose",
-                                                    "squeeze",  "unsqueeze", "slice",
-                                                    "gather",   "expand",    "tile"};
-constexpr std::array<std::string_view, 4> kKeepsNotNegative = {"reduce_sum", "reduce_mean", "add",
-                                                               "average_pool"};
-
-bool never_negative(const Graph& graph, ValueId value, int steps) {
+// What a node computes says it, from what is known of its operands.
+Signs value_signs(const Graph& graph, ValueId value, int steps) {
+  Signs signs;
   const Type& type = graph.value(value).type;
-  if (type.is_tensor() && is_unsigned(type.tensor().dtype)) return true;
+  if (!type.is_tensor() || is_complex(type.tensor().dtype)) return signs;
+  signs.is_never_negative = is_unsigned(type.tensor().dtype);
+  signs.is_never_minus_zero = !is_float(type.tensor().dtype);
   const NodeId id = graph.value(value).producer;
-  if (!id || steps == 0) return false;
+  if (!id || steps == 0) return signs;
   if (const Constant* constant = graph.constant_of(value)) {
-    return all_elements(*constant, [](double x) { return x >= 0; });
+    signs.is_never_negative |= all_elements(*constant, [](double x) { return x >= 0; });
+    signs.is_never_minus_zero |=
+        all_elements(*constant, [](double x) { return x != 0 || !std::signbit(x); });
+    return signs;
   }
   const Node& node = graph.node(id);
-  const std::string& op = node.op->name;
-  if (is_one_of(op, kAboveZero) || is_one_of(op, kNotBelowZero)) return true;
-  // Integers may wrap below zero.
-  if (!type.is_tensor() || !is_float(type.tensor().dtype)) return false;
-  if (op == "mul" && node.operands[0] == node.operands[1]) return true;
-  if (op == "mul" || is_one_of(op, kKeepsNotNegative)) {
-    return all_operands(graph, node, steps, never_negative);
+  if (!node.bodies.empty()) return signs;
+  // Of the results that are wanted.
+  const auto result = static_cast<std::size_t>(
+      std::count_if(node.results.begin(), std::ranges::find(node.results, value),
+                    [](ValueId each) { return each.is_valid(); }));
+  try {
+    const std::vector<Expr> exprs = lowered(graph, id);
+    if (result >= exprs.size() || !exprs[result].is_defined()) return signs;
+    const OperandSigns operands{
+        [&](std::size_t k) { return value_signs(graph, node.operands.at(k), steps - 1); },
+        [&](std::size_t k) { return uniform_value(graph, node.operands.at(k)); },
+        [&](std::size_t a, std::size_t b) { return node.operands.at(a) == node.operands.at(b); }};
+    const Signs computed = signs_of(exprs[result], operands);
+    return {signs.is_never_negative || computed.is_never_negative,
+            signs.is_never_minus_zero || computed.is_never_minus_zero};
+  } catch (const Error&) {
+    return signs;
   }
-  if (op == "concat") return all_operands(graph, node, steps, never_negative);
-  if (is_one_of(op, kMoves)) return never_negative(graph, node.operands[0], steps - 1);
-  if (op == "pow") {
-    const std::optional<double> exponent = uniform_value(graph, node.operands[1]);
-    return exponent && std::fmod(*exponent, 2) == 0;
-  }
-  return false;
-}
-
-bool never_minus_zero(const Graph& graph, ValueId value, int steps) {
-  const Type& type = graph.value(value).type;
-  if (type.is_tensor() && !is_float(type.tensor().dtype) && !is_complex(type.tensor().dtype)) {
-    return true;
-  }
-  const NodeId id = graph.value(value).producer;
-  if (!id || steps == 0) return false;
-  if (const Constant* constant = graph.constant_of(value)) {
-    return all_elements(*constant, [](double x) { return x != 0 || !std::signbit(x); });
-  }
-  const Node& node = graph.node(id);
-  const std::string& op = node.op->name;
-  if (is_one_of(op, kAboveZero) || op == "abs") return true;
-  if (op == "mul" && node.operands[0] == node.operands[1]) return true;
-  // A sum is a negative zero only if all its terms are.
-  if (op == "add") {
-    return std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) {
-      return never_minus_zero(graph, operand, steps - 1);
-    });
-  }
-  // Sums start from zero, so that even negative zeros give a positive one.
-  if (op == "matmul" || op == "reduce_sum" || (op == "conv" && node.operands.size() == 2))
-    return true;
-  if (op == "concat") return all_operands(graph, node, steps, never_minus_zero);
-  if (is_one_of(op, kMoves)) return never_minus_zero(graph, node.operands[0], steps - 1);
-  return false;
 }
 
 // Bits of an integer that a float's fraction holds.
@@ -128,11 +87,11 @@ int exact_bits(DType dtype) {
 }  // namespace
 
 bool is_never_negative(const Graph& graph, ValueId value) {
-  return never_negative(graph, value, kMaxSteps);
+  return value_signs(graph, value, kMaxSteps).is_never_negative;
 }
 
 bool is_never_minus_zero(const Graph& graph, ValueId value) {
-  return never_minus_zero(graph, value, kMaxSteps);
+  return value_signs(graph, value, kMaxSteps).is_never_minus_zero;
 }
 
 bool holds_exactly(DType to, DType from) {

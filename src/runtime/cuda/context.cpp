@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <map>
 
 namespace tenon::cuda {
 namespace {
@@ -105,7 +106,7 @@ class CudaContext : public DeviceContext {
     cuda.destroy_stream(stream_);
   }
 
-  void prepare(const BoundShapes& shapes) override;
+  void prepare(const BoundShapes& shapes, const Segment& segment) override;
   void keep(std::vector<Feedback> states) override {
     states_ = std::move(states);
     forget_graph();
@@ -154,7 +155,7 @@ class CudaContext : public DeviceContext {
   std::vector<Feedback> states_;
 };
 
-void CudaContext::prepare(const BoundShapes& shapes) {
+void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
   const Driver& cuda = driver();
   const Program& p = model_.program();
   cuda.require(cuda.synchronise(stream_), "waiting for the device");
@@ -171,28 +172,25 @@ void CudaContext::prepare(const BoundShapes& shapes) {
     }
     return ports;
   };
-  inputs_ = place(p.inputs);
-  outputs_ = place(p.outputs);
+  inputs_ = place(segment.reads);
+  outputs_ = place(segment.writes);
   ports_.allocate(std::max<std::uint64_t>(total, 256), "inputs and outputs");
   for (auto* ports : {&inputs_, &outputs_}) {
     for (Port& port : *ports) port.address += ports_.address();
   }
+  std::map<std::uint32_t, Address> shared;  // by buffer
+  for (std::size_t k = 0; k < segment.reads.size(); ++k)
+    shared[segment.reads[k]] = inputs_[k].address;
+  for (std::size_t k = 0; k < segment.writes.size(); ++k)
+    shared[segment.writes[k]] = outputs_[k].address;
   const auto address_of = [&](std::uint32_t id) -> Address {
-    const Program::Buffer& buffer = p.buffers[id];
-    switch (buffer.place) {
-      case Program::Place::Input:
-        return inputs_[buffer.offset].address;
-      case Program::Place::Output:
-        return outputs_[buffer.offset].address;
-      case Program::Place::Constant:
-        return model_.constants() + buffer.offset;
-      case Program::Place::Arena:
-        return arena_.address() + shapes.offsets[id];
-    }
-    return 0;
+    if (const auto found = shared.find(id); found != shared.end()) return found->second;
+    const bool is_constant = p.buffers[id].place == Program::Place::Constant;
+    return is_constant ? model_.constants() + p.buffers[id].offset
+                       : arena_.address() + shapes.offsets[id];
   };
   std::uint64_t scratch = 0;
-  for (std::size_t k = 0; k < p.steps.size(); ++k) {
+  for (std::size_t k = segment.begin; k < segment.end; ++k) {
     const Program::Step& step = p.steps[k];
     if (!shapes.runs(step)) continue;
     const Program::Kernel& kernel = p.kernels[step.kernel];

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "driver/compile.h"
-#include "host/element_type.h"
+#include "host/program_types.h"
 #include "runtime/model.h"
 
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ class EmulatedContext : public DeviceContext {
   EmulatedContext(const Program& program, const std::vector<Kernel>& kernels)
       : program_(program), kernels_(kernels) {}
 
-  void prepare(const BoundShapes& shapes) override {
+  void prepare(const BoundShapes& shapes, const Segment&) override {
     shapes_ = &shapes;
     arena_.resize(shapes.planned_bytes + 64);
   }
@@ -63,7 +63,7 @@ class EmulatedContext : public DeviceContext {
           case Program::Place::Constant:
             buffers.push_back(const_cast<std::byte*>(program_.constants.get() + buffer.offset));
             break;  // NOLINT
-          case Program::Place::Arena:
+          default:
             buffers.push_back(aligned() + shapes_->offsets[id]);
             break;
         }

@@ -1,6 +1,6 @@
 // Products of bf16 that are added up in pairs, by instructions that not every processor has.
 #include "base/error.h"
-#include "codegen/compose.h"
+#include "codegen/compile.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/explain.h"

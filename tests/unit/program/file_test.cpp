@@ -372,11 +372,12 @@ TEST_F(ProgramFile, WhatDoesNotHoldTogetherIsRefusedByName) {
     p.buffers.back().offset = 7;
     p.steps[0].buffers[0] = static_cast<std::uint32_t>(p.buffers.size() - 1);
   });
-  expect_refusal("a buffer of another kind", [&](Program& p) { p.outputs = p.inputs; });
+  expect_refusal("a buffer of another kind", [&](Program& p) { p.inputs = p.outputs; });
+  expect_refusal("a buffer of another kind", [&](Program& p) { std::swap(p.outputs[0], p.outputs[1]); });
   expect_refusal("a buffer that there is not", [&](Program& p) { p.steps[0].buffers[0] = 1000; });
   expect_refusal("a kernel that there is not", [&](Program& p) { p.steps[0].kernel = 1000; });
   expect_refusal("a symbol that there is not", [&](Program& p) { p.steps[0].work = Extent::symbol(3); });
-  expect_refusal("read from no input", [&](Program& p) { p.symbols[0].axis = 5; });
+  expect_refusal("read from no value", [&](Program& p) { p.symbols[0].axis = 5; });
   expect_refusal("a range that has no number", [&](Program& p) { p.symbols[0].lo = p.symbols[0].hi + 1; });
   expect_refusal("a symbol that there is not", [&](Program& p) { p.steps[0].extents.push_back(Extent::symbol(3)); });
   expect_refusal("negative extent", [&](Program& p) { p.steps[0].work = -1; });

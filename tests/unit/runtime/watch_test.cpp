@@ -22,20 +22,19 @@ TEST(Watch, TicksAreTime) {
 // its first piece.
 TEST(Watch, EventsAreOfStepsThatRan) {
   Watch watch;
-  watch.prepare(3, 2);
+  watch.prepare(3, 2, 4);  // of steps 4 to 6
   watch.begin_run();
   const std::uint64_t first = ticks();
-  watch.saw(0, 1, first);
-  watch.saw(0, 1, ticks());  // the piece goes from the first item to the last
-  watch.end_step(0);
-  watch.saw(2, 0, ticks());
-  watch.end_step(2);
+  watch.saw(4, 1, first);
+  watch.saw(4, 1, ticks());  // the piece goes from the first item to the last
+  watch.end_step(4);
+  watch.saw(6, 0, ticks());
+  watch.end_step(6);
   RunEvents events;
-  events.add(watch, 7);
+  events.add(watch);
   ASSERT_EQ(events.steps.size(), 2);
-  EXPECT_EQ(events.steps[0].part, 7);
-  EXPECT_EQ(events.steps[0].step, 0);
-  EXPECT_EQ(events.steps[1].step, 2);
+  EXPECT_EQ(events.steps[0].step, 4);
+  EXPECT_EQ(events.steps[1].step, 6);
   EXPECT_EQ(events.steps[1].start, events.steps[0].end);
   EXPECT_EQ(events.steps[0].kern, first);
   ASSERT_EQ(events.pieces.size(), 2);
@@ -51,7 +50,7 @@ TEST(Watch, TakesADevicesWord) {
   watch.begin_run();
   watch.put(std::vector<double>{1e-3, 0, 2e-3});
   RunEvents events;
-  events.add(watch, 0);
+  events.add(watch);
   ASSERT_EQ(events.steps.size(), 2);
   EXPECT_NEAR(static_cast<double>(events.steps[1].end - events.steps[1].start) * seconds_per_tick(),
               2e-3, 1e-8);

@@ -8,11 +8,14 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace tenon {
 namespace {
 
 constexpr const char* kList = R"(tasks net {
-  symbol n from 1 to 8 axis 0 of 0
+  symbol n from 1 to 8 axis 0 of %0
+  check at_most [n] [6] "slice" "node 'h' (slice), axis 0"
   %0 x: f32[n, 4] input 0
   %1 w: f32[4, 4] constant
   %2 w: f32[1, 4, 16] constant form "packed, limit 4" of %1
@@ -73,6 +76,69 @@ TEST(TaskList, OfANetworkPrintsParsesAndHoldsTogether) {
   EXPECT_EQ(read.symbols, list.symbols);
   EXPECT_EQ(read.tasks.size(), list.tasks.size());
   EXPECT_EQ(list.tasks.back().kind, TaskList::Task::Kind::Copy);
+}
+
+// An operator without a kernel, a choice, a loop that hands on and stacks: one list, in which
+// bodies stand behind their task.
+constexpr const char* kMixed = R"(graph net (x: f32[S, 1, 4], take_first: bool[]) {
+  zeros = constant f32[1, 4] splat 0
+  last, ys = scan(zeros, x) {state_count = 1} body = graph step (h: f32[1, 4], part: f32[1, 4]) {
+    s = add(h, part)
+    next = tanh(s)
+    y = neg(next)
+    return next, y
+  }
+  chosen = if(take_first, last) then = graph (a: f32[1, 4]) {
+    r = relu(a)
+    return r
+  } else = graph (a: f32[1, 4]) {
+    r = exp(a)
+    return r
+  }
+  places = nonzero(ys)
+  doubled = add(places, places)
+  return ys, chosen, doubled
+}
+)";
+
+TEST(TaskList, OfControlFlowPrintsParsesAndHoldsTogether) {
+  const TaskList list = codegen::select(parse_graph(kMixed, all_ops()), cpu_options("x86-64-v3"));
+  EXPECT_NO_THROW(verify(list));
+  const std::string text = to_string(list);
+  const TaskList read = parse_tasks(text);
+  EXPECT_EQ(to_string(read), text);
+  EXPECT_NO_THROW(verify(read));
+  std::map<TaskList::Task::Kind, int> kinds;
+  for (const TaskList::Task& task : list.tasks) ++kinds[task.kind];
+  EXPECT_EQ(kinds[TaskList::Task::Kind::Loop], 1) << text;
+  EXPECT_EQ(kinds[TaskList::Task::Kind::Branch], 1) << text;
+  EXPECT_EQ(kinds[TaskList::Task::Kind::Host], 1) << text;
+  // What extents the run finds out tells a symbol, and what follows is sized by it.
+  EXPECT_NE(text.find("doubled: i64[3, "), std::string::npos) << text;
+  EXPECT_NE(text.find("sized"), std::string::npos) << text;
+}
+
+TEST(TaskList, BodiesThatDoNotHoldTogetherAreFound) {
+  const TaskList whole = codegen::select(parse_graph(kMixed, all_ops()), cpu_options("x86-64-v3"));
+  const auto broken = [&](const std::function<void(TaskList::Task&)>& change) {
+    TaskList list = whole;
+    for (TaskList::Task& task : list.tasks) change(task);
+    EXPECT_THROW(verify(list), InternalError);
+  };
+  broken([](TaskList::Task& task) {
+    if (task.loop) task.loop->end = 1000;
+  });
+  broken([](TaskList::Task& task) {
+    if (task.branch) std::swap(task.branch->then_end, task.branch->else_end);
+  });
+  broken([](TaskList::Task& task) {
+    if (task.loop)
+      task.loop->carried[0].out = task.loop->stacked[0].result, task.loop->stacked.clear(),
+      task.writes.clear();
+  });
+  broken([](TaskList::Task& task) {
+    if (task.host) task.reads = {task.writes[0]};
+  });
 }
 
 // What has no elements is made by no task, and may be read all the same.

@@ -1,15 +1,15 @@
-#include <gtest/gtest.h>
-
-#include <set>
-
-#include "driver/compile.h"
 #include "codegen/guards.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "program/verify.h"
 #include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
 
 namespace tenon {
 namespace {
@@ -27,7 +27,8 @@ bool holds(const Guards& guards, std::int64_t n, std::int64_t s) {
 TEST(Guards, AreDividedWithoutGapsAndOverlaps) {
   const std::vector<Program::Symbol> symbols = {{"N", 1, 6, 0, 0}, {"S", 0, 9, 0, 1}};
   std::vector<Guards> parts, left = {{}};
-  const std::vector<std::map<std::size_t, std::int64_t>> hot = {{{0, 1}}, {{0, 3}, {1, 5}}, {{1, 9}}, {{0, 1}, {1, 2}}};
+  const std::vector<std::map<std::size_t, std::int64_t>> hot = {
+      {{0, 1}}, {{0, 3}, {1, 5}}, {{1, 9}}, {{0, 1}, {1, 2}}};
   for (const auto& values : hot) {
     codegen::DividedGuards divided = codegen::divide(left, values, symbols);
     parts.insert(parts.end(), divided.inside.begin(), divided.inside.end());
@@ -36,7 +37,10 @@ TEST(Guards, AreDividedWithoutGapsAndOverlaps) {
   parts.insert(parts.end(), left.begin(), left.end());
   for (std::int64_t n = 1; n <= 6; ++n) {
     for (std::int64_t s = 0; s <= 9; ++s) {
-      EXPECT_EQ(std::count_if(parts.begin(), parts.end(), [&](const Guards& g) { return holds(g, n, s); }), 1) << n << ", " << s;
+      EXPECT_EQ(std::count_if(parts.begin(), parts.end(),
+                              [&](const Guards& g) { return holds(g, n, s); }),
+                1)
+          << n << ", " << s;
     }
   }
 }
@@ -51,15 +55,16 @@ const char* const kImages = R"(graph <N in [1, 16]> (x: f32[N, 16, 16, 32]@NHWC)
 }
 )";
 
-TEST(HotValues, OneProgramServesThemAndAllOthers) {
+TEST(SpecialisedShapes, OneProgramServesThemAndAllOthers) {
   const Graph graph = parse_graph(kImages, all_ops());
   const Program plain = codegen::compile(graph, cpu_options());
   codegen::CompileOptions options = cpu_options();
-  options.hot_values = {{{"N", 1}}, {{"N", 8}}};
+  options.specialised_shapes = {{{"N", 1}}, {{"N", 8}}};
   const Program program = codegen::compile(graph, options);
   verify(program);
   EXPECT_GT(program.kernels.size(), plain.kernels.size());
-  EXPECT_EQ(program.constant_bytes, plain.constant_bytes);  // weights in the same order are there once
+  EXPECT_EQ(program.constant_bytes,
+            plain.constant_bytes);  // weights in the same order are there once
   for (const int threads : {1, 3}) {
     CompiledModel model(program, threads);
     for (const std::int64_t n : {8, 1, 2, 16}) {
@@ -67,33 +72,39 @@ TEST(HotValues, OneProgramServesThemAndAllOthers) {
       const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
       const Tensor actual = model.run(inputs).front().tensor();
       ASSERT_EQ(actual.shape(), expected.shape());
-      for (std::int64_t k = 0; k < actual.size(); ++k) ASSERT_NEAR(actual.real_at(k), expected.real_at(k), 1e-4) << n;
+      for (std::int64_t k = 0; k < actual.size(); ++k)
+        ASSERT_NEAR(actual.real_at(k), expected.real_at(k), 1e-4) << n;
     }
   }
 }
 
-// What depends on two symbols, and on one alone; values that cannot be and symbols that there are not.
-TEST(HotValues, OfSeveralSymbols) {
-  const Graph graph = parse_graph(R"(graph <Q in [1, 100], K> (q: f32[1, 2, Q, 16], k: f32[1, 2, K, 16], v: f32[1, 2, K, 24]) {
+// What depends on two symbols, and on one alone; values that cannot be and symbols that there are
+// not.
+TEST(SpecialisedShapes, OfSeveralSymbols) {
+  const Graph graph = parse_graph(
+      R"(graph <Q in [1, 100], K> (q: f32[1, 2, Q, 16], k: f32[1, 2, K, 16], v: f32[1, 2, K, 24]) {
   y = attention(q, k, v)
   z = exp(q)
   return y, z
 }
-)", all_ops());
+)",
+      all_ops());
   codegen::CompileOptions options = cpu_options();
-  options.hot_values = {{{"Q", 40}, {"K", 33}}, {{"Q", 40}}, {{"Q", 1000}}, {{"M", 2}}};
+  options.specialised_shapes = {{{"Q", 40}, {"K", 33}}, {{"Q", 40}}, {{"Q", 1000}}, {{"M", 2}}};
   const Program program = codegen::compile(graph, options);
   verify(program);
   CompiledModel model(program, 2);
   for (const std::int64_t queries : {40, 7}) {
     for (const std::int64_t keys : {33, 50}) {
-      const std::vector<Datum> inputs =
-          random_inputs(graph, 5, {{"q", {1, 2, queries, 16}}, {"k", {1, 2, keys, 16}}, {"v", {1, 2, keys, 24}}});
-      const std::vector<Datum> expected = reference::evaluate(graph, inputs), actual = model.run(inputs);
+      const std::vector<Datum> inputs = random_inputs(
+          graph, 5, {{"q", {1, 2, queries, 16}}, {"k", {1, 2, keys, 16}}, {"v", {1, 2, keys, 24}}});
+      const std::vector<Datum> expected = reference::evaluate(graph, inputs),
+                               actual = model.run(inputs);
       for (std::size_t output = 0; output < 2; ++output) {
         const Tensor &a = actual[output].tensor(), &e = expected[output].tensor();
         ASSERT_EQ(a.shape(), e.shape());
-        for (std::int64_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a.real_at(k), e.real_at(k), 1e-4) << queries << ", " << keys;
+        for (std::int64_t k = 0; k < a.size(); ++k)
+          ASSERT_NEAR(a.real_at(k), e.real_at(k), 1e-4) << queries << ", " << keys;
       }
     }
   }

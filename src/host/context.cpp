@@ -1,0 +1,191 @@
+#include "host/context.h"
+
+#include "base/error.h"
+#include "host/loop.h"
+#include "host/values.h"
+#include "reference/evaluate.h"
+#include "runtime/processors.h"
+
+#include <atomic>
+
+namespace tenon {
+
+struct HostContext::State {
+  State(std::shared_ptr<const HostModel> shared, int thread_count)
+      : model(std::move(shared)), runner(model->model(), thread_count), values(*model, runner) {}
+
+  std::shared_ptr<const HostModel> model;
+  KernelRunner runner;
+  RunValues values;
+  std::function<void()> before_body;
+  RunEvents* events = nullptr;  // of the run that is watched
+  const Looks* looks = nullptr;
+  Watch watch;
+  std::atomic_flag is_in_use;
+
+  const Program& program() const { return model->program(); }
+  std::vector<Datum> run(const std::vector<Datum>& inputs);
+  void run_steps(std::uint32_t begin, std::uint32_t end);
+  void run_kernels(std::size_t segment);
+  void run_operator(std::uint32_t step);
+  void run_branch(std::uint32_t step);
+  DimBindings symbols() const;
+};
+
+std::vector<Datum> HostContext::State::run(const std::vector<Datum>& inputs) {
+  try {
+    values.begin(inputs);
+    run_steps(0, static_cast<std::uint32_t>(program().steps.size()));
+    return values.end();
+  } catch (...) {
+    values.clear();
+    throw;
+  }
+}
+
+void HostContext::State::run_steps(std::uint32_t begin, std::uint32_t end) {
+  for (std::uint32_t k = begin; k < end;) {
+    const Program::Step& step = program().steps[k];
+    std::uint32_t next = end_of(program(), k);
+    if (step.kind == Program::StepKind::Kernel) {
+      const std::size_t segment = model->segment_at(k);
+      run_kernels(segment);
+      next = model->model()->segments()[segment].end;
+    } else {
+      const std::uint64_t start = events != nullptr ? ticks() : 0;
+      const std::size_t first_inner = events != nullptr ? events->steps.size() : 0;
+      if (step.kind == Program::StepKind::Host) run_operator(k);
+      if (step.kind == Program::StepKind::Branch) run_branch(k);
+      if (step.kind == Program::StepKind::Loop) {
+        run_loop(program().loops[step.detail], step.name, values, [&] {
+          if (before_body) before_body();
+          values.begin_body(k);
+          run_steps(k + 1, next);
+        });
+      }
+      if (events != nullptr) events->add_around(k, start, ticks(), first_inner);
+    }
+    for (; k < next; ++k) {
+      for (const std::uint32_t slot : model->last_uses()[k]) values.release(slot);
+    }
+  }
+}
+
+void HostContext::State::run_kernels(std::size_t segment) {
+  const Segment& described = model->model()->segments()[segment];
+  runner.prepare(segment);
+  values.check_reads(described);
+  for (const std::uint32_t slot : described.slots) values.make_slot(slot);
+  if (events != nullptr) {
+    runner.run(segment, watch);
+    events->add(watch);
+  } else if (looks != nullptr && looks->behind_step) {
+    runner.run(segment, [&](std::size_t step) { looks->behind_step(runner, step); });
+  } else {
+    runner.run(segment);
+  }
+}
+
+DimBindings HostContext::State::symbols() const {
+  DimBindings known;
+  for (std::size_t k = 0; k < program().symbols.size(); ++k) {
+    if (runner.is_known[k]) known.emplace(program().symbols[k].name, Dim(runner.symbols[k]));
+  }
+  return known;
+}
+
+void HostContext::State::run_operator(std::uint32_t number) {
+  const Program::Step& step = program().steps[number];
+  const HostOperator& described = program().operators[step.detail];
+  const ReadyOperator& ready = model->op(step.detail);
+  std::vector<std::optional<Datum>> operands;
+  std::vector<std::span<const std::byte>> moving;  // memory that will hold something else
+  for (const std::uint32_t id : described.operands) {
+    operands.push_back(id == kNoBuffer ? std::nullopt : std::optional(values.get(id)));
+    if (id != kNoBuffer && values.is_moving(id))
+      moving.push_back(operands.back()->tensor().bytes());
+  }
+  std::vector<bool> wanted;
+  for (const std::uint32_t id : described.results) wanted.push_back(id != kNoBuffer);
+  reference::Options options;
+  options.thread_count = runner.thread_count();
+  std::vector<Datum> results;
+  try {
+    results = reference::evaluate_op(
+        *ready.op, ready.has_symbols ? ready.bound_attributes(symbols()) : ready.attributes,
+        operands, ready.layouts, wanted, options);
+  } catch (Error& error) {
+    if (!error.has_place()) error.at(described.where);
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw Error("no memory to compute a value", ErrorKind::OutOfMemory).at(described.where);
+  }
+  if (looks != nullptr && looks->behind_operator) looks->behind_operator(step, results);
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    if (wanted[k]) values.set(described.results[k], detached(std::move(results.at(k)), moving));
+  }
+}
+
+void HostContext::State::run_branch(std::uint32_t number) {
+  const BranchStep& branch = program().branches[program().steps[number].detail];
+  const Tensor condition = values.tensor(branch.condition);
+  if (condition.size() != 1)
+    throw Error("if: the condition must be one element").got(condition.type());
+  const bool takes_first = condition.integer_at(0) != 0;
+  if (before_body) before_body();
+  values.begin_body(number);
+  if (takes_first) {
+    run_steps(number + 1, branch.then_end);
+  } else {
+    run_steps(branch.then_end, branch.else_end);
+  }
+  for (const BranchStep::Result& each : branch.results) {
+    const std::uint32_t out = takes_first ? each.first : each.second;
+    if (out != each.result) values.set(each.result, values.kept(out));
+  }
+}
+
+HostContext::HostContext(std::shared_ptr<const HostModel> model, int thread_count)
+    : state_(std::make_unique<State>(std::move(model),
+                                     thread_count > 0 ? thread_count : usable_threads())) {}
+HostContext::HostContext(HostContext&&) noexcept = default;
+HostContext::~HostContext() = default;
+
+std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs) {
+  const ContextUse use(state_->is_in_use);
+  return state_->run(inputs);
+}
+
+std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs, RunEvents& events) {
+  const ContextUse use(state_->is_in_use);
+  struct Watched {  // also if the run ends in an error
+    Watched(State& watched, RunEvents* seen) : state(watched) { state.events = seen; }
+    ~Watched() { state.events = nullptr; }
+    State& state;
+  } const watched(*state_, &events);
+  return state_->run(inputs);
+}
+
+std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs, const Looks& looks) {
+  const ContextUse use(state_->is_in_use);
+  struct Looked {
+    Looked(State& looked, const Looks* seen) : state(looked) { state.looks = seen; }
+    ~Looked() { state.looks = nullptr; }
+    State& state;
+  } const looked(*state_, &looks);
+  return state_->run(inputs);
+}
+
+void HostContext::before_bodies(std::function<void()> call) {
+  state_->before_body = std::move(call);
+}
+
+const KernelRunner& HostContext::runner() const { return state_->runner; }
+KernelRunner& HostContext::runner() { return state_->runner; }
+int HostContext::thread_count() const { return state_->runner.thread_count(); }
+std::uint64_t HostContext::arena_bytes() const {
+  return state_->runner.arena_bytes() + state_->values.pool_bytes();
+}
+std::uint64_t HostContext::scratch_bytes() const { return state_->runner.scratch_bytes(); }
+
+}  // namespace tenon

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "host/operators.h"
+#include "runtime/model.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace tenon {
+
+/// A program ready to run whatever its steps are: its code linked, its operators looked up. Never
+/// changes; any number of contexts, in any threads, run it at once.
+class HostModel {
+ public:
+  /// Throws Error if the code does not fit this machine, or an operator is not what the program
+  /// takes it for.
+  explicit HostModel(Program program);
+
+  const Program& program() const { return model_->program(); }
+  const std::shared_ptr<const Model>& model() const { return model_; }
+  const ReadyOperator& op(std::uint32_t number) const { return operators_[number]; }
+  /// The segment that begins with a step.
+  std::size_t segment_at(std::uint32_t step) const { return segment_at_[step]; }
+  /// By buffer; nothing of what is no tensor of known rank.
+  const std::vector<std::optional<DType>>& dtypes() const { return dtypes_; }
+  /// By buffer: the symbols that are told by it.
+  const std::vector<std::vector<std::uint32_t>>& symbols_of() const { return symbols_of_; }
+  /// By step: the symbols that its bodies tell.
+  const std::vector<std::vector<std::uint32_t>>& inner_symbols() const { return inner_symbols_; }
+  /// By step: the slots that nobody needs once it is done, with its bodies.
+  const std::vector<std::vector<std::uint32_t>>& last_uses() const { return last_uses_; }
+
+ private:
+  void find_last_uses();
+
+  std::shared_ptr<const Model> model_;
+  std::vector<ReadyOperator> operators_;
+  std::vector<std::size_t> segment_at_;
+  std::vector<std::optional<DType>> dtypes_;
+  std::vector<std::vector<std::uint32_t>> symbols_of_, inner_symbols_, last_uses_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "ir/graph.h"
+#include "program/program.h"
+
+#include <vector>
+
+namespace tenon {
+
+/// An operator of a program, looked up.
+struct ReadyOperator {
+  const OpDef* op = nullptr;
+  Attributes attributes;  ///< with the program's symbols in them
+  bool has_symbols = false;
+  std::vector<Layout> layouts;  ///< by operand
+
+  /// With the numbers that symbols have in a run in their place.
+  Attributes bound_attributes(const DimBindings& symbols) const;
+};
+/// Throws Error where there is no such operator, or it does not take such operands or attributes.
+ReadyOperator ready_operator(const HostOperator& from, const Program& program);
+
+}  // namespace tenon

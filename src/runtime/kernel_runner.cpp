@@ -1,0 +1,389 @@
+#include "runtime/kernel_runner.h"
+
+#include "base/error.h"
+#include "program/checksum.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+// Enough chunks for threads of uneven speed, few enough that taking one costs nothing.
+constexpr std::int64_t kChunksPerThread = 4;
+// What touches so little is done by one thread sooner than a second is called; what touches a
+// little more is not worth asking whether another is done.
+constexpr std::uint64_t kBytesForOne = 16 << 10, kBytesInOnePiece = 256 << 10;
+
+// A constant of so many bytes is compared while it is read, so many at once.
+constexpr std::uint64_t kBytesStreamed = 1 << 20, kBytesAtOnce = 512 << 10;
+
+}  // namespace
+
+KernelRunner::KernelRunner(std::shared_ptr<const Model> model, int thread_count)
+    : BoundShapes(model->program()), model_(std::move(model)), thread_count_(thread_count) {
+  addresses_.resize(program().buffers.size(), nullptr);
+  prepared_.resize(model_->segments().size());
+  if (model_->device() != nullptr) {
+    for (Prepared& each : prepared_) each.device = model_->device()->make_context();
+  }
+  ThreadPool::shared().reserve(thread_count_ - 1);
+}
+KernelRunner::~KernelRunner() = default;
+
+std::uint64_t KernelRunner::arena_bytes() const {
+  std::uint64_t bytes = arena_.bytes();
+  for (const Prepared& each : prepared_) bytes += each.device ? each.device->arena_bytes() : 0;
+  return bytes;
+}
+
+std::uint64_t KernelRunner::scratch_bytes() const {
+  std::uint64_t bytes = scratch_.bytes();
+  for (const Prepared& each : prepared_) bytes += each.device ? each.device->scratch_bytes() : 0;
+  return bytes;
+}
+
+void KernelRunner::bind(std::span<const std::vector<std::int64_t>> input_shapes) {
+  is_bound_ = false;
+  for (Prepared& each : prepared_) each.is_ready = false;
+  BoundShapes::bind(input_shapes);
+  const Program& p = program();
+  const bool is_alone = p.is_kernels_alone();
+  // What a device's kernels hand each other is the device's; here is what others share with them.
+  const bool has_arena = model_->device() == nullptr || !is_alone;
+  if (has_arena && planned_bytes > arena_.bytes() && !arena_.allocate(planned_bytes)) {
+    throw no_arena(p, all_bytes(), planned_bytes);
+  }
+  scratch_stride_ = 0;
+  if (is_alone) prepare(0);
+  is_bound_ = true;
+}
+
+std::byte* KernelRunner::address(std::uint32_t buffer) const {
+  const Program& p = program();
+  switch (p.buffers[buffer].place) {
+    case Program::Place::Constant: {
+      const auto found = replaced_.find(buffer);
+      const std::byte* data =
+          found != replaced_.end() ? found->second : p.constants.get() + p.buffers[buffer].offset;
+      return const_cast<std::byte*>(data);  // NOLINT: only read
+    }
+    case Program::Place::Arena:
+      return arena_.data() == nullptr ? nullptr : arena_.data() + offsets[buffer];
+    case Program::Place::View:
+      return address(static_cast<std::uint32_t>(p.buffers[buffer].offset));
+    default:
+      return static_cast<std::byte*>(addresses_[buffer]);
+  }
+}
+
+void KernelRunner::replace_constant(std::uint32_t buffer, const std::byte* data) {
+  replaced_[buffer] = data;
+  for (std::size_t k = 0; k < prepared_.size(); ++k) {
+    if (prepared_[k].is_ready) place_buffers(model_->segments()[k], prepared_[k]);
+  }
+}
+
+void KernelRunner::prepare(std::size_t segment) {
+  Prepared& prepared = prepared_[segment];
+  const Segment& described = model_->segments()[segment];
+  if (prepared.is_ready &&
+      std::ranges::equal(prepared.symbols, described.symbols, {}, {},
+                         [&](std::uint32_t symbol) { return symbols[symbol]; })) {
+    return;
+  }
+  prepared.is_ready = prepared.has_run = false;
+  check_symbols(described.begin);
+  place_buffers(described, prepared);
+  if (prepared.device) {
+    prepared.device->prepare(*this, described);
+  } else {
+    prepare_steps(described, prepared);
+  }
+  prepared.symbols.clear();
+  for (const std::uint32_t symbol : described.symbols) prepared.symbols.push_back(symbols[symbol]);
+  prepared.is_ready = true;
+}
+
+void KernelRunner::place_buffers(const Segment& segment, Prepared& prepared) {
+  const Program& p = program();
+  prepared.pointers.clear();
+  prepared.patches.clear();
+  for (std::uint32_t k = segment.begin; k < segment.end; ++k) {
+    for (const std::uint32_t id : p.steps[k].buffers) {
+      if (std::ranges::any_of(p.buffers[id].dims,
+                              [](const Extent& dim) { return !dim.is_number(); }))
+        compute_shape(id);
+      const Program::Place place = p.buffers[id].place;
+      const bool is_fixed = place == Program::Place::Constant || place == Program::Place::Arena;
+      if (!is_fixed) prepared.patches.push_back({prepared.pointers.size(), id});
+      prepared.pointers.push_back(is_fixed ? address(id) : nullptr);
+    }
+  }
+}
+
+std::unique_ptr<GuardedCall> KernelRunner::guarded(const ReadyStep& ready) {
+  const std::vector<std::uint32_t>& buffers = program().steps[ready.step].buffers;
+  const std::span<void*> all(ready.segment->pointers.data() + ready.first_pointer, buffers.size());
+  std::vector<GuardedCall::Argument> arguments;
+  for (std::size_t k = 0; k < buffers.size(); ++k) {
+    const Program::Place place = program().buffers[root_of(program(), buffers[k])].place;
+    const bool is_read_only = place == Program::Place::Constant || place == Program::Place::Input;
+    arguments.push_back({all[k], bytes_of(buffers[k]), is_read_only});
+  }
+  return std::make_unique<GuardedCall>(all, arguments, *guard_);
+}
+
+std::int64_t KernelRunner::chunk_of(const Program::Step& step, std::int64_t work) const {
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t buffer : step.buffers) bytes += bytes_of(buffer);
+  if (bytes <= kBytesForOne) return work;
+  const std::int64_t pieces = bytes <= kBytesInOnePiece ? 1 : kChunksPerThread;
+  return std::max<std::int64_t>(1, (work + thread_count_ - 1) / thread_count_ / pieces);
+}
+
+void KernelRunner::prepare_steps(const Segment& segment, Prepared& prepared) {
+  const Program& p = program();
+  prepared.steps.clear();
+  prepared.extents.clear();
+  std::size_t pointer = 0, hungriest = segment.begin;
+  std::uint64_t stride = 0;
+  for (std::size_t k = segment.begin; k < segment.end; ++k) {
+    const Program::Step& step = p.steps[k];
+    const ReadyStep ready{model_->kernel(step.kernel),
+                          pointer,
+                          prepared.extents.size(),
+                          step.work.value(symbols),
+                          1,
+                          k,
+                          &prepared,
+                          this};
+    for (const Extent& extent : step.extents) prepared.extents.push_back(extent.value(symbols));
+    pointer += step.buffers.size();
+    if (!runs(step)) continue;
+    const auto wanted =
+        static_cast<std::uint64_t>(p.kernels[step.kernel].scratch_bytes.value(symbols));
+    if (wanted > kMaxBytes) throw no_scratch(p, k, wanted, thread_count_);
+    if ((wanted + 4095) / 4096 * 4096 > stride) {
+      stride = (wanted + 4095) / 4096 * 4096;
+      hungriest = k;
+    }
+    if (ready.work <= 0) continue;
+    prepared.steps.push_back(ready);
+    prepared.steps.back().chunk = chunk_of(step, ready.work);
+  }
+  if (guard_) stride += kGuardBytes;
+  const bool grows = stride > scratch_stride_;
+  scratch_stride_ = std::max(scratch_stride_, stride);
+  const std::uint64_t bytes = scratch_stride_ * static_cast<std::uint64_t>(thread_count_);
+  const bool is_enough = bytes <= scratch_.bytes() && !(guard_ && grows);
+  if (!is_enough && !scratch_.allocate(bytes))
+    throw no_scratch(p, hungriest, scratch_stride_, thread_count_);
+  for (std::size_t end = scratch_stride_; guard_ && grows && end <= bytes; end += scratch_stride_) {
+    forbid(scratch_.data() + end - kGuardBytes, kGuardBytes);
+  }
+}
+
+std::byte* KernelRunner::scratch_for(const ReadyStep& ready, std::size_t thread) const {
+  if (!guard_) return scratch_of(thread);
+  const Program::Kernel& kernel = program().kernels[program().steps[ready.step].kernel];
+  return scratch_of(thread + 1) - kGuardBytes - kernel.scratch_bytes.value(symbols);
+}
+
+// Large constants are compared piece by piece by whoever is about to read them, which so finds them
+// in its cache. Which items read which piece is a guess: constants are packed in the order in which
+// they are read. Where it is wrong a kernel reads what is compared a little later, before anybody
+// gets results; that must do no harm, so that only numbers are compared so, and no indices.
+bool KernelRunner::Read::is_streamed() const {
+  const bool is_real = buffer->dtype == "f32" || buffer->dtype == "f64" || buffer->dtype == "f16" ||
+                       buffer->dtype == "bf16";
+  return bytes >= kBytesStreamed && is_real && !buffer->is_looked_up;
+}
+
+template <class F>
+void KernelRunner::for_each_constant(const ReadyStep& ready, F visit) const {
+  for (const std::uint32_t id : program().steps[ready.step].buffers) {
+    const Program::Buffer& buffer = program().buffers[id];
+    if (buffer.place == Program::Place::Constant) visit(Read{&buffer, bytes_of(id)});
+  }
+}
+
+bool KernelRunner::is_compared(const ReadyStep& ready) const {
+  bool are_all = true;
+  for_each_constant(ready, [&](const Read& read) {
+    are_all = are_all && model_->is_compared(read.buffer->offset, read.buffer->offset + read.bytes);
+  });
+  return are_all;
+}
+
+void KernelRunner::compare_before(const ReadyStep& ready, ThreadPool::Caller& caller) {
+  struct Blocks {
+    KernelRunner* state;
+    std::uint64_t begin, end;
+    std::atomic<bool> has_compared;
+  };
+  const auto compare = [](void* opaque, std::size_t, std::int64_t from, std::int64_t to) {
+    auto& [state, begin, end, has_compared] = *static_cast<Blocks*>(opaque);
+    const std::uint64_t first = begin / kChecksumBlock * kChecksumBlock;
+    const auto block_end = [&](std::int64_t block) {
+      return first + static_cast<std::uint64_t>(block) * kChecksumBlock;
+    };
+    if (state->model_->compare(std::max(begin, block_end(from)), std::min(end, block_end(to)),
+                               state->is_altered_)) {
+      has_compared.store(true, std::memory_order_relaxed);
+    }
+  };
+  for_each_constant(ready, [&](const Read& read) {
+    if (read.is_streamed() || read.bytes == 0) return;
+    Blocks blocks{this, read.buffer->offset, read.buffer->offset + read.bytes, false};
+    const std::uint64_t count =
+        (blocks.end - 1) / kChecksumBlock - blocks.begin / kChecksumBlock + 1;
+    caller.for_each(static_cast<std::int64_t>(count), 1, thread_count_, compare, &blocks);
+    // All of a table was read to compare it, and a few rows are wanted.
+    if (!blocks.has_compared || !read.buffer->is_looked_up || !program().is_mapped) return;
+    let_go(program().constants.get() + read.buffer->offset, read.bytes);
+  });
+}
+
+std::int64_t KernelRunner::items_at_once(const ReadyStep& ready) const {
+  std::uint64_t bytes = 0;
+  for_each_constant(ready, [&](const Read& read) { bytes += read.is_streamed() ? read.bytes : 0; });
+  return std::max<std::int64_t>(1,
+                                ready.work / static_cast<std::int64_t>(bytes / kBytesAtOnce + 1));
+}
+
+void KernelRunner::compare_share(const ReadyStep& ready, std::int64_t begin, std::int64_t end) {
+  for_each_constant(ready, [&](const Read& read) {
+    if (!read.is_streamed()) return;
+    const auto place = [&](std::int64_t item) {
+      return read.buffer->offset + static_cast<std::uint64_t>(static_cast<double>(read.bytes) *
+                                                              static_cast<double>(item) /
+                                                              static_cast<double>(ready.work));
+    };
+    model_->compare(place(begin), end == ready.work ? read.buffer->offset + read.bytes : place(end),
+                    is_altered_);
+  });
+}
+
+void KernelRunner::run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin,
+                             std::int64_t end) {
+  const KernelArguments arguments{ready.segment->pointers.data() + ready.first_pointer,
+                                  ready.segment->extents.data() + ready.first_extent,
+                                  scratch_for(ready, thread), &error_};
+  ready.kernel(&arguments, begin, end);
+}
+
+void KernelRunner::compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller) {
+  is_altered_ = false;
+  compare_before(ready, caller);
+  if (is_altered_) throw altered_constants(program(), ready.step);
+  const auto run_chunk = [](void* opaque, std::size_t thread, std::int64_t begin,
+                            std::int64_t end) {
+    const auto& step = *static_cast<const ReadyStep*>(opaque);
+    const std::int64_t items = step.owner->items_at_once(step);
+    for (std::int64_t at = begin, next = 0; at < end; at = next) {
+      next = std::min(at + items, end);
+      step.owner->compare_share(step, at, next);
+      step.owner->run_items(step, thread, at, next);
+    }
+  };
+  caller.for_each(ready.work, ready.chunk, thread_count_, run_chunk, &ready);
+  if (is_altered_) throw altered_constants(program(), ready.step);
+}
+
+void KernelRunner::require_checks_held(const ReadyStep& ready) const {
+  if (error_ == 0) return;
+  const Program::Step& step = program().steps[ready.step];
+  const auto& checks = program().kernels[step.kernel].checks;
+  const auto number = static_cast<std::size_t>(error_);
+  throw Error(number >= 1 && number <= checks.size() ? checks[number - 1]
+                                                     : "the data breaks an operator's rules")
+      .at("node '", step.name, "'");
+}
+
+void KernelRunner::require_intact(std::uint32_t constant) const {
+  const std::uint64_t begin = program().buffers[constant].offset, end = begin + bytes_of(constant);
+  if (model_->is_compared(begin, end)) return;
+  std::atomic<bool> is_altered = false;
+  model_->compare(begin, end, is_altered);
+  if (is_altered) throw altered_constants(program());
+}
+
+void KernelRunner::run_on_device(std::size_t segment, std::span<double> seconds) {
+  const Segment& described = model_->segments()[segment];
+  std::vector<const void*> sources;
+  std::vector<void*> targets;
+  for (const std::uint32_t id : described.reads) sources.push_back(address(id));
+  for (const std::uint32_t id : described.writes) targets.push_back(address(id));
+  prepared_[segment].device->run(sources, targets, seconds);
+}
+
+// What happens behind each step is part of the type: a run that nobody watches pays nothing for
+// those that somebody does.
+template <class Seen>
+void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
+  TENON_ASSERT(prepared.is_ready, "shapes are bound before a run");
+  for (const Patch& patch : prepared.patches)
+    prepared.pointers[patch.pointer] = addresses_[patch.buffer];
+  error_ = 0;
+  const auto run_chunk = [](void* opaque, std::size_t thread, std::int64_t begin,
+                            std::int64_t end) {
+    const auto& step = *static_cast<const ReadyStep*>(opaque);
+    if constexpr (Seen::is_on) {
+      const std::uint64_t first = ticks();
+      step.owner->run_items(step, thread, begin, end);
+      step.owner->watch_->saw(step.step, thread, first);
+    } else {
+      step.owner->run_items(step, thread, begin, end);
+    }
+  };
+  ThreadPool::Caller caller(ThreadPool::shared());
+  seen.begin_run();
+  for (ReadyStep& step : prepared.steps) {
+    std::unique_ptr<GuardedCall> guards = guard_ ? guarded(step) : nullptr;
+    if (prepared.has_run || is_compared(step)) {
+      caller.for_each(step.work, step.chunk, thread_count_, run_chunk, &step);
+    } else {
+      compare_and_run(step, caller);
+    }
+    require_checks_held(step);
+    guards.reset();
+    seen.end_step(step.step);
+  }
+  prepared.has_run = true;
+}
+
+void KernelRunner::run(std::size_t segment) {
+  if (prepared_[segment].device) return run_on_device(segment, {});
+  NoWatch nothing;
+  run_steps(prepared_[segment], nothing);
+}
+
+void KernelRunner::run(std::size_t segment, Watch& watch) {
+  const Segment& described = model_->segments()[segment];
+  watch.prepare(described.end - described.begin, static_cast<std::size_t>(thread_count_),
+                described.begin);
+  if (prepared_[segment].device) {
+    std::vector<double> seconds(program().steps.size());
+    watch.begin_run();
+    run_on_device(segment, seconds);
+    watch.put(seconds);
+    return;
+  }
+  watch_ = &watch;
+  run_steps(prepared_[segment], watch);
+}
+
+void KernelRunner::run(std::size_t segment, const Context::Look& look) {
+  if (prepared_[segment].device) {
+    throw Error("values inside a run on a device are not looked at", ErrorKind::Unsupported)
+        .hint("take --target=cpu");
+  }
+  struct Looking : NoWatch {
+    const Context::Look* look;
+    void end_step(std::size_t step) { (*look)(step); }
+  } looking;
+  looking.look = &look;
+  run_steps(prepared_[segment], looking);
+}
+
+}  // namespace tenon

@@ -1,0 +1,131 @@
+#pragma once
+
+#include "runtime/bound_shapes.h"
+#include "runtime/device.h"
+#include "runtime/guarded_call.h"
+#include "runtime/memory.h"
+#include "runtime/model.h"
+#include "runtime/segments.h"
+#include "runtime/thread_pool.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon {
+
+/// Runs the kernels of a program, segment by segment, in memory of its own. One thread at a time
+/// uses it. `Context` does so with programs of kernels alone; whoever runs others goes from segment
+/// to segment.
+class KernelRunner : public BoundShapes {
+ public:
+  KernelRunner(std::shared_ptr<const Model> model, int thread_count);
+  ~KernelRunner();
+
+  const Program& program() const { return model_->program(); }
+  const Model& model() const { return *model_; }
+  int thread_count() const { return thread_count_; }
+  std::uint64_t arena_bytes() const;
+  std::uint64_t scratch_bytes() const;
+  std::span<std::byte> arena() { return {arena_.data(), arena_.bytes()}; }
+
+  /// Fixes the shapes of the inputs and makes room for what follows from them. Throws Error for
+  /// shapes that the program does not take.
+  void bind(std::span<const std::vector<std::int64_t>> input_shapes);
+  bool is_bound() const { return is_bound_; }
+
+  /// Where an input, an output or a slot lies from now on.
+  void set_address(std::uint32_t buffer, void* address) { addresses_[buffer] = address; }
+  /// Where a buffer's bytes are; null of what nobody has placed.
+  std::byte* address(std::uint32_t buffer) const;
+
+  /// A constant is read from `data` from now on.
+  void replace_constant(std::uint32_t buffer, const std::byte* data);
+
+  /// Makes a segment ready for the symbols as they are, unless it is; the shapes of its buffers are
+  /// known from then on.
+  void prepare(std::size_t segment);
+  /// Run a segment that is ready. Allocates nothing, but on a device.
+  void run(std::size_t segment);
+  void run(std::size_t segment, Watch& watch);
+  void run(std::size_t segment, const Context::Look& look);
+  /// Compares a constant that somebody else is about to read with its checksum. Throws Error.
+  void require_intact(std::uint32_t constant) const;
+
+  /// On a device: of a program of kernels alone.
+  DeviceContext* device() const {
+    return prepared_.empty() ? nullptr : prepared_.front().device.get();
+  }
+
+ private:
+  // Where a pointer of the caller goes.
+  struct Patch {
+    std::size_t pointer = 0;
+    std::uint32_t buffer = 0;
+  };
+  struct Prepared;
+  // A step with everything looked up.
+  struct ReadyStep {
+    KernelFunction kernel = nullptr;
+    std::size_t first_pointer = 0, first_extent = 0;
+    std::int64_t work = 0, chunk = 1;
+    std::size_t step = 0;
+    Prepared* segment = nullptr;
+    KernelRunner* owner = nullptr;
+  };
+  struct Prepared {
+    bool is_ready = false;
+    std::vector<std::int64_t> symbols;  // that it is ready for
+    std::vector<void*> pointers;
+    std::vector<std::int64_t> extents;
+    std::vector<ReadyStep> steps;
+    std::vector<Patch> patches;
+    bool has_run = false;  // since it is ready: what the steps read is known to be intact
+    std::unique_ptr<DeviceContext> device;  // in place of most of that
+  };
+  // A constant that a call reads.
+  struct Read {
+    const Program::Buffer* buffer = nullptr;
+    std::uint64_t bytes = 0;
+    bool is_streamed() const;
+  };
+
+  void place_buffers(const Segment& segment, Prepared& prepared);
+  void prepare_steps(const Segment& segment, Prepared& prepared);
+  std::unique_ptr<GuardedCall> guarded(const ReadyStep& ready);
+  std::byte* scratch_of(std::size_t thread) const {
+    return scratch_.data() + thread * scratch_stride_;
+  }
+  std::byte* scratch_for(const ReadyStep& ready, std::size_t thread) const;
+  std::int64_t chunk_of(const Program::Step& step, std::int64_t work) const;
+  template <class F>
+  void for_each_constant(const ReadyStep& ready, F visit) const;
+  bool is_compared(const ReadyStep& ready) const;
+  void compare_before(const ReadyStep& ready, ThreadPool::Caller& caller);
+  void run_on_device(std::size_t segment, std::span<double> seconds);
+  template <class Seen>
+  void run_steps(Prepared& prepared, Seen& seen);
+  std::int64_t items_at_once(const ReadyStep& ready) const;
+  void compare_share(const ReadyStep& ready, std::int64_t begin, std::int64_t end);
+  void run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin, std::int64_t end);
+  void compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller);
+  void require_checks_held(const ReadyStep& ready) const;
+
+  std::shared_ptr<const Model> model_;
+  int thread_count_ = 1;
+  bool is_bound_ = false;
+  Memory arena_, scratch_;
+  std::uint64_t scratch_stride_ = 0;
+  std::vector<void*> addresses_;                                  // by buffer
+  std::unordered_map<std::uint32_t, const std::byte*> replaced_;  // constants, by buffer
+  std::vector<Prepared> prepared_;                                // by segment
+  std::int64_t error_ = 0;
+  std::optional<GuardedEnd> guard_ = guarded_end();
+  std::atomic<bool> is_altered_ = false;
+  Watch* watch_ = nullptr;  // of the run that is seen
+};
+
+}  // namespace tenon

@@ -1,0 +1,385 @@
+#include "base/error.h"
+#include "driver/compare.h"
+#include "driver/compile.h"
+#include "driver/compiled.h"
+#include "host/context.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "program/file.h"
+#include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace tenon {
+namespace {
+
+using Kind = Program::StepKind;
+
+// A recurrent step over a sequence, then a choice, then extents that the data decides.
+constexpr const char* kMixed = R"(graph net (x: f32[S, 1, 4], take_first: bool[]) {
+  zeros = constant f32[1, 4] splat 0
+  weight = constant f32[4, 4] normal(seed = 3, mean = 0.0, deviation = 0.4)
+  scaled = mul(x, x)
+  last, ys = scan(zeros, scaled, weight) {state_count = 1} body = graph step (h: f32[1, 4], part: f32[1, 4], w: f32[4, 4]) {
+    p = matmul(h, w)
+    s = add(p, part)
+    next = tanh(s)
+    y = neg(next)
+    return next, y
+  }
+  chosen = if(take_first, last) then = graph (a: f32[1, 4]) {
+    r = relu(a)
+    return r
+  } else = graph (a: f32[1, 4]) {
+    r = exp(a)
+    return r
+  }
+  places = nonzero(ys)
+  doubled = add(places, places)
+  return ys, chosen, doubled
+}
+)";
+
+Tensor ramp(Shape shape) {
+  Tensor x(DType::F32, std::move(shape));
+  for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, 0.3 * static_cast<double>(k % 5) - 0.4);
+  return x;
+}
+
+Tensor truth(bool value) { return Tensor::of<int>(DType::Bool, {}, {value ? 1 : 0}); }
+
+void expect_reference(const Graph& graph, CompiledModel& model, const std::vector<Datum>& inputs) {
+  const std::vector<Datum> expected = reference::evaluate(graph, inputs),
+                           actual = model.run(inputs);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t k = 0; k < actual.size(); ++k) {
+    EXPECT_EQ(actual[k].type(), expected[k].type());
+    EXPECT_TRUE(compare(actual[k], expected[k], {1e-5, 1e-6}).is_equal) << k;
+  }
+}
+
+class HostSteps : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = ::testing::TempDir() + "host_context_test.tnn";
+    graph_ = parse_graph(kMixed, all_ops());
+    program_ = codegen::compile(graph_, cpu_options());
+    write_program(program_, path_);
+    std::ifstream stream(path_, std::ios::binary);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    bytes_ = std::move(text).str();
+  }
+  void TearDown() override { std::remove(path_.c_str()); }
+
+  std::string path_, bytes_;
+  Graph graph_;
+  Program program_;
+};
+
+TEST_F(HostSteps, RunsControlFlowAndWhatDataDecides) {
+  CompiledModel model(program_, 2);
+  for (const std::int64_t steps : {5, 1, 0, 8, 8}) {
+    for (const bool takes_first : {true, false})
+      expect_reference(graph_, model, {ramp({steps, 1, 4}), truth(takes_first)});
+  }
+}
+
+TEST_F(HostSteps, RunsTheSameFromAFile) {
+  CompiledModel model(read_program(path_), 1);
+  expect_reference(graph_, model, {ramp({6, 1, 4}), truth(true)});
+}
+
+// A recurrent layer is a loop of kernels that read and write where values stay; its weights are the
+// program's.
+TEST_F(HostSteps, RecurrentKernelsRunInALoopWithTheirConstants) {
+  ASSERT_EQ(program_.loops.size(), 1u);
+  const LoopStep& loop = program_.loops.front();
+  ASSERT_EQ(loop.carried.size(), 1u);
+  EXPECT_TRUE(loop.carried[0].is_direct);
+  ASSERT_EQ(loop.stacked.size(), 1u);
+  EXPECT_TRUE(loop.stacked[0].is_direct);
+  EXPECT_EQ(program_.buffers[loop.carried[0].spare].place, Program::Place::Arena);
+  EXPECT_GE(program_.constant_bytes, 4u * 4 * 4);
+}
+
+// What is known of extents before the run lies in the arena, whatever makes and reads it.
+TEST_F(HostSteps, ValuesOfKnownExtentsArePlanned) {
+  for (const Program::Buffer& buffer : program_.buffers) {
+    if (buffer.name == "scaled" || buffer.name == "last") {
+      EXPECT_EQ(buffer.place, Program::Place::Arena) << buffer.name;
+    }
+    if (buffer.name == "places") {
+      EXPECT_EQ(buffer.place, Program::Place::Slot) << buffer.name;
+    }
+    if (buffer.name == "ys" && buffer.dims.size() == 3) {
+      EXPECT_EQ(buffer.place, Program::Place::Output);
+    }
+  }
+}
+
+TEST(HostProgram, HasNoGraphInIt) {
+  const Graph graph = parse_graph(kMixed, all_ops());
+  const std::string path = ::testing::TempDir() + "host_no_graph.tnn";
+  write_program(codegen::compile(graph, cpu_options()), path);
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  EXPECT_EQ(std::move(text).str().find("graph "), std::string::npos);
+  std::remove(path.c_str());
+}
+
+TEST(HostProgram, KernelsAloneStayKernelsAlone) {
+  const Graph graph = parse_graph(
+      "graph (x: f32[n, 4]) {\n  w = constant f32[4] splat 2\n  y = mul(x, w)\n  return y\n}\n",
+      all_ops());
+  EXPECT_TRUE(codegen::compile(graph, cpu_options()).is_kernels_alone());
+}
+
+void expect_like_reference(const std::string& text, const std::vector<std::vector<Datum>>& runs) {
+  const Graph graph = parse_graph(text, all_ops());
+  CompiledModel model(codegen::compile(graph, cpu_options()), 2);
+  for (const std::vector<Datum>& inputs : runs) expect_reference(graph, model, inputs);
+}
+
+Tensor number(std::int64_t value) { return Tensor::of<std::int64_t>(DType::I64, {}, {value}); }
+
+// The body's extents are those around it by another name; a value is carried and stacked at once;
+// scanned from the end, along a later axis.
+TEST(HostProgram, LoopsOfUnknownLengthAndOtherAxes) {
+  const std::string text = R"(graph net (x: f32[N, S, 4], h: f32[N, 4]) {
+  last, ys, zs = scan(h, x) {state_count = 1, input_axes = [1], input_reverse = [1], output_reverse = [0, 1], output_axes = [0, 1]}
+    body = graph step (a: f32[m, 4], part: f32[m, 4]) {
+    next = add(a, part)
+    z = mul(next, part)
+    return next, next, z
+  }
+  twice = add(last, last)
+  return ys, zs, twice
+}
+)";
+  expect_like_reference(text, {{ramp({2, 3, 4}), ramp({2, 4})},
+                               {ramp({1, 5, 4}), ramp({1, 4})},
+                               {ramp({2, 0, 4}), ramp({2, 4})}});
+}
+
+// Trips until a condition fails; a carried value that grows; a result of no trips.
+TEST(HostProgram, LoopsEndWhenTheirConditionDoes) {
+  const std::string text = R"(graph net (trips: i64[], goes: bool[], x: f32[2]) {
+  limit = constant f32[] [20]
+  last, grown, ys = loop(trips, goes, x, x, limit) {carried_count = 2}
+    body = graph (i: i64[], c: bool[], a: f32[2], b: f32[k], most: f32[]) {
+    next = add(a, a)
+    longer = concat(b, next) {axis = 0}
+    total = reduce_max(next) {axes = [0], keep_axes = false}
+    more = less(total, most)
+    return more, next, longer, next
+  }
+  return last, grown, ys
+}
+)";
+  const Tensor x = Tensor::of<double>(DType::F32, {2}, {1.0, 1.5});
+  expect_like_reference(text, {{number(9), truth(true), x},
+                               {number(2), truth(true), x},
+                               {number(0), truth(true), x},
+                               {number(5), truth(false), x}});
+}
+
+// Sequences, choices of other extents, a choice inside a loop, what is given back as it came.
+TEST(HostProgram, SequencesAndChoicesOfOtherExtents) {
+  const std::string text = R"(graph net (x: f32[3, 2], c: bool[]) {
+  none = sequence_empty() {dtype = f32}
+  one = sequence_insert(none, x)
+  square = mul(x, x)
+  two = sequence_insert(one, square)
+  sums = sequence_map(two) body = graph (item: f32[3, 2]) {
+    s = exp(item)
+    return s
+  }
+  all = concat_from_sequence(sums) {axis = 0}
+  part = if(c, x, all) then = graph (a: f32[3, 2], b: f32[m, 2]) {
+    r = relu(a)
+    return r
+  } else = graph (a: f32[3, 2], b: f32[m, 2]) {
+    return b
+  }
+  y = neg(part)
+  return y, two, x
+}
+)";
+  expect_like_reference(
+      text,
+      {{ramp({3, 2}), truth(true)}, {ramp({3, 2}), truth(false)}, {ramp({3, 2}), truth(true)}});
+}
+
+// Only the body reads the second input: its extent is known around it all the same.
+TEST(HostProgram, BodiesAreHeldToExtentsOfInputs) {
+  const Graph graph = parse_graph(R"(graph g (parts: seq(f32[N]), x: f32[S]) {
+  count = sequence_length(parts)
+  none = sequence_empty()
+  all = loop(count, _, none, parts, x) {carried_count = 1} body = graph b (i: i64[], c: bool[], so_far: seq(?), p: seq(f32[N]), q: f32[S]) {
+    part = sequence_at(p, i)
+    y = add(part, q)
+    more = sequence_insert(so_far, y)
+    return c, more
+  }
+  return all
+}
+)",
+                                  all_ops());
+  CompiledModel model(codegen::compile(graph, cpu_options()), 1);
+  const Datum parts = Datum::sequence({Datum(ramp({5})), Datum(ramp({5}))});
+  expect_reference(graph, model, {parts, ramp({5})});
+  expect_reference(graph, model, {parts, ramp({1})});
+  EXPECT_THROW(model.run({parts, ramp({4})}), Error);
+  // The last part alone does not fit.
+  EXPECT_THROW(model.run({Datum::sequence({Datum(ramp({5})), Datum(ramp({4}))}), ramp({5})}), Error);
+  expect_reference(graph, model, {parts, ramp({5})});
+}
+
+TEST_F(HostSteps, OutputsOfARunOutliveTheNext) {
+  CompiledModel model(program_, 1);
+  const Tensor x = ramp({3, 1, 4});
+  const std::vector<Datum> first = model.run({x, truth(true)});
+  const Tensor before = first[0].tensor();
+  const std::vector<double> kept = before.reals();
+  model.run({Tensor(DType::F32, {3, 1, 4}), truth(true)});
+  EXPECT_EQ(first[0].tensor().reals(), kept);
+}
+
+// Kernels that run once for each position count as often; a body's time is its own and not that of
+// the `if`.
+TEST_F(HostSteps, TellsWhereTheTimeGoes) {
+  CompiledModel model(program_, 1);
+  model.prepare({ramp({5, 1, 4}), truth(true)});
+  const std::vector<StepTime> times = model.timed_steps(3);
+  ASSERT_EQ(times.size(), program_.steps.size());
+  std::size_t at = 0;
+  const std::uint32_t loop_end = program_.loops[0].end;
+  for (std::uint32_t k = 0; k < program_.steps.size(); ++k) {
+    const Program::Step& step = program_.steps[k];
+    if (step.kind != Kind::Kernel) continue;
+    EXPECT_EQ(times[at].name, step.name);
+    EXPECT_EQ(times[at].candidate, step.candidate);
+    const bool is_in_loop = k < loop_end && program_.steps[k].name != "scaled";
+    if (is_in_loop) {
+      EXPECT_GT(times[at].seconds, 0) << step.name;
+      EXPECT_EQ(times[at].bytes, 3 * 5 * step.bytes) << step.name;
+    }
+    ++at;
+  }
+  std::map<std::string, std::string> others;
+  for (; at < times.size(); ++at) {
+    EXPECT_GT(times[at].seconds, 0) << times[at].name;
+    others[times[at].name] = times[at].candidate;
+  }
+  EXPECT_EQ(others, (std::map<std::string, std::string>{
+                        {"last", "loop"}, {"chosen", "branch"}, {"places", "operators"}}));
+  expect_reference(graph_, model, {ramp({5, 1, 4}), truth(false)});  // afterwards it runs as before
+}
+
+TEST_F(HostSteps, WrongInputsAreRefused) {
+  CompiledModel model(program_, 1);
+  EXPECT_THROW(model.run({ramp({2, 1, 5}), truth(true)}), Error);
+  EXPECT_THROW(model.run({ramp({2, 1, 4}), ramp({})}), Error);
+  EXPECT_THROW(model.run({ramp({2, 1, 4})}), Error);
+}
+
+TEST_F(HostSteps, FilesCutShortOrAlteredAreRefused) {
+  const auto put = [&](const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+  };
+  for (std::size_t size = 0; size < bytes_.size(); size += 1 + bytes_.size() / 97) {
+    put(bytes_.substr(0, size));
+    EXPECT_THROW(read_program(path_), Error) << size;
+  }
+  const std::size_t checked = 8000;  // tables and code
+  ASSERT_LT(checked, bytes_.size());
+  for (std::size_t at = 0; at < checked; at += 37) {
+    std::string altered = bytes_;
+    altered[at] = static_cast<char>(altered[at] ^ 0x20);
+    put(altered);
+    EXPECT_THROW(read_program(path_), Error) << at;
+  }
+}
+
+// Whoever writes a file can write its checksums too.
+TEST_F(HostSteps, ProgramsThatDoNotHoldTogetherAreRefused) {
+  int count = 0;
+  const auto refuses = [&](auto alter) {
+    Program program = program_;
+    alter(program);
+    for (Program::Step& step : program.steps) {
+      if (step.kind != Kind::Kernel && step.detail < 1) step.buffers = buffers_of(program, step);
+    }
+    write_program(program, path_);
+    ++count;
+    EXPECT_THROW(CompiledModel(read_program(path_), 1), Error) << count;
+  };
+  refuses([](Program& p) { p.outputs[2] = 0xffffff; });
+  refuses([](Program& p) { p.inputs.pop_back(); });
+  refuses([](Program& p) { std::swap(p.steps.front(), p.steps.back()); });
+  refuses([](Program& p) { p.steps.pop_back(); });
+  refuses([](Program& p) { p.loops[0].end = 0; });
+  refuses([](Program& p) { p.loops[0].end = 1000; });
+  refuses([](Program& p) { p.loops[0].carried[0].initial = p.outputs[2]; });
+  refuses([](Program& p) { p.loops[0].carried[0].in = p.inputs[0]; });
+  refuses([](Program& p) { p.loops[0].carried[0].spare = p.inputs[0]; });
+  refuses([](Program& p) { p.loops[0].stacked[0].result = p.inputs[0]; });
+  refuses([](Program& p) { p.loops[0].scanned[0].in = 0xfffffe; });
+  refuses([](Program& p) { p.loops[0].condition = p.inputs[1]; });
+  refuses([](Program& p) { p.branches[0].then_end = 0; });
+  refuses([](Program& p) { p.branches[0].else_end = p.branches[0].then_end - 1; });
+  refuses([](Program& p) { p.branches[0].condition = p.outputs[2]; });
+  refuses([](Program& p) { p.branches[0].results[0].result = p.inputs[0]; });
+  refuses([](Program& p) { p.operators[0].op = "frobnicate"; });
+  refuses([](Program& p) { p.operators[0].op = "if"; });
+  refuses([](Program& p) { p.operators[0].operands.clear(); });
+  refuses([](Program& p) { p.operators[0].operands.push_back(0); });
+  refuses([](Program& p) { p.operators[0].results.push_back(p.operators[0].results[0]); });
+  refuses([](Program& p) { p.operators[0].results = {p.inputs[0]}; });
+  refuses([](Program& p) { p.operators[0].layouts = {"NCHW", "nonsense"}; });
+  refuses([](Program& p) {
+    p.operators[0].attributes.push_back(
+        {"axis", ProgramAttribute::Kind::Integer, {Extent(1)}, {}, {}, {}});
+  });
+  refuses([](Program& p) {
+    for (Program::Symbol& symbol : p.symbols) symbol.buffer = kNoBuffer;
+  });
+  refuses([](Program& p) {
+    for (Program::Buffer& buffer : p.buffers) {
+      if (buffer.place == Program::Place::Slot) buffer.place = Program::Place::Arena;
+    }
+  });
+  refuses([](Program& p) {
+    for (Program::Buffer& buffer : p.buffers) {
+      if (buffer.place == Program::Place::Slot)
+        buffer = {"", "f32", 4, {1}, Program::Place::View, 0xffffff};
+    }
+  });
+}
+
+// Loops inside loops past what any stack holds.
+TEST_F(HostSteps, BodiesWithoutEndAreRefused) {
+  Program program = program_;
+  const Program::Step loop = *std::ranges::find(program.steps, Kind::Loop, &Program::Step::kind);
+  program.steps.clear();
+  program.loops.clear();
+  for (std::uint32_t k = 0; k < 200; ++k) {
+    program.steps.push_back(loop);
+    program.steps.back().detail = k;
+    program.loops.emplace_back();
+    program.loops.back().end = 200;
+  }
+  write_program(program, path_);
+  EXPECT_THROW(read_program(path_), Error);
+}
+
+}  // namespace
+}  // namespace tenon
