@@ -79,8 +79,12 @@ bool is_plain(const std::vector<Expr>& exprs) {
 // is computed on the way.
 std::optional<std::size_t> factor_operand(const Expr& factor) {
   const ExprNode* node = &factor.node();
+  // Zeros around an image are zeros in any type.
+  const auto is_zero = [](const Expr& fill) {
+    return fill.node().kind == ExprKind::Literal && fill.node().real == 0;
+  };
   while (node->kind == ExprKind::Cast || node->kind == ExprKind::Reshape ||
-         (node->kind == ExprKind::Read && !node->has_fill)) {
+         (node->kind == ExprKind::Read && (!node->has_fill || is_zero(node->args.back())))) {
     node = &node->args[0].node();
   }
   if (node->kind != ExprKind::Operand) return std::nullopt;
@@ -427,10 +431,18 @@ class Assigner {
     }
     if (!reads_narrow(id)) return;
     std::vector<ValueId> wide;
+    std::vector<std::pair<ValueId, TensorType>> stated;  // with layouts, say
     for (ValueId result : graph_.node(id).results) {
-      if (is_wide(graph_, result)) wide.push_back(result);
+      if (!is_wide(graph_, result)) continue;
+      wide.push_back(result);
+      if (graph_.has_stated_type(result))
+        stated.emplace_back(result, graph_.value(result).type.tensor());
     }
     graph_.infer(id);
+    for (auto& [result, type] : stated) {
+      type.dtype = graph_.value(result).type.tensor().dtype;
+      graph_.set_type(result, type);
+    }
     for (ValueId result : wide) {
       if (!is_wide(graph_, result)) became_narrow_.insert(result);
     }

@@ -28,7 +28,7 @@ struct AttentionTile {
   bool is_zero_if_masked = false;  ///< a row without any score above -inf is 0, else NaN
 };
 
-/// Why not is told for `explain`.
+/// Nothing where the nest is anything else.
 std::optional<AttentionTile> match_attention(const LoopNest& nest);
 
 /// Puts the nests of attention together, where a kernel computes the whole.

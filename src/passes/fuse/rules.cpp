@@ -1,5 +1,6 @@
 #include "passes/fuse/rules.h"
 
+#include "ops/analysis.h"
 
 #include <algorithm>
 
@@ -290,6 +291,30 @@ bool Rules::is_library_sum(ClusterId cluster) const {
   return access_[centre].flops >= 2 * kLongSum * usual_value(counts_[node.results.front()]);
 }
 
+namespace {
+
+// A sum of two values, or what is above zero of one.
+bool is_library_step(const Graph& graph, NodeId id) {
+  const std::vector<Expr> exprs = lowered(graph, id);
+  if (exprs.size() != 1 || exprs.front().node().kind != ExprKind::Binary) return false;
+  const ExprNode& step = exprs.front().node();
+  const auto is_read = [](const Expr& arg) {
+    const ExprNode* node = &arg.node();
+    while (node->kind == ExprKind::Read || node->kind == ExprKind::Reshape)
+      node = &node->args.front().node();
+    return node->kind == ExprKind::Operand;
+  };
+  const auto is_zero = [](const Expr& arg) {
+    return arg.node().kind == ExprKind::Literal && arg.node().real == 0;
+  };
+  const Expr &a = step.args[0], &b = step.args[1];
+  if (step.binary == BinaryOp::Add) return is_read(a) && is_read(b);
+  return step.binary == BinaryOp::Maximum &&
+         ((is_read(a) && is_zero(b)) || (is_zero(a) && is_read(b)));
+}
+
+}  // namespace
+
 Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
   const Graph& graph = clusters.graph();
   if (is_library_sum(reader) && is_view(producer)) return "a library reads whole matrices";
@@ -299,9 +324,8 @@ Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
   const DType dtype = dtype_of(graph.node(centre).results.front());
   for (NodeId id : clusters.nodes(reader)) {
     const Node& node = graph.node(id);
-    const bool is_taken = (node.op->name == "add" || node.op->name == "relu") &&
-                          access_[id].role == Role::Pointwise &&
-                          dtype_of(node.results.front()) == dtype;
+    const bool is_taken = access_[id].role == Role::Pointwise &&
+                          dtype_of(node.results.front()) == dtype && is_library_step(graph, id);
     if (!is_taken) return "a library takes a bias, a residual or relu along, nothing else";
   }
   return nullptr;
