@@ -223,7 +223,8 @@ TEST(HostProgram, BodiesAreHeldToExtentsOfInputs) {
   const Graph graph = parse_graph(R"(graph g (parts: seq(f32[N]), x: f32[S]) {
   count = sequence_length(parts)
   none = sequence_empty()
-  all = loop(count, _, none, parts, x) {carried_count = 1} body = graph b (i: i64[], c: bool[], so_far: seq(?), p: seq(f32[N]), q: f32[S]) {
+  on = constant bool[] true
+  all = loop(count, on, none, parts, x) {carried_count = 1} body = graph b (i: i64[], c: bool[], so_far: seq(?), p: seq(f32[N]), q: f32[S]) {
     part = sequence_at(p, i)
     y = add(part, q)
     more = sequence_insert(so_far, y)
@@ -239,7 +240,8 @@ TEST(HostProgram, BodiesAreHeldToExtentsOfInputs) {
   expect_reference(graph, model, {parts, ramp({1})});
   EXPECT_THROW(model.run({parts, ramp({4})}), Error);
   // The last part alone does not fit.
-  EXPECT_THROW(model.run({Datum::sequence({Datum(ramp({5})), Datum(ramp({4}))}), ramp({5})}), Error);
+  EXPECT_THROW(model.run({Datum::sequence({Datum(ramp({5})), Datum(ramp({4}))}), ramp({5})}),
+               Error);
   expect_reference(graph, model, {parts, ramp({5})});
 }
 

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace tenon {
 namespace {
 
@@ -67,7 +69,10 @@ TEST(ExprSigns, OfIntegersSayLess) {
 bool grows_with_x(const std::string& node) {
   const Graph graph = parse_graph(
       "graph (x: f32[2, 3], z: f32[3]) {\n  y = " + node + "\n  return y\n}\n", all_ops());
-  return is_homogeneous(lowered(graph, graph.value(graph.outputs().front()).producer).front(), 0);
+  const NodeId id = graph.value(graph.outputs().front()).producer;
+  const std::vector<ValueId>& operands = graph.node(id).operands;
+  const auto x = std::ranges::find(operands, graph.inputs().front());
+  return is_homogeneous(lowered(graph, id).front(), static_cast<std::size_t>(x - operands.begin()));
 }
 
 TEST(Homogeneous, FollowsFromWhatIsComputed) {
