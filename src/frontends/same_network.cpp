@@ -78,10 +78,7 @@ class Comparison {
     if (s == t) return true;
     if (!s.is_tensor() || !t.is_tensor()) return to_string(s) == to_string(t);
     const TensorType &p = s.tensor(), &q = t.tensor();
-    // A format may leave the layout of a value to the operators that read it; what they make of it
-    // has extents that are compared like all others.
-    const bool is_laid_otherwise = p.layout != q.layout && !q.layout.is_empty();
-    if (p.dtype != q.dtype || is_laid_otherwise || p.rank() != q.rank()) return false;
+    if (p.dtype != q.dtype || p.layout != q.layout || p.rank() != q.rank()) return false;
     for (std::size_t k = 0; k < p.rank(); ++k) {
       const auto name = p.dims[k].symbol_name(), other = q.dims[k].symbol_name();
       if (!name || !other || renamed_.contains(*name)) continue;
@@ -128,6 +125,16 @@ class Comparison {
       return differ(
           pair, concat("the constant ", place_of(a_, pair.a), " of type ", a_.value(pair.a).type,
                        " came back as one of ", b_.value(pair.b).type));
+    }
+    // What comes back can hold the elements of one constant only: whoever reads another by it is
+    // wired wrongly, or whoever read it first.
+    const auto [known, is_new] = holds_.try_emplace(pair.b, pair);
+    if (!is_new && known->second.a != pair.a &&
+        !same_elements(p, *a_.constant_of(known->second.a))) {
+      differ(pair, concat("the constants ", place_of(a_, pair.a), " and ",
+                          place_of(a_, known->second.a), " came back as one"));
+      if (known->second.reader) found_.nodes.push_back(known->second.reader);
+      return;
     }
     if (same_elements(p, q)) return;
     if (stands_in_text(a_, pair.a)) {
@@ -230,6 +237,7 @@ class Comparison {
   std::vector<Pair> pending_;
   std::unordered_map<ValueId, ValueId> seen_;
   std::set<std::pair<ValueId, ValueId>> constants_;
+  std::unordered_map<ValueId, Pair> holds_;  // by constant of `b`: the first that came back as it
   DimBindings renamed_;
   NetworkDifference found_;
 };

@@ -2,6 +2,8 @@
 #include "driver/zoo/zoo.h"
 #include "frontends/document.h"
 #include "frontends/same_network.h"
+#include "ir/text.h"
+#include "ops/registry.h"
 #include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
@@ -103,6 +105,29 @@ TEST(DocumentReturn, WhatIsWrittenComesBack) {
     EXPECT_EQ(cell.clean, cell.written) << place.first << " " << place.second;
     EXPECT_EQ(cell.equal, cell.written) << place.first << " " << place.second;
     EXPECT_GT(cell.written, 0u) << place.first << " " << place.second;
+  }
+}
+
+// Two constants of one type: which of them a node reads is told by the edges alone, as their elements
+// are no part of a document.
+TEST(DocumentReturn, ConstantsOfOneTypeAreToldApart) {
+  Table table;
+  table.add("text", "two constants", parse_graph(R"(graph net () {
+  a = constant f32[5] [-1.05, 0.1, -0.43, -1.8, 0.42]
+  squares = mul(a, a)
+  mean = reduce_mean(squares) {axes = [-1]}
+  tiny = constant f32[] 1e-06
+  sum = add(mean, tiny)
+  root = sqrt(sum)
+  scaled = div(a, root)
+  b = constant f32[5] [0.65, 0.8, 0.31, -1.66, -1.04]
+  y = mul(scaled, b)
+  return sum, y
+}
+)",
+                                                   all_ops()));
+  for (const auto& [place, cell] : table.cells()) {
+    EXPECT_EQ(cell.equal, 1u) << place.first;
   }
 }
 
