@@ -154,16 +154,6 @@ Json to_json(const std::vector<RankedStep>& steps) {
   return json;
 }
 
-// A step of training, if that is asked for; else the model itself.
-StatefulGraph graph_to_time(Graph model, const BenchOptions& options) {
-  if (options.train.empty()) return {std::move(model), {}};
-  TrainOptions train_options;
-  set_optimizer(train_options, options.train);
-  if (!options.loss.empty()) set_loss(train_options.loss, options.loss);
-  const DimBindings extents = symbol_values(model, parse_shapes(options.shapes));
-  return tenon::train(with_symbols(std::move(model), extents), train_options);
-}
-
 }  // namespace
 
 int bench(const BenchOptions& options, OutputFormat format) {
@@ -194,7 +184,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
   if (!is_program) {
     Graph graph = source.graph();
     if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
-    timed = graph_to_time(std::move(graph), options);
+    timed = training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
   }
   Program program = is_program ? *std::move(given) : compile_tuned(timed.graph, tuning);
   const double compile_ms = is_program ? 0 : ms_since(begin);

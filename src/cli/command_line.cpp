@@ -21,6 +21,9 @@ constexpr const char* kNoWinogradHelp = "convolutions only as sums in their own 
 constexpr const char* kKernelsHelp = "--to=aitemplate: name the kernels that tuning found fastest";
 constexpr const char* kTuneHelp = "time what can compute each kernel first, for SECONDS or as long as it takes";
 constexpr const char* kUntunedHelp = "choose kernels by estimate, whatever the tuning cache says";
+constexpr const char* kCheckNanHelp = "find the first node that makes a NaN or an infinity; DIR gets what it read";
+constexpr const char* kCheckRangeHelp = "find the first node that makes a number of a larger magnitude";
+constexpr const char* kDumpHelp = "DIR[:PATTERN]: write every value whose name matches as a .npy file";
 constexpr const char* kPrecisionHelp = "f16 or bf16: most of an f32 network computes in that; tf32: only its products, on a device";
 constexpr const char* kTargetHelp = "reference (slow, by definition), cpu (compiled) or cuda[:sm_90a]";
 constexpr const char* kModelHelp =
@@ -117,9 +120,9 @@ class CommandLine {
     run_app->add_option("--max-trips", run_.max_trips, "how often bodies of loops may run, in all (default: any number)")
         ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
 
-    run_app->add_flag("--check-nan", run_.check_nan, "find the first node that makes a NaN or an infinity; DIR gets what it read")->type_name("[=DIR]");
-    run_app->add_option("--check-range", run_.check_range, "find the first node that makes a number of a larger magnitude");
-    run_app->add_option("--dump-values", run_.dump_values, "DIR[:PATTERN]: write every value whose name matches as a .npy file");
+    run_app->add_flag("--check-nan", run_.check_nan, kCheckNanHelp)->type_name("[=DIR]");
+    run_app->add_option("--check-range", run_.check_range, kCheckRangeHelp);
+    run_app->add_option("--dump-values", run_.dump_values, kDumpHelp);
 
     auto* diff_app = add("diff", "Compare the values inside two runs: of two models, of two targets, or of dumps",
                          [this] { return diff(diff_, format()); });
@@ -215,6 +218,9 @@ class CommandLine {
     profile_app->add_option("--tensorscope", profile_.tensorscope, "FILE.txt: the nodes as TensorScope lists them");
     profile_app->add_option("--aitemplate", profile_.aitemplate, "FILE.txt: the graph as AITemplate dumps it");
     profile_app->add_option("--dot", profile_.dot, "FILE.dot: for Graphviz, coloured by time");
+    profile_app->add_option("--svg", profile_.svg, "FILE.svg: the same as a picture");
+    profile_app->add_flag("--train{sgd}", profile_.train, "a step of training, with this optimizer")->type_name("[=OPTIMIZER]");
+    profile_app->add_option("--loss", profile_.loss, "of --train, as for train");
     profile_app->add_option("--compare", profile_.compare, "A.json,B.json: rank what changed between two saved profiles");
     profile_app->add_option("--top", profile_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
     profile_app->add_option("--input", profile_.inputs, "as for run");
@@ -224,6 +230,9 @@ class CommandLine {
     profile_app->add_option("--warm-up", profile_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));
     profile_app->add_option("--duration", profile_.duration_s, "seconds to measure for")->check(positive_number(true));
     profile_app->add_option("--iterations", profile_.iterations, "exactly so many runs, however long they take")->check(whole_number(1, kMostRuns));
+    profile_app->add_flag("--check-nan", profile_.check_nan, kCheckNanHelp)->type_name("[=DIR]");
+    profile_app->add_option("--check-range", profile_.check_range, kCheckRangeHelp);
+    profile_app->add_option("--dump-values", profile_.dump_values, kDumpHelp);
     profile_app->add_flag("--overhead", profile_.overhead, "also tell what watching costs");
     profile_app->add_flag("--no-counters", profile_.no_counters, "leave the processor's counters alone");
     profile_app->add_flag("--trust-program", profile_.trust_program, kTrustHelp);

@@ -117,7 +117,10 @@ struct ProfileOptions {
   double duration_s = 1;
   bool no_winograd = false, untuned = false, table = false, no_counters = false, overhead = false,
        trust_program = false;
-  std::string report, megengine, trace, tensorscope, aitemplate, dot, save, compare;
+  std::string report, megengine, trace, tensorscope, aitemplate, dot, svg, save, compare;
+  std::string train, loss;             ///< an optimizer: profile a step of training with it
+  std::string check_nan, dump_values;  ///< as of a run, which then goes before the profile
+  double check_range = 0;
   std::string format = "table";  ///< table, json, csv or md
 };
 struct ReportOptions {

@@ -13,6 +13,7 @@
 #include "driver/profile/megengine.h"
 #include "driver/profile/record.h"
 #include "driver/rebatch.h"
+#include "driver/training/options.h"
 #include "profile/report.h"
 #include "profile/tables.h"
 #include "profile/trace.h"
@@ -56,13 +57,41 @@ int compare(const ProfileOptions& options) {
 // Formats that need the graph: a program file has none.
 void require_graph(const ProfileOptions& options, bool is_program) {
   if (!is_program) return;
-  for (const auto& [option, value] : {std::pair("--megengine", &options.megengine),
-                                      std::pair("--tensorscope", &options.tensorscope),
-                                      std::pair("--aitemplate", &options.aitemplate)}) {
+  for (const auto& [option, value] :
+       {std::pair("--megengine", &options.megengine),
+        std::pair("--tensorscope", &options.tensorscope),
+        std::pair("--aitemplate", &options.aitemplate), std::pair("--train", &options.train)}) {
     if (value->empty()) continue;
     throw Error(concat(option, ": a program file has no graph"), ErrorKind::Usage)
         .hint("give the model itself");
   }
+}
+
+// What --check-nan, --check-range and --dump-values ask for is a run of its own. A profile of what
+// computes nonsense is not worth its time: then it ends there.
+int look_first(const ProfileOptions& options) {
+  if (options.check_nan.empty() && options.check_range == 0 && options.dump_values.empty())
+    return 0;
+  if (!options.train.empty())
+    throw Error("values inside a step of training are not looked at", ErrorKind::Unsupported)
+        .hint("leave out --train, or --check-nan, --check-range and --dump-values");
+  if (options.format != "table")
+    throw Error("what a look at values finds is no part of the profile's tables", ErrorKind::Usage)
+        .expected("--format=table beside --check-nan, --check-range and --dump-values")
+        .got("--format=", options.format)
+        .hint("`tenon run` takes these flags with --format=json");
+  RunOptions run;
+  run.model = options.model;
+  run.inputs = options.inputs;
+  run.shapes = options.shapes;
+  run.batch = options.batch;
+  run.threads = options.threads;
+  run.target = options.target;
+  run.trust_program = options.trust_program;
+  run.check_nan = options.check_nan;
+  run.check_range = options.check_range;
+  run.dump_values = options.dump_values;
+  return run_looking(run, OutputFormat::Table);
 }
 
 }  // namespace
@@ -77,22 +106,30 @@ int profile(const ProfileOptions& options) {
   std::optional<Program> given = source.program(options.trust_program);
   const bool is_program = given.has_value();
   require_graph(options, is_program);
+  if (const int found = look_first(options); found != 0) return found;
   CompileRecord record;
   TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd,
                        options.threads, options.tune, options.untuned};
   if (!options.shapes.empty()) tuning.hot_shapes = {join(options.shapes, ",")};
   tuning.precision = options.precision;
   tuning.record = &record;
-  Program program = is_program
-                        ? *std::move(given)
-                        : compile_tuned(options.batch > 0 ? rebatched(source.graph(), options.batch)
-                                                          : source.graph(),
-                                        tuning);
+  StatefulGraph step;
+  if (!is_program) {
+    Graph graph = source.graph();
+    if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
+    step =
+        training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
+  }
+  Program program = is_program ? *std::move(given) : compile_tuned(step.graph, tuning);
   const Graph ports = input_ports(program);
   CompiledModel model(std::move(program), options.threads);
-  const std::vector<Datum> inputs =
-      read_inputs(ports, options.inputs, parse_shapes(options.shapes));
+  std::vector<Datum> inputs = read_inputs(ports, options.inputs, parse_shapes(options.shapes));
   RecordOptions settings;
+  for (const State& state : step.states) {
+    inputs[state.input] = state.initial.materialise();
+    settings.state_inputs.push_back(state.input);
+    settings.state_outputs.push_back(state.output);
+  }
   settings.warm_up_runs = options.warm_up_runs;
   settings.duration_s = options.duration_s;
   settings.with_counters = !options.no_counters;
@@ -111,6 +148,7 @@ int profile(const ProfileOptions& options) {
   write(options.report, [&] { return html_report({seen}); });
   write(options.trace, [&] { return chrome_trace(seen); });
   write(options.dot, [&] { return dot_graph(seen); });
+  write(options.svg, [&] { return svg_graph(seen); });
   write(options.megengine, [&] { return megengine_document(seen, record.graph); });
   write(options.tensorscope, [&] { return model_text(record.graph, "tensorscope"); });
   write(options.aitemplate, [&] { return model_text(record.graph, "aitemplate"); });

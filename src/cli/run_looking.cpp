@@ -7,6 +7,7 @@
 #include "driver/compile.h"
 #include "driver/inputs.h"
 #include "driver/model_source.h"
+#include "driver/rebatch.h"
 #include "driver/values/find_fault.h"
 #include "driver/values/visit.h"
 #include "frontends/numpy/npy.h"
@@ -165,7 +166,8 @@ int run_looking(const RunOptions& options, OutputFormat format) {
     throw Error("--dump-values is a run of its own", ErrorKind::Usage)
         .hint("leave out --check-nan and --check-range");
   }
-  const Graph graph = source.graph();
+  Graph graph = source.graph();
+  if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
   const bool is_compiled = options.target.empty() || is_looked_at_compiled(options.target);
   const std::vector<Datum> inputs =
       read_inputs(graph, options.inputs, parse_shapes(options.shapes));

@@ -133,10 +133,8 @@ void CompiledModel::run_prepared(std::vector<double>& seconds) {
   TENON_ASSERT(context_.has_value(), "the program is kernels alone");
   seconds.resize(program().steps.size());
   context_->run(sources_, targets_, watch_);
-  for (std::size_t k = 0; k < seconds.size(); ++k) {
-    const Watch::Step& step = watch_.step(k);
-    seconds[k] += static_cast<double>(step.end - step.start) * seconds_per_tick();
-  }
+  for (const Watch::Step& step : watch_.steps())
+    seconds[step.number] += static_cast<double>(step.end - step.start) * seconds_per_tick();
 }
 
 void CompiledModel::run_watched(RunEvents& events) {

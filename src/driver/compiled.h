@@ -46,6 +46,8 @@ class CompiledModel {
   void before_bodies(std::function<void()> call);
   /// The same, and tells what was seen of every step.
   void run_watched(RunEvents& events);
+  /// From then on such a run times one step in `stride`, where the program is of kernels alone.
+  void sample(std::uint32_t stride, std::uint32_t phase) { watch_.sample(stride, phase); }
   /// The same, looking at what each step made.
   void run_looking(const HostContext::Looks& looks);
   /// Runs so often, and tells of each step: kernels, then operators and control flow.

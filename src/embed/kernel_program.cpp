@@ -157,9 +157,8 @@ class KernelContext : public RunContext {
     const double second = seconds_per_tick();
     Json steps = Json::array();
     const Program& program = context_.program();
-    for (std::size_t k = 0; k < watch_.step_count(); ++k) {
-      const Watch::Step& step = watch_.step(k);
-      if (!step.is_there()) continue;
+    for (const Watch::Step& step : watch_.steps()) {
+      const std::uint32_t k = step.number;
       steps.push_back({{"step", k},
                        {"name", program.steps[k].name},
                        {"kernel", program.kernels[program.steps[k].kernel].name},

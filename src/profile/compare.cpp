@@ -112,7 +112,7 @@ Page compare_profiles(const Profile& before, const Profile& after, std::size_t t
                                was.seconds, is.seconds}};
   if (before.runs > 0 && after.runs > 0)
     totals.push_back({"a run, median", "", before.run_seconds.median, after.run_seconds.median});
-  page.sections.push_back(section_of("In total", std::move(totals), top, "", ""));
+  page.sections.push_back(section_of("In total", std::move(totals), top, "what", "steps"));
   page.sections.back().rows.push_back(
       {"arena bytes", std::to_string(before.arena_bytes), std::to_string(after.arena_bytes),
        std::to_string(static_cast<std::int64_t>(after.arena_bytes) -

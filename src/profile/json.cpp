@@ -72,7 +72,8 @@ Json to_json(const Profile::Buffer& buffer) {
           {"arena", buffer.arena},
           {"first_step", buffer.first_step},
           {"last_step", buffer.last_step},
-          {"inside", or_null(buffer.inside)}};
+          {"inside", or_null(buffer.inside)},
+          {"making", to_string(buffer.making)}};
 }
 
 // Reads members one by one and remembers where it is, so that an error can say so.
@@ -94,6 +95,7 @@ class Reader {
       refuse(path_, concat("a member '", key, "'"), json_.is_object() ? "none" : json_.type_name());
     return {*found, concat(path_, ".", key), source_};
   }
+  bool has(const std::string& key) const { return json_.is_object() && json_.contains(key); }
   bool is_null() const { return json_.is_null(); }
   template <class Visit>
   void each(const Visit& visit) const {
@@ -184,6 +186,9 @@ class Reader {
     one_of(place, {Profile::Place::Input, Profile::Place::Output, Profile::Place::Constant,
                    Profile::Place::Arena});
   }
+  void operator>>(Profile::Making& making) const {
+    one_of(making, {Profile::Making::Made, Profile::Making::Again, Profile::Making::Back});
+  }
   void operator>>(Profile::Kind& kind) const {
     one_of(kind, {Profile::Kind::Kernel, Profile::Kind::Operators, Profile::Kind::Copy});
   }
@@ -198,6 +203,7 @@ class Reader {
     at("first_step") >> buffer.first_step;
     at("last_step") >> buffer.last_step;
     at("inside") >> buffer.inside;
+    if (has("making")) at("making") >> buffer.making;  // files from before there were budgets
   }
   void operator>>(Profile::Step& step) const {
     at("name") >> step.name;

@@ -63,4 +63,16 @@ std::string to_string(Profile::Kind kind) {
   return "";
 }
 
+std::string to_string(Profile::Making making) {
+  switch (making) {
+    case Profile::Making::Made:
+      return "made";
+    case Profile::Making::Again:
+      return "again";
+    case Profile::Making::Back:
+      return "back";
+  }
+  return "";
+}
+
 }  // namespace tenon

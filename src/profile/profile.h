@@ -28,6 +28,9 @@ struct Profile {
     double start = 0, kern = 0, end = 0;
   };
   enum class Place : std::uint8_t { Input, Output, Constant, Arena };
+  /// How a buffer got what it holds: made; made once more, or brought back from where it was put
+  /// aside, to keep a budget.
+  enum class Making : std::uint8_t { Made, Again, Back };
   struct Buffer {
     std::string name, dtype;
     std::vector<std::int64_t> shape;
@@ -39,12 +42,13 @@ struct Profile {
     std::uint32_t first_step = 0, last_step = 0;
     /// The buffer whose memory it only shows.
     std::optional<std::uint32_t> inside = {};
+    Making making = Making::Made;
   };
   /// Something that was said about a step: by a pass, or by a candidate to compute it.
   struct Remark {
     std::string who, text;
   };
-  /// What the processor counted, of one run on one thread.
+  /// What the processor counted, of one run on one thread; 0 where it does not count that.
   struct Counters {
     double cycles = 0, instructions = 0, cache_misses = 0;
   };
@@ -122,6 +126,7 @@ bool is_profile(std::string_view head);
 
 std::string to_string(Profile::Place place);
 std::string to_string(Profile::Kind kind);
+std::string to_string(Profile::Making making);
 
 /// Of some numbers, in any order.
 Profile::Spread spread_of(std::vector<double> samples);

@@ -87,7 +87,33 @@ ProfileGroup total_of(const Profile& profile) {
   return total;
 }
 
+namespace {
+
+// Bytes that a result has in common with operands which end at the step that makes it, whose place
+// it takes: there they are counted twice, once for each.
+std::vector<std::uint64_t> bytes_in_place(const Profile& profile) {
+  std::vector<std::vector<const Profile::Buffer*>> ending(profile.steps.size());
+  for (const Profile::Buffer& buffer : profile.buffers) {
+    if (takes_arena(buffer) && buffer.last_step < profile.steps.size())
+      ending[buffer.last_step].push_back(&buffer);
+  }
+  std::vector<std::uint64_t> shared(profile.steps.size(), 0);
+  for (const Profile::Buffer& made : profile.buffers) {
+    if (!takes_arena(made) || made.first_step >= profile.steps.size()) continue;
+    for (const Profile::Buffer* old : ending[made.first_step]) {
+      if (old->first_step >= made.first_step || old->arena != made.arena) continue;
+      const std::uint64_t begin = std::max(old->offset, made.offset),
+                          end = std::min(old->offset + old->bytes, made.offset + made.bytes);
+      if (begin < end) shared[made.first_step] += end - begin;
+    }
+  }
+  return shared;
+}
+
+}  // namespace
+
 LiveCurve live_curve(const Profile& profile) {
+  const std::vector<std::uint64_t> shared = bytes_in_place(profile);
   std::vector<std::int64_t> change(profile.steps.size() + 1, 0);
   for (const Profile::Buffer& buffer : profile.buffers) {
     if (!takes_arena(buffer) || buffer.last_step >= profile.steps.size() ||
@@ -100,7 +126,8 @@ LiveCurve live_curve(const Profile& profile) {
   std::int64_t alive = 0;
   for (std::size_t k = 0; k < profile.steps.size(); ++k) {
     alive += change[k];
-    curve.bytes.push_back(static_cast<std::uint64_t>(alive));
+    const auto bytes = static_cast<std::uint64_t>(alive);
+    curve.bytes.push_back(bytes - std::min(bytes, shared[k]));
     if (curve.bytes[k] > curve.bytes[curve.peak_step]) curve.peak_step = k;
   }
   return curve;

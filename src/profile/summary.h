@@ -35,7 +35,8 @@ ProfileGroup total_of(const Profile& profile);
 std::string shapes_text(const Profile& profile, const Profile::Step& step);
 std::string type_text(const Profile::Buffer& buffer);
 
-/// Bytes of the arena alive at each step, and the step with most of them.
+/// Bytes of the arena alive at each step, and the step with most of them. A result that takes an
+/// operand's place is counted once with it.
 struct LiveCurve {
   std::vector<std::uint64_t> bytes;
   std::size_t peak_step = 0;

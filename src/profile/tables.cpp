@@ -19,10 +19,25 @@ std::string digits(double value, int count) {
   std::snprintf(text, sizeof text, "%.*f", count, value);
   return text;
 }
+// A group of very many members has shapes without end.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 200;
+  if (text.size() <= kMost) return text;
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
 std::string us(double seconds) { return digits(seconds * 1e6, seconds < 1e-4 ? 2 : 1); }
 std::string ms(double seconds) { return digits(seconds * 1e3, 4); }
-std::string percent(double part, double whole) {
-  return whole > 0 ? digits(100 * part / whole, 1) + " %" : "-";
+Page::Cell percent(double part, double whole) {
+  if (whole <= 0) return "-";
+  return {digits(100 * part / whole, 1) + " %", part / whole};
+}
+Page::Cell bytes(std::uint64_t count) { return {format_bytes(count), static_cast<double>(count)}; }
+Page::Cell operations(double count) { return {format_count(count), count}; }
+// Of what MegEngine counts nothing of.
+Page::Cell operations(const std::optional<double>& count) {
+  return count ? operations(*count) : Page::Cell("-");
 }
 std::string rate(double amount, double seconds) {
   return seconds > 0 && amount > 0 ? digits(amount / seconds / 1e9, 2) : "-";
@@ -33,8 +48,8 @@ Page::Section about(const Profile& profile) {
   const LiveCurve live = live_curve(profile);
   Page::Section section;
   section.heading = "In total";
-  section.columns = {"", ">"};
-  const auto row = [&](std::string what, std::string value) {
+  section.columns = {"what", ">value"};
+  const auto row = [&](std::string what, Page::Cell value) {
     section.rows.push_back({std::move(what), std::move(value)});
   };
   if (!profile.device.empty()) row("ran on", profile.device);
@@ -53,8 +68,10 @@ Page::Section about(const Profile& profile) {
   row("steps", std::to_string(profile.steps.size()));
   row("all steps ms", ms(total.seconds));
   row("all steps ms, of the last run", ms(total.last_seconds));
-  row("operations", format_count(total.flops));
-  row("bytes moved", format_bytes(static_cast<std::uint64_t>(total.bytes)));
+  row("operations", operations(total.flops));
+  row("bytes moved", bytes(static_cast<std::uint64_t>(total.bytes)));
+  row("computation, as MegEngine counts", operations(total.computation));
+  row("memory, as MegEngine counts", bytes(static_cast<std::uint64_t>(total.memory)));
   row("GFLOP/s", rate(total.flops, total.seconds));
   row("GB/s", rate(total.bytes, total.seconds));
   if (profile.ceilings.flops_per_s > 0) {
@@ -64,24 +81,23 @@ Page::Section about(const Profile& profile) {
       row("the machine's GB/s, from caches", digits(profile.ceilings.cache_bytes_per_s / 1e9, 1));
     row("of the roofline", percent(total.least_seconds, total.seconds));
   }
-  row("arena, as planned", format_bytes(profile.arena_bytes));
-  if (profile.touched_bytes > 0)
-    row("arena, touched by a run", format_bytes(profile.touched_bytes));
-  row("arena, alive at its peak", format_bytes(live.peak_bytes()));
-  row("scratch", format_bytes(profile.scratch_bytes));
-  row("constants", format_bytes(profile.constant_bytes));
-  if (profile.budget_bytes > 0) row("budget", format_bytes(profile.budget_bytes));
+  row("arena, as planned", bytes(profile.arena_bytes));
+  if (profile.touched_bytes > 0) row("arena, touched by a run", bytes(profile.touched_bytes));
+  row("arena, alive at its peak", bytes(live.peak_bytes()));
+  row("scratch", bytes(profile.scratch_bytes));
+  row("constants", bytes(profile.constant_bytes));
+  if (profile.budget_bytes > 0) row("budget", bytes(profile.budget_bytes));
   section.text = join(profile.notes, "\n");
   return section;
 }
 
 Page::Section groups(const Profile& profile, GroupBy by, const std::string& heading,
-                     std::size_t top) {
+                     const std::string& key, std::size_t top) {
   const std::vector<ProfileGroup> list = grouped(profile, by);
   const ProfileGroup total = total_of(profile);
   Page::Section section;
   section.heading = heading;
-  section.columns = {"",       ">steps",   ">us",   ">share",      ">cumulative",
+  section.columns = {key,      ">steps",   ">us",   ">share",      ">cumulative",
                      ">GFLOP", ">GFLOP/s", ">GB/s", ">of roofline"};
   double sum = 0;
   for (const ProfileGroup& group : list) {
@@ -92,11 +108,11 @@ Page::Section groups(const Profile& profile, GroupBy by, const std::string& head
     }
     sum += group.seconds;
     section.rows.push_back(
-        {group.key, std::to_string(group.steps), us(group.seconds),
+        {shortened(group.key), std::to_string(group.steps), us(group.seconds),
          percent(group.seconds, total.seconds), percent(sum, total.seconds),
          digits(group.flops / 1e9, 4), rate(group.flops, group.seconds),
          rate(group.bytes, group.seconds),
-         group.least_seconds > 0 ? percent(group.least_seconds, group.seconds) : "-"});
+         group.least_seconds > 0 ? percent(group.least_seconds, group.seconds) : Page::Cell("-")});
   }
   return section;
 }
@@ -110,8 +126,9 @@ Page::Section steps(const Profile& profile, std::size_t top) {
   const double total = total_of(profile).seconds;
   Page::Section section;
   section.heading = "By node";
-  section.columns = {">step", "name",   "op",       "kernel", ">us",          ">p10",  ">p90",
-                     ">last", ">share", ">GFLOP/s", ">GB/s",  ">of roofline", "shapes"};
+  section.columns = {">step",  "name",         "op",     "kernel",   ">us",   ">p10",
+                     ">p90",   ">last",        ">share", ">GFLOP/s", ">GB/s", ">of roofline",
+                     ">flops", ">computation", ">bytes", ">memory",  "shapes"};
   const bool has_counters = std::any_of(profile.steps.begin(), profile.steps.end(),
                                         [](const auto& step) { return step.counters.has_value(); });
   if (has_counters)
@@ -131,14 +148,18 @@ Page::Section steps(const Profile& profile, std::size_t top) {
                                    percent(seconds, total),
                                    rate(step.flops, seconds),
                                    rate(step.bytes, seconds),
-                                   least > 0 ? percent(least, seconds) : "-"};
+                                   least > 0 ? percent(least, seconds) : Page::Cell("-"),
+                                   operations(step.flops),
+                                   operations(step.computation),
+                                   operations(step.bytes),
+                                   operations(step.memory)};
     if (has_counters) {
       const bool is_counted = step.counters && step.counters->cycles > 0;
       row.push_back(is_counted ? digits(step.counters->instructions / step.counters->cycles, 2)
                                : "-");
       row.push_back(is_counted ? format_count(step.counters->cache_misses) : "-");
     }
-    row.push_back(shapes_text(profile, step));
+    row.push_back(shortened(shapes_text(profile, step)));
     section.rows.push_back(std::move(row));
   }
   return section;
@@ -150,7 +171,8 @@ Page::Section memory(const Profile& profile) {
   if (live.peak_bytes() == 0) return section;
   section.heading = "Alive at the peak";
   section.text = concat("Step ", live.peak_step, ", '", profile.steps[live.peak_step].name,
-                        "': ", format_bytes(live.peak_bytes()));
+                        "': ", format_bytes(live.peak_bytes()),
+                        ", results that take the place of operands counted once with them");
   section.columns = {"buffer", "type", ">bytes", ">offset", ">made at step", ">last read at step"};
   const std::vector<std::uint32_t> alive = alive_at(profile, live.peak_step);
   for (const std::uint32_t id : alive) {
@@ -185,13 +207,14 @@ Page::Section passes(const Profile& profile) {
 Page describe_profile(const Profile& profile, std::size_t top) {
   Page page;
   page.title = concat("Profile of ", profile.name.empty() ? "a network" : profile.name);
-  page.sections = {about(profile),
-                   groups(profile, GroupBy::Op, "By operator", top),
-                   groups(profile, GroupBy::OpAndShapes, "By operator and shapes", top),
-                   groups(profile, GroupBy::Kernel, "By kernel", top),
-                   steps(profile, top),
-                   memory(profile),
-                   passes(profile)};
+  page.sections = {
+      about(profile),
+      groups(profile, GroupBy::Op, "By operator", "op", top),
+      groups(profile, GroupBy::OpAndShapes, "By operator and shapes", "op and shapes", top),
+      groups(profile, GroupBy::Kernel, "By kernel", "op and kernel", top),
+      steps(profile, top),
+      memory(profile),
+      passes(profile)};
   std::erase_if(page.sections,
                 [](const Page::Section& section) { return section.heading.empty(); });
   return page;
@@ -231,6 +254,21 @@ std::string json_text(const std::string& text) {
 }
 std::string title_of(const std::string& column) {
   return column.starts_with('>') ? column.substr(1) : column;
+}
+
+// In columns of numbers a number is one, with all its digits; a share is a part of one.
+std::string json_value(const std::string& column, const Page::Cell& cell) {
+  if (cell.number && std::isfinite(*cell.number)) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.17g", *cell.number);
+    return text;
+  }
+  if (!column.starts_with('>')) return json_text(cell.text);
+  if (cell.text == "-" || cell.text.empty()) return "null";
+  const std::string_view digits(cell.text);
+  return parse_real(digits.substr(digits.starts_with('+') ? 1 : 0))
+             ? std::string(digits.substr(digits.starts_with('+') ? 1 : 0))
+             : json_text(cell.text);
 }
 
 std::string as_csv(const Page& page) {
@@ -284,7 +322,7 @@ std::string as_json(const Page& page) {
       text += r > 0 ? ",\n  {" : "\n  {";
       for (std::size_t c = 0; c < section.columns.size() && c < section.rows[r].size(); ++c) {
         text += concat(c > 0 ? ", " : "", json_text(title_of(section.columns[c])), ": ",
-                       json_text(section.rows[r][c].text));
+                       json_value(section.columns[c], section.rows[r][c]));
       }
       text += "}";
     }

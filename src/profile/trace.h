@@ -13,5 +13,7 @@ std::string chrome_trace(const Profile& profile);
 
 /// The steps and what flows between them for Graphviz, the more time a step takes the redder.
 std::string dot_graph(const Profile& profile);
+/// The same drawn: a picture in one file, with what is known of a step where the pointer rests.
+std::string svg_graph(const Profile& profile);
 
 }  // namespace tenon

@@ -329,12 +329,16 @@ void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
                             std::int64_t end) {
     const auto& step = *static_cast<const ReadyStep*>(opaque);
     if constexpr (Seen::is_on) {
-      const std::uint64_t first = ticks();
-      step.owner->run_items(step, thread, begin, end);
-      step.owner->watch_->saw(step.step, thread, first);
-    } else {
-      step.owner->run_items(step, thread, begin, end);
+      // Of what one thread does alone the watch needs to hear nothing.
+      if (end - begin < step.work && step.owner->watch_->is_looking()) {
+        Watch::Piece& piece = step.owner->watch_->piece(thread);
+        if (!piece.is_there()) piece.begin = ticks();
+        step.owner->run_items(step, thread, begin, end);
+        piece.end = ticks();
+        return;
+      }
     }
+    step.owner->run_items(step, thread, begin, end);
   };
   ThreadPool::Caller caller(ThreadPool::shared());
   seen.begin_run();
@@ -360,8 +364,7 @@ void KernelRunner::run(std::size_t segment) {
 
 void KernelRunner::run(std::size_t segment, Watch& watch) {
   const Segment& described = model_->segments()[segment];
-  watch.prepare(described.end - described.begin, static_cast<std::size_t>(thread_count_),
-                described.begin);
+  watch.prepare(described.end - described.begin, static_cast<std::size_t>(thread_count_));
   if (prepared_[segment].device) {
     std::vector<double> seconds(program().steps.size());
     watch.begin_run();

@@ -13,9 +13,12 @@ namespace tenon {
 inline std::uint64_t ticks() { return __rdtsc(); }
 /// How long one tick is; measured once, which takes some milliseconds.
 double seconds_per_tick();
+/// How many ticks go by while the clock is asked; measured once.
+std::uint64_t ticks_to_ask();
 
 /// When the steps of one run of a program's kernels began and ended, and when each thread worked at
-/// them. The run fills it without allocating.
+/// them. The run fills it without allocating, and asks the clock once for a step that one thread
+/// does alone: more would be felt where steps take some nanoseconds each.
 class Watch {
  public:
   static constexpr bool is_on = true;
@@ -25,42 +28,62 @@ class Watch {
     bool is_there() const { return end != 0; }
   };
   struct Step {
+    std::uint32_t number = 0;  ///< of the program's steps
     std::uint64_t start = 0, end = 0;
-    bool is_there() const { return end != 0; }
   };
 
-  /// Makes room for some of a program's steps. What was seen before is forgotten.
-  void prepare(std::size_t step_count, std::size_t thread_count, std::size_t first_step = 0);
-  std::size_t first_step() const { return first_; }
-  std::size_t step_count() const { return steps_.size(); }
-  /// By step of the program; those that were left out are not there.
-  const Step& step(std::size_t index) const { return steps_[index - first_]; }
-  std::span<const Piece> pieces(std::size_t step) const {
-    return {pieces_.data() + (step - first_) * thread_count_, thread_count_};
+  /// From the next run on only one step in `stride` is timed, first the one that `phase` others
+  /// ran before. With 1, as at first, all are, and each starts where the one before ended.
+  void sample(std::uint32_t stride, std::uint32_t phase);
+  static constexpr std::uint32_t kLargestStride = 255;
+  /// Makes room. What was seen before is forgotten.
+  void prepare(std::size_t step_count, std::size_t thread_count);
+  /// The steps that were timed, in the order they ran.
+  std::span<const Step> steps() const { return steps_; }
+  /// Of one of those, by thread. None is there where the run's own thread did the step alone, or
+  /// waited for a device that did.
+  std::span<const Piece> pieces(std::size_t index) const {
+    return {pieces_.data() + index * thread_count_, thread_count_};
   }
 
   // Called by the run.
-  void begin_run() { last_ = ticks(); }
-  // A step starts where the one before ended: together they are the whole run.
-  void end_step(std::size_t step) {
-    Step& seen = steps_[step - first_];
-    seen.start = last_;
-    seen.end = last_ = ticks();
+  void begin_run();
+  void end_step(std::size_t number) {
+    if (--wait_ == 0) end_wait(number);
   }
-  // What a device tells: how long each step of the program took, one after another from the
-  // beginning.
+  // Whether the step that runs is timed; then threads that share it say what they do of it.
+  bool is_looking() const { return is_looking_; }
+  Piece& piece(std::size_t thread) { return pieces_[steps_.size() * thread_count_ + thread]; }
+  // What a device tells: how long each step took, one after another from the run's beginning.
   void put(std::span<const double> seconds);
-  void saw(std::size_t step, std::size_t thread, std::uint64_t begin) {
-    Piece& piece = pieces_[(step - first_) * thread_count_ + thread];
-    if (!piece.is_there()) piece.begin = begin;
-    piece.end = ticks();
-  }
 
  private:
+  void end_wait(std::size_t number) {
+    const std::uint64_t now = ticks();
+    wait_ = 1;
+    if (is_looking_) {
+      steps_.push_back({static_cast<std::uint32_t>(number), last_, now});  // there is room
+      is_looking_ = stride_ == 1;
+      if (!is_looking_) wait_ = static_cast<std::uint16_t>(stride_ - 1);
+    } else {
+      is_looking_ = true;
+    }
+    last_ = now;
+    forget_pieces();
+  }
+  // Of the step that comes. Those that several threads work at are long enough for this.
+  void forget_pieces() {
+    for (std::size_t thread = 0; thread < thread_count_; ++thread) piece(thread) = {};
+  }
+
+  // All of it is a line of the cache.
   std::vector<Step> steps_;
-  std::vector<Piece> pieces_;  // by step and thread
-  std::size_t first_ = 0, thread_count_ = 0;
+  std::vector<Piece> pieces_;  // by step and thread; one more step than there are
   std::uint64_t last_ = 0;
+  std::uint16_t thread_count_ = 0;
+  std::uint16_t wait_ = 1;  // ends of steps until the clock is asked again
+  std::uint8_t stride_ = 1, phase_ = 0;
+  bool is_looking_ = true;
 };
 
 /// Looks at nothing and costs nothing.

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace tenon {
 namespace {
@@ -26,31 +27,43 @@ int open_counter(std::uint64_t what, int group) {
 }  // namespace
 
 HardwareCounters::HardwareCounters() {
-  group_ = open_counter(PERF_COUNT_HW_CPU_CYCLES, -1);
-  if (group_ >= 0) {
-    members_[0] = open_counter(PERF_COUNT_HW_INSTRUCTIONS, group_);
-    members_[1] = open_counter(PERF_COUNT_HW_CACHE_MISSES, group_);
+  constexpr std::pair<std::uint64_t, const char*> kCounters[] = {
+      {PERF_COUNT_HW_CPU_CYCLES, "cycles"},
+      {PERF_COUNT_HW_INSTRUCTIONS, "instructions"},
+      {PERF_COUNT_HW_CACHE_MISSES, "cache misses"}};
+  std::string missing;
+  int reason = 0;
+  for (std::size_t k = 0; k < 3; ++k) {
+    // All stand behind the first, so that they count the same time.
+    if (k == 0 || is_counting()) files_[k] = open_counter(kCounters[k].first, files_[0]);
+    if (files_[k] >= 0) continue;
+    if (k == 0 || is_counting()) reason = errno;
+    missing += concat(missing.empty() ? "" : ", ", kCounters[k].second);
   }
-  if (group_ < 0 || members_[0] < 0 || members_[1] < 0) {
-    problem_ = concat("hardware counters: perf_event_open says '", std::strerror(errno), "'",
-                      errno == EACCES || errno == EPERM ? " (kernel.perf_event_paranoid)" : "");
-  }
+  if (missing.empty()) return;
+  problem_ = concat("hardware counters: ", missing, " are not counted: perf_event_open says '",
+                    std::strerror(reason), "'",
+                    reason == EACCES || reason == EPERM ? " (kernel.perf_event_paranoid)" : "");
 }
 
 HardwareCounters::~HardwareCounters() {
-  for (const int file : {members_[0], members_[1], group_}) {
-    if (file >= 0) close(file);
+  for (std::size_t k = 3; k > 0; --k) {
+    if (files_[k - 1] >= 0) close(files_[k - 1]);
   }
 }
 
 Profile::Counters HardwareCounters::read() const {
-  struct {
-    std::uint64_t count = 0, values[3] = {};
-  } seen;
-  if (!problem_.empty() || ::read(group_, &seen, sizeof seen) != static_cast<ssize_t>(sizeof seen))
+  // How many there are, then each in the order in which they were opened.
+  std::uint64_t seen[4] = {};
+  if (!is_counting() ||
+      ::read(files_[0], seen, sizeof seen) < static_cast<ssize_t>(2 * sizeof seen[0]))
     return {};
-  return {static_cast<double>(seen.values[0]), static_cast<double>(seen.values[1]),
-          static_cast<double>(seen.values[2])};
+  double values[3] = {};
+  std::size_t next = 1;
+  for (std::size_t k = 0; k < 3; ++k) {
+    if (files_[k] >= 0 && next <= seen[0]) values[k] = static_cast<double>(seen[next++]);
+  }
+  return {values[0], values[1], values[2]};
 }
 
 }  // namespace tenon

@@ -14,13 +14,15 @@ class HardwareCounters {
   HardwareCounters(const HardwareCounters&) = delete;
   ~HardwareCounters();
 
-  /// Empty where they count; why they do not otherwise.
+  /// Empty where all of them count; else which do not, and why.
   const std::string& problem() const { return problem_; }
+  /// Whether cycles are counted; others may be missing, and are 0.
+  bool is_counting() const { return files_[0] >= 0; }
   /// Counted since they were opened.
   Profile::Counters read() const;
 
  private:
-  int group_ = -1, members_[2] = {-1, -1};
+  int files_[3] = {-1, -1, -1};  // cycles, instructions, cache misses
   std::string problem_;
 };
 

@@ -320,6 +320,11 @@ class Filler {
       buffer.dtype = planned.dtype;
       buffer.place = place_of(planned.place);
       buffer.first_step = buffer.last_step = k;
+      // Of one name there are several where a plan makes a value again, or puts it aside and takes
+      // it back: then its first reader does not make it.
+      if (buffer.place == Profile::Place::Arena && !planned.name.empty() &&
+          !arena_names_.insert(planned.name).second)
+        buffer.making = makes(step, buffer.name) ? Profile::Making::Again : Profile::Making::Back;
       const KernelRunner& runner = model_.runner();
       if (std::ranges::all_of(planned.dims,
                               [&](const Extent& dim) { return runner.is_told(dim); })) {
@@ -333,8 +338,9 @@ class Filler {
     }
     Profile::Buffer& buffer = profile_.buffers[found->second];
     buffer.last_step = std::max(buffer.last_step, k);
-    const bool is_given =
-        buffer.place == Profile::Place::Constant || buffer.place == Profile::Place::Input;
+    const bool is_given = buffer.place == Profile::Place::Constant ||
+                          buffer.place == Profile::Place::Input ||
+                          buffer.making == Profile::Making::Back;
     const bool is_made = !is_given && (is_new || makes(step, buffer.name));
     note(is_made ? step.writes : step.reads, found->second);
   }
@@ -486,18 +492,20 @@ class Filler {
   DimBindings symbols_;
   std::map<Key, std::uint32_t> index_;  // the profile's step of each
   std::vector<Key> keys_;
+  std::set<std::string> arena_names_;
 };
 
 }  // namespace
 
-void StepSamples::add(const WatchedRun& run) {
+void StepSamples::add(const WatchedRun& run, std::uint64_t asking) {
   std::map<Key, double> sums;
   for (const WatchedRun::Copy& copy : run.copies) {
     sums[{copy.is_input ? What::Input : What::Output, static_cast<std::uint32_t>(copy.port)}] +=
         static_cast<double>(copy.end - copy.start);
   }
   for (const StepEvent& event : run.events.steps)
-    sums[{What::Step, event.step}] += static_cast<double>(event.end - event.start - event.inner);
+    sums[{What::Step, event.step}] += static_cast<double>(
+        event.end - event.start - event.inner - std::min(asking, event.end - event.start - 1));
   for (const auto& [key, ticks_taken] : sums)
     seconds_[key].push_back(ticks_taken * seconds_per_tick());
 }

@@ -25,7 +25,8 @@ class StepSamples {
   enum class What : std::uint8_t { Step, Output, Input };
   using Key = std::pair<What, std::uint32_t>;  ///< and which
 
-  void add(const WatchedRun& run);
+  /// `asking` is how many ticks of each step went into asking the clock.
+  void add(const WatchedRun& run, std::uint64_t asking = 0);
   Profile::Spread spread(const Key& key) const;
 
  private:

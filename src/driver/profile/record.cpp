@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <set>
@@ -26,12 +28,13 @@ constexpr std::size_t kLine = 64;
 // are wanted.
 class WatchedRuns {
  public:
-  WatchedRuns(CompiledModel& model, const std::vector<Datum>& inputs)
-      : model_(model), inputs_(inputs) {
-    for (const Datum& input : inputs) {
-      Datum copy = input;
+  WatchedRuns(CompiledModel& model, const std::vector<Datum>& inputs, const RecordOptions& options)
+      : model_(model), inputs_(inputs), options_(options) {
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      Datum copy = inputs[k];
       std::byte* place = nullptr;
-      if (copy.is_tensor() && copy.tensor().dtype() != DType::String)
+      if (copy.is_tensor() && copy.tensor().dtype() != DType::String &&
+          !is_among(k, options.state_inputs))
         place = copy.tensor().mutable_bytes().data();
       staged_.push_back(place);
       copies_.push_back(std::move(copy));
@@ -49,13 +52,19 @@ class WatchedRuns {
     const std::vector<Datum> made = model_.outputs();
     results_.resize(made.size());
     for (std::size_t k = 0; k < made.size(); ++k) {
-      if (!made[k].is_tensor() || made[k].tensor().dtype() == DType::String) continue;
+      if (!made[k].is_tensor() || made[k].tensor().dtype() == DType::String ||
+          is_among(k, options_.state_outputs))
+        continue;
       results_[k].resize(made[k].tensor().byte_size());
       copy(seen, k, false, results_[k].data(), made[k].tensor().bytes());
     }
   }
 
  private:
+  static bool is_among(std::size_t port, const std::vector<std::size_t>& ports) {
+    return std::find(ports.begin(), ports.end(), port) != ports.end();
+  }
+
   static void copy(WatchedRun& seen, std::size_t port, bool is_input, std::byte* to,
                    std::span<const std::byte> from) {
     WatchedRun::Copy event{port, is_input};
@@ -68,8 +77,9 @@ class WatchedRuns {
 
   CompiledModel& model_;
   const std::vector<Datum>& inputs_;
+  const RecordOptions& options_;
   std::vector<Datum> copies_;
-  std::vector<std::byte*> staged_;  // null for what is no plain tensor
+  std::vector<std::byte*> staged_;  // null for what is no plain tensor, and for states
   std::vector<std::vector<std::byte>> results_;
 };
 
@@ -91,10 +101,8 @@ std::uint64_t touched_bytes(CompiledModel& model) {
 // One run on this thread alone, as counters are a thread's.
 void add_counters(const CompiledModel& model, const std::vector<Datum>& inputs, Profile& profile) {
   const HardwareCounters counters;
-  if (!counters.problem().empty()) {
-    profile.notes.push_back(counters.problem());
-    return;
-  }
+  if (!counters.problem().empty()) profile.notes.push_back(counters.problem());
+  if (!counters.is_counting()) return;
   if (!model.program().is_kernels_alone()) {
     profile.notes.emplace_back(
         "hardware counters: not read for programs with other steps than kernels");
@@ -120,33 +128,64 @@ void add_counters(const CompiledModel& model, const std::vector<Datum>& inputs, 
   }
 }
 
-// Runs that are watched and runs that are not take turns, so that whatever else the machine does
-// meets both. What is compared is the least of each: what a run takes that nothing disturbs.
-void add_overhead(CompiledModel& model, const RecordOptions& options, Profile& profile) {
-  RunEvents events;
-  std::vector<double> plain, watched;
-  const auto timed = [](const auto& run) {
-    const std::uint64_t begin = ticks();
-    run();
-    return static_cast<double>(ticks() - begin) * seconds_per_tick();
-  };
-  const std::uint64_t begin = ticks();
-  while (static_cast<int>(plain.size()) < options.least_runs ||
-         static_cast<double>(ticks() - begin) * seconds_per_tick() < 2 * options.duration_s) {
-    plain.push_back(timed([&] { model.run_prepared(); }));
-    watched.push_back(timed([&] { model.run_watched(events); }));
-  }
-  const Profile::Spread without = spread_of(plain), with = spread_of(watched);
-  const auto ratio = [](double a, double b) {
-    return std::to_string(b > 0 ? a / b : 0).substr(0, 6);
-  };
-  profile.notes.push_back(concat(
-      "watching: a run takes ", ratio(with.least, without.least), " times as long by the least, ",
-      ratio(with.median, without.median), " by the median of ", plain.size(), " runs each"));
-}
-
 double seconds_of(std::uint64_t tick_count) {
   return static_cast<double>(tick_count) * seconds_per_tick();
+}
+
+template <class Run>
+double timed(const Run& run) {
+  const std::uint64_t begin = ticks();
+  run();
+  return seconds_of(ticks() - begin);
+}
+
+// How many steps go by for each that a run times. All are timed where asking the clock behind each
+// of them takes little of the run; where steps take some nanoseconds, each run times others.
+std::uint32_t stride_of(CompiledModel& model, const RecordOptions& options) {
+  constexpr double kMost = 0.03;  // of the run
+  constexpr double kKept = 1.5;   // asking the clock and keeping what it says, in askings
+  constexpr double kSamples = 8;  // of each step, at least
+  if (!model.program().is_kernels_alone() || model.is_on_device()) return 1;
+  double least = INFINITY;
+  for (int k = 0; k < 5; ++k) least = std::min(least, timed([&] { model.run_prepared(); }));
+  const double asking = kKept * seconds_of(ticks_to_ask()) *
+                        static_cast<double>(model.program().steps.size()) / least;
+  if (asking <= kMost) return 1;
+  const double runs = std::min<double>(
+      options.most_runs, std::max<double>(options.least_runs, options.duration_s / least));
+  // A step that is timed alone takes two askings.
+  const double wanted = std::min(std::ceil(2 * asking / kMost), std::floor(runs / kSamples));
+  return static_cast<std::uint32_t>(std::clamp<double>(wanted, 1, Watch::kLargestStride));
+}
+
+// Runs that are watched and runs that are not take turns, so that whatever else the machine does
+// meets both: what is told is the median of what pairs of neighbours say. Which of a pair comes
+// first alternates.
+void add_overhead(CompiledModel& model, const RecordOptions& options, std::uint32_t stride,
+                  Profile& profile) {
+  RunEvents events;
+  std::vector<double> plain, watched, ratios;
+  const std::uint64_t begin = ticks();
+  for (std::uint32_t k = 0; static_cast<int>(k) < std::max(options.least_runs, 2) ||
+                            seconds_of(ticks() - begin) < 2 * options.duration_s;
+       ++k) {
+    model.sample(stride, k % stride);
+    const auto with = [&] { watched.push_back(timed([&] { model.run_watched(events); })); };
+    if (k % 2 == 0) with();
+    plain.push_back(timed([&] { model.run_prepared(); }));
+    if (k % 2 != 0) with();
+    ratios.push_back(watched.back() / plain.back());
+  }
+  const auto text = [](double ratio) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.4f", ratio);
+    return std::string(digits);
+  };
+  const std::size_t pairs = plain.size();
+  const double least = spread_of(watched).least / spread_of(plain).least;
+  profile.notes.push_back(concat("watching: a run takes ", text(spread_of(ratios).median),
+                                 " times as long by the median of ", pairs, " pairs of runs, ",
+                                 text(least), " by the least of each"));
 }
 
 }  // namespace
@@ -172,17 +211,19 @@ std::string op_label(const Graph& graph, NodeId node) {
 Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
                        const CompileRecord* compiled, const RecordOptions& options) {
   seconds_per_tick();  // measured before anything else is
-  WatchedRuns runs(model, inputs);
+  WatchedRuns runs(model, inputs, options);
   WatchedRun seen;
   Profile profile;
   runs.run(seen);
   profile.first_run_seconds = seconds_of(seen.events.end - seen.events.begin);
   profile.touched_bytes = touched_bytes(model);
+  profile.budget_bytes = options.budget_bytes;
   profile.warm_up_runs = static_cast<std::uint32_t>(std::max(options.warm_up_runs, 2));
   for (std::uint32_t k = 2; k < profile.warm_up_runs; ++k) runs.run(seen);
 
   StepSamples samples;
   std::vector<double> run_seconds;
+  const std::uint32_t stride = stride_of(model, options);
   const auto begin = std::chrono::steady_clock::now();
   const auto elapsed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -190,17 +231,33 @@ Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
   while (static_cast<int>(run_seconds.size()) < options.most_runs &&
          (static_cast<int>(run_seconds.size()) < options.least_runs ||
           elapsed() < options.duration_s)) {
+    model.sample(stride, static_cast<std::uint32_t>(run_seconds.size() % stride));
     runs.run(seen);
-    run_seconds.push_back(seconds_of(seen.events.end - seen.events.begin));
-    samples.add(seen);
+    run_seconds.push_back(model.is_on_device() ? model.replay()
+                                               : seconds_of(seen.events.end - seen.events.begin));
+    samples.add(seen, stride > 1 ? ticks_to_ask() : 0);
   }
   profile.runs = static_cast<std::uint32_t>(run_seconds.size());
   profile.last_run_seconds = run_seconds.empty() ? 0 : run_seconds.back();
   profile.run_seconds = spread_of(std::move(run_seconds));
   profile.thread_count = static_cast<std::uint32_t>(model.thread_count());
   profile.device = model.is_on_device() ? model.program().target : processor_name();
+  if (model.is_on_device())
+    profile.notes.emplace_back(
+        "steps were timed one at a time, the host waiting for each; a run's time is that of the "
+        "captured graph, without copies");
+  if (options.with_overhead) add_overhead(model, options, stride, profile);
+  if (stride > 1) {
+    // The timeline shows every step.
+    model.sample(1, 0);
+    runs.run(seen);
+    profile.last_run_seconds = seconds_of(seen.events.end - seen.events.begin);
+    profile.notes.push_back(concat(
+        "steps are so short that asking the clock behind each would be felt: a run timed one "
+        "in ",
+        stride, ", each run others; the timeline is of a run in which all were"));
+  }
   fill_profile(profile, model, seen, samples, inputs, compiled);
-  if (options.with_overhead) add_overhead(model, options, profile);
   if (options.with_counters && !model.is_on_device()) add_counters(model, inputs, profile);
   if (options.with_ceilings && !model.is_on_device()) {
     const MachinePeak peak = known_machine_peak(model.thread_count());

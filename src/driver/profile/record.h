@@ -26,6 +26,10 @@ struct RecordOptions {
   bool with_counters = true;   ///< where the system allows
   bool with_overhead = false;  ///< also runs that are not watched, in turns with some that are: a
                                ///< note says the ratio
+  /// Ports that hold states: whoever trains leaves them where they are from run to run, so that
+  /// nothing is copied.
+  std::vector<std::size_t> state_inputs = {}, state_outputs = {};
+  std::uint64_t budget_bytes = 0;  ///< of the arena, that its memory was planned within
 };
 
 /// Runs a model and tells what was seen: a warm-up, then runs that are all watched; the last one is

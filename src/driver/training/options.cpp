@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/inputs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -129,6 +130,16 @@ void set_schedule(ScheduleOptions& options, const std::string& text) {
   settings.real("factor", options.factor);
   settings.real("floor", options.floor);
   settings.read(text);
+}
+
+StatefulGraph training_step(Graph model, const std::string& optimizer, const std::string& loss,
+                            const std::map<std::string, Shape>& shapes) {
+  if (optimizer.empty()) return {std::move(model), {}};
+  TrainOptions options;
+  set_optimizer(options, optimizer);
+  if (!loss.empty()) set_loss(options.loss, loss);
+  const DimBindings extents = symbol_values(model, shapes);
+  return train(with_symbols(std::move(model), extents), options);
 }
 
 }  // namespace tenon

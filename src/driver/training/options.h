@@ -2,6 +2,7 @@
 
 #include "passes/train/train.h"
 
+#include <map>
 #include <string>
 
 namespace tenon {
@@ -13,5 +14,10 @@ void set_loss(LossOptions& options, const std::string& text);
 void set_optimizer(TrainOptions& options, const std::string& text);
 /// "cosine,warm_up=100,total=5000,floor=0.1" or "step,every=1000,factor=0.1".
 void set_schedule(ScheduleOptions& options, const std::string& text);
+
+/// One step of training with such an optimizer and loss ("": the usual one), its symbols bound to
+/// the shapes of inputs. Without an optimizer the model itself, which has no states.
+StatefulGraph training_step(Graph model, const std::string& optimizer, const std::string& loss,
+                            const std::map<std::string, Shape>& shapes);
 
 }  // namespace tenon

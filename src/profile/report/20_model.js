@@ -43,12 +43,21 @@ class Run {
       change[b.first_step] += b.bytes;
       change[b.last_step + 1] -= b.bytes;
     }
+    // A result that takes the place of an operand is counted once with it.
+    const ending = new Map(), shared = new Float64Array(this.steps.length);
+    for (const b of this.arena) ending.set(b.last_step, [...(ending.get(b.last_step) || []), b]);
+    for (const b of this.arena) {
+      for (const old of ending.get(b.first_step) || []) {
+        if (old.first_step >= b.first_step || old.arena !== b.arena) continue;
+        shared[b.first_step] += Math.max(0, Math.min(old.offset + old.bytes, b.offset + b.bytes) - Math.max(old.offset, b.offset));
+      }
+    }
     const curve = { bytes: [], peak: 0 };
     let alive = 0;
     for (let k = 0; k < this.steps.length; ++k) {
       alive += change[k];
-      curve.bytes.push(alive);
-      if (alive > curve.bytes[curve.peak]) curve.peak = k;
+      curve.bytes.push(alive - shared[k]);
+      if (curve.bytes[k] > curve.bytes[curve.peak]) curve.peak = k;
     }
     return curve;
   }

@@ -7,6 +7,11 @@ function memoryPart(root) {
   const list = el('div');
   const said = el('p', { class: 'note', id: 'memory-note' });
 
+  function marked(run) {
+    const number = (making) => run.arena.filter((b) => b.making === making).length;
+    const again = number('again'), back = number('back');
+    return (again ? ` ${again} were made again (hatched upwards).` : '') + (back ? ` ${back} were put aside and brought back (hatched downwards).` : '');
+  }
   function prepare() {
     const run = page.run;
     // Steps of equal width where nothing was timed.
@@ -21,7 +26,7 @@ function memoryPart(root) {
     const peak = run.live.bytes[run.live.peak] || 0;
     said.textContent = `${boxes.length} buffers in ${bytes(run.arena_bytes)}` + (run.touched_bytes ? `, of which a run writes to ${bytes(run.touched_bytes)}` : '') +
       (peak ? `; at most ${bytes(peak)} are alive, at step ${run.live.peak}, ${run.steps[run.live.peak].name}` : '') +
-      (run.budget_bytes ? `; the budget is ${bytes(run.budget_bytes)}` : '') + '.';
+      (run.budget_bytes ? `; the budget is ${bytes(run.budget_bytes)}` : '') + '.' + marked(run);
     list.replaceChildren();
     if (!peak) return;
     const alive = run.aliveAt(run.live.peak);
@@ -63,6 +68,7 @@ function memoryPart(root) {
       context.lineWidth = isChosen ? 2 : 0.7;
       if (tall > 3 && to - from > 3 || isChosen) context.strokeRect(from, low - tall, Math.max(to - from, 0.8), tall);
       context.lineWidth = 1;
+      if (box.buffer.making !== 'made') hatch(context, from, low - tall, Math.max(to - from, 0.8), tall, box.buffer.making === 'back');
       if (tall > 14 && to - from > 70) {
         context.fillStyle = isDark() ? '#f4f6f7' : '#10161a';
         context.save();
@@ -95,6 +101,22 @@ function memoryPart(root) {
     for (const at of ticksBetween(chart.view[0], chart.view[1], chart.width / 110)) context.fillText(run.end > 0 ? seconds(at) : 'step ' + at, clamp(chart.x(at), 40, chart.width - 30), chart.height - 8);
     context.textAlign = 'left';
   }
+  // What a budget costs: made again is hatched one way, brought back from where it was put aside the other.
+  function hatch(context, x, y, wide, tall, isBack) {
+    context.save();
+    context.beginPath();
+    context.rect(x, y, wide, tall);
+    context.clip();
+    context.strokeStyle = css('--ink');
+    context.globalAlpha = 0.55;
+    context.beginPath();
+    for (let at = -tall; at < wide; at += 7) {
+      context.moveTo(x + at, isBack ? y : y + tall);
+      context.lineTo(x + at + tall, isBack ? y + tall : y);
+    }
+    context.stroke();
+    context.restore();
+  }
   function line(context, address, colour, text) {
     context.strokeStyle = colour;
     context.setLineDash([6, 4]);
@@ -113,7 +135,8 @@ function memoryPart(root) {
     const box = boxes.find((b) => b.from <= time && time <= b.to && b.low <= address && address <= b.low + b.buffer.bytes);
     if (!box) return null;
     const b = box.buffer;
-    return { step: b.first_step, tip: () => `${b.name}\n${typeText(b)} · ${bytes(b.bytes)}\nat ${b.offset}, steps ${b.first_step} to ${b.last_step}` };
+    const how = { made: '', again: '\nmade again', back: '\nbrought back from where it was put aside' }[b.making];
+    return { step: b.first_step, tip: () => `${b.name}\n${typeText(b)} · ${bytes(b.bytes)}\nat ${b.offset}, steps ${b.first_step} to ${b.last_step}${how}` };
   }
   root.append(said, el('div', { class: 'tools' },
     el('button', { text: '+', onclick: () => chart.zoom(0.5) }), el('button', { text: '−', onclick: () => chart.zoom(2) }), el('button', { text: 'All', onclick: () => chart.reset() }),

@@ -108,11 +108,12 @@ TEST(DocumentReturn, WhatIsWrittenComesBack) {
   }
 }
 
-// Two constants of one type: which of them a node reads is told by the edges alone, as their elements
-// are no part of a document.
+// Two constants of one type: which of them a node reads is told by the edges alone, as their
+// elements are no part of a document.
 TEST(DocumentReturn, ConstantsOfOneTypeAreToldApart) {
   Table table;
-  table.add("text", "two constants", parse_graph(R"(graph net () {
+  table.add("text", "two constants",
+            parse_graph(R"(graph net () {
   a = constant f32[5] [-1.05, 0.1, -0.43, -1.8, 0.42]
   squares = mul(a, a)
   mean = reduce_mean(squares) {axes = [-1]}
@@ -125,7 +126,7 @@ TEST(DocumentReturn, ConstantsOfOneTypeAreToldApart) {
   return sum, y
 }
 )",
-                                                   all_ops()));
+                        all_ops()));
   for (const auto& [place, cell] : table.cells()) {
     EXPECT_EQ(cell.equal, 1u) << place.first;
   }

@@ -49,6 +49,7 @@ Profile small() {
                      {"a", "f32", {100}, 400, Profile::Place::Arena, 0, 0, 0, 2},
                      {"b", "f32", {50}, 200, Profile::Place::Arena, 448, 0, 1, 2},
                      {"c", "f32", {50}, 200, Profile::Place::Output, 0, 0, 2, 2}};
+  profile.buffers[2].making = Profile::Making::Again;
   profile.arena_bytes = 648;
   profile.symbols = {{"N", 4}};
   profile.passes = {{"fuse", "conv -1, fused +1", 0.5, 4, 3, {{"a", "joined"}}}};
@@ -138,6 +139,16 @@ TEST(Profile, LiveCurveHasItsPeak) {
   EXPECT_EQ(alive_at(small(), 1), (std::vector<std::uint32_t>{1, 2}));
 }
 
+// A result that takes the place of its operand is no further memory at the step that makes it.
+TEST(Profile, LiveCurveCountsSharedPlacesOnce) {
+  Profile profile = small();
+  profile.buffers[1].last_step = 1;
+  profile.buffers[2].offset = 100;
+  EXPECT_EQ(live_curve(profile).bytes, (std::vector<std::uint64_t>{400, 400, 200}));
+  profile.buffers[2].arena = 1;
+  EXPECT_EQ(live_curve(profile).bytes, (std::vector<std::uint64_t>{400, 600, 200}));
+}
+
 // A lane for each thread and stream, every piece with its time, arrows from maker to reader, a
 // track of memory.
 TEST(Profile, TraceTellsTheSame) {
@@ -183,6 +194,49 @@ TEST(Profile, TablesAreEscaped) {
   EXPECT_NE(page_as(page, "md").find("| x,\"y\"\\| | 1 |"), std::string::npos);
   EXPECT_EQ(Json::parse(page_as(page, "json"))["sections"][0]["rows"][0]["a|b"], "x,\"y\"|");
   EXPECT_THROW(page_as(page, "pdf"), Error);
+}
+
+// Numbers of tables are numbers, shares are parts of one, what is not known is null.
+TEST(Profile, TablesAsJsonHaveNumbers) {
+  const Json page = Json::parse(page_as(describe_profile(small()), "json"));
+  const auto section = [&](const std::string& heading) {
+    for (const Json& each : page["sections"])
+      if (each["heading"] == heading) return each["rows"];
+    return Json();
+  };
+  const Json step = section("By node").at(0);
+  EXPECT_EQ(step["name"], "a");
+  EXPECT_EQ(step["us"], 3000);
+  EXPECT_EQ(step["share"], 0.5);
+  EXPECT_EQ(step["flops"], 6e6);
+  EXPECT_EQ(step["computation"], 5e6);
+  EXPECT_TRUE(step["memory"].is_null());
+  EXPECT_EQ(section("By operator").at(0)["op"], "conv+relu");
+  bool has_arena = false;
+  for (const Json& row : section("In total")) {
+    has_arena = has_arena || (row["what"] == "arena, as planned" && row["value"] == 648);
+  }
+  EXPECT_TRUE(has_arena);
+  const Json change = Json::parse(page_as(compare_profiles(small(), small()), "json"));
+  EXPECT_EQ(change["sections"][0]["rows"][0]["what"], "all steps");
+}
+
+// A box for each step, the longest the reddest; an arrow for each value; names are text.
+TEST(Profile, SvgShowsTime) {
+  Profile profile = small();
+  profile.steps[1].name = "<script>\"&";
+  const std::string svg = svg_graph(profile);
+  const auto count = [&](const std::string& word) {
+    std::size_t found = 0;
+    for (std::size_t at = svg.find(word); at != std::string::npos; at = svg.find(word, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count("<g "), 3);
+  EXPECT_EQ(count("<path "), 3);
+  EXPECT_EQ(count("#ec5444"), 1);  // the longest
+  EXPECT_EQ(count("<script>"), 0);
+  EXPECT_EQ(count("&lt;script&gt;&quot;&amp;"), 2);
 }
 
 TEST(Profile, DotQuotesNames) {

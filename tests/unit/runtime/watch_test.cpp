@@ -22,13 +22,11 @@ TEST(Watch, TicksAreTime) {
 // its first piece.
 TEST(Watch, EventsAreOfStepsThatRan) {
   Watch watch;
-  watch.prepare(3, 2, 4);  // of steps 4 to 6
+  watch.prepare(3, 2);
   watch.begin_run();
   const std::uint64_t first = ticks();
-  watch.saw(4, 1, first);
-  watch.saw(4, 1, ticks());  // the piece goes from the first item to the last
+  watch.piece(1) = {first, ticks()};
   watch.end_step(4);
-  watch.saw(6, 0, ticks());
   watch.end_step(6);
   RunEvents events;
   events.add(watch);
@@ -41,6 +39,33 @@ TEST(Watch, EventsAreOfStepsThatRan) {
   EXPECT_EQ(events.pieces[0].thread, 1);
   EXPECT_EQ(events.pieces[0].begin, first);
   EXPECT_LE(events.pieces[0].end, events.steps[0].end);
+  // Nobody shared the second: the run's own thread did it.
+  EXPECT_EQ(events.pieces[1].thread, 0);
+  EXPECT_EQ(events.pieces[1].begin, events.steps[1].kern);
+  EXPECT_EQ(events.pieces[1].end, events.steps[1].end);
+  EXPECT_LT(events.steps[1].kern, events.steps[1].end);
+}
+
+// One step in three is timed, in each run others, and none twice in a row of three runs.
+TEST(Watch, SamplesSteps) {
+  constexpr std::size_t kSteps = 11, kStride = 3;
+  Watch watch;
+  std::vector<int> seen(kSteps);
+  for (std::uint32_t run = 0; run < kStride; ++run) {
+    watch.sample(kStride, run);
+    watch.prepare(kSteps, 1);
+    watch.begin_run();
+    for (std::size_t k = 0; k < kSteps; ++k) {
+      EXPECT_EQ(watch.is_looking(), k % kStride == run);
+      watch.end_step(k);
+    }
+    for (const Watch::Step& step : watch.steps()) {
+      EXPECT_EQ(step.number % kStride, run);
+      EXPECT_LT(step.start, step.end);
+      ++seen[step.number];
+    }
+  }
+  EXPECT_EQ(seen, std::vector<int>(kSteps, 1));
 }
 
 // A device tells how long its steps took.
@@ -55,7 +80,8 @@ TEST(Watch, TakesADevicesWord) {
   EXPECT_NEAR(static_cast<double>(events.steps[1].end - events.steps[1].start) * seconds_per_tick(),
               2e-3, 1e-8);
   EXPECT_EQ(events.steps[1].start, events.steps[0].end);
-  EXPECT_EQ(events.steps[1].kern, events.steps[1].start);
+  ASSERT_EQ(events.pieces.size(), 2);  // the thread that waits for it
+  EXPECT_EQ(events.pieces[1].end, events.steps[1].end);
 }
 
 }  // namespace

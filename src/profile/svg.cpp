@@ -1,0 +1,139 @@
+#include "base/error.h"
+#include "base/text.h"
+#include "profile/summary.h"
+#include "profile/trace.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace tenon {
+namespace {
+
+constexpr double kWide = 210, kTall = 52, kGapX = 22, kGapY = 36, kKey = 30, kLeast = 440;
+constexpr std::size_t kLetters = 31;  // of a box's line
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '&':
+        result += "&amp;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        // No other control character may stand in XML.
+        result += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+std::string cut(const std::string& text) {
+  std::size_t letters = 0, at = 0;
+  for (; at < text.size(); ++at) {
+    if ((static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) continue;
+    if (++letters > kLetters) return text.substr(0, at) + "…";
+  }
+  return text;
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  return text;
+}
+
+// White to red, as the share of the longest step.
+std::string colour(double share) {
+  const auto paler = [&](double at_full) {
+    return 255 - (255 - at_full) * std::clamp(share, 0.0, 1.0);
+  };
+  char text[16];
+  std::snprintf(text, sizeof text, "#%02x%02x%02x", static_cast<unsigned>(paler(236)),
+                static_cast<unsigned>(paler(84)), static_cast<unsigned>(paler(68)));
+  return text;
+}
+
+struct Box {
+  double x = 0, y = 0;  // of its upper left corner
+};
+
+// A step stands below all whose results it reads; those of a row side by side in the order they
+// ran.
+std::vector<Box> placed(const Profile& profile, double& width, double& height) {
+  std::vector<std::size_t> row(profile.steps.size(), 0);
+  std::vector<std::size_t> in_row;
+  std::vector<std::size_t> place(profile.steps.size(), 0);
+  for (std::size_t k = 0; k < profile.steps.size(); ++k) {
+    for (const std::uint32_t maker : profile.steps[k].after) {
+      if (maker < k) row[k] = std::max(row[k], row[maker] + 1);
+    }
+    if (in_row.size() <= row[k]) in_row.resize(row[k] + 1, 0);
+    place[k] = in_row[row[k]]++;
+  }
+  std::size_t most = 1;
+  for (const std::size_t count : in_row) most = std::max(most, count);
+  width = std::max(kLeast, static_cast<double>(most) * (kWide + kGapX) + kGapX);
+  height = kKey + static_cast<double>(in_row.size()) * (kTall + kGapY) + kGapY;
+  std::vector<Box> boxes;
+  for (std::size_t k = 0; k < profile.steps.size(); ++k) {
+    const double all = static_cast<double>(in_row[row[k]]) * (kWide + kGapX) - kGapX;
+    boxes.push_back({(width - all) / 2 + static_cast<double>(place[k]) * (kWide + kGapX),
+                     kKey + kGapY + static_cast<double>(row[k]) * (kTall + kGapY)});
+  }
+  return boxes;
+}
+
+}  // namespace
+
+std::string svg_graph(const Profile& profile) {
+  double width = 0, height = 0;
+  const std::vector<Box> boxes = placed(profile, width, height);
+  const double total = total_of(profile).seconds;
+  double longest = 0;
+  for (const Profile::Step& step : profile.steps)
+    longest = std::max(longest, typical_seconds(step));
+  std::string text =
+      concat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", number(width), "\" height=\"",
+             number(height), "\" viewBox=\"0 0 ", number(width), " ", number(height),
+             "\" font-family=\"sans-serif\" font-size=\"11\" fill=\"#1d2327\">\n<title>",
+             escaped(profile.name),
+             "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", "<text x=\"",
+             number(kGapX), "\" y=\"20\">", escaped(cut(profile.name)), ": ", number(total * 1e6),
+             " us in ", profile.steps.size(), " steps; the redder the longer</text>\n");
+  for (std::size_t k = 0; k < profile.steps.size(); ++k) {
+    for (const std::uint32_t maker : profile.steps[k].after) {
+      const double x0 = boxes[maker].x + kWide / 2, y0 = boxes[maker].y + kTall,
+                   x1 = boxes[k].x + kWide / 2, y1 = boxes[k].y;
+      const double bend = std::max(16.0, (y1 - y0) / 3);
+      text += concat("<path d=\"M", number(x0), " ", number(y0), " C", number(x0), " ",
+                     number(y0 + bend), " ", number(x1), " ", number(y1 - bend), " ", number(x1),
+                     " ", number(y1), "\" fill=\"none\" stroke=\"#9aa7b0\"/>\n");
+    }
+  }
+  for (std::size_t k = 0; k < profile.steps.size(); ++k) {
+    const Profile::Step& step = profile.steps[k];
+    const double seconds = typical_seconds(step);
+    const std::string time =
+        concat(number(seconds * 1e6), " us, ", number(total > 0 ? 100 * seconds / total : 0), " %");
+    text += concat("<g transform=\"translate(", number(boxes[k].x), " ", number(boxes[k].y),
+                   ")\"><title>", escaped(step.name), "\n", escaped(step.op), "\n", time, "\n",
+                   escaped(step.candidate), "\n", escaped(shapes_text(profile, step)),
+                   "</title><rect width=\"", number(kWide), "\" height=\"", number(kTall),
+                   "\" rx=\"5\" fill=\"", colour(longest > 0 ? seconds / longest : 0),
+                   "\" stroke=\"#5d6a72\"/><text x=\"8\" y=\"16\" font-weight=\"bold\">",
+                   escaped(cut(step.name)), "</text><text x=\"8\" y=\"31\">", escaped(cut(step.op)),
+                   "</text><text x=\"8\" y=\"45\">", time, "</text></g>\n");
+  }
+  return text + "</svg>\n";
+}
+
+}  // namespace tenon
