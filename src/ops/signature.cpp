@@ -39,6 +39,16 @@ class Writer {
     return !is_group || write_body(node.bodies.front());
   }
 
+  // As parts of one kernel.
+  bool write_group(const Graph& graph, std::span<const NodeId> nodes) {
+    writes_numbers_ = true;
+    for (NodeId id : nodes) {
+      if (!write(graph, id)) return false;
+      text += ';';
+    }
+    return true;
+  }
+
   std::string text;
 
  private:
@@ -47,7 +57,9 @@ class Writer {
     if (operand) {
       write_value(graph, operand);
       const bool is_late = k < node.op->operands.size() && node.op->operands[k].is_late_attribute;
-      if (is_late && !write_constant(graph.constant_of(operand))) return false;
+      const Constant* constant = graph.constant_of(operand);
+      const bool is_number = writes_numbers_ && constant && constant->size() == 1;
+      if ((is_late || is_number) && !write_constant(constant)) return false;
     }
     text += ',';
     return true;
@@ -88,6 +100,7 @@ class Writer {
   }
 
   std::unordered_map<ValueId, std::size_t> numbers_;
+  bool writes_numbers_ = false;
 };
 
 }  // namespace
@@ -95,6 +108,11 @@ class Writer {
 std::string signature_of(const Graph& graph, NodeId node) {
   Writer writer;
   return writer.write(graph, node) ? std::move(writer.text) : "";
+}
+
+std::string signature_of(const Graph& graph, std::span<const NodeId> nodes) {
+  Writer writer;
+  return writer.write_group(graph, nodes) ? std::move(writer.text) : "";
 }
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 
 #include "ir/graph.h"
 
+#include <span>
 #include <string>
 
 namespace tenon {
@@ -11,5 +12,8 @@ namespace tenon {
 /// of a fused group without its names. Empty where that does not tell what is computed: control
 /// flow, and groups that hold a constant of many elements.
 std::string signature_of(const Graph& graph, NodeId node);
+/// The same of nodes that are to be a group: with what they hand each other, and the lone numbers
+/// that they read, which move into it.
+std::string signature_of(const Graph& graph, std::span<const NodeId> nodes);
 
 }  // namespace tenon

@@ -1,8 +1,13 @@
 #include "base/error.h"
 #include "ops/fused_groups.h"
+#include "ops/signature.h"
 #include "passes/fuse/planner.h"
 #include "passes/grouping.h"
 #include "passes/pass.h"
+
+#include <array>
+#include <string>
+#include <unordered_set>
 
 namespace tenon {
 namespace {
@@ -24,6 +29,43 @@ void drop_marks(Graph& graph) {
   }
 }
 
+// Of kernels that differ, in nodes: the code generator takes about a millisecond for each.
+constexpr std::size_t kMaxCode = 16384;
+
+// How many nodes the kernels have, those that are alike counted once; any number over kMaxCode is
+// as good as another.
+std::size_t code_size(const Graph& graph, const Grouping& grouping) {
+  std::unordered_set<std::string> known;
+  std::size_t size = 0;
+  for (const Grouping::Group& group : grouping.groups) {
+    std::vector<NodeId> nodes = group.copies;
+    nodes.insert(nodes.end(), group.nodes.begin(), group.nodes.end());
+    const ValueId result = graph.node(nodes.front()).results.front();
+    if (result && graph.constant_of(result)) continue;
+    std::string signature =
+        nodes.size() == 1 ? signature_of(graph, nodes.front()) : signature_of(graph, nodes);
+    if (!signature.empty() && !known.insert(std::move(signature)).second) continue;
+    size += nodes.size();
+    if (size > kMaxCode) break;
+  }
+  return size;
+}
+
+// Of a large graph in which hardly two kernels are alike, smaller ones: they repeat, and what
+// repeats is compiled once.
+Grouping cheapest_groups(const Graph& graph, const PassOptions& options) {
+  constexpr std::array<std::size_t, 3> kSizes = {256, 8, 1};
+  for (std::size_t size : kSizes) {
+    if (graph.node_count() <= kMaxCode || size == kSizes.back()) {
+      return plan_groups(graph, options.target, size, options.journal);
+    }
+    Grouping grouping = plan_groups(graph, options.target, size, nullptr);
+    if (code_size(graph, grouping) > kMaxCode) continue;
+    return options.journal ? plan_groups(graph, options.target, size, options.journal) : grouping;
+  }
+  return {};
+}
+
 Graph fused(Graph graph, const PassOptions& options) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
@@ -32,7 +74,7 @@ Graph fused(Graph graph, const PassOptions& options) {
   graph.erase_dead();  // what only the dead read has no readers
   const Grouping grouping = options.fuse_mode == "relay"
                                 ? relay_groups(graph, options.fuse_max_depth, options.journal)
-                                : plan_groups(graph, options.target, options.journal);
+                                : cheapest_groups(graph, options);
   graph = with_groups(std::move(graph), grouping, options.journal);
   drop_marks(graph);
   return graph;

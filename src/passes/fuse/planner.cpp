@@ -15,7 +15,8 @@ constexpr std::size_t kMaxSiblings = 8;
 
 class Planner {
  public:
-  Planner(const Graph& graph, const TargetFacts& target) : graph_(graph), rules_(graph, target), keeps_tiles_(target.keeps_tiles) {
+  Planner(const Graph& graph, const TargetFacts& target, std::size_t max_nodes)
+      : graph_(graph), rules_(graph, target, max_nodes), keeps_tiles_(target.keeps_tiles) {
     for (NodeId id : graph.nodes_in_order()) order_.push_back(id);
   }
 
@@ -283,8 +284,8 @@ class Planner {
 
 }  // namespace
 
-Grouping plan_groups(const Graph& graph, const TargetFacts& target, Journal* journal) {
-  return Planner(graph, target).plan(journal);
+Grouping plan_groups(const Graph& graph, const TargetFacts& target, std::size_t max_nodes, Journal* journal) {
+  return Planner(graph, target, max_nodes).plan(journal);
 }
 
 }  // namespace tenon::fusing

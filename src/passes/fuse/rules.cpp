@@ -7,8 +7,9 @@
 namespace tenon::fusing {
 namespace {
 
-// What a generated kernel holds: statements, and arguments of a call.
-constexpr std::size_t kMaxNodes = 256;
+// What a generated kernel holds: loops of folds inside its rows' loop, which LLVM takes the square of their number
+// for, and arguments of a call.
+constexpr std::size_t kMaxFolds = 8;
 constexpr std::size_t kMaxPorts = 64;
 
 Dim row_count(const NodeAccess& rows) {
@@ -38,7 +39,7 @@ bool same_but_one_extent(const Dims& a, const Dims& b) {
 
 }  // namespace
 
-Rules::Rules(const Graph& graph, const TargetFacts& target)
+Rules::Rules(const Graph& graph, const TargetFacts& target, std::size_t max_nodes)
     : clusters(graph),
       access_(access_of_nodes(graph)),
       is_piece_(graph.node_id_bound()),
@@ -47,6 +48,7 @@ Rules::Rules(const Graph& graph, const TargetFacts& target)
       counts_(graph.value_id_bound()),
       bytes_(graph.value_id_bound()),
       prices_(fusion_prices(target)),
+      max_nodes_(max_nodes),
       keeps_tiles_(target.keeps_tiles) {
   for (ValueId input : graph.inputs()) bytes_[input] = usual_bytes(graph.value(input).type);
   for (NodeId id : graph.nodes_in_order()) {
@@ -57,6 +59,7 @@ Rules::Rules(const Graph& graph, const TargetFacts& target)
                       .anchor_node = is_anchor ? id : NodeId{},
                       .is_opaque = access.role == Role::Opaque,
                       .is_view = access.role == Role::Move,
+                      .folds = access.role == Role::Rows ? 1U : 0U,
                       .ports = ports_of(id),
                       .flops = access.flops});
     for (ValueId result : node.results) {
@@ -124,8 +127,11 @@ Rules::Ports Rules::merged_ports(ClusterId a, ClusterId b) const {
 }
 
 Refusal Rules::size_refusal(ClusterId a, ClusterId b) const {
-  if (clusters.nodes(a).size() + clusters.nodes(b).size() > kMaxNodes) {
+  if (clusters.nodes(a).size() + clusters.nodes(b).size() > max_nodes_) {
     return "the kernel would have too many statements";
+  }
+  if (infos_[a.index()].folds + infos_[b.index()].folds > kMaxFolds) {
+    return "the kernel would have too many folds";
   }
   const auto [few, many] =
       std::minmax({infos_[a.index()].ports.count(), infos_[b.index()].ports.count()});
@@ -429,6 +435,7 @@ bool Rules::merge(ClusterId a, ClusterId b) {
                              .anchor_node = keeps_right ? right.anchor_node : left.anchor_node,
                              .is_opaque = false,
                              .is_view = left.is_view && right.is_view,
+                             .folds = left.folds + right.folds,
                              .ports = std::move(ports),
                              .flops = left.flops + right.flops};
   if (is_before) {

@@ -22,7 +22,8 @@ using Refusal = const char*;
 /// size, so that each element is computed once. Chains have a second anchor.
 class Rules {
  public:
-  Rules(const Graph& graph, const TargetFacts& target);
+  /// Kernels of at most `max_nodes` nodes.
+  Rules(const Graph& graph, const TargetFacts& target, std::size_t max_nodes);
 
   Clusters clusters;
   const NodeAccess& access(NodeId node) const { return access_[node]; }
@@ -84,6 +85,7 @@ class Rules {
     Role anchor = Role::Pointwise;
     NodeId anchor_node;
     bool is_opaque = false, is_view = false, is_dissolved = false;
+    std::uint32_t folds = 0;  // over rows
     Ports ports;
     double flops = 0;
   };
@@ -124,6 +126,7 @@ class Rules {
   std::vector<Info> infos_;
   IdMap<NodeId, std::vector<NodeId>> copies_;
   nests::FusionPrices prices_;
+  std::size_t max_nodes_;
   bool keeps_tiles_;
   mutable std::unordered_map<std::string, std::vector<Reach>> reaches_;  // by signature and operand
   bool writes_views_ = false, allows_chains_ = false;

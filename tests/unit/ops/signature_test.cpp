@@ -67,5 +67,33 @@ TEST(Signature, ControlFlowHasNone) {
   EXPECT_EQ(found[0], "");
 }
 
+// Of nodes that are to be a group: how they hang together, and lone numbers, which move into it.
+TEST(Signature, GroupsToBe) {
+  const Graph graph = parse_graph(R"(graph (x: f32[2, 3]) {
+  two = constant f32[] 2
+  three = constant f32[] 3
+  row = constant f32[3] [1, 2, 3]
+  other = constant f32[3] [4, 5, 6]
+  a = mul(x, two)
+  b = add(a, row)
+  c = mul(b, two)
+  d = add(c, other)
+  e = mul(d, three)
+  f = add(e, row)
+  g = mul(f, two)
+  h = add(f, row)
+  return g, h
+})",
+                                  all_ops());
+  const auto of = [&](const char* first, const char* second) {
+    const std::vector<NodeId> nodes = {graph.value(graph.find(first)).producer,
+                                       graph.value(graph.find(second)).producer};
+    return signature_of(graph, nodes);
+  };
+  EXPECT_EQ(of("a", "b"), of("c", "d"));
+  EXPECT_NE(of("a", "b"), of("e", "f"));
+  EXPECT_NE(of("a", "b"), of("g", "h"));
+}
+
 }  // namespace
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include "ir/verify.h"
 #include "ops/fused_groups.h"
 #include "ops/registry.h"
+#include "ops/signature.h"
 #include "passes/pass.h"
 #include "reference/evaluate.h"
 
@@ -369,6 +370,56 @@ TEST(Fuse, TakesGraphsOfManyNodes) {
   for (int k = 1; k <= kCount; ++k) text += concat("  a", k, " = add(a", k - 1, ", a0)\n");
   const Graph graph = run_fuse(parse(text + concat("  return a", kCount, "\n}\n")));
   EXPECT_LT(graph.node_count(), 400u);
+}
+
+// Operators one after another, in an order of their own.
+Graph random_chain(int length, const std::vector<const char*>& ops) {
+  std::mt19937 random(1);
+  std::string text = "graph (v0: f32[4, 8]) {\n";
+  for (int k = 1; k <= length; ++k) text += concat("  v", k, " = ", ops[random() % ops.size()], "(v", k - 1, ")\n");
+  return parse(text + concat("  return v", length, "\n}\n"));
+}
+
+struct Code {
+  std::size_t nodes = 0;    // of kernels that differ
+  std::size_t largest = 0;  // nodes of one kernel
+};
+
+Code code_of(const Graph& graph) {
+  Code code;
+  std::set<std::string> known;
+  for (NodeId id : graph.nodes_in_order()) {
+    const std::size_t nodes = is_fused_group(graph, id) ? graph.node(id).bodies.front().node_count() : 1;
+    code.largest = std::max(code.largest, nodes);
+    if (known.insert(signature_of(graph, id)).second) code.nodes += nodes;
+  }
+  return code;
+}
+
+// Kernels of 256 nodes are all different here. Those of eight repeat where there are two ops, single nodes where there are many.
+TEST(Fuse, LargeGraphsGetKernelsThatRepeat) {
+  constexpr int kCount = 20000;
+  const Code two = code_of(run_fuse(random_chain(kCount, {"tanh", "exp"})));
+  EXPECT_LE(two.nodes, 8U << 9U);
+  EXPECT_EQ(two.largest, 8U);
+  const Code many = code_of(run_fuse(random_chain(kCount, {"tanh", "exp", "sin", "cos", "softplus", "erf", "atan", "sigmoid"})));
+  EXPECT_EQ(many.nodes, 8U);
+  EXPECT_EQ(many.largest, 1U);
+}
+
+TEST(Fuse, SmallGraphsGetKernelsAsLargeAsTheyMayBe) {
+  const Code code = code_of(run_fuse(random_chain(1000, {"tanh", "exp"})));
+  EXPECT_EQ(code.largest, 256U);
+}
+
+// Each fold is a loop of its own inside the loop over rows.
+TEST(Fuse, AKernelHasAtMostEightFolds) {
+  std::size_t folds = 0;
+  for (const auto& [ops, count] : kernels(run_fuse(random_chain(40, {"softmax"})))) {
+    EXPECT_EQ(ops, "softmax+softmax+softmax+softmax+softmax+softmax+softmax+softmax");
+    folds += static_cast<std::size_t>(count) * 8;
+  }
+  EXPECT_EQ(folds, 40U);
 }
 
 }  // namespace
