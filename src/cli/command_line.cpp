@@ -123,6 +123,7 @@ class CommandLine {
     run_app->add_flag("--check-nan", run_.check_nan, kCheckNanHelp)->type_name("[=DIR]");
     run_app->add_option("--check-range", run_.check_range, kCheckRangeHelp);
     run_app->add_option("--dump-values", run_.dump_values, kDumpHelp);
+    run_app->add_option("--data", run_.data, "@DIR of .npz files with many samples each: --output=@DIR gets one for each; any number of processes share them");
 
     auto* diff_app = add("diff", "Compare the values inside two runs: of two models, of two targets, or of dumps",
                          [this] { return diff(diff_, format()); });
@@ -274,13 +275,19 @@ class CommandLine {
     train_app->add_option("--freeze", trainer.train.frozen, "patterns of constants to leave as they are");
     train_app->add_option("--checkpoint", trainer.checkpoint, "a folder to keep the state of training in");
     train_app->add_option("--checkpoint-every", trainer.checkpoint_every, "steps (default: once an epoch)")->check(whole_number(1, kMostRuns));
-    train_app->add_flag("--resume", trainer.resume, "go on from the checkpoint");
+    train_app->add_flag("--resume{always}", train_.resume, "go on from the checkpoint; if-any: or begin where there is none")
+        ->type_name("[=if-any]");
     train_app->add_option("--seed", trainer.seed, "of the samples' order, dropout and synthetic data (default: 1)");
     train_app->add_option("--threads", trainer.thread_count, "threads (default: all)")->check(thread_count());
     train_app->add_option("--target", train_.target, "cpu (default) or cuda[:sm_90a]");
     train_app->add_option("--precision", trainer.precision, kPrecisionHelp);
     train_app->add_option("-o,--output", train_.output, "the trained model: FILE.onnx, FILE.tnn or FILE.tenon");
     train_app->add_option("--curve", train_.curve, "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
+    train_app->add_option("--parallel", train_.parallel, "data: every rank that mpirun started takes its part of each batch");
+    train_app->add_option("--parts", trainer.parts, "that a batch is worked off in, one after another on a rank (default: one for each rank)")
+        ->check(whole_number(1, kMostRuns));
+    train_app->add_flag("--split-states", trainer.splits_states, "every rank keeps a piece of what the optimizer remembers");
+    train_app->add_option("--bucket", train_.bucket, "bytes of gradients that travel together (default: 4MiB)");
     train_app->add_flag("--print", train_.print, "print the graph of a step and train nothing");
 
     auto* quantize_app = add("quantize", "Narrow a model's values and weights to 8 or 4 bits, and say what that costs",
@@ -328,6 +335,11 @@ class CommandLine {
                          [this] { return plan(plan_, format()); });
     plan_app->add_option("model", plan_.model, kModelHelp)->required();
     plan_app->add_option("--budget", plan_.budget, "bytes of the arena: 4GiB, 500MB, or 60% of what it takes without");
+    plan_app->add_flag("--train{adamw}", plan_.train, "a step of training with this optimizer; with --cluster")->type_name("[=OPTIMIZER]");
+    plan_app->add_option("--loss", plan_.loss, "of --train, as for train");
+    plan_app->add_option("--cluster", plan_.cluster, "a description of machines and links in JSON: what a step takes on many ranks");
+    plan_app->add_option("--ranks", plan_.ranks, "numbers of ranks (default: 1,2,4,… as many as the cluster has)");
+    plan_app->add_option("--batch", plan_.batch, "samples of each rank (default: the model's, or 32)")->check(whole_number(1, kMostRuns));
     plan_app->add_flag("--recompute", plan_.recompute, "values may be computed again (the default)");
     plan_app->add_flag("--swap", plan_.swap, "values may be copied to the host and back; the device has to have a link");
     plan_app->add_flag("--split", plan_.split, "the batch of a training step may be worked off in parts");

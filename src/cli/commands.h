@@ -41,6 +41,7 @@ struct RunOptions {
   std::string check_nan;    ///< "true" or a folder for what the node read
   double check_range = 0;   ///< 0: any magnitude
   std::string dump_values;  ///< DIR[:PATTERN]
+  std::string data;         ///< @DIR of .npz files, each of many samples; empty: one run
 };
 struct DiffOptions {
   std::string a, b;
@@ -108,6 +109,9 @@ struct PlanOptions {
   std::string model, budget, device, reading = "retained", output, html;
   bool recompute = false, swap = false, split = false, frontier = false, no_in_place = false;
   std::uint64_t alignment = 64, step_limit = 0;
+  // A step of training on many ranks.
+  std::string train, loss, cluster, ranks;  ///< optimizer; loss; a description in JSON; "8,64,1024"
+  std::int64_t batch = 0;                   ///< samples of each rank
 };
 struct ProfileOptions {
   std::int64_t batch = 0;
@@ -130,6 +134,9 @@ struct ReportOptions {
 };
 struct TrainCommandOptions {
   std::string model, loss, optimizer, schedule, output, curve, target;
+  std::string parallel;  ///< what the ranks of a launcher share out: data
+  std::string resume;    ///< always, if-any; empty: not
+  std::string bucket;    ///< bytes
   TrainerOptions trainer;
   bool print = false;  ///< the graph of a step, and train nothing
 };
@@ -148,6 +155,8 @@ int demo(OutputFormat format);
 int show(const ShowOptions& options, OutputFormat format);
 int check(const CheckOptions& options, OutputFormat format);
 int convert(const ConvertOptions& options, OutputFormat format);
+int run_on_data(const RunOptions& options, OutputFormat format);
+int plan_on_cluster(const PlanOptions& options, OutputFormat format);
 int run(const RunOptions& options, OutputFormat format);
 int opt(const OptOptions& options, OutputFormat format);
 int compile(const CompileCommandOptions& options, OutputFormat format);

@@ -342,6 +342,11 @@ class PlanCommand {
 }  // namespace
 
 int plan(const PlanOptions& options, OutputFormat format) {
+  if (!options.cluster.empty()) return plan_on_cluster(options, format);
+  if (!options.train.empty()) {
+    throw Error("--train asks for a cluster to plan for", ErrorKind::Usage)
+        .hint("give --cluster=FILE; examples/clusters has some");
+  }
   return PlanCommand(options, format).run();
 }
 

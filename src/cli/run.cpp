@@ -208,6 +208,7 @@ Runner runner_of(const RunOptions& options) {
 }  // namespace
 
 int run(const RunOptions& options, OutputFormat format) {
+  if (!options.data.empty()) return run_on_data(options, format);
   if (!options.check_nan.empty() || options.check_range != 0 || !options.dump_values.empty()) return run_looking(options, format);
   prepare_folder(options.save_inputs, "--save-inputs");
   const std::string output = wanted_outputs(options).file;

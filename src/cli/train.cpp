@@ -6,17 +6,24 @@
 #include "cli/out.h"
 #include "driver/compiled.h"
 #include "driver/model.h"
+#include "driver/parallel/mpi.h"
 #include "driver/training/curve.h"
 #include "driver/training/options.h"
 #include "driver/training/trainer.h"
+#include "memory/size_text.h"
 #include "program/file.h"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 namespace tenon::cli {
 namespace {
@@ -123,44 +130,146 @@ void print_result(const TrainResult& result, const TrainCommandOptions& options,
 
 }  // namespace
 
+namespace {
+
+// Trains and writes what was asked for, on rank 0 alone.
+int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputFormat format,
+                MpiRanks* ranks) {
+  const bool is_speaker = ranks == nullptr || ranks->rank() == 0;
+  const bool has_accuracy = static_cast<bool>(trainer.session().graph().find(kAccuracy));
+  if (is_speaker) {
+    if (!trainer.note().empty()) err() << trainer.note() << "\n";
+    err() << trainer.sample_count() << " samples, " << trainer.step_count() << " steps of "
+          << options.trainer.batch_size;
+    if (ranks != nullptr)
+      err() << " in " << trainer.part_count() << " parts on " << ranks->size() << " ranks";
+    err() << "; a step is " << trainer.session().program().steps.size() << " kernels, "
+          << format_bytes(trainer.session().arena_bytes()) << " arena\n";
+  }
+  ProgressLine line;
+  const Interrupt interrupt;
+  trainer.should_stop = [] { return Interrupt::is_asked() || MpiRanks::is_asked_to_end(); };
+  trainer.on_progress = [&](const TrainProgress& at) {
+    if (ranks != nullptr) ranks->set_step(at.step);
+    if (is_speaker) line.show(at, has_accuracy);
+  };
+  trainer.on_validation = [&](const CurvePoint& point) {
+    if (!is_speaker) return;
+    line.end();
+    err() << "step " << point.step << ": held out "
+          << in_words(point.loss, point.accuracy, has_accuracy) << "\n";
+  };
+  const TrainResult result = trainer.run();
+  if (!is_speaker) return 0;
+  line.end();
+  if (const std::string path = curve_path(options); !path.empty()) {
+    write_text(curve_svg(result.curve, options.model, has_accuracy), path);
+  }
+  if (!options.output.empty()) write_model(result.model, options.output);
+  if (ranks != nullptr && ranks->size() > 1) {
+    const CommunicationTimes& times = result.communication;
+    err() << "communication: " << format_bytes(times.bytes) << " sent by each rank in "
+          << trainer.session().ranked()->bucket_count() << " buckets a step, "
+          << fixed(times.busy_s, 2) << " s, " << fixed(100 * times.hidden_share(), 0)
+          << " % of it behind the backward half\n";
+  }
+  print_result(result, options, format);
+  return 0;
+}
+
+// The trainer of this rank. Where some rank has none, all return nothing, and one says why.
+std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, MpiRanks& ranks,
+                                        int& exit_code) {
+  std::unique_ptr<Trainer> trainer;
+  std::string failure;
+  try {
+    trainer = std::make_unique<Trainer>(load_model(options.model), options.trainer);
+  } catch (const Error& error) {
+    failure = concat(static_cast<int>(error.kind()), " ", error.what());
+  }
+  const std::vector<std::string> failures = ranks.all_gather(failure);
+  const auto first =
+      std::ranges::find_if(failures, [](const std::string& f) { return !f.empty(); });
+  if (first == failures.end()) return trainer;
+  exit_code = std::atoi(first->c_str());
+  if (ranks.rank() == 0) {
+    const bool is_everywhere =
+        std::ranges::all_of(failures, [&](const std::string& f) { return f == *first; });
+    err() << "error: ";
+    if (!is_everywhere) err() << "rank " << first - failures.begin() << ": ";
+    err() << first->substr(first->find(' ') + 1) << "\n";
+  }
+  return nullptr;
+}
+
+int train_on_ranks(TrainCommandOptions options, OutputFormat format) {
+  MpiRanks ranks;
+  options.trainer.ranks = &ranks;
+  int exit_code = 0;
+  const std::unique_ptr<Trainer> trainer = agreed_trainer(options, ranks, exit_code);
+  if (!trainer) return exit_code;
+  try {
+    trainer->check_ranks();
+  } catch (const Error& error) {  // the same on every rank
+    if (ranks.rank() == 0) err() << "error: " << error.what() << "\n";
+    return static_cast<int>(error.kind());
+  }
+  try {
+    return run_trainer(*trainer, options, format, &ranks);
+  } catch (const Error& error) {
+    // What fails on every rank is told by rank 0, which ends the others before they speak.
+    if (ranks.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    err() << "error: rank " << ranks.rank() << ": " << error.what() << "\n" << std::flush;
+    ranks.abort(static_cast<int>(error.kind()));
+  }
+}
+
+void require_parallel(const TrainCommandOptions& options) {
+  if (options.parallel.empty()) {
+    if (launched_rank_count() == 1) return;
+    throw Error("several ranks would train the same, each by itself", ErrorKind::Usage)
+        .got(launched_rank_count(), " processes, started together")
+        .hint("give --parallel=data");
+  }
+  if (options.parallel == "data") return;
+  throw Error(concat("ranks cannot share out '", options.parallel, "'"), ErrorKind::Usage)
+      .expected("--parallel=data");
+}
+
+}  // namespace
+
 int train(const TrainCommandOptions& given, OutputFormat format) {
   TrainCommandOptions options = given;
-  TrainOptions& train = options.trainer.train;
-  options.trainer.target = target_text(options.target, "native");
-  if (!options.loss.empty()) set_loss(train.loss, options.loss);
-  if (!options.optimizer.empty()) set_optimizer(train, options.optimizer);
-  if (!options.schedule.empty()) set_schedule(train.schedule, options.schedule);
+  TrainerOptions& trainer = options.trainer;
+  trainer.target = target_text(options.target, "native");
+  if (!options.loss.empty()) set_loss(trainer.train.loss, options.loss);
+  if (!options.optimizer.empty()) set_optimizer(trainer.train, options.optimizer);
+  if (!options.schedule.empty()) set_schedule(trainer.train.schedule, options.schedule);
+  if (!options.bucket.empty()) {
+    const std::optional<std::uint64_t> bytes = memory::parse_bytes(options.bucket);
+    if (!bytes || *bytes == 0)
+      throw Error("--bucket is no number of bytes", ErrorKind::Usage).got(options.bucket);
+    trainer.bucket_bytes = *bytes;
+  }
+  trainer.resume = !options.resume.empty();
+  trainer.resume_if_any = options.resume == "if-any";
+  if (trainer.resume && !trainer.resume_if_any && options.resume != "always")
+    throw Error("--resume says when not", ErrorKind::Usage)
+        .expected("--resume or --resume=if-any")
+        .got(options.resume);
+  require_parallel(options);
   if (options.print) {
-    out() << print(tenon::train(load_model(options.model), train));
+    trainer.train.parts = std::max<std::int64_t>(1, trainer.parts);
+    out() << print(tenon::train(load_model(options.model), trainer.train));
     return 0;
   }
   if (!options.output.empty() && !options.output.ends_with(".onnx") &&
       !options.output.ends_with(".tnn") && !options.output.ends_with(".tenon")) {
     write_model({}, options.output);  // says what is wrong before hours of training
   }
-  Trainer trainer(load_model(options.model), options.trainer);
-  if (!trainer.note().empty()) err() << trainer.note() << "\n";
-  err() << trainer.sample_count() << " samples, " << trainer.step_count() << " steps of "
-        << options.trainer.batch_size << "; a step is " << trainer.session().program().steps.size()
-        << " kernels, " << format_bytes(trainer.session().arena_bytes()) << " arena\n";
-  const bool has_accuracy = static_cast<bool>(trainer.session().graph().find(kAccuracy));
-  ProgressLine line;
-  const Interrupt interrupt;
-  trainer.should_stop = [] { return Interrupt::is_asked(); };
-  trainer.on_progress = [&](const TrainProgress& at) { line.show(at, has_accuracy); };
-  trainer.on_validation = [&](const CurvePoint& point) {
-    line.end();
-    err() << "step " << point.step << ": held out "
-          << in_words(point.loss, point.accuracy, has_accuracy) << "\n";
-  };
-  const TrainResult result = trainer.run();
-  line.end();
-  if (const std::string path = curve_path(options); !path.empty()) {
-    write_text(curve_svg(result.curve, options.model, has_accuracy), path);
-  }
-  if (!options.output.empty()) write_model(result.model, options.output);
-  print_result(result, options, format);
-  return 0;
+  if (!options.parallel.empty()) return train_on_ranks(std::move(options), format);
+  Trainer alone(load_model(options.model), trainer);
+  return run_trainer(alone, options, format, nullptr);
 }
 
 }  // namespace tenon::cli

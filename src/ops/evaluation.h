@@ -8,6 +8,8 @@
 
 namespace tenon {
 
+class Communicator;
+
 /// A value while a graph runs: a tensor, a sequence, or an optional that may be empty.
 class Datum {
  public:
@@ -55,6 +57,7 @@ class Evaluation {
   std::vector<bool> wanted;
   std::vector<std::optional<Datum>> results;
   std::vector<Type> result_types;  ///< as inferred; may be Unknown
+  Communicator* communicator = nullptr;  ///< the ranks that run the graph; null: this is the only one
 };
 
 }  // namespace tenon

@@ -159,6 +159,7 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
     evaluation.wanted = wanted;
     evaluation.results.resize(wanted.size());
     evaluation.result_types = inferred.types;
+    evaluation.communicator = options.communicator;
     op.evaluate(attrs, evaluation);
     std::vector<Datum> results;
     for (std::size_t k = 0; k < wanted.size(); ++k) {

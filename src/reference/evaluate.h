@@ -44,6 +44,8 @@ struct Options {
   std::function<void()> before_body;
   /// Where seeded constants are kept from run to run; null: made anew each time.
   std::shared_ptr<ConstantCache> constants;
+  /// The ranks that run the graph, each of which calls; null: this is the only one.
+  Communicator* communicator = nullptr;
 };
 
 /// Runs a graph on the given inputs, one for each graph input. Throws Error if an input does not

@@ -1,127 +1,226 @@
 #include "driver/training/checkpoint.h"
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/text.h"
-#include "frontends/safetensors/safetensors.h"
-#include "ir/text.h"
-#include "program/checksum.h"
+#include "driver/training/checkpoint_file.h"
 
-#include <cmath>
+#include <nlohmann/json.hpp>
+
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
 
 namespace tenon {
 namespace {
 
-constexpr const char* kFormat = "tenon checkpoint 1";
-constexpr const char* kCurve =
-    "checkpoint/curve";  // f64[points, 4]: step, loss, accuracy, is validation
-constexpr std::int64_t kColumns = 4;
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
-std::string text_of(const Checkpoint& checkpoint,
-                    const std::map<std::string, std::string>& metadata, const char* name) {
-  const auto found = metadata.find(name);
-  if (found != metadata.end()) return found->second;
-  throw Error(concat("the checkpoint does not say its ", name))
-      .got(checkpoint.states.size(), " tensors");
+constexpr const char* kFile = "checkpoint.safetensors";
+constexpr const char* kList = "checkpoint.json";
+constexpr const char* kListFormat = "tenon checkpoint list 1";
+constexpr const char* kPiece =
+    "piece:";  // in a file's texts: NAME has a piece there, of this shape
+
+std::string in_folder(const std::string& folder, const std::string& file) {
+  return (fs::path(folder) / file).string();
 }
 
-std::int64_t integer_of(const Checkpoint& checkpoint,
-                        const std::map<std::string, std::string>& metadata, const char* name) {
-  const std::string text = text_of(checkpoint, metadata, name);
-  const std::optional<std::int64_t> number = parse_integer(text);
-  if (!number || *number < 0)
-    throw Error(concat("the checkpoint's ", name, " is no number")).got(text);
-  return *number;
+std::string rank_file(std::int64_t step, int rank, int size) {
+  return concat("checkpoint-", step, "-", rank, "-of-", size, ".safetensors");
 }
 
-// Over all that the file says of itself and every tensor's bytes.
-std::string checksum_of(const SafeTensors& content) {
-  std::string sums;
-  for (const auto& [key, value] : content.metadata) {
-    if (key != "checksum") sums += concat(key, "=", value, ";");
+void make_folder(const std::string& folder) {
+  std::error_code reason;
+  fs::create_directories(folder, reason);
+  if (!reason) return;
+  throw Error(concat("cannot make the folder '", folder, "'"), ErrorKind::Usage)
+      .got(reason.message());
+}
+
+// What earlier checkpoints left, once a newer one is complete.
+void remove_others(const std::string& folder, const std::set<std::string>& used) {
+  std::error_code ignored;
+  std::vector<fs::path> old;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_ours = name == kFile || name == kList ||
+                         (name.starts_with("checkpoint-") && name.ends_with(".safetensors"));
+    if (is_ours && !used.contains(name)) old.push_back(entry.path());
   }
-  for (const auto& [name, tensor] : content.tensors) {
-    sums += concat(name, ":", to_string(tensor.type()), ":", checksum(tensor.bytes()), ";");
+  for (const fs::path& path : old) fs::remove(path, ignored);
+}
+
+struct List {
+  std::int64_t step = 0;
+  std::vector<std::string> files;
+};
+
+List read_list(const std::string& path) {
+  std::ifstream in(path);
+  List list;
+  try {
+    const Json json = Json::parse(in);
+    if (json.at("format").get<std::string>() != kListFormat)
+      throw Error("this is no list of a checkpoint's files").expected(kListFormat).at(path);
+    list.step = json.at("step").get<std::int64_t>();
+    for (const Json& file : json.at("files")) {
+      list.files.push_back(file.get<std::string>());
+      if (list.files.back().find('/') != std::string::npos)
+        throw Error("a checkpoint's files lie beside their list").at(path).got(list.files.back());
+    }
+  } catch (const Json::exception& error) {
+    throw Error("the list of a checkpoint's files is damaged").at(path).got(error.what());
   }
-  return std::to_string(checksum(std::as_bytes(std::span(sums))));
+  if (list.files.empty()) throw Error("the list of a checkpoint's files is empty").at(path);
+  return list;
+}
+
+Shape shape_of(const std::string& text, const std::string& path) {
+  Shape shape;
+  for (const std::string& word : split(text, 'x')) {
+    if (word.empty()) continue;
+    const std::optional<std::int64_t> extent = parse_integer(word);
+    if (!extent || *extent < 0) throw Error("a shape cannot be read").at(path).got(text);
+    shape.push_back(*extent);
+  }
+  return shape;
+}
+
+std::string text_of(const Shape& shape) {
+  std::vector<std::string> words;
+  for (std::int64_t extent : shape) words.push_back(std::to_string(extent));
+  return join(words, "x");
+}
+
+// The pieces of all ranks, one behind another; what fills up the last one is left out.
+Tensor joined(const std::string& name, const std::vector<Tensor>& pieces, const Shape& shape) {
+  Tensor whole(pieces.front().dtype(), shape);
+  std::size_t at = 0;
+  for (const Tensor& piece : pieces) {
+    const std::size_t size = std::min(piece.byte_size(), whole.byte_size() - at);
+    if (size > 0) std::memcpy(whole.mutable_bytes().data() + at, piece.bytes().data(), size);
+    at += size;
+  }
+  if (at != whole.byte_size())
+    throw Error(concat("the checkpoint has not all of state '", name, "'"))
+        .expected(whole.byte_size(), " bytes")
+        .got(at);
+  return whole;
+}
+
+Checkpoint read_listed(const std::string& folder) {
+  const std::string list_path = in_folder(folder, kList);
+  Checkpoint all;
+  std::map<std::string, std::pair<Shape, std::vector<Tensor>>> pieces;
+  const List list = read_list(list_path);
+  for (std::size_t k = 0; k < list.files.size(); ++k) {
+    const std::string path = in_folder(folder, list.files[k]);
+    std::map<std::string, std::string> texts;
+    Checkpoint share = read_checkpoint_file(path, &texts);
+    if (share.step != list.step)
+      throw Error("a file of the checkpoint is of another step")
+          .at(path)
+          .expected(list.step)
+          .got(share.step);
+    if (k == 0) all = Checkpoint(share), all.states.clear();
+    for (auto& [name, tensor] : share.states) {
+      const auto text = texts.find(kPiece + name);
+      if (text == texts.end()) {
+        all.states.emplace_back(name, tensor);
+        continue;
+      }
+      auto& [shape, found] = pieces[name];
+      shape = shape_of(text->second, path);
+      found.push_back(tensor);
+    }
+  }
+  for (const auto& [name, made] : pieces)
+    all.states.emplace_back(name, joined(name, made.second, made.first));
+  return all;
+}
+
+// By bytes, in the order of the states: every rank's share is about as large.
+States share_of(const States& states, const Communicator& ranks) {
+  std::size_t total = 0, before = 0;
+  for (const auto& [name, tensor] : states) total += tensor.byte_size() + 1;
+  States share;
+  for (const auto& [name, tensor] : states) {
+    const auto rank = static_cast<int>(before * static_cast<std::size_t>(ranks.size()) / total);
+    if (rank == ranks.rank()) share.emplace_back(name, tensor);
+    before += tensor.byte_size() + 1;
+  }
+  return share;
 }
 
 }  // namespace
 
-std::string hash_of(const StatefulGraph& step) {
-  const std::string text = print(step);
-  return std::to_string(checksum(std::as_bytes(std::span(text))));
+std::string checkpoint_path(const std::string& folder) {
+  const std::string list = in_folder(folder, kList);
+  return fs::exists(list) ? list : in_folder(folder, kFile);
 }
 
-std::string checkpoint_path(const std::string& folder) {
-  return (std::filesystem::path(folder) / "checkpoint.safetensors").string();
-}
+bool has_checkpoint(const std::string& folder) { return fs::exists(checkpoint_path(folder)); }
 
 void write_checkpoint(const Checkpoint& checkpoint, const std::string& folder) {
-  std::error_code reason;
-  std::filesystem::create_directories(folder, reason);
-  if (reason)
-    throw Error(concat("cannot make the folder '", folder, "'"), ErrorKind::Usage)
-        .got(reason.message());
-  SafeTensors content;
-  content.tensors = checkpoint.states;
-  Tensor curve(DType::F64, {static_cast<std::int64_t>(checkpoint.curve.size()), kColumns});
-  for (std::size_t k = 0; k < checkpoint.curve.size(); ++k) {
-    const CurvePoint& point = checkpoint.curve[k];
-    const double row[] = {static_cast<double>(point.step), point.loss, point.accuracy,
-                          point.is_validation ? 1.0 : 0.0};
-    for (std::int64_t column = 0; column < kColumns; ++column) {
-      curve.set_real(static_cast<std::int64_t>(k) * kColumns + column, row[column]);
+  make_folder(folder);
+  write_checkpoint_file(checkpoint, in_folder(folder, kFile));
+  remove_others(folder, {kFile});
+}
+
+void write_checkpoint(const Checkpoint& checkpoint, const std::vector<StatePiece>& pieces,
+                      const std::string& folder, Communicator& ranks) {
+  std::string failure;
+  try {
+    make_folder(folder);
+    Checkpoint share = checkpoint;
+    share.states = share_of(checkpoint.states, ranks);
+    if (ranks.rank() != 0) share.curve.clear();
+    std::map<std::string, std::string> texts;
+    for (const StatePiece& piece : pieces) {
+      share.states.emplace_back(piece.whole, piece.piece);
+      texts[kPiece + piece.whole] = text_of(piece.shape);
     }
+    write_checkpoint_file(
+        share, in_folder(folder, rank_file(checkpoint.step, ranks.rank(), ranks.size())), texts);
+  } catch (const Error& error) {
+    failure = error.what();
   }
-  content.tensors.emplace_back(kCurve, std::move(curve));
-  content.metadata = {{"format", kFormat},
-                      {"step", std::to_string(checkpoint.step)},
-                      {"batch_size", std::to_string(checkpoint.batch_size)},
-                      {"seed", std::to_string(checkpoint.seed)},
-                      {"sample_count", std::to_string(checkpoint.sample_count)},
-                      {"step_hash", checkpoint.step_hash}};
-  content.metadata["checksum"] = checksum_of(content);
-  write_safetensors_file(content, checkpoint_path(folder));
+  const std::vector<std::string> failures = ranks.all_gather(failure);
+  for (std::size_t k = 0; k < failures.size(); ++k) {
+    if (failures[k].empty()) continue;
+    throw Error("a rank cannot write its part of the checkpoint", ErrorKind::Usage)
+        .at("rank ", k)
+        .got(failures[k])
+        .hint("the folder has to be one that all ranks see");
+  }
+  if (ranks.rank() == 0) {
+    Json json{{"format", kListFormat}, {"step", checkpoint.step}, {"files", Json::array()}};
+    std::set<std::string> used = {kList};
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      json["files"].push_back(rank_file(checkpoint.step, rank, ranks.size()));
+      used.insert(rank_file(checkpoint.step, rank, ranks.size()));
+    }
+    NewFile file(in_folder(folder, kList));
+    file.out() << json.dump(2) << "\n";
+    file.finish();
+    remove_others(folder, used);
+  }
+  ranks.barrier();
 }
 
 Checkpoint read_checkpoint(const std::string& folder) {
-  const std::string path = checkpoint_path(folder);
-  SafeTensors content = read_safetensors_file(path);
-  try {
-    Checkpoint checkpoint;
-    const auto format = content.metadata.find("format");
-    if (format == content.metadata.end() || format->second != kFormat) {
-      throw Error("this is no checkpoint")
-          .expected(kFormat)
-          .got(format == content.metadata.end() ? "no format" : format->second);
-    }
-    checkpoint.step = integer_of(checkpoint, content.metadata, "step");
-    checkpoint.batch_size = integer_of(checkpoint, content.metadata, "batch_size");
-    checkpoint.seed = static_cast<std::uint64_t>(integer_of(checkpoint, content.metadata, "seed"));
-    checkpoint.sample_count = integer_of(checkpoint, content.metadata, "sample_count");
-    checkpoint.step_hash = text_of(checkpoint, content.metadata, "step_hash");
-    if (text_of(checkpoint, content.metadata, "checksum") != checksum_of(content)) {
-      throw Error("the checkpoint is damaged: its bytes are not those that were written");
-    }
-    for (auto& [name, tensor] : content.tensors) {
-      if (name != kCurve) {
-        checkpoint.states.emplace_back(name, tensor);
-        continue;
-      }
-      if (tensor.dtype() != DType::F64 || tensor.rank() != 2 || tensor.shape()[1] != kColumns) {
-        throw Error("the checkpoint's curve is none").got(tensor.type());
-      }
-      for (std::int64_t k = 0; k < tensor.shape()[0]; ++k) {
-        const auto at = [&](std::int64_t column) { return tensor.real_at(k * kColumns + column); };
-        checkpoint.curve.push_back({static_cast<std::int64_t>(at(0)), at(1), at(2), at(3) != 0});
-      }
-    }
-    return checkpoint;
-  } catch (Error& error) {
-    throw error.at(path);
-  }
+  const std::string file = in_folder(folder, kFile);
+  if (!fs::exists(in_folder(folder, kList))) return read_checkpoint_file(file);
+  Checkpoint listed = read_listed(folder);
+  if (!fs::exists(file)) return listed;
+  // Both are there where a process ended between writing one and removing the other.
+  Checkpoint single = read_checkpoint_file(file);
+  return single.step > listed.step ? single : listed;
 }
 
 }  // namespace tenon

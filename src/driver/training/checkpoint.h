@@ -22,7 +22,8 @@ struct Checkpoint {
   std::int64_t batch_size = 0;
   std::uint64_t seed = 0;
   std::int64_t sample_count = 0;
-  std::string step_hash;  ///< of the graph of a step
+  std::int64_t parts = 1;  ///< that a batch comes in
+  std::string step_hash;   ///< of the graph of a step
   std::vector<CurvePoint> curve;
 };
 
@@ -30,12 +31,19 @@ struct Checkpoint {
 /// count.
 std::string hash_of(const StatefulGraph& step);
 
-/// The checkpoint's file in a folder.
+/// The checkpoint's file in a folder; of one that ranks wrote, the list of their files.
 std::string checkpoint_path(const std::string& folder);
+bool has_checkpoint(const std::string& folder);
 /// Writes it, in the safetensors format; the one before stays until the new one is complete. Makes
 /// the folder.
 void write_checkpoint(const Checkpoint& checkpoint, const std::string& folder);
-/// Throws Error for a file that is damaged or is no checkpoint.
+/// The same by all ranks at once, each a file with its share of the states, which are the same
+/// on all of them, and its pieces of those that are split; then the list of files, which makes the
+/// checkpoint appear. Throws on every rank where one of them cannot write.
+void write_checkpoint(const Checkpoint& checkpoint, const std::vector<StatePiece>& pieces,
+                      const std::string& folder, Communicator& ranks);
+/// By however many ranks it was written; states that were split are whole again. Throws Error for
+/// files that are damaged or no checkpoint.
 Checkpoint read_checkpoint(const std::string& folder);
 
 }  // namespace tenon

@@ -193,17 +193,21 @@ struct BatchLoader::Queue {
   std::thread thread;
 
   void fill(const DataSet& data, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch,
-            std::int64_t at) try {
+            std::int64_t at, const BatchShare& share) try {
+    const std::int64_t part_size = batch_size / share.count;
     const std::int64_t per_epoch = data.size() / batch_size;
     for (;; ++epoch, at = 0) {
       const std::vector<std::int64_t> order = shuffled(data.size(), seed, epoch);
       for (; at < per_epoch; ++at) {
-        std::vector<Tensor> batch = data.batch(order, at * batch_size, batch_size);
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return is_closed || ready.size() < kBatchesAhead; });
-        if (is_closed) return;
-        ready.push_back(std::move(batch));
-        changed.notify_all();
+        for (std::int64_t part = share.first; part < share.count; part += share.stride) {
+          std::vector<Tensor> batch =
+              data.batch(order, at * batch_size + part * part_size, part_size);
+          std::unique_lock lock(mutex);
+          changed.wait(lock, [&] { return is_closed || ready.size() < kBatchesAhead; });
+          if (is_closed) return;
+          ready.push_back(std::move(batch));
+          changed.notify_all();
+        }
       }
     }
   } catch (...) {
@@ -214,15 +218,16 @@ struct BatchLoader::Queue {
 };
 
 BatchLoader::BatchLoader(const DataSet& data, std::int64_t batch_size, std::uint64_t seed,
-                         std::int64_t epoch, std::int64_t first)
-    : queue_(std::make_unique<Queue>()) {
+                         std::int64_t epoch, std::int64_t first, BatchShare share)
+    : share_(share), queue_(std::make_unique<Queue>()) {
   if (data.size() < batch_size) {
     throw Error("the data has fewer samples than a batch", ErrorKind::Usage)
         .got(data.size(), " samples, batches of ", batch_size);
   }
-  queue_->thread = std::thread([queue = queue_.get(), &data, batch_size, seed, epoch, first] {
-    queue->fill(data, batch_size, seed, epoch, first);
-  });
+  queue_->thread =
+      std::thread([queue = queue_.get(), &data, batch_size, seed, epoch, first, share] {
+        queue->fill(data, batch_size, seed, epoch, first, share);
+      });
 }
 
 BatchLoader::~BatchLoader() {
@@ -232,6 +237,13 @@ BatchLoader::~BatchLoader() {
   }
   queue_->changed.notify_all();
   queue_->thread.join();
+}
+
+std::vector<std::vector<Tensor>> BatchLoader::next_parts() {
+  std::vector<std::vector<Tensor>> parts;
+  for (std::int64_t part = share_.first; part < share_.count; part += share_.stride)
+    parts.push_back(next());
+  return parts;
 }
 
 std::vector<Tensor> BatchLoader::next() {

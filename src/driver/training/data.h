@@ -52,19 +52,27 @@ class DataSet {
 /// The order of samples in an epoch: the same for the same seed, on every machine.
 std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed, std::int64_t epoch);
 
+/// Of each batch, the parts that one rank reads: `first`, `first + stride`, … of `count` parts.
+struct BatchShare {
+  std::int64_t count = 1, first = 0, stride = 1;
+};
+
 /// Makes batches in a thread of its own, a few ahead of who takes them.
 class BatchLoader {
  public:
   /// From batch `first` of epoch `epoch` on, without end; the last samples of an epoch that fill no
   /// batch are left out.
   BatchLoader(const DataSet& data, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch,
-              std::int64_t first);
+              std::int64_t first, BatchShare share = {});
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
 
   std::vector<Tensor> next();
+  /// The parts of the next batch that the share has.
+  std::vector<std::vector<Tensor>> next_parts();
 
  private:
+  BatchShare share_;
   struct Queue;
   std::unique_ptr<Queue> queue_;
 };

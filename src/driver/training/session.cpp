@@ -1,9 +1,11 @@
 #include "driver/training/session.h"
 
 #include "base/error.h"
+#include "base/lockstep.h"
 #include "base/text.h"
 #include "driver/compile.h"
 #include "host/program_types.h"
+#include "passes/train/train.h"
 #include "reference/evaluate.h"
 
 #include <algorithm>
@@ -23,19 +25,47 @@ Tensor own_copy(const Tensor& tensor) {
   return copy;
 }
 
+// What a rank has of a state's value.
+Tensor share_of(const State& state, const Tensor& whole, const Graph& graph, int rank) {
+  if (!state.split) return own_copy(whole);
+  Tensor piece(whole.dtype(),
+               constants(graph.value(graph.inputs()[state.input]).type.tensor().dims));
+  const std::size_t begin =
+      std::min(whole.byte_size(), piece.byte_size() * static_cast<std::size_t>(rank));
+  const std::size_t size = std::min(piece.byte_size(), whole.byte_size() - begin);
+  if (size > 0) std::memcpy(piece.mutable_bytes().data(), whole.bytes().data() + begin, size);
+  return piece;
+}
+
 }  // namespace
 
-Session::Session(StatefulGraph graph, const SessionOptions& options)
-    : step_(std::move(graph)),
+Session::Session(StatefulGraph graph, const SessionOptions& options, const SessionRanks& ranks)
+    : alone_(one_rank()),
+      ranks_(ranks.ranks != nullptr ? ranks.ranks : alone_.get()),
+      step_(std::move(graph)),
       data_inputs_(step_.data_inputs()),
       data_outputs_(step_.data_outputs()) {
+  const int thread_count = options.thread_count;
+  for (const State& state : step_.states) {
+    now_.push_back(share_of(state, state.initial.materialise(), step_.graph, ranks_->rank()));
+    before_.push_back(zeros_like(now_.back()));
+  }
+  if (ranks.ranks != nullptr || ranks.parts > 1) {
+    if (options.target != "native" || !options.precision.empty()) {
+      throw Error("parts of a batch are computed by the processor, in the model's types",
+                  ErrorKind::Unsupported)
+          .got(options.target, " ", options.precision)
+          .hint("leave out --target and --precision, or --parallel and --parts");
+    }
+    ranked_ =
+        std::make_unique<RankedStep>(step_, *ranks_, ranks.parts, thread_count, ranks.bucket_bytes);
+    return;
+  }
   CompileRequest request;
   request.cpu = options.target;
   request.precision = options.precision;
   request.is_untuned = true;
   Program program = compile_model(step_.graph, request);
-  const int thread_count = options.thread_count;
-  for (const State& state : step_.states) now_.push_back(own_copy(state.initial.materialise()));
   if (!program.is_kernels_alone()) {
     host_model_ = std::make_shared<const HostModel>(std::move(program));
     host_ = std::make_unique<HostContext>(host_model_, thread_count);
@@ -44,21 +74,22 @@ Session::Session(StatefulGraph graph, const SessionOptions& options)
     context_ = std::make_unique<Context>(model_, thread_count);
   }
   if (is_on_device()) {
+    before_.clear();
     std::vector<Feedback> states;
     for (const State& state : step_.states) states.push_back({state.input, state.output});
     context_->keep_on_device(std::move(states));
-  } else {
-    for (const Tensor& tensor : now_) before_.push_back(zeros_like(tensor));
   }
 }
 
 Session::~Session() = default;
 
 const Program& Session::program() const {
+  if (ranked_) return ranked_->program();
   return model_ ? model_->program() : host_model_->program();
 }
 
 std::uint64_t Session::arena_bytes() const {
+  if (ranked_) return ranked_->arena_bytes();
   return context_ ? context_->arena_bytes() : host_->arena_bytes();
 }
 
@@ -72,13 +103,20 @@ std::vector<Tensor> Session::inputs(const std::vector<Tensor>& batch,
 }
 
 std::vector<Tensor> Session::inputs_before(const std::vector<Tensor>& batch) const {
-  if (!is_on_device()) return inputs(batch, before_);
-  std::vector<Tensor> states;
-  for (const State& state : step_.states) {
-    states.push_back(zeros_like(state.initial.materialise()));
-    context_->fetch_input(state.input, states.back().mutable_bytes().data());
+  if (is_on_device()) {
+    std::vector<Tensor> states;
+    for (const State& state : step_.states) {
+      states.push_back(zeros_like(state.initial.materialise()));
+      context_->fetch_input(state.input, states.back().mutable_bytes().data());
+    }
+    return inputs(batch, states);
   }
-  return inputs(batch, states);
+  std::vector<Tensor> data = batch;
+  for (std::size_t k = 0; k < data_inputs_.size(); ++k) {
+    const bool is_key = step_.graph.value(step_.graph.inputs()[data_inputs_[k]]).name == kKey;
+    if (is_key) data.insert(data.begin() + static_cast<std::ptrdiff_t>(k), Tensor(DType::I64, {}));
+  }
+  return inputs(data, before_);
 }
 
 // Extents of a step are numbers, so that shapes are bound from the beginning.
@@ -102,8 +140,21 @@ std::vector<Tensor> Session::run_on_device(const std::vector<Tensor>& batch) {
   return outputs;
 }
 
+std::vector<Tensor> Session::run_parts(const std::vector<std::vector<Tensor>>& parts) {
+  if (!ranked_) {
+    TENON_ASSERT(parts.size() == 1, "a session without parts takes whole batches");
+    return run(parts.front());
+  }
+  const auto counter = std::ranges::find(step_.states, kStep, &State::name);
+  const auto step = now_[static_cast<std::size_t>(counter - step_.states.begin())].integer_at(0);
+  std::vector<Tensor> outputs = ranked_->run(parts, now_, before_, step);
+  now_.swap(before_);
+  return outputs;
+}
+
 std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
   if (is_on_device()) return run_on_device(batch);
+  if (ranked_) return run_parts({batch});
   const std::vector<Tensor> given = inputs(batch, now_);
   std::vector<Tensor> outputs;
   if (host_) {
@@ -137,6 +188,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
 States Session::states() const {
   States states;
   for (std::size_t k = 0; k < now_.size(); ++k) {
+    if (step_.states[k].split) continue;
     states.emplace_back(step_.states[k].name, now_[k]);
     if (!is_on_device() || is_set_) continue;
     states.back().second = zeros_like(now_[k]);
@@ -145,18 +197,30 @@ States Session::states() const {
   return states;
 }
 
+std::vector<StatePiece> Session::pieces() const {
+  std::vector<StatePiece> pieces;
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    const State& state = step_.states[k];
+    const bool is_own = state.split && state.split->whole == state.name;
+    if (is_own) pieces.push_back({state.split->whole, state.split->shape, now_[k]});
+  }
+  return pieces;
+}
+
 void Session::set_states(const States& states) {
   for (std::size_t k = 0; k < now_.size(); ++k) {
-    const std::string& name = step_.states[k].name;
+    const State& state = step_.states[k];
+    const std::string& name = state.split ? state.split->whole : state.name;
     const auto found = std::ranges::find(states, name, &States::value_type::first);
     if (found == states.end()) throw Error(concat("state '", name, "' is missing"));
     const Tensor& given = found->second;
-    if (given.dtype() != now_[k].dtype() || given.shape() != now_[k].shape()) {
+    const Shape& shape = state.split ? state.split->shape : now_[k].shape();
+    if (given.dtype() != now_[k].dtype() || given.shape() != shape) {
       throw Error(concat("state '", name, "' does not fit"))
-          .expected(now_[k].type())
+          .expected(Tensor(now_[k].dtype(), shape).type())
           .got(given.type());
     }
-    now_[k] = own_copy(given);
+    now_[k] = share_of(state, given, step_.graph, ranks_->rank());
   }
   is_set_ = true;
 }

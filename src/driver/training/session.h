@@ -1,5 +1,6 @@
 #pragma once
 
+#include "driver/parallel/ranked_step.h"
 #include "host/context.h"
 #include "passes/train/stateful_graph.h"
 #include "program/program.h"
@@ -22,25 +23,46 @@ struct SessionOptions {
   std::string precision = "";     ///< "f16", "bf16", "tf32": products; states stay as they are
 };
 
+/// Over which ranks a session runs, in how many parts of the batch.
+struct SessionRanks {
+  Communicator* ranks = nullptr;  ///< outlives the session; null: this process alone
+  std::int64_t parts = 1;         ///< as the graph was made for
+  std::size_t bucket_bytes = std::size_t{4} << 20;
+};
+
+/// What a rank has of a state that is split.
+struct StatePiece {
+  std::string whole;
+  Shape shape;
+  Tensor piece;
+};
+
 /// A graph with states, compiled: each run takes a batch and leaves the states to the next. Every
 /// state has two places, of which a run reads one and writes the other; on a device they lie there.
 class Session {
  public:
   /// States begin as the graph says.
-  Session(StatefulGraph graph, const SessionOptions& options);
+  Session(StatefulGraph graph, const SessionOptions& options, const SessionRanks& ranks = {});
   ~Session();
   Session(const Session&) = delete;
 
   /// The graph's outputs without the states'.
   std::vector<Tensor> run(const std::vector<Tensor>& batch);
+  /// The same for this rank's parts of a batch.
+  std::vector<Tensor> run_parts(const std::vector<std::vector<Tensor>>& parts);
+  /// Null where neither ranks nor parts were asked for.
+  RankedStep* ranked() const { return ranked_.get(); }
 
   const StatefulGraph& step() const { return step_; }
   const Graph& graph() const { return step_.graph; }
-  /// They share memory with the session until it runs again.
+  /// They share memory with the session until it runs again. Without those that are split.
   States states() const;
+  /// Of states that are split, what no other state has; likewise.
+  std::vector<StatePiece> pieces() const;
   /// What the last run read, by input of the graph; `batch` as it was given. Asks for a run.
   std::vector<Tensor> inputs_before(const std::vector<Tensor>& batch) const;
-  /// Takes the states of those names over. Throws Error where one is missing or does not fit.
+  /// Takes the states of those names over, and its pieces of those that are split. Throws Error
+  /// where one is missing or does not fit.
   void set_states(const States& states);
   const Program& program() const;
   std::uint64_t arena_bytes() const;
@@ -52,11 +74,14 @@ class Session {
   std::vector<Tensor> inputs(const std::vector<Tensor>& batch,
                              const std::vector<Tensor>& states) const;
 
+  std::unique_ptr<Communicator> alone_;
+  Communicator* ranks_;
   StatefulGraph step_;  // as it was given: its names and initial values
   std::vector<std::size_t> data_inputs_, data_outputs_;
   std::vector<Tensor> now_, before_;  // on a device `now_` alone: what is to go there
   bool is_set_ = true;                // since the last run, or never run
-  // One of the two, as the program is kernels alone or has other steps.
+  std::unique_ptr<RankedStep> ranked_;
+  // Else one of the two, as the program is kernels alone or has other steps.
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Context> context_;
   std::shared_ptr<const HostModel> host_model_;

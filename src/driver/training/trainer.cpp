@@ -2,6 +2,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/version.h"
+#include "ops/collective.h"
+#include "program/checksum.h"
 
 #include <chrono>
 #include <cmath>
@@ -69,7 +72,8 @@ DataSet::Axes sample_axes(const StatefulGraph& one, const StatefulGraph& other) 
   return axes;
 }
 
-void require_batch(const StatefulGraph& step, const DataSet::Axes& axes, std::int64_t batch_size) {
+void require_batch(const StatefulGraph& step, const DataSet::Axes& axes, std::int64_t batch_size,
+                   std::int64_t parts) {
   for (std::size_t k : step.data_inputs()) {
     const Value& value = step.graph.value(step.graph.inputs()[k]);
     const Dims& dims = value.type.tensor().dims;
@@ -78,7 +82,7 @@ void require_batch(const StatefulGraph& step, const DataSet::Axes& axes, std::in
         .at("input '", value.name, "'")
         .expected(value.type)
         .got("batches of ", batch_size)
-        .hint("give --batch=", dims[axes.at(value.name)],
+        .hint("give --batch=", dims[axes.at(value.name)] * parts,
               ", or a model whose batch is a symbol, as zoo:NAME?batch=N");
   }
 }
@@ -120,25 +124,92 @@ Trainer::Trainer(Graph model, TrainerOptions options)
     throw Error("a batch has at least one sample", ErrorKind::Usage).got(options_.batch_size);
   if (options_.epochs < 1)
     throw Error("training takes at least one epoch", ErrorKind::Usage).got(options_.epochs);
-  model_ = with_batch(original_, options_.batch_size);
+  choose_parts();
+  model_ = with_batch(original_, part_size_);
   load_data();
   ScheduleOptions& schedule = options_.train.schedule;
   if (schedule.kind == "cosine" && schedule.total <= 1) schedule.total = step_count();
   options_.train.seed = static_cast<std::int64_t>(options_.seed);
   const SessionOptions session{options_.thread_count, options_.target, options_.precision};
-  step_ = std::make_unique<Session>(train(model_, options_.train), session);
+  const SessionRanks ranks{options_.ranks, options_.parts, options_.bucket_bytes};
+  options_.train.parts = options_.parts;
+  // Whether states are split is not part of what is learnt.
+  StatefulGraph step = train(model_, options_.train);
+  checkpoint_.step_hash = hash_of(step);
+  if (options_.splits_states && rank_count() > 1) {
+    options_.train.state_ranks = rank_count();
+    step = train(model_, options_.train);
+  }
+  step_ = std::make_unique<Session>(std::move(step), session, ranks);
   has_accuracy_ = static_cast<bool>(step_->graph().find(kAccuracy));
-  checkpoint_.step_hash = hash_of(step_->step());
   checkpoint_.batch_size = options_.batch_size;
+  checkpoint_.parts = options_.parts;
   checkpoint_.seed = options_.seed;
   checkpoint_.sample_count = training_->size();
-  if (options_.resume) resume();
+  if (found_) resume();
   if (validation_ && validation_->size() > 0) {
     evaluation_ = std::make_unique<Session>(evaluation(model_, options_.train), session);
   }
 }
 
 Trainer::~Trainer() = default;
+
+void Trainer::choose_parts() {
+  if (options_.resume) {
+    if (options_.checkpoint.empty()) {
+      throw Error("nothing to resume from", ErrorKind::Usage)
+          .hint("name the folder of checkpoints: --checkpoint=DIR");
+    }
+    const bool is_there = !options_.resume_if_any || has_checkpoint(options_.checkpoint);
+    if (is_there) found_ = read_checkpoint(options_.checkpoint);
+  }
+  if (options_.parts == 0)
+    options_.parts = found_ && found_->parts % rank_count() == 0 ? found_->parts : rank_count();
+  if (options_.parts % rank_count() != 0) {
+    throw Error("the parts of a batch do not come out even over the ranks", ErrorKind::Usage)
+        .expected("a multiple of ", rank_count(), " parts")
+        .got(options_.parts);
+  }
+  if (options_.batch_size % options_.parts != 0) {
+    throw Error("a batch does not come out even in its parts", ErrorKind::Usage)
+        .expected("a multiple of ", options_.parts, " samples")
+        .got(options_.batch_size)
+        .hint("give --batch=", (options_.batch_size / options_.parts + 1) * options_.parts,
+              ", or another number of --parts");
+  }
+  part_size_ = options_.batch_size / options_.parts;
+}
+
+// Ranks that compute different things would go on without a word and learn nothing.
+void Trainer::check_ranks() const {
+  if (options_.ranks == nullptr || rank_count() == 1) return;
+  std::string start;  // what parameters begin as
+  for (const State& state : step_->step().states) {
+    const Tensor initial = state.initial.materialise();
+    start += concat(checksum(initial.bytes()), ";");
+  }
+  const std::vector<std::pair<const char*, std::string>> facts = {
+      {"version of Tenon", kVersion},
+      {"model or options", checkpoint_.step_hash},
+      {"parameters to begin with", std::to_string(checksum(std::as_bytes(std::span(start))))},
+      {"data", concat(training_->size(), " samples, batches of ", options_.batch_size, ", seed ",
+                      options_.seed, ", ", step_count(), " steps")},
+      {"checkpoint", concat("of step ", checkpoint_.step)},
+      {"machine code", step_->ranked()->code_hash()},
+  };
+  for (const auto& [what, mine] : facts) {
+    const std::vector<std::string> all = options_.ranks->all_gather(mine);
+    for (std::size_t k = 1; k < all.size(); ++k) {
+      if (all[k] == all[0]) continue;
+      throw Error(concat("rank ", k, " has another ", what, " than rank 0"), ErrorKind::Usage)
+          .expected(all[0])
+          .got(all[k])
+          .hint(
+              "start all ranks with the same program, files and options, on processors of one "
+              "kind");
+    }
+  }
+}
 
 std::int64_t Trainer::step_count() const {
   const std::int64_t all = steps_per_epoch() * options_.epochs;
@@ -147,10 +218,9 @@ std::int64_t Trainer::step_count() const {
 
 void Trainer::load_data() {
   const StatefulGraph step = evaluation(model_, options_.train);
-  const StatefulGraph other =
-      evaluation(with_batch(original_, options_.batch_size + 1), options_.train);
+  const StatefulGraph other = evaluation(with_batch(original_, part_size_ + 1), options_.train);
   const DataSet::Axes axes = sample_axes(step, other);
-  require_batch(step, axes, options_.batch_size);
+  require_batch(step, axes, part_size_, options_.parts);
   const std::int64_t classes = class_count_of(step.graph, options_.train.loss);
   const auto read = [&](const std::string& text) {
     if (text == "synthetic")
@@ -177,11 +247,8 @@ void Trainer::load_data() {
 }
 
 void Trainer::resume() {
-  if (options_.checkpoint.empty()) {
-    throw Error("nothing to resume from", ErrorKind::Usage)
-        .hint("name the folder of checkpoints: --checkpoint=DIR");
-  }
-  Checkpoint found = read_checkpoint(options_.checkpoint);
+  Checkpoint found = std::move(*found_);
+  found_.reset();
   try {
     step_->set_states(found.states);
   } catch (Error& error) {
@@ -205,15 +272,31 @@ std::optional<CurvePoint> Trainer::validate() {
   std::vector<std::int64_t> order(static_cast<std::size_t>(validation_->size()));
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int64_t>(k);
   CurvePoint point{checkpoint_.step, 0, 0, true};
-  for (std::int64_t first = 0; first < validation_->size(); first += options_.batch_size) {
+  // Ranks take batches in turn; their sums are added in the order of the batches.
+  const std::int64_t batch_count = (validation_->size() + part_size_ - 1) / part_size_;
+  Tensor sums(DType::F64, {batch_count, 2});
+  for (std::int64_t batch = rank(); batch < batch_count; batch += rank_count()) {
     // The last batch is filled up with samples that do not count.
+    const std::int64_t first = batch * part_size_;
     const std::vector<Tensor> outputs =
-        evaluation_->run(validation_->batch(order, first, options_.batch_size));
-    const std::int64_t count = std::min(options_.batch_size, validation_->size() - first);
+        evaluation_->run(validation_->batch(order, first, part_size_));
+    const std::int64_t count = std::min(part_size_, validation_->size() - first);
+    double loss = 0, accuracy = 0;
     for (std::int64_t k = 0; k < count; ++k) {
-      point.loss += outputs[0].real_at(k);
-      if (has_accuracy_) point.accuracy += outputs[1].real_at(k);
+      loss += outputs[0].real_at(k);
+      if (has_accuracy_) accuracy += outputs[1].real_at(k);
     }
+    sums.set_real(2 * batch, loss);
+    sums.set_real(2 * batch + 1, accuracy);
+  }
+  if (rank_count() > 1) {  // every number is zero on all ranks but one
+    RankSum all(*options_.ranks, DType::F64, static_cast<std::size_t>(sums.size()));
+    all.add(sums.bytes());
+    all.take(sums.mutable_bytes());
+  }
+  for (std::int64_t batch = 0; batch < batch_count; ++batch) {
+    point.loss += sums.real_at(2 * batch);
+    point.accuracy += sums.real_at(2 * batch + 1);
   }
   point.loss /= static_cast<double>(validation_->size());
   point.accuracy /= static_cast<double>(validation_->size());
@@ -223,13 +306,23 @@ std::optional<CurvePoint> Trainer::validate() {
 void Trainer::save() {
   if (options_.checkpoint.empty()) return;
   checkpoint_.states = step_->states();
-  write_checkpoint(checkpoint_, options_.checkpoint);
+  if (rank_count() > 1) {
+    write_checkpoint(checkpoint_, step_->pieces(), options_.checkpoint, *options_.ranks);
+  } else {
+    write_checkpoint(checkpoint_, options_.checkpoint);
+  }
   checkpoint_.states.clear();  // they share memory with the session
 }
 
 void Trainer::require_finite(double loss, const std::vector<Tensor>& batch) {
   if (std::isfinite(loss)) return;
-  const std::string where = first_not_finite(step_->step(), step_->inputs_before(batch));
+  std::string where = first_not_finite(step_->step(), step_->inputs_before(batch));
+  if (rank_count() > 1) {  // the part of one of them is what it came from
+    const std::vector<std::string> found = options_.ranks->all_gather(where);
+    for (std::size_t k = found.size(); k-- > 0;) {
+      if (!found[k].empty()) where = concat("rank ", k, ", ", found[k]);
+    }
+  }
   throw Error(concat("the loss of step ", checkpoint_.step + 1, " is not finite"),
               ErrorKind::ComparisonFailed)
       .at(where.empty() ? std::string("compiled code only: the reference gives a finite loss")
@@ -246,7 +339,7 @@ TrainResult Trainer::run() {
   const std::int64_t first_step = checkpoint_.step;
   std::int64_t& step = checkpoint_.step;
   BatchLoader loader(*training_, options_.batch_size, options_.seed, step / per_epoch,
-                     step % per_epoch);
+                     step % per_epoch, {options_.parts, rank(), rank_count()});
   TrainResult result;
   result.has_accuracy = has_accuracy_;
   Means means;
@@ -262,10 +355,11 @@ TrainResult Trainer::run() {
     validation_s += seconds_since(validation_begin);
   };
   while (step < total) {
-    const std::vector<Tensor> batch = loader.next();
-    const std::vector<Tensor> outputs = step_->run(batch);
+    const std::vector<std::vector<Tensor>> batch = loader.next_parts();
+    if (step_->ranked() != nullptr) step_->ranked()->set_flag(should_stop && should_stop());
+    const std::vector<Tensor> outputs = step_->run_parts(batch);
     const double loss = scalar(outputs[0]), accuracy = has_accuracy_ ? scalar(outputs[1]) : 0;
-    require_finite(loss, batch);
+    require_finite(loss, batch.back());
     ++step;
     means.add(loss, accuracy);
     const double elapsed = seconds_since(begin) - validation_s;
@@ -286,13 +380,16 @@ TrainResult Trainer::run() {
     if (ends_epoch) end_epoch();
     const bool is_due =
         options_.checkpoint_every > 0 ? step % options_.checkpoint_every == 0 : ends_epoch;
-    result.was_stopped = should_stop && should_stop();
+    // All ranks end behind the same step.
+    result.was_stopped =
+        step_->ranked() != nullptr ? step_->ranked()->flags() > 0 : should_stop && should_stop();
     if (is_due || step == total || result.was_stopped) save();
     if (result.was_stopped) break;
   }
   if (!result.validation || result.validation->step != step) result.validation = validate();
   result.curve = checkpoint_.curve;
   result.steps = step;
+  if (step_->ranked() != nullptr) result.communication = step_->ranked()->times();
   result.model = with_states(original_, step_->states());
   return result;
 }

@@ -23,9 +23,20 @@ struct TrainerOptions {
   std::string checkpoint;             ///< a folder; empty: none are written
   std::int64_t checkpoint_every = 0;  ///< steps; 0: once an epoch
   bool resume = false;
+  bool resume_if_any = false;  ///< from the beginning where there is no checkpoint yet
   std::uint64_t seed = 1;
   int thread_count = 0;
   std::string target = "native", precision;  ///< as SessionOptions has them
+
+  /// The ranks that train together, each a trainer with the same options; they outlive it. Null:
+  /// this one alone.
+  Communicator* ranks = nullptr;
+  /// A batch is worked off in so many parts of one size, each by one of the ranks, whose sums are
+  /// added in order: what is learnt depends on this number and not on that of the ranks. 0: as the
+  /// checkpoint says, or else one for each rank.
+  std::int64_t parts = 0;
+  bool splits_states = false;  ///< every rank remembers a piece of what the optimiser does
+  std::size_t bucket_bytes = SessionRanks{}.bucket_bytes;
 };
 
 /// The model for one extent of the batch. Throws Error (Unsupported) where other extents have no
@@ -46,6 +57,7 @@ struct TrainResult {
   std::int64_t steps = 0;
   bool has_accuracy = false, was_stopped = false;
   double samples_per_s = 0;
+  CommunicationTimes communication;
 };
 
 /// Trains a model: batches made in a thread beside, validation after each epoch, checkpoints.
@@ -60,7 +72,11 @@ class Trainer {
   const std::string& note() const { return note_; }
   std::int64_t sample_count() const { return training_->size(); }
   std::int64_t step_count() const;
+  std::int64_t part_count() const { return options_.parts; }
   const Session& session() const { return *step_; }
+  /// Throws Error (Usage), on every rank the same, where they do not train the same: another
+  /// program, model, data or checkpoint. All ranks call it before they run.
+  void check_ranks() const;
 
   std::function<void(const TrainProgress&)> on_progress;
   std::function<void(const CurvePoint&)> on_validation;
@@ -70,6 +86,9 @@ class Trainer {
 
  private:
   std::int64_t steps_per_epoch() const { return training_->size() / options_.batch_size; }
+  int rank() const { return options_.ranks == nullptr ? 0 : options_.ranks->rank(); }
+  int rank_count() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
+  void choose_parts();
   void load_data();
   void resume();
   std::optional<CurvePoint> validate();
@@ -79,6 +98,8 @@ class Trainer {
   Graph original_;
   Graph model_;  // with the batch's extent in place
   TrainerOptions options_;
+  std::int64_t part_size_ = 0;
+  std::optional<Checkpoint> found_;  // to resume from, until it is taken up
   std::unique_ptr<Session> step_, evaluation_;
   std::unique_ptr<DataSet> training_, validation_;
   Checkpoint checkpoint_;

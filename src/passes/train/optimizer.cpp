@@ -33,6 +33,7 @@ class Updates {
       : draft_(draft),
         build_(build),
         options_(options.optimizer),
+        state_ranks_(options.state_ranks),
         is_good_(is_good),
         rate_(scheduled_rate(options.schedule, step)) {
     const std::string& kind = options_.kind;
@@ -98,10 +99,12 @@ class Updates {
   template <class Next>
   Var remember(const char* what, Next next) {
     const Draft::Held& held = draft_.states[state_];
-    const std::string name = build_.graph().free_name(concat(held.name, "/", what));
+    const std::string& owner = held.split ? held.split->whole : held.name;
+    const std::string name = build_.graph().free_name(concat(owner, "/", what));
     const Constant zeros =
         Constant::splat(Tensor::scalar(held.initial.dtype(), 0), held.initial.shape());
-    const std::size_t memory = draft_.add_state(name, zeros);
+    const std::size_t memory = held.split ? draft_.add_split_state(name, name, zeros, state_ranks_)
+                                          : draft_.add_state(name, zeros);
     const Var value = next(draft_.now(build_, memory));
     set_next(memory, value);
     return value;
@@ -118,6 +121,7 @@ class Updates {
   Draft& draft_;
   Builder& build_;
   const OptimizerOptions& options_;
+  std::int64_t state_ranks_;
   Var is_good_, rate_, mean_correction_, square_correction_;
   std::size_t state_ = 0;
   Var x_;

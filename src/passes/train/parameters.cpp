@@ -51,6 +51,15 @@ std::size_t Draft::add_state(std::string name, Constant initial) {
   return states.size() - 1;
 }
 
+std::size_t Draft::add_split_state(std::string name, std::string whole, Constant initial,
+                                   std::int64_t rank_count) {
+  const std::int64_t piece = (initial.size() + rank_count - 1) / rank_count;
+  const ValueId now = graph.add_input(name, TensorType{initial.dtype(), {Dim(piece)}, {}});
+  State::Split split{std::move(whole), initial.shape()};
+  states.push_back({std::move(name), now, now, std::move(initial), std::move(split)});
+  return states.size() - 1;
+}
+
 std::size_t Draft::make_state(ValueId constant) {
   const NodeId node = graph.value(constant).producer;
   const Constant initial = *graph.constant_of(constant);
@@ -69,7 +78,7 @@ StatefulGraph Draft::finish(std::vector<ValueId> outputs) {
   for (const Held& state : states) {
     const auto input = std::ranges::find(graph.inputs(), state.now) - graph.inputs().begin();
     made.states.push_back(
-        {state.name, static_cast<std::size_t>(input), outputs.size(), state.initial});
+        {state.name, static_cast<std::size_t>(input), outputs.size(), state.initial, state.split});
     outputs.push_back(state.next);
   }
   graph.set_outputs(std::move(outputs));

@@ -66,16 +66,18 @@ void train_dropout(Graph& graph, NodeId id, ValueId step, std::int64_t seed) {
 
 }  // namespace
 
-void prepare_nodes(Draft& draft, std::size_t step, std::int64_t seed) {
+void prepare_nodes(Draft& draft, std::size_t step, const TrainOptions& options) {
   Graph& graph = draft.graph;
+  ValueId key = options.parts > 1 ? ValueId{} : draft.states[step].now;
   std::int64_t dropouts = 0;
   for (NodeId id : graph.nodes_in_order()) {
     const std::string_view op = graph.op_name(id);
     if (op == "batch_norm") {  // op-name: the op that has another form in training
       train_batch_norm(draft, id);
     } else if (op == "dropout") {  // op-name: likewise
-      train_dropout(graph, id, draft.states[step].now,
-                    seed * 1000003 + dropouts++);  // a mask of its own for each
+      if (!key) key = graph.add_input(kKey, TensorType{DType::I64, {}, {}});
+      train_dropout(graph, id, key,
+                    options.seed * 1000003 + dropouts++);  // a mask of its own for each
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include "ir/graph.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,14 @@ struct State {
   std::string name;
   std::size_t input = 0, output = 0;  ///< positions among the graph's
   Constant initial;
+  /// Where every rank holds a piece: of which tensor, and its shape, which `initial` has. Piece k
+  /// of n has the elements from k * c on, in row-major order, where c is the state's extent; zeros
+  /// follow the last.
+  struct Split {
+    std::string whole;
+    Shape shape;
+  };
+  std::optional<Split> split = {};
 };
 
 struct StatefulGraph {

@@ -12,8 +12,6 @@ namespace {
 
 using namespace training;
 
-constexpr const char* kStep = "train/step";
-
 // The ops that would have to pass a gradient on, where nothing flows to any parameter.
 std::string why_nothing_flows(const Graph& graph) {
   for (NodeId id : graph.nodes_in_order()) {
@@ -50,10 +48,10 @@ StatefulGraph train(Graph model, const TrainOptions& options) {
   }
   make_statistics(draft);
   const std::size_t step = draft.add_state(kStep, Constant(Tensor(DType::I64, {})));
-  prepare_nodes(draft, step, options.seed);
+  prepare_nodes(draft, step, options);
 
   Builder build(draft.graph);
-  const Loss loss = add_loss(build, options.loss, false);
+  Loss loss = add_loss(build, options.loss, false);
   const Var scale = loss_scale(draft, build, options.optimizer);
   std::vector<Var> xs;
   for (std::size_t parameter : parameters) xs.push_back(draft.now(build, parameter));
@@ -70,7 +68,20 @@ StatefulGraph train(Graph model, const TrainOptions& options) {
         .got(why_nothing_flows(draft.graph));
   }
   const Var now = draft.now(build, step);
-  add_updates(draft, build, options, updates, now, scale);
+  OverParts over_parts(build, options);
+  if (options.parts > 1) {
+    for (Draft::Held& state : draft.states) {  // none but running statistics have a next value yet
+      if (state.next != state.now)
+        state.next = ValueId(over_parts.mean({&build, state.next.index()}).id());
+    }
+    loss = {over_parts.total(loss.loss), over_parts.mean(loss.accuracy)};
+  }
+  if (options.state_ranks > 1) {
+    add_split_updates(draft, build, options, updates, over_parts, now, scale);
+  } else {
+    for (Update& update : updates) update.gradient = over_parts.total(update.gradient);
+    add_updates(draft, build, options, updates, now, scale);
+  }
   draft.set_next(step, now + 1.0);
   name_result(draft.graph, loss.loss, kLoss);
   name_result(draft.graph, loss.accuracy, kAccuracy);

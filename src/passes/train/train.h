@@ -50,12 +50,21 @@ struct TrainOptions {
   /// not; empty: every floating constant of rank 1 or more that the loss depends on; none.
   std::vector<std::string> parameters = {}, frozen = {};
   std::int64_t seed = 0;  ///< of dropout
+  /// The batch comes in so many parts, each by itself: gradients, loss and running statistics are
+  /// summed over all of them (`all_reduce`) before they are used. The graph is that of one part.
+  std::int64_t parts = 1;
+  /// What the optimiser remembers is split over so many ranks; 1: every rank has all of it.
+  std::int64_t state_ranks = 1;
 };
 
 /// The names that the graph of a step gives to its own inputs and outputs.
 inline constexpr const char* kTarget = "target";
 inline constexpr const char* kLoss = "loss";
 inline constexpr const char* kAccuracy = "accuracy";
+/// The state that counts steps.
+inline constexpr const char* kStep = "train/step";
+/// Of a step in parts with dropout, an input i64[]: another number for every part of every step.
+inline constexpr const char* kKey = "train/key";
 
 /// The words that LossOptions, OptimizerOptions and ScheduleOptions take.
 const std::vector<std::string>& loss_kinds();

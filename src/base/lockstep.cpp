@@ -1,0 +1,99 @@
+#include "base/lockstep.h"
+
+#include "base/error.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace tenon {
+namespace {
+
+// What is under way between ranks, by sender and receiver.
+struct Mail {
+  explicit Mail(int count) : size(count), boxes(static_cast<std::size_t>(count * count)) {}
+
+  std::deque<std::vector<std::byte>>& box(int from, int to) {
+    return boxes[static_cast<std::size_t>(from * size + to)];
+  }
+
+  const int size;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::deque<std::vector<std::byte>>> boxes;
+  std::exception_ptr failure;
+};
+
+struct Abandoned {};  // another rank has failed, which says why
+
+class Lockstep : public Communicator {
+ public:
+  Lockstep(Mail& mail, int rank) : mail_(mail), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return mail_.size; }
+
+  void exchange(std::span<const std::span<const std::byte>> given,
+                std::span<const std::span<std::byte>> taken) override {
+    std::unique_lock lock(mail_.mutex);
+    for (int k = 0; k < size(); ++k) {
+      const auto bytes = given[static_cast<std::size_t>(k)];
+      if (!bytes.empty()) mail_.box(rank_, k).emplace_back(bytes.begin(), bytes.end());
+    }
+    mail_.changed.notify_all();
+    for (int k = 0; k < size(); ++k) {
+      const auto place = taken[static_cast<std::size_t>(k)];
+      if (place.empty()) continue;
+      auto& box = mail_.box(k, rank_);
+      mail_.changed.wait(lock, [&] { return mail_.failure || !box.empty(); });
+      if (mail_.failure) throw Abandoned();
+      TENON_ASSERT(box.front().size() == place.size(), "ranks agree on what they exchange");
+      std::memcpy(place.data(), box.front().data(), place.size());
+      box.pop_front();
+    }
+  }
+
+ private:
+  Mail& mail_;
+  int rank_;
+};
+
+class OneRank : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void exchange(std::span<const std::span<const std::byte>> given,
+                std::span<const std::span<std::byte>> taken) override {
+    const auto bytes = given[0];
+    TENON_ASSERT(bytes.size() == taken[0].size(), "a rank takes what it gives itself");
+    if (!bytes.empty()) std::memcpy(taken[0].data(), bytes.data(), bytes.size());
+  }
+};
+
+}  // namespace
+
+void run_in_lockstep(int rank_count, const std::function<void(Communicator& ranks)>& run) {
+  Mail mail(rank_count);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < rank_count; ++rank) {
+    threads.emplace_back([&mail, &run, rank] {
+      try {
+        Lockstep ranks(mail, rank);
+        run(ranks);
+      } catch (const Abandoned&) {
+      } catch (...) {
+        const std::scoped_lock lock(mail.mutex);
+        if (!mail.failure) mail.failure = std::current_exception();
+        mail.changed.notify_all();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (mail.failure) std::rethrow_exception(mail.failure);
+}
+
+std::unique_ptr<Communicator> one_rank() { return std::make_unique<OneRank>(); }
+
+}  // namespace tenon

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "memory/device.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+/// Machines to train on, as data: what a rank computes with and what joins the ranks.
+struct Cluster {
+  /// Joins groups of so many ranks; the next one joins such groups.
+  struct Tier {
+    std::string name;
+    std::int64_t ranks = 1;
+    double bytes_per_s = 0, latency_s = 0;  ///< of one rank, in one direction
+  };
+  std::string name;
+  std::int64_t ranks = 1;  ///< as many as there are
+  memory::Device device;
+  double start_s = 0;  ///< what a kernel takes before it begins
+  /// Whether sums are made group by group, as NCCL does, or every rank exchanges with every other,
+  /// as Tenon's sums in rank order do.
+  bool is_hierarchical = false;
+  std::vector<Tier> tiers;  ///< the innermost first
+
+  /// What all ranks exchanging pieces of `bytes` takes, once: half of an all_reduce.
+  struct Exchange {
+    double seconds = 0;
+    std::vector<double> bytes;  ///< that a rank sends, by tier
+  };
+  Exchange exchange(std::int64_t rank_count, double bytes) const;
+};
+
+/// Reads a description in JSON, as examples/clusters has them. Throws Error (Usage) with the field
+/// that is missing, unknown or out of range.
+Cluster parse_cluster(std::string_view text, std::string_view source);
+
+}  // namespace tenon

@@ -1,0 +1,241 @@
+#include "driver/parallel/mpi.h"
+
+#include "base/error.h"
+#include "driver/parallel/mpi_library.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <thread>
+
+namespace tenon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMessageBytes = std::size_t{1} << 30;  // MPI counts in int
+constexpr int kDataTag = 1, kLifeTag = 2;
+constexpr milliseconds kTick(100), kLifeEvery(400);
+constexpr double kSilenceLimit_s = 6;
+constexpr int kPollsAwake = 200;  // before a waiting thread sleeps between looks
+constexpr std::chrono::microseconds kNap(50);
+
+// Handlers of signals can only reach what is global.
+volatile std::sig_atomic_t is_told_to_end = 0;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::string host_name() {
+  char text[256] = {};
+  gethostname(text, sizeof text - 1);
+  return text;
+}
+
+// Of a process on this machine: gone, or waiting to be collected.
+bool is_dead(pid_t process) {
+  if (kill(process, 0) != 0) return errno == ESRCH;
+  std::ifstream in(concat("/proc/", process, "/stat"));
+  std::string text;
+  std::getline(in, text);
+  const std::size_t end = text.rfind(')');
+  return end != std::string::npos && end + 2 < text.size() && text[end + 2] == 'Z';
+}
+
+struct Life {
+  std::int64_t step = 0;
+  std::int64_t is_ending = 0;
+};
+
+}  // namespace
+
+struct MpiRanks::State {
+  MpiLibrary mpi;
+  MpiLibrary::Handle data = nullptr, lives = nullptr;  // one for each thread
+  int rank = 0, size = 1;
+  struct Peer {
+    std::string host;
+    pid_t process = 0;
+    std::string name;
+  };
+  std::vector<Peer> peers;
+  std::atomic<std::int64_t> step = 0;
+  std::atomic<bool> is_ending = false, is_over = false;
+  struct sigaction before = {};
+  int exceptions = std::uncaught_exceptions();
+  std::thread watch;
+
+  void start();
+  void watch_others();
+  bool is_here(const Peer& peer) const {
+    return peer.host == peers[static_cast<std::size_t>(rank)].host;
+  }
+  [[noreturn]] void give_up(int lost, const std::string& why, std::int64_t its_step);
+};
+
+void MpiRanks::State::start() {
+  int provided = 0;
+  if (mpi.init_thread(nullptr, nullptr, MpiLibrary::kThreadMultiple, &provided) != 0)
+    throw Error("MPI cannot start", ErrorKind::Device);
+  if (provided < MpiLibrary::kThreadMultiple)
+    throw Error("this MPI takes no calls from several threads", ErrorKind::Device);
+  mpi.comm_dup(mpi.world, &data);
+  mpi.comm_dup(mpi.world, &lives);
+  mpi.set_errhandler(data, mpi.errors_return);
+  mpi.set_errhandler(lives, mpi.errors_return);
+  mpi.comm_rank(data, &rank);
+  mpi.comm_size(data, &size);
+}
+
+// Ends all ranks: MPI_Abort has the launcher end those that do not answer.
+void MpiRanks::State::give_up(int lost, const std::string& why, std::int64_t its_step) {
+  const std::string text =
+      concat("error: rank ", lost, " (", peers[static_cast<std::size_t>(lost)].name, ") ", why,
+             "; its last step was ", its_step, ", rank ", rank, " has done ", step.load(),
+             "\n  hint      --resume goes on from the last checkpoint\n");
+  const auto written = write(STDERR_FILENO, text.data(), text.size());
+  (void)written;
+  mpi.abort(mpi.world, static_cast<int>(ErrorKind::Device));
+  _exit(static_cast<int>(ErrorKind::Device));
+}
+
+// Each rank tells the next one of its steps and listens to the one before: as many messages for
+// thousands of ranks as for two.
+void MpiRanks::State::watch_others() {
+  const int before_me = (rank + size - 1) % size, after_me = (rank + 1) % size;
+  Life mine, theirs;
+  MpiLibrary::Handle sending = nullptr;
+  Clock::time_point last_sent = Clock::now() - kLifeEvery, last_heard = Clock::now();
+  while (!is_over) {
+    if (Clock::now() - last_sent >= kLifeEvery) {
+      int is_done = 1;
+      if (sending != nullptr) mpi.testall(1, &sending, &is_done, nullptr);
+      if (is_done != 0) {
+        mine = {step, is_ending ? 1 : 0};
+        mpi.isend(&mine, sizeof mine, mpi.byte, after_me, kLifeTag, lives, &sending);
+        last_sent = Clock::now();
+      }
+    }
+    for (int is_there = 1; is_there != 0;) {
+      MpiLibrary::Status status = {};
+      if (mpi.iprobe(before_me, kLifeTag, lives, &is_there, &status) != 0) is_there = 0;
+      if (is_there == 0) break;
+      mpi.recv(&theirs, sizeof theirs, mpi.byte, before_me, kLifeTag, lives, &status);
+      last_heard = Clock::now();
+    }
+    const Peer& peer = peers[static_cast<std::size_t>(before_me)];
+    if (theirs.is_ending == 0 && !is_over) {
+      if (is_here(peer) && is_dead(peer.process)) give_up(before_me, "has died", theirs.step);
+      if (seconds_since(last_heard) > kSilenceLimit_s)
+        give_up(before_me, "does not answer", theirs.step);
+    }
+    std::this_thread::sleep_for(kTick);
+  }
+}
+
+MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.start();
+  struct sigaction action = {};
+  action.sa_handler = [](int) { is_told_to_end = 1; };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGTERM, &action, &s.before);
+  for (const std::string& text : all_gather(concat(host_name(), " ", getpid()))) {
+    State::Peer& peer = s.peers.emplace_back();
+    const std::size_t space = text.rfind(' ');
+    peer.host = text.substr(0, space);
+    peer.process = static_cast<pid_t>(std::atoll(text.c_str() + space + 1));
+    peer.name = concat(peer.host, ", process ", peer.process);
+  }
+  if (s.size > 1) s.watch = std::thread([&s] { s.watch_others(); });
+}
+
+MpiRanks::~MpiRanks() {
+  State& s = *state_;
+  s.is_ending = true;
+  if (std::uncaught_exceptions() > s.exceptions) abort(static_cast<int>(ErrorKind::Internal));
+  try {
+    barrier();
+  } catch (...) {  // the watch says why
+  }
+  s.is_over = true;
+  if (s.watch.joinable()) s.watch.join();
+  s.mpi.finalize();
+  sigaction(SIGTERM, &s.before, nullptr);
+}
+
+int MpiRanks::rank() const { return state_->rank; }
+int MpiRanks::size() const { return state_->size; }
+void MpiRanks::set_step(std::int64_t step) { state_->step = step; }
+bool MpiRanks::is_asked_to_end() { return is_told_to_end != 0; }
+
+void MpiRanks::abort(int exit_code) {
+  state_->is_ending = true;
+  state_->mpi.abort(state_->mpi.world, exit_code);
+  _exit(exit_code);
+}
+
+void MpiRanks::exchange(std::span<const std::span<const std::byte>> given,
+                        std::span<const std::span<std::byte>> taken) {
+  State& s = *state_;
+  std::vector<MpiLibrary::Handle> requests;
+  const auto require = [](int code) {
+    if (code != 0)
+      throw Error("a message between ranks was lost", ErrorKind::Device).got("MPI's error ", code);
+  };
+  // From the next rank on, so that not all send to the same one first.
+  for (int k = 0; k < s.size; ++k) {
+    const int from = (s.rank + s.size - k) % s.size;
+    std::span<std::byte> place = taken[static_cast<std::size_t>(from)];
+    if (from == s.rank) {
+      const auto own = given[static_cast<std::size_t>(from)];
+      TENON_ASSERT(own.size() == place.size(), "a rank takes what it gives itself");
+      if (!own.empty() && own.data() != place.data())
+        std::memcpy(place.data(), own.data(), own.size());
+      continue;
+    }
+    for (; !place.empty(); place = place.subspan(std::min(place.size(), kMessageBytes))) {
+      require(s.mpi.irecv(place.data(), static_cast<int>(std::min(place.size(), kMessageBytes)),
+                          s.mpi.byte, from, kDataTag, s.data, &requests.emplace_back()));
+    }
+  }
+  for (int k = 1; k < s.size; ++k) {
+    const int to = (s.rank + k) % s.size;
+    std::span<const std::byte> bytes = given[static_cast<std::size_t>(to)];
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), kMessageBytes))) {
+      require(s.mpi.isend(bytes.data(), static_cast<int>(std::min(bytes.size(), kMessageBytes)),
+                          s.mpi.byte, to, kDataTag, s.data, &requests.emplace_back()));
+    }
+  }
+  int is_done = requests.empty() ? 1 : 0;
+  for (int polls = 0; is_done == 0; ++polls) {
+    require(s.mpi.testall(static_cast<int>(requests.size()), requests.data(), &is_done, nullptr));
+    if (is_done != 0) break;
+    // The core may be one that another rank computes on.
+    if (polls < kPollsAwake) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+}
+
+int launched_rank_count() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE"}) {
+    if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
+  }
+  return 1;
+}
+
+}  // namespace tenon

@@ -1,0 +1,339 @@
+#include "driver/parallel/ranked_step.h"
+
+#include "base/error.h"
+#include "driver/parallel/task_thread.h"
+#include "ops/collective.h"
+#include "passes/train/train.h"
+#include "program/checksum.h"
+#include "reference/evaluate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <unordered_map>
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+// Whether parts of several rounds add up in it.
+bool is_sum(const Graph& graph, NodeId id) {
+  const std::string_view op = graph.op_name(id);
+  return op == "all_reduce" || op == "reduce_scatter";  // op-name: the collectives that add
+}
+
+Tensor memory_for(const Type& type) { return {type.tensor().dtype, constants(type.tensor().dims)}; }
+
+// Values whose sums travel together: gradients of one element type that are made one after another.
+struct Bucket {
+  std::vector<NodeId> collectives;
+  Tensor memory;  // operands, one behind another; then their sums
+  std::unique_ptr<RankSum> sum;
+  std::size_t missing = 0;    // operands that are not made yet
+  bool is_scattered = false;  // each rank keeps its own piece alone
+};
+
+}  // namespace
+
+struct RankedStep::State {
+  const StatefulGraph& step;
+  Communicator& ranks;
+  std::int64_t part_count;
+  std::vector<std::size_t> data_inputs, data_outputs;
+
+  struct Part {
+    Stage stage;
+    std::unique_ptr<StageProgram> program;
+    std::vector<Bucket> buckets;
+    std::vector<std::size_t> bucket_of;  // by output; as many as there are buckets: none
+    std::vector<NodeId> others;          // collectives that do not add
+  };
+  std::vector<Part> parts;
+  std::unordered_map<ValueId, Tensor> kept;              // memory of values between stages
+  std::unordered_map<ValueId, const std::byte*> places;  // of every value that a stage may read
+  std::int64_t key = 0;
+  std::int64_t flag = 0, flags = 0;
+  RankSum flag_sum;
+  std::uint64_t bytes_sent = 0;
+  double waited_s = 0;
+  TaskThread communication;  // last: it ends before what it works on
+
+  State(const StatefulGraph& graph, Communicator& all, std::int64_t count, int thread_count,
+        std::size_t bucket_bytes)
+      : step(graph),
+        ranks(all),
+        part_count(count),
+        data_inputs(graph.data_inputs()),
+        data_outputs(graph.data_outputs()),
+        flag_sum(all, DType::I64, 1) {
+    for (Stage& stage : cut_at_collectives(step.graph)) {
+      Part& part = parts.emplace_back();
+      part.stage = std::move(stage);
+      part.program = std::make_unique<StageProgram>(part.stage.graph, thread_count);
+      fill_buckets(part, bucket_bytes);
+    }
+    require_parts_once();
+  }
+
+  const Type& type_of(ValueId value) const { return step.graph.value(value).type; }
+  ValueId operand_of(NodeId id) const { return step.graph.node(id).operands.front(); }
+  ValueId result_of(NodeId id) const { return step.graph.node(id).results.front(); }
+
+  void fill_buckets(Part& part, std::size_t bucket_bytes);
+  void close_bucket(Part& part, Bucket bucket);
+  void require_parts_once() const;
+  void run_stage(Part& part, bool is_last_round,
+                 const std::unordered_map<ValueId, std::byte*>& targets);
+  void start(Bucket& bucket, bool is_last_round);
+  void run_other(NodeId id);
+  void wait();
+};
+
+// By what is made first, so that it leaves first. A sum that stays in pieces travels alone, for its
+// pieces are those of one tensor.
+void RankedStep::State::fill_buckets(Part& part, std::size_t bucket_bytes) {
+  std::unordered_map<ValueId, NodeId> sums;
+  for (NodeId id : part.stage.collectives) {
+    if (!is_sum(step.graph, id)) {
+      part.others.push_back(id);
+      continue;
+    }
+    const bool is_new = sums.emplace(operand_of(id), id).second;
+    TENON_ASSERT(is_new, "a value is summed once");
+  }
+  std::map<DType, Bucket> open;
+  std::map<DType, std::size_t> bytes;
+  for (std::size_t output : part.program->making_order()) {
+    const auto found = sums.find(part.stage.outputs[output]);
+    if (found == sums.end()) continue;
+    const NodeId id = found->second;
+    sums.erase(found);
+    if (step.graph.op_name(id) == "reduce_scatter") {  // op-name: leaves pieces
+      Bucket alone;
+      alone.collectives.push_back(id);
+      alone.is_scattered = true;
+      close_bucket(part, std::move(alone));
+      continue;
+    }
+    const TensorType& type = type_of(operand_of(id)).tensor();
+    Bucket& bucket = open[type.dtype];
+    bucket.collectives.push_back(id);
+    bytes[type.dtype] += static_cast<std::size_t>(byte_count(type).constant());
+    if (bytes[type.dtype] < bucket_bytes) continue;
+    close_bucket(part, std::move(bucket));
+    open.erase(type.dtype);
+    bytes.erase(type.dtype);
+  }
+  for (auto& [dtype, bucket] : open) close_bucket(part, std::move(bucket));
+  if (!sums.empty()) {
+    throw Error("cannot sum over ranks what no step computes", ErrorKind::Unsupported)
+        .got("'", step.graph.value(sums.begin()->first).name, "'");
+  }
+  part.bucket_of.assign(part.stage.outputs.size(), part.buckets.size());
+  for (std::size_t k = 0; k < part.buckets.size(); ++k) {
+    for (NodeId id : part.buckets[k].collectives) {
+      const auto output = std::ranges::find(part.stage.outputs, operand_of(id));
+      part.bucket_of[static_cast<std::size_t>(output - part.stage.outputs.begin())] = k;
+    }
+  }
+}
+
+// Lays the operands out one behind another. The sums take their place.
+void RankedStep::State::close_bucket(Part& part, Bucket bucket) {
+  const DType dtype = type_of(operand_of(bucket.collectives.front())).tensor().dtype;
+  const auto element = static_cast<std::size_t>(info(dtype).storage_bytes);
+  std::vector<std::size_t> offsets;
+  std::size_t bytes = 0;
+  for (NodeId id : bucket.collectives) {
+    if (!offsets.empty()) bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    offsets.push_back(bytes);
+    bytes += static_cast<std::size_t>(byte_count(type_of(operand_of(id)).tensor()).constant());
+  }
+  const std::size_t count = bytes / element;
+  bucket.memory = Tensor(dtype, {static_cast<std::int64_t>(count)});
+  bucket.sum = std::make_unique<RankSum>(ranks, dtype, count);
+  const std::byte* base = bucket.memory.mutable_bytes().data();
+  for (std::size_t k = 0; k < offsets.size(); ++k) {
+    const NodeId id = bucket.collectives[k];
+    places[operand_of(id)] = base + offsets[k];
+    places[result_of(id)] = bucket.is_scattered ? bucket.sum->piece().data() : base + offsets[k];
+  }
+  part.buckets.push_back(std::move(bucket));
+}
+
+// What a part of the batch leads to must have been summed before later stages read it.
+void RankedStep::State::require_parts_once() const {
+  for (std::size_t k = 1; k < parts.size(); ++k) {
+    for (ValueId value : parts[k].stage.inputs) {
+      const bool is_data = std::ranges::any_of(
+          data_inputs, [&](std::size_t input) { return step.graph.inputs()[input] == value; });
+      TENON_ASSERT(!is_data, "only the first stage reads the batch");
+    }
+  }
+}
+
+// A sum of the last round is complete where it is read.
+void RankedStep::State::start(Bucket& bucket, bool is_last_round) {
+  const auto size = static_cast<std::uint64_t>(ranks.size());
+  bytes_sent += bucket.memory.byte_size() * (size - 1) / size *
+                (is_last_round && !bucket.is_scattered ? 2 : 1);
+  communication.add([this, &bucket, is_last_round] {
+    bucket.sum->add(bucket.memory.bytes());
+    if (!is_last_round) return;
+    if (bucket.is_scattered) {
+      bucket.sum->end();
+    } else {
+      bucket.sum->take(bucket.memory.mutable_bytes());
+    }
+  });
+}
+
+void RankedStep::State::wait() {
+  const auto begin = std::chrono::steady_clock::now();
+  communication.wait();
+  waited_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void RankedStep::State::run_stage(Part& part, bool is_last_round,
+                                  const std::unordered_map<ValueId, std::byte*>& targets) {
+  std::vector<const std::byte*> inputs;
+  for (ValueId value : part.stage.inputs) inputs.push_back(places.at(value));
+  std::vector<std::byte*> outputs;
+  for (ValueId value : part.stage.outputs) {
+    const auto target = targets.find(value);
+    if (target != targets.end()) {
+      outputs.push_back(target->second);
+      continue;
+    }
+    auto& place = places[value];
+    if (place == nullptr) {
+      place = kept.emplace(value, memory_for(type_of(value))).first->second.mutable_bytes().data();
+    }
+    outputs.push_back(
+        const_cast<std::byte*>(place));  // memory of buckets and `kept`, which is ours
+  }
+  for (Bucket& bucket : part.buckets) bucket.missing = bucket.collectives.size();
+  part.program->run(inputs, outputs, [&](std::size_t output) {
+    const std::size_t k = part.bucket_of[output];
+    if (k < part.buckets.size() && --part.buckets[k].missing == 0)
+      start(part.buckets[k], is_last_round);
+  });
+}
+
+void RankedStep::State::run_other(NodeId id) {
+  std::vector<std::optional<Datum>> operands;
+  for (ValueId operand : step.graph.node(id).operands) {
+    const TensorType& type = type_of(operand).tensor();
+    const auto bytes = static_cast<std::size_t>(byte_count(type).constant());
+    bytes_sent += bytes * static_cast<std::uint64_t>(ranks.size() - 1);
+    operands.emplace_back(
+        Tensor::borrow(type.dtype, constants(type.dims), nullptr, {places.at(operand), bytes}));
+  }
+  communication.add([this, id, operands = std::move(operands)] {
+    reference::Options options;
+    options.communicator = &ranks;
+    std::vector<Datum> made = reference::evaluate_node(step.graph, id, operands, {}, options);
+    Tensor& result = kept[result_of(id)] = std::move(made.front().tensor());
+    places[result_of(id)] = result.bytes().data();
+  });
+}
+
+RankedStep::RankedStep(const StatefulGraph& step, Communicator& ranks, std::int64_t part_count,
+                       int thread_count, std::size_t bucket_bytes)
+    : state_(std::make_unique<State>(step, ranks, part_count, thread_count, bucket_bytes)) {
+  TENON_ASSERT(part_count % ranks.size() == 0, "every rank has as many parts");
+}
+
+RankedStep::~RankedStep() = default;
+
+std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& given,
+                                    const std::vector<Tensor>& now, std::vector<Tensor>& next,
+                                    std::int64_t step_number) {
+  State& s = *state_;
+  const Graph& graph = s.step.graph;
+  // Outputs that nothing else needs are written where they go; the others are copied there.
+  std::unordered_map<ValueId, std::byte*> targets;
+  std::vector<std::pair<ValueId, std::span<std::byte>>> copies;
+  std::vector<Tensor> outputs;
+  const auto aim = [&](std::size_t output, Tensor& tensor) {
+    const ValueId value = graph.outputs()[output];
+    const std::span<std::byte> bytes = tensor.mutable_bytes();
+    const NodeId maker = graph.value(value).producer;
+    const bool is_direct = maker && !is_collective(*graph.node(maker).op) &&
+                           graph.readers(value).empty() && !targets.contains(value);
+    if (is_direct) {
+      targets[value] = bytes.data();
+    } else {
+      copies.emplace_back(value, bytes);
+    }
+  };
+  for (std::size_t k : s.data_outputs) outputs.push_back(memory_for(s.type_of(graph.outputs()[k])));
+  for (std::size_t k = 0; k < outputs.size(); ++k) aim(s.data_outputs[k], outputs[k]);
+  for (std::size_t k = 0; k < next.size(); ++k) aim(s.step.states[k].output, next[k]);
+  for (std::size_t k = 0; k < now.size(); ++k)
+    s.places[graph.inputs()[s.step.states[k].input]] = now[k].bytes().data();
+
+  for (std::size_t round = 0; round < given.size(); ++round) {
+    const auto part = static_cast<std::int64_t>(round) * s.ranks.size() +
+                      static_cast<std::int64_t>(s.ranks.rank());
+    s.key = step_number * s.part_count + part;
+    std::size_t at = 0;
+    for (std::size_t input : s.data_inputs) {
+      const ValueId value = graph.inputs()[input];
+      const bool is_key = graph.value(value).name == kKey;
+      s.places[value] = is_key ? reinterpret_cast<const std::byte*>(&s.key)
+                               : given[round].at(at++).bytes().data();
+    }
+    const bool is_last = round + 1 == given.size();
+    s.run_stage(s.parts.front(), is_last, targets);
+    if (!is_last) s.wait();  // the next round writes over what is being sent
+  }
+  s.communication.add([&s] {
+    s.flag_sum.add(std::as_bytes(std::span(&s.flag, 1)));
+    s.flag_sum.take(std::as_writable_bytes(std::span(&s.flags, 1)));
+  });
+  for (std::size_t k = 0; k < s.parts.size(); ++k) {
+    if (k > 0) s.run_stage(s.parts[k], true, targets);
+    for (NodeId id : s.parts[k].others) s.run_other(id);
+    s.wait();
+  }
+  for (const auto& [value, bytes] : copies) {
+    const auto direct = targets.find(value);
+    const std::byte* from = direct != targets.end() ? direct->second : s.places.at(value);
+    if (!bytes.empty()) std::memcpy(bytes.data(), from, bytes.size());
+  }
+  return outputs;
+}
+
+void RankedStep::set_flag(bool flag) { state_->flag = flag ? 1 : 0; }
+std::int64_t RankedStep::flags() const { return state_->flags; }
+const Program& RankedStep::program() const { return state_->parts.front().program->program(); }
+
+std::uint64_t RankedStep::arena_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const State::Part& part : state_->parts) bytes += part.program->arena_bytes();
+  return bytes;
+}
+
+std::size_t RankedStep::bucket_count() const {
+  std::size_t count = 0;
+  for (const State::Part& part : state_->parts) count += part.buckets.size();
+  return count;
+}
+
+CommunicationTimes RankedStep::times() const {
+  return {state_->communication.busy_s(), state_->waited_s, state_->bytes_sent};
+}
+
+std::string RankedStep::code_hash() const {
+  std::string text;
+  for (const State::Part& part : state_->parts) {
+    const Program& program = part.program->program();
+    text += concat(program.target, ":", checksum(program.code), ";");
+    for (const Program& inner : program.parts) text += concat(checksum(inner.code), ";");
+  }
+  return text;
+}
+
+}  // namespace tenon

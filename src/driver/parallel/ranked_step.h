@@ -1,0 +1,54 @@
+#pragma once
+
+#include "base/communicator.h"
+#include "driver/parallel/stage_program.h"
+#include "driver/parallel/stages.h"
+#include "passes/train/stateful_graph.h"
+
+#include <memory>
+#include <vector>
+
+namespace tenon {
+
+/// Where the time of communication went.
+struct CommunicationTimes {
+  double busy_s = 0;        ///< exchanging and adding up
+  double waited_s = 0;      ///< of that, while nothing was computed
+  std::uint64_t bytes = 0;  ///< that this rank sent
+  double hidden_share() const { return waited_s < busy_s ? 1 - waited_s / busy_s : 0; }
+};
+
+/// One step of training over ranks. The batch comes in parts of one size; rank k of n works on
+/// parts k, k + n, … and what the graph sums over ranks is added up in the order of the parts, so
+/// that the number of ranks changes no bit. Sums begin while the backward half still runs, in
+/// buckets, on a thread of their own.
+class RankedStep {
+ public:
+  /// `step` and `ranks` outlive it. `part_count` is a multiple of the number of ranks.
+  RankedStep(const StatefulGraph& step, Communicator& ranks, std::int64_t part_count,
+             int thread_count, std::size_t bucket_bytes);
+  ~RankedStep();
+
+  /// `parts`: the inputs that are no state's and not `kKey`, for each part of this rank. Reads the
+  /// states in `now` and writes those in `next`. Gives the other outputs.
+  std::vector<Tensor> run(const std::vector<std::vector<Tensor>>& parts,
+                          const std::vector<Tensor>& now, std::vector<Tensor>& next,
+                          std::int64_t step_number);
+
+  /// On how many ranks `flag` was set when they last ran a step; it travels with its sums.
+  void set_flag(bool flag);
+  std::int64_t flags() const;
+
+  const Program& program() const;
+  std::uint64_t arena_bytes() const;
+  std::size_t bucket_count() const;
+  CommunicationTimes times() const;
+  /// A text that differs where two ranks would run different code.
+  std::string code_hash() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,75 @@
+#include "driver/parallel/stage_program.h"
+
+#include "driver/compiled.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+namespace tenon {
+
+StageProgram::StageProgram(const Graph& graph, int thread_count) {
+  for (ValueId input : graph.inputs()) input_types_.push_back(graph.value(input).type.tensor());
+  // Behind the last step, where there is none that says when.
+  last_step_.assign(graph.outputs().size(), std::numeric_limits<std::size_t>::max());
+  Program program = compile_graph(graph);
+  if (!program.is_kernels_alone()) {
+    host_model_ = std::make_shared<const HostModel>(std::move(program));
+    host_ = std::make_unique<HostContext>(host_model_, thread_count);
+  } else {
+    model_ = std::make_shared<const Model>(std::move(program));
+    context_ = std::make_unique<Context>(model_, thread_count);
+    std::vector<Shape> shapes;
+    for (const TensorType& type : input_types_) shapes.push_back(constants(type.dims));
+    context_->bind(shapes);
+  }
+  find_order();
+}
+
+// An output is made when no later step so much as reads it.
+void StageProgram::find_order() {
+  if (model_) {
+    const Program& p = model_->program();
+    for (std::size_t step = 0; step < p.steps.size(); ++step) {
+      for (std::uint32_t buffer : p.steps[step].buffers) {
+        for (std::size_t k = 0; k < p.outputs.size(); ++k) {
+          if (p.outputs[k] == buffer) last_step_[k] = step;
+        }
+      }
+    }
+  }
+  order_.resize(last_step_.size());
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  std::ranges::stable_sort(order_, {}, [&](std::size_t k) { return last_step_[k]; });
+}
+
+void StageProgram::run(std::span<const std::byte* const> inputs,
+                       std::span<std::byte* const> outputs, const WhenMade& when_made) {
+  std::size_t told = 0;
+  if (context_) {
+    const std::vector<const void*> sources(inputs.begin(), inputs.end());
+    const std::vector<void*> targets(outputs.begin(), outputs.end());
+    const Context::Look look = [&](std::size_t step) {
+      while (told < order_.size() && last_step_[order_[told]] <= step) when_made(order_[told++]);
+    };
+    context_->run(sources, targets, look);
+  } else {
+    std::vector<Datum> given;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const TensorType& type = input_types_[k];
+      const auto bytes = static_cast<std::size_t>(byte_count(type).constant());
+      given.emplace_back(
+          Tensor::borrow(type.dtype, constants(type.dims), nullptr, {inputs[k], bytes}));
+    }
+    const std::vector<Datum> made = host_->run(given);
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      const Tensor& tensor = made[k].tensor();
+      if (tensor.byte_size() > 0)
+        std::memcpy(outputs[k], tensor.bytes().data(), tensor.byte_size());
+    }
+  }
+  while (told < order_.size()) when_made(order_[told++]);
+}
+
+}  // namespace tenon

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "host/context.h"
+#include "ir/graph.h"
+#include "runtime/model.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tenon {
+
+/// A graph of fixed extents, compiled, that reads and writes memory of its caller's.
+class StageProgram {
+ public:
+  StageProgram(const Graph& graph, int thread_count);
+
+  /// Calls `when_made` as soon as nothing more will be written to an output, in an order that
+  /// is the same in every run, with the output's number.
+  using WhenMade = std::function<void(std::size_t output)>;
+  void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+           const WhenMade& when_made);
+
+  const Program& program() const { return model_ ? model_->program() : host_model_->program(); }
+  std::uint64_t arena_bytes() const {
+    return context_ ? context_->arena_bytes() : host_->arena_bytes();
+  }
+  /// Outputs in the order in which they are made.
+  const std::vector<std::size_t>& making_order() const { return order_; }
+
+ private:
+  void find_order();
+
+  std::vector<TensorType> input_types_;
+  std::vector<std::size_t> order_, last_step_;  // by place in the order; by output
+  // One of the two, as the program is kernels alone or made of parts.
+  std::shared_ptr<const Model> model_;
+  std::unique_ptr<Context> context_;
+  std::shared_ptr<const HostModel> host_model_;
+  std::unique_ptr<HostContext> host_;
+};
+
+}  // namespace tenon

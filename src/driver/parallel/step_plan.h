@@ -1,0 +1,45 @@
+#pragma once
+
+#include "driver/parallel/cluster.h"
+#include "passes/train/train.h"
+
+#include <vector>
+
+namespace tenon {
+
+/// What a step of training takes of one rank, whatever the number of ranks: from the graph's own
+/// stages after the passes, each fused node timed by arithmetic or memory.
+class StepCosts {
+ public:
+  /// `model` has numbers for all extents, the batch of one rank.
+  StepCosts(const Graph& model, TrainOptions options, const Cluster& cluster);
+
+  struct Gradient {
+    double bytes = 0, made_at_s = 0;  ///< from the beginning of the step
+  };
+  double compute_s = 0;             ///< forward and backward
+  double update_s = 0;              ///< of all parameters, without
+  double update_start_s = 0;        ///< what its kernels take before they begin
+  std::vector<Gradient> gradients;  ///< in the order in which they are made
+  double gradient_bytes = 0, parameter_bytes = 0, other_state_bytes = 0;
+  double arena_bytes = 0;  ///< of forward and backward, without a budget
+};
+
+/// A step on a number of ranks.
+struct StepPlan {
+  std::int64_t ranks = 1;
+  bool splits_states = false;
+  double bucket_bytes = 0;
+  double step_s = 0, compute_s = 0, communication_s = 0, waited_s = 0;
+  double bytes_per_rank = 0;       ///< of memory
+  std::vector<double> link_bytes;  ///< that a rank sends, by tier
+  bool fits = true;                ///< in the device's memory, as far as that is said
+};
+
+/// The fastest of whole or split states and of several sizes of buckets, among those that fit;
+/// where none does, the smallest.
+StepPlan best_plan(const StepCosts& costs, const Cluster& cluster, std::int64_t rank_count);
+StepPlan plan_step(const StepCosts& costs, const Cluster& cluster, std::int64_t rank_count,
+                   bool splits_states, double bucket_bytes);
+
+}  // namespace tenon

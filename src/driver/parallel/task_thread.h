@@ -1,0 +1,36 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace tenon {
+
+/// A thread that does what it is given, one thing after another.
+class TaskThread {
+ public:
+  TaskThread();
+  TaskThread(const TaskThread&) = delete;
+  ~TaskThread();
+
+  void add(std::function<void()> task);
+  /// Waits until all is done. Throws what one of the tasks threw; those behind it are left out.
+  void wait();
+  double busy_s() const { return busy_s_; }  ///< asked when nothing is under way
+
+ private:
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  std::exception_ptr failure_;
+  bool is_busy_ = false, is_closed_ = false;
+  double busy_s_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,123 @@
+#include "driver/training/checkpoint_file.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontends/safetensors/safetensors.h"
+#include "ir/text.h"
+#include "program/checksum.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace tenon {
+namespace {
+
+constexpr const char* kFormat = "tenon checkpoint 1";
+constexpr const char* kCurve =
+    "checkpoint/curve";  // f64[points, 4]: step, loss, accuracy, is validation
+constexpr std::int64_t kColumns = 4;
+
+std::string text_of(const Checkpoint& checkpoint,
+                    const std::map<std::string, std::string>& metadata, const char* name) {
+  const auto found = metadata.find(name);
+  if (found != metadata.end()) return found->second;
+  throw Error(concat("the checkpoint does not say its ", name))
+      .got(checkpoint.states.size(), " tensors");
+}
+
+std::int64_t integer_of(const Checkpoint& checkpoint,
+                        const std::map<std::string, std::string>& metadata, const char* name) {
+  const std::string text = text_of(checkpoint, metadata, name);
+  const std::optional<std::int64_t> number = parse_integer(text);
+  if (!number || *number < 0)
+    throw Error(concat("the checkpoint's ", name, " is no number")).got(text);
+  return *number;
+}
+
+// Over all that the file says of itself and every tensor's bytes.
+std::string checksum_of(const SafeTensors& content) {
+  std::string sums;
+  for (const auto& [key, value] : content.metadata) {
+    if (key != "checksum") sums += concat(key, "=", value, ";");
+  }
+  for (const auto& [name, tensor] : content.tensors) {
+    sums += concat(name, ":", to_string(tensor.type()), ":", checksum(tensor.bytes()), ";");
+  }
+  return std::to_string(checksum(std::as_bytes(std::span(sums))));
+}
+
+}  // namespace
+
+std::string hash_of(const StatefulGraph& step) {
+  const std::string text = print(step);
+  return std::to_string(checksum(std::as_bytes(std::span(text))));
+}
+
+void write_checkpoint_file(const Checkpoint& checkpoint, const std::string& path,
+                           const std::map<std::string, std::string>& more) {
+  SafeTensors content;
+  content.tensors = checkpoint.states;
+  Tensor curve(DType::F64, {static_cast<std::int64_t>(checkpoint.curve.size()), kColumns});
+  for (std::size_t k = 0; k < checkpoint.curve.size(); ++k) {
+    const CurvePoint& point = checkpoint.curve[k];
+    const double row[] = {static_cast<double>(point.step), point.loss, point.accuracy,
+                          point.is_validation ? 1.0 : 0.0};
+    for (std::int64_t column = 0; column < kColumns; ++column) {
+      curve.set_real(static_cast<std::int64_t>(k) * kColumns + column, row[column]);
+    }
+  }
+  content.tensors.emplace_back(kCurve, std::move(curve));
+  content.metadata = {{"format", kFormat},
+                      {"step", std::to_string(checkpoint.step)},
+                      {"batch_size", std::to_string(checkpoint.batch_size)},
+                      {"seed", std::to_string(checkpoint.seed)},
+                      {"sample_count", std::to_string(checkpoint.sample_count)},
+                      {"parts", std::to_string(checkpoint.parts)},
+                      {"step_hash", checkpoint.step_hash}};
+  content.metadata.insert(more.begin(), more.end());
+  content.metadata["checksum"] = checksum_of(content);
+  write_safetensors_file(content, path);
+}
+
+Checkpoint read_checkpoint_file(const std::string& path,
+                                std::map<std::string, std::string>* metadata) {
+  SafeTensors content = read_safetensors_file(path);
+  try {
+    Checkpoint checkpoint;
+    const auto format = content.metadata.find("format");
+    if (format == content.metadata.end() || format->second != kFormat) {
+      throw Error("this is no checkpoint")
+          .expected(kFormat)
+          .got(format == content.metadata.end() ? "no format" : format->second);
+    }
+    checkpoint.step = integer_of(checkpoint, content.metadata, "step");
+    checkpoint.batch_size = integer_of(checkpoint, content.metadata, "batch_size");
+    checkpoint.seed = static_cast<std::uint64_t>(integer_of(checkpoint, content.metadata, "seed"));
+    checkpoint.sample_count = integer_of(checkpoint, content.metadata, "sample_count");
+    if (content.metadata.contains("parts"))  // files from before there were any have none
+      checkpoint.parts = integer_of(checkpoint, content.metadata, "parts");
+    checkpoint.step_hash = text_of(checkpoint, content.metadata, "step_hash");
+    if (text_of(checkpoint, content.metadata, "checksum") != checksum_of(content)) {
+      throw Error("the checkpoint is damaged: its bytes are not those that were written");
+    }
+    for (auto& [name, tensor] : content.tensors) {
+      if (name != kCurve) {
+        checkpoint.states.emplace_back(name, tensor);
+        continue;
+      }
+      if (tensor.dtype() != DType::F64 || tensor.rank() != 2 || tensor.shape()[1] != kColumns) {
+        throw Error("the checkpoint's curve is none").got(tensor.type());
+      }
+      for (std::int64_t k = 0; k < tensor.shape()[0]; ++k) {
+        const auto at = [&](std::int64_t column) { return tensor.real_at(k * kColumns + column); };
+        checkpoint.curve.push_back({static_cast<std::int64_t>(at(0)), at(1), at(2), at(3) != 0});
+      }
+    }
+    if (metadata != nullptr) *metadata = content.metadata;
+    return checkpoint;
+  } catch (Error& error) {
+    throw error.at(path);
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,39 @@
+#include "ops/collective.h"
+#include "ops/op_spec.h"
+#include "ops/operand_limits.h"
+
+namespace tenon {
+namespace {
+
+struct Attrs {
+  std::int64_t root = 0;
+};
+
+ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
+  require_at_least("broadcast", "root", attrs.root, 0);
+  return in["x"];
+}
+
+void evaluate(const Attrs& attrs, Evaluation& op) {
+  require_rank("broadcast", attrs.root, ranks_of(op));
+  Tensor y = op.tensor("x");
+  ranks_of(op).broadcast(y.mutable_bytes(), static_cast<int>(attrs.root));
+  op.set("y", std::move(y));
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(broadcast) = OpSpec<Attrs>{
+    .name = "broadcast",
+    .summary = "the x of rank `root`, on every rank",
+    .operands = {"x"},
+    .results = {"y"},
+    .attrs = {{"root", &Attrs::root}},
+    .infer = infer,
+    .evaluate = evaluate,
+    .gradient = not_differentiable("what the other ranks gave is left out"),
+    .layout = logical_order(),
+    .is_random = true,  // another rank decides what it gives
+};
+
+}  // namespace tenon

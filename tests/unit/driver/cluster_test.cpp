@@ -1,0 +1,76 @@
+#include "driver/model.h"
+#include "driver/parallel/cluster.h"
+#include "driver/parallel/step_plan.h"
+#include "driver/training/options.h"
+#include "driver/training/trainer.h"
+#include "unit/error_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+constexpr const char* kText = R"({
+  "name": "two tiers", "ranks": 64, "exchange": "hierarchical", "start_s": 1e-6,
+  "device": {"name": "d", "flops_per_s": 1e12, "bytes_per_s": 1e11, "memory_bytes": 1000000000},
+  "links": [{"name": "inner", "ranks": 4, "bytes_per_s": 1e10, "latency_s": 1e-6},
+            {"name": "outer", "ranks": 64, "bytes_per_s": 1e9, "latency_s": 1e-5}]
+})";
+
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = kText;
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(Cluster, CountsBytesByLink) {
+  Cluster cluster = parse_cluster(kText, "test");
+  EXPECT_EQ(cluster.exchange(1, 800).seconds, 0);
+  // Three quarters stay in a group of four; a quarter is then summed over two groups.
+  EXPECT_EQ(cluster.exchange(8, 800).bytes, (std::vector<double>{600, 100}));
+  // Directly: seven eighths leave a rank, three of its peers are near.
+  cluster.is_hierarchical = false;
+  EXPECT_EQ(cluster.exchange(8, 800).bytes, (std::vector<double>{300, 400}));
+  EXPECT_DOUBLE_EQ(cluster.exchange(8, 800).seconds, 300 / 1e10 + 3e-6 + 400 / 1e9 + 4e-5);
+}
+
+TEST(Cluster, RefusesWhatItCannotRead) {
+  const auto refusal = [](const std::string& text) {
+    return error_text([&] { parse_cluster(text, "c.json"); });
+  };
+  EXPECT_EQ(refusal("{"), "a description of a cluster is no JSON\n  at        c.json");
+  EXPECT_NE(refusal(changed("\"ranks\": 64, \"exchange\"", "\"exchange\"")).find("c.json, ranks"),
+            std::string::npos);
+  EXPECT_NE(refusal(changed("hierarchical", "magic")).find("direct or hierarchical"),
+            std::string::npos);
+  EXPECT_NE(refusal(changed("\"ranks\": 4,", "\"ranks\": 5,")).find("a multiple"),
+            std::string::npos);
+  EXPECT_NE(refusal(changed("start_s", "strat_s")).find("nobody reads"), std::string::npos);
+  EXPECT_NE(refusal(changed("\"ranks\": 64, \"exchange\"", "\"ranks\": 65, \"exchange\""))
+                .find("joins all 65"),
+            std::string::npos);
+}
+
+TEST(StepPlan, AddsUp) {
+  const Cluster cluster = parse_cluster(kText, "test");
+  TrainOptions train;
+  set_optimizer(train, "adam");
+  const Graph model = with_batch(load_model("zoo:mlp?batch=N,hidden=512"), 64);
+  const StepCosts costs(model, train, cluster);
+  EXPECT_NEAR(costs.other_state_bytes, 2 * costs.parameter_bytes,
+              100);                                        // two moments, and the step
+  EXPECT_GE(costs.gradient_bytes, costs.parameter_bytes);  // loss and accuracy travel too
+  const StepPlan one = plan_step(costs, cluster, 1, false, 1 << 20);
+  EXPECT_DOUBLE_EQ(one.step_s, costs.compute_s + costs.update_s + costs.update_start_s);
+  EXPECT_EQ(one.communication_s, 0);
+  const StepPlan whole = plan_step(costs, cluster, 16, false, 1 << 20);
+  const StepPlan split = plan_step(costs, cluster, 16, true, 1 << 20);
+  EXPECT_GT(whole.step_s, one.step_s);
+  EXPECT_LT(split.bytes_per_rank, whole.bytes_per_rank);
+  // All gradients go there and all sums come back, a fifteenth less than twice.
+  EXPECT_NEAR(whole.link_bytes[0] + 4 * whole.link_bytes[1],
+              2 * costs.gradient_bytes * (0.75 + 0.75), costs.gradient_bytes * 1e-6);
+  EXPECT_LE(best_plan(costs, cluster, 16).step_s, std::min(whole.step_s, split.step_s));
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,331 @@
+#include "base/lockstep.h"
+#include "driver/parallel/stages.h"
+#include "driver/training/options.h"
+#include "driver/training/trainer.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+#include "unit/error_text.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Parallel : public testing::Test {
+ protected:
+  Parallel()
+      : folder_(fs::path(testing::TempDir()) /
+                ("tenon_parallel_" + std::to_string(getpid()) + "_" +
+                 testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::create_directories(folder_);
+  }
+  ~Parallel() override { fs::remove_all(folder_); }
+  std::string path(const std::string& file) const { return (folder_ / file).string(); }
+
+ private:
+  fs::path folder_;
+};
+
+// Extents that no number of ranks divides.
+constexpr const char* kMlp = R"(graph mlp (x: f32[N, 13]) {
+  w1 = constant f32[13, 17] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  b1 = constant f32[17] splat 0.0
+  w2 = constant f32[17, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
+  b2 = constant f32[3] splat 0.0
+  a = matmul(x, w1)
+  b = add(a, b1)
+  c = tanh(b)
+  d, mask = dropout(c)
+  e = matmul(d, w2)
+  logits = add(e, b2)
+  return logits
+})";
+
+constexpr const char* kConvolution = R"(graph net (x: f32[N, 2, 6, 6]) {
+  w1 = constant f32[5, 2, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  scale = constant f32[5] splat 1.0
+  bias = constant f32[5] splat 0.0
+  mean = constant f32[5] splat 0.0
+  variance = constant f32[5] splat 1.0
+  w2 = constant f32[180, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
+  a = conv(x, w1) {pads = [1, 1, 1, 1]}
+  b = batch_norm(a, scale, bias, mean, variance)
+  c = relu(b)
+  d = reshape(c) {shape = [N, 180]}
+  logits = matmul(d, w2)
+  return logits
+})";
+
+constexpr const char* kAttention = R"(graph block (x: f32[N, 6, 8]) {
+  norm.scale = constant f32[8] splat 1.0
+  norm.bias = constant f32[8] splat 0.0
+  query = constant f32[8, 8] normal(seed = 1, mean = 0.0, deviation = 0.4)
+  key = constant f32[8, 8] normal(seed = 2, mean = 0.0, deviation = 0.4)
+  worth = constant f32[8, 8] normal(seed = 3, mean = 0.0, deviation = 0.4)
+  up = constant f32[8, 19] normal(seed = 4, mean = 0.0, deviation = 0.3)
+  down = constant f32[19, 8] normal(seed = 5, mean = 0.0, deviation = 0.3)
+  head = constant f32[8, 4] normal(seed = 6, mean = 0.0, deviation = 0.3)
+  a = layer_norm(x, norm.scale, norm.bias)
+  q = matmul(a, query)
+  k = matmul(a, key)
+  v = matmul(a, worth)
+  kt = transpose(k) {perm = [0, 2, 1]}
+  s = matmul(q, kt)
+  p = softmax(s)
+  o = matmul(p, v)
+  h = add(x, o)
+  m = matmul(h, up)
+  g = gelu(m)
+  n = matmul(g, down)
+  y = add(h, n)
+  pooled = reduce_mean(y) {axes = [1], keep_axes = false}
+  logits = matmul(pooled, head)
+  return logits
+})";
+
+TrainerOptions options_for(const std::string& optimizer) {
+  TrainerOptions options;
+  set_optimizer(options.train, optimizer);
+  options.synthetic_samples = 120;
+  options.batch_size = 24;
+  options.epochs = 2;
+  options.thread_count = 1;
+  options.bucket_bytes = 600;  // several, of several tensors
+  return options;
+}
+
+TrainResult trained(const char* model, const TrainerOptions& options) {
+  return Trainer(parse_graph(model, all_ops()), options).run();
+}
+
+// On ranks that are threads; what rank 0 gives, held to what the others do.
+TrainResult trained_on(int size, const char* model, TrainerOptions options) {
+  std::mutex mutex;
+  std::vector<TrainResult> results(static_cast<std::size_t>(size));
+  run_in_lockstep(size, [&](Communicator& ranks) {
+    TrainerOptions mine = options;
+    mine.ranks = &ranks;
+    Trainer trainer(parse_graph(model, all_ops()), mine);
+    trainer.check_ranks();
+    TrainResult result = trainer.run();
+    const std::scoped_lock lock(mutex);
+    results[static_cast<std::size_t>(ranks.rank())] = std::move(result);
+  });
+  for (const TrainResult& other : results) EXPECT_TRUE(identical(other.model, results[0].model));
+  return results[0];
+}
+
+void expect_same(const TrainResult& a, const TrainResult& b) {
+  EXPECT_TRUE(identical(a.model, b.model));
+  ASSERT_EQ(a.curve.size(), b.curve.size());
+  for (std::size_t k = 0; k < a.curve.size(); ++k) {
+    EXPECT_EQ(a.curve[k].loss, b.curve[k].loss);
+    EXPECT_EQ(a.curve[k].accuracy, b.curve[k].accuracy);
+  }
+}
+
+TEST_F(Parallel, RanksHaveTheBitsOfOneThatAddsTheSameParts) {
+  for (const char* model : {kMlp, kConvolution, kAttention}) {
+    for (const int size : {2, 3, 4}) {
+      TrainerOptions options = options_for("adamw,lr=0.01,weight_decay=0.01");
+      options.parts = size;
+      expect_same(trained_on(size, model, options), trained(model, options));
+    }
+  }
+}
+
+// Fewer ranks than parts take several each, one after another.
+TEST_F(Parallel, TheNumberOfPartsDecidesNotThatOfTheRanks) {
+  TrainerOptions options = options_for("momentum,lr=0.05,clip=1");
+  options.parts = 12;
+  const TrainResult alone = trained(kMlp, options);
+  for (const int size : {2, 3, 4, 6}) expect_same(trained_on(size, kMlp, options), alone);
+  options.parts = 6;
+  EXPECT_FALSE(identical(trained(kMlp, options).model, alone.model));  // other masks, other sums
+}
+
+TEST_F(Parallel, SplitStatesChangeNoBit) {
+  for (const char* model : {kMlp, kConvolution, kAttention}) {
+    for (const int size : {2, 4}) {
+      TrainerOptions options = options_for("adam,lr=0.01");
+      options.parts = 4;
+      const TrainResult whole = trained(model, options);
+      options.splits_states = true;
+      expect_same(trained_on(size, model, options), whole);
+    }
+  }
+}
+
+TEST_F(Parallel, ARunGoesOnOnAnotherNumberOfRanks) {
+  TrainerOptions options = options_for("adam,lr=0.01");
+  options.parts = 12;
+  const TrainResult whole = trained(kConvolution, options);
+  options.checkpoint = path("run");
+  options.parts = 12;
+  // Four ranks with split states, then three, then one, then two.
+  const auto resumed = [&](int size, std::int64_t steps, bool splits, std::int64_t parts) {
+    TrainerOptions next = options;
+    next.max_steps = steps;
+    next.splits_states = splits;
+    next.parts = parts;
+    next.resume = next.resume_if_any = true;
+    return size == 1 ? trained(kConvolution, next) : trained_on(size, kConvolution, next);
+  };
+  resumed(4, 2, true, 12);
+  EXPECT_TRUE(fs::exists(path("run/checkpoint-2-3-of-4.safetensors")));
+  resumed(3, 4, false, 0);  // as many parts as the checkpoint says
+  EXPECT_FALSE(fs::exists(path("run/checkpoint-2-3-of-4.safetensors")));
+  resumed(1, 6, false, 0);
+  EXPECT_FALSE(fs::exists(path("run/checkpoint.json")));
+  const TrainResult last = resumed(2, 0, true, 0);
+  EXPECT_TRUE(identical(last.model, whole.model));
+}
+
+TEST_F(Parallel, ADamagedPartOfACheckpointIsRefused) {
+  TrainerOptions options = options_for("sgd,lr=0.1");
+  options.max_steps = 2;
+  options.checkpoint = path("run");
+  trained_on(2, kMlp, options);
+  options.resume = true;
+  {
+    std::fstream file(path("run/checkpoint-2-1-of-2.safetensors"),
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-3, std::ios::end);
+    file.put('\x55');
+  }
+  EXPECT_EQ(error_summary([&] { trained(kMlp, options); }),
+            "the checkpoint is damaged: its bytes are not those that were written");
+  fs::remove(path("run/checkpoint-2-1-of-2.safetensors"));
+  EXPECT_NE(error_summary([&] { trained(kMlp, options); }), "no error");
+  std::ofstream(path("run/checkpoint.json")) << "{\"format\": ";
+  EXPECT_EQ(error_summary([&] { trained(kMlp, options); }),
+            "the list of a checkpoint's files is damaged");
+}
+
+// Stopping is agreed on: a rank that is told to end takes the others along.
+TEST_F(Parallel, AllEndBehindTheSameStep) {
+  const TrainerOptions options = options_for("sgd,lr=0.1");
+  std::vector<std::int64_t> steps(3);
+  run_in_lockstep(3, [&](Communicator& ranks) {
+    TrainerOptions mine = options;
+    mine.ranks = &ranks;
+    Trainer trainer(parse_graph(kMlp, all_ops()), mine);
+    int count = 0;
+    trainer.should_stop = [&] { return ranks.rank() == 1 && ++count == 3; };
+    const TrainResult result = trainer.run();
+    EXPECT_TRUE(result.was_stopped);
+    steps[static_cast<std::size_t>(ranks.rank())] = result.steps;
+  });
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{3, 3, 3}));
+}
+
+TEST_F(Parallel, RefusesRanksThatDiffer) {
+  const auto differing = [&](const std::function<void(TrainerOptions&)>& change) {
+    return error_summary([&] {
+      run_in_lockstep(2, [&](Communicator& ranks) {
+        TrainerOptions mine = options_for("sgd,lr=0.1");
+        mine.ranks = &ranks;
+        if (ranks.rank() == 1) change(mine);
+        Trainer(parse_graph(kMlp, all_ops()), mine).check_ranks();
+      });
+    });
+  };
+  EXPECT_EQ(differing([](TrainerOptions&) {}), "no error");
+  EXPECT_EQ(differing([](TrainerOptions& o) { set_optimizer(o.train, "sgd,lr=0.2"); }),
+            "rank 1 has another model or options than rank 0");
+  EXPECT_EQ(differing([](TrainerOptions& o) { o.synthetic_samples = 96; }),
+            "rank 1 has another data than rank 0");
+}
+
+TEST_F(Parallel, SaysWhatDoesNotComeOutEven) {
+  TrainerOptions options = options_for("sgd,lr=0.1");
+  options.parts = 5;
+  EXPECT_EQ(error_summary([&] { trained(kMlp, options); }),
+            "a batch does not come out even in its parts");
+  options.parts = 4;
+  EXPECT_EQ(error_summary([&] { trained_on(3, kMlp, options); }),
+            "the parts of a batch do not come out even over the ranks");
+  options.parts = 2;
+  options.splits_states = true;
+  set_optimizer(options.train, "lamb,lr=0.1");
+  EXPECT_EQ(error_summary([&] { trained_on(2, kMlp, options); }),
+            "states cannot be split over ranks with these options");
+}
+
+// The reference evaluator runs the graph of a step on all ranks at once, collectives and all.
+TEST_F(Parallel, TheReferenceAgrees) {
+  TrainOptions options;
+  options.parts = 3;
+  options.optimizer.kind = "sgd";
+  options.schedule.rate = 0.1;
+  const StatefulGraph step = train(with_batch(parse_graph(kConvolution, all_ops()), 4), options);
+  Session session(train(with_batch(parse_graph(kConvolution, all_ops()), 4), options), 1,
+                  SessionRanks{nullptr, 3});
+  std::vector<std::vector<Tensor>> parts;
+  for (std::uint64_t k = 0; k < 3; ++k) {
+    parts.push_back(
+        {Constant::normal(DType::F32, {4, 2, 6, 6}, 10 + k, 0, 1).materialise(),
+         Tensor::of<std::int64_t>(DType::I64, {4}, {0, 1, 2, static_cast<std::int64_t>(k)})});
+  }
+  const std::vector<Tensor> outputs = session.run_parts(parts);
+  run_in_lockstep(3, [&](Communicator& ranks) {
+    std::vector<Datum> inputs(step.graph.inputs().size());
+    const std::vector<std::size_t> data = step.data_inputs();
+    for (std::size_t k = 0; k < data.size(); ++k)
+      inputs[data[k]] = parts[static_cast<std::size_t>(ranks.rank())][k];
+    for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
+    reference::Options reference_options;
+    reference_options.communicator = &ranks;
+    const std::vector<Datum> made = reference::evaluate(step.graph, inputs, reference_options);
+    EXPECT_NEAR(made[0].tensor().real_at(0), outputs[0].real_at(0), 1e-5);
+    const States states = session.states();
+    for (std::size_t k = 0; k < step.states.size(); ++k) {
+      const std::vector<double> expected = made[step.states[k].output].tensor().reals();
+      const std::vector<double> found = states[k].second.reals();
+      ASSERT_EQ(expected.size(), found.size());
+      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5);
+    }
+  });
+}
+
+// What only later stages need is computed there; a constant goes where it is read.
+TEST(Stages, AreCutAtCollectives) {
+  const Graph graph = parse_graph(R"(graph (x: f32[4], w: f32[4]) {
+    two = constant f32[] 2.0
+    a = mul(x, two)
+    s = all_reduce(a)
+    decay = mul(w, two)
+    t = add(s, decay)
+    g = all_gather(t) {ranks = 2}
+    u = relu(g)
+    return u
+  })",
+                                  all_ops());
+  const std::vector<Stage> stages = cut_at_collectives(graph);
+  ASSERT_EQ(stages.size(), 3U);
+  EXPECT_EQ(print(stages[0].graph), print(parse_graph(R"(graph (x: f32[4]) {
+    two = constant f32[] 2.0
+    a = mul(x, two)
+    return a
+  })",
+                                                      all_ops())));
+  EXPECT_EQ(print(stages[1].graph), print(parse_graph(R"(graph (w: f32[4], s: f32[4]) {
+    two = constant f32[] 2.0
+    decay = mul(w, two)
+    t = add(s, decay)
+    return t
+  })",
+                                                      all_ops())));
+  EXPECT_EQ(stages[1].collectives.size(), 1U);
+  EXPECT_EQ(stages[2].graph.node_count(), 1U);
+}
+
+}  // namespace
+}  // namespace tenon
