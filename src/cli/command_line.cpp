@@ -302,10 +302,15 @@ class CommandLine {
     quantize_app->add_option("--target-error", quantize_.target_error,
                              "leave as few products as floats as bring outputs within this share of their size")
         ->check(positive_number(false));
+    quantize_app->add_option("--pipeline", quantize_.pipeline, "tenon (default), or relay: partition, annotate, calibrate, realize")
+        ->check(CLI::IsMember({"tenon", "relay"}));
+    quantize_app->add_option("--set", quantize_.set, "with --pipeline=relay: FIELD=VALUE of its configuration, as global_scale=4");
+    quantize_app->add_option("--stop-after", quantize_.stop_after, "with --pipeline=relay: prepare, partition, annotate, calibrate or realize");
+    quantize_app->add_flag("--print", quantize_.print, "with --pipeline=relay: print the program as Relay");
     quantize_app->add_option("--report", quantize_.report, "a page with every error, histogram and range: FILE.html");
     quantize_app->add_flag("--all", quantize_.all, "every product in the table, not only the ten worst");
     quantize_app->add_option("--threads", quantize_.threads, kThreadsHelp)->check(thread_count());
-    quantize_app->add_option("-o,--output", quantize_.output, "the quantized model: FILE.onnx, FILE.tnn or FILE.tenon");
+    quantize_app->add_option("-o,--output", quantize_.output, "the quantized model: FILE.onnx, FILE.tnn, FILE.tenon or FILE.relay");
 
     auto* tune_app = add("tune", "Time what can compute a model's kernels, or look after the timings kept",
                          [this] { return tune(tune_, format()); });

@@ -76,8 +76,11 @@ struct CompileCommandOptions {
   int threads = 0;  ///< that kernels are chosen for
 };
 struct QuantizeCommandOptions {
-  std::string model, calibrate = "random:8", scheme = "int8", ranges = "mse", output, report;
+  std::string model, calibrate, scheme = "int8", ranges = "mse", output, report;
   std::vector<std::string> skip;
+  std::string pipeline = "tenon", stop_after;  ///< or relay, with its stages and fields
+  std::vector<std::string> set;
+  bool print = false;
   double target_error = 0;  ///< 0: any
   bool all = false;         ///< every node in the table
   int threads = 0;

@@ -9,13 +9,18 @@
 #include "driver/model.h"
 #include "driver/model_source.h"
 #include "driver/quantization/quantizer.h"
+#include "driver/quantization/relay_pipeline.h"
 #include "driver/quantization/report.h"
+#include "frontends/document.h"
+#include "frontends/own_node.h"
 #include "program/file.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <optional>
 
 namespace tenon::cli {
 namespace {
@@ -32,12 +37,14 @@ std::string megabytes(std::int64_t bytes) {
   return concat(fixed(static_cast<double>(bytes) / 1e6, 2), " MB");
 }
 
+constexpr const char* kEndings[] = {".onnx", ".tnn", ".tenon", ".relay"};
+
 // Before work begins whose result would have no place to go to.
 void require_output(const std::string& path) {
-  if (path.empty() || path.ends_with(".onnx") || path.ends_with(".tnn") || path.ends_with(".tenon"))
-    return;
+  const auto is_format = [&](const char* ending) { return path.ends_with(ending); };
+  if (path.empty() || std::ranges::any_of(kEndings, is_format)) return;
   throw Error("cannot tell the format of the quantized model", ErrorKind::Usage)
-      .expected("a file that ends in .onnx, .tnn or .tenon")
+      .expected("a file that ends in .onnx, .tnn, .tenon or .relay")
       .got(path);
 }
 
@@ -46,7 +53,7 @@ void write_model(const Graph& graph, const std::string& path) {
   if (path.ends_with(".tnn")) {
     write_program(compile_graph(graph), path);
   } else {
-    save_model(graph, path.ends_with(".onnx") ? "onnx" : "tenon", path);
+    save_model(graph, path.substr(path.rfind('.') + 1), path);
   }
 }
 
@@ -64,6 +71,8 @@ Json as_json(const QuantizeResult& result, const QuantizeCommandOptions& options
                {"scheme", options.scheme},
                {"samples", result.samples},
                {"resumed_from", result.resumed},
+               {"equalised_pairs", result.equalised},
+               {"corrected_biases", result.corrected},
                {"output_error", result.output_error},
                {"bytes_before", result.bytes_before},
                {"bytes_after", result.bytes_after},
@@ -104,24 +113,94 @@ void print_tables(const QuantizeResult& result, const QuantizeCommandOptions& op
   if (result.samples > 0)
     out() << ", ranges by " << options.ranges << " from " << result.samples << " samples";
   if (result.resumed > 0) out() << " (" << result.resumed << " of them seen before)";
+  if (result.equalised > 0) out() << "\n" << result.equalised << " pairs of convolutions equalised";
+  if (result.corrected > 0) out() << "\nbiases of " << result.corrected << " products corrected";
   out() << "\noutputs differ by " << fixed(100 * result.output_error, 3)
         << " % of their size; constants " << megabytes(result.bytes_before) << " before, "
         << megabytes(result.bytes_after) << " after\n";
+}
+
+void refuse(bool is_given, const char* option, const char* pipeline) {
+  if (!is_given) return;
+  throw Error(concat(option, " is of --pipeline=", pipeline), ErrorKind::Usage);
+}
+
+std::map<std::string, int> op_counts(const Graph& graph) {
+  std::map<std::string, int> counts;
+  for (const NodeId id : graph.nodes_in_order()) ++counts[std::string(graph.op_name(id))];
+  return counts;
+}
+
+// Relay's own stages; a line for each of them with what it left in the graph.
+int quantize_as_relay(const QuantizeCommandOptions& options, OutputFormat format) {
+  refuse(options.scheme != "int8", "--scheme", "tenon");
+  refuse(!options.skip.empty(), "--skip", "tenon");
+  refuse(options.target_error != 0, "--target-error", "tenon");
+  refuse(!options.report.empty(), "--report", "tenon");
+  RelayQuantizeRequest request;
+  for (const std::string& setting : options.set) relay_quantize::set_field(request.config, setting);
+  request.stop_after = options.stop_after;
+  request.threads = options.threads;
+  const Graph graph = ModelSource(options.model).graph();
+  std::optional<CalibrationSamples> samples;
+  if (!options.calibrate.empty()) samples.emplace(graph, options.calibrate);
+  Progress progress("calibrate");
+  request.on_sample = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
+  Json stages = Json::array();
+  request.on_stage = [&](std::string_view stage, const Graph& after) {
+    stages.push_back({{"stage", stage}, {"inputs", after.inputs().size()}, {"ops", op_counts(after)}});
+  };
+  const RelayQuantizeResult result =
+      relay_quantize_model(graph, samples ? &*samples : nullptr, request);
+  write_model(result.graph, options.output);
+  if (options.print) {
+    // In Relay's words alone: what is written to a file says more, so that it comes back equal.
+    out() << find_document_format("relay")->put_down(result.graph, {})->text("");
+    return 0;
+  }
+  if (format == OutputFormat::Json) {
+    Json json = {{"model", options.model},
+                 {"pipeline", options.pipeline},
+                 {"input_quantizers", result.input_quantizers},
+                 {"weight_quantizers", result.weight_quantizers},
+                 {"stages", stages},
+                 {"scales", Json::array()}};
+    for (const auto& [name, scale] : result.scales)
+      json["scales"].push_back({{"value", name}, {"scale", scale}});
+    out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    return 0;
+  }
+  Table table({"stage", ">inputs", "nodes"});
+  for (const Json& stage : stages) {
+    std::vector<std::string> parts;
+    for (const auto& [op, count] : stage["ops"].items())
+      if (op != "constant") parts.push_back(concat(op, " ", count.get<int>()));
+    table.add({stage["stage"].get<std::string>(), std::to_string(stage["inputs"].get<int>()),
+               join(parts, ", ")});
+  }
+  table.print(out());
+  out() << "\nquantizers: " << result.input_quantizers << " of values, " << result.weight_quantizers
+        << " of weights\n";
+  return 0;
 }
 
 }  // namespace
 
 int quantize(const QuantizeCommandOptions& options, OutputFormat format) {
   require_output(options.output);
+  if (options.pipeline == "relay") return quantize_as_relay(options, format);
+  refuse(!options.stop_after.empty(), "--stop-after", "relay");
+  refuse(options.print, "--print", "relay");
   QuantizeRequest request;
   request.scheme = options.scheme;
   request.rule = range_rule(options.ranges);
   request.skip = options.skip;
   request.target_error = options.target_error;
+  for (const std::string& setting : options.set) set_field(request, setting);
   request.threads = options.threads;
   if (!options.output.empty()) request.state_path = options.output + ".calibration";
   const Graph graph = ready_to_quantize(ModelSource(options.model).graph());
-  const CalibrationSamples samples(graph, options.calibrate);
+  const CalibrationSamples samples(graph, options.calibrate.empty() ? "random:8" : options.calibrate);
   const Interrupt interrupt;
   request.is_interrupted = [] { return Interrupt::is_asked(); };
   Progress progress("calibrate");

@@ -13,6 +13,10 @@ ForwardRewriter::ForwardRewriter(const Graph& graph, const ForwardRules& rules)
 Graph ForwardRewriter::run() {
   for (const ValueId input : source_.inputs()) {
     const Value& value = source_.value(input);
+    if (const auto bound = rules_.bind_input ? rules_.bind_input(source_, input) : std::nullopt) {
+      rewritten_[input] = {constant(*bound, value.name), {}};
+      continue;
+    }
     rewritten_[input] = {result_.add_input(value.name, value.type), {}};
   }
   for (const ValueId output : source_.outputs()) visit(output);
@@ -143,6 +147,10 @@ std::vector<ValueId> ForwardRewriter::forward(NodeId original,
     }
   }
   return results;
+}
+
+ValueId ForwardRewriter::constant(Constant value, std::string_view name) {
+  return call("constant", {}, {{"value", std::move(value)}}, name);
 }
 
 ValueId ForwardRewriter::call(std::string_view op, const std::vector<ValueId>& operands,

@@ -56,6 +56,8 @@ struct ForwardRules {
   /// Optional: what becomes of an operand that the old graph reads more than once, before a rule or
   /// a plain copy sees it.
   std::function<Rewritten(ForwardRewriter&, Rewritten)> on_several_readers;
+  /// Optional: the constant that takes the place of an input, or nothing.
+  std::function<std::optional<Constant>(const Graph&, ValueId)> bind_input;
   /// Outputs that are temporaries are realized; false leaves their bare values.
   bool realize_outputs = true;
 };
@@ -83,6 +85,7 @@ class ForwardRewriter {
   /// A node like one of the old graph on other operands: its op, attributes, bodies, name and the
   /// names of its results.
   std::vector<ValueId> forward(NodeId original, const std::vector<ValueId>& operands);
+  ValueId constant(Constant value, std::string_view name = "");
   /// A new node without a source's name; its result is called like `name`.
   ValueId call(std::string_view op, const std::vector<ValueId>& operands, Attributes attrs = {},
                std::string_view name = "");

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "passes/forward_rewrite.h"
 #include "passes/pass.h"
+#include "passes/quantize/relay/stages.h"
 
 namespace tenon {
 namespace {
@@ -124,22 +125,10 @@ class Partition {
 
   // A window that is the whole image. Its operand is closed even where no section leads to it.
   Results global_average(ForwardRewriter& rewriter, const RewrittenNode& node) const {
-    if (!is_global(node)) return std::nullopt;
+    if (!relay_quantize::is_global_average(node.graph, node.id)) return std::nullopt;
     Rewritten x = node.operands[0];
     if (!x.is_temporary()) x = rewriter.make_temporary(x.value);
     return plain(rewriter.forward(node.id, {close(rewriter, x)}));
-  }
-
-  static bool is_global(const RewrittenNode& node) {
-    const Node& pool = node.graph.node(node.id);
-    const TensorType& x = node.graph.value(pool.operands[0]).type.tensor();
-    const AttrValue* kernel = pool.attrs.find("kernel_shape");
-    const AttrValue* strides = pool.attrs.find("strides");
-    if (x.rank() != 4 || kernel == nullptr || strides == nullptr || pool.attrs.find("pads"))
-      return false;
-    const std::size_t h = x.layout.axis('H').value_or(2), w = x.layout.axis('W').value_or(3);
-    const Dims extents{x.dims[h], x.dims[w]};
-    return std::get<Dims>(*kernel) == extents && std::get<Dims>(*strides) == extents;
   }
 
   QuantizePartitionOptions options_;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "driver/compiled.h"
 #include "driver/pipeline.h"
+#include "passes/quantize/equalise.h"
 
 #include <algorithm>
 #include <cmath>
@@ -151,6 +152,11 @@ class Quantizer {
 
   QuantizeResult run() {
     result_.bytes_before = constant_bytes(graph_);
+    if (request_.equalises) {
+      Equalised made = equalise_channels(std::move(graph_));
+      graph_ = std::move(made.graph);
+      result_.equalised = made.pairs.size();
+    }
     products_ = quantizable_products(graph_, scheme_.plan.only_weights);
     refuse_unknown();
     if (std::ranges::all_of(products_,
@@ -168,6 +174,7 @@ class Quantizer {
     drop_unread_activations();
     result_.graph = insert_qdq(graph_, scheme_.plan);
     result_.output_error = error_of(result_.graph);
+    if (request_.corrects_biases) correct_biases();
     if (request_.target_error > 0) leave_floats();
     result_.bytes_after = constant_bytes(result_.graph);
     for (QuantizedNode& node : result_.nodes) {
@@ -281,6 +288,7 @@ class Quantizer {
       for (std::size_t k = 0; k < signal.size(); ++k) {
         signal[k] += energy(values[2 * k]);
         noise[k] += energy_between(values[2 * k], values[2 * k + 1]);
+        note_shift(twins.value(outputs[2 * k]).name, values[2 * k], values[2 * k + 1]);
       }
     }
     std::size_t at = 0;
@@ -292,6 +300,55 @@ class Quantizer {
                            : kMostDb;
       ++at;
     }
+  }
+
+  // By how much a product's outputs lie lower, on average, when its operands are narrow.
+  void note_shift(const std::string& product, const Tensor& real, const Tensor& narrow) {
+    const Shape& shape = real.shape();
+    const std::size_t axis =
+        std::ranges::find(products_, product, &QuantizableProduct::name)->outputs_axis;
+    if (axis >= shape.size() ||
+        !graph_.value(graph_.find(product)).type.tensor().layout.is_empty())
+      return;
+    Shift& shift = shifts_[product];
+    const auto channels = static_cast<std::size_t>(shape[axis]);
+    std::size_t inner = 1;
+    for (std::size_t k = axis + 1; k < shape.size(); ++k)
+      inner *= static_cast<std::size_t>(shape[k]);
+    shift.sums.resize(channels, 0);
+    const std::span<const float> a = real.as<float>(), b = narrow.as<float>();
+    for (std::size_t k = 0; k < a.size(); ++k)
+      shift.sums[k / inner % channels] += double{a[k]} - double{b[k]};
+    shift.count += static_cast<double>(a.size() / channels);
+  }
+
+  // Biases make up for it, of products that are narrow.
+  Graph corrected() {
+    if (!is_corrected_) return graph_;
+    std::vector<BiasChange> changes;
+    for (const auto& [product, shift] : shifts_) {
+      if (scheme_.plan.skipped.contains(product) || shift.count == 0) continue;
+      BiasChange change{product, shift.sums};
+      for (double& amount : change.amounts) amount /= shift.count;
+      changes.push_back(std::move(change));
+    }
+    Graph made = graph_;
+    result_.corrected = change_biases(made, changes);
+    return made;
+  }
+
+  // Kept where outputs come closer.
+  void correct_biases() {
+    is_corrected_ = true;
+    Graph quantized = insert_qdq(corrected(), scheme_.plan);
+    const double error = error_of(quantized);
+    is_corrected_ = result_.corrected > 0 && error < result_.output_error;
+    if (!is_corrected_) {
+      result_.corrected = 0;
+      return;
+    }
+    result_.output_error = error;
+    result_.graph = std::move(quantized);
   }
 
   // Of each pair in `outputs` the second gets operands as the plan has them.
@@ -341,7 +398,7 @@ class Quantizer {
       for (std::size_t k = 0; k < count; ++k)
         scheme_.plan.skipped[order[k]->name] = "left a float for --target-error";
       drop_unread_activations();
-      result_.graph = insert_qdq(graph_, scheme_.plan);
+      result_.graph = insert_qdq(corrected(), scheme_.plan);
       result_.output_error = error_of(result_.graph);
       return result_.output_error <= request_.target_error;
     };
@@ -366,7 +423,14 @@ class Quantizer {
     });
   }
 
+  struct Shift {
+    std::vector<double> sums;  // by channel
+    double count = 0;
+  };
+
   Graph graph_;
+  std::map<std::string, Shift> shifts_;  // by product
+  bool is_corrected_ = false;
   const CalibrationSamples& samples_;
   const QuantizeRequest& request_;
   Scheme scheme_;
@@ -376,17 +440,29 @@ class Quantizer {
 
 }  // namespace
 
-Graph ready_to_quantize(Graph graph) {
-  if (is_quantized(graph)) {
-    throw Error("the model is quantized already", ErrorKind::Usage)
-        .expected("a model of floats")
-        .got("one that quantizes or dequantizes values")
-        .hint("tenon compile and tenon run take it as it is");
+void set_field(QuantizeRequest& request, std::string_view setting) {
+  const std::size_t mark = setting.find('=');
+  const std::string name(setting.substr(0, mark)),
+      value(mark == std::string_view::npos ? "" : setting.substr(mark + 1));
+  const std::vector<std::string> names = {"equalise", "correct_biases"};
+  if (std::ranges::find(names, name) == names.end()) {
+    throw Error(concat("no field is called '", name, "'"), ErrorKind::Usage)
+        .expected("one of ", join(names, ", "))
+        .hint(suggest_name(name, names));
   }
+  if (value != "true" && value != "false") {
+    throw Error(concat("field '", name, "' cannot be '", value, "'"), ErrorKind::Usage)
+        .expected("true or false");
+  }
+  (name == "equalise" ? request.equalises : request.corrects_biases) = value == "true";
+}
+
+Graph ready_to_quantize(Graph graph) {
+  require_floats(graph);
   PipelineOptions options;
   options.passes = {"fold-constants", "simplify",    "recognise",
                     "fold-constants", "fold-scales", "fold-constants"};
-  return run_pipeline(std::move(graph), options);
+  return lay_out_weights(run_pipeline(std::move(graph), options));
 }
 
 QuantizeResult quantize_model(Graph graph, const CalibrationSamples& samples,

@@ -88,7 +88,7 @@ std::string histogram_plot(const Histogram& histogram, const ValueRange& range) 
   for (const double count : columns) most = std::max(most, std::log1p(count));
   const auto x_of = [&](double value) { return (value - low) / (high - low) * kWidth; };
   std::string text = concat(
-      "<svg viewBox=\"0 0 256 80\" font-size=\"9\" fill=\"var(--soft)\" width=\"100%\"><rect x=\"",
+      "<svg viewBox=\"0 0 256 84\" font-size=\"15\" fill=\"var(--soft)\" width=\"100%\"><rect x=\"",
       number(x_of(range.low)), "\" y=\"0\" width=\"", number(x_of(range.high) - x_of(range.low)),
       "\" height=\"64\" fill=\"var(--grid)\"/>");
   for (std::size_t k = 0; k < kColumns; ++k) {
@@ -98,8 +98,8 @@ std::string histogram_plot(const Histogram& histogram, const ValueRange& range) 
                    number(kHeight - height), "\" width=\"1.6\" height=\"", number(height),
                    "\" fill=\"var(--mark)\"/>");
   }
-  return concat(text, "<text x=\"0\" y=\"76\">", number(low),
-                "</text><text x=\"256\" y=\"76\" text-anchor=\"end\">", number(high),
+  return concat(text, "<text x=\"0\" y=\"80\">", number(low),
+                "</text><text x=\"256\" y=\"80\" text-anchor=\"end\">", number(high),
                 "</text></svg>");
 }
 

@@ -166,6 +166,42 @@ OnnxAttr element_attr(std::string name, DType dtype) {
   return {std::move(name), std::int64_t{onnx_element_type(dtype)}};
 }
 
+// Shifts are of unsigned numbers in ONNX; the remainder by a positive number has no sign, so taking
+// it off and dividing is the same.
+void write_fixed_point_multiply(NodeExport& node) {
+  node.need_opset(10);
+  const std::int64_t shift = node.integer("shift");
+  const int left = static_cast<int>(std::max<std::int64_t>(shift, 0)),
+            right = 31 + static_cast<int>(std::max<std::int64_t>(-shift, 0));
+  const auto number = [&](std::int64_t value) {
+    return node.constant(Tensor::of(DType::I64, {}, std::vector<std::int64_t>{value}));
+  };
+  const auto as = [&](DType dtype, const std::string& value) {
+    return node.emit_value("Cast", {value}, {element_attr("to", dtype)});
+  };
+  std::string wide = as(DType::I64, node.operand("x"));
+  if (left > 0) wide = node.emit_value("Mul", {wide, number(std::int64_t{1} << left)});
+  wide = node.emit_value("Mul", {wide, number(node.integer("multiplier"))});
+  wide = node.emit_value("Add", {wide, number(std::int64_t{1} << (right - 1))});
+  const std::string divisor = number(std::int64_t{1} << right);
+  const std::string rest = node.emit_value("Mod", {wide, divisor});
+  const std::string quotient =
+      node.emit_value("Div", {node.emit_value("Sub", {wide, rest}), divisor});
+  node.emit("Cast", {as(DType::I32, quotient)}, node.results(),
+            {element_attr("to", element_of(node.result_type()))});
+}
+
+// Clips before it rounds, as the op does.
+void write_simulated_quantize(NodeExport& node) {
+  const std::string x = node.operand("x"), scale = node.operand("dom_scale");
+  if (node.text("kind") == "identity") return node.emit("Identity", {x}, node.results());
+  node.need_opset(12);
+  const std::string held =
+      node.emit_value("Clip", {node.emit_value("Div", {x, scale}), node.operand("clip_min"),
+                               node.operand("clip_max")});
+  node.emit("Mul", {node.emit_value("Round", {held}), scale}, node.results());
+}
+
 void write_cast(NodeExport& node) {
   const DType to = node.element("to");
   std::vector<OnnxAttr> attrs{element_attr("to", to)};
@@ -222,12 +258,14 @@ std::vector<ExportRule> make_rules() {
       {"cast_text", write_cast},
       {"dequantize_linear", write_dequantize},
       {"dropout", write_dropout},
+      {"fixed_point_multiply", write_fixed_point_multiply},
       {"gelu", write_gelu},
       {"is_inf", write_is_inf},
       {"mod", write_mod},
       {"quantize_linear", write_quantize},
       {"shift_left", write_shift},
       {"shift_right", write_shift},
+      {"simulated_quantize", write_simulated_quantize},
       {"swish", write_swish},
       {"trunc", write_trunc},
   };

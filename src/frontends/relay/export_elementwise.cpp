@@ -3,6 +3,7 @@
 #include "frontends/relay/export_node.h"
 #include "frontends/relay/types.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon::relay {
@@ -169,6 +170,22 @@ void add_elementwise_exports(ExportRules& rules) {
                                                     {{"dtype", to_attribute(dtype_name(to))}})};
                         },
                         false};
+  rules["fixed_point_multiply"] = {
+      [](const ExportNode& node) -> Exprs {
+        return {node.build().call("fixed_point_multiply", {node.operand("x")},
+                                  {{"multiplier", to_attribute(node.integer("multiplier"))},
+                                   {"shift", to_attribute(node.integer("shift"))}})};
+      },
+      false};
+  rules["simulated_quantize"] = {
+      [](const ExportNode& node) -> Exprs {
+        constexpr std::string_view kKinds[] = {"identity", "input", "weight", "activation"};
+        const std::string word = node.text("kind");
+        const auto kind = std::find(std::begin(kKinds), std::end(kKinds), word) - std::begin(kKinds);
+        return {node.build().call("relay.op.annotation.simulated_quantize", node.operands(),
+                                  {{"kind", to_attribute(static_cast<std::int64_t>(kind))}})};
+      },
+      false};
   rules["leaky_relu"] = {
       [](const ExportNode& node) -> Exprs {
         return {node.build().call("nn.leaky_relu", {node.operand("x")},

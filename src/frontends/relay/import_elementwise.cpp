@@ -67,27 +67,29 @@ Meaning logarithm(const CallImport& call, double base) {
   return call.call("log", {x}) * (1 / std::log(base));
 }
 
-// round(x * M * 2^(e - 31)) with ties upwards, in 64 bits.
 Meaning fixed_point_multiply(const CallImport& call) {
   const Var x = call.value(0);
   const DType dtype = call.type(x).dtype;
   if (!is_integer(dtype)) throw call.error("the argument is not of integers").got(to_string(dtype));
-  const std::int64_t multiplier = call.integer("multiplier"), shift = call.integer("shift");
-  if (shift < -31 || shift > 31) throw call.error("the shift is out of range").got(shift);
-  const std::int64_t left = std::max<std::int64_t>(shift, 0);
-  const std::int64_t total = std::max<std::int64_t>(-shift, 0) + 31;
-  const auto number = [&](std::int64_t value) {
-    Tensor scalar(DType::I64, {});
-    scalar.set_integer(0, value);
-    return call.build().constant(Constant(scalar));
-  };
-  Var wide = call.cast(x, DType::I64);
-  if (left > 0) wide = wide * number(std::int64_t{1} << left);
-  const Var sum = wide * number(multiplier) + number(std::int64_t{1} << (total - 1));
-  // Shifts are of unsigned numbers in ONNX; dividing downwards is the same.
-  const Var divisor = number(std::int64_t{1} << total);
-  const Var quotient = call.call("div", {sum - call.call("mod", {sum, divisor}), divisor});
-  return call.cast(quotient, dtype);
+  const Attr multiplier{"multiplier", call.integer("multiplier")},
+      shift{"shift", call.integer("shift")};
+  const bool is_wide = dtype == DType::I32 || dtype == DType::I64;
+  const Var wide = is_wide ? x : call.cast(x, DType::I64);
+  return call.cast(call.call("fixed_point_multiply", {wide}, {multiplier, shift}), dtype);
+}
+
+// Relay's kinds by number.
+constexpr const char* kKinds[] = {"identity", "input", "weight", "activation"};
+
+Meaning simulated_quantize(const CallImport& call) {
+  const std::int64_t kind = call.integer("kind");
+  if (kind < 0 || kind >= static_cast<std::int64_t>(std::size(kKinds)))
+    throw call.error("no quantization is of this kind").expected("0 to 3").got(kind);
+  if (!call.flag("sign") || call.text("rounding") != "round")
+    throw call.unsupported("numbers without a sign, or rounding that is not to the nearest");
+  return call.call("simulated_quantize",
+                   {call.value(0), call.value(1), call.value(2), call.value(3)},
+                   {{"kind", kKinds[kind]}});
 }
 
 Meaning prelu(const CallImport& call) {
@@ -165,6 +167,7 @@ void add_elementwise_handlers(Handlers& handlers) {
   };
   handlers["nn.prelu"] = prelu;
   handlers["fixed_point_multiply"] = fixed_point_multiply;
+  handlers["relay.op.annotation.simulated_quantize"] = simulated_quantize;
 }
 
 }  // namespace tenon::relay

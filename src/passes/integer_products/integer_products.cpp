@@ -9,7 +9,7 @@ namespace integers {
 const rewrite::RuleSet& rules() {
   static const rewrite::RuleSet set = [] {
     std::vector<rewrite::Rule> all;
-    for (const auto& family : {value_rules, product_rules, requantize_rules}) {
+    for (const auto& family : {value_rules, product_rules, row_rules, requantize_rules}) {
       for (rewrite::Rule& rule : family()) all.push_back(std::move(rule));
     }
     return rewrite::RuleSet(std::move(all));

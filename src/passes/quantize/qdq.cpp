@@ -250,7 +250,9 @@ std::vector<QuantizableProduct> quantizable_products(const Graph& graph, bool on
     const Node& node = graph.node(id);
     if (node.op->name != "conv" && node.op->name != "matmul") continue;
     QuantizableProduct product{
-        id, graph.value(node.results.front()).name, refusal_of(graph, node, only_weights), {}};
+        id, graph.value(node.results.front()).name, refusal_of(graph, node, only_weights), 1, {}};
+    const TensorType* result = tensor_type(graph, node.results.front());
+    if (outputs_axis(node) == 1 && result) product.outputs_axis = result->rank() - 1;
     if (product.reason.empty()) product.observed = before_moves(graph, node.operands.front());
     products.push_back(std::move(product));
   }
@@ -291,9 +293,51 @@ std::vector<ValueId> quantizable_joins(const Graph& graph,
 bool is_quantized(const Graph& graph) {
   for (const NodeId id : graph.nodes_in_order()) {
     const std::string& op = graph.node(id).op->name;
-    if (op == "quantize_linear" || op == "dequantize_linear" || op == "requantize") return true;
+    if (op == "quantize_linear" || op == "dequantize_linear" || op == "requantize" ||
+        op == "simulated_quantize")
+      return true;
+    // Sums of bytes, as other pipelines leave them.
+    const AttrValue* sums = graph.node(id).attrs.find("out_dtype");
+    if (sums && *std::get_if<DType>(sums) == DType::I32) return true;
   }
   return false;
+}
+
+void require_floats(const Graph& graph) {
+  if (!is_quantized(graph)) return;
+  throw Error("the model is quantized already", ErrorKind::Usage)
+      .expected("a model of floats")
+      .got("one that quantizes or dequantizes values")
+      .hint("tenon compile and tenon run take it as it is");
+}
+
+Graph lay_out_weights(Graph graph) {
+  for (const NodeId id : graph.nodes_in_order()) {
+    if (graph.op_name(id) != "matmul") continue;
+    const ValueId weights = graph.node(id).operands[1];
+    const NodeId maker = graph.value(weights).producer;
+    if (!maker || graph.op_name(maker) != "transpose") continue;
+    const Constant* stored = graph.constant_of(graph.node(maker).operands[0]);
+    if (stored == nullptr || stored->dtype() != DType::F32 || stored->shape().size() != 2) continue;
+    if (tensor_type(graph, weights)->dims ==
+        tensor_type(graph, graph.node(maker).operands[0])->dims)
+      continue;  // square, and perhaps not turned at all
+    const Tensor from = stored->materialise();
+    const std::int64_t rows = from.shape()[0], columns = from.shape()[1];
+    Tensor to(DType::F32, {columns, rows});
+    const std::span<const float> read = from.as<float>();
+    const std::span<float> written = to.as_mutable<float>();
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        written[static_cast<std::size_t>(j * rows + i)] = read[static_cast<std::size_t>(i * columns + j)];
+    Graph::NewNode constant;
+    constant.op = &find_op("constant");
+    constant.attrs.set("value", Constant(std::move(to)));
+    const ValueId made = graph.node(graph.add_node(std::move(constant), id)).results.front();
+    graph.set_operand(id, 1, made);
+  }
+  graph.erase_dead();
+  return graph;
 }
 
 Graph narrow_product(Graph graph, NodeId product, const std::string& observed,

@@ -27,6 +27,7 @@ struct QuantizableProduct {
   NodeId node;
   std::string name;    ///< of its first result
   std::string reason;  ///< why it cannot; empty where it can
+  std::size_t outputs_axis = 1;  ///< of its result, along which each output has its weights
   ValueId observed;    ///< whose range is to be known: its left operand, before moves
 };
 std::vector<QuantizableProduct> quantizable_products(const Graph& graph, bool only_weights);
@@ -38,6 +39,11 @@ std::vector<ValueId> quantizable_joins(const Graph& graph,
 
 /// Whether the graph quantizes or dequantizes anything already.
 bool is_quantized(const Graph& graph);
+/// Throws Error (Usage) where it does.
+void require_floats(const Graph& graph);
+
+/// Weights that reach a matrix product through a transpose become constants of their own.
+Graph lay_out_weights(Graph graph);
 
 /// Narrows the operands of one product as the plan says, and nothing else; `observed` is the value
 /// whose range its left one has.

@@ -1,8 +1,14 @@
 #include "base/error.h"
+#include "base/text.h"
+#include "driver/compiled.h"
 #include "driver/quantization/quantizer.h"
 #include "driver/quantization/report.h"
+#include "frontends/numpy/npz.h"
 #include "ir/text.h"
 #include "ops/registry.h"
+#include "passes/pass.h"
+#include "passes/quantize/equalise.h"
+#include "reference/evaluate.h"
 #include "unit/error_text.h"
 
 #include <gtest/gtest.h>
@@ -185,6 +191,125 @@ TEST(QuantizerTest, RefusesWhatCannotBeMeant) {
   EXPECT_THROW(CalibrationSamples(graph, "random:0"), Error);
   EXPECT_THROW(CalibrationSamples(graph, "@/no/such/folder"), Error);
   EXPECT_THROW(ready_to_quantize(quantize_model(graph, samples, {}).graph), Error);
+}
+
+// Wrong in shape, type or numbers: the sample is named.
+TEST(QuantizerTest, NamesTheSampleThatDoesNotFit) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("tenon_samples_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const Graph graph = ready_to_quantize(small_network());
+  const auto refusal = [&](const Tensor& x) {
+    numpy::write_npz_file({{"x", x}}, (folder / "first.npz").string());
+    const CalibrationSamples samples(graph, "@" + folder.string());
+    return error_text([&] { quantize_model(graph, samples, {}); });
+  };
+  for (const Tensor& x : {Tensor(DType::F32, {1, 3, 8, 9}), Tensor(DType::I64, {1, 3, 8, 8})}) {
+    const std::string text = refusal(x);
+    EXPECT_NE(text.find("'x'"), std::string::npos) << text;
+    EXPECT_NE(text.find("sample 1 of 1"), std::string::npos) << text;
+    EXPECT_NE(text.find("first.npz"), std::string::npos) << text;
+  }
+  Tensor x(DType::F32, {1, 3, 8, 8});
+  x.set_real(5, std::numeric_limits<double>::quiet_NaN());
+  const std::string text = refusal(x);
+  EXPECT_NE(text.find("input 'x' is not finite"), std::string::npos) << text;
+  EXPECT_NE(text.find("sample 1 of 1"), std::string::npos) << text;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(EqualiseTest, ChannelsComeToOneSizeAndTheNetworkStaysTheSame) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, 2, 6, 6]) {
+    w = constant f32[3, 2, 1, 1] [8, 4, 0.125, 0.25, 1, -1]
+    b = constant f32[3] [1, 2, 3]
+    v = constant f32[2, 3, 1, 1] [0.5, 2, 1, 0.25, -2, 0.5]
+    c = conv(x, w, b)
+    r = relu(c)
+    p = max_pool(r) {kernel_shape = [2, 2], strides = [2, 2]}
+    y = conv(p, v)
+    return y
+  })",
+                                  all_ops());
+  const Equalised made = equalise_channels(graph);
+  ASSERT_EQ(made.pairs.size(), 1U);
+  EXPECT_EQ(made.pairs.front(), (std::pair<std::string, std::string>("c", "y")));
+  // 8 and 0.5 meet at 2, 0.25 and 2 at the root of a half.
+  const Tensor weights = made.graph.constant_of(made.graph.node(made.graph.value(made.graph.find("c")).producer).operands[1])->materialise();
+  EXPECT_FLOAT_EQ(static_cast<float>(weights.real_at(0)), 2);
+  EXPECT_FLOAT_EQ(static_cast<float>(weights.real_at(3)), std::sqrt(0.5F));
+  EXPECT_FLOAT_EQ(static_cast<float>(weights.real_at(4)), 1);
+  std::vector<double> image;
+  for (int k = 0; k < 72; ++k) image.push_back(std::sin(k));
+  const Tensor x = Tensor::of(DType::F32, {1, 2, 6, 6}, image);
+  const Tensor before = reference::evaluate(graph, {Datum(x)}).front().tensor(),
+               after = reference::evaluate(made.graph, {Datum(x)}).front().tensor();
+  for (std::int64_t k = 0; k < before.size(); ++k)
+    EXPECT_NEAR(before.real_at(k), after.real_at(k), 1e-5);
+}
+
+// What a second reader sees must not change, and a bound at 6 would move.
+TEST(EqualiseTest, LeavesAloneWhatOthersRead) {
+  const char* lines[] = {"r = relu(c) y = conv(r, v) z = add(y, r)",
+                         "low = constant f32[] 0 six = constant f32[] 6 r = clip(c, low, six) y = conv(r, v) z = relu(y)"};
+  for (const char* line : lines) {
+    const Graph graph = parse_graph(
+        std::string("graph (x: f32[1, 2, 3, 3]) { w = constant f32[2, 2, 1, 1] [8, 4, 1, 2] "
+                    "v = constant f32[2, 2, 1, 1] [1, 2, 3, 4] c = conv(x, w) ") +
+            line + " return z }",
+        all_ops());
+    EXPECT_EQ(equalise_channels(graph).pairs.size(), 0U) << line;
+  }
+}
+
+TEST(EqualiseTest, BiasesTakeWhatIsAdded) {
+  Graph graph = ready_to_quantize(small_network());
+  const std::vector<double> amounts(8, 0.5);
+  EXPECT_EQ(change_biases(graph, {{"c", amounts}, {"m", {1, 2, 3, 4}}}), 1U);  // m has none
+  const Graph before = ready_to_quantize(small_network());
+  const auto bias = [](const Graph& of) {
+    return of.constant_of(of.node(of.value(of.find("c")).producer).operands[2])->materialise();
+  };
+  for (std::int64_t k = 0; k < 8; ++k)
+    EXPECT_FLOAT_EQ(static_cast<float>(bias(graph).real_at(k)),
+                    static_cast<float>(bias(before).real_at(k) + 0.5));
+}
+
+// Corrected biases are kept where outputs come closer, so they never lie further off.
+TEST(EqualiseTest, CorrectionNeverMakesOutputsWorse) {
+  const Graph graph = ready_to_quantize(small_network());
+  const CalibrationSamples samples(graph, "random:3");
+  QuantizeRequest request;
+  request.rule = RangeRule::Percentile;
+  set_field(request, "correct_biases=false");
+  const QuantizeResult plain = quantize_model(graph, samples, request);
+  EXPECT_EQ(plain.corrected, 0U);
+  set_field(request, "correct_biases=true");
+  EXPECT_LE(quantize_model(graph, samples, request).output_error, plain.output_error);
+  EXPECT_NE(error_text([&] { set_field(request, "equalize=true"); }).find("did you mean 'equalise'"), std::string::npos);
+  EXPECT_THROW(set_field(request, "equalise=1"), Error);
+}
+
+// A step of decoding: narrow weights give what widened ones give, but for the order of the sum.
+TEST(NarrowRowTest, EqualsTheProductOfFloats) {
+  for (const char* dtype : {"i4", "u4", "i8"}) {
+    const std::string zero = dtype[0] == 'u' ? ", z" : "";
+    const Graph graph = parse_graph(
+        concat("graph (x: f32[1, 512]) { w = constant ", dtype, "[512, 520] uniform(seed = 1, low = ",
+               dtype[0] == 'u' ? "0" : "-7", ", high = 7) s = constant f32[16, 520] uniform(seed = 2, "
+               "low = 0.01, high = 0.02) z = constant ", dtype, "[16, 520] splat 3 "
+               "r = dequantize_linear(w, s", zero, ") {axis = 0, block_size = 32} y = matmul(x, r) "
+               "return y }"),
+        all_ops());
+    const Graph made = find_pass("integer-products").run(graph, {});
+    for (const NodeId id : made.nodes_in_order()) EXPECT_NE(made.op_name(id), "matmul") << dtype;
+    std::vector<double> row;
+    for (int k = 0; k < 512; ++k) row.push_back(std::cos(k));
+    const Tensor x = Tensor::of(DType::F32, {1, 512}, row);
+    const Tensor expected = reference::evaluate(graph, {Datum(x)}).front().tensor(),
+                 given = CompiledModel(compile_graph(graph), 2).run({Datum(x)}).front().tensor();
+    for (std::int64_t k = 0; k < expected.size(); ++k)
+      ASSERT_NEAR(expected.real_at(k), given.real_at(k), 1e-4) << dtype;
+  }
 }
 
 TEST(QuantizerTest, AnEmptyFolderHasNoSamples) {

@@ -1,0 +1,46 @@
+#include "ops/elements.h"
+#include "ops/lowering.h"
+#include "ops/op_spec.h"
+
+namespace tenon {
+namespace {
+
+enum class Kind { Identity, Input, Weight, Activation };
+
+struct Attrs {
+  Kind kind = Kind::Identity;
+};
+
+TensorType infer(const Attrs&, const OperandTypes& in) {
+  const TensorType x = require_elements(in, "x", floats);
+  for (const char* name : {"dom_scale", "clip_min", "clip_max"}) {
+    if (in[name].dtype == x.dtype && in[name].rank() == 0) continue;
+    throw Error(concat("simulated_quantize: '", name, "' must be one number of x's type"))
+        .got("x: ", x, ", ", name, ": ", in[name]);
+  }
+  return x;
+}
+
+void lower(const Attrs& attrs, Lowering& op) {
+  const Expr x = op.operand("x");
+  if (attrs.kind == Kind::Identity) return op.define("y", x);
+  const Expr scale = op.operand("dom_scale");
+  const Expr held = min(max(x / scale, op.operand("clip_min")), op.operand("clip_max"));
+  op.define("y", round_even(held) * scale);
+}
+
+}  // namespace
+
+TENON_DEFINE_OP(simulated_quantize) = OpSpec<Attrs>{
+    .name = "simulated_quantize",
+    .summary = "what is left of x in steps of `dom_scale`, from `clip_min` to `clip_max` of them",
+    .operands = {"x", "dom_scale", "clip_min", "clip_max"},
+    .results = {"y"},
+    .attrs = {{"kind", &Attrs::kind, words({"identity", "input", "weight", "activation"})}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = not_differentiable("it is flat between its steps"),
+    .layout = any_layout(),
+};
+
+}  // namespace tenon
