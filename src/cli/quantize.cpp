@@ -148,7 +148,8 @@ int quantize_as_relay(const QuantizeCommandOptions& options, OutputFormat format
   request.on_sample = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   Json stages = Json::array();
   request.on_stage = [&](std::string_view stage, const Graph& after) {
-    stages.push_back({{"stage", stage}, {"inputs", after.inputs().size()}, {"ops", op_counts(after)}});
+    stages.push_back(
+        {{"stage", stage}, {"inputs", after.inputs().size()}, {"ops", op_counts(after)}});
   };
   const RelayQuantizeResult result =
       relay_quantize_model(graph, samples ? &*samples : nullptr, request);
@@ -200,7 +201,8 @@ int quantize(const QuantizeCommandOptions& options, OutputFormat format) {
   request.threads = options.threads;
   if (!options.output.empty()) request.state_path = options.output + ".calibration";
   const Graph graph = ready_to_quantize(ModelSource(options.model).graph());
-  const CalibrationSamples samples(graph, options.calibrate.empty() ? "random:8" : options.calibrate);
+  const CalibrationSamples samples(graph,
+                                   options.calibrate.empty() ? "random:8" : options.calibrate);
   const Interrupt interrupt;
   request.is_interrupted = [] { return Interrupt::is_asked(); };
   Progress progress("calibrate");

@@ -77,7 +77,7 @@ struct SharedKernels {
   std::map<std::uint32_t, bool> is_looked_up;  // by buffer: by every kernel that reads it
   std::unordered_map<std::string, std::size_t> kernels;
   std::map<std::pair<const std::byte*, std::string>, std::uint32_t>
-      constants;  // by memory and type
+      constants;                                     // by memory and type
   std::unordered_map<std::string, bool> has_kernel;  // by signature: networks repeat themselves
   std::size_t step_count = 0;
 
@@ -104,8 +104,7 @@ std::optional<Graph> without_groups_of_data(const Graph& graph, SharedKernels& s
   for (ValueId input : graph.inputs()) tell(input);
   std::vector<NodeId> groups;
   for (NodeId id : graph.nodes_in_order()) {
-    if (is_fused_group(graph, id) &&
-        (!scope.knows_extents(id) || !shared.may_be_kernel(graph, id)))
+    if (is_fused_group(graph, id) && (!scope.knows_extents(id) || !shared.may_be_kernel(graph, id)))
       groups.push_back(id);
     for (ValueId result : graph.node(id).results) tell(result);
   }
@@ -288,13 +287,12 @@ class Selector {
       return add_constant(id, *constant);
     if (!node.bodies.empty() && !is_fused_group(graph_, id)) {
       ++shared_.step_count;
-      add_control_tasks(scope_, id, !options_.device,
-                        [&](GraphScope& around, const BodyRequest& request) {
-                          const std::optional<Graph> graph =
-                              without_groups_of_data(*request.graph, shared_);
-                          return Selector(graph ? *graph : *request.graph, options_, shared_, 0)
-                              .run_body(around, request);
-                        });
+      add_control_tasks(
+          scope_, id, !options_.device, [&](GraphScope& around, const BodyRequest& request) {
+            const std::optional<Graph> graph = without_groups_of_data(*request.graph, shared_);
+            return Selector(graph ? *graph : *request.graph, options_, shared_, 0)
+                .run_body(around, request);
+          });
       return;
     }
     if (constant != nullptr || !scope_.knows_extents(id) || !shared_.may_be_kernel(graph_, id)) {

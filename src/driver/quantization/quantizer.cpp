@@ -307,8 +307,7 @@ class Quantizer {
     const Shape& shape = real.shape();
     const std::size_t axis =
         std::ranges::find(products_, product, &QuantizableProduct::name)->outputs_axis;
-    if (axis >= shape.size() ||
-        !graph_.value(graph_.find(product)).type.tensor().layout.is_empty())
+    if (axis >= shape.size() || !graph_.value(graph_.find(product)).type.tensor().layout.is_empty())
       return;
     Shift& shift = shifts_[product];
     const auto channels = static_cast<std::size_t>(shape[axis]);

@@ -112,7 +112,8 @@ const std::vector<std::string>& relay_quantize_stages() {
 RelayQuantizeResult relay_quantize_model(Graph graph, const CalibrationSamples* samples,
                                          const RelayQuantizeRequest& request) {
   const std::vector<std::string>& stages = relay_quantize_stages();
-  if (!request.stop_after.empty() && std::ranges::find(stages, request.stop_after) == stages.end()) {
+  if (!request.stop_after.empty() &&
+      std::ranges::find(stages, request.stop_after) == stages.end()) {
     throw Error(concat("--stop-after: no stage is called '", request.stop_after, "'"),
                 ErrorKind::Usage)
         .expected("one of ", join(stages, ", "))

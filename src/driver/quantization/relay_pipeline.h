@@ -30,8 +30,8 @@ struct RelayQuantizeResult {
 };
 
 /// Runs the stages. Samples are looked at where `calibrate_mode` asks for more than a global scale;
-/// null where there are none. Throws Error (Usage) for a stage that is none, samples that are missing
-/// and a model that is quantized already.
+/// null where there are none. Throws Error (Usage) for a stage that is none, samples that are
+/// missing and a model that is quantized already.
 RelayQuantizeResult relay_quantize_model(Graph graph, const CalibrationSamples* samples,
                                          const RelayQuantizeRequest& request);
 

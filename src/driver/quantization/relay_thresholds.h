@@ -44,8 +44,8 @@ class PercentileObserver {
   float threshold() const;
 
  private:
-  std::size_t kept_;          // how many of the largest matter
-  std::vector<float> heap_;   // the least of them in front
+  std::size_t kept_;         // how many of the largest matter
+  std::vector<float> heap_;  // the least of them in front
 };
 
 }  // namespace tenon::relay_quantize

@@ -196,9 +196,9 @@ void write_simulated_quantize(NodeExport& node) {
   const std::string x = node.operand("x"), scale = node.operand("dom_scale");
   if (node.text("kind") == "identity") return node.emit("Identity", {x}, node.results());
   node.need_opset(12);
-  const std::string held =
-      node.emit_value("Clip", {node.emit_value("Div", {x, scale}), node.operand("clip_min"),
-                               node.operand("clip_max")});
+  const std::string held = node.emit_value(
+      "Clip",
+      {node.emit_value("Div", {x, scale}), node.operand("clip_min"), node.operand("clip_max")});
   node.emit("Mul", {node.emit_value("Round", {held}), scale}, node.results());
 }
 

@@ -181,7 +181,8 @@ void add_elementwise_exports(ExportRules& rules) {
       [](const ExportNode& node) -> Exprs {
         constexpr std::string_view kKinds[] = {"identity", "input", "weight", "activation"};
         const std::string word = node.text("kind");
-        const auto kind = std::find(std::begin(kKinds), std::end(kKinds), word) - std::begin(kKinds);
+        const auto kind =
+            std::find(std::begin(kKinds), std::end(kKinds), word) - std::begin(kKinds);
         return {node.build().call("relay.op.annotation.simulated_quantize", node.operands(),
                                   {{"kind", to_attribute(static_cast<std::int64_t>(kind))}})};
       },

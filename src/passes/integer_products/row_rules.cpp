@@ -30,8 +30,9 @@ ValueId row_times_narrow_weights(const Match& match) {
   const Graph& graph = match.graph();
   const TensorType *x = match.type("x"), *w = match.type("w");
   const Type& result = match.root_type();
-  if (!x || !w || w->rank() != 2 || x->rank() == 0 || x->dtype != DType::F32 || !result.is_tensor() ||
-      result.tensor().dtype != DType::F32 || !x->layout.is_empty() || !w->layout.is_empty())
+  if (!x || !w || w->rank() != 2 || x->rank() == 0 || x->dtype != DType::F32 ||
+      !result.is_tensor() || result.tensor().dtype != DType::F32 || !x->layout.is_empty() ||
+      !w->layout.is_empty())
     return {};
   const NodeId maker = graph.value(match.value("x")).producer;
   if (maker && graph.op_name(maker) == "dequantize_linear") return {};

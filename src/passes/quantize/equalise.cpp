@@ -131,7 +131,8 @@ std::size_t change_biases(Graph& graph, const std::vector<BiasChange>& changes) 
       if (graph.op_name(node) != "add") continue;
       position = graph.node(node).operands[0] == result ? 1 : 0;
     }
-    if (graph.node(node).operands.size() <= position || !graph.node(node).operands[position]) continue;
+    if (graph.node(node).operands.size() <= position || !graph.node(node).operands[position])
+      continue;
     const Constant* bias = graph.constant_of(graph.node(node).operands[position]);
     if (bias == nullptr || bias->dtype() != DType::F32 || bias->shape().size() != 1 ||
         bias->size() != static_cast<std::int64_t>(change.amounts.size()))

@@ -8,13 +8,14 @@
 
 namespace tenon {
 
-/// Gives channels between two convolutions similar sizes, so that one scale suits them all: where only
-/// relus, max-pools and the like stand between, a channel may be divided by any positive number in the
-/// first's weights and multiplied by it in the second's. The number is the root of the quotient of
-/// their largest weights. The graph computes the same but for rounding.
+/// Gives channels between two convolutions similar sizes, so that one scale suits them all: where
+/// only relus, max-pools and the like stand between, a channel may be divided by any positive
+/// number in the first's weights and multiplied by it in the second's. The number is the root of
+/// the quotient of their largest weights. The graph computes the same but for rounding.
 struct Equalised {
   Graph graph;
-  std::vector<std::pair<std::string, std::string>> pairs;  ///< convolutions, by the names of results
+  std::vector<std::pair<std::string, std::string>>
+      pairs;  ///< convolutions, by the names of results
 };
 Equalised equalise_channels(Graph graph);
 
@@ -23,8 +24,8 @@ struct BiasChange {
   std::string product;          ///< by the name of its result
   std::vector<double> amounts;  ///< along its outputs
 };
-/// Adds the amounts to biases that are there, of convolutions or behind matrix products; gives how many
-/// products took them.
+/// Adds the amounts to biases that are there, of convolutions or behind matrix products; gives how
+/// many products took them.
 std::size_t change_biases(Graph& graph, const std::vector<BiasChange>& changes);
 
 }  // namespace tenon

@@ -329,7 +329,8 @@ Graph lay_out_weights(Graph graph) {
     const std::span<float> written = to.as_mutable<float>();
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j)
-        written[static_cast<std::size_t>(j * rows + i)] = read[static_cast<std::size_t>(i * columns + j)];
+        written[static_cast<std::size_t>(j * rows + i)] =
+            read[static_cast<std::size_t>(i * columns + j)];
     Graph::NewNode constant;
     constant.op = &find_op("constant");
     constant.attrs.set("value", Constant(std::move(to)));

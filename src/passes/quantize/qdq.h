@@ -25,10 +25,10 @@ struct QdqPlan {
 /// A convolution or matrix product, and whether it can be computed in narrow integers.
 struct QuantizableProduct {
   NodeId node;
-  std::string name;    ///< of its first result
-  std::string reason;  ///< why it cannot; empty where it can
+  std::string name;              ///< of its first result
+  std::string reason;            ///< why it cannot; empty where it can
   std::size_t outputs_axis = 1;  ///< of its result, along which each output has its weights
-  ValueId observed;    ///< whose range is to be known: its left operand, before moves
+  ValueId observed;              ///< whose range is to be known: its left operand, before moves
 };
 std::vector<QuantizableProduct> quantizable_products(const Graph& graph, bool only_weights);
 

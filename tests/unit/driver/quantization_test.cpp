@@ -234,7 +234,10 @@ TEST(EqualiseTest, ChannelsComeToOneSizeAndTheNetworkStaysTheSame) {
   ASSERT_EQ(made.pairs.size(), 1U);
   EXPECT_EQ(made.pairs.front(), (std::pair<std::string, std::string>("c", "y")));
   // 8 and 0.5 meet at 2, 0.25 and 2 at the root of a half.
-  const Tensor weights = made.graph.constant_of(made.graph.node(made.graph.value(made.graph.find("c")).producer).operands[1])->materialise();
+  const Tensor weights =
+      made.graph
+          .constant_of(made.graph.node(made.graph.value(made.graph.find("c")).producer).operands[1])
+          ->materialise();
   EXPECT_FLOAT_EQ(static_cast<float>(weights.real_at(0)), 2);
   EXPECT_FLOAT_EQ(static_cast<float>(weights.real_at(3)), std::sqrt(0.5F));
   EXPECT_FLOAT_EQ(static_cast<float>(weights.real_at(4)), 1);
@@ -250,7 +253,8 @@ TEST(EqualiseTest, ChannelsComeToOneSizeAndTheNetworkStaysTheSame) {
 // What a second reader sees must not change, and a bound at 6 would move.
 TEST(EqualiseTest, LeavesAloneWhatOthersRead) {
   const char* lines[] = {"r = relu(c) y = conv(r, v) z = add(y, r)",
-                         "low = constant f32[] 0 six = constant f32[] 6 r = clip(c, low, six) y = conv(r, v) z = relu(y)"};
+                         "low = constant f32[] 0 six = constant f32[] 6 r = clip(c, low, six) y = "
+                         "conv(r, v) z = relu(y)"};
   for (const char* line : lines) {
     const Graph graph = parse_graph(
         std::string("graph (x: f32[1, 2, 3, 3]) { w = constant f32[2, 2, 1, 1] [8, 4, 1, 2] "
@@ -285,7 +289,9 @@ TEST(EqualiseTest, CorrectionNeverMakesOutputsWorse) {
   EXPECT_EQ(plain.corrected, 0U);
   set_field(request, "correct_biases=true");
   EXPECT_LE(quantize_model(graph, samples, request).output_error, plain.output_error);
-  EXPECT_NE(error_text([&] { set_field(request, "equalize=true"); }).find("did you mean 'equalise'"), std::string::npos);
+  EXPECT_NE(
+      error_text([&] { set_field(request, "equalize=true"); }).find("did you mean 'equalise'"),
+      std::string::npos);
   EXPECT_THROW(set_field(request, "equalise=1"), Error);
 }
 
@@ -293,13 +299,18 @@ TEST(EqualiseTest, CorrectionNeverMakesOutputsWorse) {
 TEST(NarrowRowTest, EqualsTheProductOfFloats) {
   for (const char* dtype : {"i4", "u4", "i8"}) {
     const std::string zero = dtype[0] == 'u' ? ", z" : "";
-    const Graph graph = parse_graph(
-        concat("graph (x: f32[1, 512]) { w = constant ", dtype, "[512, 520] uniform(seed = 1, low = ",
-               dtype[0] == 'u' ? "0" : "-7", ", high = 7) s = constant f32[16, 520] uniform(seed = 2, "
-               "low = 0.01, high = 0.02) z = constant ", dtype, "[16, 520] splat 3 "
-               "r = dequantize_linear(w, s", zero, ") {axis = 0, block_size = 32} y = matmul(x, r) "
-               "return y }"),
-        all_ops());
+    const Graph graph =
+        parse_graph(concat("graph (x: f32[1, 512]) { w = constant ", dtype,
+                           "[512, 520] uniform(seed = 1, low = ", dtype[0] == 'u' ? "0" : "-7",
+                           ", high = 7) s = constant f32[16, 520] uniform(seed = 2, "
+                           "low = 0.01, high = 0.02) z = constant ",
+                           dtype,
+                           "[16, 520] splat 3 "
+                           "r = dequantize_linear(w, s",
+                           zero,
+                           ") {axis = 0, block_size = 32} y = matmul(x, r) "
+                           "return y }"),
+                    all_ops());
     const Graph made = find_pass("integer-products").run(graph, {});
     for (const NodeId id : made.nodes_in_order()) EXPECT_NE(made.op_name(id), "matmul") << dtype;
     std::vector<double> row;

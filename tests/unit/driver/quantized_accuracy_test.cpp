@@ -25,16 +25,26 @@ constexpr std::int64_t kSide = 12, kShapes = 10;
 // Whether a figure of five by five has the pixel.
 bool has_pixel(std::int64_t shape, std::int64_t i, std::int64_t j) {
   switch (shape) {
-    case 0: return i == 2;
-    case 1: return j == 2;
-    case 2: return i == j;
-    case 3: return i + j == 4;
-    case 4: return i == 2 || j == 2;
-    case 5: return i == j || i + j == 4;
-    case 6: return i < 4 && j < 4;
-    case 7: return i == 0 || i == 4 || j == 0 || j == 4;
-    case 8: return j == 0 || i == 4;
-    default: return i == 0 || j == 2;
+    case 0:
+      return i == 2;
+    case 1:
+      return j == 2;
+    case 2:
+      return i == j;
+    case 3:
+      return i + j == 4;
+    case 4:
+      return i == 2 || j == 2;
+    case 5:
+      return i == j || i + j == 4;
+    case 6:
+      return i < 4 && j < 4;
+    case 7:
+      return i == 0 || i == 4 || j == 0 || j == 4;
+    case 8:
+      return j == 0 || i == 4;
+    default:
+      return i == 0 || j == 2;
   }
 }
 
@@ -116,7 +126,8 @@ class QuantizedAccuracy : public testing::Test {
 
   void write_samples(const std::string& input, const std::vector<Tensor>& batches) {
     for (std::size_t k = 0; k < batches.size(); ++k)
-      numpy::write_npz_file({{input, batches[k]}}, (folder_ / "samples" / (std::to_string(k) + ".npz")).string());
+      numpy::write_npz_file({{input, batches[k]}},
+                            (folder_ / "samples" / (std::to_string(k) + ".npz")).string());
   }
   std::string samples() const { return "@" + (folder_ / "samples").string(); }
 
@@ -141,8 +152,9 @@ class QuantizedAccuracy : public testing::Test {
     double most_lost;
   };
   // Every scheme's loss beside the float network's accuracy; prints the table of the page.
-  void compare(const Graph& model, const Tensor& x, const Tensor& target, const std::vector<Row>& rows,
-               const std::vector<std::vector<std::string>>& relay, double relay_most_lost) {
+  void compare(const Graph& model, const Tensor& x, const Tensor& target,
+               const std::vector<Row>& rows, const std::vector<std::vector<std::string>>& relay,
+               double relay_most_lost) {
     const double real = accuracy(model, x, target);
     std::printf("  %-40s %6.2f %%\n", "float", real);
     EXPECT_GT(real, 95);
@@ -154,8 +166,8 @@ class QuantizedAccuracy : public testing::Test {
       request.equalises = row.equalises;
       const QuantizeResult made = quantize_model(ready, calibration, request);
       const double left = accuracy(made.graph, x, target);
-      std::printf("  %-40s %6.2f %%  (%zu pairs equalised, %zu biases corrected)\n", row.scheme, left,
-                  made.equalised, made.corrected);
+      std::printf("  %-40s %6.2f %%  (%zu pairs equalised, %zu biases corrected)\n", row.scheme,
+                  left, made.equalised, made.corrected);
       EXPECT_LE(real - left, row.most_lost) << row.scheme;
     }
     const CalibrationSamples plain(model, samples());
@@ -182,8 +194,12 @@ TEST_F(QuantizedAccuracy, OfAConvolutionNetwork) {
   const Graph model = trained(kCnn, "x", data.images, data.target, 8, "adam,lr=4e-3");
   write_samples("x", {Figures(64, 901).images, Figures(64, 902).images, Figures(64, 903).images});
   compare(model, test.images, test.target,
-          {{"int8", false, 0.5}, {"int8", true, 0.5}, {"int8-symmetric", false, 0.5},
-           {"int8-7bit", false, 0.5}, {"w8", false, 0.5}, {"w4", false, 1.0}},
+          {{"int8", false, 0.5},
+           {"int8", true, 0.5},
+           {"int8-symmetric", false, 0.5},
+           {"int8-7bit", false, 0.5},
+           {"w8", false, 0.5},
+           {"w4", false, 1.0}},
           {{"calibrate_mode=percentile"},
            {"calibrate_mode=kl_divergence", "weight_scale=max"},
            {"global_scale=8", "skip_conv_layers=none"}},
@@ -196,7 +212,9 @@ TEST_F(QuantizedAccuracy, OfATransformer) {
       trained(kOrderTransformer, "tokens", data.tokens, data.target, 8, "adam,lr=3e-3,clip=1");
   write_samples("tokens", {OrderedTokens(64, 901).tokens, OrderedTokens(64, 902).tokens});
   compare(model, test.tokens, test.target,
-          {{"int8", false, 0.5}, {"int8-symmetric", false, 0.5}, {"w8", false, 0.5},
+          {{"int8", false, 0.5},
+           {"int8-symmetric", false, 0.5},
+           {"w8", false, 0.5},
            {"w4", false, 1.0}},
           {{"calibrate_mode=percentile", "skip_dense_layer=false"}}, 5);
 }

@@ -253,8 +253,8 @@ RelayInterpreter::Held RelayInterpreter::convolved(const Node& node) {
   Held y;
   y.is_open = true;
   const Window window(node, x.shape, w.shape[0], w.shape[1]);
-  const auto batch = static_cast<std::size_t>(x.shape[0]), in = static_cast<std::size_t>(w.shape[2]),
-             out = static_cast<std::size_t>(w.shape[3]);
+  const auto batch = static_cast<std::size_t>(x.shape[0]),
+             in = static_cast<std::size_t>(w.shape[2]), out = static_cast<std::size_t>(w.shape[3]);
   y.shape = {x.shape[0], window.out_h, window.out_w, w.shape[3]};
   if (is_skipped) {
     x = as_reals(std::move(x));
@@ -279,7 +279,8 @@ void RelayInterpreter::to_scale(Held& x, float scale) const {
   for (std::int64_t& step : x.steps) {
     if (factor == 1) break;
     if (places == std::floor(places)) {
-      step = static_cast<std::int32_t>(static_cast<std::uint32_t>(step) << static_cast<int>(places));
+      step =
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(step) << static_cast<int>(places));
     } else if (factor == std::floor(factor)) {
       step *= static_cast<std::int64_t>(factor);
     } else {
@@ -363,13 +364,15 @@ RelayInterpreter::Held RelayInterpreter::averaged(const Node& node) const {
   Held x = values_.at(node.operands[0]);
   if (x.is_open) x = closed(std::move(x));
   x = as_reals(std::move(x));
-  const auto batch = static_cast<std::size_t>(x.shape[0]), channels = static_cast<std::size_t>(x.shape[3]);
+  const auto batch = static_cast<std::size_t>(x.shape[0]),
+             channels = static_cast<std::size_t>(x.shape[3]);
   const std::size_t pixels = count_of(x.shape) / batch / channels;
   std::vector<float> means;
   for (std::size_t n = 0; n < batch; ++n)
     for (std::size_t c = 0; c < channels; ++c) {
       double sum = 0;
-      for (std::size_t p = 0; p < pixels; ++p) sum += double{x.reals[(n * pixels + p) * channels + c]};
+      for (std::size_t p = 0; p < pixels; ++p)
+        sum += double{x.reals[(n * pixels + p) * channels + c]};
       means.push_back(static_cast<float>(sum / static_cast<double>(pixels)));
     }
   x.reals = std::move(means);

@@ -9,9 +9,9 @@
 
 namespace tenon {
 
-/// Computes what Relay's int8 quantization makes of a network of floats, value by value, straight from
-/// the rules: no graph is rewritten, and nothing of the pipeline's code is used. Knows the operators
-/// of convolution networks in NHWC.
+/// Computes what Relay's int8 quantization makes of a network of floats, value by value, straight
+/// from the rules: no graph is rewritten, and nothing of the pipeline's code is used. Knows the
+/// operators of convolution networks in NHWC.
 class RelayInterpreter {
  public:
   struct Options {
@@ -21,7 +21,8 @@ class RelayInterpreter {
     bool takes_largest_weight = false;  ///< else the power of two above it
     bool rounds_to_nearest = false;     ///< products by fractions; else halves go up
   };
-  RelayInterpreter(const Graph& graph, Options options) : graph_(graph), options_(std::move(options)) {}
+  RelayInterpreter(const Graph& graph, Options options)
+      : graph_(graph), options_(std::move(options)) {}
 
   /// What the network's only output is.
   std::vector<float> run(const std::vector<float>& input);

@@ -41,7 +41,8 @@ std::map<std::string, int> counts_of(const Graph& graph) {
   return counts;
 }
 
-RelayQuantizeRequest request_for(const std::vector<std::string>& settings, std::string stop_after = "") {
+RelayQuantizeRequest request_for(const std::vector<std::string>& settings,
+                                 std::string stop_after = "") {
   RelayQuantizeRequest request;
   for (const std::string& setting : settings) set_field(request.config, setting);
   request.stop_after = std::move(stop_after);
@@ -50,21 +51,34 @@ RelayQuantizeRequest request_for(const std::vector<std::string>& settings, std::
 
 // The rounding of both kinds, on the spec's numbers.
 TEST(RelayQuantize, FixedPointTable) {
-  const std::vector<std::int64_t> x = {-1000001, -255, -7, -5, -3, -2, -1, 0, 1, 2, 3, 5, 7, 255, 1000001};
+  const std::vector<std::int64_t> x = {-1000001, -255, -7, -5, -3, -2,  -1,     0,
+                                       1,        2,    3,  5,  7,  255, 1000001};
   struct Row {
     double factor;
     std::int64_t multiplier, shift;
     std::vector<std::int64_t> upward, to_nearest;
   };
   const std::vector<Row> rows = {
-      {0.75, 1610612736, 0,
+      {0.75,
+       1610612736,
+       0,
        {-750001, -191, -5, -4, -2, -1, -1, 0, 1, 2, 2, 4, 5, 191, 750001},
        {-750001, -191, -5, -4, -2, -2, -1, 0, 1, 2, 2, 4, 5, 191, 750001}},
       {0.3, 1288490240, -1, {-300000, -77, -2, -2, -1, -1, 0, 0, 0, 1, 1, 2, 2, 77, 300000}, {}},
-      {1.0 / 3, 1431655808, -1, {-333334, -85, -2, -2, -1, -1, 0, 0, 0, 1, 1, 2, 2, 85, 333334}, {}},
+      {1.0 / 3,
+       1431655808,
+       -1,
+       {-333334, -85, -2, -2, -1, -1, 0, 0, 0, 1, 1, 2, 2, 85, 333334},
+       {}},
       {0.0123456789, 1696777216, -6, {-12346, -3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 12346}, {}},
-      {1.7, 1825361152, 1, {-1700002, -434, -12, -9, -5, -3, -2, 0, 2, 3, 5, 9, 12, 434, 1700002}, {}},
-      {5.5, 1476395008, 3,
+      {1.7,
+       1825361152,
+       1,
+       {-1700002, -434, -12, -9, -5, -3, -2, 0, 2, 3, 5, 9, 12, 434, 1700002},
+       {}},
+      {5.5,
+       1476395008,
+       3,
        {-5500005, -1402, -38, -27, -16, -11, -5, 0, 6, 11, 17, 28, 39, 1403, 5500006},
        {-5500006, -1403, -39, -28, -17, -11, -6, 0, 6, 11, 17, 28, 39, 1403, 5500006}}};
   for (const Row& row : rows) {
@@ -100,7 +114,8 @@ TEST(RelayQuantize, KlVectorOfTheSpec) {
                    (std::abs(x) == 190 ? 3 : 0));
     total += bins.back();
   }
-  for (int edge = 0; edge <= 401; ++edge) edges.push_back(static_cast<float>(-1 + 2.0 * edge / 401));
+  for (int edge = 0; edge <= 401; ++edge)
+    edges.push_back(static_cast<float>(-1 + 2.0 * edge / 401));
   EXPECT_EQ(total, 53092);
   const relay_quantize::KlChoice choice = relay_quantize::kl_threshold(bins, edges, 31);
   EXPECT_FLOAT_EQ(choice.threshold, 0.39650872F);
@@ -132,7 +147,8 @@ class RelayQuantizeCounts : public testing::TestWithParam<Counts> {};
 // The document's network: what each stage leaves, in the counts of the spec.
 TEST_P(RelayQuantizeCounts, AreThoseOfTheSpec) {
   const Counts& expected = GetParam();
-  RelayQuantizeRequest request = request_for({concat("legacy_add=", expected.is_legacy ? "true" : "false")});
+  RelayQuantizeRequest request =
+      request_for({concat("legacy_add=", expected.is_legacy ? "true" : "false")});
   std::map<std::string, Graph> stages;
   request.on_stage = [&](std::string_view stage, const Graph& after) {
     stages.emplace(std::string(stage), after);
@@ -149,10 +165,21 @@ TEST_P(RelayQuantizeCounts, AreThoseOfTheSpec) {
   relay_quantize::Config config = request.config;
   EXPECT_EQ(counts_of(relay_quantize::realize(stages.at("calibrate"), config))["shift_left"], 53);
   std::map<std::string, int> counts = counts_of(result.graph);
-  const std::map<std::string, int> of_spec = {
-      {"conv", 54},    {"cast", 124},  {"clip", expected.clips}, {"shift_right", 53}, {"add", 123},
-      {"stop_fusion", 86}, {"relu", 49}, {"max_pool", 4}, {"mul", 5}, {"round", 3}, {"pad", 1},
-      {"reduce_mean", 1},  {"shift_left", 0}, {"simulated_quantize", 0}, {"cast_hint", 0}};
+  const std::map<std::string, int> of_spec = {{"conv", 54},
+                                              {"cast", 124},
+                                              {"clip", expected.clips},
+                                              {"shift_right", 53},
+                                              {"add", 123},
+                                              {"stop_fusion", 86},
+                                              {"relu", 49},
+                                              {"max_pool", 4},
+                                              {"mul", 5},
+                                              {"round", 3},
+                                              {"pad", 1},
+                                              {"reduce_mean", 1},
+                                              {"shift_left", 0},
+                                              {"simulated_quantize", 0},
+                                              {"cast_hint", 0}};
   for (const auto& [op, count] : of_spec) EXPECT_EQ(counts[op], count) << op;
 
   // Every stage is a Relay program that reads back as the same text.
@@ -161,8 +188,10 @@ TEST_P(RelayQuantizeCounts, AreThoseOfTheSpec) {
     EXPECT_EQ(as_relay(read_relay(text)), text) << stage;
   }
   const std::string annotated = as_relay(stages.at("annotate"));
-  EXPECT_NE(annotated.find("%dom_scale: float32, %clip_min: float32, %clip_max: float32, %dom_scale1: float32"),
-            std::string::npos);
+  EXPECT_NE(
+      annotated.find(
+          "%dom_scale: float32, %clip_min: float32, %clip_max: float32, %dom_scale1: float32"),
+      std::string::npos);
   EXPECT_NE(annotated.find("relay.op.annotation.simulated_quantize("), std::string::npos);
 }
 
@@ -175,17 +204,21 @@ INSTANTIATE_TEST_SUITE_P(Spec, RelayQuantizeCounts,
 // The document's network on one image of 32 x 32.
 Graph small_resnet() {
   std::string text = read_fixture("resnet50_v1.before.relay");
-  text = std::regex_replace(text, std::regex(R"( /\* ty=Tensor\[\(32, [0-9, ]*\), float32\] \*/)"), "");
-  text = std::regex_replace(text, std::regex(R"(\) -> Tensor\[\(32, 1, 1, 1000\), float32\])"), ")");
+  text = std::regex_replace(text, std::regex(R"( /\* ty=Tensor\[\(32, [0-9, ]*\), float32\] \*/)"),
+                            "");
+  text =
+      std::regex_replace(text, std::regex(R"(\) -> Tensor\[\(32, 1, 1, 1000\), float32\])"), ")");
   text = std::regex_replace(text, std::regex(R"(\(32, 224, 224, 3\))"), "(1, 32, 32, 3)");
   Graph graph = read_relay(text);
   // Sums of floats are exact: the first convolution's numbers are multiples of a power of two.
   for (const NodeId id : graph.nodes_in_order()) {
     if (graph.op_name(id) != "conv") continue;
-    const ValueId bias = graph.node(graph.readers(graph.node(id).results.front()).front()).operands[1];
+    const ValueId bias =
+        graph.node(graph.readers(graph.node(id).results.front()).front()).operands[1];
     for (const ValueId value : {graph.node(id).operands[1], bias}) {
       Tensor tensor = graph.constant_of(value)->materialise();
-      for (float& element : tensor.as_mutable<float>()) element = std::nearbyint(element * 256) / 256;
+      for (float& element : tensor.as_mutable<float>())
+        element = std::nearbyint(element * 256) / 256;
       graph.set_attribute(graph.value(value).producer, "value", Constant(tensor));
     }
     break;
@@ -254,23 +287,26 @@ RelayInterpreter::Options options_for(auto change) {
 
 INSTANTIATE_TEST_SUITE_P(
     Spec, RelayQuantizeEndToEnd,
-    testing::Values(
-        EndToEnd{"Defaults", {}, {}},
-        EndToEnd{"AllConvolutions", {"skip_conv_layers=none"},
-                 options_for([](auto& options) { options.skipped = {}; })},
-        EndToEnd{"LegacyAdd", {"legacy_add=true"},
-                 options_for([](auto& options) { options.has_legacy_add = true; })},
-        EndToEnd{"FractionsUpward", {"weight_scale=max", "global_scale=7"},
-                 options_for([](auto& options) {
-                   options.takes_largest_weight = true;
-                   options.global_scale = 7;
-                 })},
-        EndToEnd{"FractionsToNearest", {"weight_scale=max", "rounding=TONEAREST", "skip_conv_layers=0,5"},
-                 options_for([](auto& options) {
-                   options.takes_largest_weight = true;
-                   options.rounds_to_nearest = true;
-                   options.skipped = {0, 5};
-                 })}),
+    testing::Values(EndToEnd{"Defaults", {}, {}},
+                    EndToEnd{"AllConvolutions",
+                             {"skip_conv_layers=none"},
+                             options_for([](auto& options) { options.skipped = {}; })},
+                    EndToEnd{"LegacyAdd", {"legacy_add=true"}, options_for([](auto& options) {
+                               options.has_legacy_add = true;
+                             })},
+                    EndToEnd{"FractionsUpward",
+                             {"weight_scale=max", "global_scale=7"},
+                             options_for([](auto& options) {
+                               options.takes_largest_weight = true;
+                               options.global_scale = 7;
+                             })},
+                    EndToEnd{"FractionsToNearest",
+                             {"weight_scale=max", "rounding=TONEAREST", "skip_conv_layers=0,5"},
+                             options_for([](auto& options) {
+                               options.takes_largest_weight = true;
+                               options.rounds_to_nearest = true;
+                               options.skipped = {0, 5};
+                             })}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
 Graph block() {
@@ -326,7 +362,8 @@ TEST(RelayQuantize, CalibratesFromSamples) {
   const CalibrationSamples samples(graph, "random:3");
   for (const char* mode : {"calibrate_mode=kl_divergence", "calibrate_mode=percentile"}) {
     const auto scales = [&](const char* chunk) {
-      return relay_quantize_model(graph, &samples, request_for({mode, chunk, "skip_conv_layers=none"}))
+      return relay_quantize_model(graph, &samples,
+                                  request_for({mode, chunk, "skip_conv_layers=none"}))
           .scales;
     };
     const auto at_once = scales("calibrate_chunk_by=-1");
@@ -344,10 +381,13 @@ TEST(RelayQuantize, TiesGoWhereTheyAreAskedTo) {
     return y
   })",
                                   all_ops());
-  const Tensor x = Tensor::of(DType::F32, {1, 1, 1, 4}, std::vector<double>{0.5, 1.5, -2.5, 0.49999997});
+  const Tensor x =
+      Tensor::of(DType::F32, {1, 1, 1, 4}, std::vector<double>{0.5, 1.5, -2.5, 0.49999997});
   const auto run = [&](const char* ties) {
-    const Graph made = relay_quantize_model(
-        graph, nullptr, request_for({"skip_conv_layers=none", "global_scale=128", ties})).graph;
+    const Graph made =
+        relay_quantize_model(graph, nullptr,
+                             request_for({"skip_conv_layers=none", "global_scale=128", ties}))
+            .graph;
     return reference::evaluate(made, {Datum(x)}).front().tensor().reals();
   };
   EXPECT_EQ(run("ties=even"), (std::vector<double>{0, 2, -2, 0}));
@@ -364,11 +404,13 @@ TEST(RelayQuantize, SaysWhatItCannotDo) {
   EXPECT_NE(refused("rounding=DOWN").find("UPWARD, TONEAREST"), std::string::npos);
   EXPECT_NE(refused("skip_conv_layers=a").find("none, or numbers"), std::string::npos);
   EXPECT_NE(refused("nbit_input").find("FIELD=VALUE"), std::string::npos);
-  const auto run = [&](const Graph& graph, const std::vector<std::string>& settings, const char* stop) {
+  const auto run = [&](const Graph& graph, const std::vector<std::string>& settings,
+                       const char* stop) {
     return error_text([&] { relay_quantize_model(graph, nullptr, request_for(settings, stop)); });
   };
   EXPECT_NE(run(block(), {}, "anotate").find("did you mean 'annotate'"), std::string::npos);
-  EXPECT_NE(run(block(), {"calibrate_mode=percentile"}, "").find("--calibrate=@DIR"), std::string::npos);
+  EXPECT_NE(run(block(), {"calibrate_mode=percentile"}, "").find("--calibrate=@DIR"),
+            std::string::npos);
   const Graph once = relay_quantize_model(block(), nullptr, request_for({})).graph;
   EXPECT_NE(run(once, {}, "").find("quantized already"), std::string::npos);
 }

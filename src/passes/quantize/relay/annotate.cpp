@@ -55,10 +55,10 @@ class Annotator {
   // Relay's word for the op, as `debug_enabled_ops` has it.
   static std::string relay_word(const RewrittenNode& node) {
     static const std::map<std::string, std::string, std::less<>> words = {
-        {"conv", "nn.conv2d"},       {"mul", "multiply"},
-        {"relu", "nn.relu"},         {"max_pool", "nn.max_pool2d"},
-        {"slice", "strided_slice"},  {"cast_hint", "annotation.cast_hint"},
-        {"concat", "concatenate"},   {"stop_fusion", "annotation.stop_fusion"}};
+        {"conv", "nn.conv2d"},      {"mul", "multiply"},
+        {"relu", "nn.relu"},        {"max_pool", "nn.max_pool2d"},
+        {"slice", "strided_slice"}, {"cast_hint", "annotation.cast_hint"},
+        {"concat", "concatenate"},  {"stop_fusion", "annotation.stop_fusion"}};
     const std::string op(node.graph.op_name(node.id));
     if (op == "average_pool")
       return is_global_average(node.graph, node.id) ? "nn.global_avg_pool2d" : "nn.avg_pool2d";
@@ -130,8 +130,8 @@ class Annotator {
   bool skips_convolution() {
     const std::int64_t number = convolutions_++;
     return is_stopped_ ||
-           (config_.skip_conv_layers &&
-            std::ranges::find(*config_.skip_conv_layers, number) != config_.skip_conv_layers->end());
+           (config_.skip_conv_layers && std::ranges::find(*config_.skip_conv_layers, number) !=
+                                            config_.skip_conv_layers->end());
   }
 
   ValueId data_of(ForwardRewriter& rewriter, const Rewritten& item) {

@@ -16,7 +16,8 @@ struct Field {
 
 Field word(std::string name, std::string Config::*field, std::vector<std::string> words) {
   std::string expected = "one of " + join(words, ", ");
-  return {std::move(name), std::move(expected), [field, words](Config& config, const std::string& value) {
+  return {std::move(name), std::move(expected),
+          [field, words](Config& config, const std::string& value) {
             if (std::ranges::find(words, value) == words.end()) return false;
             config.*field = value;
             return true;
@@ -41,7 +42,8 @@ Field flag(std::string name, bool Config::*field) {
           }};
 }
 
-Field element(std::string name, DType Config::*field, std::vector<std::pair<std::string, DType>> types) {
+Field element(std::string name, DType Config::*field,
+              std::vector<std::pair<std::string, DType>> types) {
   std::vector<std::string> names;
   for (const auto& type : types) names.push_back(type.first);
   return {std::move(name), "one of " + join(names, ", "),
@@ -102,7 +104,8 @@ const std::vector<Field>& fields() {
       element("dtype_input", &Config::dtype_input, bytes),
       element("dtype_weight", &Config::dtype_weight, bytes),
       element("dtype_activation", &Config::dtype_activation, sums),
-      word("calibrate_mode", &Config::calibrate_mode, {"global_scale", "kl_divergence", "percentile"}),
+      word("calibrate_mode", &Config::calibrate_mode,
+           {"global_scale", "kl_divergence", "percentile"}),
       {"global_scale", "a positive number", set_scale},
       word("weight_scale", &Config::weight_scale, {"power2", "max"}),
       flag("skip_dense_layer", &Config::skip_dense_layer),

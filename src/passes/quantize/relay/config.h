@@ -19,17 +19,17 @@ struct Config {
   int nbit_input = 8, nbit_weight = 8, nbit_activation = 32;
   DType dtype_input = DType::I8, dtype_weight = DType::I8, dtype_activation = DType::I32;
   std::string calibrate_mode = "global_scale";  ///< or kl_divergence, percentile
-  float global_scale = 8;                 ///< taken for the largest size of every activation
-  std::string weight_scale = "power2";    ///< or max
+  float global_scale = 8;                       ///< taken for the largest size of every activation
+  std::string weight_scale = "power2";          ///< or max
   bool skip_dense_layer = true;
   /// Convolutions that stay floats, counted in the order of visits; none: all are quantized.
   std::optional<std::vector<std::int64_t>> skip_conv_layers = std::vector<std::int64_t>{0};
-  bool do_simulation = false;             ///< ends with simulated quantizers in a graph of floats
-  bool round_for_shift = true;            ///< adds a half before a shift to the right
+  bool do_simulation = false;   ///< ends with simulated quantizers in a graph of floats
+  bool round_for_shift = true;  ///< adds a half before a shift to the right
   /// Ops by their words in Relay; others are forwarded without quantizers. None: all of them.
   std::optional<std::vector<std::string>> debug_enabled_ops;
-  std::string rounding = "UPWARD";        ///< of products by a fraction; or TONEAREST
-  std::int64_t calibrate_chunk_by = -1;   ///< values watched in one sweep over the samples; -1: all
+  std::string rounding = "UPWARD";       ///< of products by a fraction; or TONEAREST
+  std::int64_t calibrate_chunk_by = -1;  ///< values watched in one sweep over the samples; -1: all
   std::string partition_conversions = "disabled";
 
   /// The sum of two 8-bit values is taken for one of 8 bits, as until 2023; a cast that follows

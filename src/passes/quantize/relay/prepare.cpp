@@ -48,8 +48,8 @@ class Preparer {
                 NodeId before, const std::string& name) {
     Shape shape(rank - axis, 1);
     shape.front() = static_cast<std::int64_t>(numbers.size());
-    return add("constant", {}, {{"value", Constant(Tensor::of(DType::F32, shape, numbers))}}, before,
-               name);
+    return add("constant", {}, {{"value", Constant(Tensor::of(DType::F32, shape, numbers))}},
+               before, name);
   }
 
   // The node's readers read the value instead, which takes its name.
@@ -74,7 +74,8 @@ class Preparer {
     const AttrValue* stated = node.attrs.find("axis");
     const std::int64_t place = stated ? std::get<Dim>(*stated).constant() : 1;
     const std::size_t rank = image->rank();
-    const auto axis = static_cast<std::size_t>(place < 0 ? place + static_cast<std::int64_t>(rank) : place);
+    const auto axis =
+        static_cast<std::size_t>(place < 0 ? place + static_cast<std::int64_t>(rank) : place);
     std::vector<double> scale, shift;
     for (std::size_t k = 0; k < given[0].size(); ++k) {
       const double s = given[0][k] / std::sqrt(given[3][k] + epsilon);
@@ -82,9 +83,9 @@ class Preparer {
       shift.push_back(given[1][k] - given[2][k] * s);
     }
     const std::string name = graph_.value(node.results.front()).name;
-    const ValueId product = add(
-        "mul", {node.operands.front(), along(axis, rank, scale, id, name + "_scale")}, {}, id,
-        name + "_scaled");
+    const ValueId product =
+        add("mul", {node.operands.front(), along(axis, rank, scale, id, name + "_scale")}, {}, id,
+            name + "_scaled");
     replace(id, add("add", {product, along(axis, rank, shift, id, name + "_shift")}, {}, id, name));
   }
 
@@ -99,7 +100,8 @@ class Preparer {
     const ValueId product =
         add("conv", {node.operands[0], node.operands[1]}, node.attrs, id, name + "_product");
     graph_.mutable_node(graph_.value(product).producer).name = node.name;
-    replace(id, add("add", {product, along(axis, rank, numbers, id, name + "_bias")}, {}, id, name));
+    replace(id,
+            add("add", {product, along(axis, rank, numbers, id, name + "_bias")}, {}, id, name));
   }
 
   void put_constant_right(NodeId id) {
@@ -129,11 +131,13 @@ Graph prepare(Graph graph) {
 
 bool is_global_average(const Graph& graph, NodeId node) {
   const Node& pool = graph.node(node);
-  if (pool.op->name != "average_pool" || !graph.value(pool.operands[0]).type.is_tensor()) return false;
+  if (pool.op->name != "average_pool" || !graph.value(pool.operands[0]).type.is_tensor())
+    return false;
   const TensorType& x = graph.value(pool.operands[0]).type.tensor();
   const AttrValue* kernel = pool.attrs.find("kernel_shape");
   const AttrValue* strides = pool.attrs.find("strides");
-  if (x.rank() != 4 || kernel == nullptr || strides == nullptr || pool.attrs.find("pads")) return false;
+  if (x.rank() != 4 || kernel == nullptr || strides == nullptr || pool.attrs.find("pads"))
+    return false;
   const std::size_t h = x.layout.axis('H').value_or(2), w = x.layout.axis('W').value_or(3);
   const Dims extents{x.dims[h], x.dims[w]};
   return std::get<Dims>(*kernel) == extents && std::get<Dims>(*strides) == extents;

@@ -62,7 +62,8 @@ class Realizer {
     return rewriter_->constant(Constant(Tensor::scalar(dtype, value)));
   }
   ValueId wide_scalar(std::int64_t value) {
-    return rewriter_->constant(Constant(Tensor::of(DType::I64, {}, std::vector<std::int64_t>{value})));
+    return rewriter_->constant(
+        Constant(Tensor::of(DType::I64, {}, std::vector<std::int64_t>{value})));
   }
   ValueId call(std::string_view op, const std::vector<ValueId>& operands, Attributes attrs = {}) {
     return rewriter_->call(op, operands, std::move(attrs));
@@ -118,8 +119,7 @@ class Realizer {
   }
 
   double number_of(const RewrittenNode& node, std::size_t position) const {
-    const Constant* constant =
-        node.graph.constant_of(node.graph.node(node.id).operands[position]);
+    const Constant* constant = node.graph.constant_of(node.graph.node(node.id).operands[position]);
     if (constant == nullptr) {
       throw Error("quantize: a quantizer's numbers are not known", ErrorKind::Usage)
           .at(node.graph.location(node.id))
@@ -146,7 +146,8 @@ class Realizer {
       if (dtype != sums()) value = cast(value, sums());
       if (places > 0 && config_.round_for_shift)
         value = call("add", {value, scalar(sums(), std::exp2(places - 1))});
-      value = call(places > 0 ? "shift_right" : "shift_left", {value, scalar(sums(), std::abs(places))});
+      value = call(places > 0 ? "shift_right" : "shift_left",
+                   {value, scalar(sums(), std::abs(places))});
       return steps(held(value, sums(), low, high), to, sums());
     }
     const ValueId wide = times_fraction(cast(value, DType::I64), from / to);
@@ -262,7 +263,8 @@ class Realizer {
     const float scale = finest(node);
     std::vector<ValueId> values = unified(node, sums(), scale);
     for (std::size_t k = 0; k < values.size(); ++k) {
-      if (steps_of(node.operands[k]).dtype == DType::F32) values[k] = call("stop_fusion", {values[k]});
+      if (steps_of(node.operands[k]).dtype == DType::F32)
+        values[k] = call("stop_fusion", {values[k]});
     }
     return steps(rewriter_->forward(node.id, values).front(), scale, sums());
   }
@@ -301,7 +303,8 @@ class Realizer {
     const float scale = steps_of(node.operands[0]).scale;
     std::vector<Rewritten> results;
     for (const ValueId value : rewriter_->forward(node.id, values))
-      results.push_back(value ? rewriter_->make_temporary(value, Steps{scale, dtype}) : Rewritten{});
+      results.push_back(value ? rewriter_->make_temporary(value, Steps{scale, dtype})
+                              : Rewritten{});
     return results;
   }
   Results in_type(const RewrittenNode& node, DType dtype) {

@@ -13,13 +13,13 @@ namespace tenon::relay_quantize {
 /// Whether anything could be folded into weights: without, a graph keeps its sums and their names.
 bool has_scales(const Graph& graph);
 
-/// Brings a graph to the form that the rules of the later stages know: batch norms that could not go
-/// into weights are a product and a sum, a convolution's bias is an add behind it, constants are on
-/// the right. Expects scales to be folded.
+/// Brings a graph to the form that the rules of the later stages know: batch norms that could not
+/// go into weights are a product and a sum, a convolution's bias is an add behind it, constants are
+/// on the right. Expects scales to be folded.
 Graph prepare(Graph graph);
 
-/// Puts a simulated quantizer wherever a value enters an 8-bit section. The numbers of each are three
-/// new inputs (`dom_scale`, `clip_min`, `clip_max`), in the order of visits.
+/// Puts a simulated quantizer wherever a value enters an 8-bit section. The numbers of each are
+/// three new inputs (`dom_scale`, `clip_min`, `clip_max`), in the order of visits.
 Graph annotate(const Graph& graph, const Config& config);
 
 /// The quantizers of a graph in the order of visits.
@@ -34,8 +34,8 @@ float weight_scale(const Graph& graph, NodeId quantizer, const Config& config);
 /// The graph in floats, with what each quantizer reads as an output.
 Graph profile_graph(const Graph& graph, const std::vector<NodeId>& watched);
 
-/// Computes in integers what stands between quantizers. Throws Error (Unsupported), naming the node,
-/// for a sum that could leave 32 bits and operands that no rule joins.
+/// Computes in integers what stands between quantizers. Throws Error (Unsupported), naming the
+/// node, for a sum that could leave 32 bits and operands that no rule joins.
 Graph realize(const Graph& graph, const Config& config);
 
 /// Whether a pool's window is its whole image.
