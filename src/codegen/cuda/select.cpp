@@ -10,6 +10,7 @@
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
+#include "nests/schedule/loops.h"
 #include "nests/split_sums.h"
 #include "nests/stage_writer.h"
 
@@ -19,15 +20,6 @@
 
 namespace tenon::codegen::cuda {
 namespace {
-
-Block in_loops(const std::vector<const Statement*>& loops, Block body) {
-  for (std::size_t k = loops.size(); k-- > 0;) {
-    Statement loop = *loops[k];
-    loop.body = std::move(body);
-    body = {std::move(loop)};
-  }
-  return body;
-}
 
 // The sum by itself, into a buffer whose axes are these loops, and what is done with it, by a nest
 // of its own.
@@ -68,7 +60,7 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   store.value = local_scalar(local, dtype);
   store.indices = position;
   store.view = dims;
-  first.nest.body = in_loops(order, {(*sum.inner)[0], (*sum.inner)[1], std::move(store)});
+  first.nest.body = nests::in_loops(order, {(*sum.inner)[0], (*sum.inner)[1], std::move(store)});
   ScalarNode load;
   load.kind = ScalarKind::Load;
   load.dtype = dtype;
@@ -78,7 +70,7 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   Block rest{
       nests::define_statement(local, Scalar(std::make_shared<const ScalarNode>(std::move(load))))};
   rest.insert(rest.end(), sum.inner->begin() + 2, sum.inner->end());
-  second.nest.body = in_loops(sum.parallel, std::move(rest));
+  second.nest.body = nests::in_loops(sum.parallel, std::move(rest));
   second.nest.name += "_epilogue";
   for (NestSequence::Part* made : {&first, &second}) {
     list_extents(made->nest);

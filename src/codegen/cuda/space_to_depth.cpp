@@ -5,6 +5,7 @@
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
+#include "nests/schedule/loops.h"
 #include "nests/stage_writer.h"
 #include "nests/stride.h"
 
@@ -328,14 +329,6 @@ class Folder {
     return made;
   }
 
-  static Block in_loops(const std::vector<const Statement*>& loops, Block body) {
-    for (std::size_t k = loops.size(); k-- > 0;) {
-      Statement loop = *loops[k];
-      loop.body = std::move(body);
-      body = {std::move(loop)};
-    }
-    return body;
-  }
   // The loops over what is left of the windows, and over depth.
   Block in_windows(Block body, bool is_independent) const {
     body = {loop_statement(depth_, w_.depth(), std::move(body), is_independent)};
@@ -395,7 +388,7 @@ class Folder {
         in_windows({fold_of(is_first ? image : weights, is_first ? weights : image)}, false);
     Block inner{(*sum_.inner)[0], std::move(summed.front())};
     inner.insert(inner.end(), sum_.inner->begin() + 2, sum_.inner->end());
-    made_.sum.nest.body = in_loops(sum_.parallel, std::move(inner));
+    made_.sum.nest.body = nests::in_loops(sum_.parallel, std::move(inner));
   }
 
   void fold_gradient(const Scalar& image) {
@@ -404,7 +397,7 @@ class Folder {
     const std::size_t id = add_buffer(dtype, weight_dims(), Storage::Result);
     const std::size_t gradient = last_;
     const bool is_first = sum_.a->id == w_.image->id;
-    Block summed = in_loops(sum_.reduction,
+    Block summed = nests::in_loops(sum_.reduction,
                             {fold_of(is_first ? image : w_.other, is_first ? w_.other : image)});
     Statement store;
     store.kind = Statement::Kind::Store;
@@ -413,7 +406,7 @@ class Folder {
     store.indices = {loop_scalar(w_.outputs->id), step(0), step(1), loop_scalar(depth_)};
     store.view = weight_dims();
     Block inner{(*sum_.inner)[0], std::move(summed.front()), std::move(store)};
-    made_.sum.nest.body = in_loops({w_.outputs}, in_windows(std::move(inner), true));
+    made_.sum.nest.body = nests::in_loops({w_.outputs}, in_windows(std::move(inner), true));
 
     made_.rest = part_;
     NestSequence::Part& rest = *made_.rest;
@@ -433,7 +426,7 @@ class Folder {
     if (w_.channels != nullptr) at[5] = loop_scalar(w_.channels->id);
     Block body{define_statement(local, load(read, dtype, weight_extents(), std::move(at)))};
     body.insert(body.end(), sum_.inner->begin() + 2, sum_.inner->end());
-    rest.nest.body = in_loops(sum_.parallel, std::move(body));
+    rest.nest.body = nests::in_loops(sum_.parallel, std::move(body));
     list_extents(rest.nest);
     drop_unused_buffers(rest);
   }

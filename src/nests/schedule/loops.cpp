@@ -1,5 +1,7 @@
 #include "nests/schedule/loops.h"
 
+#include <utility>
+
 namespace tenon::nests {
 
 Block* block_of(Block& block, std::size_t loop) {
@@ -30,6 +32,15 @@ Statement header_of(const Statement& loop) {
   header.is_independent = loop.is_independent;
   header.width = loop.width;
   return header;
+}
+
+Block in_loops(const std::vector<const Statement*>& loops, Block body) {
+  for (std::size_t k = loops.size(); k-- > 0;) {
+    Statement loop = header_of(*loops[k]);
+    loop.body = std::move(body);
+    body = {std::move(loop)};
+  }
+  return body;
 }
 
 }  // namespace tenon::nests

@@ -15,4 +15,7 @@ Block* block_of(Block& block, std::size_t loop);
 /// The same loop with nothing in it.
 Statement header_of(const Statement& loop);
 
+/// What is done inside loops like these, the first outermost.
+Block in_loops(const std::vector<const Statement*>& loops, Block body);
+
 }  // namespace tenon::nests
