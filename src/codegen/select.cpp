@@ -3,32 +3,20 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/control.h"
-#include "codegen/cuda/binding.h"
-#include "codegen/cuda/source_writer.h"
+#include "codegen/cuda/device_tasks.h"
 #include "codegen/general_kernels.h"
 #include "codegen/graph_scope.h"
 #include "codegen/guards.h"
+#include "codegen/processor_tasks.h"
 #include "ir/constraint.h"
-#include "nests/affine.h"
-#include "nests/contraction.h"
-#include "nests/index_map.h"
 #include "nests/nest_builder.h"
 #include "nests/node_exprs.h"
-#include "nests/schedule/pad.h"
 #include "nests/schedule/specialise.h"
-#include "nests/split_sums.h"
-#include "nests/tile_and_fuse.h"
-#include "nests/transposed_operand.h"
-#include "nests/work_shares.h"
-#include "ops/analysis.h"
 #include "ops/fused_groups.h"
 #include "ops/signature.h"
-#include "target/bf16.h"
-#include "target/fusion_prices.h"
 
 #include <algorithm>
 #include <map>
-#include <new>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -48,47 +36,6 @@ std::size_t viewed_operand(const Expr& view) {
   while (expr->node().kind == ExprKind::Reshape) expr = &expr->node().args[0];
   return expr->node().operand;
 }
-
-// The same text for the same order, whatever the numbers of its loops.
-std::string form_text(const nests::Packing& packing) {
-  std::string text =
-      concat("packed, limit ", packing.limit, ": ",
-             Dims(packing.extents.begin(), packing.extents.end()), " of ", packing.source_dims);
-  for (const Scalar& coordinate : packing.coordinates) {
-    const auto line = affine_of(coordinate);
-    TENON_ASSERT(line, "what is packed is read evenly");
-    text += concat("; ", line->start);
-    for (std::size_t k = 0; k < packing.loops.size(); ++k) {
-      const auto step = line->steps.find(packing.loops[k]);
-      if (step != line->steps.end()) text += concat(" + ", step->second, " * ", k);
-    }
-  }
-  return text;
-}
-std::string form_text(const nests::WinogradWeights& w) {
-  return concat("winograd ", w.tile, ": ", w.outputs, " of ", w.channels, " from ", w.base, " by ",
-                w.by_output, ", ", w.by_channel, ", ", w.by_row, ", ", w.by_column);
-}
-
-// What graphs, the model's and those of bodies, share in one list.
-struct SharedKernels {
-  TaskList list;
-  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> forms;
-  std::map<std::uint32_t, bool> is_looked_up;  // by buffer: by every kernel that reads it
-  std::unordered_map<std::string, std::size_t> kernels;
-  std::map<std::pair<const std::byte*, std::string>, std::uint32_t>
-      constants;                                     // by memory and type
-  std::unordered_map<std::string, bool> has_kernel;  // by signature: networks repeat themselves
-  std::size_t step_count = 0;
-
-  bool may_be_kernel(const Graph& graph, NodeId id) {
-    std::string signature = signature_of(graph, id);
-    if (signature.empty()) return kernel_refusal(graph, id).empty();
-    const auto [known, is_new] = has_kernel.try_emplace(std::move(signature), false);
-    if (is_new) known->second = kernel_refusal(graph, id).empty();
-    return known->second;
-  }
-};
 
 // A copy with the nodes of groups in their place, of those that are no kernel; nothing if there are
 // none.
@@ -125,7 +72,8 @@ class Selector {
         list_(shared.list),
         scope_(graph, shared.list),
         buffers_(scope_.buffers),
-        original_bound_(original_bound) {
+        writer_(options.device ? cuda::device_tasks(options, shared, scope_)
+                               : processor_tasks(options, shared, scope_, original_bound)) {
     TENON_ASSERT(options.target != nullptr, "code is made for a target");
   }
 
@@ -153,7 +101,7 @@ class Selector {
       added.inputs.push_back(bind_input(around, request.inputs[k], k));
     for (std::size_t k = 0; k < request.outputs.size(); ++k) {
       const BodyRequest::Output& output = request.outputs[k];
-      Target target{output.into, output.window};
+      Destination target{output.into, output.window};
       if (output.like) {
         const TaskList::Buffer& input = list_.buffers[added.inputs[*output.like]];
         if (!input.opaque) target.window = {input.dtype, input.dims};
@@ -178,7 +126,7 @@ class Selector {
 
  private:
   // Where a value of a body is wanted.
-  struct Target {
+  struct Destination {
     std::optional<std::uint32_t> buffer;                // there
     std::optional<BodyRequest::Output::Window> window;  // or in a slot of its own
     bool is_taken = false;
@@ -307,28 +255,7 @@ class Selector {
     }
   }
 
-  using MadeVersion = std::pair<Version, std::vector<MadeKernel>>;
-  struct ChosenKernels {
-    std::string suffix;  // of its name, behind the node's
-    Decision decision;
-    std::vector<MadeVersion> versions;
-  };
-  struct ChosenForNode {
-    NestSequence sequence;
-    std::vector<nests::WinogradWeights> derived;
-    std::vector<ChosenKernels> kernels;
-  };
-  // What is known of nodes that compute the same of operands of the same kind: networks repeat
-  // themselves.
-  struct Prepared {
-    std::vector<Expr> exprs;
-    NestSequence sequence;
-    Footprint footprint;
-    const ChosenForNode* chosen = nullptr;
-    std::vector<TaskList::Call> calls = {};  // without their buffers, in the order of `chosen`
-  };
-
-  Prepared& prepared(NodeId id) {
+  NodeNests& prepared(NodeId id) {
     std::string signature = signature_of(graph_, id);
     if (signature.empty()) signature = concat("node ", id.index());
     for (ValueId operand : graph_.node(id).operands) {
@@ -345,11 +272,11 @@ class Selector {
     // Nests are named for their node as they are used.
     if (!is_view(exprs)) sequence = nests::build_nests("", exprs);
     note_small_weights(graph_.node(id), sequence);
-    Prepared made{std::move(exprs), std::move(sequence), footprint_of(graph_, id)};
+    NodeNests made{std::move(exprs), std::move(sequence), footprint_of(graph_, id)};
     return prepared_.emplace(std::move(signature), std::move(made)).first->second;
   }
 
-  void add_kernels(NodeId id, Prepared& prepared) {
+  void add_kernels(NodeId id, NodeNests& prepared) {
     const std::vector<Expr>& exprs = prepared.exprs;
     const Node& node = graph_.node(id);
     std::vector<ValueId> results;
@@ -374,12 +301,12 @@ class Selector {
       if (!numbers || !depends_on(sequence, values)) continue;
       DividedGuards divided = divide(left, *numbers, program_symbols());
       if (!divided.inside.empty()) {
-        Prepared special{exprs, specialised(sequence, values), prepared.footprint};
-        add_tasks(id, results, special, divided.inside);
+        NodeNests special{exprs, specialised(sequence, values), prepared.footprint};
+        writer_->add_tasks(id, results, special, divided.inside);
       }
       left = std::move(divided.outside);
     }
-    if (!left.empty()) add_tasks(id, results, prepared, left);
+    if (!left.empty()) writer_->add_tasks(id, results, prepared, left);
   }
 
   // Constants of bytes whose products add up in 16 bits; kernels may count on it.
@@ -410,7 +337,7 @@ class Selector {
   std::uint32_t add_result(ValueId result, const NestSequence::Buffer& buffer) {
     if (const auto found = targets_.find(result);
         found != targets_.end() && !found->second.is_taken) {
-      Target& target = found->second;
+      Destination& target = found->second;
       const Dims dims = scope_.in_list(buffer.dims);
       const bool fits = target.buffer
                             ? list_.buffers[*target.buffer].dims == dims &&
@@ -441,469 +368,18 @@ class Selector {
     }
     return symbols;
   }
-  std::optional<std::size_t> symbol_number(const std::string& name) const {
-    const auto found = std::ranges::find(list_.symbols, name, &TaskList::Symbol::name);
-    if (found == list_.symbols.end()) return std::nullopt;
-    return static_cast<std::size_t>(found - list_.symbols.begin());
-  }
-
   // The values by number of their symbol; nothing where one cannot be, or is none of the program's.
   std::optional<std::map<std::size_t, std::int64_t>> symbol_numbers(
       const DimBindings& values) const {
     std::map<std::size_t, std::int64_t> numbers;
     for (const auto& [name, value] : values) {
-      const auto number = symbol_number(name);
+      const auto number = symbol_number(list_, name);
       if (!number) return std::nullopt;
       const TaskList::Symbol& symbol = list_.symbols[*number];
       if (value.constant() < symbol.lo || value.constant() > symbol.hi) return std::nullopt;
       numbers.emplace(*number, value.constant());
     }
     return numbers;
-  }
-
-  // Of a node's nests: its operands and results, forms of its constants, and what lies between the
-  // nests.
-  std::vector<std::uint32_t> buffer_ids(const Node& node, const std::vector<ValueId>& results,
-                                        const NestSequence& sequence,
-                                        const std::vector<nests::WinogradWeights>& derived) {
-    std::vector<std::uint32_t> ids;
-    for (const NestSequence::Buffer& buffer : sequence.buffers) {
-      switch (buffer.role) {
-        case NestSequence::Role::Operand:
-          ids.push_back(buffers_.at(node.operands.at(buffer.index)));
-          break;
-        case NestSequence::Role::Result:
-          ids.push_back(buffers_.at(results.at(buffer.index)));
-          break;
-        case NestSequence::Role::Derived: {
-          const nests::WinogradWeights& weights = derived.at(buffer.index);
-          ids.push_back(form_of(ids[weights.source], weights, DType::F32, weights.dims()));
-          break;
-        }
-        case NestSequence::Role::Temporary:
-          // Those that a nest keeps to itself are never asked for.
-          ids.push_back(add_buffer("", buffer.dtype, buffer.dims, Life::Value));
-          break;
-      }
-    }
-    return ids;
-  }
-
-  // A kernel of a device with the work of its call.
-  void set_device_kernel(const LoopNest& nest, const std::string& name, TaskList::Call& call) {
-    const cuda::Binding binding = cuda::bind(nest);
-    set_numbers(call, nest);
-    call.work = scope_.in_list(cuda::block_count(nest, binding));
-    call.kernel = add_kernel(nest, name);
-    list_.kernels[call.kernel].threads = binding.threads;
-    list_.kernels[call.kernel].scratch_bytes =
-        scope_.in_list(cuda::scratch_per_block(nest, binding));
-  }
-
-  void set_library_kernel(const cuda::DeviceKernel& made, TaskList::Call& call) {
-    call.extents = scope_.in_list(Dims(made.library_extents));
-    const std::string description = to_string(*made.library);
-    const auto [found, is_new] = shared_.kernels.try_emplace(description, list_.kernels.size());
-    if (is_new) {
-      TaskList::Kernel kernel;
-      kernel.name = made.part.nest.name;
-      kernel.library = description;
-      list_.kernels.push_back(std::move(kernel));
-    }
-    call.kernel = static_cast<std::uint32_t>(found->second);
-  }
-
-  void add_device_tasks(NodeId id, const std::vector<ValueId>& results, NestSequence sequence,
-                        const std::vector<Guards>& guards, const std::vector<bool>& is_constant) {
-    const Node& node = graph_.node(id);
-    const Footprint footprint = footprint_of(graph_, id);
-    std::vector<cuda::DeviceKernel> kernels;
-    cuda::arrange(sequence, *options_.device);
-    const std::vector<NestSequence::Part> parts = sequence.parts;
-    std::vector<const LoopNest*> nests;
-    for (const NestSequence::Part& part : parts) nests.push_back(&part.nest);
-    const std::vector<double> shares = work_shares(nests);
-    std::vector<double> flops;
-    for (std::size_t k = 0; k < parts.size(); ++k) {
-      const bool is_known = footprint.flops.is_constant();
-      double left = is_known ? shares[k] * static_cast<double>(footprint.flops.constant()) : 0;
-      for (cuda::DeviceKernel& kernel :
-           cuda::select_kernels(sequence, parts[k], is_constant, *options_.device)) {
-        kernels.push_back(std::move(kernel));
-        flops.push_back(left);
-        left = 0;  // what follows a sum counts with it
-      }
-    }
-    const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, {});
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
-      const cuda::DeviceKernel& kernel = kernels[k];
-      TaskList::Call call;
-      for (const std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
-      for (const nests::Packing& packing : kernel.packings) {
-        std::uint32_t& argument = call.buffers[packing.buffer];
-        const Dims dims(packing.extents.begin(), packing.extents.end());
-        argument = form_of(argument, packing, list_.buffers[argument].dtype, dims);
-      }
-      if (kernel.library) {
-        set_library_kernel(kernel, call);
-        for (const std::uint32_t buffer : call.buffers) note_use(buffer, false);
-      } else {
-        note_lookups(kernel.part.nest, call.buffers);
-        set_device_kernel(kernel.part.nest, node_name(id) + kernel.part.nest.name, call);
-      }
-      call.flops = flops[k];
-      call.bytes = bytes_of(call);
-      TaskList::Task task;
-      task.name = graph_.value(results.front()).name;
-      if (kernel.library) {  // its result comes last
-        task.reads.assign(call.buffers.begin(), call.buffers.end() - 1);
-        task.writes = {call.buffers.back()};
-      } else {
-        note_uses(kernel.part.nest, call, task);
-      }
-      for (const Guards& guard : guards) {
-        TaskList::Way way{kernel.candidate, {}, {call}};
-        for (const Program::Guard& each : guard) {
-          way.when.push_back({each.symbol, each.lo, each.hi});
-        }
-        task.ways.push_back(std::move(way));
-        ++shared_.step_count;
-      }
-      list_.tasks.push_back(std::move(task));
-    }
-  }
-
-  // What a call on a device reads and writes, as the nest says that it computes.
-  static void note_uses(const LoopNest& nest, const TaskList::Call& call, TaskList::Task& task) {
-    std::size_t given = 0;
-    for (const NestBuffer& buffer : nest.buffers) {
-      if (buffer.storage == Storage::Scratch) continue;
-      auto& uses = buffer.storage == Storage::Result ? task.writes : task.reads;
-      uses.push_back(call.buffers[given++]);
-    }
-  }
-
-  // What computes a node, for the values of symbols that one of the guards asks for.
-  void add_tasks(NodeId id, const std::vector<ValueId>& results, Prepared& prepared,
-                 const std::vector<Guards>& guards) {
-    const NestSequence& nests_of_node = prepared.sequence;
-    const Node& node = graph_.node(id);
-    std::vector<bool> is_constant;
-    for (const NestSequence::Buffer& buffer : nests_of_node.buffers) {
-      is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
-                            list_.buffers[buffers_.at(node.operands.at(buffer.index))].life ==
-                                Life::Constant);
-    }
-    if (options_.device) {
-      add_device_tasks(id, results, nests_of_node, guards, is_constant);
-      return;
-    }
-    if (!prepared.chosen) choose_for(id, is_constant, prepared);
-    const ChosenForNode& all = *prepared.chosen;
-    const NestSequence& sequence = all.sequence;
-    const std::vector<nests::WinogradWeights>& derived = all.derived;
-    const std::vector<ChosenKernels>& chosen = all.kernels;
-    const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, derived);
-    if (prepared.calls.empty()) prepare_calls(id, ids, prepared);
-    std::size_t count = 0;
-    for (const ChosenKernels& kernels : chosen) {
-      Decision decision = kernels.decision;
-      decision.node = id.index() < original_bound_ ? id : NodeId{};
-      decision.name = node_name(id) + kernels.suffix;
-      TaskList::Task task;
-      task.name = graph_.value(results.front()).name;
-      decision.first_step = shared_.step_count;
-      for (const MadeVersion* made : wanted_versions(kernels)) {
-        const Version& version = made->first;
-        TaskList::Way way;
-        way.candidate = decision.candidates[version.candidate].name;
-        for (const MadeKernel& kernel : made->second) {
-          TaskList::Call call = prepared.calls[count++];
-          set_buffers(call, kernel, ids);
-          note_lookups(call);
-          way.calls.push_back(std::move(call));
-        }
-        for (const Guards& guard : guards) {
-          way.when.clear();
-          for (const Program::Guard& each : guard)
-            way.when.push_back({each.symbol, each.lo, each.hi});
-          if (!version.symbol.empty()) {
-            if (const auto symbol = guard_symbol(version)) {
-              way.when.push_back({static_cast<std::uint32_t>(*symbol), version.lo, version.hi});
-            }
-          }
-          task.ways.push_back(way);
-          shared_.step_count += way.calls.size();
-        }
-      }
-      decision.step_count = shared_.step_count - decision.first_step;
-      derive_uses(list_, task);
-      list_.tasks.push_back(std::move(task));
-      if (options_.decisions != nullptr) options_.decisions->push_back(std::move(decision));
-    }
-  }
-
-  void set_buffers(TaskList::Call& call, const MadeKernel& kernel,
-                   const std::vector<std::uint32_t>& ids) {
-    for (std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
-    use_packings(kernel, call.buffers);
-  }
-
-  // What all calls for such a node have in common; `ids` are the buffers of this one.
-  void prepare_calls(NodeId id, const std::vector<std::uint32_t>& ids, Prepared& prepared) {
-    std::vector<const MadeKernel*> all;
-    std::vector<const LoopNest*> nests;
-    for (const ChosenKernels& kernels : prepared.chosen->kernels) {
-      for (const MadeVersion* made : wanted_versions(kernels)) {
-        for (const MadeKernel& kernel : made->second) {
-          all.push_back(&kernel);
-          nests.push_back(&kernel.part.nest);
-        }
-      }
-    }
-    const std::vector<double> shares = work_shares(nests);
-    const Footprint& footprint = prepared.footprint;
-    const Dim all_bytes = footprint.bytes_read + footprint.bytes_written;
-    const double flops =
-        footprint.flops.is_constant() ? static_cast<double>(footprint.flops.constant()) : 0;
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      TaskList::Call call;
-      set_buffers(call, *all[k], ids);
-      set_numbers(call, *nests[k]);
-      call.kernel = add_kernel(*nests[k], node_name(id) + nests[k]->name);
-      call.flops = shares[k] * flops;
-      call.bytes = nests.size() > 1 || !all_bytes.is_constant()
-                       ? bytes_of(call)
-                       : static_cast<double>(all_bytes.constant());
-      call.buffers.clear();
-      prepared.calls.push_back(std::move(call));
-    }
-  }
-
-  // Where the list has no symbol such as versions ask about, any of them does.
-  std::vector<const MadeVersion*> wanted_versions(const ChosenKernels& kernels) {
-    std::vector<const MadeVersion*> wanted;
-    for (const MadeVersion& made : kernels.versions) {
-      const bool is_for_all = made.first.symbol.empty() || guard_symbol(made.first);
-      if (is_for_all || wanted.empty()) wanted.push_back(&made);
-    }
-    return wanted;
-  }
-
-  // The symbol of the list that a version asks about, if it is one.
-  std::optional<std::size_t> guard_symbol(const Version& version) {
-    const auto name = scope_.in_list(Dim::symbol(version.symbol)).symbol_name();
-    return name ? symbol_number(*name) : std::nullopt;
-  }
-
-  // What a call's buffers hold; 0 where symbols decide.
-  double bytes_of(const TaskList::Call& call) const {
-    double bytes = 0;
-    for (const std::uint32_t id : call.buffers) {
-      const Dim count = product(list_.buffers[id].dims);
-      if (!count.is_constant()) return 0;
-      bytes += static_cast<double>(info(list_.buffers[id].dtype).storage_bytes) *
-               static_cast<double>(count.constant());
-    }
-    return bytes;
-  }
-
-  // The buffer that holds a constant in another form: each form of each is there once.
-  template <class How>
-  std::uint32_t form_of(std::uint32_t source, const How& how, DType dtype, const Dims& dims) {
-    TENON_ASSERT(list_.constants.contains(source), "made from the constant itself");
-    const std::string text = form_text(how);
-    const auto [known, is_new] =
-        shared_.forms.try_emplace({source, text}, static_cast<std::uint32_t>(list_.buffers.size()));
-    if (!is_new) return known->second;
-    const std::uint32_t made = add_buffer(list_.buffers[source].name, dtype, dims, Life::Constant);
-    list_.buffers[made].form = TaskList::Form{source, text, how};
-    return made;
-  }
-
-  bool is_winograd(const NestSequence& sequence, const NestSequence::Part& part,
-                   const std::vector<bool>& is_constant) const {
-    const std::vector<Candidate> candidates =
-        options_.target->candidates({sequence, part, is_constant, options_.allow_winograd});
-    return candidates[cheapest(candidates)].is_winograd;
-  }
-
-  // Puts nests that hand each other their results together. What Winograd's algorithm computes
-  // stays apart, and operands that are read past their edges get room around them before.
-  void chain(NestSequence& sequence, const std::vector<bool>& is_constant) const {
-    if (sequence.parts.size() < 2) return;
-    NestSequence chained = sequence;
-    chained.parts.clear();
-    for (const NestSequence::Part& part : sequence.parts) {
-      if (is_winograd(sequence, part, is_constant)) {
-        chained.parts.push_back(part);
-        chained.parts.back().is_scheduled = true;  // not to be touched
-        continue;
-      }
-      for (NestSequence::Part& made : split_padding(chained, part, is_constant))
-        chained.parts.push_back(std::move(made));
-    }
-    const std::size_t count = chained.parts.size();
-    tile_and_fuse(chained, fusion_prices(options_.target->facts()));
-    if (chained.parts.size() == count) return;
-    for (NestSequence::Part& part : chained.parts) part.is_scheduled = false;
-    sequence = std::move(chained);
-  }
-
-  // What the run is to tell the kernel: extents that are no numbers, and how much there is to do.
-  void set_numbers(TaskList::Call& call, const LoopNest& nest) {
-    call.extents = scope_.in_list(nest.extents);
-    call.work = scope_.in_list(work_items(nest));
-  }
-
-  // A node goes by its first result.
-  const std::string& node_name(NodeId id) const {
-    const std::vector<ValueId>& results = graph_.node(id).results;
-    return graph_
-        .value(*std::find_if(results.begin(), results.end(),
-                             [](ValueId result) { return bool(result); }))
-        .name;
-  }
-
-  // Networks repeat themselves: what was chosen for the same nests of an earlier node is taken
-  // again.
-  void choose_for(NodeId id, const std::vector<bool>& is_constant, Prepared& prepared) {
-    const NestSequence& sequence = prepared.sequence;
-    std::string text;
-    for (const NestSequence::Buffer& buffer : sequence.buffers) {
-      text += concat(static_cast<int>(buffer.role), " ", buffer.index, " ", buffer.dtype,
-                     buffer.dims, "\n");
-    }
-    for (const bool is : is_constant) text += is ? 'c' : 'v';
-    for (const NestSequence::Part& part : sequence.parts) {
-      for (const std::size_t buffer : part.buffers) text += concat(" ", buffer);
-      const std::string nest = to_string(part.nest);
-      text.append(nest, nest.find('('));  // all but its name
-    }
-    if (const auto known = chosen_.find(text); known != chosen_.end()) {
-      prepared.chosen = &known->second;
-      return;
-    }
-    ChosenForNode made{sequence, {}, {}};
-    split_sums(made.sequence);
-    // What Winograd's algorithm computes reads weights as they lie.
-    for (NestSequence::Part& part : made.sequence.parts) {
-      part.is_scheduled =
-          nests::find_contraction(part.nest) && is_winograd(made.sequence, part, is_constant);
-    }
-    const TargetFacts& facts = options_.target->facts();
-    transpose_operands(made.sequence, is_constant, facts.line_bytes / 4,
-                       !bf16_instructions(facts).empty());
-    for (NestSequence::Part& part : made.sequence.parts) part.is_scheduled = false;
-    chain(made.sequence, is_constant);
-    made.kernels = choose_kernels(id, made.sequence, is_constant, made.derived, prepared.footprint);
-    prepared.chosen = &chosen_.emplace(std::move(text), std::move(made)).first->second;
-  }
-
-  std::vector<ChosenKernels> choose_kernels(NodeId id, NestSequence& sequence,
-                                            const std::vector<bool>& is_constant,
-                                            std::vector<nests::WinogradWeights>& derived,
-                                            const Footprint& footprint) {
-    std::vector<const LoopNest*> nests;
-    for (const NestSequence::Part& part : sequence.parts) nests.push_back(&part.nest);
-    const std::vector<double> shares = work_shares(nests);
-    std::vector<ChosenKernels> chosen;
-    for (const NestSequence::Part& part : sequence.parts) {
-      const KernelWork work{sequence, part, is_constant, options_.allow_winograd};
-      const std::vector<Candidate> candidates = options_.target->candidates(work);
-      ChosenKernels& made = chosen.emplace_back();
-      Decision& decision = made.decision;
-      decision.node = id;
-      made.suffix = part.nest.name;
-      decision.name = node_name(id) + made.suffix;
-      for (const Candidate& candidate : candidates)
-        decision.candidates.push_back({candidate.name, candidate.verdict});
-      if (options_.choose || options_.decisions != nullptr) {
-        decision.work = canonical_text(work);
-        decision.symbols = symbols_of(part.nest);
-        if (footprint.flops.is_constant()) {
-          decision.flops =
-              shares[chosen.size() - 1] * static_cast<double>(footprint.flops.constant());
-        }
-      }
-      auto selected = options_.choose ? options_.choose(decision) : std::nullopt;
-      decision.selection = selected ? std::move(*selected)
-                                    : Selection{{{cheapest(candidates)}}, "least estimated cost"};
-      for (const Version& version : decision.selection.versions) {
-        // Versions by the same candidate share what it makes.
-        const auto same = std::find_if(
-            made.versions.begin(), made.versions.end(),
-            [&](const auto& other) { return other.first.candidate == version.candidate; });
-        std::vector<MadeKernel> nests_made =
-            same != made.versions.end() ? same->second
-                                        : candidates[version.candidate].make(sequence, derived);
-        made.versions.emplace_back(version, std::move(nests_made));
-      }
-    }
-    return chosen;
-  }
-
-  // What the nest wants packed is another constant in `arguments`.
-  void use_packings(const MadeKernel& kernel, std::vector<std::uint32_t>& arguments) {
-    std::vector<std::size_t> argument_of;
-    std::size_t given = 0;
-    for (const NestBuffer& buffer : kernel.part.nest.buffers) {
-      argument_of.push_back(given);
-      given += buffer.storage != Storage::Scratch;
-    }
-    for (const nests::Packing& packing : kernel.packings) {
-      std::uint32_t& argument = arguments[argument_of[packing.buffer]];
-      const auto [known, is_new] = packed_.try_emplace({&packing, argument}, 0);
-      if (is_new) {
-        const Dims dims(packing.extents.begin(), packing.extents.end());
-        known->second = form_of(argument, packing, list_.buffers[argument].dtype, dims);
-      }
-      argument = known->second;
-    }
-  }
-
-  // A kernel's buffers are looked up or not, whoever calls it.
-  void note_lookups(const TaskList::Call& call) {
-    const auto [known, is_new] = lookups_.try_emplace(call.kernel);
-    if (is_new) {
-      const LoopNest& nest = list_.kernels[call.kernel].nest;
-      const std::vector<bool> is_looked_up = looked_up(nest);
-      for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
-        if (nest.buffers[k].storage != Storage::Scratch) known->second.push_back(is_looked_up[k]);
-      }
-    }
-    for (std::size_t k = 0; k < call.buffers.size(); ++k)
-      note_use(call.buffers[k], known->second[k]);
-  }
-
-  void note_lookups(const LoopNest& nest, const std::vector<std::uint32_t>& arguments) {
-    const std::vector<bool> is_looked_up = looked_up(nest);
-    std::size_t given = 0;
-    for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
-      if (nest.buffers[k].storage == Storage::Scratch) continue;
-      note_use(arguments[given++], is_looked_up[k]);
-    }
-  }
-
-  // A kernel reads the buffer, at places that data decides or at all of them.
-  void note_use(std::uint32_t buffer, bool is_lookup) {
-    bool& all = shared_.is_looked_up.try_emplace(buffer, true).first->second;
-    all = all && is_lookup && list_.buffers[buffer].life == Life::Constant;
-  }
-
-  // Nests that read the same but for their names are one kernel.
-  std::uint32_t add_kernel(LoopNest nest, const std::string& name) {
-    nest.name.clear();
-    // What a kernel needs for itself is said in the list's symbols, which may be others for the
-    // same nest.
-    const Dim scratch = scope_.in_list(scratch_bytes(nest));
-    const std::string text = to_string(nest) + (scratch.is_constant() ? "" : to_string(scratch));
-    const auto [found, is_new] = shared_.kernels.try_emplace(text, list_.kernels.size());
-    if (is_new) {
-      nest.name = concat("k", list_.kernels.size());
-      list_.kernels.push_back({name, std::move(nest), scratch});
-    }
-    return static_cast<std::uint32_t>(found->second);
   }
 
   bool is_kernels_alone() const {
@@ -941,28 +417,15 @@ class Selector {
       NestSequence sequence =
           nests::build_nests("copy", {operand_expr(0, {type.dtype, {product(type.dims)}, {}})});
       if (sequence.parts.empty()) continue;  // no elements
-      LoopNest& nest = sequence.parts.front().nest;
       TaskList::Call call;
       for (std::size_t id : sequence.parts.front().buffers) {
         const bool is_operand = sequence.buffers[id].role == NestSequence::Role::Operand;
         call.buffers.push_back(is_operand ? made : copy);
       }
-      note_lookups(nest, call.buffers);
       TaskList::Task task;
       task.kind = TaskList::Task::Kind::Copy;
       task.name = graph_.value(value).name;
-      if (options_.device) {
-        set_device_kernel(nest, "copy", call);
-        note_uses(nest, call, task);
-        task.ways.push_back({"loops", {}, {std::move(call)}});
-      } else {
-        options_.target->schedule(nest);
-        set_numbers(call, nest);
-        call.kernel = add_kernel(std::move(nest), "copy");
-        task.ways.push_back({"", {}, {std::move(call)}});
-        derive_uses(list_, task);
-      }
-      list_.tasks.push_back(std::move(task));
+      writer_->add_copy(std::move(sequence.parts.front().nest), std::move(call), std::move(task));
       ++shared_.step_count;
     }
   }
@@ -973,16 +436,12 @@ class Selector {
   TaskList& list_;
   GraphScope scope_;
   std::unordered_map<ValueId, std::uint32_t>& buffers_;  // the scope's
-  std::map<ValueId, Target> targets_;
-  std::unordered_map<std::string, ChosenForNode> chosen_;
-  std::unordered_map<std::string, Prepared>
-      prepared_;  // by signature and which operands are constant
-  std::map<std::pair<const nests::Packing*, std::uint32_t>, std::uint32_t>
-      packed_;                                                    // of a constant
-  std::unordered_map<std::uint32_t, std::vector<bool>> lookups_;  // by kernel, for its arguments
+  std::map<ValueId, Destination> targets_;
+  const std::unique_ptr<TaskWriter> writer_;
+  std::unordered_map<std::string, NodeNests>
+      prepared_;                                     // by signature and which operands are constant
   static constexpr std::int64_t kSmallWeight = 64;   // two products with 255 stay below 2^15
   std::map<std::uint32_t, bool> has_small_weights_;  // by buffer, of constants of bytes
-  const std::size_t original_bound_;
   bool is_body_ = false;
 };
 

@@ -1,0 +1,125 @@
+#include "codegen/cuda/device_tasks.h"
+
+#include "codegen/cuda/binding.h"
+#include "codegen/cuda/select.h"
+#include "nests/work_shares.h"
+
+namespace tenon::codegen::cuda {
+namespace {
+
+class DeviceTasks : public TaskWriter {
+ public:
+  using TaskWriter::TaskWriter;
+
+  void add_tasks(NodeId id, const std::vector<ValueId>& results, NodeNests& nests_of_node,
+                 const std::vector<Guards>& guards) override {
+    const Node& node = graph_.node(id);
+    const Footprint& footprint = nests_of_node.footprint;
+    NestSequence sequence = nests_of_node.sequence;
+    const std::vector<bool> is_constant = constants_among(node, sequence);
+    std::vector<DeviceKernel> kernels;
+    arrange(sequence, *options_.device);
+    const std::vector<NestSequence::Part> parts = sequence.parts;
+    std::vector<const LoopNest*> nests;
+    for (const NestSequence::Part& part : parts) nests.push_back(&part.nest);
+    const std::vector<double> shares = work_shares(nests);
+    std::vector<double> flops;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const bool is_known = footprint.flops.is_constant();
+      double left = is_known ? shares[k] * static_cast<double>(footprint.flops.constant()) : 0;
+      for (DeviceKernel& kernel :
+           select_kernels(sequence, parts[k], is_constant, *options_.device)) {
+        kernels.push_back(std::move(kernel));
+        flops.push_back(left);
+        left = 0;  // what follows a sum counts with it
+      }
+    }
+    const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, {});
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      const DeviceKernel& kernel = kernels[k];
+      TaskList::Call call;
+      for (const std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
+      for (const nests::Packing& packing : kernel.packings) {
+        std::uint32_t& argument = call.buffers[packing.buffer];
+        argument = form_of(argument, packing);
+      }
+      if (kernel.library) {
+        set_library_kernel(kernel, call);
+        for (const std::uint32_t buffer : call.buffers) note_use(buffer, false);
+      } else {
+        note_lookups(kernel.part.nest, call.buffers);
+        set_kernel(kernel.part.nest, node_name(id) + kernel.part.nest.name, call);
+      }
+      call.flops = flops[k];
+      call.bytes = bytes_of(call);
+      TaskList::Task task;
+      task.name = graph_.value(results.front()).name;
+      if (kernel.library) {  // its result comes last
+        task.reads.assign(call.buffers.begin(), call.buffers.end() - 1);
+        task.writes = {call.buffers.back()};
+      } else {
+        note_uses(kernel.part.nest, call, task);
+      }
+      for (const Guards& guard : guards) {
+        TaskList::Way way{kernel.candidate, {}, {call}};
+        for (const Program::Guard& each : guard) {
+          way.when.push_back({each.symbol, each.lo, each.hi});
+        }
+        task.ways.push_back(std::move(way));
+        ++shared_.step_count;
+      }
+      list_.tasks.push_back(std::move(task));
+    }
+  }
+
+  void add_copy(LoopNest nest, TaskList::Call call, TaskList::Task task) override {
+    note_lookups(nest, call.buffers);
+    set_kernel(nest, "copy", call);
+    note_uses(nest, call, task);
+    task.ways.push_back({"loops", {}, {std::move(call)}});
+    list_.tasks.push_back(std::move(task));
+  }
+
+ private:
+  // A kernel with the work of its call.
+  void set_kernel(const LoopNest& nest, const std::string& name, TaskList::Call& call) {
+    const Binding binding = bind(nest);
+    set_numbers(call, nest);
+    call.work = scope_.in_list(block_count(nest, binding));
+    call.kernel = add_kernel(nest, name);
+    list_.kernels[call.kernel].threads = binding.threads;
+    list_.kernels[call.kernel].scratch_bytes = scope_.in_list(scratch_per_block(nest, binding));
+  }
+
+  void set_library_kernel(const DeviceKernel& made, TaskList::Call& call) {
+    call.extents = scope_.in_list(Dims(made.library_extents));
+    const std::string description = to_string(*made.library);
+    const auto [found, is_new] = shared_.kernels.try_emplace(description, list_.kernels.size());
+    if (is_new) {
+      TaskList::Kernel kernel;
+      kernel.name = made.part.nest.name;
+      kernel.library = description;
+      list_.kernels.push_back(std::move(kernel));
+    }
+    call.kernel = static_cast<std::uint32_t>(found->second);
+  }
+
+  // What a call on a device reads and writes, as the nest says that it computes.
+  static void note_uses(const LoopNest& nest, const TaskList::Call& call, TaskList::Task& task) {
+    std::size_t given = 0;
+    for (const NestBuffer& buffer : nest.buffers) {
+      if (buffer.storage == Storage::Scratch) continue;
+      auto& uses = buffer.storage == Storage::Result ? task.writes : task.reads;
+      uses.push_back(call.buffers[given++]);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TaskWriter> device_tasks(const CompileOptions& options, SharedKernels& shared,
+                                         GraphScope& scope) {
+  return std::make_unique<DeviceTasks>(options, shared, scope);
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,287 @@
+#include "codegen/processor_tasks.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "nests/contraction.h"
+#include "nests/index_map.h"
+#include "nests/schedule/pad.h"
+#include "nests/split_sums.h"
+#include "nests/tile_and_fuse.h"
+#include "nests/transposed_operand.h"
+#include "nests/work_shares.h"
+#include "target/bf16.h"
+#include "target/fusion_prices.h"
+
+#include <algorithm>
+
+namespace tenon::codegen {
+
+using MadeVersion = std::pair<Version, std::vector<MadeKernel>>;
+struct ChosenKernels {
+  std::string suffix;  // of its name, behind the node's
+  Decision decision;
+  std::vector<MadeVersion> versions;
+};
+struct ChosenForNode {
+  NestSequence sequence;
+  std::vector<nests::WinogradWeights> derived;
+  std::vector<ChosenKernels> kernels;
+};
+
+namespace {
+
+class ProcessorTasks : public TaskWriter {
+ public:
+  ProcessorTasks(const CompileOptions& options, SharedKernels& shared, GraphScope& scope,
+                 std::size_t original_bound)
+      : TaskWriter(options, shared, scope), original_bound_(original_bound) {}
+
+  void add_tasks(NodeId id, const std::vector<ValueId>& results, NodeNests& prepared,
+                 const std::vector<Guards>& guards) override {
+    const Node& node = graph_.node(id);
+    if (!prepared.chosen) choose_for(id, constants_among(node, prepared.sequence), prepared);
+    const ChosenForNode& all = *prepared.chosen;
+    const NestSequence& sequence = all.sequence;
+    const std::vector<nests::WinogradWeights>& derived = all.derived;
+    const std::vector<ChosenKernels>& chosen = all.kernels;
+    const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, derived);
+    if (prepared.calls.empty()) prepare_calls(id, ids, prepared);
+    std::size_t count = 0;
+    for (const ChosenKernels& kernels : chosen) {
+      Decision decision = kernels.decision;
+      decision.node = id.index() < original_bound_ ? id : NodeId{};
+      decision.name = node_name(id) + kernels.suffix;
+      TaskList::Task task;
+      task.name = graph_.value(results.front()).name;
+      decision.first_step = shared_.step_count;
+      for (const MadeVersion* made : wanted_versions(kernels)) {
+        const Version& version = made->first;
+        TaskList::Way way;
+        way.candidate = decision.candidates[version.candidate].name;
+        for (const MadeKernel& kernel : made->second) {
+          TaskList::Call call = prepared.calls[count++];
+          set_buffers(call, kernel, ids);
+          note_lookups(call);
+          way.calls.push_back(std::move(call));
+        }
+        for (const Guards& guard : guards) {
+          way.when.clear();
+          for (const Program::Guard& each : guard)
+            way.when.push_back({each.symbol, each.lo, each.hi});
+          if (!version.symbol.empty()) {
+            if (const auto symbol = guard_symbol(version)) {
+              way.when.push_back({static_cast<std::uint32_t>(*symbol), version.lo, version.hi});
+            }
+          }
+          task.ways.push_back(way);
+          shared_.step_count += way.calls.size();
+        }
+      }
+      decision.step_count = shared_.step_count - decision.first_step;
+      derive_uses(list_, task);
+      list_.tasks.push_back(std::move(task));
+      if (options_.decisions != nullptr) options_.decisions->push_back(std::move(decision));
+    }
+  }
+
+  void add_copy(LoopNest nest, TaskList::Call call, TaskList::Task task) override {
+    note_lookups(nest, call.buffers);
+    options_.target->schedule(nest);
+    set_numbers(call, nest);
+    call.kernel = add_kernel(std::move(nest), "copy");
+    task.ways.push_back({"", {}, {std::move(call)}});
+    derive_uses(list_, task);
+    list_.tasks.push_back(std::move(task));
+  }
+
+ private:
+  void set_buffers(TaskList::Call& call, const MadeKernel& kernel,
+                   const std::vector<std::uint32_t>& ids) {
+    for (std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
+    use_packings(kernel, call.buffers);
+  }
+
+  // What all calls for such a node have in common; `ids` are the buffers of this one.
+  void prepare_calls(NodeId id, const std::vector<std::uint32_t>& ids, NodeNests& prepared) {
+    std::vector<const MadeKernel*> all;
+    std::vector<const LoopNest*> nests;
+    for (const ChosenKernels& kernels : prepared.chosen->kernels) {
+      for (const MadeVersion* made : wanted_versions(kernels)) {
+        for (const MadeKernel& kernel : made->second) {
+          all.push_back(&kernel);
+          nests.push_back(&kernel.part.nest);
+        }
+      }
+    }
+    const std::vector<double> shares = work_shares(nests);
+    const Footprint& footprint = prepared.footprint;
+    const Dim all_bytes = footprint.bytes_read + footprint.bytes_written;
+    const double flops =
+        footprint.flops.is_constant() ? static_cast<double>(footprint.flops.constant()) : 0;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      TaskList::Call call;
+      set_buffers(call, *all[k], ids);
+      set_numbers(call, *nests[k]);
+      call.kernel = add_kernel(*nests[k], node_name(id) + nests[k]->name);
+      call.flops = shares[k] * flops;
+      call.bytes = nests.size() > 1 || !all_bytes.is_constant()
+                       ? bytes_of(call)
+                       : static_cast<double>(all_bytes.constant());
+      call.buffers.clear();
+      prepared.calls.push_back(std::move(call));
+    }
+  }
+
+  // Where the list has no symbol such as versions ask about, any of them does.
+  std::vector<const MadeVersion*> wanted_versions(const ChosenKernels& kernels) {
+    std::vector<const MadeVersion*> wanted;
+    for (const MadeVersion& made : kernels.versions) {
+      const bool is_for_all = made.first.symbol.empty() || guard_symbol(made.first);
+      if (is_for_all || wanted.empty()) wanted.push_back(&made);
+    }
+    return wanted;
+  }
+
+  // The symbol of the list that a version asks about, if it is one.
+  std::optional<std::size_t> guard_symbol(const Version& version) {
+    const auto name = scope_.in_list(Dim::symbol(version.symbol)).symbol_name();
+    return name ? symbol_number(list_, *name) : std::nullopt;
+  }
+
+  bool is_winograd(const NestSequence& sequence, const NestSequence::Part& part,
+                   const std::vector<bool>& is_constant) const {
+    const std::vector<Candidate> candidates =
+        options_.target->candidates({sequence, part, is_constant, options_.allow_winograd});
+    return candidates[cheapest(candidates)].is_winograd;
+  }
+
+  // Puts nests that hand each other their results together. What Winograd's algorithm computes
+  // stays apart, and operands that are read past their edges get room around them before.
+  void chain(NestSequence& sequence, const std::vector<bool>& is_constant) const {
+    if (sequence.parts.size() < 2) return;
+    NestSequence chained = sequence;
+    chained.parts.clear();
+    for (const NestSequence::Part& part : sequence.parts) {
+      if (is_winograd(sequence, part, is_constant)) {
+        chained.parts.push_back(part);
+        chained.parts.back().is_scheduled = true;  // not to be touched
+        continue;
+      }
+      for (NestSequence::Part& made : split_padding(chained, part, is_constant))
+        chained.parts.push_back(std::move(made));
+    }
+    const std::size_t count = chained.parts.size();
+    tile_and_fuse(chained, fusion_prices(options_.target->facts()));
+    if (chained.parts.size() == count) return;
+    for (NestSequence::Part& part : chained.parts) part.is_scheduled = false;
+    sequence = std::move(chained);
+  }
+
+  // Networks repeat themselves: what was chosen for the same nests of an earlier node is taken
+  // again.
+  void choose_for(NodeId id, const std::vector<bool>& is_constant, NodeNests& prepared) {
+    const NestSequence& sequence = prepared.sequence;
+    std::string text;
+    for (const NestSequence::Buffer& buffer : sequence.buffers) {
+      text += concat(static_cast<int>(buffer.role), " ", buffer.index, " ", buffer.dtype,
+                     buffer.dims, "\n");
+    }
+    for (const bool is : is_constant) text += is ? 'c' : 'v';
+    for (const NestSequence::Part& part : sequence.parts) {
+      for (const std::size_t buffer : part.buffers) text += concat(" ", buffer);
+      const std::string nest = to_string(part.nest);
+      text.append(nest, nest.find('('));  // all but its name
+    }
+    if (const auto known = chosen_.find(text); known != chosen_.end()) {
+      prepared.chosen = &known->second;
+      return;
+    }
+    ChosenForNode made{sequence, {}, {}};
+    split_sums(made.sequence);
+    // What Winograd's algorithm computes reads weights as they lie.
+    for (NestSequence::Part& part : made.sequence.parts) {
+      part.is_scheduled =
+          nests::find_contraction(part.nest) && is_winograd(made.sequence, part, is_constant);
+    }
+    const TargetFacts& facts = options_.target->facts();
+    transpose_operands(made.sequence, is_constant, facts.line_bytes / 4,
+                       !bf16_instructions(facts).empty());
+    for (NestSequence::Part& part : made.sequence.parts) part.is_scheduled = false;
+    chain(made.sequence, is_constant);
+    made.kernels = choose_kernels(id, made.sequence, is_constant, made.derived, prepared.footprint);
+    prepared.chosen = &chosen_.emplace(std::move(text), std::move(made)).first->second;
+  }
+
+  std::vector<ChosenKernels> choose_kernels(NodeId id, NestSequence& sequence,
+                                            const std::vector<bool>& is_constant,
+                                            std::vector<nests::WinogradWeights>& derived,
+                                            const Footprint& footprint) {
+    std::vector<const LoopNest*> nests;
+    for (const NestSequence::Part& part : sequence.parts) nests.push_back(&part.nest);
+    const std::vector<double> shares = work_shares(nests);
+    std::vector<ChosenKernels> chosen;
+    for (const NestSequence::Part& part : sequence.parts) {
+      const KernelWork work{sequence, part, is_constant, options_.allow_winograd};
+      const std::vector<Candidate> candidates = options_.target->candidates(work);
+      ChosenKernels& made = chosen.emplace_back();
+      Decision& decision = made.decision;
+      decision.node = id;
+      made.suffix = part.nest.name;
+      decision.name = node_name(id) + made.suffix;
+      for (const Candidate& candidate : candidates)
+        decision.candidates.push_back({candidate.name, candidate.verdict});
+      if (options_.choose || options_.decisions != nullptr) {
+        decision.work = canonical_text(work);
+        decision.symbols = symbols_of(part.nest);
+        if (footprint.flops.is_constant()) {
+          decision.flops =
+              shares[chosen.size() - 1] * static_cast<double>(footprint.flops.constant());
+        }
+      }
+      auto selected = options_.choose ? options_.choose(decision) : std::nullopt;
+      decision.selection = selected ? std::move(*selected)
+                                    : Selection{{{cheapest(candidates)}}, "least estimated cost"};
+      for (const Version& version : decision.selection.versions) {
+        // Versions by the same candidate share what it makes.
+        const auto same = std::find_if(
+            made.versions.begin(), made.versions.end(),
+            [&](const auto& other) { return other.first.candidate == version.candidate; });
+        std::vector<MadeKernel> nests_made =
+            same != made.versions.end() ? same->second
+                                        : candidates[version.candidate].make(sequence, derived);
+        made.versions.emplace_back(version, std::move(nests_made));
+      }
+    }
+    return chosen;
+  }
+
+  // What the nest wants packed is another constant in `arguments`.
+  void use_packings(const MadeKernel& kernel, std::vector<std::uint32_t>& arguments) {
+    std::vector<std::size_t> argument_of;
+    std::size_t given = 0;
+    for (const NestBuffer& buffer : kernel.part.nest.buffers) {
+      argument_of.push_back(given);
+      given += buffer.storage != Storage::Scratch;
+    }
+    for (const nests::Packing& packing : kernel.packings) {
+      std::uint32_t& argument = arguments[argument_of[packing.buffer]];
+      const auto [known, is_new] = packed_.try_emplace({&packing, argument}, 0);
+      if (is_new) known->second = form_of(argument, packing);
+      argument = known->second;
+    }
+  }
+
+  const std::size_t original_bound_;
+  std::unordered_map<std::string, ChosenForNode> chosen_;  // by the text of the nests
+  std::map<std::pair<const nests::Packing*, std::uint32_t>, std::uint32_t>
+      packed_;  // of a constant
+};
+
+}  // namespace
+
+std::unique_ptr<TaskWriter> processor_tasks(const CompileOptions& options, SharedKernels& shared,
+                                            GraphScope& scope, std::size_t original_bound) {
+  return std::make_unique<ProcessorTasks>(options, shared, scope, original_bound);
+}
+
+}  // namespace tenon::codegen
