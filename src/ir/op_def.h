@@ -92,7 +92,6 @@ struct OpDef {
 
   std::optional<Fusion> fusion;  ///< only where the derived answer would be wrong
   LayoutRule layout;
-  std::vector<std::pair<std::string, std::string>> in_place;  ///< {result, operand} it may overwrite
   Precision precision = Precision::NeedsF32;
   bool is_random = false;  ///< two calls may differ: never folded or merged
 

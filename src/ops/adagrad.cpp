@@ -37,7 +37,6 @@ TENON_DEFINE_OP(adagrad) = OpSpec<Attrs>{
     .infer = infer,
     .lower = lower,
     .gradient = not_differentiable("an optimiser's step is the end of differentiation"),
-    .in_place = {{"new_x", "x"}, {"new_squares", "squares"}},
 };
 
 }  // namespace tenon

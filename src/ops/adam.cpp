@@ -44,7 +44,6 @@ TENON_DEFINE_OP(adam) = OpSpec<Attrs>{
     .infer = infer,
     .lower = lower,
     .gradient = not_differentiable("an optimiser's step is the end of differentiation"),
-    .in_place = {{"new_x", "x"}, {"new_mean", "mean"}, {"new_squares", "squares"}},
 };
 
 }  // namespace tenon

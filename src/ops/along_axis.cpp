@@ -23,7 +23,6 @@ OpSpec<AxisAttrs> along_axis_op(std::string name, std::string summary,
   spec.lower = lower;
   spec.gradient = std::move(gradient);
   spec.layout = follows_axis("axis");
-  spec.in_place = {{"y", "x"}};
   return spec;
 }
 

@@ -61,7 +61,6 @@ TENON_DEFINE_OP(batch_norm) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
-    .in_place = {{"y", "x"}},
 };
 
 }  // namespace tenon

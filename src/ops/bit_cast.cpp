@@ -52,7 +52,6 @@ TENON_DEFINE_OP(bit_cast) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("it works on bits"),
     .layout = any_layout(),
-    .in_place = {{"y", "x"}},
     .precision = Precision::MovesOnly,
 };
 

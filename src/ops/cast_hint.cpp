@@ -20,7 +20,6 @@ TENON_DEFINE_OP(cast_hint) = OpSpec<Attrs>{
     .gradient = pass_through::gradient<Attrs>,
     .fusion = Fusion::Opaque,
     .layout = any_layout(),
-    .in_place = {{"y", "x"}},
     .precision = Precision::MovesOnly,
 };
 

@@ -49,7 +49,6 @@ TENON_DEFINE_OP(clip) = OpSpec<NoAttrs>{
     .infer = infer,
     .lower = lower,
     .gradient = gradient,
-    .in_place = {{"y", "x"}},
 };
 
 }  // namespace tenon

@@ -104,11 +104,7 @@ UnarySpec<Attrs>::operator OpDef() const {
       op.add("x", op.upstream("y") * slope.call(given, op.operand("x"), op.result("y")));
     };
   }
-  if (gives_bool) {
-    spec.gradient = gives_truth_value();
-  } else {
-    spec.in_place = {{"y", "x"}};
-  }
+  if (gives_bool) spec.gradient = gives_truth_value();
   spec.precision = precision;
   return spec;
 }
@@ -131,11 +127,7 @@ BinarySpec<Attrs>::operator OpDef() const {
     op.define("y", value.call(given, op.operand("a"), op.operand("b")));
   };
   spec.gradient = gradient;
-  if (gives_bool) {
-    spec.gradient = gives_truth_value();
-  } else {
-    spec.in_place = {{"y", "a"}, {"y", "b"}};
-  }
+  if (gives_bool) spec.gradient = gives_truth_value();
   return spec;
 }
 

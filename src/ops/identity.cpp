@@ -20,7 +20,6 @@ TENON_DEFINE_OP(identity) = OpSpec<NoAttrs>{
     .lower = pass_through::lower<NoAttrs>,
     .evaluate = evaluate,
     .gradient = pass_through::gradient<NoAttrs>,
-    .in_place = {{"y", "x"}},
     .precision = Precision::MovesOnly,
 };
 

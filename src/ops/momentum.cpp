@@ -38,7 +38,6 @@ TENON_DEFINE_OP(momentum) = OpSpec<Attrs>{
     .infer = infer,
     .lower = lower,
     .gradient = not_differentiable("an optimiser's step is the end of differentiation"),
-    .in_place = {{"new_x", "x"}, {"new_velocity", "velocity"}},
 };
 
 }  // namespace tenon

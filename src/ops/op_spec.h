@@ -93,7 +93,6 @@ struct OpSpec {
   GradientRule<Attrs> gradient = {};
   std::optional<Fusion> fusion = {};
   LayoutRule layout = {};
-  std::vector<std::pair<std::string, std::string>> in_place = {};
   Precision precision = Precision::NeedsF32;
   bool is_random = false;
 
@@ -141,7 +140,6 @@ OpSpec<Attrs>::operator OpDef() const {
   erased.def.no_gradient_reason = gradient.no_gradient_reason;
   erased.def.fusion = fusion;
   erased.def.layout = layout;
-  erased.def.in_place = in_place;
   erased.def.precision = precision;
   erased.def.is_random = is_random;
   return make_op_def(std::move(erased));

@@ -49,7 +49,6 @@ TENON_DEFINE_OP(pow) = OpSpec<NoAttrs>{
     .infer = infer,
     .lower = lower,
     .gradient = gradient,
-    .in_place = {{"y", "base"}},
 };
 
 }  // namespace tenon

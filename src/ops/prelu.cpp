@@ -31,7 +31,6 @@ TENON_DEFINE_OP(prelu) = OpSpec<NoAttrs>{
     .infer = infer,
     .lower = lower,
     .gradient = gradient,
-    .in_place = {{"y", "x"}},
 };
 
 }  // namespace tenon

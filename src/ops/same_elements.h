@@ -29,7 +29,6 @@ OpSpec<Attrs> same_elements_op(std::string name, std::string summary,
         op.add("x", reshape_to(op.upstream("y"), op.operand_type("x").dims));
       }),
       .layout = logical_order(),
-      .in_place = {{"y", "x"}},
       .precision = Precision::MovesOnly,
   };
 }

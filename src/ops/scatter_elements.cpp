@@ -52,7 +52,6 @@ TENON_DEFINE_OP(scatter_elements) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
-    .in_place = {{"y", "x"}},
 };
 
 }  // namespace tenon

@@ -47,7 +47,6 @@ TENON_DEFINE_OP(scatter_nd) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
-    .in_place = {{"y", "x"}},
 };
 
 }  // namespace tenon

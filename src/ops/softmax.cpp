@@ -40,7 +40,6 @@ TENON_DEFINE_OP(softmax) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
-    .in_place = {{"y", "x"}},
 };
 
 }  // namespace tenon

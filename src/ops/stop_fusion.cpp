@@ -11,7 +11,6 @@ TENON_DEFINE_OP(stop_fusion) = OpSpec<NoAttrs>{
     .gradient = pass_through::gradient<NoAttrs>,
     .fusion = Fusion::Opaque,
     .layout = any_layout(),
-    .in_place = {{"y", "x"}},
     .precision = Precision::MovesOnly,
 };
 

@@ -58,7 +58,6 @@ TENON_DEFINE_OP(tensor_scatter) = OpSpec<Attrs>{
     .gradient =
         not_differentiable("caches are written while a model generates, not while it learns"),
     .layout = logical_order(),
-    .in_place = {{"y", "cache"}},
     .precision = Precision::MovesOnly,
 };
 

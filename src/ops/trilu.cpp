@@ -40,7 +40,6 @@ TENON_DEFINE_OP(trilu) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
-    .in_place = {{"y", "x"}},
     .precision = Precision::MovesOnly,
 };
 

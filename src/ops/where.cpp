@@ -30,7 +30,6 @@ TENON_DEFINE_OP(where) = OpSpec<NoAttrs>{
     .infer = infer,
     .lower = lower,
     .gradient = gradient,
-    .in_place = {{"y", "a"}, {"y", "b"}},
     .precision = Precision::MovesOnly,
 };
 
