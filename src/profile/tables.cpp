@@ -43,6 +43,21 @@ std::string rate(double amount, double seconds) {
   return seconds > 0 && amount > 0 ? digits(amount / seconds / 1e9, 2) : "-";
 }
 
+// As MegEngine's analyser adds up: of a step that was in several places, the longest.
+Page::Cell total_seconds(const Profile& profile, std::vector<Profile::Span> Profile::Step::*spans) {
+  double total = 0;
+  for (const Profile::Step& step : profile.steps) {
+    std::map<std::uint32_t, double> by_lane;
+    for (const Profile::Span& span : step.*spans) by_lane[span.lane] += span.end - span.start;
+    double longest = 0;
+    for (const auto& [lane, seconds] : by_lane) longest = std::max(longest, seconds);
+    total += longest;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", total);
+  return {text, total};
+}
+
 Page::Section about(const Profile& profile) {
   const ProfileGroup total = total_of(profile);
   const LiveCurve live = live_curve(profile);
@@ -68,6 +83,8 @@ Page::Section about(const Profile& profile) {
   row("steps", std::to_string(profile.steps.size()));
   row("all steps ms", ms(total.seconds));
   row("all steps ms, of the last run", ms(total.last_seconds));
+  row("total device time s, of the last run", total_seconds(profile, &Profile::Step::device));
+  row("total host time s, of the last run", total_seconds(profile, &Profile::Step::host));
   row("operations", operations(total.flops));
   row("bytes moved", bytes(static_cast<std::uint64_t>(total.bytes)));
   row("computation, as MegEngine counts", operations(total.computation));

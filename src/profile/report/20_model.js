@@ -12,6 +12,7 @@ class Run {
       step.share = step.least > 0 && step.time > 0 ? step.least / step.time : NaN;
     }
     this.total = this.steps.reduce((sum, s) => sum + s.time, 0);
+    this.deviceTotal = this.steps.reduce((sum, s) => sum + s.device.reduce((all, span) => all + span[3] - span[1], 0), 0);
     this.lastTotal = this.steps.reduce((sum, s) => sum + s.last, 0);
     this.flops = this.steps.reduce((sum, s) => sum + s.flops, 0);
     this.moved = this.steps.reduce((sum, s) => sum + s.bytes, 0);

@@ -23,6 +23,7 @@ function summaryPart(root) {
     if (run.constant_bytes) cards.push(card(bytes(run.constant_bytes), 'constants'));
     if (run.scratch_bytes) cards.push(card(bytes(run.scratch_bytes), 'scratch of all threads'));
     const facts = [['network', run.name], ['ran on', run.device], ['compiled for', run.target], ['threads', String(run.thread_count)], ['warm-up runs', String(run.warm_up_runs)],
+      ['total device time', run.deviceTotal > 0 ? `${Number(run.deviceTotal.toPrecision(6))} s, of the last run` : ''],
       ...run.symbols.map((s) => ['symbol ' + s.name, String(s.value)])].filter(([, v]) => v);
     const hotspots = [...run.steps].sort((a, b) => b.time - a.time).slice(0, 10).map((s) => ({ key: s.name + '  (' + s.op + ')', op: s.op, time: s.time, flops: s.flops }));
     root.replaceChildren(el('div', { class: 'cards' }, cards), el('dl', {}, facts.flatMap(([k, v]) => [el('dt', { text: k }), el('dd', { text: v })])),

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 namespace tenon {
 namespace {
 
@@ -212,11 +214,14 @@ TEST(Profile, TablesAsJsonHaveNumbers) {
   EXPECT_EQ(step["computation"], 5e6);
   EXPECT_TRUE(step["memory"].is_null());
   EXPECT_EQ(section("By operator").at(0)["op"], "conv+relu");
-  bool has_arena = false;
+  bool has_arena = false, has_device_time = false;
   for (const Json& row : section("In total")) {
     has_arena = has_arena || (row["what"] == "arena, as planned" && row["value"] == 648);
+    has_device_time = has_device_time || (row["what"] == "total device time s, of the last run" &&
+                                          std::fabs(row["value"].get<double>() - 6e-3) < 1e-12);
   }
   EXPECT_TRUE(has_arena);
+  EXPECT_TRUE(has_device_time);
   const Json change = Json::parse(page_as(compare_profiles(small(), small()), "json"));
   EXPECT_EQ(change["sections"][0]["rows"][0]["what"], "all steps");
 }
