@@ -331,7 +331,6 @@ std::string RankedStep::code_hash() const {
   for (const State::Part& part : state_->parts) {
     const Program& program = part.program->program();
     text += concat(program.target, ":", checksum(program.code), ";");
-    for (const Program& inner : program.parts) text += concat(checksum(inner.code), ";");
   }
   return text;
 }

@@ -31,10 +31,14 @@ StageProgram::StageProgram(const Graph& graph, int thread_count) {
 void StageProgram::find_order() {
   if (model_) {
     const Program& p = model_->program();
+    const auto bytes_of = [&](std::uint64_t buffer) {  // whose a view shows
+      while (p.buffers[buffer].place == Program::Place::View) buffer = p.buffers[buffer].offset;
+      return buffer;
+    };
     for (std::size_t step = 0; step < p.steps.size(); ++step) {
       for (std::uint32_t buffer : p.steps[step].buffers) {
         for (std::size_t k = 0; k < p.outputs.size(); ++k) {
-          if (p.outputs[k] == buffer) last_step_[k] = step;
+          if (bytes_of(p.outputs[k]) == bytes_of(buffer)) last_step_[k] = step;
         }
       }
     }

@@ -34,7 +34,7 @@ class StageProgram {
 
   std::vector<TensorType> input_types_;
   std::vector<std::size_t> order_, last_step_;  // by place in the order; by output
-  // One of the two, as the program is kernels alone or made of parts.
+  // One of the two, as the program is kernels alone or has other steps.
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Context> context_;
   std::shared_ptr<const HostModel> host_model_;

@@ -132,12 +132,12 @@ void expect_same(const TrainResult& a, const TrainResult& b) {
 }
 
 TEST_F(Parallel, RanksHaveTheBitsOfOneThatAddsTheSameParts) {
-  for (const char* model : {kMlp, kConvolution, kAttention}) {
-    for (const int size : {2, 3, 4}) {
-      TrainerOptions options = options_for("adamw,lr=0.01,weight_decay=0.01");
-      options.parts = size;
-      expect_same(trained_on(size, model, options), trained(model, options));
-    }
+  const std::pair<const char*, int> cases[] = {
+      {kMlp, 2}, {kMlp, 3}, {kConvolution, 4}, {kAttention, 3}};
+  for (const auto& [model, size] : cases) {
+    TrainerOptions options = options_for("adamw,lr=0.01,weight_decay=0.01");
+    options.parts = size;
+    expect_same(trained_on(size, model, options), trained(model, options));
   }
 }
 
@@ -146,20 +146,18 @@ TEST_F(Parallel, TheNumberOfPartsDecidesNotThatOfTheRanks) {
   TrainerOptions options = options_for("momentum,lr=0.05,clip=1");
   options.parts = 12;
   const TrainResult alone = trained(kMlp, options);
-  for (const int size : {2, 3, 4, 6}) expect_same(trained_on(size, kMlp, options), alone);
+  for (const int size : {2, 6}) expect_same(trained_on(size, kMlp, options), alone);
   options.parts = 6;
   EXPECT_FALSE(identical(trained(kMlp, options).model, alone.model));  // other masks, other sums
 }
 
 TEST_F(Parallel, SplitStatesChangeNoBit) {
-  for (const char* model : {kMlp, kConvolution, kAttention}) {
-    for (const int size : {2, 4}) {
-      TrainerOptions options = options_for("adam,lr=0.01");
-      options.parts = 4;
-      const TrainResult whole = trained(model, options);
-      options.splits_states = true;
-      expect_same(trained_on(size, model, options), whole);
-    }
+  for (const auto& [model, size] : {std::pair{kConvolution, 4}, std::pair{kAttention, 2}}) {
+    TrainerOptions options = options_for("adam,lr=0.01");
+    options.parts = 4;
+    const TrainResult whole = trained(model, options);
+    options.splits_states = true;
+    expect_same(trained_on(size, model, options), whole);
   }
 }
 
@@ -266,8 +264,8 @@ TEST_F(Parallel, TheReferenceAgrees) {
   options.optimizer.kind = "sgd";
   options.schedule.rate = 0.1;
   const StatefulGraph step = train(with_batch(parse_graph(kConvolution, all_ops()), 4), options);
-  Session session(train(with_batch(parse_graph(kConvolution, all_ops()), 4), options), 1,
-                  SessionRanks{nullptr, 3});
+  Session session(train(with_batch(parse_graph(kConvolution, all_ops()), 4), options),
+                  {.thread_count = 1}, SessionRanks{nullptr, 3});
   std::vector<std::vector<Tensor>> parts;
   for (std::uint64_t k = 0; k < 3; ++k) {
     parts.push_back(
