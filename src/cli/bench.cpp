@@ -12,6 +12,8 @@
 #include "driver/model_source.h"
 #include "driver/rebatch.h"
 #include "driver/pipeline.h"
+#include "driver/planning/budget.h"
+#include "driver/resident.h"
 #include "driver/summary.h"
 #include "driver/training/options.h"
 
@@ -186,18 +188,41 @@ int bench(const BenchOptions& options, OutputFormat format) {
     if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
     timed = training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
   }
+  if (is_program && !options.budget.empty()) {
+    throw Error("a program's memory is planned when it is compiled", ErrorKind::Usage).hint("give the model");
+  }
+  std::optional<codegen::StepProblem> described;
+  if (!options.budget.empty()) tuning.step_problem = &described;
   Program program = is_program ? *std::move(given) : compile_tuned(timed.graph, tuning);
+  std::unique_ptr<BudgetPlanner> planner;
+  if (!options.budget.empty()) {
+    planner = planned_within(std::move(program), std::move(described), {options.budget, {}, options.swap, options.threads});
+    program = planner->program();
+  }
   const double compile_ms = is_program ? 0 : ms_since(begin);
   const Graph ports = input_ports(program);
   const auto load_begin = is_program ? begin : Clock::now();
-  CompiledModel model(std::move(program), options.threads);
+  auto held = std::make_unique<CompiledModel>(std::move(program), options.threads);
   const double load_ms = ms_since(load_begin);
 
   std::vector<Datum> inputs = read_inputs(ports, options.inputs, parse_shapes(options.shapes));
   for (const State& state : timed.states) inputs[state.input] = state.initial.materialise();
-  save_values(names_of(model.program(), model.program().inputs), inputs, options.save_inputs,
+  save_values(names_of(held->program(), held->program().inputs), inputs, options.save_inputs,
               "--save-inputs");
-  model.prepare(inputs);
+  if (planner) begin_resident_peak();
+  held->prepare(inputs);
+  if (planner) {
+    // By the times of a run like those to come: the first meets memory that nobody has touched.
+    std::vector<double> seconds;
+    held->run_prepared();
+    held->run_prepared(seconds);
+    if (planner->learn(seconds)) {
+      held.reset();  // two arenas at once would be over the budget
+      held = std::make_unique<CompiledModel>(planner->program(), options.threads);
+      held->prepare(inputs);
+    }
+  }
+  CompiledModel& model = *held;
   if (model.is_on_device() && !options.tune.empty()) model.tuned_candidates();
   const auto first = Clock::now();
   model.run_prepared();
@@ -233,6 +258,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
   if (!is_dynamic) flops = model.totals().flops;
   if (work) flops = std::accumulate(work->begin(), work->end(), 0.0, [](double sum, const NodeWork& node) { return sum + node.flops; });
   const double median = percentile(sorted, 50);
+  const std::uint64_t run_peak_memory = planner ? resident_peak_bytes() : 0;
   const std::int64_t peak_memory =
       peak_kilobytes();  // before the machine's peak is measured, which takes memory
   const MachinePeak peak = model.is_on_device() ? MachinePeak{} : measure_machine_peak(model.thread_count());
@@ -262,6 +288,19 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"constant_bytes", model.totals().constant_bytes},
                  {"peak_rss_kb", peak_memory},
                  {"version", kVersion}});
+    if (planner) {
+      const BudgetReport& report = planner->report();
+      json["budget"] = {{"arena_bytes", report.budget_bytes},
+                        {"plain_arena_bytes", report.plain_arena_bytes},
+                        {"outside_bytes", report.outside_bytes},
+                        {"steps", report.step_count},
+                        {"repeated_steps", report.repeated_count},
+                        {"swapped_bytes", report.swapped_bytes},
+                        {"extra_time", report.extra_time()},
+                        {"plain_ms", 1e3 * report.plain_seconds},
+                        {"planned_ms", 1e3 * report.seconds},
+                        {"run_peak_rss_kb", run_peak_memory / 1024}};
+    }
     if (options.every_step) json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})));
     out() << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
@@ -288,6 +327,10 @@ int bench(const BenchOptions& options, OutputFormat format) {
             << format_bytes(model.scratch_bytes()) << ", constants "
             << format_bytes(model.totals().constant_bytes) << ", peak memory "
             << format_bytes(static_cast<std::uint64_t>(peak_memory) * 1024) << "\n";
+  if (planner) {
+    out() << "budget: " << to_string(planner->report()) << "; resident while it ran " << format_bytes(run_peak_memory)
+          << "\n";
+  }
   return 0;
 }
 

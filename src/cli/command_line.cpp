@@ -24,6 +24,8 @@ constexpr const char* kUntunedHelp = "choose kernels by estimate, whatever the t
 constexpr const char* kCheckNanHelp = "find the first node that makes a NaN or an infinity; DIR gets what it read";
 constexpr const char* kCheckRangeHelp = "find the first node that makes a number of a larger magnitude";
 constexpr const char* kDumpHelp = "DIR[:PATTERN]: write every value whose name matches as a .npy file";
+constexpr const char* kBudgetHelp = "memory of a run: 1GiB of all it holds, or 60% of the arena it has without; steps are run again to stay within";
+constexpr const char* kSwapHelp = "of --budget: values may also be swapped to a file (in TMPDIR)";
 constexpr const char* kPrecisionHelp = "f16 or bf16: most of an f32 network computes in that; tf32: only its products, on a device";
 constexpr const char* kTargetHelp = "reference (slow, by definition), cpu (compiled) or cuda[:sm_90a]";
 constexpr const char* kModelHelp =
@@ -195,6 +197,8 @@ class CommandLine {
     bench_app->add_flag("--untuned", bench_.untuned, kUntunedHelp);
     bench_app->add_flag("--train{sgd}", bench_.train, "time a step of training, with this optimizer")->type_name("[=OPTIMIZER]");
     bench_app->add_option("--loss", bench_.loss, "of --train, as for train");
+    bench_app->add_option("--budget", bench_.budget, kBudgetHelp);
+    bench_app->add_flag("--swap", bench_.swap, kSwapHelp);
     bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));
     bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for")->check(positive_number(true));
     bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs")->check(whole_number(1, kMostRuns));
@@ -281,6 +285,8 @@ class CommandLine {
     train_app->add_option("--threads", trainer.thread_count, "threads (default: all)")->check(thread_count());
     train_app->add_option("--target", train_.target, "cpu (default) or cuda[:sm_90a]");
     train_app->add_option("--precision", trainer.precision, kPrecisionHelp);
+    train_app->add_option("--budget", trainer.budget.budget, kBudgetHelp);
+    train_app->add_flag("--swap", trainer.budget.may_swap, kSwapHelp);
     train_app->add_option("-o,--output", train_.output, "the trained model: FILE.onnx, FILE.tnn or FILE.tenon");
     train_app->add_option("--curve", train_.curve, "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
     train_app->add_option("--parallel", train_.parallel, "data: every rank that mpirun started takes its part of each batch");
@@ -340,7 +346,7 @@ class CommandLine {
                          [this] { return plan(plan_, format()); });
     plan_app->add_option("model", plan_.model, kModelHelp)->required();
     plan_app->add_option("--budget", plan_.budget, "bytes of the arena: 4GiB, 500MB, or 60% of what it takes without");
-    plan_app->add_flag("--train{adamw}", plan_.train, "a step of training with this optimizer; with --cluster")->type_name("[=OPTIMIZER]");
+    plan_app->add_flag("--train{adamw}", plan_.train, "a step of training with this optimizer: its kernels as chosen for this machine, or with --cluster on many ranks")->type_name("[=OPTIMIZER]");
     plan_app->add_option("--loss", plan_.loss, "of --train, as for train");
     plan_app->add_option("--cluster", plan_.cluster, "a description of machines and links in JSON: what a step takes on many ranks");
     plan_app->add_option("--ranks", plan_.ranks, "numbers of ranks (default: 1,2,4,… as many as the cluster has)");

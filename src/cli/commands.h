@@ -99,7 +99,8 @@ struct BenchOptions {
   bool every_step = false, no_winograd = false, untuned = false, trust_program = false;
   std::string tune;
   std::string train;  ///< an optimizer: time a step of training with it
-  std::string loss;
+  std::string loss, budget;
+  bool swap = false;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
   int iterations = 0;  ///< exactly so many, if given
   std::string percentiles = "90,99";

@@ -4,7 +4,11 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "driver/compile.h"
+#include "driver/model.h"
+#include "driver/planning/budget.h"
 #include "driver/planning/problem_of.h"
+#include "driver/training/options.h"
 #include "memory/map_html.h"
 #include "memory/search.h"
 #include "memory/size_text.h"
@@ -33,22 +37,6 @@ memory::Device device_of(const std::string& path) {
   return memory::parse_device(text.str(), path);
 }
 
-std::uint64_t budget_of(const std::string& text, std::uint64_t plain_bytes) {
-  const std::string_view trimmed = trim(text);
-  if (!trimmed.empty() && trimmed.back() == '%') {
-    const auto share = parse_real(trimmed.substr(0, trimmed.size() - 1));
-    if (share && *share > 0 && *share <= 1000) {
-      return static_cast<std::uint64_t>(*share / 100 * static_cast<double>(plain_bytes));
-    }
-  } else if (const auto bytes = memory::parse_bytes(trimmed)) {
-    return *bytes;
-  }
-  throw Error("a budget is a number of bytes or a share of the memory without one",
-              ErrorKind::Usage)
-      .expected("such as 4GiB, 500MB, 1048576 or 60%")
-      .got("'", text, "'");
-}
-
 void write_file(const std::string& path, const std::string& text) {
   NewFile file(path);
   file.out() << text;
@@ -72,7 +60,7 @@ class PlanCommand {
     }
     if (options.alignment == 0) throw Error("an alignment is a positive number", ErrorKind::Usage);
     place_.alignment = options.alignment;
-    source_ = plan_source(options.model, reading, device_);
+    source_ = options.train.empty() ? plan_source(options.model, reading, device_) : compiled_step();
     source_.problem = prepared(std::move(source_.problem));
     base_seconds_ = source_.problem.seconds();
     plain_ =
@@ -86,7 +74,7 @@ class PlanCommand {
       report(source_.problem, plain_, 1, {}, nullptr);
       return 0;
     }
-    const std::uint64_t budget = budget_of(options_.budget, plain_.arena_bytes);
+    const std::uint64_t budget = arena_budget(options_.budget, plain_.arena_bytes, 0);
     Found found = plan_within(budget);
     if (!found.result.is_within_budget) refuse(budget, found);
     report(*found.problem, found.result.plan, found.parts, budget, &found.result);
@@ -100,6 +88,41 @@ class PlanCommand {
     int parts = 1;
     double overhead = 0;
   };
+
+  std::string device_name() const {
+    return options_.train.empty() || !options_.device.empty() ? device_.name : "this machine";
+  }
+
+  // A step of training as it runs here: kernels chosen, their workspace counted.
+  PlanSource compiled_step() const {
+    TrainOptions train_options;
+    set_optimizer(train_options, options_.train);
+    if (!options_.loss.empty()) set_loss(train_options.loss, options_.loss);
+    const StatefulGraph step = tenon::train(load_model(options_.model), train_options);
+    std::optional<codegen::StepProblem> described;
+    CompileRequest request;
+    request.step_problem = &described;
+    const Program program = compile_model(step.graph, request);
+    if (!described || !program.is_kernels_alone()) {
+      throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)
+          .expected("kernels one after another, with extents that are known")
+          .hint("a number for the batch: zoo:NAME?batch=8");
+    }
+    PlanSource source;
+    source.problem = std::move(described->problem);
+    source.problem.fixed_bytes = bytes_outside_arena(program, 0);
+    source.problem.link = device_.link;
+    source.note = "a training step, compiled";
+    if (options_.device.empty()) return source;
+    for (memory::Item& item : source.problem.items) {
+      double seconds = 0;
+      for (const std::uint32_t number : described->steps[item.number]) {
+        seconds += device_.seconds(program.steps[number].flops, program.steps[number].bytes);
+      }
+      item.ways[0].seconds = seconds;
+    }
+    return source;
+  }
 
   bool in_place() const { return !options_.no_in_place; }
 
@@ -267,7 +290,7 @@ class PlanCommand {
     if (format_ == OutputFormat::Json) {
       Json json = {{"model", options_.model},
                    {"read_as", source_.note},
-                   {"device", device_.name},
+                   {"device", device_name()},
                    {"items", problem.items.size()},
                    {"values", problem.values.size()},
                    {"fixed_bytes", problem.fixed_bytes},
@@ -298,7 +321,7 @@ class PlanCommand {
       return;
     }
     out() << options_.model << ": " << source_.note << "; " << problem.items.size() << " items, "
-          << problem.values.size() << " values; " << device_.name << "\n\n";
+          << problem.values.size() << " values; " << device_name() << "\n\n";
     Table table({"", ">bytes", ""});
     const auto row = [&](const char* what, std::uint64_t bytes, std::string note) {
       table.add(
@@ -343,10 +366,6 @@ class PlanCommand {
 
 int plan(const PlanOptions& options, OutputFormat format) {
   if (!options.cluster.empty()) return plan_on_cluster(options, format);
-  if (!options.train.empty()) {
-    throw Error("--train asks for a cluster to plan for", ErrorKind::Usage)
-        .hint("give --cluster=FILE; examples/clusters has some");
-  }
   return PlanCommand(options, format).run();
 }
 

@@ -7,6 +7,7 @@
 #include "driver/compiled.h"
 #include "driver/model.h"
 #include "driver/parallel/mpi.h"
+#include "driver/resident.h"
 #include "driver/training/curve.h"
 #include "driver/training/options.h"
 #include "driver/training/trainer.h"
@@ -146,6 +147,11 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
     err() << "; a step is " << trainer.session().program().steps.size() << " kernels, "
           << format_bytes(trainer.session().arena_bytes()) << " arena\n";
   }
+  const BudgetPlanner* planner = trainer.session().budget();
+  if (planner != nullptr) {
+    if (is_speaker) err() << "budget: " << to_string(planner->report()) << "\n";
+    begin_resident_peak();
+  }
   ProgressLine line;
   const Interrupt interrupt;
   trainer.should_stop = [] { return Interrupt::is_asked() || MpiRanks::is_asked_to_end(); };
@@ -162,6 +168,10 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
   const TrainResult result = trainer.run();
   if (!is_speaker) return 0;
   line.end();
+  if (planner != nullptr) {
+    err() << "budget: " << to_string(planner->report()) << "; resident while it trained "
+          << format_bytes(resident_peak_bytes()) << "\n";
+  }
   if (const std::string path = curve_path(options); !path.empty()) {
     write_text(curve_svg(result.curve, options.model, has_accuracy), path);
   }

@@ -38,6 +38,7 @@ CompileRequest request_of(const TuningOptions& options, std::function<void(const
   request.is_untuned = options.untuned;
   request.specialised_shapes = options.hot_shapes;
   request.swappable_weights = options.swappable_weights;
+  request.step_problem = options.step_problem;
   request.on_notice = [](const std::string& text) { err() << text << "\n"; };
   // Ctrl-C is caught, and progress shown, from the first kernel to the last.
   struct Timing {

@@ -22,6 +22,7 @@ struct TuningOptions {
   std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32"
   std::optional<std::vector<std::string>> swappable_weights = {};  ///< as in CompileRequest
   CompileRecord* record = nullptr;  ///< gets what passes and candidates said
+  std::optional<codegen::StepProblem>* step_problem = nullptr;     ///< as in CompileRequest
 };
 
 /// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning cache

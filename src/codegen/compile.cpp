@@ -76,6 +76,9 @@ Program compile(const Graph& graph, const CompileOptions& options) {
       if (!options.device) nests::verify(kernel.nest);  // a device's nests are bound to it otherwise
     }
     Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
+    if (options.step_problem != nullptr && !options.device) {
+      *options.step_problem = step_problem(tasks, options.target->facts(), options.threads);
+    }
     program.code = options.device ? device_code(tasks, *options.device)
                                   : emit(tasks, *options.target, false).code;
     return program;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/cuda/select.h"
+#include "codegen/step_problem.h"
 #include "ir/graph.h"
 #include "program/program.h"
 #include "target/target.h"
@@ -49,6 +50,10 @@ struct CompileOptions {
   /// Asked for each nest; where it is not given or gives nothing, the cheapest by estimate is taken.
   std::function<std::optional<Selection>(const Decision&)> choose = {};
   std::vector<Decision>* decisions = nullptr;  ///< gets them all
+  /// Gets what planning the program's memory asks; nothing of a program of several parts, on a device or with
+  /// symbols.
+  std::optional<StepProblem>* step_problem = nullptr;
+  int threads = 1;  ///< that its estimates are for
 };
 
 /// What a program made with these options is for: "x86-64-v3", "cuda:sm_90a".

@@ -5,6 +5,7 @@
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
 #include "driver/weights.h"
+#include "runtime/processors.h"
 
 #include <chrono>
 #include <filesystem>
@@ -30,6 +31,8 @@ codegen::CompileOptions options_of(const CompileRequest& request, const Graph& g
   options.device = device;
   if (options.device) options.device->allows_tf32 = request.precision == "tf32";
   options.allow_winograd = request.allow_winograd;
+  options.step_problem = request.step_problem;
+  options.threads = request.threads > 0 ? request.threads : usable_threads();
   for (const std::string& text : request.specialised_shapes) {
     DimBindings values = symbol_values(graph, parse_shapes({text}));
     if (!values.empty()) options.specialised_shapes.push_back(std::move(values));

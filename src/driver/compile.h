@@ -30,6 +30,8 @@ struct CompileRequest {
   std::optional<std::vector<std::string>> swappable_weights = {};
 
   CompileRecord* record = nullptr;  ///< gets what passes and candidates said
+  /// Gets what planning the program's memory asks (`codegen::CompileOptions`).
+  std::optional<codegen::StepProblem>* step_problem = nullptr;
 
   /// Told of a tuning cache that cannot be used, and how the work goes on: "warning: …".
   std::function<void(const std::string& text)> on_notice = {};

@@ -31,6 +31,8 @@ struct Item {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> may_share;
   bool may_repeat = false;
   std::vector<Way> ways;  ///< at least one; the first is the usual one
+  /// What whoever asks calls it; stays with it in any order of the items.
+  std::uint32_t number = 0;
 };
 
 /// The way to a larger, slower memory. Both directions work at once.

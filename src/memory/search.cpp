@@ -58,12 +58,21 @@ class Annealing {
     std::uint64_t budget = options_.budget_bytes;
     const std::vector<Treatment> keep = evaluator_.plain_treatments();
     consider(keep, evaluate(keep, budget), budget);
-    const int restarts = options_.restarts > 0 ? options_.restarts : 3;
+    // Where everything can be kept, nothing is faster.
+    if (!pool_.empty() && try_to_place(result)) return finished(std::move(result));
+    pool_.clear();
+    const int restarts = options_.restarts > 0 ? options_.restarts : kRestarts;
     const std::uint64_t steps = options_.step_limit > 0 ? options_.step_limit : default_steps();
+    // Copies hide behind work or do not, which makes many valleys: some are found by short walks
+    // only, others by long ones.
+    const bool goes_far = options_.may_swap && problem_.link && options_.step_limit == 0 &&
+                          options_.restarts == 0 && steps == kMostSteps;
     // Where the best choices cannot be placed within the budget, look for ones with less alive.
     for (int tightening = 0; tightening < 4; ++tightening) {
-      for (int restart = 0; restart < restarts && !pauses_.empty(); ++restart) {
-        anneal(restart == 0 && options_.may_swap ? all_swapped(keep) : keep, budget, steps,
+      for (int walk = 0; walk < (goes_far ? 2 * restarts : restarts) && !pauses_.empty(); ++walk) {
+        const int restart = walk % restarts;
+        anneal(restart == 0 && options_.may_swap ? all_swapped(keep) : keep, budget,
+               walk < restarts ? steps : kLongSteps,
                static_cast<std::uint64_t>(tightening * 64 + restart));
       }
       if (try_to_place(result)) break;
@@ -72,16 +81,20 @@ class Annealing {
       pool_.clear();
     }
     if (!result.is_within_budget) settle_for_smallest(result);
+    return finished(std::move(result));
+  }
+
+ private:
+  SearchResult finished(SearchResult result) const {
     result.pauses = evaluator_.pauses();
     result.evaluation_count = evaluation_count_;
     return result;
   }
 
- private:
   // A step goes over all events; large problems get fewer of them.
   std::uint64_t default_steps() const {
     const std::size_t size = std::max<std::size_t>(problem_.items.size(), 1);
-    return std::clamp<std::uint64_t>(40'000'000 / size, 1'500, 60'000);
+    return std::clamp<std::uint64_t>(40'000'000 / size, 1'500, kMostSteps);
   }
 
   std::vector<Treatment> all_swapped(std::vector<Treatment> treatments) const {
@@ -192,10 +205,15 @@ class Annealing {
 
   void settle_for_smallest(SearchResult& result) {
     evaluate(smallest_.treatments, options_.budget_bytes);
-    result.plan = planned(problem_, evaluator_.events(), options_.place, options_.in_place);
+    PlaceOptions place = options_.place;
+    place.capacity = options_.budget_bytes;
+    result.plan = planned(problem_, evaluator_.events(), place, options_.in_place);
     result.treatments = smallest_.treatments;
+    result.is_within_budget = result.plan.arena_bytes <= options_.budget_bytes;
   }
 
+  static constexpr int kRestarts = 3;
+  static constexpr std::uint64_t kMostSteps = 60'000, kLongSteps = 200'000;
   static constexpr std::size_t kPool = 24;
   static constexpr std::uint64_t kPlaceNodes = 30'000;  // for each of them
   static constexpr double kPenalty = 1, kPull = 1e-3, kHot = 0.01, kCold = 1e-4;

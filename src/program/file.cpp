@@ -99,6 +99,10 @@ struct FileLayout {
 }  // namespace
 
 ProgramBytes write_program(const Program& program, std::ostream& head, std::ostream& constants) {
+  if (!program.transfers.empty()) {
+    throw Error("a program that swaps cannot be written to a file", ErrorKind::Unsupported)
+        .hint("compile it without a budget");
+  }
   Writer tables;
   write_tables(tables, program);
   Header header;

@@ -85,6 +85,16 @@ struct Program {
     double flops = 0, bytes = 0;  ///< for reports; 0 where symbols decide
   };
 
+  /// A copy of a buffer of the arena to a file, or back from it, beside the steps. Copies begin in
+  /// their order.
+  struct Transfer {
+    std::uint32_t buffer = 0;
+    bool is_out = false;
+    std::uint64_t file_offset = 0;
+    std::uint32_t begin_step = 0;  ///< before this step it begins
+    std::uint32_t end_step = 0;    ///< before this step it has to be done; it is waited for
+  };
+
   std::string name;
   std::string target;  ///< what the code needs: "x86-64-v3"
   std::vector<Symbol> symbols;
@@ -96,6 +106,7 @@ struct Program {
   std::vector<HostOperator> operators;
   std::vector<BranchStep> branches;
   std::vector<LoopStep> loops;
+  std::vector<Transfer> transfers;  ///< none but where memory was planned within a budget
   /// Bytes of the arena where every offset is planned ahead; 0 where shapes decide at run time.
   std::uint64_t arena_bytes = 0;
   bool is_arena_planned = false;

@@ -53,6 +53,7 @@ void KernelRunner::bind(std::span<const std::vector<std::int64_t>> input_shapes)
   if (has_arena && planned_bytes > arena_.bytes() && !arena_.allocate(planned_bytes)) {
     throw no_arena(p, all_bytes(), planned_bytes);
   }
+  if (!p.transfers.empty() && !swapper_) swapper_ = std::make_unique<Swapper>(p, all_bytes());
   scratch_stride_ = 0;
   if (is_alone) prepare(0);
   is_bound_ = true;
@@ -341,8 +342,17 @@ void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
     step.owner->run_items(step, thread, begin, end);
   };
   ThreadPool::Caller caller(ThreadPool::shared());
+  // However a run ends, no copy is left that writes into the arena.
+  struct Swapping {
+    Swapper* swapper;
+    ~Swapping() {
+      if (swapper != nullptr) swapper->abandon();
+    }
+  } const swapping{swapper_.get()};
+  if (swapper_) swapper_->begin_run(arena_.data());
   seen.begin_run();
   for (ReadyStep& step : prepared.steps) {
+    if (swapper_) swapper_->before(step.step);
     std::unique_ptr<GuardedCall> guards = guard_ ? guarded(step) : nullptr;
     if (prepared.has_run || is_compared(step)) {
       caller.for_each(step.work, step.chunk, thread_count_, run_chunk, &step);
@@ -353,6 +363,7 @@ void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
     guards.reset();
     seen.end_step(step.step);
   }
+  if (swapper_) swapper_->before(program().steps.size());
   prepared.has_run = true;
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/memory.h"
 #include "runtime/model.h"
 #include "runtime/segments.h"
+#include "runtime/swap.h"
 #include "runtime/thread_pool.h"
 
 #include <atomic>
@@ -120,6 +121,7 @@ class KernelRunner : public BoundShapes {
   Memory arena_, scratch_;
   std::uint64_t scratch_stride_ = 0;
   std::vector<void*> addresses_;                                  // by buffer
+  std::unique_ptr<Swapper> swapper_;                              // of a program with transfers
   std::unordered_map<std::uint32_t, const std::byte*> replaced_;  // constants, by buffer
   std::vector<Prepared> prepared_;                                // by segment
   std::int64_t error_ = 0;

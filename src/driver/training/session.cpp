@@ -15,6 +15,8 @@
 namespace tenon {
 namespace {
 
+constexpr int kTimedRuns = 2;
+
 Tensor zeros_like(const Tensor& tensor) { return {tensor.dtype(), tensor.shape()}; }
 
 // Memory of its own, whoever else holds the elements.
@@ -44,13 +46,19 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
       ranks_(ranks.ranks != nullptr ? ranks.ranks : alone_.get()),
       step_(std::move(graph)),
       data_inputs_(step_.data_inputs()),
-      data_outputs_(step_.data_outputs()) {
+      data_outputs_(step_.data_outputs()),
+      thread_count_(options.thread_count) {
   const int thread_count = options.thread_count;
+  const bool has_budget = !options.budget.budget.empty();
   for (const State& state : step_.states) {
     now_.push_back(share_of(state, state.initial.materialise(), step_.graph, ranks_->rank()));
     before_.push_back(zeros_like(now_.back()));
   }
   if (ranks.ranks != nullptr || ranks.parts > 1) {
+    if (has_budget) {
+      throw Error("the memory of parts of a batch is not planned", ErrorKind::Unsupported)
+          .hint("leave out --budget, or --parallel and --parts");
+    }
     if (options.target != "native" || !options.precision.empty()) {
       throw Error("parts of a batch are computed by the processor, in the model's types",
                   ErrorKind::Unsupported)
@@ -65,13 +73,19 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   request.cpu = options.target;
   request.precision = options.precision;
   request.is_untuned = true;
+  request.threads = thread_count;
+  std::optional<codegen::StepProblem> described;
+  if (has_budget) request.step_problem = &described;
   Program program = compile_model(step_.graph, request);
+  if (has_budget) {
+    planner_ = planned_within(std::move(program), std::move(described), options.budget);
+    program = planner_->program();
+  }
   if (!program.is_kernels_alone()) {
     host_model_ = std::make_shared<const HostModel>(std::move(program));
     host_ = std::make_unique<HostContext>(host_model_, thread_count);
   } else {
-    model_ = std::make_shared<const Model>(std::move(program));
-    context_ = std::make_unique<Context>(model_, thread_count);
+    load(std::move(program));
   }
   if (is_on_device()) {
     before_.clear();
@@ -79,6 +93,22 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
     for (const State& state : step_.states) states.push_back({state.input, state.output});
     context_->keep_on_device(std::move(states));
   }
+}
+
+void Session::load(Program program) {
+  context_.reset();  // two arenas at once would be over the budget
+  model_ = std::make_shared<const Model>(std::move(program));
+  context_ = std::make_unique<Context>(model_, thread_count_);
+}
+
+// The first run meets memory that nobody has touched; the second is like those to come.
+void Session::learn_times() {
+  if (++timed_runs_ < kTimedRuns) return;
+  std::vector<double> seconds(program().steps.size(), 0);
+  for (const Watch::Step& step : watch_.steps()) {
+    seconds[step.number] = static_cast<double>(step.end - step.start) * seconds_per_tick();
+  }
+  if (planner_->learn(seconds)) load(planner_->program());
 }
 
 Session::~Session() = default;
@@ -90,7 +120,8 @@ const Program& Session::program() const {
 
 std::uint64_t Session::arena_bytes() const {
   if (ranked_) return ranked_->arena_bytes();
-  return context_ ? context_->arena_bytes() : host_->arena_bytes();
+  if (host_) return host_->arena_bytes();
+  return context_ ? context_->arena_bytes() : program().arena_bytes;
 }
 
 std::vector<Tensor> Session::inputs(const std::vector<Tensor>& batch,
@@ -171,6 +202,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
     shapes.push_back(tensor.shape());
     sources.push_back(tensor.bytes().data());
   }
+  if (!context_) context_ = std::make_unique<Context>(model_, thread_count_);
   context_->bind(shapes);
   const Program& p = program();
   std::vector<void*> targets(p.outputs.size());
@@ -180,6 +212,12 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
   }
   for (std::size_t k = 0; k < before_.size(); ++k)
     targets[step_.states[k].output] = before_[k].mutable_bytes().data();
+  if (planner_ && timed_runs_ < kTimedRuns) {
+    context_->run(sources, targets, watch_);
+    now_.swap(before_);
+    learn_times();
+    return outputs;
+  }
   context_->run(sources, targets);
   now_.swap(before_);
   return outputs;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "driver/parallel/ranked_step.h"
+#include "driver/planning/budget.h"
 #include "host/context.h"
 #include "passes/train/stateful_graph.h"
 #include "program/program.h"
@@ -21,6 +22,9 @@ struct SessionOptions {
   int thread_count = 0;  ///< 0: as many as the process may use; results do not depend on it
   std::string target = "native";  ///< as CompileRequest::cpu
   std::string precision = "";     ///< "f16", "bf16", "tf32": products; states stay as they are
+  /// The memory of a run stays within it; its text empty: there is none. The first runs are timed,
+  /// and the plan is made again with what they took.
+  BudgetRequest budget = {};
 };
 
 /// Over which ranks a session runs, in how many parts of the batch.
@@ -41,7 +45,7 @@ struct StatePiece {
 /// state has two places, of which a run reads one and writes the other; on a device they lie there.
 class Session {
  public:
-  /// States begin as the graph says.
+  /// States begin as the graph says. Throws Error (OutOfMemory) for a budget that cannot be kept.
   Session(StatefulGraph graph, const SessionOptions& options, const SessionRanks& ranks = {});
   ~Session();
   Session(const Session&) = delete;
@@ -66,10 +70,16 @@ class Session {
   void set_states(const States& states);
   const Program& program() const;
   std::uint64_t arena_bytes() const;
+  /// Gives the arena back until the next run. For a session with a budget.
+  void rest() { context_.reset(); }
+  /// Of a session with a budget; else nothing.
+  const BudgetPlanner* budget() const { return planner_.get(); }
 
  private:
   bool is_on_device() const { return context_ && context_->is_on_device(); }
   std::vector<Tensor> run_on_device(const std::vector<Tensor>& batch);
+  void load(Program program);
+  void learn_times();
   /// Tensors by input of the graph: the batch, and the states among them.
   std::vector<Tensor> inputs(const std::vector<Tensor>& batch,
                              const std::vector<Tensor>& states) const;
@@ -84,6 +94,10 @@ class Session {
   // Else one of the two, as the program is kernels alone or has other steps.
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Context> context_;
+  int thread_count_;
+  std::unique_ptr<BudgetPlanner> planner_;
+  Watch watch_;
+  int timed_runs_ = 0;
   std::shared_ptr<const HostModel> host_model_;
   std::unique_ptr<HostContext> host_;
 };

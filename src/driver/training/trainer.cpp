@@ -130,7 +130,9 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   ScheduleOptions& schedule = options_.train.schedule;
   if (schedule.kind == "cosine" && schedule.total <= 1) schedule.total = step_count();
   options_.train.seed = static_cast<std::int64_t>(options_.seed);
-  const SessionOptions session{options_.thread_count, options_.target, options_.precision};
+  options_.budget.threads = options_.thread_count;
+  SessionOptions session{options_.thread_count, options_.target, options_.precision,
+                         options_.budget};
   const SessionRanks ranks{options_.ranks, options_.parts, options_.bucket_bytes};
   options_.train.parts = options_.parts;
   // Whether states are split is not part of what is learnt.
@@ -148,6 +150,8 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   checkpoint_.sample_count = training_->size();
   if (found_) resume();
   if (validation_ && validation_->size() > 0) {
+    if (step_->budget() != nullptr)
+      session.budget.arena_bytes = step_->budget()->report().budget_bytes;
     evaluation_ = std::make_unique<Session>(evaluation(model_, options_.train), session);
   }
 }
@@ -268,6 +272,8 @@ void Trainer::resume() {
 
 std::optional<CurvePoint> Trainer::validate() {
   if (!evaluation_) return std::nullopt;
+  // Only one of the two is within the budget at a time.
+  if (step_->budget() != nullptr) step_->rest();
   evaluation_->set_states(step_->states());
   std::vector<std::int64_t> order(static_cast<std::size_t>(validation_->size()));
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int64_t>(k);
@@ -298,6 +304,7 @@ std::optional<CurvePoint> Trainer::validate() {
     point.loss += sums.real_at(2 * batch);
     point.accuracy += sums.real_at(2 * batch + 1);
   }
+  if (step_->budget() != nullptr) evaluation_->rest();
   point.loss /= static_cast<double>(validation_->size());
   point.accuracy /= static_cast<double>(validation_->size());
   return point;

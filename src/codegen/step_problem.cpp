@@ -1,0 +1,298 @@
+#include "codegen/step_problem.h"
+
+#include "base/error.h"
+#include "program/arena.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+
+namespace tenon::codegen {
+namespace {
+
+constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
+// Of what a processor can compute at most, large kernels reach about so much.
+constexpr double kReached = 0.6;
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t rounded(std::uint64_t bytes, std::uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+std::optional<std::uint64_t> bytes_of(const TaskList::Buffer& buffer) {
+  const Dim count = product(buffer.dims);
+  if (!count.is_constant()) return std::nullopt;
+  return static_cast<std::uint64_t>(count.constant()) *
+         static_cast<std::uint64_t>(info(buffer.dtype).storage_bytes);
+}
+
+class Describer {
+ public:
+  Describer(const TaskList& tasks, const TargetFacts& facts, int threads)
+      : tasks_(tasks), value_of_(tasks.buffers.size(), kNone) {
+    flops_per_s_ = kReached * facts.rates.front().flops_per_s * std::max(1, threads);
+    bytes_per_s_ = facts.memory().bytes_per_s;
+    start_s_ = facts.start_s;
+  }
+
+  std::optional<StepProblem> run() {
+    made_.problem.name = tasks_.name;
+    for (const TaskList::Buffer& buffer : tasks_.buffers) {
+      if (buffer.opaque || buffer.life == Life::Sized || !bytes_of(buffer)) return std::nullopt;
+      if (buffer.life == Life::Value || buffer.view_of) continue;
+      made_.problem.fixed_bytes += rounded(*bytes_of(buffer), kArenaAlignment);
+    }
+    for (const TaskList::Task& task : tasks_.tasks) {
+      if (task.kind != TaskList::Task::Kind::Compute || task.ways.size() != 1) return std::nullopt;
+      if (!add_task(task)) return std::nullopt;
+    }
+    memory::verify(made_.problem);
+    return std::move(made_);
+  }
+
+ private:
+  struct Uses {
+    std::set<std::uint32_t> reads, writes;
+  };
+
+  Uses uses_of(const TaskList::Call& call) const {
+    Uses uses;
+    std::size_t argument = 0;
+    for (const nests::NestBuffer& buffer : tasks_.kernels[call.kernel].nest.buffers) {
+      if (buffer.storage == nests::Storage::Scratch) continue;
+      const std::uint32_t id = call.buffers[argument++];
+      (buffer.storage == nests::Storage::Result ? uses.writes : uses.reads).insert(id);
+    }
+    return uses;
+  }
+
+  // An item for each call, so that what calls hand each other lives no longer than it must. Calls
+  // that write one buffer, as one fills it and the next adds to it, are an item together.
+  bool add_task(const TaskList::Task& task) {
+    const std::vector<TaskList::Call>& calls = task.ways.front().calls;
+    std::vector<Uses> uses;
+    for (const TaskList::Call& call : calls) uses.push_back(uses_of(call));
+    for (std::size_t begin = 0; begin < calls.size();) {
+      std::size_t end = begin + 1;
+      for (std::size_t k = begin; k < end; ++k) {
+        for (std::size_t later = calls.size(); later-- > end;) {
+          const bool is_again = std::ranges::any_of(
+              uses[k].writes, [&](std::uint32_t id) { return uses[later].writes.contains(id); });
+          if (is_again) end = later + 1;
+        }
+      }
+      if (!add_item(task, {calls.data() + begin, end - begin}, {uses.data() + begin, end - begin}))
+        return false;
+      begin = end;
+    }
+    return true;
+  }
+
+  bool add_item(const TaskList::Task& task, std::span<const TaskList::Call> calls,
+                std::span<const Uses> uses) {
+    memory::Item item;
+    item.name = task.name;
+    item.number = static_cast<std::uint32_t>(made_.steps.size());
+    item.may_repeat = true;  // kernels are functions: dropout too takes its numbers from a key
+    double seconds = 0;
+    std::set<std::uint32_t> reads, writes;
+    std::vector<std::uint32_t> steps;
+    for (std::size_t k = 0; k < calls.size(); ++k) {
+      seconds += start_s_ + std::max(calls[k].flops / flops_per_s_, calls[k].bytes / bytes_per_s_);
+      for (const std::uint32_t id : uses[k].reads) {
+        if (!writes.contains(id)) reads.insert(id);
+      }
+      writes.insert(uses[k].writes.begin(), uses[k].writes.end());
+      steps.push_back(step_count_++);
+    }
+    for (const std::uint32_t id : reads) {
+      if (value_of_[id] != kNone) item.reads.push_back(value_of_[id]);
+    }
+    for (const std::uint32_t id : writes) {
+      if (value_of_[id] != kNone) return false;  // by two tasks
+      value_of_[id] = static_cast<std::uint32_t>(made_.buffers.size());
+      made_.buffers.push_back(id);
+      item.makes.push_back(value_of_[id]);
+      const TaskList::Buffer& buffer = tasks_.buffers[id];
+      const bool is_output = buffer.life != Life::Value;
+      const std::uint64_t bytes = is_output ? 0 : rounded(*bytes_of(buffer), kArenaAlignment);
+      made_.problem.values.push_back(
+          {buffer.name.empty() ? task.name : buffer.name, bytes, is_output, !is_output});
+    }
+    for (const auto& [result, operand] : task.may_share) {
+      if (calls.size() > 1 || !writes.contains(result) || !reads.contains(operand)) continue;
+      const std::uint32_t to = value_of_[result], from = value_of_[operand];
+      if (from == kNone || tasks_.buffers[result].life != Life::Value ||
+          tasks_.buffers[operand].life != Life::Value)
+        continue;
+      item.may_share.emplace_back(to, from);
+    }
+    item.ways.push_back({seconds, 0});
+    made_.steps.push_back(std::move(steps));
+    made_.problem.items.push_back(std::move(item));
+    return true;
+  }
+
+  const TaskList& tasks_;
+  double flops_per_s_ = 0, bytes_per_s_ = 0, start_s_ = 0;
+  StepProblem made_;
+  std::vector<std::uint32_t> value_of_;  // by buffer
+  std::uint32_t step_count_ = 0;
+};
+
+class Carrier {
+ public:
+  Carrier(const Program& program, const StepProblem& described, const memory::Plan& plan)
+      : from_(program), described_(described), plan_(plan), program_(program) {}
+
+  Program run(std::vector<std::uint32_t>* step_items) {
+    program_.steps.clear();
+    place_instances();
+    current_.assign(described_.buffers.size(), kNone);
+    file_offset_.assign(described_.buffers.size(), UINT64_MAX);
+    for (std::uint32_t e = 0; e < plan_.events.size(); ++e) {
+      const memory::Event& event = plan_.events[e];
+      if (event.kind == memory::Event::Kind::Run) {
+        add_steps(e, described_.problem.items[event.index], step_items);
+      } else {
+        copy(e, event);
+      }
+    }
+    for (Program::Transfer& transfer : program_.transfers)
+      transfer.end_step = std::min(transfer.end_step, step_number());
+    find_lifetimes();
+    program_.arena_bytes = rounded(plan_.arena_bytes, kArenaAlignment);
+    program_.is_arena_planned = true;
+    return std::move(program_);
+  }
+
+ private:
+  std::uint32_t step_number() const { return static_cast<std::uint32_t>(program_.steps.size()); }
+
+  // A buffer for each making of a value. The first takes the place of the program's own.
+  void place_instances() {
+    std::vector<char> is_there(from_.buffers.size(), 0);
+    for (const memory::Storage& storage : plan_.storages) {
+      for (const memory::Instance& instance : storage.instances) {
+        const std::uint32_t id = described_.buffers[instance.value];
+        if (from_.buffers[id].place != Program::Place::Arena) {  // an output: wherever it is made
+          instances_[{instance.value, instance.made_at}] = id;
+          continue;
+        }
+        std::uint32_t buffer = id;
+        if (is_there[id] != 0) {
+          buffer = static_cast<std::uint32_t>(program_.buffers.size());
+          program_.buffers.push_back(from_.buffers[id]);
+        }
+        is_there[id] = 1;
+        program_.buffers[buffer].offset = storage.offset;
+        instances_[{instance.value, instance.made_at}] = buffer;
+      }
+    }
+  }
+
+  void add_steps(std::uint32_t event, const memory::Item& item,
+                 std::vector<std::uint32_t>* step_items) {
+    std::map<std::uint32_t, std::uint32_t> now;  // by the program's own buffer
+    for (const std::uint32_t v : item.reads) {
+      TENON_ASSERT(current_[v] != kNone, "a plan makes a value before it reads it");
+      now[described_.buffers[v]] = current_[v];
+      wait_for(v);
+    }
+    for (const std::uint32_t v : item.makes) {
+      current_[v] = instances_.at({v, event});
+      now[described_.buffers[v]] = current_[v];
+    }
+    for (const std::uint32_t number : described_.steps[item.number]) {
+      Program::Step step = from_.steps[number];
+      for (std::uint32_t& id : step.buffers) {
+        if (const auto found = now.find(id); found != now.end()) id = found->second;
+      }
+      program_.steps.push_back(std::move(step));
+      if (step_items != nullptr) step_items->push_back(item.number);
+    }
+  }
+
+  void copy(std::uint32_t event, const memory::Event& what) {
+    const std::uint32_t v = what.index;
+    if (what.kind == memory::Event::Kind::Free) {
+      program_.transfers[leaving_.at(v)].end_step = step_number();
+      return;
+    }
+    Program::Transfer transfer;
+    transfer.is_out = what.kind == memory::Event::Kind::Out;
+    transfer.begin_step = step_number();
+    transfer.end_step = kNone;
+    if (transfer.is_out) {
+      leaving_[v] = program_.transfers.size();
+      if (file_offset_[v] == UINT64_MAX) {
+        file_offset_[v] = file_bytes_;
+        file_bytes_ += rounded(described_.problem.values[v].bytes, kPage);
+      }
+    } else {
+      current_[v] = instances_.at({v, event});
+      returning_[v] = program_.transfers.size();
+    }
+    transfer.buffer = current_[v];
+    transfer.file_offset = file_offset_[v];
+    program_.transfers.push_back(transfer);
+  }
+
+  // Whoever reads what is on its way back waits for it.
+  void wait_for(std::uint32_t value) {
+    const auto found = returning_.find(value);
+    if (found == returning_.end()) return;
+    Program::Transfer& transfer = program_.transfers[found->second];
+    transfer.end_step = std::min(transfer.end_step, step_number());
+    returning_.erase(found);
+  }
+
+  void find_lifetimes() {
+    std::vector<std::uint32_t> first(program_.buffers.size(), kNone),
+        last(program_.buffers.size(), 0);
+    const auto use = [&](std::uint32_t buffer, std::uint32_t step) {
+      first[buffer] = std::min(first[buffer], step);
+      last[buffer] = std::max(last[buffer], step);
+    };
+    for (std::uint32_t k = 0; k < program_.steps.size(); ++k) {
+      for (const std::uint32_t id : program_.steps[k].buffers) use(id, k);
+    }
+    for (const Program::Transfer& transfer : program_.transfers) {
+      use(transfer.buffer, transfer.begin_step);
+      use(transfer.buffer, transfer.is_out ? transfer.end_step - 1 : transfer.end_step);
+    }
+    for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
+      Program::Buffer& buffer = program_.buffers[k];
+      if (buffer.place != Program::Place::Arena) continue;
+      buffer.last_step = last[k];
+      buffer.first_step = std::min(first[k], last[k]);
+      if (first[k] == kNone) buffer.dims = {0}, buffer.offset = 0;
+    }
+  }
+
+  const Program& from_;
+  const StepProblem& described_;
+  const memory::Plan& plan_;
+  Program program_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+      instances_;                                             // by value and event: buffers
+  std::vector<std::uint32_t> current_;                        // by value: a buffer
+  std::map<std::uint32_t, std::size_t> leaving_, returning_;  // by value: transfers
+  std::vector<std::uint64_t> file_offset_;                    // by value
+  std::uint64_t file_bytes_ = 0;
+};
+
+}  // namespace
+
+std::optional<StepProblem> step_problem(const TaskList& tasks, const TargetFacts& facts,
+                                        int threads) {
+  return Describer(tasks, facts, threads).run();
+}
+
+Program carried_out(const Program& program, const StepProblem& described, const memory::Plan& plan,
+                    std::vector<std::uint32_t>* step_items) {
+  return Carrier(program, described, plan).run(step_items);
+}
+
+}  // namespace tenon::codegen

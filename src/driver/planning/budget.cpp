@@ -1,0 +1,219 @@
+#include "driver/planning/budget.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "memory/size_text.h"
+#include "program/arena.h"
+#include "runtime/processors.h"
+#include "runtime/swap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+// Copying less than this is not worth a call to the system.
+constexpr std::uint64_t kLeastSwapped = 64 << 10;
+constexpr double kCallSeconds = 5e-5;
+// A plan has to be so much faster to be taken in place of one that is running.
+constexpr double kWorthIt = 0.99;
+
+std::uint64_t bytes_of(const Program::Buffer& buffer) {
+  std::uint64_t bytes = buffer.element_bytes;
+  for (const Extent& dim : buffer.dims) bytes *= static_cast<std::uint64_t>(dim.number());
+  return bytes;
+}
+
+// What is alive at the event that needs most, largest first.
+std::vector<const memory::Storage*> alive_at_peak(const memory::Plan& plan, std::uint32_t& peak) {
+  std::vector<std::int64_t> live(plan.events.size() + 1, 0);
+  for (const memory::Storage& storage : plan.storages) {
+    live[storage.begin] += static_cast<std::int64_t>(storage.bytes);
+    live[storage.end] -= static_cast<std::int64_t>(storage.bytes);
+  }
+  for (std::size_t e = 1; e < live.size(); ++e) live[e] += live[e - 1];
+  peak = static_cast<std::uint32_t>(std::ranges::max_element(live) - live.begin());
+  std::vector<const memory::Storage*> alive;
+  for (const memory::Storage& storage : plan.storages) {
+    if (storage.begin <= peak && peak < storage.end && storage.bytes > 0) alive.push_back(&storage);
+  }
+  std::ranges::stable_sort(alive, std::greater(), &memory::Storage::bytes);
+  return alive;
+}
+
+}  // namespace
+
+std::string to_string(const BudgetReport& report) {
+  std::string text = fmt::format("arena {} of {}", format_bytes(report.arena_bytes),
+                                 format_bytes(report.plain_arena_bytes));
+  if (report.repeated_count > 0) {
+    text += fmt::format(", {} steps run again beside {}", report.repeated_count,
+                        report.step_count - report.repeated_count);
+  }
+  if (report.swapped_bytes > 0) {
+    text += fmt::format(", {} swapped to a file", format_bytes(report.swapped_bytes));
+  }
+  text += fmt::format(", {:.1f} % more time by {}", 100 * report.extra_time(),
+                      report.is_measured ? "the steps' times" : "estimate");
+  return text + fmt::format("; {} beside the arena", format_bytes(report.outside_bytes));
+}
+
+std::uint64_t arena_budget(const std::string& text, std::uint64_t whole, std::uint64_t outside) {
+  const std::string_view trimmed = trim(text);
+  if (!trimmed.empty() && trimmed.back() == '%') {
+    const auto share = parse_real(trimmed.substr(0, trimmed.size() - 1));
+    if (share && *share > 0 && *share <= 1000) {
+      return static_cast<std::uint64_t>(*share / 100 * static_cast<double>(whole));
+    }
+  } else if (const auto bytes = memory::parse_bytes(trimmed)) {
+    if (*bytes > outside) return *bytes - outside;
+    throw Error("the budget does not hold what has to be there all the time",
+                ErrorKind::OutOfMemory)
+        .expected("more than ", outside, " bytes (", format_bytes(outside),
+                  "): inputs, outputs, constants, code, the kernels' own memory")
+        .got(*bytes, " bytes (", format_bytes(*bytes), ")")
+        .hint("a smaller batch or an optimizer that keeps less needs less");
+  }
+  throw Error("a budget is a number of bytes or a share of the memory without one",
+              ErrorKind::Usage)
+      .expected("such as 4GiB, 500MB, 1048576 or 60%")
+      .got("'", text, "'");
+}
+
+std::uint64_t bytes_outside_arena(const Program& program, int threads) {
+  std::uint64_t bytes = program.constant_bytes + program.code.size();
+  for (const Program::Buffer& buffer : program.buffers) {
+    const bool is_port =
+        buffer.place == Program::Place::Input || buffer.place == Program::Place::Output;
+    if (is_port) bytes += bytes_of(buffer);
+  }
+  std::uint64_t scratch = 0;
+  for (const Program::Kernel& kernel : program.kernels) {
+    scratch = std::max(scratch, static_cast<std::uint64_t>(kernel.scratch_bytes.value({})));
+  }
+  return bytes + scratch * static_cast<std::uint64_t>(threads > 0 ? threads : usable_threads());
+}
+
+BudgetPlanner::BudgetPlanner(Program plain, codegen::StepProblem described,
+                             const BudgetRequest& request)
+    : plain_(std::move(plain)), described_(std::move(described)), may_swap_(request.may_swap) {
+  report_.plain_arena_bytes = plain_.arena_bytes;
+  report_.outside_bytes = bytes_outside_arena(plain_, request.threads);
+  report_.budget_bytes =
+      request.arena_bytes ? *request.arena_bytes
+                          : arena_budget(request.budget, plain_.arena_bytes, report_.outside_bytes);
+  memory::Problem& problem = described_.problem;
+  problem = memory::reordered(problem);
+  if (may_swap_) {
+    problem.link = {"a file", measured_swap_bytes_per_s(), kCallSeconds};
+    for (memory::Value& value : problem.values) {
+      value.may_swap = value.may_swap && value.bytes >= kLeastSwapped;
+    }
+  }
+  memory::SearchResult found = searched();
+  if (!found.is_within_budget) refuse(found.plan);
+  take(std::move(found.plan));
+}
+
+memory::SearchResult BudgetPlanner::searched() const {
+  memory::SearchOptions options;
+  options.budget_bytes = report_.budget_bytes;
+  options.may_swap = may_swap_;
+  options.place.alignment = kArenaAlignment;
+  return memory::search(described_.problem, options);
+}
+
+void BudgetPlanner::take(memory::Plan plan) {
+  plan_ = std::move(plan);
+  report_.arena_bytes = plan_.arena_bytes;
+  report_.plain_seconds = described_.problem.seconds();
+  report_.seconds = plan_.seconds;
+}
+
+Program BudgetPlanner::program() {
+  step_items_.clear();
+  Program made = codegen::carried_out(plain_, described_, plan_, &step_items_);
+  report_.step_count = made.steps.size();
+  report_.repeated_count = made.steps.size() - plain_.steps.size();
+  report_.swapped_bytes = 0;
+  for (const Program::Transfer& transfer : made.transfers) {
+    if (transfer.is_out) report_.swapped_bytes += bytes_of(made.buffers[transfer.buffer]);
+  }
+  return made;
+}
+
+bool BudgetPlanner::learn(std::span<const double> step_seconds) {
+  TENON_ASSERT(step_seconds.size() == step_items_.size(), "a time for each step");
+  std::vector<double> seconds(described_.steps.size(), 0);
+  std::vector<double> counts(described_.steps.size(), 0);
+  for (std::size_t k = 0; k < step_items_.size(); ++k) {
+    const std::uint32_t item = step_items_[k];
+    seconds[item] += step_seconds[k];
+    // A making of several steps counts once.
+    counts[item] += 1.0 / static_cast<double>(described_.steps[item].size());
+  }
+  for (memory::Item& item : described_.problem.items) {
+    if (counts[item.number] > 0) item.ways[0].seconds = seconds[item.number] / counts[item.number];
+  }
+  report_.is_measured = true;
+  memory::Plan now = plan_;
+  now.seconds = memory::seconds_of(described_.problem, now.events);
+  memory::SearchResult found = searched();
+  const bool is_better = found.is_within_budget && found.plan.seconds < kWorthIt * now.seconds;
+  take(is_better ? std::move(found.plan) : std::move(now));
+  return is_better;
+}
+
+std::unique_ptr<BudgetPlanner> planned_within(Program plain,
+                                              std::optional<codegen::StepProblem> described,
+                                              const BudgetRequest& request) {
+  if (!described || !plain.is_kernels_alone()) {
+    throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)
+        .at("program '", plain.name, "'")
+        .expected("kernels one after another on the processor, with extents that are known")
+        
+        .got(!plain.is_kernels_alone() ? "control flow or operators without kernels between them"
+                                 : "a program for a device, or extents that inputs decide");
+  }
+  return std::make_unique<BudgetPlanner>(std::move(plain), *std::move(described), request);
+}
+
+void BudgetPlanner::refuse(const memory::Plan& smallest) const {
+  const memory::Problem& problem = described_.problem;
+  std::uint32_t largest = 0;
+  for (std::uint32_t i = 1; i < problem.items.size(); ++i) {
+    if (memory::working_set_bytes(problem, i) > memory::working_set_bytes(problem, largest))
+      largest = i;
+  }
+  const std::uint64_t bound = memory::working_set_bytes(problem, largest);
+  std::uint32_t peak = 0;
+  std::string alive;
+  std::size_t count = 0;
+  for (const memory::Storage* storage : alive_at_peak(smallest, peak)) {
+    if (++count > 10) break;
+    const std::string& name = storage->instances.empty()
+                                  ? std::string("workspace")
+                                  : problem.values[storage->instances.front().value].name;
+    alive += concat(count == 1 ? "" : ", ", "'", name, "' ", format_bytes(storage->bytes));
+  }
+  const std::uint32_t item = smallest.events[peak].index;
+  const bool is_run = smallest.events[peak].kind == memory::Event::Kind::Run;
+  Error error("no plan keeps the arena within the budget", ErrorKind::OutOfMemory);
+  error.at("step '", problem.items[is_run ? item : 0].name, "', where ",
+           format_bytes(smallest.max_live_bytes), " are alive");
+  error.expected("at most ", report_.budget_bytes, " bytes (", format_bytes(report_.budget_bytes),
+                 ")");
+  error.got("at least ", smallest.arena_bytes, " bytes (", format_bytes(smallest.arena_bytes),
+            "), the least found; the largest alive there: ", alive);
+  std::string hint =
+      bound > report_.budget_bytes
+          ? concat("proven: step '", problem.items[largest].name, "' alone needs ", bound, " bytes")
+          : concat("proven is only that ", bound, " bytes are needed");
+  hint += may_swap_ || bound > report_.budget_bytes ? "; a smaller batch needs less"
+                                                    : "; --swap may help, or a smaller batch";
+  throw error.hint(hint);
+}
+
+}  // namespace tenon
