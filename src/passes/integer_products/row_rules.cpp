@@ -1,5 +1,8 @@
 #include "passes/integer_products/rules.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace tenon::integers {
 namespace {
 
@@ -9,19 +12,61 @@ using rewrite::Rule;
 // Smaller ones become floats when constants are folded, and then tiles are faster.
 constexpr std::int64_t kLeastElements = std::int64_t{1} << 18;
 
+// Columns that lie side by side, for all of the sum, so that a kernel goes through memory in order.
+constexpr std::int64_t kColumns = 32;
+
 // The same numbers in a byte each: kernels do not have to widen four bits.
-std::optional<Constant> in_bytes(const Constant& constant) {
+std::optional<Tensor> in_bytes(const Constant& constant) {
   switch (constant.dtype()) {
     case DType::I8:
     case DType::U8:
-      return constant;
+      return constant.materialise();
     case DType::I4:
-      return Constant(constant.materialise().converted(DType::I8));
+      return constant.materialise().converted(DType::I8);
     case DType::U4:
-      return Constant(constant.materialise().converted(DType::U8));
+      return constant.materialise().converted(DType::U8);
     default:
       return std::nullopt;
   }
+}
+
+// Rows of columns as blocks of columns: [blocks, rows, 32]. Zeros fill the last block.
+Tensor in_blocks(const Tensor& matrix, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t blocks = (columns + kColumns - 1) / kColumns;
+  Tensor made(matrix.dtype(), {blocks, rows, kColumns});
+  const std::size_t element = info(matrix.dtype()).storage_bytes;
+  const std::byte* from = matrix.bytes().data();
+  std::byte* to = made.mutable_bytes().data();
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t first = block * kColumns, count = std::min(kColumns, columns - first);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::memcpy(to + static_cast<std::size_t>((block * rows + row) * kColumns) * element,
+                  from + static_cast<std::size_t>(row * columns + first) * element,
+                  static_cast<std::size_t>(count) * element);
+    }
+  }
+  return made;
+}
+
+// How scales and zero points lie over the weights: one for all, for each column, or for runs along
+// the sum. Nothing where they lie otherwise.
+struct Runs {
+  std::int64_t rows = 0;  // of scales; 0: one number for all
+  std::int64_t length = 0;
+};
+std::optional<Runs> runs_of(const Node& dequantize, const Constant& scale, std::int64_t terms,
+                            std::int64_t columns) {
+  const AttrValue *axis = dequantize.attrs.find("axis"),
+                  *block = dequantize.attrs.find("block_size");
+  const std::int64_t along = axis ? std::get<Dim>(*axis).constant() : 1;
+  const std::int64_t length = block ? std::get<Dim>(*block).constant() : 0;
+  const Shape& shape = scale.shape();
+  if (scale.size() == 1 && length == 0) return Runs{};
+  if (shape == Shape{columns} && (along == 1 || along == -1) && length == 0) return Runs{1, terms};
+  const bool is_grouped = length > 0 && (along == 0 || along == -2);
+  const Shape of_groups{is_grouped ? (terms + length - 1) / length : 0, columns};
+  if (is_grouped && shape == of_groups) return Runs{of_groups[0], length};
+  return std::nullopt;
 }
 
 // One row times narrow weights: every weight is read once, so it is widened where it is multiplied,
@@ -36,30 +81,43 @@ ValueId row_times_narrow_weights(const Match& match) {
     return {};
   const NodeId maker = graph.value(match.value("x")).producer;
   if (maker && graph.op_name(maker) == "dequantize_linear") return {};
-  const Constant* weights = graph.constant_of(match.value("w"));
-  if (weights == nullptr || weights->size() < kLeastElements) return {};
-  const Dim& terms = w->dims[0];
-  if (!(product(x->dims) == terms) || !all_constant(result.tensor().dims)) {
+  const Constant *weights = graph.constant_of(match.value("w")),
+                 *scale = graph.constant_of(match.value("t"));
+  if (!weights || !scale || weights->size() < kLeastElements || scale->dtype() != DType::F32)
+    return {};
+  const std::int64_t terms = weights->shape()[0], columns = weights->shape()[1];
+  if (!(product(x->dims) == Dim(terms)) || !all_constant(result.tensor().dims)) {
     match.refuse("several rows share its weights, which are widened once for all of them");
     return {};
   }
-  const std::optional<Constant> bytes = in_bytes(*weights);
-  if (!bytes) return {};
-  std::vector<ValueId> operands = match.node("q").operands;
-  const Attributes attrs = match.node("q").attrs;
-  const bool is_same = bytes->dtype() == weights->dtype();
-  if (operands.size() > 2 && operands[2] && !is_same) {
-    const Constant* zero = graph.constant_of(operands[2]);
-    if (zero == nullptr) return {};
-    operands[2] = match.make_constant(*in_bytes(*zero));
-  }
+  const Constant* zero = match.has("y") ? graph.constant_of(match.value("y")) : nullptr;
+  if (match.has("y") && (!zero || zero->shape() != scale->shape())) return {};
+  const std::optional<Tensor> bytes = in_bytes(*weights);
+  const std::optional<Runs> runs = runs_of(match.node("q"), *scale, terms, columns);
+  if (!bytes || !runs || columns < kColumns) return {};
   const Dims shape = result.tensor().dims;
-  const Dims column{terms, Dim(1)};
-  if (!is_same) operands[0] = match.make_constant(*bytes);
-  const ValueId real = match.make("dequantize_linear", operands, attrs);
-  const ValueId products = match.make("mul", {match.make_reshape(match.value("x"), column), real});
-  const ValueId sums =
-      match.make("reduce_sum", {products}, {{"axes", Dims{Dim(0)}}, {"keep_axes", false}});
+
+  const auto laid_out = [&](const Tensor& numbers) {
+    return runs->rows == 0 ? numbers.reshaped({}) : in_blocks(numbers, runs->rows, columns);
+  };
+  std::vector<ValueId> operands = {match.make_constant(Constant(in_blocks(*bytes, terms, columns))),
+                                   match.make_constant(Constant(laid_out(scale->materialise())))};
+  match.succeed(match.value("w"), operands[0]);
+  match.succeed(match.value("t"), operands[1]);
+  if (zero) operands.push_back(match.make_constant(Constant(laid_out(*in_bytes(*zero)))));
+  Attributes attrs;
+  if (runs->rows > 0) attrs = {{"axis", Dim(1)}, {"block_size", Dim(runs->length)}};
+  const ValueId real = match.make("dequantize_linear", operands, std::move(attrs));
+  const ValueId column = match.make_reshape(match.value("x"), {Dim(terms), Dim(1)});
+  ValueId sums = match.make("reduce_sum", {match.make("mul", {column, real})},
+                            {{"axes", Dims{Dim(1)}}, {"keep_axes", false}});
+  const std::int64_t filled = (columns + kColumns - 1) / kColumns * kColumns;
+  sums = match.make_reshape(sums, {Dim(filled)});
+  if (filled != columns) {
+    sums = match.make(
+        "slice", {sums},
+        {{"starts", Dims{Dim(0)}}, {"ends", Dims{Dim(columns)}}, {"axes", Dims{Dim(0)}}});
+  }
   return match.make_reshape(sums, shape);
 }
 

@@ -296,30 +296,41 @@ TEST(EqualiseTest, CorrectionNeverMakesOutputsWorse) {
 }
 
 // A step of decoding: narrow weights give what widened ones give, but for the order of the sum.
+// Scales in runs, by column and one for all; a number of columns that fills no block.
 TEST(NarrowRowTest, EqualsTheProductOfFloats) {
-  for (const char* dtype : {"i4", "u4", "i8"}) {
-    const std::string zero = dtype[0] == 'u' ? ", z" : "";
-    const Graph graph =
-        parse_graph(concat("graph (x: f32[1, 512]) { w = constant ", dtype,
-                           "[512, 520] uniform(seed = 1, low = ", dtype[0] == 'u' ? "0" : "-7",
-                           ", high = 7) s = constant f32[16, 520] uniform(seed = 2, "
-                           "low = 0.01, high = 0.02) z = constant ",
-                           dtype,
-                           "[16, 520] splat 3 "
-                           "r = dequantize_linear(w, s",
-                           zero,
-                           ") {axis = 0, block_size = 32} y = matmul(x, r) "
-                           "return y }"),
-                    all_ops());
+  struct Case {
+    const char *dtype, *shape, *attrs;
+    bool has_zero;
+  };
+  const Case cases[] = {{"i4", "[16, 520]", "{axis = 0, block_size = 32}", false},
+                        {"u4", "[16, 520]", "{axis = 0, block_size = 32}", true},
+                        {"i8", "[520]", "{axis = 1}", true},
+                        {"u8", "[]", "", true},
+                        {"i8", "[]", "", false}};
+  for (const Case& one : cases) {
+    const bool is_unsigned = one.dtype[0] == 'u';
+    const Graph graph = parse_graph(
+        concat("graph (x: f32[1, 512]) { w = constant ", one.dtype,
+               "[512, 520] uniform(seed = 1, low = ", is_unsigned ? "0" : "-7",
+               ", high = 7) s = constant f32", one.shape,
+               " uniform(seed = 2, low = 0.01, high = 0.02) z = constant ", one.dtype, one.shape,
+               " splat 3 r = dequantize_linear(w, s", one.has_zero ? ", z" : "", ") ", one.attrs,
+               " y = matmul(x, r) return y }"),
+        all_ops());
     const Graph made = find_pass("integer-products").run(graph, {});
-    for (const NodeId id : made.nodes_in_order()) EXPECT_NE(made.op_name(id), "matmul") << dtype;
+    for (const NodeId id : made.nodes_in_order())
+      EXPECT_NE(made.op_name(id), "matmul") << one.dtype;
     std::vector<double> row;
     for (int k = 0; k < 512; ++k) row.push_back(std::cos(k));
     const Tensor x = Tensor::of(DType::F32, {1, 512}, row);
     const Tensor expected = reference::evaluate(graph, {Datum(x)}).front().tensor(),
+                 rewritten = reference::evaluate(made, {Datum(x)}).front().tensor(),
                  given = CompiledModel(compile_graph(graph), 2).run({Datum(x)}).front().tensor();
-    for (std::int64_t k = 0; k < expected.size(); ++k)
-      ASSERT_NEAR(expected.real_at(k), given.real_at(k), 1e-4) << dtype;
+    ASSERT_EQ(expected.shape(), given.shape());
+    for (std::int64_t k = 0; k < expected.size(); ++k) {
+      ASSERT_NEAR(expected.real_at(k), rewritten.real_at(k), 1e-5) << one.dtype;
+      ASSERT_NEAR(expected.real_at(k), given.real_at(k), 1e-4) << one.dtype;
+    }
   }
 }
 
