@@ -112,12 +112,23 @@ class Model:
             command("profile", argument, *words, *_words(options))
             return Profile(json.loads(saved.read_text()), page.read_text())
 
-    def quantize(self, **options: Any) -> "Model":
-        """In int8, as `tenon quantize` does; options are that command's."""
+    def quantize(self, samples: Sequence[Mapping[str, Any] | Sequence[Any]] | None = None, scheme: str | None = None,
+                 ranges: str | None = None, skip: Sequence[str] | None = None, target_error: float | None = None,
+                 **options: Any) -> "Quantization":
+        """Narrows values and weights. `samples`: inputs to watch, each by name or in order; by default random ones.
+        `scheme`: "int8" (default), "int8-7bit", "int8-symmetric", or weights alone, "w8:GROUP", "w4:GROUP". `ranges`: "mse",
+        "kl", "percentile", "min-max". Other options as of `tenon quantize`."""
         with self._argument() as argument, tempfile.TemporaryDirectory() as folder:
-            made = Path(folder) / "quantized.tenon"
-            command("quantize", argument, f"--output={made}", *_words(options))
-            return load(made)
+            made, watched = Path(folder) / "quantized.tenon", Path(folder) / "samples"
+            words = [f"--output={made}"]
+            if samples is not None:
+                watched.mkdir()
+                for k, sample in enumerate(samples):
+                    os.replace(self._input_file(sample, folder), watched / f"{k:06d}.npz")
+                words.append(f"--calibrate=@{watched}")
+            out = command("quantize", argument, "--format=json", *words,
+                          *_words({"scheme": scheme, "ranges": ranges, "skip": skip, "target_error": target_error, **options}))
+            return Quantization(load(made), json.loads(out))
 
     def train(self, data: Mapping[str, Any] | str = "synthetic", loss: str | None = None, optimizer: str | None = None,
               **options: Any) -> "Training":
@@ -215,6 +226,14 @@ class Profile:
 
     def __repr__(self) -> str:
         return f"<tenon.Profile {len(self.steps)} steps, {1e3 * self.seconds:.3f} ms a run>"
+
+
+@dataclass
+class Quantization:
+    """The narrow model, and `result`: what `tenon quantize` says of it, errors by product and by output."""
+
+    model: Model
+    result: dict[str, Any]
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import json
 import os
 from pathlib import Path
 from typing import Any, Mapping, Sequence
@@ -241,6 +242,15 @@ class InferenceSession:
             self._metadata = ModelMetadata(loaded.describe())
         self._providers = ["CUDAExecutionProvider"] if is_on_gpu else ["CPUExecutionProvider"]
         self._output_names = [port.name for port in self._program.outputs]
+        # Lists of maps (ZipMap) are matrices here, with the labels of their columns beside them.
+        columns = self._metadata.custom_metadata_map
+        self._labels = {name: json.loads(columns[f"columns of {name}"]) for name in self._output_names
+                        if f"columns of {name}" in columns}
+
+    def _given(self, name: str, result: Any) -> Any:
+        if name not in self._labels:
+            return result
+        return [dict(zip(self._labels[name], map(float, row))) for row in result]
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
             run_options: RunOptions | None = None) -> list[Any]:
@@ -252,12 +262,13 @@ class InferenceSession:
             if name not in self._output_names:
                 raise UsageError(f"there is no output '{name}'; there are {', '.join(self._output_names)}")
         results = self._program.run(input_feed)
-        return [results[name] for name in wanted]
+        return [self._given(name, results[name]) for name in wanted]
 
     def run_with_ort_values(self, output_names: Sequence[str] | None, input_feed: Mapping[str, OrtValue],
                             run_options: RunOptions | None = None) -> list[OrtValue]:
         feed = {name: value.numpy() for name, value in input_feed.items()}
-        return [OrtValue(result) for result in self.run(output_names, feed, run_options)]
+        results = self._program.run(feed)
+        return [OrtValue(results[name]) for name in output_names or self._output_names]
 
     def io_binding(self) -> IOBinding:
         return IOBinding(self)
@@ -307,7 +318,6 @@ class InferenceSession:
         shapes = [tuple(extent if isinstance(extent, int) else 1 for extent in port.shape or ())
                   for port in self._program.inputs]
         steps = self._program.watch(*[np.zeros(shape, port.dtype) for shape, port in zip(shapes, self._program.inputs)])
-        import json
         begin, events = 0.0, []
         for step in steps:
             events.append({"name": step["name"], "cat": "Node", "ph": "X", "pid": os.getpid(), "tid": 0,

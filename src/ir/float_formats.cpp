@@ -18,7 +18,7 @@ struct NarrowFormat {
   std::uint8_t sign_bit;
   std::uint8_t highest;   ///< the greatest finite value
   std::uint8_t overflow;  ///< what stands for a value too large: infinity, NaN, or `highest`
-  std::uint8_t nan;       ///< `highest` where there is no NaN, as ONNX has it for f4e2m1
+  std::uint8_t nan;  ///< -0 for f4e2m1, which has none, as in the expected results of ONNX's tests
   bool is_unsigned_zero;  ///< "uz": the code of -0 is the NaN, and overflow has no sign
 };
 
@@ -26,7 +26,7 @@ constexpr NarrowFormat kE4M3Fn = {3, -6, 0x80, 0x7e, 0x7f, 0x7f, false};
 constexpr NarrowFormat kE4M3FnUz = {3, -7, 0x80, 0x7f, 0x80, 0x80, true};
 constexpr NarrowFormat kE5M2 = {2, -14, 0x80, 0x7b, 0x7c, 0x7f, false};
 constexpr NarrowFormat kE5M2FnUz = {2, -15, 0x80, 0x7f, 0x80, 0x80, true};
-constexpr NarrowFormat kE2M1 = {1, 0, 0x08, 0x07, 0x07, 0x07, false};
+constexpr NarrowFormat kE2M1 = {1, 0, 0x08, 0x07, 0x07, 0x08, false};
 
 const NarrowFormat& format_of(DType dtype) {
   switch (dtype) {
@@ -71,7 +71,7 @@ std::uint8_t encode(const NarrowFormat& format, float value, Overflow overflow) 
   const auto special = [&](std::uint8_t code) -> std::uint8_t {
     return format.is_unsigned_zero ? code : static_cast<std::uint8_t>(code | sign);
   };
-  if (std::isnan(value)) return format.nan == format.highest ? format.nan : special(format.nan);
+  if (std::isnan(value)) return format.nan == format.sign_bit ? format.nan : special(format.nan);
   std::uint32_t code = format.highest + 1u;
   if (!std::isinf(value)) {
     // f32's own denormals fall below half of every format's least value, as does a shift past 25.

@@ -27,13 +27,15 @@ Image blank_image(std::int64_t height, std::int64_t width) {
   return {height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width * 3))};
 }
 
-void damaged_image(std::string_view format) {
-  throw Error(concat("image: the ", format, " data is damaged or ends too early"));
+void damaged_image(std::string_view format, std::string_view reason) {
+  Error error(concat("image: the ", format, " data is damaged or ends too early"));
+  if (!reason.empty()) error.got(reason);
+  throw error;
 }
 
 void unsupported_image(std::string_view what) {
   throw Error(concat("image: ", what, " is not supported"), ErrorKind::Unsupported)
-      .expected("BMP, PNM, PNG, TIFF or baseline JPEG with 8 bits a sample");
+      .expected("BMP, PNM, JPEG, PNG, TIFF, WebP or JPEG 2000, grey or of three colours");
 }
 
 ByteSpan ImageReader::bytes(std::size_t position, std::size_t count) const {
@@ -56,8 +58,9 @@ Image decode_image(ByteSpan data) {
   if (data.size() > 2 && data[0] == 'P' && data[1] >= '1' && data[1] <= '6')
     return decode_pnm(data);
   if (starts_with(data, "\xFF\xD8")) return decode_jpeg(data);
-  if (starts_with(data, "WEBP", 8)) unsupported_image("WebP");
-  if (starts_with(data, "jP  ", 4) || starts_with(data, "\xFF\x4F")) unsupported_image("JPEG 2000");
+  if (starts_with(data, "WEBP", 8)) return decode_webp(data);
+  if (starts_with(data, "jP  ", 4) || starts_with(data, "\xFF\x4F\xFF\x51"))
+    return decode_jpeg2000(data);
   unsupported_image("this format");
 }
 

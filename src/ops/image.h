@@ -16,23 +16,24 @@ struct Image {
 
 using ByteSpan = std::span<const std::uint8_t>;
 
-/// Decodes an encoded image, whose format its first bytes tell: BMP, PNM, PNG, TIFF and
-/// baseline JPEG. Throws Error for data that is damaged, and Error (Unsupported) for other formats
-/// and rarer kinds of these.
+/// Decodes an encoded image, whose format its first bytes tell: BMP, PNM, and by their libraries
+/// JPEG, PNG, TIFF, WebP and JPEG 2000. Transparency is left out. Throws Error for data that is
+/// damaged and for images too large, and Error (Unsupported) for other formats and rarer kinds of
+/// these.
 Image decode_image(ByteSpan data);
 
 Image decode_bmp(ByteSpan data);
 Image decode_jpeg(ByteSpan data);
+Image decode_jpeg2000(ByteSpan data);
 Image decode_pnm(ByteSpan data);
 Image decode_png(ByteSpan data);
 Image decode_tiff(ByteSpan data);
-
-/// The bytes of a zlib stream (RFC 1950, 1951), at most `max_size`.
-std::vector<std::uint8_t> inflate(ByteSpan data, std::size_t max_size);
+Image decode_webp(ByteSpan data);
 
 /// An image of this size, black. Throws Error if no image should be that large.
 Image blank_image(std::int64_t height, std::int64_t width);
-[[noreturn]] void damaged_image(std::string_view format);
+/// `reason` is a library's own words; "" for none.
+[[noreturn]] void damaged_image(std::string_view format, std::string_view reason = "");
 [[noreturn]] void unsupported_image(std::string_view what);
 
 /// Numbers at positions of a file; throws Error past its end.

@@ -44,7 +44,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 TENON_DEFINE_OP(image_decode) = OpSpec<Attrs>{
     .name = "image_decode",
     .summary =
-        "the pixels [height, width, channel] of an encoded image: BMP, PNM, PNG, TIFF or JPEG",
+        "the pixels [height, width, channel] of an encoded image: BMP, PNM, JPEG, PNG, TIFF, WebP "
+        "or JPEG 2000",
     .operands = {"x"},
     .results = {"y"},
     .attrs = {{"pixel_format", &Attrs::pixel_format, words({"rgb", "bgr", "grayscale"})}},

@@ -1,100 +1,79 @@
 #include "ops/image.h"
 
-#include <cstdlib>
+#include <png.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <string>
 
 namespace tenon {
 namespace {
 
-struct Header {
-  std::int64_t width, height;
-  std::uint32_t bits, kind;
-  std::size_t channels;
+struct Source {
+  ByteSpan data;
+  std::size_t at = 0;
+  std::string reason;
 };
 
-Header read_header(const ImageReader& file, std::size_t at) {
-  Header header{file.number(at, 4), file.number(at + 4, 4), file.number(at + 8, 1),
-                file.number(at + 9, 1), 0};
-  header.channels = header.kind == 2 ? 3 : header.kind == 4 ? 2 : header.kind == 6 ? 4 : 1;
-  const bool is_known = header.kind == 0 || header.kind == 2 || header.kind == 3 ||
-                        header.kind == 4 || header.kind == 6;
-  if (!is_known || header.bits != 8) unsupported_image("a PNG without 8 bits a sample");
-  if (file.number(at + 12, 1) != 0) unsupported_image("an interlaced PNG");
-  return header;
+void read_bytes(png_structp reader, png_bytep target, std::size_t count) {
+  auto* source = static_cast<Source*>(png_get_io_ptr(reader));
+  if (count > source->data.size() - source->at) png_error(reader, "it ends too early");
+  std::copy_n(source->data.begin() + static_cast<std::ptrdiff_t>(source->at), count, target);
+  source->at += count;
 }
 
-// The byte that a line's filter predicts from its neighbours to the left, above, and both.
-std::uint8_t predicted(std::uint8_t filter, int left, int above, int corner) {
-  switch (filter) {
-    case 0:
-      return 0;
-    case 1:
-      return static_cast<std::uint8_t>(left);
-    case 2:
-      return static_cast<std::uint8_t>(above);
-    case 3:
-      return static_cast<std::uint8_t>((left + above) / 2);
-    case 4:
-      break;
-    default:
-      damaged_image("PNG");
-  }
-  const int guess = left + above - corner;
-  const int to_left = std::abs(guess - left), to_above = std::abs(guess - above);
-  const int to_corner = std::abs(guess - corner);
-  if (to_left <= to_above && to_left <= to_corner) return static_cast<std::uint8_t>(left);
-  return static_cast<std::uint8_t>(to_above <= to_corner ? above : corner);
+[[noreturn]] void give_up(png_structp reader, png_const_charp reason) {
+  static_cast<Source*>(png_get_error_ptr(reader))->reason = reason;
+  png_longjmp(reader, 1);
+}
+void ignore(png_structp, png_const_charp) {}
+
+// Every kind of PNG as red, green and blue of eight bits.
+bool read_header(png_structp reader, png_infop info, Source& source) {
+  if (setjmp(png_jmpbuf(reader)) != 0) return false;
+  png_set_read_fn(reader, &source, read_bytes);
+  png_set_user_limits(reader, 1 << 24, 1 << 24);
+  png_set_chunk_malloc_max(reader, 1 << 24);
+  png_set_chunk_cache_max(reader, 128);
+  png_read_info(reader, info);
+  png_set_expand(reader);
+  png_set_strip_16(reader);
+  png_set_strip_alpha(reader);
+  png_set_gray_to_rgb(reader);
+  png_set_interlace_handling(reader);
+  png_read_update_info(reader, info);
+  return true;
 }
 
-// Undoes the filters in place; each line follows one byte that names its own.
-void unfilter(std::vector<std::uint8_t>& lines, std::size_t height, std::size_t stride,
-              std::size_t channels) {
-  for (std::size_t row = 0; row < height; ++row) {
-    std::uint8_t* line = &lines[row * (stride + 1) + 1];
-    const std::uint8_t* before = row > 0 ? line - stride - 1 : nullptr;
-    for (std::size_t k = 0; k < stride; ++k) {
-      const int left = k >= channels ? line[k - channels] : 0;
-      const int above = before ? before[k] : 0;
-      const int corner = before && k >= channels ? before[k - channels] : 0;
-      line[k] = static_cast<std::uint8_t>(line[k] + predicted(line[-1], left, above, corner));
-    }
-  }
+bool read_lines(png_structp reader, png_infop info, png_bytep* lines) {
+  if (setjmp(png_jmpbuf(reader)) != 0) return false;
+  png_read_image(reader, lines);
+  png_read_end(reader, info);
+  return true;
 }
 
 }  // namespace
 
 Image decode_png(ByteSpan data) {
-  const ImageReader file(data, "PNG", true);
-  const Header header = read_header(file, 16);
-  Image image = blank_image(header.height, header.width);
-  std::vector<std::uint8_t> compressed;
-  ByteSpan palette;
-  for (std::size_t at = 8; at + 8 <= file.size();) {
-    const std::uint32_t length = file.number(at, 4), kind = file.number(at + 4, 4);
-    const ByteSpan content = file.bytes(at + 8, length);
-    if (kind == 0x49444154)
-      compressed.insert(compressed.end(), content.begin(), content.end());  // IDAT
-    if (kind == 0x504C5445) palette = content;                              // PLTE
-    at += std::size_t{length} + 12;
+  Source source{data, 0, {}};
+  png_structp reader = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, give_up, ignore);
+  if (reader == nullptr) throw std::bad_alloc();
+  png_infop info = png_create_info_struct(reader);
+  const struct Guard {
+    png_structp& reader;
+    png_infop& info;
+    ~Guard() { png_destroy_read_struct(&reader, &info, nullptr); }
+  } guard{reader, info};
+  if (info == nullptr) throw std::bad_alloc();
+  if (!read_header(reader, info, source)) damaged_image("PNG", source.reason);
+  Image image = blank_image(png_get_image_height(reader, info), png_get_image_width(reader, info));
+  const std::size_t stride = static_cast<std::size_t>(image.width) * 3;
+  if (png_get_rowbytes(reader, info) != stride) unsupported_image("this kind of PNG");
+  std::vector<png_bytep> lines;
+  for (std::int64_t row = 0; row < image.height; ++row) {
+    lines.push_back(&image.rgb[static_cast<std::size_t>(row) * stride]);
   }
-  const auto height = static_cast<std::size_t>(header.height);
-  const std::size_t stride = static_cast<std::size_t>(header.width) * header.channels;
-  std::vector<std::uint8_t> lines = inflate(compressed, height * (stride + 1));
-  if (lines.size() != height * (stride + 1)) damaged_image("PNG");
-  unfilter(lines, height, stride, header.channels);
-  for (std::size_t row = 0; row < height; ++row) {
-    for (std::size_t column = 0; column < static_cast<std::size_t>(header.width); ++column) {
-      const std::uint8_t* pixel = &lines[row * (stride + 1) + 1 + column * header.channels];
-      std::uint8_t* target =
-          &image.rgb[(row * static_cast<std::size_t>(header.width) + column) * 3];
-      if (header.kind == 3) {
-        const std::size_t entry = std::size_t{pixel[0]} * 3;
-        if (entry + 3 > palette.size()) damaged_image("PNG");
-        pixel = &palette[entry];
-      }
-      const bool is_grey = header.kind == 0 || header.kind == 4;
-      for (std::size_t k = 0; k < 3; ++k) target[k] = pixel[is_grey ? 0 : k];
-    }
-  }
+  if (!read_lines(reader, info, lines.data())) damaged_image("PNG", source.reason);
   return image;
 }
 

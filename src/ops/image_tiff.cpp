@@ -1,89 +1,90 @@
+#include "base/error.h"
 #include "ops/image.h"
 
+#include <tiffio.h>
+
 #include <algorithm>
-#include <map>
+#include <cstdarg>
+#include <cstdio>
+#include <memory>
+#include <string>
 
 namespace tenon {
 namespace {
 
-enum Tag : std::uint32_t {
-  kWidth = 256,
-  kHeight = 257,
-  kBits = 258,
-  kCompression = 259,
-  kPhotometric = 262,
-  kStripOffsets = 273,
-  kSamples = 277,
-  kRowsPerStrip = 278,
-  kPlanar = 284,
-  kTileWidth = 322,
+constexpr tmsize_t kMaxAllocation = tmsize_t{1} << 30;
+
+struct Source {
+  ByteSpan data;
+  toff_t at = 0;
+  std::string reason;
 };
 
-using Values = std::vector<std::uint32_t>;
+Source& source_of(thandle_t handle) { return *static_cast<Source*>(handle); }
 
-/// The first directory of the file: numbers by tag.
-class Directory {
- public:
-  explicit Directory(const ImageReader& file) {
-    const std::size_t start = file.number(4, 4);
-    const std::uint32_t count = file.number(start, 2);
-    for (std::uint32_t entry = 0; entry < count; ++entry) {
-      const std::size_t at = start + 2 + std::size_t{entry} * 12;
-      const std::uint32_t type = file.number(at + 2, 2), size = file.number(at + 4, 4);
-      const std::size_t bytes = type == 3 ? 2 : type == 4 ? 4 : type == 1 ? 1 : 0;
-      if (bytes == 0 || size > file.size()) continue;
-      const std::size_t place = bytes * size <= 4 ? at + 8 : file.number(at + 8, 4);
-      Values& values = tags_[file.number(at, 2)];
-      for (std::size_t k = 0; k < size; ++k)
-        values.push_back(file.number(place + k * bytes, bytes));
-    }
-  }
-  Values all(Tag tag) const {
-    const auto found = tags_.find(tag);
-    return found == tags_.end() ? Values{} : found->second;
-  }
-  std::uint32_t first(Tag tag, std::uint32_t otherwise) const {
-    const Values values = all(tag);
-    return values.empty() ? otherwise : values.front();
-  }
+tmsize_t read_bytes(thandle_t handle, void* target, tmsize_t count) {
+  Source& source = source_of(handle);
+  if (source.at >= source.data.size() || count <= 0) return 0;
+  const auto held =
+      std::min<std::size_t>(static_cast<std::size_t>(count), source.data.size() - source.at);
+  std::copy_n(source.data.begin() + static_cast<std::ptrdiff_t>(source.at), held,
+              static_cast<std::uint8_t*>(target));
+  source.at += held;
+  return static_cast<tmsize_t>(held);
+}
+tmsize_t write_bytes(thandle_t, void*, tmsize_t) { return 0; }
+toff_t seek(thandle_t handle, toff_t offset, int whence) {
+  Source& source = source_of(handle);
+  source.at = offset + (whence == SEEK_CUR   ? source.at
+                        : whence == SEEK_END ? source.data.size()
+                                             : 0);
+  return source.at;
+}
+int close_nothing(thandle_t) { return 0; }
+toff_t size_of(thandle_t handle) { return source_of(handle).data.size(); }
 
- private:
-  std::map<std::uint32_t, Values> tags_;
-};
+// The first complaint is the one that tells.
+int keep_reason(TIFF*, void* user, const char*, const char* format, va_list values) {
+  std::string& reason = static_cast<Source*>(user)->reason;
+  if (!reason.empty()) return 1;
+  char text[256];
+  std::vsnprintf(text, sizeof text, format, values);
+  reason = text;
+  return 1;
+}
+int ignore(TIFF*, void*, const char*, const char*, va_list) { return 1; }
 
 }  // namespace
 
 Image decode_tiff(ByteSpan data) {
-  const ImageReader file(data, "TIFF", !data.empty() && data[0] == 'M');
-  if (file.number(2, 2) != 42) unsupported_image("this kind of TIFF");
-  const Directory tags(file);
-  const std::uint32_t samples = tags.first(kSamples, 1), photometric = tags.first(kPhotometric, 1);
-  const Values bits = tags.all(kBits);
-  const bool is_grey = photometric <= 1 && samples >= 1;
-  const bool is_rgb = photometric == 2 && samples >= 3;
-  if (tags.first(kCompression, 1) != 1 || tags.first(kPlanar, 1) != 1 ||
-      tags.first(kTileWidth, 0) != 0 ||
-      !std::all_of(bits.begin(), bits.end(), [](std::uint32_t count) { return count == 8; }) ||
-      bits.empty() || !(is_grey || is_rgb) || samples > 8) {
-    unsupported_image("this kind of TIFF");
+  Source source{data, 0, {}};
+  const std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)> options(TIFFOpenOptionsAlloc(),
+                                                                             TIFFOpenOptionsFree);
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMaxAllocation);
+  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_reason, &source);
+  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), ignore, nullptr);
+  // 'm': not mapped.
+  const std::unique_ptr<TIFF, void (*)(TIFF*)> file(
+      TIFFClientOpenExt("image", "rm", &source, read_bytes, write_bytes, seek, close_nothing,
+                        size_of, nullptr, nullptr, options.get()),
+      [](TIFF* opened) { TIFFClose(opened); });
+  if (!file) damaged_image("TIFF", source.reason);
+  std::uint32_t width = 0, height = 0;
+  TIFFGetField(file.get(), TIFFTAG_IMAGEWIDTH, &width);
+  TIFFGetField(file.get(), TIFFTAG_IMAGELENGTH, &height);
+  Image image = blank_image(height, width);
+  char why[1024] = "";
+  if (TIFFRGBAImageOK(file.get(), why) == 0)
+    unsupported_image(concat("this kind of TIFF (", why, ")"));
+  std::vector<std::uint32_t> pixels(std::size_t{width} * height);
+  if (TIFFReadRGBAImageOriented(file.get(), width, height, pixels.data(), ORIENTATION_TOPLEFT, 1) ==
+      0) {
+    damaged_image("TIFF", source.reason);
   }
-  Image image = blank_image(tags.first(kHeight, 0), tags.first(kWidth, 0));
-  const Values strips = tags.all(kStripOffsets);
-  const std::int64_t rows_per_strip = tags.first(kRowsPerStrip, 0xFFFFFFFFU);
-  const std::size_t stride = static_cast<std::size_t>(image.width) * samples;
-  for (std::int64_t row = 0; row < image.height; ++row) {
-    const auto strip = static_cast<std::size_t>(rows_per_strip > 0 ? row / rows_per_strip : 0);
-    if (rows_per_strip < 1 || strip >= strips.size()) damaged_image("TIFF");
-    const auto within = static_cast<std::size_t>(row % rows_per_strip);
-    const ByteSpan line = file.bytes(strips[strip] + within * stride, stride);
-    for (std::int64_t column = 0; column < image.width; ++column) {
-      const ByteSpan pixel = line.subspan(static_cast<std::size_t>(column) * samples, samples);
-      std::uint8_t* target = &image.rgb[static_cast<std::size_t>(row * image.width + column) * 3];
-      for (std::size_t k = 0; k < 3; ++k) {
-        const std::uint8_t value = pixel[is_rgb ? k : 0];
-        target[k] = photometric == 0 ? static_cast<std::uint8_t>(255 - value) : value;
-      }
-    }
+  for (std::size_t k = 0; k < pixels.size(); ++k) {
+    image.rgb[3 * k] = static_cast<std::uint8_t>(TIFFGetR(pixels[k]));
+    image.rgb[3 * k + 1] = static_cast<std::uint8_t>(TIFFGetG(pixels[k]));
+    image.rgb[3 * k + 2] = static_cast<std::uint8_t>(TIFFGetB(pixels[k]));
   }
   return image;
 }

@@ -12,7 +12,8 @@ namespace {
 bool may_be_known(const Type& type) {
   if (!type.is_tensor()) return false;
   const TensorType& tensor = type.tensor();
-  const bool is_counting = tensor.dtype == DType::I64 || tensor.dtype == DType::I32;
+  const bool is_counting = tensor.dtype == DType::I64 || tensor.dtype == DType::I32 ||
+                           tensor.dtype == DType::Bool;
   return is_counting && tensor.rank() <= 1 && all_constant(tensor.dims) &&
          product(tensor.dims).constant() <= 64;
 }

@@ -222,6 +222,19 @@ class Models(unittest.TestCase):
         self.assertIn("<iframe", profile._repr_html_())
         self.assertTrue(json.dumps(profile.data))
 
+    def test_quantization(self):
+        model = tenon.zoo.mlp(batch="N")
+        rng = np.random.default_rng(3)
+        samples = [{"x": rng.normal(size=(4, 784)).astype(np.float32)} for _ in range(3)]
+        narrow = model.quantize(samples, ranges="min-max")
+        self.assertEqual(narrow.result["samples"], 3)
+        self.assertLess(narrow.result["bytes_after"], narrow.result["bytes_before"] / 2)
+        wide, low = model.compile()(samples[0]["x"]), narrow.model.compile()(samples[0]["x"])
+        self.assertLess(np.abs(wide - low).max(), 0.1 * np.abs(wide).max())
+        self.assertFalse(np.array_equal(wide, low))
+        kept = model.quantize([[samples[0]["x"]]], skip=["fc1.matmul"])
+        self.assertIn("skipped", next(node for node in kept.result["nodes"] if node["name"] == "fc1.matmul"))
+
     def test_training(self):
         model = tenon.zoo.mlp(batch="N")
         rng = np.random.default_rng(1)
@@ -310,6 +323,13 @@ class RuntimeScript(unittest.TestCase):
         self.assertIn("CPUExecutionProvider", ort.get_available_providers())
         self.assertTrue(session.get_modelmeta().graph_name is not None)
         self.assertEqual(len(ort.InferenceSession(Path(self.path).read_bytes()).get_outputs()), 2)
+
+    def test_maps_come_back_as_dictionaries(self):
+        model = Path(__file__).resolve().parent.parent / "conformance/cases/test_ml_zip_map/model.onnx"
+        session = tenon.InferenceSession(str(model))
+        x = np.array([[0.25, 0.75], [1, 0], [0.5, 0.5]], np.float32)
+        self.assertEqual(session.run(None, {"x": x})[0],
+                         [{"no": 0.25, "yes": 0.75}, {"no": 1.0, "yes": 0.0}, {"no": 0.5, "yes": 0.5}])
 
     def test_io_binding(self):
         session = tenon.InferenceSession(self.path)

@@ -12,7 +12,8 @@ constexpr HandlerList handler_lists[] = {
     contraction_handlers, pooling_handlers,       reduction_handlers, normalization_handlers,
     attention_handlers,   recurrent_handlers,     control_handlers,   sequence_handlers,
     selection_handlers,   text_handlers,          random_handlers,    signal_handlers,
-    training_handlers,
+    training_handlers,    ml_handlers,            tree_handlers,      svm_handlers,
+    microsoft_handlers,   microsoft_attention_handlers, microsoft_quantized_handlers,
 };
 
 using RuleList = std::span<const ExportRule> (*)();

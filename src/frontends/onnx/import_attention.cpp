@@ -1,5 +1,7 @@
 #include "base/error.h"
+#include "frontends/onnx/attention_heads.h"
 #include "frontends/onnx/import_node.h"
+#include "frontends/onnx/type_proto.h"
 #include "ops/var_ops.h"
 
 #include <cmath>
@@ -14,29 +16,6 @@ Dims dims_of_three(const NodeImport& node, std::size_t input) {
   throw Error(concat(node.op_type(), ": input ", input, " has the wrong rank"))
       .expected("[batch, steps, heads * size]")
       .got(dims);
-}
-
-Var swap_heads(Var x) {
-  return x.builder().call("transpose", {x}, {{"perm", Attr::Integers{0, 2, 1, 3}}});
-}
-
-// [batch, length, heads * size] to [batch, heads, length, size].
-Var split_heads(NodeImport& node, Var x, std::string_view heads_attr) {
-  const Dims dims = node.dims(x);
-  if (dims.size() == 4) return x;
-  const std::int64_t heads = node.integer(heads_attr, 0);
-  if (dims.size() != 3 || heads < 1 || provably_different(mod(dims[2], heads), 0)) {
-    throw Error(concat(node.op_type(), ": the input cannot be split into heads"))
-        .expected("rank 4, or rank 3 with a last extent that is a multiple of ", heads_attr)
-        .got(node.type(x), " and ", heads_attr, " = ", heads);
-  }
-  return swap_heads(reshape_to(x, {dims[0], dims[1], heads, floor_div(dims[2], heads)}));
-}
-
-Var merge_heads(NodeImport& node, Var x) {
-  const Var swapped = swap_heads(x);
-  const Dims dims = node.dims(swapped);
-  return reshape_to(swapped, {dims[0], dims[1], dims[2] * dims[3]});
 }
 
 Attributes attention_attributes(const NodeImport& node) {
@@ -61,9 +40,9 @@ Attributes attention_attributes(const NodeImport& node) {
 }
 
 void import_attention(NodeImport& node) {
-  const Var q = split_heads(node, node.input(0), "q_num_heads");
-  Var k = split_heads(node, node.input(1), "kv_num_heads");
-  Var v = split_heads(node, node.input(2), "kv_num_heads");
+  const Var q = split_heads(node, node.input(0), node.integer("q_num_heads", 0));
+  Var k = split_heads(node, node.input(1), node.integer("kv_num_heads", 0));
+  Var v = split_heads(node, node.input(2), node.integer("kv_num_heads", 0));
   if (node.has_input(4)) k = node.call("concat", {node.input(4), k}, {{"axis", 2}});
   if (node.has_input(5)) v = node.call("concat", {node.input(5), v}, {{"axis", 2}});
   const std::vector<Var> results =
@@ -77,13 +56,61 @@ void import_attention(NodeImport& node) {
 }
 
 void import_rotary_embedding(NodeImport& node) {
-  const Var x = split_heads(node, node.input(0), "num_heads");
+  const Var x = split_heads(node, node.input(0), node.integer("num_heads", 0));
   const Var y =
       node.call("rotary_embedding", {x, node.input(1), node.input(2), node.input_or_none(3)},
                 {{"interleaved", node.integer("interleaved", 0) != 0},
                  {"rotary_size", node.integer("rotary_embedding_dim", 0)}});
   const bool is_merged = node.dims(node.input(0)).size() == 3;
   node.output(is_merged ? merge_heads(node, y) : y);
+}
+
+// Scores and shares may each be changed by a body of the node before they go on.
+void import_flex_attention(NodeImport& node) {
+  const Var q = node.input(0), k = node.input(1), v = node.input(2);
+  for (Var x : {q, k, v}) {
+    if (node.dims(x).size() == 4) continue;
+    throw Error("FlexAttention: an input has the wrong rank")
+        .expected("[batch, heads, length, size]")
+        .got(node.type(x));
+  }
+  const bool has_body = node.has_attr("score_mod") || node.has_attr("prob_mod");
+  const DType dtype = node.dtype(q), softmax_dtype = node.element("softmax_precision", DType::F32);
+  if (!has_body) {
+    std::vector<Attr> attrs;
+    if (node.has_attr("scale")) attrs.emplace_back("scale", node.real("scale"));
+    node.output(node.call("attention", {q, k, v}, attrs));
+    return;
+  }
+  const Dims queries = node.dims(q), keys = node.dims(k), values = node.dims(v);
+  const Dim heads = keys[1], group = floor_div(queries[1], heads);
+  const Var grouped = reshape_to(q, {queries[0], heads, group, queries[2], queries[3]});
+  const auto shared = [&](Var x, const Dims& dims) {
+    return reshape_to(x, {dims[0], dims[1], 1, dims[2], dims[3]});
+  };
+  const Var turned =
+      node.call("transpose", {shared(k, keys)}, {{"perm", Attr::Integers{0, 1, 2, 4, 3}}});
+  Var scores = node.call("matmul", {grouped, turned});
+  if (node.has_attr("scale")) {
+    scores = scores * node.real("scale");
+  } else {
+    if (!queries[3].is_constant()) node.unsupported("it needs its head size before the model runs");
+    scores = scores / std::sqrt(static_cast<double>(queries[3].constant()));
+  }
+  const Dims flat{queries[0], queries[1], queries[2], keys[2]};
+  scores = reshape_to(scores, flat);
+  const auto changed = [&](const char* body, Var x) {
+    if (!node.has_attr(body)) return x;
+    const std::vector<Var> results = node.inlined_body(body, {x});
+    if (results.size() == 1 && may_be_equal(node.type(results[0]), node.type(x))) return results[0];
+    throw Error(concat("FlexAttention: '", body, "' gives something else than it takes"))
+        .expected(node.type(x));
+  };
+  scores = cast_to(changed("score_mod", scores), softmax_dtype);
+  const Var shares = changed("prob_mod", cast_to(node.call("softmax", {scores}), dtype));
+  const Var weights = reshape_to(shares, {flat[0], heads, group, flat[2], flat[3]});
+  const Var y = node.call("matmul", {weights, shared(v, values)});
+  node.output(reshape_to(y, {flat[0], flat[1], flat[2], values[3]}));
 }
 
 /// Linear attention: a state [batch, key heads, key size, value size] that every token updates and
@@ -206,6 +233,7 @@ void import_linear_attention(NodeImport& node) { LinearAttention(node).run(); }
 
 constexpr Handler handlers[] = {
     {"Attention", import_attention},
+    {"FlexAttention", import_flex_attention, "ai.onnx.preview"},
     {"LinearAttention", import_linear_attention},
     {"RotaryEmbedding", import_rotary_embedding},
 };

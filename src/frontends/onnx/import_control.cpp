@@ -22,7 +22,15 @@ std::vector<Var> inputs_from(const NodeImport& node, std::size_t first) {
   return values;
 }
 
+// A condition that is known leaves one branch, and what the other one says need not even make
+// sense.
 void import_if(NodeImport& node) {
+  if (const std::optional<Tensor> condition = node.constant_input(0);
+      condition && condition->size() == 1) {
+    const bool holds = condition->integer_at(0) != 0;
+    node.outputs(node.inlined_body(holds ? "then_branch" : "else_branch", {}));
+    return;
+  }
   NodeImport::Bodies bodies = node.bodies({"then_branch", "else_branch"}, {{}, {}});
   std::vector<Var> operands{node.input(0)};
   append(operands, bodies.captured);

@@ -185,6 +185,11 @@ void import_is_inf(NodeImport& node) {
                          {"negative", node.integer("detect_negative", 1) != 0}}));
 }
 
+void import_swiglu(NodeImport& node) {
+  const Var gate = node.call("swish", {node.input(0)}, {{"alpha", node.real("alpha", 1)}});
+  node.output(gate * node.input(1));
+}
+
 void import_gelu(NodeImport& node) {
   node.output(
       node.call("gelu", {node.input(0)}, {{"approximate", node.text("approximate", "none")}}));
@@ -326,6 +331,7 @@ std::vector<Handler> make_handlers() {
       {"Scale", import_scale},
       {"ScaledTanh", import_scaled_tanh},
       {"Sum", import_sum},
+      {"SwiGLU", import_swiglu},
       {"Where", import_where},
   };
   for (const Renamed& name : unary_names()) {

@@ -226,18 +226,29 @@ Type NodeImport::type_attr(std::string_view name) const {
   return importer_.read_type(attr->tp());
 }
 
+const std::string& NodeImport::output_name(std::size_t index) const {
+  return node_.output(static_cast<int>(index));
+}
+
+BoundAttr NodeImport::body_attr(const std::string& name) const {
+  BoundAttr bound;
+  for (const AttributeProto& attr : node_.attribute()) {
+    if (attr.name() == name) bound = importer_.resolve(attr);
+  }
+  if (!bound.attr) throw Error(concat("attribute '", name, "' is missing"));
+  require(*bound.attr, AttributeProto::GRAPH, "a graph");
+  return bound;
+}
+
+std::vector<Var> NodeImport::inlined_body(const std::string& attr_name,
+                                          const std::vector<Var>& inputs) const {
+  return importer_.inline_body(body_attr(attr_name), inputs);
+}
+
 NodeImport::Bodies NodeImport::bodies(const std::vector<std::string>& attr_names,
                                       const std::vector<std::vector<Type>>& input_types) const {
   std::vector<BoundAttr> graphs;
-  for (const std::string& name : attr_names) {
-    BoundAttr bound;
-    for (const AttributeProto& attr : node_.attribute()) {
-      if (attr.name() == name) bound = importer_.resolve(attr);
-    }
-    if (!bound.attr) throw Error(concat("attribute '", name, "' is missing"));
-    require(*bound.attr, AttributeProto::GRAPH, "a graph");
-    graphs.push_back(bound);
-  }
+  for (const std::string& name : attr_names) graphs.push_back(body_attr(name));
   return importer_.import_bodies(graphs, input_types);
 }
 

@@ -18,6 +18,7 @@ class AttributeProto;
 namespace tenon::onnx {
 
 class Importer;
+struct BoundAttr;
 
 /// One ONNX node on its way into the graph: what a handler talks to. A handler reads inputs and
 /// attributes, appends Tenon nodes through `build` (or `call`), and says which value is which output.
@@ -49,6 +50,7 @@ class NodeImport {
 
   std::size_t output_count() const;
   bool wants_output(std::size_t index) const;  ///< it has a name that is not empty
+  const std::string& output_name(std::size_t index) const;
 
   bool has_attr(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t otherwise = 0) const;
@@ -73,6 +75,8 @@ class NodeImport {
   /// `input_types` are the types of each body's own inputs where known (Unknown: as declared).
   Bodies bodies(const std::vector<std::string>& attr_names,
                 const std::vector<std::vector<Type>>& input_types) const;
+  /// The outputs of a subgraph attribute for these inputs, its nodes appended to this graph.
+  std::vector<Var> inlined_body(const std::string& attr_name, const std::vector<Var>& inputs) const;
 
   Var call(std::string_view op, const std::vector<Var>& operands, const std::vector<Attr>& attrs = {}) {
     return build.call(op, operands, attrs);
@@ -90,6 +94,7 @@ class NodeImport {
 
  private:
   const onnx_schema::AttributeProto* find_attr(std::string_view name) const;
+  BoundAttr body_attr(const std::string& name) const;
 
   Importer& importer_;
   const onnx_schema::NodeProto& node_;
@@ -122,6 +127,12 @@ std::span<const Handler> text_handlers();          // import_text.cpp
 std::span<const Handler> random_handlers();        // import_random.cpp
 std::span<const Handler> signal_handlers();        // import_signal.cpp
 std::span<const Handler> training_handlers();      // import_training.cpp
+std::span<const Handler> ml_handlers();            // import_ml.cpp
+std::span<const Handler> tree_handlers();          // import_trees.cpp
+std::span<const Handler> svm_handlers();           // import_svm.cpp
+std::span<const Handler> microsoft_handlers();     // import_microsoft.cpp
+std::span<const Handler> microsoft_attention_handlers();  // import_microsoft_attention.cpp
+std::span<const Handler> microsoft_quantized_handlers();  // import_microsoft_quantized.cpp
 const Handler* find_handler(std::string_view domain, std::string_view op_type);
 
 }  // namespace tenon::onnx

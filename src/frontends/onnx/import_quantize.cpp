@@ -1,4 +1,4 @@
-#include "frontends/onnx/import_node.h"
+#include "frontends/onnx/dynamic_quantize.h"
 
 namespace tenon::onnx {
 namespace {
@@ -31,23 +31,9 @@ void import_dequantize(NodeImport& node) {
       node.call("dequantize_linear", quantization_operands(node), quantization_attrs(node)));
 }
 
-// Range and zero point come from the data; the range takes in 0, so that 0 is exact. A tensor of
-// zeros has no range: any scale serves it.
 void import_dynamic_quantize(NodeImport& node) {
-  const Var x = node.input(0), zero = node.build.scalar(0, x);
-  const auto extreme = [&](std::string_view reduction, std::string_view op) {
-    return node.call(op, {node.call(reduction, {x}, {{"keep_axes", false}}), zero});
-  };
-  const Var high = extreme("reduce_max", "maximum"), low = extreme("reduce_min", "minimum");
-  const Var range = (high - low) / 255.0;
-  const Var is_flat = node.call("equal", {range, zero});
-  const Var scale = node.call("where", {is_flat, node.build.scalar(1, x), range});
-  const Var offset = node.call("round", {0.0 - low / scale});
-  const Var held = node.call("clip", {offset, zero, node.build.scalar(255, x)});
-  const Var zero_point = node.call("cast", {held}, {{"to", to_string(DType::U8)}});
-  node.output(0, node.call("quantize_linear", {x, scale, zero_point}));
-  node.output(1, scale);
-  node.output(2, zero_point);
+  const DynamicBytes bytes = dynamically_quantized(node, node.input(0));
+  node.outputs({bytes.values, bytes.scale, bytes.zero_point});
 }
 
 constexpr Handler handlers[] = {
@@ -61,5 +47,21 @@ constexpr Handler handlers[] = {
 }  // namespace
 
 std::span<const Handler> quantize_handlers() { return handlers; }
+
+// The range takes in 0, so that 0 is exact. A tensor of zeros has no range: any scale serves it.
+DynamicBytes dynamically_quantized(NodeImport& node, Var x) {
+  const Var zero = node.build.scalar(0, x);
+  const auto extreme = [&](std::string_view reduction, std::string_view op) {
+    return node.call(op, {node.call(reduction, {x}, {{"keep_axes", false}}), zero});
+  };
+  const Var high = extreme("reduce_max", "maximum"), low = extreme("reduce_min", "minimum");
+  const Var range = (high - low) / 255.0;
+  const Var is_flat = node.call("equal", {range, zero});
+  const Var scale = node.call("where", {is_flat, node.build.scalar(1, x), range});
+  const Var offset = node.call("round", {0.0 - low / scale});
+  const Var held = node.call("clip", {offset, zero, node.build.scalar(255, x)});
+  const Var zero_point = node.call("cast", {held}, {{"to", to_string(DType::U8)}});
+  return {node.call("quantize_linear", {x, scale, zero_point}), scale, zero_point};
+}
 
 }  // namespace tenon::onnx

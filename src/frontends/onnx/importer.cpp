@@ -37,18 +37,6 @@ OpsetVersions opset_versions(
   return versions;
 }
 
-// Whether nothing that is known of both differs.
-bool may_be_equal(const Type& a, const Type& b) {
-  if (!a.is_known() || !b.is_known()) return true;
-  if (a.kind() != b.kind()) return false;
-  if (!a.is_tensor()) return may_be_equal(a.element(), b.element());
-  const TensorType &x = a.tensor(), &y = b.tensor();
-  return x.dtype == y.dtype && std::equal(x.dims.begin(), x.dims.end(), y.dims.begin(),
-                                          y.dims.end(), [](const Dim& m, const Dim& n) {
-                                            return !m.is_constant() || !n.is_constant() || m == n;
-                                          });
-}
-
 std::string op_text(const NodeProto& node) {
   const std::string domain = plain_domain(node.domain());
   return domain.empty() ? node.op_type() : concat(domain, ":", node.op_type());
@@ -380,6 +368,9 @@ void Importer::refine_types(const NodeProto& node) {
 
 // What a model says of its outputs is what its users count on.
 void Importer::require_declared_type(const ValueInfoProto& output, const Type& made) {
+  // A list of maps is read as the matrix of their values.
+  const auto& type = output.type();
+  if (type.has_sequence_type() && type.sequence_type().elem_type().has_map_type()) return;
   const Type declared = types_.read(output.type(), output.name());
   if (may_be_equal(declared, made)) return;
   throw Error(concat("output '", output.name(), "' is not what the model says it is"))

@@ -74,6 +74,8 @@ class Importer {
   BoundAttr resolve(const onnx_schema::AttributeProto& attr);
   NodeImport::Bodies import_bodies(const std::vector<BoundAttr>& graphs,
                                    const std::vector<std::vector<Type>>& input_types);
+  /// Appends a graph's nodes to the one that is being made; gives its outputs.
+  std::vector<Var> inline_body(const BoundAttr& attr, const std::vector<Var>& inputs);
   /// The constant that a value is, also through the inputs of a body; null if it is none.
   const Constant* constant_of(const Scope& scope, Var value) const;
   Tensor read(const onnx_schema::AttributeProto& attr);

@@ -210,6 +210,55 @@ Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& inpu
   return std::move(builder.graph());  // verified with the whole
 }
 
+std::vector<Var> Importer::inline_body(const BoundAttr& attr, const std::vector<Var>& inputs) {
+  const GraphProto& proto = attr.attr->g();
+  if (depth_ >= kMaxDepth) throw Error("bodies and functions are nested too deeply");
+  if (attr.scope->builder != scope_->builder) {
+    throw NotSupported{"a graph given to a function is used in the body of another node"};
+  }
+  const std::string place = concat(node_place(*scope_->node), ", body '", attr.attr->name(), "'");
+  if (static_cast<std::size_t>(proto.input_size()) != inputs.size()) {
+    throw Error("the body has the wrong number of inputs")
+        .at(place)
+        .expected(inputs.size())
+        .got(proto.input_size());
+  }
+  const std::string& caller = scope_->node->name().empty() ? proto.name() : scope_->node->name();
+  Scope inside{.builder = scope_->builder,
+               .opsets = attr.scope->opsets,
+               .arguments = attr.scope->arguments,
+               .name_prefix = longer_prefix(scope_->name_prefix, caller),
+               .place = place};
+  inside.outer = attr.scope->outer;
+  inside.captured = attr.scope->captured;
+  std::vector<std::string> names;
+  OuterNames(names).visit(proto);
+  for (const std::string& name : names) {
+    const auto found = attr.scope->values.find(name);
+    if (found != attr.scope->values.end()) inside.values.insert(*found);
+  }
+  const ScopeGuard guard(*this, inside);
+  declare_types(proto);
+  for (int k = 0; k < proto.input_size(); ++k) {
+    add_value(proto.input(k).name(), inputs[static_cast<std::size_t>(k)]);
+  }
+  import_body_constants(proto);
+  import_sparse_constants(proto);
+  ++depth_;
+  for (const NodeProto& node : proto.node()) import_node(node);
+  --depth_;
+  if (!unsupported_.is_empty()) throw Abandoned{};  // the body may lack its outputs
+  std::vector<Var> outputs;
+  for (const auto& output : proto.output()) {
+    const auto made = inside.values.find(output.name());
+    if (made == inside.values.end() || !made->second.is_valid()) {
+      throw Error(concat("nothing makes the output '", output.name(), "'")).at(place);
+    }
+    outputs.push_back(made->second);
+  }
+  return outputs;
+}
+
 const Constant* Importer::constant_of(const Scope& scope, Var value) const {
   const ValueId id(value.id());
   if (const Constant* constant = scope.builder->graph().constant_of(id)) return constant;

@@ -5,6 +5,8 @@
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
 
+#include <algorithm>
+
 namespace tenon::onnx {
 namespace {
 
@@ -70,6 +72,17 @@ Type TypeReader::read_nested(const TypeProto& proto, std::string_view value_name
     }
   }
   return type;
+}
+
+bool may_be_equal(const Type& a, const Type& b) {
+  if (!a.is_known() || !b.is_known()) return true;
+  if (a.kind() != b.kind()) return false;
+  if (!a.is_tensor()) return may_be_equal(a.element(), b.element());
+  const TensorType &x = a.tensor(), &y = b.tensor();
+  return x.dtype == y.dtype && std::equal(x.dims.begin(), x.dims.end(), y.dims.begin(),
+                                          y.dims.end(), [](const Dim& m, const Dim& n) {
+                                            return !m.is_constant() || !n.is_constant() || m == n;
+                                          });
 }
 
 void write_type(const Type& type, TypeProto& proto) {

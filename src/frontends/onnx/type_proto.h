@@ -27,6 +27,9 @@ class TypeReader {
   std::unordered_set<std::string> used_symbols_;
 };
 
+/// Whether nothing that is known of both differs.
+bool may_be_equal(const Type& a, const Type& b);
+
 /// The other way round; symbols become dim_param, arithmetic on them its text.
 void write_type(const Type& type, onnx_schema::TypeProto& proto);
 

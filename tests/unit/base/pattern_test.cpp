@@ -55,17 +55,15 @@ TEST(Pattern, TakesTimeInProportion) {
   EXPECT_TRUE(matches("(a|aa)+", text));
 }
 
+TEST(Pattern, KnowsUnicode) {
+  EXPECT_TRUE(matches(R"(\p{L}+)", "aé"));
+  EXPECT_TRUE(matches("(?i)É", "é"));
+}
+
 TEST(Pattern, RefusesWhatIsNone) {
-  for (const char* text : {"(", ")", "[a", "*a", "a{3,2}", "\\", "[b-a]", "[[:none:]]", "a\xFF"}) {
+  for (const char* text : {"(", ")", "[a", "*a", "a{3,2}", "\\", "[b-a]", "[[:none:]]", "a\xFF",
+                           "((x{1000}){1000}){1000}", "x{1001}", "(?=a)"}) {
     EXPECT_THROW(Pattern{text}, Error) << text;
-  }
-  for (const char* text : {R"(\p{L})", "((x{1000}){1000}){1000}", "x{1001}", "(?=a)", R"(\C)"}) {
-    try {
-      Pattern{text};
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Unsupported) << text;
-    }
   }
   EXPECT_THROW(Pattern{std::string(10'000, '(')}, Error);
 }

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "frontends/onnx/import_node.h"
+
+namespace tenon::onnx {
+
+/// A tensor as bytes whose scale and zero point come from its own range.
+struct DynamicBytes {
+  Var values, scale, zero_point;
+};
+DynamicBytes dynamically_quantized(NodeImport& node, Var x);
+
+}  // namespace tenon::onnx

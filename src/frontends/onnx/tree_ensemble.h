@@ -1,0 +1,39 @@
+#pragma once
+
+#include "frontends/onnx/import_node.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace tenon::onnx {
+
+/// How an inner node of a tree decides; the numbers are those of ONNX's TreeEnsemble.
+enum class Branch : std::uint8_t { AtMost, Less, AtLeast, Greater, Equal, NotEqual, Member };
+
+/// Trees whose nodes are in one list. An inner node goes on to one of two others; a leaf is its own
+/// successor and has a row of weights, one for each target.
+struct TreeEnsemble {
+  struct Node {
+    Branch branch = Branch::AtMost;
+    std::int64_t feature = 0;
+    double split = 0;
+    std::int64_t on_true = 0, on_false = 0;
+    bool missing_is_true = false;  ///< NaN goes where a true comparison goes
+    std::int64_t leaf = -1;        ///< the row of weights; -1 of an inner node
+  };
+  enum class Aggregate { Average, Sum, Min, Max };
+
+  std::vector<Node> nodes;
+  std::vector<std::int64_t> roots;
+  std::int64_t target_count = 1;
+  std::vector<std::vector<std::pair<std::int64_t, double>>> leaves;  ///< target and weight
+  Aggregate aggregate = Aggregate::Sum;
+  std::vector<double> base_values;
+
+  /// Throws Error unless every path from a root ends in a leaf; gives the longest one's length.
+  std::int64_t depth() const;
+  /// Appends nodes that give [rows, targets] for rows of features `x`, base values not added.
+  Var scores(NodeImport& node, Var x) const;
+};
+
+}  // namespace tenon::onnx
