@@ -13,3 +13,10 @@ function(tenon_precompile target)
       ${PROJECT_SOURCE_DIR}/src/ir/graph.h ${ARGN})
   endif()
 endfunction()
+
+# tenon_precompile_as(TARGET OTHER): what was precompiled for another target serves this one too.
+function(tenon_precompile_as target other)
+  if(TENON_PCH)
+    target_precompile_headers(${target} REUSE_FROM ${other})
+  endif()
+endfunction()
