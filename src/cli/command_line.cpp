@@ -226,6 +226,8 @@ class CommandLine {
     profile_app->add_option("--svg", profile_.svg, "FILE.svg: the same as a picture");
     profile_app->add_flag("--train{sgd}", profile_.train, "a step of training, with this optimizer")->type_name("[=OPTIMIZER]");
     profile_app->add_option("--loss", profile_.loss, "of --train, as for train");
+    profile_app->add_option("--budget", profile_.budget, kBudgetHelp);
+    profile_app->add_flag("--swap", profile_.swap, kSwapHelp);
     profile_app->add_option("--compare", profile_.compare, "A.json,B.json: rank what changed between two saved profiles");
     profile_app->add_option("--top", profile_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
     profile_app->add_option("--input", profile_.inputs, "as for run");

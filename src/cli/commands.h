@@ -127,6 +127,8 @@ struct ProfileOptions {
        trust_program = false;
   std::string report, megengine, trace, tensorscope, aitemplate, dot, svg, save, compare;
   std::string train, loss;             ///< an optimizer: profile a step of training with it
+  std::string budget;                  ///< memory that a run may take
+  bool swap = false;                   ///< to a file, to stay within
   std::string check_nan, dump_values;  ///< as of a run, which then goes before the profile
   double check_range = 0;
   std::string format = "table";  ///< table, json, csv or md

@@ -9,6 +9,7 @@
 #include "cli/tuning.h"
 #include "driver/inputs.h"
 #include "driver/model_source.h"
+#include "driver/planning/budget.h"
 #include "driver/profile/load.h"
 #include "driver/profile/megengine.h"
 #include "driver/profile/record.h"
@@ -60,7 +61,8 @@ void require_graph(const ProfileOptions& options, bool is_program) {
   for (const auto& [option, value] :
        {std::pair("--megengine", &options.megengine),
         std::pair("--tensorscope", &options.tensorscope),
-        std::pair("--aitemplate", &options.aitemplate), std::pair("--train", &options.train)}) {
+        std::pair("--aitemplate", &options.aitemplate), std::pair("--train", &options.train),
+                                      std::pair("--budget", &options.budget)}) {
     if (value->empty()) continue;
     throw Error(concat(option, ": a program file has no graph"), ErrorKind::Usage)
         .hint("give the model itself");
@@ -120,7 +122,15 @@ int profile(const ProfileOptions& options) {
     step =
         training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
   }
+  std::optional<codegen::StepProblem> described;
+  if (!options.budget.empty()) tuning.step_problem = &described;
   Program program = is_program ? *std::move(given) : compile_tuned(step.graph, tuning);
+  std::unique_ptr<BudgetPlanner> planner;
+  if (!options.budget.empty()) {
+    planner = planned_within(std::move(program), std::move(described),
+                             {.budget = options.budget, .may_swap = options.swap, .threads = options.threads});
+    program = planner->program();
+  }
   const Graph ports = input_ports(program);
   CompiledModel model(std::move(program), options.threads);
   std::vector<Datum> inputs = read_inputs(ports, options.inputs, parse_shapes(options.shapes));
@@ -135,8 +145,10 @@ int profile(const ProfileOptions& options) {
   settings.with_counters = !options.no_counters;
   settings.with_overhead = options.overhead;
   if (options.iterations > 0) settings.least_runs = settings.most_runs = options.iterations;
+  if (planner) settings.budget_bytes = planner->report().budget_bytes;
   Profile seen = record_profile(model, inputs, is_program ? nullptr : &record, settings);
   if (seen.name.empty()) seen.name = options.model;
+  if (planner) seen.notes.push_back("budget: " + to_string(planner->report()));
 
   bool has_written = false;
   const auto write = [&](const std::string& path, const auto& text) {
