@@ -108,7 +108,9 @@ ValueId row_times_narrow_weights(const Match& match) {
   Attributes attrs;
   if (runs->rows > 0) attrs = {{"axis", Dim(1)}, {"block_size", Dim(runs->length)}};
   const ValueId real = match.make("dequantize_linear", operands, std::move(attrs));
-  const ValueId column = match.make_reshape(match.value("x"), {Dim(terms), Dim(1)});
+  // What makes the row is not computed again for every block of columns.
+  const ValueId row = match.make("stop_fusion", {match.value("x")});
+  const ValueId column = match.make_reshape(row, {Dim(terms), Dim(1)});
   ValueId sums = match.make("reduce_sum", {match.make("mul", {column, real})},
                             {{"axes", Dims{Dim(1)}}, {"keep_axes", false}});
   const std::int64_t filled = (columns + kColumns - 1) / kColumns * kColumns;

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/compiled.h"
+#include "driver/pipeline.h"
 #include "driver/quantization/quantizer.h"
 #include "driver/quantization/report.h"
 #include "frontends/numpy/npz.h"
@@ -332,6 +333,38 @@ TEST(NarrowRowTest, EqualsTheProductOfFloats) {
       ASSERT_NEAR(expected.real_at(k), given.real_at(k), 1e-4) << one.dtype;
     }
   }
+}
+
+// Products of rows behind one another: none is pulled into the kernel of the one before it.
+TEST(NarrowRowTest, EachProductIsSummedWhereItIsMultiplied) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, 1, 512]) {
+    w = constant i8[512, 1024] uniform(seed = 1, low = -7, high = 7)
+    v = constant i8[1024, 512] uniform(seed = 2, low = -7, high = 7)
+    s = constant f32[] 0.01
+    a = dequantize_linear(w, s)
+    b = dequantize_linear(v, s)
+    y = matmul(x, a)
+    g = gelu(y)
+    z = matmul(g, b)
+    o = add(z, x)
+    return o
+  })",
+                                  all_ops());
+  const Graph made = run_pipeline(graph, {});
+  std::size_t groups = 0;
+  for (const NodeId id : made.nodes_in_order()) {
+    if (made.node(id).bodies.empty()) continue;
+    std::size_t products = 0, sums = 0;
+    const Graph& body = made.node(id).bodies.front();
+    for (const NodeId inner : body.nodes_in_order()) {
+      products += body.op_name(inner) == "dequantize_linear" ? 1 : 0;
+      sums += body.op_name(inner) == "reduce_sum" ? 1 : 0;
+    }
+    EXPECT_EQ(products, sums);
+    EXPECT_LE(products, 1U);
+    groups += products;
+  }
+  EXPECT_EQ(groups, 2U);
 }
 
 TEST(QuantizerTest, AnEmptyFolderHasNoSamples) {
