@@ -1,4 +1,5 @@
 #include "ops/collective.h"
+#include "ops/elements.h"
 #include "ops/gradient.h"
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
@@ -11,7 +12,7 @@ struct Attrs {
 };
 
 ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
-  TensorType y = in["x"];
+  TensorType y = require_elements(in, "x", numbers | bools);
   require_at_least("all_gather", "ranks", attrs.ranks, 1);
   if (y.rank() == 0) throw Error("all_gather: x has no axis to join along").got(y);
   y.dims[0] = y.dims[0] * attrs.ranks;

@@ -1,4 +1,5 @@
 #include "ops/collective.h"
+#include "ops/elements.h"
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
 
@@ -11,7 +12,7 @@ struct Attrs {
 
 ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   require_at_least("send", "to", attrs.to, 0);
-  return in["x"];
+  return require_elements(in, "x", numbers | bools);
 }
 
 void evaluate(const Attrs& attrs, Evaluation& op) {
