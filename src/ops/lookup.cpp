@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
@@ -18,7 +19,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   if (x.dtype != keys.dtype) {
     throw Error("lookup: elements and keys differ in type").got("x: ", x, ", keys: ", keys);
   }
-  if (keys.rank() != 1 || values.rank() != 1 || provably_different(keys.dims[0], values.dims[0])) {
+  if (keys.rank() != 1 || values.rank() != 1 || !assume_equal(keys.dims[0], values.dims[0])) {
     throw Error("lookup: every key needs one value")
         .expected("two lists of equal length")
         .got("keys: ", keys, ", values: ", values);

@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
@@ -17,7 +18,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const std::int64_t pairs = attrs.classes * (attrs.classes - 1) / 2;
   constexpr std::int64_t kMaxClasses = 1 << 15;
   if (attrs.classes < 2 || attrs.classes > kMaxClasses || x.rank() != 2 ||
-      provably_different(x.dims[1], pairs)) {
+      !assume_equal(x.dims[1], pairs)) {
     throw Error("pairwise_coupling: there must be a column for every pair of classes")
         .expected("[rows, ", pairs, "]")
         .got("x: ", x, ", classes: ", attrs.classes);

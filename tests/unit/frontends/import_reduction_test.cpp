@@ -110,11 +110,12 @@ TEST(ImportAttention, ACacheComesBeforeTheKeys) {
 TEST(ImportAttention, RefusesWhatHasNoHeads) {
   OneNode attention("Attention", 23,
                     {{"q", {"1", "3", "8"}}, {"k", {"1", "3", "8"}}, {"v", {"1", "3", "8"}}});
-  EXPECT_EQ(imported(attention.model),
-            "Attention: the input cannot be split into heads\n"
-            "  at        m.onnx, node 'y' (Attention)\n"
-            "  expected  rank 4, or rank 3 with a last extent that is a multiple of the number of heads\n"
-            "  got       f32[1, 3, 8] and 0 heads");
+  EXPECT_EQ(
+      imported(attention.model),
+      "Attention: the input cannot be split into heads\n"
+      "  at        m.onnx, node 'y' (Attention)\n"
+      "  expected  rank 4, or rank 3 with a last extent that is a multiple of the number of heads\n"
+      "  got       f32[1, 3, 8] and 0 heads");
   OneNode mode(
       "Attention", 23,
       {{"q", {"1", "1", "3", "8"}}, {"k", {"1", "1", "3", "8"}}, {"v", {"1", "1", "3", "8"}}});
