@@ -24,13 +24,16 @@ std::string text_of(std::complex<double> value, DType dtype) {
   return concat("(", format_real(value.real()), ", ", format_real(value.imag()), ")");
 }
 
+bool are_same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
 void compare_numbers(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance,
                      Comparison& result) {
   double magnitude = 0;
   for (std::int64_t k = 0; k < expected.size(); ++k) {
     const std::complex<double> a = actual.complex_at(k), e = expected.complex_at(k);
     if (std::isfinite(std::abs(e))) magnitude = std::max(magnitude, std::abs(e));
-    if (a == e || (std::isnan(a.real()) && std::isnan(e.real()))) continue;
+    if (are_same(a.real(), e.real()) && are_same(a.imag(), e.imag())) continue;
+    if (std::isnan(a.real()) && std::isnan(e.real())) continue;
     const double error = std::abs(a - e);
     if (std::isfinite(error)) result.largest_error = std::max(result.largest_error, error);
     if (error <= tolerance.absolute + tolerance.relative * std::abs(e) && std::isfinite(error)) continue;

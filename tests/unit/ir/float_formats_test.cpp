@@ -103,7 +103,7 @@ TEST(FloatFormats, SpecialValues) {
                          Row{DType::F8E4M3FNUZ, 0x80, 0x00, 0x7f, 0x80, 0x80},
                          Row{DType::F8E5M2, 0x7f, 0x80, 0x7b, 0x7c, 0xfc},
                          Row{DType::F8E5M2FNUZ, 0x80, 0x00, 0x7f, 0x80, 0x80},
-                         Row{DType::F4E2M1, 0x07, 0x08, 0x07, 0x07, 0x0f}}) {
+                         Row{DType::F4E2M1, 0x08, 0x08, 0x07, 0x07, 0x0f}}) {
     const int sign = row.dtype == DType::F4E2M1 ? 0x08 : 0x80;
     EXPECT_EQ(code(row.dtype, kNaN, Overflow::Saturate), row.nan) << to_string(row.dtype);
     EXPECT_EQ(code(row.dtype, -0.0f, Overflow::Saturate), row.negative_zero);
