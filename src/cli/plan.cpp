@@ -60,7 +60,8 @@ class PlanCommand {
     }
     if (options.alignment == 0) throw Error("an alignment is a positive number", ErrorKind::Usage);
     place_.alignment = options.alignment;
-    source_ = options.train.empty() ? plan_source(options.model, reading, device_) : compiled_step();
+    source_ =
+        options.train.empty() ? plan_source(options.model, reading, device_) : compiled_step();
     source_.problem = prepared(std::move(source_.problem));
     base_seconds_ = source_.problem.seconds();
     plain_ =

@@ -62,7 +62,7 @@ void require_graph(const ProfileOptions& options, bool is_program) {
        {std::pair("--megengine", &options.megengine),
         std::pair("--tensorscope", &options.tensorscope),
         std::pair("--aitemplate", &options.aitemplate), std::pair("--train", &options.train),
-                                      std::pair("--budget", &options.budget)}) {
+        std::pair("--budget", &options.budget)}) {
     if (value->empty()) continue;
     throw Error(concat(option, ": a program file has no graph"), ErrorKind::Usage)
         .hint("give the model itself");
@@ -127,8 +127,9 @@ int profile(const ProfileOptions& options) {
   Program program = is_program ? *std::move(given) : compile_tuned(step.graph, tuning);
   std::unique_ptr<BudgetPlanner> planner;
   if (!options.budget.empty()) {
-    planner = planned_within(std::move(program), std::move(described),
-                             {.budget = options.budget, .may_swap = options.swap, .threads = options.threads});
+    planner = planned_within(
+        std::move(program), std::move(described),
+        {.budget = options.budget, .may_swap = options.swap, .threads = options.threads});
     program = planner->program();
   }
   const Graph ports = input_ports(program);

@@ -42,8 +42,8 @@ class Swapper {
   Swapper(const Swapper&) = delete;
 
   void begin_run(std::byte* arena);
-  /// Begins what begins before this step, and waits for what has to be done by then; a number behind
-  /// the last step is the end of the run. Throws Error (Device) where the file failed.
+  /// Begins what begins before this step, and waits for what has to be done by then; a number
+  /// behind the last step is the end of the run. Throws Error (Device) where the file failed.
   void before(std::size_t step);
   /// Waits for what is under way, of a run that did not come to its end.
   void abandon() noexcept;

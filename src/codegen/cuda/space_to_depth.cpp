@@ -397,8 +397,8 @@ class Folder {
     const std::size_t id = add_buffer(dtype, weight_dims(), Storage::Result);
     const std::size_t gradient = last_;
     const bool is_first = sum_.a->id == w_.image->id;
-    Block summed = nests::in_loops(sum_.reduction,
-                            {fold_of(is_first ? image : w_.other, is_first ? w_.other : image)});
+    Block summed = nests::in_loops(
+        sum_.reduction, {fold_of(is_first ? image : w_.other, is_first ? w_.other : image)});
     Statement store;
     store.kind = Statement::Kind::Store;
     store.id = id;

@@ -173,9 +173,9 @@ std::unique_ptr<BudgetPlanner> planned_within(Program plain,
     throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)
         .at("program '", plain.name, "'")
         .expected("kernels one after another on the processor, with extents that are known")
-        
+
         .got(!plain.is_kernels_alone() ? "control flow or operators without kernels between them"
-                                 : "a program for a device, or extents that inputs decide");
+                                       : "a program for a device, or extents that inputs decide");
   }
   return std::make_unique<BudgetPlanner>(std::move(plain), *std::move(described), request);
 }

@@ -20,7 +20,7 @@ struct BudgetRequest {
   std::string budget;
   std::optional<std::uint64_t> arena_bytes = {};  ///< of the arena, whatever `budget` says
   bool may_swap = false;                          ///< to a file; running steps again always may be
-  int threads = 0;        ///< 0: as many as the process may use
+  int threads = 0;                                ///< 0: as many as the process may use
 };
 
 struct BudgetReport {
@@ -38,8 +38,8 @@ struct BudgetReport {
 /// In a line.
 std::string to_string(const BudgetReport& report);
 
-/// The bytes of an arena that a text means: a share of `whole`, or a size that has to hold `outside`
-/// too. Throws Error (Usage) for what is neither.
+/// The bytes of an arena that a text means: a share of `whole`, or a size that has to hold
+/// `outside` too. Throws Error (Usage) for what is neither.
 std::uint64_t arena_budget(const std::string& text, std::uint64_t whole, std::uint64_t outside);
 
 /// What a run of a program without symbols holds beside its arena.
@@ -54,8 +54,8 @@ class BudgetPlanner {
   /// The program that keeps the budget; its results are those of the plain one, bit for bit. Throws
   /// Error (OutOfMemory) with what is proven and what would help where none was found.
   Program program();
-  /// Takes the seconds of each step of the last program for true. Tells whether there is a plan that
-  /// is faster by them: what `program` gives from then on.
+  /// Takes the seconds of each step of the last program for true. Tells whether there is a plan
+  /// that is faster by them: what `program` gives from then on.
   bool learn(std::span<const double> step_seconds);
   const BudgetReport& report() const { return report_; }
 

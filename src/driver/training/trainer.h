@@ -26,7 +26,7 @@ struct TrainerOptions {
   bool resume_if_any = false;  ///< from the beginning where there is no checkpoint yet
   std::uint64_t seed = 1;
   int thread_count = 0;
-  BudgetRequest budget = {};  ///< of a step's memory; its text empty: none
+  BudgetRequest budget = {};                 ///< of a step's memory; its text empty: none
   std::string target = "native", precision;  ///< as SessionOptions has them
 
   /// The ranks that train together, each a trainer with the same options; they outlive it. Null:

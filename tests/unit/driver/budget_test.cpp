@@ -100,7 +100,9 @@ TEST(Budget, ASizeHoldsWhatLiesBesideTheArenaToo) {
   Session session(training_step(), {1, "native", "", request});
   EXPECT_EQ(session.budget()->report().budget_bytes, plain.program().arena_bytes);
   request.budget = std::to_string(outside);
-  EXPECT_EQ(error_summary([&] { Session(training_step(), {1, "native", "", request}); }),
+  EXPECT_EQ(error_summary([&] {
+              Session(training_step(), {1, "native", "", request});
+            }),
             "the budget does not hold what has to be there all the time");
 }
 
