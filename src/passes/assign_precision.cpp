@@ -173,7 +173,8 @@ class Assigner {
   Assigner(Graph& graph, const PassOptions& options)
       : graph_(graph),
         journal_(options.journal),
-        narrow_(options.assign_precision_to == "bf16" ? DType::BF16 : DType::F16) {
+        narrow_(options.assign_precision_to == "bf16" ? DType::BF16 : DType::F16),
+        keeps_tiles_(options.target.keeps_tiles) {
     for (NodeId id : graph.nodes_in_order()) nodes_.push_back(id);
   }
 
@@ -359,6 +360,8 @@ class Assigner {
   void widen_result(NodeId id) {
     const Node& node = graph_.node(id);
     if (choices_[id] != Choice::Narrow || node.op->precision != Precision::Integer) return;
+    // Where sums are a library's, its convolutions give the type that they read.
+    if (!keeps_tiles_ && node.op->find_attr("strides") != nullptr) return;
     const AttrDef* asked = node.op->find_attr("out_dtype");
     if (!asked || asked->kind != AttrKind::Element) return;
     const std::vector<NodeId>& readers = graph_.readers(node.results[0]);
@@ -474,6 +477,7 @@ class Assigner {
   Graph& graph_;
   Journal* journal_;
   DType narrow_;
+  bool keeps_tiles_;
   std::vector<NodeId> nodes_;
   IdMap<NodeId, Choice> choices_;
   IdMap<NodeId, std::vector<bool>> factors_;  // by operand; empty where all are narrow

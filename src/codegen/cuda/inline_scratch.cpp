@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -57,7 +59,7 @@ std::size_t loads_of(const Block& block, std::size_t buffer) {
 }
 
 // The loops of `statement` with what fills the buffer in place of their load of it.
-bool inline_into(const LoopNest& nest, const Filling& from, Statement& statement) {
+bool inline_into(LoopNest& nest, const Filling& from, Statement& statement) {
   if (!is_free(statement)) return false;
   const LoopChain chain = chain_of(statement);
   if (chain.inner->size() != 1 || chain.inner->front().kind != Statement::Kind::Store ||
@@ -73,10 +75,15 @@ bool inline_into(const LoopNest& nest, const Filling& from, Statement& statement
   if (!read.is_defined() || read->bounds != Bounds::Inside || read->view != from.store->view)
     return false;
   Block body = *from.chain.inner;
+  // Both may have loops of the same number: those of the filling get others first.
+  std::vector<std::pair<std::size_t, Scalar>> places;
   for (std::size_t k = 0; k < read->view.size(); ++k) {
     const Scalar& axis = from.store->indices[k];
-    if (axis->kind == ScalarKind::Loop) nests::substitute_loop(body, axis->id, read->args[k]);
+    if (axis->kind != ScalarKind::Loop) continue;
+    places.emplace_back(nest.new_loop(nest.loop_names[axis->id]), read->args[k]);
+    nests::substitute_loop(body, axis->id, loop_scalar(places.back().first));
   }
+  for (const auto& [loop, place] : places) nests::substitute_loop(body, loop, place);
   const Scalar value = nests::cast_scalar(body.back().value, nest.buffers[buffer].dtype);
   Block store = *chain.inner;
   nests::Rewriting([&](ScalarNode node) {

@@ -278,6 +278,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Convolution;
   if (std::string why = note_types(nest, sum, store, match.call); !why.empty()) return refuse(why);
+  if (match.call.result_dtype != match.call.dtype) return refuse("a result of another type");
   // The weights are those that the result's innermost loop runs along.
   std::map<std::size_t, const Statement*> parallel, reduction;
   for (const Statement* loop : sum.parallel) parallel[loop->id] = loop;

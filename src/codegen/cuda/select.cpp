@@ -7,6 +7,7 @@
 #include "codegen/cuda/library_match.h"
 #include "codegen/cuda/merge_loops.h"
 #include "codegen/cuda/space_to_depth.h"
+#include "codegen/cuda/sum_store.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
@@ -21,6 +22,25 @@
 namespace tenon::codegen::cuda {
 namespace {
 
+// Whether the sum is rounded to a narrow type wherever it is used.
+bool is_rounded_to(DType narrow, const Scalar& value, std::size_t local) {
+  if (value->kind == ScalarKind::Local) return value->id != local;
+  if (value->kind == ScalarKind::Cast && value->dtype == narrow &&
+      value->args[0]->kind == ScalarKind::Local)
+    return true;
+  return std::all_of(value->args.begin(), value->args.end(),
+                     [&](const Scalar& arg) { return is_rounded_to(narrow, arg, local); });
+}
+
+// What type the sum may be kept in: that of its factors where nobody sees more of it, else its own.
+DType kept_type(const LoopNest& nest, const nests::Contraction& sum, const Statement& store) {
+  const std::size_t local = (*sum.inner)[0].id;
+  const DType narrow = nest.buffers[sum.a->id].dtype;
+  const bool is_stored_so =
+      store.value->kind == ScalarKind::Local && nest.buffers[store.id].dtype == narrow;
+  return is_stored_so || is_rounded_to(narrow, store.value, local) ? narrow : nest.locals[local];
+}
+
 // The sum by itself, into a buffer whose axes are these loops, and what is done with it, by a nest
 // of its own.
 std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
@@ -30,7 +50,8 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   const std::vector<const Statement*>& order =
       match.result_order.empty() ? sum.parallel : match.result_order;
   const std::size_t local = (*sum.inner)[0].id;
-  const DType dtype = part.nest.locals[local];
+  const std::optional<Statement> only = only_store(sum);
+  const DType dtype = only ? kept_type(part.nest, sum, *only) : part.nest.locals[local];
   Dims dims;
   std::vector<Scalar> position;
   for (const Statement* loop : order) {
@@ -57,7 +78,7 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = id;
-  store.value = local_scalar(local, dtype);
+  store.value = local_scalar(local, part.nest.locals[local]);
   store.indices = position;
   store.view = dims;
   first.nest.body = nests::in_loops(order, {(*sum.inner)[0], (*sum.inner)[1], std::move(store)});
@@ -67,8 +88,8 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   load.id = id;
   load.args = position;
   load.view = dims;
-  Block rest{
-      nests::define_statement(local, Scalar(std::make_shared<const ScalarNode>(std::move(load))))};
+  const Scalar kept(std::make_shared<const ScalarNode>(std::move(load)));
+  Block rest{nests::define_statement(local, nests::cast_scalar(kept, part.nest.locals[local]))};
   rest.insert(rest.end(), sum.inner->begin() + 2, sum.inner->end());
   second.nest.body = nests::in_loops(sum.parallel, std::move(rest));
   second.nest.name += "_epilogue";
@@ -299,10 +320,13 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       return select_for(sequence, part, is_constant, target, Channels::AsTheyAre, copies);
     }
   }
-  // Without what follows the sum a library may do it.
+  // Without what follows the sum, or in the type that its factors have, a library may do it.
   const bool has_epilogue =
       sum->inner->size() != 3 || (*sum->inner)[2].value->kind != ScalarKind::Local;
-  if (has_epilogue) {
+  const std::optional<Statement> only = only_store(*sum);
+  const bool is_retyped =
+      only && kept_type(part.nest, *sum, *only) != part.nest.buffers[only->id].dtype;
+  if (has_epilogue || is_retyped) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, {});
     std::vector<DeviceKernel> kernels =
@@ -330,7 +354,32 @@ std::optional<Target> parse_target(const std::string& text) {
   return Target{text.substr(std::string("cuda:").size())};
 }
 
+namespace {
+
+// Products of narrow elements are exact, and loads widen what they read: a cast around one says
+// nothing, and hides the sum of products.
+void drop_casts_of_factors(LoopNest& nest) {
+  const auto factor = [](const Scalar& scalar) -> const Scalar& {
+    const bool is_widened =
+        scalar->kind == ScalarKind::Cast && scalar->dtype == DType::F32 &&
+        scalar->args[0]->kind == ScalarKind::Load &&
+        (scalar->args[0]->dtype == DType::F16 || scalar->args[0]->dtype == DType::BF16);
+    return is_widened ? scalar->args[0] : scalar;
+  };
+  nests::for_each_statement(nest.body, [&](Statement& statement) {
+    const Scalar& value = statement.value;
+    if (statement.kind != Statement::Kind::Fold || value->kind != ScalarKind::Binary ||
+        value->binary != BinaryOp::Multiply)
+      return;
+    statement.value = nests::binary_scalar(BinaryOp::Multiply, value->dtype, factor(value->args[0]),
+                                           factor(value->args[1]));
+  });
+}
+
+}  // namespace
+
 void arrange(NestSequence& sequence, const Target& target) {
+  for (NestSequence::Part& part : sequence.parts) drop_casts_of_factors(part.nest);
   inline_copies(sequence);
   // Tensor cores multiply these fragments from compute capability 8.0 on.
   if (std::atoi(target.architecture.c_str() + std::string("sm_").size()) >= 80)

@@ -1,15 +1,43 @@
 #include "base/error.h"
 #include "base/text.h"
+#include "ops/analysis.h"
 #include "ops/fused_groups.h"
 #include "passes/fold_scales/plan.h"
 #include "passes/late_attributes.h"
 #include "passes/pass.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace tenon {
 namespace scales {
 namespace {
+
+bool holds_rounding(const Expr& expr, std::unordered_set<const ExprNode*>& seen) {
+  const ExprNode& node = expr.node();
+  if (!seen.insert(&node).second) return false;
+  const bool is_rounding = (node.kind == ExprKind::Unary &&
+                            (node.unary == UnaryOp::RoundEven || node.unary == UnaryOp::Floor ||
+                             node.unary == UnaryOp::Ceil || node.unary == UnaryOp::Trunc)) ||
+                           (node.kind == ExprKind::Cast && is_integer(node.dtype) &&
+                            is_float(node.args.front().node().dtype));
+  return is_rounding ||
+         std::ranges::any_of(node.args, [&](const Expr& arg) { return holds_rounding(arg, seen); });
+}
+
+// A factor whose product is rounded to whole numbers stays: its last digit decides about one of
+// those.
+bool is_rounded_next(const Graph& graph, NodeId id) {
+  if (graph.node(id).operands.size() != 2) return false;
+  for (NodeId reader : graph.readers(graph.node(id).results[0])) {
+    if (!graph.node(reader).op->lower || !graph.node(reader).bodies.empty()) continue;
+    std::unordered_set<const ExprNode*> seen;
+    for (const Expr& expr : lowered(graph, reader)) {
+      if (expr.is_defined() && holds_rounding(expr, seen)) return true;
+    }
+  }
+  return false;
+}
 
 class Folder {
  public:
@@ -20,7 +48,11 @@ class Folder {
     for (NodeId id : graph_.nodes_in_order()) {
       if (is_gone_[id]) continue;
       std::string why;
-      const std::optional<Source> source = source_of(graph_, id, why);
+      std::optional<Source> source = source_of(graph_, id, why);
+      if (source && is_rounded_next(graph_, id)) {
+        source.reset();
+        why = "its product is rounded";
+      }
       if (!source) {
         if (refusals_[id].empty()) say(id, why.empty() ? "" : concat("not folded: ", why));
         refusals_[id] = why;

@@ -135,7 +135,7 @@ class Convolution : public LibraryStep {
  public:
   Convolution(const LibraryCall& call, std::span<const std::int64_t> e) : call_(call) {
     const Dnn& library = dnn();
-    const int type = type_of(call.dtype), result_type = type_of(call.result_dtype), single = 0;
+    const int type = type_of(call.dtype), single = 0;
     const Four image = {e[0], e[3], e[1], e[2]}, weights = {e[4], e[3] / e[17], e[5], e[6]},
                result = {e[0], e[4], e[7], e[8]};
     Made convolution(kConvolution);
@@ -159,7 +159,7 @@ class Convolution : public LibraryStep {
     std::int64_t next_id = 100;
     int left = steps;
     const auto value = [&] {
-      return left == 0 ? tensor(kResult, result_type, result, false)
+      return left == 0 ? tensor(kResult, type, result, false)
                        : tensor(next_id++, single, result, true);
     };
     const Made x = tensor(kImage, type, image, false), w = tensor(kWeights, type, weights, false);
@@ -194,8 +194,8 @@ class Convolution : public LibraryStep {
     };
     kept.reserve(8);
     const int add = 0;
-    const Made bias = tensor(kBias, result_type, {1, e[4], 1, 1}, false),
-               residual = tensor(kResidual, result_type, result, false);
+    const Made bias = tensor(kBias, type, {1, e[4], 1, 1}, false),
+               residual = tensor(kResidual, type, result, false);
     if (call.has_bias) pointwise(add, &bias);
     if (call.has_residual) pointwise(add, &residual);
     if (call.is_rectified) pointwise(kRelu, nullptr);

@@ -138,6 +138,52 @@ TEST(Cuda, GroupsAgreeWithTheReference) {
                       text);
 }
 
+// What is computed where it is read: loops of both may have the same numbers.
+TEST(Cuda, ScratchThatIsReadOnceIsNotKept) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const std::string text =
+      R"(graph (x: f32[2, 2, 2, 3], w: f32[2, 2, 3, 3], z: f32[2, 3, 9, 7], v: f32[3, 2, 2, 2]) {
+  c = conv(x, w) {pads = [1, 1, 1, 1]}
+  g = gelu(c)
+  pool = max_pool(g) {kernel_shape = [2, 2]}
+  dz = max_pool_gradient(z, z) {kernel_shape = [1, 1]}
+  up = conv_transpose(z, v) {strides = [2, 2], dilations = [2, 1]}
+  return pool, dz, up
+}
+)";
+  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
+  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                      text);
+}
+
+// Narrow factors whose sum is wide, and gradients by weights that are laid out otherwise.
+TEST(Cuda, NarrowStepsOfTrainingAreALibrarys) {
+  const Graph graph = run_pipeline(
+      parse_graph(
+          R"(graph (x: f32[8, 128, 128, 128]@NHWC, dy: f32[8, 128, 128, 256]@NHWC, w: f32[256, 128, 3, 3]) {
+  c = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
+  e = exp(c)
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
+  next = sub(w, dw)
+  return e, next
+}
+)",
+          all_ops()),
+      pipeline_for("cuda", "bf16"));
+  codegen::CompileOptions options = cpu_options();
+  options.device = codegen::cuda::Target{.architecture = "sm_90a"};
+  const TaskList list = codegen::select(graph, options);
+  std::vector<std::string> calls;
+  for (const TaskList::Kernel& kernel : list.kernels) {
+    if (!kernel.library.empty())
+      calls.push_back(kernel.library.substr(0, kernel.library.find("bf16")));
+  }
+  std::sort(calls.begin(), calls.end());
+  ASSERT_EQ(calls.size(), 2U) << print(graph);
+  EXPECT_TRUE(calls[0].starts_with("convolution")) << calls[0];
+  EXPECT_TRUE(calls[1].starts_with("weight-gradient")) << calls[1];
+}
+
 // Strided and not, with weights and results laid out as networks have them.
 TEST(Cuda, GradientsOfConvolutionsAreALibrarys) {
   const Graph graph = run_pipeline(
