@@ -323,7 +323,8 @@ bool is_library_step(const Graph& graph, NodeId id) {
 
 Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
   const Graph& graph = clusters.graph();
-  if (is_library_sum(reader) && is_view(producer)) return "a library reads whole matrices";
+  if (is_library_sum(reader) && (is_view(producer) || anchor(producer) == Role::Pointwise))
+    return "a library reads what lies in memory";
   if (!is_library_sum(producer)) return nullptr;
   const NodeId centre = anchor_node(producer);
   const auto dtype_of = [&](ValueId value) { return graph.value(value).type.tensor().dtype; };
