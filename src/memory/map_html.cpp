@@ -1,6 +1,7 @@
 #include "memory/map_html.h"
 
 #include "base/error.h"
+#include "base/markup.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
@@ -12,32 +13,6 @@ namespace {
 
 constexpr double kWidth = 1200, kHeight = 640, kMargin = 70;
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 std::string page(std::string_view title, std::string_view body) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\n"
@@ -45,14 +20,14 @@ std::string page(std::string_view title, std::string_view body) {
       "rect.v{{stroke:#fff;stroke-width:.5}}rect.v:hover{{stroke:#000;stroke-width:1.5}}"
       "text{{font:12px sans-serif}}td,th{{padding:2px 10px;text-align:right}}</style></head>\n"
       "<body><h1>{0}</h1>\n{1}</body></html>\n",
-      escaped(title), body);
+      in_markup(title), body);
 }
 
 std::string line_at(double y, std::string_view colour, std::string_view label) {
   return fmt::format(
       "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.2f}\" y2=\"{2:.2f}\" stroke=\"{3}\" "
       "stroke-dasharray=\"6 3\"/><text x=\"{4}\" y=\"{5:.2f}\" fill=\"{3}\">{6}</text>\n",
-      kMargin, kWidth - 10, y, colour, kMargin + 6, y - 4, escaped(label));
+      kMargin, kWidth - 10, y, colour, kMargin + 6, y - 4, in_markup(label));
 }
 
 std::string name_of(const Storage& storage, const Plan& plan, const Problem& problem) {
@@ -98,7 +73,7 @@ std::string memory_map(const Plan& plan, const Problem& problem, std::uint64_t b
         "<rect class=\"v\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
         "fill=\"hsl({},55%,62%)\"><title>{}\n{}, {} bytes at {}, events {} to {}</title></rect>\n",
         x(storage.begin), y(high), x(storage.end) - x(storage.begin), y(low) - y(high),
-        hue_of(name), escaped(name), format_bytes(storage.bytes), storage.bytes, storage.offset,
+        hue_of(name), in_markup(name), format_bytes(storage.bytes), storage.bytes, storage.offset,
         storage.begin, storage.end - 1);
   }
   body += line_at(y(static_cast<double>(plan.arena_bytes)), "#06c",

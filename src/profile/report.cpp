@@ -1,6 +1,7 @@
 #include "profile/report.h"
 
 #include "base/error.h"
+#include "base/markup.h"
 #include "profile/report_files.h"
 
 namespace tenon {
@@ -24,29 +25,6 @@ std::string as_script(const std::string& json) {
   return text;
 }
 
-std::string as_text(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
 }  // namespace
 
 std::string_view report_style() { return report_files::style; }
@@ -64,7 +42,7 @@ std::string html_report(const std::vector<Profile>& profiles) {
     TENON_ASSERT(at != std::string::npos, "the page has a place for each of its parts");
     page.replace(at, mark.size(), text);
   };
-  put("{{title}}", as_text(profiles.front().name.empty() ? "a profile" : profiles.front().name));
+  put("{{title}}", in_markup(profiles.front().name.empty() ? "a profile" : profiles.front().name));
   put("{{style}}", std::string(report_files::style));
   put("{{script}}", std::string(report_files::script));
   put("{{data}}", data);  // last: nothing is looked for in what the profile says

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/markup.h"
 #include "base/text.h"
 #include "profile/summary.h"
 #include "profile/trace.h"
@@ -11,30 +12,6 @@ namespace {
 
 constexpr double kWide = 210, kTall = 52, kGapX = 22, kGapY = 36, kKey = 30, kLeast = 440;
 constexpr std::size_t kLetters = 31;  // of a box's line
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '&':
-        result += "&amp;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        // No other control character may stand in XML.
-        result += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
-    }
-  }
-  return result;
-}
 
 std::string cut(const std::string& text) {
   std::size_t letters = 0, at = 0;
@@ -105,9 +82,9 @@ std::string svg_graph(const Profile& profile) {
       concat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", number(width), "\" height=\"",
              number(height), "\" viewBox=\"0 0 ", number(width), " ", number(height),
              "\" font-family=\"sans-serif\" font-size=\"11\" fill=\"#1d2327\">\n<title>",
-             escaped(profile.name),
+             in_markup(profile.name),
              "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", "<text x=\"",
-             number(kGapX), "\" y=\"20\">", escaped(cut(profile.name)), ": ", number(total * 1e6),
+             number(kGapX), "\" y=\"20\">", in_markup(cut(profile.name)), ": ", number(total * 1e6),
              " us in ", profile.steps.size(), " steps; the redder the longer</text>\n");
   for (std::size_t k = 0; k < profile.steps.size(); ++k) {
     for (const std::uint32_t maker : profile.steps[k].after) {
@@ -124,14 +101,15 @@ std::string svg_graph(const Profile& profile) {
     const double seconds = typical_seconds(step);
     const std::string time =
         concat(number(seconds * 1e6), " us, ", number(total > 0 ? 100 * seconds / total : 0), " %");
-    text += concat("<g transform=\"translate(", number(boxes[k].x), " ", number(boxes[k].y),
-                   ")\"><title>", escaped(step.name), "\n", escaped(step.op), "\n", time, "\n",
-                   escaped(step.candidate), "\n", escaped(shapes_text(profile, step)),
-                   "</title><rect width=\"", number(kWide), "\" height=\"", number(kTall),
-                   "\" rx=\"5\" fill=\"", colour(longest > 0 ? seconds / longest : 0),
-                   "\" stroke=\"#5d6a72\"/><text x=\"8\" y=\"16\" font-weight=\"bold\">",
-                   escaped(cut(step.name)), "</text><text x=\"8\" y=\"31\">", escaped(cut(step.op)),
-                   "</text><text x=\"8\" y=\"45\">", time, "</text></g>\n");
+    text +=
+        concat("<g transform=\"translate(", number(boxes[k].x), " ", number(boxes[k].y),
+               ")\"><title>", in_markup(step.name), "\n", in_markup(step.op), "\n", time, "\n",
+               in_markup(step.candidate), "\n", in_markup(shapes_text(profile, step)),
+               "</title><rect width=\"", number(kWide), "\" height=\"", number(kTall),
+               "\" rx=\"5\" fill=\"", colour(longest > 0 ? seconds / longest : 0),
+               "\" stroke=\"#5d6a72\"/><text x=\"8\" y=\"16\" font-weight=\"bold\">",
+               in_markup(cut(step.name)), "</text><text x=\"8\" y=\"31\">", in_markup(cut(step.op)),
+               "</text><text x=\"8\" y=\"45\">", time, "</text></g>\n");
   }
   return text + "</svg>\n";
 }

@@ -1,6 +1,7 @@
 #include "driver/quantization/report.h"
 
 #include "base/error.h"
+#include "base/markup.h"
 #include "base/text.h"
 #include "profile/report.h"
 
@@ -17,24 +18,8 @@ std::string number(double value) {
   return text;
 }
 
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<') {
-      safe += "&lt;";
-    } else if (c == '&') {
-      safe += "&amp;";
-    } else if (c == '"') {
-      safe += "&quot;";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
-
 std::string card(const std::string& title, const std::string& value) {
-  return concat("<div class=\"card\">", escaped(title), "<b>", escaped(value), "</b></div>\n");
+  return concat("<div class=\"card\">", in_markup(title), "<b>", in_markup(value), "</b></div>\n");
 }
 
 // A bar for each product: the longer, the less was lost.
@@ -46,15 +31,15 @@ std::string error_plot(const QuantizeResult& result) {
     const double length =
         node.skipped.empty() ? std::clamp(node.signal_db, 0.0, kMostDb) / kMostDb * kWidth : 0;
     bars += concat("<text x=\"", number(kText - 6), "\" y=\"", number(y + kBar - 3),
-                   "\" text-anchor=\"end\">", escaped(node.name), "</text>");
+                   "\" text-anchor=\"end\">", in_markup(node.name), "</text>");
     if (node.skipped.empty()) {
       bars += concat("<rect x=\"", number(kText), "\" y=\"", number(y), "\" width=\"",
                      number(length), "\" height=\"", number(kBar - 2), "\" fill=\"var(",
-                     node.signal_db < 20 ? "--hot" : "--mark", ")\"><title>", escaped(node.name),
+                     node.signal_db < 20 ? "--hot" : "--mark", ")\"><title>", in_markup(node.name),
                      ": ", number(node.signal_db), " dB</title></rect>");
     } else {
       bars += concat("<text x=\"", number(kText + 4), "\" y=\"", number(y + kBar - 3), "\">",
-                     escaped(node.skipped), "</text>");
+                     in_markup(node.skipped), "</text>");
     }
     y += kBar;
   }
@@ -112,8 +97,8 @@ std::string quantization_report(const std::string& model, const QuantizeResult& 
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
       "name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\">\n<title>",
-      escaped(model), " · Tenon quantization</title>\n<style>", report_style(),
-      "</style>\n</head>\n<body>\n<header><h1>", escaped(model),
+      in_markup(model), " · Tenon quantization</title>\n<style>", report_style(),
+      "</style>\n</head>\n<body>\n<header><h1>", in_markup(model),
       "</h1></header>\n<main>\n<div class=\"cards\">\n");
   page += card("products quantized", concat(quantized, " of ", result.nodes.size()));
   page += card("samples", std::to_string(result.samples));
@@ -127,8 +112,8 @@ std::string quantization_report(const std::string& model, const QuantizeResult& 
   for (const auto& [name, histogram] : result.histograms) {
     const auto range = result.ranges.find(name);
     if (range == result.ranges.end()) continue;
-    page += concat("<div class=\"card\">", escaped(name), "<br>[", number(range->second.low), ", ",
-                   number(range->second.high), "]", histogram_plot(histogram, range->second),
+    page += concat("<div class=\"card\">", in_markup(name), "<br>[", number(range->second.low),
+                   ", ", number(range->second.high), "]", histogram_plot(histogram, range->second),
                    "</div>\n");
   }
   if (!result.histograms.empty()) page += "</div>\n";

@@ -1,6 +1,7 @@
 #include "driver/training/curve.h"
 
 #include "base/error.h"
+#include "base/markup.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,13 +22,6 @@ std::string place(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", value);
   return text;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return out;
 }
 
 // One chart, its top at `top`.
@@ -83,7 +77,7 @@ class Chart {
   }
   void text(double at_x, double at_y, const std::string& words, const char* anchor) {
     out_ += concat("<text x=\"", place(at_x), "\" y=\"", place(at_y), "\" text-anchor=\"", anchor,
-                   "\">", escaped(words), "</text>\n");
+                   "\">", in_markup(words), "</text>\n");
   }
 
   std::string& out_;
@@ -107,7 +101,7 @@ std::string curve_svg(const std::vector<CurvePoint>& points, const std::string& 
                            "\" height=\"", place(height),
                            "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" "
                            "height=\"100%\" fill=\"white\"/>\n");
-  out += concat("<text x=\"", place(kLeft), "\" y=\"20\" font-size=\"15\">", escaped(title),
+  out += concat("<text x=\"", place(kLeft), "\" y=\"20\" font-size=\"15\">", in_markup(title),
                 "</text>\n");
   Chart loss(out, 24, last_step, low, high);
   loss.frame("loss");

@@ -1,0 +1,18 @@
+#include "base/markup.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+TEST(Markup, TextIsNoMarkup) {
+  EXPECT_EQ(in_markup("<script a='b' c=\"d\">&"),
+            "&lt;script a=&#39;b&#39; c=&quot;d&quot;&gt;&amp;");
+}
+
+TEST(Markup, WhatXmlRefusesIsASpace) {
+  EXPECT_EQ(in_markup(std::string_view("a\x01\x1f\0b\n\tä", 9)), "a   b\n\tä");
+}
+
+}  // namespace
+}  // namespace tenon
