@@ -159,6 +159,7 @@ class ProcessorTasks : public TaskWriter {
   // stays apart, and operands that are read past their edges get room around them before.
   void chain(NestSequence& sequence, const std::vector<bool>& is_constant) const {
     if (sequence.parts.size() < 2) return;
+    const bool in_pairs = !bf16_instructions(options_.target->facts()).empty();
     NestSequence chained = sequence;
     chained.parts.clear();
     for (const NestSequence::Part& part : sequence.parts) {
@@ -167,7 +168,7 @@ class ProcessorTasks : public TaskWriter {
         chained.parts.back().is_scheduled = true;  // not to be touched
         continue;
       }
-      for (NestSequence::Part& made : split_padding(chained, part, is_constant))
+      for (NestSequence::Part& made : split_padding(chained, part, is_constant, in_pairs))
         chained.parts.push_back(std::move(made));
     }
     const std::size_t count = chained.parts.size();
@@ -197,6 +198,7 @@ class ProcessorTasks : public TaskWriter {
       return;
     }
     ChosenForNode made{sequence, {}, {}};
+    for (NestSequence::Part& part : made.sequence.parts) nests::drop_casts_of_factors(part.nest);
     split_sums(made.sequence);
     // What Winograd's algorithm computes reads weights as they lie.
     for (NestSequence::Part& part : made.sequence.parts) {

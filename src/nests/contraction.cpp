@@ -1,5 +1,6 @@
 #include "nests/contraction.h"
 
+#include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/stride.h"
 
@@ -44,6 +45,20 @@ std::optional<Contraction> find_contraction(const Block& body) {
     if ((*block)[k].kind != Statement::Kind::Define && (*block)[k].kind != Statement::Kind::Store) return std::nullopt;
   }
   return found;
+}
+
+void drop_casts_of_factors(LoopNest& nest) {
+  const auto is_widened = [](const Scalar& scalar) {
+    return scalar->kind == ScalarKind::Cast && scalar->dtype == DType::F32 && scalar->args[0]->kind == ScalarKind::Load &&
+           (scalar->args[0]->dtype == DType::F16 || scalar->args[0]->dtype == DType::BF16);
+  };
+  const auto factor = [&](const Scalar& scalar) { return is_widened(scalar) ? scalar->args[0] : scalar; };
+  for_each_statement(nest.body, [&](Statement& statement) {
+    const Scalar& value = statement.value;
+    if (statement.kind != Statement::Kind::Fold || value->kind != ScalarKind::Binary || value->binary != BinaryOp::Multiply) return;
+    if (!is_widened(value->args[0]) && !is_widened(value->args[1])) return;
+    statement.value = binary_scalar(BinaryOp::Multiply, value->dtype, factor(value->args[0]), factor(value->args[1]));
+  });
 }
 
 bool can_be_laid_anew(const Scalar& load) {

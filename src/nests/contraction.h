@@ -20,6 +20,10 @@ std::optional<Contraction> find_contraction(const Block& body);
 /// Whether everything behind the sum reads and writes neighbours (or one element) along the loop.
 bool suits_columns(const Contraction& sum, std::size_t loop);
 
+/// Products of narrow elements are exact, and loads widen what they read: a cast around a factor of a sum says nothing,
+/// and hides the sum of products. Takes such casts away.
+void drop_casts_of_factors(LoopNest& nest);
+
 /// Whether all that a load reads can be stored ahead: nothing outside of its buffer, or zeros there.
 bool can_be_laid_anew(const Scalar& load);
 

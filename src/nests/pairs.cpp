@@ -7,7 +7,7 @@
 namespace tenon::nests {
 
 const Statement* pair_loop(const Contraction& sum, const Scalar& a, const Scalar& b) {
-  if (a->dtype != DType::BF16 || b->dtype != DType::BF16 || a->bounds != Bounds::Inside ||
+  if (a->dtype != DType::BF16 || b->dtype != DType::BF16 || !can_be_laid_anew(a) ||
       !can_be_laid_anew(b))
     return nullptr;
   const bool has_columns = std::ranges::any_of(sum.parallel, [&](const Statement* loop) {

@@ -11,6 +11,7 @@
 #include "nests/materialise.h"
 #include "nests/schedule/pad.h"
 #include "ops/access.h"
+#include "target/bf16.h"
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -221,7 +222,9 @@ class Lister {
   void add_pairs(const TileFacts& facts, TileShape shape, double cost) {
     shape.is_paired = true;
     const std::string& refusal = facts.refusal.empty() ? facts.pair_refusal : facts.refusal;
-    const double share = products_ / target_.products_per_cycle(DType::BF16);
+    // The rate of a processor that has tiles is theirs; its vectors of pairs are no faster than those of f32.
+    const double pairs = target_.products_per_cycle(DType::BF16);
+    const double share = facts.has_own_tiles || bf16_instructions(target_) != "amx-bf16" ? products_ / pairs : kUntimed;
     if (!refusal.empty()) {
       add(tile_name(shape), no(refusal));
     } else {
@@ -297,7 +300,7 @@ class Lister {
   decltype(Candidate::make) tiles(const TileShape& shape) {
     return [shape, part = &work_.part, &is_constant = work_.is_constant, &target = target_](NestSequence& sequence, std::vector<WinogradWeights>&) {
       std::vector<MadeKernel> made;
-      for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant)) {
+      for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant, shape.is_paired)) {
         materialise_subexpressions(nest.nest);
         std::vector<bool> packs = may_pack(nest, is_constant);
         add_worth_packing(packs, nest);

@@ -149,7 +149,7 @@ void KernelEmitter::run() {
   ir_.SetInsertPoint(entry);
   load_arguments();
   const bool uses_tiles = has_tiles_ && nests::has_pairs(nest_.body);
-  if (uses_tiles) configure_tiles();
+  if (uses_tiles) configure_tiles(2 * kTileRows);
   llvm::Value* begin = function_->getArg(1);
   llvm::Value* end = function_->getArg(2);
   const bool is_one_vector =

@@ -21,6 +21,8 @@ class KernelEmitter {
   KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, const TargetFacts& facts);
   void run();
 
+  static constexpr unsigned kTileRows = 16;  ///< of a tile of the processor's own
+
  private:
   // A number is known by its node and, inside a jam, by the position where that matters.
   struct Key {
@@ -55,7 +57,7 @@ class KernelEmitter {
   void emit_pair(const Statement& pair, std::size_t loop, llvm::Value* first, unsigned count);
   bool fits_tiles(const Statement& sum, unsigned count) const;
   void emit_tiles(const Statement& sum, std::size_t loop, llvm::Value* first, unsigned count);
-  void configure_tiles();
+  void configure_tiles(unsigned rows);
   // Four products of bytes added to each position's sum.
   void emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first, unsigned count);
   llvm::Value* dot(llvm::Value* total, llvm::Value* a, llvm::Value* b, const Scalar& left, const Scalar& right);

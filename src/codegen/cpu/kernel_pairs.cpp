@@ -7,6 +7,8 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace tenon::codegen::cpu {
@@ -16,9 +18,23 @@ namespace Intrinsic = llvm::Intrinsic;
 namespace {
 
 constexpr unsigned kLanes = 16;     // sums of one instruction
-constexpr unsigned kTileRows = 16;  // of a tile, each of 64 bytes
 constexpr unsigned kTileBytes = 64;
 constexpr std::int64_t kTilePairs = 16;  // of the sum
+
+// Eight tiles of rows of 64 bytes: four of sums, two of rows, two of columns. Those of sums and rows have 16 rows, or
+// what `count` leaves to them.
+std::array<std::uint8_t, 64> tile_settings(unsigned count) {
+  std::array<std::uint8_t, 64> settings{};
+  settings[0] = 1;
+  for (unsigned tile = 0; tile < 8; ++tile) {
+    const bool is_column = tile >= 6;
+    const unsigned before = (tile < 4 ? tile / 2 : tile - 4) * KernelEmitter::kTileRows;
+    const unsigned rows = is_column || before >= count ? KernelEmitter::kTileRows : std::min(KernelEmitter::kTileRows, count - before);
+    settings[16 + 2 * tile] = kTileBytes;
+    settings[48 + tile] = static_cast<std::uint8_t>(rows);
+  }
+  return settings;
+}
 
 }  // namespace
 
@@ -81,29 +97,22 @@ void KernelEmitter::emit_pair(const Statement& pair, std::size_t loop, llvm::Val
 }
 
 bool KernelEmitter::fits_tiles(const Statement& sum, unsigned count) const {
-  if (!has_tiles_ || count % kTileRows != 0 || count > 2 * kTileRows || math_.width() != 2 * kLanes)
-    return false;
+  if (!has_tiles_ || count > 2 * kTileRows || math_.width() != 2 * kLanes) return false;
   const bool is_whole = sum.extent.is_constant() && sum.extent.constant() % kTilePairs == 0 &&
                         !sum.limit.is_defined();
   return is_whole && sum.body.size() == 1 && nests::is_pair(sum.body.front());
 }
 
-// Eight tiles of 16 rows of 64 bytes: four of sums, two of rows, two of columns.
-void KernelEmitter::configure_tiles() {
-  llvm::IRBuilder<> start(&function_->getEntryBlock(), function_->getEntryBlock().begin());
-  llvm::AllocaInst* settings = start.CreateAlloca(llvm::ArrayType::get(ir_.getInt8Ty(), 64));
-  settings->setAlignment(llvm::Align(64));
-  ir_.CreateMemSet(settings, ir_.getInt8(0), 64, llvm::Align(64));
-  const auto put = [&](std::uint64_t at, llvm::Value* value) {
-    ir_.CreateAlignedStore(value, ir_.CreateConstInBoundsGEP1_64(ir_.getInt8Ty(), settings, at),
-                           llvm::Align(1));
-  };
-  put(0, ir_.getInt8(1));
-  for (std::uint64_t tile = 0; tile < 8; ++tile) {
-    put(16 + 2 * tile, ir_.getInt16(kTileBytes));
-    put(48 + tile, ir_.getInt8(kTileRows));
+void KernelEmitter::configure_tiles(unsigned count) {
+  const std::string name = concat("tiles_of_", count);
+  llvm::Module& module = *function_->getParent();
+  llvm::GlobalVariable* stored = module.getNamedGlobal(name);
+  if (stored == nullptr) {
+    stored = new llvm::GlobalVariable(module, llvm::ArrayType::get(ir_.getInt8Ty(), 64), true, llvm::GlobalValue::PrivateLinkage,
+                                      llvm::ConstantDataArray::get(context_, llvm::ArrayRef<std::uint8_t>(tile_settings(count))), name);  // the module owns it
+    stored->setAlignment(llvm::Align(64));
   }
-  ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::x86_ldtilecfg, {settings});
+  ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::x86_ldtilecfg, {stored});
 }
 
 void KernelEmitter::emit_tiles(const Statement& sum, std::size_t loop, llvm::Value* first,
@@ -126,7 +135,9 @@ void KernelEmitter::emit_tiles(const Statement& sum, std::size_t loop, llvm::Val
   --copy_;
   loops_[loop] = math_.uniform(first);
 
-  const unsigned row_tiles = count / kTileRows, column_tiles = math_.width() / kLanes;
+  const unsigned row_tiles = (count + kTileRows - 1) / kTileRows, column_tiles = math_.width() / kLanes;
+  const bool is_whole = count % kTileRows == 0;
+  if (!is_whole) configure_tiles(count);
   const auto tile = [&](unsigned number) { return ir_.getInt8(static_cast<std::uint8_t>(number)); };
   const auto sum_tile = [&](unsigned r, unsigned c) { return tile(2 * r + c); };
   for (unsigned r = 0; r < row_tiles; ++r) {
@@ -171,6 +182,7 @@ void KernelEmitter::emit_tiles(const Statement& sum, std::size_t loop, llvm::Val
                           {sum_tile(r, c), at, column_bytes});
     }
   }
+  if (!is_whole) configure_tiles(2 * kTileRows);
   for (copy_ = 0; copy_ < count; ++copy_) {
     llvm::Value* made = ir_.CreateLoad(sums, ir_.CreateConstInBoundsGEP1_64(sums, held, copy_));
     llvm::Value* slot = local(fold.id).slot;

@@ -38,16 +38,14 @@ unsigned rows_in_cache(std::int64_t distance, const TargetFacts& target) {
   return static_cast<unsigned>(ways * places / std::gcd(distance / line, places));
 }
 
-RowBlocks blocks_of_rows(std::int64_t rows, unsigned rows_at_once, std::int64_t sum_length, std::int64_t items,
-                         const TargetFacts& target) {
+RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_bytes, std::int64_t items, const TargetFacts& target) {
   constexpr double kEvenEnough = 0.9, kHeld = 0.75, kKept = 0.5;
-  constexpr std::int64_t kFewestTiles = 4, kMostParts = 64;
+  constexpr std::int64_t kMostParts = 64;
   const auto own = static_cast<double>(target.own_cache().bytes);
-  const double row_bytes = 4 * static_cast<double>(sum_length);
   RowBlocks blocks{rows, row_bytes * static_cast<double>(rows) <= kHeld * own};
-  const auto at_once = static_cast<std::int64_t>(rows_at_once), units = static_cast<std::int64_t>(target.units);
+  const auto units = static_cast<std::int64_t>(target.units);
   double best = 0;
-  for (std::int64_t parts = 1; parts <= kMostParts && rows / parts >= kFewestTiles * at_once; ++parts) {
+  for (std::int64_t parts = 1; parts <= kMostParts && rows / parts >= fewest; ++parts) {
     if (rows % parts != 0) continue;
     const std::int64_t all = items * parts;
     const double even = static_cast<double>(all) / static_cast<double>((all + units - 1) / units * units);

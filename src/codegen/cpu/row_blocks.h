@@ -28,7 +28,7 @@ struct RowBlocks {
   std::int64_t rows = 0;
   bool is_columns_first = true;
 };
-RowBlocks blocks_of_rows(std::int64_t rows, unsigned rows_at_once, std::int64_t sum_length, std::int64_t items,
-                         const TargetFacts& target);
+/// `row_bytes` is what one row reads, `items` how many blocks of columns and others there are; blocks have at least `fewest` rows.
+RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_bytes, std::int64_t items, const TargetFacts& target);
 
 }  // namespace tenon::codegen::cpu

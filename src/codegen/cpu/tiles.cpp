@@ -176,18 +176,22 @@ struct TilePlan {
   Dim halved_extent;
   std::size_t b = 0;                      // the buffer along columns
   Dims b_view;
-  std::int64_t depth = 0;                 // positions of the outermost loop of the sum at a time; 0: all
+  std::int64_t depth = 0;                 // positions of a loop of the sum at a time; 0: all
+  std::size_t depth_level = 0;            // of which loop
   std::int64_t depth_length = 0;          // of the sum, so many at a time
+  std::optional<std::size_t> lines;       // the loop around the rows, where parts of the sum run around both
+  std::int64_t line_count = 0;
   bool is_paired = false;                 // along the innermost loop of the sum
   Dim pair_extent;
-  std::int64_t sum_length = 0;
+  double row_bytes = 0;                   // that one row reads
   std::int64_t ahead = 0;                 // elements of b, where it is large and not laid out anew
   std::int64_t result_bytes = 0;          // of a short sum; else 0
 };
 
-// How many positions of the outermost loop of a sum run at a time, so that none is left over.
+// How many positions of a loop of a sum run at a time, so that none is left over. Those around it run one by one.
 struct Depth {
-  std::int64_t positions = 0, inner = 1, all = 0;
+  std::size_t level = 0;  // which loop, outermost first
+  std::int64_t positions = 0, inner = 1, all = 1;
   std::string refusal;
 };
 Depth depth_of(const std::vector<const Statement*>& reduction, std::int64_t most) {
@@ -195,12 +199,13 @@ Depth depth_of(const std::vector<const Statement*>& reduction, std::int64_t most
   depth.refusal = "the length of its sum is no number";
   for (const Statement* loop : reduction) {
     if (!loop->extent.is_constant() || loop->limit.is_defined()) return depth;
-    if (loop != reduction.front()) depth.inner *= loop->extent.constant();
+    depth.all *= loop->extent.constant();
   }
-  const std::int64_t outer = reduction.front()->extent.constant();
-  depth.all = outer * depth.inner;
   depth.refusal = concat("its sum of ", depth.all, " is not longer than ", most);
   if (depth.all <= most) return depth;
+  depth.inner = depth.all / reduction.front()->extent.constant();
+  while (depth.inner > most) depth.inner /= reduction[++depth.level]->extent.constant();
+  const std::int64_t outer = reduction[depth.level]->extent.constant();
   for (std::int64_t positions = 1; positions * depth.inner <= most; ++positions) {
     if (outer % positions == 0) depth.positions = positions;
   }
@@ -223,29 +228,50 @@ std::string pair_refusal(const Roles& roles, const std::vector<bool>& may_pack, 
 }
 
 // Tiles of the processor's own have 16 rows of 32 elements of the sum; two of them stand for rows and for columns.
-unsigned paired_rows(const Roles& roles, const TileShape& shape, const TargetFacts& target) {
-  constexpr std::int64_t kTileRows = 16, kTileSum = 32;
-  const Dim &rows = roles.rows->extent, &sum = roles.sum.reduction.front()->extent;
-  const bool is_tiled = bf16_instructions(target) == "amx-bf16" && roles.sum.reduction.size() == 1 && rows.is_constant() &&
-                        rows.constant() % kTileRows == 0 && sum.constant() % kTileSum == 0 && !roles.rows->limit.is_defined();
-  if (!is_tiled) return shape.rows;
-  return rows.constant() % (2 * kTileRows) == 0 ? 2 * kTileRows : kTileRows;
+constexpr unsigned kOwnTileRows = 16;
+bool fits_own_tiles(const Roles& roles, const TargetFacts& target) {
+  constexpr std::int64_t kFewestRows = 4, kTileSum = 32;
+  const Dim &rows = roles.rows->extent, &sum = closest_last(roles.sum.reduction, roles.sum.a).back()->extent;
+  return bf16_instructions(target) == "amx-bf16" && rows.is_constant() && rows.constant() >= kFewestRows && !roles.rows->limit.is_defined() &&
+         sum.constant() % kTileSum == 0;
 }
 
-// Why the sum cannot run in parts; empty where it can.
-std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack, const TileShape& shape) {
-  constexpr std::int64_t kFewestTiles = 4;
-  if (roles.rows == nullptr || !roles.rows->extent.is_constant() || roles.rows->limit.is_defined() ||
-      roles.rows->extent.constant() < kFewestTiles * shape.rows) {
-    return "it has few rows, or their number is only known when it runs";
+// The loop around the rows, where it counts lines of them: all lines read the same columns.
+const Statement* lines_around(const Roles& roles) {
+  const Statement* lines = nullptr;
+  for (const Statement* loop : roles.sum.parallel) {
+    const bool is_shared = loop != roles.columns && loop != roles.rows && stride_along(roles.sum.b, loop->id) == Stride::Zero;
+    if (is_shared && loop->extent.is_constant() && !loop->limit.is_defined()) lines = loop;
+  }
+  return lines;
+}
+
+// Why the sum cannot run in parts; empty where it can. `may_take_lines`: rows of several lines count together.
+constexpr std::int64_t kFewestTiles = 4;
+bool has_few_rows(const Roles& roles, const TileShape& shape) { return roles.rows->extent.constant() < kFewestTiles * shape.rows; }
+std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack, const TileShape& shape, bool may_take_lines) {
+  const std::string few = "it has few rows, or their number is only known when it runs";
+  if (roles.rows == nullptr || !roles.rows->extent.is_constant() || roles.rows->limit.is_defined()) return few;
+  if (has_few_rows(roles, shape)) {
+    const Statement* lines = may_take_lines ? lines_around(roles) : nullptr;
+    if (lines == nullptr || lines->extent.constant() * roles.rows->extent.constant() < kFewestTiles * shape.rows) return few;
   }
   const bool packs = may_pack[roles.sum.b->id] && can_be_laid_anew(roles.sum.b) && roles.columns->extent.is_constant();
   if (!packs) return "what is read along columns is not constant";
   return depth_of(closest_last(roles.sum.reduction, roles.sum.a), shape.depth).refusal;
 }
 
+// What one row reads, neighbours' shares of what several read left out.
+double bytes_of_row(const Contraction& c) {
+  double held = 1, rows = 1, read = 1;
+  for (const Dim& dim : c.a->view) held *= usual_value(dim);
+  for (const Statement* loop : c.parallel) rows *= stride_along(c.a, loop->id) == Stride::Zero ? 1 : usual_value(loop->extent);
+  for (const Statement* loop : c.reduction) read *= usual_value(loop->extent);
+  return static_cast<double>(info(c.a->dtype).storage_bytes) * std::min(held / rows, read);
+}
+
 TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, const std::vector<bool>& may_pack,
-                 const TileShape& shape, const TargetFacts& target) {
+                 const TileShape& shape, bool is_alone, const TargetFacts& target) {
   const Contraction& c = roles.sum;
   const std::vector<const Statement*> reduction = closest_last(c.reduction, c.a);
   TilePlan plan;
@@ -281,17 +307,23 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, co
   plan.b_view = c.b->view;
   plan.ahead = fetched_ahead(c, reduction, roles.rows, target);
   plan.result_bytes = is_short(c) ? result_bytes(c) : 0;
-  if (shape.depth > 0 && depth_refusal(roles, may_pack, shape).empty()) {
+  if (shape.depth > 0 && depth_refusal(roles, may_pack, shape, is_alone).empty()) {
     const Depth depth = depth_of(reduction, shape.depth);
     plan.depth = depth.positions;
+    plan.depth_level = depth.level;
     plan.depth_length = depth.positions * depth.inner;
-    plan.sum_length = depth.all;
+    plan.row_bytes = bytes_of_row(c);
+    if (has_few_rows(roles, shape)) {
+      const Statement* lines = lines_around(roles);
+      plan.lines = lines->id;
+      plan.line_count = lines->extent.constant();
+    }
   }
-  if (shape.is_paired && pair_refusal(roles, may_pack, shape, target).empty()) {
+  if (shape.is_paired && c.a->bounds == Bounds::Inside && pair_refusal(roles, may_pack, shape, target).empty()) {
     plan.is_paired = true;
     plan.depth = 0;
     plan.pair_extent = reduction.back()->extent;
-    plan.rows_at_once = paired_rows(roles, shape, target);
+    plan.rows_at_once = fits_own_tiles(roles, target) ? 2 * kOwnTileRows : shape.rows;
   }
   return plan;
 }
@@ -328,7 +360,8 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     if (!find_reduction_roles(whole, may_pack).refusal.empty()) return std::nullopt;
     return vectorise_reduction(nest, whole, around_it, may_pack, shape, outermost);
   }
-  TilePlan plan = plan_of(roles, around_it, may_pack, shape, target);
+  const bool is_alone = outermost == LoopKind::Parallel;
+  TilePlan plan = plan_of(roles, around_it, may_pack, shape, is_alone, target);
   const SplitLoop columns = split(nest, whole, plan.columns, plan.width);
 
   SplitLoop pairs;
@@ -354,20 +387,27 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     }
   }
 
-  const bool is_alone = outermost == LoopKind::Parallel;
   const bool has_parts = plan.depth > 0 && !packings.empty();
   const Sharing sharing = sharing_of(plan.b_view, shape, is_alone && !has_parts, target);
   if (packings.empty() && !sharing.is_close && plan.ahead > 0) nest.buffers[plan.b].ahead = plan.ahead;
   std::vector<std::size_t> around = plan.others;
-  around.insert(sharing.keeps_rows ? around.end() : around.begin(), columns.outer);
   std::vector<Dim> items = plan.other_extents;
+  if (has_parts && plan.lines) {
+    const auto lines = std::find(around.begin(), around.end(), *plan.lines);
+    items.erase(items.begin() + (lines - around.begin()));
+    around.erase(lines);
+  }
+  around.insert(sharing.keeps_rows ? around.end() : around.begin(), columns.outer);
   items.push_back(ceil_div(plan.column_count, plan.width));
   if (has_parts && is_alone) {
-    const RowBlocks blocks = blocks_of_rows(plan.row_count.constant(), plan.rows_at_once, plan.sum_length,
-                                            product(items).value().value_or(1), target);
-    if (Dim(blocks.rows) != plan.row_count) {
-      const SplitLoop parts = split(nest, whole, *plan.rows, blocks.rows, "b");
-      plan.rows = parts.inner;
+    const std::int64_t count = plan.lines ? plan.line_count : plan.row_count.constant();
+    const std::int64_t rows = plan.lines ? plan.row_count.constant() : 1;  // of each of these
+    const std::int64_t fewest = (kFewestTiles * static_cast<std::int64_t>(plan.rows_at_once) + rows - 1) / rows;
+    const RowBlocks blocks = blocks_of_rows(count, fewest, plan.row_bytes * static_cast<double>(rows), product(items).value().value_or(1), target);
+    std::size_t& blocked = plan.lines ? *plan.lines : *plan.rows;
+    if (blocks.rows != count) {
+      const SplitLoop parts = split(nest, whole, blocked, blocks.rows, "b");
+      blocked = parts.inner;
       around.insert(blocks.is_columns_first ? around.end() : around.begin(), parts.outer);
     }
   } else if (sharing.halves && plan.halved) {
@@ -393,6 +433,10 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   }
   std::vector<std::size_t> order = around;
   order.push_back(columns.inner);
+  std::vector<std::size_t> inside;  // of the parts of a sum
+  if (has_parts && plan.lines) inside.push_back(*plan.lines);
+  if (has_parts) inside.push_back(*plan.rows);
+  if (has_parts && plan.lines) order.push_back(*plan.lines);
   if (plan.rows) order.push_back(*plan.rows);
   reorder(whole, order);
   if (plan.is_paired) {
@@ -407,8 +451,8 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   bind_loop(whole, columns.inner, LoopKind::Vector, plan.width);
   if (plan.rows) bind_loop(whole, *plan.rows, LoopKind::Jam, plan.rows_at_once);
   if (has_parts) {
-    split(nest, whole, plan.reduction.front(), plan.depth);
-    stage_sum(nest, whole, {*plan.rows}, columns.inner);
+    split(nest, whole, plan.reduction[plan.depth_level], plan.depth);
+    stage_sum(nest, whole, inside, columns.inner, plan.depth_level + 1);
     // While one panel is in use for all rows the next comes closer.
     nest.buffers[plan.b].ahead = plan.depth_length * plan.width;
   }
@@ -465,8 +509,8 @@ void note_depth(LoopNest nest, const std::vector<bool>& may_pack, const TargetFa
     const Roles roles = find_roles(stage, may_pack);
     if (!roles.refusal.empty()) continue;
     facts.pair_refusal = pair_refusal(roles, may_pack, shape, target);
-    facts.depth_refusal = depth_refusal(roles, may_pack, shape);
-    if (facts.depth_refusal.empty()) facts.sum_length = depth_of(closest_last(roles.sum.reduction, roles.sum.a), shape.depth).all;
+    facts.has_own_tiles = facts.pair_refusal.empty() && fits_own_tiles(roles, target);
+    facts.depth_refusal = depth_refusal(roles, may_pack, shape, stages == nullptr);
     return;
   }
 }

@@ -32,8 +32,8 @@ struct TileFacts {
   unsigned most_rows = 1;       ///< that the first cache holds side by side
   bool has_other_loops = false; ///< around the tiles
   std::string depth_refusal = "its sum is no product of many rows and constant columns";  ///< of parts of the sum
-  std::int64_t sum_length = 0;  ///< where it can run in parts
   std::string pair_refusal = "it does not sum products of bf16 operands of which one is constant";
+  bool has_own_tiles = false;  ///< pairs are added up in tiles of the processor's own
   std::string reduction_refusal = "a sum has columns, which tiles run along";  ///< empty where lanes can run along it instead
 };
 TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target);

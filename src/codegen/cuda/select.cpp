@@ -356,30 +356,10 @@ std::optional<Target> parse_target(const std::string& text) {
 
 namespace {
 
-// Products of narrow elements are exact, and loads widen what they read: a cast around one says
-// nothing, and hides the sum of products.
-void drop_casts_of_factors(LoopNest& nest) {
-  const auto factor = [](const Scalar& scalar) -> const Scalar& {
-    const bool is_widened =
-        scalar->kind == ScalarKind::Cast && scalar->dtype == DType::F32 &&
-        scalar->args[0]->kind == ScalarKind::Load &&
-        (scalar->args[0]->dtype == DType::F16 || scalar->args[0]->dtype == DType::BF16);
-    return is_widened ? scalar->args[0] : scalar;
-  };
-  nests::for_each_statement(nest.body, [&](Statement& statement) {
-    const Scalar& value = statement.value;
-    if (statement.kind != Statement::Kind::Fold || value->kind != ScalarKind::Binary ||
-        value->binary != BinaryOp::Multiply)
-      return;
-    statement.value = nests::binary_scalar(BinaryOp::Multiply, value->dtype, factor(value->args[0]),
-                                           factor(value->args[1]));
-  });
-}
-
 }  // namespace
 
 void arrange(NestSequence& sequence, const Target& target) {
-  for (NestSequence::Part& part : sequence.parts) drop_casts_of_factors(part.nest);
+  for (NestSequence::Part& part : sequence.parts) nests::drop_casts_of_factors(part.nest);
   inline_copies(sequence);
   // Tensor cores multiply these fragments from compute capability 8.0 on.
   if (std::atoi(target.architecture.c_str() + std::string("sm_").size()) >= 80)

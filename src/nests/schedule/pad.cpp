@@ -5,6 +5,7 @@
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
+#include "nests/pairs.h"
 #include "ops/access.h"
 
 #include <algorithm>
@@ -67,7 +68,7 @@ std::optional<Padded> padding_around(const Scalar& load, const Contraction& sum)
 // with room around it and those behind lie in one piece, with the room at its ends: they are one
 // loop, unless that were the only one besides the batch and what lies behind is a vector already:
 // whoever needs a few rows of the copy makes those alone.
-LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source) {
+LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source, DType dtype) {
   std::size_t last = load->view.size();
   while (last > 1 && padded.dims[last - 1] == load->view[last - 1]) --last;
   constexpr double kVector = 16;
@@ -85,7 +86,7 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
   LoopNest nest;
   nest.name = "pad";
   nest.buffers = {{"x", source.dtype, from, Storage::Operand},
-                  {"p", DType::F32, to, Storage::Result}};
+                  {"p", dtype, to, Storage::Result}};
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = 1;
@@ -125,7 +126,8 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
 
 std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
                                               const NestSequence::Part& given_part,
-                                              const std::vector<bool>& is_constant) {
+                                              const std::vector<bool>& is_constant,
+                                              bool in_pairs) {
   NestSequence::Part part = given_part;
   const std::optional<Contraction> found = find_contraction(part.nest);
   // What is constant and zero outside is laid out anew with its zeros.
@@ -140,11 +142,13 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
   if (!padded) return {std::move(part)};
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];
-  // The copy is as wide as arithmetic, so that the sum need not convert what it reads over and
-  // over.
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, padded->dims});
+  // Else the sum would convert what it reads over and over.
+  const bool is_paired = in_pairs && (pair_loop(*found, found->a, found->b) != nullptr ||
+                                      pair_loop(*found, found->b, found->a) != nullptr);
+  const DType dtype = is_paired ? from.dtype : DType::F32;
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, dtype, padded->dims});
   NestSequence::Part copy;
-  copy.nest = padding_nest(load, *padded, from);
+  copy.nest = padding_nest(load, *padded, from, dtype);
   copy.buffers = {source, made};
 
   ScalarNode node = load.node();
@@ -154,7 +158,7 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
     node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
   }
   node.view = padded->dims;
-  read_copy(part, *found, load, {concat("p", made), DType::F32, padded->dims, Storage::Operand},
+  read_copy(part, *found, load, {concat("p", made), dtype, padded->dims, Storage::Operand},
             made, std::move(node));
   list_extents(copy.nest);
   list_extents(part.nest);

@@ -6,7 +6,7 @@
 namespace tenon::nests {
 
 void stage_sum(LoopNest& nest, Block& block, const std::vector<std::size_t>& inside,
-               std::size_t lanes) {
+               std::size_t lanes, std::size_t count) {
   const Statement* vector = find_loop(block, lanes);
   Block* around = inside.empty() ? nullptr : block_of(block, inside.front());
   TENON_ASSERT(vector != nullptr && around != nullptr && around->size() == 1,
@@ -33,6 +33,12 @@ void stage_sum(LoopNest& nest, Block& block, const std::vector<std::size_t>& ins
                "what is staged is a local and the loops of its fold");
   const Statement start = (*innermost)[0];
   Statement blocks = (*innermost)[1];
+  Statement* deepest = &blocks;
+  for (std::size_t k = 1; k < count; ++k) {
+    TENON_ASSERT(deepest->body.size() == 1 && deepest->body.front().kind == Statement::Kind::Loop,
+                 "the sum has so many loops");
+    deepest = &deepest->body.front();
+  }
   const Block rest(innermost->begin() + 2, innermost->end());
   sums.dtype = nest.locals[start.id];
   const std::size_t buffer = nest.buffers.size();
@@ -67,12 +73,12 @@ void stage_sum(LoopNest& nest, Block& block, const std::vector<std::size_t>& ins
     return std::move(body.front());
   };
   Block adding{loaded()};
-  adding.insert(adding.end(), blocks.body.begin(), blocks.body.end());
+  adding.insert(adding.end(), deepest->body.begin(), deepest->body.end());
   adding.push_back(store(local_scalar(start.id, sums.dtype)));
   Block ending{loaded()};
   ending.insert(ending.end(), rest.begin(), rest.end());
   Block made{enclosed({store(start.value)})};
-  blocks.body = {enclosed(std::move(adding))};
+  deepest->body = {enclosed(std::move(adding))};
   made.push_back(std::move(blocks));
   made.push_back(enclosed(std::move(ending)));
   *around = std::move(made);

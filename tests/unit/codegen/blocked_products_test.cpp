@@ -34,6 +34,14 @@ std::string convolution(int size, int channels, int outputs) {
       "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w)\n  return y\n}\n");
 }
 
+// One whose lines are too short to fill tiles by themselves.
+std::string window(int size, int channels, int outputs, int kernel, int stride) {
+  return concat("graph (x: f32[1, ", size, ", ", size, ", ", channels, "]@NHWC) {\n  w: f32[", kernel, ", ", kernel, ", ", channels,
+                ", ", outputs, "]@HWIO = constant f32[", kernel, ", ", kernel, ", ", channels, ", ", outputs,
+                "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w) {strides = [", stride, ", ", stride,
+                "]}\n  return y\n}\n");
+}
+
 std::string chosen(const std::string& text, const std::string& cpu) {
   const codegen::Decision decision =
       codegen::decide(parse_graph(text, all_ops()), cpu_options(cpu)).front();
@@ -54,6 +62,11 @@ TEST(BlockedProducts, FactsDecide) {
   EXPECT_EQ(chosen(product(128, 768, 96), "zen4"), "tiles 8x32");
   EXPECT_EQ(chosen(product(128, 256, 96), "sapphire-rapids"), "tiles 8x32");
   EXPECT_EQ(chosen(convolution(14, 1024, 64), "sapphire-rapids"), "tiles 8x32 by 268");
+  EXPECT_EQ(chosen(window(16, 512, 64, 3, 2), "sapphire-rapids"), "tiles 8x32 by 268");
+  EXPECT_EQ(chosen(window(14, 512, 64, 1, 2), "sapphire-rapids"), "tiles 8x32 by 268");
+  EXPECT_EQ(chosen(window(16, 512, 64, 3, 2), "zen4"), "tiles 8x32");
+  EXPECT_EQ(refusal(window(6, 512, 64, 3, 2), "tiles 8x32 by 268"),
+            "it has few rows, or their number is only known when it runs");
   EXPECT_EQ(refusal(product(128, 256, 96), "tiles 8x32 by 268"),
             "its sum of 256 is not longer than 268");
   EXPECT_EQ(refusal(product(128, 773, 96), "tiles 8x32 by 268"),
@@ -72,7 +85,8 @@ TEST(BlockedProducts, NotABitChanges) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
   for (const std::string& text :
        {product(128, 768, 96), product(96, 640, 70), product(1024, 768, 64),
-        convolution(14, 1024, 64), convolution(7, 512, 40)}) {
+        convolution(14, 1024, 64), convolution(7, 512, 40), window(16, 512, 64, 3, 2), window(16, 100, 70, 3, 2),
+        window(29, 96, 64, 5, 2), window(14, 512, 64, 1, 2), window(57, 320, 64, 1, 4)}) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
     const Tensor whole =

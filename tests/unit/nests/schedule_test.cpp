@@ -279,6 +279,59 @@ TEST(StageSum, BlocksOfTheSumRunAroundTheRows) {
                  });
 }
 
+// The outer loops of the sum around all of what stands around it.
+TEST(StageSum, SeveralLoopsOfTheSum) {
+  expect_becomes(R"(kernel k (out y: f32[2, 3, 4], a: f32[2, 3, 5, 6], b: f32[5, 6, 4]) {
+  for j in 0..4 vector by 4 {
+    for l in 0..2 {
+      for i in 0..3 {
+        t0 = 0.0
+        for q in 0..5 carried {
+          for r in 0..6 carried {
+            t0 = sum(t0, (a[l, i, q, r] * b[q, r, j]))
+          }
+        }
+        y[l, i, j] = t0
+      }
+    }
+  }
+}
+)",
+                 R"(kernel k (out y: f32[2, 3, 4], a: f32[2, 3, 5, 6], b: f32[5, 6, 4], scratch s3: f32[2, 3, 4]) {
+  for j in 0..4 vector by 4 {
+    for l in 0..2 {
+      for i in 0..3 {
+        s3[l, i, j] = 0.0
+      }
+    }
+    for q in 0..5 carried {
+      for ro in 0..2 carried {
+        for l in 0..2 {
+          for i in 0..3 {
+            t0 = s3[l, i, j]
+            for ri in 0..3 carried {
+              t0 = sum(t0, (a[l, i, q, ((ro * 3) + ri)] * b[q, ((ro * 3) + ri), j]))
+            }
+            s3[l, i, j] = t0
+          }
+        }
+      }
+    }
+    for l in 0..2 {
+      for i in 0..3 {
+        t0 = s3[l, i, j]
+        y[l, i, j] = t0
+      }
+    }
+  }
+}
+)",
+                 [](LoopNest& nest) {
+                   split(nest, nest.body, loop_of(nest, "r"), 3);
+                   stage_sum(nest, nest.body, {loop_of(nest, "l"), loop_of(nest, "i")}, loop_of(nest, "j"), 2);
+                 });
+}
+
 TEST(StageSum, NotWhatIsNoSum) {
   LoopNest nest = parse_nest(kCopy);
   EXPECT_THROW(stage_sum(nest, nest.body, {1}, 0), InternalError);

@@ -1,0 +1,42 @@
+#include "nests/contraction.h"
+#include "nests/parse.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon::nests {
+namespace {
+
+std::string product(const std::string& a, const std::string& b, const std::string& factors) {
+  return "kernel k (out y: f32[8, 4], a: " + a + "[8, 6], b: " + b + R"([6, 4]) {
+  for i in 0..8 {
+    for j in 0..4 {
+      t0 = 0.0
+      for r in 0..6 carried {
+        t0 = sum(t0, ()" + factors + R"())
+      }
+      y[i, j] = t0
+    }
+  }
+}
+)";
+}
+
+// Loads widen what they read, so that casts of narrow factors only hide the sum of products.
+TEST(Contraction, CastsOfNarrowFactorsSayNothing) {
+  LoopNest nest = parse_nest(product("bf16", "f16", "f32(a[i, r]) * f32(b[r, j])"));
+  EXPECT_FALSE(find_contraction(nest));
+  drop_casts_of_factors(nest);
+  EXPECT_NE(to_string(nest).find("sum(t0, (a[i, r] * b[r, j]):f32)"), std::string::npos) << to_string(nest);
+  EXPECT_TRUE(find_contraction(nest));
+}
+
+TEST(Contraction, OtherCastsStay) {
+  LoopNest nest = parse_nest(product("f32", "i32", "bf16(a[i, r]) * f32(b[r, j])"));
+  const std::string before = to_string(nest);
+  drop_casts_of_factors(nest);
+  EXPECT_EQ(to_string(nest), before);
+  EXPECT_FALSE(find_contraction(nest));
+}
+
+}  // namespace
+}  // namespace tenon::nests
