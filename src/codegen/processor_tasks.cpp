@@ -5,6 +5,7 @@
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/schedule/pad.h"
+#include "nests/schedule/split_runs.h"
 #include "nests/split_sums.h"
 #include "nests/tile_and_fuse.h"
 #include "nests/transposed_operand.h"
@@ -198,7 +199,10 @@ class ProcessorTasks : public TaskWriter {
       return;
     }
     ChosenForNode made{sequence, {}, {}};
-    for (NestSequence::Part& part : made.sequence.parts) nests::drop_casts_of_factors(part.nest);
+    for (NestSequence::Part& part : made.sequence.parts) {
+      nests::drop_casts_of_factors(part.nest);
+      nests::split_runs(part.nest);
+    }
     split_sums(made.sequence);
     // What Winograd's algorithm computes reads weights as they lie.
     for (NestSequence::Part& part : made.sequence.parts) {

@@ -134,14 +134,15 @@ Choice best(const Block& block, double lanes, std::optional<std::size_t> along) 
 // Whether so little is done at each position that several vectors at once find room in registers, and
 // one alone would wait for its own results.
 bool is_small(const Block& block, int& statements) {
-  constexpr int kMostStatements = 6;
-  constexpr double kMostCost = 8;
+  constexpr int kMostStatements = 9;  // a sum of two sums, and what is done with it
+  constexpr double kMostCost = 8, kMostCostOfFold = 12;  // a fold waits for itself
   for (const Statement& statement : block) {
     if (++statements > kMostStatements) return false;
     if (statement.kind == Statement::Kind::Loop) {
       if (!is_small(statement.body, statements)) return false;
-    } else if (statement.place.is_defined() || Cost::of({statement}, std::nullopt, 1) > kMostCost) {
-      return false;
+    } else {
+      const double most = statement.kind == Statement::Kind::Fold ? kMostCostOfFold : kMostCost;
+      if (statement.place.is_defined() || Cost::of({statement}, std::nullopt, 1) > most) return false;
     }
   }
   return true;

@@ -1,3 +1,4 @@
+#include "passes/integer_products/nibble_rows.h"
 #include "passes/integer_products/rules.h"
 
 #include <algorithm>
@@ -11,9 +12,6 @@ using rewrite::Rule;
 
 // Smaller ones become floats when constants are folded, and then tiles are faster.
 constexpr std::int64_t kLeastElements = std::int64_t{1} << 18;
-
-// Columns that lie side by side, for all of the sum, so that a kernel goes through memory in order.
-constexpr std::int64_t kColumns = 32;
 
 // The same numbers in a byte each: kernels do not have to widen four bits.
 std::optional<Tensor> in_bytes(const Constant& constant) {
@@ -48,12 +46,7 @@ Tensor in_blocks(const Tensor& matrix, std::int64_t rows, std::int64_t columns) 
   return made;
 }
 
-// How scales and zero points lie over the weights: one for all, for each column, or for runs along
-// the sum. Nothing where they lie otherwise.
-struct Runs {
-  std::int64_t rows = 0;  // of scales; 0: one number for all
-  std::int64_t length = 0;
-};
+// Nothing where scales lie otherwise.
 std::optional<Runs> runs_of(const Node& dequantize, const Constant& scale, std::int64_t terms,
                             std::int64_t columns) {
   const AttrValue *axis = dequantize.attrs.find("axis"),
@@ -67,6 +60,30 @@ std::optional<Runs> runs_of(const Node& dequantize, const Constant& scale, std::
   const Shape of_groups{is_grouped ? (terms + length - 1) / length : 0, columns};
   if (is_grouped && shape == of_groups) return Runs{of_groups[0], length};
   return std::nullopt;
+}
+
+// [columns, rounded up to whole blocks].
+ValueId row_times_bytes(const Match& match, const Constant& weights, const Constant& scale, const Constant* zero, const Runs& runs) {
+  const std::int64_t terms = weights.shape()[0], columns = weights.shape()[1];
+  const std::optional<Tensor> bytes = in_bytes(weights);
+  if (!bytes) return {};
+  const auto laid_out = [&](const Tensor& numbers) {
+    return runs.rows == 0 ? numbers.reshaped({}) : in_blocks(numbers, runs.rows, columns);
+  };
+  std::vector<ValueId> operands = {match.make_constant(Constant(in_blocks(*bytes, terms, columns))),
+                                   match.make_constant(Constant(laid_out(scale.materialise())))};
+  match.succeed(match.value("w"), operands[0]);
+  match.succeed(match.value("t"), operands[1]);
+  if (zero) operands.push_back(match.make_constant(Constant(laid_out(*in_bytes(*zero)))));
+  Attributes attrs;
+  if (runs.rows > 0) attrs = {{"axis", Dim(1)}, {"block_size", Dim(runs.length)}};
+  const ValueId real = match.make("dequantize_linear", operands, std::move(attrs));
+  // What makes the row is not computed again for every block of columns.
+  const ValueId row = match.make("stop_fusion", {match.value("x")});
+  const ValueId column = match.make_reshape(row, {Dim(terms), Dim(1)});
+  const ValueId sums = match.make("reduce_sum", {match.make("mul", {column, real})},
+                                  {{"axes", Dims{Dim(1)}}, {"keep_axes", false}});
+  return match.make_reshape(sums, {Dim((columns + kColumns - 1) / kColumns * kColumns)});
 }
 
 // One row times narrow weights: every weight is read once, so it is widened where it is multiplied,
@@ -92,29 +109,13 @@ ValueId row_times_narrow_weights(const Match& match) {
   }
   const Constant* zero = match.has("y") ? graph.constant_of(match.value("y")) : nullptr;
   if (match.has("y") && (!zero || zero->shape() != scale->shape())) return {};
-  const std::optional<Tensor> bytes = in_bytes(*weights);
   const std::optional<Runs> runs = runs_of(match.node("q"), *scale, terms, columns);
-  if (!bytes || !runs || columns < kColumns) return {};
+  if (!runs || columns < kColumns) return {};
   const Dims shape = result.tensor().dims;
-
-  const auto laid_out = [&](const Tensor& numbers) {
-    return runs->rows == 0 ? numbers.reshaped({}) : in_blocks(numbers, runs->rows, columns);
-  };
-  std::vector<ValueId> operands = {match.make_constant(Constant(in_blocks(*bytes, terms, columns))),
-                                   match.make_constant(Constant(laid_out(scale->materialise())))};
-  match.succeed(match.value("w"), operands[0]);
-  match.succeed(match.value("t"), operands[1]);
-  if (zero) operands.push_back(match.make_constant(Constant(laid_out(*in_bytes(*zero)))));
-  Attributes attrs;
-  if (runs->rows > 0) attrs = {{"axis", Dim(1)}, {"block_size", Dim(runs->length)}};
-  const ValueId real = match.make("dequantize_linear", operands, std::move(attrs));
-  // What makes the row is not computed again for every block of columns.
-  const ValueId row = match.make("stop_fusion", {match.value("x")});
-  const ValueId column = match.make_reshape(row, {Dim(terms), Dim(1)});
-  ValueId sums = match.make("reduce_sum", {match.make("mul", {column, real})},
-                            {{"axes", Dims{Dim(1)}}, {"keep_axes", false}});
+  ValueId sums = row_times_nibbles(match, *weights, *scale, zero, *runs);
+  if (!sums) sums = row_times_bytes(match, *weights, *scale, zero, *runs);
+  if (!sums) return {};
   const std::int64_t filled = (columns + kColumns - 1) / kColumns * kColumns;
-  sums = match.make_reshape(sums, {Dim(filled)});
   if (filled != columns) {
     sums = match.make(
         "slice", {sums},

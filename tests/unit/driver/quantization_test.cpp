@@ -335,6 +335,48 @@ TEST(NarrowRowTest, EqualsTheProductOfFloats) {
   }
 }
 
+// Two weights of four bits lie in a byte: all sixteen values, zero points that differ, one scale for all, a number of
+// columns that fills no block. Half a byte for each, and one more byte or two for every run.
+TEST(NarrowRowTest, FourBitsTakeFourBits) {
+  struct Case {
+    const char *dtype, *shape, *attrs, *zero;
+    std::int64_t rows;  // of bytes in a run
+  };
+  const Case cases[] = {{"i4", "[32, 1000]", "{axis = 0, block_size = 32}", "", 17},
+                        {"u4", "[32, 1000]", "{axis = 0, block_size = 32}", "uniform(seed = 3, low = 0, high = 15)", 18},
+                        {"u4", "[32, 1000]", "{axis = 0, block_size = 32}", "splat 8", 17},
+                        {"i4", "[1000]", "{axis = 1}", "uniform(seed = 3, low = -8, high = 7)", 514},
+                        {"u4", "[]", "", "splat 15", 514}};
+  for (const Case& one : cases) {
+    const bool is_unsigned = one.dtype[0] == 'u', has_zero = *one.zero != 0;
+    const Graph graph = parse_graph(
+        concat("graph (x: f32[1, 1024]) { w = constant ", one.dtype, "[1024, 1000] uniform(seed = 1, low = ", is_unsigned ? "0" : "-8",
+               ", high = ", is_unsigned ? "15" : "7", ") s = constant f32", one.shape, " uniform(seed = 2, low = 0.01, high = 0.02) ",
+               has_zero ? concat("z = constant ", one.dtype, one.shape, " ", one.zero) : "", " r = dequantize_linear(w, s",
+               has_zero ? ", z" : "", ") ", one.attrs, " y = matmul(x, r) return y }"),
+        all_ops());
+    const Graph made = find_pass("integer-products").run(graph, {});
+    std::int64_t bytes = 0;
+    for (const NodeId id : made.nodes_in_order()) {
+      for (const ValueId operand : made.node(id).operands) {
+        const Constant* constant = operand ? made.constant_of(operand) : nullptr;
+        if (constant && constant->dtype() == DType::I8) bytes = constant->size();
+      }
+    }
+    EXPECT_EQ(bytes, 1024 * (one.rows > 100 ? 1 : 32) * one.rows) << one.dtype << one.zero;
+    std::vector<double> row;
+    for (int k = 0; k < 1024; ++k) row.push_back(std::cos(k));
+    const Tensor x = Tensor::of(DType::F32, {1, 1024}, row);
+    const Tensor expected = reference::evaluate(graph, {Datum(x)}).front().tensor(),
+                 rewritten = reference::evaluate(made, {Datum(x)}).front().tensor(),
+                 given = CompiledModel(compile_graph(graph), 2).run({Datum(x)}).front().tensor();
+    for (std::int64_t k = 0; k < expected.size(); ++k) {
+      ASSERT_NEAR(expected.real_at(k), rewritten.real_at(k), 1e-3) << one.dtype << one.zero;
+      ASSERT_NEAR(expected.real_at(k), given.real_at(k), 1e-3) << one.dtype << one.zero;
+    }
+  }
+}
+
 // Products of rows behind one another: none is pulled into the kernel of the one before it.
 TEST(NarrowRowTest, EachProductIsSummedWhereItIsMultiplied) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 1, 512]) {

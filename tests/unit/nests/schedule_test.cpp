@@ -10,6 +10,7 @@
 #include "nests/schedule/specialise.h"
 #include "nests/schedule/split.h"
 #include "nests/schedule/stage.h"
+#include "nests/schedule/split_runs.h"
 #include "nests/schedule/stage_sum.h"
 #include "nests/verify.h"
 
@@ -335,6 +336,107 @@ TEST(StageSum, SeveralLoopsOfTheSum) {
 TEST(StageSum, NotWhatIsNoSum) {
   LoopNest nest = parse_nest(kCopy);
   EXPECT_THROW(stage_sum(nest, nest.body, {1}, 0), InternalError);
+}
+
+// What is read in runs of the sum is read, and multiplied by, once a run.
+TEST(SplitRuns, AFactorOfEachRun) {
+  expect_becomes(R"(kernel k (out y: f32[4], x: f32[6], w: i8[6, 4], s: f32[2, 4]) {
+  for j in 0..4 {
+    t0 = 0.0
+    for r in 0..6 carried {
+      t0 = sum(t0, (x[r] * (f32(w[r, j]) * s[(r // 3), j])))
+    }
+    y[j] = t0
+  }
+}
+)",
+                 R"(kernel k (out y: f32[4], x: f32[6], w: i8[6, 4], s: f32[2, 4]) {
+  for j in 0..4 {
+    t0 = 0.0
+    for ro in 0..2 carried {
+      t1 = 0.0
+      for ri in 0..3 carried {
+        t1 = sum(t1, (x[((ro * 3) + ri)] * f32(w[((ro * 3) + ri), j])))
+      }
+      t0 = sum(t0, (t1 * s[ro, j]))
+    }
+    y[j] = t0
+  }
+}
+)",
+                 split_runs);
+}
+
+TEST(SplitRuns, TwoTermsAreTwoSums) {
+  expect_becomes(R"(kernel k (out y: f32[4], x: f32[2, 3], z: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
+  for j in 0..4 {
+    t0 = 0.0
+    for g in 0..2 carried {
+      for r in 0..3 carried {
+        t0 = sum(t0, (((x[g, r] * w[g, r, j]) + (z[g, r] * floor(w[g, r, j]))) * s[g, j]))
+      }
+    }
+    y[j] = t0
+  }
+}
+)",
+                 R"(kernel k (out y: f32[4], x: f32[2, 3], z: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
+  for j in 0..4 {
+    t0 = 0.0
+    for g in 0..2 carried {
+      t1 = 0.0
+      t2 = 0.0
+      for r in 0..3 carried {
+        t1 = sum(t1, (x[g, r] * w[g, r, j]))
+        t2 = sum(t2, (z[g, r] * floor(w[g, r, j])))
+      }
+      t0 = sum(t0, ((t1 + t2) * s[g, j]))
+    }
+    y[j] = t0
+  }
+}
+)",
+                 split_runs);
+}
+
+// Runs that do not come out even, products of matrices and other folds stay.
+TEST(SplitRuns, NothingElse) {
+  for (const std::string& text : {std::string(R"(kernel k (out y: f32[4], x: f32[7], s: f32[3, 4]) {
+  for j in 0..4 {
+    t0 = 0.0
+    for r in 0..7 carried {
+      t0 = sum(t0, (x[r] * s[(r // 3), j]))
+    }
+    y[j] = t0
+  }
+}
+)"),
+                                  std::string(R"(kernel k (out y: f32[4], x: f32[2, 3], s: f32[2, 4]) {
+  for j in 0..4 {
+    t0 = 0.0
+    for g in 0..2 carried {
+      for r in 0..3 carried {
+        t0 = sum(t0, (x[g, r] * s[g, j]))
+      }
+    }
+    y[j] = t0
+  }
+}
+)"),
+                                  std::string(R"(kernel k (out y: f32[4], x: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
+  for j in 0..4 {
+    t0 = -inf
+    for g in 0..2 carried {
+      for r in 0..3 carried {
+        t0 = max(t0, ((x[g, r] * w[g, r, j]) * s[g, j]))
+      }
+    }
+    y[j] = t0
+  }
+}
+)")}) {
+    expect_becomes(text, text, split_runs);
+  }
 }
 
 // A sequence of one part, whose buffers are those of its nest.
