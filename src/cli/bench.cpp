@@ -223,7 +223,6 @@ int bench(const BenchOptions& options, OutputFormat format) {
     }
   }
   CompiledModel& model = *held;
-  if (model.is_on_device() && !options.tune.empty()) model.tuned_candidates();
   const auto first = Clock::now();
   model.run_prepared();
   const double first_run_ms = ms_since(first);

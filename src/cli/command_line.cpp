@@ -326,6 +326,8 @@ class CommandLine {
     tune_app->add_option("--seconds", tune_.seconds, "after so long no further kernel is begun")->check(positive_number(false));
     tune_app->add_option("--threads", tune_.threads, kThreadsHelp)->check(thread_count());
     tune_app->add_option("--cpu", tune_.cpu, "native, x86-64-v3 or x86-64-v4");
+    tune_app->add_option("--target", tune_.target, "cpu (default) or cuda[:sm_90a]");
+    tune_app->add_option("--precision", tune_.precision, kPrecisionHelp);
     tune_app->add_flag("--no-winograd", tune_.no_winograd, kNoWinogradHelp);
     tune_app->add_flag("--as-is", tune_.as_is, "the graph without passes, as `convert` writes it");
     tune_app->add_flag("--show", tune_.show, "what is known");

@@ -86,7 +86,7 @@ struct QuantizeCommandOptions {
   int threads = 0;
 };
 struct TuneCommandOptions {
-  std::string model, export_to, import_from, cpu = "native", seconds;
+  std::string model, export_to, import_from, cpu = "native", seconds, target, precision;
   bool show = false, all = false, clear = false, as_is = false, no_winograd = false;
   int threads = 0;
 };

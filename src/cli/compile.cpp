@@ -90,10 +90,6 @@ void print_json(const Json& json) { out() << json.dump(2, ' ', false, Json::erro
 int compile(const CompileCommandOptions& options, OutputFormat format) {
   const bool is_json = format == OutputFormat::Json;
   const ModelSource source(options.model);
-  if (!options.tune.empty() && codegen::cuda::parse_target(target_text(options.target, options.cpu))) {
-    throw Error("tuning for a GPU is not kept in programs yet", ErrorKind::Unsupported)
-        .hint("tenon bench --tune times what its libraries offer");
-  }
   if (options.print_code || (!options.print.empty() && options.print != "true" && options.print != "kernels")) {
     const codegen::Stage stage = options.print_code ? codegen::Stage::Code : stage_of(options.print);
     const std::string code = print_tuned(source.graph(), tuning_of(options), stage);

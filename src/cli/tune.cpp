@@ -139,9 +139,10 @@ int tune(const TuneCommandOptions& options, OutputFormat format) {
     const bool is_removed = clear_tuning_cache(path);
     return report(format, path + (is_removed ? ": removed" : ": there is none"), {{"cache", path}, {"removed", is_removed}});
   }
-  TuningOptions settings{options.cpu, !options.no_winograd, options.threads, options.seconds.empty() ? "true" : options.seconds};
+  TuningOptions settings{target_text(options.target, options.cpu), !options.no_winograd, options.threads, options.seconds.empty() ? "true" : options.seconds};
   Graph graph = load_model(options.model);
-  if (!options.as_is) graph = run_pipeline(std::move(graph), {});
+  settings.precision = options.precision;
+  if (!options.as_is) graph = run_pipeline(std::move(graph), pipeline_for(settings.cpu, settings.precision));
   const std::string came_of_it = tune_graph(graph, settings);
   return report(format, came_of_it, {{"model", options.model}, {"tuning", came_of_it}});
 }

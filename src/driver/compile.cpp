@@ -4,6 +4,7 @@
 #include "codegen/cpu/cpu_target.h"
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
+#include "driver/tuning/device_ways.h"
 #include "driver/weights.h"
 #include "runtime/processors.h"
 
@@ -58,6 +59,22 @@ TuneReport tune_into(TuningCache& cache, const Graph& graph, const CompileReques
   return report;
 }
 
+// Libraries' ways are those of the device that is here, if one is: for another, or where there is none, they choose.
+void take_tuned_ways(Program& program, const CompileRequest& request) {
+  const bool times = request.tune_seconds.has_value();
+  std::optional<TuningCache> cache = open_tuning_cache(times, request);
+  if (!cache) return;
+  const auto begin = Clock::now();
+  try {
+    const TuneReport report = tune_on_device(*cache, program, times);
+    if (times && request.on_tuned)
+      request.on_tuned(report, std::chrono::duration<double>(Clock::now() - begin).count());
+  } catch (const Error& error) {
+    if (times) throw;
+    if (error.kind() != ErrorKind::Device) warn(request, error, kEstimates);
+  }
+}
+
 // Calls `use` with the graph after its passes and with options that choose what is known to be
 // fastest.
 template <class Use>
@@ -80,7 +97,7 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
     request.record->graph = graph;
     options.decisions = &request.record->decisions;
   }
-  // What a device's libraries offer is timed where the device is, when shapes are bound.
+  // What a device's libraries offer is timed once the program is made.
   if (options.device) return use(graph, options);
   const bool tunes = request.tune_seconds.has_value();
   std::optional<TuningCache> cache =
@@ -139,10 +156,12 @@ Program compile_model(Graph graph, const CompileRequest& request) {
     rest.swappable_weights.reset();
     return close_weights(compile_model(opened.graph, rest), opened);
   }
-  return with_choices(std::move(graph), request,
-                      [](const Graph& made, const codegen::CompileOptions& options) {
-                        return codegen::compile(made, options);
-                      });
+  Program program = with_choices(std::move(graph), request,
+                                 [](const Graph& made, const codegen::CompileOptions& options) {
+                                   return codegen::compile(made, options);
+                                 });
+  if (is_for_device(program) && !request.is_untuned) take_tuned_ways(program, request);
+  return program;
 }
 
 std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage) {
@@ -161,7 +180,13 @@ std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest&
 
 TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
   std::optional<TuningCache> cache = open_tuning_cache(true, request);
-  return tune_into(*cache, graph, request);
+  const codegen::CompileOptions options = options_of(request, graph);
+  if (!options.device) return tune_into(*cache, graph, request);
+  Program program = codegen::compile(graph, options);
+  const auto begin = Clock::now();
+  const TuneReport report = tune_on_device(*cache, program, true);
+  if (request.on_tuned) request.on_tuned(report, std::chrono::duration<double>(Clock::now() - begin).count());
+  return report;
 }
 
 }  // namespace tenon

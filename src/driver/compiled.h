@@ -55,8 +55,8 @@ class CompiledModel {
   /// On a device: runs again on what is there. Gives the device's own time in seconds.
   double replay();
   bool is_on_device() const { return context_ && context_->is_on_device(); }
-  /// On a device: times what libraries offer for each step, takes the fastest, and gives them by step.
-  std::vector<std::string> tuned_candidates() { return context_->tuned_candidates(); }
+  /// On a device: times what libraries offer for these steps, and goes on with the fastest.
+  std::vector<TimedWays> time_ways(const std::vector<bool>& steps) { return context_->time_ways(steps); }
   std::vector<Datum> outputs() const;
 
   const Program& program() const { return model_ ? model_->program() : host_model_->program(); }

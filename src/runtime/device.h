@@ -16,6 +16,13 @@ struct Feedback {
   std::size_t input = 0, output = 0;
 };
 
+/// How long the ways take that a library knows for a step of the program; infinity: it does not run.
+struct TimedWays {
+  std::size_t step = 0;
+  std::vector<double> seconds;
+  std::int64_t runs = 0;  ///< of which each is the least
+};
+
 /// Runs bound shapes of a program on a device: its arena, its launches, its copies of inputs and
 /// outputs.
 class DeviceContext {
@@ -38,9 +45,9 @@ class DeviceContext {
   /// Runs again on the inputs that are there, and leaves the outputs there. Gives the device's own
   /// time in seconds.
   virtual double replay() = 0;
-  /// Times the ways that libraries know for their steps, on the shapes that are bound, and takes
-  /// the fastest. By step of the program: its candidate, to be written into the program.
-  virtual std::vector<std::string> tuned_candidates() = 0;
+  /// Times the ways that libraries know for these steps of the program, on the shapes that are
+  /// bound, and goes on with the fastest.
+  virtual std::vector<TimedWays> time_ways(const std::vector<bool>& steps) = 0;
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t scratch_bytes() const = 0;
 };

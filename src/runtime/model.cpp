@@ -151,10 +151,10 @@ void Context::fetch_output(std::size_t output, void* target) {
   state_->runner.device()->fetch_output(output, target);
 }
 
-std::vector<std::string> Context::tuned_candidates() {
+std::vector<TimedWays> Context::time_ways(const std::vector<bool>& steps) {
   const ContextUse use(state_->is_in_use);
   TENON_ASSERT(is_on_device() && state_->runner.is_bound(), "shapes are bound on a device");
-  return state_->runner.device()->tuned_candidates();
+  return state_->runner.device()->time_ways(steps);
 }
 
 double Context::replay() {

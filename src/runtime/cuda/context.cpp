@@ -118,7 +118,7 @@ class CudaContext : public DeviceContext {
   void run(std::span<const void* const> inputs, std::span<void* const> outputs,
            std::span<double> seconds) override;
   double replay() override;
-  std::vector<std::string> tuned_candidates() override;
+  std::vector<TimedWays> time_ways(const std::vector<bool>& steps) override;
   std::uint64_t arena_bytes() const override { return arena_.bytes(); }
   std::uint64_t scratch_bytes() const override { return scratch_.bytes(); }
 
@@ -366,14 +366,12 @@ double CudaContext::replay() {
   return static_cast<double>(milliseconds) / 1e3;
 }
 
-std::vector<std::string> CudaContext::tuned_candidates() {
+std::vector<TimedWays> CudaContext::time_ways(const std::vector<bool>& steps) {
   const Driver& cuda = driver();
-  const Program& p = model_.program();
-  std::vector<std::string> candidates;
-  for (const Program::Step& step : p.steps) candidates.push_back(step.candidate);
   std::uint64_t most = scratch_.bytes();
   for (ReadyStep& step : steps_) {
-    for (std::size_t way = 0; step.library && way < step.library->way_count(); ++way) {
+    if (!step.library || !steps[step.step]) continue;
+    for (std::size_t way = 0; way < step.library->way_count(); ++way) {
       step.library->select_way(way);
       most = std::max(most, step.library->workspace_bytes());
     }
@@ -381,39 +379,37 @@ std::vector<std::string> CudaContext::tuned_candidates() {
   scratch_.allocate(most, "scratch of kernels");
   forget_graph();
   constexpr int kWarmUp = 2, kRounds = 3, kRuns = 8;
-  for (ReadyStep& step : steps_) {
-    if (!step.library) {
-      step.values[step.values.size() - 2] = scratch_.address();
-      continue;
-    }
-    std::size_t best = 0;
+  const auto timed = [&](ReadyStep& step) {
     float least = std::numeric_limits<float>::infinity();
+    try {
+      for (int k = 0; k < kWarmUp; ++k) enqueue(step);
+      for (int round = 0; round < kRounds; ++round) {
+        cuda.require(cuda.record(begin_, stream_), "timing");
+        for (int k = 0; k < kRuns; ++k) enqueue(step);
+        cuda.require(cuda.record(end_, stream_), "timing");
+        cuda.require(cuda.synchronise(stream_), "timing");
+        float milliseconds = 0;
+        cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
+        least = std::min(least, milliseconds);
+      }
+    } catch (const Error&) {
+      return std::numeric_limits<double>::infinity();  // the library offers it and does not run it
+    }
+    return static_cast<double>(least) / 1e3 / kRuns;
+  };
+  std::vector<TimedWays> made;
+  for (ReadyStep& step : steps_) {
+    if (!step.library) step.values[step.values.size() - 2] = scratch_.address();
+    if (!step.library || !steps[step.step]) continue;
+    TimedWays& ways = made.emplace_back(TimedWays{step.step, {}, kRounds});
     for (std::size_t way = 0; way < step.library->way_count(); ++way) {
       step.library->select_way(way);
-      try {
-        for (int k = 0; k < kWarmUp; ++k) enqueue(step);
-        for (int round = 0; round < kRounds; ++round) {
-          cuda.require(cuda.record(begin_, stream_), "timing");
-          for (int k = 0; k < kRuns; ++k) enqueue(step);
-          cuda.require(cuda.record(end_, stream_), "timing");
-          cuda.require(cuda.synchronise(stream_), "timing");
-          float milliseconds = 0;
-          cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
-          if (milliseconds < least) {
-            least = milliseconds;
-            best = way;
-          }
-        }
-      } catch (const Error&) {
-        continue;  // a way that the library offers and does not run
-      }
+      ways.seconds.push_back(timed(step));
     }
-    step.library->select_way(best);
-    std::string& candidate = candidates[step.step];
-    candidate = candidate.substr(0, candidate.find('#'));
-    if (best > 0) candidate += concat("#", best);
+    const auto best = std::ranges::min_element(ways.seconds);
+    step.library->select_way(static_cast<std::size_t>(best - ways.seconds.begin()));
   }
-  return candidates;
+  return made;
 }
 
 std::unique_ptr<DeviceContext> CudaModel::make_context() const {

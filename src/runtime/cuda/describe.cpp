@@ -6,6 +6,8 @@
 
 namespace tenon::cuda {
 
+std::string device_name() { return driver().device_name; }
+
 std::string device_text() {
   const Driver& cuda = driver();
   std::size_t free = 0, total = 0;

@@ -82,7 +82,7 @@ class EmulatedContext : public DeviceContext {
   void fetch_input(std::size_t, void*) override { throw Error("no inputs are kept here"); }
   void fetch_output(std::size_t, void*) override { throw Error("no outputs are kept here"); }
   double replay() override { return 0; }
-  std::vector<std::string> tuned_candidates() override { return {}; }
+  std::vector<TimedWays> time_ways(const std::vector<bool>&) override { return {}; }
   std::uint64_t arena_bytes() const override { return arena_.size(); }
   std::uint64_t scratch_bytes() const override { return 0; }
 
