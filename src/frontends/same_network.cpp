@@ -78,10 +78,7 @@ class Comparison {
     if (s == t) return true;
     if (!s.is_tensor() || !t.is_tensor()) return to_string(s) == to_string(t);
     const TensorType &p = s.tensor(), &q = t.tensor();
-    // A format may leave the layout of a value to the operators that read it; what they make of it
-    // has extents that are compared like all others.
-    const bool is_laid_otherwise = p.layout != q.layout && !q.layout.is_empty();
-    if (p.dtype != q.dtype || is_laid_otherwise || p.rank() != q.rank()) return false;
+    if (p.dtype != q.dtype || p.layout != q.layout || p.rank() != q.rank()) return false;
     for (std::size_t k = 0; k < p.rank(); ++k) {
       const auto name = p.dims[k].symbol_name(), other = q.dims[k].symbol_name();
       if (!name || !other || renamed_.contains(*name)) continue;

@@ -31,12 +31,20 @@ std::string list_text(const std::vector<std::int64_t>& list) {
 
 class Checker {
  public:
-  Checker(const Tables& tables, std::string_view source) : tables_(tables), source_(source) {}
+  Checker(const Tables& tables, std::string_view source)
+      : tables_(tables),
+        source_(source),
+        producers_(producers_of(tables)),
+        is_read_(tables.variables.size(), 0) {
+    for (const Function& function : tables.forward) {
+      for (const Input& input : function.inputs) is_read_[input.variable] = 1;
+    }
+  }
 
   Findings run() {
+    check_pairs();
     check_variables();
     check_ranks();
-    check_pairs();
     check_sizes();
     check_retained();
     return std::move(findings_);
@@ -72,10 +80,9 @@ class Checker {
 
   void check_ranks() {
     ranks_.assign(tables_.forward.size(), 0);
-    const std::vector<std::size_t> producers = producers_of(tables_);
     for (const std::size_t k : topological_order(tables_)) {
       for (const Input& input : tables_.forward[k].inputs) {
-        const std::size_t producer = producers[input.variable];
+        const std::size_t producer = producers_[input.variable];
         if (producer != kNone) ranks_[k] = std::max(ranks_[k], ranks_[producer] + 1);
       }
       for (const auto* list : {&tables_.forward, &tables_.backward}) {
@@ -91,11 +98,18 @@ class Checker {
   void check_pairs() {
     for (std::size_t k = 0; k < tables_.forward.size(); ++k) {
       const Function &forward = tables_.forward[k], &backward = tables_.backward[k];
-      findings_.compare(
-          "backward: function", [&] { return place_of_name(backward); }, backward.name,
-          forward.name);
+      const bool is_forward_unknown =
+          find_rule(forward.name) == nullptr && find_rule(backward.name) != nullptr;
+      if (is_forward_unknown && forward.find(kOwnOp) == nullptr) {
+        findings_.miss("forward: function", place_of_name(forward), forward.name, backward.name);
+      } else {
+        findings_.compare(
+            "backward: function", [&] { return place_of_name(backward); }, backward.name,
+            forward.name);
+      }
       check_attributes(k);
-      std::vector<std::size_t> forward_inputs, gradients, inputs, kept;
+      std::vector<std::size_t> forward_inputs, forward_outputs = forward.outputs, gradients, inputs,
+                               kept;
       for (const Input& input : forward.inputs) forward_inputs.push_back(input.variable);
       for (const Input& input : backward.inputs) {
         auto& list = input.tag == Tag::Gradient ? gradients
@@ -103,7 +117,6 @@ class Checker {
                                                 : kept;
         list.push_back(input.variable);
       }
-      compare_lists("backward: gradients in", backward, 0, gradients, forward.outputs);
       // What a function reads twice stands once in the forward record.
       std::vector<std::size_t> distinct;
       std::unordered_set<std::size_t> seen;
@@ -111,18 +124,59 @@ class Checker {
         if (seen.insert(variable).second) distinct.push_back(variable);
       }
       const bool reads_inputs = forward.name != "ReLU";
+      believe("forward: inputs", forward, 0, forward_inputs, backward.outputs,
+              reads_inputs ? distinct == backward.outputs
+                           : !is_rank_of(forward, forward_inputs) &&
+                                 is_rank_of(forward, backward.outputs));
+      believe("forward: outputs", forward, forward.inputs.size(), forward_outputs, gradients,
+              are_missed(gradients, forward_outputs));
+      compare_lists("backward: gradients in", backward, 0, gradients, forward_outputs);
       compare_lists("backward: inputs", backward, gradients.size(), distinct,
                     reads_inputs ? forward_inputs : std::vector<std::size_t>{});
       std::vector<std::size_t> retained;
       for (const std::int64_t index : retained_of(forward).value_or(Retained{}).outputs) {
-        if (index < 0 || index >= static_cast<std::int64_t>(forward.outputs.size())) continue;
-        retained.push_back(forward.outputs[static_cast<std::size_t>(index)]);
+        if (index < 0 || index >= static_cast<std::int64_t>(forward_outputs.size())) continue;
+        retained.push_back(forward_outputs[static_cast<std::size_t>(index)]);
       }
       compare_lists("backward: retained outputs", backward, gradients.size() + inputs.size(), kept,
                     retained);
       compare_lists("backward: gradients out", backward, backward.inputs.size(), backward.outputs,
                     forward_inputs);
     }
+  }
+
+  // Where a forward and a backward record have other variables and the backward one is right, the
+  // forward one is told, and its list is what it should be from here on.
+  void believe(std::string_view kind, const Function& forward, std::size_t first,
+               std::vector<std::size_t>& says, const std::vector<std::size_t>& should_be,
+               bool is_backward_right) {
+    if (says == should_be || says.size() != should_be.size() || !is_backward_right) return;
+    compare_lists(kind, forward, first, says, should_be);
+    says = should_be;
+  }
+
+  // Whether the rank that a function states is one more than the greatest of what makes these.
+  bool is_rank_of(const Function& function, const std::vector<std::size_t>& inputs) const {
+    std::int64_t rank = 0;
+    for (const std::size_t input : inputs) {
+      const std::size_t producer = producers_[input];
+      if (producer != kNone) rank = std::max(rank, stated_rank(tables_.forward[producer]) + 1);
+    }
+    return rank == stated_rank(function);
+  }
+  static std::int64_t stated_rank(const Function& function) {
+    const Attribute* rank = function.find("rank");
+    const auto* number = rank == nullptr ? nullptr : held_by<std::int64_t>(rank->value);
+    return number == nullptr ? -1 : *number;
+  }
+
+  // Whether somebody reads those that a function does not make, and nobody makes them.
+  bool are_missed(const std::vector<std::size_t>& outputs,
+                  const std::vector<std::size_t>& made) const {
+    return std::all_of(outputs.begin(), outputs.end(), [&](std::size_t output) {
+      return std::find(made.begin(), made.end(), output) != made.end() ||
+             (is_read_[output] != 0 && producers_[output] == kNone);
+    });
   }
 
   // `first` is the line of the list's first element, counted from the record's list of inputs.
@@ -138,7 +192,7 @@ class Checker {
       return;
     }
     const auto text = [&](const std::vector<std::size_t>& list) {
-      return differs < list.size() ? concat("variable ", tables_.variables[list[differs]].id)
+      return differs < list.size() ? std::to_string(tables_.variables[list[differs]].id)
                                    : std::string("no more");
     };
     findings_.miss(kind, place_of_input(function, first + differs), text(says), text(should_be));
@@ -244,9 +298,8 @@ class Checker {
     suspect(solution.contradicting_variable);
     if (solution.contradicting_function != kNone)
       suspect_all(tables_.forward[solution.contradicting_function]);
-    const std::vector<std::size_t> producers = producers_of(tables_);
     for (std::size_t k = 0; k < suspects.size(); ++k) {
-      if (producers[suspects[k]] != kNone) suspect_all(tables_.forward[producers[suspects[k]]]);
+      if (producers_[suspects[k]] != kNone) suspect_all(tables_.forward[producers_[suspects[k]]]);
     }
     std::size_t work = 0;
     for (const bool allows_wide : {false, true}) {
@@ -350,6 +403,8 @@ class Checker {
 
   const Tables& tables_;
   std::string_view source_;
+  std::vector<std::size_t> producers_;  // by variable
+  std::vector<char> is_read_;           // by variable
   Findings findings_;
   std::vector<std::size_t> ranks_;
   std::vector<Differing> differing_;

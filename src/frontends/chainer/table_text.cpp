@@ -28,7 +28,7 @@ class Parser {
           .expected("twice the number of functions");
     }
     for (std::int64_t k = 0; k < variable_count; ++k) variable();
-    producers_.resize(tables_.variables.size(), false);
+    made_at_.resize(tables_.variables.size());
     const auto half = static_cast<std::size_t>(function_count / 2);
     for (std::size_t k = 0; k < half; ++k) tables_.forward.push_back(forward());
     for (std::size_t k = 0; k < half; ++k) tables_.backward.push_back(backward());
@@ -147,8 +147,10 @@ class Parser {
           .got(quote(rest_of_line().substr(0, 40)));
     }
     next_line();
+    const std::size_t counts_at = position_;
     const std::int64_t input_count = integer("the number of inputs", 0, kMaxCount, ' ');
     const std::int64_t output_count = integer("the number of outputs", 0, kMaxCount, '\n');
+    require_counts(counts_at, input_count, output_count);
     const bool is_forward = kind == "forward";
     if (input_count == 0) empty_line();
     for (std::int64_t k = 0; k < input_count; ++k) {
@@ -176,6 +178,23 @@ class Parser {
     return function;
   }
 
+  // An id with a tag is an input, an id alone an output; a name, which is no number, ends them.
+  void require_counts(std::size_t at, std::int64_t says_inputs, std::int64_t says_outputs) const {
+    std::int64_t inputs = 0, outputs = 0;
+    std::size_t begin = line_end_;
+    for (; begin < text_.size(); begin = std::min(text_.find('\n', begin), text_.size() - 1) + 1) {
+      const char first = text_[begin];
+      if (first == '\n') continue;
+      if (first < '0' || first > '9') break;
+      const std::string_view line = text_.substr(begin, text_.find('\n', begin) - begin);
+      (line.find(' ') == std::string_view::npos ? outputs : inputs) += 1;
+    }
+    if ((inputs == says_inputs && outputs == says_outputs) || begin >= text_.size()) return;
+    throw error("a record has other numbers of inputs and outputs than it says", at)
+        .expected(inputs, " ", outputs)
+        .got(says_inputs, " ", says_outputs);
+  }
+
   Function forward() {
     Function function = record("forward");
     for (std::size_t k = 0; k < function.outputs.size(); ++k) {
@@ -186,11 +205,12 @@ class Parser {
                            ", which is an input or a parameter"))
             .at(source_, ", ", place_of_output(function, k));
       }
-      if (producers_[output]) {
+      if (!made_at_[output].empty()) {
         throw Error(concat("the variable ", variable.id, " is made twice"))
-            .at(source_, ", ", place_of_output(function, k));
+            .at(source_, ", ", place_of_output(function, k))
+            .got("also made at ", made_at_[output]);
       }
-      producers_[output] = true;
+      made_at_[output] = place_of_output(function, k);
     }
     return function;
   }
@@ -209,6 +229,18 @@ class Parser {
     if (order.size() == tables_.forward.size()) return;
     std::vector<bool> is_ordered(tables_.forward.size(), false);
     for (const std::size_t k : order) is_ordered[k] = true;
+    // Where the backward record reads something else, that is what the circle comes of.
+    for (std::size_t k = 0; k < is_ordered.size(); ++k) {
+      const Function& function = tables_.forward[k];
+      const std::vector<std::size_t>& backward = tables_.backward[k].outputs;
+      for (std::size_t n = 0; n < std::min(function.inputs.size(), backward.size()); ++n) {
+        if (is_ordered[k] || function.inputs[n].variable == backward[n]) continue;
+        throw Error(concat("the function ", function.name, " needs what comes of its own outputs"))
+            .at(source_, ", ", place_of_input(function, n))
+            .expected(tables_.variables[backward[n]].id, ", as in its backward record")
+            .got(tables_.variables[function.inputs[n].variable].id);
+      }
+    }
     for (std::size_t k = 0; k < is_ordered.size(); ++k) {
       if (is_ordered[k]) continue;
       throw Error(
@@ -222,7 +254,7 @@ class Parser {
   Tables tables_;
   std::unordered_map<std::int64_t, std::size_t> ids_;
   std::unordered_map<std::string, std::size_t> names_;
-  std::vector<bool> producers_;
+  std::vector<std::string> made_at_;  // by variable; empty: not yet
 };
 
 std::string_view word_of(Tag tag) {

@@ -49,8 +49,10 @@ std::string value_text(const AttributeValue& value, bool is_attribute) {
           std::vector<std::string> items;
           for (const AttributeValue& item : held) items.push_back(value_text(item, is_attribute));
           return "[" + join(items, ", ") + "]";
-        } else {
+        } else if constexpr (std::is_same_v<T, MetaReference>) {
           return concat("meta[", held.key, "][", held.index, "]");
+        } else {
+          return held.text;
         }
       },
       value.value);

@@ -53,11 +53,17 @@ struct MetaReference {
 struct NoneLiteral {
   bool operator==(const NoneLiteral&) const = default;
 };
+/// `VirtualDevice(device_type=1, …)`: where something runs, which is no matter of the graph; as it
+/// stands.
+struct OpaqueText {
+  std::string text;
+  bool operator==(const OpaqueText&) const = default;
+};
 
 /// The value of an attribute, and of a literal scalar.
 struct AttributeValue {
   std::variant<NoneLiteral, bool, IntegerLiteral, RealLiteral, std::string, AttributeList,
-               MetaReference>
+               MetaReference, OpaqueText>
       value;
   bool operator==(const AttributeValue& other) const { return value == other.value; }
 };

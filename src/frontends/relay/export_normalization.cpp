@@ -28,6 +28,61 @@ Exprs batch_norm(const ExportNode& node) {
   return {b.field(call, 0)};
 }
 
+// Relay's operator uses the statistics it is given. Those of the batch, what becomes of the running
+// ones, and what gradients read are told in its arithmetic.
+Exprs batch_norm_training(const ExportNode& node) {
+  const ExprBuilder& b = node.build();
+  const TensorType& type = node.type("x");
+  if (type.dtype != DType::F32 && type.dtype != DType::F64)
+    throw node.unsupported(concat("statistics of ", to_string(type.dtype)));
+  const auto rank = static_cast<std::int64_t>(type.rank());
+  const std::int64_t axis = node.integer("axis") < 0 ? node.integer("axis") + rank
+                                                     : node.integer("axis");
+  Integers axes, channel(type.rank(), 1);
+  for (std::int64_t k = 0; k < rank; ++k) {
+    if (k != axis) axes.push_back(k);
+  }
+  channel[static_cast<std::size_t>(axis)] = -1;
+  const auto along = [&](ExprId vector) {
+    return b.call("reshape", {vector}, {{"newshape", to_attribute(channel)}});
+  };
+  const auto mean_of = [&](ExprId x) {
+    return b.call("mean", {x}, {{"axis", to_attribute(axes)}});
+  };
+  const auto number = [&](double value) { return b.real(value, type.dtype); };
+  const ExprId x = node.operand("x"), mean = mean_of(x);
+  const ExprId centered = b.subtract(x, along(mean));
+  const ExprId variance = mean_of(b.multiply(centered, centered));
+  const ExprId inverse =
+      b.divide(number(1), b.call("sqrt", {b.add(variance, number(node.real("epsilon")))}));
+  const double momentum = node.real("momentum");
+  const auto running = [&](ExprId before, ExprId now) {
+    return b.add(b.multiply(before, number(momentum)), b.multiply(now, number(1 - momentum)));
+  };
+  const ExprId scaled = b.multiply(b.multiply(centered, along(inverse)),
+                                   along(node.operand("scale")));
+  return {b.add(scaled, along(node.operand("bias"))), running(node.operand("mean"), mean),
+          running(node.operand("variance"), variance), mean, inverse};
+}
+
+// A weight for each class is what Relay's operator asks for, and a label that counts for nothing.
+Exprs nll_loss(const ExportNode& node) {
+  const ExprBuilder& b = node.build();
+  const bool ignores = node.node().attrs.find("ignore_index") != nullptr;
+  if (!node.has("weight") || !ignores) node.need_group();
+  const TensorType& x = node.type("x");
+  const ExprId weight = node.has("weight")
+                            ? node.operand("weight")
+                            : b.call("ones", {},
+                                     {{"shape", to_attribute(node.numbers({x.dims[1]}))},
+                                      {"dtype", to_attribute(to_relay(x).dtype)}});
+  constexpr std::int64_t no_label = -100;
+  const std::int64_t ignored = ignores ? node.integer("ignore_index") : no_label;
+  return {b.call("nn.nll_loss", {node.operand("x"), node.operand("target"), weight},
+                 {{"reduction", to_attribute(node.text("reduction"))},
+                  {"ignore_index", to_attribute(ignored)}})};
+}
+
 Integers axes_from(const ExportNode& node, std::int64_t axis) {
   const auto rank = static_cast<std::int64_t>(node.type(0).rank());
   Integers axes;
@@ -211,6 +266,8 @@ Exprs dropout(const ExportNode& node) {
 
 void add_normalization_exports(ExportRules& rules) {
   rules["batch_norm"] = {batch_norm, false};
+  rules["batch_norm_training"] = {batch_norm_training, true};
+  rules["nll_loss"] = {nll_loss, false};
   rules["layer_norm"] = {layer_norm, false};
   rules["rms_norm"] = {rms_norm, true};
   rules["attention"] = {attention, true};

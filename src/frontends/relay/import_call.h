@@ -103,6 +103,7 @@ using Handlers = std::map<std::string, Handler, std::less<>>;
 
 void add_contraction_handlers(Handlers& handlers);
 void add_elementwise_handlers(Handlers& handlers);
+void add_loss_handlers(Handlers& handlers);
 void add_normalization_handlers(Handlers& handlers);
 void add_pooling_handlers(Handlers& handlers);
 void add_quantized_handlers(Handlers& handlers);

@@ -16,6 +16,8 @@ constexpr OpName kOtherUnary[] = {
     {"fast_erf", "erf"},
     {"isinf", "is_inf"},
     {"annotation.checkpoint", "identity"},
+    {"annotation.compiler_begin", "identity"},
+    {"annotation.compiler_end", "identity"},
     {"annotation.bitpack_start", "identity"},
     {"annotation.bitpack_end", "identity"},
     {"on_device", "identity"},

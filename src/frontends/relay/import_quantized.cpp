@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "frontends/relay/import_call.h"
 #include "frontends/relay/window.h"
 
@@ -18,12 +19,23 @@ std::vector<Attr> along(const CallImport& call, Var scale) {
   return {{"axis", call.integer("axis")}};
 }
 
+// One zero point may serve a scale for each channel.
+Var zero_like(const CallImport& call, Var zero, Var scale, DType dtype) {
+  zero = call.cast(zero, dtype);
+  const Dims dims = call.type(scale).dims;
+  if (call.type(zero).rank() == dims.size()) return zero;
+  Attributes attrs;
+  attrs.set("shape", dims);
+  return call.build().call_all("expand", {zero}, std::move(attrs), {""}).front();
+}
+
 Var dequantized(const CallImport& call, Var x, Var scale, Var zero, std::vector<Attr> attrs = {}) {
-  return call.call("dequantize_linear", {x, scale, call.cast(zero, call.type(x).dtype)}, attrs);
+  const Var like = zero_like(call, zero, scale, call.type(x).dtype);
+  return call.call("dequantize_linear", {x, scale, like}, attrs);
 }
 Var quantized(const CallImport& call, Var x, Var scale, Var zero, DType to,
               const std::vector<Attr>& attrs = {}) {
-  return call.call("quantize_linear", {x, scale, call.cast(zero, to)}, attrs);
+  return call.call("quantize_linear", {x, scale, zero_like(call, zero, scale, to)}, attrs);
 }
 
 Meaning quantize(const CallImport& call) {
@@ -48,15 +60,31 @@ Var shifted(const CallImport& call, Var x, Var zero) {
   return call.call("sub", {call.cast(x, DType::I32), call.cast(zero, DType::I32)});
 }
 
+// A zero point for each of the weight's outputs stands along those.
+Var weight_zero(const CallImport& call, const std::string& layout) {
+  const Var zero = call.value(3);
+  const std::size_t outputs = layout.find('O');
+  if (call.type(zero).rank() != 1 || outputs == std::string::npos) return zero;
+  Attr::Integers shape(layout.size(), 1);
+  shape[outputs] = -1;
+  return call.call("reshape", {zero}, {{"shape", shape}});
+}
+
 Meaning convolve(const CallImport& call) {
+  const bool is_transposed = call.op() == "qnn.conv2d_transpose";
   const std::string data = call.text("data_layout"), kernel = call.text("kernel_layout");
   const Var x = call.as_layout(call.value(0), data, "NCHW");
-  const Var w = call.as_layout(call.value(1), kernel, "OIHW");
-  return call.call("conv", {shifted(call, x, call.value(2)), shifted(call, w, call.value(3))},
-                   {{"strides", along_each_axis(call, "strides", 2)},
-                    {"dilations", along_each_axis(call, "dilation", 2)},
-                    {"pads", pads_around(call, 2)},
-                    {"groups", call.integer("groups")}});
+  const Var zero = weight_zero(call, kernel);
+  const Var w = call.as_layout(call.value(1), is_transposed && kernel == "IOHW" ? "OIHW" : kernel,
+                               "OIHW");
+  std::vector<Attr> attrs = {{"strides", along_each_axis(call, "strides", 2)},
+                             {"dilations", along_each_axis(call, "dilation", 2)},
+                             {"pads", pads_around(call, 2)},
+                             {"groups", call.integer("groups")}};
+  if (is_transposed)
+    attrs.emplace_back("output_padding", along_each_axis(call, "output_padding", 2));
+  return call.call(is_transposed ? "conv_transpose" : "conv",
+                   {shifted(call, x, call.value(2)), shifted(call, w, zero)}, attrs);
 }
 
 Meaning multiply_matrices(const CallImport& call) {
@@ -79,6 +107,26 @@ Handler arithmetic(std::string_view op) {
                                     dequantized(call, y, call.value(4, kScale), call.value(5))});
     return quantized(call, real, call.value(6, kScale), call.value(7), dtype);
   };
+}
+
+// x, then scale and zero point of x and of the result, around what is computed of real numbers.
+Handler around(std::function<Var(const CallImport&, Var)> compute) {
+  return [compute = std::move(compute)](const CallImport& call) -> Meaning {
+    const Var x = call.value(0);
+    const Var real = dequantized(call, x, call.value(1, kScale), call.value(2));
+    return quantized(call, compute(call, real), call.value(3, kScale), call.value(4),
+                     call.type(x).dtype);
+  };
+}
+
+Var average(const CallImport& call, Var x) {
+  return call.call("average_pool", {call.as_layout(x, call.text("layout"), "NCHW")},
+                   {{"kernel_shape", along_each_axis(call, "pool_size", 2)},
+                    {"strides", along_each_axis(call, "strides", 2)},
+                    {"dilations", along_each_axis(call, "dilation", 2)},
+                    {"pads", pads_around(call, 2)},
+                    {"ceil_mode", call.flag("ceil_mode")},
+                    {"count_include_pad", call.flag("count_include_pad")}});
 }
 
 Meaning concatenate(const CallImport& call) {
@@ -106,6 +154,23 @@ void add_quantized_handlers(Handlers& handlers) {
   handlers["qnn.subtract"] = arithmetic("sub");
   handlers["qnn.mul"] = arithmetic("mul");
   handlers["qnn.concatenate"] = concatenate;
+  handlers["qnn.conv2d_transpose"] = convolve;
+  handlers["qnn.avg_pool2d"] = around(average);
+  for (const char* op : {"abs", "erf", "exp", "log", "sigmoid", "sqrt", "tanh"}) {
+    handlers[concat("qnn.", op)] =
+        around([op](const CallImport& call, Var x) { return call.call(op, {x}); });
+  }
+  handlers["qnn.hardswish"] =
+      around([](const CallImport& call, Var x) { return call.call("hard_swish", {x}); });
+  handlers["qnn.rsqrt"] = around([](const CallImport& call, Var x) {
+    return call.call("reciprocal", {call.call("sqrt", {x})});
+  });
+  handlers["qnn.leaky_relu"] = around([](const CallImport& call, Var x) {
+    return call.call("leaky_relu", {x}, {{"alpha", call.real("alpha")}});
+  });
+  handlers["qnn.softmax"] = around([](const CallImport& call, Var x) {
+    return call.call("softmax", {x}, {{"axis", call.integer("axis")}});
+  });
 }
 
 }  // namespace tenon::relay

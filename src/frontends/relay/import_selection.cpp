@@ -131,6 +131,28 @@ Meaning tile(const CallImport& call) {
   return call.call("tile", {wide}, {{"repeats", repeats}});
 }
 
+// A region is its image's number and four corners, in one row.
+Meaning roi_align(const CallImport& call) {
+  if (call.text("layout") != "NCHW") throw call.unsupported(concat("layout ", call.text("layout")));
+  const Var regions = call.value(1);
+  const auto columns = [&](std::int64_t from, std::int64_t to) {
+    return call.call("slice", {regions},
+                     {{"starts", Attr::Integers{from}},
+                      {"ends", Attr::Integers{to}},
+                      {"axes", Attr::Integers{1}}});
+  };
+  const Var images = call.cast(
+      call.call("squeeze", {columns(0, 1)}, {{"axes", Attr::Integers{1}}}), DType::I64);
+  const Integers size = call.integers("pooled_size");
+  return call.call("roi_align", {call.value(0), columns(1, 5), images},
+                   {{"height", size.front()},
+                    {"width", size.back()},
+                    {"sampling_ratio", std::max<std::int64_t>(0, call.integer("sample_ratio"))},
+                    {"spatial_scale", call.real("spatial_scale")},
+                    {"mode", call.text("mode")},
+                    {"half_pixel", false}});
+}
+
 }  // namespace
 
 void add_selection_handlers(Handlers& handlers) {
@@ -175,6 +197,26 @@ void add_selection_handlers(Handlers& handlers) {
   handlers["broadcast_to_like"] = [](const CallImport& call) -> Meaning {
     return filled(call, call.value(0), call.type(call.value(1)).dims);
   };
+  handlers["argwhere"] = [](const CallImport& call) -> Meaning {
+    const Var places = call.call("nonzero", {call.value(0)});
+    return call.cast(call.call("transpose", {places}, {{"perm", Attr::Integers{1, 0}}}),
+                     DType::I32);
+  };
+  handlers["image.grid_sample"] = [](const CallImport& call) -> Meaning {
+    if (call.text("layout") != "NCHW")
+      throw call.unsupported(concat("layout ", call.text("layout")));
+    // Relay has the coordinates as [N, 2, H, W], in a graph they are [N, H, W, 2].
+    const Var grid =
+        call.call("transpose", {call.value(1)}, {{"perm", Attr::Integers{0, 2, 3, 1}}});
+    const std::string method = call.text("method");
+    return call.call("grid_sample", {call.value(0), grid},
+                     {{"mode", method == "bilinear"  ? "linear"
+                               : method == "bicubic" ? "cubic"
+                                                     : method},
+                      {"padding", call.text("padding_mode")},
+                      {"align_corners", call.flag("align_corners")}});
+  };
+  handlers["vision.roi_align"] = roi_align;
   handlers["shape_of"] = [](const CallImport& call) -> Meaning {
     return call.cast(call.call("shape", {call.value(0)}), call.dtype("dtype").value_or(DType::I32));
   };

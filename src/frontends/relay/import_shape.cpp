@@ -276,6 +276,35 @@ Meaning layout_transform(const CallImport& call) {
   return joins ? reshape_to(call, moved, joined) : moved;
 }
 
+// Every element in a block of its own, the first of it; the last block is cut to its element.
+Meaning dilate(const CallImport& call) {
+  Var x = call.value(0);
+  const Integers strides = call.integers("strides");
+  const Dims dims = call.type(x).dims;
+  if (strides.size() != dims.size()) throw call.error("there is not one stride for each axis");
+  const Var fill = call.build().scalar(call.real("dilation_value"), x);
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (strides[axis] == 1) continue;
+    if (strides[axis] < 1) throw call.error("a stride is less than one");
+    const Dim extent = call.type(x).dims[axis];
+    Dims shape = call.type(x).dims;
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, Dim(1));
+    x = reshape_to(call, x, shape);
+    Attr::Integers pads(2 * shape.size(), 0);
+    pads[shape.size() + axis + 1] = strides[axis] - 1;
+    x = call.call("pad", {x, fill}, {{"pads", pads}});
+    shape[axis] = extent * Dim(strides[axis]);
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+    x = reshape_to(call, x, shape);
+    Attributes attrs;
+    attrs.set("starts", Dims{Dim(0)});
+    attrs.set("ends", Dims{(extent - Dim(1)) * Dim(strides[axis]) + Dim(1)});
+    attrs.set("axes", Dims{Dim(static_cast<std::int64_t>(axis))});
+    x = call.build().call_all("slice", {x}, std::move(attrs), {""}).front();
+  }
+  return x;
+}
+
 }  // namespace
 
 void add_shape_handlers(Handlers& handlers) {
@@ -300,6 +329,17 @@ void add_shape_handlers(Handlers& handlers) {
   handlers["nn.pad"] = pad;
   handlers["nn.mirror_pad"] = pad;
   handlers["layout_transform"] = layout_transform;
+  handlers["dyn.reshape"] = [](const CallImport& call) -> Meaning {
+    return call.call("reshape", {call.value(0), call.cast(call.value(1), DType::I64)},
+                     {{"allow_zero", call.flag("allowzero")}});
+  };
+  handlers["dyn.broadcast_to"] = [](const CallImport& call) -> Meaning {
+    return call.call("expand", {call.value(0), call.cast(call.value(1), DType::I64)});
+  };
+  handlers["dyn.tile"] = [](const CallImport& call) -> Meaning {
+    return call.call("tile", {call.value(0), call.cast(call.value(1), DType::I64)});
+  };
+  handlers["nn.dilate"] = dilate;
 }
 
 }  // namespace tenon::relay

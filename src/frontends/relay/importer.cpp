@@ -40,6 +40,7 @@ const Handlers& handlers() {
     Handlers list;
     add_contraction_handlers(list);
     add_elementwise_handlers(list);
+    add_loss_handlers(list);
     add_normalization_handlers(list);
     add_pooling_handlers(list);
     add_quantized_handlers(list);

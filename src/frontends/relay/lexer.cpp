@@ -58,11 +58,11 @@ class Tokenizer {
   void next() {
     const char c = peek();
     if (rest().starts_with("/*")) return comment();
-    if (c == '"') return quoted();
+    if (c == '"' || c == '\'') return quoted();
     if (c == '%' && is_digit(peek(1)))
       return add(Token::Kind::Graph, at_ + 1, end_of_digits(at_ + 1));
     if (c == '%' && is_letter(peek(1)))
-      return add(Token::Kind::Local, at_ + 1, end_of_name(at_ + 1));
+      return add(Token::Kind::Local, at_ + 1, end_of_local(at_ + 1));
     if (c == '@' && is_letter(peek(1)))
       return add(Token::Kind::Global, at_ + 1, end_of_path(at_ + 1));
     if (c == '.' && is_digit(peek(1)))
@@ -92,6 +92,20 @@ class Tokenizer {
     while (at + 1 < text_.size() && text_[at] == '.' && is_letter(text_[at + 1]))
       at = end_of_name(at + 1);
     return at;
+  }
+  // Names of frameworks' values: `%onnx::Conv_0`, `%layer1.0.weight`. Whether a number at the end is
+  // part of one or a field of a tuple is for the parser to say, who knows the names.
+  std::size_t end_of_local(std::size_t at) const {
+    for (;;) {
+      at = end_of_name(at);
+      const std::size_t gap = text_.substr(at).starts_with("::")  ? 2
+                              : text_.substr(at).starts_with(".") ? 1
+                                                                  : 0;
+      if (gap == 0 || at + gap >= text_.size() || !is_name_char(text_[at + gap]) ||
+          text_[at + gap] == '/')
+        return at;
+      at += gap;
+    }
   }
   std::size_t end_of_number() const {
     std::size_t at = end_of_digits(at_);
@@ -130,7 +144,7 @@ class Tokenizer {
 
   void quoted() {
     std::size_t at = at_ + 1;
-    while (at < text_.size() && text_[at] != '"') at += text_[at] == '\\' ? 2 : 1;
+    while (at < text_.size() && text_[at] != peek()) at += text_[at] == '\\' ? 2 : 1;
     if (at >= text_.size())
       throw Error("a text does not end").at(text_place(source_, text_, start_));
     add(Token::Kind::Text, at_, at + 1);

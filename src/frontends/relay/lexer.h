@@ -13,7 +13,7 @@ struct Token {
   enum class Kind : std::uint8_t {
     End,
     Word,        ///< `nn.conv2d`, `let`
-    Local,       ///< `%x`; text without the sign
+    Local,       ///< `%x`, `%a.b`, `%x.0`; text without the sign
     Graph,       ///< `%12`; text without the sign
     Global,      ///< `@main`; text without the sign
     Number,      ///< with its suffix

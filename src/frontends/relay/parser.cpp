@@ -48,6 +48,8 @@ class Parser {
       const std::size_t position = cursor_.position();
       cursor_.next();
       module_.functions.push_back({"", "", parse_function(position)});
+    } else if (cursor_.is_word("free_var")) {
+      module_.functions.push_back({"", "", parse_open_expression()});
     } else {
       refuse_unsupported();
       throw cursor_.error("expected 'def @name(…)' or 'fn (…)'");
@@ -132,6 +134,23 @@ class Parser {
     return module_.add(std::move(function));
   }
 
+  // An expression without a function around it: of what it takes from outside.
+  ExprId parse_open_expression() {
+    Expr function = named(Expr::Kind::Function, "", cursor_.position());
+    scopes_.open_owner();
+    function.blocks = {module_.add_block()};
+    scopes_.open(function.blocks.front());
+    while (cursor_.take_word("free_var")) {
+      function.parameters.push_back(parse_variable());
+      attach_comments(function.parameters.back());
+      cursor_.take(";");
+    }
+    function.parts = {parse_block("")};
+    scopes_.close();
+    function.captures = scopes_.close_owner();
+    return module_.add(std::move(function));
+  }
+
   void parse_parameters(Expr& function) {
     cursor_.expect("(", "before parameters");
     std::unordered_set<std::string> names;
@@ -174,18 +193,7 @@ class Parser {
   }
 
   // Where a planner put a parameter, which is no matter of the graph: kept as it stands.
-  std::string parse_device() {
-    if (!cursor_.is_sign("{")) return "";
-    const std::size_t begin = cursor_.position();
-    int depth = 0;
-    do {
-      if (cursor_.peek().kind == Token::Kind::End) throw cursor_.error("a brace is not closed");
-      depth += cursor_.is_sign("{") ? 1 : cursor_.is_sign("}") ? -1 : 0;
-      cursor_.next();
-    } while (depth > 0);
-    const std::size_t end = cursor_.text().find('}', begin);
-    return std::string(cursor_.text().substr(begin, end - begin + 1));
-  }
+  std::string parse_device() { return cursor_.is_sign("{") ? take_balanced(cursor_) : ""; }
 
   ExprId parse_braces() {
     cursor_.expect("{", "before a body");
@@ -222,10 +230,12 @@ class Parser {
     scopes_.declare(module_.at(let.variable).name, let.variable);
   }
 
-  // Lines and the expression they lead to, in the open scope, up to what closes it.
+  // Lines and the expression they lead to, in the open scope, up to what closes it. An expression
+  // with a semicolon behind it is computed and has no name.
   ExprId parse_block(std::string_view close) {
     const TokenCursor::Level level(cursor_);
     std::vector<PendingLet> lets;
+    ExprId body;
     for (;;) {
       if (cursor_.peek().kind == Token::Kind::Graph && is_sign(cursor_.peek_second(), "=")) {
         parse_binding();
@@ -236,11 +246,14 @@ class Parser {
         module_.at(parse_variable()).is_free = true;
         cursor_.expect(";", "behind a free variable");
       } else {
-        break;
+        const std::size_t position = cursor_.position();
+        body = parse_expr();
+        if (!cursor_.take(";")) break;
+        const ExprId unnamed = module_.add(named(Expr::Kind::Variable, "_", position));
+        lets.push_back({unnamed, body, position});
       }
     }
-    ExprId body = parse_expr();
-    if (!cursor_.is_sign(close))
+    if (!close.empty() && !cursor_.is_sign(close))
       throw cursor_.error(concat("expected '", close, "' behind the last expression"));
     for (auto let = lets.rbegin(); let != lets.rend(); ++let) body = make_let(*let, body);
     return body;
@@ -309,13 +322,7 @@ class Parser {
         const Token token = cursor_.next();
         const std::optional<std::int64_t> index = parse_integer(token.text);
         if (!index) throw cursor_.error_at(token.position, "a field's number is out of range");
-        Expr projection;
-        projection.kind = Expr::Kind::Projection;
-        projection.parts = {expr};
-        projection.index = *index;
-        projection.position = token.position;
-        projection.block = scopes_.block();
-        expr = module_.add(std::move(projection));
+        expr = project(expr, *index, token.position);
       } else {
         return expr;
       }
@@ -395,13 +402,9 @@ class Parser {
     const Token token = cursor_.peek();
     const std::size_t position = token.position;
     switch (token.kind) {
-      case Token::Kind::Local: {
+      case Token::Kind::Local:
         cursor_.next();
-        const ExprId variable = scopes_.find_variable(std::string(token.text));
-        if (!variable)
-          throw cursor_.error_at(position, concat("nothing is called %", token.text, " here"));
-        return variable;
-      }
+        return parse_local(token);
       case Token::Kind::Graph:
         return parse_reference();
       case Token::Kind::Global: {
@@ -419,6 +422,32 @@ class Parser {
     if (cursor_.is_sign("-")) return parse_scalar();
     if (cursor_.is_sign("(")) return parse_brackets();
     throw cursor_.error("expected an expression");
+  }
+
+  // Numbers at the end of what nobody is called are fields of a tuple.
+  ExprId parse_local(const Token& token) {
+    std::string name(token.text);
+    std::vector<std::int64_t> fields;
+    ExprId found = scopes_.find_variable(name);
+    while (!found) {
+      const std::size_t dot = name.rfind('.');
+      const auto field =
+          dot == std::string::npos ? std::nullopt : parse_integer(name.substr(dot + 1));
+      if (!field)
+        throw cursor_.error_at(token.position, concat("nothing is called %", token.text, " here"));
+      fields.insert(fields.begin(), *field);
+      name.resize(dot);
+      found = scopes_.find_variable(name);
+    }
+    for (const std::int64_t field : fields) found = project(found, field, token.position);
+    return found;
+  }
+
+  ExprId project(ExprId tuple, std::int64_t field, std::size_t position) {
+    Expr projection = named(Expr::Kind::Projection, "", position);
+    projection.parts = {tuple};
+    projection.index = field;
+    return module_.add(std::move(projection));
   }
 
   ExprId parse_word(const Token& token) {

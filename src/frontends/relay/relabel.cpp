@@ -43,6 +43,19 @@ bool try_relabel(Graph& graph, ValueId value, const TensorType& labelled) {
   }
 }
 
+// What decides the layout of a value: an operator of one operand that does not care passes on
+// whatever it reads.
+ValueId source_of_layout(const Graph& graph, ValueId value) {
+  while (const NodeId producer = graph.value(value).producer) {
+    const Node& node = graph.node(producer);
+    if (node.op->layout.kind != LayoutRule::Kind::Any || node.operands.size() != 1) break;
+    const Type& operand = graph.value(node.operands[0]).type;
+    if (!operand.is_tensor() || !operand.tensor().layout.is_empty()) break;
+    value = node.operands[0];
+  }
+  return value;
+}
+
 }  // namespace
 
 Var relabel(Builder& builder, Var value, const Layout& layout) {
@@ -56,7 +69,13 @@ Var relabel(Builder& builder, Var value, const Layout& layout) {
   }
   const bool is_free = type.layout.is_empty();
   type.layout = layout;
-  if (is_free && try_relabel(graph, ValueId(value.id()), type)) return value;
+  if (is_free) {
+    const ValueId source = source_of_layout(graph, ValueId(value.id()));
+    TensorType labelled = graph.value(source).type.tensor();
+    labelled.layout = layout;
+    if (try_relabel(graph, source, labelled)) return value;
+    if (try_relabel(graph, ValueId(value.id()), type)) return value;
+  }
   Attributes attrs;
   attrs.set("shape", type.dims);
   const Var copy = builder.call_all("reshape", {value}, std::move(attrs), {""}).front();

@@ -215,6 +215,22 @@ RelayType parse_type(TokenCursor& cursor) {
   return type;
 }
 
+std::string take_balanced(TokenCursor& cursor) {
+  const std::size_t begin = cursor.position();
+  int depth = 0;
+  for (;;) {
+    const Token token = cursor.next();
+    if (token.kind == Token::Kind::End)
+      throw cursor.error_at(begin, "a bracket is not closed before the text ends");
+    if (token.kind != Token::Kind::Sign) continue;
+    const bool opens = token.text == "(" || token.text == "{" || token.text == "[";
+    const bool closes = token.text == ")" || token.text == "}" || token.text == "]";
+    depth += opens ? 1 : closes ? -1 : 0;
+    if (closes && depth <= 0)
+      return std::string(cursor.text().substr(begin, token.position + 1 - begin));
+  }
+}
+
 bool is_special_real(std::string_view word) {
   if (!word.starts_with("inf") && !word.starts_with("nan")) return false;
   word.remove_prefix(3);
@@ -222,7 +238,8 @@ bool is_special_real(std::string_view word) {
 }
 
 AttributeValue parse_number(TokenCursor& cursor) {
-  const bool is_negative = cursor.take("-");
+  bool is_negative = false;
+  while (cursor.take("-")) is_negative = !is_negative;
   const Token& token = cursor.peek();
   if (token.kind == Token::Kind::Word && is_special_real(token.text)) {
     const AttributeValue value =
@@ -233,7 +250,7 @@ AttributeValue parse_number(TokenCursor& cursor) {
   if (token.kind != Token::Kind::Number) throw cursor.error("expected a number");
   std::string_view digits = token.text;
   std::string_view suffix;
-  for (const std::string_view known : {"i64", "i32", "i16", "f64", "f32", "f16", "f"}) {
+  for (const std::string_view known : {"i64", "i32", "i16", "i", "f64", "f32", "f16", "f"}) {
     if (digits.ends_with(known)) {
       suffix = known;
       digits.remove_suffix(known.size());
@@ -260,21 +277,9 @@ AttributeValue parse_attribute_value(TokenCursor& cursor) {
   if (cursor.take_word("False")) return {false};
   if (cursor.take_word("None")) return {NoneLiteral{}};
   if (cursor.is_word("meta")) return {parse_meta_reference(cursor)};
-  if (cursor.is_word("VirtualDevice")) {
-    // Where something runs: its parts, as a list.
+  if (token.kind == Token::Kind::Word && cursor.peek_second().text == "(") {
     cursor.next();
-    AttributeList parts;
-    cursor.expect("(", "behind 'VirtualDevice'");
-    while (!cursor.is_sign(")")) {
-      if (cursor.peek_second().text == "=") {
-        cursor.next();
-        cursor.next();
-      }
-      parts.push_back(parse_attribute_value(cursor));
-      if (!cursor.take(",")) break;
-    }
-    cursor.expect(")", "behind the parts of a device");
-    return {std::move(parts)};
+    return {OpaqueText{concat(token.text, take_balanced(cursor))}};
   }
   const std::string_view close = cursor.is_sign("(") ? ")" : "]";
   if (cursor.take("[") || cursor.take("(")) {

@@ -63,6 +63,8 @@ class TokenCursor {
 
 RelayType parse_type(TokenCursor& cursor);
 AttributeValue parse_attribute_value(TokenCursor& cursor);
+/// From the bracket that comes next to the one that closes it, as it stands.
+std::string take_balanced(TokenCursor& cursor);
 /// At the word `meta`.
 MetaReference parse_meta_reference(TokenCursor& cursor);
 /// `inff`, `nanf64` and the like: how the printer writes numbers that have no digits.
