@@ -44,12 +44,17 @@ Arena place(std::span<const ArenaBuffer> buffers, const PlaceOptions& options = 
 /// The most that is needed at one moment, each size rounded up to the alignment.
 std::uint64_t max_live_bytes(std::span<const ArenaBuffer> buffers, std::uint64_t alignment = 1);
 
+/// How many pairs of buffers are needed at one moment.
+std::uint64_t conflict_count(std::span<const ArenaBuffer> buffers);
+
 /// In which order a greedy placement takes the buffers.
 enum class GreedyOrder : std::uint8_t { Size, Area, Start, Conflicts, Length };
 inline constexpr GreedyOrder kGreedyOrders[] = {GreedyOrder::Size, GreedyOrder::Area,
                                                 GreedyOrder::Start, GreedyOrder::Conflicts,
                                                 GreedyOrder::Length};
-/// Each in turn into the tightest gap that holds it, or on top.
+/// Each in turn into the tightest gap that holds it, or on top. Takes as long as there are buffers
+/// in the order of their beginnings, where none has its place; otherwise as there are pairs that
+/// meet.
 std::vector<std::uint64_t> place_greedily(std::span<const ArenaBuffer> buffers, GreedyOrder order,
                                           std::uint64_t alignment = 1);
 

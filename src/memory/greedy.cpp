@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
+#include <queue>
+#include <set>
 
 namespace tenon::memory {
 namespace {
@@ -61,10 +64,92 @@ std::vector<std::uint32_t> ordered(std::span<const ArenaBuffer> buffers, GreedyO
   return result;
 }
 
+// What is free below `end`, found by place and by size.
+class Gaps {
+ public:
+  /// The tightest gap that holds the bytes, the lowest of equals; or on top.
+  std::uint64_t take(std::uint64_t bytes) {
+    const auto tightest = by_size_.lower_bound({bytes, 0});
+    if (tightest == by_size_.end()) {
+      end_ += bytes;
+      return end_ - bytes;
+    }
+    const auto [gap, low] = *tightest;
+    by_size_.erase(tightest);
+    by_place_.erase(low);
+    if (gap > bytes) add(low + bytes, gap - bytes);
+    return low;
+  }
+
+  void give_back(std::uint64_t low, std::uint64_t bytes) {
+    auto above = by_place_.lower_bound(low);
+    if (above != by_place_.begin()) {
+      const auto below = std::prev(above);
+      if (below->first + below->second == low) {
+        low = below->first;
+        bytes += below->second;
+        remove(below);
+      }
+    }
+    if (above != by_place_.end() && low + bytes == above->first) {
+      bytes += above->second;
+      remove(above);
+    }
+    if (low + bytes == end_) {
+      end_ = low;
+    } else {
+      add(low, bytes);
+    }
+  }
+
+ private:
+  void add(std::uint64_t low, std::uint64_t bytes) {
+    by_place_.emplace(low, bytes);
+    by_size_.emplace(bytes, low);
+  }
+  void remove(std::map<std::uint64_t, std::uint64_t>::iterator gap) {
+    by_size_.erase({gap->second, gap->first});
+    by_place_.erase(gap);
+  }
+
+  std::map<std::uint64_t, std::uint64_t> by_place_;            // low to bytes
+  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // bytes, low
+  std::uint64_t end_ = 0;
+};
+
+// The same as below, in the order of their beginnings: what meets a buffer is what is alive at its
+// first moment, so one walk over time suffices.
+std::vector<std::uint64_t> placed_by_start(std::span<const ArenaBuffer> buffers,
+                                           std::uint64_t alignment) {
+  std::vector<std::uint64_t> offsets(buffers.size(), 0);
+  using End = std::pair<std::uint32_t, std::uint32_t>;  // a moment, a buffer
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+  Gaps gaps;
+  for (std::uint32_t b : ordered(buffers, GreedyOrder::Start)) {
+    const ArenaBuffer& buffer = buffers[b];
+    const std::uint64_t size = rounded_up(buffer.bytes, alignment);
+    if (size == 0 || buffer.begin >= buffer.end) continue;
+    for (; !ends.empty() && ends.top().first <= buffer.begin; ends.pop()) {
+      const std::uint32_t gone = ends.top().second;
+      gaps.give_back(offsets[gone], rounded_up(buffers[gone].bytes, alignment));
+    }
+    offsets[b] = gaps.take(size);
+    ends.emplace(buffer.end, b);
+  }
+  return offsets;
+}
+
+bool has_fixed(std::span<const ArenaBuffer> buffers) {
+  return std::any_of(buffers.begin(), buffers.end(),
+                     [](const ArenaBuffer& buffer) { return buffer.fixed_offset.has_value(); });
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> place_greedily(std::span<const ArenaBuffer> buffers, GreedyOrder order,
                                           std::uint64_t alignment) {
+  if (order == GreedyOrder::Start && !has_fixed(buffers))
+    return placed_by_start(buffers, alignment);
   // What is placed, by the stretches of time it is needed in: of many buffers few meet.
   std::uint32_t last_end = 1;
   for (const ArenaBuffer& buffer : buffers) last_end = std::max(last_end, buffer.end);
@@ -114,6 +199,24 @@ std::vector<std::uint64_t> place_greedily(std::span<const ArenaBuffer> buffers, 
     }
   }
   return offsets;
+}
+
+std::uint64_t conflict_count(std::span<const ArenaBuffer> buffers) {
+  std::vector<std::uint32_t> begins, ends;
+  for (const ArenaBuffer& buffer : buffers) {
+    if (buffer.begin >= buffer.end) continue;
+    begins.push_back(buffer.begin);
+    ends.push_back(buffer.end);
+  }
+  std::sort(begins.begin(), begins.end());
+  std::sort(ends.begin(), ends.end());
+  std::uint64_t pairs = 0;
+  std::size_t ended = 0;
+  for (std::size_t begun = 0; begun < begins.size(); ++begun) {
+    while (ends[ended] <= begins[begun]) ++ended;
+    pairs += begun - ended;
+  }
+  return pairs;
 }
 
 std::uint64_t max_live_bytes(std::span<const ArenaBuffer> buffers, std::uint64_t alignment) {

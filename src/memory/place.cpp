@@ -8,6 +8,8 @@ namespace {
 
 // Beyond so many buffers the branch and bound has no hope: only heuristics.
 constexpr std::size_t kMaxSearchedBuffers = 5'000;
+// Beyond so many pairs of buffers that meet, only the order whose time does not grow with them.
+constexpr std::uint64_t kMaxConflicts = 10'000'000;
 // So many steps of capacity are tried between the bound and the best placement so far.
 constexpr int kLadderSteps = 24;
 
@@ -80,7 +82,9 @@ Arena place(std::span<const ArenaBuffer> buffers, const PlaceOptions& options) {
   bool has_fixed = false;
   for (const ArenaBuffer& buffer : buffers)
     has_fixed = has_fixed || buffer.fixed_offset.has_value();
+  const bool is_crowded = !has_fixed && conflict_count(buffers) > kMaxConflicts;
   for (GreedyOrder order : kGreedyOrders) {
+    if (is_crowded && order != GreedyOrder::Start) continue;
     std::vector<std::uint64_t> offsets = place_greedily(buffers, order, options.alignment);
     const std::uint64_t end = end_of(buffers, offsets, options.alignment);
     if (!arena.offsets.empty() && end >= arena.bytes) continue;

@@ -124,6 +124,68 @@ TEST(Place, KeepsAlignmentAndFixedOffsets) {
   }
 }
 
+// By beginnings, the larger first, each into the tightest gap between all that it meets.
+std::vector<std::uint64_t> plainly_by_start(const std::vector<ArenaBuffer>& buffers) {
+  std::vector<std::size_t> order(buffers.size());
+  for (std::size_t b = 0; b < buffers.size(); ++b) order[b] = b;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) {
+    return buffers[x].begin != buffers[y].begin ? buffers[x].begin < buffers[y].begin
+                                                : buffers[x].bytes > buffers[y].bytes;
+  });
+  std::vector<std::uint64_t> offsets(buffers.size());
+  std::vector<std::size_t> placed;
+  for (std::size_t b : order) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+    for (std::size_t other : placed) {
+      if (buffers[other].begin < buffers[b].end && buffers[b].begin < buffers[other].end) {
+        taken.emplace_back(offsets[other], offsets[other] + buffers[other].bytes);
+      }
+    }
+    std::sort(taken.begin(), taken.end());
+    std::uint64_t end = 0, tightest = ~std::uint64_t{0};
+    for (const auto& [low, high] : taken) {
+      if (low - end >= buffers[b].bytes && low - end < tightest) {
+        tightest = low - end;
+        offsets[b] = end;
+      }
+      end = high;
+    }
+    if (tightest == ~std::uint64_t{0}) offsets[b] = end;
+    placed.push_back(b);
+  }
+  return offsets;
+}
+
+TEST(Place, ByBeginningsIsOneWalkOverTime) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const std::vector<ArenaBuffer> buffers = random_buffers(seed, 60);
+    EXPECT_EQ(place_greedily(buffers, GreedyOrder::Start), plainly_by_start(buffers))
+        << "seed " << seed;
+  }
+}
+
+TEST(Place, CountsPairsThatMeet) {
+  const std::vector<ArenaBuffer> buffers = {
+      {1, 0, 3, {}}, {1, 2, 4, {}}, {1, 3, 5, {}}, {1, 9, 9, {}}, {1, 0, 9, {}}};
+  EXPECT_EQ(conflict_count(buffers), 5u);
+}
+
+// As before a concat of many parts. Pairs are not looked at: there are 20,000,000,000 of them.
+TEST(Place, TakesManyThatAreAliveAtOnce) {
+  std::vector<ArenaBuffer> buffers;
+  for (std::uint32_t k = 0; k < 200'000; ++k) {
+    buffers.push_back({64 + k % 7, k, 200'001, {}});
+    buffers.push_back({100, k, k + 1, {}});
+  }
+  PlaceOptions options;
+  options.alignment = 64;
+  const Arena arena = place(buffers, options);
+  EXPECT_LE(arena.bytes, arena.max_live_bytes + 128);
+  for (std::uint32_t k = 0; k + 2 < buffers.size(); k += 2) {
+    EXPECT_NE(arena.offsets[k], arena.offsets[k + 2]);
+  }
+}
+
 TEST(Place, NothingTakesNothing) {
   EXPECT_EQ(place({}).bytes, 0u);
   const std::vector<ArenaBuffer> empty = {{0, 0, 5, {}}, {7, 3, 3, {}}};
