@@ -188,13 +188,24 @@ void Clusters::link_after(ClusterId cluster, ClusterId previous) {
   if (place.next) places_[place.next.index()].previous = cluster;
   const std::uint64_t low = previous ? label(previous) : 0;
   const std::uint64_t high = place.next ? label(place.next) : low + 2 * kGap;
-  if (high - low < 2) return relabel();
+  if (high - low < 2) return make_room(previous);
   place.label = low + (high - low) / 2;
 }
 
-void Clusters::relabel() {
-  std::uint64_t next_label = kGap;
-  for (ClusterId at = first_; at; at = places_[at.index()].next, next_label += kGap) {
+// Spreads labels behind a place, over as many clusters as it takes until the room grows with the
+// square of their number: few for each cluster that is ever linked in, wherever that happens.
+void Clusters::make_room(ClusterId previous) {
+  const std::uint64_t low = previous ? label(previous) : 0;
+  const ClusterId first = previous ? places_[previous.index()].next : first_;
+  std::uint64_t count = 1;  // the first is the new one, without a label yet
+  ClusterId behind = places_[first.index()].next;
+  while (behind && label(behind) - low <= (count + 1) * (count + 1)) {
+    behind = places_[behind.index()].next;
+    ++count;
+  }
+  const std::uint64_t step = behind ? (label(behind) - low) / (count + 1) : kGap;
+  std::uint64_t next_label = low + step;
+  for (ClusterId at = first; at != behind; at = places_[at.index()].next, next_label += step) {
     places_[at.index()].label = next_label;
   }
 }

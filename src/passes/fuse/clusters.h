@@ -45,7 +45,7 @@ class Clusters {
   std::uint64_t label(ClusterId cluster) const { return places_[cluster.index()].label; }
   void unlink(ClusterId cluster);
   void link_after(ClusterId cluster, ClusterId previous);
-  void relabel();
+  void make_room(ClusterId previous);
   void own(ClusterId cluster, NodeId node);
   ClusterId unite(ClusterId kept, ClusterId gone);
 
