@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <utility>
 
 namespace tenon::ordering {
@@ -72,14 +74,19 @@ class Window {
     std::vector<bool> is_behind(tasks.nodes.size(), false);
     for (std::size_t step = start + count; step < sequence.size(); ++step)
       is_behind[sequence[step]] = true;
+    // What is made and read by the same counts as one: a concat may read any number of values.
+    std::map<std::tuple<std::size_t, std::size_t, bool>, std::int64_t> bytes_of;
     for (std::uint32_t value : touched) {
       const Tasks::Value& known = tasks.values[value];
       const bool is_kept =
           known.is_output || std::ranges::any_of(known.readers, [&](std::uint32_t reader) {
             return is_behind[reader];
           });
-      items_.push_back({known.bytes, mask_of(members, std::span(&known.maker, 1)),
-                        mask_of(members, known.readers), is_kept});
+      bytes_of[{mask_of(members, std::span(&known.maker, 1)), mask_of(members, known.readers),
+                is_kept}] += known.bytes;
+    }
+    for (const auto& [use, bytes] : bytes_of) {
+      items_.push_back({bytes, std::get<0>(use), std::get<1>(use), std::get<2>(use)});
     }
   }
 
