@@ -252,6 +252,10 @@ class Elements {
       for (std::size_t k = 0; k < common; ++k) is_handed_on |= !load.loops[k]->is_independent;
     }
     if (is_handed_on) return;
+    // What has no elements is written by no loop; what still reads it never finds itself inside.
+    const bool is_empty =
+        std::ranges::any_of(*load.view, [](const Dim& dim) { return dim == Dim(0); });
+    if (before.empty() && is_empty) return;
     if (before.empty()) {
       faults_.push_back(concat(name(load.buffer), " is read before anything is written to it"));
       return;

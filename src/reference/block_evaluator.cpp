@@ -19,7 +19,8 @@ constexpr std::int64_t kParallelElements = 32768;
 class Positions {
  public:
   Positions(const Shape& space, std::vector<std::size_t> axes) : space_(space), axes_(std::move(axes)) {
-    for (std::size_t axis : axes_) count_ *= space_[axis];
+    count_ = std::ranges::any_of(axes_, [&](std::size_t axis) { return space_[axis] == 0; }) ? 0 : 1;
+    for (std::size_t axis : axes_) count_ = count_ == 0 ? 0 : count_ * space_[axis];
   }
   std::int64_t count() const { return count_; }
   void seek(std::int64_t flat, std::vector<std::int64_t>& at) const {
@@ -83,6 +84,12 @@ class BlockEvaluator {
     const ExprNode& node = expr.node();
     if (const auto found = made_.find(&node); found != made_.end()) return found->second;
     Buffer buffer;
+    // Of nothing there is nothing to compute, and its other extents may be beyond what loops can count. A scatter into
+    // nothing still refuses its indices.
+    const bool is_made = node.kind != ExprKind::Operand && node.kind != ExprKind::Scatter;
+    if (is_made && checked_element_count(constants(node.dims)) == 0) {
+      return made_.emplace(&node, make_buffer(lane_of(node.dtype), constants(node.dims))).first->second;
+    }
     switch (node.kind) {
       case ExprKind::Operand:
         TENON_ASSERT(node.operand < operands_.size() && operands_[node.operand],
@@ -215,9 +222,8 @@ class BlockEvaluator {
     };
     const Positions results(space, others(kept));
     const Positions terms(space, others(folded));
-    const std::int64_t block_starts = along_kept ? (space[axis] + BlockProgram::kBlock - 1) / BlockProgram::kBlock : 1;
-    std::int64_t elements = 1;
-    for (std::int64_t extent : space) elements *= extent;
+    const std::int64_t block_starts = along_kept ? space[axis] / BlockProgram::kBlock + (space[axis] % BlockProgram::kBlock != 0) : 1;
+    const std::int64_t elements = Positions(space, axes_where(space.size(), [](auto) { return true; })).count();
     using Result = std::conditional_t<std::is_same_v<T, Text>, std::int64_t, T>;
     Result* values = is_arg(node.reduction) ? nullptr : out.tensor.template as_mutable<Result>().data();
     std::int64_t* indices = is_arg(node.reduction) ? out.tensor.template as_mutable<std::int64_t>().data() : nullptr;

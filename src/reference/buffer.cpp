@@ -45,7 +45,9 @@ Buffer Buffer::of(Tensor tensor, bool holds_pointers) {
   buffer.shape = tensor.shape();
   buffer.tensor = std::move(tensor);
   buffer.holds_pointers = holds_pointers;
-  buffer.strides.resize(buffer.shape.size());
+  buffer.strides.resize(buffer.shape.size(), 0);
+  // Of a tensor without elements other extents may be of any size.
+  if (buffer.tensor.size() == 0) return buffer;
   std::int64_t stride = 1;
   for (std::size_t axis = buffer.shape.size(); axis-- > 0;) {
     buffer.strides[axis] = stride;

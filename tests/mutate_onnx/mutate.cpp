@@ -22,9 +22,12 @@ using onnx_schema::ValueInfoProto;
 std::int64_t odd_integer(std::int64_t was, Random& random) {
   constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-  const std::vector<std::int64_t> among{
-      0,  1,       -1,      2,       3,       -2, -3, 4,       5,        7,      100,    16,
-      -9, was + 1, was - 1, 1 - was, was / 2, 8,  -1, 1 << 20, 1L << 32, lowest, highest};
+  const auto bits = static_cast<std::uint64_t>(was);  // goes round at the ends
+  const auto more = static_cast<std::int64_t>(bits + 1), less = static_cast<std::int64_t>(bits - 1),
+             other = static_cast<std::int64_t>(1 - bits);
+  const std::vector<std::int64_t> among{0,       1, -1,  2,       3,        -2,     -3,     4,
+                                        5,       7, 100, 16,      -9,       more,   less,   other,
+                                        was / 2, 8, -1,  1 << 20, 1L << 32, lowest, highest};
   return random.pick(among);
 }
 

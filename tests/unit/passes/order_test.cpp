@@ -85,6 +85,19 @@ std::int64_t best_peak(const Tasks& tasks) {
   return best;
 }
 
+// Sixteen symbols of a usual size each are more bytes than an integer counts.
+TEST(Order, TakesValuesOfAnyNumberOfSymbols) {
+  std::string dims;
+  for (char symbol = 'A'; symbol <= 'P'; ++symbol)
+    dims += std::string(dims.empty() ? "" : ", ") + symbol;
+  const Graph graph =
+      parse_graph("graph (x: f32[" + dims + "]) { y = relu(x) z = neg(y) return y, z }", all_ops());
+  const Tasks tasks(graph);
+  for (const Tasks::Value& value : tasks.values) EXPECT_GT(value.bytes, 0);
+  EXPECT_GE(peak_bytes(tasks, {0, 1}), tasks.values[0].bytes + tasks.values[1].bytes);
+  EXPECT_EQ(print(run_order(graph)), print(graph));
+}
+
 TEST(Order, IsTheBestThereIsForSmallGraphs) {
   int improved = 0;
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
