@@ -62,14 +62,13 @@ class Bindings {
   DimBindings values_;
 };
 
-// Holds extents to what nodes asked for that a pass has rewritten; the others are asked as they
-// run.
-void check_constraints(const Graph& graph, const DimBindings& symbols) {
-  for (const Constraint& constraint : kept_constraints(graph)) {
+// Holds extents to what nodes took for granted of them.
+void check_constraints(const std::vector<Constraint>& constraints, const DimBindings& symbols) {
+  for (const Constraint& constraint : constraints) {
     const Dim a = constraint.a.substitute(symbols), b = constraint.b.substitute(symbols);
     if (!a.is_constant() || !b.is_constant() || truth_of(constraint.kind, a, b) == Truth::Always)
       continue;
-    throw Error(concat(constraint.op, ": the extents of this run do not fit"))
+    throw Error(concat(constraint.op, ": the extents of this run do not fit"), ErrorKind::Usage)
         .at(constraint.where)
         .expected(rule_text(constraint.kind, constraint.a, constraint.b))
         .got(a, " and ", b);
@@ -249,7 +248,8 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
     values[graph.inputs()[k]] = std::move(inputs[k]);
   }
 
-  check_constraints(graph, bindings.values());
+  // What nodes asked for that a pass has rewritten; the others are asked as they run.
+  check_constraints(kept_constraints(graph), bindings.values());
 
   std::size_t done = 0;
   for (NodeId id : graph.nodes_in_order()) {
@@ -264,10 +264,16 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
     const bool is_constant = node.results.size() == 1 && graph.constant_of(node.results[0]);
     if (is_constant && options.constants) {
       results.emplace_back(options.constants->get(*graph.constant_of(node.results[0])));
-    } else if (outer.empty()) {
-      results = run_node(graph, id, operands, bindings.values(), options);
     } else {
-      results = run_node(graph, id, operands, bindings.joined(outer), options);
+      try {
+        results = outer.empty() ? run_node(graph, id, operands, bindings.values(), options)
+                                : run_node(graph, id, operands, bindings.joined(outer), options);
+      } catch (const Error&) {
+        // An op that sees numbers does not know which input's axis brought them; its assumptions
+        // do.
+        if (!bindings.values().empty()) check_constraints(constraints_of(graph), bindings.values());
+        throw;
+      }
     }
     if (options.keeps_floats_wide) {
       for (Datum& result : results) widen(result);
