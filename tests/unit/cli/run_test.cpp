@@ -110,6 +110,7 @@ TEST_F(CommandFiles, LoopsAreLimited) {
 
 // A process that presses Ctrl-C as soon as somebody listens.
 int run_interrupted(const std::string& model, const std::string& target) {
+  std::signal(SIGINT, SIG_DFL);  // a shell that starts the tests in the background has it ignored
   std::thread([] {
     struct sigaction action = {};
     while (sigaction(SIGINT, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) usleep(1000);
