@@ -394,6 +394,7 @@ class CommandLine {
     conformance_app->add_flag("--symbolic", conformance_.symbolic, "every axis of every input a symbol of its own");
     conformance_app->add_flag("--vary", conformance_.vary,
                               "with --symbolic: also with one extent changed at a time, against fixed shapes");
+    conformance_app->add_option("--keep", conformance_.keep, "DIR: with --vary, what each of these runs read and gave, CASE/test_data_set_3");
     conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance")->check(tolerance());
     conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance")->check(tolerance());
     hide_empty_defaults();

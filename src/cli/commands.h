@@ -151,7 +151,7 @@ struct OpsOptions {
 };
 struct ConformanceCommandOptions {
   std::vector<std::string> folders;
-  std::string filter, expected_failures, target = "reference";
+  std::string filter, expected_failures, target = "reference", keep;
   double absolute = 1e-7, relative = 1e-3;
   bool symbolic = false, vary = false;
 };

@@ -37,6 +37,8 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   if (settings.is_compiled) settings.target = target_text(options.target, "native");
   settings.is_symbolic = options.symbolic;
   settings.varies = options.vary;
+  settings.kept_runs = options.keep;
+  if (!options.keep.empty() && !options.vary) throw Error("--keep needs --vary", ErrorKind::Usage);
   if (options.vary && !options.symbolic) throw Error("--vary needs --symbolic", ErrorKind::Usage);
   if (!options.expected_failures.empty()) {
     settings.expected_failures = read_expected_failures(options.expected_failures);

@@ -49,7 +49,8 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
       return compiled ? compiled->run(given) : reference::evaluate(graph, given, options);
     };
     if (settings.varies && set == 0 && !settings.expected_failures.contains(test.name)) {
-      result.varied = run_varied(model, graph, inputs, run, tolerance);
+      const std::string kept = settings.kept_runs.empty() ? "" : (fs::path(settings.kept_runs) / test.name).string();
+      result.varied = run_varied(model, graph, inputs, run, tolerance, kept);
       if (!result.varied.wrong.empty()) return join(result.varied.wrong, "\n  ");
     }
     const std::vector<Datum> outputs = run(inputs);

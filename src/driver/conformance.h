@@ -35,6 +35,7 @@ struct ConformanceOptions {
   bool is_symbolic = false;  ///< every axis of every input is a symbol of its own
   /// With symbols: beside the case's own inputs, run them with one extent changed at a time.
   bool varies = false;
+  std::string kept_runs;  ///< a folder that gets what those runs read and gave, `CASE/test_data_set_3`
   /// Cases that are known to fail, with the reason.
   std::map<std::string, std::string> expected_failures;
   std::function<void(std::size_t done, std::size_t total)> on_progress;

@@ -1,11 +1,14 @@
 #include "driver/varied_extents.h"
 
 #include "base/error.h"
+#include "base/new_file.h"
+#include "frontends/onnx/datum_proto.h"
 #include "frontends/onnx/input_extents.h"
 #include "ops/tensor_parts.h"
 #include "reference/evaluate.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 namespace tenon {
@@ -40,6 +43,31 @@ std::string difference(const std::vector<Datum>& actual, const std::vector<Datum
     if (!comparison.is_equal) return concat("output ", k, ": ", comparison.what);
   }
   return "";
+}
+
+void write_file(const std::filesystem::path& path, const std::string& bytes) {
+  NewFile file(path.string());
+  file.out() << bytes;
+  file.finish();
+}
+
+void keep(const std::filesystem::path& folder, const std::vector<Datum>& inputs,
+          const Outcome& outcome) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    throw Error("cannot make a folder", ErrorKind::Usage).at(folder.string()).got(failed.message());
+  const auto write_all = [&](const char* name, const std::vector<Datum>& data) {
+    for (std::size_t k = 0; k < data.size(); ++k) {
+      write_file(folder / concat(name, k, ".pb"), onnx::write_datum(data[k]));
+    }
+  };
+  write_all("input_", inputs);
+  if (outcome.results) {
+    write_all("output_", *outcome.results);
+  } else {
+    write_file(folder / "error.txt", outcome.refusal);
+  }
 }
 
 }  // namespace
@@ -100,8 +128,9 @@ std::string to_string(const Variation& variation, const Graph& graph,
 
 VariedRuns run_varied(const std::string& model, const Graph& graph,
                       const std::vector<Datum>& inputs, const RunSymbolic& run,
-                      const Tolerance& tolerance) {
+                      const Tolerance& tolerance, const std::string& folder) {
   VariedRuns runs;
+  std::size_t number = 0;
   for (const Variation& variation : variations_of(inputs)) {
     const std::vector<Datum> changed = varied(inputs, variation);
     const Outcome expected = outcome_of([&] {
@@ -119,6 +148,9 @@ VariedRuns run_varied(const std::string& model, const Graph& graph,
       return reference::evaluate(onnx::import_with_extents(model, numbers), changed, options);
     });
     const Outcome actual = outcome_of([&] { return run(changed); });
+    if (!folder.empty()) {
+      keep(std::filesystem::path(folder) / concat("test_data_set_", number++), changed, actual);
+    }
     const std::string name = to_string(variation, graph, inputs);
     if (actual.results && expected.results) {
       const std::string what = difference(*actual.results, *expected.results, tolerance);

@@ -42,9 +42,10 @@ struct VariedRuns {
 using RunSymbolic = std::function<std::vector<Datum>(const std::vector<Datum>& inputs)>;
 
 /// Changes one extent at a time and compares with the reference on the model imported with those
-/// numbers.
+/// numbers. A `folder` that is named gets a data set of each run, as ONNX's tests have them:
+/// `test_data_set_3` with `input_0.pb` and `output_0.pb`, or `error.txt` where it was refused.
 VariedRuns run_varied(const std::string& model, const Graph& graph,
                       const std::vector<Datum>& inputs, const RunSymbolic& run,
-                      const Tolerance& tolerance);
+                      const Tolerance& tolerance, const std::string& folder = "");
 
 }  // namespace tenon
