@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/convert_step.h"
 #include "cli/examples.h"
 #include "cli/out.h"
 #include "ops/plugins.h"
@@ -87,7 +88,7 @@ class CommandLine {
                           [this] { return check(check_, format()); });
     check_app->add_option("model", check_.model, kModelHelp)->required();
 
-    auto* convert_app = add("convert", "Translate a model", [this] { return convert(convert_, format()); });
+    auto* convert_app = add("convert", "Translate a model", [this] { return convert(convert_, convert_step_, format()); });
     convert_app->add_option("model", convert_.model, kModelHelp)->required();
     convert_app->add_option("--to", convert_.to, "the format to write")->required();
     convert_app->add_option("-o,--output", convert_.output, "the file to write")->required();
@@ -95,6 +96,8 @@ class CommandLine {
     convert_app->add_option("--precision", convert_.precision, "fp16 or bf16: most of an f32 network in that");
     convert_app->add_option("--batch", convert_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     convert_app->add_flag("--kernels", convert_.kernels, kKernelsHelp);
+    convert_app->add_flag("--train", convert_step_.is_wanted, "a step of training: the model, its loss and the gradients of its parameters, as the format has them");
+    convert_app->add_option("--loss", convert_step_.loss, "of --train, as for train; or l2: half the sum of squares of the output");
     convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the least from 13 on that has what the graph uses)")
         ->check(whole_number(1, 1000));
 
@@ -506,6 +509,7 @@ class CommandLine {
   CompileCommandOptions compile_;
   BenchOptions bench_;
   TrainCommandOptions train_;
+  ConvertStep convert_step_;
   QuantizeCommandOptions quantize_;
   TuneCommandOptions tune_;
   ExplainOptions explain_;

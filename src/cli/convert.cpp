@@ -1,10 +1,11 @@
 #include "base/error.h"
-#include "cli/commands.h"
+#include "cli/convert_step.h"
 #include "cli/out.h"
 #include "cli/tuning.h"
 #include "driver/model_source.h"
 #include "driver/pipeline.h"
 #include "driver/rebatch.h"
+#include "driver/training/document_step.h"
 
 #include <nlohmann/json.hpp>
 
@@ -13,16 +14,21 @@
 namespace tenon::cli {
 
 int convert(const ConvertOptions& options, OutputFormat format) {
+  return convert(options, ConvertStep(), format);
+}
+
+int convert(const ConvertOptions& options, const ConvertStep& step, OutputFormat format) {
   SaveOptions settings;
   settings.onnx_opset = options.opset;
   settings.style = options.style;
   const std::optional<TuningCache> timings = options.kernels ? known_timings() : std::nullopt;
   settings.timings = timings ? &*timings : nullptr;
-  const ModelSource source(options.model);
-  if (options.precision.empty() && options.batch == 0) {
-    convert_model(source, options.to, options.output, settings);
+  if (!step.loss.empty() && !step.is_wanted) throw Error("--loss is for --train", ErrorKind::Usage);
+  if (options.precision.empty() && options.batch == 0 && !step.is_wanted) {
+    convert_model(ModelSource(options.model), options.to, options.output, settings);
   } else {
-    Graph graph = source.graph();
+    Graph graph = step.is_wanted ? document_step(options.model, options.to, step.loss)
+                                 : ModelSource(options.model).graph();
     if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
     if (!options.precision.empty()) {
       PipelineOptions passes = pipeline_for("native", options.precision);

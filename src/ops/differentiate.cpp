@@ -76,7 +76,8 @@ Var filled_like(Builder& builder, Var value, double fill) {
 
 }  // namespace
 
-std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows, const std::vector<Var>& xs) {
+std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows, const std::vector<Var>& xs,
+                               const OnGradient& on_gradient) {
   Graph& graph = builder.graph();
   const IdMap<ValueId, char> depends = dependents_of(graph, xs);
   std::vector<NodeId> backwards;
@@ -100,7 +101,9 @@ std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
     for (ValueId operand : graph.node(id).operands) wanted.push_back(operand && depends[operand] != 0);
     // What is asked for may stand in the middle: nothing flows past it to values nobody asked for.
     if (!is_reached || std::ranges::find(wanted, true) == wanted.end()) continue;
+    const NodeId first(graph.node_id_bound());
     const std::vector<Var> found = operand_gradients(builder, id, std::move(upstream));
+    if (on_gradient) on_gradient(id, first);
     for (std::size_t k = 0; k < found.size(); ++k) {
       if (wanted[k] && found[k].is_valid()) add(graph.node(id).operands[k], found[k]);
     }

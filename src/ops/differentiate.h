@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include "ir/graph.h"
 #include "tenon/builder.h"
 
 namespace tenon {
@@ -16,9 +18,14 @@ struct Flow {
 /// Error (Unsupported) with the reason where an op on the way has no gradient.
 std::vector<Var> differentiate(Builder& builder, Var y, const std::vector<Var>& xs);
 
+/// Told of each node whose rule was used; what the rule made has ids from `first` on, up to the
+/// graph's bound.
+using OnGradient = std::function<void(NodeId node, NodeId first)>;
+
 /// The same for gradients that flow in at several values, all added up. What nothing flows to gets an
 /// invalid Var. Integers and truth values carry no gradient: what depends on `xs` only through them is
 /// constant almost everywhere.
-std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows, const std::vector<Var>& xs);
+std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows, const std::vector<Var>& xs,
+                               const OnGradient& on_gradient = {});
 
 }  // namespace tenon

@@ -50,13 +50,28 @@ Graph with_gradients(Graph graph, const GradientOptions& options) {
   Builder builder(graph);
   std::vector<Flow> flows;
   std::vector<Var> xs;
-  for (ValueId value : of) {
-    const Var y(&builder, value.index());
+  const std::vector<ValueId> given =
+      options.flows.empty() ? std::vector<ValueId>() : named(graph, options.flows, outputs);
+  if (!given.empty() && given.size() != of.size())
+    throw Error("gradient: there is not one flow for each value", ErrorKind::Usage);
+  for (std::size_t k = 0; k < of.size(); ++k) {
+    const Var y(&builder, of[k].index());
     const Dims dims = builder.type(y).tensor().dims;
-    flows.push_back({y, expand_to(builder.scalar(1, y), dims)});
+    flows.push_back({y, given.empty() ? expand_to(builder.scalar(1, y), dims)
+                                      : Var(&builder, given[k].index())});
   }
   for (ValueId value : by) xs.emplace_back(&builder, value.index());
-  const std::vector<Var> gradients = differentiate(builder, flows, xs);
+  OnGradient name_nodes;
+  if (options.names_nodes) {
+    name_nodes = [&](NodeId node, NodeId first) {
+      const Node& forward = graph.node(node);
+      const std::string name =
+          forward.name.empty() ? graph.value(forward.results[0]).name : forward.name;
+      for (std::size_t made = first.index(); made < graph.node_id_bound(); ++made)
+        graph.mutable_node(NodeId(made)).name = concat("gradients/", name, "_grad");
+    };
+  }
+  const std::vector<Var> gradients = differentiate(builder, flows, xs, name_nodes);
   for (std::size_t k = 0; k < by.size(); ++k) {
     ValueId made(gradients[k].id());
     if (!gradients[k].is_valid()) {

@@ -139,10 +139,12 @@ class Partition {
 
 /// Cuts a network into sections that later stages may compute in 8-bit integers: from a convolution
 /// on, as far as only biases, clips, relus and max-pools follow. Where a value leaves its section
-/// it passes through cast_hint and stop_fusion, which change nothing yet. The rules, down to a pair
+/// it passes through cast_hint and stop_fusion, which change nothing yet. A convolution's bias
+/// becomes an add. The rules, down to a pair
 /// of these for each reader, are those of TVM's QuantizePartition of 2021; options do better.
 Graph quantize_partition(Graph graph, const PassOptions& options) {
-  return Partition(options.quantize_partition).run(graph);
+  return Partition(options.quantize_partition)
+      .run(relay_quantize::with_biases_apart(std::move(graph)));
 }
 
 }  // namespace tenon

@@ -28,8 +28,10 @@ class UNet {
       const std::string place = concat("d", level);
       x = two_convolutions(x, place + "a", place + "b", place + "c", shape.width << level);
       if (level >= kLevels - 1 && shape.has_dropout) {
-        x = net.builder().call_all("dropout", {x}, std::vector<Attr>{},
-                                   {place + "c_dropped", ""})[0];
+        // Drops while training only.
+        Builder& build = net.builder();
+        x = build.call_all("dropout", {x, build.scalar(0.5, x), build.constant("bool[] false")},
+                           std::vector<Attr>{}, {place + "c_dropped", ""})[0];
       }
       if (level == kLevels) break;
       skips.push_back(x);
@@ -77,7 +79,7 @@ class UNet {
     if (cut == 0) return skip;
     return net.builder().call("slice", {skip},
                               {{"starts", Attr::Integers(2, cut)},
-                               {"ends", Attr::Integers(2, rows - cut)},
+                               {"ends", Attr::Integers(2, -cut)},
                                {"axes", net.pixel_axes()}},
                               concat("d", level, "c_cropped"));
   }

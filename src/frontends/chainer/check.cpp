@@ -109,7 +109,7 @@ class Checker {
       }
       check_attributes(k);
       std::vector<std::size_t> forward_inputs, forward_outputs = forward.outputs, gradients, inputs,
-                               kept;
+                                               kept;
       for (const Input& input : forward.inputs) forward_inputs.push_back(input.variable);
       for (const Input& input : backward.inputs) {
         auto& list = input.tag == Tag::Gradient ? gradients
@@ -125,9 +125,9 @@ class Checker {
       }
       const bool reads_inputs = forward.name != "ReLU";
       believe("forward: inputs", forward, 0, forward_inputs, backward.outputs,
-              reads_inputs ? distinct == backward.outputs
-                           : !is_rank_of(forward, forward_inputs) &&
-                                 is_rank_of(forward, backward.outputs));
+              reads_inputs
+                  ? distinct == backward.outputs
+                  : !is_rank_of(forward, forward_inputs) && is_rank_of(forward, backward.outputs));
       believe("forward: outputs", forward, forward.inputs.size(), forward_outputs, gradients,
               are_missed(gradients, forward_outputs));
       compare_lists("backward: gradients in", backward, 0, gradients, forward_outputs);

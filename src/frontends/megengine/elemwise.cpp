@@ -1,6 +1,7 @@
 #include "frontends/megengine/elemwise.h"
 
 #include "ir/graph.h"
+#include "ops/gradient_by_rule.h"
 
 #include <algorithm>
 
@@ -28,11 +29,17 @@ Var floor_div(Builder& b, const Operands& x) { return unary(b, "floor", x[0] / x
 Var round_away(Builder& b, const Operands& x) {
   return unary(b, "sign", x[0]) * unary(b, "floor", unary(b, "abs", x[0]) + 0.5);
 }
-Var h_swish_gradient(Builder& b, const Operands& x) {
-  const Var inner = (x[0] * 2.0 + 3.0) / 6.0 * x[1];
-  const Var upper = where(b, b.call("greater", {x[0], b.scalar(3, x[0])}), x[1], inner);
-  return where(b, b.call("less", {x[0], b.scalar(-3, x[0])}), zero(b, x[1]), upper);
+// Tenon's own rules: of what the forward operator read and of what flows in; of what it gave.
+template <const char* kOp>
+Var gradient_by_operand(Builder& b, const Operands& x) {
+  return gradient_by_rule(b, kOp, x[0], Var(), x[1]);
 }
+template <const char* kOp>
+Var gradient_by_result(Builder& b, const Operands& x) {
+  return gradient_by_rule(b, kOp, Var(), x[0], x[1]);
+}
+constexpr char kAbs[] = "abs", kHardSwish[] = "hard_swish", kSigmoid[] = "sigmoid",
+               kSoftplus[] = "softplus", kSwish[] = "swish", kTanh[] = "tanh";
 
 const ElemwiseMode kModes[] = {
     {"RELU", 1, "relu"},
@@ -50,10 +57,7 @@ const ElemwiseMode kModes[] = {
     {"SIGMOID", 1, "sigmoid"},
     {"SIN", 1, "sin"},
     {"TANH", 1, "tanh"},
-    {"ABS_GRAD", 2, "",
-     [](Builder& b, const Operands& x) {
-       return where(b, b.call("greater", {x[0], zero(b, x[0])}), x[1], -x[1]);
-     }},
+    {"ABS_GRAD", 2, "", gradient_by_operand<kAbs>},
     {"ADD", 2, "add"},
     {"FLOOR_DIV", 2, "", floor_div},
     {"MAX", 2, "maximum"},
@@ -64,13 +68,13 @@ const ElemwiseMode kModes[] = {
      }},
     {"MUL", 2, "mul"},
     {"POW", 2, "pow"},
-    {"SIGMOID_GRAD", 2, "", [](Builder&, const Operands& x) { return x[0] * (1.0 - x[0]) * x[1]; }},
+    {"SIGMOID_GRAD", 2, "", gradient_by_result<kSigmoid>},
     {"SUB", 2, "sub"},
     {"SWITCH_GT0", 2, "",
      [](Builder& b, const Operands& x) {
        return where(b, b.call("greater", {x[0], zero(b, x[0])}), x[1], zero(b, x[1]));
      }},
-    {"TANH_GRAD", 2, "", [](Builder&, const Operands& x) { return (1.0 - x[0] * x[0]) * x[1]; }},
+    {"TANH_GRAD", 2, "", gradient_by_result<kTanh>},
     {"TRUE_DIV", 2, "div"},
     {"LOG_SUM_EXP", 2, "",
      [](Builder& b, const Operands& x) {
@@ -108,7 +112,7 @@ const ElemwiseMode kModes[] = {
     {"ERF", 1, "erf"},
     {"ERFC", 1, "", [](Builder& b, const Operands& x) { return 1.0 - unary(b, "erf", x[0]); }},
     {"H_SWISH", 1, "hard_swish"},
-    {"H_SWISH_GRAD", 2, "", h_swish_gradient},
+    {"H_SWISH_GRAD", 2, "", gradient_by_operand<kHardSwish>},
     {"FUSE_ADD_H_SWISH", 2, "",
      [](Builder& b, const Operands& x) { return unary(b, "hard_swish", x[0] + x[1]); }},
     {"NOT", 1, "logical_not"},
@@ -116,11 +120,7 @@ const ElemwiseMode kModes[] = {
     {"OR", 2, "logical_or"},
     {"XOR", 2, "logical_xor"},
     {"SILU", 1, "swish"},
-    {"SILU_GRAD", 2, "",
-     [](Builder& b, const Operands& x) {
-       const Var gate = unary(b, "sigmoid", x[0]);
-       return gate * (x[0] * (1.0 - gate) + 1.0) * x[1];
-     }},
+    {"SILU_GRAD", 2, "", gradient_by_operand<kSwish>},
     {"GELU", 1, "gelu"},
     {"SINH", 1, "sinh"},
     {"COSH", 1, "cosh"},
@@ -129,8 +129,7 @@ const ElemwiseMode kModes[] = {
     {"ATANH", 1, "atanh"},
     {"TAN", 1, "tan"},
     {"SOFTPLUS", 1, "softplus"},
-    {"SOFTPLUS_GRAD", 2, "",
-     [](Builder& b, const Operands& x) { return unary(b, "sigmoid", x[0]) * x[1]; }},
+    {"SOFTPLUS_GRAD", 2, "", gradient_by_operand<kSoftplus>},
     {"RELU6", 1, "", [](Builder& b, const Operands& x) { return held(b, x[0], 0, 6); }},
     {"HSIGMOID", 1, "",
      [](Builder& b, const Operands& x) { return held(b, x[0] + 3.0, 0, 6) / 6.0; }},

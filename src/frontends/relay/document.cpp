@@ -30,8 +30,8 @@ bool follows_printer(const std::vector<GivenNumber>& numbers) {
   constexpr std::size_t lines_for_each_break = 10;
   std::size_t breaks = 0;
   for (std::size_t k = 1; k < numbers.size(); ++k) {
-    breaks += numbers[k].says - numbers[k - 1].says !=
-              numbers[k].should_be - numbers[k - 1].should_be;
+    breaks +=
+        numbers[k].says - numbers[k - 1].says != numbers[k].should_be - numbers[k - 1].should_be;
   }
   return breaks * lines_for_each_break <= numbers.size();
 }
@@ -156,8 +156,7 @@ std::string_view first_word(std::string_view head) {
 
 bool recognises(std::string_view head) {
   head = first_word(head);
-  if (head.starts_with("#[version") || head.starts_with("v0.0.") ||
-      head.starts_with("free_var %"))
+  if (head.starts_with("#[version") || head.starts_with("v0.0.") || head.starts_with("free_var %"))
     return true;
   if (head.starts_with("def")) return trim(head.substr(3)).starts_with("@");
   if (!head.starts_with("fn")) return false;

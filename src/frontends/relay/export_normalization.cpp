@@ -36,8 +36,8 @@ Exprs batch_norm_training(const ExportNode& node) {
   if (type.dtype != DType::F32 && type.dtype != DType::F64)
     throw node.unsupported(concat("statistics of ", to_string(type.dtype)));
   const auto rank = static_cast<std::int64_t>(type.rank());
-  const std::int64_t axis = node.integer("axis") < 0 ? node.integer("axis") + rank
-                                                     : node.integer("axis");
+  const std::int64_t axis =
+      node.integer("axis") < 0 ? node.integer("axis") + rank : node.integer("axis");
   Integers axes, channel(type.rank(), 1);
   for (std::int64_t k = 0; k < rank; ++k) {
     if (k != axis) axes.push_back(k);
@@ -59,8 +59,8 @@ Exprs batch_norm_training(const ExportNode& node) {
   const auto running = [&](ExprId before, ExprId now) {
     return b.add(b.multiply(before, number(momentum)), b.multiply(now, number(1 - momentum)));
   };
-  const ExprId scaled = b.multiply(b.multiply(centered, along(inverse)),
-                                   along(node.operand("scale")));
+  const ExprId scaled =
+      b.multiply(b.multiply(centered, along(inverse)), along(node.operand("scale")));
   return {b.add(scaled, along(node.operand("bias"))), running(node.operand("mean"), mean),
           running(node.operand("variance"), variance), mean, inverse};
 }

@@ -4,20 +4,19 @@ namespace tenon::relay {
 namespace {
 
 Meaning nll_loss(const CallImport& call) {
-  return call.call("nll_loss", {call.value(0), call.value(1), call.value(2)},
-                   {{"reduction", call.text("reduction")},
-                    {"ignore_index", call.integer("ignore_index")}});
+  return call.call(
+      "nll_loss", {call.value(0), call.value(1), call.value(2)},
+      {{"reduction", call.text("reduction")}, {"ignore_index", call.integer("ignore_index")}});
 }
 
 // Of probabilities, or of their logarithms: the mean over the batch.
 Meaning cross_entropy(const CallImport& call) {
   const Var given = call.value(0);
   const Var logs = call.op() == "nn.cross_entropy" ? call.call("log", {given}) : given;
-  const Var total = call.call("reduce_sum", {call.call("mul", {logs, call.value(1)})},
-                              {{"keep_axes", false}});
+  const Var total =
+      call.call("reduce_sum", {call.call("mul", {logs, call.value(1)})}, {{"keep_axes", false}});
   const TensorType& type = call.type(given);
-  const std::optional<std::int64_t> count =
-      type.rank() == 0 ? std::nullopt : type.dims[0].value();
+  const std::optional<std::int64_t> count = type.rank() == 0 ? std::nullopt : type.dims[0].value();
   if (!count) throw call.unsupported("a batch that is known at run time only");
   const Var divisor = call.build().scalar(-static_cast<double>(*count), total);
   return call.call("div", {total, divisor});

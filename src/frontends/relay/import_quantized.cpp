@@ -75,8 +75,8 @@ Meaning convolve(const CallImport& call) {
   const std::string data = call.text("data_layout"), kernel = call.text("kernel_layout");
   const Var x = call.as_layout(call.value(0), data, "NCHW");
   const Var zero = weight_zero(call, kernel);
-  const Var w = call.as_layout(call.value(1), is_transposed && kernel == "IOHW" ? "OIHW" : kernel,
-                               "OIHW");
+  const Var w =
+      call.as_layout(call.value(1), is_transposed && kernel == "IOHW" ? "OIHW" : kernel, "OIHW");
   std::vector<Attr> attrs = {{"strides", along_each_axis(call, "strides", 2)},
                              {"dilations", along_each_axis(call, "dilation", 2)},
                              {"pads", pads_around(call, 2)},

@@ -141,8 +141,8 @@ Meaning roi_align(const CallImport& call) {
                       {"ends", Attr::Integers{to}},
                       {"axes", Attr::Integers{1}}});
   };
-  const Var images = call.cast(
-      call.call("squeeze", {columns(0, 1)}, {{"axes", Attr::Integers{1}}}), DType::I64);
+  const Var images =
+      call.cast(call.call("squeeze", {columns(0, 1)}, {{"axes", Attr::Integers{1}}}), DType::I64);
   const Integers size = call.integers("pooled_size");
   return call.call("roi_align", {call.value(0), columns(1, 5), images},
                    {{"height", size.front()},

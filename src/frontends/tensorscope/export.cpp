@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "frontends/tensorscope/export_queries.h"
 #include "frontends/tensorscope/names.h"
+#include "frontends/tensorscope/step_names.h"
 #include "frontends/tensorscope/tf_ops.h"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ Device parse_device(const std::string& text) {
 class Exporter {
  public:
   Exporter(const Graph& graph, const OwnNodes& own)
-      : graph_(graph), own_(own), origins_(graph.value_id_bound()) {
+      : graph_(graph), own_(own), origins_(graph.value_id_bound()), step_names_(step_names(graph)) {
     if (const auto found = graph.metadata.find("tensorscope.device");
         found != graph.metadata.end()) {
       device_ = parse_device(found->second);
@@ -68,8 +69,9 @@ class Exporter {
     for (const Group& group : groups_) {
       if (!is_bias_shape(group)) add_compute(group);
     }
-    for (std::size_t k = 0; k < graph_.outputs().size(); ++k) add_fetch(k);
     add_control_edges();
+    first_fetch_ = edges_before_fetches();
+    for (std::size_t k = 0; k < graph_.outputs().size(); ++k) add_fetch(k);
     std::sort(table_.rows.begin(), table_.rows.end(),
               [](const Row& a, const Row& b) { return a.name() < b.name(); });
     table_.index();
@@ -134,7 +136,26 @@ class Exporter {
     row.outputs = std::move(outputs);
     return row;
   }
-  void add_row(Row row) { table_.rows.push_back(std::move(row)); }
+  void add_row(Row row) {
+    if (row.kind == RowKind::Node) data_edges_ += static_cast<std::int64_t>(row.inputs.size());
+    table_.rows.push_back(std::move(row));
+  }
+
+  // TensorFlow numbers the edges of the graph it runs: one from source to sink, twice; what nodes
+  // read; control edges; from the source to what reads nothing; to the sink from what nobody reads.
+  // Behind them come fetches, each followed by its edge to the sink.
+  std::int64_t edges_before_fetches() {
+    for (const Row& row : table_.rows) read_.insert(row.controls.begin(), row.controls.end());
+    std::int64_t count = kSourceToSink + data_edges_;
+    for (const Row& row : table_.rows) {
+      const bool is_node = row.kind == RowKind::Node && row.node != "_SOURCE";
+      if (!is_node && row.kind != RowKind::Feed) continue;
+      count += static_cast<std::int64_t>(row.controls.size());
+      count += row.inputs.empty() && row.controls.empty();
+      count += !read_.contains(row.name());
+    }
+    return count;
+  }
 
   void add_feed(std::size_t number) {
     const ValueId id = graph_.inputs()[number];
@@ -169,14 +190,15 @@ class Exporter {
   }
 
   // A copy of a tensor to where it is read; once for each such device.
-  void cross(const Origin& from, const Device& to) {
+  void cross(const Origin& from, const Device& to, std::optional<std::int64_t> edge = {}) {
     if (from.row.empty() || from.device == to || (from.device.type != "GPU" && to.type != "GPU"))
       return;
     if (!crossed_.emplace(from.row, from.port, to).second) return;
     Row row;
     row.kind = RowKind::Copy;
     row.node = from.row;
-    row.edge = ++edge_count_;
+    row.edge = edge.value_or(kSourceToSink + data_edges_);
+    while (!edges_.insert(*row.edge).second) ++*row.edge;
     const bool is_from_gpu = from.device.type == "GPU", is_to_gpu = to.type == "GPU";
     row.copy = !is_from_gpu ? CopyKind::HostToDevice
                : is_to_gpu  ? CopyKind::DeviceToDevice
@@ -215,12 +237,13 @@ class Exporter {
     row.number = static_cast<std::int64_t>(number);
     row.inputs = {from.shape};
     row.device = {"CPU", 0};
-    cross(from, row.device);
+    cross(from, row.device, first_fetch_ + 2 * row.number);
     add_row(std::move(row));
   }
 
   // The text form leaves out the source's name of a node where it is that of its first result.
   const std::string& source_name(NodeId id) const {
+    if (const auto known = step_names_.find(id); known != step_names_.end()) return known->second;
     const Node& node = graph_.node(id);
     if (!node.name.empty() || node.results.empty() || !node.results[0]) return node.name;
     return graph_.value(node.results[0]).name;
@@ -230,11 +253,14 @@ class Exporter {
   void make_groups() {
     for (const NodeId id : graph_.nodes_in_order()) {
       const Node& node = graph_.node(id);
+      was_laid_out_ = was_laid_out_ || layout_transpose(source_name(id));
       if (!node.results.empty() && node.results[0] &&
           graph_.constant_of(node.results[0]) != nullptr) {
         constants_.push_back(id);
       } else if (!groups_.empty() && source_name(groups_.back().last()) == source_name(id) &&
                  !own_.contains(groups_.back().last()) && !own_.contains(id)) {
+        groups_.back().nodes.push_back(id);
+      } else if (!own_.contains(id) && take_up_group(id)) {
         groups_.back().nodes.push_back(id);
       } else {
         groups_.push_back({{id}});
@@ -243,6 +269,27 @@ class Exporter {
     for (const Group& group : groups_) {
       if (group.nodes.size() > 1) joined_.insert(group.nodes.begin(), group.nodes.end());
     }
+  }
+
+  // Nodes of one gradient may have transposes between them, which passes put there: its group goes
+  // behind those, where none of them reads what is in it.
+  bool take_up_group(NodeId id) {
+    if (!step_names_.contains(id) || graph_.op_name(id) == "transpose") return false;
+    const auto group = std::ranges::find_if(groups_, [&](const Group& each) {
+      return source_name(each.last()) == source_name(id) && !own_.contains(each.last());
+    });
+    if (group == groups_.end()) return false;
+    const auto is_read_by = [&](const Group& other) {
+      return std::ranges::any_of(other.nodes, [&](NodeId reader) {
+        return std::ranges::any_of(graph_.node(reader).operands, [&](ValueId operand) {
+          const NodeId producer = operand ? graph_.value(operand).producer : NodeId();
+          return producer && std::ranges::find(group->nodes, producer) != group->nodes.end();
+        });
+      });
+    };
+    if (std::any_of(group + 1, groups_.end(), is_read_by)) return false;
+    std::rotate(group, group + 1, groups_.end());
+    return true;
   }
 
   // A number within a group, such as the bound of a comparison: no node of the source's.
@@ -305,6 +352,7 @@ class Exporter {
     if (readers.empty() && !graph_.is_output(value)) return;
     Row read = plain_row(free_name(name + "/read"), {shape});
     read.inputs = {shape};
+    read_.insert(name);
     read.device = device;
     origins_[value].row = read.node;
     add_row(std::move(read));
@@ -352,9 +400,13 @@ class Exporter {
     std::string name = concat(row.node, "/", word);
     if (const auto transpose = layout_transpose(row.node))
       name = permutation_name(transpose->to_nchw);
-    for (const std::string& folded : folded_names(row.node, position)) {
-      if (names_.contains(folded)) return;
+    const std::vector<std::string> folded = folded_names(row.node, position);
+    if (word.ends_with("_sizes") && folded.size() > 1)
+      name = folded[position == 0 && was_laid_out_ ? 0 : 1];
+    for (const std::string& known : folded) {
+      if (names_.contains(known)) name = known;
     }
+    read_.insert(name);
     if (names_.contains(name)) return;
     Row constant = plain_row(name, {shape});
     constant.device = row.device;
@@ -431,6 +483,7 @@ class Exporter {
     for (const ValueId input : own.inputs) {
       row.inputs.push_back(shape_of(graph_, input));
       cross(origins_[input], row.device);
+      read_.insert(origins_[input].row);
     }
     for (std::size_t port = 0; port < own.outputs.size(); ++port) {
       row.outputs.push_back(shape_of(graph_, own.outputs[port]));
@@ -469,6 +522,7 @@ class Exporter {
     for (const Origin* source : sources) {
       cross(*source, row.device);
       sources_[row.node].push_back(source->row);
+      read_.insert(source->row);
     }
     std::string op = op_of(group, row);
     // A tensor that a node of the source's reads twice was found once.
@@ -585,7 +639,12 @@ class Exporter {
   std::unordered_map<std::string, std::size_t> suffixes_;
   std::set<std::tuple<std::string, std::size_t, Device>> crossed_;
   std::map<std::string, std::vector<std::string>> sources_;  // of compute rows, by name
-  std::int64_t edge_count_ = 0;
+  std::unordered_map<NodeId, std::string> step_names_;
+  bool was_laid_out_ = false;     // by TensorFlow's layout optimiser
+  std::set<std::string> read_;    // names of rows that some node reads
+  std::set<std::int64_t> edges_;  // numbers of edges that were crossed
+  static constexpr std::int64_t kSourceToSink = 2;
+  std::int64_t data_edges_ = 0, first_fetch_ = 0;
   Table table_;
 };
 

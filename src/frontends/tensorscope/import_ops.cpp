@@ -4,6 +4,7 @@
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
 #include "ir/graph.h"
+#include "ops/gradient_by_rule.h"
 
 #include <algorithm>
 #include <numeric>
@@ -102,32 +103,28 @@ std::vector<Var> add_all(ImportNode& node) {
   return {node.last("add", {sum, node.operands.back()})};
 }
 
-// Passes the gradient where the feature lies between the bounds.
-std::vector<Var> relu_gradient(ImportNode& node) {
-  const Var dy = node.operands.at(0), features = node.operands.at(1);
-  Var passes = node.call("greater", {features, node.build.scalar(0, features)});
-  if (node.step.ops[node.at] == "Relu6Grad") {
-    const Var below = node.call("less", {features, node.build.scalar(6, features)});
-    passes = node.call("logical_and", {passes, below});
-  }
-  return {node.last("where", {passes, dy, node.build.scalar(0, dy)})};
+// TensorFlow gives a gradient what the forward operator gave: Tenon's own rule, of that.
+template <const char* kOp, std::size_t kResult>
+std::vector<Var> gradient_of(ImportNode& node) {
+  const Var y = node.operands.at(kResult), dy = node.operands.at(1 - kResult);
+  return {gradient_by_rule(node.build, kOp, Var(), y, dy, node.result)};
 }
+constexpr char kRelu[] = "relu", kSigmoid[] = "sigmoid", kSqrt[] = "sqrt", kTanh[] = "tanh";
+
+// The rule asks which operands are below zero: where the results are.
 std::vector<Var> elu_gradient(ImportNode& node) {
   const Var dy = node.operands.at(0), y = node.operands.at(1);
-  const Var is_negative = node.call("less", {y, node.build.scalar(0, y)});
-  return {node.last("where", {is_negative, dy * (y + 1.0), dy})};
+  return {gradient_by_rule(node.build, "elu", y, y, dy, node.result)};
 }
-std::vector<Var> tanh_gradient(ImportNode& node) {
-  const Var y = node.operands.at(0), dy = node.operands.at(1);
-  return {node.last("mul", {dy, 1.0 - y * y})};
-}
-std::vector<Var> sigmoid_gradient(ImportNode& node) {
-  const Var y = node.operands.at(0), dy = node.operands.at(1);
-  return {node.last("mul", {dy, y * (1.0 - y)})};
-}
-std::vector<Var> sqrt_gradient(ImportNode& node) {
-  const Var y = node.operands.at(0), dy = node.operands.at(1);
-  return {node.last("div", {dy * 0.5, y})};
+
+// Passes the gradient where the feature lies between the bounds; Tenon's clip passes it at them
+// too, where it is what was clipped.
+std::vector<Var> relu6_gradient(ImportNode& node) {
+  const Var dy = node.operands.at(0), features = node.operands.at(1);
+  const Var above = node.call("greater", {features, node.build.scalar(0, features)});
+  const Var below = node.call("less", {features, node.build.scalar(6, features)});
+  const Var passes = node.call("logical_and", {above, below});
+  return {node.last("where", {passes, dy, node.build.scalar(0, dy)})};
 }
 std::vector<Var> reciprocal_root_gradient(ImportNode& node) {
   const Var y = node.operands.at(0), dy = node.operands.at(1);
@@ -386,21 +383,21 @@ ImportRule find_import_rule(std::string_view op) {
       {"PadV2", pad},
       {"Prod", reduce},
       {"Relu6", clip_to_six},
-      {"Relu6Grad", relu_gradient},
-      {"ReluGrad", relu_gradient},
+      {"Relu6Grad", relu6_gradient},
+      {"ReluGrad", gradient_of<kRelu, 1>},
       {"Reshape", reshape},
       {"Rsqrt", reciprocal_root},
       {"RsqrtGrad", reciprocal_root_gradient},
-      {"SigmoidGrad", sigmoid_gradient},
+      {"SigmoidGrad", gradient_of<kSigmoid, 0>},
       {"Slice", slice},
       {"SoftmaxCrossEntropyWithLogits", cross_entropy},
       {"Split", split},
-      {"SqrtGrad", sqrt_gradient},
+      {"SqrtGrad", gradient_of<kSqrt, 0>},
       {"Square", square},
       {"SquaredDifference", squared_difference},
       {"Squeeze", reshape},
       {"Sum", reduce},
-      {"TanhGrad", tanh_gradient},
+      {"TanhGrad", gradient_of<kTanh, 0>},
       {"Transpose", transpose},
       {"ZerosLike", fill_like},
   };

@@ -9,32 +9,16 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <optional>
 
 namespace tenon::tensorscope {
 namespace {
 
-// Through the graph only numbers of edges are lost: 168 rows are the same text, and the ten copies
-// are the same but for that number.
+// Through the graph nothing is lost: not even the numbers of the ten edges that were copied, which
+// follow from how TensorFlow counts them.
 TEST(TensorScope, TheWholeTableComesOutOfItsGraph) {
   const Table table = read_table(alexnet);
-  Table made = export_table(import_graph(table, reconstruct(table), "table"));
-  const std::set<std::string> before = lines_of(print_table(table)),
-                              after = lines_of(print_table(made));
-  std::size_t same = 0;
-  for (const std::string& line : after) same += before.contains(line);
-  EXPECT_EQ(same, 168u);
-  ASSERT_EQ(made.rows.size(), 178u);
-  std::set<std::string> copies_before, copies_after;
-  for (Row row : table.rows) {
-    row.edge = row.edge ? std::optional<std::int64_t>(0) : row.edge;
-    if (row.kind == RowKind::Copy) copies_before.insert(print_row(row));
-  }
-  for (Row row : made.rows) {
-    row.edge = row.edge ? std::optional<std::int64_t>(0) : row.edge;
-    if (row.kind == RowKind::Copy) copies_after.insert(print_row(row));
-  }
-  EXPECT_EQ(copies_before, copies_after);
+  const Table made = export_table(import_graph(table, reconstruct(table), "table"));
+  EXPECT_EQ(lines_of(print_table(table)), lines_of(print_table(made)));
 }
 
 // The document's forward rows: those of layout-free tensors and of LRN come out of zoo:alexnet as
@@ -144,7 +128,7 @@ TEST(TensorScope, WritesWhatTensorFlowWouldHaveWritten) {
   const std::set<std::string> lines = lines_of(print_table(export_table(graph)));
   for (const char* line :
        {"_arg_x_0_0, (1), (1x3x63x63), CPU, 0",
-        "edge_1__arg_x_0_0:MEMCPYHtoD, (no input), (output 47628 bytes), GPU, 0",
+        "edge_12__arg_x_0_0:MEMCPYHtoD, (no input), (output 47628 bytes), GPU, 0",
         // TensorFlow pads by itself only as SAME does.
         "conv1/Conv2D/Pad, (1x3x63x63), (int32 4x2), (1x3x67x67), GPU, 0",
         "conv1/Conv2D, (1x3x67x67), (11x11x3x64), (1x64x15x15), GPU, 0",

@@ -212,5 +212,14 @@ TEST(QuantizePartition, OptionsAreNamed) {
   EXPECT_EQ(options.quantize_partition.dtype, DType::I4);
 }
 
+// Relay has no rule for nn.bias_add in a section: a bias that a convolution holds is an add there.
+TEST(QuantizePartition, ABiasIsAnAddInItsSection) {
+  const std::string before =
+      program("%0 = conv(%x, C0); %1 = nn.bias_add(%0, C1, axis=3); %2 = nn.relu(%1); sigmoid(%2)");
+  const std::string after = partitioned(before);
+  EXPECT_EQ(after.find("nn.bias_add"), std::string::npos) << after;
+  EXPECT_NE(after.find("add(%0, meta[relay.Constant][1]"), std::string::npos) << after;
+}
+
 }  // namespace
 }  // namespace tenon

@@ -21,6 +21,13 @@ class Preparer {
     graph_.erase_dead();
   }
 
+  void split_biases() {
+    for (const NodeId id : graph_.nodes_in_order()) {
+      if (graph_.op_name(id) == "conv") split_bias(id);
+    }
+    graph_.erase_dead();
+  }
+
  private:
   const Constant* constant_at(NodeId id, std::size_t position) const {
     const Node& node = graph_.node(id);
@@ -126,6 +133,11 @@ bool has_scales(const Graph& graph) {
 
 Graph prepare(Graph graph) {
   Preparer(graph).run();
+  return graph;
+}
+
+Graph with_biases_apart(Graph graph) {
+  Preparer(graph).split_biases();
   return graph;
 }
 

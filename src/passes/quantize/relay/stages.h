@@ -17,6 +17,8 @@ bool has_scales(const Graph& graph);
 /// go into weights are a product and a sum, a convolution's bias is an add behind it, constants are
 /// on the right. Expects scales to be folded.
 Graph prepare(Graph graph);
+/// The second of these alone: Relay has no rule for a bias inside an 8-bit section, but for an add.
+Graph with_biases_apart(Graph graph);
 
 /// Puts a simulated quantizer wherever a value enters an 8-bit section. The numbers of each are
 /// three new inputs (`dom_scale`, `clip_min`, `clip_max`), in the order of visits.
