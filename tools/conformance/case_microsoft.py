@@ -125,12 +125,25 @@ def grouped():
                          names + ["cos", "sin"], num_heads=4, kv_num_heads=2, do_rotary=1)
     yield microsoft_case("grouped_attention_window", "GroupQueryAttention", prompt, outputs, total, names, num_heads=4, kv_num_heads=2,
                          local_window_size=2, softcap=1.5)
+    more = rng("microsoft grouped sinks")
+    sinks = dict(prompt, sink=real(more, 4))
+    yield microsoft_case("grouped_attention_sink", "GroupQueryAttention", sinks, outputs, total,
+                         names + ["", "", "", "", "sink"], num_heads=4, kv_num_heads=2)
+    yield microsoft_case("grouped_attention_sink_window", "GroupQueryAttention", sinks, outputs, total,
+                         names + ["", "", "", "", "sink"], num_heads=4, kv_num_heads=2, local_window_size=2, softcap=1.5)
+    yield microsoft_case("grouped_attention_smooth", "GroupQueryAttention", prompt, outputs, total, names, num_heads=4,
+                         kv_num_heads=2, smooth_softmax=1)
     step = {"q": real(g, 2, 1, 64), "k": real(g, 2, 1, 32), "v": real(g, 2, 1, 32), "pk": real(g, 2, 2, 4, 16), "pv": real(g, 2, 2, 4, 16),
             "last": np.array([4, 4], np.int32)}
     five = {"total": np.array(5, np.int32)}
     names = ["q", "k", "v", "pk", "pv", "last", "total"]
     yield microsoft_case("grouped_attention_step", "GroupQueryAttention", dict(step, **caches), outputs, five, names + ["cos", "sin"],
                          num_heads=4, kv_num_heads=2, do_rotary=1, rotary_interleaved=1)
+    yield microsoft_case("grouped_attention_sink_step", "GroupQueryAttention", dict(step, **caches, sink=sinks["sink"]), outputs, five,
+                         names + ["cos", "sin", "", "", "sink"], num_heads=4, kv_num_heads=2, do_rotary=1)
+    bias = dict(step, bias=real(more, 2, 4, 1, 5))
+    yield microsoft_case("grouped_attention_bias", "GroupQueryAttention", bias, outputs, five, names + ["", "", "", "bias"],
+                         num_heads=4, kv_num_heads=2)
     packed = {"q": real(g, 2, 1, 128), "pk": step["pk"], "pv": step["pv"], "last": step["last"]}
     yield microsoft_case("grouped_attention_packed", "GroupQueryAttention", dict(packed, **caches), outputs, five,
                          ["q", "", "", "pk", "pv", "last", "total", "cos", "sin"], num_heads=4, kv_num_heads=2, do_rotary=1)

@@ -2,7 +2,7 @@
 import numpy as np
 from onnx import TensorProto, helper
 
-from case import Case, ml_case, model_of, real, rng
+from case import ELEMENTS, Case, ml_case, model_of, real, rng
 
 F, I, S, D = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.DOUBLE
 
@@ -205,6 +205,29 @@ def maps():
     value.value_type.tensor_type.elem_type = F
     # A list of maps is the matrix of its values; what a run gives is compared with that.
     yield Case("ml_zip_map", model, {"x": x}, [x])
+
+    # A map that goes in is two lists, of its keys and of its values.
+    def with_map(name, op, keys, values, result, expected, **attrs):
+        node = helper.make_node(op, ["x"], ["y"], domain="ai.onnx.ml", **attrs)
+        model = model_of([node], {"x": keys}, {"y": result}, ml=1)
+        given = model.graph.input[0].type.map_type
+        given.key_type = S if keys.dtype == object else TensorProto.INT64
+        given.value_type.tensor_type.elem_type = S if values.dtype == object else ELEMENTS[str(values.dtype)]
+        return Case(f"ml_{name}", model, {"x.keys": keys, "x.values": values}, [expected])
+
+    words, weights = np.array(["b", "z", "a"], object), np.array([2.5, 9, -1], np.float32)
+    yield with_map("dict_vectorizer_texts", "DictVectorizer", words, weights, F, np.array([[-1, 2.5, 0]], np.float32),
+                   string_vocabulary=["a", "b", "c"])
+    numbers = np.array([30, 10, 20], np.int64)
+    yield with_map("dict_vectorizer_numbers", "DictVectorizer", numbers, weights, F, np.array([[9, 0, 2.5]], np.float32),
+                   int64_vocabulary=[10, 11, 30])
+    yield with_map("cast_map_dense", "CastMap", numbers, weights, TensorProto.INT64, np.array([[9, -1, 2]], np.int64),
+                   cast_to="TO_INT64", map_form="DENSE")
+    places = np.array([3, 1], np.int64)
+    texts = np.array(["2.5", "-4"], object)
+    yield with_map("cast_map_sparse", "CastMap", places, weights[:2], F, np.array([[0, 9, 0, 2.5, 0]], np.float32),
+                   cast_to="TO_FLOAT", map_form="SPARSE", max_map=5)
+    yield with_map("cast_map_texts", "CastMap", places, texts, F, np.array([[-4, 2.5]], np.float32), cast_to="TO_FLOAT")
 
 
 def cases():

@@ -46,6 +46,12 @@ def flex_attention():
                             prob_mod=body("share", helper.make_node("Mul", ["x", "c"], ["z"]), half))
     yield Case("flex_attention_bodies", model_of([node], inputs, {"y": F}, preview=1), inputs,
                [softmax(scores / np.float32(math.sqrt(8)) + bias) * half @ wide_v])
+    # Bodies compute in the type of softmax: f32 for what is narrower.
+    narrow = {name: value.astype(np.float16) for name, value in inputs.items()}
+    exact = [value.astype(np.float32) for value in narrow.values()]
+    exact = softmax(exact[0] @ np.repeat(exact[1], 2, 1).transpose(0, 1, 3, 2) / np.float32(math.sqrt(8)) + bias) * half @ np.repeat(exact[2], 2, 1)
+    yield Case("flex_attention_narrow", model_of([node], narrow, {"y": TensorProto.FLOAT16}, preview=1), narrow,
+               [exact.astype(np.float16)])
     # A body that reads a value from outside.
     outer = helper.make_graph([helper.make_node("Add", ["x", "bias"], ["z"])], "score",
                               [helper.make_tensor_value_info("x", F, None)], [helper.make_tensor_value_info("z", F, None)])
@@ -99,6 +105,45 @@ def known_branch():
                [theta * 6, np.array([5], np.int64)])
 
 
+def late_types():
+    """Ranks that only the run tells, elements that are known all the same: CastLike takes their type."""
+    any_type = helper.make_empty_tensor_value_info
+    count = np.array([4], np.int64)
+    scalar = helper.make_graph([helper.make_node("Identity", ["half"], ["s"])], "scalar", [], [any_type("s")])
+    vector = helper.make_graph([helper.make_node("Div", ["ones", "half"], ["v"])], "vector", [], [any_type("v")])
+    nodes = [helper.make_node("Equal", ["count", "one"], ["is_one"]),
+             helper.make_node("If", ["is_one"], ["step"], then_branch=scalar, else_branch=vector),
+             helper.make_node("Range", ["zero", "end", "one"], ["whole"]), helper.make_node("Squeeze", ["count"], ["end"])]
+    nodes = [nodes[0], nodes[1], nodes[3], nodes[2], helper.make_node("CastLike", ["whole", "step"], ["real"]),
+             helper.make_node("Mul", ["real", "step"], ["y"])]
+    constants = {"one": np.array(1, np.int64), "zero": np.array(0, np.int64), "half": np.array(0.5, np.float32),
+                 "ones": np.array([1], np.float32)}
+    yield Case("cast_like_late_branch", model_of(nodes, {"count": count}, {"y": F}, constants, opset=19), {"count": count},
+               [np.arange(4, dtype=np.float32) * 2])
+    # Squeeze drops the axes that turn out to be 1.
+    x = real(rng("late"), 2, 1, 6)
+    shape = np.array([2, 1, 6], np.int64)
+    nodes = [helper.make_node("Expand", ["row", "shape"], ["wide"]), helper.make_node("Squeeze", ["wide"], ["narrow"]),
+             helper.make_node("Split", ["narrow"], ["a", "b"], axis=1, num_outputs=2),
+             helper.make_node("Less", ["a", "b"], ["is_less"]), helper.make_node("CastLike", ["is_less", "a"], ["one"]),
+             helper.make_node("CastLike", ["a", "is_less"], ["truth"]), helper.make_node("Concat", ["one", "b"], ["y"], axis=1)]
+    row = x[:1]
+    wide = np.broadcast_to(row, (2, 1, 6))[:, 0]
+    a, b = wide[:, :3], wide[:, 3:]
+    yield Case("cast_like_late_rank", model_of(nodes, {"row": row, "shape": shape}, {"y": F, "truth": TensorProto.BOOL}, opset=19),
+               {"row": row, "shape": shape}, [np.concatenate([(a < b).astype(np.float32), b], 1), a.astype(bool)])
+
+
+def geglu():
+    generator = rng("geglu")
+    a, b = real(generator, 3, 4), real(generator, 3, 4)
+    exact = 0.5 * a * (1 + np.vectorize(math.erf)(a / math.sqrt(2)))
+    near = 0.5 * a * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a ** 3)))
+    for name, gate, attrs in (("geglu", exact, {}), ("geglu_tanh", near, {"approximate": "tanh"})):
+        node = helper.make_node("GeGLU", ["a", "b"], ["y"], **attrs)
+        yield Case(name, model_of([node], {"a": a, "b": b}, {"y": F}, opset=28), {"a": a, "b": b}, [(gate * b).astype(np.float32)])
+
+
 def images():
     """Encoded by Pillow, and decoded by it too: squares of random colours, as in ONNX's own tests."""
     import io
@@ -135,5 +180,5 @@ def images():
 
 
 def cases():
-    for family in (swiglu, flex_attention, inverse_dft, known_branch, images):
+    for family in (swiglu, geglu, flex_attention, inverse_dft, known_branch, late_types, images):
         yield from family()

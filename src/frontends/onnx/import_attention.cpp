@@ -65,7 +65,8 @@ void import_rotary_embedding(NodeImport& node) {
   node.output(is_merged ? merge_heads(node, y) : y);
 }
 
-// Scores and shares may each be changed by a body of the node before they go on.
+// Scores and shares may each be changed by a body of the node before they go on; both are of the
+// type that softmax is computed in.
 void import_flex_attention(NodeImport& node) {
   const Var q = node.input(0), k = node.input(1), v = node.input(2);
   for (Var x : {q, k, v}) {
@@ -75,7 +76,9 @@ void import_flex_attention(NodeImport& node) {
         .got(node.type(x));
   }
   const bool has_body = node.has_attr("score_mod") || node.has_attr("prob_mod");
-  const DType dtype = node.dtype(q), softmax_dtype = node.element("softmax_precision", DType::F32);
+  const DType dtype = node.dtype(q);
+  const DType softmax_dtype =
+      node.element("softmax_precision", dtype == DType::F64 ? DType::F64 : DType::F32);
   if (!has_body) {
     std::vector<Attr> attrs;
     if (node.has_attr("scale")) attrs.emplace_back("scale", node.real("scale"));
@@ -84,9 +87,10 @@ void import_flex_attention(NodeImport& node) {
   }
   const Dims queries = node.dims(q), keys = node.dims(k), values = node.dims(v);
   const Dim heads = keys[1], group = floor_div(queries[1], heads);
-  const Var grouped = reshape_to(q, {queries[0], heads, group, queries[2], queries[3]});
+  const Var grouped =
+      cast_to(reshape_to(q, {queries[0], heads, group, queries[2], queries[3]}), softmax_dtype);
   const auto shared = [&](Var x, const Dims& dims) {
-    return reshape_to(x, {dims[0], dims[1], 1, dims[2], dims[3]});
+    return cast_to(reshape_to(x, {dims[0], dims[1], 1, dims[2], dims[3]}), softmax_dtype);
   };
   const Var turned =
       node.call("transpose", {shared(k, keys)}, {{"perm", Attr::Integers{0, 1, 2, 4, 3}}});
@@ -106,11 +110,10 @@ void import_flex_attention(NodeImport& node) {
     throw Error(concat("FlexAttention: '", body, "' gives something else than it takes"))
         .expected(node.type(x));
   };
-  scores = cast_to(changed("score_mod", scores), softmax_dtype);
-  const Var shares = changed("prob_mod", cast_to(node.call("softmax", {scores}), dtype));
+  const Var shares = changed("prob_mod", node.call("softmax", {changed("score_mod", scores)}));
   const Var weights = reshape_to(shares, {flat[0], heads, group, flat[2], flat[3]});
   const Var y = node.call("matmul", {weights, shared(v, values)});
-  node.output(reshape_to(y, {flat[0], flat[1], flat[2], values[3]}));
+  node.output(cast_to(reshape_to(y, {flat[0], flat[1], flat[2], values[3]}), dtype));
 }
 
 /// Linear attention: a state [batch, key heads, key size, value size] that every token updates and

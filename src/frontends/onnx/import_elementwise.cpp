@@ -190,10 +190,13 @@ void import_swiglu(NodeImport& node) {
   node.output(gate * node.input(1));
 }
 
-void import_gelu(NodeImport& node) {
-  node.output(
-      node.call("gelu", {node.input(0)}, {{"approximate", node.text("approximate", "none")}}));
+Var gelu_of(NodeImport& node) {
+  return node.call("gelu", {node.input(0)}, {{"approximate", node.text("approximate", "none")}});
 }
+
+void import_gelu(NodeImport& node) { node.output(gelu_of(node)); }
+
+void import_geglu(NodeImport& node) { node.output(gelu_of(node) * node.input(1)); }
 
 // Sequences and optionals have no elements to copy; they pass through.
 void import_identity(NodeImport& node) {
@@ -316,6 +319,7 @@ std::vector<Handler> make_handlers() {
       {"Clip", import_clip},
       {"Dropout", import_dropout},
       {"FastGelu", import_bias_gelu, "com.microsoft"},
+      {"GeGLU", import_geglu},
       {"Gelu", import_gelu},
       {"Gelu", import_gelu, "com.microsoft"},
       {"Identity", import_identity},

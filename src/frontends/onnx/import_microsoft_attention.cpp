@@ -242,17 +242,43 @@ class GroupedAttention {
       limit_window(heads, past, batch, window);
     }
     add_bias(node, heads, 10);
-    node.output(0, merge_heads(node, attend(node, heads)));
+    node.output(0, merge_heads(node, attend(node, with_sink(heads, batch, queries))));
     if (node.wants_output(1)) node.output(1, heads.k);
     if (node.wants_output(2)) node.output(2, heads.v);
   }
 
  private:
   void refuse_variants() const {
-    if (node.integer("smooth_softmax", 0) > 0) node.unsupported("smooth_softmax");
-    for (std::size_t input : {11, 12, 13}) {
-      if (node.has_input(input)) node.unsupported(input == 11 ? "head_sink" : "a quantized cache");
+    for (std::size_t input : {12, 13}) {
+      if (node.has_input(input)) node.unsupported("a quantized cache");
     }
+  }
+
+  // A score of each head that takes its share and gives nothing for it: that of a key of zeros
+  // before all others, whose value is zeros too. Smooth softmax has one of 0.
+  Heads with_sink(const Heads& heads, const Dim& batch, const Dim& queries) const {
+    const bool has_scores = node.has_input(11);
+    if (!has_scores && node.integer("smooth_softmax", 0) <= 0) return heads;
+    const DType dtype = node.dtype(heads.q);
+    const Var zero = node.build.constant(Tensor::scalar(dtype, 0));
+    const Dim keys = node.dims(heads.k)[2];
+    const auto behind = [&](Var x) {
+      const Dims dims = node.dims(x);
+      return node.call("concat", {expand_to(zero, {dims[0], dims[1], 1, dims[3]}), x},
+                       {{"axis", 2}});
+    };
+    const Var score =
+        has_scores ? reshape_to(cast_to(node.input(11), dtype), {1, count, 1, 1}) : zero;
+    const Var mask = heads.mask.is_valid() ? heads.mask : zero;
+    Heads made = heads;
+    made.k = behind(heads.k);
+    made.v = behind(heads.v);
+    made.mask = node.call("concat",
+                          {expand_to(score, {batch, count, queries, 1}),
+                           expand_to(mask, {batch, count, queries, keys})},
+                          {{"axis", 3}});
+    made.key_counts = heads.key_counts + 1.0;
+    return made;
   }
 
   Heads split() const {

@@ -256,14 +256,78 @@ void import_zip_map(NodeImport& node) {
       labels.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-void refuse_map(NodeImport& node) { node.unsupported("its input is a map"); }
+// The values of a map, of which the input is the keys: an input of the model beside them, which its
+// metadata names.
+Var map_values(NodeImport& node) {
+  const Graph& graph = node.build.graph();
+  const std::string& keys = graph.value(ValueId(node.input(0).id())).name;
+  for (const auto& [key, text] : graph.metadata) {
+    if (!key.starts_with("map ")) continue;
+    const auto names = nlohmann::json::parse(text, nullptr, false);
+    if (!names.is_array() || names.size() != 2 || names[0] != keys) continue;
+    if (const ValueId found = graph.find(names[1].get<std::string>()))
+      return {&node.build, static_cast<std::uint32_t>(found.index())};
+  }
+  node.unsupported("its input is no map that is an input of the model");
+}
+
+Var zero_like(NodeImport& node, Var values) {
+  return node.dtype(values) == DType::String ? node.build.constant(Tensor::of_strings({}, {""}))
+                                             : node.build.scalar(0, values);
+}
+
+// What the map says of each word of a vocabulary, and nothing of the others.
+void import_dict_vectorizer(NodeImport& node) {
+  const Var keys = node.input(0), values = map_values(node);
+  const std::vector<std::string> texts = node.texts("string_vocabulary");
+  const std::vector<std::int64_t> numbers = node.integers("int64_vocabulary");
+  const auto count = static_cast<std::int64_t>(std::max(texts.size(), numbers.size()));
+  const Var words = texts.empty() ? node.build.integers(numbers) : constant_texts(node, texts);
+  const Var found = node.call("lookup", {words, keys, values, zero_like(node, values)});
+  node.output(reshape_to(found, {1, count}));
+}
+
+// Keys are places: each of them, or the smallest first and the next one beside it.
+void import_cast_map(NodeImport& node) {
+  const Var keys = node.input(0), values = map_values(node);
+  const Dim count = node.dims(keys)[0];
+  const std::string form = node.text("map_form", "DENSE"),
+                    wanted = node.text("cast_to", "TO_FLOAT");
+  const DType dtype = wanted == "TO_FLOAT"    ? DType::F32
+                      : wanted == "TO_INT64"  ? DType::I64
+                      : wanted == "TO_STRING" ? DType::String
+                                              : node.dtype(values);
+  Var found;
+  Dim width = count;
+  if (form == "SPARSE") {
+    std::vector<std::int64_t> places(
+        static_cast<std::size_t>(std::max<std::int64_t>(node.integer("max_map", 1), 0)));
+    std::iota(places.begin(), places.end(), 0);
+    width = static_cast<std::int64_t>(places.size());
+    found =
+        node.call("lookup", {node.build.integers(places), keys, values, zero_like(node, values)});
+  } else {
+    const Var others = reshape_to(keys, {count, 1}), own = reshape_to(keys, {1, count});
+    const Var is_before = cast_to(node.call("less", {others, own}), DType::I64);
+    const Var rank =
+        node.call("reduce_sum", {is_before}, {{"axes", Attr::Integers{0}}, {"keep_axes", false}});
+    const Var zero = node.build.constant(Tensor::of(DType::I64, {}, std::vector<std::int64_t>{0}));
+    const Var one = node.build.constant(Tensor::of(DType::I64, {}, std::vector<std::int64_t>{1}));
+    const Var places = node.call("range", {zero, node.call("size", {keys}), one});
+    found = node.call("lookup", {places, rank, values, zero_like(node, values)});
+  }
+  const bool is_text = (dtype == DType::String) != (node.dtype(values) == DType::String);
+  found =
+      is_text ? node.call("cast_text", {found}, {{"to", to_string(dtype)}}) : cast_to(found, dtype);
+  node.output(reshape_to(found, {1, width}));
+}
 
 constexpr Handler handlers[] = {
     {"ArrayFeatureExtractor", import_array_feature_extractor, "ai.onnx.ml"},
     {"Binarizer", import_binarizer, "ai.onnx.ml"},
-    {"CastMap", refuse_map, "ai.onnx.ml"},
+    {"CastMap", import_cast_map, "ai.onnx.ml"},
     {"CategoryMapper", import_category_mapper, "ai.onnx.ml"},
-    {"DictVectorizer", refuse_map, "ai.onnx.ml"},
+    {"DictVectorizer", import_dict_vectorizer, "ai.onnx.ml"},
     {"FeatureVectorizer", import_feature_vectorizer, "ai.onnx.ml"},
     {"Imputer", import_imputer, "ai.onnx.ml"},
     {"LabelEncoder", import_label_encoder, "ai.onnx.ml"},

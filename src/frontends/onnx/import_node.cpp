@@ -4,6 +4,7 @@
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
+#include "ops/element_type.h"
 
 #include <algorithm>
 
@@ -111,6 +112,7 @@ std::optional<Tensor> NodeImport::constant_input(std::size_t index) const {
 
 DType NodeImport::dtype(Var value) const {
   if (!type(value).is_tensor()) {
+    if (const auto late = element_type(build.graph(), ValueId(value.id()))) return *late;
     const std::string& name = build.graph().value(ValueId(value.id())).name;
     throw Error(concat("the element type of '", name, "' is not known"), ErrorKind::Unsupported)
         .got(to_string(type(value)))

@@ -10,6 +10,8 @@
 #include "ir/node_rules.h"
 #include "ops/plugins.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 
 namespace tenon::onnx {
@@ -132,6 +134,32 @@ void Importer::declare_types(const GraphProto& graph) {
   }
 }
 
+namespace {
+
+// A map is two inputs, its keys, by which it goes, and its values. Whoever asks finds both names in
+// the metadata.
+Var add_map(Builder& builder, const ValueInfoProto& input) {
+  const auto& map = input.type().map_type();
+  const Dim count = Dim::symbol(concat(input.name(), "#items"));
+  std::vector<std::string> names;
+  const auto add = [&](const char* part, int element_type) {
+    const auto dtype = dtype_of(element_type);
+    if (!dtype) {
+      throw Error("a map holds elements of a type there is not")
+          .at("input '", input.name(), "'")
+          .got(element_type);
+    }
+    names.push_back(builder.graph().free_name(concat(input.name(), ".", part)));
+    return builder.input(names.back(), TensorType{*dtype, {count}, {}});
+  };
+  const Var keys = add("keys", map.key_type());
+  add("values", map.value_type().tensor_type().elem_type());
+  builder.graph().metadata[concat("map ", input.name())] = nlohmann::json(names).dump();
+  return keys;
+}
+
+}  // namespace
+
 void Importer::import_inputs(const GraphProto& graph_proto, const std::vector<Type>& given) {
   std::unordered_set<std::string_view> initialized;
   for (const auto& tensor : graph_proto.initializer()) initialized.insert(tensor.name());
@@ -147,6 +175,10 @@ void Importer::import_inputs(const GraphProto& graph_proto, const std::vector<Ty
     if (position < given.size()) type = given[position];
     ++position;
     if (input.name().empty()) throw Error("an input of the graph has no name");
+    if (input.type().has_map_type() && !type.is_known()) {
+      add_value(input.name(), add_map(*scope_->builder, input));
+      continue;
+    }
     try {
       if (!type.is_known()) type = types_.read(input.type(), input.name());
     } catch (Error& error) {

@@ -128,7 +128,9 @@ std::optional<Dequantized> dequantized(const Match& match, std::size_t outputs) 
   }
   const auto left = parameters_of(graph, match.node("p")),
              right = parameters_of(graph, match.node("q"));
-  if (!left || !right || match.root_type().tensor().dtype != DType::F32) return std::nullopt;
+  if (!left || !right || !match.root_type().is_tensor() ||
+      match.root_type().tensor().dtype != DType::F32)
+    return std::nullopt;
   if (!left->is_per_tensor()) {
     match.refuse("the image has a scale for each position along an axis");
     return std::nullopt;
@@ -230,7 +232,8 @@ struct Integers {
 };
 std::optional<Integers> integer_operands(const Match& match, std::size_t outputs) {
   const Graph& graph = match.graph();
-  if (match.root_type().tensor().dtype != DType::I32) return std::nullopt;
+  const Type& result = match.root_type();
+  if (!result.is_tensor() || result.tensor().dtype != DType::I32) return std::nullopt;
   const auto left = centred(match, match.value("x")), right = centred(match, match.value("w"));
   if (!left || !right) return std::nullopt;
   const TensorType *x = match.type(left->bytes), *w = match.type(right->bytes);

@@ -30,6 +30,7 @@ ValueId requantized(const Match& match, std::optional<double> low, std::optional
   const TensorType* sums = match.type("a");
   const auto inner = parameters_of(graph, match.node("d")),
              outer = parameters_of(graph, match.root_node());
+  if (!match.root_type().is_tensor()) return {};  // only the run tells its rank
   const DType dtype = match.root_type().tensor().dtype;
   if (!sums || sums->dtype != DType::I32 || (dtype != DType::U8 && dtype != DType::I8)) return {};
   if (!inner || !outer || !outer->is_per_tensor() ||
@@ -69,6 +70,7 @@ ValueId requantized_sum(const Match& match, bool is_rectified) {
   const auto left = parameters_of(graph, match.node("p")),
              right = parameters_of(graph, match.node("q")),
              outer = parameters_of(graph, match.root_node());
+  if (!match.root_type().is_tensor()) return {};  // only the run tells its rank
   const DType dtype = match.root_type().tensor().dtype;
   const auto is_byte = [](DType type) { return type == DType::U8 || type == DType::I8; };
   if (!a || !b || !is_byte(a->dtype) || !is_byte(b->dtype) || !is_byte(dtype) ||
