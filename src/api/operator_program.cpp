@@ -94,12 +94,13 @@ class OperatorContext : public ValueContext {
     for (const StepEvent& event : events_.steps) {
       const Program::Step& step = model_->program().steps[event.step];
       const bool is_kernel = step.kind == Program::StepKind::Kernel;
-      const std::string& name = step.name;
-      steps.push_back({{"step", event.step},
-                       {"name", name},
-                       {"kernel", is_kernel ? name : "operators"},
-                       {"seconds", static_cast<double>(event.end - event.start - event.inner) *
-                                       seconds_per_tick()}});
+      steps.push_back(
+          {{"step", event.step},
+           {"name", step.name},
+           {"value", step.value},
+           {"kernel", is_kernel ? model_->program().kernels[step.kernel].name : "operators"},
+           {"seconds",
+            static_cast<double>(event.end - event.start - event.inner) * seconds_per_tick()}});
     }
     return nlohmann::ordered_json{{"steps", std::move(steps)}}.dump(
         -1, ' ', false, nlohmann::json::error_handler_t::replace);

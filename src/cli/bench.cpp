@@ -109,10 +109,10 @@ struct RankedStep {
 std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<NodeWork>& work) {
   std::vector<StepTime> times = model.timed_steps(kStepRuns);
   std::map<std::string, int> runs;
-  for (const StepTime& step : times) runs[step.name] += step.seconds > 0;
+  for (const StepTime& step : times) runs[step.value] += step.seconds > 0;
   for (StepTime& step : times) {
-    const auto node = std::ranges::find(work, step.name, &NodeWork::name);
-    if (node == work.end() || runs[step.name] != 1) continue;
+    const auto node = std::ranges::find(work, step.value, &NodeWork::name);
+    if (node == work.end() || runs[step.value] != 1) continue;
     if (step.flops == 0) step.flops = kStepRuns * node->flops;
     if (step.bytes == 0) step.bytes = kStepRuns * node->bytes;
   }
@@ -147,6 +147,7 @@ Json to_json(const std::vector<RankedStep>& steps) {
   for (const auto& [position, step, share] : steps) {
     json.push_back({{"step", position},
                     {"name", step.name},
+                    {"value", step.value},
                     {"candidate", step.candidate},
                     {"us", step.seconds / kStepRuns * 1e6},
                     {"share", share},
@@ -186,6 +187,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
   if (!is_program) {
     Graph graph = source.graph();
     if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
+    graph = reshaped(std::move(graph), parse_shapes(options.shapes));
     timed = training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
   }
   if (is_program && !options.budget.empty()) {

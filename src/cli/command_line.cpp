@@ -33,6 +33,8 @@ constexpr const char* kModelHelp =
     "a model file of any format, - for standard input, zoo:NAME[?param=value,…] or random:SEED[?nodes=COUNT]";
 constexpr const char* kModelOrProgramHelp = "a model, or a program that `compile` wrote (FILE.tnn)";
 constexpr const char* kBatchHelp = "another batch: the first extent of the inputs, where the graph allows it";
+constexpr const char* kShapesHelp =
+    "NAME:1x3x224x224, …: extents of inputs, for symbols or where the graph allows others than it states";
 constexpr const char* kTrustHelp = "run a program whatever its file is called; it is machine code, as an executable is";
 constexpr const char* kThreadsHelp = "threads (default: as many as the process may use)";
 
@@ -109,7 +111,7 @@ class CommandLine {
     run_app->add_option("--mean", run_.mean, "of an image's pixels (0 to 255), one number or R,G,B: what is taken off")->delimiter(',');
     run_app->add_option("--scale", run_.scale, "what pixels are then multiplied with")->delimiter(',');
     run_app->add_option("--batch", run_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
-    run_app->add_option("--shapes", run_.shapes, "NAME:1x3x224x224 for inputs with symbolic extents");
+    run_app->add_option("--shapes", run_.shapes, kShapesHelp);
     run_app->add_option("--save-inputs", run_.save_inputs, "@DIR: write each input as a .npy file there");
     run_app->add_option("--output", run_.outputs,
                         "@DIR: write each output there as NAME.npy, a sequence as NAME.items/0.npy, 1.npy, …; @FILE.npz: all in one file; "
@@ -136,7 +138,7 @@ class CommandLine {
     diff_app->add_option("b", diff_.b, "the same; without it the model by its definition is compared with the model compiled");
     diff_app->add_option("--targets", diff_.targets, "A,B: reference or cpu for each (default: reference,cpu for one model, else reference)");
     diff_app->add_option("--input", diff_.inputs, "as for run");
-    diff_app->add_option("--shapes", diff_.shapes, "NAME:1x3x224x224");
+    diff_app->add_option("--shapes", diff_.shapes, kShapesHelp);
     diff_app->add_option("--atol", diff_.absolute, "absolute tolerance (default: 1e-5)");
     diff_app->add_option("--rtol", diff_.relative, "relative tolerance (default: 1e-3)");
     diff_app->add_option("--threads", diff_.threads, kThreadsHelp)->check(thread_count());
@@ -188,7 +190,7 @@ class CommandLine {
     auto* bench_app = add("bench", "Time a model on this machine", [this] { return bench(bench_, format()); });
     bench_app->add_option("model", bench_.model, kModelOrProgramHelp)->required();
     bench_app->add_option("--input", bench_.inputs, "as for run");
-    bench_app->add_option("--shapes", bench_.shapes, "NAME:1x3x224x224");
+    bench_app->add_option("--shapes", bench_.shapes, kShapesHelp);
     bench_app->add_option("--batch", bench_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     bench_app->add_option("--threads", bench_.threads, kThreadsHelp)->check(thread_count());
     bench_app->add_flag("--trust-program", bench_.trust_program, kTrustHelp);
@@ -234,7 +236,7 @@ class CommandLine {
     profile_app->add_option("--compare", profile_.compare, "A.json,B.json: rank what changed between two saved profiles");
     profile_app->add_option("--top", profile_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
     profile_app->add_option("--input", profile_.inputs, "as for run");
-    profile_app->add_option("--shapes", profile_.shapes, "NAME:1x3x224x224");
+    profile_app->add_option("--shapes", profile_.shapes, kShapesHelp);
     profile_app->add_option("--batch", profile_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     profile_app->add_option("--threads", profile_.threads, kThreadsHelp)->check(thread_count());
     profile_app->add_option("--warm-up", profile_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));

@@ -9,6 +9,7 @@
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
+#include "driver/rebatch.h"
 #include "driver/values/visit.h"
 #include "frontends/numpy/npy.h"
 
@@ -80,7 +81,7 @@ int diff(const DiffOptions& options, OutputFormat format) {
       lists.push_back(read_dump(names[side]));
       continue;
     }
-    const Graph graph = load_model(names[side]);
+    const Graph graph = reshaped(load_model(names[side]), parse_shapes(options.shapes));
     // Both run on the same inputs.
     if (inputs.empty()) inputs = read_inputs(graph, options.inputs, parse_shapes(options.shapes));
     if (inputs.size() != graph.inputs().size()) {

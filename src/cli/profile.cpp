@@ -119,6 +119,7 @@ int profile(const ProfileOptions& options) {
   if (!is_program) {
     Graph graph = source.graph();
     if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
+    graph = reshaped(std::move(graph), parse_shapes(options.shapes));
     step =
         training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
   }

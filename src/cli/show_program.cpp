@@ -118,8 +118,8 @@ Page::Section steps_of(const Program& program, const std::string& heading) {
     }
     const Program::Kernel& kernel = program.kernels[step.kernel];
     const auto size = sizes.find(kernel.symbol);
-    section.rows.push_back({std::to_string(k), step.name, kernel.name, step.candidate,
-                            text_of(step.work, program),
+    section.rows.push_back({std::to_string(k), step.name, concat(step.kernel, ": ", kernel.name),
+                            step.candidate, text_of(step.work, program),
                             step.flops > 0 ? format_count(step.flops) : "-",
                             size == sizes.end() ? "-" : std::to_string(size->second)});
   }

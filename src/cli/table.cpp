@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "cli/out.h"
 
@@ -81,27 +82,34 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
+// Of the columns that fit, one at least.
 std::vector<std::size_t> Table::widths(std::size_t most_columns) const {
   std::vector<std::size_t> widths;
-  std::size_t total = 0;
+  std::size_t total = 0, least = 0;
   for (std::size_t k = 0; k < titles_.size(); ++k) {
     std::size_t width = width_of(titles_[k]);
     for (const auto& row : rows_) width = std::max(width, width_of(row[k]));
+    const std::size_t gap = k > 0 ? kGap : 0;
+    least += gap + (may_shrink(k, width) ? std::max(kLeastColumn, width_of(titles_[k])) : width);
+    if (most_columns > 0 && k > 0 && least > most_columns) break;
     widths.push_back(width);
-    total += width + (k > 0 ? kGap : 0);
+    total += width + gap;
   }
   // The widest column of text gives way, until it is no wider than the next.
   while (most_columns > 0 && total > most_columns) {
-    std::size_t widest = titles_.size();
-    for (std::size_t k = 0; k < titles_.size(); ++k) {
-      const bool may_shrink = !is_right_[k] && widths[k] > std::max(kLeastColumn, width_of(titles_[k]));
-      if (may_shrink && (widest == titles_.size() || widths[k] > widths[widest])) widest = k;
+    std::size_t widest = widths.size();
+    for (std::size_t k = 0; k < widths.size(); ++k) {
+      if (may_shrink(k, widths[k]) && (widest == widths.size() || widths[k] > widths[widest])) widest = k;
     }
-    if (widest == titles_.size()) break;
+    if (widest == widths.size()) break;
     --widths[widest];
     --total;
   }
   return widths;
+}
+
+bool Table::may_shrink(std::size_t column, std::size_t width) const {
+  return !is_right_[column] && width > std::max(kLeastColumn, width_of(titles_[column]));
 }
 
 void Table::print(std::ostream& out) const { print(out, terminal_columns(out)); }
@@ -110,7 +118,7 @@ void Table::print(std::ostream& out, std::size_t most_columns) const {
   const std::vector<std::size_t> widths = this->widths(most_columns);
   const auto print_line = [&](const std::vector<std::string>& cells) {
     std::string line;
-    for (std::size_t k = 0; k < cells.size(); ++k) {
+    for (std::size_t k = 0; k < widths.size(); ++k) {
       const std::string padding(widths[k] - width_of(cells[k]), ' ');
       if (k > 0) line += std::string(kGap, ' ');
       line += is_right_[k] ? padding + cells[k] : cells[k] + padding;
@@ -125,7 +133,7 @@ void Table::print(std::ostream& out, std::size_t most_columns) const {
   for (const auto& row : rows_) {
     std::vector<std::vector<std::string>> cells;
     std::size_t line_count = 1;
-    for (std::size_t k = 0; k < row.size(); ++k) {
+    for (std::size_t k = 0; k < widths.size(); ++k) {
       const bool fits = width_of(row[k]) <= widths[k];
       cells.push_back(fits ? std::vector<std::string>{row[k]} : wrapped(row[k], widths[k], true));
       line_count = std::max(line_count, cells.back().size());
@@ -136,6 +144,10 @@ void Table::print(std::ostream& out, std::size_t most_columns) const {
       print_line(pieces);
     }
   }
+  if (widths.size() == titles_.size()) return;
+  const std::vector<std::string> left_out(titles_.begin() + static_cast<std::ptrdiff_t>(widths.size()), titles_.end());
+  const std::string note = concat("left out, for the terminal is too narrow: ", join(left_out, ", "));
+  for (const std::string& line : wrapped(note, most_columns, false)) out << line << "\n";
 }
 
 void print_page(const Page& page, std::ostream& out) {

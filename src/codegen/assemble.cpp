@@ -145,6 +145,7 @@ class Assembler {
     if (task.host || task.branch || task.loop) {
       Program::Step step;
       step.name = task.name;
+      step.value = task.value;
       step.kind = task.host     ? Program::StepKind::Host
                   : task.branch ? Program::StepKind::Branch
                                 : Program::StepKind::Loop;
@@ -160,6 +161,7 @@ class Assembler {
         step.work = extent(call.work);
         step.candidate = way.candidate;
         step.name = task.name;
+        step.value = task.value;
         for (const TaskList::Guard& guard : way.when)
           step.when.push_back({guard.symbol, guard.lo, guard.hi});
         step.flops = call.flops;

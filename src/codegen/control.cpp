@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codegen/body.h"
 #include "ops/captures.h"
+#include "ops/node_label.h"
 #include "ops/registry.h"
 
 #include <algorithm>
@@ -35,7 +36,8 @@ class ControlWriter {
         add_body_(add_body),
         index_(static_cast<std::uint32_t>(scope.list().tasks.size())) {
     Task task;
-    task.name = first_name(graph_, node_);
+    task.name = node_label(graph_, id);
+    task.value = first_name(graph_, node_);
     scope.list().tasks.push_back(std::move(task));
   }
 
@@ -281,7 +283,8 @@ void add_host_task(GraphScope& scope, NodeId id) {
   const Node& node = graph.node(id);
   Task task;
   task.kind = Task::Kind::Host;
-  task.name = first_name(graph, node);
+  task.name = node_label(graph, id);
+  task.value = first_name(graph, node);
   TaskList::Host host;
   host.op = node.op;
   for (const auto& [name, value] : node.attrs) {
@@ -315,9 +318,10 @@ void add_host_task(GraphScope& scope, std::string_view op, std::uint32_t operand
                    std::uint32_t result) {
   Task task;
   task.kind = Task::Kind::Host;
-  task.name = scope.list().buffers[result].name;
+  task.value = scope.list().buffers[result].name;
+  task.name = concat(op, " ", task.value);
   task.host =
-      TaskList::Host{&all_ops().get(op), {}, {operand}, {result}, {}, concat("'", task.name, "'")};
+      TaskList::Host{&all_ops().get(op), {}, {operand}, {result}, {}, concat("'", task.value, "'")};
   derive_uses(scope.list(), task);
   scope.list().tasks.push_back(std::move(task));
 }

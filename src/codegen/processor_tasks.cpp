@@ -10,6 +10,7 @@
 #include "nests/tile_and_fuse.h"
 #include "nests/transposed_operand.h"
 #include "nests/work_shares.h"
+#include "ops/node_label.h"
 #include "target/bf16.h"
 #include "target/fusion_prices.h"
 
@@ -51,9 +52,8 @@ class ProcessorTasks : public TaskWriter {
     for (const ChosenKernels& kernels : chosen) {
       Decision decision = kernels.decision;
       decision.node = id.index() < original_bound_ ? id : NodeId{};
-      decision.name = node_name(id) + kernels.suffix;
-      TaskList::Task task;
-      task.name = graph_.value(results.front()).name;
+      TaskList::Task task = task_of(id, results);
+      decision.name = task.name + part_label(kernels.suffix);
       decision.first_step = shared_.step_count;
       for (const MadeVersion* made : wanted_versions(kernels)) {
         const Version& version = made->first;
@@ -123,7 +123,7 @@ class ProcessorTasks : public TaskWriter {
       TaskList::Call call;
       set_buffers(call, *all[k], ids);
       set_numbers(call, *nests[k]);
-      call.kernel = add_kernel(*nests[k], node_name(id) + nests[k]->name);
+      call.kernel = add_kernel(*nests[k], kernel_name(id, nests[k]->name));
       call.flops = shares[k] * flops;
       call.bytes = nests.size() > 1 || !all_bytes.is_constant()
                        ? bytes_of(call)
@@ -233,7 +233,7 @@ class ProcessorTasks : public TaskWriter {
       Decision& decision = made.decision;
       decision.node = id;
       made.suffix = part.nest.name;
-      decision.name = node_name(id) + made.suffix;
+      decision.name = node_label(graph_, id) + part_label(made.suffix);
       for (const Candidate& candidate : candidates)
         decision.candidates.push_back({candidate.name, candidate.verdict});
       if (options_.choose || options_.decisions != nullptr) {

@@ -424,7 +424,8 @@ class Selector {
       }
       TaskList::Task task;
       task.kind = TaskList::Task::Kind::Copy;
-      task.name = graph_.value(value).name;
+      task.value = graph_.value(value).name;
+      task.name = concat("copy ", task.value);
       writer_->add_copy(std::move(sequence.parts.front().nest), std::move(call), std::move(task));
       ++shared_.step_count;
     }

@@ -118,7 +118,7 @@ class Describer {
       const bool is_output = buffer.life != Life::Value;
       const std::uint64_t bytes = is_output ? 0 : rounded(*bytes_of(buffer), kArenaAlignment);
       made_.problem.values.push_back(
-          {buffer.name.empty() ? task.name : buffer.name, bytes, is_output, !is_output});
+          {buffer.name.empty() ? task.value : buffer.name, bytes, is_output, !is_output});
     }
     for (const auto& [result, operand] : task.may_share) {
       if (calls.size() > 1 || !writes.contains(result) || !reads.contains(operand)) continue;

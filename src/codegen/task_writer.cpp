@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
+#include "ops/node_label.h"
 #include "ops/signature.h"
 
 #include <algorithm>
@@ -33,6 +34,26 @@ std::string form_text(const nests::WinogradWeights& w) {
 }
 
 }  // namespace
+
+std::string part_label(std::string_view nest_name) {
+  std::string label;
+  while (!nest_name.empty()) {
+    const std::size_t digits_end =
+        nest_name.front() == '_' ? nest_name.find_first_not_of("0123456789", 1) : 0;
+    const std::string_view number =
+        nest_name.substr(0, std::min(digits_end, nest_name.size()));  // "_1" is the second nest
+    if (number.size() > 1) {
+      label += concat(" #", parse_integer(number.substr(1)).value_or(0) + 1);
+      nest_name.remove_prefix(number.size());
+      continue;
+    }
+    if (nest_name.front() == '_') nest_name.remove_prefix(1);
+    const std::string_view word = nest_name.substr(0, nest_name.find('_'));
+    label += concat(" ", word);
+    nest_name.remove_prefix(word.size());
+  }
+  return label;
+}
 
 bool SharedKernels::may_be_kernel(const Graph& graph, NodeId node) {
   std::string signature = signature_of(graph, node);
@@ -124,12 +145,15 @@ void TaskWriter::set_numbers(TaskList::Call& call, const LoopNest& nest) {
   call.work = scope_.in_list(work_items(nest));
 }
 
-const std::string& TaskWriter::node_name(NodeId id) const {
-  const std::vector<ValueId>& results = graph_.node(id).results;
-  return graph_
-      .value(*std::find_if(results.begin(), results.end(),
-                           [](ValueId result) { return bool(result); }))
-      .name;
+TaskList::Task TaskWriter::task_of(NodeId id, const std::vector<ValueId>& results) const {
+  TaskList::Task task;
+  task.name = node_label(graph_, id);
+  task.value = graph_.value(results.front()).name;
+  return task;
+}
+
+std::string TaskWriter::kernel_name(NodeId node, const std::string& nest_name) const {
+  return op_label(graph_, node) + part_label(nest_name);
 }
 
 void TaskWriter::note_lookups(const TaskList::Call& call) {

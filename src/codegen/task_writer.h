@@ -79,8 +79,10 @@ class TaskWriter {
   double bytes_of(const TaskList::Call& call) const;
   /// What the run is to tell the kernel: extents that are no numbers, and how much there is to do.
   void set_numbers(TaskList::Call& call, const LoopNest& nest);
-  /// A node goes by its first result.
-  const std::string& node_name(NodeId node) const;
+  /// A task of a node, without ways: its names, for users and for whoever looks the node up.
+  TaskList::Task task_of(NodeId node, const std::vector<ValueId>& results) const;
+  /// A kernel that computes a part of a node: "conv+relu", "conv+relu #2", "conv+relu pad".
+  std::string kernel_name(NodeId node, const std::string& nest_name) const;
   /// A kernel's buffers are looked up or not, whoever calls it.
   void note_lookups(const TaskList::Call& call);
   void note_lookups(const LoopNest& nest, const std::vector<std::uint32_t>& arguments);
@@ -101,6 +103,10 @@ class TaskWriter {
 
   std::unordered_map<std::uint32_t, std::vector<bool>> lookups_;  // by kernel, for its arguments
 };
+
+/// What users read for the name of a nest among those of a node: "" of the first, " #2" of "_1",
+/// " pad", " products".
+std::string part_label(std::string_view nest_name);
 
 /// The number of a symbol of the list.
 std::optional<std::size_t> symbol_number(const TaskList& list, const std::string& name);

@@ -175,7 +175,7 @@ std::vector<StepTime> CompiledModel::timed_steps(int run_count) {
   for (std::uint32_t k = 0; k < steps.size(); ++k) {
     static constexpr const char* kKinds[] = {"", "operators", "branch", "loop"};
     const bool is_kernel = steps[k].kind == Program::StepKind::Kernel;
-    times[key(k)] = {steps[k].name, is_kernel ? steps[k].candidate : kKinds[static_cast<std::size_t>(steps[k].kind)]};
+    times[key(k)] = {steps[k].name, steps[k].value, is_kernel ? steps[k].candidate : kKinds[static_cast<std::size_t>(steps[k].kind)]};
   }
   RunEvents events;
   for (int k = 0; k < run_count; ++k) {

@@ -25,7 +25,7 @@ std::vector<std::string> names_of(const Program& program, const std::vector<std:
 
 /// What a step took and did, in all the runs that were timed.
 struct StepTime {
-  std::string name, candidate;
+  std::string name, value, candidate;
   double seconds = 0, flops = 0, bytes = 0;
 };
 

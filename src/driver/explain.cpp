@@ -47,6 +47,20 @@ Place place_of(const Graph& graph, const std::string& name) {
   return place;
 }
 
+// The first result of the node that the source called so, in the graph or in a body; empty where
+// there is none.
+std::string result_of(const Graph& graph, const std::string& node_name) {
+  for (NodeId id : graph.nodes_in_order()) {
+    if (graph.node(id).name == node_name && graph.node(id).bodies.empty())
+      return first_name(graph, id);
+    for (const Graph& body : graph.node(id).bodies) {
+      std::string inner = result_of(body, node_name);
+      if (!inner.empty()) return inner;
+    }
+  }
+  return "";
+}
+
 void collect_names(const Graph& graph, std::vector<std::string>& names) {
   for (ValueId input : graph.inputs()) names.push_back(graph.value(input).name);
   for (NodeId id : graph.nodes_in_order()) {
@@ -145,11 +159,19 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   options.pass_options.journal = &journal;
   std::size_t said = 0;
   bool is_ever_found = is_known;
+  // What its result is called now: where a pass puts it in another's place, it takes that one's.
+  std::string value = result.name;
   options.on_pass = [&](const PassReport& report, const Graph& after) {
-    const std::vector<Journal::Entry>& entries = journal.about(result.name);
+    const std::vector<Journal::Entry>& entries = journal.about(value);
     for (; said < entries.size(); ++said) result.steps.push_back({report.pass, entries[said].text});
-    const Place place = place_of(after, result.name);
+    Place place = place_of(after, value);
     is_ever_found |= place.is_found();
+    if (const std::string renamed = place.is_found() ? "" : result_of(after, result.name); !renamed.empty()) {
+      result.steps.push_back({report.pass, concat("its result takes the place of '", renamed, "'")});
+      value = renamed;
+      said = journal.about(value).size();  // what was said before was about the other
+      place = place_of(after, value);
+    }
     const std::string is = is_ever_found ? described(after, place) : was;
     if (is != was) {
       result.steps.push_back(
@@ -160,14 +182,14 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   };
   graph = run_pipeline(std::move(graph), options);
 
-  const Place place = place_of(graph, result.name);
+  const Place place = place_of(graph, value);
   if (!is_ever_found && result.steps.empty()) {
     throw Error(concat("the model has no node or value '", name, "'"), ErrorKind::Usage)
         .hint(suggest_name(name, known));
   }
   if (!place.is_found()) return result;
   result.end_op = op_at(place);
-  result.end_type = to_string(place.graph->value(place.graph->find(result.name)).type);
+  result.end_type = to_string(place.graph->value(place.graph->find(value)).type);
   if (place.graph == &graph && place.node) result.kernels = kernels_of(graph, place.node, compile);
   if (place.holder && is_fused_group(graph, place.holder)) {
     result.kernels = kernels_of(graph, place.holder, compile);

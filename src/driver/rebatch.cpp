@@ -41,6 +41,24 @@ bool makes_constant(const Graph& graph, NodeId id) {
   return !results.empty() && results[0] && graph.constant_of(results[0]) != nullptr;
 }
 
+// Types of the nodes, once those of the inputs have changed.
+void infer_anew(Graph& graph, const Dim& before, std::int64_t batch, const std::string& hint) {
+  try {
+    for (const NodeId id : graph.nodes_in_order()) {
+      if (makes_constant(graph, id)) continue;
+      try {
+        graph.infer(id);
+      } catch (const Error&) {
+        if (!follow(graph.mutable_node(id), before, batch)) throw;
+        graph.infer(id);
+      }
+    }
+    verify(graph);
+  } catch (Error& error) {
+    throw error.hint(hint);
+  }
+}
+
 }  // namespace
 
 Graph rebatched(Graph graph, std::int64_t batch) {
@@ -61,21 +79,42 @@ Graph rebatched(Graph graph, std::int64_t batch) {
     type.tensor().dims.front() = Dim(batch);
     graph.set_type(input, type);
   }
-  try {
-    for (const NodeId id : graph.nodes_in_order()) {
-      if (makes_constant(graph, id)) continue;
-      try {
-        graph.infer(id);
-      } catch (const Error&) {
-        if (!follow(graph.mutable_node(id), *before, batch)) throw;
-        graph.infer(id);
-      }
+  infer_anew(graph, *before, batch,
+             concat("the graph is written for a batch of ", *before,
+                    " alone: export it with a symbol there"));
+  return graph;
+}
+
+Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes) {
+  const std::optional<Dim> before = batch_of(graph);
+  std::optional<std::int64_t> batch;
+  bool has_changed = false;
+  const auto set = [&](ValueId input, const Shape& shape) {
+    Type type = graph.value(input).type;
+    if (!type.is_tensor() || type.tensor().rank() != shape.size()) return;
+    Dims& dims = type.tensor().dims;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (!dims[axis].is_constant() || dims[axis] == Dim(shape[axis])) continue;
+      if (axis == 0 && before && dims[0] == *before) batch = shape[0];
+      dims[axis] = Dim(shape[axis]);
+      has_changed = true;
     }
-    verify(graph);
-  } catch (Error& error) {
-    throw error.hint("the graph is written for a batch of ", *before,
-                     " alone: export it with a symbol there");
+    graph.set_type(input, type);
+  };
+  for (const ValueId input : graph.inputs()) {
+    const auto given = shapes.find(graph.value(input).name);
+    if (given != shapes.end()) set(input, given->second);
   }
+  if (!has_changed) return graph;
+  for (const ValueId input : graph.inputs()) {
+    Type type = graph.value(input).type;
+    if (!batch || !type.is_tensor() || type.tensor().rank() == 0) continue;
+    if (shapes.contains(graph.value(input).name) || !(type.tensor().dims[0] == *before)) continue;
+    type.tensor().dims[0] = Dim(*batch);
+    graph.set_type(input, type);
+  }
+  infer_anew(graph, before.value_or(Dim(0)), batch.value_or(0),
+             "the graph is written for its own extents alone: export it with symbols there");
   return graph;
 }
 

@@ -3,6 +3,8 @@
 #include "ir/graph.h"
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace tenon {
 
@@ -11,5 +13,10 @@ namespace tenon {
 /// old batch. Throws Error (Usage) where there is no such axis, and Error with the node's words
 /// where the graph does not allow it.
 Graph rebatched(Graph graph, std::int64_t batch);
+
+/// The model for inputs of these shapes, where it states other numbers: the graph is inferred anew.
+/// Where the first extent changes, inputs that are not named follow if theirs was the same. Symbols
+/// stay. Throws as `rebatched` does; shapes of no input of the model are left to others.
+Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes);
 
 }  // namespace tenon

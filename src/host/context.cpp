@@ -57,7 +57,7 @@ void HostContext::State::run_steps(std::uint32_t begin, std::uint32_t end) {
       if (step.kind == Program::StepKind::Host) run_operator(k);
       if (step.kind == Program::StepKind::Branch) run_branch(k);
       if (step.kind == Program::StepKind::Loop) {
-        run_loop(program().loops[step.detail], step.name, values, [&] {
+        run_loop(program().loops[step.detail], step.value, values, [&] {
           if (before_body) before_body();
           values.begin_body(k);
           run_steps(k + 1, next);

@@ -48,26 +48,32 @@ Page::Section section_of(std::string heading, std::vector<Pair> pairs, std::size
   return section;
 }
 
-// Steps of one name in their order: "y", "y #2".
-std::vector<std::pair<std::string, const Profile::Step*>> named_steps(const Profile& profile) {
+// The steps for one value in their order; what they are shown as: "conv y", "conv y #2".
+struct NamedStep {
+  std::pair<std::string, int> key;
+  std::string name;
+  const Profile::Step* step;
+};
+std::vector<NamedStep> named_steps(const Profile& profile) {
   std::map<std::string, int> seen;
-  std::vector<std::pair<std::string, const Profile::Step*>> list;
+  std::vector<NamedStep> list;
   for (const Profile::Step& step : profile.steps) {
-    const int number = ++seen[step.name];
-    list.emplace_back(number == 1 ? step.name : concat(step.name, " #", number), &step);
+    const int number = ++seen[step.value];
+    list.push_back(
+        {{step.value, number}, number == 1 ? step.name : concat(step.name, " #", number), &step});
   }
   return list;
 }
 
 std::vector<Pair> step_pairs(const Profile& before, const Profile& after) {
   std::vector<Pair> pairs;
-  std::map<std::string, std::size_t> known;
-  for (const auto& [name, step] : named_steps(before)) {
-    known[name] = pairs.size();
+  std::map<std::pair<std::string, int>, std::size_t> known;
+  for (const auto& [key, name, step] : named_steps(before)) {
+    known[key] = pairs.size();
     pairs.push_back({name, concat(step->candidate, " -> (none)"), typical_seconds(*step), 0});
   }
-  for (const auto& [name, step] : named_steps(after)) {
-    const auto [found, is_new] = known.try_emplace(name, pairs.size());
+  for (const auto& [key, name, step] : named_steps(after)) {
+    const auto [found, is_new] = known.try_emplace(key, pairs.size());
     if (is_new) {
       pairs.push_back({name, concat("(none) -> ", step->candidate), 0, typical_seconds(*step)});
       continue;

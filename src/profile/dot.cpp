@@ -38,8 +38,8 @@ std::string dot_graph(const Profile& profile) {
     char colour[32];
     std::snprintf(colour, sizeof colour, "0.02 %.3f 1.0",
                   longest > 0 ? 0.85 * seconds / longest : 0);
-    text += concat("  s", k, " [label=\"", escaped(step.name), "\\n", escaped(step.op), "\\n", line,
-                   "\", fillcolor=\"", colour, "\", tooltip=\"",
+    text += concat("  s", k, " [label=\"", escaped(step.name), "\\n", line, "\", fillcolor=\"",
+                   colour, "\", tooltip=\"",
                    escaped(concat(step.candidate, "; ", shapes_text(profile, step))), "\"];\n");
   }
   for (std::size_t k = 0; k < profile.steps.size(); ++k) {

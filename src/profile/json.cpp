@@ -35,6 +35,7 @@ Json or_null(const std::optional<T>& value) {
 
 Json to_json(const Profile::Step& step) {
   Json json = {{"name", step.name},
+               {"value", step.value},
                {"op", step.op},
                {"kind", to_string(step.kind)},
                {"source", step.source},
@@ -207,6 +208,8 @@ class Reader {
   }
   void operator>>(Profile::Step& step) const {
     at("name") >> step.name;
+    step.value = step.name;
+    if (has("value")) at("value") >> step.value;  // files from before names said what is computed
     at("op") >> step.op;
     at("kind") >> step.kind;
     at("source") >> step.source;

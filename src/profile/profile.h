@@ -54,8 +54,9 @@ struct Profile {
   };
   enum class Kind : std::uint8_t { Kernel, Operators, Copy };
   struct Step {
-    std::string name;  ///< the value it makes first
-    std::string op;    ///< "conv", or the members of a group: "conv+add+relu"
+    std::string name;   ///< what it computes and where that comes from: "conv+relu conv1"
+    std::string value;  ///< what it makes first; steps of two runs are told to be the same by it
+    std::string op;     ///< "conv", or the members of a group: "conv+add+relu"
     Kind kind = Kind::Kernel;
     std::string source;                ///< what the model's own author called the node
     std::vector<std::string> members;  ///< of a group: "y (relu)"

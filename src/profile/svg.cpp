@@ -101,15 +101,15 @@ std::string svg_graph(const Profile& profile) {
     const double seconds = typical_seconds(step);
     const std::string time =
         concat(number(seconds * 1e6), " us, ", number(total > 0 ? 100 * seconds / total : 0), " %");
-    text +=
-        concat("<g transform=\"translate(", number(boxes[k].x), " ", number(boxes[k].y),
-               ")\"><title>", in_markup(step.name), "\n", in_markup(step.op), "\n", time, "\n",
-               in_markup(step.candidate), "\n", in_markup(shapes_text(profile, step)),
-               "</title><rect width=\"", number(kWide), "\" height=\"", number(kTall),
-               "\" rx=\"5\" fill=\"", colour(longest > 0 ? seconds / longest : 0),
-               "\" stroke=\"#5d6a72\"/><text x=\"8\" y=\"16\" font-weight=\"bold\">",
-               in_markup(cut(step.name)), "</text><text x=\"8\" y=\"31\">", in_markup(cut(step.op)),
-               "</text><text x=\"8\" y=\"45\">", time, "</text></g>\n");
+    text += concat("<g transform=\"translate(", number(boxes[k].x), " ", number(boxes[k].y),
+                   ")\"><title>", in_markup(step.name), "\n", time, "\n", in_markup(step.candidate),
+                   "\n", in_markup(shapes_text(profile, step)), "</title><rect width=\"",
+                   number(kWide), "\" height=\"", number(kTall), "\" rx=\"5\" fill=\"",
+                   colour(longest > 0 ? seconds / longest : 0),
+                   "\" stroke=\"#5d6a72\"/><text x=\"8\" y=\"16\" font-weight=\"bold\">",
+                   in_markup(cut(step.source.empty() ? step.value : step.source)),
+                   "</text><text x=\"8\" y=\"31\">", in_markup(cut(step.op)),
+                   "</text><text x=\"8\" y=\"45\">", time, "</text></g>\n");
   }
   return text + "</svg>\n";
 }

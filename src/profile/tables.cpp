@@ -143,9 +143,9 @@ Page::Section steps(const Profile& profile, std::size_t top) {
   const double total = total_of(profile).seconds;
   Page::Section section;
   section.heading = "By node";
-  section.columns = {">step",  "name",         "op",     "kernel",   ">us",   ">p10",
-                     ">p90",   ">last",        ">share", ">GFLOP/s", ">GB/s", ">of roofline",
-                     ">flops", ">computation", ">bytes", ">memory",  "shapes"};
+  section.columns = {">step",        "name",   "kernel",   ">us",   ">p10",         ">p90",
+                     ">last",        ">share", ">GFLOP/s", ">GB/s", ">of roofline", ">flops",
+                     ">computation", ">bytes", ">memory",  "shapes"};
   const bool has_counters = std::any_of(profile.steps.begin(), profile.steps.end(),
                                         [](const auto& step) { return step.counters.has_value(); });
   if (has_counters)
@@ -156,7 +156,6 @@ Page::Section steps(const Profile& profile, std::size_t top) {
     const double seconds = typical_seconds(step), least = least_seconds(profile, step);
     std::vector<Page::Cell> row = {std::to_string(k),
                                    step.name,
-                                   step.op,
                                    step.candidate,
                                    us(seconds),
                                    us(step.seconds.p10),

@@ -56,6 +56,7 @@ class Trace {
     const double least = least_seconds(profile_, step), seconds = step.last_seconds();
     Json args = {{"step", k},
                  {"op", step.op},
+                 {"value", step.value},
                  {"kernel", step.kernel},
                  {"candidate", step.candidate},
                  {"shapes", shapes_text(profile_, step)},

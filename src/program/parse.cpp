@@ -276,6 +276,8 @@ class Parser {
     require_next(in_.natural<std::size_t>(), program_.steps.size());
     Program::Step made;
     made.name = in_.quoted();
+    in_.expect("of");
+    made.value = in_.quoted();
     in_.expect(":");
     made.kind = static_cast<Program::StepKind>(
         one_of(std::array<std::string_view, 4>{"kernel", "host", "branch", "loop"}));

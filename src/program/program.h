@@ -78,7 +78,8 @@ struct Program {
   /// What a step is. Threads share the items of a kernel's.
   enum class StepKind : std::uint8_t { Kernel, Host, Branch, Loop };
   struct Step : Call {  ///< of what is no kernel's, `buffers` are all that it uses itself
-    std::string name;   ///< the node it comes from
+    std::string name;   ///< what it computes and where that comes from: "conv+relu conv1"
+    std::string value;  ///< what its node makes first
     StepKind kind = StepKind::Kernel;
     std::uint32_t detail = 0;   ///< of `operators`, `branches` or `loops`
     std::vector<Guard> when;    ///< it is left out unless all of these hold

@@ -186,6 +186,7 @@ void write_tables(Writer& out, const Program& program) {
   };
   out.list(program.steps, [&](const Program::Step& step) {
     out.text(step.name);
+    out.text(step.value);
     out.number(static_cast<std::uint64_t>(step.kind));
     out.number(step.detail);
     if (step.kind != Program::StepKind::Kernel) return;
@@ -273,9 +274,10 @@ Program read_tables(Reader& in) {
     call.work = in.extent(symbols);
     call.candidate = in.text();
   };
-  for (std::size_t left = in.count(24); left > 0; --left) {
+  for (std::size_t left = in.count(32); left > 0; --left) {
     Program::Step step;
     step.name = in.text();
+    step.value = in.text();
     step.kind = static_cast<Program::StepKind>(in.id(4));
     step.detail = in.small();
     if (step.kind != Program::StepKind::Kernel) {

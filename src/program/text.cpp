@@ -171,7 +171,8 @@ std::string to_string(const Program& program) {
   }
   for (std::size_t k = 0; k < program.steps.size(); ++k) {
     const Program::Step& step = program.steps[k];
-    text += concat("  step ", k, " ", quote(step.name), ": ", step_text(program, step), "\n");
+    text += concat("  step ", k, " ", quote(step.name), " of ", quote(step.value), ": ",
+                   step_text(program, step), "\n");
   }
   text +=
       concat("  inputs ", listed(program.inputs), "\n  outputs ", listed(program.outputs), "\n");

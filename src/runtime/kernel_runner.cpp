@@ -298,7 +298,7 @@ void KernelRunner::require_checks_held(const ReadyStep& ready) const {
   const auto number = static_cast<std::size_t>(error_);
   throw Error(number >= 1 && number <= checks.size() ? checks[number - 1]
                                                      : "the data breaks an operator's rules")
-      .at("node '", step.name, "'");
+      .at("node '", step.value, "'");
 }
 
 void KernelRunner::require_intact(std::uint32_t constant) const {

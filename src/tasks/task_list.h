@@ -98,7 +98,8 @@ struct TaskList {
   struct Task {
     enum class Kind : std::uint8_t { Compute, Form, Host, Copy, Branch, Loop };
     Kind kind = Kind::Compute;
-    std::string name;  ///< the node it comes from
+    std::string name;   ///< what it computes and where that comes from: "conv+relu conv1"
+    std::string value;  ///< what its node makes first
     std::vector<std::uint32_t> reads, writes;
     std::vector<Way> ways;
     /// A result, and an operand that it may overwrite where nobody needs that any more.

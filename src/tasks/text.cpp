@@ -283,6 +283,8 @@ class Parser {
     Task made;
     made.name = in_.name("a task's name");
     made.kind = kind();
+    expect_word("of");
+    made.value = in_.name("what a task makes");
     expect_word("reads");
     made.reads = buffers();
     expect_word("writes");
@@ -489,8 +491,9 @@ std::string to_string(const TaskList& tasks) {
   }
   text += concat("  inputs ", listed(tasks.inputs), "\n  outputs ", listed(tasks.outputs), "\n");
   for (const Task& task : tasks.tasks) {
-    text += concat("  task ", print_name(task.name), " ", name_of(task.kind), " reads ",
-                   listed(task.reads), " writes ", listed(task.writes), " {\n");
+    text += concat("  task ", print_name(task.name), " ", name_of(task.kind), " of ",
+                   print_name(task.value), " reads ", listed(task.reads), " writes ",
+                   listed(task.writes), " {\n");
     for (const TaskList::Way& way : task.ways) {
       text += concat("    way ", quoted(way.candidate));
       for (const TaskList::Guard& guard : way.when) {

@@ -44,16 +44,15 @@ class DeviceTasks : public TaskWriter {
         argument = form_of(argument, packing);
       }
       if (kernel.library) {
-        set_library_kernel(kernel, call);
+        set_library_kernel(kernel, kernel_name(id, kernel.part.nest.name), call);
         for (const std::uint32_t buffer : call.buffers) note_use(buffer, false);
       } else {
         note_lookups(kernel.part.nest, call.buffers);
-        set_kernel(kernel.part.nest, node_name(id) + kernel.part.nest.name, call);
+        set_kernel(kernel.part.nest, kernel_name(id, kernel.part.nest.name), call);
       }
       call.flops = flops[k];
       call.bytes = bytes_of(call);
-      TaskList::Task task;
-      task.name = graph_.value(results.front()).name;
+      TaskList::Task task = task_of(id, results);
       if (kernel.library) {  // its result comes last
         task.reads.assign(call.buffers.begin(), call.buffers.end() - 1);
         task.writes = {call.buffers.back()};
@@ -91,13 +90,13 @@ class DeviceTasks : public TaskWriter {
     list_.kernels[call.kernel].scratch_bytes = scope_.in_list(scratch_per_block(nest, binding));
   }
 
-  void set_library_kernel(const DeviceKernel& made, TaskList::Call& call) {
+  void set_library_kernel(const DeviceKernel& made, const std::string& name, TaskList::Call& call) {
     call.extents = scope_.in_list(Dims(made.library_extents));
     const std::string description = to_string(*made.library);
     const auto [found, is_new] = shared_.kernels.try_emplace(description, list_.kernels.size());
     if (is_new) {
       TaskList::Kernel kernel;
-      kernel.name = made.part.nest.name;
+      kernel.name = name;
       kernel.library = description;
       list_.kernels.push_back(std::move(kernel));
     }

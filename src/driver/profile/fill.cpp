@@ -6,6 +6,7 @@
 #include "frontends/megengine/formula.h"
 #include "ops/analysis.h"
 #include "ops/fused_groups.h"
+#include "ops/node_label.h"
 
 #include <algorithm>
 #include <set>
@@ -133,8 +134,9 @@ class Filler {
       Profile::Step& step =
           add_step({is_input ? StepSamples::What::Input : StepSamples::What::Output,
                     static_cast<std::uint32_t>(copy.port)});
-      step.name = port_name(copy);
+      step.value = port_name(copy);
       step.op = is_input ? "copy in" : "copy out";
+      step.name = concat(step.op, " ", step.value);
       step.kind = Profile::Kind::Copy;
       step.kernel = step.candidate = "memcpy";
       step.device.push_back({0, seconds(copy.start), seconds(copy.kern), seconds(copy.end)});
@@ -153,6 +155,7 @@ class Filler {
       Profile::Step& step = add_step(key);
       const Program::Step& made = model_.program().steps[event->step];
       step.name = made.name;
+      step.value = made.value;
       if (made.kind != Program::StepKind::Kernel) {
         step.kind = Profile::Kind::Operators;
         step.kernel = step.candidate = "operators";
@@ -178,12 +181,12 @@ class Filler {
 
   // What the graph and the compiler say about it.
   void describe(Profile::Step& step, const Key& key) {
-    const auto found = nodes_.find(step.name);
+    const auto found = nodes_.find(step.value);
     step.op = step.kind == Profile::Kind::Operators ? "operators" : step.kernel;
     if (found == nodes_.end()) return;
     const auto& [graph, id] = found->second;
     step.op = op_label(*graph, id);
-    step.source = graph->node(id).name;
+    step.source = source_label(*graph, id);
     if (is_fused_group(*graph, id)) {
       const Graph& body = graph->node(id).bodies.front();
       for (const NodeId member : body.nodes_in_order()) {
@@ -193,7 +196,7 @@ class Filler {
         add_remarks(step, name);
       }
     }
-    if (step.members.empty()) add_remarks(step, step.name);
+    if (step.members.empty()) add_remarks(step, step.value);
     if (const codegen::Decision* decision = decision_of(step, key)) {
       for (const auto& [name, text] : in_words(*decision).candidates)
         step.why.push_back({name, text});
@@ -208,7 +211,7 @@ class Filler {
   }
 
   const codegen::Decision* decision_of(const Profile::Step& step, const Key& key) const {
-    const auto found = decisions_.find(step.name);
+    const auto found = decisions_.find(step.value);
     if (found == decisions_.end()) return nullptr;
     const auto is_chosen = [&](const codegen::Decision& decision) {
       return std::any_of(
@@ -316,7 +319,7 @@ class Filler {
     };
     if (is_new) {
       Profile::Buffer buffer;
-      buffer.name = planned.name.empty() ? concat(step.name, " (temporary)") : planned.name;
+      buffer.name = planned.name.empty() ? concat(step.value, " (temporary)") : planned.name;
       buffer.dtype = planned.dtype;
       buffer.place = place_of(planned.place);
       buffer.first_step = buffer.last_step = k;
@@ -353,7 +356,7 @@ class Filler {
 
   // Whether the step's node has a result of that name: several steps may write to one buffer.
   bool makes(const Profile::Step& step, const std::string& value) const {
-    const auto found = nodes_.find(value), own = nodes_.find(step.name);
+    const auto found = nodes_.find(value), own = nodes_.find(step.value);
     return found != nodes_.end() && own != nodes_.end() &&
            found->second.graph == own->second.graph && found->second.node == own->second.node;
   }
@@ -376,7 +379,7 @@ class Filler {
         }
       }
       if (step.kind == Profile::Kind::Operators) {
-        if (const auto node = nodes_.find(step.name); node != nodes_.end()) {
+        if (const auto node = nodes_.find(step.value); node != nodes_.end()) {
           for (const ValueId operand : node->second.graph->node(node->second.node).operands) {
             if (!operand) continue;
             const auto named = named_writer.find(node->second.graph->value(operand).name);
@@ -390,7 +393,7 @@ class Filler {
         writer[id] = k;
         named_writer[profile_.buffers[id].name] = k;
       }
-      if (step.kind == Profile::Kind::Operators) named_writer[step.name] = k;
+      if (step.kind == Profile::Kind::Operators) named_writer[step.value] = k;
     }
   }
 
@@ -400,7 +403,7 @@ class Filler {
     std::vector<std::uint32_t>& list = is_input ? step.writes : step.reads;
     for (std::uint32_t id = 0; id < profile_.buffers.size(); ++id) {
       const Profile::Buffer& buffer = profile_.buffers[id];
-      if (buffer.place == place && buffer.name == step.name && list.empty()) list.push_back(id);
+      if (buffer.place == place && buffer.name == step.value && list.empty()) list.push_back(id);
     }
     if (!list.empty()) step.bytes = 2 * static_cast<double>(profile_.buffers[list.front()].bytes);
   }
@@ -418,7 +421,7 @@ class Filler {
             step.bytes += static_cast<double>(profile_.buffers[id].bytes);
         }
       }
-      if (step.flops == 0 && !symbols_.empty()) by_node[step.name].push_back(k);
+      if (step.flops == 0 && !symbols_.empty()) by_node[step.value].push_back(k);
     }
     for (const auto& [name, steps] : by_node) {
       const auto found = nodes_.find(name);
@@ -434,8 +437,8 @@ class Filler {
     std::map<std::string, std::vector<std::uint32_t>> by_node;
     for (std::uint32_t k = 0; k < profile_.steps.size(); ++k) {
       const Profile::Step& step = profile_.steps[k];
-      if (step.kind == Profile::Kind::Kernel && nodes_.contains(step.name))
-        by_node[step.name].push_back(k);
+      if (step.kind == Profile::Kind::Kernel && nodes_.contains(step.value))
+        by_node[step.value].push_back(k);
     }
     for (const auto& [name, steps] : by_node) {
       const auto& [graph, id] = nodes_.at(name);

@@ -38,7 +38,7 @@ std::string megengine_document(const Profile& profile, const Graph& graph) {
   for (const Profile::Step& step : profile.steps) {
     const bool is_copy = step.kind == Profile::Kind::Copy;
     auto& table = !is_copy ? facts.nodes : step.writes.empty() ? facts.outputs : facts.inputs;
-    const auto [ran, is_new] = table.try_emplace(step.name);
+    const auto [ran, is_new] = table.try_emplace(step.value);
     if (is_new) ran->second.begin = step.start();
     add_times(profile, step.device, ran->second.device);
     add_times(profile, step.host, ran->second.host);
@@ -112,7 +112,7 @@ class MegEngineReader {
   void add_step(std::size_t opr) {
     const megengine::Operator& node = document_.graph_exec.operators[opr];
     Profile::Step step;
-    step.name = node.name;
+    step.name = step.value = node.name;
     step.op = node.type;
     step.source = std::to_string(node.id);
     step.kernel = node.type;

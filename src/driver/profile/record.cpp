@@ -7,7 +7,6 @@
 #include "driver/machine_peak.h"
 #include "driver/profile/counters.h"
 #include "driver/profile/fill.h"
-#include "ops/fused_groups.h"
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +19,6 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kLabelMembers = 4;
 constexpr std::uint8_t kUntouched = 0xa5;
 constexpr std::size_t kLine = 64;
 
@@ -189,24 +187,6 @@ void add_overhead(CompiledModel& model, const RecordOptions& options, std::uint3
 }
 
 }  // namespace
-
-std::string op_label(const Graph& graph, NodeId node) {
-  if (!is_fused_group(graph, node)) return std::string(graph.op_name(node));
-  const Graph& body = graph.node(node).bodies.front();
-  std::vector<std::string> names;
-  std::size_t left_out = 0;
-  for (const NodeId member : body.nodes_in_order()) {
-    if (!body.node(member).results.empty() &&
-        body.constant_of(body.node(member).results.front()) != nullptr)
-      continue;
-    if (names.size() < kLabelMembers) {
-      names.emplace_back(body.op_name(member));
-    } else {
-      ++left_out;
-    }
-  }
-  return join(names, "+") + (left_out > 0 ? concat("+", left_out) : "");
-}
 
 Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
                        const CompileRecord* compiled, const RecordOptions& options) {

@@ -39,7 +39,4 @@ struct RecordOptions {
 Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
                        const CompileRecord* compiled, const RecordOptions& options = {});
 
-/// "conv+add+relu": a node's operator, of a group those of its members, the first few.
-std::string op_label(const Graph& graph, NodeId node);
-
 }  // namespace tenon

@@ -59,7 +59,7 @@ std::vector<std::vector<std::uint32_t>> complete_behind(const KernelRunner& runn
       if (buffer.place == Program::Place::Input || buffer.place == Program::Place::Constant)
         continue;
       const auto found = made.find(buffer.name);
-      if (found != made.end() && found->second.maker == step.name) last[id] = k;
+      if (found != made.end() && found->second.maker == step.value) last[id] = k;
     }
   }
   std::vector<std::vector<std::uint32_t>> complete(program.steps.size());
@@ -104,7 +104,7 @@ std::vector<Datum> visit_compiled(CompiledModel& model, const Graph& graph,
     }
   };
   looks.behind_operator = [&](const Program::Step& step, const std::vector<Datum>& results) {
-    if (results.size() == 1 && results[0].is_tensor()) on_value(step.name, results[0].tensor());
+    if (results.size() == 1 && results[0].is_tensor()) on_value(step.value, results[0].tensor());
   };
   model.prepare(inputs);
   model.run_looking(looks);

@@ -115,7 +115,14 @@ class Folder {
     const Node& node = graph_.node(id);
     const ValueId value = node.operands[source.operand], result = node.results[0];
     graph_.replace_uses(result, value);
-    if (is_backwards) graph_.swap_names(result, value);
+    if (is_backwards) {
+      // The taker goes on being called what it was: `explain` and names of kernels follow it.
+      const NodeId maker = graph_.value(value).producer;
+      const bool is_taker = std::ranges::count(plan.takers(), maker) > 0;
+      if (is_taker && graph_.node(maker).name.empty())
+        graph_.mutable_node(maker).name = graph_.value(value).name;
+      graph_.swap_names(result, value);
+    }
     // It goes with the dead; until then it is no reader of the value.
     graph_.set_operand(id, source.operand, {});
     is_gone_[id] = 1;

@@ -100,7 +100,7 @@ const page = {
     this.query = text;
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     this.matches = words.length === 0 ? null : new Set(this.run.steps.filter((step) => {
-      const all = [step.name, step.op, step.kind, step.source, step.kernel, step.candidate, ...step.members].join(' ').toLowerCase();
+      const all = [step.name, step.value, step.op, step.kind, step.source, step.kernel, step.candidate, ...step.members].join(' ').toLowerCase();
       return words.every((word) => all.includes(word));
     }).map((step) => step.index));
     this.changed('search');

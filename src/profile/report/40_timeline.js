@@ -103,7 +103,7 @@ function timelinePart(root) {
     const time = chart.value(x), slack = (chart.view[1] - chart.view[0]) / chart.width;
     const span = lane.spans[firstAfter(lane.spans, time - slack)];
     if (!span || span.start > time + slack) return null;
-    const tip = () => `${span.step.name}\n${span.step.op} · ${seconds(span.end - span.start)} · waited ${seconds(span.kern - span.start)}\n${span.step.candidate}`;
+    const tip = () => `${span.step.name}\n${seconds(span.end - span.start)} · waited ${seconds(span.kern - span.start)}\n${span.step.candidate}`;
     return lane.run === page.run ? { step: span.step.index, tip } : { tip };
   }
   const button = (text, title, act) => el('button', { title, onclick: act, text });

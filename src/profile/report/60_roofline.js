@@ -12,7 +12,7 @@ function rooflinePart(root) {
     }
     if (!best) return null;
     const { step } = best;
-    return { step: step.index, tip: () => `${step.name}\n${step.op} · ${seconds(step.time)}\n${rate(step.flops, step.time, 'FLOP/s')} · ${significant(step.flops / step.bytes, 3)} FLOP a byte` + (step.share > 0 ? `\n${percent(step.share, 1)} of the roofline` : '') };
+    return { step: step.index, tip: () => `${step.name}\n${seconds(step.time)}\n${rate(step.flops, step.time, 'FLOP/s')} · ${significant(step.flops / step.bytes, 3)} FLOP a byte` + (step.share > 0 ? `\n${percent(step.share, 1)} of the roofline` : '') };
   };
   function draw(context) {
     const run = page.run, most = run.ceilings;

@@ -65,12 +65,12 @@ function stepsPart(root) {
         { title: 'instr/cycle', right, value: (s) => (s.counters && s.counters.cycles ? s.counters.instructions / s.counters.cycles : NaN), text: (s) => (s.counters && s.counters.cycles ? significant(s.counters.instructions / s.counters.cycles, 3) : '–') },
         { title: 'cache misses', right, value: (s) => (s.counters ? s.counters.cache_misses : NaN), text: (s) => (s.counters ? count(s.counters.cache_misses) : '–') }] : [];
       table = sortedTable([
-        { title: '#', right, value: (s) => s.index }, { title: 'name', mono, value: (s) => s.name }, { title: 'op', value: (s) => s.op }, { title: 'kernel', value: (s) => s.candidate },
+        { title: '#', right, value: (s) => s.index }, { title: 'name', mono, value: (s) => s.name }, { title: 'kernel', value: (s) => s.candidate },
         ...common,
         { title: 'p10', right, value: (s) => s.seconds.p10, text: (s) => seconds(s.seconds.p10) }, { title: 'p90', right, value: (s) => s.seconds.p90, text: (s) => seconds(s.seconds.p90) },
         { title: 'last', right, value: (s) => s.last, text: (s) => seconds(s.last) },
         ...rates, ...counted, { title: 'shapes', mono, wide: true, value: (s) => run.shapesOf(s) },
-      ], run.steps, { sort: 4, step: (s) => s.index, filter: (s) => !page.isFaded(s.index) });
+      ], run.steps, { sort: 3, step: (s) => s.index, filter: (s) => !page.isFaded(s.index) });
     } else {
       const key = { op: (s) => s.op, shapes: (s) => s.op + '  ' + run.shapesOf(s), kernel: (s) => s.op + '  ' + s.candidate }[choice.value];
       table = sortedTable([{ title: choice.selectedOptions[0].text.slice(3), mono, wide: true, value: (g) => g.key }, { title: 'steps', right, value: (g) => g.steps.length }, ...common, ...rates],
@@ -101,9 +101,10 @@ function comparePart(root) {
       const seen = new Map();
       for (const step of run.steps) {
         let key = keyOf(step);
-        if (keyOf === byName) { const n = (seen.get(key) || 0) + 1; seen.set(key, n); if (n > 1) key += ' #' + n; }
+        let shown = key;
+        if (keyOf === byValue) { const n = (seen.get(key) || 0) + 1; seen.set(key, n); shown = step.name + (n > 1 ? ' #' + n : ''); key += ' #' + n; }
         let row = rows.get(key);
-        if (!row) rows.set(key, row = { key, a: 0, b: 0, kernelA: '', kernelB: '', stepA: -1, stepB: -1 });
+        if (!row) rows.set(key, row = { key: shown, a: 0, b: 0, kernelA: '', kernelB: '', stepA: -1, stepB: -1 });
         row[side] += step.time;
         row['kernel' + side.toUpperCase()] = step.candidate;
         row['step' + side.toUpperCase()] = step.index;
@@ -113,7 +114,7 @@ function comparePart(root) {
     put(b, 'b');
     return [...rows.values()];
   };
-  const byName = (s) => s.name;
+  const byValue = (s) => s.value;
   const columns = (last) => [
     { title: '', mono, value: (r) => r.key }, { title: 'A', right, value: (r) => r.a, text: (r) => seconds(r.a) }, { title: 'B', right, value: (r) => r.b, text: (r) => seconds(r.b) },
     { title: 'change', right, value: (r) => Math.abs(r.b - r.a), text: (r) => (r.b > r.a ? '+' : '') + seconds(r.b - r.a) },
@@ -124,7 +125,7 @@ function comparePart(root) {
     el('div', { class: 'cards' }, card('all steps', a.total, b.total, seconds), card('a run, median', a.run_seconds.median, b.run_seconds.median, seconds),
       card('steps', a.steps.length, b.steps.length, String), card('arena', a.arena_bytes, b.arena_bytes, bytes), card('bytes moved', a.moved, b.moved, bytes)),
     el('h2', { text: 'By operator' }), sortedTable(columns([]), join((s) => s.op), { sort: 3 }).node,
-    el('h2', { text: 'By node' }), sortedTable(columns([{ title: 'kernel', value: (r) => (r.kernelA === r.kernelB ? r.kernelA : (r.kernelA || '(none)') + ' → ' + (r.kernelB || '(none)')) }]), join(byName),
+    el('h2', { text: 'By node' }), sortedTable(columns([{ title: 'kernel', value: (r) => (r.kernelA === r.kernelB ? r.kernelA : (r.kernelA || '(none)') + ' → ' + (r.kernelB || '(none)')) }]), join(byValue),
       { sort: 3, step: (r) => (page.at === 0 ? r.stepA : r.stepB) }).node);
   return { update() {} };
 }

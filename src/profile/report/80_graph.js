@@ -24,7 +24,7 @@ function graphPart(root) {
       open.add(next.key);
     }
   }
-  const partsOf = (k) => page.run.steps[k].name.split(/[./]/).filter(Boolean);
+  const partsOf = (k) => page.run.steps[k].value.split(/[./]/).filter(Boolean);
   function grouped(key, name, steps, depth) {
     const node = { key, name, steps, children: [] };
     for (let from = 0; from < steps.length;) {

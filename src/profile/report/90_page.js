@@ -25,7 +25,7 @@ function summaryPart(root) {
     const facts = [['network', run.name], ['ran on', run.device], ['compiled for', run.target], ['threads', String(run.thread_count)], ['warm-up runs', String(run.warm_up_runs)],
       ['total device time', run.deviceTotal > 0 ? `${Number(run.deviceTotal.toPrecision(6))} s, of the last run` : ''],
       ...run.symbols.map((s) => ['symbol ' + s.name, String(s.value)])].filter(([, v]) => v);
-    const hotspots = [...run.steps].sort((a, b) => b.time - a.time).slice(0, 10).map((s) => ({ key: s.name + '  (' + s.op + ')', op: s.op, time: s.time, flops: s.flops }));
+    const hotspots = [...run.steps].sort((a, b) => b.time - a.time).slice(0, 10).map((s) => ({ key: s.name, op: s.op, time: s.time, flops: s.flops }));
     root.replaceChildren(el('div', { class: 'cards' }, cards), el('dl', {}, facts.flatMap(([k, v]) => [el('dt', { text: k }), el('dd', { text: v })])),
       ...run.notes.map((note) => el('p', { class: 'note', text: note })),
       el('h2', { text: 'By operator' }), barRows(run.grouped((s) => s.op).slice(0, 14), run.total),
@@ -43,6 +43,7 @@ function showDetail() {
   row('step', `${step.index} of ${run.steps.length}, ${step.kind}`);
   row('operator', step.op);
   row('source', step.source, true);
+  row('makes', step.value, true);
   row('kernel', step.kernel, true);
   row('chosen', step.candidate);
   row('last run', `${seconds(step.last)}, ${percent(step.last, run.lastTotal)}`);

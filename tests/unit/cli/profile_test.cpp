@@ -42,13 +42,13 @@ TEST_F(ProfileFiles, WritesEveryForm) {
   std::map<std::string, double> steps, traced, told;
   for (const Json& step : saved["steps"]) {
     for (const Json& span : step["device"]) {
-      steps[step["kind"] == "copy" ? "copy" : step["name"].get<std::string>()] +=
+      steps[step["kind"] == "copy" ? "copy" : step["value"].get<std::string>()] +=
           span[3].get<double>() - span[1].get<double>();
     }
   }
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] == "X" && event["pid"] == 2)
-      traced[event["cat"] == "copy" ? "copy" : event["name"].get<std::string>()] +=
+      traced[event["cat"] == "copy" ? "copy" : event["args"]["value"].get<std::string>()] +=
           event["dur"].get<double>() * 1e-6;
   }
   for (const auto& [id, places] : document["profiler"]["device"].items()) {

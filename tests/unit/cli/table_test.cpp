@@ -47,6 +47,23 @@ TEST(Table, BreaksWordsThatAreLongerThanTheirColumn) {
   EXPECT_EQ(printed(table, 12), "name\n------------\näöüäöüäöüäöü\näöü x\n");
 }
 
+// Numbers are never broken: where they do not fit, the last columns go, and are named.
+TEST(Table, LeavesOutTheLastColumnsThatDoNotFit) {
+  Table table({"name", ">us", ">p10", ">p90", "shapes"});
+  table.add({"conv+relu layer1.0.conv1", "2318.5", "2200.1", "2403.9", "f32[1, 64, 56, 56]"});
+  EXPECT_EQ(printed(table, 40),
+            "name                  us     p10     p90\n"
+            "----------------  ------  ------  ------\n"
+            "conv+relu         2318.5  2200.1  2403.9\n"
+            "layer1.0.conv1\n"
+            "left out, for the terminal is too\n"
+            "narrow: shapes\n");
+  for (std::size_t columns = 20; columns < 100; ++columns) {
+    for (const std::string& line : split(printed(table, columns), '\n'))
+      EXPECT_LE(line.size(), columns);
+  }
+}
+
 TEST(Table, FitsWhateverItHolds) {
   for (std::size_t columns = 45; columns < 90; ++columns) {
     for (const std::string& line : split(printed(words(), columns), '\n'))

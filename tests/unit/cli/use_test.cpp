@@ -58,8 +58,31 @@ TEST_F(Use, ValuesInsideTheNetworkComeOut) {
 TEST_F(Use, AnotherBatch) {
   EXPECT_TRUE(has(call({"run", "zoo:mlp", "--batch=5"}).out, "f32[5, 10]"));
   EXPECT_TRUE(has(call({"run", "zoo:mlp?batch=N", "--batch=5"}).out, "f32[5, 10]"));
+  EXPECT_TRUE(has(call({"run", "zoo:mlp", "--shapes=x:5x784"}).out, "f32[5, 10]"));
+  EXPECT_TRUE(has(call({"run", "zoo:mlp", "--shapes=x:5x783"}).error, "matmul"));
   ASSERT_EQ(call({"convert", "zoo:mlp", "--batch=3", "--to=onnx", "-o", file("m.onnx")}).code, 0);
   EXPECT_TRUE(has(call({"show", file("m.onnx")}).out, "f32[3, 784]"));
+}
+
+// Other extents than a model states: its nodes are inferred anew, and inputs of the same batch go
+// along.
+TEST(Rebatch, ShapesOfInputsMayDifferFromWhatIsStated) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, 2, 8, 8], scale: f32[1, 1, 1, 1], k: f32[3]) {
+    p = max_pool(x) {kernel_shape = [2, 2], strides = [2, 2]}
+    y = mul(p, scale)
+    return y, k
+  })",
+                                  all_ops(), "test");
+  const Graph other = reshaped(graph, {{"x", {4, 2, 16, 8}}});
+  const auto type = [](const Graph& of, const char* name) {
+    return to_string(of.value(of.find(name)).type);
+  };
+  EXPECT_EQ(type(other, "y"), "f32[4, 2, 8, 4]");
+  EXPECT_EQ(type(other, "scale"), "f32[4, 1, 1, 1]");
+  EXPECT_EQ(type(other, "k"), "f32[3]");
+  EXPECT_EQ(type(reshaped(graph, {{"x", {1, 2, 8, 8}}}), "y"), "f32[1, 2, 4, 4]");
+  EXPECT_EQ(type(reshaped(graph, {{"x", {4, 2}}}), "y"), "f32[1, 2, 4, 4]")
+      << "left to who reads inputs";
 }
 
 TEST(Rebatch, AReshapeFollowsAndAFixedOneIsAnError) {

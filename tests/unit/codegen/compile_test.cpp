@@ -541,7 +541,7 @@ TEST(Compile, SaysWhatRunsBesideKernels) {
   const Graph graph = parse_graph(
       "graph (x: f32[4]) {\n  a = nonzero(x)\n  b = add(a, a)\n  return b\n}\n", all_ops());
   const std::string text = codegen::print_code(graph, cpu_options());
-  EXPECT_NE(text.find("step 'a': operator nonzero\nstep 'b': k0\n"), std::string::npos) << text.substr(0, 400);
+  EXPECT_NE(text.find("step 'nonzero a': operator nonzero\nstep 'add b': k0\n"), std::string::npos) << text.substr(0, 400);
 }
 
 // Functions of real numbers stay within two units in the last place of f32.

@@ -239,7 +239,7 @@ TEST(Cuda, ImagesOfFewChannelsAreFolded) {
         .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
     const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
     EXPECT_TRUE(std::any_of(list.kernels.begin(), list.kernels.end(), [](const auto& kernel) {
-      return kernel.name.ends_with("_depth");
+      return kernel.name.ends_with(" depth");
     })) << text;
   }
   // Constant weights are laid out ahead: the copy of the image and the library's call are all.

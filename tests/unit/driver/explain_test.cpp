@@ -42,6 +42,32 @@ TEST(Explain, NamesTheGroupANodeEndsIn) {
 
 TEST(Explain, TakesTheSourcesNameOfANode) { EXPECT_EQ(explain(example(), "product").name, "m"); }
 
+// A batch norm goes into the convolution before it, whose result takes the norm's name.
+TEST(Explain, FollowsANodeWhoseResultTakesAnothersPlace) {
+  const Explanation folded = explain(parse_graph(R"(graph (x: f32[1, 2, 4, 4]) {
+    w = constant f32[2, 2, 1, 1] [1, 2, 3, 4]
+    s = constant f32[2] [2, 3]
+    b = constant f32[2] [0, 1]
+    m = constant f32[2] [0, 0]
+    v = constant f32[2] [1, 1]
+    conv1 = conv(x, w)
+    bn1 = batch_norm(conv1, s, b, m, v)
+    relu1 = relu(bn1)
+    return relu1
+  })",
+                                                 all_ops()),
+                                     "conv1");
+  EXPECT_EQ(folded.name, "conv1");
+  EXPECT_TRUE(
+      std::any_of(folded.steps.begin(), folded.steps.end(), [](const Explanation::Step& step) {
+        return step.pass == "fold-scales" && step.text == "its result takes the place of 'bn1'";
+      }));
+  EXPECT_EQ(folded.end_op, "conv");
+  EXPECT_EQ(folded.group, "relu1");
+  ASSERT_FALSE(folded.kernels.empty());
+  EXPECT_TRUE(folded.kernels.back().name.ends_with(" conv1")) << folded.kernels.back().name;
+}
+
 TEST(Explain, OffersTheNearestName) {
   try {
     explain(example(), "thre");

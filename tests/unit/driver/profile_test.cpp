@@ -75,7 +75,7 @@ const Recorded& net() {
 std::map<std::string, double> step_seconds(const Profile& profile) {
   std::map<std::string, double> seconds;
   for (const Profile::Step& step : profile.steps)
-    seconds[step.name + (step.kind == Profile::Kind::Copy ? " copy" : "")] += step.last_seconds();
+    seconds[step.value + (step.kind == Profile::Kind::Copy ? " copy" : "")] += step.last_seconds();
   return seconds;
 }
 
@@ -160,7 +160,7 @@ TEST(RecordProfile, OutputsAgreeOnEveryStep) {
   const Json trace = Json::parse(chrome_trace(profile));
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] != "X" || event["pid"] != 2) continue;
-    traced[event["name"].get<std::string>() + (event["cat"] == "copy" ? " copy" : "")] +=
+    traced[event["args"]["value"].get<std::string>() + (event["cat"] == "copy" ? " copy" : "")] +=
         event["dur"].get<double>() * 1e-6;
   }
   ASSERT_EQ(traced.size(), expected.size());

@@ -269,7 +269,7 @@ TEST_F(HostSteps, TellsWhereTheTimeGoes) {
     if (step.kind != Kind::Kernel) continue;
     EXPECT_EQ(times[at].name, step.name);
     EXPECT_EQ(times[at].candidate, step.candidate);
-    const bool is_in_loop = k < loop_end && program_.steps[k].name != "scaled";
+    const bool is_in_loop = k < loop_end && program_.steps[k].value != "scaled";
     if (is_in_loop) {
       EXPECT_GT(times[at].seconds, 0) << step.name;
       EXPECT_EQ(times[at].bytes, 3 * 5 * step.bytes) << step.name;
@@ -281,8 +281,9 @@ TEST_F(HostSteps, TellsWhereTheTimeGoes) {
     EXPECT_GT(times[at].seconds, 0) << times[at].name;
     others[times[at].name] = times[at].candidate;
   }
-  EXPECT_EQ(others, (std::map<std::string, std::string>{
-                        {"last", "loop"}, {"chosen", "branch"}, {"places", "operators"}}));
+  EXPECT_EQ(others,
+            (std::map<std::string, std::string>{
+                {"scan last", "loop"}, {"if chosen", "branch"}, {"nonzero places", "operators"}}));
   expect_reference(graph_, model, {ramp({5, 1, 4}), truth(false)});  // afterwards it runs as before
 }
 

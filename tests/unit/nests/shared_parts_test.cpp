@@ -200,8 +200,8 @@ TEST(RepeatedNodes, TakeWhatWasChosenBefore) {
                                   all_ops());
   std::vector<codegen::Decision> decisions = codegen::decide(graph, cpu_options());
   ASSERT_EQ(decisions.size(), 3U);
-  EXPECT_EQ(decisions[0].name, "a");
-  EXPECT_EQ(decisions[1].name, "b");
+  EXPECT_EQ(decisions[0].name, "softmax a");
+  EXPECT_EQ(decisions[1].name, "softmax b");
   EXPECT_EQ(decisions[1].first_step, 1U);
   EXPECT_NE(decisions[0].node, decisions[1].node);
   EXPECT_EQ(decisions[0].work, decisions[1].work);

