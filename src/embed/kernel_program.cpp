@@ -1,9 +1,8 @@
 #include "base/error.h"
+#include "embed/json_text.h"
 #include "embed/loaded_program.h"
 #include "embed/tensor.h"
 #include "runtime/model.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +10,6 @@
 
 namespace tenon::embed {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Memory for an output that the caller brought none for.
 class OwnedOutput {
@@ -82,10 +79,11 @@ class KernelContext : public RunContext {
   }
 
   std::string describe() const override {
-    return Json{{"threads", context_.thread_count()},
-                {"arena_bytes", context_.arena_bytes()},
-                {"scratch_bytes", context_.scratch_bytes()}}
-        .dump();
+    return JsonObject()
+        .add("threads", context_.thread_count())
+        .add("arena_bytes", context_.arena_bytes())
+        .add("scratch_bytes", context_.scratch_bytes())
+        .text();
   }
 
  private:
@@ -155,19 +153,22 @@ class KernelContext : public RunContext {
 
   std::string watched_json() const {
     const double second = seconds_per_tick();
-    Json steps = Json::array();
+    std::vector<std::string> steps;
     const Program& program = context_.program();
     for (const Watch::Step& step : watch_.steps()) {
       const std::uint32_t k = step.number;
-      steps.push_back({{"step", k},
-                       {"name", program.steps[k].name},
-                       {"kernel", program.kernels[program.steps[k].kernel].name},
-                       {"candidate", program.steps[k].candidate},
-                       {"seconds", static_cast<double>(step.end - step.start) * second},
-                       {"flops", program.steps[k].flops},
-                       {"bytes", program.steps[k].bytes}});
+      steps.push_back(JsonObject()
+                          .add("step", k)
+                          .add("name", program.steps[k].name)
+                          .add("value", program.steps[k].value)
+                          .add("kernel", program.kernels[program.steps[k].kernel].name)
+                          .add("candidate", program.steps[k].candidate)
+                          .add("seconds", static_cast<double>(step.end - step.start) * second)
+                          .add("flops", program.steps[k].flops)
+                          .add("bytes", program.steps[k].bytes)
+                          .text());
     }
-    return Json{{"steps", std::move(steps)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return JsonObject().add_json("steps", json_list(steps)).text();
   }
 
   Context context_;

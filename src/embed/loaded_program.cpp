@@ -2,18 +2,15 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "embed/json_text.h"
 #include "embed/tensor.h"
 #include "program/totals.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>
 
 namespace tenon::embed {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // An extent with its symbols' names, as a person would write it.
 std::string text_of(const Extent& extent, const Program& program) {
@@ -76,10 +73,11 @@ Port port_of(const Program::Buffer& buffer, const Program& program) {
   return port;
 }
 
-Json to_json(const std::vector<Port>& ports) {
-  Json json = Json::array();
-  for (const Port& port : ports) json.push_back({{"name", port.name}, {"type", port.type}});
-  return json;
+std::string to_json(const std::vector<Port>& ports) {
+  std::vector<std::string> items;
+  for (const Port& port : ports)
+    items.push_back(JsonObject().add("name", port.name).add("type", port.type).text());
+  return json_list(items);
 }
 
 }  // namespace
@@ -95,24 +93,24 @@ LoadedProgram::LoadedProgram(const Program& program) {
     weight_buffers_.push_back(id);
   }
   const ProgramTotals totals = totals_of(program);
-  Json symbols = Json::object();
+  JsonObject symbols;
   for (const Program::Symbol& symbol : program.symbols)
-    symbols[symbol.name] = {symbol.lo, symbol.hi};
-  description_ = Json{
-      {"name", program.name},
-      {"target", program.target},
-      {"inputs", to_json(inputs_)},
-      {"outputs", to_json(outputs_)},
-      {"weights", to_json(weights_)},
-      {"symbols", std::move(symbols)},
-      {"steps", totals.steps},
-      {"kernels", totals.kernels},
-      {"operator_steps", totals.operator_steps},
-      {"code_bytes", totals.code_bytes},
-      {"constant_bytes", totals.constant_bytes},
-      {"arena_bytes", totals.arena_bytes},
-      {"flops",
-       totals.flops}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+    symbols.add_json(symbol.name, concat("[", symbol.lo, ",", symbol.hi, "]"));
+  description_ = JsonObject()
+                     .add("name", program.name)
+                     .add("target", program.target)
+                     .add_json("inputs", to_json(inputs_))
+                     .add_json("outputs", to_json(outputs_))
+                     .add_json("weights", to_json(weights_))
+                     .add_json("symbols", symbols.text())
+                     .add("steps", totals.steps)
+                     .add("kernels", totals.kernels)
+                     .add("operator_steps", totals.operator_steps)
+                     .add("code_bytes", totals.code_bytes)
+                     .add("constant_bytes", totals.constant_bytes)
+                     .add("arena_bytes", totals.arena_bytes)
+                     .add("flops", totals.flops)
+                     .text();
 }
 
 const std::vector<Port>& LoadedProgram::ports(std::int32_t kind) const {

@@ -11,9 +11,26 @@ namespace tenon::embed {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+// Takes a value apart from within: its destructor would take memory for what is in it.
+void dismantle(Json& value) noexcept {
+  if (auto* items = value.get_ptr<Json::array_t*>()) {
+    for (; !items->empty(); items->pop_back()) dismantle(items->back());
+  } else if (auto* members = value.get_ptr<Json::object_t*>()) {
+    for (; !members->empty(); members->pop_back()) dismantle(members->back().second);
+  }
+}
+
+}  // namespace
+
 struct Options::Read {
   Json json = Json::object();
   std::vector<std::string> asked;
+
+  Read() = default;
+  Read(const Read&) = delete;
+  ~Read() { dismantle(json); }
 
   const Json* find(const char* name) {
     asked.emplace_back(name);

@@ -1,4 +1,5 @@
-// Replaces `new` and `delete` of the whole test program by ones that count.
+// Replaces `new` and `delete` of the whole test program by ones that count, and fail where asked
+// to.
 #include "unit/allocations.h"
 
 #include <atomic>
@@ -8,9 +9,15 @@
 namespace {
 
 std::atomic<std::size_t> count{0};
+thread_local std::size_t left = 0;  // until one fails
+thread_local bool has_failed = false;
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   count.fetch_add(1, std::memory_order_relaxed);
+  if (left > 0 && --left == 0) {
+    has_failed = true;
+    throw std::bad_alloc();
+  }
   void* block = nullptr;
   if (alignment <= alignof(std::max_align_t)) {
     block = std::malloc(bytes == 0 ? 1 : bytes);
@@ -24,6 +31,13 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 }  // namespace
 
 std::size_t tenon::allocation_count() { return count.load(std::memory_order_relaxed); }
+
+bool tenon::fail_allocation(std::size_t number) {
+  const bool had_failed = has_failed;
+  left = number;
+  has_failed = false;
+  return had_failed;
+}
 
 // The other forms call these.
 void* operator new(std::size_t bytes) { return allocate(bytes, 1); }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -180,6 +181,91 @@ TEST_F(Program_, ABatchTooLargeForAnyMemoryIsAnError) {
   EXPECT_EQ(run(), TENON_OUT_OF_MEMORY) << last_error();
   x_shape[0] = 2;
   EXPECT_EQ(run(), TENON_OK) << last_error();
+}
+
+// Whichever allocation of a call fails, the call gives an error, and the next one goes through.
+TEST_F(Program_, EveryAllocationThatFailsIsAnError) {
+  make(kMatmul, "{\"swappable_weights\": true}");
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            ("tenon_memory_" + std::to_string(getpid()) + ".tnn"))
+                               .string();
+  ASSERT_EQ(tenon_program_save(program, path.c_str(), nullptr), TENON_OK) << last_error();
+  std::int64_t batch = 0;
+  const std::vector<float> weights(6, 2.0F);
+  const std::int64_t weight_shape[2] = {3, 2};
+  const tenon_tensor weight{const_cast<float*>(weights.data()), weight_shape, nullptr, 2,
+                            TENON_F32};
+  const std::vector<std::pair<const char*, std::function<tenon_status()>>> calls = {
+      {"load",
+       [&] {
+         tenon_program loaded = nullptr;
+         const tenon_status status = tenon_program_load(path.c_str(), &loaded);
+         if (status == TENON_OK) tenon_program_free(loaded);
+         return status;
+       }},
+      {"create",
+       [&] {
+         tenon_context made = nullptr;
+         const tenon_status status = tenon_context_create(program, "{\"threads\": 1}", &made);
+         if (status == TENON_OK) tenon_context_free(made);
+         return status;
+       }},
+      {"run with another batch",
+       [&] {
+         x.assign(static_cast<std::size_t>(3 * ++batch), 1.0F);
+         x_shape[0] = batch;
+         input.data = x.data();
+         output = {};
+         return run();
+       }},
+      {"watch",
+       [&] {
+         char* json = nullptr;
+         output = {};
+         const tenon_status status = tenon_context_watch(context, &input, 1, &output, 1, &json);
+         if (status == TENON_OK) tenon_text_free(json);
+         return status;
+       }},
+      {"describe",
+       [&] {
+         char* json = nullptr;
+         const tenon_status status = tenon_context_describe(context, &json);
+         if (status == TENON_OK) tenon_text_free(json);
+         return status;
+       }},
+      {"set a weight", [&] { return tenon_program_set_weight(program, "w", &weight); }},
+      {"a value",
+       [&] {
+         tenon_value made = nullptr, sequence = nullptr;
+         tenon_status status = tenon_value_tensor(&weight, &made);
+         if (status != TENON_OK) return status;
+         status = tenon_value_sequence(&made, 1, TENON_F32, &sequence);
+         tenon_value_free(made);
+         if (status == TENON_OK) tenon_value_free(sequence);
+         return status;
+       }},
+      {"a mistake", [&] { return tenon_program_set_weight(program, "no such weight", &weight); }},
+  };
+  for (const auto& [name, call] : calls) {
+    const bool is_mistake = std::string(name) == "a mistake";
+    const tenon_status wanted = is_mistake ? TENON_USAGE : TENON_OK;
+    ASSERT_EQ(call(), wanted) << name << ": " << last_error();
+    std::size_t failures = 0;
+    for (std::size_t number = 1; number < 10000; ++number) {
+      fail_allocation(number);
+      const tenon_status status = call();
+      if (!fail_allocation(0)) {
+        EXPECT_EQ(status, wanted) << name << ": " << last_error();
+        break;
+      }
+      ++failures;
+      EXPECT_TRUE(status == TENON_OUT_OF_MEMORY || status == wanted)
+          << name << ", allocation " << number << ": " << status << " " << last_error();
+      EXPECT_EQ(call(), wanted) << name << ", behind allocation " << number << ": " << last_error();
+    }
+    EXPECT_GT(failures, 0) << name;
+  }
+  std::filesystem::remove(path);
 }
 
 TEST_F(Program_, AFreedHandleIsAnError) {

@@ -144,7 +144,7 @@ constexpr const char* kWide = R"(graph wide (x: f32[16384, 8]) {
 TEST_F(OutOfMemory, TheArenaNamesTheLargestBuffers) {
   write_program(codegen::compile(parse_graph(kWide, all_ops()), cpu_options()), file("wide.tnn"));
   expect_names(call_limited(300, {"run", file("wide.tnn"), "--threads=2"}),
-               {"error: no memory for the values between steps", "step 0 ('wide_value')", "1 GiB wanted",
+               {"error: no memory for the values between steps", "step 0 ('matmul wide_value')", "1 GiB wanted",
                 "the largest alive there: 'wide_value' 1 GiB"});
 }
 
