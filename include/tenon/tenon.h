@@ -77,8 +77,10 @@ typedef enum tenon_dtype {
 } tenon_dtype;
 
 /* A tensor in the caller's memory. `data` is aligned as its elements are (f32: 4 bytes; 64 bytes
- * and more are fastest), and lies in host memory, row-major. `strides` counts elements; NULL stands
- * for row-major. */
+ * and more are fastest), and lies in host memory, row-major. A program for a GPU, all of whose
+ * steps are kernels, also takes memory of that GPU, where work on its default stream is waited for;
+ * it is used where it lies if 256 divides its address, and copied on the device if not. `strides`
+ * counts elements; NULL stands for row-major. */
 typedef struct tenon_tensor {
   void* data;
   const int64_t* shape;

@@ -7,6 +7,7 @@
 """
 
 from . import zoo
+from ._device import DeviceArray
 from ._library import (ComparisonFailed, DeviceError, Error, InternalError, InvalidModelError, OutOfMemoryError,
                        UnsupportedError, UsageError, command, devices, load_plugin, run_command, version)
 from ._model import Model, Profile, Quantization, Trainer, Training, load
@@ -18,7 +19,7 @@ from ._session import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, In
 __version__ = version()
 
 __all__ = [
-    "ComparisonFailed", "DeviceError", "Error", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel",
+    "ComparisonFailed", "DeviceArray", "DeviceError", "Error", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel",
     "IOBinding", "InferenceSession", "InternalError", "InvalidModelError", "Model", "ModelMetadata", "NodeArg",
     "OrtValue", "OutOfMemoryError", "Outputs", "Port", "Profile", "Program", "Quantization", "RunOptions", "SessionOptions",
     "Trainer", "Training", "UnsupportedError", "UsageError", "command", "devices", "get_all_providers",

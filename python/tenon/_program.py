@@ -13,6 +13,7 @@ import numpy as np
 
 from ._library import (CPort, CTensor, UnsupportedError, UsageError, check, handle_from, json_from, lib,
                        options_text, take_text)
+from ._device import DeviceArray, device_array, is_on_gpu
 from ._tensors import DTYPES, Value, address, as_array, describe, extents_of, fitting, shape_of
 
 INPUT, OUTPUT, WEIGHT = 0, 1, 2
@@ -72,6 +73,8 @@ class _Context:
         # What is no tensor of numbers, and what gives shapes that depend on data, goes another way.
         self._takes_values = any(port.number in (0, 26) for port in (*self._inputs, *self._outputs))
         self._expected = [port.dtype for port in self._inputs]
+        described = program.describe()
+        self._is_on_gpu = described["target"].startswith("cuda:") and described["operator_steps"] == 0
 
     def __del__(self) -> None:
         if lib is not None and hasattr(self, "_handle"):
@@ -83,9 +86,9 @@ class _Context:
             if type(array) is not np.ndarray or array.dtype != self._expected[k] or not array.flags.carray and not (
                     array.flags.c_contiguous and array.flags.aligned):
                 port = self._inputs[k]
-                array = arrays[k] = fitting(as_array(array), port.number, port.name)
+                array = arrays[k] = self._taken(array, port)
             entry = self._in[k]
-            entry.data = array.__array_interface__["data"][0]
+            entry.data = array.pointer if type(array) is DeviceArray else array.__array_interface__["data"][0]
             if array.shape != self._shapes[k]:
                 self._is_bound = False
                 shape = (ctypes.c_int64 * array.ndim)(*array.shape)
@@ -94,6 +97,16 @@ class _Context:
                 self._shapes[k] = array.shape
         if not self._is_bound:
             self._bind()
+
+    def _taken(self, value: Any, port: Port) -> Any:
+        """An array over the value's memory, or a tensor on the GPU where the program runs there."""
+        if not self._is_on_gpu or not is_on_gpu(value):
+            return fitting(as_array(value), port.number, port.name)
+        tensor = device_array(value)
+        if tensor.type != DTYPES[port.number][0]:
+            raise UsageError(f"'{port.name}' has the wrong element type\n  expected  {DTYPES[port.number][0]}\n"
+                             f"  got       {tensor.type}")
+        return tensor
 
     def _bind(self) -> None:
         for entry in self._out:
@@ -110,7 +123,7 @@ class _Context:
             entry.shape = shape
         self._is_bound = True
 
-    def run(self, arrays: list[Any], out: list[np.ndarray | None] | None = None) -> list[Any]:
+    def run(self, arrays: list[Any], out: list[Any] | None = None) -> list[Any]:
         if not self._takes_values:
             try:
                 return self._run_tensors(arrays, out)
@@ -121,6 +134,7 @@ class _Context:
         results = self._run_values(arrays)
         for k, target in enumerate(out or []):
             if target is not None:
+                target = as_array(target)
                 if target.shape != results[k].shape or target.dtype != results[k].dtype:
                     raise UsageError(f"output '{self._outputs[k].name}' is {results[k].dtype}{list(results[k].shape)}, "
                                      f"and what is given for it {target.dtype}{list(target.shape)}")
@@ -128,27 +142,40 @@ class _Context:
                 results[k] = target
         return results
 
-    def _run_tensors(self, arrays: list[Any], out: list[np.ndarray | None] | None) -> list[Any]:
+    def _run_tensors(self, arrays: list[Any], out: list[Any] | None) -> list[Any]:
         self._place(arrays)
+        stays = self._is_on_gpu and any(type(array) is DeviceArray for array in arrays)
         results = []
         for k, (shape, dtype) in enumerate(self._given):
             target = None if out is None else out[k]
-            if target is None:
-                target = np.empty(shape, dtype)
+            if target is not None:
+                self._out[k].data = self._address_to_fill(target, k)
+            elif stays:
+                target = DeviceArray.empty(shape, DTYPES[self._outputs[k].number][0])
+                self._out[k].data = target.pointer
             else:
-                self._require_fit(target, k)
-            self._out[k].data = target.__array_interface__["data"][0]
+                target = np.empty(shape, dtype)
+                self._out[k].data = target.__array_interface__["data"][0]
             results.append(target)
         status = lib.tenon_context_run(self._handle, self._in, self._counts[0], self._out, self._counts[1])
         if status:
             check(status)
         return results
 
-    def _require_fit(self, target: np.ndarray, k: int) -> None:
+    def _address_to_fill(self, given: Any, k: int) -> int:
+        """Of memory that a result is to be written to, if it is of its kind."""
         shape, dtype = self._given[k]
+        if self._is_on_gpu and is_on_gpu(given):
+            tensor, expected = device_array(given), DTYPES[self._outputs[k].number][0]
+            if tensor.shape != shape or tensor.type != expected:
+                raise UsageError(f"output '{self._outputs[k].name}' does not fit\n  expected  {expected}{list(shape)}\n"
+                                 f"  got       {tensor.type}{list(tensor.shape)}")
+            return tensor.pointer  # `given` holds it until the run is through
+        target = as_array(given)
         if target.shape != shape or target.dtype != dtype or not target.flags.carray:
             raise UsageError(f"output '{self._outputs[k].name}' does not fit\n  expected  {dtype}{list(shape)}, row by row\n"
                              f"  got       {target.dtype}{list(target.shape)}")
+        return address(target)
 
     def _run_values(self, arrays: list[Any]) -> list[Any]:
         given = [Value.of(array, port.type) for array, port in zip(arrays, self._inputs)]
@@ -276,10 +303,10 @@ class Program:
             raise UsageError(f"inputs are missing: {', '.join(missing)}")
         return [*arrays, *(named[name] for name in names[len(arrays):])]
 
-    def _targets(self, out: Any) -> list[np.ndarray | None] | None:
+    def _targets(self, out: Any) -> list[Any] | None:
         if out is None:
             return None
-        if isinstance(out, np.ndarray):
+        if isinstance(out, np.ndarray) or hasattr(out, "__dlpack__"):
             out = [out]
         if isinstance(out, Mapping):
             unknown = [name for name in out if name not in self._output_names]

@@ -244,6 +244,8 @@ class InferenceSession:
         self._output_names = [port.name for port in self._program.outputs]
         # Lists of maps (ZipMap) are matrices here, with the labels of their columns beside them.
         columns = self._metadata.custom_metadata_map
+        # A map that goes in (DictVectorizer, CastMap) is two lists: its keys and its values.
+        self._maps = self._maps_among(columns)
         self._labels = {name: json.loads(columns[f"columns of {name}"]) for name in self._output_names
                         if f"columns of {name}" in columns}
 
@@ -252,8 +254,31 @@ class InferenceSession:
             return result
         return [dict(zip(self._labels[name], map(float, row))) for row in result]
 
+    def _maps_among(self, metadata: Mapping[str, str]) -> dict[str, list[str]]:
+        names, maps = {port.name for port in self._program.inputs}, {}
+        for key, text in metadata.items():
+            try:
+                parts = json.loads(text) if key.startswith("map ") else None
+            except ValueError:
+                continue  # the model's own words
+            if isinstance(parts, list) and len(parts) == 2 and all(part in names for part in parts):
+                maps[key[len("map "):]] = parts
+        return maps
+
+    def _without_maps(self, feed: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not any(isinstance(feed.get(name), Mapping) for name in self._maps):
+            return feed
+        made = dict(feed)
+        for name, parts in self._maps.items():
+            given = made.pop(name)
+            for part, items in zip(parts, (given.keys(), given.values())):
+                dtype = next(port.dtype for port in self._program.inputs if port.name == part)
+                made[part] = np.array(list(items), dtype=object if dtype is None else dtype)
+        return made
+
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
             run_options: RunOptions | None = None) -> list[Any]:
+        input_feed = self._without_maps(input_feed)
         missing = [port.name for port in self._program.inputs if port.name not in input_feed]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(input_feed)}).")
@@ -281,7 +306,17 @@ class InferenceSession:
             iobinding._outputs = {name: None for name in self._output_names}
 
     def get_inputs(self) -> list[NodeArg]:
-        return [NodeArg(port) for port in self._program.inputs]
+        ports = {port.name: port for port in self._program.inputs}
+        arguments = []
+        for name, port in ports.items():
+            whole = next((key for key, parts in self._maps.items() if name in parts), None)
+            if whole is None:
+                arguments.append(NodeArg(port))
+            elif name == self._maps[whole][0]:
+                key, value = (_type_text(ports[part].type) for part in self._maps[whole])
+                arguments.append(NodeArg(Port(whole, "", None, None)))
+                arguments[-1].type = f"map({key[len('tensor('):-1]},{value})"
+        return arguments
 
     def get_outputs(self) -> list[NodeArg]:
         return [NodeArg(port) for port in self._program.outputs]

@@ -66,8 +66,9 @@ def as_array(value: Any) -> np.ndarray:
     if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
         kind = value.__dlpack_device__()[0]
         if int(kind) not in (1, 3):  # kDLCPU, kDLCUDAHost
-            raise UsageError(f"a tensor on a device cannot be read from here (DLPack device type {int(kind)}); "
-                             "copy it to the host: tensor.cpu()")
+            raise UsageError(f"a tensor on a device cannot be read from here (DLPack device type {int(kind)})\n"
+                             "  hint      copy it to the host: tensor.cpu(); programs compiled with target=\"cuda\", all of "
+                             "whose steps are kernels, take tensors of NVIDIA's GPUs as they are")
         if getattr(value, "requires_grad", False) and hasattr(value, "detach"):
             value = value.detach()
         return np.from_dlpack(value)

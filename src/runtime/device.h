@@ -36,7 +36,8 @@ class DeviceContext {
   /// whose input is null goes on from the output before it.
   virtual void keep(std::vector<Feedback> states) = 0;
   /// Copies what the segment reads to the device, runs, copies what it writes back, but for outputs
-  /// that are null. `seconds`, unless empty: by step of the program, added up.
+  /// that are null. Memory of the device itself is used where it lies, once the work on its default
+  /// stream is done. `seconds`, unless empty: by step of the program, added up.
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs,
                    std::span<double> seconds) = 0;
   /// Copies an input of the last run, or an output, from the device.

@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 import tenon
-from tenon import _program
+from tenon import _device, _program
 
 RELU = b"graph (x: f32[N, 4]) {\n  y = relu(x)\n  return y\n}\n"
 TWO = b"""graph (a: f32[N, 3], b: f32[3, 2]) {
@@ -331,6 +331,15 @@ class RuntimeScript(unittest.TestCase):
         self.assertEqual(session.run(None, {"x": x})[0],
                          [{"no": 0.25, "yes": 0.75}, {"no": 1.0, "yes": 0.0}, {"no": 0.5, "yes": 0.5}])
 
+    def test_maps_go_in(self):
+        model = Path(__file__).resolve().parent.parent / "conformance/cases/test_ml_dict_vectorizer_texts/model.onnx"
+        session = tenon.InferenceSession(str(model))
+        self.assertEqual([(node.name, node.type) for node in session.get_inputs()], [("x", "map(string,tensor(float))")])
+        for given, expected in (({"c": 3.0, "a": 1}, [[1, 0, 3]]), ({"q": 7.0}, [[0, 0, 0]]), ({}, [[0, 0, 0]])):
+            np.testing.assert_array_equal(session.run(None, {"x": given})[0], np.array(expected, np.float32))
+        with self.assertRaises(ValueError):
+            session.run(None, {})
+
     def test_io_binding(self):
         session = tenon.InferenceSession(self.path)
         a, b = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
@@ -347,6 +356,95 @@ class RuntimeScript(unittest.TestCase):
         value = tenon.OrtValue.ortvalue_from_numpy(a)
         self.assertEqual(value.shape(), [2, 3])
         self.assertEqual(value.data_ptr(), a.ctypes.data)
+
+
+class ForeignTensor:
+    """What speaks DLPack and says that it lies on a GPU; here it is a host array, so that anything can be looked at."""
+
+    def __init__(self, array, device_type=2, strides=None, type_name="f32"):
+        self.array, self.device_type, self.strides, self.type_name = array, device_type, strides, type_name
+        self.streams = []
+
+    def __dlpack_device__(self):
+        return self.device_type, 0
+
+    def __dlpack__(self, stream=None):
+        self.streams.append(stream)
+        made = _device.DeviceArray(self.array.ctypes.data, self.array.shape, self.type_name, 0, self.array)
+        capsule = _device.capsule_of(made)
+        if self.strides is not None:
+            managed, _, _ = list(_device._given.values())[-1]
+            self._kept = (ctypes.c_int64 * len(self.strides))(*self.strides)
+            managed.dl_tensor.strides = ctypes.cast(self._kept, ctypes.POINTER(ctypes.c_int64))
+        return capsule
+
+
+class OnAGpu(unittest.TestCase):
+    def setUp(self):
+        self.x = np.array([[-1, 2, -3, 4]], np.float32)
+        self.program = tenon.load(RELU).compile(threads=1)
+        self.assertEqual(_device._given, {})
+
+    def tearDown(self):
+        gc.collect()
+        self.assertEqual(_device._given, {}, "what was lent has come back")
+
+    def as_if_on_gpu(self):
+        """The program of the processor takes what says that it lies on a GPU: its memory is the host's."""
+        self.program._context()._is_on_gpu = True
+
+        def empty(shape, type_name):
+            array = np.empty(shape, np.float32)
+            return _device.DeviceArray(array.ctypes.data, shape, type_name, 0, array)
+
+        return mock.patch.object(_device.DeviceArray, "empty", empty)
+
+    def test_without_a_gpu_there_is_an_error(self):
+        if any(device["kind"] == "cuda" and device["usable"] for device in tenon.devices()):
+            self.skipTest("this machine has a GPU: tests/python/gpu_tensors.py is for it")
+        with self.assertRaises(tenon.DeviceError):
+            tenon.DeviceArray.empty((2, 3), "f32")
+
+    def test_a_program_of_the_processor_refuses_them(self):
+        with self.assertRaisesRegex(tenon.UsageError, "DLPack device type 2") as caught:
+            self.program(ForeignTensor(self.x))
+        self.assertIn('target="cuda"', str(caught.exception))
+
+    def test_memory_is_shown_and_given_back(self):
+        given = ForeignTensor(self.x)
+        taken = _device.device_array(given)
+        self.assertEqual((taken.pointer, taken.shape, taken.type), (self.x.ctypes.data, (1, 4), "f32"))
+        self.assertEqual(given.streams, [1])  # the default stream follows the maker's
+        self.assertEqual(len(_device._given), 1)
+        del taken
+        gc.collect()
+        self.assertEqual(_device._given, {})
+        _device.capsule_of(_device.DeviceArray(1, (2,), "f32", 0, None))  # that nobody takes
+
+    def test_runs_on_the_memory_itself(self):
+        with self.as_if_on_gpu():
+            x = ForeignTensor(self.x)
+            y = self.program(x)
+            self.assertIsInstance(y, tenon.DeviceArray)
+            self.assertEqual((y.shape, y.type, y.__dlpack_device__()), ((1, 4), "f32", (2, 0)))
+            np.testing.assert_array_equal(y._owner, [[0, 2, 0, 4]])
+            self.assertEqual(_device.device_array(y), y)
+            self.assertEqual(_device.device_array(ForeignTensor(y._owner)).pointer, y.pointer)
+            target = np.empty((1, 4), np.float32)
+            out = ForeignTensor(target)
+            self.assertIs(self.program(x, out=out), out)
+            np.testing.assert_array_equal(target, [[0, 2, 0, 4]])
+
+    def test_what_does_not_fit_is_refused(self):
+        with self.as_if_on_gpu():
+            for part, given in (("row by row", ForeignTensor(np.ones((4, 4), np.float32), strides=(1, 4))),
+                                ("wrong element type", ForeignTensor(self.x, type_name="i32")),
+                                ("no capsule of a tensor", mock.Mock(spec=["__dlpack__", "__dlpack_device__"], **{
+                                    "__dlpack__": lambda stream: 3, "__dlpack_device__": lambda: (2, 0)}))):
+                with self.assertRaisesRegex(tenon.UsageError, part):
+                    self.program(given)
+            with self.assertRaisesRegex(tenon.UsageError, "output 'y' does not fit"):
+                self.program(self.x, out=ForeignTensor(np.empty((2, 4), np.float32)))
 
 
 if __name__ == "__main__":

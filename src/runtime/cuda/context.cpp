@@ -81,8 +81,12 @@ struct ReadyStep {
   Function function = nullptr;
   unsigned blocks = 0, threads = 0;
   std::vector<std::uint64_t> values;
+  /// Which of the values are addresses of inputs and outputs: (value, port).
+  std::vector<std::pair<std::size_t, std::size_t>> ports = {};
   std::shared_ptr<LibraryStep> library;
 };
+
+constexpr Address kPortAlignment = 256;  // that kernels and libraries were chosen for
 
 class CudaContext : public DeviceContext {
  public:
@@ -132,6 +136,14 @@ class CudaContext : public DeviceContext {
   }
   std::shared_ptr<LibraryStep> library_step(const std::string& description,
                                             const std::vector<std::int64_t>& extents);
+  struct Port {
+    Address own = 0;  ///< in `ports_`
+    std::uint64_t bytes = 0;
+    Address address = 0;  ///< where the launches have it: there, or in the caller's memory
+  };
+  Port& port_at(std::size_t k) {
+    return k < inputs_.size() ? inputs_[k] : outputs_[k - inputs_.size()];
+  }
   bool has_work() const { return !steps_.empty() || !states_.empty(); }
   void begin_run();
   void enqueue(ReadyStep& step);
@@ -146,13 +158,11 @@ class CudaContext : public DeviceContext {
   GraphExec exec_ = nullptr;
   DeviceMemory arena_, ports_, scratch_, error_;
   std::vector<ReadyStep> steps_;
-  struct Port {
-    Address address = 0;
-    std::uint64_t bytes = 0;
-  };
   void fetch(const Port& port, void* target);
+  bool use_callers_memory(std::span<const void* const> inputs, std::span<void* const> outputs);
   std::vector<Port> inputs_, outputs_;
   std::vector<Feedback> states_;
+  bool are_places_new_ = false;  ///< other memory of the caller's than in the run before
 };
 
 void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
@@ -176,15 +186,13 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
   outputs_ = place(segment.writes);
   ports_.allocate(std::max<std::uint64_t>(total, 256), "inputs and outputs");
   for (auto* ports : {&inputs_, &outputs_}) {
-    for (Port& port : *ports) port.address += ports_.address();
+    for (Port& port : *ports) port.address = port.own += ports_.address();
   }
-  std::map<std::uint32_t, Address> shared;  // by buffer
-  for (std::size_t k = 0; k < segment.reads.size(); ++k)
-    shared[segment.reads[k]] = inputs_[k].address;
+  std::map<std::uint32_t, std::size_t> port_of;  // by buffer: inputs, behind them outputs
+  for (std::size_t k = 0; k < segment.reads.size(); ++k) port_of[segment.reads[k]] = k;
   for (std::size_t k = 0; k < segment.writes.size(); ++k)
-    shared[segment.writes[k]] = outputs_[k].address;
+    port_of[segment.writes[k]] = inputs_.size() + k;
   const auto address_of = [&](std::uint32_t id) -> Address {
-    if (const auto found = shared.find(id); found != shared.end()) return found->second;
     const bool is_constant = p.buffers[id].place == Program::Place::Constant;
     return is_constant ? model_.constants() + p.buffers[id].offset
                        : arena_.address() + shapes.offsets[id];
@@ -196,7 +204,11 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
     const Program::Kernel& kernel = p.kernels[step.kernel];
     ReadyStep ready;
     ready.step = k;
-    for (const std::uint32_t id : step.buffers) ready.values.push_back(address_of(id));
+    for (const std::uint32_t id : step.buffers) {
+      const auto port = port_of.find(id);
+      if (port != port_of.end()) ready.ports.emplace_back(ready.values.size(), port->second);
+      ready.values.push_back(port == port_of.end() ? address_of(id) : port_at(port->second).own);
+    }
     std::vector<std::int64_t> extents;
     for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes.symbols));
     // The result, which comes last, may have no elements.
@@ -205,7 +217,7 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
       try {
         ready.library = library_step(kernel.library, extents);
       } catch (Error& error) {
-        throw error.at("node '", step.name, "'");
+        throw error.at("node '", step.value, "'");
       }
       ready.library->select_way(tuned_way(step.candidate));
       scratch = std::max(scratch, ready.library->workspace_bytes());
@@ -214,7 +226,7 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
       if (blocks <= 0) continue;
       if (blocks > std::int64_t{0x7fffffff}) {
         throw Error("a value is too large for one launch", ErrorKind::Unsupported)
-            .at("node '", step.name, "'")
+            .at("node '", step.value, "'")
             .got(blocks, " blocks");
       }
       ready.function = model_.function(step.kernel);
@@ -329,26 +341,73 @@ void CudaContext::run_step_by_step(std::span<double> seconds) {
   }
 }
 
+// Memory of the device's that the caller gave is where launches read and write, if it lies as
+// theirs does; states stay in their own. Whether any of it is the device's, copied from or not.
+bool CudaContext::use_callers_memory(std::span<const void* const> inputs,
+                                     std::span<void* const> outputs) {
+  const Driver& cuda = driver();
+  std::vector<bool> is_state(inputs_.size() + outputs_.size());
+  for (const auto& [input, output] : states_)
+    is_state[input] = is_state[inputs_.size() + output] = true;
+  bool is_any = false, is_changed = false;
+  for (std::size_t k = 0; k < is_state.size(); ++k) {
+    const void* given = k < inputs_.size() ? inputs[k] : outputs[k - inputs_.size()];
+    Port& port = port_at(k);
+    const bool is_on_device = given != nullptr && port.bytes > 0 && cuda.is_on_device(given);
+    is_any = is_any || is_on_device;
+    const auto address = reinterpret_cast<Address>(given);
+    const bool is_usable = is_on_device && address % kPortAlignment == 0 && !is_state[k];
+    const Address wanted = is_usable ? address : port.own;
+    is_changed = is_changed || wanted != port.address;
+    port.address = wanted;
+  }
+  are_places_new_ = is_changed;
+  if (is_changed) {
+    forget_graph();
+    for (ReadyStep& step : steps_) {
+      for (const auto& [value, port] : step.ports) step.values[value] = port_at(port).address;
+    }
+  }
+  return is_any;
+}
+
 void CudaContext::run(std::span<const void* const> inputs, std::span<void* const> outputs,
                       std::span<double> seconds) {
   const Driver& cuda = driver();
+  const bool is_any_on_device = use_callers_memory(inputs, outputs);
+  if (is_any_on_device) cuda.require(cuda.synchronise(nullptr), "waiting for the caller's work");
   std::vector<Address> places;
   for (const Port& port : inputs_) places.push_back(port.address);
   for (const auto& [input, output] : states_) places[input] = outputs_[output].address;
   for (std::size_t k = 0; k < inputs_.size(); ++k) {
     if (inputs_[k].bytes == 0 || inputs[k] == nullptr) continue;
-    cuda.require(cuda.to_device(places[k], inputs[k], inputs_[k].bytes, stream_),
+    const auto source = reinterpret_cast<Address>(inputs[k]);
+    if (source == places[k]) continue;  // it is there
+    const bool is_there = is_any_on_device && cuda.is_on_device(inputs[k]);
+    cuda.require(is_there ? cuda.copy(places[k], source, inputs_[k].bytes, stream_)
+                          : cuda.to_device(places[k], inputs[k], inputs_[k].bytes, stream_),
                  "copying an input");
   }
   if (!seconds.empty()) {
     run_step_by_step(seconds);
   } else {
-    if (exec_ == nullptr && has_work()) capture();
-    if (exec_ != nullptr) cuda.require(cuda.launch_graph(exec_, stream_), "running");
+    // Launches are recorded for memory that comes again: recording takes longer than launching.
+    if (exec_ == nullptr && has_work() && are_places_new_) {
+      begin_run();
+      for (ReadyStep& step : steps_) enqueue(step);
+    } else {
+      if (exec_ == nullptr && has_work()) capture();
+      if (exec_ != nullptr) cuda.require(cuda.launch_graph(exec_, stream_), "running");
+    }
   }
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     if (outputs_[k].bytes == 0 || outputs[k] == nullptr) continue;
-    cuda.require(cuda.to_host(outputs[k], outputs_[k].address, outputs_[k].bytes, stream_),
+    const auto target = reinterpret_cast<Address>(outputs[k]);
+    if (target == outputs_[k].address) continue;  // it is there
+    const bool is_there = is_any_on_device && cuda.is_on_device(outputs[k]);
+    cuda.require(is_there
+                     ? cuda.copy(target, outputs_[k].address, outputs_[k].bytes, stream_)
+                     : cuda.to_host(outputs[k], outputs_[k].address, outputs_[k].bytes, stream_),
                  "copying an output");
   }
   require_checks_held();

@@ -37,6 +37,7 @@ Driver::Driver() {
   library.find(elapsed, "cuEventElapsedTime");
   library.find(set_current, "cuCtxSetCurrent");
   library.find(memory_info, "cuMemGetInfo_v2");
+  library.find(pointer_attribute, "cuPointerGetAttribute");
 
   int (*initialise)(unsigned) = nullptr;
   int (*count)(int*) = nullptr;
@@ -79,6 +80,13 @@ void Driver::require(int status, const char* what) const {
               status == kOutOfMemory ? ErrorKind::OutOfMemory : ErrorKind::Device)
       .got(name == nullptr ? std::to_string(status) : std::string(name),
            text == nullptr ? "" : concat(" (", text, ")"));
+}
+
+bool Driver::is_on_device(const void* pointer) const {
+  constexpr int kMemoryType = 2, kDevice = 2;
+  int type = 0;
+  const int status = pointer_attribute(&type, kMemoryType, reinterpret_cast<Address>(pointer));
+  return status == 0 && type == kDevice;
 }
 
 const Driver& driver() {

@@ -54,6 +54,7 @@ struct Driver {
   int (*elapsed)(float*, Event, Event) = nullptr;
   int (*set_current)(ContextHandle) = nullptr;
   int (*memory_info)(std::size_t*, std::size_t*) = nullptr;
+  int (*pointer_attribute)(void*, int, Address) = nullptr;
 
   ContextHandle context = nullptr;
   std::string device_name;
@@ -65,6 +66,8 @@ struct Driver {
   Driver();
   /// Throws Error (Device), saying what was tried, unless the status is 0.
   void require(int status, const char* what) const;
+  /// Whether an address is of the device's memory; one that the driver does not know is the host's.
+  bool is_on_device(const void* pointer) const;
 };
 
 /// The driver of this process, its device made current for the calling thread.
