@@ -181,6 +181,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
     throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");
   }
   StatefulGraph timed;
+  SplitStep splitting;
   if (is_program && options.batch > 0) {
     throw Error("a program has the batch it was compiled for", ErrorKind::Usage).hint("give the model, or compile it with --batch");
   }
@@ -188,17 +189,26 @@ int bench(const BenchOptions& options, OutputFormat format) {
     Graph graph = source.graph();
     if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
     graph = reshaped(std::move(graph), parse_shapes(options.shapes));
+    if (options.split) splitting = split_training_step(graph, options.train, options.loss, parse_shapes(options.shapes));
     timed = training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
   }
   if (is_program && !options.budget.empty()) {
     throw Error("a program's memory is planned when it is compiled", ErrorKind::Usage).hint("give the model");
   }
-  std::optional<codegen::StepProblem> described;
-  if (!options.budget.empty()) tuning.step_problem = &described;
-  Program program = is_program ? *std::move(given) : compile_tuned(timed.graph, tuning);
+  const BudgetRequest budget{options.budget, {}, options.swap, options.threads, options.split};
+  require_budget(budget, !options.train.empty());
+  const auto compiled = [&](const Graph& graph, std::optional<codegen::StepProblem>* described) {
+    tuning.step_problem = described;
+    return compile_tuned(graph, tuning);
+  };
+  Program program;
   std::unique_ptr<BudgetPlanner> planner;
-  if (!options.budget.empty()) {
-    planner = planned_within(std::move(program), std::move(described), {options.budget, {}, options.swap, options.threads});
+  if (options.budget.empty()) {
+    program = is_program ? *std::move(given) : compiled(timed.graph, nullptr);
+  } else {
+    StepWithin within = step_within(std::move(timed), compiled, splitting, budget);
+    timed = std::move(within.step);
+    planner = std::move(within.planner);
     program = planner->program();
   }
   const double compile_ms = is_program ? 0 : ms_since(begin);
@@ -296,6 +306,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
                         {"outside_bytes", report.outside_bytes},
                         {"steps", report.step_count},
                         {"repeated_steps", report.repeated_count},
+                        {"parts", report.parts},
                         {"swapped_bytes", report.swapped_bytes},
                         {"extra_time", report.extra_time()},
                         {"plain_ms", 1e3 * report.plain_seconds},

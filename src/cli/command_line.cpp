@@ -26,6 +26,7 @@ constexpr const char* kCheckNanHelp = "find the first node that makes a NaN or a
 constexpr const char* kCheckRangeHelp = "find the first node that makes a number of a larger magnitude";
 constexpr const char* kDumpHelp = "DIR[:PATTERN]: write every value whose name matches as a .npy file";
 constexpr const char* kBudgetHelp = "memory of a run: 1GiB of all it holds, or 60% of the arena it has without; steps are run again to stay within";
+constexpr const char* kSplitHelp = "of --budget: the batch may be worked off in parts, whose gradients are added up in order";
 constexpr const char* kSwapHelp = "of --budget: values may also be swapped to a file (in TMPDIR)";
 constexpr const char* kPrecisionHelp = "f16 or bf16: most of an f32 network computes in that; tf32: only its products, on a device";
 constexpr const char* kTargetHelp = "reference (slow, by definition), cpu (compiled) or cuda[:sm_90a]";
@@ -204,6 +205,7 @@ class CommandLine {
     bench_app->add_option("--loss", bench_.loss, "of --train, as for train");
     bench_app->add_option("--budget", bench_.budget, kBudgetHelp);
     bench_app->add_flag("--swap", bench_.swap, kSwapHelp);
+    bench_app->add_flag("--split", bench_.split, kSplitHelp);
     bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));
     bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for")->check(positive_number(true));
     bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs")->check(whole_number(1, kMostRuns));
@@ -233,6 +235,7 @@ class CommandLine {
     profile_app->add_option("--loss", profile_.loss, "of --train, as for train");
     profile_app->add_option("--budget", profile_.budget, kBudgetHelp);
     profile_app->add_flag("--swap", profile_.swap, kSwapHelp);
+    profile_app->add_flag("--split", profile_.split, kSplitHelp);
     profile_app->add_option("--compare", profile_.compare, "A.json,B.json: rank what changed between two saved profiles");
     profile_app->add_option("--top", profile_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
     profile_app->add_option("--input", profile_.inputs, "as for run");
@@ -294,6 +297,7 @@ class CommandLine {
     train_app->add_option("--precision", trainer.precision, kPrecisionHelp);
     train_app->add_option("--budget", trainer.budget.budget, kBudgetHelp);
     train_app->add_flag("--swap", trainer.budget.may_swap, kSwapHelp);
+    train_app->add_flag("--split", trainer.budget.may_split, kSplitHelp);
     train_app->add_option("-o,--output", train_.output, "the trained model: FILE.onnx, FILE.tnn or FILE.tenon");
     train_app->add_option("--curve", train_.curve, "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
     train_app->add_option("--parallel", train_.parallel, "data: every rank that mpirun started takes its part of each batch");
@@ -364,7 +368,9 @@ class CommandLine {
     plan_app->add_flag("--swap", plan_.swap, "values may be copied to the host and back; the device has to have a link");
     plan_app->add_flag("--split", plan_.split, "the batch of a training step may be worked off in parts");
     plan_app->add_option("--device", plan_.device, "a description in JSON: rates of arithmetic, memory, link");
-    plan_app->add_option("--reading", plan_.reading, "of a Chainer document: retained (what it keeps) or tags");
+    plan_app->add_option("--reading", plan_.reading, "of a Chainer document: retained (what it keeps), tags, or fused (its functions joined)");
+    plan_app->add_option("--method", plan_.method, "search (default), or one of others: approximate, exact (lower sets), chen");
+    plan_app->add_flag("--compare", plan_.compare, "all methods beside each other; --budget may be several, with commas");
     plan_app->add_flag("--frontier", plan_.frontier, "budget against time");
     plan_app->add_option("--html", plan_.html, "write the memory map as a page");
     plan_app->add_option("-o,--output", plan_.output, "write the plan as text");

@@ -100,7 +100,7 @@ struct BenchOptions {
   std::string tune;
   std::string train;  ///< an optimizer: time a step of training with it
   std::string loss, budget;
-  bool swap = false;
+  bool swap = false, split = false;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
   int iterations = 0;  ///< exactly so many, if given
   std::string percentiles = "90,99";
@@ -110,8 +110,9 @@ struct ArenaOptions {
   std::uint64_t alignment = 1, node_limit = 6'000'000;
 };
 struct PlanOptions {
-  std::string model, budget, device, reading = "retained", output, html;
-  bool recompute = false, swap = false, split = false, frontier = false, no_in_place = false;
+  std::string model, budget, device, reading = "retained", method = "search", output, html;
+  bool recompute = false, swap = false, split = false, frontier = false, compare = false,
+       no_in_place = false;
   std::uint64_t alignment = 64, step_limit = 0;
   // A step of training on many ranks.
   std::string train, loss, cluster, ranks;  ///< optimizer; loss; a description in JSON; "8,64,1024"
@@ -129,6 +130,7 @@ struct ProfileOptions {
   std::string train, loss;             ///< an optimizer: profile a step of training with it
   std::string budget;                  ///< memory that a run may take
   bool swap = false;                   ///< to a file, to stay within
+  bool split = false;                  ///< the batch, to stay within
   std::string check_nan, dump_values;  ///< as of a run, which then goes before the profile
   double check_range = 0;
   std::string format = "table";  ///< table, json, csv or md

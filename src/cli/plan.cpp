@@ -9,6 +9,7 @@
 #include "driver/planning/budget.h"
 #include "driver/planning/problem_of.h"
 #include "driver/training/options.h"
+#include "memory/lower_sets.h"
 #include "memory/map_html.h"
 #include "memory/search.h"
 #include "memory/size_text.h"
@@ -25,6 +26,7 @@ namespace tenon::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+constexpr int kMostParts = 16;
 
 std::string percent(double part) { return fmt::format("{:.3f} %", 100 * part); }
 
@@ -50,9 +52,22 @@ class PlanCommand {
     chainer::Reading reading = chainer::Reading::Retained;
     if (options.reading == "tags") {
       reading = chainer::Reading::Tags;
-    } else if (options.reading != "retained") {
+    } else if (options.reading != "retained" && options.reading != "fused") {
       throw Error(concat("no reading is called '", options.reading, "'"), ErrorKind::Usage)
-          .hint(suggest_name(options.reading, std::vector<std::string>{"retained", "tags"}));
+          .hint(suggest_name(options.reading,
+                             std::vector<std::string>{"retained", "tags", "fused"}));
+    }
+    const auto method = memory::parse_method(options.method);
+    if (!method) {
+      throw Error(concat("no method of planning is called '", options.method, "'"),
+                  ErrorKind::Usage)
+          .hint(suggest_name(options.method, memory::method_names()));
+    }
+    method_ = *method;
+    if (method_ != memory::Method::Search && (options.swap || options.split)) {
+      throw Error("the methods of others only recompute", ErrorKind::Usage)
+          .got("--method=", options.method)
+          .hint("leave out --swap and --split, or --method");
     }
     if (options.swap && !device_.link) {
       throw Error("swapping needs a device with a link", ErrorKind::Usage)
@@ -61,7 +76,9 @@ class PlanCommand {
     if (options.alignment == 0) throw Error("an alignment is a positive number", ErrorKind::Usage);
     place_.alignment = options.alignment;
     source_ =
-        options.train.empty() ? plan_source(options.model, reading, device_) : compiled_step();
+        options.train.empty()
+            ? plan_source(options.model, reading, device_, options.reading == "fused")
+            : compiled_step();
     source_.problem = prepared(std::move(source_.problem));
     base_seconds_ = source_.problem.seconds();
     plain_ =
@@ -71,6 +88,7 @@ class PlanCommand {
 
   int run() {
     if (options_.frontier) return frontier();
+    if (options_.compare) return compare();
     if (options_.budget.empty()) {
       report(source_.problem, plain_, 1, {}, nullptr);
       return 0;
@@ -94,16 +112,26 @@ class PlanCommand {
     return options_.train.empty() || !options_.device.empty() ? device_.name : "this machine";
   }
 
-  // A step of training as it runs here: kernels chosen, their workspace counted.
+  // A step of training as it runs here: kernels chosen, their workspace counted. Its parts follow
+  // one another.
   PlanSource compiled_step() const {
-    TrainOptions train_options;
-    set_optimizer(train_options, options_.train);
-    if (!options_.loss.empty()) set_loss(train_options.loss, options_.loss);
-    const StatefulGraph step = tenon::train(load_model(options_.model), train_options);
+    const Graph model = load_model(options_.model);
+    PlanSource source = compiled(training_step(model, options_.train, options_.loss, {}).graph);
+    if (!options_.split) return source;
+    const SplitStep split = split_training_step(model, options_.train, options_.loss, {});
+    source.is_split_whole = true;
+    for (int parts = 2; parts <= split.batch && parts <= kMostParts; ++parts) {
+      if (split.batch % parts != 0) continue;
+      source.split.emplace_back(parts, compiled(split.in_parts(parts).graph).problem);
+    }
+    return source;
+  }
+
+  PlanSource compiled(const Graph& step) const {
     std::optional<codegen::StepProblem> described;
     CompileRequest request;
     request.step_problem = &described;
-    const Program program = compile_model(step.graph, request);
+    const Program program = compile_model(step, request);
     if (!described || !program.is_kernels_alone()) {
       throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)
           .expected("kernels one after another, with extents that are known")
@@ -140,7 +168,8 @@ class PlanCommand {
     search.step_limit = options_.step_limit;
     search.place = place_;
     search.in_place = in_place();
-    return memory::search(problem, search);
+    if (method_ == memory::Method::Search) return memory::search(problem, search);
+    return memory::plan_by_lower_sets(problem, search, method_);
   }
 
   Found plan_within(std::uint64_t budget) {
@@ -157,12 +186,48 @@ class PlanCommand {
       found.problem = &problem;
       found.parts = parts;
       found.result = searched(problem, budget);
-      found.overhead = found.result.plan.seconds * parts / base_seconds_ - 1;
+      found.overhead = found.result.plan.seconds * times(parts) / base_seconds_ - 1;
       if (!found.result.is_within_budget) continue;
       if (!best.result.is_within_budget || found.overhead < best.overhead) best = std::move(found);
     }
     split_is_prepared_ = true;
     return best;
+  }
+
+  // How often a plan is carried out for a batch.
+  int times(int parts) const { return source_.is_split_whole ? 1 : parts; }
+
+  // Every method at the budgets of `--compare`.
+  int compare() {
+    const std::vector<std::string> budgets =
+        options_.budget.empty() ? std::vector<std::string>{"80%", "70%", "60%", "50%", "40%"}
+                                : split(options_.budget, ',');
+    std::vector<std::string> titles = {">budget", ">bytes"};
+    for (const std::string& name : memory::method_names()) titles.push_back(">" + name);
+    Table table(titles);
+    Json json = {{"model", options_.model}, {"read_as", source_.note}, {"budgets", Json::array()}};
+    for (const std::string& text : budgets) {
+      const std::uint64_t budget = arena_budget(text, plain_.arena_bytes, 0);
+      std::vector<std::string> row = {text, std::to_string(budget)};
+      Json line = {{"budget_bytes", budget}};
+      for (std::size_t k = 0; k < memory::method_names().size(); ++k) {
+        method_ = static_cast<memory::Method>(k);
+        const memory::SearchResult found = searched(source_.problem, budget);
+        const double overhead = found.plan.seconds / base_seconds_ - 1;
+        row.push_back(found.is_within_budget ? percent(overhead) : "none found");
+        Json& cell = line[memory::method_names()[k]];
+        if (found.is_within_budget)
+          cell = {{"overhead", overhead}, {"arena_bytes", found.plan.arena_bytes}};
+      }
+      table.add(row);
+      json["budgets"].push_back(std::move(line));
+    }
+    if (format_ == OutputFormat::Json) {
+      out() << json.dump(2) << "\n";
+    } else {
+      table.print(out());
+    }
+    return 0;
   }
 
   [[noreturn]] void refuse(std::uint64_t budget, const Found& found) const {
@@ -285,7 +350,7 @@ class PlanCommand {
     }
     std::uint32_t moment = 0;
     const auto live = at_peak(plan, moment);
-    const double overhead = base_seconds_ > 0 ? plan.seconds * parts / base_seconds_ - 1 : 0;
+    const double overhead = base_seconds_ > 0 ? plan.seconds * times(parts) / base_seconds_ - 1 : 0;
     const std::string where =
         plan.events.empty() ? "" : problem.items[plan.events[moment].index].name;
     if (format_ == OutputFormat::Json) {
@@ -302,7 +367,7 @@ class PlanCommand {
                    {"live_bytes", plan.max_live_bytes},
                    {"peak_bytes", problem.fixed_bytes + plan.arena_bytes},
                    {"plain_seconds", base_seconds_},
-                   {"seconds", plan.seconds * parts},
+                   {"seconds", plan.seconds * times(parts)},
                    {"overhead", overhead},
                    {"batch_parts", parts},
                    {"items_run_again", again.size()},
@@ -336,7 +401,7 @@ class PlanCommand {
       row("budget", *budget, "");
       row("arena", plan.arena_bytes, concat("most alive at once ", plan.max_live_bytes));
       table.add({"extra time", percent(overhead),
-                 concat(format_real(plan.seconds * parts), " s in place of ",
+                 concat(format_real(plan.seconds * times(parts)), " s in place of ",
                         format_real(base_seconds_), " s")});
       table.add({"items run again", std::to_string(again.size()), concat("of ", runs, " runs")});
       if (copies > 0) row("swapped", swapped_bytes, concat(copies, " values"));
@@ -361,6 +426,7 @@ class PlanCommand {
   double base_seconds_ = 0;
   std::uint64_t bound_bytes_ = 0;
   bool split_is_prepared_ = false;
+  memory::Method method_ = memory::Method::Search;
 };
 
 }  // namespace

@@ -116,21 +116,31 @@ int profile(const ProfileOptions& options) {
   tuning.precision = options.precision;
   tuning.record = &record;
   StatefulGraph step;
+  SplitStep splitting;
   if (!is_program) {
     Graph graph = source.graph();
     if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
     graph = reshaped(std::move(graph), parse_shapes(options.shapes));
+    if (options.split)
+      splitting =
+          split_training_step(graph, options.train, options.loss, parse_shapes(options.shapes));
     step =
         training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
   }
-  std::optional<codegen::StepProblem> described;
-  if (!options.budget.empty()) tuning.step_problem = &described;
-  Program program = is_program ? *std::move(given) : compile_tuned(step.graph, tuning);
+  const BudgetRequest budget{options.budget, {}, options.swap, options.threads, options.split};
+  require_budget(budget, !options.train.empty());
+  const auto compiled = [&](const Graph& graph, std::optional<codegen::StepProblem>* described) {
+    tuning.step_problem = described;
+    return compile_tuned(graph, tuning);
+  };
+  Program program;
   std::unique_ptr<BudgetPlanner> planner;
-  if (!options.budget.empty()) {
-    planner = planned_within(
-        std::move(program), std::move(described),
-        {.budget = options.budget, .may_swap = options.swap, .threads = options.threads});
+  if (options.budget.empty()) {
+    program = is_program ? *std::move(given) : compiled(step.graph, nullptr);
+  } else {
+    StepWithin within = step_within(std::move(step), compiled, splitting, budget);
+    step = std::move(within.step);
+    planner = std::move(within.planner);
     program = planner->program();
   }
   const Graph ports = input_ports(program);

@@ -268,6 +268,7 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
         .expected("--resume or --resume=if-any")
         .got(options.resume);
   require_parallel(options);
+  require_budget(trainer.budget, true);
   if (options.print) {
     trainer.train.parts = std::max<std::int64_t>(1, trainer.parts);
     out() << print(tenon::train(load_model(options.model), trainer.train));

@@ -1,6 +1,7 @@
 #include "memory/evaluate.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tenon::memory {
 
@@ -58,6 +59,7 @@ void Evaluator::run(std::uint32_t index) {
   const Item& item = problem_.items[index];
   const auto event = static_cast<std::uint32_t>(run_items_.size());
   run_items_.push_back(index);
+  made_for_.push_back(turn_);
   for (std::uint32_t v : item.reads) lives_[current_[v]].last = event;
   const std::size_t first_sharing = sharings_.size();
   for (const auto& [result, operand] : item.may_share) {
@@ -96,6 +98,7 @@ Evaluator::Outcome Evaluator::evaluate(const std::vector<Treatment>& treatments,
   pause_of_.assign(problem_.values.size(), kNone);
   treatment_of_.assign(problem_.values.size(), Treatment::Keep);
   run_items_.clear();
+  made_for_.clear();
   lives_.clear();
   sharings_.clear();
   swapped_.clear();
@@ -103,6 +106,7 @@ Evaluator::Outcome Evaluator::evaluate(const std::vector<Treatment>& treatments,
   ins_.clear();
   for (std::uint32_t i = 0; i < problem_.items.size(); ++i) {
     if (i == middle_) middle_event_ = static_cast<std::uint32_t>(run_items_.size());
+    turn_ = i;
     prologue_.clear();
     for (std::uint32_t v : problem_.items[i].reads) {
       if (current_[v] == kNone) remake(v);
@@ -201,9 +205,17 @@ void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
     const auto end = is_forward ? middle_event_ : static_cast<std::uint32_t>(run_items_.size());
     double now = 0, link_free = 0;
     std::vector<double> done(copies.size());
-    std::size_t queued = 0, oldest = 0;
+    std::size_t queued = 0, oldest = 0, past = 0;
     std::int64_t held = 0;
     std::vector<char> is_held(copies.size(), 0);
+    // In the order in which values are past their use.
+    std::vector<std::uint32_t> by_use(copies.size());
+    std::iota(by_use.begin(), by_use.end(), 0U);
+    if (is_forward) {
+      std::stable_sort(by_use.begin(), by_use.end(), [&](std::uint32_t x, std::uint32_t y) {
+        return lives_[copies[x]].last < lives_[copies[y]].last;
+      });
+    }
     const auto release = [&](std::uint32_t event) {
       now = std::max(now, done[oldest]);
       if (is_held[oldest] != 0) held -= bytes_of(copies[oldest]);
@@ -231,12 +243,11 @@ void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
         done[queued] = link_free = std::max(now, link_free) + copy_s(copies[queued]);
         ++queued;
       }
-      for (std::size_t c = oldest; c < queued; ++c) {
-        const Life& life = lives_[copies[c]];
-        const bool is_past = is_forward ? life.last <= event : life.begin >= event;
-        if (is_held[c] != 0 || !is_past) continue;
-        is_held[c] = 1;
-        held += bytes_of(copies[c]);
+      for (; past < copies.size(); ++past) {
+        const Life& life = lives_[copies[by_use[past]]];
+        if (is_forward ? life.last > event : life.begin < event) break;
+        is_held[by_use[past]] = 1;
+        held += bytes_of(copies[by_use[past]]);
       }
     }
     while (oldest < queued) release(is_forward ? end : begin - 1);
@@ -244,6 +255,12 @@ void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
   };
   outcome.seconds = pass(leaving, true) + pass(returning, false);
   outcome.peak_bytes = static_cast<std::uint64_t>(peak);
+}
+
+std::uint32_t Evaluator::peak_item() const {
+  const auto end = live_.begin() + static_cast<std::ptrdiff_t>(run_items_.size());
+  const auto peak = std::max_element(live_.begin(), end);
+  return made_for_[static_cast<std::size_t>(peak - live_.begin())];
 }
 
 std::vector<Event> Evaluator::events() const {

@@ -18,12 +18,19 @@ class Evaluator {
   Outcome evaluate(const std::vector<Treatment>& treatments, std::uint64_t budget_bytes);
   /// The events of the last call.
   std::vector<Event> events() const;
+  /// Of the last call, which may not have copied anything: the item that runs, or that something is
+  /// made again for, when most is alive.
+  std::uint32_t peak_item() const;
 
   const std::vector<Pause>& pauses() const { return pauses_; }
   /// Everything kept from its making to its last use, nothing made again.
   std::vector<Treatment> plain_treatments() const;
   bool may_recompute(std::size_t pause) const;
   bool may_swap(std::size_t pause) const;
+  /// Of the work that makes its value alone.
+  double remake_seconds(std::size_t pause) const {
+    return problem_.items[maker_[pauses_[pause].value]].ways[0].seconds;
+  }
   /// The peak of treatments that mean no plan at all.
   static constexpr std::uint64_t kImpossible = std::uint64_t{1} << 60;
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
@@ -58,6 +65,8 @@ class Evaluator {
   // Of the call.
   std::vector<std::uint32_t> current_;    // life, by value
   std::vector<std::uint32_t> run_items_;  // by event
+  std::vector<std::uint32_t> made_for_;   // by event: the item whose turn it is
+  std::uint32_t turn_ = 0;
   std::vector<Life> lives_;
   std::vector<Sharing> sharings_;
   std::vector<std::uint32_t> prologue_;

@@ -53,7 +53,8 @@ class Annealing {
     }
   }
 
-  SearchResult run() {
+  // `starts`: treatments that walks begin with, beside those that keep everything.
+  SearchResult run(const std::vector<std::vector<Treatment>>& starts = {}) {
     SearchResult result;
     std::uint64_t budget = options_.budget_bytes;
     const std::vector<Treatment> keep = evaluator_.plain_treatments();
@@ -65,14 +66,23 @@ class Annealing {
     const std::uint64_t steps = options_.step_limit > 0 ? options_.step_limit : default_steps();
     // Copies hide behind work or do not, which makes many valleys: some are found by short walks
     // only, others by long ones.
+    const std::uint64_t long_steps = std::min(kLongSteps, kLongWork / size());
     const bool goes_far = options_.may_swap && problem_.link && options_.step_limit == 0 &&
-                          options_.restarts == 0 && steps == kMostSteps;
+                          options_.restarts == 0 && long_steps > steps;
+    const bool is_large = size() > kLarge && options_.may_recompute && !options_.may_swap;
     // Where the best choices cannot be placed within the budget, look for ones with less alive.
     for (int tightening = 0; tightening < 4; ++tightening) {
       for (int walk = 0; walk < (goes_far ? 2 * restarts : restarts) && !pauses_.empty(); ++walk) {
         const int restart = walk % restarts;
-        anneal(restart == 0 && options_.may_swap ? all_swapped(keep) : keep, budget,
-               walk < restarts ? steps : kLongSteps,
+        if (is_large && restart > 0) {
+          anneal(greedy(keep, budget), budget, steps, static_cast<std::uint64_t>(tightening * 64 + restart), kWarm);
+          continue;
+        }
+        const auto start = static_cast<std::size_t>(restart - 1);
+        anneal(restart == 0 && options_.may_swap ? all_swapped(keep)
+               : start < starts.size()           ? starts[start]
+                                                 : keep,
+               budget, walk < restarts ? steps : long_steps,
                static_cast<std::uint64_t>(tightening * 64 + restart));
       }
       if (try_to_place(result)) break;
@@ -91,10 +101,10 @@ class Annealing {
     return result;
   }
 
+  std::uint64_t size() const { return std::max<std::size_t>(problem_.items.size(), 1); }
   // A step goes over all events; large problems get fewer of them.
   std::uint64_t default_steps() const {
-    const std::size_t size = std::max<std::size_t>(problem_.items.size(), 1);
-    return std::clamp<std::uint64_t>(40'000'000 / size, 1'500, kMostSteps);
+    return std::clamp<std::uint64_t>(kWork / size(), 1'500, kMostSteps);
   }
 
   std::vector<Treatment> all_swapped(std::vector<Treatment> treatments) const {
@@ -145,15 +155,52 @@ class Annealing {
     if (pool_.size() > kPool) pool_.pop_back();
   }
 
+  // Values dropped one after another where most is alive, each time the one that is made again in
+  // the least time for its bytes: walks through large problems would take long to come that far.
+  std::vector<Treatment> greedy(std::vector<Treatment> state, std::uint64_t budget) {
+    const std::vector<Pause>& pauses = evaluator_.pauses();
+    Evaluator::Outcome now = evaluate(state, budget);
+    for (std::size_t step = 0; step < 2 * pauses_.size() && now.peak_bytes > budget; ++step) {
+      const std::uint32_t peak = evaluator_.peak_item();
+      std::vector<std::pair<double, std::uint32_t>> candidates;
+      for (const std::uint32_t k : pauses_) {
+        const bool crosses = pauses[k].after < peak && pauses[k].before > peak;
+        if (!crosses || state[k] != Treatment::Keep || !evaluator_.may_recompute(k)) continue;
+        const auto bytes = static_cast<double>(problem_.values[pauses[k].value].bytes);
+        candidates.emplace_back(evaluator_.remake_seconds(k) / bytes, k);
+      }
+      if (candidates.empty()) break;
+      const std::size_t tried = std::min(kTried, candidates.size());
+      std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(tried),
+                        candidates.end());
+      double best = 0;
+      std::uint32_t chosen = candidates[0].second;
+      for (std::size_t k = 0; k < tried; ++k) {
+        state[candidates[k].second] = Treatment::Once;
+        const Evaluator::Outcome then = evaluate(state, budget);
+        state[candidates[k].second] = Treatment::Keep;
+        const double gained = (energy(now, budget) - energy(then, budget)) /
+                              static_cast<double>(problem_.values[pauses[candidates[k].second].value].bytes);
+        if (k > 0 && gained <= best) continue;
+        best = gained;
+        chosen = candidates[k].second;
+      }
+      state[chosen] = Treatment::Once;
+      now = evaluate(state, budget);
+      consider(state, now, budget);
+    }
+    return state;
+  }
+
   void anneal(std::vector<Treatment> state, std::uint64_t budget, std::uint64_t steps,
-              std::uint64_t seed) {
+              std::uint64_t seed, double hot = kHot) {
     Random random(seed + 17);
     Evaluator::Outcome outcome = evaluate(state, budget);
     double now = energy(outcome, budget);
     std::vector<std::pair<std::uint32_t, Treatment>> undo;
     for (std::uint64_t step = 0; step < steps; ++step) {
       const double progress = static_cast<double>(step) / static_cast<double>(steps);
-      const double temperature = kHot * std::pow(kCold / kHot, progress);
+      const double temperature = hot * std::pow(std::min(kCold, hot / 10) / hot, progress);
       undo.clear();
       const auto change = [&](std::size_t k) {
         const std::uint32_t pause = pauses_[k];
@@ -214,9 +261,14 @@ class Annealing {
 
   static constexpr int kRestarts = 3;
   static constexpr std::uint64_t kMostSteps = 60'000, kLongSteps = 200'000;
+  // Items that the steps of a walk go over.
+  static constexpr std::uint64_t kWork = 40'000'000, kLongWork = 30'000'000;
   static constexpr std::size_t kPool = 24;
   static constexpr std::uint64_t kPlaceNodes = 30'000;  // for each of them
-  static constexpr double kPenalty = 1, kPull = 1e-3, kHot = 0.01, kCold = 1e-4;
+  static constexpr double kPenalty = 1, kPull = 1e-3, kHot = 0.01, kWarm = 3e-4,
+                          kCold = 1e-4;
+  static constexpr std::uint64_t kLarge = 300;  // items
+  static constexpr std::size_t kTried = 3;
 
   const Problem& problem_;
   const SearchOptions& options_;
@@ -232,7 +284,27 @@ class Annealing {
 }  // namespace
 
 SearchResult search(const Problem& problem, const SearchOptions& options) {
-  return Annealing(problem, options).run();
+  if (!options.may_swap || !options.may_recompute || !problem.link)
+    return Annealing(problem, options).run();
+  // Never worse than either alone; the walks of a mixed plan begin with what those came to.
+  SearchOptions alone = options;
+  alone.may_swap = false;
+  SearchResult best = Annealing(problem, alone).run();
+  alone.may_swap = true;
+  alone.may_recompute = false;
+  const auto consider = [&](SearchResult other) {
+    const bool is_faster = !best.is_within_budget || other.plan.seconds < best.plan.seconds;
+    const bool is_smaller = other.plan.arena_bytes < best.plan.arena_bytes;
+    const bool is_better = other.is_within_budget ? is_faster : !best.is_within_budget && is_smaller;
+    other.evaluation_count = best.evaluation_count += other.evaluation_count;
+    if (is_better) best = std::move(other);
+  };
+  const std::vector<Treatment> recomputed = best.treatments;
+  SearchResult swapped = Annealing(problem, alone).run();
+  const std::vector<std::vector<Treatment>> starts = {recomputed, swapped.treatments};
+  consider(std::move(swapped));
+  consider(Annealing(problem, options).run(starts));
+  return best;
 }
 
 }  // namespace tenon::memory

@@ -80,6 +80,8 @@ struct Context::State {
   void place(std::span<const void* const> inputs, std::span<void* const> outputs) {
     const Program& p = runner.program();
     TENON_ASSERT(runner.is_bound(), "shapes are bound before a run");
+    TENON_ASSERT(inputs.size() == p.inputs.size() && outputs.size() == p.outputs.size(),
+                 "a place for each input and output");
     for (std::size_t k = 0; k < p.inputs.size(); ++k) {
       runner.set_address(p.inputs[k], const_cast<void*>(inputs[k]));  // NOLINT: only read
     }

@@ -48,6 +48,7 @@ std::vector<const memory::Storage*> alive_at_peak(const memory::Plan& plan, std:
 std::string to_string(const BudgetReport& report) {
   std::string text = fmt::format("arena {} of {}", format_bytes(report.arena_bytes),
                                  format_bytes(report.plain_arena_bytes));
+  if (report.parts > 1) text += fmt::format(", the batch in {} parts", report.parts);
   if (report.repeated_count > 0) {
     text += fmt::format(", {} steps run again beside {}", report.repeated_count,
                         report.step_count - report.repeated_count);
@@ -132,6 +133,11 @@ void BudgetPlanner::take(memory::Plan plan) {
   report_.seconds = plan_.seconds;
 }
 
+void BudgetPlanner::set_parts(std::int64_t parts, std::uint64_t whole_arena_bytes) {
+  report_.parts = parts;
+  report_.plain_arena_bytes = whole_arena_bytes;
+}
+
 Program BudgetPlanner::program() {
   step_items_.clear();
   Program made = codegen::carried_out(plain_, described_, plan_, &step_items_);
@@ -173,7 +179,6 @@ std::unique_ptr<BudgetPlanner> planned_within(Program plain,
     throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)
         .at("program '", plain.name, "'")
         .expected("kernels one after another on the processor, with extents that are known")
-
         .got(!plain.is_kernels_alone() ? "control flow or operators without kernels between them"
                                        : "a program for a device, or extents that inputs decide");
   }

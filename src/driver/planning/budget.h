@@ -21,6 +21,7 @@ struct BudgetRequest {
   std::optional<std::uint64_t> arena_bytes = {};  ///< of the arena, whatever `budget` says
   bool may_swap = false;                          ///< to a file; running steps again always may be
   int threads = 0;                                ///< 0: as many as the process may use
+  bool may_split = false;  ///< the batch of a training step may be worked off in parts
 };
 
 struct BudgetReport {
@@ -32,6 +33,7 @@ struct BudgetReport {
   bool is_measured = false;               ///< these were measured, not estimated
   std::size_t step_count = 0, repeated_count = 0;
   std::uint64_t swapped_bytes = 0;  ///< to the file, each run
+  std::int64_t parts = 1;           ///< of the batch, one after another
 
   double extra_time() const { return plain_seconds > 0 ? seconds / plain_seconds - 1 : 0; }
 };
@@ -58,6 +60,8 @@ class BudgetPlanner {
   /// that is faster by them: what `program` gives from then on.
   bool learn(std::span<const double> step_seconds);
   const BudgetReport& report() const { return report_; }
+  /// Of a step that works its batch off in parts: what it takes in one.
+  void set_parts(std::int64_t parts, std::uint64_t whole_arena_bytes);
 
  private:
   memory::SearchResult searched() const;

@@ -1,3 +1,4 @@
+#include "driver/planning/chainer_fused.h"
 #include "driver/planning/problem_of.h"
 #include "frontends/chainer/solver.h"
 
@@ -39,23 +40,23 @@ std::vector<double> products_of(const chainer::Tables& tables, std::string_view 
 
 class StepProblem {
  public:
-  StepProblem(const TrainingGraph& graph, chainer::Reading reading, const memory::Device& device,
-              std::vector<double> products)
+  StepProblem(const TrainingGraph& graph, std::vector<ChainerStep> steps, chainer::Reading reading,
+              const memory::Device& device)
       : graph_(graph),
+        steps_(std::move(steps)),
         reading_(reading),
         device_(device),
-        products_(std::move(products)),
         value_(graph.tensors.size(), kNone),
         gradient_(graph.tensors.size(), kNone),
-        hidden_(graph.steps.size(), kNone) {}
+        hidden_(steps_.size(), kNone) {}
 
   memory::Problem run() {
     using Role = TrainingGraph::Role;
     problem_.fixed_bytes = static_cast<std::uint64_t>(2 * graph_.bytes_of(Role::Parameter) +
                                                       graph_.bytes_of(Role::Input));
     problem_.link = device_.link;
-    for (std::size_t k = 0; k < graph_.steps.size(); ++k) add_forward(k);
-    for (std::size_t k = graph_.steps.size(); k-- > 0;) add_backward(k);
+    for (std::size_t k = 0; k < steps_.size(); ++k) add_forward(k);
+    for (std::size_t k = steps_.size(); k-- > 0;) add_backward(k);
     return std::move(problem_);
   }
 
@@ -73,7 +74,11 @@ class StepProblem {
   }
 
   void add_forward(std::size_t k) {
-    const TrainingGraph::Step& step = graph_.steps[k];
+    const TrainingGraph::Step& step = steps_[k].step;
+    if (steps_[k].is_view) {
+      value_[step.makes[0]] = value_[step.reads[0]];
+      return;
+    }
     memory::Item item;
     item.may_repeat = true;
     double bytes = 0;
@@ -92,12 +97,12 @@ class StepProblem {
       hidden_[k] = add_value(concat("state of ", item.name), step.hidden_bytes);
       item.makes.push_back(hidden_[k]);
     }
-    item.ways.push_back({device_.seconds(2 * products_[k], bytes), 0});
+    item.ways.push_back({device_.seconds(2 * steps_[k].products, bytes), 0});
     problem_.items.push_back(std::move(item));
   }
 
   std::string name_of(std::size_t k) const {
-    const TrainingGraph::Step& step = graph_.steps[k];
+    const TrainingGraph::Step& step = steps_[k].step;
     return step.makes.empty() ? step.function
                               : concat(step.function, "_", graph_.tensors[step.makes[0]].id);
   }
@@ -116,7 +121,7 @@ class StepProblem {
   }
 
   void add_backward(std::size_t k) {
-    const TrainingGraph::Step& step = graph_.steps[k];
+    const TrainingGraph::Step& step = steps_[k].step;
     memory::Item item;
     item.name = concat("backward of ", name_of(k));
     double bytes = 0;
@@ -132,13 +137,9 @@ class StepProblem {
       }
     }
     add_once(item.reads, hidden_[k]);
-    // A product has a gradient of the same cost for each of its two factors.
-    double gradients_of_factors = 0;
     std::vector<std::size_t> seen;
-    for (std::size_t position = 0; position < step.reads.size(); ++position) {
-      const std::size_t tensor = step.reads[position];
+    for (const std::size_t tensor : step.reads) {
       if (graph_.tensors[tensor].role == TrainingGraph::Role::Input) continue;
-      if (position < 2) gradients_of_factors += 1;
       if (std::find(seen.begin(), seen.end(), tensor) != seen.end()) continue;
       seen.push_back(tensor);
       bytes += bytes_of(tensor);
@@ -153,18 +154,36 @@ class StepProblem {
         item.may_share.emplace_back(gradient_[tensor], before);
       }
     }
-    item.ways.push_back({device_.seconds(2 * products_[k] * gradients_of_factors, bytes), 0});
+    item.ways.push_back(
+        {device_.seconds(2 * steps_[k].products * steps_[k].factor_gradients, bytes), 0});
     problem_.items.push_back(std::move(item));
   }
 
   const TrainingGraph& graph_;
+  std::vector<ChainerStep> steps_;
   chainer::Reading reading_;
   const memory::Device& device_;
-  std::vector<double> products_;
   std::vector<std::uint32_t> value_, gradient_;  // by tensor
   std::vector<std::uint32_t> hidden_;            // by step
   memory::Problem problem_;
 };
+
+std::vector<ChainerStep> steps_of(const TrainingGraph& graph, const std::vector<double>& products) {
+  std::vector<ChainerStep> steps;
+  for (std::size_t k = 0; k < graph.steps.size(); ++k) {
+    ChainerStep& made = steps.emplace_back();
+    made.step = graph.steps[k];
+    made.products = products[k];
+    // A product has a gradient of the same cost for each of its two factors.
+    for (std::size_t position = 0; position < std::min<std::size_t>(2, made.step.reads.size());
+         ++position) {
+      const bool is_input =
+          graph.tensors[made.step.reads[position]].role == TrainingGraph::Role::Input;
+      made.factor_gradients += is_input ? 0 : 1;
+    }
+  }
+  return steps;
+}
 
 // The batch is the first extent of the first input that has one.
 std::int64_t batch_of(const chainer::Tables& tables, const std::vector<Shape>& shapes) {
@@ -177,7 +196,8 @@ std::int64_t batch_of(const chainer::Tables& tables, const std::vector<Shape>& s
 }  // namespace
 
 memory::Problem problem_of(const chainer::Tables& tables, std::string_view source,
-                           chainer::Reading reading, const memory::Device& device, int parts) {
+                           chainer::Reading reading, const memory::Device& device, int parts,
+                           bool is_fused) {
   TrainingGraph graph = chainer::training_graph(tables, source);
   const std::vector<Shape> shapes = shapes_of(tables, source);
   std::vector<double> products = products_of(tables, source, graph, shapes);
@@ -192,7 +212,9 @@ memory::Problem problem_of(const chainer::Tables& tables, std::string_view sourc
     for (TrainingGraph::Step& step : graph.steps) step.hidden_bytes /= parts;
     for (double& count : products) count /= parts;
   }
-  memory::Problem problem = StepProblem(graph, reading, device, std::move(products)).run();
+  std::vector<ChainerStep> steps = steps_of(graph, products);
+  if (is_fused) steps = fused(graph, std::move(steps));
+  memory::Problem problem = StepProblem(graph, std::move(steps), reading, device).run();
   problem.name = std::string(source);
   return problem;
 }

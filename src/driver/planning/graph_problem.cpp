@@ -1,8 +1,8 @@
 #include "driver/model_source.h"
 #include "driver/planning/problem_of.h"
+#include "ops/liveness.h"
 #include "ops/access.h"
 #include "ops/analysis.h"
-#include "ops/liveness.h"
 
 #include <algorithm>
 
@@ -70,7 +70,7 @@ memory::Problem problem_of(const Graph& graph, const memory::Device& device) {
 }
 
 PlanSource plan_source(const std::string& model, chainer::Reading reading,
-                       const memory::Device& device) {
+                       const memory::Device& device, bool is_fused) {
   const ModelSource named(model);
   const LoadedDocument loaded = named.document();
   const std::string format = loaded.document ? loaded.format->name : "";
@@ -79,22 +79,25 @@ PlanSource plan_source(const std::string& model, chainer::Reading reading,
     if (format == "megengine") {
       return {problem_of(megengine::parse_profile(text, model), model),
               "the run that the profile tells of",
-              {}};
+              {},
+              false};
     }
     const chainer::Tables tables = chainer::parse_tables(text, model);
     PlanSource found;
-    found.problem = problem_of(tables, model, reading, device);
-    found.note = reading == chainer::Reading::Tags
+    found.problem = problem_of(tables, model, reading, device, 1, is_fused);
+    found.note = is_fused ? "a training step, its functions fused"
+                 : reading == chainer::Reading::Tags
                      ? "a training step, what backward needs by tags"
                      : "a training step, what backward needs as retained";
     for (const int parts : batch_parts(tables, model)) {
-      found.split.emplace_back(parts, problem_of(tables, model, reading, device, parts));
+      found.split.emplace_back(parts, problem_of(tables, model, reading, device, parts, is_fused));
     }
     return found;
   }
   return {problem_of(loaded.document ? loaded.document->graph() : named.graph(), device),
           "the forward pass",
-          {}};
+          {},
+          false};
 }
 
 }  // namespace tenon

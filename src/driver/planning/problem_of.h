@@ -11,8 +11,10 @@ namespace tenon {
 /// intermediate and its gradient as values. Gradients of one tensor add up in place; those of
 /// inputs are not computed. Parameters, their gradients and inputs are fixed. Costs come from the
 /// shapes. With `parts`, it is one of so many equal parts of the batch, whose gradients add up.
+/// `is_fused`: its functions joined as a compiler does (`chainer_fused.h`), as retained.
 memory::Problem problem_of(const chainer::Tables& tables, std::string_view source,
-                           chainer::Reading reading, const memory::Device& device, int parts = 1);
+                           chainer::Reading reading, const memory::Device& device, int parts = 1,
+                           bool is_fused = false);
 /// Into how many parts the batch can be split; none where an operator mixes it.
 std::vector<int> batch_parts(const chainer::Tables& tables, std::string_view source);
 
@@ -29,10 +31,12 @@ memory::Problem problem_of(const Graph& graph, const memory::Device& device);
 struct PlanSource {
   memory::Problem problem;
   std::string note;  ///< how it was read
-  /// The same for parts of the batch, fewest parts first.
+  /// The same for parts of the batch, fewest parts first. They are of one part; or, where the
+  /// parts follow one another in the problem, of all.
   std::vector<std::pair<int, memory::Problem>> split;
+  bool is_split_whole = false;
 };
 PlanSource plan_source(const std::string& model, chainer::Reading reading,
-                       const memory::Device& device);
+                       const memory::Device& device, bool is_fused = false);
 
 }  // namespace tenon

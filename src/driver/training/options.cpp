@@ -132,14 +132,29 @@ void set_schedule(ScheduleOptions& options, const std::string& text) {
   settings.read(text);
 }
 
-StatefulGraph training_step(Graph model, const std::string& optimizer, const std::string& loss,
-                            const std::map<std::string, Shape>& shapes) {
-  if (optimizer.empty()) return {std::move(model), {}};
+namespace {
+
+TrainOptions options_of(const std::string& optimizer, const std::string& loss) {
   TrainOptions options;
   set_optimizer(options, optimizer);
   if (!loss.empty()) set_loss(options.loss, loss);
+  return options;
+}
+
+}  // namespace
+
+StatefulGraph training_step(Graph model, const std::string& optimizer, const std::string& loss,
+                            const std::map<std::string, Shape>& shapes) {
+  if (optimizer.empty()) return {std::move(model), {}};
   const DimBindings extents = symbol_values(model, shapes);
-  return train(with_symbols(std::move(model), extents), options);
+  return train(with_symbols(std::move(model), extents), options_of(optimizer, loss));
+}
+
+SplitStep split_training_step(Graph model, const std::string& optimizer, const std::string& loss,
+                              const std::map<std::string, Shape>& shapes) {
+  if (optimizer.empty()) return {};
+  const DimBindings extents = symbol_values(model, shapes);
+  return split_of(with_symbols(std::move(model), extents), options_of(optimizer, loss));
 }
 
 }  // namespace tenon

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "passes/train/train.h"
+#include "driver/planning/step_within.h"
 
 #include <map>
 #include <string>
@@ -19,5 +19,8 @@ void set_schedule(ScheduleOptions& options, const std::string& text);
 /// the shapes of inputs. Without an optimizer the model itself, which has no states.
 StatefulGraph training_step(Graph model, const std::string& optimizer, const std::string& loss,
                             const std::map<std::string, Shape>& shapes);
+/// How that step is made in parts of its batch; of a model without an optimizer, not at all.
+SplitStep split_training_step(Graph model, const std::string& optimizer, const std::string& loss,
+                              const std::map<std::string, Shape>& shapes);
 
 }  // namespace tenon

@@ -69,17 +69,23 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
         std::make_unique<RankedStep>(step_, *ranks_, ranks.parts, thread_count, ranks.bucket_bytes);
     return;
   }
-  CompileRequest request;
-  request.cpu = options.target;
-  request.precision = options.precision;
-  request.is_untuned = true;
-  request.threads = thread_count;
-  std::optional<codegen::StepProblem> described;
-  if (has_budget) request.step_problem = &described;
-  Program program = compile_model(step_.graph, request);
+  const auto compiled = [&](const Graph& made, std::optional<codegen::StepProblem>* described) {
+    CompileRequest request;
+    request.cpu = options.target;
+    request.precision = options.precision;
+    request.is_untuned = true;
+    request.threads = thread_count;
+    request.step_problem = described;
+    return compile_model(made, request);
+  };
+  Program program;
   if (has_budget) {
-    planner_ = planned_within(std::move(program), std::move(described), options.budget);
+    StepWithin within = step_within(std::move(step_), compiled, options.split, options.budget);
+    step_ = std::move(within.step);
+    planner_ = std::move(within.planner);
     program = planner_->program();
+  } else {
+    program = compiled(step_.graph, nullptr);
   }
   if (!program.is_kernels_alone()) {
     host_model_ = std::make_shared<const HostModel>(std::move(program));

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "driver/parallel/ranked_step.h"
-#include "driver/planning/budget.h"
+#include "driver/planning/step_within.h"
 #include "host/context.h"
 #include "passes/train/stateful_graph.h"
 #include "program/program.h"
@@ -25,6 +25,8 @@ struct SessionOptions {
   /// The memory of a run stays within it; its text empty: there is none. The first runs are timed,
   /// and the plan is made again with what they took.
   BudgetRequest budget = {};
+  /// How the step is made in parts of its batch, where the budget allows that.
+  SplitStep split = {};
 };
 
 /// Over which ranks a session runs, in how many parts of the batch.

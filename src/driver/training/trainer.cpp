@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "driver/rebatch.h"
 #include "ops/collective.h"
 #include "program/checksum.h"
 
@@ -133,6 +134,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   options_.budget.threads = options_.thread_count;
   SessionOptions session{options_.thread_count, options_.target, options_.precision,
                          options_.budget};
+  if (options_.budget.may_split) session.split = split_of(model_, options_.train);
   const SessionRanks ranks{options_.ranks, options_.parts, options_.bucket_bytes};
   options_.train.parts = options_.parts;
   // Whether states are split is not part of what is learnt.
@@ -143,6 +145,12 @@ Trainer::Trainer(Graph model, TrainerOptions options)
     step = train(model_, options_.train);
   }
   step_ = std::make_unique<Session>(std::move(step), session, ranks);
+  evaluated_size_ = part_size_;
+  if (step_->budget() != nullptr && step_->budget()->report().parts > 1) {
+    // What is learnt depends on how the sums are taken.
+    checkpoint_.step_hash = hash_of(step_->step());
+    evaluated_size_ /= step_->budget()->report().parts;
+  }
   has_accuracy_ = static_cast<bool>(step_->graph().find(kAccuracy));
   checkpoint_.batch_size = options_.batch_size;
   checkpoint_.parts = options_.parts;
@@ -152,7 +160,10 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   if (validation_ && validation_->size() > 0) {
     if (step_->budget() != nullptr)
       session.budget.arena_bytes = step_->budget()->report().budget_bytes;
-    evaluation_ = std::make_unique<Session>(evaluation(model_, options_.train), session);
+    session.budget.may_split = false;
+    Graph validated = evaluated_size_ == part_size_ ? model_ : rebatched(model_, evaluated_size_);
+    evaluation_ =
+        std::make_unique<Session>(evaluation(std::move(validated), options_.train), session);
   }
 }
 
@@ -279,14 +290,14 @@ std::optional<CurvePoint> Trainer::validate() {
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int64_t>(k);
   CurvePoint point{checkpoint_.step, 0, 0, true};
   // Ranks take batches in turn; their sums are added in the order of the batches.
-  const std::int64_t batch_count = (validation_->size() + part_size_ - 1) / part_size_;
+  const std::int64_t batch_count = (validation_->size() + evaluated_size_ - 1) / evaluated_size_;
   Tensor sums(DType::F64, {batch_count, 2});
   for (std::int64_t batch = rank(); batch < batch_count; batch += rank_count()) {
     // The last batch is filled up with samples that do not count.
-    const std::int64_t first = batch * part_size_;
+    const std::int64_t first = batch * evaluated_size_;
     const std::vector<Tensor> outputs =
-        evaluation_->run(validation_->batch(order, first, part_size_));
-    const std::int64_t count = std::min(part_size_, validation_->size() - first);
+        evaluation_->run(validation_->batch(order, first, evaluated_size_));
+    const std::int64_t count = std::min(evaluated_size_, validation_->size() - first);
     double loss = 0, accuracy = 0;
     for (std::int64_t k = 0; k < count; ++k) {
       loss += outputs[0].real_at(k);

@@ -100,6 +100,7 @@ class Trainer {
   Graph model_;  // with the batch's extent in place
   TrainerOptions options_;
   std::int64_t part_size_ = 0;
+  std::int64_t evaluated_size_ = 0;  // samples that are validated at a time
   std::optional<Checkpoint> found_;  // to resume from, until it is taken up
   std::unique_ptr<Session> step_, evaluation_;
   std::unique_ptr<DataSet> training_, validation_;

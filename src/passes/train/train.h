@@ -78,6 +78,17 @@ const std::vector<std::string>& schedule_kinds();
 /// left to train, and for options that do not fit.
 StatefulGraph train(Graph model, const TrainOptions& options);
 
+/// A step that was made for one of `parts` parts of a batch (`TrainOptions::parts`) as one of all of
+/// it, with inputs and states as the `whole` has: the work of a part once for each, one after
+/// another on its slice of the inputs, and what parts give is added up in their order. Sums begin
+/// with the first part, so that no more than one part is worked on at a time.
+StatefulGraph accumulated(const StatefulGraph& part, const StatefulGraph& whole,
+                          std::int64_t parts);
+
+/// Throws Error (Unsupported) where what is learnt from a batch in parts would be something else:
+/// an operator mixes samples (as a batch norm in training does), or a mean depends on labels.
+void require_samples_apart(Graph model, const TrainOptions& options);
+
 /// The loss of each sample, and of classes whether it was found (`accuracy`), without training: the
 /// same states, which keep their values.
 StatefulGraph evaluation(Graph model, const TrainOptions& options);

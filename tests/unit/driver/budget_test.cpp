@@ -14,15 +14,24 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TENON_HAS_SANITIZER true
+#else
+#define TENON_HAS_SANITIZER false
+#endif
 
 namespace tenon {
 namespace {
 
 // Nine convolutions, every third with a residual: far more is kept for the way back than one step
 // needs.
-std::string network() {
+std::string network(int batch = 4, int size = 24) {
   std::string constants, nodes = "  a0 = conv(x, w0) {pads = [1, 1, 1, 1]}\n  y0 = sigmoid(a0)\n";
   constants += "  w0 = constant f32[8, 3, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)\n";
   for (int k = 1; k < 9; ++k) {
@@ -33,7 +42,7 @@ std::string network() {
     if (k % 3 == 0) nodes += concat("  r", k, " = add(a", k, ", y", k - 3, ")\n");
     nodes += concat("  y", k, k % 2 == 0 ? " = sigmoid(" : " = tanh(", from, ")\n");
   }
-  return concat("graph net (x: f32[4, 3, 24, 24]) {\n", constants,
+  return concat("graph net (x: f32[", batch, ", 3, ", size, ", ", size, "]) {\n", constants,
                 "  fc = constant f32[8, 5] normal(seed = 5, mean = 0.0, deviation = 0.3)\n", nodes,
                 "  l = reduce_mean(y8) {axes = [2, 3], keep_axes = false}\n  y = matmul(l, fc)\n  "
                 "return y\n}");
@@ -192,6 +201,210 @@ TEST(Budget, WhatIsSwappedToAFileComesBackAsItWas) {
   expect_same_results(compiled, found.plan);
   EXPECT_EQ(error_summary([&] { write_program(planned, ::testing::TempDir() + "swaps.tnn"); }),
             "a program that swaps cannot be written to a file");
+}
+
+// Four convolutions with dropout between: what a batch is worked off in parts for.
+std::string splittable(const std::string& batch) {
+  return concat("graph net (x: f32[", batch, R"(, 3, 16, 16]) {
+  w0 = constant f32[8, 3, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  w1 = constant f32[8, 8, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.15)
+  w2 = constant f32[8, 8, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.15)
+  fc = constant f32[2048, 5] normal(seed = 5, mean = 0.0, deviation = 0.1)
+  a0 = conv(x, w0) {pads = [1, 1, 1, 1]}
+  y0 = tanh(a0)
+  d0, m0 = dropout(y0)
+  a1 = conv(d0, w1) {pads = [1, 1, 1, 1]}
+  y1 = relu(a1)
+  a2 = conv(y1, w2) {pads = [1, 1, 1, 1]}
+  y2 = tanh(a2)
+  l = reshape(y2) {shape = [)", batch, R"(, 2048]}
+  y = matmul(l, fc)
+  return y
+})");
+}
+
+std::vector<Tensor> batch_of_eight() {
+  Tensor x(DType::F32, {8, 3, 16, 16}), target(DType::I64, {8});
+  Random random(3);
+  for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, random.real() - 0.5);
+  for (std::int64_t k = 0; k < 8; ++k) target.set_integer(k, k % 5);
+  return {x, target};
+}
+
+std::vector<Tensor> part_of(const std::vector<Tensor>& batch, std::int64_t part, std::int64_t size) {
+  std::vector<Tensor> result;
+  for (const Tensor& whole : batch) {
+    Shape shape = whole.shape();
+    shape[0] = size;
+    Tensor piece(whole.dtype(), shape);
+    std::memcpy(piece.mutable_bytes().data(), whole.bytes().data() + static_cast<std::size_t>(part) * piece.byte_size(),
+                piece.byte_size());
+    result.push_back(piece);
+  }
+  return result;
+}
+
+// Two ways to the same sums: one graph, and one part after another by whoever runs it.
+TEST(Budget, PartsAddUpInTheOrderOfTheBatch) {
+  TrainOptions options;
+  options.optimizer.kind = "momentum";
+  const StatefulGraph whole = train(parse_graph(splittable("8"), all_ops()), options);
+  const std::vector<Tensor> batch = batch_of_eight();
+  for (const std::int64_t parts : {2, 4, 8}) {
+    options.parts = parts;
+    const StatefulGraph part =
+        train(parse_graph(splittable(std::to_string(8 / parts)), all_ops()), options);
+    Session together(accumulated(part, whole, parts), {2});
+    Session apart(part, {2}, {nullptr, parts});
+    for (int step = 0; step < 3; ++step) {
+      std::vector<std::vector<Tensor>> pieces;
+      for (std::int64_t k = 0; k < parts; ++k) pieces.push_back(part_of(batch, k, 8 / parts));
+      expect_equal_bits(together.run(batch)[0], apart.run_parts(pieces)[0], concat("loss ", step));
+    }
+    const States a = together.states(), b = apart.states();
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      EXPECT_EQ(a[k].first, b[k].first);
+      expect_equal_bits(a[k].second, b[k].second, concat(parts, " parts: ", a[k].first));
+    }
+  }
+}
+
+TEST(Budget, ABatchIsSplitWhereWholeOperatorsDoNotFit) {
+  const Graph model = parse_graph(splittable("8"), all_ops());
+  TrainOptions options;
+  options.optimizer.kind = "sgd";
+  const StatefulGraph step = train(model, options);
+  SessionOptions session = within("30%", 2);
+  EXPECT_EQ(error_summary([&] { Session(step, session); }),
+            "no plan keeps the arena within the budget");
+  session.budget.may_split = true;
+  session.split = split_of(model, options);
+  Session split(step, session);
+  const BudgetReport& report = split.budget()->report();
+  EXPECT_GT(report.parts, 1);
+  EXPECT_LE(split.arena_bytes(), report.budget_bytes);
+  EXPECT_LE(report.budget_bytes, report.plain_arena_bytes * 3 / 10);
+  // The same parts without a budget: bit for bit.
+  Session free(session.split.in_parts(report.parts), {1});
+  for (int k = 0; k < 4; ++k)
+    expect_equal_bits(split.run(batch_of_eight())[0], free.run(batch_of_eight())[0], "loss");
+  for (std::size_t k = 0; k < free.states().size(); ++k)
+    expect_equal_bits(free.states()[k].second, split.states()[k].second, free.states()[k].first);
+}
+
+TEST(Budget, ABatchThatIsMixedIsNotSplit) {
+  TrainOptions options;
+  options.optimizer.kind = "sgd";
+  const auto why = [&](const std::string& text) {
+    return error_summary([&] { require_samples_apart(parse_graph(text, all_ops()), options); });
+  };
+  EXPECT_EQ(why(splittable("8")), "no error");
+  const std::string mixed = "the batch cannot be split: an operator mixes its samples";
+  EXPECT_EQ(why("graph g (x: f32[4, 3]) {\n  y = softmax(x) {axis = 0}\n  return y\n}"), mixed);
+  EXPECT_EQ(why("graph g (x: f32[4, 3]) {\n  y = reshape(x) {shape = [3, 4]}\n  return y\n}"), mixed);
+  EXPECT_EQ(why("graph g (x: f32[4, 2, 3, 3]) {\n"
+                "  s = constant f32[2] [1, 1]\n  b = constant f32[2] [0, 0]\n"
+                "  m = constant f32[2] [0, 0]\n  v = constant f32[2] [1, 1]\n"
+                "  y = batch_norm(x, s, b, m, v)\n  return y\n}"),
+            mixed);
+  options.loss.ignore_label = 0;
+  EXPECT_EQ(why(splittable("8")),
+            "the batch cannot be split: its mean loss counts labels of all samples");
+}
+
+std::vector<Datum> step_inputs(const StatefulGraph& step, const std::vector<Tensor>& given) {
+  std::vector<Datum> inputs(step.graph.inputs().size());
+  for (std::size_t k = 0; k < given.size(); ++k) inputs[step.data_inputs()[k]] = given[k];
+  for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
+  return inputs;
+}
+
+// Both hold their arenas, and each reads what the other made.
+TEST(Budget, APlainModelAndAPlannedOneRunSideBySide) {
+  const StatefulGraph step = training_step();
+  Compiled compiled = compiled_step();
+  std::vector<Datum> inputs = step_inputs(step, batch());
+  CompiledModel plain(compiled.program, 2);
+  EXPECT_THROW(plain.run_prepared(), InternalError);  // no inputs yet: told, and nothing is read
+  for (const bool may_swap : {false, true}) {
+    BudgetPlanner planner(compiled.program, compiled.described, {"65%", {}, may_swap, 2});
+    auto planned = std::make_unique<CompiledModel>(planner.program(), 2);
+    for (int run = 0; run < 4; ++run) {
+      const std::vector<Datum> a = plain.run(inputs), b = planned->run(inputs);
+      for (std::size_t k = 0; k < a.size(); ++k)
+        expect_equal_bits(a[k].tensor(), b[k].tensor(), concat("output ", k));
+      for (const State& state : step.states)
+        inputs[state.input] = (run % 2 == 0 ? a : b)[state.output];
+      std::vector<double> seconds;
+      planned->run_prepared(seconds);
+      if (run != 1 || !planner.learn(seconds)) continue;
+      planned.reset();
+      planned = std::make_unique<CompiledModel>(planner.program(), 2);
+    }
+  }
+}
+
+std::uint64_t address_space_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t pages = 0;
+  file >> pages;
+  return pages * 4096;
+}
+
+// The limit leaves room for the planned arena and not for the plain one.
+TEST(Budget, WhatDoesNotFitAnAddressSpaceRunsBySwapping) {
+  if (TENON_HAS_SANITIZER) GTEST_SKIP() << "a sanitizer takes the address space for itself";
+  TrainOptions options;
+  options.optimizer.kind = "sgd";
+  const StatefulGraph step = train(parse_graph(network(24, 96), all_ops()), options);
+  std::optional<codegen::StepProblem> described;
+  CompileRequest request;
+  request.is_untuned = true;
+  request.step_problem = &described;
+  const Program program = compile_model(step.graph, request);
+  ASSERT_GT(program.arena_bytes, std::uint64_t{120} << 20);
+  memory::Problem& problem = described->problem;
+  problem = memory::reordered(problem);
+  problem.link = memory::Link{"file", 1e9, 0};
+  memory::SearchOptions search;
+  search.budget_bytes = program.arena_bytes * 62 / 100;
+  search.may_recompute = false;
+  search.may_swap = true;
+  search.step_limit = 3000;
+  search.place.alignment = 64;
+  const memory::SearchResult found = memory::search(problem, search);
+  ASSERT_TRUE(found.is_within_budget);
+  const Program planned = codegen::carried_out(program, *described, found.plan);
+  Tensor x(DType::F32, {24, 3, 96, 96}), target(DType::I64, {24});
+  for (std::int64_t k = 0; k < x.size(); k += 7) x.set_real(k, static_cast<double>(k % 5) - 2);
+  const std::vector<Datum> inputs = step_inputs(step, {x, target});
+  std::vector<Datum> expected;
+  {
+    CompiledModel model(program, 1);
+    expected = model.run(inputs);
+  }
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = address_space_bytes() + planned.arena_bytes + (std::uint64_t{40} << 20);
+  ASSERT_LT(planned.arena_bytes + (std::uint64_t{40} << 20), program.arena_bytes);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  std::string refused, failure;
+  std::vector<Datum> got;
+  try {
+    refused = error_summary([&] { CompiledModel(program, 1).run(inputs); });
+    CompiledModel model(planned, 1);
+    got = model.run(inputs);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(refused, "no memory for the values between steps");
+  ASSERT_EQ(failure, "");
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t k = 0; k < got.size(); ++k)
+    expect_equal_bits(expected[k].tensor(), got[k].tensor(), concat("output ", k));
 }
 
 TEST(Budget, AFolderThatTakesNoFileIsToldBeforeTheRun) {

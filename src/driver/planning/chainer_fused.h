@@ -1,0 +1,24 @@
+#pragma once
+
+#include "frontends/chainer/training_graph.h"
+
+#include <vector>
+
+namespace tenon {
+
+/// A function of a training step, and what its backward computes.
+struct ChainerStep {
+  chainer::TrainingGraph::Step step;
+  double products = 0;          ///< that its forward half sums up
+  double factor_gradients = 0;  ///< of how many factors of its products there is a gradient
+  /// Readers see the operand itself, with an offset; only the gradient is a tensor of its own.
+  bool is_view = false;
+};
+
+/// The steps as a compiler runs them that fuses: a ReLU, and a dropout behind it, belong to the
+/// convolution before, and their masks, which the result tells, are applied by the products that read
+/// it, or else by that convolution's backward; a pooling keeps an index of a byte for each result; a convolution reads both sources of a concatenation where they lie, one
+/// of them cropped.
+std::vector<ChainerStep> fused(const chainer::TrainingGraph& graph, std::vector<ChainerStep> steps);
+
+}  // namespace tenon

@@ -1,0 +1,92 @@
+#include "driver/planning/step_within.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/rebatch.h"
+
+namespace tenon {
+namespace {
+
+bool is_share(const BudgetRequest& request) { return trim(request.budget).ends_with('%'); }
+
+}  // namespace
+
+void require_budget(const BudgetRequest& request, bool is_training) {
+  if (request.budget.empty() && (request.may_swap || request.may_split)) {
+    throw Error(concat(request.may_swap ? "--swap" : "--split", " is of a budget"), ErrorKind::Usage)
+        .hint("give --budget too");
+  }
+  if (request.may_split && !is_training) {
+    throw Error("the batch of a training step is what --split splits", ErrorKind::Usage)
+        .hint("give --train, or leave --split out");
+  }
+}
+
+SplitStep split_of(Graph model, TrainOptions options) {
+  SplitStep split;
+  for (const ValueId input : model.inputs()) {
+    const Type& type = model.value(input).type;
+    if (!type.is_tensor() || type.tensor().rank() == 0) continue;
+    if (type.tensor().dims.front().is_constant())
+      split.batch = type.tensor().dims.front().constant();
+    break;
+  }
+  split.in_parts = [model = std::move(model), options = std::move(options),
+                    batch = split.batch](std::int64_t parts) {
+    require_samples_apart(model, options);
+    TrainOptions of_part = options;
+    of_part.parts = parts;
+    return accumulated(train(rebatched(model, batch / parts), of_part), train(model, options),
+                       parts);
+  };
+  return split;
+}
+
+StepWithin step_within(StatefulGraph whole, const CompileStep& compile, const SplitStep& split,
+                       const BudgetRequest& request) {
+  std::optional<StepWithin> best;
+  std::optional<Error> refusal;
+  std::uint64_t plain_arena_bytes = 0;
+  BudgetRequest asked = request;
+  // Gives whether more parts may be better.
+  const auto consider = [&](StatefulGraph step, std::int64_t parts) {
+    std::optional<codegen::StepProblem> described;
+    Program program = compile(step.graph, &described);
+    if (parts == 1) {
+      plain_arena_bytes = program.arena_bytes;
+      // A share is one of what the whole batch takes.
+      if (is_share(request) && !request.arena_bytes)
+        asked.arena_bytes = arena_budget(request.budget, plain_arena_bytes, 0);
+    }
+    try {
+      auto planner = planned_within(std::move(program), std::move(described), asked);
+      planner->set_parts(parts, plain_arena_bytes);
+      const bool is_free = planner->report().extra_time() <= 0;
+      const bool is_better =
+          !best || planner->report().seconds < best->planner->report().seconds;
+      if (is_better) best = StepWithin{std::move(step), std::move(planner)};
+      return !is_free;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::OutOfMemory) throw;
+      if (!best) refusal = error;
+      return true;
+    }
+  };
+  bool goes_on = consider(std::move(whole), 1) && request.may_split && split.in_parts;
+  for (std::int64_t parts = 2; goes_on && parts <= split.batch; ++parts) {
+    if (split.batch % parts != 0) continue;
+    std::optional<StatefulGraph> step;
+    try {
+      step = split.in_parts(parts);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unsupported) throw;
+      if (!best) refusal->hint(error.summary(), error.has_place() ? ": " : "", error.place());
+      break;
+    }
+    goes_on = consider(*std::move(step), parts);
+  }
+  if (!best) throw *refusal;
+  return *std::move(best);
+}
+
+}  // namespace tenon

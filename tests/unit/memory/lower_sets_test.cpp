@@ -1,0 +1,123 @@
+#include "memory/lower_sets.h"
+
+#include "base/error.h"
+#include "driver/planning/problem_of.h"
+#include "unit/error_text.h"
+#include "unit/memory/plan_checker.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace tenon::memory {
+namespace {
+
+Problem unet(bool is_fused = false) {
+  std::ifstream file("tests/fixtures/unet_chainer.graph.txt");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return reordered(problem_of(chainer::parse_tables(text.str(), "unet"), "unet",
+                              chainer::Reading::Retained, {}, 1, is_fused));
+}
+
+SearchResult planned_by(Method method, const Problem& problem, double budget_bytes) {
+  SearchOptions options;
+  options.budget_bytes = static_cast<std::uint64_t>(budget_bytes);
+  SearchResult result = method == Method::Search ? search(problem, options)
+                                                 : plan_by_lower_sets(problem, options, method);
+  EXPECT_EQ(testing::fault_in(problem, result.plan), "") << name_of(method);
+  return result;
+}
+
+double overhead(const SearchResult& result, const Problem& problem) {
+  return result.plan.seconds / problem.seconds() - 1;
+}
+
+// A chain of ten forward items that are read again on the way back: its best blocks are known.
+Problem chain() {
+  Problem problem;
+  for (std::uint32_t k = 0; k < 10; ++k) {
+    problem.values.push_back({"y" + std::to_string(k), 100, false, true});
+    Item item;
+    item.name = "forward " + std::to_string(k);
+    if (k > 0) item.reads = {k - 1};
+    item.makes = {k};
+    item.may_repeat = true;
+    item.ways.push_back({1, 0});
+    problem.items.push_back(item);
+  }
+  for (std::uint32_t k = 10; k-- > 0;) {
+    problem.values.push_back({"g" + std::to_string(k), 1, k == 0, true});
+    Item item;
+    item.name = "backward " + std::to_string(k);
+    item.reads = {k};
+    if (k < 9) item.reads.push_back(static_cast<std::uint32_t>(problem.values.size() - 2));
+    item.makes = {static_cast<std::uint32_t>(problem.values.size() - 1)};
+    item.ways.push_back({1, 0});
+    problem.items.push_back(item);
+  }
+  verify(problem);
+  return problem;
+}
+
+TEST(LowerSets, BlocksOfAChainAreComputedAgainOnce) {
+  const Problem problem = chain();
+  for (const Method method : {Method::Approximate, Method::Exact, Method::Chen}) {
+    const SearchResult result = planned_by(method, problem, 620);
+    EXPECT_TRUE(result.is_within_budget) << name_of(method);
+    // Never more than all of it but the last block, which is there already.
+    EXPECT_LT(result.plan.seconds, 29) << name_of(method);
+    EXPECT_GT(result.plan.seconds, 20) << name_of(method);
+    const SearchResult all = planned_by(method, problem, 1e9);
+    EXPECT_EQ(all.plan.seconds, 20) << name_of(method);
+    EXPECT_FALSE(planned_by(method, problem, 150).is_within_budget) << name_of(method);
+  }
+}
+
+// What the paper's methods come to on its own network, beside a search for every value by itself.
+TEST(LowerSets, TheSearchIsBetterOnTheirOwnNetwork) {
+  const Problem problem = unet();
+  const SearchResult ours = planned_by(Method::Search, problem, 5e9);
+  for (const Method method : {Method::Approximate, Method::Exact}) {
+    const SearchResult theirs = planned_by(method, problem, 5e9);
+    ASSERT_TRUE(theirs.is_within_budget) << name_of(method);
+    EXPECT_GT(overhead(theirs, problem), overhead(ours, problem)) << name_of(method);
+    EXPECT_LT(overhead(theirs, problem), 0.07) << name_of(method);
+  }
+  EXPECT_FALSE(planned_by(Method::Approximate, problem, 3.5e9).is_within_budget);
+  EXPECT_FALSE(planned_by(Method::Chen, problem, 5e9).is_within_budget);
+  const SearchResult segments = planned_by(Method::Chen, problem, 6.5e9);
+  ASSERT_TRUE(segments.is_within_budget);
+  EXPECT_GT(overhead(segments, problem), 0.15);
+}
+
+TEST(LowerSets, OnlyAForwardPassIsCutIntoBlocks) {
+  Problem problem = chain();
+  problem.items[15].may_repeat = true;
+  problem.items[16].may_repeat = true;
+  EXPECT_EQ(error_summary([&] { plan_by_lower_sets(problem, {}, Method::Exact); }),
+            "blocks of a forward pass alone can be computed again");
+}
+
+TEST(LowerSets, MethodsHaveNames) {
+  EXPECT_EQ(parse_method("chen"), Method::Chen);
+  EXPECT_EQ(parse_method("chens"), std::nullopt);
+  EXPECT_EQ(name_of(Method::Approximate), "approximate");
+}
+
+// Functions joined as a compiler joins them leave less to be kept, and less to be made again.
+TEST(FusedUnet, TakesLessAndRecomputesLess) {
+  const Problem problem = unet(true);
+  const Plan plain = planned(problem, plain_events(problem));
+  EXPECT_EQ(testing::fault_in(problem, plain), "");
+  EXPECT_NEAR(static_cast<double>(plain.max_live_bytes), 5.615e9, 0.02e9);
+  for (const auto& [budget, most] : {std::pair(5e9, 0.002), std::pair(4e9, 0.023)}) {
+    const SearchResult found = planned_by(Method::Search, problem, budget);
+    ASSERT_TRUE(found.is_within_budget) << budget;
+    EXPECT_LE(overhead(found, problem), most) << budget;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::memory
