@@ -85,7 +85,8 @@ struct Forward {
   Bits boundary(const Bits& set) const {
     Bits result(size());
     for (std::uint32_t k = 0; k < size(); ++k) {
-      const bool is_read = std::ranges::any_of(behind[k], [&](std::uint32_t r) { return !set.has(r); });
+      const bool is_read =
+          std::ranges::any_of(behind[k], [&](std::uint32_t r) { return !set.has(r); });
       if (set.has(k) && is_read) result.add(k);
     }
     return result;
@@ -94,7 +95,8 @@ struct Forward {
   std::uint64_t neighbour_bytes(const Bits& set) const {
     Bits readers(size()), read(size());
     for (std::uint32_t k = 0; k < size(); ++k) {
-      const bool reads = std::ranges::any_of(before[k], [&](std::uint32_t b) { return set.has(b); });
+      const bool reads =
+          std::ranges::any_of(before[k], [&](std::uint32_t b) { return set.has(b); });
       if (set.has(k) || !reads) continue;
       readers.add(k);
       for (const std::uint32_t b : before[k]) {
@@ -102,7 +104,8 @@ struct Forward {
       }
     }
     std::uint64_t sum = 0;
-    for (std::uint32_t k = 0; k < size(); ++k) sum += (readers.has(k) ? bytes[k] : 0) + (read.has(k) ? bytes[k] : 0);
+    for (std::uint32_t k = 0; k < size(); ++k)
+      sum += (readers.has(k) ? bytes[k] : 0) + (read.has(k) ? bytes[k] : 0);
     return sum;
   }
 };
@@ -121,7 +124,9 @@ std::vector<Bits> sets_of(const Forward& graph, Method method) {
             .hint("--method=approximate takes those that end at one value");
       }
       for (std::uint32_t k = 0; k < graph.size(); ++k) {
-        const bool may = !set.has(k) && std::ranges::all_of(graph.before[k], [&](std::uint32_t b) { return set.has(b); });
+        const bool may = !set.has(k) && std::ranges::all_of(graph.before[k], [&](std::uint32_t b) {
+          return set.has(b);
+        });
         if (!may) continue;
         Bits larger = set;
         larger.add(k);
@@ -259,7 +264,8 @@ std::vector<Sequence> sequences_of_programme(const Forward& graph, Method method
   for (int k = 0; k < kBudgets; ++k) {
     // Closer together where budgets are small.
     const double share = static_cast<double>(k) / (kBudgets - 1);
-    const auto budget = possible + static_cast<std::uint64_t>(static_cast<double>(most - possible) * share * share);
+    const auto budget =
+        possible + static_cast<std::uint64_t>(static_cast<double>(most - possible) * share * share);
     for (Sequence& sequence : programme.within(budget)) all.push_back(std::move(sequence));
   }
   return all;
@@ -280,7 +286,8 @@ std::vector<Sequence> segments(const Forward& graph) {
     Bits last(graph.size());
     for (const Bits& cut : cuts) {
       std::uint64_t bytes = 0;
-      for (std::uint32_t n = 0; n < graph.size(); ++n) bytes += cut.has(n) && !last.has(n) ? graph.bytes[n] : 0;
+      for (std::uint32_t n = 0; n < graph.size(); ++n)
+        bytes += cut.has(n) && !last.has(n) ? graph.bytes[n] : 0;
       if (bytes < size && !(cut == cuts.back())) continue;
       sequence.push_back(cut);
       last = cut;
@@ -307,7 +314,8 @@ std::vector<char> wanted_again(const Problem& problem, const Forward& graph,
 }
 
 // A block is computed again when the first of its values is wanted that was not kept.
-std::vector<Event> events_of(const Problem& problem, const Forward& graph, const Sequence& sequence) {
+std::vector<Event> events_of(const Problem& problem, const Forward& graph,
+                             const Sequence& sequence) {
   std::vector<std::uint32_t> block(graph.size(), 0);
   std::vector<char> is_there(graph.size(), 0);
   for (std::uint32_t k = 0; k < graph.size(); ++k) {
@@ -353,7 +361,8 @@ std::optional<Method> parse_method(std::string_view text) {
   return static_cast<Method>(found - method_names().begin());
 }
 
-SearchResult plan_by_lower_sets(const Problem& problem, const SearchOptions& options, Method method) {
+SearchResult plan_by_lower_sets(const Problem& problem, const SearchOptions& options,
+                                Method method) {
   const Forward graph(problem);
   struct Candidate {
     std::vector<Event> events;
@@ -362,15 +371,17 @@ SearchResult plan_by_lower_sets(const Problem& problem, const SearchOptions& opt
   };
   SearchResult result;
   std::vector<Candidate> candidates;
-  std::vector<Sequence> sequences = method == Method::Chen ? segments(graph) : sequences_of_programme(graph, method);
+  std::vector<Sequence> sequences =
+      method == Method::Chen ? segments(graph) : sequences_of_programme(graph, method);
   Bits all(graph.size());
   for (std::uint32_t k = 0; k < graph.size(); ++k) all.add(k);
   sequences.push_back({all});  // nothing is computed again
   for (const Sequence& sequence : sequences) {
     Candidate candidate{events_of(problem, graph, sequence), 0, 0};
     candidate.seconds = seconds_of(problem, candidate.events);
-    candidate.live_bytes = max_live_bytes(arena_buffers(lifetimes_of(problem, candidate.events, options.in_place)),
-                                          options.place.alignment);
+    candidate.live_bytes =
+        max_live_bytes(arena_buffers(lifetimes_of(problem, candidate.events, options.in_place)),
+                       options.place.alignment);
     candidates.push_back(std::move(candidate));
   }
   result.evaluation_count = candidates.size();

@@ -8,6 +8,9 @@
 namespace tenon::memory {
 namespace {
 
+// Items that the steps of a walk go over; from how many items on a problem is a large one.
+constexpr std::uint64_t kWork = 40'000'000, kLarge = 300;
+
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 1) {}
@@ -72,23 +75,34 @@ class Annealing {
     const bool is_large = size() > kLarge && options_.may_recompute && !options_.may_swap;
     // Where the best choices cannot be placed within the budget, look for ones with less alive.
     for (int tightening = 0; tightening < 4; ++tightening) {
+      if (tightening > 0 && size() > kLarge) {
+        // What was best is a little too large: one walk from there.
+        const std::vector<Treatment> last = pool_.front().treatments;
+        pool_.clear();
+        anneal(last, budget, steps, static_cast<std::uint64_t>(tightening), kWarm);
+        if (try_to_place(result) || pool_.empty()) break;
+        budget -= std::max<std::uint64_t>(options_.budget_bytes / 200, 1);
+        continue;
+      }
+      pool_.clear();
       for (int walk = 0; walk < (goes_far ? 2 * restarts : restarts) && !pauses_.empty(); ++walk) {
         const int restart = walk % restarts;
-        if (is_large && restart > 0) {
-          anneal(greedy(keep, budget), budget, steps, static_cast<std::uint64_t>(tightening * 64 + restart), kWarm);
+        if (is_large && restart == restarts - 1) {
+          anneal(greedy(keep, budget), budget, steps,
+                 static_cast<std::uint64_t>(tightening * 64 + restart), kWarm);
           continue;
         }
+        // Small problems are better walked through from the beginning.
         const auto start = static_cast<std::size_t>(restart - 1);
-        anneal(restart == 0 && options_.may_swap ? all_swapped(keep)
-               : start < starts.size()           ? starts[start]
-                                                 : keep,
+        anneal(restart == 0 && options_.may_swap          ? all_swapped(keep)
+               : size() > kLarge && start < starts.size() ? starts[start]
+                                                          : keep,
                budget, walk < restarts ? steps : long_steps,
                static_cast<std::uint64_t>(tightening * 64 + restart));
       }
       if (try_to_place(result)) break;
       if (pool_.empty()) break;
       budget -= std::max<std::uint64_t>(options_.budget_bytes / 200, 1);
-      pool_.clear();
     }
     if (!result.is_within_budget) settle_for_smallest(result);
     return finished(std::move(result));
@@ -179,8 +193,9 @@ class Annealing {
         state[candidates[k].second] = Treatment::Once;
         const Evaluator::Outcome then = evaluate(state, budget);
         state[candidates[k].second] = Treatment::Keep;
-        const double gained = (energy(now, budget) - energy(then, budget)) /
-                              static_cast<double>(problem_.values[pauses[candidates[k].second].value].bytes);
+        const double gained =
+            (energy(now, budget) - energy(then, budget)) /
+            static_cast<double>(problem_.values[pauses[candidates[k].second].value].bytes);
         if (k > 0 && gained <= best) continue;
         best = gained;
         chosen = candidates[k].second;
@@ -261,13 +276,10 @@ class Annealing {
 
   static constexpr int kRestarts = 3;
   static constexpr std::uint64_t kMostSteps = 60'000, kLongSteps = 200'000;
-  // Items that the steps of a walk go over.
-  static constexpr std::uint64_t kWork = 40'000'000, kLongWork = 30'000'000;
+  static constexpr std::uint64_t kLongWork = 30'000'000;
   static constexpr std::size_t kPool = 24;
   static constexpr std::uint64_t kPlaceNodes = 30'000;  // for each of them
-  static constexpr double kPenalty = 1, kPull = 1e-3, kHot = 0.01, kWarm = 3e-4,
-                          kCold = 1e-4;
-  static constexpr std::uint64_t kLarge = 300;  // items
+  static constexpr double kPenalty = 1, kPull = 1e-3, kHot = 0.01, kWarm = 3e-4, kCold = 1e-4;
   static constexpr std::size_t kTried = 3;
 
   const Problem& problem_;
@@ -286,8 +298,11 @@ class Annealing {
 SearchResult search(const Problem& problem, const SearchOptions& options) {
   if (!options.may_swap || !options.may_recompute || !problem.link)
     return Annealing(problem, options).run();
-  // Never worse than either alone; the walks of a mixed plan begin with what those came to.
-  SearchOptions alone = options;
+  // Never worse than either alone; through large problems, walks begin with what those came to.
+  SearchOptions shared = options;
+  if (problem.items.size() > kLarge && options.step_limit == 0)
+    shared.step_limit = std::max<std::uint64_t>(kWork / 3 / problem.items.size(), 1'500);
+  SearchOptions alone = shared;
   alone.may_swap = false;
   SearchResult best = Annealing(problem, alone).run();
   alone.may_swap = true;
@@ -295,7 +310,8 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
   const auto consider = [&](SearchResult other) {
     const bool is_faster = !best.is_within_budget || other.plan.seconds < best.plan.seconds;
     const bool is_smaller = other.plan.arena_bytes < best.plan.arena_bytes;
-    const bool is_better = other.is_within_budget ? is_faster : !best.is_within_budget && is_smaller;
+    const bool is_better =
+        other.is_within_budget ? is_faster : !best.is_within_budget && is_smaller;
     other.evaluation_count = best.evaluation_count += other.evaluation_count;
     if (is_better) best = std::move(other);
   };
@@ -303,7 +319,8 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
   SearchResult swapped = Annealing(problem, alone).run();
   const std::vector<std::vector<Treatment>> starts = {recomputed, swapped.treatments};
   consider(std::move(swapped));
-  consider(Annealing(problem, options).run(starts));
+  if (best.is_within_budget && best.plan.seconds <= problem.seconds()) return best;
+  consider(Annealing(problem, shared).run(starts));
   return best;
 }
 

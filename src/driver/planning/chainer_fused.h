@@ -16,9 +16,9 @@ struct ChainerStep {
 };
 
 /// The steps as a compiler runs them that fuses: a ReLU, and a dropout behind it, belong to the
-/// convolution before, and their masks, which the result tells, are applied by the products that read
-/// it, or else by that convolution's backward; a pooling keeps an index of a byte for each result; a convolution reads both sources of a concatenation where they lie, one
-/// of them cropped.
+/// convolution before, and their masks, which the result tells, are applied by the products that
+/// read it, or else by that convolution's backward; a pooling keeps an index of a byte for each
+/// result; a convolution reads both sources of a concatenation where they lie, one of them cropped.
 std::vector<ChainerStep> fused(const chainer::TrainingGraph& graph, std::vector<ChainerStep> steps);
 
 }  // namespace tenon

@@ -1,8 +1,8 @@
 #include "driver/model_source.h"
 #include "driver/planning/problem_of.h"
-#include "ops/liveness.h"
 #include "ops/access.h"
 #include "ops/analysis.h"
+#include "ops/liveness.h"
 
 #include <algorithm>
 

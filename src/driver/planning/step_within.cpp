@@ -13,7 +13,8 @@ bool is_share(const BudgetRequest& request) { return trim(request.budget).ends_w
 
 void require_budget(const BudgetRequest& request, bool is_training) {
   if (request.budget.empty() && (request.may_swap || request.may_split)) {
-    throw Error(concat(request.may_swap ? "--swap" : "--split", " is of a budget"), ErrorKind::Usage)
+    throw Error(concat(request.may_swap ? "--swap" : "--split", " is of a budget"),
+                ErrorKind::Usage)
         .hint("give --budget too");
   }
   if (request.may_split && !is_training) {
@@ -62,8 +63,7 @@ StepWithin step_within(StatefulGraph whole, const CompileStep& compile, const Sp
       auto planner = planned_within(std::move(program), std::move(described), asked);
       planner->set_parts(parts, plain_arena_bytes);
       const bool is_free = planner->report().extra_time() <= 0;
-      const bool is_better =
-          !best || planner->report().seconds < best->planner->report().seconds;
+      const bool is_better = !best || planner->report().seconds < best->planner->report().seconds;
       if (is_better) best = StepWithin{std::move(step), std::move(planner)};
       return !is_free;
     } catch (const Error& error) {

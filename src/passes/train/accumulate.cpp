@@ -28,7 +28,11 @@ std::optional<std::size_t> sample_axis(const TensorType& part, const TensorType&
 class Accumulator {
  public:
   Accumulator(const StatefulGraph& part, const StatefulGraph& whole, std::int64_t parts)
-      : part_(part), from_(part.graph), whole_(whole), parts_(parts), stage_(from_.node_id_bound(), Stage::Once) {
+      : part_(part),
+        from_(part.graph),
+        whole_(whole),
+        parts_(parts),
+        stage_(from_.node_id_bound(), Stage::Once) {
     for (std::size_t k : part.data_inputs()) is_data_.insert(from_.inputs()[k]);
     find_stages();
   }
@@ -42,7 +46,8 @@ class Accumulator {
     }
     for (std::int64_t k = 0; k < parts_; ++k) add_part(k);
     for (NodeId id : from_.nodes_in_order()) {
-      if (stage_[id] == Stage::Sum) once_[from_.node(id).results[0]] = sums_.at(from_.node(id).operands[0]);
+      if (stage_[id] == Stage::Sum)
+        once_[from_.node(id).results[0]] = sums_.at(from_.node(id).operands[0]);
       if (stage_[id] == Stage::Behind) copy_node(id, once_);
     }
     for (ValueId output : from_.outputs()) to_.add_output(once_.at(output));
@@ -72,11 +77,13 @@ class Accumulator {
         if (!operand) continue;
         const NodeId maker = from_.value(operand).producer;
         is_each = is_each || is_of_part(operand);
-        is_behind = is_behind || (maker && (stage_[maker] == Stage::Sum || stage_[maker] == Stage::Behind));
+        is_behind =
+            is_behind || (maker && (stage_[maker] == Stage::Sum || stage_[maker] == Stage::Behind));
       }
       TENON_ASSERT(!(is_each && is_behind), "what a part leads to is summed before it is used");
       if (is_collective(*from_.node(id).op)) {
-        TENON_ASSERT(from_.op_name(id) == "all_reduce", "sums are the only meeting of parts");  // op-name: the sum over parts
+        TENON_ASSERT(from_.op_name(id) == "all_reduce",
+                     "sums are the only meeting of parts");  // op-name: the sum over parts
         stage_[id] = Stage::Sum;
       } else if (is_each) {
         stage_[id] = Stage::Each;
@@ -95,11 +102,14 @@ class Accumulator {
   }
 
   ValueId add(const char* op, std::vector<ValueId> operands, Attributes attrs = {}) {
-    return to_.node(to_.add_node({&find_op(op), std::move(operands), std::move(attrs), {}, {""}, ""})).results[0];
+    return to_
+        .node(to_.add_node({&find_op(op), std::move(operands), std::move(attrs), {}, {""}, ""}))
+        .results[0];
   }
 
   ValueId integer(std::int64_t number) {
-    return to_.add_constant(find_op("constant"), Constant(Tensor::of<std::int64_t>(DType::I64, {}, {number})));
+    return to_.add_constant(find_op("constant"),
+                            Constant(Tensor::of<std::int64_t>(DType::I64, {}, {number})));
   }
 
   // Another number for every part of every step.
@@ -107,7 +117,8 @@ class Accumulator {
     const auto step = std::ranges::find(part_.states, kStep, &State::name);
     TENON_ASSERT(step != part_.states.end(), "steps are counted");
     const ValueId now = once_.at(from_.inputs()[step->input]);
-    return add("add", {add("mul", {now, integer(parts_)}), integer(number)});  // op-name: arithmetic on numbers
+    return add("add", {add("mul", {now, integer(parts_)}),
+                       integer(number)});  // op-name: arithmetic on numbers
   }
 
   void add_part(std::int64_t number) {
@@ -147,7 +158,8 @@ class Accumulator {
     return maker && stage_[maker] == Stage::Each;
   }
   bool is_summed(ValueId value) const {
-    return std::ranges::any_of(from_.readers(value), [&](NodeId reader) { return stage_[reader] == Stage::Sum; });
+    return std::ranges::any_of(from_.readers(value),
+                               [&](NodeId reader) { return stage_[reader] == Stage::Sum; });
   }
   // As soon as it is made, so that what one part adds goes at once.
   void add_up(ValueId value, ValueId one) {
@@ -162,7 +174,8 @@ class Accumulator {
   void copy_node(NodeId id, Copies& copies) {
     const Node& node = from_.node(id);
     Graph::NewNode copy{node.op, {}, node.attrs, node.bodies, {}, node.name};
-    for (ValueId operand : node.operands) copy.operands.push_back(operand ? copies.at(operand) : ValueId{});
+    for (ValueId operand : node.operands)
+      copy.operands.push_back(operand ? copies.at(operand) : ValueId{});
     for (ValueId result : node.results)
       copy.results.push_back(result ? to_.free_name(from_.value(result).name) : "_");
     const NodeId made = to_.add_node(std::move(copy));
@@ -185,18 +198,22 @@ class Accumulator {
 };
 
 // Where a node's result has the samples of an operand's axis, one by one.
-std::optional<std::size_t> axis_behind(const Graph& graph, NodeId id, std::size_t operand, std::size_t axis) {
+std::optional<std::size_t> axis_behind(const Graph& graph, NodeId id, std::size_t operand,
+                                       std::size_t axis) {
   if (graph.op_name(id) == "dropout") return axis;  // op-name: its form in training is elementwise
   const std::vector<Reach> reaches = reach_of(graph, id, operand);
   if (axis < reaches.size()) {
     const Reach& reach = reaches[axis];
-    if (reach.axis && reach.step == 1 && reach.first == 0 && reach.count == Dim(1)) return reach.axis;
+    if (reach.axis && reach.step == 1 && reach.first == 0 && reach.count == Dim(1))
+      return reach.axis;
   }
   // Rows of other extents: the first axis counts them still.
   const std::vector<Expr> exprs = lowered(graph, id);
-  if (exprs.size() != 1 || axis != 0 || exprs[0].node().kind != ExprKind::Reshape) return std::nullopt;
+  if (exprs.size() != 1 || axis != 0 || exprs[0].node().kind != ExprKind::Reshape)
+    return std::nullopt;
   const Expr& inner = exprs[0].node().args[0];
-  const bool is_plain = inner.node().kind == ExprKind::Operand && inner.rank() > 0 && exprs[0].rank() > 0;
+  const bool is_plain =
+      inner.node().kind == ExprKind::Operand && inner.rank() > 0 && exprs[0].rank() > 0;
   if (is_plain && inner.dims()[0] == exprs[0].dims()[0]) return 0;
   return std::nullopt;
 }
@@ -209,14 +226,16 @@ Error mixed(const Graph& graph, NodeId id) {
 
 }  // namespace
 
-StatefulGraph accumulated(const StatefulGraph& part, const StatefulGraph& whole, std::int64_t parts) {
+StatefulGraph accumulated(const StatefulGraph& part, const StatefulGraph& whole,
+                          std::int64_t parts) {
   return Accumulator(part, whole, parts).run();
 }
 
 void require_samples_apart(Graph model, const TrainOptions& options) {
   const LossOptions& loss = options.loss;
   if (!loss.is_sum && (!loss.class_weights.empty() || loss.ignore_label)) {
-    throw Error("the batch cannot be split: its mean loss counts labels of all samples", ErrorKind::Unsupported)
+    throw Error("the batch cannot be split: its mean loss counts labels of all samples",
+                ErrorKind::Unsupported)
         .got(loss.ignore_label ? "a label that is ignored" : "weights of classes")
         .hint("reduction=sum adds up the same in parts");
   }
@@ -242,7 +261,8 @@ void require_samples_apart(Graph model, const TrainOptions& options) {
     if (!axis) continue;
     // op-name: trained, it takes the statistics of the batch
     if (node.op->name == "batch_norm") {
-      throw mixed(model, id).got("a batch norm, which is trained on the statistics of the whole batch");
+      throw mixed(model, id).got(
+          "a batch norm, which is trained on the statistics of the whole batch");
     }
     for (ValueId result : node.results) {
       if (result) axes[result] = *axis;
@@ -250,7 +270,8 @@ void require_samples_apart(Graph model, const TrainOptions& options) {
   }
   for (ValueId output : model.outputs()) {
     if (axes.contains(output)) continue;
-    throw Error("the batch cannot be split: an output has no axis for its samples", ErrorKind::Unsupported)
+    throw Error("the batch cannot be split: an output has no axis for its samples",
+                ErrorKind::Unsupported)
         .got("'", model.value(output).name, "'");
   }
 }

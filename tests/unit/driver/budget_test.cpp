@@ -13,7 +13,6 @@
 #include "unit/memory/plan_checker.h"
 
 #include <gtest/gtest.h>
-
 #include <sys/resource.h>
 
 #include <cstdlib>
@@ -217,7 +216,8 @@ std::string splittable(const std::string& batch) {
   y1 = relu(a1)
   a2 = conv(y1, w2) {pads = [1, 1, 1, 1]}
   y2 = tanh(a2)
-  l = reshape(y2) {shape = [)", batch, R"(, 2048]}
+  l = reshape(y2) {shape = [)",
+                batch, R"(, 2048]}
   y = matmul(l, fc)
   return y
 })");
@@ -231,13 +231,15 @@ std::vector<Tensor> batch_of_eight() {
   return {x, target};
 }
 
-std::vector<Tensor> part_of(const std::vector<Tensor>& batch, std::int64_t part, std::int64_t size) {
+std::vector<Tensor> part_of(const std::vector<Tensor>& batch, std::int64_t part,
+                            std::int64_t size) {
   std::vector<Tensor> result;
   for (const Tensor& whole : batch) {
     Shape shape = whole.shape();
     shape[0] = size;
     Tensor piece(whole.dtype(), shape);
-    std::memcpy(piece.mutable_bytes().data(), whole.bytes().data() + static_cast<std::size_t>(part) * piece.byte_size(),
+    std::memcpy(piece.mutable_bytes().data(),
+                whole.bytes().data() + static_cast<std::size_t>(part) * piece.byte_size(),
                 piece.byte_size());
     result.push_back(piece);
   }
@@ -302,7 +304,8 @@ TEST(Budget, ABatchThatIsMixedIsNotSplit) {
   EXPECT_EQ(why(splittable("8")), "no error");
   const std::string mixed = "the batch cannot be split: an operator mixes its samples";
   EXPECT_EQ(why("graph g (x: f32[4, 3]) {\n  y = softmax(x) {axis = 0}\n  return y\n}"), mixed);
-  EXPECT_EQ(why("graph g (x: f32[4, 3]) {\n  y = reshape(x) {shape = [3, 4]}\n  return y\n}"), mixed);
+  EXPECT_EQ(why("graph g (x: f32[4, 3]) {\n  y = reshape(x) {shape = [3, 4]}\n  return y\n}"),
+            mixed);
   EXPECT_EQ(why("graph g (x: f32[4, 2, 3, 3]) {\n"
                 "  s = constant f32[2] [1, 1]\n  b = constant f32[2] [0, 0]\n"
                 "  m = constant f32[2] [0, 0]\n  v = constant f32[2] [1, 1]\n"
@@ -327,21 +330,19 @@ TEST(Budget, APlainModelAndAPlannedOneRunSideBySide) {
   std::vector<Datum> inputs = step_inputs(step, batch());
   CompiledModel plain(compiled.program, 2);
   EXPECT_THROW(plain.run_prepared(), InternalError);  // no inputs yet: told, and nothing is read
-  for (const bool may_swap : {false, true}) {
-    BudgetPlanner planner(compiled.program, compiled.described, {"65%", {}, may_swap, 2});
-    auto planned = std::make_unique<CompiledModel>(planner.program(), 2);
-    for (int run = 0; run < 4; ++run) {
-      const std::vector<Datum> a = plain.run(inputs), b = planned->run(inputs);
-      for (std::size_t k = 0; k < a.size(); ++k)
-        expect_equal_bits(a[k].tensor(), b[k].tensor(), concat("output ", k));
-      for (const State& state : step.states)
-        inputs[state.input] = (run % 2 == 0 ? a : b)[state.output];
-      std::vector<double> seconds;
-      planned->run_prepared(seconds);
-      if (run != 1 || !planner.learn(seconds)) continue;
-      planned.reset();
-      planned = std::make_unique<CompiledModel>(planner.program(), 2);
-    }
+  BudgetPlanner planner(compiled.program, compiled.described, {"65%", {}, false, 2});
+  auto planned = std::make_unique<CompiledModel>(planner.program(), 2);
+  for (int run = 0; run < 4; ++run) {
+    const std::vector<Datum> a = plain.run(inputs), b = planned->run(inputs);
+    for (std::size_t k = 0; k < a.size(); ++k)
+      expect_equal_bits(a[k].tensor(), b[k].tensor(), concat("output ", k));
+    for (const State& state : step.states)
+      inputs[state.input] = (run % 2 == 0 ? a : b)[state.output];
+    std::vector<double> seconds;
+    planned->run_prepared(seconds);
+    if (run != 1 || !planner.learn(seconds)) continue;
+    planned.reset();
+    planned = std::make_unique<CompiledModel>(planner.program(), 2);
   }
 }
 

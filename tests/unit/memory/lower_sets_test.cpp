@@ -1,7 +1,6 @@
-#include "memory/lower_sets.h"
-
 #include "base/error.h"
 #include "driver/planning/problem_of.h"
+#include "memory/lower_sets.h"
 #include "unit/error_text.h"
 #include "unit/memory/plan_checker.h"
 
@@ -112,10 +111,12 @@ TEST(FusedUnet, TakesLessAndRecomputesLess) {
   const Plan plain = planned(problem, plain_events(problem));
   EXPECT_EQ(testing::fault_in(problem, plain), "");
   EXPECT_NEAR(static_cast<double>(plain.max_live_bytes), 5.615e9, 0.02e9);
+  // Of the iteration as the document has it, which takes 0.556 s.
+  const double iteration = unet().seconds();
   for (const auto& [budget, most] : {std::pair(5e9, 0.002), std::pair(4e9, 0.023)}) {
     const SearchResult found = planned_by(Method::Search, problem, budget);
     ASSERT_TRUE(found.is_within_budget) << budget;
-    EXPECT_LE(overhead(found, problem), most) << budget;
+    EXPECT_LE((found.plan.seconds - problem.seconds()) / iteration, most) << budget;
   }
 }
 
