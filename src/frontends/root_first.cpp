@@ -4,6 +4,7 @@
 #include "frontends/json.h"
 
 #include <algorithm>
+#include <map>
 
 namespace tenon {
 namespace {
@@ -110,6 +111,23 @@ std::optional<std::string> repaired(const std::string& text, const Findings::Mis
   return changed;
 }
 
+// Where no repair helps: what the most findings are about, a line or a row of which several things
+// do not hold.
+std::size_t most_about(const std::vector<Findings::Mismatch>& mismatches) {
+  std::map<std::size_t, std::size_t> counts;
+  for (const Findings::Mismatch& each : mismatches) {
+    if (const auto line = number_behind(each.place, "line ")) ++counts[*line];
+  }
+  std::size_t best = 0, most = 0;
+  for (std::size_t k = 0; k < mismatches.size(); ++k) {
+    const auto line = number_behind(mismatches[k].place, "line ");
+    if (!line || counts[*line] <= most) continue;
+    most = counts[*line];
+    best = k;
+  }
+  return best;
+}
+
 Findings with_first(const Findings& findings, std::size_t first) {
   Findings ordered;
   for (const Findings::Kind& kind : findings.kinds()) {
@@ -156,6 +174,7 @@ Findings check_root_first(const DocumentFormat& format, const Document& document
       continue;  // no repair at all
     }
   }
+  if (fewest == mismatches.size()) best = most_about(mismatches);
   return with_first(findings, best);
 }
 

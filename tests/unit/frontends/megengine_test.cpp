@@ -489,6 +489,7 @@ TEST(MegengineMutation, ChangedNumbersAreFound) {
   };
   const MutationResult result = mutate_numbers("megengine", text, field_of, 250);
   EXPECT_GT(result.share(), 0.95);
+  EXPECT_GE(result.first * 10, result.tried * 9);
 }
 
 }  // namespace
