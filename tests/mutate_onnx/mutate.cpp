@@ -247,7 +247,9 @@ class Mutation {
     NodeProto* node = any_node();
     if (!node || node->input_size() == 0) return "";
     const int k = position(node->input_size());
-    const std::string name = random_.pick(value_names());
+    const std::vector<std::string> names = value_names();
+    if (names.empty()) return "";
+    const std::string& name = random_.pick(names);
     node->set_input(k, name);
     return concat(op_name(*node), " reads '", name, "' as input ", k);
   }
@@ -274,8 +276,9 @@ class Mutation {
 
   std::string add_input() {
     NodeProto* node = any_node();
-    if (!node) return "";
-    node->add_input(random_.pick(value_names()));
+    const std::vector<std::string> names = value_names();
+    if (!node || names.empty()) return "";
+    node->add_input(random_.pick(names));
     return concat(op_name(*node), " reads '", node->input(node->input_size() - 1), "' too");
   }
 
@@ -505,7 +508,9 @@ class Mutation {
   }
 
   std::string expose_value() {
-    const std::string name = random_.pick(value_names());
+    const std::vector<std::string> names = value_names();
+    if (names.empty()) return "";
+    const std::string& name = random_.pick(names);
     graph_->add_output()->set_name(name);
     return concat("'", name, "' becomes an output");
   }
