@@ -34,6 +34,9 @@ Geometry geometry(const Attrs& attrs, const TensorType& x, const TensorType& w) 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &x = in["x"], &offset = in["offset"];
   require_same_dtype("deform_conv", x, in["w"]);
+  // Between integers there is nothing, and which of the two it is would hang on the last bit of a
+  // sum.
+  if (!is_float(x.dtype)) throw Error("deform_conv: the image must be of floats").got(x);
   const Geometry all = geometry(attrs, x, in["w"]);
   require_bias("deform_conv", in, all.y[1]);
   require_rank("deform_conv", "offset", offset, x.rank());
