@@ -2,6 +2,8 @@
 
 #include "ops/layout_access.h"
 
+#include <algorithm>
+
 namespace tenon {
 
 std::vector<AttrField<LocalResponseAttrs>> local_response_fields() {
@@ -22,11 +24,18 @@ Expr sum_of_neighbours(const Expr& x, const TensorType& type, std::int64_t size,
                        NeighbourSide side) {
   const AxisMap map("lrn", type, "NC");
   const std::int64_t before = (size - 1) / 2;
-  const std::int64_t first = side == NeighbourSide::Window ? -before : before + 1 - size;
+  std::int64_t first = side == NeighbourSide::Window ? -before : before + 1 - size;
+  std::int64_t last = first + size - 1;
+  const Dims logical = map.logical_dims(type.dims);
+  if (logical[1].is_constant()) {  // farther away there is no channel
+    const std::int64_t farthest = std::max<std::int64_t>(logical[1].constant() - 1, 0);
+    first = std::max(first, -farthest);
+    last = std::min(last, farthest);
+  }
   Dims dims;
-  const std::vector<AxisLoops> loops = map.loops(dims, map.logical_dims(type.dims));
+  const std::vector<AxisLoops> loops = map.loops(dims, logical);
   const auto window_axis = static_cast<std::int64_t>(dims.size());
-  dims.push_back(size);
+  dims.push_back(last - first + 1);
   const Space space(std::move(dims));
   std::vector<LogicalIndex> at;
   for (const AxisLoops& loop : loops) at.push_back(loop.index(space));
