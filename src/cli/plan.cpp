@@ -54,8 +54,8 @@ class PlanCommand {
       reading = chainer::Reading::Tags;
     } else if (options.reading != "retained" && options.reading != "fused") {
       throw Error(concat("no reading is called '", options.reading, "'"), ErrorKind::Usage)
-          .hint(suggest_name(options.reading,
-                             std::vector<std::string>{"retained", "tags", "fused"}));
+          .hint(
+              suggest_name(options.reading, std::vector<std::string>{"retained", "tags", "fused"}));
     }
     const auto method = memory::parse_method(options.method);
     if (!method) {
@@ -75,10 +75,9 @@ class PlanCommand {
     }
     if (options.alignment == 0) throw Error("an alignment is a positive number", ErrorKind::Usage);
     place_.alignment = options.alignment;
-    source_ =
-        options.train.empty()
-            ? plan_source(options.model, reading, device_, options.reading == "fused")
-            : compiled_step();
+    source_ = options.train.empty()
+                  ? plan_source(options.model, reading, device_, options.reading == "fused")
+                  : compiled_step();
     source_.problem = prepared(std::move(source_.problem));
     base_seconds_ = source_.problem.seconds();
     plain_ =

@@ -59,7 +59,8 @@ TuneReport tune_into(TuningCache& cache, const Graph& graph, const CompileReques
   return report;
 }
 
-// Libraries' ways are those of the device that is here, if one is: for another, or where there is none, they choose.
+// Libraries' ways are those of the device that is here, if one is: for another, or where there is
+// none, they choose.
 void take_tuned_ways(Program& program, const CompileRequest& request) {
   const bool times = request.tune_seconds.has_value();
   std::optional<TuningCache> cache = open_tuning_cache(times, request);
@@ -185,7 +186,8 @@ TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
   Program program = codegen::compile(graph, options);
   const auto begin = Clock::now();
   const TuneReport report = tune_on_device(*cache, program, true);
-  if (request.on_tuned) request.on_tuned(report, std::chrono::duration<double>(Clock::now() - begin).count());
+  if (request.on_tuned)
+    request.on_tuned(report, std::chrono::duration<double>(Clock::now() - begin).count());
   return report;
 }
 

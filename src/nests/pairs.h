@@ -8,9 +8,9 @@ namespace tenon::nests {
 inline constexpr std::int64_t kPairColumns = 32;
 
 /// The loop of the sum along which products of bf16 can be added up in pairs: elements of `a` lie
-/// side by side along it and are all there, or zeros once there is room around them (schedule/pad.h),
-/// their number is even, and `b` can be laid out so, for columns that fill whole vectors. Nothing
-/// where there is none.
+/// side by side along it and are all there, or zeros once there is room around them
+/// (schedule/pad.h), their number is even, and `b` can be laid out so, for columns that fill whole
+/// vectors. Nothing where there is none.
 const Statement* pair_loop(const Contraction& sum, const Scalar& a, const Scalar& b);
 
 /// Whether the loop is a pair: both positions of a sum of products of bf16, added by one

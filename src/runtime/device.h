@@ -16,7 +16,8 @@ struct Feedback {
   std::size_t input = 0, output = 0;
 };
 
-/// How long the ways take that a library knows for a step of the program; infinity: it does not run.
+/// How long the ways take that a library knows for a step of the program; infinity: it does not
+/// run.
 struct TimedWays {
   std::size_t step = 0;
   std::vector<double> seconds;

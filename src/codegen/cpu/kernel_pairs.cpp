@@ -17,19 +17,21 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-constexpr unsigned kLanes = 16;     // sums of one instruction
+constexpr unsigned kLanes = 16;  // sums of one instruction
 constexpr unsigned kTileBytes = 64;
 constexpr std::int64_t kTilePairs = 16;  // of the sum
 
-// Eight tiles of rows of 64 bytes: four of sums, two of rows, two of columns. Those of sums and rows have 16 rows, or
-// what `count` leaves to them.
+// Eight tiles of rows of 64 bytes: four of sums, two of rows, two of columns. Those of sums and
+// rows have 16 rows, or what `count` leaves to them.
 std::array<std::uint8_t, 64> tile_settings(unsigned count) {
   std::array<std::uint8_t, 64> settings{};
   settings[0] = 1;
   for (unsigned tile = 0; tile < 8; ++tile) {
     const bool is_column = tile >= 6;
     const unsigned before = (tile < 4 ? tile / 2 : tile - 4) * KernelEmitter::kTileRows;
-    const unsigned rows = is_column || before >= count ? KernelEmitter::kTileRows : std::min(KernelEmitter::kTileRows, count - before);
+    const unsigned rows = is_column || before >= count
+                              ? KernelEmitter::kTileRows
+                              : std::min(KernelEmitter::kTileRows, count - before);
     settings[16 + 2 * tile] = kTileBytes;
     settings[48 + tile] = static_cast<std::uint8_t>(rows);
   }
@@ -108,8 +110,10 @@ void KernelEmitter::configure_tiles(unsigned count) {
   llvm::Module& module = *function_->getParent();
   llvm::GlobalVariable* stored = module.getNamedGlobal(name);
   if (stored == nullptr) {
-    stored = new llvm::GlobalVariable(module, llvm::ArrayType::get(ir_.getInt8Ty(), 64), true, llvm::GlobalValue::PrivateLinkage,
-                                      llvm::ConstantDataArray::get(context_, llvm::ArrayRef<std::uint8_t>(tile_settings(count))), name);  // the module owns it
+    stored = new llvm::GlobalVariable(
+        module, llvm::ArrayType::get(ir_.getInt8Ty(), 64), true, llvm::GlobalValue::PrivateLinkage,
+        llvm::ConstantDataArray::get(context_, llvm::ArrayRef<std::uint8_t>(tile_settings(count))),
+        name);  // the module owns it
     stored->setAlignment(llvm::Align(64));
   }
   ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::x86_ldtilecfg, {stored});
@@ -135,7 +139,8 @@ void KernelEmitter::emit_tiles(const Statement& sum, std::size_t loop, llvm::Val
   --copy_;
   loops_[loop] = math_.uniform(first);
 
-  const unsigned row_tiles = (count + kTileRows - 1) / kTileRows, column_tiles = math_.width() / kLanes;
+  const unsigned row_tiles = (count + kTileRows - 1) / kTileRows,
+                 column_tiles = math_.width() / kLanes;
   const bool is_whole = count % kTileRows == 0;
   if (!is_whole) configure_tiles(count);
   const auto tile = [&](unsigned number) { return ir_.getInt8(static_cast<std::uint8_t>(number)); };

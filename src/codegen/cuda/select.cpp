@@ -354,9 +354,7 @@ std::optional<Target> parse_target(const std::string& text) {
   return Target{text.substr(std::string("cuda:").size())};
 }
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 void arrange(NestSequence& sequence, const Target& target) {
   for (NestSequence::Part& part : sequence.parts) nests::drop_casts_of_factors(part.nest);

@@ -45,8 +45,8 @@ std::optional<std::string> library_work(const Program& program, std::size_t step
   return text;
 }
 
-std::vector<bool> use_known_ways(const TuningCache& cache, const TuningPlace& place, Program& program,
-                                 TuneReport& report) {
+std::vector<bool> use_known_ways(const TuningCache& cache, const TuningPlace& place,
+                                 Program& program, TuneReport& report) {
   std::vector<bool> is_open(program.steps.size(), false);
   std::set<std::string> met;
   for (std::size_t k = 0; k < program.steps.size(); ++k) {

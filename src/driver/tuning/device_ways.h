@@ -16,15 +16,15 @@ std::optional<std::string> library_work(const Program& program, std::size_t step
 
 /// Writes into the steps of a program the ways that were fastest when they were timed. Gives by
 /// step whether a library's way is still to be timed, and counts all of different work.
-std::vector<bool> use_known_ways(const TuningCache& cache, const TuningPlace& place, Program& program,
-                                 TuneReport& report);
+std::vector<bool> use_known_ways(const TuningCache& cache, const TuningPlace& place,
+                                 Program& program, TuneReport& report);
 
 /// Keeps what was timed.
 void remember_ways(TuningCache& cache, const TuningPlace& place, const Program& program,
                    const std::vector<TimedWays>& timed);
 
-/// Has a program for the device here take the ways that are known to be fastest; with `times`, those
-/// that are not known are timed first, on the shapes that the program has.
+/// Has a program for the device here take the ways that are known to be fastest; with `times`,
+/// those that are not known are timed first, on the shapes that the program has.
 TuneReport tune_on_device(TuningCache& cache, Program& program, bool times);
 
 }  // namespace tenon

@@ -68,7 +68,8 @@ std::optional<Padded> padding_around(const Scalar& load, const Contraction& sum)
 // with room around it and those behind lie in one piece, with the room at its ends: they are one
 // loop, unless that were the only one besides the batch and what lies behind is a vector already:
 // whoever needs a few rows of the copy makes those alone.
-LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source, DType dtype) {
+LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source,
+                      DType dtype) {
   std::size_t last = load->view.size();
   while (last > 1 && padded.dims[last - 1] == load->view[last - 1]) --last;
   constexpr double kVector = 16;
@@ -85,8 +86,7 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
   }
   LoopNest nest;
   nest.name = "pad";
-  nest.buffers = {{"x", source.dtype, from, Storage::Operand},
-                  {"p", dtype, to, Storage::Result}};
+  nest.buffers = {{"x", source.dtype, from, Storage::Operand}, {"p", dtype, to, Storage::Result}};
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = 1;
@@ -126,8 +126,7 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
 
 std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
                                               const NestSequence::Part& given_part,
-                                              const std::vector<bool>& is_constant,
-                                              bool in_pairs) {
+                                              const std::vector<bool>& is_constant, bool in_pairs) {
   NestSequence::Part part = given_part;
   const std::optional<Contraction> found = find_contraction(part.nest);
   // What is constant and zero outside is laid out anew with its zeros.
@@ -158,8 +157,8 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
     node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
   }
   node.view = padded->dims;
-  read_copy(part, *found, load, {concat("p", made), dtype, padded->dims, Storage::Operand},
-            made, std::move(node));
+  read_copy(part, *found, load, {concat("p", made), dtype, padded->dims, Storage::Operand}, made,
+            std::move(node));
   list_extents(copy.nest);
   list_extents(part.nest);
   return {std::move(copy), std::move(part)};

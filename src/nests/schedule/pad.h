@@ -8,8 +8,9 @@ namespace tenon::nests {
 
 /// Gives sums of products whose operand is read past its edges a nest before them that copies the
 /// operand into a buffer with room around it, so that the sums need not look where they read. The
-/// nests that do what `part` does, one or two. `is_constant` counts the sequence's buffers. The copy is
-/// as wide as arithmetic, unless products are to be added up in pairs (nests/pairs.h) and can be.
+/// nests that do what `part` does, one or two. `is_constant` counts the sequence's buffers. The
+/// copy is as wide as arithmetic, unless products are to be added up in pairs (nests/pairs.h) and
+/// can be.
 std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
                                               const NestSequence::Part& part,
                                               const std::vector<bool>& is_constant,

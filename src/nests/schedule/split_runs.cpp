@@ -29,10 +29,12 @@ std::optional<std::int64_t> run_length(Block& block, std::size_t loop) {
   return length;
 }
 
-// Quotients and remainders of a position by the length of its run, once it is told by run and place.
+// Quotients and remainders of a position by the length of its run, once it is told by run and
+// place.
 void simplify(Block& block, const SplitLoop& made, std::int64_t length) {
   Rewriting rewriting([&](ScalarNode node) {
-    const bool is_quotient = node.kind == ScalarKind::Binary && node.binary == BinaryOp::FloorDivide;
+    const bool is_quotient =
+        node.kind == ScalarKind::Binary && node.binary == BinaryOp::FloorDivide;
     const bool is_rest = node.kind == ScalarKind::Binary && node.binary == BinaryOp::Modulo;
     if ((is_quotient || is_rest) && node.dtype == DType::I64 && is_integer(node.args[1], length)) {
       const std::optional<Affine> position = affine_of(node.args[0]);

@@ -6,8 +6,8 @@
 
 namespace tenon::nests {
 
-/// Runs the outermost loops of a sum, `count` of them, around the loops that it stood in, whose sums
-/// wait meanwhile in a buffer of the thread:
+/// Runs the outermost loops of a sum, `count` of them, around the loops that it stood in, whose
+/// sums wait meanwhile in a buffer of the thread:
 ///
 ///     for i { t = 0; for k { for r { t += … } } rest }
 ///     for i { s[i] = 0 } for k { for i { t = s[i]; for r { t += … } s[i] = t } } for i { t = s[i];

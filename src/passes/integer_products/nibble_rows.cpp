@@ -41,7 +41,9 @@ class Packer {
     }
   }
 
-  bool is_possible() const { return !weights_.empty() && blocks_ * run_count_ * rows() * kColumns >= kLeastBytes; }
+  bool is_possible() const {
+    return !weights_.empty() && blocks_ * run_count_ * rows() * kColumns >= kLeastBytes;
+  }
   std::int64_t run_count() const { return run_count_; }
   std::int64_t half() const { return length_ / 2; }
   // Of bytes in a run: pairs of weights, what zero takes away from the low ones, and from the high
@@ -92,7 +94,8 @@ class Packer {
     if (row == half()) return static_cast<std::int8_t>(-zero);
     if (row > half()) return static_cast<std::int8_t>(kMiddle - zero);
     const auto weight = [&](std::int64_t place) {
-      return static_cast<int>(weights_[static_cast<std::size_t>((run * length_ + place) * columns_ + column)]);
+      return static_cast<int>(
+          weights_[static_cast<std::size_t>((run * length_ + place) * columns_ + column)]);
     };
     return static_cast<std::int8_t>(16 * (weight(row + half()) - kMiddle) + weight(row));
   }
@@ -104,14 +107,15 @@ class Packer {
 
 }  // namespace
 
-ValueId row_times_nibbles(const rewrite::Match& match, const Constant& weights, const Constant& scale,
-                          const Constant* zero, const Runs& runs) {
+ValueId row_times_nibbles(const rewrite::Match& match, const Constant& weights,
+                          const Constant& scale, const Constant* zero, const Runs& runs) {
   const Packer packer(weights, scale, zero, runs);
   if (!packer.is_possible()) return {};
   const Dim run_count = packer.run_count(), half = packer.half();
   const ValueId row = match.make_reshape(match.value("x"), {run_count, Dim(2) * half, Dim(1)});
   const auto part = [&](const Dim& begin, const Dim& end) {
-    return match.make("slice", {row}, {{"starts", Dims{begin}}, {"ends", Dims{end}}, {"axes", Dims{Dim(1)}}});
+    return match.make("slice", {row},
+                      {{"starts", Dims{begin}}, {"ends", Dims{end}}, {"axes", Dims{Dim(1)}}});
   };
   const ValueId low = part(Dim(0), half), high = part(half, Dim(2) * half);
   const auto total = [&](ValueId values) {
@@ -132,8 +136,10 @@ ValueId row_times_nibbles(const rewrite::Match& match, const Constant& weights, 
   match.succeed(match.value("t"), scales);
   const ValueId v = match.make("cast", {bytes}, {{"to", DType::F32}});
   // No slower than a shift of bytes, of which processors have none.
-  const ValueId h = match.make("floor", {match.make("mul", {v, match.make_scalar(1.0 / 16, DType::F32)})});
-  const ValueId pairs = match.make("add", {match.make("mul", {joined(of_v), v}), match.make("mul", {joined(of_h), h})});
+  const ValueId h =
+      match.make("floor", {match.make("mul", {v, match.make_scalar(1.0 / 16, DType::F32)})});
+  const ValueId pairs = match.make(
+      "add", {match.make("mul", {joined(of_v), v}), match.make("mul", {joined(of_h), h})});
   const ValueId sums = match.make("reduce_sum", {match.make("mul", {pairs, scales})},
                                   {{"axes", Dims{Dim(1), Dim(2)}}, {"keep_axes", false}});
   return match.make_reshape(sums, {Dim(packer.blocks() * kColumns)});

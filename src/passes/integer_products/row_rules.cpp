@@ -63,7 +63,8 @@ std::optional<Runs> runs_of(const Node& dequantize, const Constant& scale, std::
 }
 
 // [columns, rounded up to whole blocks].
-ValueId row_times_bytes(const Match& match, const Constant& weights, const Constant& scale, const Constant* zero, const Runs& runs) {
+ValueId row_times_bytes(const Match& match, const Constant& weights, const Constant& scale,
+                        const Constant* zero, const Runs& runs) {
   const std::int64_t terms = weights.shape()[0], columns = weights.shape()[1];
   const std::optional<Tensor> bytes = in_bytes(weights);
   if (!bytes) return {};

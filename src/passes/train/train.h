@@ -78,8 +78,8 @@ const std::vector<std::string>& schedule_kinds();
 /// left to train, and for options that do not fit.
 StatefulGraph train(Graph model, const TrainOptions& options);
 
-/// A step that was made for one of `parts` parts of a batch (`TrainOptions::parts`) as one of all of
-/// it, with inputs and states as the `whole` has: the work of a part once for each, one after
+/// A step that was made for one of `parts` parts of a batch (`TrainOptions::parts`) as one of all
+/// of it, with inputs and states as the `whole` has: the work of a part once for each, one after
 /// another on its slice of the inputs, and what parts give is added up in their order. Sums begin
 /// with the first part, so that no more than one part is worked on at a time.
 StatefulGraph accumulated(const StatefulGraph& part, const StatefulGraph& whole,

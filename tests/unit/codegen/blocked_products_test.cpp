@@ -36,10 +36,11 @@ std::string convolution(int size, int channels, int outputs) {
 
 // One whose lines are too short to fill tiles by themselves.
 std::string window(int size, int channels, int outputs, int kernel, int stride) {
-  return concat("graph (x: f32[1, ", size, ", ", size, ", ", channels, "]@NHWC) {\n  w: f32[", kernel, ", ", kernel, ", ", channels,
-                ", ", outputs, "]@HWIO = constant f32[", kernel, ", ", kernel, ", ", channels, ", ", outputs,
-                "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w) {strides = [", stride, ", ", stride,
-                "]}\n  return y\n}\n");
+  return concat("graph (x: f32[1, ", size, ", ", size, ", ", channels, "]@NHWC) {\n  w: f32[",
+                kernel, ", ", kernel, ", ", channels, ", ", outputs, "]@HWIO = constant f32[",
+                kernel, ", ", kernel, ", ", channels, ", ", outputs,
+                "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w) {strides = [",
+                stride, ", ", stride, "]}\n  return y\n}\n");
 }
 
 std::string chosen(const std::string& text, const std::string& cpu) {
@@ -85,8 +86,9 @@ TEST(BlockedProducts, NotABitChanges) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
   for (const std::string& text :
        {product(128, 768, 96), product(96, 640, 70), product(1024, 768, 64),
-        convolution(14, 1024, 64), convolution(7, 512, 40), window(16, 512, 64, 3, 2), window(16, 100, 70, 3, 2),
-        window(29, 96, 64, 5, 2), window(14, 512, 64, 1, 2), window(57, 320, 64, 1, 4)}) {
+        convolution(14, 1024, 64), convolution(7, 512, 40), window(16, 512, 64, 3, 2),
+        window(16, 100, 70, 3, 2), window(29, 96, 64, 5, 2), window(14, 512, 64, 1, 2),
+        window(57, 320, 64, 1, 4)}) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
     const Tensor whole =

@@ -63,7 +63,8 @@ TEST(PairedProducts, ProgramsSayWhatTheyNeed) {
   EXPECT_EQ(error_text([&] { require_target(paired, features); }), "no error");
 }
 
-// Any rows go through tiles of the processor's own, of 16 rows or what is left; sums that fill none go through vectors.
+// Any rows go through tiles of the processor's own, of 16 rows or what is left; sums that fill none
+// go through vectors.
 TEST(PairedProducts, TilesOfTheProcessorsOwn) {
   const auto assembly = [](int rows, int sum) {
     return codegen::print_code(parse_graph(product("bf16", rows, sum, 96), all_ops()),
@@ -76,7 +77,8 @@ TEST(PairedProducts, TilesOfTheProcessorsOwn) {
   }
   const auto count = [](const std::string& text, const std::string& word) {
     std::size_t found = 0;
-    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      ++found;
     return found;
   };
   EXPECT_EQ(count(whole, "ldtilecfg\t"), 1U);
@@ -92,10 +94,12 @@ TEST(PairedProducts, TilesOfTheProcessorsOwn) {
 // An image that is read past its edges gets room around it first.
 TEST(PairedProducts, WindowsOverPaddedImages) {
   const std::string text =
-      "graph (x: bf16[1, 14, 14, 64]@NHWC) {\n  w: bf16[3, 3, 64, 32]@HWIO = constant bf16[3, 3, 64, 32] normal(seed = 1, mean = 0.0, "
+      "graph (x: bf16[1, 14, 14, 64]@NHWC) {\n  w: bf16[3, 3, 64, 32]@HWIO = constant bf16[3, 3, "
+      "64, 32] normal(seed = 1, mean = 0.0, "
       "deviation = 0.1)\n  y = conv(x, w) {pads = [1, 1, 1, 1]}\n  return y\n}\n";
   EXPECT_EQ(chosen(text, "sapphire-rapids"), "pairs 8x32");
-  const std::string code = codegen::print_code(parse_graph(text, all_ops()), cpu_options("sapphire-rapids"), codegen::Stage::Code);
+  const std::string code = codegen::print_code(
+      parse_graph(text, all_ops()), cpu_options("sapphire-rapids"), codegen::Stage::Code);
   EXPECT_NE(code.find("\ttdpbf16ps\t"), std::string::npos);
 }
 
@@ -108,9 +112,9 @@ bool has_pairs() {
 // bits on any number of threads.
 TEST(PairedProducts, AreRight) {
   if (!has_pairs()) GTEST_SKIP() << "this processor has no AVX-512-BF16";
-  for (const std::string& text : {product("bf16", 128, 768, 96), product("bf16", 13, 64, 32),
-                                  product("bf16", 48, 130, 128), product("bf16", 1024, 96, 64), product("bf16", 197, 96, 64),
-                                  product("bf16", 21, 64, 32)}) {
+  for (const std::string& text :
+       {product("bf16", 128, 768, 96), product("bf16", 13, 64, 32), product("bf16", 48, 130, 128),
+        product("bf16", 1024, 96, 64), product("bf16", 197, 96, 64), product("bf16", 21, 64, 32)}) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();

@@ -8,7 +8,8 @@
 namespace tenon {
 namespace {
 
-// Three calls of a library, of which two ask for the same, one whose extents the run decides, and a kernel.
+// Three calls of a library, of which two ask for the same, one whose extents the run decides, and a
+// kernel.
 Program some_program() {
   Program program;
   for (const char* library : {"conv a", "matmul b", ""}) {
@@ -56,7 +57,8 @@ TEST(DeviceWays, WhatWasFastestIsTakenAgain) {
   EXPECT_EQ(after.known, 2U);
   std::vector<std::string> candidates;
   for (const Program::Step& step : program.steps) candidates.push_back(step.candidate);
-  EXPECT_EQ(candidates, (std::vector<std::string>{"cudnn#2", "cublas", "cudnn#2", "cublas", "loops"}));
+  EXPECT_EQ(candidates,
+            (std::vector<std::string>{"cudnn#2", "cublas", "cudnn#2", "cublas", "loops"}));
   // On another device nothing is known, and a way that never ran is not kept.
   Program other = some_program();
   TuneReport elsewhere;

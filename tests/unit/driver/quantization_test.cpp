@@ -335,25 +335,31 @@ TEST(NarrowRowTest, EqualsTheProductOfFloats) {
   }
 }
 
-// Two weights of four bits lie in a byte: all sixteen values, zero points that differ, one scale for all, a number of
-// columns that fills no block. Half a byte for each, and one more byte or two for every run.
+// Two weights of four bits lie in a byte: all sixteen values, zero points that differ, one scale
+// for all, a number of columns that fills no block. Half a byte for each, and one more byte or two
+// for every run.
 TEST(NarrowRowTest, FourBitsTakeFourBits) {
   struct Case {
     const char *dtype, *shape, *attrs, *zero;
     std::int64_t rows;  // of bytes in a run
   };
-  const Case cases[] = {{"i4", "[32, 1000]", "{axis = 0, block_size = 32}", "", 17},
-                        {"u4", "[32, 1000]", "{axis = 0, block_size = 32}", "uniform(seed = 3, low = 0, high = 15)", 18},
-                        {"u4", "[32, 1000]", "{axis = 0, block_size = 32}", "splat 8", 17},
-                        {"i4", "[1000]", "{axis = 1}", "uniform(seed = 3, low = -8, high = 7)", 514},
-                        {"u4", "[]", "", "splat 15", 514}};
+  const Case cases[] = {
+      {"i4", "[32, 1000]", "{axis = 0, block_size = 32}", "", 17},
+      {"u4", "[32, 1000]", "{axis = 0, block_size = 32}", "uniform(seed = 3, low = 0, high = 15)",
+       18},
+      {"u4", "[32, 1000]", "{axis = 0, block_size = 32}", "splat 8", 17},
+      {"i4", "[1000]", "{axis = 1}", "uniform(seed = 3, low = -8, high = 7)", 514},
+      {"u4", "[]", "", "splat 15", 514}};
   for (const Case& one : cases) {
     const bool is_unsigned = one.dtype[0] == 'u', has_zero = *one.zero != 0;
     const Graph graph = parse_graph(
-        concat("graph (x: f32[1, 1024]) { w = constant ", one.dtype, "[1024, 1000] uniform(seed = 1, low = ", is_unsigned ? "0" : "-8",
-               ", high = ", is_unsigned ? "15" : "7", ") s = constant f32", one.shape, " uniform(seed = 2, low = 0.01, high = 0.02) ",
-               has_zero ? concat("z = constant ", one.dtype, one.shape, " ", one.zero) : "", " r = dequantize_linear(w, s",
-               has_zero ? ", z" : "", ") ", one.attrs, " y = matmul(x, r) return y }"),
+        concat("graph (x: f32[1, 1024]) { w = constant ", one.dtype,
+               "[1024, 1000] uniform(seed = 1, low = ", is_unsigned ? "0" : "-8",
+               ", high = ", is_unsigned ? "15" : "7", ") s = constant f32", one.shape,
+               " uniform(seed = 2, low = 0.01, high = 0.02) ",
+               has_zero ? concat("z = constant ", one.dtype, one.shape, " ", one.zero) : "",
+               " r = dequantize_linear(w, s", has_zero ? ", z" : "", ") ", one.attrs,
+               " y = matmul(x, r) return y }"),
         all_ops());
     const Graph made = find_pass("integer-products").run(graph, {});
     std::int64_t bytes = 0;

@@ -12,7 +12,8 @@ std::string product(const std::string& a, const std::string& b, const std::strin
     for j in 0..4 {
       t0 = 0.0
       for r in 0..6 carried {
-        t0 = sum(t0, ()" + factors + R"())
+        t0 = sum(t0, ()" +
+         factors + R"())
       }
       y[i, j] = t0
     }
@@ -26,7 +27,8 @@ TEST(Contraction, CastsOfNarrowFactorsSayNothing) {
   LoopNest nest = parse_nest(product("bf16", "f16", "f32(a[i, r]) * f32(b[r, j])"));
   EXPECT_FALSE(find_contraction(nest));
   drop_casts_of_factors(nest);
-  EXPECT_NE(to_string(nest).find("sum(t0, (a[i, r] * b[r, j]):f32)"), std::string::npos) << to_string(nest);
+  EXPECT_NE(to_string(nest).find("sum(t0, (a[i, r] * b[r, j]):f32)"), std::string::npos)
+      << to_string(nest);
   EXPECT_TRUE(find_contraction(nest));
 }
 

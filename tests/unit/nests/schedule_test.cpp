@@ -9,8 +9,8 @@
 #include "nests/schedule/reorder.h"
 #include "nests/schedule/specialise.h"
 #include "nests/schedule/split.h"
-#include "nests/schedule/stage.h"
 #include "nests/schedule/split_runs.h"
+#include "nests/schedule/stage.h"
 #include "nests/schedule/stage_sum.h"
 #include "nests/verify.h"
 
@@ -282,7 +282,8 @@ TEST(StageSum, BlocksOfTheSumRunAroundTheRows) {
 
 // The outer loops of the sum around all of what stands around it.
 TEST(StageSum, SeveralLoopsOfTheSum) {
-  expect_becomes(R"(kernel k (out y: f32[2, 3, 4], a: f32[2, 3, 5, 6], b: f32[5, 6, 4]) {
+  expect_becomes(
+      R"(kernel k (out y: f32[2, 3, 4], a: f32[2, 3, 5, 6], b: f32[5, 6, 4]) {
   for j in 0..4 vector by 4 {
     for l in 0..2 {
       for i in 0..3 {
@@ -298,7 +299,7 @@ TEST(StageSum, SeveralLoopsOfTheSum) {
   }
 }
 )",
-                 R"(kernel k (out y: f32[2, 3, 4], a: f32[2, 3, 5, 6], b: f32[5, 6, 4], scratch s3: f32[2, 3, 4]) {
+      R"(kernel k (out y: f32[2, 3, 4], a: f32[2, 3, 5, 6], b: f32[5, 6, 4], scratch s3: f32[2, 3, 4]) {
   for j in 0..4 vector by 4 {
     for l in 0..2 {
       for i in 0..3 {
@@ -327,10 +328,10 @@ TEST(StageSum, SeveralLoopsOfTheSum) {
   }
 }
 )",
-                 [](LoopNest& nest) {
-                   split(nest, nest.body, loop_of(nest, "r"), 3);
-                   stage_sum(nest, nest.body, {loop_of(nest, "l"), loop_of(nest, "i")}, loop_of(nest, "j"), 2);
-                 });
+      [](LoopNest& nest) {
+        split(nest, nest.body, loop_of(nest, "r"), 3);
+        stage_sum(nest, nest.body, {loop_of(nest, "l"), loop_of(nest, "i")}, loop_of(nest, "j"), 2);
+      });
 }
 
 TEST(StageSum, NotWhatIsNoSum) {
@@ -368,7 +369,8 @@ TEST(SplitRuns, AFactorOfEachRun) {
 }
 
 TEST(SplitRuns, TwoTermsAreTwoSums) {
-  expect_becomes(R"(kernel k (out y: f32[4], x: f32[2, 3], z: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
+  expect_becomes(
+      R"(kernel k (out y: f32[4], x: f32[2, 3], z: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
   for j in 0..4 {
     t0 = 0.0
     for g in 0..2 carried {
@@ -380,7 +382,7 @@ TEST(SplitRuns, TwoTermsAreTwoSums) {
   }
 }
 )",
-                 R"(kernel k (out y: f32[4], x: f32[2, 3], z: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
+      R"(kernel k (out y: f32[4], x: f32[2, 3], z: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
   for j in 0..4 {
     t0 = 0.0
     for g in 0..2 carried {
@@ -396,12 +398,13 @@ TEST(SplitRuns, TwoTermsAreTwoSums) {
   }
 }
 )",
-                 split_runs);
+      split_runs);
 }
 
 // Runs that do not come out even, products of matrices and other folds stay.
 TEST(SplitRuns, NothingElse) {
-  for (const std::string& text : {std::string(R"(kernel k (out y: f32[4], x: f32[7], s: f32[3, 4]) {
+  for (const std::string& text :
+       {std::string(R"(kernel k (out y: f32[4], x: f32[7], s: f32[3, 4]) {
   for j in 0..4 {
     t0 = 0.0
     for r in 0..7 carried {
@@ -411,7 +414,7 @@ TEST(SplitRuns, NothingElse) {
   }
 }
 )"),
-                                  std::string(R"(kernel k (out y: f32[4], x: f32[2, 3], s: f32[2, 4]) {
+        std::string(R"(kernel k (out y: f32[4], x: f32[2, 3], s: f32[2, 4]) {
   for j in 0..4 {
     t0 = 0.0
     for g in 0..2 carried {
@@ -423,7 +426,7 @@ TEST(SplitRuns, NothingElse) {
   }
 }
 )"),
-                                  std::string(R"(kernel k (out y: f32[4], x: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
+        std::string(R"(kernel k (out y: f32[4], x: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
   for j in 0..4 {
     t0 = -inf
     for g in 0..2 carried {
