@@ -44,7 +44,9 @@ class Describer {
       made_.problem.fixed_bytes += rounded(*bytes_of(buffer), kArenaAlignment);
     }
     for (const TaskList::Task& task : tasks_.tasks) {
-      if (task.kind != TaskList::Task::Kind::Compute || task.ways.size() != 1) return std::nullopt;
+      using Kind = TaskList::Task::Kind;  // what is copied is copied by a kernel, too
+      if ((task.kind != Kind::Compute && task.kind != Kind::Copy) || task.ways.size() != 1)
+        return std::nullopt;
       if (!add_task(task)) return std::nullopt;
     }
     memory::verify(made_.problem);

@@ -99,6 +99,18 @@ TEST(Budget, ResultsAreThoseOfTheRunWithoutOneBitForBit) {
   EXPECT_GT(most_repeated, 0u);
 }
 
+// What is measured between epochs hands its states on as they are, by copies.
+TEST(Budget, MeasuringStaysWithinItToo) {
+  const auto measured = [](const SessionOptions& options) {
+    Session session(evaluation(parse_graph(network(), all_ops()), {}), options);
+    return session.run(batch());
+  };
+  const std::vector<Tensor> plain = measured({2}), kept = measured(within("100%", 2));
+  ASSERT_EQ(plain.size(), kept.size());
+  for (std::size_t k = 0; k < plain.size(); ++k)
+    expect_equal_bits(plain[k], kept[k], concat("result ", k));
+}
+
 TEST(Budget, ASizeHoldsWhatLiesBesideTheArenaToo) {
   Session plain(training_step(), {1});
   const std::uint64_t outside = bytes_outside_arena(plain.program(), 1);
