@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/own_node.h"
+#include "frontends/relay/argument_types.h"
 #include "frontends/relay/claims.h"
 #include "frontends/relay/import_call.h"
 #include "frontends/relay/op_table.h"
@@ -52,10 +53,22 @@ const Handlers& handlers() {
   return all;
 }
 
+// Types of parameters that nothing states, as the operators that read them have them.
+using FoundTypes = std::map<ExprId, RelayType>;
+// One more of them was found; the import begins again with it.
+struct TypeFound {
+  ExprId parameter;
+  RelayType type;
+};
+
 class Importer {
  public:
-  Importer(const Module& module, std::string_view text, std::string_view source, Findings* findings)
-      : module_(module), source_(source), claims_(text, source, findings) {
+  Importer(const Module& module, std::string_view text, std::string_view source, Findings* findings,
+           const FoundTypes& found_types)
+      : module_(module),
+        source_(source),
+        claims_(text, source, findings),
+        found_types_(found_types) {
     for (const Binding& binding : module.bindings)
       numbers_.try_emplace(binding.expr, binding.number);
     for (const GlobalFunction& function : module.functions)
@@ -76,18 +89,19 @@ class Importer {
       signature_ = parse_graph(*text, all_ops(), "signature");
     for (const ExprId parameter : function.parameters) {
       const Expr& variable = module_.at(parameter);
-      const std::optional<RelayType>& said =
-          variable.annotation ? variable.annotation : variable.type;
+      std::optional<RelayType> said = variable.annotation ? variable.annotation : variable.type;
+      if (const auto found = found_types_.find(parameter); found != found_types_.end())
+        said = found->second;
       if (!said || said->kind == RelayType::Kind::Incomplete) {
-        throw at(variable.position,
-                 Error(concat("nothing says the type of %", variable.name), ErrorKind::Unsupported))
-            .hint("give it: %", variable.name, ": Tensor[(1, 3), float32]");
+        untyped_.push_back(parameter);
+        continue;
       }
       frame.meanings[parameter] = add_inputs(builder, variable, *said, variable.name);
       claims_.expr(variable, frame.meanings[parameter]);
     }
     active_.push_back(entry.name);
     const Meaning result = import_block(function.parts[0], frame);
+    if (!untyped_.empty()) throw untyped(module_.at(untyped_.front()));  // nobody reads it
     claim_result(function, result);
     add_outputs(builder, function, result);
     throw_unsupported();
@@ -98,6 +112,28 @@ class Importer {
  private:
   Error at(std::size_t position, Error error) const {
     return claims_.at(position, std::move(error));
+  }
+
+  Error untyped(const Expr& variable) const {
+    return at(variable.position,
+              Error(concat("nothing says the type of %", variable.name), ErrorKind::Unsupported))
+        .hint("give it: %", variable.name, ": Tensor[(1, 3), float32]");
+  }
+  bool is_untyped(ExprId id) const { return std::ranges::find(untyped_, id) != untyped_.end(); }
+
+  // Parameters without a type are arguments of operators that say it, or nothing does.
+  void require_types(const Expr& expr, Frame& frame) {
+    if (untyped_.empty()) return;
+    for (std::size_t k = 0; k < expr.parts.size(); ++k) {
+      if (!is_untyped(expr.parts[k])) continue;
+      const Expr& variable = module_.at(expr.parts[k]);
+      const bool is_call = expr.kind == Expr::Kind::Call && k > 0 &&
+                           module_.at(expr.parts[0]).kind == Expr::Kind::Operator;
+      if (!is_call || is_untyped(expr.parts[1])) throw untyped(variable);
+      const CallImport import = call_import(expr, frame);
+      if (const auto type = argument_type(import, k - 1)) throw TypeFound{expr.parts[k], *type};
+      throw untyped(variable);
+    }
   }
 
   void claim_result(const Expr& function, const Meaning& result) {
@@ -228,7 +264,7 @@ class Importer {
       Entry& top = stack.back();
       const ExprId id = top.id;
       const Expr& expr = module_.at(id);
-      if (is_leaf(expr.kind) || find(id, frame) != nullptr) {
+      if (is_leaf(expr.kind) || find(id, frame) != nullptr || is_untyped(id)) {
         stack.pop_back();
       } else if (top.is_open) {
         stack.pop_back();
@@ -236,6 +272,7 @@ class Importer {
           throw at(expr.position,
                    Error("the program grows too large when its functions are inlined",
                          ErrorKind::Unsupported));
+        require_types(expr, frame);
         Meaning made = import_node(id, expr, frame);
         claims_.expr(expr, made);
         frame.meanings[id] = std::move(made);
@@ -435,18 +472,7 @@ class Importer {
       }
       throw_unsupported();
     }
-    std::vector<Meaning> arguments;
-    for (std::size_t k = 1; k < call.parts.size(); ++k) {
-      const bool is_constant = module_.at(call.parts[k]).kind == Expr::Kind::Constant;
-      arguments.push_back(is_constant ? Meaning() : meaning(call.parts[k], frame));
-    }
-    const CallImport import(
-        module_, call, std::move(arguments), builder,
-        [&](ExprId constant_id, const WeightRole& role) {
-          return constant(constant_id, frame, role);
-        },
-        [&](std::string_view what, std::size_t position, const std::string& says,
-            const std::string& should_be) { claims_.attribute(what, position, says, should_be); });
+    const CallImport import = call_import(call, frame);
     const NodeId before = builder.graph().last();
     try {
       builder.set_node_name(call.span.name);
@@ -458,6 +484,26 @@ class Importer {
       builder.set_node_name("");
       return recover(call, error, builder);
     }
+  }
+
+  CallImport call_import(const Expr& call, Frame& frame) {
+    std::vector<Meaning> arguments;
+    for (std::size_t k = 1; k < call.parts.size(); ++k) {
+      const bool is_left_open =
+          module_.at(call.parts[k]).kind == Expr::Kind::Constant || is_untyped(call.parts[k]);
+      arguments.push_back(is_left_open ? Meaning() : meaning(call.parts[k], frame));
+    }
+    return {module_,
+            call,
+            std::move(arguments),
+            frame.region->builder(),
+            [this, &frame](ExprId constant_id, const WeightRole& role) {
+              return constant(constant_id, frame, role);
+            },
+            [this](std::string_view what, std::size_t position, const std::string& says,
+                   const std::string& should_be) {
+              claims_.attribute(what, position, says, should_be);
+            }};
   }
 
   // Under `check` one call that does not fit is told, and the rest is looked at all the same.
@@ -552,6 +598,8 @@ class Importer {
   Claims claims_;
   std::unordered_map<std::string, ExprId> functions_;
   std::unordered_map<ExprId, std::int64_t> numbers_;
+  const FoundTypes& found_types_;
+  std::vector<ExprId> untyped_;  // parameters whose type is to be found yet
   std::deque<Frame> frames_;
   std::vector<std::string> active_;
   std::map<std::string, int> unsupported_;
@@ -562,6 +610,24 @@ class Importer {
 
 }  // namespace
 
+namespace {
+
+// Calls `use` with what is known of types until no more is found: once for each parameter that has
+// none.
+template <class Use>
+auto with_found_types(const Use& use) {
+  FoundTypes found;
+  for (;;) {
+    try {
+      return use(found);
+    } catch (TypeFound& one) {
+      found.insert_or_assign(one.parameter, std::move(one.type));
+    }
+  }
+}
+
+}  // namespace
+
 Graph import_module(const Module& module, std::string_view text, std::string_view source) {
   const GlobalFunction* entry = module.entry();
   if (entry == nullptr) {
@@ -569,14 +635,20 @@ Graph import_module(const Module& module, std::string_view text, std::string_vie
         .at(source)
         .expected("@main, or a single function");
   }
-  return Importer(module, text, source, nullptr).import(*entry);
+  return with_found_types([&](const FoundTypes& found) {
+    return Importer(module, text, source, nullptr, found).import(*entry);
+  });
 }
 
 void check_types(const Module& module, std::string_view text, std::string_view source,
                  Findings& findings) {
   const GlobalFunction* entry = module.entry();
   if (entry == nullptr) return;
-  Importer(module, text, source, &findings).import(*entry);
+  const Findings before = findings;
+  with_found_types([&](const FoundTypes& found) {
+    findings = before;  // what an import told that began again is told once
+    Importer(module, text, source, &findings, found).import(*entry);
+  });
 }
 
 }  // namespace tenon::relay

@@ -50,6 +50,39 @@ TEST(RelayPrograms, WithoutAFunctionAround) {
   EXPECT_EQ(graph.node_count(), 2u);
 }
 
+// Weights that were never given a type have it of the operators that read them.
+TEST(RelayPrograms, ParametersWithoutATypeGetItOfTheirOperators) {
+  const auto document = read(
+      "def @main(%w, %x: Tensor[(1, 3, 8, 8), float32], %b, %gamma, %beta, %mean, %var, %k, %d) {\n"
+      "  %0 = nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=4, kernel_size=[3, 5]);\n"
+      "  %1 = nn.bias_add(%0, %b);\n"
+      "  %2 = nn.batch_norm(%1, %gamma, %beta, %mean, %var);\n"
+      "  %3 = %2.0;\n"
+      "  %4 = nn.conv2d(%3, %k, groups=2, channels=6, kernel_size=[1, 1]);\n"
+      "  %5 = nn.batch_flatten(%4);\n"
+      "  nn.dense(%5, %d, units=10)\n}\n");
+  const Graph graph = document->graph();
+  std::vector<std::string> types;
+  for (const ValueId input : graph.inputs())
+    types.push_back(concat(graph.value(input).name, " ", graph.value(input).type.tensor().dims));
+  EXPECT_EQ(types, (std::vector<std::string>{"w [4, 3, 3, 5]", "x [1, 3, 8, 8]", "b [4]",
+                                             "gamma [4]", "beta [4]", "mean [4]", "var [4]",
+                                             "k [6, 2, 1, 1]", "d [10, 288]"}));
+  EXPECT_TRUE(document->check().mismatches().empty());
+  for (const char* text : {"def @main(%x) {\n  nn.relu(%x)\n}\n",
+                           "def @main(%x: Tensor[(2, 3), float32], %w) {\n  nn.dense(%x, %w)\n}\n",
+                           "def @main(%x: Tensor[(2, 3), float32], %w) {\n  nn.relu(%x)\n}\n",
+                           "def @main(%x: Tensor[(2, 3), float32], %w) {\n  (%x, %w)\n}\n"}) {
+    try {
+      read(text)->graph();
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("nothing says the type of %"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST(RelayPrograms, NumbersAndSequences) {
   const Graph graph = read(
                           "fn (%x: Tensor[(2), int32]) {\n"
