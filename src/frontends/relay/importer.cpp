@@ -237,6 +237,7 @@ class Importer {
     const Expr& expr = module_.at(id);
     if (expr.kind == Expr::Kind::Constant) return constant(id, frame, {});
     const Meaning* found = find(id, frame);
+    if (found == nullptr && is_untyped(id)) throw untyped(expr);
     if (found == nullptr) throw at(expr.position, Error("an expression has no meaning here"));
     return localized(*found, frame);
   }
