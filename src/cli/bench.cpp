@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "cli/timed_program.h"
 #include "cli/tuning.h"
 #include "cli/value_files.h"
 #include "driver/compiled.h"
@@ -180,37 +181,19 @@ int bench(const BenchOptions& options, OutputFormat format) {
   if (is_program && !options.train.empty()) {
     throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");
   }
-  StatefulGraph timed;
-  SplitStep splitting;
   if (is_program && options.batch > 0) {
     throw Error("a program has the batch it was compiled for", ErrorKind::Usage).hint("give the model, or compile it with --batch");
-  }
-  if (!is_program) {
-    Graph graph = source.graph();
-    if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
-    graph = reshaped(std::move(graph), parse_shapes(options.shapes));
-    if (options.split) splitting = split_training_step(graph, options.train, options.loss, parse_shapes(options.shapes));
-    timed = training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
   }
   if (is_program && !options.budget.empty()) {
     throw Error("a program's memory is planned when it is compiled", ErrorKind::Usage).hint("give the model");
   }
-  const BudgetRequest budget{options.budget, {}, options.swap, options.threads, options.split};
-  require_budget(budget, !options.train.empty());
-  const auto compiled = [&](const Graph& graph, std::optional<codegen::StepProblem>* described) {
-    tuning.step_problem = described;
-    return compile_tuned(graph, tuning);
-  };
-  Program program;
-  std::unique_ptr<BudgetPlanner> planner;
-  if (options.budget.empty()) {
-    program = is_program ? *std::move(given) : compiled(timed.graph, nullptr);
-  } else {
-    StepWithin within = step_within(std::move(timed), compiled, splitting, budget);
-    timed = std::move(within.step);
-    planner = std::move(within.planner);
-    program = planner->program();
-  }
+  TimedProgram made = timed_program(source, std::move(given),
+                                    {options.batch, options.shapes, options.train, options.loss,
+                                     {options.budget, {}, options.swap, options.threads, options.split}},
+                                    tuning);
+  const StatefulGraph& timed = made.step;
+  const std::unique_ptr<BudgetPlanner>& planner = made.planner;
+  Program program = std::move(made.program);
   const double compile_ms = is_program ? 0 : ms_since(begin);
   const Graph ports = input_ports(program);
   const auto load_begin = is_program ? begin : Clock::now();

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "cli/timed_program.h"
 #include "cli/tuning.h"
 #include "driver/inputs.h"
 #include "driver/model_source.h"
@@ -115,34 +116,17 @@ int profile(const ProfileOptions& options) {
   if (!options.shapes.empty()) tuning.hot_shapes = {join(options.shapes, ",")};
   tuning.precision = options.precision;
   tuning.record = &record;
-  StatefulGraph step;
-  SplitStep splitting;
-  if (!is_program) {
-    Graph graph = source.graph();
-    if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
-    graph = reshaped(std::move(graph), parse_shapes(options.shapes));
-    if (options.split)
-      splitting =
-          split_training_step(graph, options.train, options.loss, parse_shapes(options.shapes));
-    step =
-        training_step(std::move(graph), options.train, options.loss, parse_shapes(options.shapes));
-  }
-  const BudgetRequest budget{options.budget, {}, options.swap, options.threads, options.split};
-  require_budget(budget, !options.train.empty());
-  const auto compiled = [&](const Graph& graph, std::optional<codegen::StepProblem>* described) {
-    tuning.step_problem = described;
-    return compile_tuned(graph, tuning);
-  };
-  Program program;
-  std::unique_ptr<BudgetPlanner> planner;
-  if (options.budget.empty()) {
-    program = is_program ? *std::move(given) : compiled(step.graph, nullptr);
-  } else {
-    StepWithin within = step_within(std::move(step), compiled, splitting, budget);
-    step = std::move(within.step);
-    planner = std::move(within.planner);
-    program = planner->program();
-  }
+  TimedProgram made =
+      timed_program(source, std::move(given),
+                    {options.batch,
+                     options.shapes,
+                     options.train,
+                     options.loss,
+                     {options.budget, {}, options.swap, options.threads, options.split}},
+                    tuning);
+  const StatefulGraph& step = made.step;
+  const std::unique_ptr<BudgetPlanner>& planner = made.planner;
+  Program program = std::move(made.program);
   const Graph ports = input_ports(program);
   CompiledModel model(std::move(program), options.threads);
   std::vector<Datum> inputs = read_inputs(ports, options.inputs, parse_shapes(options.shapes));
