@@ -45,7 +45,6 @@ FN void copy_ahead(u16* to, const u16* from, bool is_inside) {
 }
 FN void end_copies() {}
 template <int LEFT> FN void await_copies() {}
-FN float power_of_two(float x) { return exp2f(x); }
 #define UNROLL
 #else
 #define UNROLL _Pragma("unroll")
@@ -65,7 +64,6 @@ FN void copy_ahead(u16* to, const u16* from, bool is_inside) {
 }
 FN void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int LEFT> FN void await_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(LEFT) : "memory"); }
-FN float power_of_two(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 #endif
 struct FormatF16 {
   static FN float wide(u16 x) { return from_f16(x); }

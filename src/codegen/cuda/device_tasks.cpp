@@ -67,6 +67,7 @@ class DeviceTasks : public TaskWriter {
         task.ways.push_back(std::move(way));
         ++shared_.step_count;
       }
+      if (!kernel.library) derive_uses(list_, task);  // of which kernels may overwrite operands
       list_.tasks.push_back(std::move(task));
     }
   }

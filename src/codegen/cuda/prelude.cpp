@@ -20,16 +20,31 @@ FN double f64_of(u64 bits) { union { u64 b; double f; } u; u.b = bits; return u.
 #ifdef TENON_EMULATION
 FN float from_f16(u16 x) { union { u16 b; _Float16 f; } u; u.b = x; return (float)u.f; }
 FN u16 to_f16(float x) { union { u16 b; _Float16 f; } u; u.f = (_Float16)x; return u.b; }
-#else
-FN float from_f16(u16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
-FN u16 to_f16(float x) { u16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
-#endif
-FN float from_bf16(u16 x) { return f32_of((u32)x << 16); }
 FN u16 to_bf16(float x) {
   u32 bits = bits_of(x);
   if (x != x) return (u16)(bits >> 16 | 0x40);
   return (u16)((bits + (bits >> 16 & 1) + 0x7fff) >> 16);
 }
+FN float power_of_two(float x) { return exp2f(x); }
+FN void wait_for_kernel_before() {}
+FN float about_one_over(float x) { return 1.0f / x; }
+FN float about_root(float x) { return sqrtf(x); }
+#else
+FN float from_f16(u16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
+FN u16 to_f16(float x) { u16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
+FN u16 to_bf16(float x) { u16 y; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
+// Blocks may start while the kernel before still ends (programmatic dependent launch), and let the next one's do so.
+FN void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+FN float power_of_two(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+// To the last bit or two, in place of subroutines that get it right.
+FN float about_one_over(float x) { float y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+FN float about_root(float x) { float y; asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+#endif
+FN float from_bf16(u16 x) { return f32_of((u32)x << 16); }
 
 // Floats of eight bits and fewer; to nearest, ties to even. FLAGS: 1 negative zero, 2 NaN has a sign, 4 so has infinity.
 template <int MANTISSA, int LOWEST, int SIGN, int LARGE, int MOST, int NAN_CODE, int FLAGS>
@@ -94,11 +109,26 @@ template <class T> FN T power(T a, T b) {
 template <int N> FN float quarter_power(float x) {
   if (x < -3.4028235e38f) x = -x;  // of -infinity, as of infinity
   const int n = N < 0 ? -N : N;
-  const float half = sqrtf(x);
-  float power = n % 4 == 2 ? half : sqrtf(half);
+  const float half = about_root(x);
+  float power = n % 4 == 2 ? half : about_root(half);
   if (n % 4 == 3) power *= half;
   for (int k = 0; k < n / 4; ++k) power *= x;
-  return N < 0 ? 1.0f / power : power;
+  return N < 0 ? about_one_over(power) : power;
+}
+// 1 + erf(x), as gelu has it: erfc(a) = t p(t) exp(-a^2) with t = 1 / (1 + 0.33 a), p fitted to 2e-7 of it. Half the
+// instructions of erff, and right where that has lost its digits, far below zero.
+FN float one_plus_erf(float x) {
+  const float a = fabsf(x), t = about_one_over(fmaf(0.33f, a, 1.0f));
+  float p = -0.137428880f;
+  p = fmaf(p, t, 0.469265133f);
+  p = fmaf(p, t, -0.367418379f);
+  p = fmaf(p, t, 0.424254954f);
+  p = fmaf(p, t, 0.038392015f);
+  p = fmaf(p, t, 0.204078406f);
+  p = fmaf(p, t, 0.182464033f);
+  p = fmaf(p, t, 0.186392605f);
+  const float rest = p * t * power_of_two(-1.44269504f * a * a);
+  return x < 0 ? rest : 2.0f - rest;
 }
 template <int BITS> FN i8 wrap_signed(i64 x) { return (i8)((i64)((u64)x << (64 - BITS)) >> (64 - BITS)); }
 template <int BITS> FN u8 wrap_unsigned(i64 x) { return (u8)(x & ((1 << BITS) - 1)); }

@@ -53,6 +53,7 @@ class KernelWriter {
     lines_.add(concat("// ", nest_.name));
     lines_.open(concat("extern \"C\" __global__ void __launch_bounds__(", binding_.threads, ") ",
                        symbol_, "(", parameters(), ")"));
+    lines_.add("wait_for_kernel_before();");
     if (binding_.attention) {
       write_attention(nest_, *binding_.attention, lines_, values_);
     } else {
@@ -584,10 +585,19 @@ class KernelWriter {
     });
   }
 
+  // What is rounded to the buffer's type where it is stored need not be before.
+  static const Scalar& rounded_once(const Statement& store, const NestBuffer& to) {
+    const Scalar& value = store.value;
+    const bool is_rounded = value->kind == ScalarKind::Cast && value->dtype == to.dtype &&
+                            (to.dtype == DType::F16 || to.dtype == DType::BF16) &&
+                            value->args[0]->dtype == DType::F32;
+    return is_rounded ? value->args[0] : value;
+  }
+
   void write_store(const Statement& statement) {
     in_lanes(statement, [&] {
       const NestBuffer& to = nest_.buffers[statement.id];
-      const std::string value = to_stored(to.dtype, values_.value(statement.value));
+      const std::string value = to_stored(to.dtype, values_.value(rounded_once(statement, to)));
       if (store_) {
         lines_.add(concat(store_->pack, ".at[v] = ", value, ";"));
         return;

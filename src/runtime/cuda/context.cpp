@@ -6,6 +6,7 @@
 #include "runtime/device.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -104,7 +105,7 @@ class CudaContext : public DeviceContext {
   ~CudaContext() override {
     const Driver& cuda = driver();
     cuda.synchronise(stream_);
-    forget_graph();
+    forget_graphs();
     cuda.destroy_event(begin_);
     cuda.destroy_event(end_);
     cuda.destroy_stream(stream_);
@@ -113,7 +114,7 @@ class CudaContext : public DeviceContext {
   void prepare(const BoundShapes& shapes, const Segment& segment) override;
   void keep(std::vector<Feedback> states) override {
     states_ = std::move(states);
-    forget_graph();
+    forget_graphs();
   }
   void fetch_input(std::size_t input, void* target) override { fetch(inputs_.at(input), target); }
   void fetch_output(std::size_t output, void* target) override {
@@ -127,12 +128,12 @@ class CudaContext : public DeviceContext {
   std::uint64_t scratch_bytes() const override { return scratch_.bytes(); }
 
  private:
-  void forget_graph() {
+  void forget_graphs() {
     const Driver& cuda = driver();
-    if (exec_ != nullptr) cuda.destroy_exec(exec_);
-    if (graph_ != nullptr) cuda.destroy_graph(graph_);
-    exec_ = nullptr;
-    graph_ = nullptr;
+    for (GraphExec& exec : execs_) {
+      if (exec != nullptr) cuda.destroy_exec(exec);
+      exec = nullptr;
+    }
   }
   std::shared_ptr<LibraryStep> library_step(const std::string& description,
                                             const std::vector<std::int64_t>& extents);
@@ -144,8 +145,11 @@ class CudaContext : public DeviceContext {
   Port& port_at(std::size_t k) {
     return k < inputs_.size() ? inputs_[k] : outputs_[k - inputs_.size()];
   }
-  bool has_work() const { return !steps_.empty() || !states_.empty(); }
+  bool has_work() const { return !steps_.empty(); }
+  GraphExec& exec() { return execs_[is_turned_ ? 1 : 0]; }
   void begin_run();
+  void turn_states();
+  void use_addresses();
   void enqueue(ReadyStep& step);
   void capture();
   void run_step_by_step(std::span<double> seconds);
@@ -154,8 +158,9 @@ class CudaContext : public DeviceContext {
   const CudaModel& model_;
   Stream stream_ = nullptr;
   Event begin_ = nullptr, end_ = nullptr;
-  Graph graph_ = nullptr;
-  GraphExec exec_ = nullptr;
+  /// The launches as graphs: of states that lie as at first, and the other way round.
+  std::array<GraphExec, 2> execs_ = {};
+  bool is_turned_ = false;
   DeviceMemory arena_, ports_, scratch_, error_;
   std::vector<ReadyStep> steps_;
   void fetch(const Port& port, void* target);
@@ -169,7 +174,7 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
   const Driver& cuda = driver();
   const Program& p = model_.program();
   cuda.require(cuda.synchronise(stream_), "waiting for the device");
-  forget_graph();
+  forget_graphs();
   steps_.clear();
   arena_.allocate(shapes.planned_bytes, "the values between steps");
   // Inputs and outputs side by side.
@@ -266,8 +271,16 @@ void CudaContext::enqueue(ReadyStep& step) {
   std::vector<void*> parameters;
   for (std::uint64_t& value : step.values) parameters.push_back(&value);
   const Driver& cuda = driver();
-  const int status = cuda.launch(step.function, step.blocks, 1, 1, step.threads, 1, 1, 0, stream_,
-                                 parameters.data(), nullptr);
+  // Its blocks may come while a kernel of ours before it still ends: each waits for that first
+  // (`codegen/cuda/prelude.cpp`). Behind a library's kernel it cost more than it gained.
+  LaunchAttribute starts_early{LaunchAttribute::kProgrammaticSerialisation, {}, 1, {}};
+  LaunchConfig config{step.blocks, 1, 1, step.threads, 1, 1, 0, stream_, nullptr, 0};
+  const bool follows_own = &step != steps_.data() && !(&step - 1)->library;
+  if (cuda.major >= 9 && follows_own) {
+    config.attributes = &starts_early;
+    config.attribute_count = 1;
+  }
+  const int status = cuda.launch(&config, step.function, parameters.data(), nullptr);
   if (status == 0) return;
   cuda.require(status, concat("launching '", model_.program().steps[step.step].name, "'").c_str());
 }
@@ -279,15 +292,24 @@ void CudaContext::fetch(const Port& port, void* target) {
   cuda.require(cuda.synchronise(stream_), "copying an output");
 }
 
-// States come in as the run before left them, which are in their place until then.
 void CudaContext::begin_run() {
   const Driver& cuda = driver();
   cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "running");
-  for (const auto& [input, output] : states_) {
-    if (inputs_[input].bytes == 0) continue;
-    cuda.require(
-        cuda.copy(inputs_[input].address, outputs_[output].address, inputs_[input].bytes, stream_),
-        "handing on a state");
+}
+
+// States come in where the run before left them, and go out where it had them from: nothing is
+// copied, and what they were before is still there.
+void CudaContext::turn_states() {
+  if (states_.empty()) return;
+  is_turned_ = !is_turned_;
+  for (const auto& [input, output] : states_)
+    std::swap(inputs_[input].address, outputs_[output].address);
+  use_addresses();
+}
+
+void CudaContext::use_addresses() {
+  for (ReadyStep& step : steps_) {
+    for (const auto& [value, port] : step.ports) step.values[value] = port_at(port).address;
   }
 }
 
@@ -295,17 +317,20 @@ void CudaContext::begin_run() {
 void CudaContext::capture() {
   const Driver& cuda = driver();
   constexpr int kThreadLocal = 1;
+  Graph graph = nullptr;
   cuda.require(cuda.begin_capture(stream_, kThreadLocal), "recording launches");
   try {
     begin_run();
     for (ReadyStep& step : steps_) enqueue(step);
   } catch (...) {
-    cuda.end_capture(stream_, &graph_);
-    forget_graph();
+    cuda.end_capture(stream_, &graph);
+    if (graph != nullptr) cuda.destroy_graph(graph);
     throw;
   }
-  cuda.require(cuda.end_capture(stream_, &graph_), "recording launches");
-  cuda.require(cuda.instantiate(&exec_, graph_, 0), "recording launches");
+  cuda.require(cuda.end_capture(stream_, &graph), "recording launches");
+  const int status = cuda.instantiate(&exec(), graph, 0);
+  cuda.destroy_graph(graph);
+  cuda.require(status, "recording launches");
 }
 
 void CudaContext::require_checks_held() {
@@ -356,17 +381,16 @@ bool CudaContext::use_callers_memory(std::span<const void* const> inputs,
     const bool is_on_device = given != nullptr && port.bytes > 0 && cuda.is_on_device(given);
     is_any = is_any || is_on_device;
     const auto address = reinterpret_cast<Address>(given);
-    const bool is_usable = is_on_device && address % kPortAlignment == 0 && !is_state[k];
+    if (is_state[k]) continue;
+    const bool is_usable = is_on_device && address % kPortAlignment == 0;
     const Address wanted = is_usable ? address : port.own;
     is_changed = is_changed || wanted != port.address;
     port.address = wanted;
   }
   are_places_new_ = is_changed;
   if (is_changed) {
-    forget_graph();
-    for (ReadyStep& step : steps_) {
-      for (const auto& [value, port] : step.ports) step.values[value] = port_at(port).address;
-    }
+    forget_graphs();
+    use_addresses();
   }
   return is_any;
 }
@@ -376,28 +400,27 @@ void CudaContext::run(std::span<const void* const> inputs, std::span<void* const
   const Driver& cuda = driver();
   const bool is_any_on_device = use_callers_memory(inputs, outputs);
   if (is_any_on_device) cuda.require(cuda.synchronise(nullptr), "waiting for the caller's work");
-  std::vector<Address> places;
-  for (const Port& port : inputs_) places.push_back(port.address);
-  for (const auto& [input, output] : states_) places[input] = outputs_[output].address;
+  turn_states();
   for (std::size_t k = 0; k < inputs_.size(); ++k) {
     if (inputs_[k].bytes == 0 || inputs[k] == nullptr) continue;
     const auto source = reinterpret_cast<Address>(inputs[k]);
-    if (source == places[k]) continue;  // it is there
+    const Address place = inputs_[k].address;
+    if (source == place) continue;  // it is there
     const bool is_there = is_any_on_device && cuda.is_on_device(inputs[k]);
-    cuda.require(is_there ? cuda.copy(places[k], source, inputs_[k].bytes, stream_)
-                          : cuda.to_device(places[k], inputs[k], inputs_[k].bytes, stream_),
+    cuda.require(is_there ? cuda.copy(place, source, inputs_[k].bytes, stream_)
+                          : cuda.to_device(place, inputs[k], inputs_[k].bytes, stream_),
                  "copying an input");
   }
   if (!seconds.empty()) {
     run_step_by_step(seconds);
   } else {
     // Launches are recorded for memory that comes again: recording takes longer than launching.
-    if (exec_ == nullptr && has_work() && are_places_new_) {
+    if (exec() == nullptr && has_work() && are_places_new_) {
       begin_run();
       for (ReadyStep& step : steps_) enqueue(step);
     } else {
-      if (exec_ == nullptr && has_work()) capture();
-      if (exec_ != nullptr) cuda.require(cuda.launch_graph(exec_, stream_), "running");
+      if (exec() == nullptr && has_work()) capture();
+      if (exec() != nullptr) cuda.require(cuda.launch_graph(exec(), stream_), "running");
     }
   }
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
@@ -415,9 +438,10 @@ void CudaContext::run(std::span<const void* const> inputs, std::span<void* const
 
 double CudaContext::replay() {
   const Driver& cuda = driver();
-  if (exec_ == nullptr && has_work()) capture();
+  turn_states();
+  if (exec() == nullptr && has_work()) capture();
   cuda.require(cuda.record(begin_, stream_), "timing");
-  if (exec_ != nullptr) cuda.require(cuda.launch_graph(exec_, stream_), "running");
+  if (exec() != nullptr) cuda.require(cuda.launch_graph(exec(), stream_), "running");
   cuda.require(cuda.record(end_, stream_), "timing");
   cuda.require(cuda.synchronise(stream_), "running");
   float milliseconds = 0;
@@ -436,7 +460,7 @@ std::vector<TimedWays> CudaContext::time_ways(const std::vector<bool>& steps) {
     }
   }
   scratch_.allocate(most, "scratch of kernels");
-  forget_graph();
+  forget_graphs();
   constexpr int kWarmUp = 2, kRounds = 3, kRuns = 8;
   const auto timed = [&](ReadyStep& step) {
     float least = std::numeric_limits<float>::infinity();

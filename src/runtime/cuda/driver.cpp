@@ -10,7 +10,7 @@ namespace tenon::cuda {
 Driver::Driver() {
   library.find(error_name, "cuGetErrorName");
   library.find(error_text, "cuGetErrorString");
-  library.find(launch, "cuLaunchKernel");
+  library.find(launch, "cuLaunchKernelEx");
   library.find(allocate, "cuMemAlloc_v2");
   library.find(free, "cuMemFree_v2");
   library.find(allocate_host, "cuMemHostAlloc");

@@ -19,6 +19,23 @@ using Event = struct CUevent_st*;
 using ContextHandle = struct CUctx_st*;
 using Address = std::uint64_t;
 
+/// CUlaunchAttribute, whose value is a union of 64 bytes.
+struct LaunchAttribute {
+  static constexpr int kProgrammaticSerialisation = 6;
+  int id = 0;
+  char padding[4] = {};
+  int value = 0;
+  char rest[60] = {};
+};
+/// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned blocks_x = 1, blocks_y = 1, blocks_z = 1, threads_x = 1, threads_y = 1, threads_z = 1;
+  unsigned shared_bytes = 0;
+  Stream stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+
 /// The driver with its first device. Functions are those of its C interface.
 struct Driver {
   SharedLibrary library{
@@ -26,8 +43,7 @@ struct Driver {
 
   int (*error_name)(int, const char**) = nullptr;
   int (*error_text)(int, const char**) = nullptr;
-  int (*launch)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                Stream, void**, void**) = nullptr;
+  int (*launch)(const LaunchConfig*, Function, void**, void**) = nullptr;
   int (*allocate)(Address*, std::size_t) = nullptr;
   int (*free)(Address) = nullptr;
   int (*allocate_host)(void**, std::size_t, unsigned) = nullptr;

@@ -19,6 +19,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace tenon {
 namespace {
 
@@ -396,6 +398,37 @@ TEST(Cuda, TasksOfLibrariesHoldTogether) {
   EXPECT_NO_THROW(verify(list));
   EXPECT_EQ(list.tasks.front().reads.size(), 2u);
   EXPECT_EQ(list.tasks.front().writes.size(), 1u);
+}
+
+// What a kernel reads only where it writes may give it its memory.
+TEST(Cuda, ResultsTakeTheMemoryOfOperandsThatEnd) {
+  const Graph graph = parse_graph(
+      "graph (a: f16[32, 64], b: f16[64, 48]) {\n  m = matmul(a, b)\n  g = gelu(m)\n  y = "
+      "softmax(g) {axis = 1}\n  return y\n}\n",
+      all_ops());
+  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  options.device = codegen::cuda::Target{"sm_90a"};
+  const TaskList list = codegen::select(graph, options);
+  EXPECT_NO_THROW(verify(list));
+  ASSERT_EQ(list.tasks.size(), 3u);
+  const std::uint32_t product = list.tasks[0].writes.front(), gelu = list.tasks[1].writes.front();
+  EXPECT_TRUE(list.tasks[0].may_share.empty());
+  ASSERT_EQ(list.tasks[1].may_share.size(), 1u);
+  EXPECT_EQ(list.tasks[1].may_share.front(), (std::pair{gelu, product}));
+  EXPECT_TRUE(list.tasks[2].may_share.empty()) << "a row is read before it is written";
+}
+
+TEST(Cuda, GeluKeepsItsDigitsFarBelowZero) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const Graph graph =
+      parse_graph("graph (x: f32[401]) {\n  y = gelu(x)\n  return y\n}\n", all_ops());
+  Tensor x(DType::F32, {401});
+  for (std::int64_t k = 0; k < 401; ++k) x.set_real(k, -10.0 + 0.05 * static_cast<double>(k));
+  const std::vector<Tensor> y = run_emulated(graph, {x});
+  for (std::int64_t k = 0; k < 401; ++k) {
+    const double at = x.real_at(k), right = 0.5 * at * std::erfc(-at / std::sqrt(2.0));
+    EXPECT_NEAR(y[0].real_at(k), right, 1e-7 + 3e-6 * std::abs(right)) << at;
+  }
 }
 
 TEST(Cuda, LibraryCallsAreReadBack) {
