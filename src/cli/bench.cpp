@@ -9,6 +9,7 @@
 #include "cli/value_files.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
+#include "driver/device_peak.h"
 #include "driver/machine_peak.h"
 #include "driver/model_source.h"
 #include "driver/rebatch.h"
@@ -129,15 +130,21 @@ std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<Nod
   return steps;
 }
 
-void print_steps(const std::vector<RankedStep>& steps) {
-  Table table({">step", "name", "candidate", ">us", ">share", ">GFLOP/s", ">GB/s"});
+// A processor's caches give more than its memory: a limit by bytes is a device's alone.
+void print_steps(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit) {
+  std::vector<std::string> titles = {">step", "name", "candidate", ">us", ">share", ">GFLOP/s", ">GB/s"};
+  if (limit) titles.push_back(">of limit");
+  Table table(titles);
   const auto number = [](double value) {
     return std::to_string(static_cast<std::int64_t>(value + 0.5));
   };
   for (const auto& [position, step, share] : steps) {
-    table.add({std::to_string(position), step.name, step.candidate, number(step.seconds / kStepRuns * 1e6),
-               number(100 * share) + " %", step.flops > 0 ? number(step.flops / step.seconds / 1e9) : "-",
-               step.bytes > 0 ? number(step.bytes / step.seconds / 1e9) : "-"});
+    std::vector<std::string> row = {
+        std::to_string(position), step.name, step.candidate, number(step.seconds / kStepRuns * 1e6),
+        number(100 * share) + " %", step.flops > 0 ? number(step.flops / step.seconds / 1e9) : "-",
+        step.bytes > 0 ? number(step.bytes / step.seconds / 1e9) : "-"};
+    if (limit) row.push_back(number(100 * least_seconds(*limit, step.flops, step.bytes) / step.seconds) + " %");
+    table.add(row);
   }
   table.print(out());
   out() << "\n";
@@ -255,7 +262,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
   const std::uint64_t run_peak_memory = planner ? resident_peak_bytes() : 0;
   const std::int64_t peak_memory =
       peak_kilobytes();  // before the machine's peak is measured, which takes memory
-  const MachinePeak peak = model.is_on_device() ? MachinePeak{} : measure_machine_peak(model.thread_count());
+  const MachinePeak peak = model.is_on_device() ? measure_device_peak_for(model.program())
+                                                : measure_machine_peak(model.thread_count());
   std::optional<double> gflops, roofline;
   if (flops) {
     gflops = *flops / median / 1e6;
@@ -300,7 +308,10 @@ int bench(const BenchOptions& options, OutputFormat format) {
     out() << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
-  if (options.every_step) print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})));
+  if (options.every_step) {
+    print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})),
+                model.is_on_device() ? std::optional(peak) : std::nullopt);
+  }
   std::vector<std::string> titles = {">runs", ">least ms", ">median ms"};
   std::vector<std::string> row = {std::to_string(samples.size()), rounded(sorted.front()),
                                   rounded(median)};
@@ -316,8 +327,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
   table.add(row);
   table.print(out());
   out() << "\n"
-            << model.thread_count() << " threads; the machine gives "
-            << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and " << rounded(peak.bytes_per_s / 1e9)
+            << (model.is_on_device() ? "the device" : concat(model.thread_count(), " threads; the machine"))
+            << " gives " << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and " << rounded(peak.bytes_per_s / 1e9)
             << " GB/s; arena " << format_bytes(model.arena_bytes()) << " and scratch "
             << format_bytes(model.scratch_bytes()) << ", constants "
             << format_bytes(model.totals().constant_bytes) << ", peak memory "

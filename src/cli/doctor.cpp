@@ -14,6 +14,7 @@
 #include "cli/out.h"
 #include "cli/table.h"
 #include "codegen/cuda/nvrtc.h"
+#include "driver/device_peak.h"
 #include "driver/machine_peak.h"
 #include "driver/model.h"
 #include "driver/profile/counters.h"
@@ -93,6 +94,15 @@ std::string rate_text(double amount, const char* unit) {
   return amount > 0 ? concat(format_count(amount), unit) : "not measured: no AVX2 with FMA";
 }
 
+std::string device_peak_text() {
+  cuda::device_text();  // before anything is compiled
+  const DevicePeak peak = measure_device_peak();
+  const auto rate = [](double amount, const char* unit) { return concat(format_count(amount), unit); };
+  return concat("f16 ", rate(peak.f16_flops_per_s, "FLOP/s"), ", bf16 ", rate(peak.bf16_flops_per_s, "FLOP/s"), ", tf32 ",
+                rate(peak.tf32_flops_per_s, "FLOP/s"), ", f32 ", rate(peak.f32_flops_per_s, "FLOP/s"), ", ",
+                rate(peak.bytes_per_s, "B/s"));
+}
+
 }  // namespace
 
 int doctor(OutputFormat format) {
@@ -114,6 +124,7 @@ int doctor(OutputFormat format) {
       {"CUDA compiler", found_by([] { return codegen::cuda::compiler_name(); })},
       {"matrix products on it", found_by([] { return cuda::blas_text(); })},
       {"convolutions on it", found_by([] { return cuda::dnn_text(); })},
+      {"products and copying on it, at most", found_by(device_peak_text)},
   };
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json;

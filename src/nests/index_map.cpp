@@ -135,6 +135,14 @@ class Ranges {
         }
         return range;
       }
+      case BinaryOp::Divide:
+      case BinaryOp::FloorDivide:
+        if (a.lo < 0 || b.lo != b.hi || b.lo <= 0) return {};
+        return Range{a.lo / b.lo, a.hi / b.lo};
+      case BinaryOp::Remainder:
+      case BinaryOp::Modulo:
+        if (a.lo < 0 || b.lo != b.hi || b.lo <= 0) return {};
+        return a.hi < b.lo ? a : Range{0, b.lo - 1};
       default: return {};
     }
   }

@@ -1,6 +1,7 @@
 #include "codegen/cuda/attention.h"
 
 #include "codegen/cuda/distance.h"
+#include "codegen/cuda/tidy_loops.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/fused_nest.h"
@@ -333,23 +334,6 @@ class Matcher {
   std::size_t shares_ = 0, share_loop_ = 0;
   std::map<std::size_t, Scalar> held_;  // what is defined between the folds
 };
-
-// Loops that run once are none.
-void drop_unit_loops(Block& block) {
-  Block kept;
-  for (Statement& statement : block) {
-    drop_unit_loops(statement.body);
-    const bool is_once = statement.kind == Statement::Kind::Loop && statement.extent == Dim(1) &&
-                         !statement.limit.is_defined();
-    if (!is_once) {
-      kept.push_back(std::move(statement));
-      continue;
-    }
-    nests::substitute_loop(statement.body, statement.id, nests::integer_scalar(0));
-    for (Statement& inner : statement.body) kept.push_back(std::move(inner));
-  }
-  block = std::move(kept);
-}
 
 // A loop of which others see quotient and remainder, as of heads in groups, is two.
 void split_divided_loops(LoopNest& nest) {

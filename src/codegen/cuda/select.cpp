@@ -2,12 +2,14 @@
 
 #include "base/error.h"
 #include "codegen/cuda/attention.h"
+#include "codegen/cuda/distribute_loops.h"
 #include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/inline_scratch.h"
 #include "codegen/cuda/library_match.h"
 #include "codegen/cuda/merge_loops.h"
 #include "codegen/cuda/space_to_depth.h"
 #include "codegen/cuda/sum_store.h"
+#include "codegen/cuda/tidy_loops.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
@@ -171,6 +173,9 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
 }
 
 DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
+  drop_unit_loops(part.nest.body);
+  join_odd_loops(part.nest);
+  list_extents(part.nest);
   DeviceKernel kernel;
   kernel.part = std::move(part);
   kernel.candidate = "loops";
@@ -354,8 +359,6 @@ std::optional<Target> parse_target(const std::string& text) {
   return Target{text.substr(std::string("cuda:").size())};
 }
 
-namespace {}  // namespace
-
 void arrange(NestSequence& sequence, const Target& target) {
   for (NestSequence::Part& part : sequence.parts) nests::drop_casts_of_factors(part.nest);
   inline_copies(sequence);
@@ -366,6 +369,7 @@ void arrange(NestSequence& sequence, const Target& target) {
     part.is_scheduled = match_attention(part.nest).has_value();
   // So many bytes are a few hundred turns of neighbouring threads.
   nests::split_sums(sequence, {.bytes = 64 << 10, .are_split_again = true});
+  distribute_loops(sequence);
   for (NestSequence::Part& part : sequence.parts) {
     part.is_scheduled = false;
     inline_scratch(part);
@@ -377,7 +381,8 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
                                          const std::vector<bool>& is_constant,
                                          const Target& target) {
   if (match_attention(part.nest)) {
-    DeviceKernel kernel = by_loops(part, "");
+    DeviceKernel kernel;
+    kernel.part = part;
     kernel.candidate = "attention";  // op-name: what a kernel does, whatever operators it came from
     return {std::move(kernel)};
   }

@@ -418,6 +418,41 @@ TEST(Cuda, ResultsTakeTheMemoryOfOperandsThatEnd) {
   EXPECT_TRUE(list.tasks[2].may_share.empty()) << "a row is read before it is written";
 }
 
+// Side by side in a few turns: each gets all positions for itself.
+TEST(Cuda, LoopsThatKnowNothingOfEachOtherAreKernels) {
+  const std::string text = R"(graph (w: f32[16, 8, 3, 3]) {
+  y0, y1 = fused(w) group = graph (w: f32[16, 8, 3, 3]) {
+    b = cast(w) {to = bf16}
+    t = transpose(b) {perm = [2, 3, 1, 0]}
+    u = transpose(b) {perm = [2, 3, 0, 1]}
+    return t, u
+  }
+  return y0, y1
+}
+)";
+  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  options.device = codegen::cuda::Target{"sm_90a"};
+  const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
+  EXPECT_NO_THROW(verify(list));
+  EXPECT_EQ(list.tasks.size(), 2u);
+  expect_as_reference(text);
+}
+
+// Rows of three channels are written four numbers at a time.
+TEST(Cuda, OddLoopsAreJoined) {
+  const std::string text =
+      "graph (x: f32[2, 3, 5, 8]) {\n  y = transpose(x) {perm = [0, 2, 3, 1]}\n  return y\n}\n";
+  const Graph graph = parse_graph(text, all_ops());
+  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  options.device = codegen::cuda::Target{"sm_90a"};
+  const TaskList list = codegen::select(graph, options);
+  ASSERT_EQ(list.kernels.size(), 1u);
+  const codegen::cuda::Binding binding = codegen::cuda::bind(list.kernels.front().nest);
+  ASSERT_FALSE(binding.items.empty());
+  EXPECT_EQ(binding.items.back()->extent, Dim(24));
+  expect_as_reference(text);
+}
+
 TEST(Cuda, GeluKeepsItsDigitsFarBelowZero) {
   if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
   const Graph graph =

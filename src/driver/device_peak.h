@@ -1,0 +1,24 @@
+#pragma once
+
+#include "driver/machine_peak.h"
+#include "program/program.h"
+
+namespace tenon {
+
+/// What the GPU of this machine gives at most, measured by programs for it: products of large
+/// matrices, and copying.
+struct DevicePeak {
+  double f16_flops_per_s = 0, bf16_flops_per_s = 0, tf32_flops_per_s = 0, f32_flops_per_s = 0;
+  double bytes_per_s = 0;  ///< read and written
+};
+/// Takes a few seconds. Throws Error (Device) where there is no GPU, or a library is missing.
+DevicePeak measure_device_peak();
+
+/// The ceilings of a program for a GPU: its products are of the type that most of its arithmetic
+/// has. Takes a second.
+MachinePeak measure_device_peak_for(const Program& program);
+
+/// The least seconds that a step takes: for its arithmetic, or for moving its bytes.
+double least_seconds(const MachinePeak& peak, double flops, double bytes);
+
+}  // namespace tenon
