@@ -182,6 +182,7 @@ class Assigner {
     for (NodeId id : nodes_) choices_[id] = choice_for(id);
     for (auto id = nodes_.rbegin(); id != nodes_.rend(); ++id) narrow_before_readers(*id);
     for (NodeId id : nodes_) widen_result(id);
+    for (NodeId id : nodes_) keep_narrow(id);
     for (NodeId id : nodes_) rewrite(id);
     rewrite_outputs();
     for (const auto& [old, made] : constants_) {
@@ -337,6 +338,22 @@ class Assigner {
     return stay_wide(id, concat(node.op->name, " needs it"));
   }
 
+  // Where kernels read memory at full speed, a value that some reader wants narrow is not kept in
+  // f32 beside it: the others widen what there is.
+  void keep_narrow(NodeId id) {
+    if (keeps_tiles_ || choices_[id] != Choice::Wide) return;
+    for (ValueId result : graph_.node(id).results) {
+      if (!result || !is_wide(graph_, result) || graph_.constant_of(result) ||
+          graph_.is_output(result))
+        continue;
+      const auto wants = [&](NodeId reader) { return reads_narrow(reader, result); };
+      const std::vector<NodeId>& readers = graph_.readers(result);
+      if (std::ranges::none_of(readers, wants) || std::ranges::all_of(readers, wants)) continue;
+      kept_narrow_.insert(result);
+      say(id, concat("its result is kept in ", to_string(narrow_), " alone"));
+    }
+  }
+
   bool is_read_narrow_only(ValueId value) const {
     const std::vector<NodeId>& readers = graph_.readers(value);
     return !readers.empty() && !graph_.is_output(value) &&
@@ -456,6 +473,7 @@ class Assigner {
     if (!operand) return operand;
     if (const ValueId value = stands_for_[operand]) return value;
     if (reads_narrow(id, operand)) return is_wide(graph_, operand) ? in_narrow(operand) : operand;
+    if (kept_narrow_.contains(operand)) return in_wide(in_narrow(operand));
     return became_narrow_.contains(operand) ? in_wide(operand) : operand;
   }
 
@@ -484,7 +502,7 @@ class Assigner {
   IdMap<ValueId, char> fits_;                 // of constants: 1 or 2 once it is known
   IdMap<ValueId, ValueId> narrow_of_, wide_of_, stands_for_;
   std::vector<std::pair<ValueId, ValueId>> constants_;
-  std::unordered_set<ValueId> became_narrow_;
+  std::unordered_set<ValueId> became_narrow_, kept_narrow_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
+#include "target/gpu_facts.h"
 #include "unit/passes/written_out.h"
 
 #include <gtest/gtest.h>
@@ -20,6 +21,35 @@ Graph narrowed(Graph graph, const std::string& to, Journal* journal = nullptr) {
   set_option(options.pass_options, "assign-precision.to=" + to);
   options.pass_options.journal = journal;
   return run_pipeline(std::move(graph), options);
+}
+
+// A residual lies once in memory, in the type that products read.
+TEST(KeptValues, AreNarrowAloneOnADevice) {
+  const Graph graph = parse_graph(R"(graph (x: f32[4, 8]) {
+  w = constant f32[8, 8] normal(seed = 1, mean = 0.0, deviation = 0.5)
+  scale = constant f32[8] [1, 1, 1, 1, 1, 1, 1, 1]
+  n = layer_norm(x, scale)
+  m = matmul(n, w)
+  y = add(n, m)
+  return y
+}
+)",
+                                  all_ops());
+  PipelineOptions options;
+  options.passes = {"assign-precision"};
+  const Graph on_processor = run_pipeline(graph, options);
+  options.pass_options.target = gpu_facts("sm_90a");
+  const Graph on_device = run_pipeline(graph, options);
+  const auto residual_of = [](const Graph& made) {
+    const ValueId sum = made.outputs()[0];
+    return made.value(made.node(made.value(sum).producer).operands[0]).name;
+  };
+  EXPECT_EQ(residual_of(on_processor), "n");
+  EXPECT_EQ(residual_of(on_device), "n_f16_f32");
+  const std::vector<Datum> inputs = random_inputs(graph, 1);
+  const Comparison comparison = compare(reference::evaluate(on_device, inputs)[0],
+                                        reference::evaluate(graph, inputs)[0], {5e-3, 5e-3});
+  EXPECT_TRUE(comparison.is_equal) << comparison.what;
 }
 
 struct Network {
