@@ -14,7 +14,7 @@ from ._model import Model, Profile, Quantization, Trainer, Training, load
 from ._program import Outputs, Port, Program
 from ._session import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession, IOBinding,
                        ModelMetadata, NodeArg, OrtValue, RunOptions, SessionOptions, get_all_providers,
-                       get_available_providers, get_device)
+                       get_available_providers, get_device, set_default_logger_severity, set_default_logger_verbosity)
 
 __version__ = version()
 
@@ -23,5 +23,6 @@ __all__ = [
     "IOBinding", "InferenceSession", "InternalError", "InvalidModelError", "Model", "ModelMetadata", "NodeArg",
     "OrtValue", "OutOfMemoryError", "Outputs", "Port", "Profile", "Program", "Quantization", "RunOptions", "SessionOptions",
     "Trainer", "Training", "UnsupportedError", "UsageError", "command", "devices", "get_all_providers",
-    "get_available_providers", "get_device", "load", "load_plugin", "run_command", "version", "zoo",
+    "get_available_providers", "get_device", "load", "load_plugin", "run_command", "set_default_logger_severity",
+    "set_default_logger_verbosity", "version", "zoo",
 ]

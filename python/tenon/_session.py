@@ -41,8 +41,8 @@ class ExecutionOrder(enum.IntEnum):
 
 
 class SessionOptions:
-    """`intra_op_num_threads` counts; the other fields are kept so that scripts can set them: Tenon always runs its
-    passes, and has no arena or pattern to be turned off."""
+    """`intra_op_num_threads`, `optimized_model_filepath` and free dimensions count; the other fields are kept so that
+    scripts can set them: Tenon always runs its passes, and has no arena or pattern to be turned off."""
 
     def __init__(self) -> None:
         self.intra_op_num_threads = 0
@@ -61,6 +61,7 @@ class SessionOptions:
         self.logid = ""
         self.use_deterministic_compute = False
         self._entries: dict[str, str] = {}
+        self._extents: dict[str, int] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         self._entries[key] = value
@@ -69,7 +70,11 @@ class SessionOptions:
         return self._entries[key]
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
-        self._entries[f"free_dimension.{name}"] = str(value)
+        """The symbol `name` in shapes of inputs becomes a number."""
+        self._extents[name] = int(value)
+
+    def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
+        """Denotations (what an axis is for) are not read: such an axis stays as it is."""
 
     def register_custom_ops_library(self, path: str) -> None:
         raise UsageError(f"libraries of ONNX Runtime's operators cannot be loaded: {path}")
@@ -82,6 +87,13 @@ class RunOptions:
         self.logid = ""
         self.terminate = False
         self.only_execute_path_to_fetches = False
+        self._entries: dict[str, str] = {}
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        self._entries[key] = value
+
+    def get_run_config_entry(self, key: str) -> str:
+        return self._entries[key]
 
 
 class NodeArg:
@@ -156,6 +168,25 @@ class OrtValue:
     def is_tensor(self) -> bool:
         return True
 
+    def is_tensor_sequence(self) -> bool:
+        return False
+
+    def is_sparse_tensor(self) -> bool:
+        return False
+
+    def update_inplace(self, array: np.ndarray) -> None:
+        """Other elements, in the same memory."""
+        if array.shape != self._array.shape or array.dtype != self._array.dtype:
+            raise UsageError(f"a value keeps its type: {self._array.dtype}{list(self._array.shape)}, "
+                             f"not {array.dtype}{list(array.shape)}")
+        np.copyto(self._array, array)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
     def has_value(self) -> bool:
         return True
 
@@ -221,6 +252,16 @@ def _array_at(address: int, element_type: Any, shape: Sequence[int]) -> np.ndarr
     return np.frombuffer(memory, dtype, count).reshape(tuple(shape))
 
 
+def _with_extents(ports: Sequence[Port], extents: Mapping[str, int]) -> dict[str, list[int]]:
+    """Shapes of the inputs that have one of these symbols and, with them, no other."""
+    shapes = {}
+    for port in ports:
+        shape = [extents.get(extent, extent) if isinstance(extent, str) else extent for extent in port.shape or ()]
+        if shape != list(port.shape or ()) and all(isinstance(extent, int) for extent in shape):
+            shapes[port.name] = shape
+    return shapes
+
+
 class InferenceSession:
     """As onnxruntime.InferenceSession: a path, bytes, or anything else that `tenon.load` reads."""
 
@@ -231,6 +272,8 @@ class InferenceSession:
         threads = int(self._options.intra_op_num_threads)
         source = path_or_bytes if isinstance(path_or_bytes, (bytes, bytearray, memoryview)) else os.fspath(path_or_bytes)
         names = [provider if isinstance(provider, str) else provider[0] for provider in providers or []]
+        if names and not any(name.endswith("ExecutionProvider") for name in names):
+            raise ValueError(f"no provider is called {', '.join(map(repr, names))}; there are {get_available_providers()}")
         is_on_gpu = bool(names) and names[0] in ("CUDAExecutionProvider", "TensorrtExecutionProvider")
         loaded = load(source, threads)
         if isinstance(loaded, Program):
@@ -238,7 +281,9 @@ class InferenceSession:
         else:
             if self._options.optimized_model_filepath:
                 loaded.save(self._options.optimized_model_filepath, "onnx")
-            self._program = loaded.compile(threads=threads, target="cuda" if is_on_gpu else None)
+            shapes = _with_extents(loaded.inputs, self._options._extents)
+            made = loaded.opt(shapes=shapes) if shapes else loaded
+            self._program = made.compile(threads=threads, target="cuda" if is_on_gpu else None)
             self._metadata = ModelMetadata(loaded.describe())
         self._providers = ["CUDAExecutionProvider"] if is_on_gpu else ["CPUExecutionProvider"]
         self._output_names = [port.name for port in self._program.outputs]
@@ -347,6 +392,10 @@ class InferenceSession:
     def enable_fallback(self) -> None:
         """There is none."""
 
+    def get_profiling_start_time_ns(self) -> int:
+        """Traces begin at 0."""
+        return 0
+
     def end_profiling(self) -> str:
         """A trace of one run on zeros, for Chrome; gives its path."""
         path = Path(f"{self._options.profile_file_prefix}_{os.getpid()}.json")
@@ -368,6 +417,14 @@ def get_available_providers() -> list[str]:
 
 
 get_all_providers = get_available_providers
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """Nothing is logged: what is wrong is raised."""
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Nothing is logged: what is wrong is raised."""
 
 
 def get_device() -> str:

@@ -324,6 +324,27 @@ class RuntimeScript(unittest.TestCase):
         self.assertTrue(session.get_modelmeta().graph_name is not None)
         self.assertEqual(len(ort.InferenceSession(Path(self.path).read_bytes()).get_outputs()), 2)
 
+    def test_free_dimensions_become_numbers(self):
+        options = tenon.SessionOptions()
+        options.add_free_dimension_override_by_name("N", 2)
+        options.add_free_dimension_override_by_name("nowhere", 7)
+        session = tenon.InferenceSession(self.path, options)
+        self.assertEqual(session.get_inputs()[0].shape, [2, 3])
+        a, b = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
+        self.assertEqual(session.run(None, {"a": a, "b": b})[0].shape, (2, 2))
+        with self.assertRaises(tenon.UsageError):
+            session.run(None, {"a": np.ones((4, 3), np.float32), "b": b})
+        with self.assertRaises(ValueError):
+            tenon.InferenceSession(self.path, providers=["Nowhere"])
+
+    def test_values_change_in_place(self):
+        value = tenon.OrtValue.ortvalue_from_numpy(np.zeros((2, 3), np.float32))
+        address = value.data_ptr()
+        value.update_inplace(np.ones((2, 3), np.float32))
+        self.assertEqual((value.data_ptr(), value.numpy().sum()), (address, 6))
+        with self.assertRaises(tenon.UsageError):
+            value.update_inplace(np.ones((3, 2), np.float32))
+
     def test_maps_come_back_as_dictionaries(self):
         model = Path(__file__).resolve().parent.parent / "conformance/cases/test_ml_zip_map/model.onnx"
         session = tenon.InferenceSession(str(model))
