@@ -52,6 +52,25 @@ def flex_attention():
     exact = softmax(exact[0] @ np.repeat(exact[1], 2, 1).transpose(0, 1, 3, 2) / np.float32(math.sqrt(8)) + bias) * half @ np.repeat(exact[2], 2, 1)
     yield Case("flex_attention_narrow", model_of([node], narrow, {"y": TensorProto.FLOAT16}, preview=1), narrow,
                [exact.astype(np.float16)])
+    # A body that states the narrow type gets it, and masks by positions that it makes of the scores' shape.
+    stated = TensorProto.FLOAT16
+    positions = [helper.make_node("Shape", ["x"], ["rows"], start=2, end=3), helper.make_node("Shape", ["x"], ["columns"], start=3),
+                 helper.make_node("Squeeze", ["rows"], ["l"]), helper.make_node("Squeeze", ["columns"], ["s"]),
+                 helper.make_node("Range", ["zero", "l", "one"], ["row"]), helper.make_node("Range", ["zero", "s", "one"], ["column"]),
+                 helper.make_node("Unsqueeze", ["row", "one_axis"], ["below"]),
+                 helper.make_node("GreaterOrEqual", ["below", "column"], ["is_seen"]),
+                 helper.make_node("Where", ["is_seen", "x", "never"], ["z"])]
+    constants = [helper.make_tensor(n, TensorProto.INT64, [], [v]) for n, v in (("zero", 0), ("one", 1))]
+    constants += [helper.make_tensor("one_axis", TensorProto.INT64, [1], [1]), helper.make_tensor("never", stated, [], [-math.inf])]
+    causal = helper.make_graph(positions, "causal", [helper.make_tensor_value_info("x", stated, ["B", "H", "L", "S"])],
+                               [helper.make_tensor_value_info("z", stated, ["B", "H", "L", "S"])], constants)
+    node = helper.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain="ai.onnx.preview", score_mod=causal)
+    exact = [value.astype(np.float32) for value in narrow.values()]
+    exact = (exact[0] @ np.repeat(exact[1], 2, 1).transpose(0, 1, 3, 2) / np.float32(math.sqrt(8))).astype(np.float16)
+    exact = np.where(np.arange(3)[:, None] >= np.arange(5), exact.astype(np.float32), -np.inf)
+    exact = softmax(exact) @ np.repeat(narrow["v"].astype(np.float32), 2, 1)
+    yield Case("flex_attention_causal_narrow", model_of([node], narrow, {"y": TensorProto.FLOAT16}, preview=1), narrow,
+               [exact.astype(np.float16)])
     # A body that reads a value from outside.
     outer = helper.make_graph([helper.make_node("Add", ["x", "bias"], ["z"])], "score",
                               [helper.make_tensor_value_info("x", F, None)], [helper.make_tensor_value_info("z", F, None)])

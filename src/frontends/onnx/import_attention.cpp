@@ -66,7 +66,7 @@ void import_rotary_embedding(NodeImport& node) {
 }
 
 // Scores and shares may each be changed by a body of the node before they go on; both are of the
-// type that softmax is computed in.
+// type that softmax is computed in. A body that states another float gets it.
 void import_flex_attention(NodeImport& node) {
   const Var q = node.input(0), k = node.input(1), v = node.input(2);
   for (Var x : {q, k, v}) {
@@ -106,7 +106,9 @@ void import_flex_attention(NodeImport& node) {
   const auto changed = [&](const char* body, Var x) {
     if (!node.has_attr(body)) return x;
     const std::vector<Var> results = node.inlined_body(body, {x});
-    if (results.size() == 1 && may_be_equal(node.type(results[0]), node.type(x))) return results[0];
+    const bool is_one = results.size() == 1 && is_float(node.dtype(results[0]));
+    const Var result = is_one ? cast_to(results[0], softmax_dtype) : x;
+    if (is_one && may_be_equal(node.type(result), node.type(x))) return result;
     throw Error(concat("FlexAttention: '", body, "' gives something else than it takes"))
         .expected(node.type(x));
   };

@@ -3,6 +3,7 @@
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
+#include "ops/var_ops.h"
 
 #include <unordered_set>
 
@@ -63,6 +64,15 @@ class OuterNames {
   std::vector<const std::unordered_set<std::string_view>*> inside_;
   std::unordered_set<std::string_view> seen_;
 };
+
+// A float comes as the float that the body states for it.
+Var as_stated(Var given, const onnx_schema::ValueInfoProto& input) {
+  const std::optional<DType> stated = dtype_of(input.type().tensor_type().elem_type());
+  const Type& type = given.builder().type(given);
+  if (!stated || !is_float(*stated) || !type.is_tensor() || !is_float(type.tensor().dtype))
+    return given;
+  return cast_to(given, *stated);
+}
 
 }  // namespace
 
@@ -240,7 +250,8 @@ std::vector<Var> Importer::inline_body(const BoundAttr& attr, const std::vector<
   const ScopeGuard guard(*this, inside);
   declare_types(proto);
   for (int k = 0; k < proto.input_size(); ++k) {
-    add_value(proto.input(k).name(), inputs[static_cast<std::size_t>(k)]);
+    add_value(proto.input(k).name(),
+              as_stated(inputs[static_cast<std::size_t>(k)], proto.input(k)));
   }
   import_body_constants(proto);
   import_sparse_constants(proto);
