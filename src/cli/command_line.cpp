@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
-#include "cli/convert_step.h"
+#include "cli/convert_changes.h"
 #include "cli/examples.h"
 #include "cli/out.h"
 #include "ops/plugins.h"
@@ -91,16 +91,17 @@ class CommandLine {
                           [this] { return check(check_, format()); });
     check_app->add_option("model", check_.model, kModelHelp)->required();
 
-    auto* convert_app = add("convert", "Translate a model", [this] { return convert(convert_, convert_step_, format()); });
+    auto* convert_app = add("convert", "Translate a model", [this] { return convert(convert_, convert_changes_, format()); });
     convert_app->add_option("model", convert_.model, kModelHelp)->required();
     convert_app->add_option("--to", convert_.to, "the format to write")->required();
     convert_app->add_option("-o,--output", convert_.output, "the file to write")->required();
     convert_app->add_option("--style", convert_.style, "a variant of that format");
     convert_app->add_option("--precision", convert_.precision, "fp16 or bf16: most of an f32 network in that");
     convert_app->add_option("--batch", convert_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
+    convert_app->add_option("--shapes", convert_changes_.shapes, kShapesHelp);
     convert_app->add_flag("--kernels", convert_.kernels, kKernelsHelp);
-    convert_app->add_flag("--train", convert_step_.is_wanted, "a step of training: the model, its loss and the gradients of its parameters, as the format has them");
-    convert_app->add_option("--loss", convert_step_.loss, "of --train, as for train; or l2: half the sum of squares of the output");
+    convert_app->add_flag("--train", convert_changes_.trains, "a step of training: the model, its loss and the gradients of its parameters, as the format has them");
+    convert_app->add_option("--loss", convert_changes_.loss, "of --train, as for train; or l2: half the sum of squares of the output");
     convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the least from 13 on that has what the graph uses)")
         ->check(whole_number(1, 1000));
 
@@ -180,7 +181,7 @@ class CommandLine {
     compile_app->add_flag("--untuned", compile_.untuned, kUntunedHelp);
     compile_app->add_option("--threads", compile_.threads, "that kernels are chosen for (default: as many as the process may use)")
         ->check(thread_count());
-    compile_app->add_option("--hot", compile_.hot_shapes,
+    compile_app->add_option("--specialise,--hot", compile_.hot_shapes,
                             "NAME:8x3x224x224,…: shapes that come often get kernels of their own, where extents are symbols");
     compile_app
         ->add_flag("--print", compile_.print,
@@ -517,7 +518,7 @@ class CommandLine {
   CompileCommandOptions compile_;
   BenchOptions bench_;
   TrainCommandOptions train_;
-  ConvertStep convert_step_;
+  ConvertChanges convert_changes_;
   QuantizeCommandOptions quantize_;
   TuneCommandOptions tune_;
   ExplainOptions explain_;

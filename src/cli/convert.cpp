@@ -1,7 +1,8 @@
 #include "base/error.h"
-#include "cli/convert_step.h"
+#include "cli/convert_changes.h"
 #include "cli/out.h"
 #include "cli/tuning.h"
+#include "driver/inputs.h"
 #include "driver/model_source.h"
 #include "driver/pipeline.h"
 #include "driver/rebatch.h"
@@ -14,22 +15,24 @@
 namespace tenon::cli {
 
 int convert(const ConvertOptions& options, OutputFormat format) {
-  return convert(options, ConvertStep(), format);
+  return convert(options, ConvertChanges(), format);
 }
 
-int convert(const ConvertOptions& options, const ConvertStep& step, OutputFormat format) {
+int convert(const ConvertOptions& options, const ConvertChanges& changes, OutputFormat format) {
   SaveOptions settings;
   settings.onnx_opset = options.opset;
   settings.style = options.style;
   const std::optional<TuningCache> timings = options.kernels ? known_timings() : std::nullopt;
   settings.timings = timings ? &*timings : nullptr;
-  if (!step.loss.empty() && !step.is_wanted) throw Error("--loss is for --train", ErrorKind::Usage);
-  if (options.precision.empty() && options.batch == 0 && !step.is_wanted) {
+  if (!changes.loss.empty() && !changes.trains)
+    throw Error("--loss is for --train", ErrorKind::Usage);
+  if (options.precision.empty() && options.batch == 0 && changes.shapes.empty() &&
+      !changes.trains) {
     convert_model(ModelSource(options.model), options.to, options.output, settings);
   } else {
-    Graph graph = step.is_wanted ? document_step(options.model, options.to, step.loss)
+    Graph graph = changes.trains ? document_step(options.model, options.to, changes.loss)
                                  : ModelSource(options.model).graph();
-    if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
+    graph = with_fixed_shapes(std::move(graph), options.batch, parse_shapes(changes.shapes));
     if (!options.precision.empty()) {
       PipelineOptions passes = pipeline_for("native", options.precision);
       passes.passes = {"assign-precision"};

@@ -126,9 +126,29 @@ Page::Section steps_of(const Program& program, const std::string& heading) {
   return section;
 }
 
-Page::Section buffers_of(const Program& program) {
+// Of constants that others were made of, nothing is stored; no step has them.
+std::vector<const Program::Buffer*> used_buffers(const Program& program) {
+  std::vector<bool> is_used(program.buffers.size(), false);
+  const auto use = [&](const std::vector<std::uint32_t>& buffers) {
+    for (const std::uint32_t id : buffers) is_used[id] = is_used[root_of(program, id)] = true;
+  };
+  use(program.inputs);
+  use(program.outputs);
+  for (const Program::Step& step : program.steps) use(buffers_of(program, step));
   std::vector<const Program::Buffer*> list;
-  for (const Program::Buffer& buffer : program.buffers) list.push_back(&buffer);
+  for (std::size_t k = 0; k < program.buffers.size(); ++k) {
+    const Program::Buffer& buffer = program.buffers[k];
+    const bool is_empty =
+        buffer.name.empty() && std::ranges::any_of(buffer.dims, [](const Extent& dim) {
+          return dim.is_number() && dim.number() == 0;
+        });
+    if ((is_used[k] || buffer.is_weight) && !is_empty) list.push_back(&buffer);
+  }
+  return list;
+}
+
+Page::Section buffer_table(const Program& program) {
+  std::vector<const Program::Buffer*> list = used_buffers(program);
   std::ranges::stable_sort(list, std::greater<>(),
                            [](const auto* buffer) { return bytes_of(*buffer); });
   Page::Section section;
@@ -171,7 +191,7 @@ Page describe_program(const Program& program, const std::string& name) {
   }
   page.sections.push_back(std::move(ports));
   page.sections.push_back(steps_of(program, "steps"));
-  page.sections.push_back(buffers_of(program));
+  page.sections.push_back(buffer_table(program));
   return page;
 }
 

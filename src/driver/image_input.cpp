@@ -63,8 +63,9 @@ double sample(const Image& image, double y, double x, std::int64_t c) {
 }  // namespace
 
 bool is_image_file(const std::string& path) {
-  static const std::vector<std::string> endings = {".jpg", ".jpeg", ".png", ".bmp",
-                                                   ".ppm", ".pgm",  ".tif", ".tiff"};
+  static const std::vector<std::string> endings = {".jpg", ".jpeg", ".png", ".bmp",  ".ppm",
+                                                   ".pgm", ".pnm",  ".tif", ".tiff", ".webp",
+                                                   ".jp2", ".j2k",  ".gif"};
   std::string lower = path;
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
   return std::ranges::any_of(endings,

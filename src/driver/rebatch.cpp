@@ -1,6 +1,7 @@
 #include "driver/rebatch.h"
 
 #include "base/error.h"
+#include "driver/inputs.h"
 #include "ir/verify.h"
 #include "passes/train/train.h"
 
@@ -116,6 +117,14 @@ Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes) {
   infer_anew(graph, before.value_or(Dim(0)), batch.value_or(0),
              "the graph is written for its own extents alone: export it with symbols there");
   return graph;
+}
+
+Graph with_fixed_shapes(Graph graph, std::int64_t batch,
+                        const std::map<std::string, Shape>& shapes) {
+  if (batch > 0) graph = rebatched(std::move(graph), batch);
+  if (shapes.empty()) return graph;
+  const DimBindings symbols = symbol_values(graph, shapes);
+  return with_symbols(reshaped(std::move(graph), shapes), symbols);
 }
 
 }  // namespace tenon

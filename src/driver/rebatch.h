@@ -19,4 +19,9 @@ Graph rebatched(Graph graph, std::int64_t batch);
 /// stay. Throws as `rebatched` does; shapes of no input of the model are left to others.
 Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes);
 
+/// The model for a batch (0: its own) and inputs of these shapes, for good: symbols in them become
+/// numbers too. Throws as the others do, and for shapes of no input and of the wrong rank.
+Graph with_fixed_shapes(Graph graph, std::int64_t batch,
+                        const std::map<std::string, Shape>& shapes);
+
 }  // namespace tenon

@@ -45,7 +45,7 @@ Page describe_file(const std::string& path) {
   page.title = concat(path, ": ONNX, ", model.graph().node_size(), " nodes, ",
                       model.graph().initializer_size(), " weights");
   Page::Section about;
-  about.columns = {"", ""};
+  about.columns = {"metadata", "value"};
   for (const auto& opset : model.opset_import())
     about.rows.push_back({"opset", concat(opset.domain().empty() ? "ai.onnx" : opset.domain(), " ",
                                           opset.version())});

@@ -85,6 +85,23 @@ TEST(Rebatch, ShapesOfInputsMayDifferFromWhatIsStated) {
       << "left to who reads inputs";
 }
 
+TEST(Rebatch, ShapesAreFixedForGood) {
+  const Graph graph = parse_graph(R"(graph (x: f32[N, M], b: f32[M]) {
+  y = add(x, b)
+  return y
+}
+)",
+                                  all_ops(), "test");
+  const auto type = [](const Graph& in) { return to_string(in.value(in.outputs().front()).type); };
+  EXPECT_EQ(type(with_fixed_shapes(graph, 0, {{"x", {2, 3}}})), "f32[2, 3]");
+  EXPECT_EQ(type(with_fixed_shapes(graph, 4, {})), "f32[4, M]");
+  EXPECT_EQ(
+      type(with_fixed_shapes(with_fixed_shapes(graph, 0, {{"x", {2, 3}}}), 0, {{"x", {5, 3}}})),
+      "f32[5, 3]");
+  EXPECT_THROW(with_fixed_shapes(graph, 0, {{"z", {2, 3}}}), Error);
+  EXPECT_THROW(with_fixed_shapes(graph, 0, {{"x", {2}}}), Error);
+}
+
 TEST(Rebatch, AReshapeFollowsAndAFixedOneIsAnError) {
   const auto parsed = [](const char* text) { return parse_graph(text, all_ops(), "test"); };
   const Graph follows = rebatched(parsed(R"(graph (x: f32[1, 2, 3]) {
@@ -121,6 +138,15 @@ TEST_F(Use, AnImageIsAnInput) {
       {"run", file("model.tenon"), "--input=x:@" + file("two.ppm"), "--mean=0,0,10", "--scale=2"});
   EXPECT_EQ(run.code, 0) << run.error;
   EXPECT_TRUE(has(run.out, "510")) << run.out;
+  for (const char* name : {"a.jpg", "a.PNG", "a.webp", "a.jp2", "a.gif"})
+    EXPECT_TRUE(is_image_file(name)) << name;
+  EXPECT_FALSE(is_image_file("a.npy"));
+  // What is an image by its name and of no format that is read says so, and not that it is no
+  // array.
+  std::ofstream(file("moving.gif"), std::ios::binary) << "GIF89a" << std::string(20, '\0');
+  const Called gif = call({"run", file("model.tenon"), "--input=x:@" + file("moving.gif")});
+  EXPECT_EQ(gif.code, 4) << gif.error;
+  EXPECT_TRUE(has(gif.error, "moving.gif")) << gif.error;
 }
 
 TEST_F(Use, ConvertsToHalfPrecision) {
