@@ -17,7 +17,8 @@ std::map<std::string, Tensor> read_npz(std::span<const std::byte> bytes,
   constexpr std::uint64_t kMaxGrowth = 256;
   std::uint64_t total_bytes = 0;
   std::map<std::string, Tensor> arrays;
-  for (const ZipEntry& entry : read_zip_directory(bytes)) {
+  ZipReader archive(bytes);
+  for (const ZipEntry& entry : archive.entries()) {
     if (!entry.name.ends_with(kSuffix)) continue;  // NumPy leaves other files alone too
     const std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());
     if (arrays.contains(name)) throw Error(concat("npz: two arrays are called '", name, "'"));
@@ -26,7 +27,7 @@ std::map<std::string, Tensor> read_npz(std::span<const std::byte> bytes,
       throw Error("npz: the archive unpacks to far more than it is")
           .got(format_bytes(total_bytes), " in ", format_bytes(bytes.size()));
     }
-    const UnpackedEntry unpacked = unpack_zip_entry(bytes, entry);
+    const UnpackedEntry unpacked = archive.unpacked(entry);
     try {
       arrays.emplace(name, read_npy(unpacked.bytes, {}, unpacked.owner ? unpacked.owner : owner));
     } catch (Error& error) {

@@ -3,23 +3,20 @@
 #include "base/error.h"
 #include "base/text.h"
 
+#include <minizip/unzip.h>
+#include <minizip/zip.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <limits>
-#include <new>
 
 namespace tenon::numpy {
 namespace {
 
-// Signatures and sizes of the records, after PKWARE's APPNOTE.
-constexpr std::uint32_t kLocalHeader = 0x04034b50, kDirectoryEntry = 0x02014b50;
-constexpr std::uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
-constexpr std::size_t kLocalHeaderBytes = 30, kDirectoryEntryBytes = 46, kEndBytes = 22;
-constexpr std::size_t kEnd64Bytes = 56, kEnd64LocatorBytes = 20, kMaxCommentBytes = 65535;
-constexpr std::uint32_t kIn64 = 0xffffffff;  // the number is in the extra field instead
-constexpr int kStored = 0, kDeflated = 8;
+constexpr uLong kStored = 0, kDeflated = Z_DEFLATED, kIsEncrypted = 1;
+constexpr std::uint64_t kMaxPlainBytes = 0xffffffff;  // beyond, an entry has 64-bit sizes
+constexpr std::uint64_t kMaxStep = std::uint64_t{1} << 30;
 
 // Beyond the first gigabyte an honest array does not shrink to so little.
 constexpr std::uint64_t kAlwaysUnpacked = std::uint64_t{1} << 30;
@@ -27,281 +24,227 @@ constexpr std::uint64_t kMaxGrowth = 256;
 
 Error damaged(std::string_view what) { return Error(concat("npz: ", what)); }
 
-/// Numbers at offsets that are checked against the archive's end.
-class Archive {
- public:
-  explicit Archive(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  std::uint64_t size() const { return bytes_.size(); }
-
-  std::span<const std::byte> part(std::uint64_t offset, std::uint64_t size) const {
-    if (offset > bytes_.size() || size > bytes_.size() - offset) {
-      throw damaged("the archive is damaged: something lies outside of it");
-    }
-    return bytes_.subspan(offset, size);
-  }
-  std::uint64_t number(std::uint64_t offset, int width) const {
-    const std::span<const std::byte> digits = part(offset, static_cast<std::uint64_t>(width));
-    std::uint64_t value = 0;
-    for (std::size_t k = digits.size(); k-- > 0;) {
-      value = value << 8 | std::to_integer<std::uint64_t>(digits[k]);
-    }
-    return value;
-  }
-  std::string text(std::uint64_t offset, std::uint64_t size) const {
-    const std::span<const std::byte> characters = part(offset, size);
-    return {reinterpret_cast<const char*>(characters.data()), characters.size()};
-  }
-
- private:
-  std::span<const std::byte> bytes_;
+/// Bytes in memory, for minizip to read as a file.
+struct MemoryFile {
+  std::span<const std::byte> bytes;
+  std::uint64_t at = 0;
 };
 
-// The end record is the last thing but for a comment of unknown length.
-std::uint64_t find_end(const Archive& archive) {
-  if (archive.size() >= kEndBytes) {
-    const std::uint64_t last = archive.size() - kEndBytes;
-    for (std::uint64_t back = 0; back <= std::min<std::uint64_t>(last, kMaxCommentBytes); ++back) {
-      if (archive.number(last - back, 4) == kEnd) return last - back;
-    }
-  }
-  throw damaged("not a zip archive, or cut short");
+MemoryFile& memory(void* stream) { return *static_cast<MemoryFile*>(stream); }
+
+void* open_given(void* given, const void*, int) { return given; }
+int close_nothing(void*, void*) { return 0; }
+
+uLong read_memory(void*, void* stream, void* target, uLong size) {
+  MemoryFile& file = memory(stream);
+  const uLong count = std::min<uLong>(size, file.bytes.size() - file.at);
+  std::copy_n(file.bytes.begin() + static_cast<std::ptrdiff_t>(file.at), count,
+              static_cast<std::byte*>(target));
+  file.at += count;
+  return count;
 }
-
-struct Directory {
-  std::uint64_t offset = 0, entry_count = 0;
-};
-
-Directory find_directory(const Archive& archive) {
-  const std::uint64_t end = find_end(archive);
-  Directory directory{archive.number(end + 16, 4), archive.number(end + 10, 2)};
-  if (directory.offset != kIn64 && directory.entry_count != 0xffff) return directory;
-  if (end < kEnd64LocatorBytes || archive.number(end - kEnd64LocatorBytes, 4) != kEnd64Locator) {
-    return directory;
-  }
-  const std::uint64_t end64 = archive.number(end - kEnd64LocatorBytes + 8, 8);
-  archive.part(end64, kEnd64Bytes);
-  if (archive.number(end64, 4) != kEnd64) throw damaged("the archive's end is damaged");
-  return {archive.number(end64 + 48, 8), archive.number(end64 + 32, 8)};
+uLong write_nothing(void*, void*, const void*, uLong) { return 0; }
+ZPOS64_T tell_memory(void*, void* stream) { return memory(stream).at; }
+long seek_memory(void*, void* stream, ZPOS64_T offset, int origin) {
+  MemoryFile& file = memory(stream);
+  const std::uint64_t from = origin == ZLIB_FILEFUNC_SEEK_SET   ? 0
+                             : origin == ZLIB_FILEFUNC_SEEK_CUR ? file.at
+                                                                : file.bytes.size();
+  std::uint64_t to = 0;
+  if (__builtin_add_overflow(from, offset, &to) || to > file.bytes.size()) return -1;
+  file.at = to;
+  return 0;
 }
+int has_no_error(void*, void*) { return 0; }
 
-// The 64-bit numbers of those that did not fit, in their fixed order.
-void read_extra(const Archive& archive, std::uint64_t at, std::uint64_t end, ZipEntry& entry) {
-  while (at + 4 <= end) {
-    const std::uint64_t tag = archive.number(at, 2), size = archive.number(at + 2, 2);
-    if (tag == 1) {
-      std::uint64_t next = at + 4;
-      for (std::uint64_t* field :
-           {&entry.unpacked_bytes, &entry.packed_bytes, &entry.header_offset}) {
-        if (*field != kIn64) continue;
-        if (next + 8 > at + 4 + size) throw damaged("an entry's sizes are missing");
-        *field = archive.number(next, 8);
-        next += 8;
-      }
-      return;
-    }
-    at += 4 + size;
-  }
-}
-
-void require_checksum(const ZipEntry& entry, std::span<const std::byte> content) {
-  uLong sum = crc32(0, nullptr, 0);
-  constexpr std::size_t kStep = 1 << 30;
-  for (std::size_t at = 0; at < content.size(); at += kStep) {
-    const std::size_t size = std::min(kStep, content.size() - at);
-    sum = crc32(sum, reinterpret_cast<const Bytef*>(content.data() + at), static_cast<uInt>(size));
-  }
-  if (sum != entry.checksum) throw damaged(concat("the checksum of '", entry.name, "' is wrong"));
-}
-
-UnpackedEntry inflate_entry(std::span<const std::byte> packed, const ZipEntry& entry) {
-  const std::uint64_t size = entry.unpacked_bytes;
-  if (size > kAlwaysUnpacked && size / kMaxGrowth > packed.size()) {
-    throw damaged(concat("'", entry.name, "' unpacks to far more than it is"))
-        .expected("at most ", kMaxGrowth, " times ", format_bytes(packed.size()))
-        .got(format_bytes(size));
-  }
+std::shared_ptr<void> memory_for(const ZipEntry& entry) {
   // Its pages come into being as they are written, so a false size costs nothing.
-  void* block = std::calloc(size + 1, 1);
-  if (!block) {
-    throw Error(concat("no memory to unpack '", entry.name, "'"), ErrorKind::OutOfMemory).got(format_bytes(size), " wanted");
-  }
-  const std::shared_ptr<void> owner(block, std::free);
-
-  z_stream stream{};
-  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
-  const std::shared_ptr<z_stream> guard(&stream, inflateEnd);
-  std::uint64_t read = 0, made = 0;
-  int status = Z_OK;
-  while (status == Z_OK) {
-    constexpr std::uint64_t kStep = 1 << 30;
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + read));
-    stream.avail_in = static_cast<uInt>(std::min(kStep, packed.size() - read));
-    stream.next_out = static_cast<Bytef*>(block) + made;
-    stream.avail_out = static_cast<uInt>(std::min(kStep, size + 1 - made));
-    const uInt in_before = stream.avail_in, out_before = stream.avail_out;
-    status = inflate(&stream, Z_NO_FLUSH);
-    read += in_before - stream.avail_in;
-    made += out_before - stream.avail_out;
-  }
-  if (status != Z_STREAM_END || made != size) {
-    throw damaged(concat("'", entry.name, "' does not unpack to its size"));
-  }
-  return {{static_cast<const std::byte*>(block), size}, owner};
-}
-
-void append_number(std::string& out, std::uint64_t value, int width) {
-  for (int k = 0; k < width; ++k) out += static_cast<char>(value >> (8 * k));
-}
-
-std::uint64_t short_form(std::uint64_t value) { return std::min<std::uint64_t>(value, kIn64); }
-
-// What a local header and a directory entry have in common: version needed to name length.
-void append_entry(std::string& out, const ZipEntry& entry, std::size_t extra_bytes) {
-  append_number(out, 45, 2);  // version needed: 64-bit sizes
-  append_number(out, 0, 2);   // flags
-  append_number(out, kStored, 2);
-  append_number(out, 0, 2);     // time
-  append_number(out, 0x21, 2);  // date: 1 January 1980, so that the same arrays give the same bytes
-  append_number(out, entry.checksum, 4);
-  append_number(out, short_form(entry.packed_bytes), 4);
-  append_number(out, short_form(entry.unpacked_bytes), 4);
-  append_number(out, entry.name.size(), 2);
-  append_number(out, extra_bytes, 2);
-}
-
-std::string extra_of(const ZipEntry& entry, bool with_offset) {
-  std::string numbers;
-  if (entry.unpacked_bytes >= kIn64) append_number(numbers, entry.unpacked_bytes, 8);
-  if (entry.packed_bytes >= kIn64) append_number(numbers, entry.packed_bytes, 8);
-  if (with_offset && entry.header_offset >= kIn64) append_number(numbers, entry.header_offset, 8);
-  if (numbers.empty()) return {};
-  std::string extra;
-  append_number(extra, 1, 2);
-  append_number(extra, numbers.size(), 2);
-  return extra + numbers;
+  void* block = std::calloc(entry.unpacked_bytes + 1, 1);
+  if (block) return {block, std::free};
+  throw Error(concat("no memory to unpack '", entry.name, "'"), ErrorKind::OutOfMemory)
+      .got(format_bytes(entry.unpacked_bytes), " wanted");
 }
 
 }  // namespace
 
-std::vector<ZipEntry> read_zip_directory(std::span<const std::byte> bytes) {
-  const Archive archive(bytes);
-  const Directory directory = find_directory(archive);
+struct ZipReader::State {
+  MemoryFile file;
+  unzFile archive = nullptr;
+};
+
+ZipReader::ZipReader(std::span<const std::byte> archive) : state_(std::make_unique<State>()) {
+  // minizip takes an end that is cut short for one, and does not look for it at the beginning,
+  // where an archive of nothing has it.
+  constexpr std::array<std::byte, 4> kEnd{std::byte{'P'}, std::byte{'K'}, std::byte{5},
+                                          std::byte{6}};
+  constexpr std::size_t kEndBytes = 22, kMaxCommentBytes = 0xffff;
+  const auto tail = archive.last(std::min(archive.size(), kEndBytes + kMaxCommentBytes));
+  const auto end = std::find_end(tail.begin(), tail.end(), kEnd.begin(), kEnd.end());
+  if (static_cast<std::size_t>(tail.end() - end) < kEndBytes) {
+    throw damaged("not a zip archive, or cut short");
+  }
+  if (end == archive.begin()) return;
+  state_->file.bytes = archive;
+  zlib_filefunc64_def functions{open_given,  read_memory,   write_nothing, tell_memory,
+                                seek_memory, close_nothing, has_no_error,  &state_->file};
+  state_->archive = unzOpen2_64("", &functions);
+  if (!state_->archive) throw damaged("not a zip archive, or cut short");
+}
+
+ZipReader::~ZipReader() {
+  if (state_->archive) unzClose(state_->archive);
+}
+
+std::vector<ZipEntry> ZipReader::entries() {
+  if (!state_->archive) return {};
+  unz_global_info64 about{};
+  unzGetGlobalInfo64(state_->archive, &about);
   std::vector<ZipEntry> entries;
-  std::uint64_t at = directory.offset;
-  for (std::uint64_t k = 0; k < directory.entry_count; ++k) {
-    archive.part(at, kDirectoryEntryBytes);
-    if (archive.number(at, 4) != kDirectoryEntry)
+  for (std::uint64_t k = 0; k < about.number_entry; ++k) {
+    const int status =
+        k == 0 ? unzGoToFirstFile(state_->archive) : unzGoToNextFile(state_->archive);
+    unz_file_info64 info{};
+    unz64_file_pos place{};
+    if (status != UNZ_OK || unzGetFilePos64(state_->archive, &place) != UNZ_OK ||
+        unzGetCurrentFileInfo64(state_->archive, &info, nullptr, 0, nullptr, 0, nullptr, 0) !=
+            UNZ_OK) {
       throw damaged("the archive's directory is damaged");
-    ZipEntry entry;
-    if (archive.number(at + 8, 2) & 1) {
-      throw Error("npz: the archive is encrypted", ErrorKind::Unsupported);
     }
-    entry.method = static_cast<int>(archive.number(at + 10, 2));
-    entry.checksum = static_cast<std::uint32_t>(archive.number(at + 16, 4));
-    entry.packed_bytes = archive.number(at + 20, 4);
-    entry.unpacked_bytes = archive.number(at + 24, 4);
-    const std::uint64_t name_bytes = archive.number(at + 28, 2);
-    const std::uint64_t extra_bytes = archive.number(at + 30, 2);
-    const std::uint64_t comment_bytes = archive.number(at + 32, 2);
-    entry.header_offset = archive.number(at + 42, 4);
-    at += kDirectoryEntryBytes;
-    entry.name = archive.text(at, name_bytes);
-    archive.part(at + name_bytes, extra_bytes + comment_bytes);
-    read_extra(archive, at + name_bytes, at + name_bytes + extra_bytes, entry);
-    at += name_bytes + extra_bytes + comment_bytes;
-    entries.push_back(std::move(entry));
+    std::string name(info.size_filename, '\0');
+    if (unzGetCurrentFileInfo64(state_->archive, &info, name.data(), info.size_filename, nullptr, 0,
+                                nullptr, 0) != UNZ_OK) {
+      throw damaged("the archive's directory is damaged");
+    }
+    if (info.flag & kIsEncrypted)
+      throw Error("npz: the archive is encrypted", ErrorKind::Unsupported);
+    if (info.compression_method != kStored && info.compression_method != kDeflated) {
+      throw Error(concat("npz: '", name, "' is packed in an unknown way"), ErrorKind::Unsupported)
+          .expected("stored or deflated")
+          .got("method ", info.compression_method);
+    }
+    if (info.compression_method == kStored && info.compressed_size != info.uncompressed_size) {
+      throw damaged(concat("'", name, "' is stored, but has two sizes"));
+    }
+    entries.push_back({std::move(name), info.compressed_size, info.uncompressed_size,
+                       place.num_of_file, place.pos_in_zip_directory});
   }
   return entries;
 }
 
-UnpackedEntry unpack_zip_entry(std::span<const std::byte> bytes, const ZipEntry& entry) {
-  const Archive archive(bytes);
-  archive.part(entry.header_offset, kLocalHeaderBytes);
-  if (archive.number(entry.header_offset, 4) != kLocalHeader) {
-    throw damaged(concat("nothing lies where '", entry.name, "' should"));
+UnpackedEntry ZipReader::unpacked(const ZipEntry& entry) {
+  const unz64_file_pos place{entry.directory_offset, entry.number};
+  unz_file_info64 info{};
+  if (unzGoToFilePos64(state_->archive, &place) != UNZ_OK ||
+      unzGetCurrentFileInfo64(state_->archive, &info, nullptr, 0, nullptr, 0, nullptr, 0) !=
+          UNZ_OK) {
+    throw damaged("the archive's directory is damaged");
   }
-  const std::uint64_t start = entry.header_offset + kLocalHeaderBytes +
-                              archive.number(entry.header_offset + 26, 2) +
-                              archive.number(entry.header_offset + 28, 2);
-  const std::span<const std::byte> packed = archive.part(start, entry.packed_bytes);
+  const std::uint64_t size = entry.unpacked_bytes;
+  if (size > kAlwaysUnpacked && size / kMaxGrowth > entry.packed_bytes) {
+    throw damaged(concat("'", entry.name, "' unpacks to far more than it is"))
+        .expected("at most ", kMaxGrowth, " times ", format_bytes(entry.packed_bytes))
+        .got(format_bytes(size));
+  }
+  if (unzOpenCurrentFile(state_->archive) != UNZ_OK) {
+    throw damaged(concat("'", entry.name, "' is not where or what the archive's directory says"));
+  }
+  const std::shared_ptr<void> opened(state_->archive,
+                                     [](void* archive) { unzCloseCurrentFile(archive); });
+  const std::uint64_t start = unzGetCurrentFileZStreamPos64(state_->archive);
+  const std::span<const std::byte> bytes = state_->file.bytes;
+  if (start > bytes.size() || entry.packed_bytes > bytes.size() - start) {
+    throw damaged("the archive is damaged: something lies outside of it");
+  }
   UnpackedEntry unpacked;
-  if (entry.method == kStored) {
-    if (entry.packed_bytes != entry.unpacked_bytes) {
-      throw damaged(concat("'", entry.name, "' is stored, but has two sizes"));
-    }
-    unpacked.bytes = packed;
-  } else if (entry.method == kDeflated) {
-    unpacked = inflate_entry(packed, entry);
+  if (info.compression_method == kStored) {
+    unpacked.bytes = bytes.subspan(start, size);
   } else {
-    throw Error(concat("npz: '", entry.name, "' is packed in an unknown way"),
-                ErrorKind::Unsupported)
-        .expected("stored or deflated")
-        .got("method ", entry.method);
+    const std::shared_ptr<void> block = memory_for(entry);
+    auto* target = static_cast<std::byte*>(block.get());
+    std::uint64_t made = 0;
+    // One byte more than there should be, to see whether there is.
+    while (made <= size) {
+      const auto step = static_cast<unsigned>(std::min(kMaxStep, size + 1 - made));
+      const int count = unzReadCurrentFile(state_->archive, target + made, step);
+      if (count <= 0) break;
+      made += static_cast<std::uint64_t>(count);
+    }
+    if (made != size) throw damaged(concat("'", entry.name, "' does not unpack to its size"));
+    unpacked = {{target, size}, block};
   }
-  require_checksum(entry, unpacked.bytes);
+  const uLong sum =
+      crc32_z(crc32(0, nullptr, 0), reinterpret_cast<const Bytef*>(unpacked.bytes.data()), size);
+  if (sum != info.crc) throw damaged(concat("the checksum of '", entry.name, "' is wrong"));
   return unpacked;
 }
 
+/// What was written since the last flush. minizip goes back in it to an entry's header, which a
+/// pipe could not.
+struct ZipWriter::Pending {
+  std::ostream& out;
+  std::string bytes = {};
+  std::uint64_t begin = 0, at = 0;  // positions in the archive
+
+  void flush() {
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    begin += bytes.size();
+    bytes.clear();
+  }
+
+  static Pending& of(void* stream) { return *static_cast<Pending*>(stream); }
+  static uLong read(void*, void*, void*, uLong) { return 0; }
+  static uLong write(void*, void* stream, const void* from, uLong size) {
+    Pending& file = of(stream);
+    const std::size_t start = file.at - file.begin;
+    file.bytes.resize(std::max<std::size_t>(file.bytes.size(), start + size));
+    std::copy_n(static_cast<const char*>(from), size, file.bytes.data() + start);
+    file.at += size;
+    return size;
+  }
+  static ZPOS64_T tell(void*, void* stream) { return of(stream).at; }
+  static long seek(void*, void* stream, ZPOS64_T offset, int origin) {
+    Pending& file = of(stream);
+    const std::uint64_t end = file.begin + file.bytes.size();
+    const std::uint64_t from = origin == ZLIB_FILEFUNC_SEEK_SET   ? 0
+                               : origin == ZLIB_FILEFUNC_SEEK_CUR ? file.at
+                                                                  : end;
+    if (from + offset < file.begin || from + offset > end) return -1;
+    file.at = from + offset;
+    return 0;
+  }
+  static int error(void*, void* stream) { return of(stream).out ? 0 : 1; }
+};
+
+ZipWriter::ZipWriter(std::ostream& out) : pending_(new Pending{out}) {
+  zlib_filefunc64_def functions{open_given,    Pending::read, Pending::write, Pending::tell,
+                                Pending::seek, close_nothing, Pending::error, pending_.get()};
+  archive_ = zipOpen2_64("", APPEND_STATUS_CREATE, nullptr, &functions);
+  if (!archive_) throw Error("npz: the archive cannot be begun");
+}
+
+ZipWriter::~ZipWriter() {
+  if (archive_) zipClose(archive_, nullptr);
+}
+
 void ZipWriter::add(const std::string& name, std::span<const std::byte> content) {
-  ZipEntry entry;
-  entry.name = name;
-  entry.packed_bytes = entry.unpacked_bytes = content.size();
-  entry.header_offset = written_;
-  uLong sum = crc32(0, nullptr, 0);
-  sum = crc32_z(sum, reinterpret_cast<const Bytef*>(content.data()), content.size());
-  entry.checksum = static_cast<std::uint32_t>(sum);
-  std::string header;
-  append_number(header, kLocalHeader, 4);
-  const std::string extra = extra_of(entry, false);
-  append_entry(header, entry, extra.size());
-  header += entry.name + extra;
-  out_ << header;
-  out_.write(reinterpret_cast<const char*>(content.data()),
-             static_cast<std::streamsize>(content.size()));
-  written_ += header.size() + content.size();
-  entries_.push_back(std::move(entry));
+  zip_fileinfo info{};
+  info.dosDate = 0x00210000;  // 1 January 1980, so that the same arrays give the same bytes
+  int status = zipOpenNewFileInZip64(archive_, name.c_str(), &info, nullptr, 0, nullptr, 0, nullptr,
+                                     kStored, 0, content.size() >= kMaxPlainBytes ? 1 : 0);
+  for (std::uint64_t at = 0; at < content.size() && status == ZIP_OK; at += kMaxStep) {
+    const auto step = static_cast<unsigned>(std::min<std::uint64_t>(kMaxStep, content.size() - at));
+    status = zipWriteInFileInZip(archive_, content.data() + at, step);
+  }
+  if (status == ZIP_OK) status = zipCloseFileInZip(archive_);
+  pending_->flush();
+  if (status != ZIP_OK) throw Error(concat("npz: '", name, "' cannot be written"));
 }
 
 void ZipWriter::finish() {
-  std::string directory;
-  for (const ZipEntry& entry : entries_) {
-    append_number(directory, kDirectoryEntry, 4);
-    append_number(directory, 45, 2);  // version made by
-    const std::string extra = extra_of(entry, true);
-    append_entry(directory, entry, extra.size());
-    append_number(directory, 0, 2);  // comment
-    append_number(directory, 0, 2);  // disk
-    append_number(directory, 0, 2);  // attributes
-    append_number(directory, 0, 4);
-    append_number(directory, short_form(entry.header_offset), 4);
-    directory += entry.name + extra;
-  }
-  const std::uint64_t count = entries_.size();
-  std::string end;
-  if (written_ >= kIn64 || count >= 0xffff) {
-    const std::uint64_t end64 = written_ + directory.size();
-    append_number(end, kEnd64, 4);
-    append_number(end, kEnd64Bytes - 12, 8);
-    append_number(end, 45, 2);
-    append_number(end, 45, 2);
-    append_number(end, 0, 8);  // disks
-    append_number(end, count, 8);
-    append_number(end, count, 8);
-    append_number(end, directory.size(), 8);
-    append_number(end, written_, 8);
-    append_number(end, kEnd64Locator, 4);
-    append_number(end, 0, 4);
-    append_number(end, end64, 8);
-    append_number(end, 1, 4);
-  }
-  append_number(end, kEnd, 4);
-  append_number(end, 0, 4);  // disks
-  append_number(end, std::min<std::uint64_t>(count, 0xffff), 2);
-  append_number(end, std::min<std::uint64_t>(count, 0xffff), 2);
-  append_number(end, short_form(directory.size()), 4);
-  append_number(end, short_form(written_), 4);
-  append_number(end, 0, 2);
-  out_ << directory << end;
+  const int status = zipClose(archive_, nullptr);
+  archive_ = nullptr;
+  pending_->flush();
+  if (status != ZIP_OK) throw Error("npz: the archive cannot be ended");
 }
 
 }  // namespace tenon::numpy
