@@ -4,6 +4,7 @@
 #include "ir/constraint.h"
 #include "ir/text.h"
 #include "ops/lowering.h"
+#include "reference/total.h"
 
 #include <new>
 
@@ -182,8 +183,8 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
     }
     byte_count(result_types[k].tensor());  // refuses what no memory could hold
   }
-  const std::vector<Expr> exprs =
-      lower_op(op, attrs, std::move(operand_types), std::move(result_types));
+  std::vector<Expr> exprs = lower_op(op, attrs, std::move(operand_types), std::move(result_types));
+  if (options.stand_in) exprs = made_total(exprs, *options.stand_in);
   std::vector<Tensor> values = evaluate(exprs, tensors, options.thread_count);
   return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
 }

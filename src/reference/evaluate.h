@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct Options {
   std::shared_ptr<std::int64_t> node_runs_left;
   /// The most bytes that a result may have; an Error ends the run on a larger one. 0: any number.
   std::int64_t max_result_bytes = 0;
+  /// What an index outside its tensor reads and what an integer divided by zero gives, instead of an Error. For asking
+  /// whether an output depends on an element that fails: then two numbers give two results.
+  std::optional<double> stand_in;
   /// Called before each run of a body, such as a trip of a loop; what it throws ends the run. For limits, and for
   /// stopping a loop that has no end in sight.
   std::function<void()> before_body;

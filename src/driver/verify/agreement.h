@@ -29,7 +29,7 @@ std::vector<std::vector<Datum>> disturbed_outputs(const Graph& before,
 
 /// Empty where the outputs agree within the leeway; otherwise which differs and how. `disturbed` is
 /// asked only where a plain tolerance does not do: what rounding alone would move as far is let
-/// pass.
+/// pass. Numbers that were written as text are compared as numbers where rounding moves them.
 struct OutputDifference {
   std::size_t output = 0;
   std::string what;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <charconv>
 #include <cmath>
 
 namespace tenon {
@@ -53,6 +55,31 @@ TEST(Agreement, AnInfiniteResultIsInfinite) {
   const std::vector<Datum> inputs{Datum(halves({1000})), Datum(halves({1000}))};
   EXPECT_TRUE(agrees(graph, inputs, halves({HUGE_VAL})));
   EXPECT_FALSE(agrees(graph, inputs, halves({65504})));
+}
+
+// A sum's last digit is rounding's to choose, in text too; text that rounding does not move is
+// text.
+TEST(Agreement, NumbersAsTextAreComparedAsNumbers) {
+  const Graph graph = parse_graph(R"(graph (x: f32[3]) {
+  s = reduce_sum(x) {axes = [0], keep_axes = true}
+  y = cast_text(s) {to = string}
+  return y
+})",
+                                  all_ops());
+  Tensor x(DType::F32, {3});
+  for (std::int64_t k = 0; k < 3; ++k) x.set_real(k, 0.3768062 + static_cast<double>(k) / 16);
+  const std::vector<Datum> inputs{Datum(x)};
+  const auto text = [](const std::string& number) { return Tensor::of_strings({1}, {number}); };
+  const auto digits = [](float number) {
+    std::array<char, 32> buffer;
+    return std::string(buffer.data(), std::to_chars(buffer.begin(), buffer.end(), number).ptr);
+  };
+  const std::string sum = reference::evaluate(graph, inputs)[0].tensor().strings()[0];
+  const float number = std::stof(sum);
+  EXPECT_TRUE(agrees(graph, inputs, text(sum)));
+  EXPECT_TRUE(agrees(graph, inputs, text(digits(std::nextafter(number, 2.0F)))));
+  EXPECT_FALSE(agrees(graph, inputs, text(digits(number * 1.001F))));
+  EXPECT_FALSE(agrees(graph, inputs, text(sum + "x")));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // What only the data can break: the reference and the compiled program refuse the same inputs.
 #include "base/error.h"
 #include "driver/compiled.h"
+#include "driver/pipeline.h"
+#include "driver/verify/agreement.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
@@ -115,6 +117,51 @@ TEST(Refusals, ConstantIndicesOutside) {
     const std::vector<Datum> inputs = inputs_of(graph, {});
     EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
     EXPECT_FALSE(takes([&] { CompiledModel(compile_graph(graph), 1).run(inputs); })) << text;
+  }
+}
+
+std::vector<Datum> total_outputs(const Graph& graph, const std::vector<Datum>& inputs,
+                                 double stand_in) {
+  reference::Options options;
+  options.stand_in = stand_in;
+  return reference::evaluate(graph, inputs, options);
+}
+
+// An element that no output depends on need not be computed, and then cannot fail; one that an
+// output depends on fails everywhere. What stands in for it tells which.
+TEST(Refusals, WhatNoOutputDependsOnNeedNotFail) {
+  const char* needed = "graph (x: f32[3], at: i64[2]) { y = gather(x, at) return y }";
+  const char* divided = "graph (a: i64[2]) { c = constant i64[2] [7, 8] y = div(c, a) return y }";
+  for (const auto& [text, integers] : {std::pair(needed, std::vector<std::int64_t>{1, 3}),
+                                       std::pair(divided, std::vector<std::int64_t>{2, 0})}) {
+    const Graph graph = parse_graph(text, all_ops());
+    const std::vector<Datum> inputs = inputs_of(graph, integers);
+    EXPECT_NE(total_outputs(graph, inputs, 5)[0].tensor().real_at(1),
+              total_outputs(graph, inputs, 100)[0].tensor().real_at(1))
+        << text;
+    EXPECT_EQ(total_outputs(graph, inputs, 5)[0].tensor().real_at(0),
+              total_outputs(graph, inputs, 100)[0].tensor().real_at(0))
+        << text;
+    EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
+    EXPECT_FALSE(takes([&] {
+      CompiledModel(compile_graph(run_pipeline(graph, {})), 1).run(inputs);
+    })) << text;
+  }
+  for (const char* text :
+       {"graph (x: f32[3], at: i64[2]) { g = gather(x, at) n = neg(g) y = slice(n) {starts = [0], "
+        "ends = [1]} return y }",
+        "graph (x: f32[3], at: i64[2]) { g = gather(x, at) n = neg(g) s = slice(n) {starts = [1], "
+        "ends = [1]} y = reduce_mean(s) {keep_axes = false} return y }"}) {
+    const Graph graph = parse_graph(text, all_ops());
+    const std::vector<Datum> inputs = inputs_of(graph, {1, 99});
+    const std::vector<Datum> expected = total_outputs(graph, inputs, 5);
+    EXPECT_EQ(exact_difference(expected[0], total_outputs(graph, inputs, 100)[0]), "") << text;
+    EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
+    CompiledModel compiled(compile_graph(run_pipeline(graph, {})), 1);
+    std::vector<Datum> outputs;
+    if (takes([&] { outputs = compiled.run(inputs); })) {
+      EXPECT_EQ(exact_difference(outputs[0], expected[0]), "") << text;
+    }
   }
 }
 
