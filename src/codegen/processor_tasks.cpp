@@ -49,10 +49,11 @@ class ProcessorTasks : public TaskWriter {
     const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, derived);
     if (prepared.calls.empty()) prepare_calls(id, ids, prepared);
     std::size_t count = 0;
+    const TaskList::Task unfilled = task_of(id, results);
     for (const ChosenKernels& kernels : chosen) {
       Decision decision = kernels.decision;
       decision.node = id.index() < original_bound_ ? id : NodeId{};
-      TaskList::Task task = task_of(id, results);
+      TaskList::Task task = unfilled;
       decision.name = task.name + part_label(kernels.suffix);
       decision.first_step = shared_.step_count;
       for (const MadeVersion* made : wanted_versions(kernels)) {
@@ -151,6 +152,7 @@ class ProcessorTasks : public TaskWriter {
 
   bool is_winograd(const NestSequence& sequence, const NestSequence::Part& part,
                    const std::vector<bool>& is_constant) const {
+    if (!nests::find_contraction(part.nest)) return false;
     const std::vector<Candidate> candidates =
         options_.target->candidates({sequence, part, is_constant, options_.allow_winograd});
     return candidates[cheapest(candidates)].is_winograd;
@@ -206,8 +208,7 @@ class ProcessorTasks : public TaskWriter {
     split_sums(made.sequence);
     // What Winograd's algorithm computes reads weights as they lie.
     for (NestSequence::Part& part : made.sequence.parts) {
-      part.is_scheduled =
-          nests::find_contraction(part.nest) && is_winograd(made.sequence, part, is_constant);
+      part.is_scheduled = is_winograd(made.sequence, part, is_constant);
     }
     const TargetFacts& facts = options_.target->facts();
     transpose_operands(made.sequence, is_constant, facts.line_bytes / 4,

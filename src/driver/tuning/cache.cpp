@@ -33,34 +33,6 @@ create table ranges (
   primary key (kernel, lo)) without rowid;
 )";
 
-}  // namespace
-
-struct TuningCache::Database {
-  explicit Database(std::string file) : path(std::move(file)) {}
-  Database(const Database&) = delete;
-  ~Database() { sqlite3_close(handle); }
-
-  Error problem(const std::string& what) const {
-    return Error("the tuning cache cannot be used", ErrorKind::Device)
-        .at(path)
-        .got(what, handle == nullptr ? "" : concat(": ", sqlite3_errmsg(handle)))
-        .hint("`tenon tune --clear` removes it");
-  }
-
-  void run(const char* statements) const {
-    if (sqlite3_exec(handle, statements, nullptr, nullptr, nullptr) != SQLITE_OK) throw problem("it refused a statement");
-  }
-
-  std::int64_t number(const char* query) const;
-  void open(int flags);
-  void make_tables();
-
-  std::string path;
-  sqlite3* handle = nullptr;
-};
-
-namespace {
-
 // A prepared statement, with what is bound to it and what a row of its result holds.
 class Statement {
  public:
@@ -101,6 +73,34 @@ class Statement {
 };
 
 }  // namespace
+
+struct TuningCache::Database {
+  explicit Database(std::string file) : path(std::move(file)) {}
+  Database(const Database&) = delete;
+  ~Database() {
+    lookup.reset();
+    sqlite3_close(handle);
+  }
+
+  Error problem(const std::string& what) const {
+    return Error("the tuning cache cannot be used", ErrorKind::Device)
+        .at(path)
+        .got(what, handle == nullptr ? "" : concat(": ", sqlite3_errmsg(handle)))
+        .hint("`tenon tune --clear` removes it");
+  }
+
+  void run(const char* statements) const {
+    if (sqlite3_exec(handle, statements, nullptr, nullptr, nullptr) != SQLITE_OK) throw problem("it refused a statement");
+  }
+
+  std::int64_t number(const char* query) const;
+  void open(int flags);
+  void make_tables();
+
+  std::string path;
+  sqlite3* handle = nullptr;
+  std::unique_ptr<Statement> lookup;  // of `find`: a large graph asks thousands of times
+};
 
 std::int64_t TuningCache::Database::number(const char* query) const {
   Statement statement(handle, query);
@@ -188,15 +188,21 @@ TunedKernel read_kernel(sqlite3* database, const Statement& row) {
 }  // namespace
 
 std::optional<TunedKernel> TuningCache::find(const TuningPlace& place, const std::string& work) const {
-  Statement query(database_->handle,
-                  concat(kColumns, "where machine = ? and generator = ? and threads = ? and work = ?").c_str());
+  if (!database_->lookup) {
+    database_->lookup = std::make_unique<Statement>(
+        database_->handle,
+        concat(kColumns, "where machine = ? and generator = ? and threads = ? and work = ?").c_str());
+  }
+  Statement& query = *database_->lookup;
   if (!query.is_valid()) throw database_->problem("it cannot be read");
+  query.reset();
   query.bind(place.machine).bind(place.generator).bind(std::int64_t{place.threads}).bind(work);
   const int status = query.step();
-  if (status == SQLITE_DONE) return std::nullopt;
-  if (status != SQLITE_ROW) throw database_->problem("it cannot be read");
-  TunedKernel kernel = read_kernel(database_->handle, query);
-  if (problem_of(kernel)) return std::nullopt;  // as good as not known
+  std::optional<TunedKernel> kernel;
+  if (status == SQLITE_ROW) kernel = read_kernel(database_->handle, query);
+  query.reset();  // it would hold the file against those who write
+  if (status != SQLITE_ROW && status != SQLITE_DONE) throw database_->problem("it cannot be read");
+  if (kernel && problem_of(*kernel)) return std::nullopt;  // as good as not known
   return kernel;
 }
 

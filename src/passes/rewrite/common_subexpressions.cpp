@@ -86,20 +86,24 @@ bool has_order(const OpDef& op) {
 
 class Merger {
  public:
-  explicit Merger(Graph& graph) : graph_(graph) {}
+  explicit Merger(Graph& graph) : graph_(graph), next_alike_(graph.node_id_bound()) {
+    first_alike_.reserve(graph.node_count());
+  }
 
   std::size_t run() {
     std::size_t count = 0;
     for (NodeId id : graph_.nodes_in_order()) {
       const Node& node = graph_.node(id);
       if (node.results.empty() || is_random(node)) continue;
-      std::vector<NodeId>& alike = seen_[hash_of(node)];
-      const auto same = std::find_if(alike.begin(), alike.end(),
-                                     [&](NodeId other) { return is_same(id, other); });
-      if (same == alike.end()) {
-        alike.push_back(id);
-      } else if (may_share_names(id, *same)) {
-        merge(id, *same);
+      const auto [first, is_new] = first_alike_.try_emplace(hash_of(node), id);
+      if (is_new) continue;
+      NodeId same = first->second;
+      bool is_found = is_same(id, same);
+      for (; !is_found && next_alike_[same]; is_found = is_same(id, same)) same = next_alike_[same];
+      if (!is_found) {
+        next_alike_[same] = id;
+      } else if (may_share_names(id, same)) {
+        merge(id, same);
         ++count;
       }
     }
@@ -161,7 +165,8 @@ class Merger {
   }
 
   Graph& graph_;
-  std::unordered_map<std::size_t, std::vector<NodeId>> seen_;
+  std::unordered_map<std::size_t, NodeId> first_alike_;  // by hash
+  IdMap<NodeId, NodeId> next_alike_;                     // of the same hash
 };
 
 }  // namespace
