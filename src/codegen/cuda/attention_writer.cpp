@@ -5,6 +5,7 @@
 #include "nests/affine.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -21,6 +22,37 @@ std::int64_t shared_elements(const AttentionTile& tile) {
   const std::int64_t size = padded(tile.head_size) + kApart,
                      values = padded(tile.value_size) + kApart;
   return 2 * key_count(tile) * (size + values);
+}
+
+bool is_masked(const Scalar& scalar) {
+  if (scalar->kind == ScalarKind::Cast) return is_masked(scalar->args[0]);
+  return scalar->kind == ScalarKind::Real &&
+         scalar->real == -std::numeric_limits<double>::infinity();
+}
+
+// The last key that a query sees, where the score masks all behind it and further queries see no
+// fewer, as causal attention has it.
+std::optional<Scalar> last_key(const AttentionTile& tile) {
+  const nests::Affine key{{{tile.key_loop, 1}}, 0};
+  for (const Scalar* at = &tile.score;;) {
+    if ((*at)->kind == ScalarKind::Cast) {
+      at = &(*at)->args[0];
+      continue;
+    }
+    if ((*at)->kind != ScalarKind::Select || !is_masked((*at)->args[2])) return std::nullopt;
+    const Scalar& condition = (*at)->args[0];
+    const bool is_bound =
+        condition->kind == ScalarKind::Binary && condition->binary == BinaryOp::LessEqual;
+    const auto left = is_bound ? nests::affine_of(condition->args[0]) : std::nullopt;
+    const auto right = is_bound ? nests::affine_of(condition->args[1]) : std::nullopt;
+    if (left && *left == key && right) {
+      const auto moves = right->steps.find(tile.queries->id);
+      if ((moves == right->steps.end() || moves->second >= 0) &&
+          !right->steps.contains(tile.key_loop))
+        return condition->args[1];
+    }
+    at = &(*at)->args[1];
+  }
 }
 
 }  // namespace
@@ -60,6 +92,18 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
   Block holder{nests::define_statement(product, tile.score)};
   rewriting.apply(holder);
   const Scalar& score = holder.front().value;
+  std::string keys = values.extent(tile.keys);
+  if (const std::optional<Scalar> last = last_key(tile)) {
+    // Tiles of keys that no query of the block sees are left out.
+    values.begin_statement();
+    values.name_loop(tile.queries->id, "last_query");
+    lines.add(concat("const i64 end_query = first + ", kAttentionRows, " < ", queries,
+                     " ? first + ", kAttentionRows, " : ", queries, ";"));
+    lines.add("const i64 last_query = end_query - 1;");
+    lines.add(concat("i64 seen = (i64)", values.value(*last), " + 1;"));
+    lines.add(concat("seen = seen < 0 ? 0 : seen < ", keys, " ? seen : ", keys, ";"));
+    keys = "seen";
+  }
   values.begin_statement();
   values.name_loop(tile.queries->id, "query");
   values.name_loop(tile.key_loop, "key");
@@ -73,7 +117,7 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
                    tile.is_zero_if_masked ? "true" : "false", ">(", q, ", ",
                    values.extent(tile.q_row), ", ", k, ", ", values.extent(tile.k_row), ", ", v,
                    ", ", values.extent(tile.v_row), ", ", y, ", ", values.extent(tile.y_row), ", ",
-                   queries, ", ", values.extent(tile.keys), ", first, tiles, score);"));
+                   queries, ", ", keys, ", first, tiles, score);"));
 }
 
 }  // namespace tenon::codegen::cuda
