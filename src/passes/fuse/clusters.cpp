@@ -3,7 +3,6 @@
 #include "base/error.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace tenon::fusing {
 namespace {
@@ -33,6 +32,8 @@ Clusters::Clusters(const Graph& graph)
     if (previous) places_[previous.index()].next = cluster;
     if (!first_) first_ = cluster;
   }
+  seen_ahead_.resize(members_.size());
+  seen_behind_.resize(members_.size());
 }
 
 void Clusters::own(ClusterId cluster, NodeId node) {
@@ -67,8 +68,13 @@ bool Clusters::for_each_neighbour(ClusterId cluster, bool forwards, const Visit&
 /// depends on (backwards), a piece at a time.
 class Clusters::Search {
  public:
-  Search(const Clusters& clusters, ClusterId from, ClusterId to, bool forwards, std::size_t limit)
-      : clusters_(clusters), from_(from), to_(to), forwards_(forwards), limit_(limit) {}
+  Search(Clusters& clusters, ClusterId from, ClusterId to, bool forwards, std::size_t limit)
+      : clusters_(clusters),
+        seen_(forwards ? clusters.seen_ahead_ : clusters.seen_behind_),
+        from_(from),
+        to_(to),
+        forwards_(forwards),
+        limit_(limit) {}
 
   enum class State : std::uint8_t { Open, Done, MeetsTheOther, GaveUp };
 
@@ -89,7 +95,11 @@ class Clusters::Search {
       }
       const bool is_between = forwards_ ? clusters_.label(near) < clusters_.label(to_)
                                         : clusters_.label(near) > clusters_.label(to_);
-      if (is_between && seen_.insert(near).second) found_.push_back(near);
+      std::uint32_t& seen = seen_[near.index()];
+      if (is_between && seen != clusters_.search_) {
+        seen = clusters_.search_;
+        found_.push_back(near);
+      }
       return true;
     });
     if (is_finished && next_ > found_.size()) state_ = State::Done;
@@ -106,20 +116,26 @@ class Clusters::Search {
 
  private:
   const Clusters& clusters_;
+  std::vector<std::uint32_t>& seen_;
   ClusterId from_, to_;
   bool forwards_;
   State state_ = State::Open;
   std::vector<ClusterId> found_;
-  std::unordered_set<ClusterId> seen_;
   std::size_t next_ = 0, visited_ = 0, limit_;
 };
 
-std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b) {
+std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b,
+                                         const std::function<void()>& before) {
   if (a == b) return a;
   if (label(a) > label(b)) std::swap(a, b);
   // Either search, if it ends, knows all that would have to run between the two.
   const bool is_tangled = visited_ > kEdgesOfSmallGraphs + kEdgesPerNode * members_.size();
   const std::size_t limit = is_tangled ? kTangledSearchLimit : kSearchLimit;
+  if (++search_ == 0) {  // begins anew: what earlier searches wrote means nothing
+    std::ranges::fill(seen_ahead_, 0U);
+    std::ranges::fill(seen_behind_, 0U);
+    search_ = 1;
+  }
   Search forwards(*this, a, b, true, limit), backwards(*this, b, a, false, limit);
   using State = Search::State;
   State ahead = State::Open, behind = State::Open;
@@ -133,6 +149,7 @@ std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b) {
   visited_ += forwards.visited() + backwards.visited();
   if (ahead == State::GaveUp && behind == State::GaveUp) return std::nullopt;
   if (ahead == State::MeetsTheOther || behind == State::MeetsTheOther) return std::nullopt;
+  if (before) before();
   if (ahead == State::Done) {
     // What follows from the first runs behind the second.
     ClusterId last = b;

@@ -3,6 +3,7 @@
 #include "ir/graph.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,8 +27,10 @@ class Clusters {
   std::uint32_t position(NodeId node) const { return positions_[node]; }
 
   /// Makes one cluster of two, unless others would have to run between them or that could not be
-  /// proven within a bounded search. Gives the cluster they became.
-  std::optional<ClusterId> merge(ClusterId a, ClusterId b);
+  /// proven within a bounded search. Gives the cluster they became. `before` is called where they
+  /// do, while they are still two: most of what is asked for in a tangled graph is refused.
+  std::optional<ClusterId> merge(ClusterId a, ClusterId b,
+                                 const std::function<void()>& before = {});
 
   /// All clusters, each after those it reads.
   std::vector<ClusterId> in_order() const;
@@ -56,7 +59,9 @@ class Clusters {
   std::vector<std::vector<NodeId>> members_;
   std::vector<Place> places_;
   ClusterId first_;
-  std::size_t visited_ = 0;  // edges that all searches looked at
+  std::size_t visited_ = 0;                              // edges that all searches looked at
+  std::vector<std::uint32_t> seen_ahead_, seen_behind_;  // the last search that found a cluster
+  std::uint32_t search_ = 0;
 };
 
 }  // namespace tenon::fusing

@@ -95,8 +95,12 @@ class Planner {
         for (NodeId reader : graph_.readers(result)) {
           const ClusterId own = rules_.clusters.of(id), other = rules_.clusters.of(reader);
           if (own == other || other == refused) continue;
+          if (rules_.refusal(own, other)) {
+            refused = other;
+            continue;
+          }
           const std::vector<NodeId> joined = members(other);
-          if (!rules_.refusal(own, other) && rules_.merge(own, other)) {
+          if (rules_.merge(own, other)) {
             open.insert(open.end(), joined.begin(), joined.end());
           } else {
             refused = other;
@@ -168,6 +172,8 @@ class Planner {
 
   // Clusters that read one value side by side. What many read is left alone: kernels hold few.
   void join_siblings(Role role) {
+    const auto has_role = [&](NodeId id) { return rules_.anchor(rules_.clusters.of(id)) == role; };
+    if (std::ranges::none_of(order_, has_role)) return;
     for (ValueId input : graph_.inputs()) join_readers(input, role);
     for (NodeId id : order_) {
       if (is_constant(id)) continue;

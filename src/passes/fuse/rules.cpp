@@ -147,7 +147,7 @@ Refusal Rules::size_refusal(ClusterId a, ClusterId b) const {
 bool Rules::is_part(NodeId id) const {
   const Node& node = clusters.graph().node(id);
   if (is_piece_[id] || (access_[id].covers && node.results.size() > 1)) return true;
-  return std::ranges::any_of(node.operands, [&](ValueId operand) {
+  return has_pieces_ && std::ranges::any_of(node.operands, [&](ValueId operand) {
     const NodeId producer = operand ? clusters.graph().value(operand).producer : NodeId{};
     return producer && is_piece_[producer];
   });
@@ -426,10 +426,14 @@ bool Rules::merge(ClusterId a, ClusterId b) {
   const bool is_before = left.anchor == Role::Pointwise;  // the anchor that stays
   const bool is_chain = allows_chains_ && !is_before && right.anchor != Role::Pointwise;
   const bool keeps_right = is_before || is_chain;
-  const std::vector<Edge> uses = edges(a, b);
-  Ports ports = merged_ports(a, b);
-  const std::vector<NodeId> first(clusters.nodes(a).begin(), clusters.nodes(a).end());
-  const std::optional<ClusterId> merged = clusters.merge(a, b);
+  std::vector<Edge> uses;
+  Ports ports;
+  std::vector<NodeId> first;
+  const std::optional<ClusterId> merged = clusters.merge(a, b, [&] {
+    uses = edges(a, b);
+    ports = merged_ports(a, b);
+    first.assign(clusters.nodes(a).begin(), clusters.nodes(a).end());
+  });
   if (!merged) return false;
   if (is_chain) chained_readers_[left.anchor_node] = right.anchor_node;
   infos_[merged->index()] = {.anchor = keeps_right ? right.anchor : left.anchor,
@@ -446,7 +450,9 @@ bool Rules::merge(ClusterId a, ClusterId b) {
     return true;
   }
   for (const Edge& edge : uses) {
-    if (is_part(edge.reader)) is_piece_[edge.reader] = 1;
+    if (!is_part(edge.reader)) continue;
+    is_piece_[edge.reader] = 1;
+    has_pieces_ = true;
   }
   return true;
 }

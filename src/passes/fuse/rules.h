@@ -130,6 +130,7 @@ class Rules {
   bool keeps_tiles_;
   mutable std::unordered_map<std::string, std::vector<Reach>> reaches_;  // by signature and operand
   bool writes_views_ = false, allows_chains_ = false;
+  bool has_pieces_ = false;  // some node is one
 };
 
 }  // namespace tenon::fusing
