@@ -11,7 +11,7 @@
 #include "nests/verify.h"
 #include "program/text.h"
 #include "target/bf16.h"
-#include "target/dots.h"
+#include "target/dot_instructions.h"
 
 #include <algorithm>
 #include <new>
@@ -57,7 +57,7 @@ std::string extension_for(const TaskList& tasks, const CompileOptions& options) 
   const TargetFacts& facts = options.target->facts();
   std::string extension;
   if (std::ranges::any_of(tasks.kernels, is_paired)) extension = concat("+", bf16_instructions(facts));
-  if (has_dots(facts) && std::ranges::any_of(tasks.kernels, adds_fours)) extension += concat("+", dot_instructions(facts));
+  if (has_dot_instructions(facts) && std::ranges::any_of(tasks.kernels, adds_fours)) extension += concat("+", dot_instructions(facts));
   return extension;
 }
 

@@ -160,25 +160,25 @@ class ProcessorTasks : public TaskWriter {
 
   // Puts nests that hand each other their results together. What Winograd's algorithm computes
   // stays apart, and operands that are read past their edges get room around them before.
-  void chain(NestSequence& sequence, const std::vector<bool>& is_constant) const {
+  void fuse_tiles(NestSequence& sequence, const std::vector<bool>& is_constant) const {
     if (sequence.parts.size() < 2) return;
     const bool in_pairs = !bf16_instructions(options_.target->facts()).empty();
-    NestSequence chained = sequence;
-    chained.parts.clear();
+    NestSequence fused = sequence;
+    fused.parts.clear();
     for (const NestSequence::Part& part : sequence.parts) {
       if (is_winograd(sequence, part, is_constant)) {
-        chained.parts.push_back(part);
-        chained.parts.back().is_scheduled = true;  // not to be touched
+        fused.parts.push_back(part);
+        fused.parts.back().is_scheduled = true;  // not to be touched
         continue;
       }
-      for (NestSequence::Part& made : split_padding(chained, part, is_constant, in_pairs))
-        chained.parts.push_back(std::move(made));
+      for (NestSequence::Part& made : split_padding(fused, part, is_constant, in_pairs))
+        fused.parts.push_back(std::move(made));
     }
-    const std::size_t count = chained.parts.size();
-    tile_and_fuse(chained, fusion_prices(options_.target->facts()));
-    if (chained.parts.size() == count) return;
-    for (NestSequence::Part& part : chained.parts) part.is_scheduled = false;
-    sequence = std::move(chained);
+    const std::size_t count = fused.parts.size();
+    tile_and_fuse(fused, fusion_prices(options_.target->facts()));
+    if (fused.parts.size() == count) return;
+    for (NestSequence::Part& part : fused.parts) part.is_scheduled = false;
+    sequence = std::move(fused);
   }
 
   // Networks repeat themselves: what was chosen for the same nests of an earlier node is taken
@@ -214,7 +214,7 @@ class ProcessorTasks : public TaskWriter {
     transpose_operands(made.sequence, is_constant, facts.line_bytes / 4,
                        !bf16_instructions(facts).empty());
     for (NestSequence::Part& part : made.sequence.parts) part.is_scheduled = false;
-    chain(made.sequence, is_constant);
+    fuse_tiles(made.sequence, is_constant);
     made.kernels = choose_kernels(id, made.sequence, is_constant, made.derived, prepared.footprint);
     prepared.chosen = &chosen_.emplace(std::move(text), std::move(made)).first->second;
   }

@@ -69,11 +69,11 @@ std::string sentence_of(const Pass& pass, PassFailure::Kind kind) {
                          const PassChecker& checker, const PipelineOptions& options) {
   PassOptions quiet = options.pass_options;
   quiet.journal = nullptr;
-  const auto shows = [&](const Specimen& tried) {
+  const auto shows = [&](const Reproducer& tried) {
     const auto again = failure_of(pass, tried.graph, tried.inputs, quiet, checker.how());
     return again && again->kind == failure.kind;
   };
-  Specimen smallest{before, checker.inputs_of_failure()};
+  Reproducer smallest{before, checker.inputs_of_failure()};
   // A failure that does not show again with the graph by itself cannot be narrowed down.
   if (shows(smallest)) smallest = reduce(std::move(smallest), shows, checker.how());
   const auto last = failure_of(pass, smallest.graph, smallest.inputs, quiet, checker.how());
@@ -81,7 +81,7 @@ std::string sentence_of(const Pass& pass, PassFailure::Kind kind) {
       .at(failure.where)
       .got(failure.what)
       .hint("the smallest graph found that shows it (", last ? last->what : "as a whole", "):\n",
-            print_specimen(smallest));
+            print_reproducer(smallest));
 }
 
 // To look at every node takes as long as a pass: larger graphs are verified when all passes have

@@ -54,9 +54,9 @@ Kept kept_of(Block block) {
 constexpr double kMovedFlops = 64;
 constexpr double kLineBytes = 64;
 
-class Chain {
+class FusedNestBuilder {
  public:
-  Chain(const NestSequence& sequence, std::size_t first, std::size_t last, const FusionPrices& prices)
+  FusedNestBuilder(const NestSequence& sequence, std::size_t first, std::size_t last, const FusionPrices& prices)
       : cost{.prices = prices}, sequence_(sequence), first_(first), last_(last) {}
 
   /// The last part's loops up to `depth` go outside, that at `cut` in blocks and inside the others.
@@ -209,33 +209,33 @@ class Chain {
   }
 
   // The positions along one axis that a load takes: in outer loops, then from and how many.
-  struct Reach {
+  struct Region {
     Affine start;
     std::int64_t count = 0;
   };
-  std::optional<Reach> reach_of(const Scalar& index) const {
+  std::optional<Region> region_of(const Scalar& index) const {
     const std::optional<Affine> line = affine_of(index);
     if (!line) return std::nullopt;
-    Reach reach{{{}, line->start}, 1};
+    Region region{{{}, line->start}, 1};
     for (const auto& [loop, step] : line->steps) {
       if (outer_.contains(loop)) {
-        reach.start.steps[loop] = step;
+        region.start.steps[loop] = step;
         continue;
       }
       const auto found = extents_.find(loop);
       if (found == extents_.end() || !found->second.is_constant()) return std::nullopt;
       const std::int64_t far = step * (found->second.constant() - 1);
-      reach.start.start += std::min<std::int64_t>(0, far);
-      reach.count += std::abs(far);
+      region.start.start += std::min<std::int64_t>(0, far);
+      region.count += std::abs(far);
     }
-    return reach;
+    return region;
   }
 
   // Whether every position that outer loops can start from lies inside.
-  bool stays_inside(const Reach& reach, const Dim& extent) const {
+  bool stays_inside(const Region& region, const Dim& extent) const {
     if (!extent.is_constant()) return false;
-    std::int64_t low = reach.start.start, high = low + reach.count - 1;
-    for (const auto& [loop, step] : reach.start.steps) {
+    std::int64_t low = region.start.start, high = low + region.count - 1;
+    for (const auto& [loop, step] : region.start.steps) {
       const auto found = std::find_if(outer_loops_.begin(), outer_loops_.end(),
                                       [&, id = loop](const Statement& s) { return s.id == id; });
       if (!found->extent.is_constant()) return false;
@@ -248,21 +248,21 @@ class Chain {
   // The positions along an axis of a buffer that one pass needs of what an earlier part made.
   struct Need {
     bool is_whole = false;
-    std::optional<Reach> reach;  // nothing is read otherwise
+    std::optional<Region> region;  // nothing is read otherwise
 
     void widen(const Need& other) {
       is_whole |= other.is_whole;
-      if (!other.reach) return;
-      if (!reach) {
-        reach = other.reach;
-      } else if (reach->start.steps != other.reach->start.steps) {
+      if (!other.region) return;
+      if (!region) {
+        region = other.region;
+      } else if (region->start.steps != other.region->start.steps) {
         is_whole = true;
       } else {
-        const Reach more = *other.reach;
+        const Region more = *other.region;
         const std::int64_t end =
-            std::max(reach->start.start + reach->count, more.start.start + more.count);
-        reach->start.start = std::min(reach->start.start, more.start.start);
-        reach->count = end - reach->start.start;
+            std::max(region->start.start + region->count, more.start.start + more.count);
+        region->start.start = std::min(region->start.start, more.start.start);
+        region->count = end - region->start.start;
       }
     }
   };
@@ -272,9 +272,9 @@ class Chain {
     for_each_load(stages_, [&](const Scalar& load) {
       if (load->id != buffer) return;
       Need one;
-      if (load->view == dims) one.reach = reach_of(load->args[axis]);
+      if (load->view == dims) one.region = region_of(load->args[axis]);
       const bool is_inside = load->bounds == Bounds::Inside;
-      one.is_whole = !one.reach || (!is_inside && !stays_inside(*one.reach, dims[axis]));
+      one.is_whole = !one.region || (!is_inside && !stays_inside(*one.region, dims[axis]));
       need.widen(one);
     });
     return need;
@@ -357,16 +357,16 @@ class Chain {
     std::map<std::size_t, Affine> starts;  // by loop
     for (Statement& loop : kept.loops) {
       const Need& need = needs[loop.id];
-      if (need.is_whole || !need.reach) continue;
-      const bool is_all = need.reach->start == Affine{} && loop.extent == Dim(need.reach->count);
+      if (need.is_whole || !need.region) continue;
+      const bool is_all = need.region->start == Affine{} && loop.extent == Dim(need.region->count);
       if (is_all) continue;  // the buffer keeps what room it has behind its rows
-      starts[loop.id] = need.reach->start;
-      if (uneven_ && need.reach->start.steps.contains(*uneven_)) {
-        loop.limit = left_of(loop.extent, need.reach->count, need.reach->start);
+      starts[loop.id] = need.region->start;
+      if (uneven_ && need.region->start.steps.contains(*uneven_)) {
+        loop.limit = left_of(loop.extent, need.region->count, need.region->start);
       }
-      loop.extent = need.reach->count;
+      loop.extent = need.region->count;
       extents_[loop.id] = loop.extent;
-      Affine position = need.reach->start;
+      Affine position = need.region->start;
       position.steps[loop.id] += 1;
       substitute_loop(kept.inner, loop.id, scalar_of(position));
     }
@@ -446,7 +446,7 @@ class Chain {
     locals_.emplace(value.buffer, std::move(local));
   }
 
-  // Made and read by parts of the chain alone.
+  // Made and read by stages of the nest alone.
   bool is_between(std::size_t buffer) const {
     if (sequence_.buffers[buffer].role != NestSequence::Role::Temporary) return false;
     for (std::size_t k = 0; k < sequence_.parts.size(); ++k) {
@@ -479,14 +479,14 @@ class Chain {
       double bytes = size, line_share = 1;
       std::set<std::size_t> followed;
       for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
-        const std::optional<Reach> reach = reach_of(load->args[axis]);
+        const std::optional<Region> region = region_of(load->args[axis]);
         const double extent = usual_value(load->view[axis]);
-        bytes *= reach ? std::min(extent, static_cast<double>(reach->count)) : extent;
-        if (!reach) continue;
-        for (const auto& [loop, step] : reach->start.steps) followed.insert(loop);
+        bytes *= region ? std::min(extent, static_cast<double>(region->count)) : extent;
+        if (!region) continue;
+        for (const auto& [loop, step] : region->start.steps) followed.insert(loop);
         const bool is_last = axis + 1 == load->view.size();
-        if (is_last && !reach->start.steps.empty()) {
-          line_share = std::min(extent, kLineBytes / size) / static_cast<double>(reach->count);
+        if (is_last && !region->start.steps.empty()) {
+          line_share = std::min(extent, kLineBytes / size) / static_cast<double>(region->count);
         }
       }
       if (line_share > 1) count_lines(bytes, line_share);
@@ -578,9 +578,9 @@ std::vector<Dim> outer_extents(const Block& block) {
 
 std::optional<FusedNest> fused_nest(const NestSequence& sequence, std::size_t first, std::size_t last,
                                         const FusionTile& cut, const FusionPrices& prices) {
-  Chain chain(sequence, first, last, prices);
-  if (!chain.build(cut.depth, cut.cut, cut.block)) return std::nullopt;
-  return FusedNest{std::move(chain.part), chain.cost};
+  FusedNestBuilder fused(sequence, first, last, prices);
+  if (!fused.build(cut.depth, cut.cut, cut.block)) return std::nullopt;
+  return FusedNest{std::move(fused.part), fused.cost};
 }
 
 }  // namespace tenon::nests

@@ -25,18 +25,18 @@ std::optional<Scalar> byte_load(const Scalar& factor) {
   return *at;
 }
 
-// How `a` is to be copied: room before and behind each axis.
-struct Room {
+// How `a` is to be copied: halo before and behind each axis.
+struct Halo {
   Dims dims;
   std::vector<std::int64_t> before;
 };
 
-std::optional<Room> room_around(const Scalar& load, const Contraction& sum, std::size_t dot_axis) {
+std::optional<Halo> halo_around(const Scalar& load, const Contraction& sum, std::size_t dot_axis) {
   std::map<std::size_t, Dim> extents;
   for (const auto* loops : {&sum.parallel, &sum.reduction}) {
     for (const Statement* loop : *loops) extents.emplace(loop->id, loop->extent);
   }
-  Room room;
+  Halo halo;
   for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
     const Dim& extent = load->view[axis];
     const auto affine = affine_of(load->args[axis]);
@@ -56,42 +56,42 @@ std::optional<Room> room_around(const Scalar& load, const Contraction& sum, std:
       whole = whole + Dim(last.constant() + 1 - extent.constant());
     }
     if (axis == dot_axis) whole = ceil_div(whole, kDot) * Dim(kDot);
-    room.before.push_back(before);
-    room.dims.push_back(whole);
+    halo.before.push_back(before);
+    halo.dims.push_back(whole);
   }
-  return room;
+  return halo;
 }
 
 // Copies buffer 0 into the middle of buffer 1, with the fill around it.
-LoopNest copy_nest(const Scalar& load, const Room& room, const NestBuffer& source) {
+LoopNest copy_nest(const Scalar& load, const Halo& halo, const NestBuffer& source) {
   LoopNest nest;
   nest.name = "pad";
   nest.buffers = {{"x", source.dtype, load->view, Storage::Operand},
-                  {"p", source.dtype, room.dims, Storage::Result}};
+                  {"p", source.dtype, halo.dims, Storage::Result}};
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = 1;
-  store.view = room.dims;
+  store.view = halo.dims;
   ScalarNode copy = load.node();
   const Scalar fill =
       copy.bounds == Bounds::Fill ? copy.args.back() : literal_scalar(source.dtype, 0, 0);
   copy.id = 0;
   copy.bounds = Bounds::Fill;
   copy.args.clear();
-  for (std::size_t axis = 0; axis < room.dims.size(); ++axis) {
+  for (std::size_t axis = 0; axis < halo.dims.size(); ++axis) {
     const std::size_t loop = nest.new_loop(concat("i", axis));
-    store.indices.push_back(room.dims[axis] == Dim(1) ? integer_scalar(0) : loop_scalar(loop));
+    store.indices.push_back(halo.dims[axis] == Dim(1) ? integer_scalar(0) : loop_scalar(loop));
     copy.args.push_back(binary_scalar(BinaryOp::Subtract, DType::I64, store.indices.back(),
-                                      integer_scalar(room.before[axis])));
+                                      integer_scalar(halo.before[axis])));
   }
   copy.args.push_back(fill);
   store.value = Scalar(std::make_shared<const ScalarNode>(std::move(copy)));
   Block body{std::move(store)};
-  for (std::size_t axis = room.dims.size(); axis-- > 0;) {
-    if (room.dims[axis] == Dim(1)) continue;
+  for (std::size_t axis = halo.dims.size(); axis-- > 0;) {
+    if (halo.dims[axis] == Dim(1)) continue;
     Statement loop;
     loop.id = axis;
-    loop.extent = room.dims[axis];
+    loop.extent = halo.dims[axis];
     loop.is_independent = true;
     loop.body = std::move(body);
     body = {std::move(loop)};
@@ -170,22 +170,22 @@ std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
     return {std::move(part)};
   }
   const std::size_t last_axis = load->view.size() - 1;
-  const auto room = room_around(load, *sum, last_axis);
-  if (!room) return {std::move(part)};
+  const auto halo = halo_around(load, *sum, last_axis);
+  if (!halo) return {std::move(part)};
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, room->dims});
+  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, halo->dims});
   NestSequence::Part copy;
-  copy.nest = copy_nest(load, *room, from);
+  copy.nest = copy_nest(load, *halo, from);
   copy.buffers = {source, made};
 
   ScalarNode node = load.node();
   node.bounds = Bounds::Inside;
   if (fills) node.args.pop_back();
   for (std::size_t axis = 0; axis < node.args.size(); ++axis) {
-    node.args[axis] = plus(node.args[axis], integer_scalar(room->before[axis]));
+    node.args[axis] = plus(node.args[axis], integer_scalar(halo->before[axis]));
   }
-  node.view = room->dims;
+  node.view = halo->dims;
   node.id = part.nest.buffers.size();
   const Scalar moved(std::make_shared<const ScalarNode>(std::move(node)));
   Statement* fold = nullptr;
@@ -196,7 +196,7 @@ std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
   }
   fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype,
                               with_load(fold->value->args[0], moved), fold->value->args[1]);
-  part.nest.buffers.push_back({concat("p", made), from.dtype, room->dims, Storage::Operand});
+  part.nest.buffers.push_back({concat("p", made), from.dtype, halo->dims, Storage::Operand});
   part.buffers.push_back(made);
   list_extents(part.nest);
   return {std::move(copy), std::move(part)};

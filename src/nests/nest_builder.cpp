@@ -106,13 +106,13 @@ class Builder {
     while (source->node().kind == ExprKind::Reshape) source = &source->node().args[0];
     if (places_.contains(&source->node())) return false;
     if (read.has_fill || needs_check(read)) return true;
-    if (factors_.contains(&read) && !is_turned_operand(*source)) return true;
+    if (factors_.contains(&read) && !is_transposed_operand(*source)) return true;
     return is_window(read) && holds_stage(*source);
   }
 
   // An operand with its axes in another order, at most: nothing is computed, and the order is a matter of
   // packing.
-  static bool is_turned_operand(const Expr& expr) {
+  static bool is_transposed_operand(const Expr& expr) {
     const ExprNode* node = &expr.node();
     while (node->kind == ExprKind::Read && !node->has_fill &&
            std::all_of(node->args.begin() + 1, node->args.end(),

@@ -22,7 +22,7 @@ std::vector<std::int64_t> blocks_of(const Dim& extent) {
   return blocks;
 }
 
-// Longer chains are looked for in vain, and a node can have any number of nests.
+// Longer sequences are looked for in vain, and a node can have any number of nests.
 constexpr std::size_t kMostNests = 16;
 
 struct Found {
@@ -38,9 +38,9 @@ std::optional<Found> best_tile(const NestSequence& sequence, std::size_t first, 
     for (std::size_t cut = 0; cut <= depth; ++cut) {
       for (const std::int64_t block : blocks_of(extents[cut])) {
         if (block == 1 && cut != depth) continue;  // the order of single positions is no matter
-        std::optional<FusedNest> chain = fused_nest(sequence, first, last, {depth, cut, block}, prices);
-        const double gain = chain ? chain->cost.gain() : 0;
-        if (gain > (best ? best->gain : 0)) best = Found{std::move(chain->part), gain, first};
+        std::optional<FusedNest> fused = fused_nest(sequence, first, last, {depth, cut, block}, prices);
+        const double gain = fused ? fused->cost.gain() : 0;
+        if (gain > (best ? best->gain : 0)) best = Found{std::move(fused->part), gain, first};
       }
     }
   }

@@ -1,8 +1,8 @@
 #include "ir/assumptions.h"
-#include "ops/covering.h"
 #include "ops/derived_gradient.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
+#include "ops/phase_decomposition.h"
 
 namespace tenon {
 namespace {
@@ -37,18 +37,18 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 void lower(const Attrs& attrs, Lowering& op) {
   const std::vector<Window> windows = windows_of(attrs);
-  const Covering covering(windows);
+  const PhaseDecomposition phases(windows);
   const Dims& image = op.result_type("y").dims;
   Dims columns{image[0], image[1]}, extents = columns, parts{1, 1}, loops;
   for (const Window& window : windows) columns.push_back(window.kernel);
   for (const Window& window : windows) columns.push_back(window.count);
-  for (const Dim& extent : covering.loop_extents()) extents.push_back(extent);
-  for (const Dim& count : covering.phase_counts()) parts.push_back(count);
+  for (const Dim& extent : phases.loop_extents()) extents.push_back(extent);
+  for (const Dim& count : phases.phase_counts()) parts.push_back(count);
 
   const AxisMap map("col2im", Layout(), image.size(), "NC");
   const std::vector<AxisLoops> axes = map.loops(loops, extents, parts);
   Axes block_axes;
-  for (const Dim& count : covering.step_counts()) {
+  for (const Dim& count : phases.step_counts()) {
     block_axes.push_back(static_cast<std::int64_t>(loops.size()));
     loops.push_back(count);
   }
@@ -57,12 +57,12 @@ void lower(const Attrs& attrs, Lowering& op) {
   std::vector<Expr> steps, at{space[0], space[1]};
   for (std::size_t k = 2; k < axes.size(); ++k) places.push_back(axes[k].index(space));
   for (std::int64_t axis : block_axes) steps.push_back(space[static_cast<std::size_t>(axis)]);
-  const Covering::Meeting meeting = covering.meeting(places, steps);
-  at.insert(at.end(), meeting.elements.begin(), meeting.elements.end());
-  for (const LogicalIndex& position : meeting.positions) at.push_back(position.whole);
+  const PhaseDecomposition::Taps taps = phases.taps(places, steps);
+  at.insert(at.end(), taps.elements.begin(), taps.elements.end());
+  for (const LogicalIndex& position : taps.positions) at.push_back(position.whole);
   const Expr value = reshape(op.operand("x"), std::move(columns)).at_or(std::move(at), 0);
-  const Expr sums = sum_out(where_true(meeting.is_hit, value), block_axes);
-  op.define("y", covering.cropped(reshape(sums, extents), map, image));
+  const Expr sums = sum_out(where_true(taps.is_hit, value), block_axes);
+  op.define("y", phases.cropped(reshape(sums, extents), map, image));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "ir/assumptions.h"
-#include "ops/covering.h"
+#include "ops/phase_decomposition.h"
 #include "ops/var_ops.h"
 
 namespace tenon {
@@ -138,11 +138,11 @@ Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype
 Expr convolve_transposed(const Convolution& conv, const Expr& y, const Expr& w) {
   const bool is_grouped = conv.groups > 1;
   const Dim inputs = conv.inputs_per_group(), outputs = conv.outputs_per_group();
-  const Covering covering(conv.windows);
-  const Dims extents = joined({conv.x_dims[0], conv.x_dims[1]}, covering.loop_extents());
-  Sum sum(conv.x, extents, joined({1, is_grouped ? inputs : 1}, covering.phase_counts()));
+  const PhaseDecomposition phases(conv.windows);
+  const Dims extents = joined({conv.x_dims[0], conv.x_dims[1]}, phases.loop_extents());
+  Sum sum(conv.x, extents, joined({1, is_grouped ? inputs : 1}, phases.phase_counts()));
   const AxisLoops channel = sum.add_blocked(outputs, is_grouped ? 1 : conv.y.block(channel_axis));
-  const std::vector<AxisLoops> steps = sum.add_spatial(covering.step_counts());
+  const std::vector<AxisLoops> steps = sum.add_spatial(phases.step_counts());
   const Space space(sum.dims);
 
   const LogicalIndex n = sum.result[0].index(space), c = sum.result[1].index(space);
@@ -150,16 +150,16 @@ Expr convolve_transposed(const Convolution& conv, const Expr& y, const Expr& w) 
   const LogicalIndex o = is_grouped ? group_of(c, inputs) * outputs + local.whole : local;
   std::vector<LogicalIndex> places;
   for (std::size_t k = 2; k < sum.result.size(); ++k) places.push_back(sum.result[k].index(space));
-  const Covering::Meeting meeting = covering.meeting(places, indices_of(space, steps));
+  const PhaseDecomposition::Taps taps = phases.taps(places, indices_of(space, steps));
   std::vector<LogicalIndex> at{n, o};
-  at.insert(at.end(), meeting.positions.begin(), meeting.positions.end());
+  at.insert(at.end(), taps.positions.begin(), taps.positions.end());
   const Expr image = y.at_or(conv.y.coordinates(at), 0);
   const LogicalIndex in_weights = is_grouped ? in_group(c, inputs) : c;
-  const Expr weight = covering.read_elements(
-      w, conv.w.coordinates(with_leading({o, in_weights}, meeting.elements)));
+  const Expr weight =
+      phases.read_elements(w, conv.w.coordinates(with_leading({o, in_weights}, taps.elements)));
   const Expr looped =
-      sum.of(where_true(meeting.is_hit, image * weight), conv.x.physical_dims("", extents));
-  return covering.cropped(looped, conv.x, conv.x_dims);
+      sum.of(where_true(taps.is_hit, image * weight), conv.x.physical_dims("", extents));
+  return phases.cropped(looped, conv.x, conv.x_dims);
 }
 
 Expr correlate_for_weights(const Convolution& conv, const Expr& x, const Expr& y) {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "ir/assumptions.h"
-#include "ops/covering.h"
+#include "ops/phase_decomposition.h"
 
 #include <limits>
 
@@ -137,33 +137,33 @@ namespace {
 // Loops over x, by phase where windows lie apart, and which windows hold each element.
 struct Spread {
   explicit Spread(const Pooling& pooling)
-      : covering(pooling.windows),
+      : phases(pooling.windows),
         extents{pooling.x_dims[0], pooling.x_dims[1]},
         loops(make_loops(pooling)),
-        meeting(covering.meeting(loops.places, loops.steps)),
+        taps(phases.taps(loops.places, loops.steps)),
         at{loops.n, loops.c} {
-    at.insert(at.end(), meeting.positions.begin(), meeting.positions.end());
+    at.insert(at.end(), taps.positions.begin(), taps.positions.end());
   }
 
   // Sums what windows give, and cuts it to x.
   Expr sum(const Pooling& pooling, const Expr& given) const {
-    const Expr sums = sum_out(covering.where_covered(meeting, given), loops.window_axes);
-    return covering.cropped(reshape(sums, pooling.x.physical_dims("", extents)), pooling.x,
-                            pooling.x_dims);
+    const Expr sums = sum_out(phases.where_covered(taps, given), loops.window_axes);
+    return phases.cropped(reshape(sums, pooling.x.physical_dims("", extents)), pooling.x,
+                          pooling.x_dims);
   }
 
-  Covering covering;
+  PhaseDecomposition phases;
   Dims extents;
   PoolLoops loops;
-  Covering::Meeting meeting;
+  PhaseDecomposition::Taps taps;
   std::vector<LogicalIndex> at;  // in y
 
  private:
   PoolLoops make_loops(const Pooling& pooling) {
     Dims parts{1, 1};
-    for (const Dim& extent : covering.loop_extents()) extents.push_back(extent);
-    for (const Dim& count : covering.phase_counts()) parts.push_back(count);
-    return {pooling.x, extents, parts, covering.step_counts()};
+    for (const Dim& extent : phases.loop_extents()) extents.push_back(extent);
+    for (const Dim& count : phases.phase_counts()) parts.push_back(count);
+    return {pooling.x, extents, parts, phases.step_counts()};
   }
 };
 
@@ -206,7 +206,7 @@ Expr elements_of_greatest(const Pooling& pooling, const Expr& x) {
 Expr spread_greatest(const Pooling& pooling, const Expr& greatest, const Expr& y) {
   const Spread spread(pooling);
   const std::vector<Expr> at = pooling.y.coordinates(spread.at);
-  const Expr number = element_number(pooling, spread.meeting.elements);
+  const Expr number = element_number(pooling, spread.taps.elements);
   const Expr is_it = equal(greatest.at_or(at, -1), number);
   return spread.sum(pooling, select(is_it, y.at_or(at, 0), 0.0));
 }

@@ -159,10 +159,11 @@ std::vector<std::string> reasons_in(const Error& error) {
   return reasons;
 }
 
-std::optional<Failure> failure_of(const Specimen& specimen, const Settings& settings) {
-  return failure_of(specimen.graph,
-                    {{specimen.inputs, outputs_of(specimen.graph, specimen.inputs, settings.how)}},
-                    settings);
+std::optional<Failure> failure_of(const Reproducer& reproducer, const Settings& settings) {
+  return failure_of(
+      reproducer.graph,
+      {{reproducer.inputs, outputs_of(reproducer.graph, reproducer.inputs, settings.how)}},
+      settings);
 }
 
 bool is_finite(const Trial& trial) {
@@ -177,13 +178,13 @@ bool is_finite(const Trial& trial) {
 
 std::string described(const Graph& graph, const std::vector<Trial>& trials, const Failure& failure,
                       const Settings& settings) {
-  const auto shows = [&](const Specimen& specimen) {
-    const auto found = failure_of(specimen, settings);
+  const auto shows = [&](const Reproducer& reproducer) {
+    const auto found = failure_of(reproducer, settings);
     return found && found->kind == failure.kind;
   };
-  const Specimen smallest = reduce({graph, trials.at(failure.trial).inputs}, shows, settings.how);
+  const Reproducer smallest = reduce({graph, trials.at(failure.trial).inputs}, shows, settings.how);
   const auto last = failure_of(smallest, settings);
-  return concat(last ? last->what : failure.what, "\n", print_specimen(smallest));
+  return concat(last ? last->what : failure.what, "\n", print_reproducer(smallest));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // How a kernel multiplies bytes and adds them up.
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
-#include "target/dots.h"
+#include "target/dot_instructions.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -88,7 +88,7 @@ llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value*
   const auto whole = [&](std::int64_t number) {
     return llvm::ConstantInt::getSigned(total->getType(), number);
   };
-  if (is_register && has_dots(facts_) && is_unsigned && is_signed) {
+  if (is_register && has_dot_instructions(facts_) && is_unsigned && is_signed) {
     const auto id = lanes == 16  ? Intrinsic::x86_avx512_vpdpbusd_512
                     : lanes == 8 ? Intrinsic::x86_avx512_vpdpbusd_256
                                  : Intrinsic::x86_avx512_vpdpbusd_128;

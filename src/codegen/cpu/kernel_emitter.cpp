@@ -14,7 +14,7 @@
 #include "nests/integer_contraction.h"
 #include "nests/pairs.h"
 #include "target/bf16.h"
-#include "target/dots.h"
+#include "target/dot_instructions.h"
 
 namespace tenon::codegen::cpu {
 
@@ -69,7 +69,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
   function_->addFnAttr("no-builtins");
   function_->addFnAttr("prefer-vector-width", std::to_string(facts.vector_bits));
   // Nowhere else: given them, LLVM 19 makes wrong dots of sums of products that are none.
-  if (has_dots(facts) && nests::has_dots(nest.body)) {
+  if (has_dot_instructions(facts) && nests::has_dots(nest.body)) {
     function_->addFnAttr("target-features", facts.vector_bits > 256 ? "+avx512vnni" : "+avxvnni");
   }
   loops_.resize(nest.loop_names.size());

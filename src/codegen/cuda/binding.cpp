@@ -39,7 +39,7 @@ bool can_be_shared(const Block& block) {
       return false;
     if (statement.kind != Statement::Kind::Loop) return true;
     return !statement.limit.is_defined() &&
-           (statement.is_independent || is_fold_chain(chain_of(statement)));
+           (statement.is_independent || is_fold_band(band_of(statement)));
   });
 }
 
@@ -114,20 +114,20 @@ std::int64_t own_bytes(const LoopNest& nest) {
 
 }  // namespace
 
-LoopChain chain_of(const Statement& loop) {
-  LoopChain chain{{&loop}, &loop.body};
-  while (chain.inner->size() == 1 && chain.inner->front().kind == Statement::Kind::Loop &&
-         chain.inner->front().is_independent == loop.is_independent &&
-         !chain.inner->front().limit.is_defined()) {
-    chain.loops.push_back(&chain.inner->front());
-    chain.inner = &chain.inner->front().body;
+LoopBand band_of(const Statement& loop) {
+  LoopBand band{{&loop}, &loop.body};
+  while (band.inner->size() == 1 && band.inner->front().kind == Statement::Kind::Loop &&
+         band.inner->front().is_independent == loop.is_independent &&
+         !band.inner->front().limit.is_defined()) {
+    band.loops.push_back(&band.inner->front());
+    band.inner = &band.inner->front().body;
   }
-  return chain;
+  return band;
 }
 
-bool is_fold_chain(const LoopChain& chain) {
-  return !chain.loops.front()->is_independent &&
-         std::all_of(chain.inner->begin(), chain.inner->end(), [](const Statement& statement) {
+bool is_fold_band(const LoopBand& band) {
+  return !band.loops.front()->is_independent &&
+         std::all_of(band.inner->begin(), band.inner->end(), [](const Statement& statement) {
            return statement.kind == Statement::Kind::Fold && statement.reduction != Reduction::Last;
          });
 }

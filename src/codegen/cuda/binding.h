@@ -33,14 +33,14 @@ Dim scratch_per_block(const LoopNest& nest, const Binding& binding);
 /// Blocks at most where each needs memory of its own; they go on with the next items.
 inline constexpr std::int64_t kMostScratchBlocks = 1056;
 
-/// A chain of loops of one kind, each all that the one around it does; what stands in the
+/// A band of loops of one kind, each all that the one around it does; what stands in the
 /// innermost.
-struct LoopChain {
+struct LoopBand {
   std::vector<const Statement*> loops;
   const Block* inner = nullptr;
 };
-LoopChain chain_of(const Statement& loop);
-/// Whether the chain only folds into locals.
-bool is_fold_chain(const LoopChain& chain);
+LoopBand band_of(const Statement& loop);
+/// Whether the band only folds into locals.
+bool is_fold_band(const LoopBand& band);
 
 }  // namespace tenon::codegen::cuda

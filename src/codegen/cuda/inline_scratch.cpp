@@ -13,9 +13,9 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// A chain of independent loops that writes each element of a scratch buffer once.
+// A band of independent loops that writes each element of a scratch buffer once.
 struct Filling {
-  LoopChain chain;
+  LoopBand band;
   const Statement* store = nullptr;  // last of what is done for each
 };
 
@@ -24,20 +24,20 @@ bool is_free(const Statement& statement) {
          !statement.limit.is_defined();
 }
 
-std::int64_t positions(const LoopChain& chain) {
+std::int64_t positions(const LoopBand& band) {
   Dim count = 1;
-  for (const Statement* loop : chain.loops) count = count * loop->extent;
+  for (const Statement* loop : band.loops) count = count * loop->extent;
   return count.is_constant() ? count.constant() : 0;
 }
 
 std::optional<Filling> filling(const LoopNest& nest, const Statement& loop) {
   if (!is_free(loop)) return std::nullopt;
-  Filling found{chain_of(loop), nullptr};
-  const Block& inner = *found.chain.inner;
+  Filling found{band_of(loop), nullptr};
+  const Block& inner = *found.band.inner;
   if (inner.empty() || inner.back().kind != Statement::Kind::Store) return std::nullopt;
   const bool is_one = std::all_of(inner.begin(), inner.end() - 1, [](const Statement& statement) {
     if (statement.kind == Statement::Kind::Define) return true;
-    return statement.kind == Statement::Kind::Loop && is_fold_chain(chain_of(statement));
+    return statement.kind == Statement::Kind::Loop && is_fold_band(band_of(statement));
   });
   found.store = &inner.back();
   if (!is_one || nest.buffers[found.store->id].storage != Storage::Scratch) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<Filling> filling(const LoopNest& nest, const Statement& loop) {
     else if (!nests::is_integer(index, 0))
       return std::nullopt;
   }
-  return axes == found.chain.loops.size() ? std::optional(found) : std::nullopt;
+  return axes == found.band.loops.size() ? std::optional(found) : std::nullopt;
 }
 
 std::size_t loads_of(const Block& block, std::size_t buffer) {
@@ -61,20 +61,20 @@ std::size_t loads_of(const Block& block, std::size_t buffer) {
 // The loops of `statement` with what fills the buffer in place of their load of it.
 bool inline_into(LoopNest& nest, const Filling& from, Statement& statement) {
   if (!is_free(statement)) return false;
-  const LoopChain chain = chain_of(statement);
-  if (chain.inner->size() != 1 || chain.inner->front().kind != Statement::Kind::Store ||
-      positions(chain) == 0 || positions(chain) > positions(from.chain))
+  const LoopBand band = band_of(statement);
+  if (band.inner->size() != 1 || band.inner->front().kind != Statement::Kind::Store ||
+      positions(band) == 0 || positions(band) > positions(from.band))
     return false;
   const std::size_t buffer = from.store->id;
   Scalar read;
-  nests::for_each_load(*chain.inner, [&](const Scalar& load) {
+  nests::for_each_load(*band.inner, [&](const Scalar& load) {
     if (load->id == buffer) read = load;
   });
   // It is computed later than it was: what it reads must still be there.
-  if (loads_of(*from.chain.inner, chain.inner->front().id) > 0) return false;
+  if (loads_of(*from.band.inner, band.inner->front().id) > 0) return false;
   if (!read.is_defined() || read->bounds != Bounds::Inside || read->view != from.store->view)
     return false;
-  Block body = *from.chain.inner;
+  Block body = *from.band.inner;
   // Both may have loops of the same number: those of the filling get others first.
   std::vector<std::pair<std::size_t, Scalar>> places;
   for (std::size_t k = 0; k < read->view.size(); ++k) {
@@ -85,13 +85,13 @@ bool inline_into(LoopNest& nest, const Filling& from, Statement& statement) {
   }
   for (const auto& [loop, place] : places) nests::substitute_loop(body, loop, place);
   const Scalar value = nests::cast_scalar(body.back().value, nest.buffers[buffer].dtype);
-  Block store = *chain.inner;
+  Block store = *band.inner;
   nests::Rewriting([&](ScalarNode node) {
     if (node.kind == ScalarKind::Load && node.id == buffer) return value;
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   }).apply(store);
   body.back() = std::move(store.front());
-  const_cast<Block&>(*chain.inner) = std::move(body);  // NOLINT: a part of `statement`
+  const_cast<Block&>(*band.inner) = std::move(body);  // NOLINT: a part of `statement`
   return true;
 }
 

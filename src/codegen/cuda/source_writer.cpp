@@ -237,11 +237,11 @@ class KernelWriter {
         if (!exchanged_.empty()) sync();
         continue;
       }
-      const LoopChain chain = chain_of(statement);
-      if (is_fold_chain(chain)) {
-        write_shared_folds(chain);
+      const LoopBand band = band_of(statement);
+      if (is_fold_band(band)) {
+        write_shared_folds(band);
       } else {
-        write_spread(chain, [&] { write_block(*chain.inner); });
+        write_spread(band, [&] { write_block(*band.inner); });
       }
       if (!exchanged_.empty()) sync();
     }
@@ -253,15 +253,15 @@ class KernelWriter {
     std::int64_t count = 0;
     unsigned lanes = 1;
   };
-  std::optional<RowPasses> row_passes(const LoopChain& chain) const {
+  std::optional<RowPasses> row_passes(const LoopBand& band) const {
     constexpr std::int64_t kMostElements = 32;
-    if (chain.loops.size() != 1 || !chain.loops.front()->extent.is_constant()) return std::nullopt;
-    const std::int64_t extent = chain.loops.front()->extent.constant();
+    if (band.loops.size() != 1 || !band.loops.front()->extent.is_constant()) return std::nullopt;
+    const std::int64_t extent = band.loops.front()->extent.constant();
     const std::int64_t elements = extent / binding_.group;
     if (extent % binding_.group != 0 || elements > kMostElements) return std::nullopt;
     // Locals are a thread's, not a lane's.
     const bool is_plain =
-        std::all_of(chain.inner->begin(), chain.inner->end(), [](const Statement& statement) {
+        std::all_of(band.inner->begin(), band.inner->end(), [](const Statement& statement) {
           return statement.kind == Statement::Kind::Store ||
                  (statement.kind == Statement::Kind::Fold && !statement.place.is_defined());
         });
@@ -305,12 +305,12 @@ class KernelWriter {
     collect_written(block, written);
     for (const Statement& statement : block) {
       if (statement.kind != Statement::Kind::Loop) continue;
-      const LoopChain chain = chain_of(statement);
-      const auto passes = row_passes(chain);
+      const LoopBand band = band_of(statement);
+      const auto passes = row_passes(band);
       if (!passes || passes->lanes == 1) continue;
       values_.set_lanes(statement.id, passes->lanes, false);
       lanes_ = passes->lanes;
-      for_each_load(*chain.inner, [&](const Scalar& load) {
+      for_each_load(*band.inner, [&](const Scalar& load) {
         if (load->bounds != Bounds::Inside || written.contains(load->id) ||
             nest_.buffers[load->id].storage == Storage::Scratch ||
             !is_packed(load->args, load->view, statement.id))
@@ -356,9 +356,9 @@ class KernelWriter {
     }
   }
 
-  void write_spread(const LoopChain& chain, const std::function<void()>& body) {
-    const std::vector<const Statement*>& loops = chain.loops;
-    if (const auto passes = row_passes(chain)) return write_passes(*loops.front(), *passes, body);
+  void write_spread(const LoopBand& band, const std::function<void()>& body) {
+    const std::vector<const Statement*>& loops = band.loops;
+    if (const auto passes = row_passes(band)) return write_passes(*loops.front(), *passes, body);
     const std::string type = is_short(loops) ? "i32" : "i64";
     const std::string at = concat("s", unique_++);
     lines_.open(concat("for (", type, " ", at, " = lane; ", at, " < ", count_text(loops, type, 1),
@@ -368,20 +368,20 @@ class KernelWriter {
     lines_.close();
   }
 
-  void write_shared_folds(const LoopChain& chain) {
+  void write_shared_folds(const LoopBand& band) {
     lines_.open("");
     // Each thread folds its own positions; what was there before comes last.
-    for (const Statement& fold : *chain.inner) {
+    for (const Statement& fold : *band.inner) {
       const DType dtype = nest_.locals[fold.id];
       lines_.add(concat("const ", computed_type(dtype), " before", fold.id, " = t", fold.id, ";"));
       const Scalar start = nests::identity_scalar(fold.reduction, dtype);
       lines_.add(
           concat("t", fold.id, " = ", literal_text(dtype, start->real, start->integer), ";"));
     }
-    write_spread(chain, [&] {
-      for (const Statement& fold : *chain.inner) write_fold(fold);
+    write_spread(band, [&] {
+      for (const Statement& fold : *band.inner) write_fold(fold);
     });
-    for (const Statement& fold : *chain.inner) {
+    for (const Statement& fold : *band.inner) {
       const DType dtype = nest_.locals[fold.id];
       const std::string local = concat("t", fold.id);
       if (fold.place.is_defined()) {

@@ -30,7 +30,7 @@ class Cutter {
     const Node& node = graph_.node(id);
     return node.results.size() == 1 && graph_.constant_of(node.results.front()) != nullptr;
   }
-  bool is_meeting(NodeId id) const { return is_collective(*graph_.node(id).op); }
+  bool is_collective_node(NodeId id) const { return is_collective(*graph_.node(id).op); }
 
   // A collective belongs to the stage it follows; what reads it comes a stage later.
   void find_stages() {
@@ -41,12 +41,13 @@ class Cutter {
       for (ValueId operand : graph_.node(id).operands) {
         const NodeId maker = operand ? graph_.value(operand).producer : NodeId{};
         if (!maker || is_constant(maker)) continue;
-        earliest_[id] = std::max(earliest_[id], earliest_[maker] + (is_meeting(maker) ? 1 : 0));
+        earliest_[id] =
+            std::max(earliest_[id], earliest_[maker] + (is_collective_node(maker) ? 1 : 0));
       }
       last_ = std::max(last_, earliest_[id]);
     }
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
-      if (is_meeting(*id)) {
+      if (is_collective_node(*id)) {
         stage_[*id] = earliest_[*id];
         continue;
       }
@@ -64,7 +65,7 @@ class Cutter {
   bool is_needed_outside(ValueId value, std::size_t stage) const {
     if (graph_.is_output(value)) return true;
     return std::ranges::any_of(graph_.readers(value), [&](NodeId reader) {
-      return is_meeting(reader) || stage_[reader] != stage;
+      return is_collective_node(reader) || stage_[reader] != stage;
     });
   }
 
@@ -75,14 +76,14 @@ class Cutter {
     std::vector<NodeId> nodes;
     for (NodeId id : graph_.nodes_in_order()) {
       if (is_constant(id) || stage_[id] != number) continue;
-      (is_meeting(id) ? made.collectives : nodes).push_back(id);
+      (is_collective_node(id) ? made.collectives : nodes).push_back(id);
     }
     for (NodeId id : nodes) {
       for (ValueId operand : graph_.node(id).operands) {
         if (!operand || copies.contains(operand) || graph_.constant_of(operand)) continue;
         const Value& value = graph_.value(operand);
-        const bool is_inside =
-            value.producer && stage_[value.producer] == number && !is_meeting(value.producer);
+        const bool is_inside = value.producer && stage_[value.producer] == number &&
+                               !is_collective_node(value.producer);
         if (is_inside) continue;
         copies[operand] = made.graph.add_input(value.name, value.type);
         made.inputs.push_back(operand);

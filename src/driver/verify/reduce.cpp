@@ -16,13 +16,13 @@ constexpr std::size_t kNodeBudget = 60000;
 
 using Values = IdMap<ValueId, std::optional<Datum>>;
 
-Values values_in(const Specimen& specimen, reference::Options options) {
-  Values values(specimen.graph.value_id_bound());
+Values values_in(const Reproducer& reproducer, reference::Options options) {
+  Values values(reproducer.graph.value_id_bound());
   options.node_runs_left = nullptr;  // it ran before
   options.on_value = [&](ValueId id, const Datum& datum) { values[id] = datum; };
-  reference::evaluate(specimen.graph, specimen.inputs, options);
-  for (std::size_t k = 0; k < specimen.inputs.size(); ++k) {
-    values[specimen.graph.inputs()[k]] = specimen.inputs[k];
+  reference::evaluate(reproducer.graph, reproducer.inputs, options);
+  for (std::size_t k = 0; k < reproducer.inputs.size(); ++k) {
+    values[reproducer.graph.inputs()[k]] = reproducer.inputs[k];
   }
   return values;
 }
@@ -45,7 +45,7 @@ struct Changes {
 // Writes the graph again with changes. A value that no kept node makes becomes an input.
 class Rewriting {
  public:
-  Rewriting(const Specimen& from, const Values& values, const Changes& changes)
+  Rewriting(const Reproducer& from, const Values& values, const Changes& changes)
       : from_(from.graph), values_(values), changes_(changes), made_(from.graph.value_id_bound()) {
     into_.graph.name = from_.name;
     for (ValueId input : from_.inputs()) {
@@ -57,7 +57,7 @@ class Rewriting {
     }
   }
 
-  Specimen run() {
+  Reproducer run() {
     const std::vector<ValueId> outputs = changes_.outputs ? changes_.outputs() : kept_outputs();
     if (outputs.empty()) throw Error("nothing is left");
     mark_needed(outputs);
@@ -169,7 +169,7 @@ class Rewriting {
   const Graph& from_;
   const Values& values_;
   const Changes& changes_;
-  Specimen into_;
+  Reproducer into_;
   IdMap<ValueId, ValueId> made_;
   IdMap<ValueId, char> is_needed_;
   IdMap<NodeId, char> is_kept_;
@@ -230,12 +230,12 @@ Attributes shrunk(const Attributes& attrs, std::int64_t from, std::int64_t to) {
 
 class Reducer {
  public:
-  Reducer(Specimen specimen, const Shows& shows, const reference::Options& how)
-      : best_(std::move(specimen)), shows_(shows), how_(how) {
+  Reducer(Reproducer reproducer, const Shows& shows, const reference::Options& how)
+      : best_(std::move(reproducer)), shows_(shows), how_(how) {
     values_ = values_in(best_, how_);
   }
 
-  Specimen run() {
+  Reproducer run() {
     keep_one_output();
     make_extents_known();
     for (std::size_t nodes = 0; nodes != best_.graph.node_count();) {
@@ -253,7 +253,7 @@ class Reducer {
  private:
   bool attempt(const Changes& changes) {
     if (spent_ > kNodeBudget) return false;
-    Specimen tried;
+    Reproducer tried;
     try {
       tried = Rewriting(best_, values_, changes).run();
       spent_ += tried.graph.node_count() + 1;
@@ -365,7 +365,7 @@ class Reducer {
       const Tensor& tensor = best_.inputs[k].tensor();
       if (tensor.dtype() == DType::String || tensor.size() == 0) continue;
       for (double element : {0.0, 1.0}) {
-        Specimen tried = best_;
+        Reproducer tried = best_;
         const Constant plain =
             Constant::splat(Tensor::scalar(tensor.dtype(), element), tensor.shape());
         tried.inputs[k] = plain.materialise();
@@ -374,7 +374,7 @@ class Reducer {
     }
   }
 
-  bool exactly(Specimen& tried) {
+  bool exactly(Reproducer& tried) {
     try {
       spent_ += tried.graph.node_count() + 1;
       if (spent_ > kNodeBudget || !shows_(tried)) return false;
@@ -385,7 +385,7 @@ class Reducer {
     return true;
   }
 
-  Specimen best_;
+  Reproducer best_;
   Values values_;
   const Shows& shows_;
   const reference::Options& how_;
@@ -403,15 +403,15 @@ std::string print_datum(const Datum& datum) {
 
 }  // namespace
 
-Specimen reduce(Specimen specimen, const Shows& shows, const reference::Options& how) {
-  return Reducer(std::move(specimen), shows, how).run();
+Reproducer reduce(Reproducer reproducer, const Shows& shows, const reference::Options& how) {
+  return Reducer(std::move(reproducer), shows, how).run();
 }
 
-std::string print_specimen(const Specimen& specimen) {
-  std::string text = print(specimen.graph);
-  for (std::size_t k = 0; k < specimen.inputs.size(); ++k) {
-    const std::string& name = specimen.graph.value(specimen.graph.inputs()[k]).name;
-    text += concat("# ", print_name(name), " = ", print_datum(specimen.inputs[k]), "\n");
+std::string print_reproducer(const Reproducer& reproducer) {
+  std::string text = print(reproducer.graph);
+  for (std::size_t k = 0; k < reproducer.inputs.size(); ++k) {
+    const std::string& name = reproducer.graph.value(reproducer.graph.inputs()[k]).name;
+    text += concat("# ", print_name(name), " = ", print_datum(reproducer.inputs[k]), "\n");
   }
   return text;
 }

@@ -9,20 +9,20 @@
 namespace tenon {
 
 /// A graph and inputs on which something shows.
-struct Specimen {
+struct Reproducer {
   Graph graph;
   std::vector<Datum> inputs;
 };
 
 /// Whether what is looked for still shows; asked of many graphs, some of which do not run.
-using Shows = std::function<bool(const Specimen&)>;
+using Shows = std::function<bool(const Reproducer&)>;
 
-/// The smallest part of a specimen that was found to show the same: outputs, nodes and attributes
+/// The smallest part of a reproducer that was found to show the same: outputs, nodes and attributes
 /// are left out, values inside become inputs, extents shrink, elements become plain. `how` says how
 /// graphs are run.
-Specimen reduce(Specimen specimen, const Shows& shows, const reference::Options& how = {});
+Reproducer reduce(Reproducer reproducer, const Shows& shows, const reference::Options& how = {});
 
 /// The graph as text, its inputs' values as comments behind it.
-std::string print_specimen(const Specimen& specimen);
+std::string print_reproducer(const Reproducer& reproducer);
 
 }  // namespace tenon

@@ -35,7 +35,7 @@ class Planner {
     if (keeps_tiles_) join_siblings(Role::Contraction);
     spread_views();
     for (NodeId id : order_) join_operands(id);
-    if (keeps_tiles_) join_chains();
+    if (keeps_tiles_) join_tiles();
     if (journal) tell(rules_, *journal);
     return grouping();
   }
@@ -141,13 +141,13 @@ class Planner {
   }
 
   // Anchors that hand each other a value: those that gain most first, since a kernel holds two.
-  void join_chains() {
+  void join_tiles() {
     struct Pair {
       NodeId producer, reader;
       double gain;
     };
     std::vector<Pair> pairs;
-    rules_.allow_chains();
+    rules_.allow_tile_and_fuse();
     for (NodeId id : order_) {
       const ClusterId reader = rules_.clusters.of(id);
       if (rules_.anchor_node(reader) != id) continue;
@@ -155,7 +155,7 @@ class Planner {
         const ClusterId producer = operand ? rules_.clusters.maker(operand) : ClusterId{};
         if (!producer || producer == reader || !rules_.anchor_node(producer)) continue;
         if (rules_.refusal(producer, reader)) continue;
-        pairs.push_back({rules_.anchor_node(producer), id, rules_.chain_verdict(producer, reader).gain});
+        pairs.push_back({rules_.anchor_node(producer), id, rules_.tile_and_fuse_verdict(producer, reader).gain});
       }
     }
     std::ranges::stable_sort(pairs, std::greater{}, &Pair::gain);

@@ -6,7 +6,7 @@
 namespace tenon::fusing {
 
 /// Chooses what runs together: epilogues of contractions first, then what folds rows, then windows,
-/// then chains and index maps, then siblings. Kernels have at most `max_nodes` nodes. See
+/// then tile-and-fuse and index maps, then siblings. Kernels have at most `max_nodes` nodes. See
 /// docs/optimiser/fuse.md.
 Grouping plan_groups(const Graph& graph, const TargetFacts& target, std::size_t max_nodes,
                      Journal* journal);

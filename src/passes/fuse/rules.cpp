@@ -44,7 +44,7 @@ Rules::Rules(const Graph& graph, const TargetFacts& target, std::size_t max_node
       access_(access_of_nodes(graph)),
       is_piece_(graph.node_id_bound()),
       feeds_folds_(graph.node_id_bound()),
-      chained_readers_(graph.node_id_bound()),
+      tiled_readers_(graph.node_id_bound()),
       counts_(graph.value_id_bound()),
       bytes_(graph.value_id_bound()),
       prices_(fusion_prices(target)),
@@ -226,7 +226,7 @@ Refusal Rules::anchored_producer(ClusterId producer, ClusterId reader,
       return "the two fold other axes or other spaces";
     }
   } else if (other != Role::Pointwise) {
-    if (allows_chains_) return chain_verdict(producer, reader).refusal;
+    if (allows_tile_and_fuse_) return tile_and_fuse_verdict(producer, reader).refusal;
     if (other == Role::Contraction && role == Role::Contraction) return "both are contractions";
     return other == Role::Contraction ? "a contraction reads it many times over"
                                       : "folding needs elements that other tiles compute";
@@ -424,8 +424,8 @@ std::vector<NodeId> Rules::copies_in(ClusterId cluster) const {
 bool Rules::merge(ClusterId a, ClusterId b) {
   const Info &left = infos_[a.index()], &right = infos_[b.index()];
   const bool is_before = left.anchor == Role::Pointwise;  // the anchor that stays
-  const bool is_chain = allows_chains_ && !is_before && right.anchor != Role::Pointwise;
-  const bool keeps_right = is_before || is_chain;
+  const bool is_tiled = allows_tile_and_fuse_ && !is_before && right.anchor != Role::Pointwise;
+  const bool keeps_right = is_before || is_tiled;
   std::vector<Edge> uses;
   Ports ports;
   std::vector<NodeId> first;
@@ -435,7 +435,7 @@ bool Rules::merge(ClusterId a, ClusterId b) {
     first.assign(clusters.nodes(a).begin(), clusters.nodes(a).end());
   });
   if (!merged) return false;
-  if (is_chain) chained_readers_[left.anchor_node] = right.anchor_node;
+  if (is_tiled) tiled_readers_[left.anchor_node] = right.anchor_node;
   infos_[merged->index()] = {.anchor = keeps_right ? right.anchor : left.anchor,
                              .anchor_node = keeps_right ? right.anchor_node : left.anchor_node,
                              .is_opaque = false,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ops/access.h"
-#include "ops/reach.h"
+#include "ops/required_region.h"
 #include "passes/fuse/clusters.h"
 #include "target/fusion_prices.h"
 
@@ -19,7 +19,8 @@ using Refusal = const char*;
 /// What may share a kernel, and whether it pays. A kernel has a space it goes through element by
 /// element, and at most one anchor that says how: a contraction or several of one input, folds over
 /// windows, or folds over the same axes of the same space. Every value it writes has the space's
-/// size, so that each element is computed once. Chains have a second anchor.
+/// size, so that each element is computed once. A producer computed tile by tile
+/// at its reader is a second anchor.
 class Rules {
  public:
   /// Kernels of at most `max_nodes` nodes.
@@ -54,17 +55,17 @@ class Rules {
   void write_views() { writes_views_ = true; }
   const std::vector<NodeId>& copies(NodeId reader) const { return copies_[reader]; }
   std::vector<NodeId> copies_in(ClusterId cluster) const;
-  /// From here on two anchors may share a kernel: see `chain_verdict`.
-  void allow_chains() { allows_chains_ = true; }
+  /// From here on two anchors may share a kernel: see `tile_and_fuse_verdict`.
+  void allow_tile_and_fuse() { allows_tile_and_fuse_ = true; }
   /// What it gains, in bytes moved, to compute what `producer` hands to `reader` in pieces, each
   /// right before it is read; or why that is not done.
-  struct ChainVerdict {
+  struct TileAndFuseVerdict {
     Refusal refusal = nullptr;
     double gain = 0;
   };
-  ChainVerdict chain_verdict(ClusterId producer, ClusterId reader) const;
+  TileAndFuseVerdict tile_and_fuse_verdict(ClusterId producer, ClusterId reader) const;
   /// The anchor that reads this one's result in pieces; none of other nodes.
-  NodeId chained_reader(NodeId node) const { return chained_readers_[node]; }
+  NodeId tiled_reader(NodeId node) const { return tiled_readers_[node]; }
 
   /// Merges what was not refused; false where others would have to run between the two.
   bool merge(ClusterId a, ClusterId b);
@@ -99,8 +100,9 @@ class Rules {
 
   std::vector<Edge> edges(ClusterId producer, ClusterId reader) const;
   /// Alike nodes are looked at once.
-  const std::vector<Reach>& reach(NodeId node, std::size_t operand) const;
-  Refusal chain_refusal(ClusterId producer, ClusterId reader, std::span<const Edge> edges) const;
+  const std::vector<RequiredRegion>& regions(NodeId node, std::size_t operand) const;
+  Refusal tile_and_fuse_refusal(ClusterId producer, ClusterId reader,
+                                std::span<const Edge> edges) const;
   /// Of what every pass reads, when the result's axes up to `depth` are cut.
   double weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) const;
   bool is_part(NodeId node) const;
@@ -120,7 +122,7 @@ class Rules {
   IdMap<NodeId, NodeAccess> access_;
   IdMap<NodeId, std::uint8_t> is_piece_;
   IdMap<NodeId, std::uint8_t> feeds_folds_;  // stands before its cluster's anchor, in its windows
-  IdMap<NodeId, NodeId> chained_readers_;
+  IdMap<NodeId, NodeId> tiled_readers_;
   IdMap<ValueId, Dim> counts_;
   IdMap<ValueId, double> bytes_;
   std::vector<Info> infos_;
@@ -128,8 +130,9 @@ class Rules {
   nests::FusionPrices prices_;
   std::size_t max_nodes_;
   bool keeps_tiles_;
-  mutable std::unordered_map<std::string, std::vector<Reach>> reaches_;  // by signature and operand
-  bool writes_views_ = false, allows_chains_ = false;
+  mutable std::unordered_map<std::string, std::vector<RequiredRegion>>
+      regions_;  // by signature and operand
+  bool writes_views_ = false, allows_tile_and_fuse_ = false;
   bool has_pieces_ = false;  // some node is one
 };
 

@@ -44,7 +44,7 @@ class Teller {
   // What is built around one anchor, or none.
   void tell_members(std::span<const NodeId> nodes, NodeId centre) {
     for (NodeId id : nodes) {
-      const NodeId reader = rules_.chained_reader(id);
+      const NodeId reader = rules_.tiled_reader(id);
       if (id == centre) {
         say(id, concat("takes ", others(nodes, id), ": one kernel around this ", role_word(id)));
       } else if (reader) {

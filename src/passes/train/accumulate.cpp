@@ -1,8 +1,8 @@
 #include "base/error.h"
 #include "ops/analysis.h"
 #include "ops/collective.h"
-#include "ops/reach.h"
 #include "ops/registry.h"
+#include "ops/required_region.h"
 #include "passes/late_attributes.h"
 #include "passes/train/train.h"
 
@@ -201,11 +201,11 @@ class Accumulator {
 std::optional<std::size_t> axis_behind(const Graph& graph, NodeId id, std::size_t operand,
                                        std::size_t axis) {
   if (graph.op_name(id) == "dropout") return axis;  // op-name: its form in training is elementwise
-  const std::vector<Reach> reaches = reach_of(graph, id, operand);
-  if (axis < reaches.size()) {
-    const Reach& reach = reaches[axis];
-    if (reach.axis && reach.step == 1 && reach.first == 0 && reach.count == Dim(1))
-      return reach.axis;
+  const std::vector<RequiredRegion> regions = required_regions(graph, id, operand);
+  if (axis < regions.size()) {
+    const RequiredRegion& region = regions[axis];
+    if (region.axis && region.step == 1 && region.first == 0 && region.count == Dim(1))
+      return region.axis;
   }
   // Rows of other extents: the first axis counts them still.
   const std::vector<Expr> exprs = lowered(graph, id);

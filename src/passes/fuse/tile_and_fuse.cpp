@@ -14,12 +14,12 @@ constexpr double kMaxOverlap = 0.125;
 
 // Whether sums over neighbouring windows share so much that a transform of the whole image saves
 // most of their products: nothing that works in pieces makes up for that.
-bool gains_by_transform(const NodeAccess& access, std::span<const Reach> image) {
+bool gains_by_transform(const NodeAccess& access, std::span<const RequiredRegion> image) {
   if (access.role != Role::Contraction) return false;
   const auto slides = std::ranges::count_if(
-      image, [](const Reach& reach) { return reach.step == 1 && reach.count == Dim(3); });
+      image, [](const RequiredRegion& region) { return region.step == 1 && region.count == Dim(3); });
   const bool sums_channels = std::ranges::any_of(
-      image, [](const Reach& reach) { return !reach.axis && !(reach.count == Dim(1)); });
+      image, [](const RequiredRegion& region) { return !region.axis && !(region.count == Dim(1)); });
   return slides == 2 && sums_channels;
 }
 
@@ -27,12 +27,12 @@ bool gains_by_transform(const NodeAccess& access, std::span<const Reach> image) 
 struct Cut {
   const Dims& handed;           // the value's extents
   const Dims& result;           // the reader's
-  std::span<const Reach> reach;  // of the reader, by axes of the value
+  std::span<const RequiredRegion> region;  // of the reader, by axes of the value
 
   // How many positions along an axis of the value one pass needs; none where edges are in the way
   // or only the run knows.
   std::optional<double> positions(std::size_t axis, std::size_t depth, double block) const {
-    const Reach& at = reach[axis];
+    const RequiredRegion& at = region[axis];
     const double all = usual_value(handed[axis]), count = usual_value(at.count);
     if (!at.axis || *at.axis > depth) {
       return handed[axis].is_constant() ? std::optional(all) : std::nullopt;
@@ -46,25 +46,25 @@ struct Cut {
 };
 
 // What the producer reads past its edges it copies first, with room around: so many elements.
-double padded_count(std::span<const Reach> image, std::span<const double> counts) {
-  if (std::ranges::none_of(image, &Reach::is_window)) return 0;
+double padded_count(std::span<const RequiredRegion> image, std::span<const double> counts) {
+  if (std::ranges::none_of(image, &RequiredRegion::is_window)) return 0;
   double elements = 1;
-  for (const Reach& reach : image) {
-    const double count = usual_value(reach.count);
-    const bool follows = reach.axis && *reach.axis < counts.size();
-    elements *= follows ? static_cast<double>(reach.step) * (counts[*reach.axis] - 1) + count : count;
+  for (const RequiredRegion& region : image) {
+    const double count = usual_value(region.count);
+    const bool follows = region.axis && *region.axis < counts.size();
+    elements *= follows ? static_cast<double>(region.step) * (counts[*region.axis] - 1) + count : count;
   }
   return elements;
 }
 
 }  // namespace
 
-const std::vector<Reach>& Rules::reach(NodeId node, std::size_t operand) const {
+const std::vector<RequiredRegion>& Rules::regions(NodeId node, std::size_t operand) const {
   std::string key = signature_of(clusters.graph(), node);
   if (key.empty()) key = "node " + std::to_string(node.index());
   key += " @" + std::to_string(operand);
-  const auto [found, is_new] = reaches_.try_emplace(std::move(key));
-  if (is_new) found->second = reach_of(clusters.graph(), node, operand);
+  const auto [found, is_new] = regions_.try_emplace(std::move(key));
+  if (is_new) found->second = required_regions(clusters.graph(), node, operand);
   return found->second;
 }
 
@@ -80,7 +80,7 @@ double Rules::weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) 
       if (!is_factor && !graph.constant_of(operand)) continue;
       // A pass reads only its own part of what moves along with its loops.
       const bool moves_along = depth && id == anchor_node(cluster) &&
-                               std::ranges::any_of(reach(id, k), [&](const Reach& at) {
+                               std::ranges::any_of(regions(id, k), [&](const RequiredRegion& at) {
                                  return at.axis && *at.axis <= *depth;
                                });
       if (!moves_along) weights.push_back(operand);
@@ -103,25 +103,25 @@ bool sums_integers(const Graph& graph, NodeId anchor) {
 
 }  // namespace
 
-Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) const {
+Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, ClusterId reader) const {
   const Graph& graph = clusters.graph();
   const NodeId first = anchor_node(producer), second = anchor_node(reader);
   const std::vector<Edge> uses = edges(producer, reader);
-  if (const Refusal why = chain_refusal(producer, reader, uses)) return {why};
+  if (const Refusal why = tile_and_fuse_refusal(producer, reader, uses)) return {why};
   if (sums_integers(graph, first) || sums_integers(graph, second)) return {"products of bytes are tiled one by one"};
   const ValueId handed = uses.front().value;
   const Dims& dims = graph.value(handed).type.tensor().dims;
   const Dims& result = graph.value(graph.node(second).results.front()).type.tensor().dims;
   const std::vector<ValueId>& operands = graph.node(second).operands;
   const auto position = std::ranges::find(operands, handed) - operands.begin();
-  const std::vector<Reach>& reader_reach = reach(second, static_cast<std::size_t>(position));
-  const std::vector<Reach>& image = reach(first, 0);
-  if (reader_reach.size() != dims.size() || image.empty()) return {"its reader needs it at unknown places"};
-  if (gains_by_transform(access_[first], image) || gains_by_transform(access_[second], reader_reach)) {
+  const std::vector<RequiredRegion>& reader_regions = regions(second, static_cast<std::size_t>(position));
+  const std::vector<RequiredRegion>& image = regions(first, 0);
+  if (reader_regions.size() != dims.size() || image.empty()) return {"its reader needs it at unknown places"};
+  if (gains_by_transform(access_[first], image) || gains_by_transform(access_[second], reader_regions)) {
     return {"windows that slide by one are better transformed, which takes whole images"};
   }
 
-  const Cut cut{dims, result, reader_reach};
+  const Cut cut{dims, result, reader_regions};
   const double elements = usual_value(product(dims));
   const double element_bytes = bytes_[handed] / std::max(1.0, elements);
   nests::FusionCost cost{.prices = prices_};
@@ -179,13 +179,13 @@ Rules::ChainVerdict Rules::chain_verdict(ClusterId producer, ClusterId reader) c
 }
 
 // What no cost has to be asked about.
-Refusal Rules::chain_refusal(ClusterId producer, ClusterId reader, std::span<const Edge> uses) const {
+Refusal Rules::tile_and_fuse_refusal(ClusterId producer, ClusterId reader, std::span<const Edge> uses) const {
   const Graph& graph = clusters.graph();
   const NodeId second = anchor_node(reader);
   for (ClusterId cluster : {producer, reader}) {
     const auto anchors = std::ranges::count_if(
         clusters.nodes(cluster), [&](NodeId id) { return access_[id].role >= Role::Rows; });
-    if (anchors != 1) return "a chain holds two folds or contractions at most";
+    if (anchors != 1) return "tile-and-fuse holds two folds or contractions at most";
   }
   if (anchor(producer) != Role::Contraction && anchor(reader) != Role::Contraction) {
     return "folding needs elements that other tiles compute";

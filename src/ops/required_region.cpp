@@ -1,4 +1,4 @@
-#include "ops/reach.h"
+#include "ops/required_region.h"
 
 #include "ops/access.h"
 #include "ops/analysis.h"
@@ -87,17 +87,17 @@ class Walker {
     }
   }
 
-  std::vector<Reach> take(const Dims& dims) const {
-    std::vector<Reach> reaches;
-    if (!is_met_ || visited_ > kMaxVisits) return reaches;
+  std::vector<RequiredRegion> take(const Dims& dims) const {
+    std::vector<RequiredRegion> regions;
+    if (!is_met_ || visited_ > kMaxVisits) return regions;
     for (std::size_t axis = 0; axis < dims.size(); ++axis) {
       const Places& places = found_[axis];
-      Reach reach{.axis = places.axis, .step = places.step, .first = 0, .count = dims[axis]};
-      if (!places.is_anywhere) reach.count = Dim(places.high - places.low + 1);
-      if (!places.is_anywhere) reach.first = places.low;
-      reaches.push_back(reach);
+      RequiredRegion region{.axis = places.axis, .step = places.step, .first = 0, .count = dims[axis]};
+      if (!places.is_anywhere) region.count = Dim(places.high - places.low + 1);
+      if (!places.is_anywhere) region.first = places.low;
+      regions.push_back(region);
     }
-    return reaches;
+    return regions;
   }
 
  private:
@@ -163,7 +163,7 @@ class Walker {
 
 }  // namespace
 
-std::vector<Reach> reach_of(const Graph& graph, NodeId id, std::size_t operand) {
+std::vector<RequiredRegion> required_regions(const Graph& graph, NodeId id, std::size_t operand) {
   const Node& node = graph.node(id);
   if (node.results.size() != 1 || !node.bodies.empty()) return {};
   const std::vector<Expr> exprs = lowered(graph, id);

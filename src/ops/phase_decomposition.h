@@ -12,9 +12,9 @@ namespace tenon {
 /// elements that meet a phase lie a stride apart, so that no coordinate needs a division. Where the
 /// room before the input leaves a remainder by the stride, which element comes first would need one,
 /// except by a stride of 2: then coordinate = stride * q + phase - begin, of which a few lie outside.
-class Covering {
+class PhaseDecomposition {
  public:
-  explicit Covering(std::vector<Window> windows) : windows_(std::move(windows)) {}
+  explicit PhaseDecomposition(std::vector<Window> windows) : windows_(std::move(windows)) {}
 
   /// For each spatial axis: the extent to loop over, which is the input's or a little more; the
   /// parts that this loop is split into, 1 for none; and how many elements to step over.
@@ -22,17 +22,17 @@ class Covering {
   Dims phase_counts() const;
   Dims step_counts() const;
 
-  struct Meeting {
+  struct Taps {
     std::vector<LogicalIndex> positions;  ///< of windows; may lie outside
     std::vector<Expr> elements;           ///< of the window; may lie outside
     Expr is_hit;                          ///< undefined where every coordinate is hit
   };
-  Meeting meeting(const std::vector<LogicalIndex>& coordinates,
+  Taps taps(const std::vector<LogicalIndex>& coordinates,
                   const std::vector<Expr>& steps) const;
   /// `weights` at coordinates of which some are elements of the window, zero outside of it.
   Expr read_elements(const Expr& weights, std::vector<Expr> coordinates) const;
   /// `value`, or zero where no window hits or what hits is no element of it.
-  Expr where_covered(const Meeting& meeting, const Expr& value) const;
+  Expr where_covered(const Taps& taps, const Expr& value) const;
   /// What was looped over (N, C, `loop_extents`), cut to the input's dims.
   Expr cropped(const Expr& looped, const AxisMap& map, const Dims& input_dims) const;
 

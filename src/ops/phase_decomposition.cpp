@@ -1,4 +1,4 @@
-#include "ops/covering.h"
+#include "ops/phase_decomposition.h"
 
 #include "base/error.h"
 
@@ -26,7 +26,7 @@ Expr both(const Expr& a, const Expr& b) { return a.is_defined() ? a && b : b; }
 
 }  // namespace
 
-Dims Covering::loop_extents() const {
+Dims PhaseDecomposition::loop_extents() const {
   Dims extents;
   for (const Window& window : windows_) {
     const Dim stride = window.stride;
@@ -36,13 +36,13 @@ Dims Covering::loop_extents() const {
   return extents;
 }
 
-Dims Covering::phase_counts() const {
+Dims PhaseDecomposition::phase_counts() const {
   Dims counts;
   for (const Window& window : windows_) counts.push_back(has_phases(window) ? window.stride : 1);
   return counts;
 }
 
-Dims Covering::step_counts() const {
+Dims PhaseDecomposition::step_counts() const {
   Dims counts;
   for (const Window& window : windows_) {
     counts.push_back(has_phases(window) ? ceil_div(window.kernel, window.stride) : window.kernel);
@@ -50,9 +50,9 @@ Dims Covering::step_counts() const {
   return counts;
 }
 
-Covering::Meeting Covering::meeting(const std::vector<LogicalIndex>& coordinates,
+PhaseDecomposition::Taps PhaseDecomposition::taps(const std::vector<LogicalIndex>& coordinates,
                                     const std::vector<Expr>& steps) const {
-  Meeting meeting;
+  Taps taps;
   for (std::size_t axis = 0; axis < windows_.size(); ++axis) {
     const Window& window = windows_[axis];
     const LogicalIndex& coordinate = coordinates[axis];
@@ -67,34 +67,34 @@ Covering::Meeting Covering::meeting(const std::vector<LogicalIndex>& coordinates
         if (swaps) position = position + coordinate.inner;
         if (swaps) first = coordinate.inner * Dim(-1) + Dim(1);
       }
-      meeting.positions.emplace_back(position);
-      meeting.elements.push_back(first + steps[axis] * stride);
+      taps.positions.emplace_back(position);
+      taps.elements.push_back(first + steps[axis] * stride);
       continue;
     }
-    meeting.elements.push_back(steps[axis]);
+    taps.elements.push_back(steps[axis]);
     const Expr start = coordinate.whole - steps[axis] * Dim(window.dilation) + window.begin;
-    meeting.positions.emplace_back(window.stride == 1 ? start : floor_div(start, stride));
-    if (window.stride > 1) meeting.is_hit = both(meeting.is_hit, equal(mod(start, stride), Dim(0)));
+    taps.positions.emplace_back(window.stride == 1 ? start : floor_div(start, stride));
+    if (window.stride > 1) taps.is_hit = both(taps.is_hit, equal(mod(start, stride), Dim(0)));
   }
-  return meeting;
+  return taps;
 }
 
-Expr Covering::read_elements(const Expr& weights, std::vector<Expr> coordinates) const {
+Expr PhaseDecomposition::read_elements(const Expr& weights, std::vector<Expr> coordinates) const {
   if (std::ranges::none_of(windows_, steps_beyond)) return weights.at(std::move(coordinates));
   return weights.at_or(std::move(coordinates), 0);
 }
 
-Expr Covering::where_covered(const Meeting& meeting, const Expr& value) const {
-  Expr condition = meeting.is_hit;
+Expr PhaseDecomposition::where_covered(const Taps& taps, const Expr& value) const {
+  Expr condition = taps.is_hit;
   for (std::size_t axis = 0; axis < windows_.size(); ++axis) {
     const Window& window = windows_[axis];
     if (!steps_beyond(window)) continue;
-    condition = both(condition, meeting.elements[axis] < window.kernel);
+    condition = both(condition, taps.elements[axis] < window.kernel);
   }
   return where_true(condition, value);
 }
 
-Expr Covering::cropped(const Expr& looped, const AxisMap& map, const Dims& input_dims) const {
+Expr PhaseDecomposition::cropped(const Expr& looped, const AxisMap& map, const Dims& input_dims) const {
   const auto is_cut = [](const Window& window) {
     return has_phases(window) &&
            !(starts_inside(window) && mod(window.extent, window.stride) == Dim(0));

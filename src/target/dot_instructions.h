@@ -12,6 +12,8 @@ inline std::string_view dot_instructions(const TargetFacts& facts) {
   const bool is_faster = facts.products_per_cycle(DType::U8) > facts.products_per_cycle(DType::F32);
   return !is_faster ? "" : facts.vector_bits > 256 ? "avx512-vnni" : "avx-vnni";
 }
-inline bool has_dots(const TargetFacts& facts) { return !dot_instructions(facts).empty(); }
+inline bool has_dot_instructions(const TargetFacts& facts) {
+  return !dot_instructions(facts).empty();
+}
 
 }  // namespace tenon
