@@ -8,8 +8,8 @@
 #include "cli/tuning.h"
 #include "cli/value_files.h"
 #include "driver/compiled.h"
-#include "driver/inputs.h"
 #include "driver/device_peak.h"
+#include "driver/inputs.h"
 #include "driver/machine_peak.h"
 #include "driver/model_source.h"
 #include "driver/rebatch.h"
@@ -130,6 +130,15 @@ std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<Nod
   return steps;
 }
 
+// Nothing is known of it where programs run that could not be compiled.
+MachinePeak device_peak(const Program& program) {
+  try {
+    return measure_device_peak_for(program);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 // A processor's caches give more than its memory: a limit by bytes is a device's alone.
 void print_steps(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit) {
   std::vector<std::string> titles = {">step", "name", "candidate", ">us", ">share", ">GFLOP/s", ">GB/s"};
@@ -150,7 +159,7 @@ void print_steps(const std::vector<RankedStep>& steps, const std::optional<Machi
   out() << "\n";
 }
 
-Json to_json(const std::vector<RankedStep>& steps) {
+Json to_json(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit) {
   Json json = Json::array();
   for (const auto& [position, step, share] : steps) {
     json.push_back({{"step", position},
@@ -161,6 +170,7 @@ Json to_json(const std::vector<RankedStep>& steps) {
                     {"share", share},
                     {"gflops", step.flops / step.seconds / 1e9},
                     {"gb_per_s", step.bytes / step.seconds / 1e9}});
+    if (limit) json.back()["limit_share"] = least_seconds(*limit, step.flops, step.bytes) / step.seconds;
   }
   return json;
 }
@@ -262,8 +272,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
   const std::uint64_t run_peak_memory = planner ? resident_peak_bytes() : 0;
   const std::int64_t peak_memory =
       peak_kilobytes();  // before the machine's peak is measured, which takes memory
-  const MachinePeak peak = model.is_on_device() ? measure_device_peak_for(model.program())
-                                                : measure_machine_peak(model.thread_count());
+  const MachinePeak peak = model.is_on_device() ? device_peak(model.program()) : measure_machine_peak(model.thread_count());
+  const std::optional<MachinePeak> limit = model.is_on_device() ? std::optional(peak) : std::nullopt;
   std::optional<double> gflops, roofline;
   if (flops) {
     gflops = *flops / median / 1e6;
@@ -304,13 +314,12 @@ int bench(const BenchOptions& options, OutputFormat format) {
                         {"planned_ms", 1e3 * report.seconds},
                         {"run_peak_rss_kb", run_peak_memory / 1024}};
     }
-    if (options.every_step) json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})));
+    if (options.every_step) json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit);
     out() << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
   if (options.every_step) {
-    print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})),
-                model.is_on_device() ? std::optional(peak) : std::nullopt);
+    print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit);
   }
   std::vector<std::string> titles = {">runs", ">least ms", ">median ms"};
   std::vector<std::string> row = {std::to_string(samples.size()), rounded(sorted.front()),
