@@ -83,7 +83,11 @@ ZipReader::ZipReader(std::span<const std::byte> archive) : state_(std::make_uniq
   if (static_cast<std::size_t>(tail.end() - end) < kEndBytes) {
     throw damaged("not a zip archive, or cut short");
   }
-  if (end == archive.begin()) return;
+  if (end == archive.begin()) {
+    const auto counts = archive.subspan(kEnd.size(), kEndBytes - kEnd.size() - 2);
+    if (std::ranges::count(counts, std::byte{0}) == std::ssize(counts)) return;
+    throw damaged("the archive's directory is damaged");
+  }
   state_->file.bytes = archive;
   zlib_filefunc64_def functions{open_given,  read_memory,   write_nothing, tell_memory,
                                 seek_memory, close_nothing, has_no_error,  &state_->file};

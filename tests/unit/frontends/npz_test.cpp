@@ -149,6 +149,10 @@ TEST(Npz, AreWrittenWithoutGoingBack) {
 }
 
 TEST(Npz, AnArchiveOfNothingHasNoArrays) {
+  std::string claims = archive_of({});
+  claims[10] = 1;  // an entry that is not there
+  EXPECT_EQ(message_of(claims), "npz: the archive's directory is damaged");
+
   EXPECT_TRUE(read_npz(bytes_of(archive_of({}))).empty());
 }
 
