@@ -163,6 +163,7 @@ class NewFile::Buffer : public std::streambuf {
 
   // Large pieces go out whole: the system keeps a file in pages as large as it was written.
   std::streamsize xsputn(const char* data, std::streamsize size) override {
+    if (size == 0) return 0;  // of no data, which may lie nowhere
     if (size <= epptr() - pptr()) {
       std::memcpy(pptr(), data, static_cast<std::size_t>(size));
       pbump(static_cast<int>(size));
