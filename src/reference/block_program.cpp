@@ -152,6 +152,8 @@ std::optional<Affine> BlockProgram::found_affine(const ExprNode& node, Seen& see
 }
 
 void BlockProgram::merge_axes() {
+  // Where there are no elements, the extents beside may be such that no number holds their product.
+  if (std::ranges::find(space_, 0) != space_.end()) return;
   for (const Step& step : steps_) {
     if (step.kind == ExprKind::Index || step.kind == ExprKind::Read) return;
   }
