@@ -11,6 +11,8 @@
 #include "driver/training/options.h"
 #include "memory/lower_sets.h"
 #include "memory/map_html.h"
+#include "memory/order.h"
+#include "memory/peak.h"
 #include "memory/search.h"
 #include "memory/size_text.h"
 
@@ -27,6 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int kMostParts = 16;
+constexpr std::uint64_t kPlaceWork = 100'000'000;  // nodes of a search times items
 
 std::string percent(double part) { return fmt::format("{:.3f} %", 100 * part); }
 
@@ -79,10 +82,15 @@ class PlanCommand {
                   ? plan_source(options.model, reading, device_, options.reading == "fused")
                   : compiled_step();
     source_.problem = prepared(std::move(source_.problem));
+    split_.resize(source_.split.size());
     base_seconds_ = source_.problem.seconds();
-    plain_ =
-        memory::planned(source_.problem, memory::plain_events(source_.problem), place_, in_place());
+    memory::PlaceOptions thorough = place_;
+    thorough.node_limit = std::min<std::uint64_t>(
+        thorough.node_limit, kPlaceWork / std::max<std::size_t>(source_.problem.items.size(), 1));
+    plain_ = memory::planned(source_.problem, memory::plain_events(source_.problem), thorough,
+                             in_place());
     bound_bytes_ = memory::largest_working_set_bytes(source_.problem);
+    order_bound_bytes_ = memory::order_bound_bytes(source_.problem, in_place());
   }
 
   int run() {
@@ -121,7 +129,8 @@ class PlanCommand {
     source.is_split_whole = true;
     for (int parts = 2; parts <= split.batch && parts <= kMostParts; ++parts) {
       if (split.batch % parts != 0) continue;
-      source.split.emplace_back(parts, compiled(split.in_parts(parts).graph).problem);
+      source.split.emplace_back(
+          parts, [=, this] { return compiled(split.in_parts(parts).graph).problem; });
     }
     return source;
   }
@@ -178,18 +187,26 @@ class PlanCommand {
     best.overhead = best.result.plan.seconds / base_seconds_ - 1;
     if (!options_.split) return best;
     // More parts take less memory and, reading the parameters again, some more time.
-    for (auto& [parts, problem] : source_.split) {
+    for (std::size_t k = 0; k < source_.split.size(); ++k) {
       if (best.result.is_within_budget && best.overhead <= 0) break;
-      if (!split_is_prepared_) problem = prepared(std::move(problem));
+      const auto& [parts, make] = source_.split[k];
+      if (!split_[k]) split_[k] = prepared(make());
       Found found;
-      found.problem = &problem;
+      found.problem = &*split_[k];
       found.parts = parts;
-      found.result = searched(problem, budget);
+      found.result = searched(*split_[k], budget);
       found.overhead = found.result.plan.seconds * times(parts) / base_seconds_ - 1;
-      if (!found.result.is_within_budget) continue;
-      if (!best.result.is_within_budget || found.overhead < best.overhead) best = std::move(found);
+      const bool is_within = found.result.is_within_budget;
+      const bool is_better = is_within
+                                 ? !best.result.is_within_budget || found.overhead < best.overhead
+                                 : !best.result.is_within_budget &&
+                                       found.result.plan.arena_bytes < best.result.plan.arena_bytes;
+      if (is_better) {
+        best = std::move(found);
+      } else if (is_within) {
+        break;  // where parts are slower, more of them are too
+      }
     }
-    split_is_prepared_ = true;
     return best;
   }
 
@@ -230,15 +247,19 @@ class PlanCommand {
   }
 
   [[noreturn]] void refuse(std::uint64_t budget, const Found& found) const {
+    const memory::Plan& smallest = found.result.plan;
+    const std::uint64_t bound = memory::largest_working_set_bytes(*found.problem);
     Error error("no plan keeps the arena within the budget", ErrorKind::OutOfMemory);
+    error.at(memory::text_of(memory::peak_of(smallest, *found.problem)));
     error.expected("at most ", budget, " bytes (", format_bytes(budget), ")");
-    error.got("at least ", found.result.plan.arena_bytes, " bytes (",
-              format_bytes(found.result.plan.arena_bytes), "), the least found");
+    error.got("at least ", smallest.arena_bytes, " bytes (", format_bytes(smallest.arena_bytes),
+              "), the least found",
+              found.parts > 1 ? concat(", with the batch in ", found.parts, " parts") : "");
     std::string hint;
-    if (bound_bytes_ > budget) {
-      hint = concat("no plan of whole operators takes less than ", bound_bytes_, " bytes; ");
+    if (bound > budget) {
+      hint = concat("no plan of whole operators takes less than ", bound, " bytes; ");
     } else {
-      hint = concat("proven is only that ", bound_bytes_, " bytes are needed; ");
+      hint = concat("proven is only that ", bound, " bytes are needed; ");
     }
     if (!options_.split && !source_.split.empty()) {
       hint += "--split works the batch off in parts";
@@ -295,39 +316,6 @@ class PlanCommand {
     return 0;
   }
 
-  // What lies in the arena at the moment that needs most, largest first.
-  std::vector<const memory::Storage*> at_peak(const memory::Plan& plan,
-                                              std::uint32_t& moment) const {
-    std::vector<std::int64_t> change(plan.events.size() + 1, 0);
-    for (const memory::Storage& storage : plan.storages) {
-      change[storage.begin] += static_cast<std::int64_t>(storage.bytes);
-      change[storage.end] -= static_cast<std::int64_t>(storage.bytes);
-    }
-    std::int64_t live = 0, most = -1;
-    for (std::uint32_t e = 0; e < plan.events.size(); ++e) {
-      live += change[e];
-      if (live > most) {
-        most = live;
-        moment = e;
-      }
-    }
-    std::vector<const memory::Storage*> found;
-    for (const memory::Storage& storage : plan.storages) {
-      if (storage.begin <= moment && moment < storage.end && storage.bytes > 0)
-        found.push_back(&storage);
-    }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto* x, const auto* y) { return x->bytes > y->bytes; });
-    return found;
-  }
-
-  static std::string name_of(const memory::Storage& storage, const memory::Plan& plan,
-                             const memory::Problem& problem) {
-    if (storage.instances.empty())
-      return "workspace of " + problem.items[plan.events[storage.begin].index].name;
-    return problem.values[storage.instances.back().value].name;
-  }
-
   void report(const memory::Problem& problem, const memory::Plan& plan, int parts,
               std::optional<std::uint64_t> budget, const memory::SearchResult* result) {
     if (!options_.output.empty()) write_file(options_.output, memory::print(plan, problem));
@@ -347,11 +335,8 @@ class PlanCommand {
         swapped_bytes += problem.values[event.index].bytes;
       }
     }
-    std::uint32_t moment = 0;
-    const auto live = at_peak(plan, moment);
+    const memory::Peak peak = memory::peak_of(plan, problem);
     const double overhead = base_seconds_ > 0 ? plan.seconds * times(parts) / base_seconds_ - 1 : 0;
-    const std::string where =
-        plan.events.empty() ? "" : problem.items[plan.events[moment].index].name;
     if (format_ == OutputFormat::Json) {
       Json json = {{"model", options_.model},
                    {"read_as", source_.note},
@@ -361,6 +346,7 @@ class PlanCommand {
                    {"fixed_bytes", problem.fixed_bytes},
                    {"plain_arena_bytes", plain_.arena_bytes},
                    {"plain_live_bytes", plain_.max_live_bytes},
+                   {"plain_order_bound_bytes", order_bound_bytes_},
                    {"lower_bound_bytes", bound_bytes_},
                    {"arena_bytes", plan.arena_bytes},
                    {"live_bytes", plan.max_live_bytes},
@@ -372,16 +358,14 @@ class PlanCommand {
                    {"items_run_again", again.size()},
                    {"values_swapped", copies},
                    {"bytes_swapped", swapped_bytes},
-                   {"peak_at", where}};
+                   {"peak_at", peak.item}};
       if (budget) json["budget_bytes"] = *budget;
       if (result != nullptr) json["evaluations"] = result->evaluation_count;
       json["run_again"] = Json::array();
       for (std::uint32_t item : again) json["run_again"].push_back(problem.items[item].name);
       json["alive_at_peak"] = Json::array();
-      for (const auto* storage : live) {
-        json["alive_at_peak"].push_back(
-            {{"name", name_of(*storage, plan, problem)}, {"bytes", storage->bytes}});
-      }
+      for (const auto& [name, bytes] : peak.alive)
+        json["alive_at_peak"].push_back({{"name", name}, {"bytes", bytes}});
       out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
       return;
     }
@@ -395,7 +379,8 @@ class PlanCommand {
     row("outside the arena", problem.fixed_bytes, "parameters, inputs");
     row("largest item", bound_bytes_, "no plan of whole items takes less");
     row("arena without a budget", plain_.arena_bytes,
-        concat("most alive at once ", plain_.max_live_bytes));
+        concat("most alive at once ", plain_.max_live_bytes, ", at least ", order_bound_bytes_,
+               " in any order"));
     if (budget) {
       row("budget", *budget, "");
       row("arena", plan.arena_bytes, concat("most alive at once ", plan.max_live_bytes));
@@ -407,13 +392,13 @@ class PlanCommand {
       if (parts > 1) table.add({"parts of the batch", std::to_string(parts), ""});
     }
     table.print(out());
-    out() << "\nAlive at the peak, when " << where << " runs:\n\n";
-    Table peak({"value", ">bytes", ""});
-    for (std::size_t k = 0; k < live.size() && k < 10; ++k) {
-      peak.add({name_of(*live[k], plan, problem), std::to_string(live[k]->bytes),
-                format_bytes(live[k]->bytes)});
+    out() << "\nAlive at the peak, when " << peak.item << " runs:\n\n";
+    Table alive({"value", ">bytes", ""});
+    for (std::size_t k = 0; k < peak.alive.size() && k < 10; ++k) {
+      const auto& [name, bytes] = peak.alive[k];
+      alive.add({name, std::to_string(bytes), format_bytes(bytes)});
     }
-    peak.print(out());
+    alive.print(out());
   }
 
   const PlanOptions& options_;
@@ -423,8 +408,8 @@ class PlanCommand {
   PlanSource source_;
   memory::Plan plain_;
   double base_seconds_ = 0;
-  std::uint64_t bound_bytes_ = 0;
-  bool split_is_prepared_ = false;
+  std::uint64_t bound_bytes_ = 0, order_bound_bytes_ = 0;
+  std::vector<std::optional<memory::Problem>> split_;  // prepared, as they were asked for
   memory::Method method_ = memory::Method::Search;
 };
 

@@ -1,8 +1,8 @@
 #include "driver/summary.h"
 
+#include "memory/liveness.h"
 #include "ops/access.h"
 #include "ops/fused_groups.h"
-#include "ops/liveness.h"
 
 #include <algorithm>
 
@@ -60,7 +60,7 @@ GraphSummary summarize(const Graph& graph) {
 
 std::optional<std::vector<NodeWork>> work_at(const Graph& graph, const DimBindings& symbols) {
   std::vector<NodeWork> work;
-  for (NodeId id : running_nodes(graph)) {
+  for (NodeId id : memory::running_nodes(graph)) {
     const Footprint footprint = footprint_of(graph, id);
     const Dim flops = footprint.flops.substitute(symbols);
     const Dim bytes = (footprint.bytes_read + footprint.bytes_written).substitute(symbols);
@@ -74,7 +74,7 @@ std::optional<std::vector<NodeWork>> work_at(const Graph& graph, const DimBindin
 
 std::size_t count_kernels(const Graph& graph) {
   std::size_t count = 0;
-  for (NodeId id : running_nodes(graph)) {
+  for (NodeId id : memory::running_nodes(graph)) {
     ++count;
     if (is_fused_group(graph, id)) continue;
     for (const Graph& body : graph.node(id).bodies) count += count_kernels(body);
@@ -84,7 +84,7 @@ std::size_t count_kernels(const Graph& graph) {
 
 double bytes_moved(const Graph& graph) {
   double bytes = 0;
-  for (NodeId id : running_nodes(graph)) {
+  for (NodeId id : memory::running_nodes(graph)) {
     const Footprint footprint = footprint_of(graph, id);
     bytes += usual_value(footprint.bytes_read) + usual_value(footprint.bytes_written);
     if (is_fused_group(graph, id)) continue;

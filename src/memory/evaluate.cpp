@@ -156,6 +156,7 @@ void Evaluator::find_live_bytes() {
     for (const Swapped& swapped : swapped_) is_taken_[swapped.left] = 1;
     for (const Sharing& sharing : sharings_) {
       if (lives_[sharing.operand].last != sharing.event) continue;
+      if (problem_.values[lives_[sharing.operand].value].is_output) continue;
       if ((is_taken_[sharing.operand] & 1) != 0 || (is_taken_[sharing.result] & 2) != 0) continue;
       is_taken_[sharing.operand] |= 1;
       is_taken_[sharing.result] |= 2;

@@ -75,7 +75,9 @@ std::vector<Storage> lifetimes_of(const Problem& problem, std::span<const Event>
   std::vector<std::uint32_t> successor(lives.size(), kNone);
   std::vector<char> has_predecessor(lives.size(), 0);
   for (const Sharing& sharing : sharings) {
-    const bool dies_here = lives[sharing.operand].end == sharing.event + 1;
+    // What is wanted at the end does not die there.
+    const bool dies_here = lives[sharing.operand].end == sharing.event + 1 &&
+                           !problem.values[lives[sharing.operand].instance.value].is_output;
     if (!in_place || !dies_here || lives[sharing.operand].is_copied_out) continue;
     if (successor[sharing.operand] != kNone) continue;
     if (has_predecessor[sharing.result] != 0) continue;
@@ -166,7 +168,7 @@ std::uint64_t working_set_bytes(const Problem& problem, std::uint32_t index) {
   for (std::uint32_t v : item.makes) {
     bytes += problem.values[v].bytes;
     for (const auto& [result, operand] : item.may_share) {
-      if (result != v) continue;
+      if (result != v || problem.values[operand].is_output) continue;
       if (std::find(overwritten.begin(), overwritten.end(), operand) != overwritten.end()) continue;
       overwritten.push_back(operand);
       bytes -= problem.values[v].bytes;

@@ -65,28 +65,32 @@ class Annealing {
     // Where everything can be kept, nothing is faster.
     if (!pool_.empty() && try_to_place(result)) return finished(std::move(result));
     pool_.clear();
-    const int restarts = options_.restarts > 0 ? options_.restarts : kRestarts;
+    // What is proven impossible gets one walk, to tell how little would do.
+    const bool is_hopeless = largest_working_set_bytes(problem_) > budget;
+    const int restarts = options_.restarts > 0 ? options_.restarts : is_hopeless ? 1 : kRestarts;
     const std::uint64_t steps = options_.step_limit > 0 ? options_.step_limit : default_steps();
     // Copies hide behind work or do not, which makes many valleys: some are found by short walks
     // only, others by long ones.
     const std::uint64_t long_steps = std::min(kLongSteps, kLongWork / size());
     const bool goes_far = options_.may_swap && problem_.link && options_.step_limit == 0 &&
-                          options_.restarts == 0 && long_steps > steps;
+                          options_.restarts == 0 && long_steps > steps && !is_hopeless;
     const bool is_large = size() > kLarge && options_.may_recompute && !options_.may_swap;
     // Where the best choices cannot be placed within the budget, look for ones with less alive.
-    for (int tightening = 0; tightening < 4; ++tightening) {
+    for (int tightening = 0; tightening < (size() > kLarge ? 6 : 4); ++tightening) {
       if (tightening > 0 && size() > kLarge) {
         // What was best is a little too large: one walk from there.
         const std::vector<Treatment> last = pool_.front().treatments;
         pool_.clear();
         anneal(last, budget, steps, static_cast<std::uint64_t>(tightening), kWarm);
         if (try_to_place(result) || pool_.empty()) break;
-        budget -= std::max<std::uint64_t>(options_.budget_bytes / 200, 1);
+        budget -= std::max<std::uint64_t>(options_.budget_bytes / 100, 1);
         continue;
       }
       pool_.clear();
       for (int walk = 0; walk < (goes_far ? 2 * restarts : restarts) && !pauses_.empty(); ++walk) {
         const int restart = walk % restarts;
+        // After a walk through a large problem that came nowhere near, others hardly will.
+        if (walk > 0 && size() > kLarge && pool_.empty() && is_far_from(budget)) break;
         if (is_large && restart == restarts - 1) {
           anneal(greedy(keep, budget), budget, steps,
                  static_cast<std::uint64_t>(tightening * 64 + restart), kWarm);
@@ -100,6 +104,7 @@ class Annealing {
                budget, walk < restarts ? steps : long_steps,
                static_cast<std::uint64_t>(tightening * 64 + restart));
       }
+      if (pool_.empty() && !pauses_.empty() && !is_hopeless) insist(budget, steps);
       if (try_to_place(result)) break;
       if (pool_.empty()) break;
       budget -= std::max<std::uint64_t>(options_.budget_bytes / 200, 1);
@@ -113,6 +118,21 @@ class Annealing {
     result.pauses = evaluator_.pauses();
     result.evaluation_count = evaluation_count_;
     return result;
+  }
+
+  bool is_far_from(std::uint64_t budget) const {
+    return smallest_.outcome.peak_bytes > budget / 4 * 5;
+  }
+
+  // Where less memory costs so much time that no walk came within the budget: from the smallest
+  // found, with a higher price on what is over.
+  void insist(std::uint64_t budget, std::uint64_t steps) {
+    for (const double price : {4.0, 16.0}) {
+      if (!pool_.empty() || (price < 16 && is_far_from(budget))) continue;
+      price_ = price;
+      anneal(std::vector(smallest_.treatments), budget, steps, static_cast<std::uint64_t>(price),
+             kWarm);
+    }
   }
 
   std::uint64_t size() const { return std::max<std::size_t>(problem_.items.size(), 1); }
@@ -140,7 +160,7 @@ class Annealing {
                             ? static_cast<double>(outcome.peak_bytes - budget) /
                                   static_cast<double>(std::max<std::uint64_t>(budget, 1))
                             : 0;
-    return merit(outcome) + kPenalty * over;
+    return merit(outcome) + price_ * over;
   }
 
   // Among plans of one time, one with less alive is easier to place. Where nothing is copied, fewer
@@ -246,16 +266,17 @@ class Annealing {
   }
 
   bool try_to_place(SearchResult& result) {
-    for (const Choice& choice : pool_) {
+    // Those of a large problem are much alike: a few tell.
+    const std::size_t tried = size() > kLarge ? kTriedOfLarge : kPool;
+    for (std::size_t k = 0; k < std::min(tried, pool_.size()); ++k) {
+      const Choice& choice = pool_[k];
       evaluate(choice.treatments, options_.budget_bytes);
       const std::uint64_t live = max_live_bytes(
           arena_buffers(lifetimes_of(problem_, evaluator_.events(), options_.in_place)),
           options_.place.alignment);
       if (live > options_.budget_bytes) continue;
-      PlaceOptions place = options_.place;
-      place.capacity = options_.budget_bytes;
-      place.node_limit = std::min(place.node_limit, kPlaceNodes);
-      Plan plan = planned(problem_, evaluator_.events(), place, options_.in_place);
+      Plan plan =
+          planned(problem_, evaluator_.events(), place_options(kPlaceNodes), options_.in_place);
       if (plan.arena_bytes > options_.budget_bytes) continue;
       result.plan = std::move(plan);
       result.treatments = choice.treatments;
@@ -265,11 +286,19 @@ class Annealing {
     return false;
   }
 
-  void settle_for_smallest(SearchResult& result) {
-    evaluate(smallest_.treatments, options_.budget_bytes);
+  // A node of the placement's tree goes over the buffers: of many, fewer nodes.
+  PlaceOptions place_options(std::uint64_t most_nodes) const {
     PlaceOptions place = options_.place;
     place.capacity = options_.budget_bytes;
-    result.plan = planned(problem_, evaluator_.events(), place, options_.in_place);
+    place.node_limit =
+        std::min({place.node_limit, most_nodes, most_nodes * kPlaceBuffers / size()});
+    return place;
+  }
+
+  void settle_for_smallest(SearchResult& result) {
+    evaluate(smallest_.treatments, options_.budget_bytes);
+    result.plan =
+        planned(problem_, evaluator_.events(), place_options(kLastPlaceNodes), options_.in_place);
     result.treatments = smallest_.treatments;
     result.is_within_budget = result.plan.arena_bytes <= options_.budget_bytes;
   }
@@ -277,9 +306,10 @@ class Annealing {
   static constexpr int kRestarts = 3;
   static constexpr std::uint64_t kMostSteps = 60'000, kLongSteps = 200'000;
   static constexpr std::uint64_t kLongWork = 30'000'000;
-  static constexpr std::size_t kPool = 24;
+  static constexpr std::size_t kPool = 24, kTriedOfLarge = 8;
   static constexpr std::uint64_t kPlaceNodes = 30'000;  // for each of them
-  static constexpr double kPenalty = 1, kPull = 1e-3, kHot = 0.01, kWarm = 3e-4, kCold = 1e-4;
+  static constexpr std::uint64_t kLastPlaceNodes = 300'000, kPlaceBuffers = 400;
+  static constexpr double kPull = 1e-3, kHot = 0.01, kWarm = 3e-4, kCold = 1e-4;
   static constexpr std::size_t kTried = 3;
 
   const Problem& problem_;
@@ -291,6 +321,7 @@ class Annealing {
   std::vector<Choice> pool_;                  // within the budget, fastest first
   Choice smallest_;
   std::uint64_t evaluation_count_ = 0;
+  double price_ = 1;  // of a plan that is over the budget by all of it, in seconds of the whole
 };
 
 }  // namespace

@@ -42,8 +42,4 @@ struct SearchResult {
 /// the budget at the least time. Simulated annealing on exact lifetimes; the best are placed.
 SearchResult search(const Problem& problem, const SearchOptions& options);
 
-/// The problem with its items in an order that needs less at once: work that makes more than it
-/// lets go waits until it is needed.
-Problem reordered(const Problem& problem, bool in_place = true);
-
 }  // namespace tenon::memory

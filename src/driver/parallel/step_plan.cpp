@@ -4,7 +4,7 @@
 #include "driver/pipeline.h"
 #include "driver/planning/problem_of.h"
 #include "memory/lifetimes.h"
-#include "memory/search.h"
+#include "memory/order.h"
 
 #include <algorithm>
 #include <map>

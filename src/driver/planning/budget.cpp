@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "memory/order.h"
+#include "memory/peak.h"
 #include "memory/size_text.h"
 #include "program/arena.h"
 #include "runtime/processors.h"
@@ -24,23 +26,6 @@ std::uint64_t bytes_of(const Program::Buffer& buffer) {
   std::uint64_t bytes = buffer.element_bytes;
   for (const Extent& dim : buffer.dims) bytes *= static_cast<std::uint64_t>(dim.number());
   return bytes;
-}
-
-// What is alive at the event that needs most, largest first.
-std::vector<const memory::Storage*> alive_at_peak(const memory::Plan& plan, std::uint32_t& peak) {
-  std::vector<std::int64_t> live(plan.events.size() + 1, 0);
-  for (const memory::Storage& storage : plan.storages) {
-    live[storage.begin] += static_cast<std::int64_t>(storage.bytes);
-    live[storage.end] -= static_cast<std::int64_t>(storage.bytes);
-  }
-  for (std::size_t e = 1; e < live.size(); ++e) live[e] += live[e - 1];
-  peak = static_cast<std::uint32_t>(std::ranges::max_element(live) - live.begin());
-  std::vector<const memory::Storage*> alive;
-  for (const memory::Storage& storage : plan.storages) {
-    if (storage.begin <= peak && peak < storage.end && storage.bytes > 0) alive.push_back(&storage);
-  }
-  std::ranges::stable_sort(alive, std::greater(), &memory::Storage::bytes);
-  return alive;
 }
 
 }  // namespace
@@ -193,25 +178,12 @@ void BudgetPlanner::refuse(const memory::Plan& smallest) const {
       largest = i;
   }
   const std::uint64_t bound = memory::working_set_bytes(problem, largest);
-  std::uint32_t peak = 0;
-  std::string alive;
-  std::size_t count = 0;
-  for (const memory::Storage* storage : alive_at_peak(smallest, peak)) {
-    if (++count > 10) break;
-    const std::string& name = storage->instances.empty()
-                                  ? std::string("workspace")
-                                  : problem.values[storage->instances.front().value].name;
-    alive += concat(count == 1 ? "" : ", ", "'", name, "' ", format_bytes(storage->bytes));
-  }
-  const std::uint32_t item = smallest.events[peak].index;
-  const bool is_run = smallest.events[peak].kind == memory::Event::Kind::Run;
   Error error("no plan keeps the arena within the budget", ErrorKind::OutOfMemory);
-  error.at("step '", problem.items[is_run ? item : 0].name, "', where ",
-           format_bytes(smallest.max_live_bytes), " are alive");
+  error.at(memory::text_of(memory::peak_of(smallest, problem)));
   error.expected("at most ", report_.budget_bytes, " bytes (", format_bytes(report_.budget_bytes),
                  ")");
   error.got("at least ", smallest.arena_bytes, " bytes (", format_bytes(smallest.arena_bytes),
-            "), the least found; the largest alive there: ", alive);
+            "), the least found");
   std::string hint =
       bound > report_.budget_bytes
           ? concat("proven: step '", problem.items[largest].name, "' alone needs ", bound, " bytes")

@@ -5,6 +5,8 @@
 #include "ir/graph.h"
 #include "memory/device.h"
 
+#include <functional>
+
 namespace tenon {
 
 /// A training step that Chainer wrote down: every function and its backward as items, every
@@ -31,9 +33,9 @@ memory::Problem problem_of(const Graph& graph, const memory::Device& device);
 struct PlanSource {
   memory::Problem problem;
   std::string note;  ///< how it was read
-  /// The same for parts of the batch, fewest parts first. They are of one part; or, where the
-  /// parts follow one another in the problem, of all.
-  std::vector<std::pair<int, memory::Problem>> split;
+  /// The same for parts of the batch, fewest parts first, made when they are asked for. They are
+  /// of one part; or, where the parts follow one another in the problem, of all.
+  std::vector<std::pair<int, std::function<memory::Problem()>>> split;
   bool is_split_whole = false;
 };
 PlanSource plan_source(const std::string& model, chainer::Reading reading,

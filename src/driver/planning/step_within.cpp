@@ -49,7 +49,7 @@ StepWithin step_within(StatefulGraph whole, const CompileStep& compile, const Sp
   std::optional<Error> refusal;
   std::uint64_t plain_arena_bytes = 0;
   BudgetRequest asked = request;
-  // Gives whether more parts may be better.
+  // Gives whether more parts may be better: where these are slower, more of them are too.
   const auto consider = [&](StatefulGraph step, std::int64_t parts) {
     std::optional<codegen::StepProblem> described;
     Program program = compile(step.graph, &described);
@@ -65,7 +65,7 @@ StepWithin step_within(StatefulGraph whole, const CompileStep& compile, const Sp
       const bool is_free = planner->report().extra_time() <= 0;
       const bool is_better = !best || planner->report().seconds < best->planner->report().seconds;
       if (is_better) best = StepWithin{std::move(step), std::move(planner)};
-      return !is_free;
+      return is_better && !is_free;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::OutOfMemory) throw;
       if (!best) refusal = error;

@@ -1,16 +1,17 @@
 #include "base/error.h"
 #include "base/text.h"
+#include "memory/liveness.h"
+#include "memory/window.h"
 #include "ops/fused_groups.h"
 #include "passes/grouping.h"
 #include "passes/order/megengine.h"
-#include "passes/order/schedules.h"
-#include "passes/order/window.h"
 #include "passes/pass.h"
 
 namespace tenon {
 namespace {
 
-using namespace ordering;
+using memory::Sequence;
+using memory::Tasks;
 
 struct Choice {
   Sequence sequence;
@@ -21,25 +22,26 @@ struct Choice {
 // The given order unless another one needs less.
 Choice lowest_peak(const Tasks& tasks) {
   Choice best;
-  for (std::uint32_t task = 0; task < tasks.nodes.size(); ++task) best.sequence.push_back(task);
-  best.peak = peak_bytes(tasks, best.sequence);
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) best.sequence.push_back(task);
+  best.peak = memory::peak_bytes(tasks, best.sequence);
   const auto consider = [&](Sequence sequence, const char* why) {
-    TENON_ASSERT(sequence.size() == tasks.nodes.size(), "an order has every node");
-    const std::int64_t peak = peak_bytes(tasks, sequence);
+    TENON_ASSERT(sequence.size() == tasks.size(), "an order has every node");
+    const std::int64_t peak = memory::peak_bytes(tasks, sequence);
     if (peak < best.peak) best = {std::move(sequence), peak, why};
   };
-  consider(least_growth(tasks), "what leaves least alive comes first");
-  consider(least_growth_backwards(tasks), "what asks least of those before it comes last");
-  consider(deepest_need_first(tasks), "what needs most beyond what it leaves comes first");
+  consider(memory::least_growth(tasks), "what leaves least alive comes first");
+  consider(memory::least_growth_backwards(tasks), "what asks least of those before it comes last");
+  consider(memory::deepest_need_first(tasks), "what needs most beyond what it leaves comes first");
   if (!best.sequence.empty()) {
-    consider(with_best_windows(tasks, best.sequence),
+    consider(memory::with_best_windows(tasks, best.sequence),
              "nothing else around the peak would keep less");
   }
   return best;
 }
 
 // Constants stand before their first reader.
-Grouping singles(const Graph& graph, const Tasks& tasks, const Sequence& sequence) {
+Grouping singles(const Graph& graph, const Sequence& sequence) {
+  const std::vector<NodeId> nodes = memory::running_nodes(graph);
   Grouping order;
   IdMap<NodeId, std::uint8_t> is_placed(graph.node_id_bound(), 0);
   const auto place = [&](NodeId id) {
@@ -48,10 +50,10 @@ Grouping singles(const Graph& graph, const Tasks& tasks, const Sequence& sequenc
     order.groups.push_back({{id}, {}});
   };
   for (std::uint32_t task : sequence) {
-    for (ValueId operand : graph.node(tasks.nodes[task]).operands) {
+    for (ValueId operand : graph.node(nodes[task]).operands) {
       if (operand && graph.constant_of(operand)) place(graph.value(operand).producer);
     }
-    place(tasks.nodes[task]);
+    place(nodes[task]);
   }
   for (NodeId id : graph.nodes_in_order()) place(id);  // constants that are outputs
   return order;
@@ -64,16 +66,17 @@ Graph ordered(Graph graph, const PassOptions& options) {
   }
   if (options.order_mode == "megengine") {
     Grouping order;
-    for (NodeId id : megengine_order(graph)) order.groups.push_back({{id}, {}});
+    for (NodeId id : ordering::megengine_order(graph)) order.groups.push_back({{id}, {}});
     return with_groups(std::move(graph), order, options.journal);
   }
-  const Tasks tasks(graph);
+  const Tasks tasks(memory::held_problem(graph));
   Sequence given;
-  for (std::uint32_t task = 0; task < tasks.nodes.size(); ++task) given.push_back(task);
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) given.push_back(task);
   const Choice choice = lowest_peak(tasks);
   if (options.journal && !graph.outputs().empty()) {
     const std::string peak = format_bytes(static_cast<std::uint64_t>(choice.peak));
-    const std::string before = format_bytes(static_cast<std::uint64_t>(peak_bytes(tasks, given)));
+    const std::string before =
+        format_bytes(static_cast<std::uint64_t>(memory::peak_bytes(tasks, given)));
     options.journal->say(graph.value(graph.outputs().front()).name, "order",
                          choice.why ? concat("nodes run in an order in which ", choice.why, ": ",
                                              peak, " alive at the peak, ", before, " as given")
@@ -81,7 +84,7 @@ Graph ordered(Graph graph, const PassOptions& options) {
                                              " alive at the peak as given"));
   }
   if (choice.sequence == given) return graph;
-  const Grouping order = singles(graph, tasks, choice.sequence);
+  const Grouping order = singles(graph, choice.sequence);
   return with_groups(std::move(graph), order, options.journal);
 }
 

@@ -167,7 +167,10 @@ class Accumulator {
     if (found == sums_.end()) {
       sums_[value] = one;
     } else {
-      found->second = add("add", {found->second, one});  // op-name: the sum over parts
+      // Kernels of one part may take the sum along, but none joins two parts: the first would have
+      // to wait for the second, all that it holds with it.
+      const ValueId before = add("stop_fusion", {found->second});  // op-name: a mark
+      found->second = add("add", {before, one});                   // op-name: the sum over parts
     }
   }
 

@@ -1,3 +1,4 @@
+#include "memory/order.h"
 #include "memory/search.h"
 #include "unit/memory/plan_checker.h"
 #include "unit/memory/random_problem.h"

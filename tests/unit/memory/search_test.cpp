@@ -2,6 +2,7 @@
 #include "driver/planning/problem_of.h"
 #include "memory/device.h"
 #include "memory/map_html.h"
+#include "memory/order.h"
 #include "memory/search.h"
 #include "memory/size_text.h"
 #include "unit/memory/plan_checker.h"

@@ -5,11 +5,10 @@
 #include "frontends/megengine/tables.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "memory/liveness.h"
+#include "memory/window.h"
 #include "ops/fused_groups.h"
-#include "ops/liveness.h"
 #include "ops/registry.h"
-#include "passes/order/schedules.h"
-#include "passes/order/window.h"
 #include "passes/pass.h"
 #include "reference/evaluate.h"
 
@@ -24,7 +23,13 @@
 namespace tenon {
 namespace {
 
-using namespace ordering;
+using memory::live_peak;
+using memory::LivePeak;
+using memory::peak_bytes;
+using memory::Sequence;
+using memory::Tasks;
+
+Tasks tasks_of(const Graph& graph) { return Tasks(memory::held_problem(graph)); }
 
 Graph run_order(Graph graph) {
   Graph ordered = find_pass("order").run(std::move(graph), {});
@@ -71,7 +76,7 @@ Graph random_graph(std::uint32_t seed, int node_count) {
 std::int64_t best_peak(const Tasks& tasks) {
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   Sequence sequence;
-  for (std::uint32_t task = 0; task < tasks.nodes.size(); ++task) sequence.push_back(task);
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) sequence.push_back(task);
   do {
     std::vector<bool> is_done(sequence.size(), false);
     bool is_valid = true;
@@ -92,8 +97,8 @@ TEST(Order, TakesValuesOfAnyNumberOfSymbols) {
     dims += std::string(dims.empty() ? "" : ", ") + symbol;
   const Graph graph =
       parse_graph("graph (x: f32[" + dims + "]) { y = relu(x) z = neg(y) return y, z }", all_ops());
-  const Tasks tasks(graph);
-  for (const Tasks::Value& value : tasks.values) EXPECT_GT(value.bytes, 0);
+  const Tasks tasks = tasks_of(graph);
+  for (const Tasks::Held& value : tasks.values) EXPECT_GT(value.bytes, 0);
   EXPECT_GE(peak_bytes(tasks, {0, 1}), tasks.values[0].bytes + tasks.values[1].bytes);
   EXPECT_EQ(print(run_order(graph)), print(graph));
 }
@@ -104,7 +109,7 @@ TEST(Order, IsTheBestThereIsForSmallGraphs) {
     const Graph graph = random_graph(seed, 8);
     const std::int64_t before = live_peak(graph).peak_bytes;
     const std::int64_t after = live_peak(run_order(graph)).peak_bytes;
-    EXPECT_EQ(after, best_peak(Tasks(graph))) << print(graph);
+    EXPECT_EQ(after, best_peak(tasks_of(graph))) << print(graph);
     improved += after < before;
   }
   EXPECT_GT(improved, 10);
@@ -134,18 +139,20 @@ TEST(Order, IsNeverWorseAndChangesNoResult) {
 TEST(Order, EveryScheduleIsAnOrder) {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     const Graph graph = random_graph(seed, 50);
-    const Tasks tasks(graph);
+    const Tasks tasks = tasks_of(graph);
     for (const Sequence& sequence :
-         {least_growth(tasks), least_growth_backwards(tasks), deepest_need_first(tasks),
-          with_best_windows(tasks, least_growth(tasks))}) {
-      ASSERT_EQ(sequence.size(), tasks.nodes.size());
+         {memory::least_growth(tasks), memory::least_growth_backwards(tasks),
+          memory::deepest_need_first(tasks),
+          memory::with_best_windows(tasks, memory::least_growth(tasks))}) {
+      ASSERT_EQ(sequence.size(), tasks.size());
+      const std::vector<NodeId> running = memory::running_nodes(graph);
       std::vector<bool> is_done(sequence.size(), false);
       std::vector<NodeId> nodes;
       for (std::uint32_t task : sequence) {
         for (std::uint32_t need : tasks.needs[task]) EXPECT_TRUE(is_done[need]);
         EXPECT_FALSE(is_done[task]);
         is_done[task] = true;
-        nodes.push_back(tasks.nodes[task]);
+        nodes.push_back(running[task]);
       }
       EXPECT_EQ(peak_bytes(tasks, sequence), live_peak(graph, nodes).peak_bytes);
     }

@@ -1,12 +1,10 @@
-#include "passes/order/schedules.h"
-
-#include "ops/liveness.h"
+#include "memory/schedules.h"
 
 #include <algorithm>
 #include <queue>
 #include <tuple>
 
-namespace tenon::ordering {
+namespace tenon::memory {
 namespace {
 
 void keep_once(std::vector<std::uint32_t>& items) {
@@ -52,32 +50,22 @@ class ReadyQueue {
 
 }  // namespace
 
-Tasks::Tasks(const Graph& graph) : nodes(running_nodes(graph)) {
-  const std::size_t count = nodes.size();
-  constexpr std::uint32_t kNone = 0xffffffff;
-  IdMap<NodeId, std::uint32_t> task_of(graph.node_id_bound(), kNone);
-  IdMap<ValueId, std::uint32_t> value_of(graph.value_id_bound(), kNone);
-  makes.resize(count);
-  reads.resize(count);
-  needs.resize(count);
-  for (std::uint32_t task = 0; task < count; ++task) {
-    const NodeId id = nodes[task];
-    task_of[id] = task;
-    inner_bytes.push_back(inner_peak_bytes(graph, id));
-    for (ValueId result : graph.node(id).results) {
-      if (!result) continue;
-      value_of[result] = static_cast<std::uint32_t>(values.size());
-      makes[task].push_back(value_of[result]);
-      values.push_back({held_bytes(graph, result), task, {}, graph.is_output(result)});
+Tasks::Tasks(const Problem& problem) {
+  for (const Value& value : problem.values)
+    values.push_back({static_cast<std::int64_t>(value.bytes), 0, {}, value.is_output});
+  for (std::uint32_t task = 0; task < problem.items.size(); ++task) {
+    const Item& item = problem.items[task];
+    makes.push_back(item.makes);
+    for (std::uint32_t value : item.makes) values[value].maker = task;
+    reads.push_back(item.reads);
+    keep_once(reads.back());
+    needs.emplace_back();
+    for (std::uint32_t value : reads.back()) {
+      needs.back().push_back(values[value].maker);
+      values[value].readers.push_back(task);
     }
-    for (ValueId operand : graph.node(id).operands) {
-      if (!operand || value_of[operand] == kNone) continue;
-      reads[task].push_back(value_of[operand]);
-      needs[task].push_back(values[value_of[operand]].maker);
-    }
-    keep_once(reads[task]);
-    keep_once(needs[task]);
-    for (std::uint32_t value : reads[task]) values[value].readers.push_back(task);
+    keep_once(needs.back());
+    inner_bytes.push_back(static_cast<std::int64_t>(item.ways[0].workspace_bytes));
   }
 }
 
@@ -101,7 +89,7 @@ std::int64_t peak_bytes(const Tasks& tasks, const Sequence& sequence) {
 }
 
 Sequence least_growth(const Tasks& tasks) {
-  const std::size_t count = tasks.nodes.size();
+  const std::size_t count = tasks.size();
   std::vector<std::size_t> missing(count), waiting(tasks.values.size());
   for (std::size_t value = 0; value < waiting.size(); ++value) {
     waiting[value] = tasks.values[value].readers.size() + (tasks.values[value].is_output ? 1 : 0);
@@ -146,7 +134,7 @@ Sequence least_growth(const Tasks& tasks) {
 }
 
 Sequence least_growth_backwards(const Tasks& tasks) {
-  const std::size_t count = tasks.nodes.size();
+  const std::size_t count = tasks.size();
   std::vector<std::size_t> missing(count, 0);
   std::vector<bool> is_held(tasks.values.size(), false);
   for (std::uint32_t task = 0; task < count; ++task) {
@@ -188,7 +176,7 @@ Sequence least_growth_backwards(const Tasks& tasks) {
 }
 
 Sequence deepest_need_first(const Tasks& tasks) {
-  const std::size_t count = tasks.nodes.size();
+  const std::size_t count = tasks.size();
   // As if the graph were a tree: what computing a task takes, and what it leaves.
   std::vector<std::int64_t> takes(count, 0), leaves(count, 0);
   std::vector<std::vector<std::uint32_t>> visits(count);
@@ -234,4 +222,4 @@ Sequence deepest_need_first(const Tasks& tasks) {
   return sequence;
 }
 
-}  // namespace tenon::ordering
+}  // namespace tenon::memory

@@ -1,11 +1,11 @@
-#include "ops/liveness.h"
+#include "memory/liveness.h"
 
 #include "ops/access.h"
 #include "ops/fused_groups.h"
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::memory {
 namespace {
 
 bool is_constant(const Graph& graph, NodeId id) {
@@ -85,4 +85,40 @@ LivePeak live_peak(const Graph& graph, std::span<const NodeId> order) {
   return found;
 }
 
-}  // namespace tenon
+Problem held_problem(const Graph& graph) {
+  Problem problem;
+  problem.name = graph.name;
+  const auto bytes_of = [&](ValueId value) {
+    return static_cast<std::uint64_t>(held_bytes(graph, value));
+  };
+  for (ValueId input : graph.inputs()) problem.fixed_bytes += bytes_of(input);
+  for (NodeId id : graph.nodes_in_order()) {
+    if (is_constant(graph, id)) problem.fixed_bytes += bytes_of(graph.node(id).results[0]);
+  }
+  constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
+  IdMap<ValueId, std::uint32_t> value_of(graph.value_id_bound(), kNone);
+  for (NodeId id : running_nodes(graph)) {
+    const Node& node = graph.node(id);
+    Item item;
+    item.name = node.name;
+    item.number = static_cast<std::uint32_t>(problem.items.size());
+    for (ValueId operand : node.operands) {
+      const std::uint32_t value = operand ? value_of[operand] : kNone;
+      if (value == kNone || std::ranges::find(item.reads, value) != item.reads.end()) continue;
+      item.reads.push_back(value);
+    }
+    for (ValueId result : node.results) {
+      if (!result) continue;
+      value_of[result] = static_cast<std::uint32_t>(problem.values.size());
+      item.makes.push_back(value_of[result]);
+      problem.values.push_back(
+          {graph.value(result).name, bytes_of(result), graph.is_output(result), true});
+    }
+    if (item.name.empty() && !item.makes.empty()) item.name = problem.values[item.makes[0]].name;
+    item.ways.push_back({0, static_cast<std::uint64_t>(inner_peak_bytes(graph, id))});
+    problem.items.push_back(std::move(item));
+  }
+  return problem;
+}
+
+}  // namespace tenon::memory

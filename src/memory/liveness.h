@@ -1,12 +1,13 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "memory/problem.h"
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace tenon {
+namespace tenon::memory {
 
 /// What is held in memory while a graph runs node by node, nothing overwritten in place: each value
 /// from the node that makes it to the last that reads it, outputs to the end. Inputs and constants
@@ -32,5 +33,7 @@ std::int64_t held_bytes(const Graph& graph, ValueId value);
 std::int64_t inner_peak_bytes(const Graph& graph, NodeId node);
 /// The nodes that run, in the graph's order: all but constants.
 std::vector<NodeId> running_nodes(const Graph& graph);
+/// The same as a problem: an item for each of them, no times yet; bodies' peaks as workspace.
+Problem held_problem(const Graph& graph);
 
-}  // namespace tenon
+}  // namespace tenon::memory

@@ -1,24 +1,24 @@
 #pragma once
 
-#include "ir/graph.h"
+#include "memory/problem.h"
 
 #include <cstdint>
 #include <vector>
 
-namespace tenon::ordering {
+namespace tenon::memory {
 
-/// The nodes to be put in order, numbered as they stand, with what they make and read.
+/// The items to be put in order, numbered as they stand, with what they make and read.
 struct Tasks {
-  explicit Tasks(const Graph& graph);
+  explicit Tasks(const Problem& problem);
+  std::size_t size() const { return makes.size(); }
 
-  struct Value {
+  struct Held {
     std::int64_t bytes = 0;
     std::uint32_t maker = 0;
     std::vector<std::uint32_t> readers;  ///< once each
     bool is_output = false;
   };
-  std::vector<NodeId> nodes;
-  std::vector<Value> values;
+  std::vector<Held> values;
   std::vector<std::vector<std::uint32_t>> makes, reads;  ///< values, by task
   std::vector<std::vector<std::uint32_t>> needs;         ///< tasks, by task; once each
   std::vector<std::int64_t> inner_bytes;                 ///< by task: while it runs
@@ -37,4 +37,4 @@ Sequence least_growth_backwards(const Tasks& tasks);
 /// leaves.
 Sequence deepest_need_first(const Tasks& tasks);
 
-}  // namespace tenon::ordering
+}  // namespace tenon::memory

@@ -1,13 +1,14 @@
-#include "passes/order/window.h"
+#include "memory/window.h"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
-namespace tenon::ordering {
+namespace tenon::memory {
 namespace {
 
 constexpr int kMaxRounds = 64;
@@ -71,13 +72,13 @@ class Window {
     std::ranges::sort(touched);
     const auto rest = std::ranges::unique(touched);
     touched.erase(rest.begin(), rest.end());
-    std::vector<bool> is_behind(tasks.nodes.size(), false);
+    std::vector<bool> is_behind(tasks.size(), false);
     for (std::size_t step = start + count; step < sequence.size(); ++step)
       is_behind[sequence[step]] = true;
     // What is made and read by the same counts as one: a concat may read any number of values.
     std::map<std::tuple<std::size_t, std::size_t, bool>, std::int64_t> bytes_of;
     for (std::uint32_t value : touched) {
-      const Tasks::Value& known = tasks.values[value];
+      const Tasks::Held& known = tasks.values[value];
       const bool is_kept =
           known.is_output || std::ranges::any_of(known.readers, [&](std::uint32_t reader) {
             return is_behind[reader];
@@ -184,4 +185,4 @@ Sequence with_best_windows(const Tasks& tasks, Sequence sequence) {
   return sequence;
 }
 
-}  // namespace tenon::ordering
+}  // namespace tenon::memory

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "memory/problem.h"
+
+namespace tenon::memory {
+
+/// The problem with its items in an order in which less is alive at once, of several that are
+/// tried: each where it holds the fewest bytes for the shortest time, then moved around the moment
+/// that needs most, until no move helps or `order_bound_bytes` is reached. Never one that needs
+/// more than the given order.
+Problem reordered(const Problem& problem, bool in_place = true);
+
+/// No order of the items, each run once, has less alive at once: while an item runs, everything is
+/// alive that something before it makes and it, or something after it, reads.
+std::uint64_t order_bound_bytes(const Problem& problem, bool in_place = true);
+
+}  // namespace tenon::memory
