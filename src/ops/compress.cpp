@@ -1,5 +1,6 @@
 #include "ops/elements.h"
 #include "ops/evaluation.h"
+#include "ops/gradient.h"
 #include "ops/op_spec.h"
 #include "ops/tensor_parts.h"
 
@@ -36,6 +37,28 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   op.set("y", join_along("compress", kept, axis));
 }
 
+// Each slice of x asks for its place among those that were kept; behind them is one of zeros for
+// all others.
+void gradient(const Attrs& attrs, Gradient& op) {
+  Builder& build = op.build();
+  const TensorType x = op.operand_type("x");
+  Dims slice = attrs.axis ? x.dims : Dims{product(x.dims)};
+  const std::size_t axis = attrs.axis ? normal_axis("compress", *attrs.axis, x.rank()) : 0;
+  const Dim extent = std::exchange(slice[axis], Dim(1));
+  const auto along = static_cast<std::int64_t>(axis);
+  const Var condition = op.operand("condition"), kept = cast_to(condition, DType::I64);
+  const Var count = build.call("reduce_sum", {kept}, {{"axes", Attr::Integers{0}}});
+  Var places = build.call("cumsum", {kept}, {{"axis", 0}}) - 1.0;
+  places = build.call("where", {condition, places, count});
+  const Dim rest = extent - op.operand_type("condition").dims[0];  // a condition may end early
+  if (!(rest == Dim(0)))
+    places = build.call("concat", {places, expand_to(count, {rest})}, {{"axis", 0}});
+  const Var dy = op.upstream("y");
+  const Var all =
+      build.call("concat", {dy, expand_to(build.scalar(0, dy), slice)}, {{"axis", along}});
+  op.add("x", reshape_to(build.call("gather", {all, places}, {{"axis", along}}), x.dims));
+}
+
 }  // namespace
 
 TENON_DEFINE_OP(compress) = OpSpec<Attrs>{
@@ -46,7 +69,7 @@ TENON_DEFINE_OP(compress) = OpSpec<Attrs>{
     .attrs = {{"axis", &Attrs::axis}},
     .infer = infer,
     .evaluate = evaluate,
-    .gradient = not_differentiable("the condition decides the shape"),
+    .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
 };

@@ -1,3 +1,4 @@
+#include "ops/derived_gradient.h"
 #include "ops/elementwise.h"
 #include "ops/quantization.h"
 
@@ -34,6 +35,9 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", cast(offset * cast(scale, computing), to));
 }
 
+// The scale alone is a real number: the others have the steps of their narrow type.
+void gradient(const Attrs&, Gradient& op) { add_derived_gradient(op, "y", "scale"); }
+
 }  // namespace
 
 TENON_DEFINE_OP(dequantize_linear) = OpSpec<Attrs>{
@@ -44,7 +48,7 @@ TENON_DEFINE_OP(dequantize_linear) = OpSpec<Attrs>{
     .attrs = {{"axis", &Attrs::axis}, {"block_size", &Attrs::block_size}, {"to", &Attrs::to}},
     .infer = infer,
     .lower = lower,
-    .gradient = not_differentiable("x is not a real number"),
+    .gradient = gradient,
     .layout = follows_axis("axis"),
 };
 

@@ -1,5 +1,6 @@
 #include "ir/assumptions.h"
 #include "ops/evaluation.h"
+#include "ops/gradient.h"
 #include "ops/op_spec.h"
 
 #include <cmath>
@@ -57,6 +58,19 @@ void evaluate(const NoAttrs&, Evaluation& op) {
   op.set("y", std::move(y));
 }
 
+// Jacobi's formula, det(x) times the transposed inverse; there is none for a singular matrix.
+void gradient(const NoAttrs&, Gradient& op) {
+  Builder& build = op.build();
+  const auto rank = static_cast<std::int64_t>(op.operand_type("x").rank());
+  Attr::Integers swapped;
+  for (std::int64_t axis = 0; axis < rank - 2; ++axis) swapped.push_back(axis);
+  swapped.insert(swapped.end(), {rank - 1, rank - 2});
+  const Var inverse = build.call("inverse", {op.operand("x")});
+  const Var slope = build.call("unsqueeze", {op.upstream("y") * op.result("y")},
+                               {{"axes", Attr::Integers{-2, -1}}});
+  op.add("x", slope * build.call("transpose", {inverse}, {{"perm", swapped}}));
+}
+
 }  // namespace
 
 TENON_DEFINE_OP(det) = OpSpec<NoAttrs>{
@@ -66,7 +80,7 @@ TENON_DEFINE_OP(det) = OpSpec<NoAttrs>{
     .results = {"y"},
     .infer = infer,
     .evaluate = evaluate,
-    .gradient = not_differentiable("it needs the inverse of a matrix, and there is no op for that"),
+    .gradient = gradient,
     .layout = logical_order(),
 };
 

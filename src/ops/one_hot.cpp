@@ -1,4 +1,5 @@
 #include "ir/assumptions.h"
+#include "ops/derived_gradient.h"
 #include "ops/elements.h"
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
@@ -35,6 +36,9 @@ void lower(const Attrs& attrs, Lowering& op) {
             select(equal(space[axis], index), values.at({integer(1)}), values.at({integer(0)})));
 }
 
+// By what is given for the places, which are picked and not weighed.
+void gradient(const Attrs&, Gradient& op) { add_derived_gradient(op, "y", "values"); }
+
 }  // namespace
 
 TENON_DEFINE_OP(one_hot) = OpSpec<Attrs>{
@@ -45,7 +49,7 @@ TENON_DEFINE_OP(one_hot) = OpSpec<Attrs>{
     .attrs = {{"depth", &Attrs::depth, late_required}, {"axis", &Attrs::axis}},
     .infer = infer,
     .lower = lower,
-    .gradient = not_differentiable("it picks by index"),
+    .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
 };

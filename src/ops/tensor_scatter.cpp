@@ -1,4 +1,5 @@
 #include "ir/assumptions.h"
+#include "ops/derived_gradient.h"
 #include "ops/indexing.h"
 #include "ops/movement.h"
 #include "ops/operand_shapes.h"
@@ -55,8 +56,7 @@ TENON_DEFINE_OP(tensor_scatter) = OpSpec<Attrs>{
     .attrs = {{"axis", &Attrs::axis}, {"mode", &Attrs::mode, words({"linear", "circular"})}},
     .infer = infer,
     .lower = lower,
-    .gradient =
-        not_differentiable("caches are written while a model generates, not while it learns"),
+    .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
 };

@@ -299,9 +299,11 @@ Gradients gradients_of(const Check& check, const std::vector<Tensor>& tensors, D
     made.weights.push_back(random_tensor(dtype, results[k].shape(), 991 + k, -1, 1));
     const bool flows = results[k].dtype() == dtype;
     upstream.push_back(flows ? builder.constant(made.weights.back()) : Var());
-    // A constant has no layout of its own; the gradient has that of the result.
+    // A constant has no layout of its own; the gradient has that of the result. Extents are its own, which only a run
+    // may tell of the result.
     if (flows) {
-      const Type type = graph.value(graph.node(id).results[k]).type;
+      TensorType type = made.weights.back().type();
+      type.layout = graph.value(graph.node(id).results[k]).type.tensor().layout;
       graph.set_type(ValueId(upstream.back().id()), type);
     }
   }
