@@ -117,18 +117,19 @@ std::vector<Var> elu_gradient(ImportNode& node) {
   return {gradient_by_rule(node.build, "elu", y, y, dy, node.result)};
 }
 
-// Passes the gradient where the feature lies between the bounds; Tenon's clip passes it at them
-// too, where it is what was clipped.
+// relu6(x) = 6 - relu(6 - relu(x)): nothing passes at the bounds, where a feature was clipped.
 std::vector<Var> relu6_gradient(ImportNode& node) {
   const Var dy = node.operands.at(0), features = node.operands.at(1);
-  const Var above = node.call("greater", {features, node.build.scalar(0, features)});
-  const Var below = node.call("less", {features, node.build.scalar(6, features)});
-  const Var passes = node.call("logical_and", {above, below});
-  return {node.last("where", {passes, dy, node.build.scalar(0, dy)})};
+  const Var below_six = gradient_by_rule(node.build, kRelu, Var(), 6.0 - features, dy, "");
+  return {gradient_by_rule(node.build, kRelu, Var(), features, below_six, node.result)};
 }
+
+// y = 1/sqrt(x), of which the root is 1/y.
 std::vector<Var> reciprocal_root_gradient(ImportNode& node) {
   const Var y = node.operands.at(0), dy = node.operands.at(1);
-  return {node.last("mul", {dy * -0.5, y * y * y})};
+  const Var root = node.call("reciprocal", {y});
+  const Var by_root = gradient_by_rule(node.build, "reciprocal", root, y, dy, "");
+  return {gradient_by_rule(node.build, kSqrt, Var(), root, by_root, node.result)};
 }
 
 std::vector<Var> descend(ImportNode& node) {

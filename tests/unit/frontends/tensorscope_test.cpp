@@ -399,6 +399,38 @@ TEST(TensorScope, FollowsGradientsAlongSeveralPaths) {
   EXPECT_EQ(results.at(0).tensor().shape(), (Shape{4, 3}));
 }
 
+// Gradients that TensorFlow has operators for and Tenon composes: of a clipped feature nothing
+// passes.
+TEST(TensorScope, TakesGradientsOfClippedAndInvertedFeatures) {
+  const std::string text =
+      "_arg_dy_0_1, (1), (6x1), CPU, 0\n"
+      "_arg_x_0_0, (1), (6x1), CPU, 0\n"
+      "_retval_gradients/fc/Relu6_grad/Relu6Grad_0_0, (6x1), (no output), CPU, 0\n"
+      "fc/Relu6, (6x1), (6x1), CPU, 0\n"
+      "fc/Rsqrt, (6x1), (6x1), CPU, 0\n"
+      "gradients/fc/Relu6_grad/Relu6Grad, (6x1), (6x1), (6x1), CPU, 0\n"
+      "gradients/fc/Rsqrt_grad/RsqrtGrad, (6x1), (6x1), (6x1), CPU, 0\n";
+  const Table table = parse_table(text, "clipped");
+  const Step step = reconstruct(table);
+  using Names = std::vector<std::string>;
+  ASSERT_EQ(sources_of(table, step, "gradients/fc/Relu6_grad/Relu6Grad"),
+            (Names{"gradients/fc/Rsqrt_grad/RsqrtGrad", "fc/Relu6"}));
+  ASSERT_EQ(sources_of(table, step, "gradients/fc/Rsqrt_grad/RsqrtGrad"),
+            (Names{"fc/Rsqrt", "_arg_dy_0_1"}));
+  const Graph graph = import_graph(table, step, "clipped");
+  const std::vector<double> x = {0.25, 1, 4, 5.5, 6, 9}, dy = {1, 2, -3, 1, 5, 7};
+  std::vector<Datum> inputs;
+  for (const ValueId input : graph.inputs()) {
+    const bool is_x = graph.value(input).name.find('x') != std::string::npos;
+    inputs.emplace_back(Tensor::of(DType::F32, {6}, is_x ? x : dy));
+  }
+  const Tensor dx = reference::evaluate(graph, inputs).at(0).tensor();
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const double slope = x[k] < 6 ? -0.5 * std::pow(x[k], -1.5) : 0;
+    EXPECT_NEAR(dx.real_at(static_cast<std::int64_t>(k)), dy[k] * slope, 1e-5) << x[k];
+  }
+}
+
 TEST(TensorScope, ReadsAStepOnTwoDevices) {
   const Table table = read_table(two_gpus);
   const Step step = reconstruct(table);
