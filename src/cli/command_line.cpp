@@ -271,7 +271,7 @@ class CommandLine {
     TrainerOptions& trainer = train_.trainer;
     train_app->add_option("model", train_.model, kModelHelp)->required();
     train_app->add_option("--loss", train_.loss,
-                          "softmax_cross_entropy, sigmoid_cross_entropy, mse or huber, and settings: "
+                          "softmax_cross_entropy, sigmoid_cross_entropy, mse, huber or ctc, and settings: "
                           "output=, axis=, ignore=, weights=1:2:0.5, reduction=sum, delta=");
     train_app->add_option("--optimizer", train_.optimizer,
                           "sgd, momentum, nesterov, rmsprop, adagrad, adam, adamw or lamb, and settings: lr=, momentum=, "

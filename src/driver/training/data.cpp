@@ -35,7 +35,7 @@ void require_samples(const Graph& step, ValueId input) {
 }  // namespace
 
 DataSet::DataSet(const std::string& path, const StatefulGraph& step, const Axes& axes,
-                 std::int64_t class_count, std::optional<std::int64_t> ignored) try {
+                 const LabelRules& rules) try {
   std::map<std::string, Tensor> arrays = numpy::read_npz_file(path);
   for (ValueId input : data_inputs(step)) {
     const Value& value = step.graph.value(input);
@@ -50,14 +50,56 @@ DataSet::DataSet(const std::string& path, const StatefulGraph& step, const Axes&
     require_samples(step.graph, input);
     arrays_.push_back({value.name, found->second, axes.at(value.name)});
   }
-  check(step.graph, class_count, ignored);
+  check(step.graph, rules);
 } catch (Error& error) {
   if (!error.has_place()) error.at(path);
   throw;
 }
 
-void DataSet::check(const Graph& step, std::int64_t class_count,
-                    std::optional<std::int64_t> ignored) {
+namespace {
+
+void check_classes(const Tensor& labels, std::size_t axis, const LabelRules& rules) {
+  const std::int64_t count = labels.shape()[axis];
+  for (std::int64_t k = 0; k < labels.size(); ++k) {
+    const std::int64_t label = labels.integer_at(k);
+    if ((label >= 0 && label < rules.class_count) || label == rules.ignored) continue;
+    throw Error("a label is no class of the model", ErrorKind::Usage)
+        .at("array 'target', sample ", k / rows_around(labels.shape(), axis).inner % count)
+        .expected("0 to ", rules.class_count - 1)
+        .got(label);
+  }
+}
+
+// A row of labels for each sample.
+void check_sequences(const Tensor& labels, const LabelRules& rules) {
+  const std::int64_t width = labels.shape().back();
+  for (std::int64_t sample = 0; sample < labels.shape().front(); ++sample) {
+    std::int64_t before = -1, steps = 0;
+    for (std::int64_t k = 0; k < width; ++k) {
+      const std::int64_t label = labels.integer_at(sample * width + k);
+      const bool is_class =
+          label >= 0 && label < rules.class_count && label != rules.sequence->blank;
+      if (!(is_class || label < 0) || (label >= 0 && k > 0 && before < 0)) {
+        throw Error("labels of a sequence are classes, then negative numbers", ErrorKind::Usage)
+            .at("array 'target', sample ", sample)
+            .expected("0 to ", rules.class_count - 1, " without the blank ", rules.sequence->blank)
+            .got(label, " at ", k);
+      }
+      if (label >= 0) steps += label == before ? 2 : 1;
+      before = label;
+    }
+    if (steps > rules.sequence->step_count) {
+      throw Error("a sample has more labels than the model has steps for", ErrorKind::Usage)
+          .at("array 'target', sample ", sample)
+          .expected("labels for ", rules.sequence->step_count, " steps")
+          .got("labels that take ", steps);
+    }
+  }
+}
+
+}  // namespace
+
+void DataSet::check(const Graph& step, const LabelRules& rules) {
   for (Array& array : arrays_) {
     const TensorType& type = step.value(step.find(array.name)).type.tensor();
     Shape expected = constants(type.dims);
@@ -83,25 +125,23 @@ void DataSet::check(const Graph& step, std::int64_t class_count,
           .got(size_, " in '", arrays_.front().name, "', ", count, " in '", array.name, "'");
     }
     size_ = count;
-    if (array.name != kTarget || class_count == 0) continue;
-    for (std::int64_t k = 0; k < array.samples.size(); ++k) {
-      const std::int64_t label = array.samples.integer_at(k);
-      if ((label >= 0 && label < class_count) || label == ignored) continue;
-      throw Error("a label is no class of the model", ErrorKind::Usage)
-          .at("array 'target', sample ", k / rows_around(shape, array.axis).inner % count)
-          .expected("0 to ", class_count - 1)
-          .got(label);
+    if (array.name != kTarget || rules.class_count == 0) continue;
+    if (rules.sequence) {
+      check_sequences(array.samples, rules);
+    } else {
+      check_classes(array.samples, array.axis, rules);
     }
   }
   if (size_ == 0) throw Error("the data has no samples", ErrorKind::Usage);
 }
 
 DataSet::DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sample_count,
-                 std::int64_t class_count, std::uint64_t seed)
+                 const LabelRules& rules, std::uint64_t seed)
     : size_(sample_count) {
   // The features are noise around a centre of the class's own, so that a model has something to
   // find.
-  const std::int64_t classes = std::max<std::int64_t>(1, class_count);
+  const std::int64_t classes =
+      std::max<std::int64_t>(1, rules.class_count - (rules.sequence ? 1 : 0));
   const Tensor labels =
       Constant::uniform(DType::I64, {sample_count}, seed, 0, static_cast<double>(classes - 1))
           .materialise();
@@ -121,7 +161,12 @@ DataSet::DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sampl
       return k / (rows.inner * sample_count) * rows.inner + k % rows.inner;
     };
     ++stream;
-    if (value.name == kTarget && class_count > 0) {
+    if (value.name == kTarget && rules.sequence) {
+      for (std::int64_t k = 0; k < samples.size(); ++k) {  // one label each
+        const std::int64_t label = labels.integer_at(sample_of(k));
+        samples.set_integer(k, place_of(k) > 0 ? -1 : label + (label >= rules.sequence->blank));
+      }
+    } else if (value.name == kTarget && rules.class_count > 0) {
       for (std::int64_t k = 0; k < samples.size(); ++k)
         samples.set_integer(k, labels.integer_at(sample_of(k)));
     } else if (is_float(type.dtype)) {

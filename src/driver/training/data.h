@@ -11,6 +11,18 @@
 
 namespace tenon {
 
+/// What labels may be.
+struct LabelRules {
+  std::int64_t class_count = 0;         ///< 0: they are not looked at
+  std::optional<std::int64_t> ignored;  ///< a label that is no class
+  /// Of sequences: labels, none of them `blank`, then negative numbers; `step_count` steps are
+  /// enough for them, with one more between two that are alike.
+  struct Sequence {
+    std::int64_t blank = 0, step_count = 0;
+  };
+  std::optional<Sequence> sequence = {};
+};
+
 /// Samples to train on: for each input of a step, states aside, a tensor with an axis that counts
 /// them.
 class DataSet {
@@ -23,11 +35,11 @@ class DataSet {
   /// another shape or type than the input, where the numbers of samples differ or there is none,
   /// and where a label is no class.
   DataSet(const std::string& path, const StatefulGraph& step, const Axes& axes,
-          std::int64_t class_count, std::optional<std::int64_t> ignored);
+          const LabelRules& rules);
   /// Samples that can be learnt, made from a seed: the class of a sample is told by random
   /// directions.
   DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sample_count,
-          std::int64_t class_count, std::uint64_t seed);
+          const LabelRules& rules, std::uint64_t seed);
 
   std::int64_t size() const { return size_; }
   /// Samples [first, first + count) of an order, as the graph takes them, in the order of its
@@ -43,7 +55,7 @@ class DataSet {
     Tensor samples;
     std::size_t axis = 0;  ///< of the samples
   };
-  void check(const Graph& step, std::int64_t class_count, std::optional<std::int64_t> ignored);
+  void check(const Graph& step, const LabelRules& rules);
 
   std::vector<Array> arrays_;
   std::int64_t first_ = 0, size_ = 0;

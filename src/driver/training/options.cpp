@@ -82,6 +82,9 @@ void set_loss(LossOptions& options, const std::string& text) {
   Settings settings("loss", loss_kinds(), options.kind);
   settings.integer("axis", options.axis, std::numeric_limits<std::int64_t>::min());
   settings.real("delta", options.delta);
+  settings.integer("time", options.time_axis, 0);
+  settings.integer("labels", options.label_count, 1);
+  settings.integer("blank", options.blank, 0);
   settings.other("output", [&](const std::string& value) { options.output = value; });
   settings.other("ignore", [&](const std::string& value) {
     options.ignore_label = parse_integer(value);

@@ -88,16 +88,28 @@ void require_batch(const StatefulGraph& step, const DataSet::Axes& axes, std::in
   }
 }
 
-std::int64_t class_count_of(const Graph& step, const LossOptions& loss) {
-  if (loss.kind != "softmax_cross_entropy") return 0;
+LabelRules label_rules(const Graph& step, const Graph& model, const LossOptions& loss) {
+  LabelRules rules{.class_count = 0, .ignored = loss.ignore_label};
+  if (loss.kind == "ctc") {
+    for (ValueId output : model.outputs()) {
+      if (!loss.output.empty() && model.value(output).name != loss.output) continue;
+      const Dims& dims = model.value(output).type.tensor().dims;
+      const Dim& steps = dims[static_cast<std::size_t>(loss.time_axis)];
+      if (!dims.back().is_constant() || !steps.is_constant()) break;
+      rules.class_count = dims.back().constant();
+      rules.sequence = {loss.blank, steps.constant()};
+      break;
+    }
+  }
+  if (loss.kind != "softmax_cross_entropy") return rules;
   const ValueId target = step.find(kTarget);
   for (NodeId reader : step.readers(target)) {
     const Node& node = step.node(reader);
     if (node.op->name != "nll_loss") continue;  // op-name: what softmax_cross_entropy is made with
     const Dim& classes = step.value(node.operands.front()).type.tensor().dims[1];
-    if (classes.is_constant()) return classes.constant();
+    if (classes.is_constant()) rules.class_count = classes.constant();
   }
-  return 0;
+  return rules;
 }
 
 double scalar(const Tensor& tensor) { return tensor.real_at(0); }
@@ -236,16 +248,16 @@ void Trainer::load_data() {
   const StatefulGraph other = evaluation(with_batch(original_, part_size_ + 1), options_.train);
   const DataSet::Axes axes = sample_axes(step, other);
   require_batch(step, axes, part_size_, options_.parts);
-  const std::int64_t classes = class_count_of(step.graph, options_.train.loss);
+  const LabelRules rules = label_rules(step.graph, model_, options_.train.loss);
   const auto read = [&](const std::string& text) {
     if (text == "synthetic")
-      return DataSet(step, axes, options_.synthetic_samples, classes, options_.seed);
+      return DataSet(step, axes, options_.synthetic_samples, rules, options_.seed);
     if (text.rfind('@', 0) != 0) {
       throw Error("cannot read the data's description", ErrorKind::Usage)
           .expected("@file.npz or synthetic")
           .got(text);
     }
-    return DataSet(text.substr(1), step, axes, classes, options_.train.loss.ignore_label);
+    return DataSet(text.substr(1), step, axes, rules);
   };
   training_ = std::make_unique<DataSet>(read(options_.data));
   if (!options_.validation_data.empty()) {

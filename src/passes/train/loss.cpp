@@ -8,7 +8,7 @@ namespace tenon {
 
 const std::vector<std::string>& loss_kinds() {
   static const std::vector<std::string> kinds = {"softmax_cross_entropy", "sigmoid_cross_entropy",
-                                                 "mse", "huber"};
+                                                 "mse", "huber", "ctc"};
   return kinds;
 }
 
@@ -151,6 +151,8 @@ Loss add_loss(Builder& build, const LossOptions& options, bool is_each) {
     const Var error = x - target;
     return {reduced(error * error, options, is_each), {}};
   }
+  if (options.kind == "ctc")
+    return add_ctc_loss(build, scores(build, options, "softmax"), options, is_each);
   throw Error(concat("no loss is called '", options.kind, "'"), ErrorKind::Usage)
       .hint(suggest_name(options.kind, loss_kinds()));
 }

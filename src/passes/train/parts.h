@@ -90,6 +90,16 @@ void add_updates(Draft& draft, Builder& build, const TrainOptions& options,
 /// none.
 Var loss_scale(Draft& draft, Builder& build, const OptimizerOptions& options);
 
+/// The gradient by an image that several were joined into, which is split behind the convolution
+/// that computes it: a convolution for each of them, with its part of the weights. Nothing is
+/// written whole and then taken apart.
+void part_gradients(Graph& graph);
+
+/// Appends how unlikely the labels are behind a sequence of scores, whatever steps they fall on
+/// (connectionist temporal classification); `target` has the labels of each sample, then negative
+/// numbers.
+Loss add_ctc_loss(Builder& build, Var scores, const LossOptions& options, bool is_each);
+
 /// Convolutions read and write weights that no constant holds so that neighbours are what kernels
 /// write along: outputs, or the image's channels backwards. A step then transposes each once, which
 /// costs next to nothing.

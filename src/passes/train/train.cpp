@@ -86,6 +86,7 @@ StatefulGraph train(Graph model, const TrainOptions& options) {
   name_result(draft.graph, loss.loss, kLoss);
   name_result(draft.graph, loss.accuracy, kAccuracy);
   StatefulGraph step_graph = draft.finish(outputs_of(loss));
+  part_gradients(step_graph.graph);
   lay_out_weights(step_graph.graph);
   return step_graph;
 }

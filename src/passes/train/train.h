@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-/// What is to become small. `kind` is softmax_cross_entropy, sigmoid_cross_entropy, mse or huber.
+/// What is to become small. `kind`: softmax_cross_entropy, sigmoid_cross_entropy, mse, huber, ctc.
 struct LossOptions {
   std::string kind = "softmax_cross_entropy";
   std::string output = "";                   ///< of the model; empty: its first
@@ -19,6 +19,9 @@ struct LossOptions {
   std::optional<std::int64_t> ignore_label;  ///< positions with this label count for nothing
   bool is_sum = false;                       ///< else the mean
   double delta = 1;                          ///< where huber turns from squares to straight lines
+  /// Of ctc: the axis of time (classes are the last), most labels of a sample, the class of no
+  /// label.
+  std::int64_t time_axis = 1, label_count = 0, blank = 0;
 };
 
 /// The rate of each step: `rate`, warmed up over the first steps, times what `kind` makes of the

@@ -10,8 +10,12 @@
 #include "unit/error_text.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <numbers>
@@ -178,6 +182,66 @@ TEST_F(Training, SaysWhatIsWrongWithTheData) {
             "the model takes batches of another size");
 }
 
+// Impulses of classes at any steps, in order: what CTC is told is the order alone.
+TEST_F(Training, LearnsWhatSequencesSay) {
+  constexpr std::int64_t kSamples = 512, kSteps = 12, kClassCount = 4, kLabels = 3;
+  Tensor x(DType::F32, {kSamples, kSteps, kClassCount}), target(DType::I64, {kSamples, kLabels});
+  Random random(3);
+  for (std::int64_t k = 0; k < x.size(); ++k)
+    x.set_real(k, 0.1 * static_cast<double>(random.below(10)));
+  for (std::int64_t sample = 0; sample < kSamples; ++sample) {
+    const auto count = static_cast<std::int64_t>(random.below(kLabels + 1));
+    for (std::int64_t k = 0; k < kLabels; ++k) {
+      const auto label = static_cast<std::int64_t>(1 + random.below(kClassCount - 1));
+      target.set_integer(sample * kLabels + k, k < count ? label : -1);
+      const std::int64_t step = 4 * k + static_cast<std::int64_t>(random.below(3));
+      if (k < count) x.set_real((sample * kSteps + step) * kClassCount + label, 3);
+    }
+  }
+  numpy::write_npz_file({{"x", x}, {"target", target}}, path("sequences.npz"));
+  Builder b("sequences");
+  const Var in = b.input("x", "f32[N, 12, 4]");
+  const Var hidden = b.call("relu", {b.call("matmul", {in, b.normal("w1", "f32[4, 16]", 1, 0.5)}) +
+                                     b.constant("f32[16] splat 0.0", "b1")});
+  b.output(b.call("matmul", {hidden, b.normal("w2", "f32[16, 4]", 2, 0.3)}) +
+               b.constant("f32[4] splat 0.0", "b2"),
+           "scores");
+  const Graph model = b.take();
+  TrainerOptions options = cnn_options(path("sequences.npz"));
+  set_loss(options.train.loss, "ctc,labels=3");
+  set_optimizer(options.train, "adam,lr=0.02");
+  options.epochs = 30;
+  const TrainResult learnt = Trainer(model, options).run();
+  ASSERT_TRUE(learnt.validation.has_value());
+  EXPECT_LT(learnt.validation->loss, 0.05);
+
+  const auto text_for = [&](std::int64_t position, std::int64_t label) {
+    Tensor wrong = target;
+    for (std::int64_t k = 0; k < 3; ++k) wrong.set_integer(k, 1);
+    wrong.set_integer(position, label);
+    numpy::write_npz_file({{"x", x}, {"target", wrong}}, path("data.npz"));
+    TrainerOptions other = options;
+    other.data = "@" + path("data.npz");
+    return error_summary([&] { Trainer(model, other); });
+  };
+  const std::string wrong_label = "labels of a sequence are classes, then negative numbers";
+  EXPECT_EQ(text_for(1, 1), "no error");
+  EXPECT_EQ(text_for(1, 4), wrong_label);
+  EXPECT_EQ(text_for(1, 0), wrong_label);   // the blank
+  EXPECT_EQ(text_for(1, -1), wrong_label);  // one that is left out between two
+  Builder few("few");
+  few.output(
+      few.call("matmul", {few.input("x", "f32[N, 4, 4]"), few.normal("w", "f32[4, 4]", 1, 1)}),
+      "y");
+  Tensor alike(DType::I64, {64, 3});
+  for (std::int64_t k = 0; k < alike.size(); ++k) alike.set_integer(k, 2);
+  numpy::write_npz_file({{"x", Tensor(DType::F32, {64, 4, 4})}, {"target", alike}},
+                        path("data.npz"));
+  options.data = "@" + path("data.npz");
+  EXPECT_EQ(error_summary([&] { Trainer(few.take(), options); }),
+            "a sample has more labels than the model has steps for");
+}
+
 TEST_F(Training, RefusesACheckpointThatIsDamagedOrAnothers) {
   TrainerOptions options = cnn_options("");
   options.data = "synthetic";
@@ -204,6 +268,42 @@ TEST_F(Training, RefusesACheckpointThatIsDamagedOrAnothers) {
   EXPECT_NE(summary(), "no error");
   options.checkpoint.clear();
   EXPECT_EQ(summary(), "nothing to resume from");
+}
+
+// A disk that is full: the checkpoint from before stays as it was.
+TEST_F(Training, KeepsTheCheckpointWhereTheNextDoesNotFit) {
+  TrainerOptions options = cnn_options("");
+  options.data = "synthetic";
+  options.synthetic_samples = 128;
+  options.max_steps = 2;
+  options.checkpoint = path("checkpoints");
+  Trainer(small_cnn(), options).run();
+  const auto content = [&] {
+    std::ifstream file(checkpoint_path(options.checkpoint), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string before = content();
+  ASSERT_GT(before.size(), 4096u);
+  options.max_steps = 4;
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
+    const std::string text = error_text([&] { Trainer(small_cnn(), options).run(); });
+    _exit(text.find("cannot write") != std::string::npos &&
+                  text.find("too large") != std::string::npos
+              ? 0
+              : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(content(), before);
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(options.checkpoint))
+    files += entry.is_regular_file();
+  EXPECT_EQ(files, 1u);
 }
 
 TEST_F(Training, NamesTheNodeWhereNumbersEnd) {

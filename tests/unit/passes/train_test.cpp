@@ -254,6 +254,145 @@ TEST(Train, TakesOtherLosses) {
   EXPECT_NEAR(loss_of(loss, kProduct, batch), (0.125 + 2.5 + 2.5) / 3, 1e-9);
 }
 
+// The probability that steps of these classes read as `labels`, blanks and repeats left out: the
+// sum over all paths.
+double likelihood(const std::vector<Vector>& steps, const std::vector<std::int64_t>& labels,
+                  std::size_t blank) {
+  const std::size_t classes = steps.front().size();
+  std::size_t path_count = 1;
+  for (std::size_t k = 0; k < steps.size(); ++k) path_count *= classes;
+  double total = 0;
+  for (std::size_t path = 0; path < path_count; ++path) {
+    double likely = 1;
+    std::vector<std::int64_t> read;
+    std::size_t rest = path, before = blank;
+    for (const Vector& step : steps) {
+      const std::size_t taken = rest % classes;
+      rest /= classes;
+      likely *= step[taken];
+      if (taken != blank && taken != before) read.push_back(static_cast<std::int64_t>(taken));
+      before = taken;
+    }
+    if (read == labels) total += likely;
+  }
+  return total;
+}
+
+std::string sequence_model(const Vector& w, bool is_time_first) {
+  std::string text = "graph (x: f64[" + std::string(is_time_first ? "5, 3" : "3, 5") +
+                     ", 3]) {\n  w = constant f64[3] [";
+  for (std::size_t k = 0; k < w.size(); ++k) text += (k > 0 ? ", " : "") + std::to_string(w[k]);
+  return text + "]\n  y = mul(x, w)\n  p = softmax(y) {axis = 2}\n  return p\n}\n";
+}
+
+TEST(Train, TakesTheLossOfLabelsWhateverStepsTheyFallOn) {
+  constexpr std::size_t kSteps = 5, kClassCount = 3;
+  const std::vector<std::vector<std::int64_t>> labels = {{1, 0}, {0, 0, 1}, {}};
+  Tensor x(DType::F64, {3, 5, 3}), time_first(DType::F64, {5, 3, 3}), target(DType::I64, {3, 3});
+  double mean = 0, sum = 0;
+  for (std::size_t sample = 0; sample < labels.size(); ++sample) {
+    std::vector<Vector> steps(kSteps, Vector(kClassCount));
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      double total = 0;
+      for (std::size_t c = 0; c < kClassCount; ++c) {
+        const double score = std::sin(3.7 * static_cast<double>(sample * 15 + step * 3 + c)) * 2;
+        x.set_real(static_cast<std::int64_t>((sample * kSteps + step) * 3 + c), score);
+        time_first.set_real(static_cast<std::int64_t>((step * 3 + sample) * 3 + c), score);
+        total += steps[step][c] = std::exp(score);
+      }
+      for (double& each : steps[step]) each /= total;
+    }
+    for (std::size_t k = 0; k < 3; ++k) {
+      target.set_integer(static_cast<std::int64_t>(sample * 3 + k),
+                         k < labels[sample].size() ? labels[sample][k] : -1);
+    }
+    const double loss = -std::log(likelihood(steps, labels[sample], 2));
+    sum += loss;
+    mean += loss / static_cast<double>(std::max<std::size_t>(1, labels[sample].size())) / 3;
+  }
+  LossOptions loss;
+  loss.kind = "ctc";
+  loss.label_count = 3;
+  loss.blank = 2;
+  const Vector ones = {1, 1, 1};
+  EXPECT_NEAR(loss_of(loss, sequence_model(ones, false).c_str(), {x, target}), mean, 1e-12);
+  loss.time_axis = 0;
+  EXPECT_NEAR(loss_of(loss, sequence_model(ones, true).c_str(), {time_first, target}), mean, 1e-12);
+  loss.is_sum = true;
+  EXPECT_NEAR(loss_of(loss, sequence_model(ones, true).c_str(), {time_first, target}), sum, 1e-12);
+  loss.time_axis = 1;
+  // What gradient descent takes off a weight is the loss's slope.
+  TrainOptions options = with("sgd");
+  options.loss = loss;
+  Steps steps(train(parse_graph(sequence_model(ones, false), all_ops()), options));
+  steps.run({x, target});
+  for (std::size_t k = 0; k < 3; ++k) {
+    Vector less = ones, more = ones;
+    less[k] -= 1e-4;
+    more[k] += 1e-4;
+    const double slope = (loss_of(loss, sequence_model(more, false).c_str(), {x, target}) -
+                          loss_of(loss, sequence_model(less, false).c_str(), {x, target})) /
+                         2e-4;
+    EXPECT_NEAR((1 - steps.state("w").real_at(static_cast<std::int64_t>(k))) / 0.1, slope, 1e-6);
+  }
+  loss.blank = 3;
+  EXPECT_EQ(error_summary([&] { loss_of(loss, sequence_model(ones, false).c_str(), {}); }),
+            "ctc: the blank is no class of the model");
+  loss.label_count = 0;
+  EXPECT_EQ(error_summary([&] { loss_of(loss, sequence_model(ones, false).c_str(), {}); }),
+            "ctc: how many labels a sample may have is to be said");
+  EXPECT_EQ(error_summary([&] { loss_of(loss, kClasses, {}); }),
+            "ctc: scores have the axes of samples, steps and classes");
+}
+
+// A concat before a convolution: its gradient is a convolution for each part, and none is split.
+TEST(Train, TakesGradientsOfJoinedImagesApart) {
+  constexpr const char* kJoined = R"(graph (x: f64[1, 2, 4, 4]) {
+  v = constant f64[32, 2, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  u = constant f64[48, 2, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
+  w = constant f64[2, 80, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.3)
+  a = conv(x, v) {pads = [1, 1, 1, 1]}
+  b = conv(x, u) {pads = [1, 1, 1, 1]}
+  c = concat(a, b) {axis = 1}
+  y = conv(c, w) {pads = [1, 1, 1, 1]}
+  return y
+}
+)";
+  const StatefulGraph step = train(parse_graph(kJoined, all_ops()), with("sgd"));
+  int splits = 0, products = 0;
+  for (NodeId id : step.graph.nodes_in_order()) {
+    splits += step.graph.op_name(id) == "split";
+    products += step.graph.op_name(id) == "conv_transpose";
+  }
+  EXPECT_EQ(splits, 0);
+  EXPECT_EQ(products, 2);
+  // The gradients are those of the two halves apart: y = conv(a, w') + conv(b, w'').
+  constexpr const char* kApart = R"(graph (x: f64[1, 2, 4, 4]) {
+  v = constant f64[32, 2, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  u = constant f64[48, 2, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
+  w = constant f64[2, 80, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.3)
+  first = slice(w) {starts = [0], ends = [32], axes = [1]}
+  second = slice(w) {starts = [32], ends = [80], axes = [1]}
+  a = conv(x, v) {pads = [1, 1, 1, 1]}
+  b = conv(x, u) {pads = [1, 1, 1, 1]}
+  d = conv(a, first) {pads = [1, 1, 1, 1]}
+  e = conv(b, second) {pads = [1, 1, 1, 1]}
+  y = add(d, e)
+  return y
+}
+)";
+  const Tensor x = Constant::normal(DType::F64, {1, 2, 4, 4}, 5, 0, 1).materialise();
+  const Tensor target = Constant::normal(DType::F64, {1, 2, 4, 4}, 6, 0, 1).materialise();
+  Steps joined(step), apart(train(parse_graph(kApart, all_ops()), with("sgd")));
+  joined.run({x, target});
+  apart.run({x, target});
+  for (const char* name : {"v", "u", "w"}) {
+    const Tensor &left = joined.state(name), &right = apart.state(name);
+    for (std::int64_t k = 0; k < left.size(); ++k)
+      ASSERT_NEAR(left.real_at(k), right.real_at(k), 1e-12);
+  }
+}
+
 TEST(Train, CountsStatisticsOfABatch) {
   constexpr const char* kNorm = R"(graph (x: f64[2, 1, 2]) {
   s = constant f64[1] [1]
