@@ -17,11 +17,16 @@ class Planner {
  public:
   Planner(const Graph& graph, const TargetFacts& target, std::size_t max_nodes)
       : graph_(graph), rules_(graph, target, max_nodes), keeps_tiles_(target.keeps_tiles) {
-    for (NodeId id : graph.nodes_in_order()) order_.push_back(id);
+    places_ = IdMap<NodeId, std::size_t>(graph.node_id_bound(), 0);
+    for (NodeId id : graph.nodes_in_order()) {
+      places_[id] = order_.size();
+      order_.push_back(id);
+    }
   }
 
   Grouping plan(Journal* journal) {
     for (NodeId id : order_) join_widened(id);
+    for (NodeId id : order_) join_deferred(id);
     for (NodeId id : contractions_from_the_end()) take_readers(id);
     for (NodeId id : order_) {
       if (rules_.access(id).role == Role::Rows) take_operands(id), take_readers(id);
@@ -81,6 +86,87 @@ class Planner {
     const std::vector<NodeId>& readers = graph_.readers(node.results[0]);
     if (!type.is_tensor() || info(type.tensor().dtype).storage_bytes <= bytes || readers.size() != 1) return {};
     return rules_.access(readers[0]).role == Role::Pointwise ? readers[0] : NodeId{};
+  }
+
+  // What a late reader makes of a value that stays until then anyway, as the slope of an activation behind a value
+  // that a weight gradient reads: made where it is used. The value's maker could give it along, and it would lie
+  // there from then on.
+  void join_deferred(NodeId reader) {
+    if (rules_.access(reader).role != Role::Pointwise) return;
+    const std::vector<ValueId> operands = graph_.node(reader).operands;
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      if (!operands[k] || rules_.access(reader).operands[k] != Access::Aligned) continue;
+      const std::vector<NodeId> nodes = nodes_made_for(operands[k], reader);
+      if (nodes.empty() || !is_better_late(nodes, reader)) continue;
+      for (NodeId id : nodes) {
+        const ClusterId own = rules_.clusters.of(id), other = rules_.clusters.of(reader);
+        if (own != other && (rules_.refusal(own, other) || !rules_.merge(own, other))) break;
+      }
+    }
+  }
+
+  // The elementwise nodes that make a value of which `reader` is the only one, readers before what they read.
+  std::vector<NodeId> nodes_made_for(ValueId value, NodeId reader) const {
+    std::vector<NodeId> nodes;
+    const auto take = [&](ValueId operand) {
+      const NodeId id = operand ? graph_.value(operand).producer : NodeId{};
+      if (!id || is_constant(id) || rules_.access(id).role != Role::Pointwise) return;
+      if (graph_.node(id).results.size() != 1 || graph_.is_output(operand)) return;
+      const bool is_inside = std::ranges::all_of(graph_.readers(operand), [&](NodeId other) {
+        return other == reader || std::ranges::find(nodes, other) != nodes.end();
+      });
+      if (is_inside && std::ranges::find(nodes, id) == nodes.end()) nodes.push_back(id);
+    };
+    take(value);
+    for (std::size_t k = 0; k < nodes.size() && nodes.size() <= kMaxDeferred; ++k) {
+      for (ValueId operand : graph_.node(nodes[k]).operands) take(operand);
+    }
+    if (nodes.size() > kMaxDeferred) nodes.clear();
+    return nodes;
+  }
+
+  // By bytes times the nodes they stay for: of the result, when it is made at once, and of what it is made of, as
+  // far as nobody else keeps that.
+  bool is_better_late(std::span<const NodeId> nodes, NodeId reader) const {
+    const std::size_t until = places_[reader];
+    std::size_t earliest = 0;
+    double kept_longer = 0;
+    std::vector<ValueId> seen;
+    for (NodeId id : nodes) {
+      for (ValueId operand : graph_.node(id).operands) {
+        const NodeId producer = operand ? graph_.value(operand).producer : NodeId{};
+        if (!producer || is_constant(producer)) continue;
+        if (std::ranges::find(nodes, producer) != nodes.end()) continue;
+        if (std::ranges::find(seen, operand) != seen.end()) continue;
+        seen.push_back(operand);
+        if (graph_.readers(operand).size() > kMaxDeferred) return false;
+        earliest = std::max(earliest, places_[producer]);
+        const std::size_t last = last_use(operand, nodes);
+        kept_longer += rules_.bytes(operand) * static_cast<double>(until - std::min(until, last));
+      }
+    }
+    const double kept =
+        rules_.bytes(graph_.node(nodes.front()).results.front()) * static_cast<double>(until - earliest);
+    return 2 * kept_longer < kept;
+  }
+
+  // The place of the last node that reads the value, `nodes` aside: through an index map as well, whose readers
+  // will most likely read what it moves.
+  std::size_t last_use(ValueId value, std::span<const NodeId> nodes) const {
+    std::size_t last = places_[graph_.value(value).producer];
+    std::vector<ValueId> open = {value};
+    for (std::size_t k = 0; k < open.size() && k < kMaxDeferred; ++k) {
+      if (graph_.is_output(open[k])) return order_.size();
+      for (NodeId reader : graph_.readers(open[k])) {
+        if (std::ranges::find(nodes, reader) != nodes.end()) continue;
+        last = std::max(last, places_[reader]);
+        if (rules_.access(reader).role != Role::Move) continue;
+        for (ValueId result : graph_.node(reader).results) {
+          if (result && graph_.readers(result).size() <= kMaxDeferred) open.push_back(result);
+        }
+      }
+    }
+    return last;
   }
 
   // Joins the cluster's readers, and theirs, for as long as they fit.
@@ -281,11 +367,14 @@ class Planner {
 
   // Each index map on the way makes every read dearer.
   static constexpr std::size_t kMaxCopies = 8;
+  // Nodes that are looked at for one operand, and readers of a value.
+  static constexpr std::size_t kMaxDeferred = 16;
 
   const Graph& graph_;
   Rules rules_;
   bool keeps_tiles_;
   std::vector<NodeId> order_;
+  IdMap<NodeId, std::size_t> places_;  // in `order_`
 };
 
 }  // namespace
