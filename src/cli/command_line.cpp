@@ -301,7 +301,7 @@ class CommandLine {
     train_app->add_flag("--split", trainer.budget.may_split, kSplitHelp);
     train_app->add_option("-o,--output", train_.output, "the trained model: FILE.onnx, FILE.tnn or FILE.tenon");
     train_app->add_option("--curve", train_.curve, "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
-    train_app->add_option("--parallel", train_.parallel, "data: every rank that mpirun started takes its part of each batch");
+    train_app->add_option("--parallel", train_.parallel, "data: every rank that mpirun started takes its part of each batch; tensor:N: groups of N ranks share out tensors; data:M,tensor:N: both");
     train_app->add_option("--parts", trainer.parts, "that a batch is worked off in, one after another on a rank (default: one for each rank)")
         ->check(whole_number(1, kMostRuns));
     train_app->add_flag("--split-states", trainer.splits_states, "every rank keeps a piece of what the optimizer remembers");
@@ -351,6 +351,8 @@ class CommandLine {
     explain_app->add_option("model", explain_.model, kModelHelp)->required();
     explain_app->add_option("node", explain_.node, "a node, by its name or that of a result")->required();
     explain_app->add_flag("--untuned", explain_.untuned, kUntunedHelp);
+    explain_app->add_option("--parallel", explain_.parallel, "tensor:N: how the node is split over N ranks that train together, and why");
+    explain_app->add_option("--batch", explain_.batch, "samples in a batch, with --parallel")->check(CLI::PositiveNumber);
     explain_app->add_option("--passes", explain_.passes, "the passes to run, in this order")->delimiter(',');
     explain_app->add_option("--without", explain_.without, "passes to leave out")->delimiter(',');
     explain_app->add_option("--stop-after", explain_.stop_after, "the last pass to run");

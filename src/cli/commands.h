@@ -64,6 +64,8 @@ struct OptOptions : PassChoice {
 };
 struct ExplainOptions : PassChoice {
   std::string model, node;
+  std::string parallel;  ///< how ranks share the work of training: what becomes of the node there
+  std::int64_t batch = 32;  ///< of it
   bool untuned = false;
 };
 struct CompileCommandOptions {
@@ -142,7 +144,7 @@ struct ReportOptions {
 };
 struct TrainCommandOptions {
   std::string model, loss, optimizer, schedule, output, curve, target;
-  std::string parallel;  ///< what the ranks of a launcher share out: data
+  std::string parallel;  ///< what the ranks of a launcher share out: data:2,tensor:2
   std::string resume;    ///< always, if-any; empty: not
   std::string bucket;    ///< bytes
   TrainerOptions trainer;

@@ -8,10 +8,15 @@
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/model.h"
+#include "driver/parallel/mesh.h"
+#include "driver/training/trainer.h"
 #include "driver/tuning/tuner.h"
+#include "passes/shard/shard.h"
+#include "passes/train/train.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 
 namespace tenon::cli {
 namespace {
@@ -50,7 +55,56 @@ std::string end_text(const Explanation& explanation) {
 
 }  // namespace
 
+namespace {
+
+// What becomes of a node where ranks that train share out tensors.
+int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
+  const Mesh mesh = parse_mesh(options.parallel);
+  TrainOptions settings;
+  settings.parts = mesh.data;
+  if (options.batch % mesh.data != 0) {
+    throw Error("a batch does not come out even in its parts", ErrorKind::Usage)
+        .expected("--batch as a multiple of ", mesh.data)
+        .got(options.batch);
+  }
+  const Graph model = with_batch(load_model(options.model), options.batch / mesh.data);
+  const StatefulGraph step = tenon::train(model, settings);
+  Journal journal;
+  shard(step, {mesh.tensor, mesh.data, {}}, &journal);
+  std::vector<std::string> names;
+  std::string found;
+  for (NodeId id : step.graph.nodes_in_order()) {
+    const Node& node = step.graph.node(id);
+    const auto first = std::ranges::find_if(node.results, [](ValueId v) { return bool(v); });
+    if (first == node.results.end()) continue;
+    const std::string& name = step.graph.value(*first).name;
+    names.push_back(name);
+    const bool is_result = std::ranges::any_of(node.results, [&](ValueId v) {
+      return v && step.graph.value(v).name == options.node;
+    });
+    if (is_result || (!node.name.empty() && node.name == options.node)) found = name;
+  }
+  if (found.empty()) {
+    throw Error(concat("the step of training has no node '", options.node, "'"), ErrorKind::Usage)
+        .hint(suggest_name(options.node, names));
+  }
+  if (format == OutputFormat::Json) {
+    Json json = {{"name", found}, {"parallel", options.parallel}, {"passes", Json::array()}};
+    for (const Journal::Entry& entry : journal.about(found))
+      json["passes"].push_back({{"pass", entry.pass}, {"says", entry.text}});
+    out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    return 0;
+  }
+  Table table({"pass", "what it says"});
+  for (const Journal::Entry& entry : journal.about(found)) table.add({entry.pass, entry.text});
+  table.print(out());
+  return 0;
+}
+
+}  // namespace
+
 int explain(const ExplainOptions& options, OutputFormat format) {
+  if (!options.parallel.empty()) return explain_on_ranks(options, format);
   PipelineOptions settings = pipeline_of(options);
   // Kernels as `compile` would choose them.
   codegen::CompileOptions compile = cpu_options();

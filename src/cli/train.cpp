@@ -6,12 +6,14 @@
 #include "cli/out.h"
 #include "driver/compiled.h"
 #include "driver/model.h"
+#include "driver/parallel/mesh.h"
 #include "driver/parallel/mpi.h"
 #include "driver/resident.h"
 #include "driver/training/curve.h"
 #include "driver/training/options.h"
 #include "driver/training/trainer.h"
 #include "memory/size_text.h"
+#include "passes/shard/shard.h"
 #include "program/file.h"
 
 #include <nlohmann/json.hpp>
@@ -143,7 +145,10 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
     err() << trainer.sample_count() << " samples, " << trainer.step_count() << " steps of "
           << options.trainer.batch_size;
     if (ranks != nullptr)
-      err() << " in " << trainer.part_count() << " parts on " << ranks->size() << " ranks";
+      err() << " in " << trainer.part_count() << " parts on " << ranks->size() << " ranks"
+            << (options.trainer.tensor_ranks > 1
+                    ? concat(", ", options.trainer.tensor_ranks, " of which share out tensors")
+                    : "");
     err() << "; a step is " << trainer.session().program().steps.size() << " kernels, "
           << format_bytes(trainer.session().arena_bytes()) << " arena\n";
   }
@@ -215,6 +220,12 @@ std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, MpiR
 int train_on_ranks(TrainCommandOptions options, OutputFormat format) {
   MpiRanks ranks;
   options.trainer.ranks = &ranks;
+  try {
+    options.trainer.tensor_ranks = parse_mesh(options.parallel, ranks.size()).tensor;
+  } catch (const Error& error) {  // the same on every rank
+    if (ranks.rank() == 0) err() << "error: " << error.what() << "\n";
+    return static_cast<int>(error.kind());
+  }
   int exit_code = 0;
   const std::unique_ptr<Trainer> trainer = agreed_trainer(options, ranks, exit_code);
   if (!trainer) return exit_code;
@@ -241,9 +252,7 @@ void require_parallel(const TrainCommandOptions& options) {
         .got(launched_rank_count(), " processes, started together")
         .hint("give --parallel=data");
   }
-  if (options.parallel == "data") return;
-  throw Error(concat("ranks cannot share out '", options.parallel, "'"), ErrorKind::Usage)
-      .expected("--parallel=data");
+  parse_mesh(options.parallel);  // says what is wrong before MPI is looked for
 }
 
 }  // namespace
@@ -271,7 +280,17 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
   require_budget(trainer.budget, true);
   if (options.print) {
     trainer.train.parts = std::max<std::int64_t>(1, trainer.parts);
-    out() << print(tenon::train(load_model(options.model), trainer.train));
+    Graph model = load_model(options.model);
+    const Mesh mesh = options.parallel.empty() ? Mesh{} : parse_mesh(options.parallel);
+    if (mesh.tensor == 1) {
+      out() << print(tenon::train(std::move(model), trainer.train));
+      return 0;
+    }
+    // As each of them runs it: extents have to be numbers.
+    trainer.train.parts = std::max(trainer.train.parts, mesh.data);
+    model = with_batch(std::move(model), trainer.batch_size / trainer.train.parts);
+    out() << print(
+        shard(tenon::train(std::move(model), trainer.train), {mesh.tensor, mesh.data, {}}));
     return 0;
   }
   if (!options.output.empty() && !options.output.ends_with(".onnx") &&

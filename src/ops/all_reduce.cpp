@@ -1,18 +1,25 @@
 #include "ops/collective.h"
-#include "ops/elements.h"
-#include "ops/gradient.h"
 #include "ops/op_spec.h"
+#include "ops/operand_limits.h"
 
 namespace tenon {
 namespace {
 
-ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
+struct Attrs {
+  std::int64_t ranks = 0, stride = 1;  // of each group; 0: all there are
+};
+
+ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
+  require_at_least("all_reduce", "ranks", attrs.ranks, 0);
+  require_at_least("all_reduce", "stride", attrs.stride, 1);
   return require_elements(in, "x", reals);
 }
 
-void evaluate(const NoAttrs&, Evaluation& op) {
+void evaluate(const Attrs& attrs, Evaluation& op) {
   const Tensor& x = op.tensor("x");
-  RankSum sum(ranks_of(op), x.dtype(), static_cast<std::size_t>(x.size()));
+  RankGroup group =
+      group_of(op, attrs.ranks == 0 ? ranks_of(op).size() : attrs.ranks, attrs.stride);
+  RankSum sum(group, x.dtype(), static_cast<std::size_t>(x.size()));
   sum.add(x.bytes());
   Tensor y(x.dtype(), x.shape());
   sum.take(y.mutable_bytes());
@@ -20,17 +27,21 @@ void evaluate(const NoAttrs&, Evaluation& op) {
 }
 
 // What every rank's loss says about the sum comes back to each term of it.
-void gradient(const NoAttrs&, Gradient& op) {
-  op.add("x", op.build().call("all_reduce", {op.upstream("y")}));
+void gradient(const Attrs& attrs, Gradient& op) {
+  op.add("x", op.build().call("all_reduce", {op.upstream("y")},
+                              {{"ranks", attrs.ranks}, {"stride", attrs.stride}}));
 }
 
 }  // namespace
 
-TENON_DEFINE_OP(all_reduce) = OpSpec<NoAttrs>{
+TENON_DEFINE_OP(all_reduce) = OpSpec<Attrs>{
     .name = "all_reduce",
-    .summary = "the sum of every rank's x, added in rank order, on every rank",
+    .summary =
+        "the sum of every rank's x, added in rank order, on every rank; of groups of `ranks`, "
+        "`stride` apart",
     .operands = {"x"},
     .results = {"y"},
+    .attrs = {{"ranks", &Attrs::ranks}, {"stride", &Attrs::stride}},
     .infer = infer,
     .evaluate = evaluate,
     .gradient = gradient,

@@ -2,6 +2,10 @@
 
 #include "base/error.h"
 #include "base/lockstep.h"
+#include "ir/assumptions.h"
+#include "ops/operand_limits.h"
+#include "ops/tensor_parts.h"
+#include "tenon/builder.h"
 
 #include <algorithm>
 #include <array>
@@ -39,8 +43,8 @@ void add_by_element(DType dtype, std::span<std::byte> y, std::span<const std::by
 }  // namespace
 
 bool is_collective(const OpDef& op) {
-  static constexpr std::array<std::string_view, 6> names = {
-      "all_gather", "all_reduce", "broadcast", "receive", "reduce_scatter", "send"};
+  static constexpr std::array<std::string_view, 7> names = {
+      "all_gather", "all_reduce", "broadcast", "rank_slice", "receive", "reduce_scatter", "send"};
   return std::ranges::find(names, op.name) != names.end();
 }
 
@@ -120,11 +124,58 @@ Communicator& ranks_of(Evaluation& op) {
   return *op.communicator;
 }
 
-void require_rank_count(Evaluation& op, std::int64_t count) {
-  if (ranks_of(op).size() == count) return;
+RankGroup group_of(Evaluation& op, std::int64_t size, std::int64_t stride) {
+  Communicator& all = ranks_of(op);
+  const auto ranks = static_cast<int>(size), apart = static_cast<int>(stride);
+  if (RankGroup::comes_out_even(all.size(), ranks, apart)) return {all, ranks, apart};
   throw Error(concat(op.op->name, ": the graph is for another number of ranks"), ErrorKind::Usage)
-      .expected(count)
-      .got(ranks_of(op).size());
+      .expected(size * stride)
+      .got(all.size());
+}
+
+std::vector<AttrField<GroupAttrs>> group_fields() {
+  return {
+      {"ranks", &GroupAttrs::ranks}, {"stride", &GroupAttrs::stride}, {"axis", &GroupAttrs::axis}};
+}
+
+TensorType require_group(const GroupAttrs& attrs, const OperandTypes& in, Elements elements) {
+  const TensorType& x = require_elements(in, "x", elements);
+  require_at_least(in.op_name(), "ranks", attrs.ranks, 1);
+  require_at_least(in.op_name(), "stride", attrs.stride, 1);
+  if (attrs.axis >= 0 && attrs.axis < static_cast<std::int64_t>(x.rank())) return x;
+  throw Error(concat(in.op_name(), ": x has no axis ", attrs.axis)).got(x);
+}
+
+TensorType part_type(std::string_view op, const GroupAttrs& attrs, TensorType whole) {
+  Dim& extent = whole.dims[static_cast<std::size_t>(attrs.axis)];
+  const Dim part = floor_div(extent, attrs.ranks);
+  if (!assume_equal(part * attrs.ranks, extent)) {
+    throw Error(concat(op, ": axis ", attrs.axis, " does not come out even"))
+        .expected("a multiple of ", attrs.ranks)
+        .got(extent);
+  }
+  extent = part;
+  return whole;
+}
+
+Var call_in_group(Gradient& op, const char* name, const GroupAttrs& attrs) {
+  return op.build().call(name, {op.upstream("y")},
+                         {{"ranks", attrs.ranks}, {"stride", attrs.stride}, {"axis", attrs.axis}});
+}
+
+Tensor own_part(const Tensor& whole, const GroupAttrs& attrs, const Communicator& group) {
+  const auto axis = static_cast<std::size_t>(attrs.axis);
+  const std::int64_t extent = whole.shape()[axis] / attrs.ranks;
+  return slice_of(whole, axis, extent * group.rank(), extent);
+}
+
+Tensor gathered(const Tensor& part, const GroupAttrs& attrs, Communicator& group) {
+  std::vector<Tensor> parts;
+  for (std::int64_t k = 0; k < attrs.ranks; ++k) parts.emplace_back(part.dtype(), part.shape());
+  std::vector<std::span<std::byte>> places;
+  for (Tensor& one : parts) places.push_back(one.mutable_bytes());
+  group.all_gather(part.bytes(), places);
+  return join_along("all_gather", parts, static_cast<std::size_t>(attrs.axis));
 }
 
 void require_rank(std::string_view op, std::int64_t rank, const Communicator& ranks) {

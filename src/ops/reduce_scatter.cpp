@@ -1,38 +1,27 @@
-#include "ir/assumptions.h"
 #include "ops/collective.h"
-#include "ops/elements.h"
-#include "ops/gradient.h"
 #include "ops/op_spec.h"
-#include "ops/operand_limits.h"
 
 #include <algorithm>
 
 namespace tenon {
 namespace {
 
-struct Attrs {
-  std::int64_t ranks = 1;
-};
-
-ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
-  TensorType y = require_elements(in, "x", reals);
-  require_at_least("reduce_scatter", "ranks", attrs.ranks, 1);
-  if (y.rank() == 0) throw Error("reduce_scatter: x has no axis to cut along").got(y);
-  const Dim extent = y.dims[0];
-  y.dims[0] = floor_div(extent, attrs.ranks);
-  if (!assume_equal(y.dims[0] * attrs.ranks, extent)) {
-    throw Error("reduce_scatter: the first axis does not come out even")
-        .expected("a multiple of ", attrs.ranks)
-        .got(extent);
-  }
-  return y;
+ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
+  return part_type("reduce_scatter", attrs, require_group(attrs, in, reals));
 }
 
-void evaluate(const Attrs& attrs, Evaluation& op) {
-  require_rank_count(op, attrs.ranks);
+// Along the first axis parts are pieces of what lies one behind another, as sums are taken.
+void evaluate(const GroupAttrs& attrs, Evaluation& op) {
+  RankGroup group = group_of(op, attrs.ranks, attrs.stride);
   const Tensor& x = op.tensor("x");
-  RankSum sum(ranks_of(op), x.dtype(), static_cast<std::size_t>(x.size()));
+  RankSum sum(group, x.dtype(), static_cast<std::size_t>(x.size()));
   sum.add(x.bytes());
+  if (attrs.axis > 0) {
+    Tensor total(x.dtype(), x.shape());
+    sum.take(total.mutable_bytes());
+    op.set("y", own_part(total, attrs, group));
+    return;
+  }
   Shape shape = x.shape();
   shape[0] /= attrs.ranks;
   Tensor y(x.dtype(), shape);
@@ -40,20 +29,20 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   op.set("y", std::move(y));
 }
 
-void gradient(const Attrs& attrs, Gradient& op) {
-  op.add("x", op.build().call("all_gather", {op.upstream("y")}, {{"ranks", attrs.ranks}}));
+void gradient(const GroupAttrs& attrs, Gradient& op) {
+  op.add("x", call_in_group(op, "all_gather", attrs));
 }
 
 }  // namespace
 
-TENON_DEFINE_OP(reduce_scatter) = OpSpec<Attrs>{
+TENON_DEFINE_OP(reduce_scatter) = OpSpec<GroupAttrs>{
     .name = "reduce_scatter",
     .summary =
-        "the sum of every rank's x, added in rank order, cut along the first axis: rank k has part "
-        "k",
+        "the sum of every rank's x, added in rank order, cut along `axis`: rank k has part k; of "
+        "groups of `ranks`, `stride` apart",
     .operands = {"x"},
     .results = {"y"},
-    .attrs = {{"ranks", &Attrs::ranks}},
+    .attrs = group_fields(),
     .infer = infer,
     .evaluate = evaluate,
     .gradient = gradient,

@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-// Whether parts of several rounds add up in it.
-bool is_sum(const Graph& graph, NodeId id) {
-  const std::string_view op = graph.op_name(id);
-  return op == "all_reduce" || op == "reduce_scatter";  // op-name: the collectives that add
-}
-
 Tensor memory_for(const Type& type) { return {type.tensor().dtype, constants(type.tensor().dims)}; }
 
 // Values whose sums travel together: gradients of one element type that are made one after another.
@@ -32,6 +26,8 @@ struct Bucket {
   std::unique_ptr<RankSum> sum;
   std::size_t missing = 0;    // operands that are not made yet
   bool is_scattered = false;  // each rank keeps its own piece alone
+  bool is_over_parts = true;  // of a batch; else over the ranks that share a part
+  bool is_copied = false;     // what it sums is made elsewhere, by a meeting before
 };
 
 }  // namespace
@@ -39,12 +35,13 @@ struct Bucket {
 struct RankedStep::State {
   const StatefulGraph& step;
   Communicator& ranks;
-  std::int64_t part_count;
+  std::int64_t part_count, tensor_ranks;
+  RankGroup data, tensor;  // ranks of other parts; of the same
   std::vector<std::size_t> data_inputs, data_outputs;
 
   struct Part {
     Stage stage;
-    std::unique_ptr<StageProgram> program;
+    std::unique_ptr<StageProgram> program;  // none where one meeting follows another
     std::vector<Bucket> buckets;
     std::vector<std::size_t> bucket_of;  // by output; as many as there are buckets: none
     std::vector<NodeId> others;          // collectives that do not add
@@ -60,17 +57,21 @@ struct RankedStep::State {
   TaskThread communication;  // last: it ends before what it works on
 
   State(const StatefulGraph& graph, Communicator& all, std::int64_t count, int thread_count,
-        std::size_t bucket_bytes)
+        std::size_t bucket_bytes, std::int64_t in_group)
       : step(graph),
         ranks(all),
         part_count(count),
+        tensor_ranks(in_group),
+        data(all, all.size() / static_cast<int>(in_group), static_cast<int>(in_group)),
+        tensor(all, static_cast<int>(in_group), 1),
         data_inputs(graph.data_inputs()),
         data_outputs(graph.data_outputs()),
         flag_sum(all, DType::I64, 1) {
-    for (Stage& stage : cut_at_collectives(step.graph)) {
+    for (Stage& stage : cut_at_collectives(step.graph, tensor_ranks)) {
       Part& part = parts.emplace_back();
       part.stage = std::move(stage);
-      part.program = std::make_unique<StageProgram>(part.stage.graph, thread_count);
+      if (part.stage.graph.node_count() > 0)
+        part.program = std::make_unique<StageProgram>(part.stage.graph, thread_count);
       fill_buckets(part, bucket_bytes);
     }
     require_parts_once();
@@ -87,6 +88,9 @@ struct RankedStep::State {
                  const std::unordered_map<ValueId, std::byte*>& targets);
   void start(Bucket& bucket, bool is_last_round);
   void run_other(NodeId id);
+  void run_others(Part& part) {
+    for (NodeId id : part.others) run_other(id);
+  }
   void wait();
 };
 
@@ -95,16 +99,21 @@ struct RankedStep::State {
 void RankedStep::State::fill_buckets(Part& part, std::size_t bucket_bytes) {
   std::unordered_map<ValueId, NodeId> sums;
   for (NodeId id : part.stage.collectives) {
-    if (!is_sum(step.graph, id)) {
+    const bool is_sum = is_sum_over_parts(step.graph, id, tensor_ranks) ||
+                        step.graph.op_name(id) == "all_reduce";  // op-name: adds whole values
+    if (!is_sum) {
       part.others.push_back(id);
       continue;
     }
     const bool is_new = sums.emplace(operand_of(id), id).second;
     TENON_ASSERT(is_new, "a value is summed once");
   }
-  std::map<DType, Bucket> open;
-  std::map<DType, std::size_t> bytes;
-  for (std::size_t output : part.program->making_order()) {
+  using Kind = std::pair<DType, bool>;  // and whether it is over parts
+  std::map<Kind, Bucket> open;
+  std::map<Kind, std::size_t> bytes;
+  const std::vector<std::size_t> order =
+      part.program ? part.program->making_order() : std::vector<std::size_t>{};
+  for (std::size_t output : order) {
     const auto found = sums.find(part.stage.outputs[output]);
     if (found == sums.end()) continue;
     const NodeId id = found->second;
@@ -117,21 +126,33 @@ void RankedStep::State::fill_buckets(Part& part, std::size_t bucket_bytes) {
       continue;
     }
     const TensorType& type = type_of(operand_of(id)).tensor();
-    Bucket& bucket = open[type.dtype];
+    const Kind kind{type.dtype, is_sum_over_parts(step.graph, id, tensor_ranks)};
+    Bucket& bucket = open[kind];
     bucket.collectives.push_back(id);
-    bytes[type.dtype] += static_cast<std::size_t>(byte_count(type).constant());
-    if (bytes[type.dtype] < bucket_bytes) continue;
+    bucket.is_over_parts = kind.second;
+    bytes[kind] += static_cast<std::size_t>(byte_count(type).constant());
+    if (bytes[kind] < bucket_bytes) continue;
     close_bucket(part, std::move(bucket));
-    open.erase(type.dtype);
-    bytes.erase(type.dtype);
+    open.erase(kind);
+    bytes.erase(kind);
   }
-  for (auto& [dtype, bucket] : open) close_bucket(part, std::move(bucket));
-  if (!sums.empty()) {
-    throw Error("cannot sum over ranks what no step computes", ErrorKind::Unsupported)
-        .got("'", step.graph.value(sums.begin()->first).name, "'");
+  for (auto& [kind, bucket] : open) close_bucket(part, std::move(bucket));
+  for (NodeId id : part.stage.collectives) {
+    if (!sums.contains(operand_of(id)) || sums.at(operand_of(id)) != id) continue;
+    if (step.graph.constant_of(operand_of(id))) {
+      throw Error("cannot sum over ranks what no step computes", ErrorKind::Unsupported)
+          .got("'", step.graph.value(operand_of(id)).name, "'");
+    }
+    Bucket alone;
+    alone.collectives.push_back(id);
+    alone.is_copied = true;
+    alone.is_over_parts = is_sum_over_parts(step.graph, id, tensor_ranks);
+    alone.is_scattered = step.graph.op_name(id) == "reduce_scatter";  // op-name: leaves pieces
+    close_bucket(part, std::move(alone));
   }
   part.bucket_of.assign(part.stage.outputs.size(), part.buckets.size());
   for (std::size_t k = 0; k < part.buckets.size(); ++k) {
+    if (part.buckets[k].is_copied) continue;
     for (NodeId id : part.buckets[k].collectives) {
       const auto output = std::ranges::find(part.stage.outputs, operand_of(id));
       part.bucket_of[static_cast<std::size_t>(output - part.stage.outputs.begin())] = k;
@@ -152,11 +173,12 @@ void RankedStep::State::close_bucket(Part& part, Bucket bucket) {
   }
   const std::size_t count = bytes / element;
   bucket.memory = Tensor(dtype, {static_cast<std::int64_t>(count)});
-  bucket.sum = std::make_unique<RankSum>(ranks, dtype, count);
+  Communicator& group = bucket.is_over_parts ? data : tensor;
+  bucket.sum = std::make_unique<RankSum>(group, dtype, count);
   const std::byte* base = bucket.memory.mutable_bytes().data();
   for (std::size_t k = 0; k < offsets.size(); ++k) {
     const NodeId id = bucket.collectives[k];
-    places[operand_of(id)] = base + offsets[k];
+    if (!bucket.is_copied) places[operand_of(id)] = base + offsets[k];
     places[result_of(id)] = bucket.is_scattered ? bucket.sum->piece().data() : base + offsets[k];
   }
   part.buckets.push_back(std::move(bucket));
@@ -164,23 +186,26 @@ void RankedStep::State::close_bucket(Part& part, Bucket bucket) {
 
 // What a part of the batch leads to must have been summed before later stages read it.
 void RankedStep::State::require_parts_once() const {
-  for (std::size_t k = 1; k < parts.size(); ++k) {
-    for (ValueId value : parts[k].stage.inputs) {
+  for (const Part& part : parts) {
+    if (!part.stage.is_behind_sums) continue;
+    for (ValueId value : part.stage.inputs) {
       const bool is_data = std::ranges::any_of(
           data_inputs, [&](std::size_t input) { return step.graph.inputs()[input] == value; });
-      TENON_ASSERT(!is_data, "only the first stage reads the batch");
+      TENON_ASSERT(!is_data, "what reads the batch is done for each part of it");
     }
   }
 }
 
 // A sum of the last round is complete where it is read.
 void RankedStep::State::start(Bucket& bucket, bool is_last_round) {
-  const auto size = static_cast<std::uint64_t>(ranks.size());
-  bytes_sent += bucket.memory.byte_size() * (size - 1) / size *
-                (is_last_round && !bucket.is_scattered ? 2 : 1);
-  communication.add([this, &bucket, is_last_round] {
+  const Communicator& group = bucket.is_over_parts ? data : tensor;
+  const bool is_complete = is_last_round || !bucket.is_over_parts;
+  const auto size = static_cast<std::uint64_t>(group.size());
+  bytes_sent +=
+      bucket.memory.byte_size() * (size - 1) / size * (is_complete && !bucket.is_scattered ? 2 : 1);
+  communication.add([&bucket, is_complete] {
     bucket.sum->add(bucket.memory.bytes());
-    if (!is_last_round) return;
+    if (!is_complete) return;
     if (bucket.is_scattered) {
       bucket.sum->end();
     } else {
@@ -214,35 +239,55 @@ void RankedStep::State::run_stage(Part& part, bool is_last_round,
         const_cast<std::byte*>(place));  // memory of buckets and `kept`, which is ours
   }
   for (Bucket& bucket : part.buckets) bucket.missing = bucket.collectives.size();
-  part.program->run(inputs, outputs, [&](std::size_t output) {
-    const std::size_t k = part.bucket_of[output];
-    if (k < part.buckets.size() && --part.buckets[k].missing == 0)
-      start(part.buckets[k], is_last_round);
-  });
+  if (part.program) {
+    part.program->run(inputs, outputs, [&](std::size_t output) {
+      const std::size_t k = part.bucket_of[output];
+      if (k < part.buckets.size() && --part.buckets[k].missing == 0)
+        start(part.buckets[k], is_last_round);
+    });
+  }
+  for (Bucket& bucket : part.buckets) {
+    if (!bucket.is_copied) continue;
+    const std::span<std::byte> memory = bucket.memory.mutable_bytes();
+    if (!memory.empty())
+      std::memcpy(memory.data(), places.at(operand_of(bucket.collectives[0])), memory.size());
+    start(bucket, is_last_round);
+  }
 }
 
+// Both maps get their entries here: the thread that communicates changes none but what they hold.
 void RankedStep::State::run_other(NodeId id) {
+  const AttrValue* count = step.graph.node(id).attrs.find("ranks");
+  const std::int64_t group = count == nullptr ? ranks.size() : std::get<Dim>(*count).constant();
+  const bool is_sent = step.graph.op_name(id) != "rank_slice";  // op-name: every rank has all of it
   std::vector<std::optional<Datum>> operands;
   for (ValueId operand : step.graph.node(id).operands) {
     const TensorType& type = type_of(operand).tensor();
     const auto bytes = static_cast<std::size_t>(byte_count(type).constant());
-    bytes_sent += bytes * static_cast<std::uint64_t>(ranks.size() - 1);
+    if (is_sent) bytes_sent += bytes * static_cast<std::uint64_t>(group - 1);
+    if (const Constant* constant = step.graph.constant_of(operand)) {
+      operands.emplace_back(constant->materialise());
+      continue;
+    }
     operands.emplace_back(
         Tensor::borrow(type.dtype, constants(type.dims), nullptr, {places.at(operand), bytes}));
   }
-  communication.add([this, id, operands = std::move(operands)] {
+  Tensor& result = kept[result_of(id)];
+  const std::byte*& place = places[result_of(id)];
+  communication.add([this, id, operands = std::move(operands), &result, &place] {
     reference::Options options;
     options.communicator = &ranks;
     std::vector<Datum> made = reference::evaluate_node(step.graph, id, operands, {}, options);
-    Tensor& result = kept[result_of(id)] = std::move(made.front().tensor());
-    places[result_of(id)] = result.bytes().data();
+    result = std::move(made.front().tensor());
+    place = result.bytes().data();
   });
 }
 
 RankedStep::RankedStep(const StatefulGraph& step, Communicator& ranks, std::int64_t part_count,
-                       int thread_count, std::size_t bucket_bytes)
-    : state_(std::make_unique<State>(step, ranks, part_count, thread_count, bucket_bytes)) {
-  TENON_ASSERT(part_count % ranks.size() == 0, "every rank has as many parts");
+                       int thread_count, std::size_t bucket_bytes, std::int64_t tensor_ranks)
+    : state_(std::make_unique<State>(step, ranks, part_count, thread_count, bucket_bytes,
+                                     tensor_ranks)) {
+  TENON_ASSERT(part_count % state_->data.size() == 0, "every rank has as many parts");
 }
 
 RankedStep::~RankedStep() = default;
@@ -275,8 +320,8 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
     s.places[graph.inputs()[s.step.states[k].input]] = now[k].bytes().data();
 
   for (std::size_t round = 0; round < given.size(); ++round) {
-    const auto part = static_cast<std::int64_t>(round) * s.ranks.size() +
-                      static_cast<std::int64_t>(s.ranks.rank());
+    const auto part =
+        static_cast<std::int64_t>(round) * s.data.size() + static_cast<std::int64_t>(s.data.rank());
     s.key = step_number * s.part_count + part;
     std::size_t at = 0;
     for (std::size_t input : s.data_inputs) {
@@ -286,16 +331,22 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
                                : given[round].at(at++).bytes().data();
     }
     const bool is_last = round + 1 == given.size();
-    s.run_stage(s.parts.front(), is_last, targets);
+    for (std::size_t k = 0; k < s.parts.size() && !s.parts[k].stage.is_behind_sums; ++k) {
+      if (k > 0) s.wait();  // it reads what ranks of the same part gave
+      s.run_stage(s.parts[k], is_last, targets);
+      s.run_others(s.parts[k]);
+    }
     if (!is_last) s.wait();  // the next round writes over what is being sent
   }
   s.communication.add([&s] {
     s.flag_sum.add(std::as_bytes(std::span(&s.flag, 1)));
     s.flag_sum.take(std::as_writable_bytes(std::span(&s.flags, 1)));
   });
-  for (std::size_t k = 0; k < s.parts.size(); ++k) {
-    if (k > 0) s.run_stage(s.parts[k], true, targets);
-    for (NodeId id : s.parts[k].others) s.run_other(id);
+  s.wait();
+  for (State::Part& part : s.parts) {
+    if (!part.stage.is_behind_sums) continue;
+    s.run_stage(part, true, targets);
+    s.run_others(part);
     s.wait();
   }
   for (const auto& [value, bytes] : copies) {
@@ -308,11 +359,18 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
 
 void RankedStep::set_flag(bool flag) { state_->flag = flag ? 1 : 0; }
 std::int64_t RankedStep::flags() const { return state_->flags; }
-const Program& RankedStep::program() const { return state_->parts.front().program->program(); }
+const Program& RankedStep::program() const {
+  const auto first = std::ranges::find_if(
+      state_->parts, [](const State::Part& part) { return part.program != nullptr; });
+  TENON_ASSERT(first != state_->parts.end(), "a step computes something");
+  return first->program->program();
+}
 
 std::uint64_t RankedStep::arena_bytes() const {
   std::uint64_t bytes = 0;
-  for (const State::Part& part : state_->parts) bytes += part.program->arena_bytes();
+  for (const State::Part& part : state_->parts) {
+    if (part.program) bytes += part.program->arena_bytes();
+  }
   return bytes;
 }
 
@@ -329,6 +387,7 @@ CommunicationTimes RankedStep::times() const {
 std::string RankedStep::code_hash() const {
   std::string text;
   for (const State::Part& part : state_->parts) {
+    if (!part.program) continue;
     const Program& program = part.program->program();
     text += concat(program.target, ":", checksum(program.code), ";");
   }

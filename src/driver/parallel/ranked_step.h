@@ -21,12 +21,14 @@ struct CommunicationTimes {
 /// One step of training over ranks. The batch comes in parts of one size; rank k of n works on
 /// parts k, k + n, … and what the graph sums over ranks is added up in the order of the parts, so
 /// that the number of ranks changes no bit. Sums begin while the backward half still runs, in
-/// buckets, on a thread of their own.
+/// buckets, on a thread of their own. Where tensors are split over groups of ranks, those of a
+/// group work on the same part, and meet within it.
 class RankedStep {
  public:
-  /// `step` and `ranks` outlive it. `part_count` is a multiple of the number of ranks.
+  /// `step` and `ranks` outlive it. `part_count` is a multiple of the number of groups of
+  /// `tensor_ranks`.
   RankedStep(const StatefulGraph& step, Communicator& ranks, std::int64_t part_count,
-             int thread_count, std::size_t bucket_bytes);
+             int thread_count, std::size_t bucket_bytes, std::int64_t tensor_ranks = 1);
   ~RankedStep();
 
   /// `parts`: the inputs that are no state's and not `kKey`, for each part of this rank. Reads the

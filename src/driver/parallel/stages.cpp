@@ -14,8 +14,12 @@ constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
 class Cutter {
  public:
-  explicit Cutter(const Graph& graph)
-      : graph_(graph), earliest_(graph.node_id_bound(), 0), stage_(graph.node_id_bound(), kNever) {
+  Cutter(const Graph& graph, std::int64_t tensor_ranks)
+      : graph_(graph),
+        tensor_ranks_(tensor_ranks),
+        earliest_(graph.node_id_bound(), 0),
+        stage_(graph.node_id_bound(), kNever),
+        is_behind_(graph.node_id_bound(), 0) {
     find_stages();
   }
 
@@ -38,12 +42,11 @@ class Cutter {
     for (NodeId id : graph_.nodes_in_order()) {
       if (is_constant(id)) continue;
       order.push_back(id);
-      for (ValueId operand : graph_.node(id).operands) {
-        const NodeId maker = operand ? graph_.value(operand).producer : NodeId{};
-        if (!maker || is_constant(maker)) continue;
-        earliest_[id] =
-            std::max(earliest_[id], earliest_[maker] + (is_collective_node(maker) ? 1 : 0));
-      }
+      find_earliest(id, 0);
+      if (!is_behind_[id]) last_of_part_ = std::max(last_of_part_, earliest_[id]);
+    }
+    for (NodeId id : order) {
+      find_earliest(id, last_of_part_ + 1);
       last_ = std::max(last_, earliest_[id]);
     }
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
@@ -62,6 +65,18 @@ class Cutter {
     }
   }
 
+  // No sooner than `behind` where it needs a sum over parts.
+  void find_earliest(NodeId id, std::size_t behind) {
+    for (ValueId operand : graph_.node(id).operands) {
+      const NodeId maker = operand ? graph_.value(operand).producer : NodeId{};
+      if (!maker || is_constant(maker)) continue;
+      earliest_[id] = std::max(earliest_[id], earliest_[maker] + (is_collective_node(maker) ? 1 : 0));
+      const bool is_sum = is_collective_node(maker) && is_sum_over_parts(graph_, maker, tensor_ranks_);
+      if (is_behind_[maker] || is_sum) is_behind_[id] = 1;
+    }
+    if (is_behind_[id]) earliest_[id] = std::max(earliest_[id], behind);
+  }
+
   bool is_needed_outside(ValueId value, std::size_t stage) const {
     if (graph_.is_output(value)) return true;
     return std::ranges::any_of(graph_.readers(value), [&](NodeId reader) {
@@ -72,6 +87,7 @@ class Cutter {
   Stage stage(std::size_t number) const {
     Stage made;
     made.graph.name = graph_.name;
+    made.is_behind_sums = number > last_of_part_;
     std::unordered_map<ValueId, ValueId> copies;
     std::vector<NodeId> nodes;
     for (NodeId id : graph_.nodes_in_order()) {
@@ -127,12 +143,24 @@ class Cutter {
   }
 
   const Graph& graph_;
+  std::int64_t tensor_ranks_;
   IdMap<NodeId, std::size_t> earliest_, stage_;
-  std::size_t last_ = 0;
+  IdMap<NodeId, char> is_behind_;  // reads, over however many nodes, a sum over parts
+  std::size_t last_ = 0, last_of_part_ = 0;
 };
 
 }  // namespace
 
-std::vector<Stage> cut_at_collectives(const Graph& graph) { return Cutter(graph).cut(); }
+bool is_sum_over_parts(const Graph& graph, NodeId collective, std::int64_t tensor_ranks) {
+  const std::string_view op = graph.op_name(collective);
+  // op-name: the collectives that add
+  if (op != "all_reduce" && op != "reduce_scatter") return false;
+  const AttrValue* stride = graph.node(collective).attrs.find("stride");
+  return (stride == nullptr ? Dim(1) : std::get<Dim>(*stride)) == Dim(tensor_ranks);
+}
+
+std::vector<Stage> cut_at_collectives(const Graph& graph, std::int64_t tensor_ranks) {
+  return Cutter(graph, tensor_ranks).cut();
+}
 
 }  // namespace tenon

@@ -12,11 +12,17 @@ struct Stage {
   Graph graph;
   std::vector<ValueId> inputs, outputs;  ///< of `graph`, as values of the whole one
   std::vector<NodeId> collectives;  ///< of the whole graph, in its order; they follow the nodes
+  bool is_behind_sums = false;  ///< over the parts of a batch: it runs once a step, not for each
 };
+
+/// Whether a collective adds up what parts of a batch lead to, rather than what ranks compute of
+/// one part together: with `tensor_ranks` in each group of those, ranks of other parts stand so far
+/// apart.
+bool is_sum_over_parts(const Graph& graph, NodeId collective, std::int64_t tensor_ranks);
 
 /// Cuts a graph at its collectives. A node runs in the last stage before something needs it, so
 /// that what only later stages read is not kept for them; constants go to each stage that reads
-/// them.
-std::vector<Stage> cut_at_collectives(const Graph& graph);
+/// them. What reads sums over parts comes behind all that does not.
+std::vector<Stage> cut_at_collectives(const Graph& graph, std::int64_t tensor_ranks = 1);
 
 }  // namespace tenon

@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "driver/compile.h"
 #include "host/program_types.h"
+#include "ops/collective.h"
+#include "ops/tensor_parts.h"
 #include "passes/train/train.h"
 #include "reference/evaluate.h"
 
@@ -28,8 +30,13 @@ Tensor own_copy(const Tensor& tensor) {
 }
 
 // What a rank has of a state's value.
-Tensor share_of(const State& state, const Tensor& whole, const Graph& graph, int rank) {
+Tensor share_of(const State& state, const Tensor& whole, const Graph& graph, int rank,
+                std::int64_t tensor_ranks) {
   if (!state.split) return own_copy(whole);
+  if (const auto axis = state.split->axis) {
+    const std::int64_t extent = whole.shape()[*axis] / tensor_ranks;
+    return slice_of(whole, *axis, extent * (rank % tensor_ranks), extent);
+  }
   Tensor piece(whole.dtype(),
                constants(graph.value(graph.inputs()[state.input]).type.tensor().dims));
   const std::size_t begin =
@@ -44,6 +51,7 @@ Tensor share_of(const State& state, const Tensor& whole, const Graph& graph, int
 Session::Session(StatefulGraph graph, const SessionOptions& options, const SessionRanks& ranks)
     : alone_(one_rank()),
       ranks_(ranks.ranks != nullptr ? ranks.ranks : alone_.get()),
+      tensor_ranks_(ranks.tensor_ranks),
       step_(std::move(graph)),
       data_inputs_(step_.data_inputs()),
       data_outputs_(step_.data_outputs()),
@@ -51,7 +59,8 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   const int thread_count = options.thread_count;
   const bool has_budget = !options.budget.budget.empty();
   for (const State& state : step_.states) {
-    now_.push_back(share_of(state, state.initial.materialise(), step_.graph, ranks_->rank()));
+    now_.push_back(
+        share_of(state, state.initial.materialise(), step_.graph, ranks_->rank(), tensor_ranks_));
     before_.push_back(zeros_like(now_.back()));
   }
   if (ranks.ranks != nullptr || ranks.parts > 1) {
@@ -65,8 +74,8 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
           .got(options.target, " ", options.precision)
           .hint("leave out --target and --precision, or --parallel and --parts");
     }
-    ranked_ =
-        std::make_unique<RankedStep>(step_, *ranks_, ranks.parts, thread_count, ranks.bucket_bytes);
+    ranked_ = std::make_unique<RankedStep>(step_, *ranks_, ranks.parts, thread_count,
+                                           ranks.bucket_bytes, tensor_ranks_);
     return;
   }
   const auto compiled = [&](const Graph& made, std::optional<codegen::StepProblem>* described) {
@@ -241,11 +250,23 @@ States Session::states() const {
   return states;
 }
 
+States Session::gathered_states() const {
+  States states = this->states();
+  RankGroup group(*ranks_, static_cast<int>(tensor_ranks_), 1);
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    const State& state = step_.states[k];
+    if (!state.split || !state.split->axis) continue;
+    const GroupAttrs attrs{tensor_ranks_, 1, static_cast<std::int64_t>(*state.split->axis)};
+    states.emplace_back(state.name, gathered(now_[k], attrs, group));
+  }
+  return states;
+}
+
 std::vector<StatePiece> Session::pieces() const {
   std::vector<StatePiece> pieces;
   for (std::size_t k = 0; k < now_.size(); ++k) {
     const State& state = step_.states[k];
-    const bool is_own = state.split && state.split->whole == state.name;
+    const bool is_own = state.split && !state.split->axis && state.split->whole == state.name;
     if (is_own) pieces.push_back({state.split->whole, state.split->shape, now_[k]});
   }
   return pieces;
@@ -264,7 +285,7 @@ void Session::set_states(const States& states) {
           .expected(Tensor(now_[k].dtype(), shape).type())
           .got(given.type());
     }
-    now_[k] = share_of(state, given, step_.graph, ranks_->rank());
+    now_[k] = share_of(state, given, step_.graph, ranks_->rank(), tensor_ranks_);
   }
   is_set_ = true;
 }

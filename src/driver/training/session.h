@@ -34,6 +34,8 @@ struct SessionRanks {
   Communicator* ranks = nullptr;  ///< outlives the session; null: this process alone
   std::int64_t parts = 1;         ///< as the graph was made for
   std::size_t bucket_bytes = std::size_t{4} << 20;
+  std::int64_t tensor_ranks =
+      1;  ///< that share out the tensors of a part, as `shard` has split them
 };
 
 /// What a rank has of a state that is split.
@@ -63,7 +65,9 @@ class Session {
   const Graph& graph() const { return step_.graph; }
   /// They share memory with the session until it runs again. Without those that are split.
   States states() const;
-  /// Of states that are split, what no other state has; likewise.
+  /// With those that are split along an axis, put together: on every rank, when all ranks ask.
+  States gathered_states() const;
+  /// Of states that are split element by element, what no other state has; likewise.
   std::vector<StatePiece> pieces() const;
   /// What the last run read, by input of the graph; `batch` as it was given. Asks for a run.
   std::vector<Tensor> inputs_before(const std::vector<Tensor>& batch) const;
@@ -88,6 +92,7 @@ class Session {
 
   std::unique_ptr<Communicator> alone_;
   Communicator* ranks_;
+  std::int64_t tensor_ranks_;
   StatefulGraph step_;  // as it was given: its names and initial values
   std::vector<std::size_t> data_inputs_, data_outputs_;
   std::vector<Tensor> now_, before_;  // on a device `now_` alone: what is to go there

@@ -5,6 +5,7 @@
 #include "base/version.h"
 #include "driver/rebatch.h"
 #include "ops/collective.h"
+#include "passes/shard/shard.h"
 #include "program/checksum.h"
 
 #include <chrono>
@@ -147,7 +148,8 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   SessionOptions session{options_.thread_count, options_.target, options_.precision,
                          options_.budget};
   if (options_.budget.may_split) session.split = split_of(model_, options_.train);
-  const SessionRanks ranks{options_.ranks, options_.parts, options_.bucket_bytes};
+  const SessionRanks ranks{options_.ranks, options_.parts, options_.bucket_bytes,
+                           options_.tensor_ranks};
   options_.train.parts = options_.parts;
   // Whether states are split is not part of what is learnt.
   StatefulGraph step = train(model_, options_.train);
@@ -156,6 +158,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
     options_.train.state_ranks = rank_count();
     step = train(model_, options_.train);
   }
+  if (options_.tensor_ranks > 1) step = shard(step, {options_.tensor_ranks, data_rank_count(), {}});
   step_ = std::make_unique<Session>(std::move(step), session, ranks);
   evaluated_size_ = part_size_;
   if (step_->budget() != nullptr && step_->budget()->report().parts > 1) {
@@ -182,6 +185,15 @@ Trainer::Trainer(Graph model, TrainerOptions options)
 Trainer::~Trainer() = default;
 
 void Trainer::choose_parts() {
+  if (rank_count() % options_.tensor_ranks != 0) {
+    throw Error("the ranks do not come out even in groups that share out tensors", ErrorKind::Usage)
+        .expected("a multiple of ", options_.tensor_ranks)
+        .got(rank_count());
+  }
+  if (options_.tensor_ranks > 1 && options_.splits_states) {
+    throw Error("states cannot be split twice", ErrorKind::Unsupported)
+        .hint("ranks that share out tensors hold their states in part: leave --split-states out");
+  }
   if (options_.resume) {
     if (options_.checkpoint.empty()) {
       throw Error("nothing to resume from", ErrorKind::Usage)
@@ -191,10 +203,11 @@ void Trainer::choose_parts() {
     if (is_there) found_ = read_checkpoint(options_.checkpoint);
   }
   if (options_.parts == 0)
-    options_.parts = found_ && found_->parts % rank_count() == 0 ? found_->parts : rank_count();
-  if (options_.parts % rank_count() != 0) {
+    options_.parts =
+        found_ && found_->parts % data_rank_count() == 0 ? found_->parts : data_rank_count();
+  if (options_.parts % data_rank_count() != 0) {
     throw Error("the parts of a batch do not come out even over the ranks", ErrorKind::Usage)
-        .expected("a multiple of ", rank_count(), " parts")
+        .expected("a multiple of ", data_rank_count(), " parts")
         .got(options_.parts);
   }
   if (options_.batch_size % options_.parts != 0) {
@@ -297,7 +310,7 @@ std::optional<CurvePoint> Trainer::validate() {
   if (!evaluation_) return std::nullopt;
   // Only one of the two is within the budget at a time.
   if (step_->budget() != nullptr) step_->rest();
-  evaluation_->set_states(step_->states());
+  evaluation_->set_states(step_->gathered_states());
   std::vector<std::int64_t> order(static_cast<std::size_t>(validation_->size()));
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int64_t>(k);
   CurvePoint point{checkpoint_.step, 0, 0, true};
@@ -335,7 +348,7 @@ std::optional<CurvePoint> Trainer::validate() {
 
 void Trainer::save() {
   if (options_.checkpoint.empty()) return;
-  checkpoint_.states = step_->states();
+  checkpoint_.states = step_->gathered_states();
   if (rank_count() > 1) {
     write_checkpoint(checkpoint_, step_->pieces(), options_.checkpoint, *options_.ranks);
   } else {
@@ -346,7 +359,10 @@ void Trainer::save() {
 
 void Trainer::require_finite(double loss, const std::vector<Tensor>& batch) {
   if (std::isfinite(loss)) return;
-  std::string where = first_not_finite(step_->step(), step_->inputs_before(batch));
+  // A graph that meets in its midst cannot be left where the first number is found.
+  std::string where = options_.tensor_ranks > 1
+                          ? "some node: ranks that do not share out tensors tell which"
+                          : first_not_finite(step_->step(), step_->inputs_before(batch));
   if (rank_count() > 1) {  // the part of one of them is what it came from
     const std::vector<std::string> found = options_.ranks->all_gather(where);
     for (std::size_t k = found.size(); k-- > 0;) {
@@ -369,7 +385,7 @@ TrainResult Trainer::run() {
   const std::int64_t first_step = checkpoint_.step;
   std::int64_t& step = checkpoint_.step;
   BatchLoader loader(*training_, options_.batch_size, options_.seed, step / per_epoch,
-                     step % per_epoch, {options_.parts, rank(), rank_count()});
+                     step % per_epoch, {options_.parts, data_rank(), data_rank_count()});
   TrainResult result;
   result.has_accuracy = has_accuracy_;
   Means means;
@@ -420,7 +436,7 @@ TrainResult Trainer::run() {
   result.curve = checkpoint_.curve;
   result.steps = step;
   if (step_->ranked() != nullptr) result.communication = step_->ranked()->times();
-  result.model = with_states(original_, step_->states());
+  result.model = with_states(original_, step_->gathered_states());
   return result;
 }
 

@@ -36,6 +36,9 @@ struct TrainerOptions {
   /// added in order: what is learnt depends on this number and not on that of the ranks. 0: as the
   /// checkpoint says, or else one for each rank.
   std::int64_t parts = 0;
+  /// Ranks in groups of so many share out tensors: each holds a part of the parameters and computes
+  /// a part of the products, on the same part of the batch as the others of its group.
+  std::int64_t tensor_ranks = 1;
   bool splits_states = false;  ///< every rank remembers a piece of what the optimiser does
   std::size_t bucket_bytes = SessionRanks{}.bucket_bytes;
 };
@@ -89,6 +92,9 @@ class Trainer {
   std::int64_t steps_per_epoch() const { return training_->size() / options_.batch_size; }
   int rank() const { return options_.ranks == nullptr ? 0 : options_.ranks->rank(); }
   int rank_count() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
+  // Of the groups that share out tensors, each of which takes parts of the batch.
+  int data_rank() const { return rank() / static_cast<int>(options_.tensor_ranks); }
+  int data_rank_count() const { return rank_count() / static_cast<int>(options_.tensor_ranks); }
   void choose_parts();
   void load_data();
   void resume();

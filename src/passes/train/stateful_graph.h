@@ -17,10 +17,11 @@ struct State {
   Constant initial;
   /// Where every rank holds a piece: of which tensor, and its shape, which `initial` has. Piece k
   /// of n has the elements from k * c on, in row-major order, where c is the state's extent; zeros
-  /// follow the last.
+  /// follow the last. With an axis, rank k of a tensor group has part k of as many along it.
   struct Split {
     std::string whole;
     Shape shape;
+    std::optional<std::size_t> axis = {};
   };
   std::optional<Split> split = {};
 };

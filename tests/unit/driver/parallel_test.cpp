@@ -1,4 +1,5 @@
 #include "base/lockstep.h"
+#include "driver/parallel/mesh.h"
 #include "driver/parallel/stages.h"
 #include "driver/training/options.h"
 #include "driver/training/trainer.h"
@@ -242,6 +243,99 @@ TEST_F(Parallel, RefusesRanksThatDiffer) {
             "rank 1 has another data than rank 0");
 }
 
+// Four heads, extents that four ranks divide.
+constexpr const char* kBlock = R"(graph block (x: f32[N, 6, 16]) {
+  scale = constant f32[16] splat 1.0
+  bias = constant f32[16] splat 0.0
+  query = constant f32[16, 16] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  key = constant f32[16, 16] normal(seed = 2, mean = 0.0, deviation = 0.3)
+  worth = constant f32[16, 16] normal(seed = 3, mean = 0.0, deviation = 0.3)
+  out = constant f32[16, 16] normal(seed = 7, mean = 0.0, deviation = 0.3)
+  up = constant f32[16, 32] normal(seed = 4, mean = 0.0, deviation = 0.3)
+  down = constant f32[32, 16] normal(seed = 5, mean = 0.0, deviation = 0.3)
+  head = constant f32[16, 4] normal(seed = 6, mean = 0.0, deviation = 0.3)
+  a = layer_norm(x, scale, bias)
+  q = matmul(a, query)
+  k = matmul(a, key)
+  v = matmul(a, worth)
+  q4 = reshape(q) {shape = [N, 6, 4, 4]}
+  k4 = reshape(k) {shape = [N, 6, 4, 4]}
+  v4 = reshape(v) {shape = [N, 6, 4, 4]}
+  qh = transpose(q4) {perm = [0, 2, 1, 3]}
+  kh = transpose(k4) {perm = [0, 2, 3, 1]}
+  vh = transpose(v4) {perm = [0, 2, 1, 3]}
+  s = matmul(qh, kh)
+  p = softmax(s)
+  o = matmul(p, vh)
+  ot = transpose(o) {perm = [0, 2, 1, 3]}
+  o3 = reshape(ot) {shape = [N, 6, 16]}
+  oo = matmul(o3, out)
+  h = add(x, oo)
+  m = matmul(h, up)
+  g = gelu(m)
+  n = matmul(g, down)
+  y = add(h, n)
+  pooled = reduce_mean(y) {axes = [1], keep_axes = false}
+  logits = matmul(pooled, head)
+  return logits
+})";
+
+void expect_near(const TrainResult& a, const TrainResult& b) {
+  for (NodeId id : a.model.nodes_in_order()) {
+    const ValueId value = a.model.node(id).results.front();
+    const Constant* mine = a.model.constant_of(value);
+    if (mine == nullptr) continue;
+    const Constant* other = b.model.constant_of(b.model.find(a.model.value(value).name));
+    ASSERT_NE(other, nullptr);
+    const std::vector<double> x = mine->materialise().reals(), y = other->materialise().reals();
+    ASSERT_EQ(x.size(), y.size());
+    for (std::size_t k = 0; k < x.size(); ++k)
+      ASSERT_NEAR(x[k], y[k], 1e-5) << a.model.value(value).name << " " << k;
+  }
+}
+
+// Ranks that share out tensors learn what one learns but for rounding; alone, in two groups, and
+// where a group takes several parts of a batch.
+TEST_F(Parallel, TensorsInPartsTeachTheSame) {
+  struct Case {
+    const char* model;
+    int ranks;
+    std::int64_t tensor, parts;
+  };
+  for (const Case& one :
+       {Case{kBlock, 2, 2, 1}, Case{kBlock, 4, 2, 4}, Case{kConvolution, 2, 2, 1}}) {
+    TrainerOptions options = options_for("sgd,lr=0.05");
+    options.parts = one.parts;
+    options.max_steps = 4;
+    const TrainResult whole = trained(one.model, options);
+    options.tensor_ranks = one.tensor;
+    const TrainResult parts = trained_on(one.ranks, one.model, options);
+    expect_near(parts, whole);
+    ASSERT_EQ(parts.curve.size(), whole.curve.size());
+    for (std::size_t k = 0; k < parts.curve.size(); ++k)
+      EXPECT_NEAR(parts.curve[k].loss, whole.curve[k].loss, 1e-5);
+  }
+}
+
+// Checkpoints hold whole tensors: whoever goes on may split them otherwise, or not at all.
+TEST_F(Parallel, ARunGoesOnWithTensorsInOtherParts) {
+  TrainerOptions options = options_for("adam,lr=0.01");
+  options.parts = 1;
+  options.max_steps = 3;
+  const TrainResult whole = trained(kBlock, options);
+  options.checkpoint = path("run");
+  options.resume = options.resume_if_any = true;
+  const auto resumed = [&](int ranks, std::int64_t tensor, std::int64_t steps) {
+    TrainerOptions next = options;
+    next.max_steps = steps;
+    next.tensor_ranks = tensor;
+    return ranks == 1 ? trained(kBlock, next) : trained_on(ranks, kBlock, next);
+  };
+  resumed(2, 2, 1);
+  resumed(1, 1, 2);
+  expect_near(resumed(2, 2, 3), whole);
+}
+
 TEST_F(Parallel, SaysWhatDoesNotComeOutEven) {
   TrainerOptions options = options_for("sgd,lr=0.1");
   options.parts = 5;
@@ -255,6 +349,15 @@ TEST_F(Parallel, SaysWhatDoesNotComeOutEven) {
   set_optimizer(options.train, "lamb,lr=0.1");
   EXPECT_EQ(error_summary([&] { trained_on(2, kMlp, options); }),
             "states cannot be split over ranks with these options");
+  options.splits_states = false;
+  options.parts = 1;
+  options.tensor_ranks = 2;
+  EXPECT_EQ(error_summary([&] { trained_on(3, kBlock, options); }),
+            "the ranks do not come out even in groups that share out tensors");
+  EXPECT_EQ(error_summary([] { parse_mesh("tensor:2", 3); }),
+            "another number of ranks was started than shares the work");
+  EXPECT_EQ(error_summary([] { parse_mesh("pipeline:2"); }), "ranks cannot share out 'pipeline:2'");
+  EXPECT_EQ(parse_mesh("data,tensor:2", 6).data, 3);
 }
 
 // The reference evaluator runs the graph of a step on all ranks at once, collectives and all.

@@ -116,6 +116,38 @@ TEST(Collectives, RunInLockstep) {
   for (const Tensor& y : same) EXPECT_EQ(y.reals(), (std::vector<double>{10, 11}));
 }
 
+// Six ranks as a mesh of two rows of three: rows are stride 1, columns stride 3.
+TEST(Collectives, MeetInGroups) {
+  const Graph graph = parse_graph(R"(graph (x: f32[2, 3]) {
+    row = all_reduce(x) {ranks = 3}
+    column = all_reduce(x) {ranks = 2, stride = 3}
+    joined = all_gather(x) {ranks = 2, stride = 3, axis = 1}
+    cut = reduce_scatter(x) {ranks = 3, axis = 1}
+    own = rank_slice(x) {ranks = 2, stride = 3}
+    return row, column, joined, cut, own
+  })",
+                                  all_ops());
+  run_in_lockstep(6, [&](Communicator& ranks) {
+    const double r = ranks.rank(), column = ranks.rank() % 3;
+    const Datum x = Tensor::of<double>(DType::F32, {2, 3}, {r, r + 10, r + 20, r, r, r + 40});
+    reference::Options options;
+    options.communicator = &ranks;
+    const auto made = reference::evaluate(graph, {x}, options);
+    const double row = r < 3 ? 3 : 12, pair = 2 * column + 3;
+    EXPECT_EQ(made[0].tensor().reals(),
+              (std::vector<double>{row, row + 30, row + 60, row, row, row + 120}));
+    EXPECT_EQ(made[1].tensor().reals(),
+              (std::vector<double>{pair, pair + 20, pair + 40, pair, pair, pair + 80}));
+    const double a = column, b = column + 3;
+    EXPECT_EQ(made[2].tensor().reals(), (std::vector<double>{a, a + 10, a + 20, b, b + 10, b + 20,
+                                                             a, a, a + 40, b, b, b + 40}));
+    const double above = row + 30 * column, below = column < 2 ? row : row + 120;
+    EXPECT_EQ(made[3].tensor().reals(), (std::vector<double>{above, below}));
+    EXPECT_EQ(made[4].tensor().reals(), r < 3 ? (std::vector<double>{r, r + 10, r + 20})
+                                              : (std::vector<double>{r, r, r + 40}));
+  });
+}
+
 TEST(Collectives, SendAndReceive) {
   const Graph sender =
       parse_graph("graph (x: f32[2]) { y = send(x) {to = 1} return y }", all_ops());

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "base/communicator.h"
+
+namespace tenon {
+
+/// Some of the ranks as ranks of their own: `size` of them, `stride` apart, so that ranks numbered
+/// row by row form rows (stride 1) and columns of a mesh. Every rank is in one such group.
+class RankGroup : public Communicator {
+ public:
+  /// `all` outlives it. Asks that the ranks come out even in groups.
+  RankGroup(Communicator& all, int size, int stride);
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void exchange(std::span<const std::span<const std::byte>> given,
+                std::span<const std::span<std::byte>> taken) override;
+
+  static bool comes_out_even(int all, int size, int stride) {
+    return size >= 1 && stride >= 1 && all % (size * stride) == 0;
+  }
+
+ private:
+  Communicator& all_;
+  int size_, stride_, rank_, first_;
+};
+
+}  // namespace tenon

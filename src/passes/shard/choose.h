@@ -1,0 +1,32 @@
+#pragma once
+
+#include "passes/shard/shard.h"
+#include "passes/shard/strategies.h"
+
+#include <memory>
+#include <vector>
+
+namespace tenon {
+
+/// How every value is held and every node computed.
+struct ShardPlan {
+  IdMap<ValueId, Sharding> home;  ///< as its maker leaves it
+  IdMap<NodeId, const Strategy*> way;
+  IdMap<NodeId, std::shared_ptr<const Strategies>> all;  ///< that the way is one of
+  std::vector<Sharding> outputs;                         ///< as the graph's outputs are to be
+  double seconds = 0;              ///< of a step, by the costs: computing and communicating
+  double plain_seconds = 0;        ///< where every rank computes everything
+  IdMap<NodeId, std::string> why;  ///< a node is computed so, in words
+};
+
+/// What it takes to have a value that is held one way another way; infinite where that cannot be.
+double conversion_seconds(const TensorType& type, const Sharding& from, const Sharding& to,
+                          const ShardOptions& options);
+
+/// Chooses by cost: parameters are held in part wherever some way allows it, and among the ways to
+/// do so the one whose computing and communicating take least, as far as a search finds it. From
+/// inputs on, each node takes the way that suits what it reads; then ways change, node by node and
+/// parameter by parameter, while that gains.
+ShardPlan choose_shardings(const StatefulGraph& step, const ShardOptions& options);
+
+}  // namespace tenon

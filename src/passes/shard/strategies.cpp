@@ -1,0 +1,267 @@
+#include "passes/shard/strategies.h"
+
+#include "base/error.h"
+#include "ops/analysis.h"
+#include "ops/collective.h"
+#include "passes/shard/expr_sharding.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kMaxCombinations = 400;
+
+// The attribute that states the extents of a result.
+constexpr const char* kExtents = "shape";
+
+bool is_known(const Type& type) {
+  return type.is_tensor() &&
+         std::ranges::all_of(type.tensor().dims, [](const Dim& dim) { return dim.is_constant(); });
+}
+
+class Finder {
+ public:
+  Finder(const Graph& graph, NodeId id, std::int64_t ranks, const ShardCosts& costs)
+      : graph_(graph), node_(graph.node(id)), id_(id), ranks_(ranks), costs_(costs) {}
+
+  Strategies find() {
+    Strategy plain;
+    plain.operands.resize(node_.operands.size());
+    plain.results.resize(node_.results.size());
+    plain.attrs = node_.attrs;
+    found_.ways.push_back(plain);
+    if (!has_known_types() || !node_.bodies.empty()) return std::move(found_);
+    if (is_collective(*node_.op)) return of_collective();
+    if (node_.op->is_random) return std::move(found_);
+    whole_ = lowered(graph_, id_);
+    found_.ways[0].seconds = seconds_of(whole_, {});
+    if (whole_.empty()) return std::move(found_);
+    list_options();
+    std::vector<Sharding> chosen(node_.operands.size());
+    if (combination_count() <= kMaxCombinations) {
+      combine(0, chosen);
+    } else {
+      follow_largest();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  bool has_known_types() const {
+    const auto is_fine = [&](ValueId value) {
+      return !value || is_known(graph_.value(value).type);
+    };
+    return std::ranges::all_of(node_.operands, is_fine) &&
+           std::ranges::all_of(node_.results, is_fine);
+  }
+  const TensorType& type_of(ValueId value) const { return graph_.value(value).type.tensor(); }
+
+  // Sums over other groups of ranks are taken element by element.
+  Strategies of_collective() {
+    if (node_.op->name != "all_reduce")
+      return std::move(found_);  // op-name: adds, and nothing else
+    const TensorType& type = type_of(node_.operands[0]);
+    for (const Sharding& sharding : options_of(type)) {
+      if (sharding.is_whole()) continue;
+      Strategy way = found_.ways[0];
+      way.operands[0] = way.results[0] = sharding;
+      found_.ways.push_back(std::move(way));
+    }
+    return std::move(found_);
+  }
+
+  std::vector<Sharding> options_of(const TensorType& type) const {
+    std::vector<Sharding> options{Sharding::whole()};
+    for (std::size_t axis = 0; axis < type.rank(); ++axis) {
+      if (can_hold(type, Sharding::split(axis), ranks_)) options.push_back(Sharding::split(axis));
+    }
+    if (can_hold(type, Sharding::partial(), ranks_)) options.push_back(Sharding::partial());
+    return options;
+  }
+
+  void list_options() {
+    for (ValueId operand : node_.operands) {
+      if (!operand) {
+        options_.push_back({Sharding::whole()});
+        continue;
+      }
+      const TensorType& type = type_of(operand);
+      options_.push_back(options_of(type));
+      for (std::size_t axis = 0; axis < type.rank(); ++axis) {
+        if (can_hold(type, Sharding::split(axis), ranks_) || type.dims[axis] == Dim(1)) continue;
+        refuse(concat(name_of(options_.size() - 1), " along axis ", axis, ": ",
+                      type.dims[axis].constant(), " is no multiple of ", ranks_, " ranks"));
+      }
+    }
+  }
+
+  // As the op calls it: the same for all nodes that compute the same.
+  const std::string& name_of(std::size_t operand) const {
+    return node_.op->operands[std::min(operand, node_.op->operands.size() - 1)].name;
+  }
+  void refuse(std::string why) {
+    if (seen_.insert(why).second) found_.refusals.push_back(std::move(why));
+  }
+
+  std::size_t combination_count() const {
+    std::size_t count = 1;
+    for (const auto& options : options_)
+      count = std::min(count * options.size(), kMaxCombinations * 2);
+    return count;
+  }
+
+  void combine(std::size_t operand, std::vector<Sharding>& chosen) {
+    if (operand == chosen.size()) return add_with_extents(chosen);
+    for (const Sharding& option : options_[operand]) {
+      chosen[operand] = option;
+      combine(operand + 1, chosen);
+    }
+  }
+
+  // Too many operands to try all: the others as the largest of them is, where they have its axis.
+  void follow_largest() {
+    std::size_t largest = 0;
+    for (std::size_t k = 0; k < node_.operands.size(); ++k) {
+      if (!node_.operands[largest]) largest = k;
+      if (node_.operands[k] && options_[k].size() > options_[largest].size()) largest = k;
+    }
+    const Dims dims = type_of(node_.operands[largest]).dims;
+    for (const Sharding& option : options_[largest]) {
+      if (!option.is_split()) continue;
+      std::vector<Sharding> chosen(node_.operands.size());
+      for (std::size_t k = 0; k < chosen.size(); ++k) {
+        if (node_.operands[k]) chosen[k] = like(type_of(node_.operands[k]), dims, option.axis);
+      }
+      add_with_extents(chosen);
+    }
+  }
+
+  Sharding like(const TensorType& type, const Dims& dims, std::size_t axis) const {
+    const std::size_t from_end = dims.size() - axis;
+    std::optional<std::size_t> own;
+    if (type.rank() >= from_end && type.dims[type.rank() - from_end] == dims[axis])
+      own = type.rank() - from_end;
+    if (!own && type.rank() == 1 && type.dims[0] == dims[axis]) own = 0;
+    return own && can_hold(type, Sharding::split(*own), ranks_) ? Sharding::split(*own)
+                                                                : Sharding::whole();
+  }
+
+  // Where the node states its result's extents, those of a part are stated instead.
+  void add_with_extents(const std::vector<Sharding>& chosen) {
+    const AttrValue* stated = node_.attrs.find(kExtents);
+    const Dims* extents = stated ? std::get_if<Dims>(stated) : nullptr;
+    const bool is_plain =
+        std::ranges::all_of(chosen, [](const Sharding& s) { return s.is_whole(); });
+    if (!is_plain) add(chosen, node_.attrs);
+    if (extents == nullptr || node_.results.size() != 1 ||
+        extents->size() != type_of(node_.results[0]).rank())
+      return;
+    for (std::size_t axis = 0; axis < extents->size(); ++axis) {
+      const Dim& extent = (*extents)[axis];
+      const bool is_even =
+          extent.is_constant() && extent.constant() > 0 && extent.constant() % ranks_ == 0;
+      if (!is_even) continue;
+      Dims part = *extents;
+      part[axis] = Dim(extent.constant() / ranks_);
+      Attributes attrs = node_.attrs;
+      attrs.set(kExtents, part);
+      add(chosen, std::move(attrs));
+    }
+  }
+
+  // What a rank computes has to be what it should have of the whole.
+  void add(const std::vector<Sharding>& chosen, Attributes attrs) {
+    Graph scratch;
+    std::vector<ValueId> operands;
+    for (std::size_t k = 0; k < chosen.size(); ++k) {
+      const ValueId operand = node_.operands[k];
+      operands.push_back(
+          operand ? scratch.add_input(concat("x", k), part_of(type_of(operand), chosen[k], ranks_))
+                  : ValueId{});
+    }
+    std::vector<std::string> names;
+    for (ValueId result : node_.results) names.push_back(result ? "" : "_");
+    NodeId made;
+    std::vector<Expr> part;
+    try {
+      made = scratch.add_node({node_.op, std::move(operands), attrs, {}, std::move(names), ""});
+      part = lowered(scratch, made);
+    } catch (const Error&) {
+      return;  // no such shapes
+    }
+    if (part.size() != whole_.size()) return;
+    Strategy way{chosen, {}, std::move(attrs), seconds_of(part, chosen)};
+    std::size_t expr = 0;
+    for (ValueId result : node_.results) {
+      if (!result) {
+        way.results.emplace_back();
+        continue;
+      }
+      const auto sharding = sharding_of(whole_[expr], part[expr], chosen, ranks_);
+      ++expr;
+      if (const auto* why = std::get_if<std::string>(&sharding)) return refuse_split(chosen, *why);
+      way.results.push_back(std::get<Sharding>(sharding));
+      const Type& local = scratch.value(scratch.node(made).results[way.results.size() - 1]).type;
+      const bool has_type = can_hold(type_of(result), way.results.back(), ranks_) &&
+                            local.is_tensor() &&
+                            local.tensor() == part_of(type_of(result), way.results.back(), ranks_);
+      if (!has_type) return;
+    }
+    found_.ways.push_back(std::move(way));
+  }
+
+  // Worth a word where one operand alone is split.
+  void refuse_split(const std::vector<Sharding>& chosen, const std::string& why) {
+    std::optional<std::size_t> only;
+    for (std::size_t k = 0; k < chosen.size(); ++k) {
+      if (chosen[k].is_whole()) continue;
+      if (only || !chosen[k].is_split()) return;
+      only = k;
+    }
+    if (!only) return;
+    refuse(concat(name_of(*only), " along axis ", chosen[*only].axis, ": ", why));
+  }
+
+  double seconds_of(const std::vector<Expr>& exprs, const std::vector<Sharding>& chosen) const {
+    double bytes = 0;
+    for (std::size_t k = 0; k < node_.operands.size(); ++k) {
+      if (!node_.operands[k]) continue;
+      const auto all = static_cast<double>(byte_count(type_of(node_.operands[k])).constant());
+      const bool is_part = k < chosen.size() && chosen[k].is_split();
+      bytes += is_part ? all / static_cast<double>(ranks_) : all;
+    }
+    for (const Expr& expr : exprs) {
+      const TensorType type{expr.dtype(), expr.dims(), {}};
+      bytes += static_cast<double>(byte_count(type).constant());
+    }
+    const Dim flops = flops_of(exprs);
+    const double work = flops.is_constant() ? static_cast<double>(flops.constant()) : 0;
+    return work / costs_.flops_per_s + bytes / costs_.memory_bytes_per_s;
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+  NodeId id_;
+  std::int64_t ranks_;
+  const ShardCosts& costs_;
+  std::vector<Expr> whole_;
+  std::vector<std::vector<Sharding>> options_;  // by operand
+  std::set<std::string> seen_;
+  Strategies found_;
+};
+
+}  // namespace
+
+bool Strategy::is_plain() const {
+  const auto is_whole = [](const Sharding& sharding) { return sharding.is_whole(); };
+  return std::ranges::all_of(operands, is_whole) && std::ranges::all_of(results, is_whole);
+}
+
+Strategies strategies_of(const Graph& graph, NodeId node, std::int64_t ranks,
+                         const ShardCosts& costs) {
+  return Finder(graph, node, ranks, costs).find();
+}
+
+}  // namespace tenon
