@@ -146,13 +146,23 @@ StatefulGraph shard(const StatefulGraph& step, const ShardOptions& options, Jour
   }
   const ShardPlan plan = choose_shardings(step, options);
   bool is_split = false;
-  std::string why;
+  std::string why;  // of the first product with a parameter, or else of the first node
+  bool is_of_weight = false;
+  const auto is_weight = [&](ValueId value) {
+    return value && !graph.value(value).producer && graph.value(value).type.tensor().rank() >= 2 &&
+           std::ranges::any_of(step.states, [&](const State& state) {
+             return graph.inputs()[state.input] == value;
+           });
+  };
   for (NodeId id : graph.nodes_in_order()) {
     const bool is_plain = plan.way[id]->is_plain();
     is_split = is_split || !is_plain;
     const auto& refusals = plan.all[id]->refusals;
-    if (is_plain && why.empty() && !refusals.empty())
-      why = concat(graph.location(id), ": ", refusals.front());
+    const bool reads_weight = std::ranges::any_of(graph.node(id).operands, is_weight);
+    if (is_plain && !refusals.empty() && (why.empty() || (reads_weight && !is_of_weight))) {
+      why = concat(graph.location(id), ": ", join(refusals, "; "));
+      is_of_weight = reads_weight;
+    }
     if (journal != nullptr && !plan.why[id].empty()) {
       for (ValueId result : graph.node(id).results) {
         if (!result) continue;
