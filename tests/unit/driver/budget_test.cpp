@@ -402,7 +402,7 @@ TEST(Budget, WhatDoesNotFitAnAddressSpaceRunsBySwapping) {
   if (TENON_HAS_SANITIZER) GTEST_SKIP() << "a sanitizer takes the address space for itself";
   TrainOptions options;
   options.optimizer.kind = "sgd";
-  const StatefulGraph step = train(parse_graph(network(24, 96), all_ops()), options);
+  const StatefulGraph step = train(parse_graph(network(48, 96), all_ops()), options);
   std::optional<codegen::StepProblem> described;
   CompileRequest request;
   request.is_untuned = true;
@@ -421,7 +421,7 @@ TEST(Budget, WhatDoesNotFitAnAddressSpaceRunsBySwapping) {
   const memory::SearchResult found = memory::search(problem, search);
   ASSERT_TRUE(found.is_within_budget);
   const Program planned = codegen::carried_out(program, *described, found.plan);
-  Tensor x(DType::F32, {24, 3, 96, 96}), target(DType::I64, {24});
+  Tensor x(DType::F32, {48, 3, 96, 96}), target(DType::I64, {48});
   for (std::int64_t k = 0; k < x.size(); k += 7) x.set_real(k, static_cast<double>(k % 5) - 2);
   const std::vector<Datum> inputs = step_inputs(step, {x, target});
   std::vector<Datum> expected;
