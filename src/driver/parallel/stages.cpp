@@ -70,8 +70,10 @@ class Cutter {
     for (ValueId operand : graph_.node(id).operands) {
       const NodeId maker = operand ? graph_.value(operand).producer : NodeId{};
       if (!maker || is_constant(maker)) continue;
-      earliest_[id] = std::max(earliest_[id], earliest_[maker] + (is_collective_node(maker) ? 1 : 0));
-      const bool is_sum = is_collective_node(maker) && is_sum_over_parts(graph_, maker, tensor_ranks_);
+      earliest_[id] =
+          std::max(earliest_[id], earliest_[maker] + (is_collective_node(maker) ? 1 : 0));
+      const bool is_sum =
+          is_collective_node(maker) && is_sum_over_parts(graph_, maker, tensor_ranks_);
       if (is_behind_[maker] || is_sum) is_behind_[id] = 1;
     }
     if (is_behind_[id]) earliest_[id] = std::max(earliest_[id], behind);
