@@ -11,6 +11,7 @@ struct Attrs {
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  require_floats(in);
   const std::size_t axis = normal_axis("batch_norm", attrs.axis, in["x"].rank());
   for (const char* operand : {"scale", "bias", "mean", "variance"}) {
     require_vector(in, operand, axis);

@@ -21,6 +21,7 @@ Axes batch_axes(const Attrs& attrs, std::size_t rank) {
 }
 
 ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
+  require_floats(in);
   const std::size_t axis = normal_axis("batch_norm_training", attrs.axis, in["x"].rank());
   for (const char* operand : {"scale", "bias", "mean", "variance"}) {
     require_vector(in, operand, axis);

@@ -27,6 +27,7 @@ Dims grouped_dims(const Attrs& attrs, Dims dims) {
 }
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  require_floats(in);
   const TensorType& x = in["x"];
   const std::size_t axis = channel_axis(attrs, x.rank());
   if (attrs.groups < 1 || !assume_multiple(x.dims[axis], attrs.groups)) {

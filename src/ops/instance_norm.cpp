@@ -15,6 +15,7 @@ std::size_t channel_axis(const Attrs& attrs, std::size_t rank) {
 }
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  require_floats(in);
   const std::size_t axis = channel_axis(attrs, in["x"].rank());
   require_vector(in, "scale", axis);
   require_vector(in, "bias", axis);

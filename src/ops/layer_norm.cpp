@@ -6,6 +6,7 @@ namespace tenon {
 namespace {
 
 ResultTypes infer(const TrailingNormAttrs& attrs, const OperandTypes& in) {
+  require_floats(in);
   const TensorType& x = in["x"];
   TensorType statistics{statistics_dtype(attrs.stash, x.dtype), x.dims, {}};
   for (std::int64_t axis : attrs.axes("layer_norm", x.rank())) {

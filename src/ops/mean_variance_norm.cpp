@@ -11,6 +11,7 @@ struct Attrs {
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
+  require_floats(in);
   normal_axes("mean_variance_norm", attrs.axes, in["x"].rank());
   return in["x"];
 }

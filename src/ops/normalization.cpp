@@ -51,6 +51,13 @@ void require_vector(const OperandTypes& in, std::string_view operand, std::size_
       .got(in[operand], " for x: ", in["x"]);
 }
 
+void require_floats(const OperandTypes& in, std::initializer_list<std::string_view> operands) {
+  for (const std::string_view operand : operands) {
+    if (!is_float(in[operand].dtype))
+      throw Error(concat(in.op_name(), ": ", operand, " must be of floats")).got(in[operand]);
+  }
+}
+
 void require_broadcast_to_x(const OperandTypes& in, std::string_view operand) {
   const TensorType& x = in["x"];
   const Dims& own = in[operand].dims;

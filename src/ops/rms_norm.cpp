@@ -6,6 +6,7 @@ namespace tenon {
 namespace {
 
 TensorType infer(const TrailingNormAttrs& attrs, const OperandTypes& in) {
+  require_floats(in, {"x", "scale"});
   const TensorType& x = in["x"];
   normal_axis("rms_norm", attrs.axis, x.rank());
   require_broadcast_to_x(in, "scale");
