@@ -28,7 +28,8 @@ Var along_axis(Var vector, std::size_t axis, std::size_t rank);
 Var sum_along_axis(Var x, std::size_t axis);
 
 /// Asks for floats: norms are computed in them, and rounding back to integers is nobody's wish.
-void require_floats(const OperandTypes& in, std::initializer_list<std::string_view> operands = {"x"});
+void require_floats(const OperandTypes& in,
+                    std::initializer_list<std::string_view> operands = {"x"});
 /// Asks that the operand is a vector as long as x is along `axis`.
 void require_vector(const OperandTypes& in, std::string_view operand, std::size_t axis);
 /// Asks that the operand broadcasts with x and does not make it larger.
