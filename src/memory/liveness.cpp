@@ -97,6 +97,7 @@ Problem held_problem(const Graph& graph) {
   }
   constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
   IdMap<ValueId, std::uint32_t> value_of(graph.value_id_bound(), kNone);
+  std::vector<std::uint32_t> last_reader;  // by value: a node may read as many as there are
   for (NodeId id : running_nodes(graph)) {
     const Node& node = graph.node(id);
     Item item;
@@ -104,13 +105,15 @@ Problem held_problem(const Graph& graph) {
     item.number = static_cast<std::uint32_t>(problem.items.size());
     for (ValueId operand : node.operands) {
       const std::uint32_t value = operand ? value_of[operand] : kNone;
-      if (value == kNone || std::ranges::find(item.reads, value) != item.reads.end()) continue;
+      if (value == kNone || last_reader[value] == item.number) continue;
+      last_reader[value] = item.number;
       item.reads.push_back(value);
     }
     for (ValueId result : node.results) {
       if (!result) continue;
       value_of[result] = static_cast<std::uint32_t>(problem.values.size());
       item.makes.push_back(value_of[result]);
+      last_reader.push_back(kNone);
       problem.values.push_back(
           {graph.value(result).name, bytes_of(result), graph.is_output(result), true});
     }
