@@ -1,6 +1,7 @@
 #include "ir/assumptions.h"
 #include "ops/evaluation.h"
 #include "ops/gradient.h"
+#include "ops/matrices.h"
 #include "ops/op_spec.h"
 
 #include <cmath>
@@ -45,10 +46,7 @@ double determinant(std::vector<double> matrix, std::size_t size) {
 
 void evaluate(const NoAttrs&, Evaluation& op) {
   const Tensor& x = op.tensor("x");
-  const std::int64_t size = x.shape().at(x.rank() - 1);
-  if (x.shape().at(x.rank() - 2) != size) {
-    throw Error("det: the last two axes must span square matrices").got(x.type());
-  }
+  const std::int64_t size = square_size("det", x);
   Tensor y(x.dtype(), Shape(x.shape().begin(), x.shape().end() - 2));
   const std::vector<double> elements = x.reals();
   for (std::int64_t index = 0; index < y.size(); ++index) {
@@ -61,14 +59,10 @@ void evaluate(const NoAttrs&, Evaluation& op) {
 // Jacobi's formula, det(x) times the transposed inverse; there is none for a singular matrix.
 void gradient(const NoAttrs&, Gradient& op) {
   Builder& build = op.build();
-  const auto rank = static_cast<std::int64_t>(op.operand_type("x").rank());
-  Attr::Integers swapped;
-  for (std::int64_t axis = 0; axis < rank - 2; ++axis) swapped.push_back(axis);
-  swapped.insert(swapped.end(), {rank - 1, rank - 2});
   const Var inverse = build.call("inverse", {op.operand("x")});
   const Var slope = build.call("unsqueeze", {op.upstream("y") * op.result("y")},
                                {{"axes", Attr::Integers{-2, -1}}});
-  op.add("x", slope * build.call("transpose", {inverse}, {{"perm", swapped}}));
+  op.add("x", slope * with_last_axes_swapped(build, inverse));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "ir/assumptions.h"
 #include "ops/evaluation.h"
 #include "ops/gradient.h"
+#include "ops/matrices.h"
 #include "ops/op_spec.h"
 
 #include <cmath>
@@ -53,10 +54,7 @@ bool invert(std::vector<double> matrix, std::size_t size, std::span<double> inve
 
 void evaluate(const NoAttrs&, Evaluation& op) {
   const Tensor& x = op.tensor("x");
-  const std::int64_t size = x.shape().at(x.rank() - 1);
-  if (x.shape().at(x.rank() - 2) != size) {
-    throw Error("inverse: the last two axes must span square matrices").got(x.type());
-  }
+  const std::int64_t size = square_size("inverse", x);
   Tensor y(x.dtype(), x.shape());
   const std::vector<double> elements = x.reals();
   std::vector<double> inverse(static_cast<std::size_t>(size * size));
@@ -74,11 +72,7 @@ void evaluate(const NoAttrs&, Evaluation& op) {
 // As x·y is the unit matrix, dy = -y·dx·y.
 void gradient(const NoAttrs&, Gradient& op) {
   Builder& build = op.build();
-  const auto rank = static_cast<std::int64_t>(op.operand_type("x").rank());
-  Attr::Integers swapped;
-  for (std::int64_t axis = 0; axis < rank - 2; ++axis) swapped.push_back(axis);
-  swapped.insert(swapped.end(), {rank - 1, rank - 2});
-  const Var y = build.call("transpose", {op.result("y")}, {{"perm", swapped}});
+  const Var y = with_last_axes_swapped(build, op.result("y"));
   const Var left = build.call("matmul", {y, op.upstream("y")});
   op.add("x", -build.call("matmul", {left, y}));
 }

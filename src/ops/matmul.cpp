@@ -2,6 +2,7 @@
 #include "ops/broadcasting.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
+#include "ops/matrices.h"
 #include "ops/op_spec.h"
 #include "ops/var_ops.h"
 
@@ -90,14 +91,6 @@ void lower(const Attrs&, Lowering& op) {
   const Expr b = element_of(op.operand("b"), shapes.b, shapes.batch, space, inner, column);
   const Expr sums = sum_out(cast(a, dtype) * cast(b, dtype), {static_cast<std::int64_t>(inner)});
   op.define("y", reshape(sums, shapes.result()));
-}
-
-Var with_last_axes_swapped(Builder& build, Var matrices) {
-  const std::size_t rank = build.rank(matrices);
-  Attr::Integers perm;
-  for (std::size_t axis = 0; axis < rank; ++axis) perm.push_back(static_cast<std::int64_t>(axis));
-  std::swap(perm[rank - 1], perm[rank - 2]);
-  return build.call("transpose", {matrices}, {{"perm", perm}});
 }
 
 void gradient(const Attrs&, Gradient& op) {

@@ -132,6 +132,11 @@ bool is_fold_band(const LoopBand& band) {
          });
 }
 
+bool is_free(const Statement& statement) {
+  return statement.kind == Statement::Kind::Loop && statement.is_independent &&
+         !statement.limit.is_defined();
+}
+
 Binding bind(const LoopNest& nest) {
   Binding binding;
   binding.inner = &nest.body;
@@ -140,8 +145,7 @@ Binding bind(const LoopNest& nest) {
     binding.group = binding.threads = kAttentionThreads;
     return binding;
   }
-  while (binding.inner->size() == 1 && binding.inner->front().kind == Statement::Kind::Loop &&
-         binding.inner->front().is_independent && !binding.inner->front().limit.is_defined()) {
+  while (binding.inner->size() == 1 && is_free(binding.inner->front())) {
     binding.items.push_back(&binding.inner->front());
     binding.inner = &binding.inner->front().body;
   }

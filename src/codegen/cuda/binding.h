@@ -33,6 +33,9 @@ Dim scratch_per_block(const LoopNest& nest, const Binding& binding);
 /// Blocks at most where each needs memory of its own; they go on with the next items.
 inline constexpr std::int64_t kMostScratchBlocks = 1056;
 
+/// Whether a loop's turns may run in any order, all of them.
+bool is_free(const Statement& statement);
+
 /// A band of loops of one kind, each all that the one around it does; what stands in the
 /// innermost.
 struct LoopBand {

@@ -1,5 +1,6 @@
 #include "codegen/cuda/distribute_loops.h"
 
+#include "codegen/cuda/binding.h"
 #include "codegen/cuda/inline_copies.h"
 #include "nests/index_map.h"
 #include "nests/scalar_walk.h"
@@ -13,11 +14,6 @@ namespace tenon::codegen::cuda {
 namespace {
 
 constexpr std::int64_t kFewTurns = 4096;
-
-bool is_free(const Statement& statement) {
-  return statement.kind == Statement::Kind::Loop && statement.is_independent &&
-         !statement.limit.is_defined();
-}
 
 // What a loop reads and writes: buffers, and locals that it does not define itself.
 struct Uses {

@@ -19,11 +19,6 @@ struct Filling {
   const Statement* store = nullptr;  // last of what is done for each
 };
 
-bool is_free(const Statement& statement) {
-  return statement.kind == Statement::Kind::Loop && statement.is_independent &&
-         !statement.limit.is_defined();
-}
-
 std::int64_t positions(const LoopBand& band) {
   Dim count = 1;
   for (const Statement* loop : band.loops) count = count * loop->extent;

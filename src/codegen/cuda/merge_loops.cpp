@@ -1,5 +1,6 @@
 #include "codegen/cuda/merge_loops.h"
 
+#include "codegen/cuda/binding.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 
@@ -39,9 +40,6 @@ bool is_same_place(const Scalar& load, const Statement& store) {
 
 // Whether the second loop could be joined to the first; it is rewritten so that it can.
 bool join(const LoopNest& nest, const Statement& first, Statement& second) {
-  const auto is_free = [](const Statement& loop) {
-    return loop.kind == Statement::Kind::Loop && loop.is_independent && !loop.limit.is_defined();
-  };
   if (!is_free(first) || !is_free(second) || !(first.extent == second.extent)) return false;
   bool is_plain = true;
   const auto made = stores_of(first.body, is_plain), others = stores_of(second.body, is_plain);

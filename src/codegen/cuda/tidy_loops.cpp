@@ -1,5 +1,6 @@
 #include "codegen/cuda/tidy_loops.h"
 
+#include "codegen/cuda/binding.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 
@@ -8,11 +9,6 @@
 
 namespace tenon::codegen::cuda {
 namespace {
-
-bool is_free(const Statement& statement) {
-  return statement.kind == Statement::Kind::Loop && statement.is_independent &&
-         !statement.limit.is_defined() && statement.extent.is_constant();
-}
 
 Scalar index_of(BinaryOp op, std::size_t loop, std::int64_t by) {
   ScalarNode node;
@@ -44,7 +40,7 @@ void drop_unit_loops(Block& block) {
 void join_odd_loops(LoopNest& nest) {
   Statement *outer = nullptr, *inner = nullptr;
   Block* block = &nest.body;
-  while (block->size() == 1 && is_free(block->front())) {
+  while (block->size() == 1 && is_free(block->front()) && block->front().extent.is_constant()) {
     outer = std::exchange(inner, &block->front());
     block = &block->front().body;
   }
