@@ -30,24 +30,45 @@ decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
   };
 }
 
+// Of all sums of products of bytes in a nest: how many products, and bytes of weights.
+struct ByteSum {
+  double products = 0, weights = 0;
+};
+std::optional<ByteSum> find_byte_sum(LoopNest nest) {
+  Block* stages = stages_of(nest);
+  double around = 1;
+  for (const Block* block = &nest.body; stages != nullptr && block != stages;
+       block = &block->front().body)
+    around *= usual_value(block->front().extent);
+  ByteSum all;
+  for (std::size_t k = 0; k < (stages == nullptr ? 1 : stages->size()); ++k) {
+    const Block stage = stages == nullptr ? nest.body : Block{(*stages)[k]};
+    const auto sum = nests::find_integer_contraction(stage);
+    if (!sum) continue;
+    double products = around, weights = 1;
+    for (const auto* loops : {&sum->parallel, &sum->reduction}) {
+      for (const Statement* loop : *loops) products *= usual_value(loop->extent);
+    }
+    for (const Dim& dim : sum->b->view) weights *= usual_value(dim);
+    all.products += products;
+    all.weights += weights;
+  }
+  return all.products > 0 ? std::optional(all) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFacts& facts) {
-  const auto sum = nests::find_integer_contraction(work.part.nest.body);
+  const std::optional<ByteSum> sum = find_byte_sum(work.part.nest);
   if (!sum) return {};
   const unsigned lanes = facts.vector_bits / 32;
   std::vector<TileShape> shapes = {{facts.registers >= 32 ? 14U : 5U, 2 * lanes},
                                    {facts.registers >= 32 ? 8U : 4U, 2 * lanes}};
   if (facts.registers >= 32) shapes.push_back({6, 4 * lanes});
   const std::string refusal =
-      integer_tile_refusal(work.part.nest.body, may_pack(work.part, work.is_constant));
-  double products = 1, weights = 1;
-  for (const auto* loops : {&sum->parallel, &sum->reduction}) {
-    for (const Statement* loop : *loops) products *= usual_value(loop->extent);
-  }
-  for (const Dim& dim : sum->b->view) weights *= usual_value(dim);
-  const double cost = products / facts.products_per_cycle(DType::U8) +
-                      weights / facts.bytes_per_cycle(facts.memory());
+      integer_tile_refusal(work.part.nest, may_pack(work.part, work.is_constant));
+  const double cost = sum->products / facts.products_per_cycle(DType::U8) +
+                      sum->weights / facts.bytes_per_cycle(facts.memory());
   std::vector<Candidate> list;
   for (const bool is_reordered : {false, true}) {
     for (TileShape shape : shapes) {

@@ -5,11 +5,13 @@
 #include "codegen/cpu/row_blocks.h"
 #include "nests/affine.h"
 #include "nests/integer_contraction.h"
+#include "nests/scalar_walk.h"
 #include "nests/schedule/split.h"
 #include "nests/stride.h"
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -24,9 +26,13 @@ struct Roles {
   const Statement *columns = nullptr, *rows = nullptr, *dot = nullptr;
   std::string refusal;
 };
+using Loops = std::vector<Statement>;  // around a stage, without what is in them
 
 // Whether every coordinate of the load grows evenly with loops of numbers.
-bool is_even(const Scalar& load, const Contraction& sum) {
+bool is_even(const Scalar& load, const Contraction& sum, const Loops& around) {
+  for (const Statement& loop : around) {
+    if (depends_on(load, loop.id) && !loop.extent.is_constant()) return false;
+  }
   for (const auto* loops : {&sum.parallel, &sum.reduction}) {
     for (const Statement* loop : *loops) {
       if (depends_on(load, loop->id) && !loop->extent.is_constant()) return false;
@@ -36,7 +42,7 @@ bool is_even(const Scalar& load, const Contraction& sum) {
       load->args, [](const Scalar& index) { return nests::affine_of(index).has_value(); });
 }
 
-Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
+Roles find_roles(const Block& body, const Loops& around, const std::vector<bool>& may_pack) {
   Roles roles;
   const auto no = [&](std::string reason) {
     roles.refusal = std::move(reason);
@@ -46,7 +52,7 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
   if (!found) return no("it does not sum products of two operands of bytes in i32");
   Contraction& c = roles.sum = std::move(*found);
   if (may_pack[c.a->id] && !may_pack[c.b->id]) std::swap(c.a, c.b);
-  if (!may_pack[c.b->id] || c.b->bounds != Bounds::Inside || !is_even(c.b, c)) {
+  if (!may_pack[c.b->id] || c.b->bounds != Bounds::Inside || !is_even(c.b, c, around)) {
     return no("none of its operands is a constant that can be laid out in fours");
   }
   for (const Statement* loop : c.parallel) {
@@ -73,6 +79,13 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
   return roles;
 }
 
+// Whether rows can be read in whole fours: a copy with room around it can (`split_byte_padding`).
+bool is_ready(const Roles& roles) {
+  const Scalar& a = roles.sum.a;
+  return a->bounds == Bounds::Inside &&
+         (roles.dot->extent.constant() % kDot == 0 || mod(a->view.back(), kDot) == Dim(0));
+}
+
 std::int64_t width_for(std::int64_t count, std::int64_t width) {
   while (width > 4 && width > count) width /= 2;
   return width;
@@ -88,22 +101,74 @@ Scalar substituted(const Scalar& load, std::size_t loop, const Scalar& value) {
   return block.front().value;
 }
 
-}  // namespace
-
-std::string integer_tile_refusal(const Block& body, const std::vector<bool>& may_pack) {
-  return find_roles(body, may_pack).refusal;
+// Where locals are read, and by what.
+struct LocalUse {
+  std::size_t count = 0;
+  const ScalarNode* reader = nullptr;
+};
+void count_uses(const Scalar& scalar, const std::set<std::size_t>& locals,
+                std::set<const ScalarNode*>& seen, LocalUse& use) {
+  for (const Scalar& arg : scalar->args) {
+    if (arg->kind == ScalarKind::Local && locals.contains(arg->id)) {
+      ++use.count;
+      use.reader = &scalar.node();
+    } else if (seen.insert(&arg.node()).second) {
+      count_uses(arg, locals, seen, use);
+    }
+  }
 }
 
-std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vector<bool>& may_pack,
-                                                  const TileShape& shape,
-                                                  const TargetFacts& target) {
-  Roles roles = find_roles(nest.body, may_pack);
+Scalar replaced(const Scalar& scalar, const ScalarNode* old, const Scalar& by,
+                nests::ScalarMemo<Scalar>& memo) {
+  if (&scalar.node() == old) return by;
+  return memo.of(scalar, [&] {
+    ScalarNode node = scalar.node();
+    for (Scalar& arg : node.args) arg = replaced(arg, old, by, memo);
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  });
+}
+
+// The sum starts from what is added to it behind it, a bias say: integers may be added in any
+// order.
+void start_from_addend(Block& body) {
+  std::set<std::size_t> names{body.front().id};
+  std::set<const ScalarNode*> seen;
+  LocalUse use;
+  for (std::size_t k = 2; k < body.size(); ++k) {
+    const Scalar& value = body[k].value;
+    if (value->kind == ScalarKind::Local && names.contains(value->id)) {
+      if (body[k].kind != Statement::Kind::Define) return;
+      names.insert(body[k].id);
+      continue;
+    }
+    count_uses(value, names, seen, use);
+    for (const Scalar& index : body[k].indices) count_uses(index, names, seen, use);
+  }
+  if (use.count != 1 || use.reader->kind != ScalarKind::Binary ||
+      use.reader->binary != BinaryOp::Add || use.reader->dtype != DType::I32)
+    return;
+  const bool is_first = use.reader->args[0]->kind == ScalarKind::Local;
+  const Scalar sum = use.reader->args[is_first ? 0 : 1],
+               addend = use.reader->args[is_first ? 1 : 0];
+  const auto is_local = [](const ScalarNode& node) { return node.kind == ScalarKind::Local; };
+  if (addend->kind != ScalarKind::Load || addend->dtype != DType::I32 ||
+      addend->bounds != Bounds::Inside || nests::any_node(addend, is_local))
+    return;
+  body.front().value = addend;
+  nests::ScalarMemo<Scalar> memo;
+  for (std::size_t k = 2; k < body.size(); ++k)
+    body[k].value = replaced(body[k].value, use.reader, sum, memo);
+}
+
+std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const Loops& around_it,
+                                         const std::vector<bool>& may_pack, const TileShape& shape,
+                                         LoopKind outermost, const TargetFacts& target) {
+  Roles roles = find_roles(whole, around_it, may_pack);
   if (!roles.refusal.empty()) return std::nullopt;
+  const bool is_alone = outermost == LoopKind::Parallel;
   Contraction& c = roles.sum;
-  if (c.a->bounds != Bounds::Inside) return std::nullopt;
+  if (!is_ready(roles)) return std::nullopt;
   const std::int64_t length = roles.dot->extent.constant(), steps = (length + kDot - 1) / kDot;
-  // The last dot reads whole fours: of a copy they are there.
-  if (length % kDot != 0 && !(mod(c.a->view.back(), kDot) == Dim(0))) return std::nullopt;
 
   const std::int64_t column_count = roles.columns->extent.constant();
   const std::int64_t width = width_for(column_count, shape.columns);
@@ -128,6 +193,9 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
     packing.extents.push_back(extent);
   };
   add(outer, blocks);
+  for (const Statement& loop : around_it) {
+    if (depends_on(c.b, loop.id)) add(loop.id, loop.extent.constant());
+  }
   for (const Statement* loop : c.parallel) {
     if (loop != roles.columns && depends_on(c.b, loop->id)) add(loop->id, loop->extent.constant());
   }
@@ -174,6 +242,7 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
     sum = std::move(loop);
   }
   body[1] = std::move(sum);
+  start_from_addend(body);
   substitute_loop(body, column_id, column);
 
   std::int64_t b_bytes = 1;
@@ -187,13 +256,13 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
     if (loop == roles.columns || loop == roles.rows) continue;
     around.push_back(*loop);
     around.back().body.clear();
-    around.back().loop = LoopKind::Parallel;
+    around.back().loop = outermost;
   }
   Statement block_loop;
   block_loop.id = outer;
   block_loop.extent = blocks;
   block_loop.is_independent = true;
-  block_loop.loop = LoopKind::Parallel;
+  block_loop.loop = outermost;
   around.insert(keeps_rows ? around.end() : around.begin(), std::move(block_loop));
   if (roles.rows != nullptr) {
     Statement jam = *roles.rows;
@@ -202,8 +271,9 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
     jam.body = std::move(body);
     std::vector<Dim> items;
     for (const Statement& loop : around) items.push_back(loop.extent);
-    const auto block =
-        jam.limit.is_defined() ? std::nullopt : rows_in_block(jam.extent, jam.width, items);
+    const auto block = jam.limit.is_defined() || !is_alone
+                           ? std::nullopt
+                           : rows_in_block(jam.extent, jam.width, items);
     const std::size_t row_id = jam.id;
     body = {std::move(jam)};
     if (block) {
@@ -235,8 +305,35 @@ std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vec
     around[k].body = std::move(body);
     body = {std::move(around[k])};
   }
-  nest.body = std::move(body);
+  whole = std::move(body);
   return std::vector<Packing>{std::move(packing)};
+}
+
+}  // namespace
+
+std::string integer_tile_refusal(LoopNest nest, const std::vector<bool>& may_pack) {
+  const Block* stages = stages_of(nest);
+  if (stages == nullptr) return find_roles(nest.body, {}, may_pack).refusal;
+  Loops around;
+  for (const Block* block = &nest.body; block != stages; block = &block->front().body)
+    around.push_back(block->front());
+  std::string refusal;
+  for (const Statement& statement : *stages) {
+    const Block stage{statement};
+    const Roles roles = find_roles(stage, around, may_pack);
+    if (roles.refusal.empty() && is_ready(roles)) return "";
+    if (refusal.empty() && nests::find_integer_contraction(stage))
+      refusal = roles.refusal.empty() ? "a stage reads past the edges of its rows" : roles.refusal;
+  }
+  return refusal.empty() ? "none of its stages sums products of bytes" : refusal;
+}
+
+std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vector<bool>& may_pack,
+                                                  const TileShape& shape,
+                                                  const TargetFacts& target) {
+  return turn_stages(nest, [&](Block& stage, const Loops& around, LoopKind outermost) {
+    return tile(nest, stage, around, may_pack, shape, outermost, target);
+  });
 }
 
 }  // namespace tenon::codegen::cpu

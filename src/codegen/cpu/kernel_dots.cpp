@@ -1,11 +1,10 @@
 // How a kernel multiplies bytes and adds them up.
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
+#include "codegen/cpu/lane_parts.h"
 #include "target/dot_instructions.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
-
-#include <numeric>
 
 namespace tenon::codegen::cpu {
 
@@ -17,31 +16,6 @@ const Scalar& load_under(const Scalar& factor) {
   const Scalar* at = &factor;
   while ((*at)->kind == ScalarKind::Cast) at = &(*at)->args.front();
   return *at;
-}
-
-unsigned lane_count(llvm::Value* value) {
-  const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
-  return type == nullptr ? 1 : type->getNumElements();
-}
-
-llvm::Value* part_of(llvm::IRBuilder<>& ir, llvm::Value* value, unsigned first, unsigned count) {
-  if (first == 0 && lane_count(value) == count) return value;
-  std::vector<int> lanes(count);
-  std::iota(lanes.begin(), lanes.end(), static_cast<int>(first));
-  return ir.CreateShuffleVector(value, lanes);
-}
-
-llvm::Value* joined(llvm::IRBuilder<>& ir, std::vector<llvm::Value*> parts) {
-  while (parts.size() > 1) {
-    std::vector<llvm::Value*> pairs;
-    for (std::size_t k = 0; k < parts.size(); k += 2) {
-      std::vector<int> lanes(std::size_t{2} * lane_count(parts[k]));
-      std::iota(lanes.begin(), lanes.end(), 0);
-      pairs.push_back(ir.CreateShuffleVector(parts[k], parts[k + 1], lanes));
-    }
-    parts = std::move(pairs);
-  }
-  return parts.front();
 }
 
 }  // namespace
@@ -140,40 +114,6 @@ llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value*
     total = ir_.CreateAdd(total, ir_.CreateMul(byte(a, !is_unsigned), byte(b, is_signed)));
   }
   return total;
-}
-
-std::optional<Lanes> KernelEmitter::emit_held_cast(const Scalar& cast) {
-  const Scalar& held = cast->args[0];
-  const DType to = cast->dtype;
-  if (held->dtype != DType::F32 || !is_integer(to) || info(to).bits > 16 || info(to).bits < 8)
-    return std::nullopt;
-  // min(max(x, low), high) with numbers of 24 bits at most.
-  constexpr double kMost = 1 << 24;
-  const auto is_number = [](const Scalar& scalar) {
-    return scalar->kind == ScalarKind::Real && scalar->real >= -kMost && scalar->real <= kMost;
-  };
-  if (held->kind != ScalarKind::Binary || held->binary != BinaryOp::Minimum ||
-      !is_number(held->args[1]))
-    return std::nullopt;
-  const Scalar& floor = held->args[0];
-  if (floor->kind != ScalarKind::Binary || floor->binary != BinaryOp::Maximum ||
-      !is_number(floor->args[1]))
-    return std::nullopt;
-  const double low = floor->args[1]->real, high = held->args[1]->real;
-  if (low > high) return std::nullopt;
-  const Lanes given = emit(floor->args[0]);
-  llvm::Value* x = given.is_uniform() ? given.value : math_.vector(given);
-  const auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
-  // What is no number is the lower bound here, so that the conversion is always defined.
-  llvm::Value* bounded = ir_.CreateSelect(ir_.CreateFCmpOGT(x, number(low)), x, number(low));
-  bounded = ir_.CreateSelect(ir_.CreateFCmpOLT(bounded, number(high)), bounded, number(high));
-  llvm::Type* wide = x->getType()->getWithNewType(ir_.getInt32Ty());
-  llvm::Value* whole = ir_.CreateFPToSI(bounded, wide);
-  if (low != 0) {  // and zero in the end, as of every cast
-    whole = ir_.CreateSelect(ir_.CreateFCmpUNO(x, x), llvm::Constant::getNullValue(wide), whole);
-  }
-  llvm::Value* narrow = ir_.CreateTrunc(whole, x->getType()->getWithNewType(math_.type(to)));
-  return Lanes{narrow, given.is_uniform() ? Lanes::Form::Uniform : Lanes::Form::Vector, 0};
 }
 
 }  // namespace tenon::codegen::cpu

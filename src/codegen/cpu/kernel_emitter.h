@@ -61,8 +61,12 @@ class KernelEmitter {
   // Four products of bytes added to each position's sum.
   void emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first, unsigned count);
   llvm::Value* dot(llvm::Value* total, llvm::Value* a, llvm::Value* b, const Scalar& left, const Scalar& right);
-  // Floats that are held to a range of 32 bits need no care as they become integers.
+  // Floats that are held to a range of 32 bits need no care as they become integers, and none at all where they come
+  // back as floats (kernel_held.cpp).
   std::optional<Lanes> emit_held_cast(const Scalar& cast);
+  // To nearest, ties to even; -2^31 where that is out of range and one instruction does it.
+  llvm::Value* rounded_to_i32(llvm::Value* value);
+  bool rounds_at_once(llvm::Value* value) const;
   bool varies(const Scalar& scalar);  // among jammed positions
   void emit_define(const Statement& statement);
   void emit_fold(const Statement& statement);

@@ -471,7 +471,8 @@ TileFacts facts_of(const Roles& roles, bool is_stage, const TargetFacts& target)
   return facts;
 }
 
-// The stages of a nest whose outer loops hold several, each an independent loop of its own.
+}  // namespace
+
 Block* stages_of(LoopNest& nest) {
   Block* block = &nest.body;
   while (block->size() == 1 && block->front().kind == Statement::Kind::Loop && block->front().is_independent) {
@@ -482,8 +483,6 @@ Block* stages_of(LoopNest& nest) {
   });
   return block->size() > 1 && are_loops ? block : nullptr;
 }
-
-}  // namespace
 
 unsigned depth_for(const TileShape& shape, const TargetFacts& target) {
   const double held = 0.875 * static_cast<double>(target.nearest().bytes);
@@ -540,13 +539,9 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const Tar
   return facts;
 }
 
-std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
-                                                     const TileShape& shape, const TargetFacts& target) {
+std::optional<std::vector<Packing>> turn_stages(LoopNest& nest, const StageTurn& turn) {
   Block* stages = stages_of(nest);
-  if (stages == nullptr) {
-    collapse_rows(nest, shape.depth > 0);
-    return tile(nest, nest.body, {}, may_pack, shape, LoopKind::Parallel, target);
-  }
+  if (stages == nullptr) return turn(nest.body, {}, LoopKind::Parallel);
   std::vector<Statement> around;
   for (const Block* block = &nest.body; block != stages; block = &block->front().body) {
     around.push_back(block->front());
@@ -557,7 +552,7 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
   Block turned;
   for (const Statement& statement : *stages) {
     Block stage{statement};
-    if (const auto made = tile(nest, stage, around, may_pack, shape, LoopKind::Serial, target)) {
+    if (const auto made = turn(stage, around, LoopKind::Serial)) {
       packings.insert(packings.end(), made->begin(), made->end());
       has_tiles = true;
     } else {
@@ -571,6 +566,14 @@ std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::
     block->front().loop = LoopKind::Parallel;
   }
   return packings;
+}
+
+std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
+                                                     const TileShape& shape, const TargetFacts& target) {
+  if (stages_of(nest) == nullptr) collapse_rows(nest, shape.depth > 0);
+  return turn_stages(nest, [&](Block& stage, const std::vector<Statement>& around, LoopKind outermost) {
+    return tile(nest, stage, around, may_pack, shape, outermost, target);
+  });
 }
 
 }  // namespace tenon::codegen::cpu

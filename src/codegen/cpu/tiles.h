@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,14 @@ TileShape tile_for(unsigned register_count, unsigned register_bits);
 unsigned depth_for(const TileShape& shape, const TargetFacts& target);
 /// Whether reading columns from a core's cache for every tile of rows would take much of what it gives.
 bool gains_by_depth(const TileShape& shape, const TargetFacts& target);
+
+/// The stages of a nest whose outer loops hold several, each an independent loop of its own; none where it has one.
+Block* stages_of(LoopNest& nest);
+/// Turns the stages one by one with `turn`, which is given a stage, the loops around it and how those of its loops that
+/// are outside of a tile run, and gives how operands are laid out; nothing where it can do nothing: then the stage is
+/// vectorised. Nothing where no stage was turned.
+using StageTurn = std::function<std::optional<std::vector<Packing>>(Block& stage, const std::vector<Statement>& around, LoopKind outermost)>;
+std::optional<std::vector<Packing>> turn_stages(LoopNest& nest, const StageTurn& turn);
 
 /// If the nest sums products of two operands into one number per position, turns its loops so that
 /// a tile of the result stays in registers: some rows (jammed) by some columns (a vector). `may_pack`

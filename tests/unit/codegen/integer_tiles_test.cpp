@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon {
 namespace {
@@ -130,6 +131,48 @@ TEST(IntegerTilesTest, QuantizedBlocks) {
   y = dequantize_linear(b, r, n)
   return y, b
 })"));
+  }
+}
+
+// Heads of attention: a product whose result is seen apart and turned in the same kernel, so that
+// it is one stage of several.
+TEST(IntegerTilesTest, ProductsAsStages) {
+  for (const char* width : {"64", "62"}) {
+    expect_same_bits(concat(R"(graph (x: u8[1, 40, )", width, R"(]) {
+  w = constant i8[)",
+                            width, R"(, 96] uniform(seed = 5, low = -127, high = 127)
+  b = constant i32[96] uniform(seed = 6, low = -9000, high = 9000)
+  s = constant f32[] 0.001
+  p = matmul(x, w) {out_dtype = i32}
+  a = add(p, b)
+  f = cast(a) {to = f32}
+  m = mul(f, s)
+  r = reshape(m) {shape = [1, 40, 3, 32]}
+  y = transpose(r) {perm = [0, 2, 1, 3]}
+  return y
+})"));
+  }
+}
+
+// What is rounded to bytes and comes back in the same kernel: halves, what is out of range, what is
+// no number, zeros of both signs.
+TEST(IntegerTilesTest, RoundingThereAndBack) {
+  const float infinity = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> numbers = {0.0F, -0.0F, -0.3F, infinity, -infinity, nan,   -nan,
+                                3e9F, -3e9F, 5e9F,  -5e9F,    1e38F,     -1e38F};
+  for (int k = -300; k <= 300; ++k) numbers.push_back(static_cast<float>(k) * 0.5F);
+  Tensor x(DType::F32, {static_cast<std::int64_t>(numbers.size())});
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    x.set_real(static_cast<std::int64_t>(k), numbers[k]);
+  for (const char* type : {"u8", "i8", "i16"}) {
+    for (const int zero : {0, 1, 124, type[0] == 'u' ? 255 : -7}) {
+      expect_same_bits(concat("graph (x: f32[", numbers.size(),
+                              "]) {\n  s = constant f32[] 1\n  z = constant ", type, "[] ", zero,
+                              "\n  q = quantize_linear(x, s, z)\n  d = dequantize_linear(q, s, "
+                              "z)\n  y = neg(d)\n  return q, y\n}"),
+                       {x});
+    }
   }
 }
 
