@@ -22,6 +22,7 @@ const std::vector<Level>& extensions() {
   static const std::vector<Level> list = {
       {"avx512-bf16", {"AVX-512-BF16"}},
       {"amx-bf16", {"AVX-512-BF16", "AMX-BF16"}},
+      {"amx-int8", {"AVX-512VNNI", "AMX-INT8"}},
       {"avx512-vnni", {"AVX-512VNNI"}},
       {"avx-vnni", {"AVX-VNNI"}},
   };
@@ -76,8 +77,12 @@ std::vector<std::string_view> processor_features() {
 #undef TENON_FEATURE
   if ((cpuid(7, 1).eax & (1U << 4)) != 0) features.emplace_back("AVX-VNNI");
   if ((cpuid(7, 1).eax & (1U << 5)) != 0) features.emplace_back("AVX-512-BF16");
-  constexpr unsigned kTiles = 1U << 24, kTilesOfBf16 = 1U << 22;
-  if ((cpuid(7, 0).edx & (kTiles | kTilesOfBf16)) == (kTiles | kTilesOfBf16) && may_use_tiles()) features.emplace_back("AMX-BF16");
+  constexpr unsigned kTiles = 1U << 24, kTilesOfBf16 = 1U << 22, kTilesOfBytes = 1U << 25;
+  const unsigned tiles = cpuid(7, 0).edx;
+  if ((tiles & kTiles) != 0 && may_use_tiles()) {
+    if ((tiles & kTilesOfBf16) != 0) features.emplace_back("AMX-BF16");
+    if ((tiles & kTilesOfBytes) != 0) features.emplace_back("AMX-INT8");
+  }
   return features;
 }
 

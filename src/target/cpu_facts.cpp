@@ -64,10 +64,10 @@ TargetFacts with_bf16(TargetFacts facts, std::string_view instructions) {
   return facts;
 }
 
-// An instruction for dots of four bytes starts as often as one for floats.
-TargetFacts with_dots(TargetFacts facts) {
+// An instruction for dots of four bytes starts as often as one for floats; tiles of bytes add up twice as many as of bf16.
+TargetFacts with_dots(TargetFacts facts, bool has_tiles = false) {
   const double flops = 2 * facts.products_per_cycle() * facts.cycles_per_s;
-  facts.rates.push_back({DType::U8, DType::I32, 4 * flops});
+  facts.rates.push_back({DType::U8, DType::I32, (has_tiles ? 32 : 4) * flops});
   return facts;
 }
 
@@ -84,7 +84,8 @@ const std::vector<TargetFacts>& all() {
         with_dots(with_bf16(described("sapphire-rapids", "x86-64-v4",
                                       {48 * kKiB, 2 * kMiB, 60 * kMiB, 12, 16, 15, 32, 32, 512,
                                        2.4e9, 32, 300e9, 72e9, 21e9, 11e9}),
-                            "amx-bf16")),
+                            "amx-bf16"),
+                  true),
         described("haswell", "x86-64-v3",
                   {32 * kKiB, 256 * kKiB, 8 * kMiB, 8, 8, 16, 4, 16, 256, 3.4e9, 16}),
         described("x86-64-v3", "x86-64-v3", avx2),
@@ -133,7 +134,7 @@ TargetFacts native_facts() {
   std::erase_if(facts.rates, [](const Rate& rate) {
     return rate.operand == DType::BF16 || rate.operand == DType::U8;
   });
-  if (has(has_avx512 ? "AVX-512VNNI" : "AVX-VNNI")) facts = with_dots(facts);
+  if (has(has_avx512 ? "AVX-512VNNI" : "AVX-VNNI")) facts = with_dots(facts, has_avx512 && has("AMX-INT8"));
   if (has_avx512 && has("AVX-512-BF16"))
     facts = with_bf16(facts, has("AMX-BF16") ? "amx-bf16" : "avx512-bf16");
   facts.units = std::max(1U, std::thread::hardware_concurrency());

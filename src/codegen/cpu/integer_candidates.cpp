@@ -7,6 +7,7 @@
 #include "nests/integer_contraction.h"
 #include "nests/materialise.h"
 #include "ops/access.h"
+#include "target/dot_instructions.h"
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -65,10 +66,14 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
   std::vector<TileShape> shapes = {{facts.registers >= 32 ? 14U : 5U, 2 * lanes},
                                    {facts.registers >= 32 ? 8U : 4U, 2 * lanes}};
   if (facts.registers >= 32) shapes.push_back({6, 4 * lanes});
-  const std::string refusal =
-      integer_tile_refusal(work.part.nest, may_pack(work.part, work.is_constant));
-  const double cost = sum->products / facts.products_per_cycle(DType::U8) +
-                      sum->weights / facts.bytes_per_cycle(facts.memory());
+  const std::vector<bool> packs = may_pack(work.part, work.is_constant);
+  const std::string refusal = integer_tile_refusal(work.part.nest, packs);
+  // A processor's rate is that of its tiles, where it has some: vectors add up four times as much as of floats.
+  const bool has_own_tiles = dot_instructions(facts) == "amx-int8";
+  const bool fits = has_own_tiles && fits_own_tiles(work.part.nest, packs);
+  if (fits) shapes.insert(shapes.begin(), {2 * kOwnTileRows, 2 * lanes});
+  const double products = has_own_tiles && !fits ? 4 * facts.products_per_cycle() : facts.products_per_cycle(DType::U8);
+  const double cost = sum->products / products + sum->weights / facts.bytes_per_cycle(facts.memory());
   std::vector<Candidate> list;
   for (const bool is_reordered : {false, true}) {
     for (TileShape shape : shapes) {

@@ -309,23 +309,46 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const Loo
   return std::vector<Packing>{std::move(packing)};
 }
 
+// The nest, or the first of its stages that can be turned.
+struct Stage {
+  Block body;
+  Roles roles;  // of the body
+};
+Stage find_stage(LoopNest nest, const std::vector<bool>& may_pack) {
+  Stage found;
+  const Block* stages = stages_of(nest);
+  if (stages == nullptr) {
+    found.body = std::move(nest.body);
+    found.roles = find_roles(found.body, {}, may_pack);
+    return found;
+  }
+  Loops around;
+  for (const Block* block = &nest.body; block != stages; block = &block->front().body) {
+    around.push_back(block->front());
+    around.back().body.clear();
+  }
+  for (const Statement& statement : *stages) {
+    found.body = {statement};
+    found.roles = find_roles(found.body, around, may_pack);
+    if (found.roles.refusal.empty() && is_ready(found.roles)) return found;
+  }
+  found.roles.refusal = "none of its stages sums products of bytes that lie in whole fours";
+  return found;
+}
+
 }  // namespace
 
 std::string integer_tile_refusal(LoopNest nest, const std::vector<bool>& may_pack) {
-  const Block* stages = stages_of(nest);
-  if (stages == nullptr) return find_roles(nest.body, {}, may_pack).refusal;
-  Loops around;
-  for (const Block* block = &nest.body; block != stages; block = &block->front().body)
-    around.push_back(block->front());
-  std::string refusal;
-  for (const Statement& statement : *stages) {
-    const Block stage{statement};
-    const Roles roles = find_roles(stage, around, may_pack);
-    if (roles.refusal.empty() && is_ready(roles)) return "";
-    if (refusal.empty() && nests::find_integer_contraction(stage))
-      refusal = roles.refusal.empty() ? "a stage reads past the edges of its rows" : roles.refusal;
-  }
-  return refusal.empty() ? "none of its stages sums products of bytes" : refusal;
+  return find_stage(std::move(nest), may_pack).roles.refusal;
+}
+
+bool fits_own_tiles(LoopNest nest, const std::vector<bool>& may_pack) {
+  constexpr std::int64_t kFewestRows = 4, kTileSum = 64, kColumns = 32;
+  const Stage stage = find_stage(std::move(nest), may_pack);
+  const Roles& roles = stage.roles;
+  if (!roles.refusal.empty() || roles.rows == nullptr || roles.rows->limit.is_defined()) return false;
+  return roles.rows->extent.is_constant() && roles.rows->extent.constant() >= kFewestRows &&
+         roles.dot->extent.constant() % kTileSum == 0 && roles.columns->extent.constant() >= kColumns;
 }
 
 std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vector<bool>& may_pack,

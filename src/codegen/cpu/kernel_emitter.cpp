@@ -60,7 +60,8 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
       context_(module.getContext()),
       ir_(context_),
       math_(ir_, module),
-      has_tiles_(bf16_instructions(facts) == "amx-bf16") {
+      has_tiles_((bf16_instructions(facts) == "amx-bf16" && nests::has_pairs(nest.body)) ||
+                 (dot_instructions(facts) == "amx-int8" && nests::has_dots(nest.body))) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
   llvm::Type* number = ir_.getInt64Ty();
   auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, number, number}, false);
@@ -70,7 +71,9 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
   function_->addFnAttr("prefer-vector-width", std::to_string(facts.vector_bits));
   // Nowhere else: given them, LLVM 19 makes wrong dots of sums of products that are none.
   if (has_dot_instructions(facts) && nests::has_dots(nest.body)) {
-    function_->addFnAttr("target-features", facts.vector_bits > 256 ? "+avx512vnni" : "+avxvnni");
+    function_->addFnAttr("target-features", has_tiles_                  ? "+avx512vnni,+amx-tile,+amx-int8"
+                                            : facts.vector_bits > 256 ? "+avx512vnni"
+                                                                      : "+avxvnni");
   }
   loops_.resize(nest.loop_names.size());
   may_change_.assign(nest.buffers.size(), false);
@@ -148,8 +151,7 @@ void KernelEmitter::run() {
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(context_, "entry", function_);
   ir_.SetInsertPoint(entry);
   load_arguments();
-  const bool uses_tiles = has_tiles_ && nests::has_pairs(nest_.body);
-  if (uses_tiles) configure_tiles(2 * kTileRows);
+  if (has_tiles_) configure_tiles(2 * kTileRows);
   llvm::Value* begin = function_->getArg(1);
   llvm::Value* end = function_->getArg(2);
   const bool is_one_vector =
@@ -166,7 +168,7 @@ void KernelEmitter::run() {
   } else {
     counted(begin, end, 1, "item", [&](llvm::Value* item) { emit_parallel(nest_.body, item); });
   }
-  if (uses_tiles) ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::x86_tilerelease, {});
+  if (has_tiles_) ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::x86_tilerelease, {});
   ir_.CreateRetVoid();
 }
 
@@ -218,6 +220,7 @@ void KernelEmitter::emit_loop(const Statement& loop) {
 
 // Tiles of nearly equal size where the extent is a number; else whole ones, then what is left.
 void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
+  jam_width_ = loop.width;
   const auto tiles = [&](llvm::Value* from, llvm::Value* to, unsigned size) {
     counted(from, to, size, nest_.loop_names[loop.id],
             [&](llvm::Value* first) { emit_jammed(loop.body, loop.id, first, size); });
@@ -253,8 +256,8 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
       emit_jammed_lanes(statement, loop, first, count);
       continue;
     }
-    if (statement.kind == Statement::Kind::Loop && fits_tiles(statement, count)) {
-      emit_tiles(statement, loop, first, count);
+    if (const std::optional<TileSum> sum = find_tile_sum(statement, count)) {
+      emit_tiles(*sum, loop, first, count);
       continue;
     }
     if (statement.kind == Statement::Kind::Loop && nests::is_pair(statement)) {

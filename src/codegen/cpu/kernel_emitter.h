@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/cpu/lanes.h"
+#include "codegen/cpu/tiles.h"
 #include "codegen/nest_names.h"
 #include "target/facts.h"
 
@@ -21,7 +22,7 @@ class KernelEmitter {
   KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, const TargetFacts& facts);
   void run();
 
-  static constexpr unsigned kTileRows = 16;  ///< of a tile of the processor's own
+  static constexpr unsigned kTileRows = kOwnTileRows;
 
  private:
   // A number is known by its node and, inside a jam, by the position where that matters.
@@ -49,14 +50,20 @@ class KernelEmitter {
   void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   // A loop of a sum that is one vector: lanes of each position's own, added up behind it.
   void emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first, unsigned count);
-  // Two products of bf16 added to each sum (kernel_pairs.cpp), or a whole loop of them in tiles of the processor's own.
+  // Two products of bf16 added to each sum (kernel_pairs.cpp).
   struct Factors {
     Scalar row, column;
   };
   Factors factors_of(const Statement& pair);
   void emit_pair(const Statement& pair, std::size_t loop, llvm::Value* first, unsigned count);
-  bool fits_tiles(const Statement& sum, unsigned count) const;
-  void emit_tiles(const Statement& sum, std::size_t loop, llvm::Value* first, unsigned count);
+  // The loops of a sum of pairs or of dots, all of which tiles of the processor's own can add up (kernel_tiles.cpp).
+  struct TileSum {
+    std::vector<const Statement*> around;  // outermost first
+    const Statement* inner = nullptr;      // along which a tile has sixteen pairs or dots
+    const Statement* unit = nullptr;       // a pair or a dot
+  };
+  std::optional<TileSum> find_tile_sum(const Statement& sum, unsigned count) const;
+  void emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value* first, unsigned count);
   void configure_tiles(unsigned rows);
   // Four products of bytes added to each position's sum.
   void emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first, unsigned count);
@@ -132,6 +139,7 @@ class KernelEmitter {
   std::optional<std::size_t> jammed_;
   std::unordered_map<const ScalarNode*, bool> varies_;
   bool has_tiles_ = false;
+  unsigned jam_width_ = 1;
 };
 
 template <class Body>

@@ -227,8 +227,7 @@ std::string pair_refusal(const Roles& roles, const std::vector<bool>& may_pack, 
   return "";
 }
 
-// Tiles of the processor's own have 16 rows of 32 elements of the sum; two of them stand for rows and for columns.
-constexpr unsigned kOwnTileRows = 16;
+// Tiles of the processor's own have rows of 32 elements of the sum; two of them stand for rows and for columns.
 bool fits_own_tiles(const Roles& roles, const TargetFacts& target) {
   constexpr std::int64_t kFewestRows = 4, kTileSum = 32;
   const Dim &rows = roles.rows->extent, &sum = closest_last(roles.sum.reduction, roles.sum.a).back()->extent;

@@ -15,6 +15,8 @@ namespace tenon::codegen::cpu {
 using nests::Contraction;
 using nests::Packing;
 
+inline constexpr unsigned kOwnTileRows = 16;  ///< of a tile of the processor's own, where it has some
+
 /// How a sum of products is turned.
 struct TileShape {
   unsigned rows = 6, columns = 16;  ///< at most: of the result, kept in registers

@@ -1,6 +1,7 @@
 // Products of bytes in tiles against the reference, bit for bit, with each kind of instructions
 // that there is.
 #include "base/error.h"
+#include "codegen/compile.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
@@ -72,6 +73,7 @@ TEST(IntegerTilesTest, ConvolutionsOfAnyShape) {
           convolution(image + "[1, 8, 6, 6]", "i8[16, 4, 3, 3]", ", groups = 2", range));
       expect_same_bits(
           convolution(image + "[1, 12, 5, 5]", "i8[8, 6, 1, 1]", ", groups = 2", range));
+      expect_same_bits(convolution(image + "[1, 64, 9, 9]", "i8[64, 64, 3, 3]", ", pads = [1, 1, 1, 1]", range));
       expect_same_bits(convolution(image + "[3, 6, 11]", "i8[12, 6, 3]", ", pads = [1, 1]", range));
     }
   }
@@ -87,8 +89,8 @@ TEST(IntegerTilesTest, LargestProductsDoNotSaturate) {
 }
 
 TEST(IntegerTilesTest, MatrixProducts) {
-  for (const char* rows : {"1", "7", "33"}) {
-    for (const char* inner : {"4", "30", "129"}) {
+  for (const char* rows : {"1", "7", "33", "61"}) {
+    for (const char* inner : {"4", "30", "129", "192"}) {
       expect_same_bits(concat("graph (a: u8[", rows, ", ", inner, "]) {\n  b = constant i8[", inner,
                               ", 50] uniform(seed = 5, low = -128, high = 127)\n  y = matmul(a, b) "
                               "{out_dtype = i32}\n  return y\n}"));
@@ -132,6 +134,29 @@ TEST(IntegerTilesTest, QuantizedBlocks) {
   return y, b
 })"));
   }
+}
+
+// A processor's own tiles, where it has some: for rows enough, and sums of whole tiles.
+TEST(IntegerTilesTest, TilesOfTheProcessorsOwn) {
+  const auto product = [](const char* rows, const char* inner) {
+    return parse_graph(concat("graph (a: u8[", rows, ", ", inner, "]) {\n  b = constant i8[", inner,
+                              ", 64] uniform(seed = 5, low = -128, high = 127)\n  y = matmul(a, b) {out_dtype = i32}\n  return y\n}"),
+                       all_ops());
+  };
+  const auto chosen = [](const Graph& graph, const char* cpu) {
+    const codegen::Decision decision = codegen::decide(graph, cpu_options(cpu)).back();
+    return decision.candidates[decision.selection.versions.at(0).candidate].name;
+  };
+  EXPECT_EQ(chosen(product("40", "192"), "sapphire-rapids"), "dot tiles 32x32");
+  EXPECT_EQ(chosen(product("2", "192"), "sapphire-rapids"), "dot tiles 14x32");
+  EXPECT_EQ(chosen(product("40", "200"), "sapphire-rapids"), "dot tiles 14x32");
+  EXPECT_EQ(chosen(product("40", "192"), "zen4"), "dot tiles 14x32");
+  const std::string code = codegen::print_code(product("40", "192"), cpu_options("sapphire-rapids"), codegen::Stage::Code);
+  for (const char* instruction : {"ldtilecfg\t", "tileloadd\t", "tdpbusd\t", "tilestored\t", "tilerelease"}) {
+    EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
+  }
+  const Program program = codegen::compile(product("40", "192"), cpu_options("sapphire-rapids"));
+  EXPECT_EQ(program.target, "x86-64-v4+amx-int8");
 }
 
 // Heads of attention: a product whose result is seen apart and turned in the same kernel, so that
