@@ -123,4 +123,14 @@ Scalar cast_scalar(Scalar x, DType dtype) {
   return make(std::move(node));
 }
 
+std::optional<Scalar> under_one_plus_erf(const ScalarNode& node) {
+  if (node.kind != ScalarKind::Binary || node.binary != BinaryOp::Add || node.dtype != DType::F32) return std::nullopt;
+  for (const std::size_t k : {0U, 1U}) {
+    const Scalar &one = node.args[k], &other = node.args[1 - k];
+    const bool is_erf = other->kind == ScalarKind::Unary && other->unary == UnaryOp::Erf;
+    if (one->kind == ScalarKind::Real && one->real == 1 && is_erf) return other->args[0];
+  }
+  return std::nullopt;
+}
+
 }  // namespace tenon::nests

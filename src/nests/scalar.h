@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,5 +75,7 @@ Scalar cast_scalar(Scalar x, DType dtype);
 Scalar identity_scalar(Reduction reduction, DType dtype);
 
 bool is_integer(const Scalar& scalar, std::int64_t value);
+/// Where the number is 1 + erf(x) of an f32, as in gelu: x.
+std::optional<Scalar> under_one_plus_erf(const ScalarNode& node);
 
 }  // namespace tenon::nests

@@ -102,8 +102,10 @@ class Lister {
     const TileFacts facts = tile_facts(work_.part.nest, packs, target_);
     const bool has_sums = sum_ || facts.refusal.empty() || facts.reduction_refusal.empty();
     if (has_sums) add_tiles(facts, packs);
-    for (Candidate& candidate : integer_candidates(work_, target_)) list_.push_back(std::move(candidate));
-    add_loops(has_sums ? weight_bytes(packs) : 0);
+    std::vector<Candidate> of_bytes = integer_candidates(work_, target_);
+    const bool has_any = has_sums || !of_bytes.empty();
+    for (Candidate& candidate : of_bytes) list_.push_back(std::move(candidate));
+    add_loops(has_any ? weight_bytes(packs) : 0);
     return std::move(list_);
   }
 
@@ -189,7 +191,8 @@ class Lister {
   double weight_bytes(const std::vector<bool>& packs) const {
     double bytes = 0;
     for (std::size_t k = 0; k < packs.size(); ++k) {
-      if (packs[k]) bytes += 4 * usual_value(product(work_.part.nest.buffers[k].dims));
+      const NestBuffer& buffer = work_.part.nest.buffers[k];
+      if (packs[k]) bytes += static_cast<double>(info(buffer.dtype).storage_bytes) * usual_value(product(buffer.dims));
     }
     return bytes;
   }

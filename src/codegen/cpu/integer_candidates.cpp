@@ -9,11 +9,14 @@
 #include "ops/access.h"
 #include "target/dot_instructions.h"
 
+#include <algorithm>
+
 namespace tenon::codegen::cpu {
 namespace {
 
 // What only the clock can tell from the first choice costs more: it has to be timed to be taken.
 constexpr double kUntimed = 1.1;
+constexpr double kShort = 512;
 
 decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
                                const TargetFacts& target) {
@@ -31,9 +34,9 @@ decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
   };
 }
 
-// Of all sums of products of bytes in a nest: how many products, and bytes of weights.
+// Of all sums of products of bytes in a nest: how many products, and bytes of weights; how long the longest is.
 struct ByteSum {
-  double products = 0, weights = 0;
+  double products = 0, weights = 0, length = 0;
 };
 std::optional<ByteSum> find_byte_sum(LoopNest nest) {
   Block* stages = stages_of(nest);
@@ -46,12 +49,12 @@ std::optional<ByteSum> find_byte_sum(LoopNest nest) {
     const Block stage = stages == nullptr ? nest.body : Block{(*stages)[k]};
     const auto sum = nests::find_integer_contraction(stage);
     if (!sum) continue;
-    double products = around, weights = 1;
-    for (const auto* loops : {&sum->parallel, &sum->reduction}) {
-      for (const Statement* loop : *loops) products *= usual_value(loop->extent);
-    }
+    double results = around, length = 1, weights = 1;
+    for (const Statement* loop : sum->parallel) results *= usual_value(loop->extent);
+    for (const Statement* loop : sum->reduction) length *= usual_value(loop->extent);
     for (const Dim& dim : sum->b->view) weights *= usual_value(dim);
-    all.products += products;
+    all.products += results * length;
+    all.length = std::max(all.length, length);
     all.weights += weights;
   }
   return all.products > 0 ? std::optional(all) : std::nullopt;
@@ -71,8 +74,10 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
   // A processor's rate is that of its tiles, where it has some: vectors add up four times as much as of floats.
   const bool has_own_tiles = dot_instructions(facts) == "amx-int8";
   const bool fits = has_own_tiles && fits_own_tiles(work.part.nest, packs);
-  if (fits) shapes.insert(shapes.begin(), {2 * kOwnTileRows, 2 * lanes});
-  const double products = has_own_tiles && !fits ? 4 * facts.products_per_cycle() : facts.products_per_cycle(DType::U8);
+  // Sums leave own tiles through memory: short ones take longer for that than vectors for everything.
+  const bool pays = fits && sum->length > kShort;
+  if (fits) shapes.insert(pays ? shapes.begin() : shapes.end(), {2 * kOwnTileRows, 2 * lanes});
+  const double products = has_own_tiles && !pays ? 4 * facts.products_per_cycle() : facts.products_per_cycle(DType::U8);
   const double cost = sum->products / products + sum->weights / facts.bytes_per_cycle(facts.memory());
   std::vector<Candidate> list;
   for (const bool is_reordered : {false, true}) {

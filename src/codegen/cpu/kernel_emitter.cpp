@@ -444,6 +444,7 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
     case ScalarKind::Load: return emit_load(scalar);
     case ScalarKind::Unary: return math_.unary(node.unary, node.args[0]->dtype, emit(node.args[0]));
     case ScalarKind::Binary: {
+      if (const std::optional<Scalar> under = nests::under_one_plus_erf(node)) return math_.one_plus_erf(emit(*under));
       const Lanes a = emit(node.args[0]), b = emit(node.args[1]);
       if (divides_integers(node) && may_be_zero(node.args[1])) report_if_zero(b);
       return math_.binary(node.binary, node.args[0]->dtype, a, b);

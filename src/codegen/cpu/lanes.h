@@ -43,6 +43,7 @@ class LaneMath {
 
   Lanes unary(UnaryOp op, DType dtype, const Lanes& x);
   Lanes binary(BinaryOp op, DType dtype, const Lanes& a, const Lanes& b);
+  Lanes one_plus_erf(const Lanes& x);  ///< of f32
   Lanes select(const Lanes& condition, const Lanes& a, const Lanes& b);
   Lanes cast(const Lanes& x, DType from, DType to);
   /// total + a * b, rounded once.
@@ -85,6 +86,7 @@ class LaneMath {
   llvm::Value* log32(llvm::Value* x);
   llvm::Value* tanh32(llvm::Value* x);
   llvm::Value* erf32(llvm::Value* x);
+  llvm::Value* one_plus_erf32(llvm::Value* x);
   llvm::Value* polynomial(llvm::Value* x, std::initializer_list<double> coefficients);
   llvm::Value* fused_multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   /// Lane by lane through a function of the C library, in double.

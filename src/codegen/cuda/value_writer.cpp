@@ -278,18 +278,6 @@ std::optional<int> quarters(const ScalarNode& node) {
   return static_cast<int>(count);
 }
 
-// Of which error function 1 + erf is, if the node is that.
-std::optional<Scalar> under_one_plus_erf(const ScalarNode& node) {
-  if (node.binary != BinaryOp::Add || node.dtype != DType::F32) return std::nullopt;
-  for (const std::size_t k : {0U, 1U}) {
-    const Scalar &one = node.args[k], &other = node.args[1 - k];
-    if (one->kind == ScalarKind::Real && one->real == 1 && other->kind == ScalarKind::Unary &&
-        other->unary == UnaryOp::Erf)
-      return other->args[0];
-  }
-  return std::nullopt;
-}
-
 bool divides(BinaryOp op) {
   return op == BinaryOp::Divide || op == BinaryOp::FloorDivide || op == BinaryOp::Modulo ||
          op == BinaryOp::Remainder;
@@ -447,7 +435,7 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
         const std::string x = value(node.args[0]);
         return named("float", concat("quarter_power<", *count, ">(", x, ")"));
       }
-      if (const std::optional<Scalar> under = under_one_plus_erf(node))
+      if (const std::optional<Scalar> under = nests::under_one_plus_erf(node))
         return named("float", concat("one_plus_erf(", value(*under), ")"));
       std::string a = value(node.args[0]), b = value(node.args[1]);
       const DType dtype = node.args[0]->dtype;

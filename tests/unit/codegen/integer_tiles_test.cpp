@@ -90,7 +90,7 @@ TEST(IntegerTilesTest, LargestProductsDoNotSaturate) {
 
 TEST(IntegerTilesTest, MatrixProducts) {
   for (const char* rows : {"1", "7", "33", "61"}) {
-    for (const char* inner : {"4", "30", "129", "192"}) {
+    for (const char* inner : {"4", "30", "129", "640"}) {
       expect_same_bits(concat("graph (a: u8[", rows, ", ", inner, "]) {\n  b = constant i8[", inner,
                               ", 50] uniform(seed = 5, low = -128, high = 127)\n  y = matmul(a, b) "
                               "{out_dtype = i32}\n  return y\n}"));
@@ -147,15 +147,16 @@ TEST(IntegerTilesTest, TilesOfTheProcessorsOwn) {
     const codegen::Decision decision = codegen::decide(graph, cpu_options(cpu)).back();
     return decision.candidates[decision.selection.versions.at(0).candidate].name;
   };
-  EXPECT_EQ(chosen(product("40", "192"), "sapphire-rapids"), "dot tiles 32x32");
-  EXPECT_EQ(chosen(product("2", "192"), "sapphire-rapids"), "dot tiles 14x32");
-  EXPECT_EQ(chosen(product("40", "200"), "sapphire-rapids"), "dot tiles 14x32");
-  EXPECT_EQ(chosen(product("40", "192"), "zen4"), "dot tiles 14x32");
-  const std::string code = codegen::print_code(product("40", "192"), cpu_options("sapphire-rapids"), codegen::Stage::Code);
+  EXPECT_EQ(chosen(product("40", "768"), "sapphire-rapids"), "dot tiles 32x32");
+  EXPECT_EQ(chosen(product("40", "192"), "sapphire-rapids"), "dot tiles 14x32");  // too short a sum
+  EXPECT_EQ(chosen(product("2", "768"), "sapphire-rapids"), "dot tiles 14x32");
+  EXPECT_EQ(chosen(product("40", "776"), "sapphire-rapids"), "dot tiles 14x32");
+  EXPECT_EQ(chosen(product("40", "768"), "zen4"), "dot tiles 14x32");
+  const std::string code = codegen::print_code(product("40", "768"), cpu_options("sapphire-rapids"), codegen::Stage::Code);
   for (const char* instruction : {"ldtilecfg\t", "tileloadd\t", "tdpbusd\t", "tilestored\t", "tilerelease"}) {
     EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
   }
-  const Program program = codegen::compile(product("40", "192"), cpu_options("sapphire-rapids"));
+  const Program program = codegen::compile(product("40", "768"), cpu_options("sapphire-rapids"));
   EXPECT_EQ(program.target, "x86-64-v4+amx-int8");
 }
 
