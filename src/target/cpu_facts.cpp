@@ -64,7 +64,8 @@ TargetFacts with_bf16(TargetFacts facts, std::string_view instructions) {
   return facts;
 }
 
-// An instruction for dots of four bytes starts as often as one for floats; tiles of bytes add up twice as many as of bf16.
+// An instruction for dots of four bytes starts as often as one for floats; tiles of bytes add up
+// twice as many as of bf16.
 TargetFacts with_dots(TargetFacts facts, bool has_tiles = false) {
   const double flops = 2 * facts.products_per_cycle() * facts.cycles_per_s;
   facts.rates.push_back({DType::U8, DType::I32, (has_tiles ? 32 : 4) * flops});
@@ -134,7 +135,8 @@ TargetFacts native_facts() {
   std::erase_if(facts.rates, [](const Rate& rate) {
     return rate.operand == DType::BF16 || rate.operand == DType::U8;
   });
-  if (has(has_avx512 ? "AVX-512VNNI" : "AVX-VNNI")) facts = with_dots(facts, has_avx512 && has("AMX-INT8"));
+  if (has(has_avx512 ? "AVX-512VNNI" : "AVX-VNNI"))
+    facts = with_dots(facts, has_avx512 && has("AMX-INT8"));
   if (has_avx512 && has("AVX-512-BF16"))
     facts = with_bf16(facts, has("AMX-BF16") ? "amx-bf16" : "avx512-bf16");
   facts.units = std::max(1U, std::thread::hardware_concurrency());

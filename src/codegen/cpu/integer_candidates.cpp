@@ -34,7 +34,8 @@ decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
   };
 }
 
-// Of all sums of products of bytes in a nest: how many products, and bytes of weights; how long the longest is.
+// Of all sums of products of bytes in a nest: how many products, and bytes of weights; how long the
+// longest is.
 struct ByteSum {
   double products = 0, weights = 0, length = 0;
 };
@@ -71,14 +72,18 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
   if (facts.registers >= 32) shapes.push_back({6, 4 * lanes});
   const std::vector<bool> packs = may_pack(work.part, work.is_constant);
   const std::string refusal = integer_tile_refusal(work.part.nest, packs);
-  // A processor's rate is that of its tiles, where it has some: vectors add up four times as much as of floats.
+  // A processor's rate is that of its tiles, where it has some: vectors add up four times as much
+  // as of floats.
   const bool has_own_tiles = dot_instructions(facts) == "amx-int8";
   const bool fits = has_own_tiles && fits_own_tiles(work.part.nest, packs);
-  // Sums leave own tiles through memory: short ones take longer for that than vectors for everything.
+  // Sums leave own tiles through memory: short ones take longer for that than vectors for
+  // everything.
   const bool pays = fits && sum->length > kShort;
   if (fits) shapes.insert(pays ? shapes.begin() : shapes.end(), {2 * kOwnTileRows, 2 * lanes});
-  const double products = has_own_tiles && !pays ? 4 * facts.products_per_cycle() : facts.products_per_cycle(DType::U8);
-  const double cost = sum->products / products + sum->weights / facts.bytes_per_cycle(facts.memory());
+  const double products =
+      has_own_tiles && !pays ? 4 * facts.products_per_cycle() : facts.products_per_cycle(DType::U8);
+  const double cost =
+      sum->products / products + sum->weights / facts.bytes_per_cycle(facts.memory());
   std::vector<Candidate> list;
   for (const bool is_reordered : {false, true}) {
     for (TileShape shape : shapes) {

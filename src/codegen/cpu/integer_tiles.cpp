@@ -346,9 +346,11 @@ bool fits_own_tiles(LoopNest nest, const std::vector<bool>& may_pack) {
   constexpr std::int64_t kFewestRows = 4, kTileSum = 64, kColumns = 32;
   const Stage stage = find_stage(std::move(nest), may_pack);
   const Roles& roles = stage.roles;
-  if (!roles.refusal.empty() || roles.rows == nullptr || roles.rows->limit.is_defined()) return false;
+  if (!roles.refusal.empty() || roles.rows == nullptr || roles.rows->limit.is_defined())
+    return false;
   return roles.rows->extent.is_constant() && roles.rows->extent.constant() >= kFewestRows &&
-         roles.dot->extent.constant() % kTileSum == 0 && roles.columns->extent.constant() >= kColumns;
+         roles.dot->extent.constant() % kTileSum == 0 &&
+         roles.columns->extent.constant() >= kColumns;
 }
 
 std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vector<bool>& may_pack,

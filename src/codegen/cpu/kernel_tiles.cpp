@@ -39,17 +39,20 @@ std::array<std::uint8_t, 64> tile_settings(unsigned count) {
 
 Intrinsic::ID product_of(DType row, DType column) {
   if (row == DType::BF16) return Intrinsic::x86_tdpbf16ps;
-  if (row == DType::U8) return column == DType::U8 ? Intrinsic::x86_tdpbuud : Intrinsic::x86_tdpbusd;
+  if (row == DType::U8)
+    return column == DType::U8 ? Intrinsic::x86_tdpbuud : Intrinsic::x86_tdpbusd;
   return column == DType::U8 ? Intrinsic::x86_tdpbsud : Intrinsic::x86_tdpbssd;
 }
 
 }  // namespace
 
-std::optional<KernelEmitter::TileSum> KernelEmitter::find_tile_sum(const Statement& sum, unsigned count) const {
+std::optional<KernelEmitter::TileSum> KernelEmitter::find_tile_sum(const Statement& sum,
+                                                                   unsigned count) const {
   if (!has_tiles_ || count > 2 * kTileRows || math_.width() != 2 * kLanes) return std::nullopt;
   TileSum found;
   for (const Statement* loop = &sum;; loop = &loop->body.front()) {
-    const bool is_serial = loop->kind == Statement::Kind::Loop && loop->loop == LoopKind::Serial && !loop->limit.is_defined();
+    const bool is_serial = loop->kind == Statement::Kind::Loop && loop->loop == LoopKind::Serial &&
+                           !loop->limit.is_defined();
     if (!is_serial || loop->body.size() != 1) return std::nullopt;
     const Statement& inside = loop->body.front();
     // Vectors are for tiles of few rows, which are jammed so.
@@ -61,7 +64,8 @@ std::optional<KernelEmitter::TileSum> KernelEmitter::find_tile_sum(const Stateme
     }
     found.around.push_back(loop);
   }
-  const bool is_whole = found.inner->extent.is_constant() && found.inner->extent.constant() % kTileUnits == 0;
+  const bool is_whole =
+      found.inner->extent.is_constant() && found.inner->extent.constant() % kTileUnits == 0;
   return is_whole ? std::optional(std::move(found)) : std::nullopt;
 }
 
@@ -79,14 +83,18 @@ void KernelEmitter::configure_tiles(unsigned count) {
   ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::x86_ldtilecfg, {stored});
 }
 
-void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value* first, unsigned count) {
+void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value* first,
+                               unsigned count) {
   const Statement& fold = sum.unit->body.front();
-  const unsigned row_tiles = (count + kTileRows - 1) / kTileRows, column_tiles = math_.width() / kLanes;
+  const unsigned row_tiles = (count + kTileRows - 1) / kTileRows,
+                 column_tiles = math_.width() / kLanes;
   const bool is_whole = count % kTileRows == 0;
   if (!is_whole) configure_tiles(count);
   const auto tile = [&](unsigned number) { return ir_.getInt8(static_cast<std::uint8_t>(number)); };
   const auto sum_tile = [&](unsigned r, unsigned c) { return tile(2 * r + c); };
-  const auto call = [&](Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments) { ir_.CreateIntrinsic(ir_.getVoidTy(), id, arguments); };
+  const auto call = [&](Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments) {
+    ir_.CreateIntrinsic(ir_.getVoidTy(), id, arguments);
+  };
   for (unsigned r = 0; r < row_tiles; ++r) {
     for (unsigned c = 0; c < column_tiles; ++c) call(Intrinsic::x86_tilezero, {sum_tile(r, c)});
   }
@@ -108,25 +116,32 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
     llvm::Value* row_stride = ir_.CreateSub(offset_of(factors.row), row);
     --copy_;
     loops_[loop] = math_.uniform(first);
-    const std::uint64_t bytes = info(factors.row->dtype).storage_bytes, unit = 4 / bytes;  // elements of a pair or a dot
+    const std::uint64_t bytes = info(factors.row->dtype).storage_bytes,
+                        unit = 4 / bytes;  // elements of a pair or a dot
     llvm::Value* row_bytes = ir_.CreateMul(row_stride, ir_.getInt64(bytes));
     const Intrinsic::ID product = product_of(factors.row->dtype, factors.column->dtype);
-    counted(ir_.getInt64(0), extent(sum.inner->extent), kTileUnits, nest_.loop_names[sum.inner->id], [&](llvm::Value* position) {
-      llvm::Value* along = ir_.CreateMul(position, ir_.getInt64(unit));
-      for (unsigned c = 0; c < column_tiles; ++c) {
-        llvm::Value* at = ir_.CreateAdd(
-            column, ir_.CreateAdd(ir_.CreateMul(along, ir_.getInt64(column_tiles * kLanes)), ir_.getInt64(unit * kLanes * c)));
-        call(Intrinsic::x86_tileloadd64, {tile(6 + c), element_pointer(factors.column->id, at), column_bytes});
-      }
-      for (unsigned r = 0; r < row_tiles; ++r) {
-        llvm::Value* at =
-            ir_.CreateAdd(ir_.CreateAdd(row, ir_.CreateMul(row_stride, ir_.getInt64(kTileRows * r))), along);
-        call(Intrinsic::x86_tileloadd64, {tile(4 + r), element_pointer(factors.row->id, at), row_bytes});
-      }
-      for (unsigned r = 0; r < row_tiles; ++r) {
-        for (unsigned c = 0; c < column_tiles; ++c) call(product, {sum_tile(r, c), tile(4 + r), tile(6 + c)});
-      }
-    });
+    counted(ir_.getInt64(0), extent(sum.inner->extent), kTileUnits, nest_.loop_names[sum.inner->id],
+            [&](llvm::Value* position) {
+              llvm::Value* along = ir_.CreateMul(position, ir_.getInt64(unit));
+              for (unsigned c = 0; c < column_tiles; ++c) {
+                llvm::Value* at = ir_.CreateAdd(
+                    column, ir_.CreateAdd(ir_.CreateMul(along, ir_.getInt64(column_tiles * kLanes)),
+                                          ir_.getInt64(unit * kLanes * c)));
+                call(Intrinsic::x86_tileloadd64,
+                     {tile(6 + c), element_pointer(factors.column->id, at), column_bytes});
+              }
+              for (unsigned r = 0; r < row_tiles; ++r) {
+                llvm::Value* at = ir_.CreateAdd(
+                    ir_.CreateAdd(row, ir_.CreateMul(row_stride, ir_.getInt64(kTileRows * r))),
+                    along);
+                call(Intrinsic::x86_tileloadd64,
+                     {tile(4 + r), element_pointer(factors.row->id, at), row_bytes});
+              }
+              for (unsigned r = 0; r < row_tiles; ++r) {
+                for (unsigned c = 0; c < column_tiles; ++c)
+                  call(product, {sum_tile(r, c), tile(4 + r), tile(6 + c)});
+              }
+            });
   };
   const std::function<void(std::size_t)> nested = [&](std::size_t level) {
     if (level == sum.around.size()) {
@@ -134,10 +149,11 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
       return;
     }
     const Statement& around = *sum.around[level];
-    counted(ir_.getInt64(0), extent(around.extent), 1, nest_.loop_names[around.id], [&](llvm::Value* counter) {
-      loops_[around.id] = math_.uniform(counter);
-      nested(level + 1);
-    });
+    counted(ir_.getInt64(0), extent(around.extent), 1, nest_.loop_names[around.id],
+            [&](llvm::Value* counter) {
+              loops_[around.id] = math_.uniform(counter);
+              nested(level + 1);
+            });
   };
   nested(0);
 
@@ -149,7 +165,8 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
   held->setAlignment(llvm::Align(64));
   for (unsigned r = 0; r < row_tiles; ++r) {
     for (unsigned c = 0; c < column_tiles; ++c) {
-      llvm::Value* at = ir_.CreateConstInBoundsGEP1_64(number, held, kTileRows * r * math_.width() + kLanes * c);
+      llvm::Value* at =
+          ir_.CreateConstInBoundsGEP1_64(number, held, kTileRows * r * math_.width() + kLanes * c);
       call(Intrinsic::x86_tilestored64, {sum_tile(r, c), at, column_bytes});
     }
   }

@@ -73,7 +73,8 @@ TEST(IntegerTilesTest, ConvolutionsOfAnyShape) {
           convolution(image + "[1, 8, 6, 6]", "i8[16, 4, 3, 3]", ", groups = 2", range));
       expect_same_bits(
           convolution(image + "[1, 12, 5, 5]", "i8[8, 6, 1, 1]", ", groups = 2", range));
-      expect_same_bits(convolution(image + "[1, 64, 9, 9]", "i8[64, 64, 3, 3]", ", pads = [1, 1, 1, 1]", range));
+      expect_same_bits(
+          convolution(image + "[1, 64, 9, 9]", "i8[64, 64, 3, 3]", ", pads = [1, 1, 1, 1]", range));
       expect_same_bits(convolution(image + "[3, 6, 11]", "i8[12, 6, 3]", ", pads = [1, 1]", range));
     }
   }
@@ -140,7 +141,8 @@ TEST(IntegerTilesTest, QuantizedBlocks) {
 TEST(IntegerTilesTest, TilesOfTheProcessorsOwn) {
   const auto product = [](const char* rows, const char* inner) {
     return parse_graph(concat("graph (a: u8[", rows, ", ", inner, "]) {\n  b = constant i8[", inner,
-                              ", 64] uniform(seed = 5, low = -128, high = 127)\n  y = matmul(a, b) {out_dtype = i32}\n  return y\n}"),
+                              ", 64] uniform(seed = 5, low = -128, high = 127)\n  y = matmul(a, b) "
+                              "{out_dtype = i32}\n  return y\n}"),
                        all_ops());
   };
   const auto chosen = [](const Graph& graph, const char* cpu) {
@@ -152,8 +154,10 @@ TEST(IntegerTilesTest, TilesOfTheProcessorsOwn) {
   EXPECT_EQ(chosen(product("2", "768"), "sapphire-rapids"), "dot tiles 14x32");
   EXPECT_EQ(chosen(product("40", "776"), "sapphire-rapids"), "dot tiles 14x32");
   EXPECT_EQ(chosen(product("40", "768"), "zen4"), "dot tiles 14x32");
-  const std::string code = codegen::print_code(product("40", "768"), cpu_options("sapphire-rapids"), codegen::Stage::Code);
-  for (const char* instruction : {"ldtilecfg\t", "tileloadd\t", "tdpbusd\t", "tilestored\t", "tilerelease"}) {
+  const std::string code = codegen::print_code(product("40", "768"), cpu_options("sapphire-rapids"),
+                                               codegen::Stage::Code);
+  for (const char* instruction :
+       {"ldtilecfg\t", "tileloadd\t", "tdpbusd\t", "tilestored\t", "tilerelease"}) {
     EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
   }
   const Program program = codegen::compile(product("40", "768"), cpu_options("sapphire-rapids"));
