@@ -22,7 +22,8 @@ class Communicator {
                         std::span<const std::span<std::byte>> taken) = 0;
 
   /// `mine` of every rank, in rank order, into `all`; by rank, what each gives has its size there.
-  void all_gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> all);
+  virtual void all_gather(std::span<const std::byte> mine,
+                          std::span<const std::span<std::byte>> all);
   /// The same for texts of any length.
   std::vector<std::string> all_gather(const std::string& mine);
   void broadcast(std::span<std::byte> bytes, int root);

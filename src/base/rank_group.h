@@ -15,6 +15,9 @@ class RankGroup : public Communicator {
   int size() const override { return size_; }
   void exchange(std::span<const std::span<const std::byte>> given,
                 std::span<const std::span<std::byte>> taken) override;
+  using Communicator::all_gather;
+  void all_gather(std::span<const std::byte> mine,
+                  std::span<const std::span<std::byte>> all) override;
 
   static bool comes_out_even(int all, int size, int stride) {
     return size >= 1 && stride >= 1 && all % (size * stride) == 0;

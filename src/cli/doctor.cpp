@@ -124,6 +124,7 @@ int doctor(OutputFormat format) {
       {"CUDA compiler", found_by([] { return codegen::cuda::compiler_name(); })},
       {"matrix products on it", found_by([] { return cuda::blas_text(); })},
       {"convolutions on it", found_by([] { return cuda::dnn_text(); })},
+      {"messages between them", found_by([] { return cuda::nccl_text(); })},
       {"products and copying on it, at most", found_by(device_peak_text)},
   };
   if (format == OutputFormat::Json) {

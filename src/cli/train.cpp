@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/lockstep.h"
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -135,9 +136,36 @@ void print_result(const TrainResult& result, const TrainCommandOptions& options,
 
 namespace {
 
+// The ranks that a launcher started together, by MPI; or this process as the only rank, which needs
+// none on a GPU that nobody shares.
+class Ranks {
+ public:
+  explicit Ranks(bool needs_mpi) {
+    if (needs_mpi) {
+      mpi_ = std::make_unique<MpiRanks>();
+    } else {
+      alone_ = one_rank();
+    }
+  }
+  Communicator& all() { return mpi_ ? static_cast<Communicator&>(*mpi_) : *alone_; }
+  int rank() { return all().rank(); }
+  int size() { return all().size(); }
+  void set_step(std::int64_t step) {
+    if (mpi_) mpi_->set_step(step);
+  }
+  [[noreturn]] void abort(int exit_code) {
+    if (mpi_) mpi_->abort(exit_code);
+    std::_Exit(exit_code);
+  }
+
+ private:
+  std::unique_ptr<MpiRanks> mpi_;
+  std::unique_ptr<Communicator> alone_;
+};
+
 // Trains and writes what was asked for, on rank 0 alone.
 int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputFormat format,
-                MpiRanks* ranks) {
+                Ranks* ranks) {
   const bool is_speaker = ranks == nullptr || ranks->rank() == 0;
   const bool has_accuracy = static_cast<bool>(trainer.session().graph().find(kAccuracy));
   if (is_speaker) {
@@ -151,6 +179,9 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
                     : "");
     err() << "; a step is " << trainer.session().program().steps.size() << " kernels, "
           << format_bytes(trainer.session().arena_bytes()) << " arena\n";
+    const RankedStep* ranked = trainer.session().ranked();
+    if (ranked != nullptr && !ranked->place().words.empty())
+      err() << "ranks exchange by " << ranked->place().words << ", sums in rank order\n";
   }
   const BudgetPlanner* planner = trainer.session().budget();
   if (planner != nullptr) {
@@ -181,7 +212,8 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
     write_text(curve_svg(result.curve, options.model, has_accuracy), path);
   }
   if (!options.output.empty()) write_model(result.model, options.output);
-  if (ranks != nullptr && ranks->size() > 1) {
+  const bool is_device = ranks != nullptr && trainer.session().ranked()->place().is_device;
+  if (ranks != nullptr && (ranks->size() > 1 || is_device)) {
     const CommunicationTimes& times = result.communication;
     err() << "communication: " << format_bytes(times.bytes) << " sent by each rank in "
           << trainer.session().ranked()->bucket_count() << " buckets a step, "
@@ -193,7 +225,7 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
 }
 
 // The trainer of this rank. Where some rank has none, all return nothing, and one says why.
-std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, MpiRanks& ranks,
+std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, Ranks& ranks,
                                         int& exit_code) {
   std::unique_ptr<Trainer> trainer;
   std::string failure;
@@ -202,7 +234,7 @@ std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, MpiR
   } catch (const Error& error) {
     failure = concat(static_cast<int>(error.kind()), " ", error.what());
   }
-  const std::vector<std::string> failures = ranks.all_gather(failure);
+  const std::vector<std::string> failures = ranks.all().all_gather(failure);
   const auto first =
       std::ranges::find_if(failures, [](const std::string& f) { return !f.empty(); });
   if (first == failures.end()) return trainer;
@@ -218,8 +250,9 @@ std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, MpiR
 }
 
 int train_on_ranks(TrainCommandOptions options, OutputFormat format) {
-  MpiRanks ranks;
-  options.trainer.ranks = &ranks;
+  const bool is_gpu = options.trainer.target.starts_with("cuda");
+  Ranks ranks(!is_gpu || is_launched());
+  options.trainer.ranks = &ranks.all();
   try {
     options.trainer.tensor_ranks = parse_mesh(options.parallel, ranks.size()).tensor;
   } catch (const Error& error) {  // the same on every rank

@@ -1,5 +1,4 @@
 #include "ops/collective.h"
-#include "ops/op_spec.h"
 
 namespace tenon {
 namespace {
@@ -11,30 +10,18 @@ ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
   return y;
 }
 
-void evaluate(const GroupAttrs& attrs, Evaluation& op) {
-  RankGroup group = group_of(op, attrs.ranks, attrs.stride);
-  op.set("y", gathered(op.tensor("x"), attrs, group));
-}
-
-void gradient(const GroupAttrs& attrs, Gradient& op) {
-  op.add("x", call_in_group(op, "reduce_scatter", attrs));
+Tensor evaluate(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) {
+  return gathered(x, attrs, group);
 }
 
 }  // namespace
 
-TENON_DEFINE_OP(all_gather) = OpSpec<GroupAttrs>{
+TENON_DEFINE_OP(all_gather) = group_op({
     .name = "all_gather",
-    .summary =
-        "every rank's x, joined in rank order along `axis`, on every rank; of groups of `ranks`, "
-        "`stride` apart",
-    .operands = {"x"},
-    .results = {"y"},
-    .attrs = group_fields(),
+    .summary = "every rank's x, joined in rank order along `axis`, on every rank",
     .infer = infer,
     .evaluate = evaluate,
-    .gradient = gradient,
-    .layout = logical_order(),
-    .is_random = true,  // other ranks decide what it gives
-};
+    .gradient = "reduce_scatter",
+});
 
 }  // namespace tenon

@@ -6,48 +6,26 @@
 #include "ops/elements.h"
 #include "ops/evaluation.h"
 #include "ops/gradient.h"
+#include "ops/op_spec.h"
+#include "ops/rank_sum.h"
 
-#include <cstddef>
-#include <span>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace tenon {
 
-/// Sums over ranks in rank order, so that they do not depend on how messages travel: N ranks give
-/// the bits of one rank that adds the same N parts one after another. Each rank adds up a piece of
-/// the elements; then all pieces go to all.
-class RankSum {
- public:
-  RankSum(Communicator& ranks, DType dtype, std::size_t count);
-
-  /// Adds one more part of every rank, rank after rank. `part` is what this rank gives.
-  void add(std::span<const std::byte> part);
-  /// The sum so far, on every rank; the next part begins a new one.
-  void take(std::span<std::byte> total);
-  /// The same for whoever wants no more than `piece()`.
-  void end() { is_empty_ = true; }
-  /// The piece of the sum that this rank has added up; it stays where it is.
-  std::span<const std::byte> piece() const { return sum_; }
-
- private:
-  struct Range {
-    std::size_t begin = 0, size = 0;  // bytes
-  };
-  Range range_of(int rank) const;
-
-  Communicator& ranks_;
-  DType dtype_;
-  std::size_t count_;
-  bool is_empty_ = true;
-  std::vector<std::byte> sum_, others_;  // this rank's piece; those of the others, as they come in
+/// What there is to know of an op whose result depends on which rank runs it, or on the others.
+struct CollectiveTraits {
+  bool adds = false;           ///< what ranks give is added up
+  bool leaves_parts = false;   ///< each rank has a part of the result
+  bool joins_parts = false;    ///< ranks' parts become one tensor on all of them
+  bool sends_nothing = false;  ///< every rank has all that it needs
 };
-
-/// Whether an op's result depends on other ranks.
-bool is_collective(const OpDef& op);
-
-/// y += x, rounded to the type at each element.
-void add_elements(DType dtype, std::span<std::byte> y, std::span<const std::byte> x);
+/// Nothing for an op that is no such.
+std::optional<CollectiveTraits> collective_traits(const OpDef& op);
+inline bool is_collective(const OpDef& op) { return collective_traits(op).has_value(); }
 
 /// The ranks of an evaluation: one where it has none.
 Communicator& ranks_of(Evaluation& op);
@@ -60,13 +38,19 @@ RankGroup group_of(Evaluation& op, std::int64_t size, std::int64_t stride);
 struct GroupAttrs {
   std::int64_t ranks = 1, stride = 1, axis = 0;
 };
-std::vector<AttrField<GroupAttrs>> group_fields();
+/// An op of x and such a group: all but what it computes, which its file says.
+struct GroupOp {
+  const char* name = "";
+  std::string summary = "";  ///< what each rank has
+  ResultTypes (*infer)(const GroupAttrs& attrs, const OperandTypes& in) = nullptr;
+  Tensor (*evaluate)(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) = nullptr;
+  const char* gradient = "";  ///< the op that takes what flows back
+};
+OpSpec<GroupAttrs> group_op(const GroupOp& op);
 /// The type of x. Asks that it has the axis, and that there are such groups.
 TensorType require_group(const GroupAttrs& attrs, const OperandTypes& in, Elements elements);
 /// What one rank has of it. Throws Error where the axis does not come out even.
 TensorType part_type(std::string_view op, const GroupAttrs& attrs, TensorType whole);
-/// A node of such an op with the same group.
-Var call_in_group(Gradient& op, const char* name, const GroupAttrs& attrs);
 /// This rank's part of a tensor.
 Tensor own_part(const Tensor& whole, const GroupAttrs& attrs, const Communicator& group);
 /// The parts of all ranks, joined.

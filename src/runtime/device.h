@@ -4,6 +4,7 @@
 #include "runtime/bound_shapes.h"
 #include "runtime/segments.h"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,6 +42,11 @@ class DeviceContext {
   /// stream is done. `seconds`, unless empty: by step of the program, added up.
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs,
                    std::span<double> seconds) = 0;
+  /// From now on a run calls `call` with each of these steps of the program, in their order, as
+  /// soon as the device is done with all steps up to it and before the run ends: what they wrote to
+  /// memory of the device's that the caller gave can be read by others then.
+  virtual void call_behind(std::vector<std::size_t> steps,
+                           std::function<void(std::size_t step)> call) = 0;
   /// Copies an input of the last run, or an output, from the device.
   virtual void fetch_input(std::size_t input, void* target) = 0;
   virtual void fetch_output(std::size_t output, void* target) = 0;

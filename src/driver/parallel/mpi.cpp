@@ -231,11 +231,23 @@ void MpiRanks::exchange(std::span<const std::span<const std::byte>> given,
   }
 }
 
-int launched_rank_count() {
+namespace {
+
+// What the launcher says of the number of processes; null without one.
+const char* launched_size() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE"}) {
-    if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
+    if (const char* text = std::getenv(variable)) return text;
   }
-  return 1;
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_launched() { return launched_size() != nullptr; }
+
+int launched_rank_count() {
+  const char* text = launched_size();
+  return text == nullptr ? 1 : std::max(1, std::atoi(text));
 }
 
 }  // namespace tenon

@@ -37,6 +37,8 @@ class MpiRanks : public Communicator {
   std::unique_ptr<State> state_;
 };
 
+/// Whether a launcher started this process.
+bool is_launched();
 /// How many processes the launcher started, as its environment says; 1 without one.
 int launched_rank_count();
 

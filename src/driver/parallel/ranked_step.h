@@ -3,6 +3,7 @@
 #include "base/communicator.h"
 #include "driver/parallel/stage_program.h"
 #include "driver/parallel/stages.h"
+#include "driver/parallel/step_place.h"
 #include "passes/train/stateful_graph.h"
 
 #include <memory>
@@ -18,6 +19,14 @@ struct CommunicationTimes {
   double hidden_share() const { return waited_s < busy_s ? 1 - waited_s / busy_s : 0; }
 };
 
+/// How a step over ranks is run.
+struct RankedStepOptions {
+  std::int64_t part_count = 1;  ///< a multiple of the number of groups of `tensor_ranks`
+  int thread_count = 0;
+  std::size_t bucket_bytes = std::size_t{4} << 20;
+  std::int64_t tensor_ranks = 1;
+};
+
 /// One step of training over ranks. The batch comes in parts of one size; rank k of n works on
 /// parts k, k + n, … and what the graph sums over ranks is added up in the order of the parts, so
 /// that the number of ranks changes no bit. Sums begin while the backward half still runs, in
@@ -25,22 +34,22 @@ struct CommunicationTimes {
 /// group work on the same part, and meet within it.
 class RankedStep {
  public:
-  /// `step` and `ranks` outlive it. `part_count` is a multiple of the number of groups of
-  /// `tensor_ranks`.
-  RankedStep(const StatefulGraph& step, Communicator& ranks, std::int64_t part_count,
-             int thread_count, std::size_t bucket_bytes, std::int64_t tensor_ranks = 1);
+  /// `step` and `ranks` outlive it. What ranks compute lies at `place`, whose ranks are the same.
+  RankedStep(const StatefulGraph& step, Communicator& ranks, const RankedStepOptions& options,
+             StepPlace place);
   ~RankedStep();
 
   /// `parts`: the inputs that are no state's and not `kKey`, for each part of this rank. Reads the
-  /// states in `now` and writes those in `next`. Gives the other outputs.
+  /// states at `now` and writes those at `next`, memory of the place's. Gives the other outputs.
   std::vector<Tensor> run(const std::vector<std::vector<Tensor>>& parts,
-                          const std::vector<Tensor>& now, std::vector<Tensor>& next,
+                          std::span<const std::byte* const> now, std::span<std::byte* const> next,
                           std::int64_t step_number);
 
   /// On how many ranks `flag` was set when they last ran a step; it travels with its sums.
   void set_flag(bool flag);
   std::int64_t flags() const;
 
+  const StepPlace& place() const;
   const Program& program() const;
   std::uint64_t arena_bytes() const;
   std::size_t bucket_count() const;

@@ -1,24 +1,24 @@
 #include "driver/parallel/stage_program.h"
 
-#include "driver/compiled.h"
+#include "runtime/kernel_runner.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <numeric>
 
 namespace tenon {
 
-StageProgram::StageProgram(const Graph& graph, int thread_count) {
+StageProgram::StageProgram(const Graph& graph, int thread_count, const StepPlace& place)
+    : place_(place) {
   for (ValueId input : graph.inputs()) input_types_.push_back(graph.value(input).type.tensor());
   // Behind the last step, where there is none that says when.
   last_step_.assign(graph.outputs().size(), std::numeric_limits<std::size_t>::max());
-  Program program = compile_graph(graph);
+  Program program = place.compile(graph);
   if (!program.is_kernels_alone()) {
     host_model_ = std::make_shared<const HostModel>(std::move(program));
     host_ = std::make_unique<HostContext>(host_model_, thread_count);
   } else {
-    model_ = std::make_shared<const Model>(std::move(program));
+    model_ = place.load(std::move(program));
     context_ = std::make_unique<Context>(model_, thread_count);
     std::vector<Shape> shapes;
     for (const TensorType& type : input_types_) shapes.push_back(constants(type.dims));
@@ -51,29 +51,50 @@ void StageProgram::find_order() {
 void StageProgram::run(std::span<const std::byte* const> inputs,
                        std::span<std::byte* const> outputs, const WhenMade& when_made) {
   std::size_t told = 0;
-  if (context_) {
+  if (host_) {
+    run_on_host(inputs, outputs);
+  } else {
     const std::vector<const void*> sources(inputs.begin(), inputs.end());
     const std::vector<void*> targets(outputs.begin(), outputs.end());
     const Context::Look look = [&](std::size_t step) {
       while (told < order_.size() && last_step_[order_[told]] <= step) when_made(order_[told++]);
     };
-    context_->run(sources, targets, look);
-  } else {
-    std::vector<Datum> given;
-    for (std::size_t k = 0; k < inputs.size(); ++k) {
-      const TensorType& type = input_types_[k];
-      const auto bytes = static_cast<std::size_t>(byte_count(type).constant());
-      given.emplace_back(
-          Tensor::borrow(type.dtype, constants(type.dims), nullptr, {inputs[k], bytes}));
-    }
-    const std::vector<Datum> made = host_->run(given);
-    for (std::size_t k = 0; k < outputs.size(); ++k) {
-      const Tensor& tensor = made[k].tensor();
-      if (tensor.byte_size() > 0)
-        std::memcpy(outputs[k], tensor.bytes().data(), tensor.byte_size());
+    if (context_->is_on_device()) {
+      std::vector<std::size_t> marks;
+      for (std::size_t k : order_) {
+        const bool is_new = marks.empty() || marks.back() != last_step_[k];
+        if (is_new && last_step_[k] < program().steps.size()) marks.push_back(last_step_[k]);
+      }
+      context_->runner().device()->call_behind(std::move(marks), look);
+      context_->run(sources, targets);
+    } else {
+      context_->run(sources, targets, look);
     }
   }
   while (told < order_.size()) when_made(order_[told++]);
+}
+
+// Such a program takes and gives tensors of the processor's.
+void StageProgram::run_on_host(std::span<const std::byte* const> inputs,
+                               std::span<std::byte* const> outputs) {
+  std::vector<Datum> given;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const TensorType& type = input_types_[k];
+    if (!place_.is_device) {
+      const auto bytes = static_cast<std::size_t>(byte_count(type).constant());
+      given.emplace_back(
+          Tensor::borrow(type.dtype, constants(type.dims), nullptr, {inputs[k], bytes}));
+      continue;
+    }
+    Tensor tensor(type.dtype, constants(type.dims));
+    place_.memory->copy(tensor.mutable_bytes().data(), inputs[k], tensor.byte_size());
+    given.emplace_back(std::move(tensor));
+  }
+  const std::vector<Datum> made = host_->run(given);
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const Tensor& tensor = made[k].tensor();
+    place_.memory->copy(outputs[k], tensor.bytes().data(), tensor.byte_size());
+  }
 }
 
 }  // namespace tenon

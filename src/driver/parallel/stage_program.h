@@ -1,5 +1,6 @@
 #pragma once
 
+#include "driver/parallel/step_place.h"
 #include "host/context.h"
 #include "ir/graph.h"
 #include "runtime/model.h"
@@ -11,10 +12,12 @@
 
 namespace tenon {
 
-/// A graph of fixed extents, compiled, that reads and writes memory of its caller's.
+/// A graph of fixed extents, compiled, that reads and writes memory of its caller's: of the place
+/// it runs at, inputs also the processor's.
 class StageProgram {
  public:
-  StageProgram(const Graph& graph, int thread_count);
+  /// `place` outlives it.
+  StageProgram(const Graph& graph, int thread_count, const StepPlace& place);
 
   /// Calls `when_made` as soon as nothing more will be written to an output, in an order that
   /// is the same in every run, with the output's number.
@@ -31,7 +34,9 @@ class StageProgram {
 
  private:
   void find_order();
+  void run_on_host(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
 
+  const StepPlace& place_;
   std::vector<TensorType> input_types_;
   std::vector<std::size_t> order_, last_step_;  // by place in the order; by output
   // One of the two, as the program is kernels alone or has other steps.

@@ -154,9 +154,7 @@ class Cutter {
 }  // namespace
 
 bool is_sum_over_parts(const Graph& graph, NodeId collective, std::int64_t tensor_ranks) {
-  const std::string_view op = graph.op_name(collective);
-  // op-name: the collectives that add
-  if (op != "all_reduce" && op != "reduce_scatter") return false;
+  if (!collective_traits(*graph.node(collective).op)->adds) return false;
   const AttrValue* stride = graph.node(collective).attrs.find("stride");
   return (stride == nullptr ? Dim(1) : std::get<Dim>(*stride)) == Dim(tensor_ranks);
 }

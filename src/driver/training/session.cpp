@@ -68,14 +68,27 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
       throw Error("the memory of parts of a batch is not planned", ErrorKind::Unsupported)
           .hint("leave out --budget, or --parallel and --parts");
     }
-    if (options.target != "native" || !options.precision.empty()) {
-      throw Error("parts of a batch are computed by the processor, in the model's types",
+    const bool is_device = options.target.starts_with("cuda");
+    if (!is_device && (options.target != "native" || !options.precision.empty())) {
+      throw Error("ranks and parts of a batch take this processor as it is, or a GPU",
                   ErrorKind::Unsupported)
           .got(options.target, " ", options.precision)
-          .hint("leave out --target and --precision, or --parallel and --parts");
+          .hint("leave out --precision and --cpu, or --parallel and --parts");
     }
-    ranked_ = std::make_unique<RankedStep>(step_, *ranks_, ranks.parts, thread_count,
-                                           ranks.bucket_bytes, tensor_ranks_);
+    StepPlace place =
+        is_device ? cuda_place(*ranks_, ranks.ranks != nullptr, options.target, options.precision)
+                  : host_place(*ranks_);
+    ranked_ = std::make_unique<RankedStep>(
+        step_, *ranks_,
+        RankedStepOptions{ranks.parts, thread_count, ranks.bucket_bytes, tensor_ranks_},
+        std::move(place));
+    if (are_ranks_on_device()) {
+      before_.clear();
+      for (auto* memory : {&there_, &there_before_}) {
+        for (const Tensor& state : now_)
+          memory->push_back(ranked_->place().memory->allocate(state.byte_size()));
+      }
+    }
     return;
   }
   const auto compiled = [&](const Graph& made, std::optional<codegen::StepProblem>* described) {
@@ -149,20 +162,35 @@ std::vector<Tensor> Session::inputs(const std::vector<Tensor>& batch,
 }
 
 std::vector<Tensor> Session::inputs_before(const std::vector<Tensor>& batch) const {
-  if (is_on_device()) {
-    std::vector<Tensor> states;
-    for (const State& state : step_.states) {
-      states.push_back(zeros_like(state.initial.materialise()));
-      context_->fetch_input(state.input, states.back().mutable_bytes().data());
-    }
-    return inputs(batch, states);
-  }
+  std::vector<Tensor> states;
+  for (std::size_t k = 0; k < now_.size(); ++k) states.push_back(state_value(k, true));
+  if (is_on_device()) return inputs(batch, states);
   std::vector<Tensor> data = batch;
   for (std::size_t k = 0; k < data_inputs_.size(); ++k) {
     const bool is_key = step_.graph.value(step_.graph.inputs()[data_inputs_[k]]).name == kKey;
     if (is_key) data.insert(data.begin() + static_cast<std::ptrdiff_t>(k), Tensor(DType::I64, {}));
   }
-  return inputs(data, before_);
+  return inputs(data, states);
+}
+
+Tensor Session::state_value(std::size_t k, bool is_before) const {
+  if (are_ranks_on_device() && !is_set_) {
+    Tensor value = zeros_like(now_[k]);
+    ranked_->place().memory->copy(value.mutable_bytes().data(),
+                                  (is_before ? there_before_ : there_)[k].get(), value.byte_size());
+    return value;
+  }
+  if (is_on_device() && !is_set_) {
+    Tensor value = zeros_like(now_[k]);
+    std::byte* to = value.mutable_bytes().data();
+    if (is_before) {
+      context_->fetch_input(step_.states[k].input, to);
+    } else {
+      context_->fetch_output(step_.states[k].output, to);
+    }
+    return value;
+  }
+  return is_before && !before_.empty() ? before_[k] : now_[k];
 }
 
 // Extents of a step are numbers, so that shapes are bound from the beginning.
@@ -191,10 +219,27 @@ std::vector<Tensor> Session::run_parts(const std::vector<std::vector<Tensor>>& p
     TENON_ASSERT(parts.size() == 1, "a session without parts takes whole batches");
     return run(parts.front());
   }
-  const auto counter = std::ranges::find(step_.states, kStep, &State::name);
-  const auto step = now_[static_cast<std::size_t>(counter - step_.states.begin())].integer_at(0);
-  std::vector<Tensor> outputs = ranked_->run(parts, now_, before_, step);
-  now_.swap(before_);
+  if (is_set_) {
+    const auto counter = std::ranges::find(step_.states, kStep, &State::name);
+    step_number_ = now_[static_cast<std::size_t>(counter - step_.states.begin())].integer_at(0);
+  }
+  RankMemory& memory = *ranked_->place().memory;
+  const bool is_device = are_ranks_on_device();
+  std::vector<const std::byte*> now;
+  std::vector<std::byte*> next;
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    if (is_device && is_set_)
+      memory.copy(there_[k].get(), now_[k].bytes().data(), now_[k].byte_size());
+    now.push_back(is_device ? there_[k].get() : now_[k].bytes().data());
+    next.push_back(is_device ? there_before_[k].get() : before_[k].mutable_bytes().data());
+  }
+  std::vector<Tensor> outputs = ranked_->run(parts, now, next, step_number_++);
+  if (is_device) {
+    there_.swap(there_before_);
+  } else {
+    now_.swap(before_);
+  }
+  is_set_ = false;
   return outputs;
 }
 
@@ -242,10 +287,7 @@ States Session::states() const {
   States states;
   for (std::size_t k = 0; k < now_.size(); ++k) {
     if (step_.states[k].split) continue;
-    states.emplace_back(step_.states[k].name, now_[k]);
-    if (!is_on_device() || is_set_) continue;
-    states.back().second = zeros_like(now_[k]);
-    context_->fetch_output(step_.states[k].output, states.back().second.mutable_bytes().data());
+    states.emplace_back(step_.states[k].name, state_value(k));
   }
   return states;
 }
@@ -257,7 +299,7 @@ States Session::gathered_states() const {
     const State& state = step_.states[k];
     if (!state.split || !state.split->axis) continue;
     const GroupAttrs attrs{tensor_ranks_, 1, static_cast<std::int64_t>(*state.split->axis)};
-    states.emplace_back(state.name, gathered(now_[k], attrs, group));
+    states.emplace_back(state.name, gathered(state_value(k), attrs, group));
   }
   return states;
 }
@@ -267,7 +309,7 @@ std::vector<StatePiece> Session::pieces() const {
   for (std::size_t k = 0; k < now_.size(); ++k) {
     const State& state = step_.states[k];
     const bool is_own = state.split && !state.split->axis && state.split->whole == state.name;
-    if (is_own) pieces.push_back({state.split->whole, state.split->shape, now_[k]});
+    if (is_own) pieces.push_back({state.split->whole, state.split->shape, state_value(k)});
   }
   return pieces;
 }

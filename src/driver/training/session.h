@@ -33,7 +33,7 @@ struct SessionOptions {
 struct SessionRanks {
   Communicator* ranks = nullptr;  ///< outlives the session; null: this process alone
   std::int64_t parts = 1;         ///< as the graph was made for
-  std::size_t bucket_bytes = std::size_t{4} << 20;
+  std::size_t bucket_bytes = RankedStepOptions{}.bucket_bytes;
   std::int64_t tensor_ranks =
       1;  ///< that share out the tensors of a part, as `shard` has split them
 };
@@ -83,6 +83,9 @@ class Session {
 
  private:
   bool is_on_device() const { return context_ && context_->is_on_device(); }
+  bool are_ranks_on_device() const { return ranked_ && ranked_->place().is_device; }
+  // A state as it is now, or as it was before the last run.
+  Tensor state_value(std::size_t state, bool is_before = false) const;
   std::vector<Tensor> run_on_device(const std::vector<Tensor>& batch);
   void load(Program program);
   void learn_times();
@@ -98,6 +101,8 @@ class Session {
   std::vector<Tensor> now_, before_;  // on a device `now_` alone: what is to go there
   bool is_set_ = true;                // since the last run, or never run
   std::unique_ptr<RankedStep> ranked_;
+  std::vector<std::shared_ptr<std::byte>> there_, there_before_;  // ranks' states on a device
+  std::int64_t step_number_ = 0;                                  // of ranks' next run
   // Else one of the two, as the program is kernels alone or has other steps.
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Context> context_;

@@ -117,6 +117,11 @@ class CudaContext : public DeviceContext {
     states_ = std::move(states);
     forget_graphs();
   }
+  void call_behind(std::vector<std::size_t> steps,
+                   std::function<void(std::size_t step)> call) override {
+    marks_ = std::move(steps);
+    call_ = std::move(call);
+  }
   void fetch_input(std::size_t input, void* target) override { fetch(inputs_.at(input), target); }
   void fetch_output(std::size_t output, void* target) override {
     fetch(outputs_.at(output), target);
@@ -154,6 +159,8 @@ class CudaContext : public DeviceContext {
   void enqueue(ReadyStep& step);
   void capture();
   void run_step_by_step(std::span<double> seconds);
+  void run_with_calls();
+  void have_moments(std::size_t count);
   void require_checks_held();
 
   const CudaModel& model_;
@@ -169,6 +176,8 @@ class CudaContext : public DeviceContext {
   bool use_callers_memory(std::span<const void* const> inputs, std::span<void* const> outputs);
   std::vector<Port> inputs_, outputs_;
   std::vector<Feedback> states_;
+  std::vector<std::size_t> marks_;  ///< steps of the program behind which `call_` is called
+  std::function<void(std::size_t)> call_;
   bool are_places_new_ = false;  ///< other memory of the caller's than in the run before
 };
 
@@ -351,14 +360,36 @@ void CudaContext::require_checks_held() {
       .at("program '", model_.program().name, "' on the GPU");
 }
 
+void CudaContext::have_moments(std::size_t count) {
+  const Driver& cuda = driver();
+  while (moments_.size() < count) {
+    moments_.push_back(nullptr);
+    cuda.require(cuda.create_event(&moments_.back(), 0), "making an event");
+  }
+}
+
+// All is launched first, so that the device goes on while calls are made.
+void CudaContext::run_with_calls() {
+  const Driver& cuda = driver();
+  have_moments(marks_.size());
+  begin_run();
+  std::size_t next = 0;
+  for (std::size_t mark = 0; mark < marks_.size(); ++mark) {
+    while (next < steps_.size() && steps_[next].step <= marks_[mark]) enqueue(steps_[next++]);
+    cuda.require(cuda.record(moments_[mark], stream_), "running");
+  }
+  while (next < steps_.size()) enqueue(steps_[next++]);
+  for (std::size_t mark = 0; mark < marks_.size(); ++mark) {
+    cuda.require(cuda.await_event(moments_[mark]), "running");
+    call_(marks_[mark]);
+  }
+}
+
 // With an event behind every step. Nothing is waited for in between: the device would idle until
 // the next launch reached it, and that would be told as the step's time.
 void CudaContext::run_step_by_step(std::span<double> seconds) {
   const Driver& cuda = driver();
-  while (moments_.size() <= steps_.size()) {
-    moments_.push_back(nullptr);
-    cuda.require(cuda.create_event(&moments_.back(), 0), "making an event");
-  }
+  have_moments(steps_.size() + 1);
   begin_run();
   cuda.require(cuda.record(moments_[0], stream_), "timing");
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -420,6 +451,8 @@ void CudaContext::run(std::span<const void* const> inputs, std::span<void* const
   }
   if (!seconds.empty()) {
     run_step_by_step(seconds);
+  } else if (!marks_.empty()) {
+    run_with_calls();
   } else {
     // Launches are recorded for memory that comes again: recording takes longer than launching.
     if (exec() == nullptr && has_work() && are_places_new_) {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/nccl.h"
 
 namespace tenon::cuda {
 
@@ -35,5 +36,7 @@ std::string dnn_text() {
   const std::size_t number = version();
   return concat("cuDNN ", number / 10000, ".", number % 10000 / 100, ".", number % 100);
 }
+
+std::string nccl_text() { return concat("NCCL ", Nccl().version()); }
 
 }  // namespace tenon::cuda

@@ -10,5 +10,6 @@ std::string device_name();  ///< "NVIDIA H200"
 std::string device_text();  ///< "NVIDIA H200, sm_90, 132 multiprocessors, …"
 std::string blas_text();    ///< "cuBLASLt 13.1.0"
 std::string dnn_text();     ///< "cuDNN 9.19.0"
+std::string nccl_text();    ///< "NCCL 2.27.3"
 
 }  // namespace tenon::cuda

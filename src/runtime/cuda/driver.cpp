@@ -3,9 +3,22 @@
 #include "base/error.h"
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace tenon::cuda {
+namespace {
+
+// Of the processes that a launcher started together on this machine, which one this is.
+int rank_on_machine() {
+  for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    if (const char* text = std::getenv(variable)) return std::max(0, std::atoi(text));
+  }
+  return 0;
+}
+
+}  // namespace
 
 Driver::Driver() {
   library.find(error_name, "cuGetErrorName");
@@ -34,6 +47,7 @@ Driver::Driver() {
   library.find(create_event, "cuEventCreate");
   library.find(destroy_event, "cuEventDestroy_v2");
   library.find(record, "cuEventRecord");
+  library.find(await_event, "cuEventSynchronize");
   library.find(elapsed, "cuEventElapsedTime");
   library.find(set_current, "cuCtxSetCurrent");
   library.find(memory_info, "cuMemGetInfo_v2");
@@ -58,7 +72,7 @@ Driver::Driver() {
   require(count(&devices), "counting devices");
   if (devices == 0) throw Error("no NVIDIA GPU in this machine", ErrorKind::Device);
   int device = 0;
-  require(get(&device, 0), "opening the device");
+  require(get(&device, rank_on_machine() % devices), "opening the device");
   std::array<char, 128> text{};
   require(name(text.data(), static_cast<int>(text.size()), device), "asking for the device's name");
   device_name = text.data();

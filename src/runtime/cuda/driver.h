@@ -36,7 +36,8 @@ struct LaunchConfig {
   unsigned attribute_count = 0;
 };
 
-/// The driver with its first device. Functions are those of its C interface.
+/// The driver with one device: the first, or where a launcher started several processes on this
+/// machine, each takes its own in turn. Functions are those of its C interface.
 struct Driver {
   SharedLibrary library{
       "NVIDIA GPUs (the driver)", {"libcuda.so.1", "libcuda.so"}, {"/usr/local/nvidia/lib64"}};
@@ -67,6 +68,7 @@ struct Driver {
   int (*create_event)(Event*, unsigned) = nullptr;
   int (*destroy_event)(Event) = nullptr;
   int (*record)(Event, Stream) = nullptr;
+  int (*await_event)(Event) = nullptr;
   int (*elapsed)(float*, Event, Event) = nullptr;
   int (*set_current)(ContextHandle) = nullptr;
   int (*memory_info)(std::size_t*, std::size_t*) = nullptr;

@@ -117,6 +117,32 @@ TEST(Compile, ShortLoopsAreMergedIntoRows) {
   }
 }
 
+// No loop of four images of seven by seven has eight rows; together they have enough for tiles, which
+// read weights that are no constants from a copy that lies along the channels.
+TEST(Compile, ShortLoopsTogetherAreRowsEnoughToTransposeFor) {
+  const std::string text = R"(graph (x: f32[4, 7, 7, 32]@NHWC, w: f32[48, 32, 3, 3]@OIHW) {
+  y: f32[4, 7, 7, 48]@NHWC = conv(x, w) {pads = [1, 1, 1, 1], strides = [1, 1]}
+  return y
+}
+)";
+  expect_same(text, 1e-4);
+  CompileRequest request;
+  request.is_untuned = true;
+  request.allow_winograd = false;
+  const Graph graph = parse_graph(R"(graph (x: f32[4, 32, 14, 14], w: f32[48, 32, 3, 3]) {
+  y = conv(x, w) {pads = [1, 1, 1, 1], strides = [2, 2]}
+  return y
+}
+)",
+                                  all_ops());
+  bool is_tiled = false;
+  for (const codegen::Decision& decision : decide_kernels(graph, request)) {
+    const std::size_t chosen = decision.selection.versions.front().candidate;
+    is_tiled = is_tiled || decision.candidates[chosen].name.starts_with("tiles");
+  }
+  EXPECT_TRUE(is_tiled);
+}
+
 // Neither a batch nor few columns give enough items of work: rows do.
 TEST(Compile, RowsInsideASymbolicBatchAreSharedOut) {
   const Program program = codegen::compile(parse_graph(R"(graph (x: f32[N, 20, 30, 16]@NHWC) {

@@ -13,6 +13,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
+#include <mutex>
 
 namespace tenon::testing {
 namespace {
@@ -47,7 +50,10 @@ class EmulatedContext : public DeviceContext {
            std::span<double>) override {
     std::ranges::fill(arena_, std::byte{0x7b});
     long long error = 0;
-    for (const Program::Step& step : program_.steps) {
+    std::size_t called = 0;
+    for (std::size_t number = 0; number < program_.steps.size(); ++number) {
+      for (; called < marks_.size() && marks_[called] < number; ++called) call_(marks_[called]);
+      const Program::Step& step = program_.steps[number];
       if (!shapes_->runs(step)) continue;
       const Program::Kernel& kernel = program_.kernels[step.kernel];
       std::vector<void*> buffers;
@@ -75,8 +81,13 @@ class EmulatedContext : public DeviceContext {
           static_cast<std::size_t>(kernel.scratch_bytes.value(shapes_->symbols)) * blocks + 64);
       kernels_[step.kernel](buffers.data(), extents.data(), scratch.data(), &error, blocks);
     }
+    for (; called < marks_.size(); ++called) call_(marks_[called]);
     if (error != 0)
       throw Error(program_.kernels.front().checks.at(static_cast<std::size_t>(error - 1)));
+  }
+  void call_behind(std::vector<std::size_t> steps, std::function<void(std::size_t)> call) override {
+    marks_ = std::move(steps);
+    call_ = std::move(call);
   }
   void keep(std::vector<Feedback>) override { throw Error("no states are kept here"); }
   void fetch_input(std::size_t, void*) override { throw Error("no inputs are kept here"); }
@@ -96,29 +107,50 @@ class EmulatedContext : public DeviceContext {
   const std::vector<Kernel>& kernels_;
   const BoundShapes* shapes_ = nullptr;
   std::vector<std::byte> arena_;
+  std::vector<std::size_t> marks_;
+  std::function<void(std::size_t)> call_;
+};
+
+// Kernels by their source: ranks that are threads of one process run the same ones.
+class Libraries {
+ public:
+  void* of(const std::string& code) {
+    const std::scoped_lock lock(mutex_);
+    void*& handle = handles_[code];
+    if (handle == nullptr) handle = compiled(code);
+    return handle;
+  }
+
+ private:
+  void* compiled(const std::string& code) const {
+    const std::string name = concat("kernels", handles_.size());
+    const fs::path source = folder_.path / (name + ".cpp"), library = folder_.path / (name + ".so");
+    std::ofstream(source) << code;
+    const std::string command = concat("c++ -std=c++17 -O0 -w -mf16c -shared -fPIC ",
+                                       source.string(), " -o ", library.string());
+    if (std::system(command.c_str()) != 0) throw Error("emulated kernels do not compile");
+    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) throw Error(dlerror());
+    return handle;
+  }
+
+  std::mutex mutex_;
+  Folder folder_;
+  std::map<std::string, void*> handles_;  // they stay
 };
 
 class EmulatedModel : public DeviceModel {
  public:
   explicit EmulatedModel(const Program& program) : program_(program) {
-    const fs::path source = folder_.path / "kernels.cpp", library = folder_.path / "kernels.so";
-    std::ofstream(source).write(reinterpret_cast<const char*>(program.code.data()),
-                                static_cast<std::streamsize>(program.code.size()));
-    const std::string command = concat("c++ -std=c++17 -O0 -w -mf16c -shared -fPIC ",
-                                       source.string(), " -o ", library.string());
-    if (std::system(command.c_str()) != 0) throw Error("emulated kernels do not compile");
-    handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle_ == nullptr) throw Error(dlerror());
+    static Libraries libraries;
+    void* handle =
+        libraries.of({reinterpret_cast<const char*>(program.code.data()), program.code.size()});
     for (const Program::Kernel& kernel : program.kernels) {
       kernels_.push_back(
-          reinterpret_cast<Kernel>(dlsym(handle_, ("emulate_" + kernel.symbol).c_str())));
+          reinterpret_cast<Kernel>(dlsym(handle, ("emulate_" + kernel.symbol).c_str())));
       if (kernels_.back() == nullptr)
         throw Error("an emulated kernel is missing").got(kernel.symbol);
     }
-  }
-  EmulatedModel(const EmulatedModel&) = delete;
-  ~EmulatedModel() override {
-    if (handle_ != nullptr) dlclose(handle_);
   }
   std::unique_ptr<DeviceContext> make_context() const override {
     return std::make_unique<EmulatedContext>(program_, kernels_);
@@ -126,24 +158,26 @@ class EmulatedModel : public DeviceModel {
 
  private:
   const Program& program_;
-  Folder folder_;
-  void* handle_ = nullptr;
   std::vector<Kernel> kernels_;
 };
+
+}  // namespace
 
 std::shared_ptr<const DeviceModel> emulate(const Program& program) {
   return std::make_shared<EmulatedModel>(program);
 }
 
-}  // namespace
+Program compile_emulated(const Graph& graph) {
+  codegen::CompileOptions options = cpu_options();
+  options.device =
+      codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+  return codegen::compile(graph, options);
+}
 
 bool has_compiler() { return std::system("c++ --version > /dev/null 2>&1") == 0; }
 
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs) {
-  codegen::CompileOptions options = cpu_options();
-  options.device =
-      codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
-  const auto model = std::make_shared<const Model>(codegen::compile(graph, options), emulate);
+  const auto model = std::make_shared<const Model>(compile_emulated(graph), emulate);
   Context context(model, 1);
   std::vector<Shape> shapes;
   std::vector<const void*> sources;

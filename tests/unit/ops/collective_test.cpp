@@ -77,11 +77,15 @@ TEST(RankSum, WrapsIntegersAndRoundsNarrowFloats) {
   Tensor a(DType::I64, {1}), b(DType::I64, {1});
   a.set_integer(0, std::numeric_limits<std::int64_t>::max());
   b.set_integer(0, 1);
-  add_elements(DType::I64, a.mutable_bytes(), b.bytes());
-  EXPECT_EQ(a.integer_at(0), std::numeric_limits<std::int64_t>::min());
-  Tensor c = Tensor::scalar(DType::F16, 2048), d = Tensor::scalar(DType::F16, 1);
-  add_elements(DType::F16, c.mutable_bytes(), d.bytes());
-  EXPECT_EQ(c.real_at(0), 2048);  // 2049 is no f16
+  const auto sum_of = [](const Tensor& x, const Tensor& y) {
+    Tensor sum(x.dtype(), x.shape());
+    const std::vector<std::span<const std::byte>> terms = {x.bytes(), y.bytes()};
+    host_memory().add_in_order(x.dtype(), sum.mutable_bytes(), terms);
+    return sum;
+  };
+  EXPECT_EQ(sum_of(a, b).integer_at(0), std::numeric_limits<std::int64_t>::min());
+  const Tensor c = Tensor::scalar(DType::F16, 2048), d = Tensor::scalar(DType::F16, 1);
+  EXPECT_EQ(sum_of(c, d).real_at(0), 2048);  // 2049 is no f16
 }
 
 // A graph on every rank of three; x is 10 times the rank and counts up from there.

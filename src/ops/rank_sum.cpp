@@ -1,0 +1,149 @@
+#include "ops/rank_sum.h"
+
+#include "base/error.h"
+#include "ir/tensor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kBlockBytes = std::size_t{16} << 10;  // stays in the first cache
+
+template <class T>
+void add_plain(std::byte* y, const std::byte* a, const std::byte* b, std::size_t bytes) {
+  auto* to = reinterpret_cast<T*>(y);
+  const auto *left = reinterpret_cast<const T*>(a), *right = reinterpret_cast<const T*>(b);
+  const std::size_t count = bytes / sizeof(T);
+  for (std::size_t k = 0; k < count; ++k) to[k] = left[k] + right[k];
+}
+
+// Through tensors, which know every type's rounding.
+void add_by_element(DType dtype, std::byte* y, const std::byte* left, const std::byte* right,
+                    std::size_t bytes) {
+  const auto count =
+      static_cast<std::int64_t>(bytes / static_cast<std::size_t>(info(dtype).storage_bytes));
+  Tensor a(dtype, {count}), b(dtype, {count});
+  std::memcpy(a.mutable_bytes().data(), left, bytes);
+  std::memcpy(b.mutable_bytes().data(), right, bytes);
+  for (std::int64_t k = 0; k < count; ++k) {
+    if (is_float(dtype)) {
+      a.set_real(k, a.real_at(k) + b.real_at(k));
+    } else {
+      a.set_integer(k, a.integer_at(k) + b.integer_at(k));
+    }
+  }
+  std::memcpy(y, a.bytes().data(), bytes);
+}
+
+// y may be a.
+void add_two(DType dtype, std::byte* y, const std::byte* a, const std::byte* b, std::size_t bytes) {
+  switch (dtype) {
+    case DType::F32:
+      return add_plain<float>(y, a, b, bytes);
+    case DType::F64:
+      return add_plain<double>(y, a, b, bytes);
+    case DType::I64:
+      return add_plain<std::uint64_t>(y, a, b, bytes);  // unsigned: sums wrap
+    case DType::I32:
+      return add_plain<std::uint32_t>(y, a, b, bytes);
+    default:
+      return add_by_element(dtype, y, a, b, bytes);
+  }
+}
+
+class HostMemory : public RankMemory {
+ public:
+  std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
+    const std::size_t rounded =
+        std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+    if (memory == nullptr) throw std::bad_alloc();
+    std::memset(memory, 0, rounded);
+    return {memory, [](std::byte* pointer) { std::free(pointer); }};
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+  }
+  // Block by block, so that what is added to once more is still in the cache.
+  void add_in_order(DType dtype, std::span<std::byte> y,
+                    std::span<const std::span<const std::byte>> terms) override {
+    for (std::size_t begin = 0; begin < y.size(); begin += kBlockBytes) {
+      const std::size_t bytes = std::min(kBlockBytes, y.size() - begin);
+      std::byte* to = y.data() + begin;
+      if (terms.size() == 1) {
+        std::memcpy(to, terms[0].data() + begin, bytes);
+        continue;
+      }
+      add_two(dtype, to, terms[0].data() + begin, terms[1].data() + begin, bytes);
+      for (std::size_t k = 2; k < terms.size(); ++k)
+        add_two(dtype, to, to, terms[k].data() + begin, bytes);
+    }
+  }
+};
+
+}  // namespace
+
+RankMemory& host_memory() {
+  static HostMemory memory;  // holds nothing
+  return memory;
+}
+
+RankSum::RankSum(Communicator& ranks, DType dtype, std::size_t count, RankMemory& memory)
+    : ranks_(ranks),
+      memory_(memory),
+      dtype_(dtype),
+      count_(count),
+      piece_bytes_(range_of(ranks.rank()).size),
+      sum_(memory.allocate(piece_bytes_)),
+      others_(memory.allocate(piece_bytes_ * static_cast<std::size_t>(ranks.size() - 1))) {}
+
+// Equal pieces; the last ones may be smaller, or empty.
+RankSum::Range RankSum::range_of(int rank) const {
+  const auto size = static_cast<std::size_t>(ranks_.size());
+  const std::size_t piece = (count_ + size - 1) / size;
+  const std::size_t begin = std::min(count_, piece * static_cast<std::size_t>(rank));
+  const auto bytes = static_cast<std::size_t>(info(dtype_).storage_bytes);
+  return {begin * bytes, (std::min(count_, begin + piece) - begin) * bytes};
+}
+
+void RankSum::add(std::span<const std::byte> part) {
+  const int size = ranks_.size(), mine = ranks_.rank();
+  std::vector<std::span<const std::byte>> given(static_cast<std::size_t>(size));
+  std::vector<std::span<std::byte>> taken(given.size());
+  std::size_t place = 0;
+  for (int k = 0; k < size; ++k) {
+    if (k == mine) continue;
+    const Range range = range_of(k);
+    given[static_cast<std::size_t>(k)] = part.subspan(range.begin, range.size);
+    taken[static_cast<std::size_t>(k)] = {others_.get() + place, piece_bytes_};
+    place += piece_bytes_;
+  }
+  ranks_.exchange(given, taken);
+  std::vector<std::span<const std::byte>> terms(taken.begin(), taken.end());
+  const Range own = range_of(mine);
+  terms[static_cast<std::size_t>(mine)] = part.subspan(own.begin, own.size);
+  if (!std::exchange(is_empty_, false)) {
+    if (!before_) before_ = memory_.allocate(piece_bytes_);
+    memory_.copy(before_.get(), sum_.get(), piece_bytes_);
+    terms.insert(terms.begin(), std::span<const std::byte>(before_.get(), piece_bytes_));
+  }
+  memory_.add_in_order(dtype_, {sum_.get(), piece_bytes_}, terms);
+}
+
+void RankSum::take(std::span<std::byte> total) {
+  std::vector<std::span<std::byte>> places;
+  for (int k = 0; k < ranks_.size(); ++k) {
+    const Range range = range_of(k);
+    places.push_back(total.subspan(range.begin, range.size));
+  }
+  ranks_.all_gather(piece(), places);
+  is_empty_ = true;
+}
+
+}  // namespace tenon
