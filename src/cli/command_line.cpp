@@ -377,6 +377,8 @@ class CommandLine {
     plan_app->add_flag("--frontier", plan_.frontier, "budget against time");
     plan_app->add_option("--html", plan_.html, "write the memory map as a page");
     plan_app->add_option("-o,--output", plan_.output, "write the plan as text");
+    plan_app->add_option("--target", plan_.target, "of --train: cpu (default) or cuda[:sm_90a], which need not be here");
+    plan_app->add_option("--precision", plan_.precision, "of --train: as for compile");
     plan_app->add_flag("--no-in-place", plan_.no_in_place, "no result takes the place of an operand");
     plan_app->add_option("--alignment", plan_.alignment, "of every buffer (default: 64)");
     plan_app->add_option("--steps", plan_.step_limit, "of the search, for each restart (default: by size)");

@@ -116,6 +116,7 @@ struct PlanOptions {
   bool recompute = false, swap = false, split = false, frontier = false, compare = false,
        no_in_place = false;
   std::uint64_t alignment = 64, step_limit = 0;
+  std::string target, precision;  ///< of a step of training, compiled
   // A step of training on many ranks.
   std::string train, loss, cluster, ranks;  ///< optimizer; loss; a description in JSON; "8,64,1024"
   std::int64_t batch = 0;                   ///< samples of each rank

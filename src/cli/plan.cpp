@@ -139,6 +139,8 @@ class PlanCommand {
     std::optional<codegen::StepProblem> described;
     CompileRequest request;
     request.step_problem = &described;
+    if (!options_.target.empty()) request.cpu = options_.target;
+    request.precision = options_.precision;
     const Program program = compile_model(step, request);
     if (!described || !program.is_kernels_alone()) {
       throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)

@@ -12,6 +12,7 @@
 #include "program/text.h"
 #include "target/bf16.h"
 #include "target/dot_instructions.h"
+#include "target/gpu_facts.h"
 
 #include <algorithm>
 #include <new>
@@ -76,8 +77,9 @@ Program compile(const Graph& graph, const CompileOptions& options) {
       if (!options.device) nests::verify(kernel.nest);  // a device's nests are bound to it otherwise
     }
     Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
-    if (options.step_problem != nullptr && !options.device) {
-      *options.step_problem = step_problem(tasks, options.target->facts(), options.threads);
+    if (options.step_problem != nullptr) {
+      const TargetFacts facts = options.device ? gpu_facts(options.device->architecture) : options.target->facts();
+      *options.step_problem = step_problem(tasks, facts, options.device ? static_cast<int>(facts.units) : options.threads);
     }
     program.code = options.device ? device_code(tasks, *options.device)
                                   : emit(tasks, *options.target, false).code;

@@ -50,8 +50,7 @@ struct CompileOptions {
   /// Asked for each nest; where it is not given or gives nothing, the cheapest by estimate is taken.
   std::function<std::optional<Selection>(const Decision&)> choose = {};
   std::vector<Decision>* decisions = nullptr;  ///< gets them all
-  /// Gets what planning the program's memory asks; nothing of a program of several parts, on a device or with
-  /// symbols.
+  /// Gets what planning the program's memory asks; nothing of a program of several parts or with symbols.
   std::optional<StepProblem>* step_problem = nullptr;
   int threads = 1;  ///< that its estimates are for
 };

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "program/arena.h"
+#include "program/library_call.h"
 
 #include <algorithm>
 #include <map>
@@ -31,7 +32,11 @@ class Describer {
  public:
   Describer(const TaskList& tasks, const TargetFacts& facts, int threads)
       : tasks_(tasks), value_of_(tasks.buffers.size(), kNone) {
-    flops_per_s_ = kReached * facts.rates.front().flops_per_s * std::max(1, threads);
+    const double reached = kReached * std::max(1, threads);
+    flops_per_s_ = reached * facts.rates.front().flops_per_s;
+    for (const Rate& rate : facts.rates) {
+      if (rate.operand == DType::BF16) bf16_flops_per_s_ = reached * rate.flops_per_s;
+    }
     bytes_per_s_ = facts.memory().bytes_per_s;
     start_s_ = facts.start_s;
   }
@@ -58,8 +63,14 @@ class Describer {
     std::set<std::uint32_t> reads, writes;
   };
 
-  Uses uses_of(const TaskList::Call& call) const {
+  Uses uses_of(const TaskList::Task& task, const TaskList::Call& call) const {
     Uses uses;
+    if (!tasks_.kernels[call.kernel]
+             .library.empty()) {  // a library's function has no nest, and a task to itself
+      uses.reads.insert(task.reads.begin(), task.reads.end());
+      uses.writes.insert(task.writes.begin(), task.writes.end());
+      return uses;
+    }
     std::size_t argument = 0;
     for (const nests::NestBuffer& buffer : tasks_.kernels[call.kernel].nest.buffers) {
       if (buffer.storage == nests::Storage::Scratch) continue;
@@ -69,12 +80,20 @@ class Describer {
     return uses;
   }
 
+  // Of a library's function what it multiplies decides; tf32 takes twice as long as bf16.
+  double flops_per_s(const TaskList::Kernel& kernel) const {
+    if (kernel.library.empty()) return flops_per_s_;
+    const LibraryCall call = parse_library_call(kernel.library);
+    if (call.dtype == "bf16" || call.dtype == "f16") return bf16_flops_per_s_;
+    return call.allows_tf32 ? bf16_flops_per_s_ / 2 : flops_per_s_;
+  }
+
   // An item for each call, so that what calls hand each other lives no longer than it must. Calls
   // that write one buffer, as one fills it and the next adds to it, are an item together.
   bool add_task(const TaskList::Task& task) {
     const std::vector<TaskList::Call>& calls = task.ways.front().calls;
     std::vector<Uses> uses;
-    for (const TaskList::Call& call : calls) uses.push_back(uses_of(call));
+    for (const TaskList::Call& call : calls) uses.push_back(uses_of(task, call));
     for (std::size_t begin = 0; begin < calls.size();) {
       std::size_t end = begin + 1;
       for (std::size_t k = begin; k < end; ++k) {
@@ -101,7 +120,8 @@ class Describer {
     std::set<std::uint32_t> reads, writes;
     std::vector<std::uint32_t> steps;
     for (std::size_t k = 0; k < calls.size(); ++k) {
-      seconds += start_s_ + std::max(calls[k].flops / flops_per_s_, calls[k].bytes / bytes_per_s_);
+      seconds += start_s_ + std::max(calls[k].flops / flops_per_s(tasks_.kernels[calls[k].kernel]),
+                                     calls[k].bytes / bytes_per_s_);
       for (const std::uint32_t id : uses[k].reads) {
         if (!writes.contains(id)) reads.insert(id);
       }
@@ -137,7 +157,7 @@ class Describer {
   }
 
   const TaskList& tasks_;
-  double flops_per_s_ = 0, bytes_per_s_ = 0, start_s_ = 0;
+  double flops_per_s_ = 0, bf16_flops_per_s_ = 0, bytes_per_s_ = 0, start_s_ = 0;
   StepProblem made_;
   std::vector<std::uint32_t> value_of_;  // by buffer
   std::uint32_t step_count_ = 0;

@@ -28,6 +28,8 @@ std::uint64_t bytes_of(const Program::Buffer& buffer) {
   return bytes;
 }
 
+bool is_for_device(const Program& program) { return program.target.starts_with("cuda"); }
+
 }  // namespace
 
 std::string to_string(const BudgetReport& report) {
@@ -79,6 +81,8 @@ std::uint64_t bytes_outside_arena(const Program& program, int threads) {
   for (const Program::Kernel& kernel : program.kernels) {
     scratch = std::max(scratch, static_cast<std::uint64_t>(kernel.scratch_bytes.value({})));
   }
+  if (is_for_device(program))
+    return bytes;  // what kernels and libraries need there is known when it is loaded
   return bytes + scratch * static_cast<std::uint64_t>(threads > 0 ? threads : usable_threads());
 }
 
@@ -163,9 +167,14 @@ std::unique_ptr<BudgetPlanner> planned_within(Program plain,
   if (!described || !plain.is_kernels_alone()) {
     throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)
         .at("program '", plain.name, "'")
-        .expected("kernels one after another on the processor, with extents that are known")
+        .expected("kernels one after another, with extents that are known")
         .got(!plain.is_kernels_alone() ? "control flow or operators without kernels between them"
-                                       : "a program for a device, or extents that inputs decide");
+                                       : "extents that inputs decide");
+  }
+  if (request.may_swap && is_for_device(plain)) {
+    throw Error("nothing is swapped out of a device's memory", ErrorKind::Unsupported)
+        .at("program '", plain.name, "' for ", plain.target)
+        .hint("a budget without --swap: steps are run again, or the batch is split by --split");
   }
   return std::make_unique<BudgetPlanner>(std::move(plain), *std::move(described), request);
 }

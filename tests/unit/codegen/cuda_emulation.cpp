@@ -167,8 +167,9 @@ std::shared_ptr<const DeviceModel> emulate(const Program& program) {
   return std::make_shared<EmulatedModel>(program);
 }
 
-Program compile_emulated(const Graph& graph) {
+Program compile_emulated(const Graph& graph, std::optional<codegen::StepProblem>* described) {
   codegen::CompileOptions options = cpu_options();
+  options.step_problem = described;
   options.device =
       codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
   return codegen::compile(graph, options);
@@ -177,7 +178,11 @@ Program compile_emulated(const Graph& graph) {
 bool has_compiler() { return std::system("c++ --version > /dev/null 2>&1") == 0; }
 
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs) {
-  const auto model = std::make_shared<const Model>(compile_emulated(graph), emulate);
+  return run_emulated(compile_emulated(graph), inputs);
+}
+
+std::vector<Tensor> run_emulated(Program given, const std::vector<Tensor>& inputs) {
+  const auto model = std::make_shared<const Model>(std::move(given), emulate);
   Context context(model, 1);
   std::vector<Shape> shapes;
   std::vector<const void*> sources;

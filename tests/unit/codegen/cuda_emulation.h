@@ -6,6 +6,7 @@
 #include "runtime/device.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace tenon::testing {
@@ -15,11 +16,13 @@ bool has_compiler();
 
 /// The program of a graph, as its nodes stand, for a device that is emulated on the processor; and
 /// that device, whose memory is the processor's.
-Program compile_emulated(const Graph& graph);
+Program compile_emulated(const Graph& graph,
+                         std::optional<codegen::StepProblem>* described = nullptr);
 std::shared_ptr<const DeviceModel> emulate(const Program& program);
 
 /// Compiles a graph for a device that is emulated on the processor, as its nodes stand, and runs
 /// it.
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs);
+std::vector<Tensor> run_emulated(Program program, const std::vector<Tensor>& inputs);
 
 }  // namespace tenon::testing
