@@ -3,8 +3,8 @@
 #include "nests/stride.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 namespace tenon::nests {
@@ -19,6 +19,40 @@ bool is_same(const Scalar& a, const Scalar& b) {
   return is_alike && std::equal(a->args.begin(), a->args.end(), b->args.begin(), is_same);
 }
 
+// What an integer leaves of a division, where that is the same everywhere.
+std::optional<std::int64_t> remainder(const Scalar& scalar, std::int64_t divisor) {
+  const auto positive = [&](std::int64_t value) { return ((value % divisor) + divisor) % divisor; };
+  if (scalar->kind == ScalarKind::Integer) return positive(scalar->integer);
+  if (scalar->kind != ScalarKind::Binary) return std::nullopt;
+  const auto a = remainder(scalar->args[0], divisor), b = remainder(scalar->args[1], divisor);
+  switch (scalar->binary) {
+    case BinaryOp::Add:
+      return a && b ? std::optional(positive(*a + *b)) : std::nullopt;
+    case BinaryOp::Subtract:
+      return a && b ? std::optional(positive(*a - *b)) : std::nullopt;
+    case BinaryOp::Multiply:
+      if ((a && *a == 0) || (b && *b == 0)) return 0;
+      return a && b ? std::optional(positive(*a * *b)) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Whether two stores never meet, in whatever turns of their loops: as those of a tile, which lie
+// at other places of every group of so many.
+bool are_apart(const Statement& one, const Statement& other) {
+  constexpr std::int64_t kMost = 8;
+  if (one.view != other.view) return false;
+  for (std::size_t axis = 0; axis < one.indices.size(); ++axis) {
+    for (std::int64_t divisor = 2; divisor <= kMost; ++divisor) {
+      const auto a = remainder(one.indices[axis], divisor),
+                 b = remainder(other.indices[axis], divisor);
+      if (a && b && *a != *b) return true;
+    }
+  }
+  return false;
+}
+
 class Reading {
  public:
   Reading(const LoopNest& nest, std::size_t result, std::size_t operand)
@@ -26,40 +60,61 @@ class Reading {
 
   bool allows() {
     visit(nest_.body);
-    if (!is_allowed_ || store_ == nullptr) return false;
-    // A loop around the store that it does not move along would write each element more than once.
-    for (const Statement* loop : store_loops_) {
-      const bool moves = std::ranges::any_of(
-          store_->indices, [&](const Scalar& index) { return depends_on(index, loop->id); });
-      if (!moves && !(loop->extent == Dim(1))) return false;
-    }
-    for (const auto& [load, loops] : loads_) {
-      if (loops != store_loops_ || load->bounds != Bounds::Inside || load->view != store_->view)
-        return false;
-      if (!std::equal(load->args.begin(), load->args.end(), store_->indices.begin(),
-                      store_->indices.end(), is_same)) {
-        return false;
+    if (!is_allowed_ || stores_.empty() || loads_.empty()) return false;
+    for (std::size_t k = 0; k < stores_.size(); ++k) {
+      if (!writes_once(stores_[k])) return false;
+      for (std::size_t other = 0; other < k; ++other) {
+        if (!are_apart(*stores_[k].statement, *stores_[other].statement)) return false;
       }
     }
-    return !loads_.empty();
+    return std::ranges::all_of(loads_, [&](const Read& read) {
+      return std::ranges::any_of(stores_,
+                                 [&](const Store& store) { return is_before(read, store); });
+    });
   }
 
  private:
+  using Loops = std::vector<const Statement*>;
+  struct Store {
+    const Statement* statement = nullptr;
+    Loops loops;
+    std::size_t place = 0;  // among the statements as they stand
+  };
+  struct Read {
+    Scalar load;
+    Loops loops;
+    std::size_t place = 0;
+  };
+
+  // A loop around the store that it does not move along would write each element more than once.
+  static bool writes_once(const Store& store) {
+    return std::ranges::all_of(store.loops, [&](const Statement* loop) {
+      return loop->extent == Dim(1) ||
+             std::ranges::any_of(store.statement->indices,
+                                 [&](const Scalar& index) { return depends_on(index, loop->id); });
+    });
+  }
+
+  // Whether an element is read in the turn that writes it, before it is written.
+  static bool is_before(const Read& read, const Store& store) {
+    return read.place <= store.place && read.loops == store.loops &&
+           read.load->bounds == Bounds::Inside && read.load->view == store.statement->view &&
+           std::equal(read.load->args.begin(), read.load->args.end(),
+                      store.statement->indices.begin(), store.statement->indices.end(), is_same);
+  }
+
   void visit(const Block& block) {
     for (const Statement& statement : block) {
+      ++place_;
       seen_.clear();
       for (const Scalar* scalar : {&statement.value, &statement.place, &statement.limit}) {
         if (scalar->is_defined()) visit(*scalar);
       }
       for (const Scalar& index : statement.indices) visit(index);
-      const bool is_given =
-          statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update;
-      if (is_given && nest_.buffers[statement.id].storage != Storage::Scratch) {
-        // Behind the store nothing may need what it took the place of.
-        is_allowed_ &= statement.kind == Statement::Kind::Store && statement.id == result_ &&
-                       store_ == nullptr && &statement == &block.back();
-        store_ = &statement;
-        store_loops_ = loops_;
+      const bool is_update = statement.kind == Statement::Kind::Update;
+      if ((statement.kind == Statement::Kind::Store || is_update) && statement.id == result_) {
+        is_allowed_ &= !is_update;
+        stores_.push_back({&statement, loops_, place_});
       }
       if (statement.kind != Statement::Kind::Loop) continue;
       loops_.push_back(&statement);
@@ -70,13 +125,8 @@ class Reading {
 
   void visit(const Scalar& scalar) {
     if (!seen_.insert(&scalar.node()).second) return;
-    if (scalar->kind == ScalarKind::Load) {
-      if (scalar->id == result_) is_allowed_ = false;
-      if (scalar->id == operand_) {
-        is_allowed_ &= store_ == nullptr;
-        loads_.emplace_back(scalar, loops_);
-      }
-    }
+    if (scalar->kind == ScalarKind::Load && scalar->id == operand_)
+      loads_.push_back({scalar, loops_, place_});
     for (const Scalar& arg : scalar->args) visit(arg);
   }
 
@@ -84,9 +134,10 @@ class Reading {
   std::size_t result_, operand_;
   bool is_allowed_ = true;
   std::unordered_set<const ScalarNode*> seen_;  // in this statement
-  const Statement* store_ = nullptr;
-  std::vector<const Statement*> loops_, store_loops_;
-  std::vector<std::pair<Scalar, std::vector<const Statement*>>> loads_;
+  std::size_t place_ = 0;
+  Loops loops_;
+  std::vector<Store> stores_;
+  std::vector<Read> loads_;
 };
 
 }  // namespace

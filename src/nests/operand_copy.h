@@ -12,4 +12,7 @@ std::size_t buffer_of(const NestSequence::Part& part, std::size_t id);
 void read_copy(NestSequence::Part& part, const Contraction& sum, const Scalar& factor, NestBuffer copy,
                std::size_t number, ScalarNode read);
 
+/// Leaves only the buffers that the nest uses: what else it were given would be kept for it.
+void drop_unused_buffers(NestSequence::Part& part);
+
 }  // namespace tenon::nests

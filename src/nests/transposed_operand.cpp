@@ -116,6 +116,7 @@ void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_cons
     const std::optional<Contraction> left = sum ? find_contraction(part.nest) : std::nullopt;
     const std::optional<Scalar> narrow = left ? find_narrow(*left, part, is_constant, has_pairs) : std::nullopt;
     if (narrow) parts.push_back(stage_whole(sequence, part, *left, *narrow));
+    if (turn || narrow) drop_unused_buffers(part);
     parts.push_back(std::move(part));
   }
   sequence.parts = std::move(parts);

@@ -4,6 +4,7 @@
 #include "nests/in_place.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace tenon {
@@ -148,6 +149,11 @@ void derive_uses(const TaskList& tasks, TaskList::Task& task) {
       if (can) task.may_share.emplace_back(result, operand);
     }
   }
+  // Whoever takes them in turn should leave to others what only those can have.
+  std::map<std::uint32_t, std::size_t> takers;
+  for (const auto& [result, operand] : task.may_share) ++takers[operand];
+  std::ranges::stable_sort(task.may_share, {},
+                           [&](const auto& pair) { return takers[pair.second]; });
 }
 
 }  // namespace tenon

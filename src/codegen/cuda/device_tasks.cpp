@@ -67,7 +67,11 @@ class DeviceTasks : public TaskWriter {
         task.ways.push_back(std::move(way));
         ++shared_.step_count;
       }
-      if (!kernel.library) derive_uses(list_, task);  // of which kernels may overwrite operands
+      if (!kernel.library) {
+        derive_uses(list_, task);
+        // Pointers of a kernel are told apart: only one store waits for all that it is made of.
+        if (task.writes.size() > 1) task.may_share.clear();
+      }
       list_.tasks.push_back(std::move(task));
     }
   }

@@ -167,33 +167,4 @@ void inline_copies(NestSequence& sequence) {
   if (sequence.parts.size() > 1) Inliner(sequence).run();
 }
 
-void drop_unused_buffers(NestSequence::Part& part) {
-  std::vector<bool> is_used(part.nest.buffers.size(), false);
-  nests::for_each_load(part.nest.body, [&](const Scalar& load) { is_used[load->id] = true; });
-  const auto note = [&](const auto& self, const Block& block) -> void {
-    for (const Statement& statement : block) {
-      if (statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update)
-        is_used[statement.id] = true;
-      self(self, statement.body);
-    }
-  };
-  note(note, part.nest.body);
-  std::map<std::size_t, nests::BufferUse> uses;
-  std::vector<NestBuffer> buffers;
-  std::vector<std::size_t> given;
-  std::size_t place = 0;
-  for (std::size_t k = 0; k < is_used.size(); ++k) {
-    const bool is_given = part.nest.buffers[k].storage != Storage::Scratch;
-    if (is_used[k]) {
-      uses[k] = {buffers.size(), {}, false};
-      buffers.push_back(part.nest.buffers[k]);
-      if (is_given) given.push_back(part.buffers[place]);
-    }
-    place += is_given;
-  }
-  part.nest.buffers = std::move(buffers);
-  part.buffers = std::move(given);
-  nests::renumber_buffers(part.nest, uses);
-}
-
 }  // namespace tenon::codegen::cuda

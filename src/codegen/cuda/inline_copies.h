@@ -1,6 +1,7 @@
 #pragma once
 
 #include "codegen/nest_names.h"
+#include "nests/operand_copy.h"
 
 namespace tenon::codegen::cuda {
 
@@ -8,7 +9,6 @@ namespace tenon::codegen::cuda {
 /// elements takes longer than the reads that it saves.
 void inline_copies(NestSequence& sequence);
 
-/// Leaves only the buffers that the nest uses.
-void drop_unused_buffers(NestSequence::Part& part);
+using nests::drop_unused_buffers;
 
 }  // namespace tenon::codegen::cuda

@@ -159,6 +159,7 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
   node.view = padded->dims;
   read_copy(part, *found, load, {concat("p", made), dtype, padded->dims, Storage::Operand}, made,
             std::move(node));
+  drop_unused_buffers(part);
   list_extents(copy.nest);
   list_extents(part.nest);
   return {std::move(copy), std::move(part)};

@@ -1,7 +1,9 @@
+#include "base/error.h"
 #include "ir/text.h"
 #include "nests/in_place.h"
 #include "nests/nest_builder.h"
 #include "nests/node_exprs.h"
+#include "nests/parse.h"
 #include "ops/registry.h"
 
 #include <gtest/gtest.h>
@@ -67,6 +69,65 @@ TEST(InPlace, AResidualIsReadBehindTheSum) {
 }
 )"),
             (Found{false, false, true}));
+}
+
+// Of a nest with the results y and z and the operands x and v: which may lie where.
+std::string allowed(const std::string& body) {
+  const LoopNest nest = parse_nest(
+      concat("kernel k (out y: f32[8, 8], out z: f32[8, 8], x: f32[8, 8], v: f32[8, 8]) {\n", body,
+             "}\n"));
+  std::string text;
+  for (const std::size_t result : {0U, 1U}) {
+    for (const std::size_t operand : {2U, 3U}) {
+      if (may_overwrite(nest, result, operand))
+        text += concat(nest.buffers[result].name, nest.buffers[operand].name, " ");
+    }
+  }
+  return text;
+}
+
+// What a later result is made of may not be gone by then; what was read before may.
+TEST(InPlace, SeveralResultsAreWrittenOneAfterAnother) {
+  EXPECT_EQ(allowed(R"(for i in 0..8 parallel {
+  for j in 0..8 vector by 8 {
+    y[i, j] = (x[i, j] * 2.0)
+    z[i, j] = (y[i, j] + v[i, j])
+  }
+}
+)"),
+            "yx zx zv ");
+  EXPECT_EQ(allowed(R"(for i in 0..8 parallel {
+  for j in 0..8 vector by 8 {
+    y[i, j] = (v[i, j] * 2.0)
+    z[i, j] = (x[i, j] + v[i, j])
+  }
+}
+)"),
+            "zx zv ");
+}
+
+// Those of a tile lie at other places of every group of so many.
+TEST(InPlace, StoresOfATileNeverMeet) {
+  const auto tile = [](const char* second) {
+    return allowed(concat("for t in 0..4 parallel {\n  for j in 0..8 vector by 8 {\n",
+                          "    y[((t * 2) + 0), j] = x[((t * 2) + 0), j]\n    y[", second,
+                          ", j] = x[", second, ", j]\n  }\n}\n"));
+  };
+  EXPECT_EQ(tile("((t * 2) + 1)"), "yx ");
+  EXPECT_EQ(tile("(((t * 2) + 1) + 2)"), "yx ");
+  EXPECT_EQ(tile("((t * 2) + 2)"), "");  // the next tile's first
+  EXPECT_EQ(tile("(t + 1)"), "");
+}
+
+// A neighbour that another turn writes, an element that is written in every turn.
+TEST(InPlace, OtherTurnsMayNotNeedIt) {
+  EXPECT_EQ(allowed("for i in 0..7 { for j in 0..8 { y[i, j] = (x[i, j] + x[(i + 1), j]) } }\n"),
+            "");
+  EXPECT_EQ(allowed("for r in 0..3 { for i in 0..8 { for j in 0..8 { y[i, j] = x[i, j] } } }\n"),
+            "");
+  EXPECT_EQ(allowed("for i in 0..8 { for j in 0..8 { y[i, j] = 0.0 } }\n"
+                    "for i in 0..8 { for j in 0..8 { y[i, j] = x[i, j] } }\n"),
+            "");
 }
 
 }  // namespace
