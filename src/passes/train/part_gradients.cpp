@@ -1,6 +1,8 @@
 #include "ops/registry.h"
 #include "passes/train/parts.h"
 
+#include <algorithm>
+
 namespace tenon::training {
 namespace {
 
@@ -15,13 +17,17 @@ bool is_in_order(const Graph& graph, ValueId value, const char* order) {
   return layout.is_empty() || layout.text() == order;
 }
 
+bool has_groups(const Node& node) {
+  const AttrValue* groups = node.attrs.find("groups");
+  return groups && !(std::get<Dim>(*groups) == Dim(1));
+}
+
 bool may_part(const Graph& graph, NodeId split, NodeId product) {
   const Node &parts = graph.node(split), &node = graph.node(product);
   const ValueId whole = node.results.front(), weights = node.operands[*node.op->operand_index("w")];
   if (graph.readers(whole).size() != 1 || graph.is_output(whole)) return false;
   if (node.operands.size() > 2 && node.operands[2]) return false;  // a gradient has no bias
-  const AttrValue* groups = node.attrs.find("groups");
-  if (groups && !(std::get<Dim>(*groups) == Dim(1))) return false;
+  if (has_groups(node)) return false;
   if (graph.constant_of(weights) || !is_in_order(graph, weights, "OIHW") ||
       !is_in_order(graph, whole, "NCHW"))
     return false;
@@ -57,16 +63,52 @@ void part(Graph& graph, NodeId split, NodeId product) {
   graph.erase(product);
 }
 
+bool may_part_weights(const Graph& graph, NodeId join, NodeId product) {
+  const Node &parts = graph.node(join), &node = graph.node(product);
+  if (has_groups(node) || parts.operands.size() > kMostParts || parts.operands.size() < 2 ||
+      !(std::get<Dim>(*parts.attrs.find("axis")) == Dim(1)) ||
+      !is_in_order(graph, node.results.front(), "OIHW"))
+    return false;
+  return std::ranges::all_of(parts.operands, [&](ValueId operand) {
+    if (!is_in_order(graph, operand, "NCHW")) return false;
+    const Dim channels = graph.value(operand).type.tensor().dims[1];
+    return channels.is_constant() && channels.constant() >= kFewestChannels;
+  });
+}
+
+void part_weights(Graph& graph, NodeId join, NodeId product) {
+  const Node parts = graph.node(join), node = graph.node(product);
+  Graph::NewNode whole{&find_op("concat"), {}, {}, {}, {""}, ""};
+  whole.attrs.set("axis", Dim(1));
+  for (ValueId operand : parts.operands) {
+    Graph::NewNode piece{node.op, node.operands, node.attrs, {}, {""}, node.name};
+    piece.operands[*node.op->operand_index("x")] = operand;
+    whole.operands.push_back(graph.node(graph.add_node(std::move(piece), product)).results.front());
+  }
+  const ValueId made = graph.node(graph.add_node(std::move(whole), product)).results.front();
+  const ValueId result = node.results.front();
+  graph.set_type(made, graph.value(result).type);
+  graph.replace_uses(result, made);
+  graph.swap_names(result, made);
+  graph.erase(product);
+}
+
 }  // namespace
 
 void part_gradients(Graph& graph) {
+  const auto is = [&](NodeId id, const char* op) { return id && graph.op_name(id) == op; };
   for (NodeId id : graph.nodes_in_order()) {
-    if (graph.op_name(id) != "split")
-      continue;  // op-name: what the gradient of a concat is made with
-    const NodeId product = graph.value(graph.node(id).operands.front()).producer;
-    // op-name: the gradient by the image that a convolution reads
-    if (!product || graph.op_name(product) != "conv_transpose") continue;
-    if (may_part(graph, id, product)) part(graph, id, product);
+    const NodeId from = graph.node(id).operands.empty() || !graph.node(id).operands.front()
+                            ? NodeId{}
+                            : graph.value(graph.node(id).operands.front()).producer;
+    // op-name: what the gradient of a concat is made with, of one by the image that is read
+    if (is(id, "split") && is(from, "conv_transpose") && may_part(graph, id, from)) {
+      part(graph, id, from);
+      // op-name: the gradient by the weights, of an image that was joined
+    } else if (is(id, "conv_weight_gradient") && is(from, "concat") &&
+               may_part_weights(graph, from, id)) {
+      part_weights(graph, from, id);
+    }
   }
 }
 

@@ -92,7 +92,8 @@ Var loss_scale(Draft& draft, Builder& build, const OptimizerOptions& options);
 
 /// The gradient by an image that several were joined into, which is split behind the convolution
 /// that computes it: a convolution for each of them, with its part of the weights. Nothing is
-/// written whole and then taken apart.
+/// written whole and then taken apart. Likewise the gradient by the weights of such a convolution:
+/// one of each image, which need not be joined again for it.
 void part_gradients(Graph& graph);
 
 /// Appends how unlikely the labels are behind a sequence of scores, whatever steps they fall on

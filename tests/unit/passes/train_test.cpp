@@ -359,13 +359,15 @@ TEST(Train, TakesGradientsOfJoinedImagesApart) {
 }
 )";
   const StatefulGraph step = train(parse_graph(kJoined, all_ops()), with("sgd"));
-  int splits = 0, products = 0;
+  int splits = 0, products = 0, by_weights = 0;
   for (NodeId id : step.graph.nodes_in_order()) {
     splits += step.graph.op_name(id) == "split";
     products += step.graph.op_name(id) == "conv_transpose";
+    by_weights += step.graph.op_name(id) == "conv_weight_gradient";
   }
   EXPECT_EQ(splits, 0);
   EXPECT_EQ(products, 2);
+  EXPECT_EQ(by_weights, 4);
   // The gradients are those of the two halves apart: y = conv(a, w') + conv(b, w'').
   constexpr const char* kApart = R"(graph (x: f64[1, 2, 4, 4]) {
   v = constant f64[32, 2, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
