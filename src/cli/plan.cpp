@@ -81,7 +81,8 @@ class PlanCommand {
     source_ = options.train.empty()
                   ? plan_source(options.model, reading, device_, options.reading == "fused")
                   : compiled_step();
-    source_.problem = prepared(std::move(source_.problem));
+    orders_ = prepared(source_.problem);
+    source_.problem = orders_.front();
     split_.resize(source_.split.size());
     base_seconds_ = source_.problem.seconds();
     memory::PlaceOptions thorough = place_;
@@ -165,12 +166,13 @@ class PlanCommand {
 
   bool in_place() const { return !options_.no_in_place; }
 
-  memory::Problem prepared(memory::Problem problem) const {
+  std::vector<memory::Problem> prepared(const memory::Problem& problem) const {
     memory::verify(problem);
-    return memory::reordered(problem, in_place());
+    return memory::promising_orders(problem, in_place());
   }
 
-  memory::SearchResult searched(const memory::Problem& problem, std::uint64_t budget) const {
+  memory::OrderedResult searched(const std::vector<memory::Problem>& orders,
+                                 std::uint64_t budget) const {
     memory::SearchOptions search;
     search.budget_bytes = budget;
     search.may_swap = options_.swap;
@@ -178,14 +180,18 @@ class PlanCommand {
     search.step_limit = options_.step_limit;
     search.place = place_;
     search.in_place = in_place();
-    if (method_ == memory::Method::Search) return memory::search(problem, search);
-    return memory::plan_by_lower_sets(problem, search, method_);
+    if (method_ == memory::Method::Search)
+      return memory::search_orders(orders, search, !options_.train.empty());
+    return {0, memory::plan_by_lower_sets(orders.front(), search, method_)};
+  }
+
+  Found found_in(const std::vector<memory::Problem>& orders, std::uint64_t budget) const {
+    memory::OrderedResult found = searched(orders, budget);
+    return {&orders[found.order], std::move(found.result)};
   }
 
   Found plan_within(std::uint64_t budget) {
-    Found best;
-    best.problem = &source_.problem;
-    best.result = searched(source_.problem, budget);
+    Found best = found_in(orders_, budget);
     best.overhead = best.result.plan.seconds / base_seconds_ - 1;
     if (!options_.split) return best;
     // More parts take less memory and, reading the parameters again, some more time.
@@ -193,10 +199,8 @@ class PlanCommand {
       if (best.result.is_within_budget && best.overhead <= 0) break;
       const auto& [parts, make] = source_.split[k];
       if (!split_[k]) split_[k] = prepared(make());
-      Found found;
-      found.problem = &*split_[k];
+      Found found = found_in(*split_[k], budget);
       found.parts = parts;
-      found.result = searched(*split_[k], budget);
       found.overhead = found.result.plan.seconds * times(parts) / base_seconds_ - 1;
       const bool is_within = found.result.is_within_budget;
       const bool is_better = is_within
@@ -230,7 +234,7 @@ class PlanCommand {
       Json line = {{"budget_bytes", budget}};
       for (std::size_t k = 0; k < memory::method_names().size(); ++k) {
         method_ = static_cast<memory::Method>(k);
-        const memory::SearchResult found = searched(source_.problem, budget);
+        const memory::SearchResult found = searched(orders_, budget).result;
         const double overhead = found.plan.seconds / base_seconds_ - 1;
         row.push_back(found.is_within_budget ? percent(overhead) : "none found");
         Json& cell = line[memory::method_names()[k]];
@@ -411,7 +415,9 @@ class PlanCommand {
   memory::Plan plain_;
   double base_seconds_ = 0;
   std::uint64_t bound_bytes_ = 0, order_bound_bytes_ = 0;
-  std::vector<std::optional<memory::Problem>> split_;  // prepared, as they were asked for
+  std::vector<memory::Problem> orders_;  // of its items
+  std::vector<std::optional<std::vector<memory::Problem>>>
+      split_;  // the same of parts, as they were asked for
   memory::Method method_ = memory::Method::Search;
 };
 

@@ -8,6 +8,7 @@
 #include "codegen/graph_scope.h"
 #include "codegen/guards.h"
 #include "codegen/processor_tasks.h"
+#include "codegen/task_order.h"
 #include "ir/constraint.h"
 #include "nests/nest_builder.h"
 #include "nests/node_exprs.h"
@@ -452,6 +453,7 @@ TaskList select(const Graph& graph, const CompileOptions& options) {
   SharedKernels shared;
   const std::optional<Graph> flat = without_groups_of_data(graph, shared);
   Selector(flat ? *flat : graph, options, shared, graph.node_id_bound()).run();
+  if (!options.device) order_tasks(shared.list, options.decisions);
   return std::move(shared.list);
 }
 

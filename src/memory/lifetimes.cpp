@@ -164,17 +164,23 @@ std::uint64_t working_set_bytes(const Problem& problem, std::uint32_t index) {
   const Item& item = problem.items[index];
   std::uint64_t bytes = 0;
   for (std::uint32_t v : item.reads) bytes += problem.values[v].bytes;
-  std::vector<std::uint32_t> overwritten;
-  for (std::uint32_t v : item.makes) {
-    bytes += problem.values[v].bytes;
-    for (const auto& [result, operand] : item.may_share) {
-      if (result != v || problem.values[operand].is_output) continue;
-      if (std::find(overwritten.begin(), overwritten.end(), operand) != overwritten.end()) continue;
-      overwritten.push_back(operand);
-      bytes -= problem.values[v].bytes;
-      break;
-    }
+  for (std::uint32_t v : item.makes) bytes += problem.values[v].bytes;
+  // No more can be shared than the results that may overwrite something, nor than what they may.
+  std::vector<std::uint32_t> results, operands;
+  for (const auto& [result, operand] : item.may_share) {
+    if (problem.values[operand].is_output) continue;
+    results.push_back(result);
+    operands.push_back(operand);
   }
+  const auto sum_once = [&](std::vector<std::uint32_t>& list) {
+    std::ranges::sort(list);
+    const auto rest = std::ranges::unique(list);
+    list.erase(rest.begin(), rest.end());
+    std::uint64_t sum = 0;
+    for (const std::uint32_t v : list) sum += problem.values[v].bytes;
+    return sum;
+  };
+  bytes -= std::min(sum_once(results), sum_once(operands));
   std::uint64_t least = item.ways.front().workspace_bytes;
   for (const Way& way : item.ways) least = std::min(least, way.workspace_bytes);
   return bytes + least;

@@ -299,6 +299,28 @@ Problem reordered(const Problem& problem, bool in_place) {
   return permuted(problem, best);
 }
 
+std::vector<Problem> promising_orders(const Problem& problem, bool in_place) {
+  std::vector<Problem> found = {reordered(problem, in_place)};
+  if (problem.items.empty() || problem.items.size() > kMostItems) return found;
+  const Orders orders(problem, in_place);
+  for (const Order& order : {deepest_need_first(Tasks(problem)), orders.delayed()}) {
+    Problem next = permuted(problem, order);
+    const auto is_same = [](const Item& one, const Item& other) {
+      return one.number == other.number && one.reads == other.reads && one.makes == other.makes;
+    };
+    const bool is_known = std::ranges::any_of(found, [&](const Problem& known) {
+      return std::ranges::equal(known.items, next.items, is_same);
+    });
+    if (!is_known) found.push_back(std::move(next));
+  }
+  return found;
+}
+
+std::uint64_t peak_bytes(const Problem& problem, bool in_place) {
+  Orders orders(problem, in_place);
+  return problem.items.empty() ? 0 : orders.cost(orders.given()).peak_bytes;
+}
+
 std::uint64_t order_bound_bytes(const Problem& problem, bool in_place) {
   std::uint64_t bound = largest_working_set_bytes(problem);
   const std::size_t count = problem.items.size();

@@ -65,10 +65,12 @@ class Annealing {
     // Where everything can be kept, nothing is faster.
     if (!pool_.empty() && try_to_place(result)) return finished(std::move(result));
     pool_.clear();
-    // What is proven impossible gets one walk, to tell how little would do.
+    // What is proven impossible gets one short walk, to tell how little would do.
     const bool is_hopeless = largest_working_set_bytes(problem_) > budget;
     const int restarts = options_.restarts > 0 ? options_.restarts : is_hopeless ? 1 : kRestarts;
-    const std::uint64_t steps = options_.step_limit > 0 ? options_.step_limit : default_steps();
+    const std::uint64_t steps = options_.step_limit > 0 ? options_.step_limit
+                                : is_hopeless           ? default_steps() / kShort
+                                                        : default_steps();
     // Copies hide behind work or do not, which makes many valleys: some are found by short walks
     // only, others by long ones.
     const std::uint64_t long_steps = std::min(kLongSteps, kLongWork / size());
@@ -109,7 +111,7 @@ class Annealing {
       if (pool_.empty()) break;
       budget -= std::max<std::uint64_t>(options_.budget_bytes / 200, 1);
     }
-    if (!result.is_within_budget) settle_for_smallest(result);
+    if (!result.is_within_budget) settle_for_smallest(result, is_hopeless);
     return finished(std::move(result));
   }
 
@@ -295,15 +297,17 @@ class Annealing {
     return place;
   }
 
-  void settle_for_smallest(SearchResult& result) {
+  void settle_for_smallest(SearchResult& result, bool is_hopeless) {
     evaluate(smallest_.treatments, options_.budget_bytes);
     result.plan =
-        planned(problem_, evaluator_.events(), place_options(kLastPlaceNodes), options_.in_place);
+        planned(problem_, evaluator_.events(),
+                place_options(is_hopeless ? kPlaceNodes : kLastPlaceNodes), options_.in_place);
     result.treatments = smallest_.treatments;
     result.is_within_budget = result.plan.arena_bytes <= options_.budget_bytes;
   }
 
   static constexpr int kRestarts = 3;
+  static constexpr std::uint64_t kShort = 10;
   static constexpr std::uint64_t kMostSteps = 60'000, kLongSteps = 200'000;
   static constexpr std::uint64_t kLongWork = 30'000'000;
   static constexpr std::size_t kPool = 24, kTriedOfLarge = 8;
@@ -324,6 +328,13 @@ class Annealing {
   double price_ = 1;  // of a plan that is over the budget by all of it, in seconds of the whole
 };
 
+// Whether a plan is to be preferred: within the budget, then faster; else smaller.
+bool is_better(const SearchResult& other, const SearchResult& best) {
+  if (other.is_within_budget)
+    return !best.is_within_budget || other.plan.seconds < best.plan.seconds;
+  return !best.is_within_budget && other.plan.arena_bytes < best.plan.arena_bytes;
+}
+
 }  // namespace
 
 SearchResult search(const Problem& problem, const SearchOptions& options) {
@@ -339,12 +350,8 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
   alone.may_swap = true;
   alone.may_recompute = false;
   const auto consider = [&](SearchResult other) {
-    const bool is_faster = !best.is_within_budget || other.plan.seconds < best.plan.seconds;
-    const bool is_smaller = other.plan.arena_bytes < best.plan.arena_bytes;
-    const bool is_better =
-        other.is_within_budget ? is_faster : !best.is_within_budget && is_smaller;
     other.evaluation_count = best.evaluation_count += other.evaluation_count;
-    if (is_better) best = std::move(other);
+    if (is_better(other, best)) best = std::move(other);
   };
   const std::vector<Treatment> recomputed = best.treatments;
   SearchResult swapped = Annealing(problem, alone).run();
@@ -352,6 +359,22 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
   consider(std::move(swapped));
   if (best.is_within_budget && best.plan.seconds <= problem.seconds()) return best;
   consider(Annealing(problem, shared).run(starts));
+  return best;
+}
+
+OrderedResult search_orders(std::span<const Problem> orders, const SearchOptions& options,
+                            bool is_thorough) {
+  constexpr double kFree = 1.01;  // of the time without a budget: looking on is not worth it
+  OrderedResult best{0, search(orders.front(), options)};
+  // No order helps where one item does not fit.
+  if (largest_working_set_bytes(orders.front()) > options.budget_bytes) return best;
+  for (std::size_t k = 1; k < orders.size(); ++k) {
+    const bool is_free = best.result.plan.seconds <= kFree * orders[k].seconds();
+    if (best.result.is_within_budget && (is_free || !is_thorough)) break;
+    SearchResult other = search(orders[k], options);
+    other.evaluation_count = best.result.evaluation_count += other.evaluation_count;
+    if (is_better(other, best.result)) best = {k, std::move(other)};
+  }
   return best;
 }
 

@@ -2,6 +2,7 @@
 
 #include "memory/lifetimes.h"
 
+#include <span>
 #include <string_view>
 
 namespace tenon::memory {
@@ -41,5 +42,14 @@ struct SearchResult {
 /// Decides for each value what is done with it between its uses, so that the placed arena is within
 /// the budget at the least time. Simulated annealing on exact lifetimes; the best are placed.
 SearchResult search(const Problem& problem, const SearchOptions& options);
+
+struct OrderedResult {
+  std::size_t order = 0;  ///< of those that were given
+  SearchResult result;
+};
+/// The same in several orders of a problem's items: the best of all, or, unless `is_thorough`, of
+/// the first in which there is a plan within the budget.
+OrderedResult search_orders(std::span<const Problem> orders, const SearchOptions& options,
+                            bool is_thorough);
 
 }  // namespace tenon::memory

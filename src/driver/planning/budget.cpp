@@ -21,6 +21,8 @@ constexpr std::uint64_t kLeastSwapped = 64 << 10;
 constexpr double kCallSeconds = 5e-5;
 // A plan has to be so much faster to be taken in place of one that is running.
 constexpr double kWorthIt = 0.99;
+// Of more items, one order in which there is a plan is enough.
+constexpr std::size_t kManyItems = 1'000;
 
 std::uint64_t bytes_of(const Program::Buffer& buffer) {
   std::uint64_t bytes = buffer.element_bytes;
@@ -94,25 +96,27 @@ BudgetPlanner::BudgetPlanner(Program plain, codegen::StepProblem described,
   report_.budget_bytes =
       request.arena_bytes ? *request.arena_bytes
                           : arena_budget(request.budget, plain_.arena_bytes, report_.outside_bytes);
-  memory::Problem& problem = described_.problem;
-  problem = memory::reordered(problem);
   if (may_swap_) {
+    memory::Problem& problem = described_.problem;
     problem.link = {"a file", measured_swap_bytes_per_s(), kCallSeconds};
     for (memory::Value& value : problem.values) {
       value.may_swap = value.may_swap && value.bytes >= kLeastSwapped;
     }
   }
-  memory::SearchResult found = searched();
-  if (!found.is_within_budget) refuse(found.plan);
-  take(std::move(found.plan));
+  std::vector<memory::Problem> orders = memory::promising_orders(described_.problem);
+  const bool is_large = described_.problem.items.size() > kManyItems;
+  memory::OrderedResult found = memory::search_orders(orders, search_options(), !is_large);
+  described_.problem = std::move(orders[found.order]);
+  if (!found.result.is_within_budget) refuse(found.result.plan);
+  take(std::move(found.result.plan));
 }
 
-memory::SearchResult BudgetPlanner::searched() const {
+memory::SearchOptions BudgetPlanner::search_options() const {
   memory::SearchOptions options;
   options.budget_bytes = report_.budget_bytes;
   options.may_swap = may_swap_;
   options.place.alignment = kArenaAlignment;
-  return memory::search(described_.problem, options);
+  return options;
 }
 
 void BudgetPlanner::take(memory::Plan plan) {
@@ -155,7 +159,7 @@ bool BudgetPlanner::learn(std::span<const double> step_seconds) {
   report_.is_measured = true;
   memory::Plan now = plan_;
   now.seconds = memory::seconds_of(described_.problem, now.events);
-  memory::SearchResult found = searched();
+  memory::SearchResult found = memory::search(described_.problem, search_options());
   const bool is_better = found.is_within_budget && found.plan.seconds < kWorthIt * now.seconds;
   take(is_better ? std::move(found.plan) : std::move(now));
   return is_better;

@@ -64,7 +64,7 @@ class BudgetPlanner {
   void set_parts(std::int64_t parts, std::uint64_t whole_arena_bytes);
 
  private:
-  memory::SearchResult searched() const;
+  memory::SearchOptions search_options() const;
   void take(memory::Plan plan);
   [[noreturn]] void refuse(const memory::Plan& smallest) const;
 

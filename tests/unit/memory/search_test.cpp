@@ -154,5 +154,37 @@ TEST(Problems, AreVerified) {
   EXPECT_THROW(parse_plan("nonsense", "p"), Error);
 }
 
+// Of two orders the one is taken in which there is a plan, or the faster one.
+TEST(Search, LooksInEveryOrderItIsGiven) {
+  // Three values, each made for one reader: side by side, or one after another.
+  Problem together;
+  for (std::uint32_t k = 0; k < 3; ++k) {
+    together.values.push_back({concat("v", k), 64, false, false});
+    together.items.push_back({concat("make ", k), {}, {k}, {}, false, {{1, 0}}, k});
+  }
+  for (std::uint32_t k = 0; k < 3; ++k)
+    together.items.push_back({concat("read ", k), {k}, {}, {}, false, {{1, 0}}, 3 + k});
+  Problem apart = together;
+  for (std::size_t k = 0; k < 6; ++k) apart.items[k] = together.items[k / 2 + (k % 2) * 3];
+  const std::vector<Problem> orders = {together, apart};
+  SearchOptions options;
+  options.budget_bytes = 64;
+  const OrderedResult found = search_orders(orders, options, false);
+  EXPECT_TRUE(found.result.is_within_budget);
+  EXPECT_EQ(found.order, 1u);
+  EXPECT_EQ(testing::fault_in(orders[found.order], found.result.plan), "");
+  options.budget_bytes = 192;
+  EXPECT_EQ(search_orders(orders, options, true).order, 0u);  // free: no need to look on
+  options.budget_bytes = 32;
+  EXPECT_FALSE(search_orders(orders, options, true).result.is_within_budget);
+
+  const std::vector<Problem> tried = promising_orders(unet(chainer::Reading::Retained));
+  EXPECT_GE(tried.size(), 2u);
+  EXPECT_EQ(tried.front().items.front().name,
+            reordered(unet(chainer::Reading::Retained)).items.front().name);
+  for (const Problem& order : tried) EXPECT_NO_THROW(verify(order));
+  EXPECT_EQ(promising_orders({}).size(), 1u);
+}
+
 }  // namespace
 }  // namespace tenon::memory
