@@ -26,7 +26,10 @@ class Fuser {
         each.is_view = true;
       }
     }
-    for (ChainerStep& each : steps_) leave_masks_to_readers(each);
+    for (ChainerStep& each : steps_) {
+      each.has_halves = each.products > 0 && each.factor_gradients == 2;
+      leave_masks_to_readers(each);
+    }
     std::erase_if(steps_, [](const ChainerStep& each) { return each.step.makes.empty(); });
     return std::move(steps_);
   }
@@ -56,16 +59,22 @@ class Fuser {
   }
 
   // Products that keep what they read mask the gradient that they make of it themselves.
-  void leave_masks_to_readers(ChainerStep& each) const {
+  void leave_masks_to_readers(ChainerStep& each) {
     if (each.products == 0 || each.step.makes.size() != 1) return;
     const std::size_t result = each.step.makes[0];
     const auto has = [&](const std::vector<std::size_t>& list) {
       return std::ranges::find(list, result) != list.end();
     };
-    const bool is_masked = std::ranges::all_of(steps_, [&](const ChainerStep& other) {
-      return !has(other.step.reads) || (other.products > 0 && has(other.step.retained.inputs));
-    });
-    if (is_masked) each.step.retained.outputs.clear();
+    const bool is_masked =
+        !each.step.retained.outputs.empty() &&
+        std::ranges::all_of(steps_, [&](const ChainerStep& other) {
+          return !has(other.step.reads) || (other.products > 0 && has(other.step.retained.inputs));
+        });
+    if (!is_masked) return;
+    each.step.retained.outputs.clear();
+    for (ChainerStep& other : steps_) {
+      if (has(other.step.reads)) other.masked.push_back(result);
+    }
   }
 
   static void replace(std::vector<std::size_t>& list, std::size_t tensor,

@@ -120,10 +120,19 @@ class StepProblem {
     return gradient_[tensor];
   }
 
+  // Which gradients an item computes: of the parameters, of what came in, or both.
+  enum class Half : std::uint8_t { Both, Parameters, Operands };
+
   void add_backward(std::size_t k) {
+    if (!steps_[k].has_halves) return add_backward(k, Half::Both);
+    add_backward(k, Half::Parameters);
+    add_backward(k, Half::Operands);
+  }
+
+  void add_backward(std::size_t k, Half half) {
     const TrainingGraph::Step& step = steps_[k].step;
     memory::Item item;
-    item.name = concat("backward of ", name_of(k));
+    item.name = concat("backward of ", name_of(k), half == Half::Parameters ? ", parameters" : "");
     double bytes = 0;
     for (const std::size_t tensor : step.makes) {
       add_once(item.reads, gradient_of_result(tensor));
@@ -132,6 +141,9 @@ class StepProblem {
     const TrainingGraph::Needs& needs = step.needs(reading_);
     for (const auto* list : {&needs.inputs, &needs.outputs}) {
       for (const std::size_t tensor : *list) {
+        const bool is_operand = value_[tensor] != kNone;
+        if (half == Half::Operands && is_operand && !is_masked(k, tensor)) continue;
+        if (half == Half::Parameters && !is_operand) continue;
         add_once(item.reads, value_[tensor]);
         bytes += bytes_of(tensor);
       }
@@ -142,21 +154,31 @@ class StepProblem {
       if (graph_.tensors[tensor].role == TrainingGraph::Role::Input) continue;
       if (std::find(seen.begin(), seen.end(), tensor) != seen.end()) continue;
       seen.push_back(tensor);
+      const bool is_operand = value_[tensor] != kNone;  // a parameter's lies elsewhere
+      if (half == (is_operand ? Half::Parameters : Half::Operands)) continue;
       bytes += bytes_of(tensor);
-      if (value_[tensor] == kNone) continue;  // a parameter's lies elsewhere
-      const std::uint32_t before = gradient_[tensor];
-      gradient_[tensor] = add_value(
-          concat("gradient of ", graph_.tensors[tensor].id, before == kNone ? "" : ", more"),
-          graph_.tensors[tensor].bytes);
-      item.makes.push_back(gradient_[tensor]);
-      if (before != kNone) {
-        add_once(item.reads, before);
-        item.may_share.emplace_back(gradient_[tensor], before);
-      }
+      if (is_operand) add_gradient(item, k, tensor);
     }
-    item.ways.push_back(
-        {device_.seconds(2 * steps_[k].products * steps_[k].factor_gradients, bytes), 0});
+    const double factors = half == Half::Both ? steps_[k].factor_gradients : 1;
+    item.ways.push_back({device_.seconds(2 * steps_[k].products * factors, bytes), 0});
     problem_.items.push_back(std::move(item));
+  }
+
+  bool is_masked(std::size_t k, std::size_t tensor) const {
+    return std::ranges::find(steps_[k].masked, tensor) != steps_[k].masked.end();
+  }
+
+  void add_gradient(memory::Item& item, std::size_t k, std::size_t tensor) {
+    const std::uint32_t before = gradient_[tensor];
+    gradient_[tensor] = add_value(
+        concat("gradient of ", graph_.tensors[tensor].id, before == kNone ? "" : ", more"),
+        graph_.tensors[tensor].bytes);
+    item.makes.push_back(gradient_[tensor]);
+    if (before != kNone) {
+      add_once(item.reads, before);
+      item.may_share.emplace_back(gradient_[tensor], before);
+    }
+    if (is_masked(k, tensor)) item.may_share.emplace_back(gradient_[tensor], value_[tensor]);
   }
 
   const TrainingGraph& graph_;
