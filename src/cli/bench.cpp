@@ -221,7 +221,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
   for (const State& state : timed.states) inputs[state.input] = state.initial.materialise();
   save_values(names_of(held->program(), held->program().inputs), inputs, options.save_inputs,
               "--save-inputs");
-  if (planner) begin_resident_peak();
+  const std::int64_t peak_before = peak_kilobytes();
+  begin_resident_peak();
   held->prepare(inputs);
   if (planner) {
     // By the times of a run like those to come: the first meets memory that nobody has touched.
@@ -269,9 +270,9 @@ int bench(const BenchOptions& options, OutputFormat format) {
   if (!is_dynamic) flops = model.totals().flops;
   if (work) flops = std::accumulate(work->begin(), work->end(), 0.0, [](double sum, const NodeWork& node) { return sum + node.flops; });
   const double median = percentile(sorted, 50);
-  const std::uint64_t run_peak_memory = planner ? resident_peak_bytes() : 0;
+  const std::uint64_t run_peak_memory = resident_peak_bytes();
   const std::int64_t peak_memory =
-      peak_kilobytes();  // before the machine's peak is measured, which takes memory
+      std::max(peak_before, peak_kilobytes());  // before the machine's peak is measured, which takes memory
   const MachinePeak peak = model.is_on_device() ? device_peak(model.program()) : measure_machine_peak(model.thread_count());
   const std::optional<MachinePeak> limit = model.is_on_device() ? std::optional(peak) : std::nullopt;
   std::optional<double> gflops, roofline;
@@ -299,6 +300,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"scratch_bytes", model.scratch_bytes()},
                  {"constant_bytes", model.totals().constant_bytes},
                  {"peak_rss_kb", peak_memory},
+                 {"run_peak_rss_kb", run_peak_memory / 1024},
                  {"version", kVersion}});
     if (planner) {
       const BudgetReport& report = planner->report();
@@ -311,8 +313,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
                         {"swapped_bytes", report.swapped_bytes},
                         {"extra_time", report.extra_time()},
                         {"plain_ms", 1e3 * report.plain_seconds},
-                        {"planned_ms", 1e3 * report.seconds},
-                        {"run_peak_rss_kb", run_peak_memory / 1024}};
+                        {"planned_ms", 1e3 * report.seconds}};
     }
     if (options.every_step) json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit);
     out() << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
