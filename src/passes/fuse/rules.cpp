@@ -289,11 +289,18 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
 
 // A plain product or convolution with sums long enough for a library to be worth its start.
 bool Rules::is_library_sum(ClusterId cluster) const {
+  return is_long_sum(cluster) &&
+         clusters.graph().node(anchor_node(cluster)).op->precision == Precision::Integer;
+}
+
+// Gradients by weights among them: what follows those is fused, in a kernel behind the library's.
+bool Rules::is_long_sum(ClusterId cluster) const {
   constexpr double kLongSum = 48;
   const NodeId centre = anchor_node(cluster);
   if (keeps_tiles_ || !centre || access_[centre].role != Role::Contraction) return false;
   const Node& node = clusters.graph().node(centre);
-  if (node.op->precision != Precision::Integer || node.results.size() != 1) return false;
+  const bool is_product = node.op->precision == Precision::Integer || node.op->find_attr("strides") != nullptr;
+  if (!is_product || node.results.size() != 1) return false;
   return access_[centre].flops >= 2 * kLongSum * usual_value(counts_[node.results.front()]);
 }
 
@@ -323,8 +330,9 @@ bool is_library_step(const Graph& graph, NodeId id) {
 
 Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
   const Graph& graph = clusters.graph();
-  if (is_library_sum(reader) && (is_view(producer) || anchor(producer) == Role::Pointwise))
-    return "a library reads what lies in memory";
+  const bool is_read_whole = is_view(producer) ? is_long_sum(reader)
+                                               : is_library_sum(reader) && anchor(producer) == Role::Pointwise;
+  if (is_read_whole) return "a library reads what lies in memory";
   if (!is_library_sum(producer)) return nullptr;
   const NodeId centre = anchor_node(producer);
   const auto dtype_of = [&](ValueId value) { return graph.value(value).type.tensor().dtype; };
@@ -392,7 +400,7 @@ Refusal Rules::sibling_refusal(ClusterId a, ClusterId b, ValueId shared) const {
 Refusal Rules::copy_refusal(ClusterId view, ClusterId reader) const {
   if (!is_view(view)) return "it computes something";
   if (!may_join_others(reader)) return "its reader stays alone";
-  if (is_library_sum(reader)) return "a library reads whole matrices";
+  if (is_long_sum(reader)) return "a library reads whole matrices";
   if (const Refusal why = size_refusal(view, reader)) return why;
   for (NodeId id : clusters.nodes(view)) {
     for (ValueId result : clusters.graph().node(id).results) {

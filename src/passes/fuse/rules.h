@@ -114,6 +114,7 @@ class Rules {
   /// Of a target on which a vendor's library computes the sum: what it takes along is little.
   Refusal library_refusal(ClusterId producer, ClusterId reader) const;
   bool is_library_sum(ClusterId cluster) const;
+  bool is_long_sum(ClusterId cluster) const;
   Refusal escape_refusal(ClusterId a, ClusterId b) const;
   double repeats(const Edge& edge, ClusterId reader) const;
   Ports ports_of(NodeId node) const;

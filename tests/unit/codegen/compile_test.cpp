@@ -125,7 +125,7 @@ TEST(Compile, ShortLoopsTogetherAreRowsEnoughToTransposeFor) {
   return y
 }
 )";
-  expect_same(text, 1e-4);
+  expect_same(text, 1e-3);  // Winograd's tiles round more
   CompileRequest request;
   request.is_untuned = true;
   request.allow_winograd = false;
