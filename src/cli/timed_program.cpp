@@ -1,5 +1,6 @@
 #include "cli/timed_program.h"
 
+#include "codegen/overwritten_states.h"
 #include "driver/inputs.h"
 #include "driver/rebatch.h"
 #include "driver/training/options.h"
@@ -21,10 +22,23 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
   SplitStep splitting;
   if (options.budget.may_split)
     splitting = split_training_step(graph, options.train, options.loss, shapes);
-  made.step = training_step(std::move(graph), options.train, options.loss, shapes);
+  if (splitting.in_parts) {
+    splitting.in_parts = [in_parts = splitting.in_parts](std::int64_t parts) {
+      return held_unless_finite(in_parts(parts));
+    };
+  }
+  made.step =
+      held_unless_finite(training_step(std::move(graph), options.train, options.loss, shapes));
+  if (!codegen::cuda::parse_target(tuning.cpu)) tuning.states = made.step.ports();
+  made.overwritten = tuning.states;
   const auto compiled = [&](const Graph& step, std::optional<codegen::StepProblem>* described) {
+    std::vector<StatePorts> overwritten;
     tuning.step_problem = described;
-    return compile_tuned(step, tuning);
+    tuning.overwritten = &overwritten;
+    Program program = compile_tuned(step, tuning);
+    // Of several steps that are tried, what holds of all holds of the one that is taken.
+    made.overwritten = codegen::common_states(std::move(made.overwritten), overwritten);
+    return program;
   };
   if (options.budget.budget.empty()) {
     made.program = compiled(made.step.graph, nullptr);

@@ -15,6 +15,7 @@ struct TimedProgram {
   StatefulGraph step;  ///< empty of a program that was given
   Program program;
   std::unique_ptr<BudgetPlanner> planner;  ///< nothing without a budget
+  std::vector<StatePorts> overwritten;     ///< as in CompileRequest
 };
 
 /// What both commands are told of it.

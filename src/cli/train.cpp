@@ -178,7 +178,9 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
                     ? concat(", ", options.trainer.tensor_ranks, " of which share out tensors")
                     : "");
     err() << "; a step is " << trainer.session().program().steps.size() << " kernels, "
-          << format_bytes(trainer.session().arena_bytes()) << " arena\n";
+          << format_bytes(trainer.session().arena_bytes()) << " arena, "
+          << format_bytes(trainer.session().state_bytes() + trainer.session().second_place_bytes())
+          << " states\n";
     const RankedStep* ranked = trainer.session().ranked();
     if (ranked != nullptr && !ranked->place().words.empty())
       err() << "ranks exchange by " << ranked->place().words << ", sums in rank order\n";

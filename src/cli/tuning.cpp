@@ -39,6 +39,8 @@ CompileRequest request_of(const TuningOptions& options, std::function<void(const
   request.specialised_shapes = options.hot_shapes;
   request.swappable_weights = options.swappable_weights;
   request.step_problem = options.step_problem;
+  request.states = options.states;
+  request.overwritten = options.overwritten;
   request.on_notice = [](const std::string& text) { err() << text << "\n"; };
   // Ctrl-C is caught, and progress shown, from the first kernel to the last.
   struct Timing {

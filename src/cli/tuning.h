@@ -23,6 +23,8 @@ struct TuningOptions {
   std::optional<std::vector<std::string>> swappable_weights = {};  ///< as in CompileRequest
   CompileRecord* record = nullptr;  ///< gets what passes and candidates said
   std::optional<codegen::StepProblem>* step_problem = nullptr;     ///< as in CompileRequest
+  std::vector<StatePorts> states = {};                             ///< likewise
+  std::vector<StatePorts>* overwritten = nullptr;                  ///< likewise
 };
 
 /// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning cache

@@ -5,6 +5,7 @@
 #include "codegen/cuda/binding.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/source_writer.h"
+#include "codegen/overwritten_states.h"
 #include "codegen/select.h"
 #include "nests/integer_contraction.h"
 #include "nests/pairs.h"
@@ -81,6 +82,8 @@ Program compile(const Graph& graph, const CompileOptions& options) {
       const TargetFacts facts = options.device ? gpu_facts(options.device->architecture) : options.target->facts();
       *options.step_problem = step_problem(tasks, facts, options.device ? static_cast<int>(facts.units) : options.threads);
     }
+    if (options.overwritten != nullptr)
+      *options.overwritten = overwritten_states(tasks, options.states);
     program.code = options.device ? device_code(tasks, *options.device)
                                   : emit(tasks, *options.target, false).code;
     return program;

@@ -9,6 +9,7 @@
 #include "codegen/cuda/select.h"
 #include "codegen/step_problem.h"
 #include "ir/graph.h"
+#include "ir/state_ports.h"
 #include "program/program.h"
 #include "target/target.h"
 
@@ -52,6 +53,8 @@ struct CompileOptions {
   std::vector<Decision>* decisions = nullptr;  ///< gets them all
   /// Gets what planning the program's memory asks; nothing of a program of several parts or with symbols.
   std::optional<StepProblem>* step_problem = nullptr;
+  std::vector<StatePorts> states = {};  ///< of which is asked what `overwritten_states` says
+  std::vector<StatePorts>* overwritten = nullptr;  ///< gets it
   int threads = 1;  ///< that its estimates are for
 };
 

@@ -33,6 +33,8 @@ codegen::CompileOptions options_of(const CompileRequest& request, const Graph& g
   if (options.device) options.device->allows_tf32 = request.precision == "tf32";
   options.allow_winograd = request.allow_winograd;
   options.step_problem = request.step_problem;
+  options.states = request.states;
+  options.overwritten = request.overwritten;
   options.threads = request.threads > 0 ? request.threads : usable_threads();
   for (const std::string& text : request.specialised_shapes) {
     DimBindings values = symbol_values(graph, parse_shapes({text}));
@@ -84,6 +86,7 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
     throw Error("--tune and --untuned ask for opposite things", ErrorKind::Usage);
   }
   PipelineOptions passes = pipeline_for(request.cpu, request.precision);
+  passes.pass_options.states = request.states;
   if (const auto first = options_of(request, graph); !first.device)
     passes.pass_options.target = first.target->facts();
   if (request.record != nullptr) {

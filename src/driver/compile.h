@@ -32,6 +32,11 @@ struct CompileRequest {
   CompileRecord* record = nullptr;  ///< gets what passes and candidates said
   /// Gets what planning the program's memory asks (`codegen::CompileOptions`).
   std::optional<codegen::StepProblem>* step_problem = nullptr;
+  /// What one run leaves to the next: readers of an input come before what becomes it, where they
+  /// can.
+  std::vector<StatePorts> states = {};
+  /// Gets those that kernels let lie in one place (`codegen::overwritten_states`).
+  std::vector<StatePorts>* overwritten = nullptr;
 
   /// Told of a tuning cache that cannot be used, and how the work goes on: "warning: …".
   std::function<void(const std::string& text)> on_notice = {};

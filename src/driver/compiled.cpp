@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "driver/compile.h"
 #include "host/program_types.h"
+#include "program/in_place.h"
 #include "runtime/memory.h"
 
 #include <map>
@@ -54,14 +55,29 @@ CompiledModel::CompiledModel(Program program, int thread_count) : totals_(totals
   }
 }
 
-void CompiledModel::prepare(const std::vector<Datum>& inputs) {
+void CompiledModel::overwrite(const std::vector<StatePorts>& ports) {
+  overwritten_.clear();
+  if (is_on_device()) return;
+  for (const StatePorts& each : ports) {
+    if (is_read_first(program(), each.input, each.output)) overwritten_.push_back(each);
+  }
+  if (host_) host_->overwrite(overwritten_);
+}
+
+void CompiledModel::prepare(std::vector<Datum> inputs) {
   if (inputs.size() != program().inputs.size()) {
     throw Error("the model takes another number of inputs", ErrorKind::Usage)
         .expected(program().inputs.size())
         .got(inputs.size());
   }
   if (host_) {
-    given_ = inputs;
+    given_ = std::move(inputs);
+    for (const StatePorts& ports : overwritten_) {  // what others hold stays as it is
+      Tensor own = given_[ports.input].tensor();
+      given_[ports.input] = Datum();
+      own.mutable_bytes();
+      given_[ports.input] = std::move(own);
+    }
     return;
   }
   inputs_.clear();
@@ -76,8 +92,10 @@ void CompiledModel::prepare(const std::vector<Datum>& inputs) {
           .got(inputs_.back().dtype());
     }
     shapes.push_back(inputs_.back().shape());
-    sources_.push_back(inputs_.back().bytes().data());
   }
+  inputs.clear();
+  for (const StatePorts& ports : overwritten_) inputs_[ports.input].mutable_bytes();
+  for (const Tensor& input : inputs_) sources_.push_back(input.bytes().data());
   context_->bind(shapes);
   place_outputs();
 }
@@ -87,8 +105,14 @@ void CompiledModel::place_outputs() {
   targets_.clear();
   const Program& p = program();
   std::vector<std::uint64_t> sizes;
+  std::vector<const Tensor*> places(p.outputs.size(), nullptr);  // of those that take an input's
+  for (const StatePorts& ports : overwritten_) places[ports.output] = &inputs_[ports.input];
   std::uint64_t total = 0;
   for (std::size_t k = 0; k < p.outputs.size(); ++k) {
+    if (places[k] != nullptr) {
+      sizes.push_back(0);
+      continue;
+    }
     sizes.push_back(p.buffers[p.outputs[k]].element_bytes);
     for (const std::int64_t extent : context_->output_shape(k)) sizes.back() *= static_cast<std::uint64_t>(extent);
     total += (sizes.back() + kOutputAlignment - 1) / kOutputAlignment * kOutputAlignment;
@@ -100,6 +124,11 @@ void CompiledModel::place_outputs() {
   std::uint64_t offset = 0;
   for (std::size_t k = 0; k < p.outputs.size(); ++k) {
     const Program::Buffer& buffer = p.buffers[p.outputs[k]];
+    if (places[k] != nullptr) {
+      outputs_.push_back(*places[k]);
+      targets_.push_back(const_cast<std::byte*>(places[k]->bytes().data()));  // NOLINT: its own
+      continue;
+    }
     if (is_one_block) {
       std::byte* place = block->data() + offset;
       targets_.push_back(place);

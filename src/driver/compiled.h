@@ -8,6 +8,7 @@
 
 #include "host/context.h"
 #include "ir/graph.h"
+#include "ir/state_ports.h"
 #include "ops/evaluation.h"
 #include "program/totals.h"
 #include "runtime/model.h"
@@ -38,7 +39,10 @@ class CompiledModel {
   std::vector<Datum> run(const std::vector<Datum>& inputs);
 
   /// The same in two steps, for whoever runs more than once: fixes shapes and memory, then runs.
-  void prepare(const std::vector<Datum>& inputs);
+  void prepare(std::vector<Datum> inputs);
+  /// From the next preparation on these outputs take the memory of these inputs where the order of
+  /// steps allows it; what writes them has to (`codegen::overwritten_states`).
+  void overwrite(const std::vector<StatePorts>& ports);
   void run_prepared();
   /// The same, and adds up the seconds of each step of a program of kernels alone.
   void run_prepared(std::vector<double>& seconds);
@@ -75,6 +79,7 @@ class CompiledModel {
   std::shared_ptr<const Model> model_;
   std::optional<Context> context_;
   std::vector<Tensor> inputs_, outputs_;
+  std::vector<StatePorts> overwritten_;
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Watch watch_;

@@ -176,6 +176,10 @@ std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs, const Look
   return state_->run(inputs);
 }
 
+void HostContext::overwrite(std::vector<StatePorts> ports) {
+  state_->values.overwrite(std::move(ports));
+}
+
 void HostContext::before_bodies(std::function<void()> call) {
   state_->before_body = std::move(call);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "host/model.h"
+#include "ir/state_ports.h"
 #include "ops/evaluation.h"
 #include "program/program.h"
 #include "runtime/kernel_runner.h"
@@ -22,6 +23,9 @@ class HostContext {
 
   /// Throws Error if an input does not fit, or if the data breaks an op's rules.
   std::vector<Datum> run(const std::vector<Datum>& inputs);
+  /// From then on these outputs take the memory of these inputs, which a run then changes: only
+  /// where whoever writes them allows it and nobody reads the inputs later.
+  void overwrite(std::vector<StatePorts> ports);
   /// Called before each run of a body, such as a trip of a loop; what it throws ends the run.
   void before_bodies(std::function<void()> call);
   /// The same, and adds what was seen of each step.

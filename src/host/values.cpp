@@ -72,8 +72,13 @@ void RunValues::begin(const std::vector<Datum>& inputs) {
     if (source != kNoBuffer && p.buffers[source].place != Place::Input) runner_.is_known[k] = false;
   }
   for (std::size_t k = 0; k < inputs.size(); ++k) held_[p.inputs[k]].datum = inputs[k];
+  for (const StatePorts& ports : overwritten_) {
+    const std::uint32_t id = p.outputs[ports.output];
+    held_[id].datum = inputs[ports.input];
+    runner_.set_address(id, runner_.address(p.inputs[ports.input]));
+  }
   for (const std::uint32_t id : p.outputs) {
-    if (p.buffers[id].place != Place::Output) continue;
+    if (p.buffers[id].place != Place::Output || held_[id].datum) continue;
     Tensor made = make_tensor(id, runner_.shapes[id]);
     runner_.set_address(id,
                         const_cast<std::byte*>(made.bytes().data()));  // NOLINT: kernels write it

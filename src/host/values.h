@@ -2,6 +2,7 @@
 
 #include "host/model.h"
 #include "host/pool.h"
+#include "ir/state_ports.h"
 #include "ops/evaluation.h"
 #include "runtime/kernel_runner.h"
 
@@ -17,6 +18,8 @@ class RunValues {
   RunValues(const HostModel& model, KernelRunner& runner)
       : model_(model), runner_(runner), held_(model.program().buffers.size()) {}
 
+  /// Outputs that take the memory of inputs from the next run on.
+  void overwrite(std::vector<StatePorts> ports) { overwritten_ = std::move(ports); }
   /// Takes the inputs and makes room for the outputs. Throws Error where one does not fit.
   void begin(const std::vector<Datum>& inputs);
   /// The outputs; everything else is let go.
@@ -83,6 +86,7 @@ class RunValues {
   KernelRunner& runner_;
   std::vector<Held> held_;           // by buffer
   std::vector<Shape> input_shapes_;  // that are bound
+  std::vector<StatePorts> overwritten_;
   Pool pool_;
 };
 

@@ -4,8 +4,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph.h"
+#include "ir/state_ports.h"
 #include "passes/journal.h"
 #include "target/cpu_facts.h"
 
@@ -34,6 +36,8 @@ struct PassOptions {
   std::string layout_mode, layout_to;
   /// How `order` orders: "" for the least live peak, "megengine" as that system does.
   std::string order_mode;
+  /// What is to lie where it lay in the run before: `order` puts those that read it first.
+  std::vector<StatePorts> states;
   QuantizePartitionOptions quantize_partition;
   /// Where a pass says why it did or did not touch a node; null where nobody asks.
   Journal* journal = nullptr;

@@ -25,11 +25,11 @@ bool has_equal_bytes(const TaskList::Buffer& a, const TaskList::Buffer& b) {
          product(a.dims) == product(b.dims);
 }
 
-// Whether the one call of a way that touches either of the two lets the result overwrite the
-// operand.
+// Whether the calls of a way let the result overwrite the operand: all that read the one come
+// before those that write the other, but for one that overwrites it in place.
 bool may_share_in(const TaskList& tasks, const TaskList::Way& way, std::uint32_t result,
                   std::uint32_t operand) {
-  bool is_met = false;
+  bool is_written = false;
   for (const TaskList::Call& call : way.calls) {
     const nests::LoopNest& nest = tasks.kernels[call.kernel].nest;
     std::optional<std::size_t> of_result, of_operand;
@@ -41,12 +41,13 @@ bool may_share_in(const TaskList& tasks, const TaskList::Way& way, std::uint32_t
       if (id == result) is_twice |= std::exchange(of_result, k).has_value();
       if (id == operand) is_twice |= std::exchange(of_operand, k).has_value();
     }
-    if (!of_result && !of_operand) continue;
-    if (is_met || is_twice || !of_result || !of_operand) return false;
-    if (!nests::may_overwrite(nest, *of_result, *of_operand)) return false;
-    is_met = true;
+    if (of_operand && is_written) return false;
+    if (of_result && of_operand &&
+        (is_twice || !nests::may_overwrite(nest, *of_result, *of_operand)))
+      return false;
+    is_written |= of_result.has_value();
   }
-  return is_met;
+  return is_written;
 }
 
 }  // namespace
@@ -141,7 +142,10 @@ void derive_uses(const TaskList& tasks, TaskList::Task& task) {
   task.may_share.clear();
   for (const std::uint32_t result : writes) {
     for (const std::uint32_t operand : reads) {
-      const bool can = tasks.buffers[operand].life == Life::Value && !writes.contains(operand) &&
+      // What the caller brings may only become what the caller gets.
+      const Life life = tasks.buffers[operand].life;
+      const bool is_given = life == Life::Input && tasks.buffers[result].life == Life::Output;
+      const bool can = (life == Life::Value || is_given) && !writes.contains(operand) &&
                        has_equal_bytes(tasks.buffers[result], tasks.buffers[operand]) &&
                        std::ranges::all_of(task.ways, [&](const TaskList::Way& way) {
                          return may_share_in(tasks, way, result, operand);

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/random.h"
-#include "frontends/numpy/npz.h"
 #include "ops/tensor_parts.h"
 #include "passes/train/train.h"
 
@@ -36,19 +35,19 @@ void require_samples(const Graph& step, ValueId input) {
 
 DataSet::DataSet(const std::string& path, const StatefulGraph& step, const Axes& axes,
                  const LabelRules& rules) try {
-  std::map<std::string, Tensor> arrays = numpy::read_npz_file(path);
+  std::map<std::string, numpy::StoredArray> arrays = numpy::stored_npz_file(path);
   for (ValueId input : data_inputs(step)) {
     const Value& value = step.graph.value(input);
     const auto found = arrays.find(value.name);
     if (found == arrays.end()) {
       std::vector<std::string> names;
-      for (const auto& [name, tensor] : arrays) names.push_back(name);
+      for (const auto& [name, array] : arrays) names.push_back(name);
       throw Error(concat("the data has no array '", value.name, "'"), ErrorKind::Usage)
           .expected(value.type)
           .got(names.empty() ? std::string("no arrays") : join(names, ", "));
     }
     require_samples(step.graph, input);
-    arrays_.push_back({value.name, found->second, axes.at(value.name)});
+    arrays_.push_back({value.name, found->second, axes.at(value.name), value.type.tensor().dtype});
   }
   check(step.graph, rules);
 } catch (Error& error) {
@@ -56,7 +55,21 @@ DataSet::DataSet(const std::string& path, const StatefulGraph& step, const Axes&
   throw;
 }
 
+void DataSet::add(std::string name, Tensor samples, std::size_t axis) {
+  const auto held = std::make_shared<const Tensor>(std::move(samples));
+  arrays_.push_back(
+      {std::move(name), {held->dtype(), held->shape(), held->bytes(), held}, axis, held->dtype()});
+}
+
 namespace {
+
+// All of it, in another type.
+Tensor whole(const numpy::StoredArray& array, DType dtype) {
+  Tensor tensor(array.dtype, array.shape);
+  if (!array.bytes.empty())
+    std::memcpy(tensor.mutable_bytes().data(), array.bytes.data(), array.bytes.size());
+  return tensor.converted(dtype);
+}
 
 void check_classes(const Tensor& labels, std::size_t axis, const LabelRules& rules) {
   const std::int64_t count = labels.shape()[axis];
@@ -103,21 +116,17 @@ void DataSet::check(const Graph& step, const LabelRules& rules) {
   for (Array& array : arrays_) {
     const TensorType& type = step.value(step.find(array.name)).type.tensor();
     Shape expected = constants(type.dims);
-    const Shape& shape = array.samples.shape();
+    const Shape& shape = array.samples.shape;
     if (shape.size() == expected.size()) expected[array.axis] = shape[array.axis];
     if (shape != expected) {
       throw Error(concat("array '", array.name, "' does not fit the model"), ErrorKind::Usage)
           .expected(type, ", axis ", array.axis, " of any extent")
-          .got(array.samples.type());
+          .got(TensorType{array.samples.dtype, Dims(shape.begin(), shape.end()), {}});
     }
-    if (array.samples.dtype() != type.dtype) {
-      const bool may_convert = is_integer(array.samples.dtype()) == is_integer(type.dtype);
-      if (!may_convert) {
-        throw Error(concat("array '", array.name, "' has the wrong element type"), ErrorKind::Usage)
-            .expected(type.dtype)
-            .got(array.samples.dtype());
-      }
-      array.samples = array.samples.converted(type.dtype);
+    if (is_integer(array.samples.dtype) != is_integer(type.dtype)) {
+      throw Error(concat("array '", array.name, "' has the wrong element type"), ErrorKind::Usage)
+          .expected(type.dtype)
+          .got(array.samples.dtype);
     }
     const std::int64_t count = shape[array.axis];
     if (&array != arrays_.data() && count != size_) {
@@ -127,9 +136,9 @@ void DataSet::check(const Graph& step, const LabelRules& rules) {
     size_ = count;
     if (array.name != kTarget || rules.class_count == 0) continue;
     if (rules.sequence) {
-      check_sequences(array.samples, rules);
+      check_sequences(whole(array.samples, type.dtype), rules);
     } else {
-      check_classes(array.samples, array.axis, rules);
+      check_classes(whole(array.samples, type.dtype), array.axis, rules);
     }
   }
   if (size_ == 0) throw Error("the data has no samples", ErrorKind::Usage);
@@ -184,7 +193,7 @@ DataSet::DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sampl
     } else {
       samples = Constant::uniform(type.dtype, shape, stream, 0, 1).materialise();
     }
-    arrays_.push_back({value.name, std::move(samples), axis});
+    add(value.name, std::move(samples), axis);
   }
 }
 
@@ -192,14 +201,14 @@ std::vector<Tensor> DataSet::batch(const std::vector<std::int64_t>& order, std::
                                    std::int64_t count) const {
   std::vector<Tensor> tensors;
   for (const Array& array : arrays_) {
-    Shape shape = array.samples.shape();
+    Shape shape = array.samples.shape;
     shape[array.axis] = count;
-    Tensor batch(array.samples.dtype(), shape);
+    Tensor batch(array.samples.dtype, shape);
     const Rows rows = rows_around(shape, array.axis);
     const auto row_bytes = static_cast<std::size_t>(rows.inner) * info(batch.dtype()).storage_bytes;
-    const auto sample_count = static_cast<std::size_t>(array.samples.shape()[array.axis]);
+    const auto sample_count = static_cast<std::size_t>(array.samples.shape[array.axis]);
     std::byte* to = batch.mutable_bytes().data();
-    const std::byte* from = array.samples.bytes().data();
+    const std::byte* from = array.samples.bytes.data();
     for (std::size_t row = 0; row < static_cast<std::size_t>(rows.count); ++row) {
       for (std::int64_t k = 0; k < count; ++k, to += row_bytes) {
         const auto sample =
@@ -207,7 +216,8 @@ std::vector<Tensor> DataSet::batch(const std::vector<std::int64_t>& order, std::
         std::memcpy(to, from + (row * sample_count + sample) * row_bytes, row_bytes);
       }
     }
-    tensors.push_back(std::move(batch));
+    tensors.push_back(batch.dtype() == array.dtype ? std::move(batch)
+                                                   : batch.converted(array.dtype));
   }
   return tensors;
 }

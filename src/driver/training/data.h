@@ -1,5 +1,6 @@
 #pragma once
 
+#include "frontends/numpy/npz.h"
 #include "passes/train/stateful_graph.h"
 
 #include <cstdint>
@@ -31,9 +32,9 @@ class DataSet {
   using Axes = std::map<std::string, std::size_t>;
 
   /// The arrays of a `.npz` file by the names of the graph's inputs, which is mapped: what is
-  /// stored there unpacked is read as it is used. Throws Error where an array is missing, has
-  /// another shape or type than the input, where the numbers of samples differ or there is none,
-  /// and where a label is no class.
+  /// stored there unpacked is read, and brought to the graph's type, as it is used. Throws Error
+  /// where an array is missing, has another shape or type than the input, where the numbers of
+  /// samples differ or there is none, and where a label is no class.
   DataSet(const std::string& path, const StatefulGraph& step, const Axes& axes,
           const LabelRules& rules);
   /// Samples that can be learnt, made from a seed: the class of a sample is told by random
@@ -52,9 +53,11 @@ class DataSet {
  private:
   struct Array {
     std::string name;
-    Tensor samples;
-    std::size_t axis = 0;  ///< of the samples
+    numpy::StoredArray samples;
+    std::size_t axis = 0;      ///< of the samples
+    DType dtype = DType::F32;  ///< that the graph takes them in
   };
+  void add(std::string name, Tensor samples, std::size_t axis);
   void check(const Graph& step, const LabelRules& rules);
 
   std::vector<Array> arrays_;

@@ -3,11 +3,13 @@
 #include "base/error.h"
 #include "base/lockstep.h"
 #include "base/text.h"
+#include "codegen/overwritten_states.h"
 #include "driver/compile.h"
 #include "host/program_types.h"
 #include "ops/collective.h"
 #include "ops/tensor_parts.h"
 #include "passes/train/train.h"
+#include "program/in_place.h"
 #include "reference/evaluate.h"
 
 #include <algorithm>
@@ -61,8 +63,9 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   for (const State& state : step_.states) {
     now_.push_back(
         share_of(state, state.initial.materialise(), step_.graph, ranks_->rank(), tensor_ranks_));
-    before_.push_back(zeros_like(now_.back()));
   }
+  before_.resize(now_.size());
+  is_in_place_.assign(now_.size(), 0);
   if (ranks.ranks != nullptr || ranks.parts > 1) {
     if (has_budget) {
       throw Error("the memory of parts of a batch is not planned", ErrorKind::Unsupported)
@@ -75,6 +78,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
           .got(options.target, " ", options.precision)
           .hint("leave out --precision and --cpu, or --parallel and --parts");
     }
+    for (std::size_t k = 0; k < now_.size(); ++k) before_[k] = zeros_like(now_[k]);
     StepPlace place =
         is_device ? cuda_place(*ranks_, ranks.ranks != nullptr, options.target, options.precision)
                   : host_place(*ranks_);
@@ -91,6 +95,10 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
     }
     return;
   }
+  const bool is_for_device = options.target.starts_with("cuda");
+  if (!is_for_device) step_ = held_unless_finite(std::move(step_));
+  const std::vector<StatePorts> step_ports =
+      is_for_device ? std::vector<StatePorts>() : step_.ports();
   const auto compiled = [&](const Graph& made, std::optional<codegen::StepProblem>* described) {
     CompileRequest request;
     request.cpu = options.target;
@@ -98,11 +106,24 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
     request.is_untuned = true;
     request.threads = thread_count;
     request.step_problem = described;
-    return compile_model(made, request);
+    request.states = step_ports;
+    std::vector<StatePorts> overwritten;
+    request.overwritten = &overwritten;
+    Program program = compile_model(made, request);
+    // Of several steps that are tried, what holds of all holds of the one that is taken.
+    overwritten_ = codegen::common_states(std::move(overwritten_), overwritten);
+    return program;
   };
+  overwritten_ = step_ports;
   Program program;
   if (has_budget) {
-    StepWithin within = step_within(std::move(step_), compiled, options.split, options.budget);
+    SplitStep split = options.split;
+    if (split.in_parts) {
+      split.in_parts = [in_parts = options.split.in_parts](std::int64_t parts) {
+        return held_unless_finite(in_parts(parts));
+      };
+    }
+    StepWithin within = step_within(std::move(step_), compiled, split, options.budget);
     step_ = std::move(within.step);
     planner_ = std::move(within.planner);
     program = planner_->program();
@@ -112,6 +133,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   if (!program.is_kernels_alone()) {
     host_model_ = std::make_shared<const HostModel>(std::move(program));
     host_ = std::make_unique<HostContext>(host_model_, thread_count);
+    choose_places();
   } else {
     load(std::move(program));
   }
@@ -127,6 +149,33 @@ void Session::load(Program program) {
   context_.reset();  // two arenas at once would be over the budget
   model_ = std::make_shared<const Model>(std::move(program));
   context_ = std::make_unique<Context>(model_, thread_count_);
+  if (!is_on_device()) choose_places();
+}
+
+void Session::choose_places() {
+  std::vector<StatePorts> kept;
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    const State& state = step_.states[k];
+    const auto is_same = [&](const StatePorts& ports) { return ports.output == state.output; };
+    is_in_place_[k] = std::ranges::any_of(overwritten_, is_same) &&
+                      is_read_first(program(), state.input, state.output);
+    if (is_in_place_[k]) kept.push_back({state.input, state.output});
+    const bool needs_second = !is_in_place_[k] && !host_;  // a host's context makes one each run
+    before_[k] = needs_second ? zeros_like(now_[k]) : Tensor();
+  }
+  if (host_) host_->overwrite(std::move(kept));
+}
+
+std::uint64_t Session::state_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Tensor& tensor : now_) bytes += tensor.byte_size();
+  return bytes;
+}
+
+std::uint64_t Session::second_place_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t k = 0; k < now_.size(); ++k) bytes += is_in_place_[k] ? 0 : now_[k].byte_size();
+  return bytes;
 }
 
 // The first run meets memory that nobody has touched; the second is like those to come.
@@ -190,7 +239,8 @@ Tensor Session::state_value(std::size_t k, bool is_before) const {
     }
     return value;
   }
-  return is_before && !before_.empty() ? before_[k] : now_[k];
+  // Without ranks a loss that is not finite leaves the states alone.
+  return is_before && ranked_ && !before_.empty() ? before_[k] : now_[k];
 }
 
 // Extents of a step are numbers, so that shapes are bound from the beginning.
@@ -246,12 +296,17 @@ std::vector<Tensor> Session::run_parts(const std::vector<std::vector<Tensor>>& p
 std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
   if (is_on_device()) return run_on_device(batch);
   if (ranked_) return run_parts({batch});
+  // Memory of its own, if somebody still holds what an earlier run left.
+  std::vector<std::byte*> places(now_.size(), nullptr);
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    if (is_in_place_[k]) places[k] = now_[k].mutable_bytes().data();
+  }
   const std::vector<Tensor> given = inputs(batch, now_);
   std::vector<Tensor> outputs;
   if (host_) {
     const std::vector<Datum> made = host_->run(std::vector<Datum>(given.begin(), given.end()));
     for (std::size_t k = 0; k < now_.size(); ++k) {
-      before_[k] = std::exchange(now_[k], made[step_.states[k].output].tensor());
+      if (!is_in_place_[k]) now_[k] = made[step_.states[k].output].tensor();
     }
     for (std::size_t k : data_outputs_) outputs.push_back(made[k].tensor());
     return outputs;
@@ -270,16 +325,20 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
     outputs.emplace_back(element_type_of(p.buffers[p.outputs[k]]), context_->output_shape(k));
     targets[k] = outputs.back().mutable_bytes().data();
   }
-  for (std::size_t k = 0; k < before_.size(); ++k)
-    targets[step_.states[k].output] = before_[k].mutable_bytes().data();
-  if (planner_ && timed_runs_ < kTimedRuns) {
-    context_->run(sources, targets, watch_);
-    now_.swap(before_);
-    learn_times();
-    return outputs;
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    targets[step_.states[k].output] =
+        is_in_place_[k] ? places[k] : before_[k].mutable_bytes().data();
   }
-  context_->run(sources, targets);
-  now_.swap(before_);
+  const bool is_timed = planner_ && timed_runs_ < kTimedRuns;
+  if (is_timed) {
+    context_->run(sources, targets, watch_);
+  } else {
+    context_->run(sources, targets);
+  }
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    if (!is_in_place_[k]) std::swap(now_[k], before_[k]);
+  }
+  if (is_timed) learn_times();
   return outputs;
 }
 

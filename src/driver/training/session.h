@@ -45,8 +45,10 @@ struct StatePiece {
   Tensor piece;
 };
 
-/// A graph with states, compiled: each run takes a batch and leaves the states to the next. Every
-/// state has two places, of which a run reads one and writes the other; on a device they lie there.
+/// A graph with states, compiled: each run takes a batch and leaves the states to the next. A run
+/// whose loss is not finite leaves them as they were. What is next takes the place of what was
+/// before, where the kernels and their order prove that nobody reads it later; else, on a device
+/// and over ranks a state has two places, of which a run reads one and writes the other.
 class Session {
  public:
   /// States begin as the graph says. Throws Error (OutOfMemory) for a budget that cannot be kept.
@@ -69,13 +71,17 @@ class Session {
   States gathered_states() const;
   /// Of states that are split element by element, what no other state has; likewise.
   std::vector<StatePiece> pieces() const;
-  /// What the last run read, by input of the graph; `batch` as it was given. Asks for a run.
+  /// What the last run read, by input of the graph; `batch` as it was given. Asks for a run whose
+  /// loss was not finite.
   std::vector<Tensor> inputs_before(const std::vector<Tensor>& batch) const;
   /// Takes the states of those names over, and its pieces of those that are split. Throws Error
   /// where one is missing or does not fit.
   void set_states(const States& states);
   const Program& program() const;
   std::uint64_t arena_bytes() const;
+  /// Bytes of all states, and of those that have a second place.
+  std::uint64_t state_bytes() const;
+  std::uint64_t second_place_bytes() const;
   /// Gives the arena back until the next run. For a session with a budget.
   void rest() { context_.reset(); }
   /// Of a session with a budget; else nothing.
@@ -88,6 +94,7 @@ class Session {
   Tensor state_value(std::size_t state, bool is_before = false) const;
   std::vector<Tensor> run_on_device(const std::vector<Tensor>& batch);
   void load(Program program);
+  void choose_places();
   void learn_times();
   /// Tensors by input of the graph: the batch, and the states among them.
   std::vector<Tensor> inputs(const std::vector<Tensor>& batch,
@@ -98,8 +105,10 @@ class Session {
   std::int64_t tensor_ranks_;
   StatefulGraph step_;  // as it was given: its names and initial values
   std::vector<std::size_t> data_inputs_, data_outputs_;
-  std::vector<Tensor> now_, before_;  // on a device `now_` alone: what is to go there
-  bool is_set_ = true;                // since the last run, or never run
+  std::vector<Tensor> now_, before_;     // on a device `now_` alone: what is to go there
+  std::vector<StatePorts> overwritten_;  // as far as kernels are concerned
+  std::vector<char> is_in_place_;        // by state: `before_` has nothing there
+  bool is_set_ = true;                   // since the last run, or never run
   std::unique_ptr<RankedStep> ranked_;
   std::vector<std::shared_ptr<std::byte>> there_, there_before_;  // ranks' states on a device
   std::int64_t step_number_ = 0;                                  // of ranks' next run

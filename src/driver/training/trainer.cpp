@@ -199,8 +199,19 @@ void Trainer::choose_parts() {
       throw Error("nothing to resume from", ErrorKind::Usage)
           .hint("name the folder of checkpoints: --checkpoint=DIR");
     }
-    const bool is_there = !options_.resume_if_any || has_checkpoint(options_.checkpoint);
+    const bool is_there = has_checkpoint(options_.checkpoint);
+    if (!is_there && !options_.resume_if_any) {
+      throw Error("there is no checkpoint to resume from", ErrorKind::Usage)
+          .at(checkpoint_path(options_.checkpoint))
+          .hint("--resume=if-any begins where there is none yet");
+    }
     if (is_there) found_ = read_checkpoint(options_.checkpoint);
+  }
+  if (!options_.resume && !options_.checkpoint.empty() && has_checkpoint(options_.checkpoint)) {
+    throw Error("the folder has the checkpoint of another run, which this one would overwrite",
+                ErrorKind::Usage)
+        .at(checkpoint_path(options_.checkpoint))
+        .hint("--resume goes on from it; else name another folder, or remove this one");
   }
   if (options_.parts == 0)
     options_.parts =
@@ -374,9 +385,8 @@ void Trainer::require_finite(double loss, const std::vector<Tensor>& batch) {
       .at(where.empty() ? std::string("compiled code only: the reference gives a finite loss")
                         : where)
       .got(format_real(loss))
-      .hint(
-          "a smaller rate (lr=…), a warm-up or clip=1 often helps; the checkpoint before this step "
-          "is kept");
+      .hint("a smaller rate (lr=…), a warm-up or clip=1 often helps",
+            options_.checkpoint.empty() ? "" : "; the checkpoint before this step is kept");
 }
 
 TrainResult Trainer::run() {

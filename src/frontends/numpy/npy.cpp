@@ -168,9 +168,9 @@ std::string write_texts(const Tensor& tensor) {
 
 }  // namespace
 
-Tensor read_npy(std::span<const std::byte> bytes, std::optional<DType> as,
-                std::shared_ptr<const void> owner) {
-  const Header header = read_header(bytes);
+namespace {
+
+std::span<const std::byte> elements_of(const Header& header, std::span<const std::byte> bytes) {
   const std::int64_t count = checked_element_count(header.shape);
   const std::span<const std::byte> rest = bytes.subspan(header.data_offset);
   std::size_t needed = 0;
@@ -180,14 +180,26 @@ Tensor read_npy(std::span<const std::byte> bytes, std::optional<DType> as,
         .expected(count, " elements of ", header.format.item_bytes, " bytes")
         .got(rest.size(), " bytes");
   }
-  const std::span<const std::byte> data = rest.first(needed);
+  return rest.first(needed);
+}
+
+bool is_as_here(const Header& header) {
+  return (!header.is_fortran_order || header.shape.size() < 2) && !header.format.is_big_endian;
+}
+
+}  // namespace
+
+Tensor read_npy(std::span<const std::byte> bytes, std::optional<DType> as,
+                std::shared_ptr<const void> owner) {
+  const Header header = read_header(bytes);
+  const std::int64_t count = checked_element_count(header.shape);
+  const std::span<const std::byte> data = elements_of(header, bytes);
   if (header.format.kind == 'S' || header.format.kind == 'U')
     return read_texts(header, count, data);
 
   const DType dtype = dtype_in(header, as);
-  const bool is_in_order = !header.is_fortran_order || header.shape.size() < 2;
   Tensor tensor;
-  if (owner && is_in_order && !header.format.is_big_endian) {
+  if (owner && is_as_here(header)) {
     tensor = Tensor::borrow(dtype, header.shape, std::move(owner), data);
   } else {
     tensor = Tensor(dtype, header.shape);
@@ -195,6 +207,17 @@ Tensor read_npy(std::span<const std::byte> bytes, std::optional<DType> as,
   }
   require_valid(tensor);
   return tensor;
+}
+
+StoredArray stored_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  const Header header = read_header(bytes);
+  const bool is_text = header.format.kind == 'S' || header.format.kind == 'U';
+  // Of one byte there is nothing askew, and it is looked at whether it is a truth value.
+  if (!is_text && is_as_here(header) && header.format.item_bytes > 1)
+    return {dtype_in(header, {}), header.shape, elements_of(header, bytes), std::move(owner)};
+  auto tensor = std::make_shared<Tensor>(read_npy(bytes, {}, std::move(owner)));
+  if (is_text) throw Error("an array of texts has no bytes to be read", ErrorKind::Unsupported);
+  return {tensor->dtype(), tensor->shape(), tensor->bytes(), tensor};
 }
 
 Tensor read_npy_file(const std::string& path, std::optional<DType> as) try {

@@ -17,7 +17,17 @@ namespace tenon::numpy {
 /// array, and (Unsupported) for arrays of Python objects, records and dates.
 Tensor read_npy(std::span<const std::byte> bytes, std::optional<DType> as = {},
                 std::shared_ptr<const void> owner = nullptr);
-/// The same for a file, which is mapped.
+/// Elements in row-major order and this machine's byte order, at any address.
+struct StoredArray {
+  DType dtype = DType::F32;
+  Shape shape;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;  ///< of the bytes
+};
+/// The same, but elements stay where they are even if they lie askew, as NumPy's own archives have
+/// them.
+StoredArray stored_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+/// The same as `read_npy` for a file, which is mapped.
 Tensor read_npy_file(const std::string& path, std::optional<DType> as = {});
 
 /// The array as a `.npy` file. What NumPy has no type for is widened without loss: bf16 and smaller

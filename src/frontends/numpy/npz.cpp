@@ -8,15 +8,18 @@
 #include "frontends/numpy/zip.h"
 
 namespace tenon::numpy {
+namespace {
 
-std::map<std::string, Tensor> read_npz(std::span<const std::byte> bytes,
-                                       std::shared_ptr<const void> owner) {
+// By name what `read` makes of the bytes of each array and their owner.
+template <class Array, class Read>
+std::map<std::string, Array> arrays_of(std::span<const std::byte> bytes,
+                                       const std::shared_ptr<const void>& owner, const Read& read) {
   constexpr std::string_view kSuffix = ".npy";
   // Entries may share the same packed bytes, so each being modest is not enough.
   constexpr std::uint64_t kMaxTotalBytes = std::uint64_t{4} << 30;
   constexpr std::uint64_t kMaxGrowth = 256;
   std::uint64_t total_bytes = 0;
-  std::map<std::string, Tensor> arrays;
+  std::map<std::string, Array> arrays;
   ZipReader archive(bytes);
   for (const ZipEntry& entry : archive.entries()) {
     if (!entry.name.ends_with(kSuffix)) continue;  // NumPy leaves other files alone too
@@ -29,12 +32,27 @@ std::map<std::string, Tensor> read_npz(std::span<const std::byte> bytes,
     }
     const UnpackedEntry unpacked = archive.unpacked(entry);
     try {
-      arrays.emplace(name, read_npy(unpacked.bytes, {}, unpacked.owner ? unpacked.owner : owner));
+      arrays.emplace(name, read(unpacked.bytes, unpacked.owner ? unpacked.owner : owner));
     } catch (Error& error) {
       throw error.has_place() ? error : error.at("array '", name, "'");
     }
   }
   return arrays;
+}
+
+}  // namespace
+
+std::map<std::string, Tensor> read_npz(std::span<const std::byte> bytes,
+                                       std::shared_ptr<const void> owner) {
+  return arrays_of<Tensor>(bytes, owner,
+                           [](auto array, auto of) { return read_npy(array, {}, of); });
+}
+
+std::map<std::string, StoredArray> stored_npz_file(const std::string& path) try {
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  return arrays_of<StoredArray>(file->bytes(), file, stored_npy);
+} catch (Error& error) {
+  throw error.at(error.has_place() ? concat(path, ", ", error.place()) : path);
 }
 
 std::map<std::string, Tensor> read_npz_file(const std::string& path) try {

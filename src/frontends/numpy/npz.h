@@ -1,5 +1,6 @@
 #pragma once
 
+#include "frontends/numpy/npy.h"
 #include "ir/tensor.h"
 
 #include <cstddef>
@@ -18,6 +19,9 @@ namespace tenon::numpy {
 std::map<std::string, Tensor> read_npz(std::span<const std::byte> bytes,
                                        std::shared_ptr<const void> owner = nullptr);
 std::map<std::string, Tensor> read_npz_file(const std::string& path);
+
+/// The same of a file that is mapped: arrays that are stored unpacked take no memory.
+std::map<std::string, StoredArray> stored_npz_file(const std::string& path);
 
 /// Writes an archive of stored arrays; the same arrays give the same bytes.
 void write_npz_file(const std::vector<std::pair<std::string, Tensor>>& arrays,

@@ -68,9 +68,13 @@ Entry read_entry(std::string_view name, const JsonReader& reader, std::uint64_t 
   const JsonReader offsets = reader.member("data_offsets");
   const std::vector<JsonReader> ends = offsets.elements();
   if (ends.size() != 2) throw offsets.error("expected where the elements begin and end");
-  const auto most = static_cast<std::int64_t>(data_bytes);
-  entry.begin = static_cast<std::uint64_t>(ends[0].integer(0, most));
-  entry.end = static_cast<std::uint64_t>(ends[1].integer(ends[0].integer(), most));
+  entry.begin = static_cast<std::uint64_t>(ends[0].integer(0));
+  entry.end = static_cast<std::uint64_t>(ends[1].integer(ends[0].integer()));
+  if (entry.end > data_bytes) {
+    throw offsets.error("the file ends before the tensor does: it was cut off or is damaged")
+        .expected("at least ", entry.end, " bytes of elements")
+        .got(data_bytes);
+  }
   for (const std::int64_t extent : entry.shape) {
     if (extent < 0 || extent > kMaxExtent)
       throw reader.member("shape").error("an extent is out of range");

@@ -5,6 +5,7 @@
 #include "ops/fused_groups.h"
 #include "passes/grouping.h"
 #include "passes/order/megengine.h"
+#include "passes/order/states.h"
 #include "passes/pass.h"
 
 namespace tenon {
@@ -60,16 +61,20 @@ Grouping singles(const Graph& graph, const Sequence& sequence) {
 }
 
 Graph ordered(Graph graph, const PassOptions& options) {
+  PassOptions of_bodies = options;
+  of_bodies.states.clear();
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
-    for (Graph& body : graph.mutable_node(id).bodies) body = ordered(std::move(body), options);
+    for (Graph& body : graph.mutable_node(id).bodies) body = ordered(std::move(body), of_bodies);
   }
   if (options.order_mode == "megengine") {
     Grouping order;
     for (NodeId id : ordering::megengine_order(graph)) order.groups.push_back({{id}, {}});
     return with_groups(std::move(graph), order, options.journal);
   }
-  const Tasks tasks(memory::held_problem(graph));
+  memory::Problem problem = memory::held_problem(graph);
+  if (!options.states.empty()) ordering::read_states_first(graph, options.states, problem);
+  const Tasks tasks(problem);
   Sequence given;
   for (std::uint32_t task = 0; task < tasks.size(); ++task) given.push_back(task);
   const Choice choice = lowest_peak(tasks);
@@ -83,8 +88,10 @@ Graph ordered(Graph graph, const PassOptions& options) {
                                     : concat("no order was found that keeps less than the ", peak,
                                              " alive at the peak as given"));
   }
-  if (choice.sequence == given) return graph;
-  const Grouping order = singles(graph, choice.sequence);
+  Sequence numbers;  // of the nodes as they stand
+  for (const std::uint32_t task : choice.sequence) numbers.push_back(problem.items[task].number);
+  if (numbers == given) return graph;
+  const Grouping order = singles(graph, numbers);
   return with_groups(std::move(graph), order, options.journal);
 }
 

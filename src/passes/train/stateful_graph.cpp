@@ -27,6 +27,12 @@ std::vector<std::size_t> StatefulGraph::data_outputs() const {
   return others(graph.outputs().size(), states, &State::output);
 }
 
+std::vector<StatePorts> StatefulGraph::ports() const {
+  std::vector<StatePorts> ports;
+  for (const State& state : states) ports.push_back({state.input, state.output});
+  return ports;
+}
+
 std::string print(const StatefulGraph& step) {
   std::string text = print(step.graph);
   for (const State& state : step.states) {

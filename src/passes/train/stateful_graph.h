@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "ir/state_ports.h"
 
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ struct StatefulGraph {
   /// Positions of the inputs, and outputs, that are no state's.
   std::vector<std::size_t> data_inputs() const;
   std::vector<std::size_t> data_outputs() const;
+  /// Where states come in and go out.
+  std::vector<StatePorts> ports() const;
 };
 
 /// The graph's text, and a comment for each state that says where it comes in and goes out.

@@ -88,6 +88,10 @@ StatefulGraph train(Graph model, const TrainOptions& options);
 StatefulGraph accumulated(const StatefulGraph& part, const StatefulGraph& whole,
                           std::int64_t parts);
 
+/// The step with states that stay as they are where the loss is not finite, so that whatever went
+/// wrong can be looked at although the next values take the place of those before.
+StatefulGraph held_unless_finite(StatefulGraph step);
+
 /// Throws Error (Unsupported) where what is learnt from a batch in parts would be something else:
 /// an operator mixes samples (as a batch norm in training does), or a mean depends on labels.
 void require_samples_apart(Graph model, const TrainOptions& options);

@@ -56,6 +56,9 @@ TEST(SafeTensors, RefusesWhatIsNone) {
           "1234")),
       "safetensors: elements overlap or leave a gap");
   EXPECT_EQ(
+      message_of(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "1234")),
+      "the file ends before the tensor does: it was cut off or is damaged");
+  EXPECT_EQ(
       message_of(file_of(R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})", "1234")),
       "there is no element type 'F31'");
   EXPECT_NE(message_of(file_of(R"({"a":)", "")), "no error");

@@ -9,13 +9,14 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 
 namespace tenon::nests {
 namespace {
 
-// Of the last nest of a graph's only node: whether its result may lie where its operands do, by
-// operand.
-std::vector<bool> overwritable(const std::string& text) {
+// Of the last nest of a graph's only node: whether a result (by default its last) may lie where its
+// operands do, by operand.
+std::vector<bool> overwritable(const std::string& text, std::optional<std::size_t> of = {}) {
   const Graph graph = parse_graph(text, all_ops());
   const NestSequence sequence =
       build_nests("y", node_exprs(graph, *graph.nodes_in_order().begin()));
@@ -23,7 +24,8 @@ std::vector<bool> overwritable(const std::string& text) {
   std::map<std::size_t, bool> by_operand;
   std::size_t result = 0;
   for (std::size_t k = 0; k < part.nest.buffers.size(); ++k) {
-    if (part.nest.buffers[k].storage == Storage::Result) result = k;
+    if (part.nest.buffers[k].storage != Storage::Result) continue;
+    if (!of || part.nest.buffers[k].name == "y" + std::to_string(*of)) result = k;
   }
   std::size_t given = 0;
   for (std::size_t k = 0; k < part.nest.buffers.size(); ++k) {
@@ -128,6 +130,42 @@ TEST(InPlace, OtherTurnsMayNotNeedIt) {
   EXPECT_EQ(allowed("for i in 0..8 { for j in 0..8 { y[i, j] = 0.0 } }\n"
                     "for i in 0..8 { for j in 0..8 { y[i, j] = x[i, j] } }\n"),
             "");
+}
+
+// What an optimiser remembers and what it moves by that: each lies where it lay.
+constexpr const char* kAdam =
+    R"(graph (g: f32[6, 6], m: f32[6, 6], v: f32[6, 6], w: f32[6, 6]) {
+  m2, v2, w2 = fused(g, m, v, w) group = graph (g: f32[6, 6], m: f32[6, 6], v: f32[6, 6], w: f32[6, 6]) {
+    m2 = add(m, g)
+    gg = mul(g, g)
+    v2 = add(v, gg)
+    s = sqrt(v2)
+    d = div(m2, s)
+    w2 = sub(w, d)
+    return m2, v2, w2
+  }
+  return m2, v2, w2
+}
+)";
+
+TEST(InPlace, EveryResultOfAnUpdateHasItsOperandsPlace) {
+  EXPECT_EQ(overwritable(kAdam, 0), (Found{false, true, false, false}));
+  EXPECT_EQ(overwritable(kAdam, 1), (Found{true, true, true, false}));
+  EXPECT_EQ(overwritable(kAdam, 2), (Found{true, true, true, true}));
+}
+
+TEST(InPlace, WhatIsReadBehindTheStoreIsStillNeeded) {
+  constexpr const char* text = R"(graph (x: f32[6, 6], z: f32[6, 6]) {
+  a, b = fused(x, z) group = graph (x: f32[6, 6], z: f32[6, 6]) {
+    a = exp(x)
+    b = mul(x, z)
+    return a, b
+  }
+  return a, b
+}
+)";
+  EXPECT_EQ(overwritable(text, 0), (Found{false, false}));
+  EXPECT_EQ(overwritable(text, 1), (Found{true, true}));
 }
 
 }  // namespace
