@@ -124,26 +124,28 @@ class PlanCommand {
   // one another.
   PlanSource compiled_step() const {
     const Graph model = load_model(options_.model);
-    PlanSource source =
-        compiled(held_unless_finite(training_step(model, options_.train, options_.loss, {})));
+    PlanSource source = compiled(training_step(model, options_.train, options_.loss, {}));
     if (!options_.split) return source;
     const SplitStep split = split_training_step(model, options_.train, options_.loss, {});
     source.is_split_whole = true;
     for (int parts = 2; parts <= split.batch && parts <= kMostParts; ++parts) {
       if (split.batch % parts != 0) continue;
-      source.split.emplace_back(
-          parts, [=, this] { return compiled(held_unless_finite(split.in_parts(parts))).problem; });
+      source.split.emplace_back(parts,
+                                [=, this] { return compiled(split.in_parts(parts)).problem; });
     }
     return source;
   }
 
-  PlanSource compiled(const StatefulGraph& step) const {
+  PlanSource compiled(StatefulGraph step) const {
     std::optional<codegen::StepProblem> described;
     CompileRequest request;
     request.step_problem = &described;
     if (!options_.target.empty()) request.cpu = options_.target;
     request.precision = options_.precision;
-    if (!request.cpu.starts_with("cuda")) request.states = step.ports();  // devices hand them on
+    if (!request.cpu.starts_with("cuda")) {  // where a step hands its states on
+      step = held_unless_finite(std::move(step));
+      request.states = step.ports();
+    }
     const Program program = compile_model(step.graph, request);
     if (!described || !program.is_kernels_alone()) {
       throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)

@@ -22,14 +22,17 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
   SplitStep splitting;
   if (options.budget.may_split)
     splitting = split_training_step(graph, options.train, options.loss, shapes);
-  if (splitting.in_parts) {
+  const bool is_for_device = codegen::cuda::parse_target(tuning.cpu).has_value();
+  if (splitting.in_parts && !is_for_device) {
     splitting.in_parts = [in_parts = splitting.in_parts](std::int64_t parts) {
       return held_unless_finite(in_parts(parts));
     };
   }
-  made.step =
-      held_unless_finite(training_step(std::move(graph), options.train, options.loss, shapes));
-  if (!codegen::cuda::parse_target(tuning.cpu)) tuning.states = made.step.ports();
+  made.step = training_step(std::move(graph), options.train, options.loss, shapes);
+  if (!is_for_device) {  // which hands its states on
+    made.step = held_unless_finite(std::move(made.step));
+    tuning.states = made.step.ports();
+  }
   made.overwritten = tuning.states;
   const auto compiled = [&](const Graph& step, std::optional<codegen::StepProblem>* described) {
     std::vector<StatePorts> overwritten;

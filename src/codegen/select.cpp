@@ -453,7 +453,7 @@ TaskList select(const Graph& graph, const CompileOptions& options) {
   SharedKernels shared;
   const std::optional<Graph> flat = without_groups_of_data(graph, shared);
   Selector(flat ? *flat : graph, options, shared, graph.node_id_bound()).run();
-  if (!options.device) order_tasks(shared.list, options.decisions);
+  if (!options.device) order_tasks(shared.list, options.states, options.decisions);
   return std::move(shared.list);
 }
 

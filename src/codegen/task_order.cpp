@@ -61,6 +61,30 @@ std::optional<memory::Problem> problem_of(const TaskList& tasks) {
   return problem;
 }
 
+// What reads a state hands its maker nothing, but goes before it.
+void keep_readers_first(const TaskList& tasks, std::span<const StatePorts> states,
+                        memory::Problem& problem) {
+  const auto touches = [&](const std::vector<std::uint32_t>& buffers, std::uint32_t root) {
+    return std::ranges::any_of(buffers,
+                               [&](std::uint32_t id) { return root_of(tasks, id) == root; });
+  };
+  for (const StatePorts& state : states) {
+    const std::uint32_t input = root_of(tasks, tasks.inputs[state.input]),
+                        output = root_of(tasks, tasks.outputs[state.output]);
+    std::optional<std::size_t> maker;
+    for (std::size_t k = 0; k < tasks.tasks.size() && !maker; ++k) {
+      if (touches(tasks.tasks[k].writes, output)) maker = k;
+    }
+    for (std::size_t k = 0; maker && k < *maker; ++k) {
+      if (!touches(tasks.tasks[k].reads, input)) continue;
+      const auto order = static_cast<std::uint32_t>(problem.values.size());
+      problem.values.push_back({"", 0, false, false});
+      problem.items[k].makes.push_back(order);
+      problem.items[*maker].reads.push_back(order);
+    }
+  }
+}
+
 std::size_t step_count(const TaskList::Task& task) {
   std::size_t count = 0;
   for (const TaskList::Way& way : task.ways) count += way.calls.size();
@@ -76,12 +100,14 @@ std::vector<std::size_t> first_steps(const std::vector<TaskList::Task>& tasks) {
 
 }  // namespace
 
-void order_tasks(TaskList& tasks, std::vector<Decision>* decisions) {
+void order_tasks(TaskList& tasks, std::span<const StatePorts> states,
+                 std::vector<Decision>* decisions) {
   if (tasks.tasks.size() > kMostTasks || tasks.tasks.size() < 3) return;
   const bool has_bodies = std::ranges::any_of(
       tasks.checks, [](const TaskList::Check& check) { return check.end != kNoBuffer; });
-  const std::optional<memory::Problem> problem = has_bodies ? std::nullopt : problem_of(tasks);
+  std::optional<memory::Problem> problem = has_bodies ? std::nullopt : problem_of(tasks);
   if (!problem) return;
+  keep_readers_first(tasks, states, *problem);
   const memory::Problem better = memory::reordered(*problem);
   const auto given_bytes = static_cast<double>(memory::peak_bytes(*problem));
   if (static_cast<double>(memory::peak_bytes(better)) > kWorthIt * given_bytes) return;
