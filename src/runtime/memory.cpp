@@ -12,9 +12,32 @@ namespace tenon {
 namespace {
 
 constexpr const char* kHint = "smaller extents need less; `ulimit -v` shows the limit of this process";
+constexpr std::size_t kNamed = 10;
 
 std::string step_text(const Program& program, std::size_t step) {
   return concat("step ", step, " ('", program.steps[step].name, "')");
+}
+
+// By step: what the buffers take of the arena; one that overwrites another is counted once.
+std::vector<std::uint64_t> taken_bytes(const Program& program, std::span<const std::size_t> buffers,
+                                       std::span<const std::uint64_t> buffer_bytes) {
+  std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges(program.steps.size());
+  for (const std::size_t k : buffers) {
+    const Program::Buffer& buffer = program.buffers[k];
+    for (std::size_t step = buffer.first_step; step <= buffer.last_step && step < ranges.size(); ++step)
+      ranges[step].emplace_back(buffer.offset, buffer.offset + buffer_bytes[k]);
+  }
+  std::vector<std::uint64_t> taken;
+  for (auto& list : ranges) {
+    std::ranges::sort(list);
+    std::uint64_t sum = 0, end = 0;
+    for (const auto& [first, last] : list) {
+      sum += last > end ? last - std::max(first, end) : 0;
+      end = std::max(end, last);
+    }
+    taken.push_back(sum);
+  }
+  return taken;
 }
 
 }  // namespace
@@ -67,6 +90,7 @@ Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_byt
       alive[step] += buffer_bytes[k];
     }
   }
+  if (program.is_arena_planned) alive = taken_bytes(program, planned, buffer_bytes);
   Error error("no memory for the values between steps", ErrorKind::OutOfMemory);
   error.got(format_bytes(arena_bytes), " wanted").hint(kHint);
   if (alive.empty()) return error;
@@ -76,7 +100,7 @@ Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_byt
   });
   std::ranges::stable_sort(planned, std::greater(), [&](std::size_t k) { return buffer_bytes[k]; });
   std::string largest;
-  for (std::size_t k = 0; k < std::min<std::size_t>(planned.size(), 3); ++k) {
+  for (std::size_t k = 0; k < std::min(planned.size(), kNamed); ++k) {
     const Program::Buffer& buffer = program.buffers[planned[k]];
     // What a step keeps for itself has no name of its own.
     const std::string& name = buffer.name.empty() ? program.steps[buffer.first_step].name : buffer.name;

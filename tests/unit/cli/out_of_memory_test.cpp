@@ -148,6 +148,15 @@ TEST_F(OutOfMemory, TheArenaNamesTheLargestBuffers) {
                 "the largest alive there: 'wide_value' 1 GiB"});
 }
 
+// What overwrites its operand takes no memory of its own.
+TEST_F(OutOfMemory, WhatIsOverwrittenIsCountedOnce) {
+  const std::string text = std::string(kWide).replace(std::string(kWide).find("  y = "), 23,
+                                                      "  bent = tanh(wide_value)\n  y = matmul(bent");
+  write_program(codegen::compile(parse_graph(text, all_ops()), cpu_options()), file("bent.tnn"));
+  expect_names(call_limited(300, {"run", file("bent.tnn"), "--threads=2"}),
+               {"where 1 GiB are alive", "1 GiB wanted"});
+}
+
 TEST_F(OutOfMemory, TheReferenceNamesTheNode) {
   expect_names(call_limited(300, {"run", put("wide.tenon", kWide), "--target=reference"}),
                {"error: out of memory for a tensor of f32[16384, 16384", "'wide_value'", "1 GiB"});
