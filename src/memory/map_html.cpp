@@ -23,11 +23,12 @@ std::string page(std::string_view title, std::string_view body) {
       in_markup(title), body);
 }
 
-std::string line_at(double y, std::string_view colour, std::string_view label) {
+// `x`: where its label begins. Lines that lie close together have theirs side by side.
+std::string line_at(double y, double x, std::string_view colour, std::string_view label) {
   return fmt::format(
       "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.2f}\" y2=\"{2:.2f}\" stroke=\"{3}\" "
       "stroke-dasharray=\"6 3\"/><text x=\"{4}\" y=\"{5:.2f}\" fill=\"{3}\">{6}</text>\n",
-      kMargin, kWidth - 10, y, colour, kMargin + 6, y - 4, in_markup(label));
+      kMargin, kWidth - 10, y, colour, x, y - 4, in_markup(label));
 }
 
 std::string name_of(const Storage& storage, const Plan& plan, const Problem& problem) {
@@ -76,10 +77,10 @@ std::string memory_map(const Plan& plan, const Problem& problem, std::uint64_t b
         hue_of(name), in_markup(name), format_bytes(storage.bytes), storage.bytes, storage.offset,
         storage.begin, storage.end - 1);
   }
-  body += line_at(y(static_cast<double>(plan.arena_bytes)), "#06c",
+  body += line_at(y(static_cast<double>(plan.arena_bytes)), kMargin + 6, "#06c",
                   "arena " + format_bytes(plan.arena_bytes));
   if (budget_bytes > 0) {
-    body += line_at(y(static_cast<double>(budget_bytes)), "#c00",
+    body += line_at(y(static_cast<double>(budget_bytes)), kMargin + 160, "#c00",
                     "budget " + format_bytes(budget_bytes));
   }
   body += "</svg>\n";
