@@ -17,6 +17,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(tenon_warnings INTERFACE
       -Wno-array-bounds -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-dangling-pointer)
   endif()
+  if(TENON_UNITY)
+    # Of files that are compiled together, one may have a name that is another's own; the other presets have these.
+    target_compile_options(tenon_warnings INTERFACE -Wno-shadow -Wno-subobject-linkage)
+  endif()
   if(TENON_SANITIZE)
     # Instrumented code hides initialisations from this warning; the other presets have it.
     target_compile_options(tenon_warnings INTERFACE -Wno-maybe-uninitialized)

@@ -149,6 +149,12 @@ std::string format_bytes(std::uint64_t bytes) {
   return three_digits(value) + kUnits[unit];
 }
 
+std::string with_commas(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t k = text.size(); k > 3 && text[k - 4] != '-';) text.insert(k -= 3, ",");
+  return text;
+}
+
 std::string format_count(double count) {
   if (std::isnan(count) || std::isinf(count)) return format_real(count);
   if (count < 0) return "-" + format_count(-count);

@@ -21,6 +21,8 @@ std::string_view trim(std::string_view text);
 
 /// 1536 -> "1.5 KiB"; exact below 1 KiB.
 std::string format_bytes(std::uint64_t bytes);
+/// 1234567 -> "1,234,567"
+std::string with_commas(std::int64_t number);
 /// 1234567 -> "1.23 M"; exact below 1,000.
 std::string format_count(double count);
 

@@ -23,7 +23,7 @@
 namespace tenon::cli {
 namespace {
 
-void write_text(const std::string& path, const std::string& text) {
+void write_report_text(const std::string& path, const std::string& text) {
   NewFile file(path);
   file.out() << text;
   file.finish();
@@ -51,7 +51,7 @@ int compare(const ProfileOptions& options) {
         .got(options.compare);
   }
   const Profile before = load_profile(files[0]), after = load_profile(files[1]);
-  if (!options.report.empty()) write_text(options.report, html_report({before, after}));
+  if (!options.report.empty()) write_report_text(options.report, html_report({before, after}));
   print(compare_profiles(before, after, rows(options.top)), options.format);
   return 0;
 }
@@ -149,7 +149,7 @@ int profile(const ProfileOptions& options) {
   bool has_written = false;
   const auto write = [&](const std::string& path, const auto& text) {
     if (path.empty()) return;
-    write_text(path, text());
+    write_report_text(path, text());
     has_written = true;
   };
   write(options.save, [&] { return to_json(seen); });
@@ -173,7 +173,7 @@ int report(const ReportOptions& options) {
   }
   std::vector<Profile> profiles;
   for (const std::string& path : options.profiles) profiles.push_back(load_profile(path));
-  if (!options.output.empty()) write_text(options.output, html_report(profiles));
+  if (!options.output.empty()) write_report_text(options.output, html_report(profiles));
   if (!options.output.empty() && options.format == "table") return 0;
   print(profiles.size() == 1 ? describe_profile(profiles[0], rows(options.top))
                              : compare_profiles(profiles[0], profiles[1], rows(options.top)),

@@ -27,14 +27,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string fixed(double value, int digits) {
+std::string decimal_text(double value, int digits) {
   char text[48];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
 }
 
 std::string megabytes(std::int64_t bytes) {
-  return concat(fixed(static_cast<double>(bytes) / 1e6, 2), " MB");
+  return concat(decimal_text(static_cast<double>(bytes) / 1e6, 2), " MB");
 }
 
 constexpr const char* kEndings[] = {".onnx", ".tnn", ".tenon", ".relay"};
@@ -48,7 +48,7 @@ void require_output(const std::string& path) {
       .got(path);
 }
 
-void write_model(const Graph& graph, const std::string& path) {
+void write_quantized(const Graph& graph, const std::string& path) {
   if (path.empty()) return;
   if (path.ends_with(".tnn")) {
     write_program(compile_graph(graph), path);
@@ -95,8 +95,8 @@ void print_tables(const QuantizeResult& result, const QuantizeCommandOptions& op
   Table worst({"worst nodes", "op", ">signal to noise"});
   for (std::size_t k = 0; k < std::min(options.all ? quantized.size() : kWorst, quantized.size());
        ++k) {
-    worst.add(
-        {quantized[k]->name, quantized[k]->op, concat(fixed(quantized[k]->signal_db, 1), " dB")});
+    worst.add({quantized[k]->name, quantized[k]->op,
+               concat(decimal_text(quantized[k]->signal_db, 1), " dB")});
   }
   worst.print(out());
   if (quantized.size() < result.nodes.size()) {
@@ -115,7 +115,7 @@ void print_tables(const QuantizeResult& result, const QuantizeCommandOptions& op
   if (result.resumed > 0) out() << " (" << result.resumed << " of them seen before)";
   if (result.equalised > 0) out() << "\n" << result.equalised << " pairs of convolutions equalised";
   if (result.corrected > 0) out() << "\nbiases of " << result.corrected << " products corrected";
-  out() << "\noutputs differ by " << fixed(100 * result.output_error, 3)
+  out() << "\noutputs differ by " << decimal_text(100 * result.output_error, 3)
         << " % of their size; constants " << megabytes(result.bytes_before) << " before, "
         << megabytes(result.bytes_after) << " after\n";
 }
@@ -153,7 +153,7 @@ int quantize_as_relay(const QuantizeCommandOptions& options, OutputFormat format
   };
   const RelayQuantizeResult result =
       relay_quantize_model(graph, samples ? &*samples : nullptr, request);
-  write_model(result.graph, options.output);
+  write_quantized(result.graph, options.output);
   if (options.print) {
     // In Relay's words alone: what is written to a file says more, so that it comes back equal.
     out() << find_document_format("relay")->put_down(result.graph, {})->text("");
@@ -208,7 +208,7 @@ int quantize(const QuantizeCommandOptions& options, OutputFormat format) {
   Progress progress("calibrate");
   request.on_sample = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   const QuantizeResult result = quantize_model(graph, samples, request);
-  write_model(result.graph, options.output);
+  write_quantized(result.graph, options.output);
   if (!options.report.empty()) {
     NewFile file(options.report);
     file.out() << quantization_report(options.model, result);

@@ -12,7 +12,7 @@
 namespace tenon::codegen {
 namespace {
 
-constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
+constexpr std::uint32_t kNoValue = static_cast<std::uint32_t>(-1);
 // Of what a processor can compute at most, large kernels reach about so much.
 constexpr double kReached = 0.6;
 constexpr std::uint64_t kPage = 4096;
@@ -21,7 +21,7 @@ std::uint64_t rounded(std::uint64_t bytes, std::uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-std::optional<std::uint64_t> bytes_of(const TaskList::Buffer& buffer) {
+std::optional<std::uint64_t> known_bytes(const TaskList::Buffer& buffer) {
   const Dim count = product(buffer.dims);
   if (!count.is_constant()) return std::nullopt;
   return static_cast<std::uint64_t>(count.constant()) *
@@ -31,7 +31,7 @@ std::optional<std::uint64_t> bytes_of(const TaskList::Buffer& buffer) {
 class Describer {
  public:
   Describer(const TaskList& tasks, const TargetFacts& facts, int threads)
-      : tasks_(tasks), value_of_(tasks.buffers.size(), kNone) {
+      : tasks_(tasks), value_of_(tasks.buffers.size(), kNoValue) {
     const double reached = kReached * std::max(1, threads);
     flops_per_s_ = reached * facts.rates.front().flops_per_s;
     for (const Rate& rate : facts.rates) {
@@ -44,9 +44,9 @@ class Describer {
   std::optional<StepProblem> run() {
     made_.problem.name = tasks_.name;
     for (const TaskList::Buffer& buffer : tasks_.buffers) {
-      if (buffer.opaque || buffer.life == Life::Sized || !bytes_of(buffer)) return std::nullopt;
+      if (buffer.opaque || buffer.life == Life::Sized || !known_bytes(buffer)) return std::nullopt;
       if (buffer.life == Life::Value || buffer.view_of) continue;
-      made_.problem.fixed_bytes += rounded(*bytes_of(buffer), kArenaAlignment);
+      made_.problem.fixed_bytes += rounded(*known_bytes(buffer), kArenaAlignment);
     }
     for (const TaskList::Task& task : tasks_.tasks) {
       using Kind = TaskList::Task::Kind;  // what is copied is copied by a kernel, too
@@ -129,23 +129,23 @@ class Describer {
       steps.push_back(step_count_++);
     }
     for (const std::uint32_t id : reads) {
-      if (value_of_[id] != kNone) item.reads.push_back(value_of_[id]);
+      if (value_of_[id] != kNoValue) item.reads.push_back(value_of_[id]);
     }
     for (const std::uint32_t id : writes) {
-      if (value_of_[id] != kNone) return false;  // by two tasks
+      if (value_of_[id] != kNoValue) return false;  // by two tasks
       value_of_[id] = static_cast<std::uint32_t>(made_.buffers.size());
       made_.buffers.push_back(id);
       item.makes.push_back(value_of_[id]);
       const TaskList::Buffer& buffer = tasks_.buffers[id];
       const bool is_output = buffer.life != Life::Value;
-      const std::uint64_t bytes = is_output ? 0 : rounded(*bytes_of(buffer), kArenaAlignment);
+      const std::uint64_t bytes = is_output ? 0 : rounded(*known_bytes(buffer), kArenaAlignment);
       made_.problem.values.push_back(
           {buffer.name.empty() ? task.value : buffer.name, bytes, is_output, !is_output});
     }
     for (const auto& [result, operand] : task.may_share) {
       if (calls.size() > 1 || !writes.contains(result) || !reads.contains(operand)) continue;
       const std::uint32_t to = value_of_[result], from = value_of_[operand];
-      if (from == kNone || tasks_.buffers[result].life != Life::Value ||
+      if (from == kNoValue || tasks_.buffers[result].life != Life::Value ||
           tasks_.buffers[operand].life != Life::Value)
         continue;
       item.may_share.emplace_back(to, from);
@@ -171,7 +171,7 @@ class Carrier {
   Program run(std::vector<std::uint32_t>* step_items) {
     program_.steps.clear();
     place_instances();
-    current_.assign(described_.buffers.size(), kNone);
+    current_.assign(described_.buffers.size(), kNoValue);
     file_offset_.assign(described_.buffers.size(), UINT64_MAX);
     for (std::uint32_t e = 0; e < plan_.events.size(); ++e) {
       const memory::Event& event = plan_.events[e];
@@ -218,7 +218,7 @@ class Carrier {
                  std::vector<std::uint32_t>* step_items) {
     std::map<std::uint32_t, std::uint32_t> now;  // by the program's own buffer
     for (const std::uint32_t v : item.reads) {
-      TENON_ASSERT(current_[v] != kNone, "a plan makes a value before it reads it");
+      TENON_ASSERT(current_[v] != kNoValue, "a plan makes a value before it reads it");
       now[described_.buffers[v]] = current_[v];
       wait_for(v);
     }
@@ -245,7 +245,7 @@ class Carrier {
     Program::Transfer transfer;
     transfer.is_out = what.kind == memory::Event::Kind::Out;
     transfer.begin_step = step_number();
-    transfer.end_step = kNone;
+    transfer.end_step = kNoValue;
     if (transfer.is_out) {
       leaving_[v] = program_.transfers.size();
       if (file_offset_[v] == UINT64_MAX) {
@@ -271,7 +271,7 @@ class Carrier {
   }
 
   void find_lifetimes() {
-    std::vector<std::uint32_t> first(program_.buffers.size(), kNone),
+    std::vector<std::uint32_t> first(program_.buffers.size(), kNoValue),
         last(program_.buffers.size(), 0);
     const auto use = [&](std::uint32_t buffer, std::uint32_t step) {
       first[buffer] = std::min(first[buffer], step);
@@ -289,7 +289,7 @@ class Carrier {
       if (buffer.place != Program::Place::Arena) continue;
       buffer.last_step = last[k];
       buffer.first_step = std::min(first[k], last[k]);
-      if (first[k] == kNone) buffer.dims = {0}, buffer.offset = 0;
+      if (first[k] == kNoValue) buffer.dims = {0}, buffer.offset = 0;
     }
   }
 

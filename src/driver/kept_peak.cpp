@@ -16,7 +16,7 @@
 namespace tenon {
 namespace {
 
-using Json = nlohmann::json;
+using PeakJson = nlohmann::json;
 
 // Beside the timings of kernels, which hold for this machine too; nothing where there is no place
 // for them.
@@ -26,16 +26,16 @@ std::optional<std::filesystem::path> kept_path() {
   return std::filesystem::path(*timings).parent_path() / "machine_peak.json";
 }
 
-Json read_kept() {
+PeakJson read_kept() {
   const auto path = kept_path();
-  if (!path) return Json::object();
+  if (!path) return PeakJson::object();
   std::ifstream in(*path);
-  if (!in) return Json::object();
-  Json json = Json::parse(in, nullptr, false);
-  return json.is_object() ? json : Json::object();  // a damaged file is measured over
+  if (!in) return PeakJson::object();
+  PeakJson json = PeakJson::parse(in, nullptr, false);
+  return json.is_object() ? json : PeakJson::object();  // a damaged file is measured over
 }
 
-bool read_peak(const Json& kept, const std::string& key, MachinePeak& peak) {
+bool read_peak(const PeakJson& kept, const std::string& key, MachinePeak& peak) {
   const auto found = kept.find(key);
   if (found == kept.end() || !found->is_object()) return false;
   const auto number = [&](const char* name, double& value) {
@@ -56,7 +56,7 @@ bool read_peak(const Json& kept, const std::string& key, MachinePeak& peak) {
 void keep(const std::string& key, const MachinePeak& peak) {
   const auto path = kept_path();
   if (!path) return;
-  Json kept = read_kept();
+  PeakJson kept = read_kept();
   kept[key] = {{"flops_per_s", peak.flops_per_s},
                {"bytes_per_s", peak.bytes_per_s},
                {"cache_bytes_per_s", peak.cache_bytes_per_s},

@@ -13,7 +13,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kWeightAlignment = 64;
 
 bool is_weight(const Constant& constant) {
   return is_float(constant.dtype()) && !constant.shape().empty();
@@ -72,7 +72,7 @@ Program close_weights(Program program, const OpenWeights& opened) {
   std::vector<std::uint64_t> offsets;
   std::uint64_t bytes = program.constant_bytes;
   for (const auto& [name, constant] : opened.weights) {
-    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bytes = (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
     offsets.push_back(bytes);
     bytes += static_cast<std::uint64_t>(constant.size()) * info(constant.dtype()).storage_bytes;
   }

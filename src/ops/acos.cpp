@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::acos_op {
 
 TENON_DEFINE_OP(acos) = UnarySpec<>{
     .name = "acos",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(acos) = UnarySpec<>{
     .slope = [](Var x, Var) { return -1.0 / call("sqrt", {1.0 - x * x}); },
 };
 
-}  // namespace tenon
+}  // namespace tenon::acos_op

@@ -1,7 +1,7 @@
 #include "ops/op_spec.h"
 #include "ops/optimizer_step.h"
 
-namespace tenon {
+namespace tenon::adagrad_op {
 namespace {
 
 struct Attrs {
@@ -39,4 +39,4 @@ TENON_DEFINE_OP(adagrad) = OpSpec<Attrs>{
     .gradient = not_differentiable("an optimiser's step is the end of differentiation"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::adagrad_op

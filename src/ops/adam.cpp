@@ -1,7 +1,7 @@
 #include "ops/op_spec.h"
 #include "ops/optimizer_step.h"
 
-namespace tenon {
+namespace tenon::adam_op {
 namespace {
 
 struct Attrs {
@@ -46,4 +46,4 @@ TENON_DEFINE_OP(adam) = OpSpec<Attrs>{
     .gradient = not_differentiable("an optimiser's step is the end of differentiation"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::adam_op

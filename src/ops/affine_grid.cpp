@@ -4,7 +4,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::affine_grid_op {
 namespace {
 
 struct Attrs {
@@ -76,4 +76,4 @@ TENON_DEFINE_OP(affine_grid) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::affine_grid_op

@@ -1,6 +1,6 @@
 #include "ops/collective.h"
 
-namespace tenon {
+namespace tenon::all_gather_op {
 namespace {
 
 ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
@@ -24,4 +24,4 @@ TENON_DEFINE_OP(all_gather) = group_op({
     .gradient = "reduce_scatter",
 });
 
-}  // namespace tenon
+}  // namespace tenon::all_gather_op

@@ -2,7 +2,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::all_reduce_op {
 namespace {
 
 struct Attrs {
@@ -49,4 +49,4 @@ TENON_DEFINE_OP(all_reduce) = OpSpec<Attrs>{
     .is_random = true,  // other ranks decide what it gives
 };
 
-}  // namespace tenon
+}  // namespace tenon::all_reduce_op

@@ -3,7 +3,7 @@
 namespace tenon {
 namespace {
 
-TensorType infer(const AxisAttrs& attrs, const OperandTypes& in) {
+TensorType infer_same(const AxisAttrs& attrs, const OperandTypes& in) {
   normal_axis(in.op_name(), attrs.axis, in["x"].rank());
   return in["x"];
 }
@@ -19,7 +19,7 @@ OpSpec<AxisAttrs> along_axis_op(std::string name, std::string summary,
   spec.operands = {"x"};
   spec.results = {"y"};
   spec.attrs = {{"axis", &AxisAttrs::axis}};
-  spec.infer = infer;
+  spec.infer = infer_same;
   spec.lower = lower;
   spec.gradient = std::move(gradient);
   spec.layout = follows_axis("axis");

@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-TensorType infer(const ArgExtremeAttrs& attrs, const OperandTypes& in) {
+TensorType infer_index(const ArgExtremeAttrs& attrs, const OperandTypes& in) {
   TensorType y{DType::I64, in["x"].dims, {}};
   const std::size_t axis = normal_axis(in.op_name(), attrs.axis, y.rank());
   if (attrs.keep_axes) {
@@ -52,7 +52,7 @@ OpSpec<ArgExtremeAttrs> arg_extreme_op(std::string name, std::string summary,
   spec.attrs = {{"axis", &ArgExtremeAttrs::axis},
                 {"keep_axes", &ArgExtremeAttrs::keep_axes},
                 {"select_last", &ArgExtremeAttrs::select_last}};
-  spec.infer = infer;
+  spec.infer = infer_index;
   spec.lower = lower;
   spec.gradient = not_differentiable("it gives an index");
   spec.layout = follows_axis("axis");

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::asin_op {
 
 TENON_DEFINE_OP(asin) = UnarySpec<>{
     .name = "asin",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(asin) = UnarySpec<>{
     .slope = [](Var x, Var) { return 1.0 / call("sqrt", {1.0 - x * x}); },
 };
 
-}  // namespace tenon
+}  // namespace tenon::asin_op

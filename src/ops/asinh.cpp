@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::asinh_op {
 
 TENON_DEFINE_OP(asinh) = UnarySpec<>{
     .name = "asinh",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(asinh) = UnarySpec<>{
     .slope = [](Var x, Var) { return 1.0 / call("sqrt", {x * x + 1.0}); },
 };
 
-}  // namespace tenon
+}  // namespace tenon::asinh_op

@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace tenon {
+namespace tenon::attention_op {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -314,4 +314,4 @@ TENON_DEFINE_OP(attention) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::attention_op

@@ -2,7 +2,7 @@
 #include "ops/op_spec.h"
 #include "ops/pooling.h"
 
-namespace tenon {
+namespace tenon::average_pool_op {
 namespace {
 
 struct Attrs : PoolAttrs {
@@ -44,4 +44,4 @@ TENON_DEFINE_OP(average_pool) = OpSpec<Attrs>{
     .layout = any_layout(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::average_pool_op

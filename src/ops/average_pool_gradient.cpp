@@ -2,7 +2,7 @@
 #include "ops/op_spec.h"
 #include "ops/pooling.h"
 
-namespace tenon {
+namespace tenon::average_pool_gradient_op {
 namespace {
 
 struct Attrs : PoolAttrs {
@@ -50,4 +50,4 @@ TENON_DEFINE_OP(average_pool_gradient) = OpSpec<Attrs>{
     .layout = any_layout(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::average_pool_gradient_op

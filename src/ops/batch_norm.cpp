@@ -2,7 +2,7 @@
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::batch_norm_op {
 namespace {
 
 struct Attrs {
@@ -64,4 +64,4 @@ TENON_DEFINE_OP(batch_norm) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::batch_norm_op

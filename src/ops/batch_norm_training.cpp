@@ -2,7 +2,7 @@
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::batch_norm_training_op {
 namespace {
 
 constexpr std::size_t kResults = 5;
@@ -129,4 +129,4 @@ TENON_DEFINE_OP(batch_norm_training) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::batch_norm_training_op

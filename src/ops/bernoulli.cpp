@@ -4,7 +4,7 @@
 #include "ops/operand_limits.h"
 #include "ops/random_numbers.h"
 
-namespace tenon {
+namespace tenon::bernoulli_op {
 namespace {
 
 struct Attrs {
@@ -38,4 +38,4 @@ TENON_DEFINE_OP(bernoulli) = OpSpec<Attrs>{
     .is_random = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::bernoulli_op

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::bit_cast_op {
 namespace {
 
 struct Attrs {
@@ -55,4 +55,4 @@ TENON_DEFINE_OP(bit_cast) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::bit_cast_op

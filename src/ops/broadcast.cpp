@@ -3,7 +3,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::broadcast_op {
 namespace {
 
 struct Attrs {
@@ -37,4 +37,4 @@ TENON_DEFINE_OP(broadcast) = OpSpec<Attrs>{
     .is_random = true,  // another rank decides what it gives
 };
 
-}  // namespace tenon
+}  // namespace tenon::broadcast_op

@@ -2,7 +2,7 @@
 #include "ops/narrowing.h"
 #include "ops/var_ops.h"
 
-namespace tenon {
+namespace tenon::cast_op {
 namespace {
 
 struct Attrs {
@@ -47,4 +47,4 @@ TENON_DEFINE_OP(cast) = OpSpec<Attrs>{
     .gradient = gradient,
 };
 
-}  // namespace tenon
+}  // namespace tenon::cast_op

@@ -1,6 +1,6 @@
 #include "ops/pass_through.h"
 
-namespace tenon {
+namespace tenon::cast_hint_op {
 namespace {
 
 struct Attrs {
@@ -23,4 +23,4 @@ TENON_DEFINE_OP(cast_hint) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::cast_hint_op

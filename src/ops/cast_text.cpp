@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
-namespace tenon {
+namespace tenon::cast_text_op {
 namespace {
 
 struct Attrs {
@@ -121,4 +121,4 @@ TENON_DEFINE_OP(cast_text) = OpSpec<Attrs>{
     .layout = any_layout(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::cast_text_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::ceil_op {
 
 TENON_DEFINE_OP(ceil) = UnarySpec<>{
     .name = "ceil",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(ceil) = UnarySpec<>{
     .slope = not_differentiable("it is flat between its steps"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::ceil_op

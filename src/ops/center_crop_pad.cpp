@@ -3,7 +3,7 @@
 #include "ops/movement.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::center_crop_pad_op {
 namespace {
 
 struct Attrs {
@@ -59,4 +59,4 @@ TENON_DEFINE_OP(center_crop_pad) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::center_crop_pad_op

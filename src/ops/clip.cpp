@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::clip_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -51,4 +51,4 @@ TENON_DEFINE_OP(clip) = OpSpec<NoAttrs>{
     .gradient = gradient,
 };
 
-}  // namespace tenon
+}  // namespace tenon::clip_op

@@ -4,7 +4,7 @@
 #include "ops/op_spec.h"
 #include "ops/phase_decomposition.h"
 
-namespace tenon {
+namespace tenon::col2im_op {
 namespace {
 
 struct Attrs : WindowAttrs {
@@ -80,4 +80,4 @@ TENON_DEFINE_OP(col2im) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::col2im_op

@@ -4,7 +4,7 @@
 #include "ops/op_spec.h"
 #include "ops/tensor_parts.h"
 
-namespace tenon {
+namespace tenon::compress_op {
 namespace {
 
 struct Attrs {
@@ -74,4 +74,4 @@ TENON_DEFINE_OP(compress) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::compress_op

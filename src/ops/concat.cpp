@@ -3,7 +3,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::concat_op {
 namespace {
 
 struct Attrs {
@@ -66,4 +66,4 @@ TENON_DEFINE_OP(concat) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::concat_op

@@ -1,7 +1,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::constant_op {
 namespace {
 
 struct Attrs {
@@ -33,4 +33,4 @@ TENON_DEFINE_OP(constant) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::constant_op

@@ -2,7 +2,7 @@
 #include "ops/op_spec.h"
 #include "ops/var_ops.h"
 
-namespace tenon {
+namespace tenon::conv_op {
 namespace {
 
 struct Attrs : ConvolutionAttrs {
@@ -91,4 +91,4 @@ TENON_DEFINE_OP(conv) = OpSpec<Attrs>{
     .precision = Precision::Integer,
 };
 
-}  // namespace tenon
+}  // namespace tenon::conv_op

@@ -2,7 +2,7 @@
 #include "ops/convolution.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::conv_transpose_op {
 namespace {
 
 struct Attrs : ConvolutionAttrs {
@@ -115,4 +115,4 @@ TENON_DEFINE_OP(conv_transpose) = OpSpec<Attrs>{
     .precision = Precision::Integer,
 };
 
-}  // namespace tenon
+}  // namespace tenon::conv_transpose_op

@@ -1,7 +1,7 @@
 #include "ops/convolution.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::conv_weight_gradient_op {
 namespace {
 
 struct Attrs : ConvolutionAttrs {
@@ -74,4 +74,4 @@ TENON_DEFINE_OP(conv_weight_gradient) = OpSpec<Attrs>{
     .layout = prefers({"NHWC", "NCHW8c", "NCHW"}),
 };
 
-}  // namespace tenon
+}  // namespace tenon::conv_weight_gradient_op

@@ -1,6 +1,6 @@
 #include "ops/cumulative.h"
 
-namespace tenon {
+namespace tenon::cumprod_op {
 namespace {
 
 void lower(const CumulativeAttrs& attrs, Lowering& op) {
@@ -17,4 +17,4 @@ void gradient(const CumulativeAttrs& attrs, Gradient& op) {
 TENON_DEFINE_OP(cumprod) = cumulative_op("cumprod", "the running product along `axis`", lower,
                                          gradient);
 
-}  // namespace tenon
+}  // namespace tenon::cumprod_op

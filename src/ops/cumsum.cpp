@@ -1,6 +1,6 @@
 #include "ops/cumulative.h"
 
-namespace tenon {
+namespace tenon::cumsum_op {
 namespace {
 
 void lower(const CumulativeAttrs& attrs, Lowering& op) {
@@ -15,4 +15,4 @@ void gradient(const CumulativeAttrs& attrs, Gradient& op) {
 
 TENON_DEFINE_OP(cumsum) = cumulative_op("cumsum", "the running sum along `axis`", lower, gradient);
 
-}  // namespace tenon
+}  // namespace tenon::cumsum_op

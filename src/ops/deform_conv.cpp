@@ -4,7 +4,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_shapes.h"
 
-namespace tenon {
+namespace tenon::deform_conv_op {
 namespace {
 
 struct Attrs : ConvolutionAttrs {
@@ -165,4 +165,4 @@ TENON_DEFINE_OP(deform_conv) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::deform_conv_op

@@ -1,6 +1,6 @@
 #include "ops/depth_space.h"
 
-namespace tenon {
+namespace tenon::depth_to_space_op {
 namespace {
 
 TensorType infer(const DepthSpaceAttrs& attrs, const OperandTypes& in) {
@@ -32,4 +32,4 @@ TENON_DEFINE_OP(depth_to_space) = depth_space_op(
     "depth_to_space", "channels laid out as blocks of block x block positions", infer, lower,
     +[](const DepthSpaceAttrs& attrs, Gradient& op) { undo("space_to_depth", attrs, op); });
 
-}  // namespace tenon
+}  // namespace tenon::depth_to_space_op

@@ -2,7 +2,7 @@
 #include "ops/elementwise.h"
 #include "ops/quantization.h"
 
-namespace tenon {
+namespace tenon::dequantize_linear_op {
 namespace {
 
 struct Attrs {
@@ -52,4 +52,4 @@ TENON_DEFINE_OP(dequantize_linear) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::dequantize_linear_op

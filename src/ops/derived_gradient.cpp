@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::derived_gradient_op {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -134,7 +134,31 @@ void gradient(const Attrs&, Gradient& op) { add_derived_gradient(op, "dx"); }
 
 }  // namespace
 
+TENON_DEFINE_OP(derived_gradient) = OpSpec<Attrs>{
+    .name = "derived_gradient",
+    .summary =
+        "the gradient of the op `of` by one of its operands, from what that op computes; `values` "
+        "are its "
+        "operands, then the gradients by its results",
+    .operands = {variadic("values")},
+    .results = {"dx"},
+    .attrs = {{"of", &Attrs::of, required},
+              {"settings", &Attrs::settings},
+              {"by", &Attrs::by},
+              {"operands", &Attrs::operands},
+              {"results", &Attrs::results}},
+    .infer = infer,
+    .lower = lower,
+    .gradient = gradient,
+    .layout = logical_order(),
+};
+
+}  // namespace tenon::derived_gradient_op
+
+namespace tenon {
+
 void add_derived_gradient(Gradient& op, std::string_view result, std::string_view by) {
+  using namespace derived_gradient_op;
   Builder& build = op.build();
   const NodeId id = build.graph().value(ValueId(op.result(result).id())).producer;
   const Node node = build.graph().node(id);
@@ -174,24 +198,5 @@ void add_derived_gradient(Gradient& op, std::string_view result, std::string_vie
                           {"results", results}}));
   }
 }
-
-TENON_DEFINE_OP(derived_gradient) = OpSpec<Attrs>{
-    .name = "derived_gradient",
-    .summary =
-        "the gradient of the op `of` by one of its operands, from what that op computes; `values` "
-        "are its "
-        "operands, then the gradients by its results",
-    .operands = {variadic("values")},
-    .results = {"dx"},
-    .attrs = {{"of", &Attrs::of, required},
-              {"settings", &Attrs::settings},
-              {"by", &Attrs::by},
-              {"operands", &Attrs::operands},
-              {"results", &Attrs::results}},
-    .infer = infer,
-    .lower = lower,
-    .gradient = gradient,
-    .layout = logical_order(),
-};
 
 }  // namespace tenon

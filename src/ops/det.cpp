@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::det_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -78,4 +78,4 @@ TENON_DEFINE_OP(det) = OpSpec<NoAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::det_op

@@ -6,7 +6,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::dft_op {
 namespace {
 
 struct Attrs {
@@ -103,4 +103,4 @@ TENON_DEFINE_OP(dft) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::dft_op

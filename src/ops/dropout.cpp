@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace tenon {
+namespace tenon::dropout_op {
 namespace {
 
 struct Attrs {
@@ -73,4 +73,4 @@ TENON_DEFINE_OP(dropout) = OpSpec<Attrs>{
     .is_random = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::dropout_op

@@ -3,7 +3,7 @@
 #include "ops/random_numbers.h"
 #include "ops/var_ops.h"
 
-namespace tenon {
+namespace tenon::dropout_training_op {
 namespace {
 
 struct Attrs {
@@ -55,4 +55,4 @@ TENON_DEFINE_OP(dropout_training) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::dropout_training_op

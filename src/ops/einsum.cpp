@@ -3,7 +3,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::einsum_op {
 namespace {
 
 struct Attrs {
@@ -64,4 +64,4 @@ TENON_DEFINE_OP(einsum) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::einsum_op

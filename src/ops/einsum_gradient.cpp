@@ -4,7 +4,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_shapes.h"
 
-namespace tenon {
+namespace tenon::einsum_gradient_op {
 namespace {
 
 struct Attrs {
@@ -74,4 +74,4 @@ TENON_DEFINE_OP(einsum_gradient) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::einsum_gradient_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::equal_op {
 
 TENON_DEFINE_OP(equal) = BinarySpec<>{
     .name = "equal",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(equal) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::equal_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::exp_op {
 
 TENON_DEFINE_OP(exp) = UnarySpec<>{
     .name = "exp",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(exp) = UnarySpec<>{
     .slope = [](Var, Var y) { return y; },
 };
 
-}  // namespace tenon
+}  // namespace tenon::exp_op

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::expand_op {
 namespace {
 
 struct Attrs {
@@ -58,4 +58,4 @@ TENON_DEFINE_OP(expand) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::expand_op

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::fixed_point_multiply_op {
 namespace {
 
 struct Attrs {
@@ -57,4 +57,4 @@ TENON_DEFINE_OP(fixed_point_multiply) = OpSpec<Attrs>{
     .precision = Precision::Integer,
 };
 
-}  // namespace tenon
+}  // namespace tenon::fixed_point_multiply_op

@@ -2,7 +2,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::fused_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -34,4 +34,4 @@ TENON_DEFINE_OP(fused) = OpSpec<NoAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::fused_op

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::gather_op {
 namespace {
 
 struct Attrs {
@@ -91,4 +91,4 @@ TENON_DEFINE_OP(gather) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::gather_op

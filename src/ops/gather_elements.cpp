@@ -2,7 +2,7 @@
 #include "ops/movement.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::gather_elements_op {
 namespace {
 
 struct Attrs {
@@ -49,4 +49,4 @@ TENON_DEFINE_OP(gather_elements) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::gather_elements_op

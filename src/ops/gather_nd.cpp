@@ -2,7 +2,7 @@
 #include "ops/indexing.h"
 #include "ops/movement.h"
 
-namespace tenon {
+namespace tenon::gather_nd_op {
 namespace {
 
 struct Attrs {
@@ -62,4 +62,4 @@ TENON_DEFINE_OP(gather_nd) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::gather_nd_op

@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-namespace tenon {
+namespace tenon::gelu_op {
 namespace {
 
 enum class Approximate { None, Tanh };
@@ -42,4 +42,4 @@ TENON_DEFINE_OP(gelu) = UnarySpec<Attrs>{
     .slope = slope,
 };
 
-}  // namespace tenon
+}  // namespace tenon::gelu_op

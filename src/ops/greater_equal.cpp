@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::greater_equal_op {
 
 TENON_DEFINE_OP(greater_equal) = BinarySpec<>{
     .name = "greater_equal",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(greater_equal) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::greater_equal_op

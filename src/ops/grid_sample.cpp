@@ -6,7 +6,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::grid_sample_op {
 namespace {
 
 enum class Mode { Linear, Nearest, Cubic };
@@ -150,4 +150,4 @@ TENON_DEFINE_OP(grid_sample) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::grid_sample_op

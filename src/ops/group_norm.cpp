@@ -3,7 +3,7 @@
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::group_norm_op {
 namespace {
 
 struct Attrs {
@@ -85,4 +85,4 @@ TENON_DEFINE_OP(group_norm) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::group_norm_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::hard_sigmoid_op {
 namespace {
 
 struct Attrs {
@@ -22,4 +22,4 @@ TENON_DEFINE_OP(hard_sigmoid) = UnarySpec<Attrs>{
         },
 };
 
-}  // namespace tenon
+}  // namespace tenon::hard_sigmoid_op

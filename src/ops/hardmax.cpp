@@ -1,7 +1,7 @@
 #include "ops/along_axis.h"
 #include "ops/lowering.h"
 
-namespace tenon {
+namespace tenon::hardmax_op {
 namespace {
 
 void lower(const AxisAttrs& attrs, Lowering& op) {
@@ -18,4 +18,4 @@ TENON_DEFINE_OP(hardmax) = along_axis_op("hardmax",
                                          lower,
                                          not_differentiable("it is constant but for its steps"));
 
-}  // namespace tenon
+}  // namespace tenon::hardmax_op

@@ -8,59 +8,61 @@ namespace {
 
 // How a part of the expression grows with the operand: not at all, in proportion, or, being zero,
 // either way.
-enum class Growth : std::uint8_t { Other, None, Linear, Zero };
+enum class DegreeGrowth : std::uint8_t { Other, None, Linear, Zero };
 
-bool is_constant(Growth growth) { return growth == Growth::None || growth == Growth::Zero; }
-
-// Both grow alike.
-Growth common(Growth a, Growth b) {
-  if (a == Growth::Zero) return b;
-  if (b == Growth::Zero || a == b) return a;
-  return Growth::Other;
+bool is_constant(DegreeGrowth growth) {
+  return growth == DegreeGrowth::None || growth == DegreeGrowth::Zero;
 }
 
-class Walk {
- public:
-  explicit Walk(std::size_t operand) : operand_(operand) {}
+// Both grow alike.
+DegreeGrowth common(DegreeGrowth a, DegreeGrowth b) {
+  if (a == DegreeGrowth::Zero) return b;
+  if (b == DegreeGrowth::Zero || a == b) return a;
+  return DegreeGrowth::Other;
+}
 
-  Growth of(const Expr& expr) {
+class DegreeWalk {
+ public:
+  explicit DegreeWalk(std::size_t operand) : operand_(operand) {}
+
+  DegreeGrowth of(const Expr& expr) {
     const ExprNode& node = expr.node();
     const auto known = known_.find(&node);
     if (known != known_.end()) return known->second;
-    const Growth growth = computed(node);
+    const DegreeGrowth growth = computed(node);
     known_.emplace(&node, growth);
     return growth;
   }
 
  private:
-  Growth computed(const ExprNode& node) {
+  DegreeGrowth computed(const ExprNode& node) {
     switch (node.kind) {
       case ExprKind::Operand:
-        return node.operand == operand_ ? Growth::Linear : Growth::None;
+        return node.operand == operand_ ? DegreeGrowth::Linear : DegreeGrowth::None;
       case ExprKind::Literal: {
         const bool is_zero = is_float(node.dtype) ? node.real == 0 : node.integer == 0;
-        return is_zero ? Growth::Zero : Growth::None;
+        return is_zero ? DegreeGrowth::Zero : DegreeGrowth::None;
       }
       case ExprKind::Extent:
-        return Growth::None;
+        return DegreeGrowth::None;
       case ExprKind::Unary: {
-        const Growth x = of(node.args[0]);
+        const DegreeGrowth x = of(node.args[0]);
         if (node.unary == UnaryOp::Negate || node.unary == UnaryOp::Abs) return x;
-        return is_constant(x) ? Growth::None : Growth::Other;
+        return is_constant(x) ? DegreeGrowth::None : DegreeGrowth::Other;
       }
       case ExprKind::Binary:
         return of_binary(node);
       case ExprKind::Select:
         return is_constant(of(node.args[0])) ? common(of(node.args[1]), of(node.args[2]))
-                                             : Growth::Other;
+                                             : DegreeGrowth::Other;
       default:
-        return Growth::Other;  // reads of other places, conversions that round
+        return DegreeGrowth::Other;  // reads of other places, conversions that round
     }
   }
 
-  Growth of_binary(const ExprNode& node) {
-    const Growth a = of(node.args[0]), b = of(node.args[1]);
-    if (a == Growth::Other || b == Growth::Other) return Growth::Other;
+  DegreeGrowth of_binary(const ExprNode& node) {
+    const DegreeGrowth a = of(node.args[0]), b = of(node.args[1]);
+    if (a == DegreeGrowth::Other || b == DegreeGrowth::Other) return DegreeGrowth::Other;
     switch (node.binary) {
       case BinaryOp::Add:
       case BinaryOp::Subtract:
@@ -68,27 +70,30 @@ class Walk {
       case BinaryOp::Maximum:
         return common(a, b);
       case BinaryOp::Multiply:
-        if (a == Growth::Linear && b == Growth::Linear) return Growth::Other;
-        return a == Growth::Linear || b == Growth::Linear ? Growth::Linear : Growth::None;
+        if (a == DegreeGrowth::Linear && b == DegreeGrowth::Linear) return DegreeGrowth::Other;
+        return a == DegreeGrowth::Linear || b == DegreeGrowth::Linear ? DegreeGrowth::Linear
+                                                                      : DegreeGrowth::None;
       case BinaryOp::Divide:
-        return b != Growth::Linear ? a : a == Growth::Linear ? Growth::None : Growth::Other;
+        return b != DegreeGrowth::Linear   ? a
+               : a == DegreeGrowth::Linear ? DegreeGrowth::None
+                                           : DegreeGrowth::Other;
       case BinaryOp::Equal:
       case BinaryOp::Less:
       case BinaryOp::LessEqual:
-        return common(a, b) == Growth::Other ? Growth::Other : Growth::None;
+        return common(a, b) == DegreeGrowth::Other ? DegreeGrowth::Other : DegreeGrowth::None;
       default:
-        return is_constant(a) && is_constant(b) ? Growth::None : Growth::Other;
+        return is_constant(a) && is_constant(b) ? DegreeGrowth::None : DegreeGrowth::Other;
     }
   }
 
   const std::size_t operand_;
-  std::unordered_map<const ExprNode*, Growth> known_;
+  std::unordered_map<const ExprNode*, DegreeGrowth> known_;
 };
 
 }  // namespace
 
 bool is_homogeneous(const Expr& expr, std::size_t operand) {
-  return Walk(operand).of(expr) == Growth::Linear;
+  return DegreeWalk(operand).of(expr) == DegreeGrowth::Linear;
 }
 
 }  // namespace tenon

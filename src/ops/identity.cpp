@@ -1,7 +1,7 @@
 #include "ops/evaluation.h"
 #include "ops/pass_through.h"
 
-namespace tenon {
+namespace tenon::identity_op {
 namespace {
 
 // Sequences and optionals pass through too, which no expression describes.
@@ -23,4 +23,4 @@ TENON_DEFINE_OP(identity) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::identity_op

@@ -3,7 +3,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::if_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -85,4 +85,4 @@ TENON_DEFINE_OP(if) = OpSpec<NoAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::if_op

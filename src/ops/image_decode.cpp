@@ -2,7 +2,7 @@
 #include "ops/image.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::image_decode_op {
 namespace {
 
 enum class PixelFormat : std::uint8_t { Rgb, Bgr, Grayscale };
@@ -55,4 +55,4 @@ TENON_DEFINE_OP(image_decode) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::image_decode_op

@@ -9,27 +9,27 @@
 namespace tenon {
 namespace {
 
-struct Source {
+struct PngSource {
   ByteSpan data;
   std::size_t at = 0;
   std::string reason;
 };
 
 void read_bytes(png_structp reader, png_bytep target, std::size_t count) {
-  auto* source = static_cast<Source*>(png_get_io_ptr(reader));
+  auto* source = static_cast<PngSource*>(png_get_io_ptr(reader));
   if (count > source->data.size() - source->at) png_error(reader, "it ends too early");
   std::copy_n(source->data.begin() + static_cast<std::ptrdiff_t>(source->at), count, target);
   source->at += count;
 }
 
 [[noreturn]] void give_up(png_structp reader, png_const_charp reason) {
-  static_cast<Source*>(png_get_error_ptr(reader))->reason = reason;
+  static_cast<PngSource*>(png_get_error_ptr(reader))->reason = reason;
   png_longjmp(reader, 1);
 }
 void ignore(png_structp, png_const_charp) {}
 
 // Every kind of PNG as red, green and blue of eight bits.
-bool read_header(png_structp reader, png_infop info, Source& source) {
+bool read_header(png_structp reader, png_infop info, PngSource& source) {
   if (setjmp(png_jmpbuf(reader)) != 0) return false;
   png_set_read_fn(reader, &source, read_bytes);
   png_set_user_limits(reader, 1 << 24, 1 << 24);
@@ -55,7 +55,7 @@ bool read_lines(png_structp reader, png_infop info, png_bytep* lines) {
 }  // namespace
 
 Image decode_png(ByteSpan data) {
-  Source source{data, 0, {}};
+  PngSource source{data, 0, {}};
   png_structp reader = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, give_up, ignore);
   if (reader == nullptr) throw std::bad_alloc();
   png_infop info = png_create_info_struct(reader);

@@ -14,16 +14,16 @@ namespace {
 
 constexpr tmsize_t kMaxAllocation = tmsize_t{1} << 30;
 
-struct Source {
+struct TiffSource {
   ByteSpan data;
   toff_t at = 0;
   std::string reason;
 };
 
-Source& source_of(thandle_t handle) { return *static_cast<Source*>(handle); }
+TiffSource& source_of(thandle_t handle) { return *static_cast<TiffSource*>(handle); }
 
 tmsize_t read_bytes(thandle_t handle, void* target, tmsize_t count) {
-  Source& source = source_of(handle);
+  TiffSource& source = source_of(handle);
   if (source.at >= source.data.size() || count <= 0) return 0;
   const auto held =
       std::min<std::size_t>(static_cast<std::size_t>(count), source.data.size() - source.at);
@@ -34,7 +34,7 @@ tmsize_t read_bytes(thandle_t handle, void* target, tmsize_t count) {
 }
 tmsize_t write_bytes(thandle_t, void*, tmsize_t) { return 0; }
 toff_t seek(thandle_t handle, toff_t offset, int whence) {
-  Source& source = source_of(handle);
+  TiffSource& source = source_of(handle);
   source.at = offset + (whence == SEEK_CUR   ? source.at
                         : whence == SEEK_END ? source.data.size()
                                              : 0);
@@ -45,7 +45,7 @@ toff_t size_of(thandle_t handle) { return source_of(handle).data.size(); }
 
 // The first complaint is the one that tells.
 int keep_reason(TIFF*, void* user, const char*, const char* format, va_list values) {
-  std::string& reason = static_cast<Source*>(user)->reason;
+  std::string& reason = static_cast<TiffSource*>(user)->reason;
   if (!reason.empty()) return 1;
   char text[256];
   std::vsnprintf(text, sizeof text, format, values);
@@ -57,7 +57,7 @@ int ignore(TIFF*, void*, const char*, const char*, va_list) { return 1; }
 }  // namespace
 
 Image decode_tiff(ByteSpan data) {
-  Source source{data, 0, {}};
+  TiffSource source{data, 0, {}};
   const std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)> options(TIFFOpenOptionsAlloc(),
                                                                              TIFFOpenOptionsFree);
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMaxAllocation);

@@ -2,7 +2,7 @@
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::instance_norm_op {
 namespace {
 
 struct Attrs {
@@ -57,4 +57,4 @@ TENON_DEFINE_OP(instance_norm) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::instance_norm_op

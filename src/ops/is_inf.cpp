@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::is_inf_op {
 namespace {
 
 struct Attrs {
@@ -25,4 +25,4 @@ TENON_DEFINE_OP(is_inf) = UnarySpec<Attrs>{
     .gives_bool = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::is_inf_op

@@ -2,7 +2,7 @@
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::layer_norm_op {
 namespace {
 
 ResultTypes infer(const TrailingNormAttrs& attrs, const OperandTypes& in) {
@@ -60,4 +60,4 @@ TENON_DEFINE_OP(layer_norm) = OpSpec<TrailingNormAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::layer_norm_op

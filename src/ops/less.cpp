@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::less_op {
 
 TENON_DEFINE_OP(less) = BinarySpec<>{
     .name = "less",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(less) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::less_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::less_equal_op {
 
 TENON_DEFINE_OP(less_equal) = BinarySpec<>{
     .name = "less_equal",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(less_equal) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::less_equal_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::log_op {
 
 TENON_DEFINE_OP(log) = UnarySpec<>{
     .name = "log",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(log) = UnarySpec<>{
     .slope = [](Var x, Var) { return 1.0 / x; },
 };
 
-}  // namespace tenon
+}  // namespace tenon::log_op

@@ -2,7 +2,7 @@
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 
-namespace tenon {
+namespace tenon::log_softmax_op {
 namespace {
 
 // Subtracting the peak keeps exp() finite and cancels in the difference.
@@ -23,4 +23,4 @@ void gradient(const AxisAttrs& attrs, Gradient& op) {
 TENON_DEFINE_OP(log_softmax) = along_axis_op("log_softmax", "the logarithm of softmax along `axis`",
                                              lower, gradient);
 
-}  // namespace tenon
+}  // namespace tenon::log_softmax_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::logical_or_op {
 
 TENON_DEFINE_OP(logical_or) = BinarySpec<>{
     .name = "logical_or",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(logical_or) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::logical_or_op

@@ -4,7 +4,7 @@
 #include "ops/repeated_gradient.h"
 #include "ops/tensor_parts.h"
 
-namespace tenon {
+namespace tenon::loop_op {
 namespace {
 
 struct Attrs {
@@ -137,4 +137,4 @@ TENON_DEFINE_OP(loop) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::loop_op

@@ -2,7 +2,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::lp_norm_op {
 namespace {
 
 struct Attrs {
@@ -49,4 +49,4 @@ TENON_DEFINE_OP(lp_norm) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::lp_norm_op

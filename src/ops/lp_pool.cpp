@@ -2,7 +2,7 @@
 #include "ops/op_spec.h"
 #include "ops/pooling.h"
 
-namespace tenon {
+namespace tenon::lp_pool_op {
 namespace {
 
 struct Attrs : PoolAttrs {
@@ -43,4 +43,4 @@ TENON_DEFINE_OP(lp_pool) = OpSpec<Attrs>{
     .layout = any_layout(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::lp_pool_op

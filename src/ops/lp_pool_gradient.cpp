@@ -3,7 +3,7 @@
 #include "ops/operand_shapes.h"
 #include "ops/pooling.h"
 
-namespace tenon {
+namespace tenon::lp_pool_gradient_op {
 namespace {
 
 struct Attrs : PoolAttrs {
@@ -45,4 +45,4 @@ TENON_DEFINE_OP(lp_pool_gradient) = OpSpec<Attrs>{
     .layout = any_layout(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::lp_pool_gradient_op

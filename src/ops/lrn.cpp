@@ -2,7 +2,7 @@
 #include "ops/local_response.h"
 #include "ops/lowering.h"
 
-namespace tenon {
+namespace tenon::lrn_op {
 namespace {
 
 using Attrs = LocalResponseAttrs;
@@ -39,4 +39,4 @@ TENON_DEFINE_OP(lrn) = OpSpec<Attrs>{
     .layout = any_layout(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::lrn_op

@@ -3,7 +3,7 @@
 #include "ops/lowering.h"
 #include "ops/operand_shapes.h"
 
-namespace tenon {
+namespace tenon::lrn_gradient_op {
 namespace {
 
 using Attrs = LocalResponseAttrs;
@@ -39,4 +39,4 @@ TENON_DEFINE_OP(lrn_gradient) = OpSpec<Attrs>{
     .layout = any_layout(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::lrn_gradient_op

@@ -6,7 +6,7 @@
 #include "ops/op_spec.h"
 #include "ops/var_ops.h"
 
-namespace tenon {
+namespace tenon::matmul_op {
 namespace {
 
 struct Attrs {
@@ -123,4 +123,4 @@ TENON_DEFINE_OP(matmul) = OpSpec<Attrs>{
     .precision = Precision::Integer,
 };
 
-}  // namespace tenon
+}  // namespace tenon::matmul_op

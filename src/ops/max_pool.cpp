@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace tenon {
+namespace tenon::max_pool_op {
 namespace {
 
 enum class StorageOrder : std::uint8_t { RowMajor, ColumnMajor };
@@ -70,4 +70,4 @@ TENON_DEFINE_OP(max_pool) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::max_pool_op

@@ -3,7 +3,7 @@
 #include "ops/operand_shapes.h"
 #include "ops/pooling.h"
 
-namespace tenon {
+namespace tenon::max_pool_gradient_op {
 namespace {
 
 TensorType infer(const PoolAttrs& attrs, const OperandTypes& in) {
@@ -35,4 +35,4 @@ TENON_DEFINE_OP(max_pool_gradient) = OpSpec<PoolAttrs>{
     .layout = any_layout(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::max_pool_gradient_op

@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace tenon {
+namespace tenon::max_roi_pool_op {
 namespace {
 
 struct Attrs {
@@ -76,4 +76,4 @@ TENON_DEFINE_OP(max_roi_pool) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::max_roi_pool_op

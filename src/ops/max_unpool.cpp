@@ -5,7 +5,7 @@
 #include "ops/operand_shapes.h"
 #include "ops/pooling.h"
 
-namespace tenon {
+namespace tenon::max_unpool_op {
 namespace {
 
 struct Attrs : WindowAttrs {
@@ -74,4 +74,4 @@ TENON_DEFINE_OP(max_unpool) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::max_unpool_op

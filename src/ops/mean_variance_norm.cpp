@@ -2,7 +2,7 @@
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::mean_variance_norm_op {
 namespace {
 
 struct Attrs {
@@ -46,4 +46,4 @@ TENON_DEFINE_OP(mean_variance_norm) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::mean_variance_norm_op

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::mel_weight_matrix_op {
 namespace {
 
 struct Attrs {
@@ -72,4 +72,4 @@ TENON_DEFINE_OP(mel_weight_matrix) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::mel_weight_matrix_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::mish_op {
 
 TENON_DEFINE_OP(mish) = UnarySpec<>{
     .name = "mish",
@@ -13,4 +13,4 @@ TENON_DEFINE_OP(mish) = UnarySpec<>{
         },
 };
 
-}  // namespace tenon
+}  // namespace tenon::mish_op

@@ -1,7 +1,7 @@
 #include "ops/op_spec.h"
 #include "ops/optimizer_step.h"
 
-namespace tenon {
+namespace tenon::momentum_op {
 namespace {
 
 struct Attrs {
@@ -40,4 +40,4 @@ TENON_DEFINE_OP(momentum) = OpSpec<Attrs>{
     .gradient = not_differentiable("an optimiser's step is the end of differentiation"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::momentum_op

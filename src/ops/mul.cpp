@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::mul_op {
 namespace {
 
 void gradient(const NoAttrs&, Gradient& op) {
@@ -18,4 +18,4 @@ TENON_DEFINE_OP(mul) = BinarySpec<>{
     .gradient = gradient,
 };
 
-}  // namespace tenon
+}  // namespace tenon::mul_op

@@ -4,7 +4,7 @@
 #include "ops/operand_limits.h"
 #include "ops/random_numbers.h"
 
-namespace tenon {
+namespace tenon::multinomial_op {
 namespace {
 
 struct Attrs {
@@ -52,4 +52,4 @@ TENON_DEFINE_OP(multinomial) = OpSpec<Attrs>{
     .is_random = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::multinomial_op

@@ -5,7 +5,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_shapes.h"
 
-namespace tenon {
+namespace tenon::nll_loss_op {
 namespace {
 
 enum class LossReduction { Mean, Sum, None };
@@ -112,4 +112,4 @@ TENON_DEFINE_OP(nll_loss) = OpSpec<Attrs>{
     .gradient = gradient,
 };
 
-}  // namespace tenon
+}  // namespace tenon::nll_loss_op

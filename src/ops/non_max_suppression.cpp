@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace tenon {
+namespace tenon::non_max_suppression_op {
 namespace {
 
 struct Attrs {
@@ -154,4 +154,4 @@ TENON_DEFINE_OP(non_max_suppression) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::non_max_suppression_op

@@ -1,7 +1,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::nonzero_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -44,4 +44,4 @@ TENON_DEFINE_OP(nonzero) = OpSpec<NoAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::nonzero_op

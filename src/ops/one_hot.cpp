@@ -5,7 +5,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_shapes.h"
 
-namespace tenon {
+namespace tenon::one_hot_op {
 namespace {
 
 struct Attrs {
@@ -54,4 +54,4 @@ TENON_DEFINE_OP(one_hot) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::one_hot_op

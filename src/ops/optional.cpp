@@ -1,7 +1,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::optional_op {
 namespace {
 
 struct Attrs {
@@ -31,4 +31,4 @@ TENON_DEFINE_OP(optional) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::optional_op

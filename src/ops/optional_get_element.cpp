@@ -1,7 +1,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::optional_get_element_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -32,4 +32,4 @@ TENON_DEFINE_OP(optional_get_element) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::optional_get_element_op

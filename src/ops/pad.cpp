@@ -5,7 +5,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::pad_op {
 namespace {
 
 enum class Mode { Constant, Reflect, Edge, Wrap };
@@ -128,4 +128,4 @@ TENON_DEFINE_OP(pad) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::pad_op

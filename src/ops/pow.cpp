@@ -1,7 +1,7 @@
 #include "ops/elementwise.h"
 #include "ops/var_ops.h"
 
-namespace tenon {
+namespace tenon::pow_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -51,4 +51,4 @@ TENON_DEFINE_OP(pow) = OpSpec<NoAttrs>{
     .gradient = gradient,
 };
 
-}  // namespace tenon
+}  // namespace tenon::pow_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::prelu_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -33,4 +33,4 @@ TENON_DEFINE_OP(prelu) = OpSpec<NoAttrs>{
     .gradient = gradient,
 };
 
-}  // namespace tenon
+}  // namespace tenon::prelu_op

@@ -2,7 +2,7 @@
 #include "ops/narrowing.h"
 #include "ops/quantization.h"
 
-namespace tenon {
+namespace tenon::quantize_linear_op {
 namespace {
 
 struct Attrs {
@@ -79,4 +79,4 @@ TENON_DEFINE_OP(quantize_linear) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::quantize_linear_op

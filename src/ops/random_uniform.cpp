@@ -3,7 +3,7 @@
 #include "ops/operand_limits.h"
 #include "ops/random_numbers.h"
 
-namespace tenon {
+namespace tenon::random_uniform_op {
 namespace {
 
 struct Attrs {
@@ -42,4 +42,4 @@ TENON_DEFINE_OP(random_uniform) = OpSpec<Attrs>{
     .is_random = true,
 };
 
-}  // namespace tenon
+}  // namespace tenon::random_uniform_op

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::range_op {
 namespace {
 
 [[noreturn]] void refuse_delta() { throw Error("range: delta is 0"); }
@@ -64,4 +64,4 @@ TENON_DEFINE_OP(range) = OpSpec<NoAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::range_op

@@ -1,6 +1,6 @@
 #include "ops/collective.h"
 
-namespace tenon {
+namespace tenon::rank_slice_op {
 namespace {
 
 ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
@@ -21,4 +21,4 @@ TENON_DEFINE_OP(rank_slice) = group_op({
     .gradient = "all_gather",
 });
 
-}  // namespace tenon
+}  // namespace tenon::rank_slice_op

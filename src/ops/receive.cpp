@@ -2,7 +2,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::receive_op {
 namespace {
 
 struct Attrs {
@@ -39,4 +39,4 @@ TENON_DEFINE_OP(receive) = OpSpec<Attrs>{
     .is_random = true,  // two messages are not one
 };
 
-}  // namespace tenon
+}  // namespace tenon::receive_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::reciprocal_op {
 
 TENON_DEFINE_OP(reciprocal) = UnarySpec<>{
     .name = "reciprocal",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(reciprocal) = UnarySpec<>{
     .slope = [](Var, Var y) { return -(y * y); },
 };
 
-}  // namespace tenon
+}  // namespace tenon::reciprocal_op

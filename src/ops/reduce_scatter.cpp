@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::reduce_scatter_op {
 namespace {
 
 ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
@@ -36,4 +36,4 @@ TENON_DEFINE_OP(reduce_scatter) = group_op({
     .gradient = "all_gather",
 });
 
-}  // namespace tenon
+}  // namespace tenon::reduce_scatter_op

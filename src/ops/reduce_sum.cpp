@@ -1,6 +1,6 @@
 #include "ops/reduction.h"
 
-namespace tenon {
+namespace tenon::reduce_sum_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -17,4 +17,4 @@ void gradient(const ReductionAttrs& attrs, Gradient& op) {
 
 TENON_DEFINE_OP(reduce_sum) = reduction_op("reduce_sum", "the sum over `axes`", lower, gradient);
 
-}  // namespace tenon
+}  // namespace tenon::reduce_sum_op

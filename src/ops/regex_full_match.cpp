@@ -2,7 +2,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::regex_full_match_op {
 namespace {
 
 struct Attrs {
@@ -37,4 +37,4 @@ TENON_DEFINE_OP(regex_full_match) = OpSpec<Attrs>{
     .gradient = not_differentiable("it works on texts"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::regex_full_match_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::relu_op {
 
 TENON_DEFINE_OP(relu) = UnarySpec<>{
     .name = "relu",
@@ -11,4 +11,4 @@ TENON_DEFINE_OP(relu) = UnarySpec<>{
     .slope = [](Var, Var y) { return choose(is_greater(y, 0), 1, 0, y); },
 };
 
-}  // namespace tenon
+}  // namespace tenon::relu_op

@@ -2,7 +2,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::requantize_op {
 namespace {
 
 struct Attrs {
@@ -64,4 +64,4 @@ TENON_DEFINE_OP(requantize) = OpSpec<Attrs>{
     .precision = Precision::Integer,
 };
 
-}  // namespace tenon
+}  // namespace tenon::requantize_op

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::reshape_op {
 namespace {
 
 struct Attrs {
@@ -94,4 +94,4 @@ TENON_DEFINE_OP(reshape) = same_elements_op<Attrs>(
     "the same elements in row-major order under other extents; -1 stands for what is left",
     {{"shape", &Attrs::shape, late_required}, {"allow_zero", &Attrs::allow_zero}}, infer);
 
-}  // namespace tenon
+}  // namespace tenon::reshape_op

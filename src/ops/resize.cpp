@@ -9,7 +9,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace tenon {
+namespace tenon::resize_op {
 namespace {
 
 enum class Mode { Nearest, Linear, Cubic };
@@ -430,4 +430,4 @@ TENON_DEFINE_OP(resize) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::resize_op

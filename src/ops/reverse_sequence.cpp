@@ -2,7 +2,7 @@
 #include "ops/indexing.h"
 #include "ops/movement.h"
 
-namespace tenon {
+namespace tenon::reverse_sequence_op {
 namespace {
 
 struct Attrs {
@@ -55,4 +55,4 @@ TENON_DEFINE_OP(reverse_sequence) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::reverse_sequence_op

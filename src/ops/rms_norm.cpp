@@ -2,7 +2,7 @@
 #include "ops/normalization.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::rms_norm_op {
 namespace {
 
 TensorType infer(const TrailingNormAttrs& attrs, const OperandTypes& in) {
@@ -46,4 +46,4 @@ TENON_DEFINE_OP(rms_norm) = OpSpec<TrailingNormAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::rms_norm_op

@@ -5,7 +5,7 @@
 #include "ops/operand_limits.h"
 #include "ops/operand_shapes.h"
 
-namespace tenon {
+namespace tenon::roi_align_op {
 namespace {
 
 enum class Mode { Avg, Max };
@@ -139,4 +139,4 @@ TENON_DEFINE_OP(roi_align) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::roi_align_op

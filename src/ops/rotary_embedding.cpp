@@ -6,7 +6,7 @@
 #include "ops/operand_limits.h"
 #include "ops/operand_shapes.h"
 
-namespace tenon {
+namespace tenon::rotary_embedding_op {
 namespace {
 
 struct Attrs {
@@ -137,4 +137,4 @@ TENON_DEFINE_OP(rotary_embedding) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::rotary_embedding_op

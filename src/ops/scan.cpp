@@ -5,7 +5,7 @@
 #include "ops/repeated_gradient.h"
 #include "ops/tensor_parts.h"
 
-namespace tenon {
+namespace tenon::scan_op {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -165,4 +165,4 @@ TENON_DEFINE_OP(scan) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::scan_op

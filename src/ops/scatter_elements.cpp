@@ -3,7 +3,7 @@
 #include "ops/movement.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::scatter_elements_op {
 namespace {
 
 struct Attrs {
@@ -54,4 +54,4 @@ TENON_DEFINE_OP(scatter_elements) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::scatter_elements_op

@@ -1,7 +1,7 @@
 #include "ops/indexing.h"
 #include "ops/operand_shapes.h"
 
-namespace tenon {
+namespace tenon::scatter_nd_op {
 namespace {
 
 struct Attrs {
@@ -49,4 +49,4 @@ TENON_DEFINE_OP(scatter_nd) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::scatter_nd_op

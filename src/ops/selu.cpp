@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::selu_op {
 namespace {
 
 struct Attrs {
@@ -22,4 +22,4 @@ TENON_DEFINE_OP(selu) = UnarySpec<Attrs>{
         },
 };
 
-}  // namespace tenon
+}  // namespace tenon::selu_op

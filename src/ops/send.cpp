@@ -3,7 +3,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::send_op {
 namespace {
 
 struct Attrs {
@@ -36,4 +36,4 @@ TENON_DEFINE_OP(send) = OpSpec<Attrs>{
     .is_random = true,  // two messages are not one
 };
 
-}  // namespace tenon
+}  // namespace tenon::send_op

@@ -1,7 +1,7 @@
 #include "ops/op_spec.h"
 #include "ops/sequences.h"
 
-namespace tenon {
+namespace tenon::sequence_at_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) { return item_type(in, "sequence"); }
@@ -26,4 +26,4 @@ TENON_DEFINE_OP(sequence_at) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::sequence_at_op

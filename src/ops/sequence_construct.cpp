@@ -2,7 +2,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::sequence_construct_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -33,4 +33,4 @@ TENON_DEFINE_OP(sequence_construct) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::sequence_construct_op

@@ -1,7 +1,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::sequence_empty_op {
 namespace {
 
 struct Attrs {
@@ -29,4 +29,4 @@ TENON_DEFINE_OP(sequence_empty) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::sequence_empty_op

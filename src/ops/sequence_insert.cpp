@@ -2,7 +2,7 @@
 #include "ops/op_spec.h"
 #include "ops/sequences.h"
 
-namespace tenon {
+namespace tenon::sequence_insert_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -32,4 +32,4 @@ TENON_DEFINE_OP(sequence_insert) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::sequence_insert_op

@@ -2,7 +2,7 @@
 #include "ops/op_spec.h"
 #include "ops/sequences.h"
 
-namespace tenon {
+namespace tenon::sequence_map_op {
 namespace {
 
 struct Attrs {
@@ -90,4 +90,4 @@ TENON_DEFINE_OP(sequence_map) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::sequence_map_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::shrink_op {
 namespace {
 
 struct Attrs {
@@ -27,4 +27,4 @@ TENON_DEFINE_OP(shrink) = UnarySpec<Attrs>{
                 Var) { return choose(is_greater(call("abs", {x}), attrs.bound), 1, 0, x); },
 };
 
-}  // namespace tenon
+}  // namespace tenon::shrink_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::sigmoid_op {
 
 TENON_DEFINE_OP(sigmoid) = UnarySpec<>{
     .name = "sigmoid",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(sigmoid) = UnarySpec<>{
     .slope = [](Var, Var y) { return y * (1.0 - y); },
 };
 
-}  // namespace tenon
+}  // namespace tenon::sigmoid_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::sign_op {
 
 TENON_DEFINE_OP(sign) = UnarySpec<>{
     .name = "sign",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(sign) = UnarySpec<>{
     .slope = not_differentiable("it is flat between its steps"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::sign_op

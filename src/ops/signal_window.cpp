@@ -4,7 +4,7 @@
 
 #include <numbers>
 
-namespace tenon {
+namespace tenon::signal_window_op {
 namespace {
 
 enum class Kind : std::uint8_t { Hann, Hamming, Blackman };
@@ -64,4 +64,4 @@ TENON_DEFINE_OP(signal_window) = OpSpec<Attrs>{
     .gradient = not_differentiable("it reads nothing"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::signal_window_op

@@ -2,7 +2,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::simulated_quantize_op {
 namespace {
 
 enum class Kind { Identity, Input, Weight, Activation };
@@ -43,4 +43,4 @@ TENON_DEFINE_OP(simulated_quantize) = OpSpec<Attrs>{
     .layout = any_layout(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::simulated_quantize_op

@@ -1,7 +1,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::size_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -32,4 +32,4 @@ TENON_DEFINE_OP(size) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::size_op

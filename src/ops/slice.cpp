@@ -4,7 +4,7 @@
 #include "ops/op_spec.h"
 #include "ops/var_ops.h"
 
-namespace tenon {
+namespace tenon::slice_op {
 namespace {
 
 struct Attrs {
@@ -124,4 +124,4 @@ TENON_DEFINE_OP(slice) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::slice_op

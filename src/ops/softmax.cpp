@@ -2,7 +2,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::softmax_op {
 namespace {
 
 struct Attrs {
@@ -42,4 +42,4 @@ TENON_DEFINE_OP(softmax) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::softmax_op

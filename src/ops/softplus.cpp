@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::softplus_op {
 
 TENON_DEFINE_OP(softplus) = UnarySpec<>{
     .name = "softplus",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(softplus) = UnarySpec<>{
     .slope = [](Var x, Var) { return call("sigmoid", {x}); },
 };
 
-}  // namespace tenon
+}  // namespace tenon::softplus_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::softsign_op {
 
 TENON_DEFINE_OP(softsign) = UnarySpec<>{
     .name = "softsign",
@@ -13,4 +13,4 @@ TENON_DEFINE_OP(softsign) = UnarySpec<>{
         },
 };
 
-}  // namespace tenon
+}  // namespace tenon::softsign_op

@@ -1,6 +1,6 @@
 #include "ops/depth_space.h"
 
-namespace tenon {
+namespace tenon::space_to_depth_op {
 namespace {
 
 TensorType infer(const DepthSpaceAttrs& attrs, const OperandTypes& in) {
@@ -30,4 +30,4 @@ TENON_DEFINE_OP(space_to_depth) = depth_space_op(
     "space_to_depth", "blocks of block x block positions moved into the channels", infer, lower,
     +[](const DepthSpaceAttrs& attrs, Gradient& op) { undo("depth_to_space", attrs, op); });
 
-}  // namespace tenon
+}  // namespace tenon::space_to_depth_op

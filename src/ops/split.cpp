@@ -4,7 +4,7 @@
 #include "ops/movement.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::split_op {
 namespace {
 
 struct Attrs {
@@ -83,4 +83,4 @@ TENON_DEFINE_OP(split) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::split_op

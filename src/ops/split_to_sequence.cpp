@@ -2,7 +2,7 @@
 #include "ops/op_spec.h"
 #include "ops/tensor_parts.h"
 
-namespace tenon {
+namespace tenon::split_to_sequence_op {
 namespace {
 
 struct Attrs {
@@ -77,4 +77,4 @@ TENON_DEFINE_OP(split_to_sequence) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::split_to_sequence_op

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::squeeze_op {
 namespace {
 
 struct Attrs {
@@ -41,4 +41,4 @@ TENON_DEFINE_OP(squeeze) = same_elements_op<Attrs>("squeeze",
                                                    "drops axes of extent 1: those named, or all",
                                                    {{"axes", &Attrs::axes, late}}, infer);
 
-}  // namespace tenon
+}  // namespace tenon::squeeze_op

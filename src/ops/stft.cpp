@@ -6,7 +6,7 @@
 #include "ops/op_spec.h"
 #include "ops/operand_limits.h"
 
-namespace tenon {
+namespace tenon::stft_op {
 namespace {
 
 struct Attrs {
@@ -84,4 +84,4 @@ TENON_DEFINE_OP(stft) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::stft_op

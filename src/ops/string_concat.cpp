@@ -1,7 +1,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::string_concat_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -50,4 +50,4 @@ TENON_DEFINE_OP(string_concat) = OpSpec<NoAttrs>{
     .gradient = not_differentiable("it works on texts"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::string_concat_op

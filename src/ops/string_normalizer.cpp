@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <set>
 
-namespace tenon {
+namespace tenon::string_normalizer_op {
 namespace {
 
 enum class CaseChange : std::uint8_t { None, Lower, Upper };
@@ -69,4 +69,4 @@ TENON_DEFINE_OP(string_normalizer) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::string_normalizer_op

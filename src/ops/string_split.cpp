@@ -1,7 +1,7 @@
 #include "ops/evaluation.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::string_split_op {
 namespace {
 
 struct Attrs {
@@ -80,4 +80,4 @@ TENON_DEFINE_OP(string_split) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::string_split_op

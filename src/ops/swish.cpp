@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::swish_op {
 namespace {
 
 struct Attrs {
@@ -21,4 +21,4 @@ TENON_DEFINE_OP(swish) = UnarySpec<Attrs>{
         },
 };
 
-}  // namespace tenon
+}  // namespace tenon::swish_op

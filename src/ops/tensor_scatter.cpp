@@ -4,7 +4,7 @@
 #include "ops/movement.h"
 #include "ops/operand_shapes.h"
 
-namespace tenon {
+namespace tenon::tensor_scatter_op {
 namespace {
 
 enum class Mode { Linear, Circular };
@@ -61,4 +61,4 @@ TENON_DEFINE_OP(tensor_scatter) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::tensor_scatter_op

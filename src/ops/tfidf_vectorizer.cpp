@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 
-namespace tenon {
+namespace tenon::tfidf_vectorizer_op {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -178,4 +178,4 @@ TENON_DEFINE_OP(tfidf_vectorizer) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon
+}  // namespace tenon::tfidf_vectorizer_op

@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::thresholded_relu_op {
 namespace {
 
 struct Attrs {
@@ -18,4 +18,4 @@ TENON_DEFINE_OP(thresholded_relu) = UnarySpec<Attrs>{
                 Var) { return choose(is_greater(x, attrs.alpha), 1, 0, x); },
 };
 
-}  // namespace tenon
+}  // namespace tenon::thresholded_relu_op

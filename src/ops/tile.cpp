@@ -5,7 +5,7 @@
 #include "ops/op_spec.h"
 #include "ops/var_ops.h"
 
-namespace tenon {
+namespace tenon::tile_op {
 namespace {
 
 struct Attrs {
@@ -66,4 +66,4 @@ TENON_DEFINE_OP(tile) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::tile_op

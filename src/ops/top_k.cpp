@@ -8,7 +8,7 @@
 
 #include <numeric>
 
-namespace tenon {
+namespace tenon::top_k_op {
 namespace {
 
 struct Attrs {
@@ -98,4 +98,4 @@ TENON_DEFINE_OP(top_k) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::top_k_op

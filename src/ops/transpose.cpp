@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tenon {
+namespace tenon::transpose_op {
 namespace {
 
 struct Attrs {
@@ -72,4 +72,4 @@ TENON_DEFINE_OP(transpose) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::transpose_op

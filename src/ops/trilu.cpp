@@ -2,7 +2,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-namespace tenon {
+namespace tenon::trilu_op {
 namespace {
 
 struct Attrs {
@@ -43,4 +43,4 @@ TENON_DEFINE_OP(trilu) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon
+}  // namespace tenon::trilu_op

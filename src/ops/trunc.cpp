@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-namespace tenon {
+namespace tenon::trunc_op {
 
 TENON_DEFINE_OP(trunc) = UnarySpec<>{
     .name = "trunc",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(trunc) = UnarySpec<>{
     .slope = not_differentiable("it is flat between its steps"),
 };
 
-}  // namespace tenon
+}  // namespace tenon::trunc_op

@@ -1,6 +1,6 @@
 #include "ops/same_elements.h"
 
-namespace tenon {
+namespace tenon::unsqueeze_op {
 namespace {
 
 struct Attrs {
@@ -24,4 +24,4 @@ TENON_DEFINE_OP(unsqueeze) =
     same_elements_op<Attrs>("unsqueeze", "new axes of extent 1, at these positions of the result",
                             {{"axes", &Attrs::axes, late_required}}, infer);
 
-}  // namespace tenon
+}  // namespace tenon::unsqueeze_op

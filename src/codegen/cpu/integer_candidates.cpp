@@ -15,8 +15,8 @@ namespace tenon::codegen::cpu {
 namespace {
 
 // What only the clock can tell from the first choice costs more: it has to be timed to be taken.
-constexpr double kUntimed = 1.1;
-constexpr double kShort = 512;
+constexpr double kUntimedInteger = 1.1;
+constexpr double kShortSum = 512;
 
 decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
                                const TargetFacts& target) {
@@ -78,7 +78,7 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
   const bool fits = has_own_tiles && fits_own_tiles(work.part.nest, packs);
   // Sums leave own tiles through memory: short ones take longer for that than vectors for
   // everything.
-  const bool pays = fits && sum->length > kShort;
+  const bool pays = fits && sum->length > kShortSum;
   if (fits) shapes.insert(pays ? shapes.begin() : shapes.end(), {2 * kOwnTileRows, 2 * lanes});
   const double products =
       has_own_tiles && !pays ? 4 * facts.products_per_cycle() : facts.products_per_cycle(DType::U8);
@@ -92,7 +92,7 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
       Candidate& made = list.emplace_back();
       made.name =
           concat("dot tiles ", shape.rows, "x", shape.columns, is_reordered ? " reordered" : "");
-      made.verdict = refusal.empty() ? yes(is_first ? cost : cost * kUntimed) : no(refusal);
+      made.verdict = refusal.empty() ? yes(is_first ? cost : cost * kUntimedInteger) : no(refusal);
       made.make = dots(work, shape, facts);
     }
   }

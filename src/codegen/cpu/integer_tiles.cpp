@@ -21,15 +21,15 @@ using nests::Stride;
 constexpr std::int64_t kDot = 4;
 
 // Which loops become rows, columns and dots.
-struct Roles {
+struct IntegerRoles {
   Contraction sum;
   const Statement *columns = nullptr, *rows = nullptr, *dot = nullptr;
   std::string refusal;
 };
-using Loops = std::vector<Statement>;  // around a stage, without what is in them
+using OuterLoops = std::vector<Statement>;  // around a stage, without what is in them
 
 // Whether every coordinate of the load grows evenly with loops of numbers.
-bool is_even(const Scalar& load, const Contraction& sum, const Loops& around) {
+bool is_even(const Scalar& load, const Contraction& sum, const OuterLoops& around) {
   for (const Statement& loop : around) {
     if (depends_on(load, loop.id) && !loop.extent.is_constant()) return false;
   }
@@ -42,8 +42,8 @@ bool is_even(const Scalar& load, const Contraction& sum, const Loops& around) {
       load->args, [](const Scalar& index) { return nests::affine_of(index).has_value(); });
 }
 
-Roles find_roles(const Block& body, const Loops& around, const std::vector<bool>& may_pack) {
-  Roles roles;
+IntegerRoles find_integer_roles(const Block& body, const OuterLoops& around, const std::vector<bool>& may_pack) {
+  IntegerRoles roles;
   const auto no = [&](std::string reason) {
     roles.refusal = std::move(reason);
     return roles;
@@ -80,7 +80,7 @@ Roles find_roles(const Block& body, const Loops& around, const std::vector<bool>
 }
 
 // Whether rows can be read in whole fours: a copy with room around it can (`split_byte_padding`).
-bool is_ready(const Roles& roles) {
+bool is_ready(const IntegerRoles& roles) {
   const Scalar& a = roles.sum.a;
   return a->bounds == Bounds::Inside &&
          (roles.dot->extent.constant() % kDot == 0 || mod(a->view.back(), kDot) == Dim(0));
@@ -118,12 +118,12 @@ void count_uses(const Scalar& scalar, const std::set<std::size_t>& locals,
   }
 }
 
-Scalar replaced(const Scalar& scalar, const ScalarNode* old, const Scalar& by,
+Scalar with_replaced(const Scalar& scalar, const ScalarNode* old, const Scalar& by,
                 nests::ScalarMemo<Scalar>& memo) {
   if (&scalar.node() == old) return by;
   return memo.of(scalar, [&] {
     ScalarNode node = scalar.node();
-    for (Scalar& arg : node.args) arg = replaced(arg, old, by, memo);
+    for (Scalar& arg : node.args) arg = with_replaced(arg, old, by, memo);
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   });
 }
@@ -157,13 +157,13 @@ void start_from_addend(Block& body) {
   body.front().value = addend;
   nests::ScalarMemo<Scalar> memo;
   for (std::size_t k = 2; k < body.size(); ++k)
-    body[k].value = replaced(body[k].value, use.reader, sum, memo);
+    body[k].value = with_replaced(body[k].value, use.reader, sum, memo);
 }
 
-std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const Loops& around_it,
+std::optional<std::vector<Packing>> tile_bytes(LoopNest& nest, Block& whole, const OuterLoops& around_it,
                                          const std::vector<bool>& may_pack, const TileShape& shape,
                                          LoopKind outermost, const TargetFacts& target) {
-  Roles roles = find_roles(whole, around_it, may_pack);
+  IntegerRoles roles = find_integer_roles(whole, around_it, may_pack);
   if (!roles.refusal.empty()) return std::nullopt;
   const bool is_alone = outermost == LoopKind::Parallel;
   Contraction& c = roles.sum;
@@ -310,26 +310,26 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const Loo
 }
 
 // The nest, or the first of its stages that can be turned.
-struct Stage {
+struct ByteStage {
   Block body;
-  Roles roles;  // of the body
+  IntegerRoles roles;  // of the body
 };
-Stage find_stage(LoopNest nest, const std::vector<bool>& may_pack) {
-  Stage found;
+ByteStage find_byte_stage(LoopNest nest, const std::vector<bool>& may_pack) {
+  ByteStage found;
   const Block* stages = stages_of(nest);
   if (stages == nullptr) {
     found.body = std::move(nest.body);
-    found.roles = find_roles(found.body, {}, may_pack);
+    found.roles = find_integer_roles(found.body, {}, may_pack);
     return found;
   }
-  Loops around;
+  OuterLoops around;
   for (const Block* block = &nest.body; block != stages; block = &block->front().body) {
     around.push_back(block->front());
     around.back().body.clear();
   }
   for (const Statement& statement : *stages) {
     found.body = {statement};
-    found.roles = find_roles(found.body, around, may_pack);
+    found.roles = find_integer_roles(found.body, around, may_pack);
     if (found.roles.refusal.empty() && is_ready(found.roles)) return found;
   }
   found.roles.refusal = "none of its stages sums products of bytes that lie in whole fours";
@@ -339,13 +339,13 @@ Stage find_stage(LoopNest nest, const std::vector<bool>& may_pack) {
 }  // namespace
 
 std::string integer_tile_refusal(LoopNest nest, const std::vector<bool>& may_pack) {
-  return find_stage(std::move(nest), may_pack).roles.refusal;
+  return find_byte_stage(std::move(nest), may_pack).roles.refusal;
 }
 
 bool fits_own_tiles(LoopNest nest, const std::vector<bool>& may_pack) {
   constexpr std::int64_t kFewestRows = 4, kTileSum = 64, kColumns = 32;
-  const Stage stage = find_stage(std::move(nest), may_pack);
-  const Roles& roles = stage.roles;
+  const ByteStage stage = find_byte_stage(std::move(nest), may_pack);
+  const IntegerRoles& roles = stage.roles;
   if (!roles.refusal.empty() || roles.rows == nullptr || roles.rows->limit.is_defined())
     return false;
   return roles.rows->extent.is_constant() && roles.rows->extent.constant() >= kFewestRows &&
@@ -356,8 +356,8 @@ bool fits_own_tiles(LoopNest nest, const std::vector<bool>& may_pack) {
 std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vector<bool>& may_pack,
                                                   const TileShape& shape,
                                                   const TargetFacts& target) {
-  return turn_stages(nest, [&](Block& stage, const Loops& around, LoopKind outermost) {
-    return tile(nest, stage, around, may_pack, shape, outermost, target);
+  return turn_stages(nest, [&](Block& stage, const OuterLoops& around, LoopKind outermost) {
+    return tile_bytes(nest, stage, around, may_pack, shape, outermost, target);
   });
 }
 

@@ -12,7 +12,7 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-constexpr double kMost = 1 << 24;  // every integer up to here is an f32
+constexpr double kMostHeld = 1 << 24;  // every integer up to here is an f32
 
 std::optional<double> number_of(const Scalar& scalar) {
   if (scalar->kind == ScalarKind::Real) return scalar->real;
@@ -24,7 +24,7 @@ std::optional<double> number_of(const Scalar& scalar) {
 
 std::optional<double> integer_of(const Scalar& scalar) {
   const std::optional<double> number = number_of(scalar);
-  const bool is_integer = number && std::abs(*number) <= kMost && *number == std::trunc(*number);
+  const bool is_integer = number && std::abs(*number) <= kMostHeld && *number == std::trunc(*number);
   return is_integer ? number : std::nullopt;
 }
 
@@ -40,7 +40,7 @@ std::optional<Held> find_held(const Scalar& cast) {
   if (top->dtype != DType::F32 || !is_integer(to) || info(to).bits > 16 || info(to).bits < 8)
     return std::nullopt;
   const auto is_bound = [](const Scalar& scalar) {
-    return scalar->kind == ScalarKind::Real && std::abs(scalar->real) <= kMost;
+    return scalar->kind == ScalarKind::Real && std::abs(scalar->real) <= kMostHeld;
   };
   if (top->kind != ScalarKind::Binary || top->binary != BinaryOp::Minimum ||
       !is_bound(top->args[1]))

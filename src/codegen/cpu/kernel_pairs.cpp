@@ -13,7 +13,7 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-constexpr unsigned kLanes = 16;  // sums of one instruction
+constexpr unsigned kPairLanes = 16;  // sums of one instruction
 
 }  // namespace
 
@@ -38,15 +38,15 @@ void KernelEmitter::emit_pair(const Statement& pair, std::size_t loop, llvm::Val
   loops_[loop] = math_.uniform(first);  // what is asked for here is remembered for the first row
   const Factors factors = factors_of(pair);
   const unsigned width = math_.width();
-  TENON_ASSERT(width % kLanes == 0, "pairs fill whole vectors");
+  TENON_ASSERT(width % kPairLanes == 0, "pairs fill whole vectors");
   const Address across = address(factors.column->args, factors.column->view, false);
   TENON_ASSERT(across.offset.form == Lanes::Form::Ramp && across.offset.step == 2,
                "pairs lie side by side along columns");
-  llvm::Type* halves = llvm::FixedVectorType::get(ir_.getBFloatTy(), 2 * kLanes);
+  llvm::Type* halves = llvm::FixedVectorType::get(ir_.getBFloatTy(), 2 * kPairLanes);
   llvm::Value* start = element_pointer(factors.column->id, across.offset.value);
   std::vector<llvm::Value*> columns;
-  for (unsigned part = 0; part < width / kLanes; ++part) {
-    llvm::Value* place = ir_.CreateConstInBoundsGEP1_64(ir_.getInt16Ty(), start, 2 * kLanes * part);
+  for (unsigned part = 0; part < width / kPairLanes; ++part) {
+    llvm::Value* place = ir_.CreateConstInBoundsGEP1_64(ir_.getInt16Ty(), start, 2 * kPairLanes * part);
     columns.push_back(ir_.CreateAlignedLoad(halves, place, llvm::Align(2)));
   }
   llvm::Type* sums = llvm::FixedVectorType::get(ir_.getFloatTy(), width);
@@ -55,23 +55,23 @@ void KernelEmitter::emit_pair(const Statement& pair, std::size_t loop, llvm::Val
     const Address at = address(factors.row->args, factors.row->view, false);
     llvm::Value* both = ir_.CreateAlignedLoad(
         ir_.getInt32Ty(), element_pointer(factors.row->id, at.offset.value), llvm::Align(2));
-    llvm::Value* row = ir_.CreateBitCast(ir_.CreateVectorSplat(kLanes, both), halves);
+    llvm::Value* row = ir_.CreateBitCast(ir_.CreateVectorSplat(kPairLanes, both), halves);
     llvm::Value* total = ir_.CreateLoad(sums, local(fold.id).slot);
     std::vector<llvm::Value*> parts;
-    for (unsigned part = 0; part < width / kLanes; ++part) {
-      std::vector<int> lanes(kLanes);
-      std::iota(lanes.begin(), lanes.end(), static_cast<int>(part * kLanes));
+    for (unsigned part = 0; part < width / kPairLanes; ++part) {
+      std::vector<int> lanes(kPairLanes);
+      std::iota(lanes.begin(), lanes.end(), static_cast<int>(part * kPairLanes));
       llvm::Value* sum = ir_.CreateShuffleVector(total, lanes);
       parts.push_back(ir_.CreateIntrinsic(sum->getType(), Intrinsic::x86_avx512bf16_dpbf16ps_512,
                                           {sum, row, columns[part]}));
     }
     llvm::Value* all = parts.front();
     for (unsigned part = 1; part < parts.size(); ++part) {
-      std::vector<int> lanes((part + 1) * kLanes);
+      std::vector<int> lanes((part + 1) * kPairLanes);
       std::iota(lanes.begin(), lanes.end(), 0);
       // Both sides of a shuffle are of one width.
-      std::vector<int> wide(part * kLanes, -1);
-      std::iota(wide.begin(), wide.begin() + kLanes, 0);
+      std::vector<int> wide(part * kPairLanes, -1);
+      std::iota(wide.begin(), wide.begin() + kPairLanes, 0);
       all = ir_.CreateShuffleVector(
           all, part == 1 ? parts[part] : ir_.CreateShuffleVector(parts[part], wide), lanes);
     }

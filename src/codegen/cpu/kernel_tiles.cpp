@@ -16,7 +16,7 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-constexpr unsigned kLanes = 16;  // sums in a row of a tile
+constexpr unsigned kTileLanes = 16;  // sums in a row of a tile
 constexpr unsigned kTileBytes = 64;
 constexpr std::int64_t kTileUnits = 16;  // pairs or dots of the sum, of four bytes
 
@@ -48,7 +48,7 @@ Intrinsic::ID product_of(DType row, DType column) {
 
 std::optional<KernelEmitter::TileSum> KernelEmitter::find_tile_sum(const Statement& sum,
                                                                    unsigned count) const {
-  if (!has_tiles_ || count > 2 * kTileRows || math_.width() != 2 * kLanes) return std::nullopt;
+  if (!has_tiles_ || count > 2 * kTileRows || math_.width() != 2 * kTileLanes) return std::nullopt;
   TileSum found;
   for (const Statement* loop = &sum;; loop = &loop->body.front()) {
     const bool is_serial = loop->kind == Statement::Kind::Loop && loop->loop == LoopKind::Serial &&
@@ -87,7 +87,7 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
                                unsigned count) {
   const Statement& fold = sum.unit->body.front();
   const unsigned row_tiles = (count + kTileRows - 1) / kTileRows,
-                 column_tiles = math_.width() / kLanes;
+                 column_tiles = math_.width() / kTileLanes;
   const bool is_whole = count % kTileRows == 0;
   if (!is_whole) configure_tiles(count);
   const auto tile = [&](unsigned number) { return ir_.getInt8(static_cast<std::uint8_t>(number)); };
@@ -125,8 +125,8 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
               llvm::Value* along = ir_.CreateMul(position, ir_.getInt64(unit));
               for (unsigned c = 0; c < column_tiles; ++c) {
                 llvm::Value* at = ir_.CreateAdd(
-                    column, ir_.CreateAdd(ir_.CreateMul(along, ir_.getInt64(column_tiles * kLanes)),
-                                          ir_.getInt64(unit * kLanes * c)));
+                    column, ir_.CreateAdd(ir_.CreateMul(along, ir_.getInt64(column_tiles * kTileLanes)),
+                                          ir_.getInt64(unit * kTileLanes * c)));
                 call(Intrinsic::x86_tileloadd64,
                      {tile(6 + c), element_pointer(factors.column->id, at), column_bytes});
               }
@@ -166,7 +166,7 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
   for (unsigned r = 0; r < row_tiles; ++r) {
     for (unsigned c = 0; c < column_tiles; ++c) {
       llvm::Value* at =
-          ir_.CreateConstInBoundsGEP1_64(number, held, kTileRows * r * math_.width() + kLanes * c);
+          ir_.CreateConstInBoundsGEP1_64(number, held, kTileRows * r * math_.width() + kTileLanes * c);
       call(Intrinsic::x86_tilestored64, {sum_tile(r, c), at, column_bytes});
     }
   }

@@ -28,16 +28,6 @@ Scalar times(const Scalar& a, std::int64_t b) {
 Scalar minus(const Scalar& a, const Scalar& b) { return integers(BinaryOp::Subtract, a, b); }
 Scalar least(const Scalar& a, const Scalar& b) { return integers(BinaryOp::Minimum, a, b); }
 
-Scalar add(const Scalar& a, const Scalar& b) {
-  return binary_scalar(BinaryOp::Add, DType::F32, a, b);
-}
-Scalar subtract(const Scalar& a, const Scalar& b) {
-  return binary_scalar(BinaryOp::Subtract, DType::F32, a, b);
-}
-Scalar scale(double factor, const Scalar& a) {
-  return binary_scalar(BinaryOp::Multiply, DType::F32, literal_scalar(DType::F32, factor, 0), a);
-}
-
 // Bᵀ d: one row or column of a tile of the image.
 std::vector<Scalar> transformed_image(const std::vector<Scalar>& d) {
   if (d.size() == 4)

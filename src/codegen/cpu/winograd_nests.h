@@ -76,4 +76,15 @@ std::vector<NestSequence::Part> winograd_nests(NestSequence& sequence,
                                                const WindowSum& window, std::size_t derived,
                                                std::int64_t block, const TargetFacts& facts);
 
+/// Arithmetic of the transforms.
+inline Scalar add(const Scalar& a, const Scalar& b) {
+  return binary_scalar(BinaryOp::Add, DType::F32, a, b);
+}
+inline Scalar subtract(const Scalar& a, const Scalar& b) {
+  return binary_scalar(BinaryOp::Subtract, DType::F32, a, b);
+}
+inline Scalar scale(double factor, const Scalar& a) {
+  return binary_scalar(BinaryOp::Multiply, DType::F32, literal_scalar(DType::F32, factor, 0), a);
+}
+
 }  // namespace tenon::codegen::cpu

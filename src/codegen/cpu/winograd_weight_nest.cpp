@@ -8,17 +8,7 @@
 namespace tenon::codegen::cpu {
 namespace {
 
-constexpr unsigned kLanes = 16;
-
-Scalar add(const Scalar& a, const Scalar& b) {
-  return binary_scalar(BinaryOp::Add, DType::F32, a, b);
-}
-Scalar subtract(const Scalar& a, const Scalar& b) {
-  return binary_scalar(BinaryOp::Subtract, DType::F32, a, b);
-}
-Scalar scale(double factor, const Scalar& a) {
-  return binary_scalar(BinaryOp::Multiply, DType::F32, literal_scalar(DType::F32, factor, 0), a);
-}
+constexpr unsigned kNestLanes = 16;
 
 // G g for one row or column of three weights.
 std::vector<Scalar> transformed(const std::vector<Scalar>& g, int tile) {
@@ -57,7 +47,7 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
   const auto weight_at = [&](std::int64_t row, std::int64_t column) {
     nests::Affine at;
     at.start = weights.base + row * weights.by_row + column * weights.by_column;
-    at.steps = {{block, kLanes * weights.by_output},
+    at.steps = {{block, kNestLanes * weights.by_output},
                 {channel, weights.by_channel},
                 {lane, weights.by_output}};
     ScalarNode node;
@@ -100,7 +90,7 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
     loop.body = std::move(body);
     body = {std::move(loop)};
   };
-  enclose(lane, kLanes, LoopKind::Vector, kLanes);
+  enclose(lane, kNestLanes, LoopKind::Vector, kNestLanes);
   enclose(channel, weights.channels, LoopKind::Parallel, 1);
   enclose(block, dims[1], LoopKind::Parallel, 1);
   // The innermost of the loops that are shared out goes along the weights.

@@ -39,7 +39,7 @@ bool is_same_place(const Scalar& load, const Statement& store) {
 }
 
 // Whether the second loop could be joined to the first; it is rewritten so that it can.
-bool join(const LoopNest& nest, const Statement& first, Statement& second) {
+bool merge_into(const LoopNest& nest, const Statement& first, Statement& second) {
   if (!is_free(first) || !is_free(second) || !(first.extent == second.extent)) return false;
   bool is_plain = true;
   const auto made = stores_of(first.body, is_plain), others = stores_of(second.body, is_plain);
@@ -71,7 +71,7 @@ void merge(const LoopNest& nest, Block& block) {
   for (Statement& statement : block) merge(nest, statement.body);
   Block kept;
   for (Statement& statement : block) {
-    if (!kept.empty() && join(nest, kept.back(), statement)) {
+    if (!kept.empty() && merge_into(nest, kept.back(), statement)) {
       for (Statement& inner : statement.body) kept.back().body.push_back(std::move(inner));
     } else {
       kept.push_back(std::move(statement));

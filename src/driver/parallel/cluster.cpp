@@ -11,14 +11,14 @@
 namespace tenon {
 namespace {
 
-using Json = nlohmann::json;
+using ClusterJson = nlohmann::json;
 
 Error bad(std::string_view source, std::string_view field) {
   return Error("a description of a cluster cannot be read", ErrorKind::Usage)
       .at(source, ", ", field);
 }
 
-double positive(const Json& json, const char* name, std::string_view source) {
+double positive(const ClusterJson& json, const char* name, std::string_view source) {
   const auto found = json.find(name);
   if (found == json.end()) throw bad(source, name).got("no such field");
   const double value = found->is_number() ? found->get<double>() : -1;
@@ -27,20 +27,20 @@ double positive(const Json& json, const char* name, std::string_view source) {
   return value;
 }
 
-std::string text_of(const Json& json, const char* name, std::string_view source) {
+std::string text_of(const ClusterJson& json, const char* name, std::string_view source) {
   const auto found = json.find(name);
   if (found == json.end() || !found->is_string()) throw bad(source, name).expected("a text");
   return found->get<std::string>();
 }
 
-std::int64_t rank_count_of(const Json& json, std::string_view source) {
+std::int64_t rank_count_of(const ClusterJson& json, std::string_view source) {
   const double count = positive(json, "ranks", source);
   if (count != std::floor(count) || count > 1e7)
     throw bad(source, "ranks").expected("a whole number").got(count);
   return static_cast<std::int64_t>(count);
 }
 
-void refuse_others(const Json& json, const std::vector<std::string>& known,
+void refuse_others(const ClusterJson& json, const std::vector<std::string>& known,
                    std::string_view source) {
   if (!json.is_object()) throw bad(source, "").expected("a JSON object");
   for (const auto& [name, value] : json.items()) {
@@ -52,7 +52,7 @@ void refuse_others(const Json& json, const std::vector<std::string>& known,
 }  // namespace
 
 Cluster parse_cluster(std::string_view text, std::string_view source) {
-  const Json json = Json::parse(text, nullptr, false);
+  const ClusterJson json = ClusterJson::parse(text, nullptr, false);
   if (json.is_discarded())
     throw Error("a description of a cluster is no JSON", ErrorKind::Usage).at(source);
   refuse_others(json, {"name", "ranks", "device", "start_s", "exchange", "links"}, source);
@@ -69,7 +69,7 @@ Cluster parse_cluster(std::string_view text, std::string_view source) {
   const auto links = json.find("links");
   if (links == json.end() || !links->is_array() || links->empty())
     throw bad(source, "links").expected("a list of links, the innermost first");
-  for (const Json& link : *links) {
+  for (const ClusterJson& link : *links) {
     refuse_others(link, {"name", "ranks", "bytes_per_s", "latency_s"}, source);
     cluster.tiers.push_back({text_of(link, "name", source), rank_count_of(link, source),
                              positive(link, "bytes_per_s", source),

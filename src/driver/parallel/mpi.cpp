@@ -33,7 +33,7 @@ constexpr std::chrono::microseconds kNap(50);
 // Handlers of signals can only reach what is global.
 volatile std::sig_atomic_t is_told_to_end = 0;
 
-double seconds_since(Clock::time_point begin) {
+double seconds_from(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
@@ -137,7 +137,7 @@ void MpiRanks::State::watch_others() {
     const Peer& peer = peers[static_cast<std::size_t>(before_me)];
     if (theirs.is_ending == 0 && !is_over) {
       if (is_here(peer) && is_dead(peer.process)) give_up(before_me, "has died", theirs.step);
-      if (seconds_since(last_heard) > kSilenceLimit_s)
+      if (seconds_from(last_heard) > kSilenceLimit_s)
         give_up(before_me, "does not answer", theirs.step);
     }
     std::this_thread::sleep_for(kTick);

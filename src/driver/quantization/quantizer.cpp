@@ -53,7 +53,7 @@ Scheme scheme_of(const std::string& text) {
   return scheme;
 }
 
-std::int64_t constant_bytes(const Graph& graph) {
+std::int64_t bytes_of_constants(const Graph& graph) {
   std::int64_t bytes = 0;
   for (const NodeId id : graph.nodes_in_order()) {
     const Constant* constant = graph.constant_of(graph.node(id).results.front());
@@ -151,7 +151,7 @@ class Quantizer {
         scheme_(scheme_of(request.scheme)) {}
 
   QuantizeResult run() {
-    result_.bytes_before = constant_bytes(graph_);
+    result_.bytes_before = bytes_of_constants(graph_);
     if (request_.equalises) {
       Equalised made = equalise_channels(std::move(graph_));
       graph_ = std::move(made.graph);
@@ -176,7 +176,7 @@ class Quantizer {
     result_.output_error = error_of(result_.graph);
     if (request_.corrects_biases) correct_biases();
     if (request_.target_error > 0) leave_floats();
-    result_.bytes_after = constant_bytes(result_.graph);
+    result_.bytes_after = bytes_of_constants(result_.graph);
     for (QuantizedNode& node : result_.nodes) {
       const auto skipped = scheme_.plan.skipped.find(node.name);
       if (skipped != scheme_.plan.skipped.end()) node.skipped = skipped->second;

@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-std::string number(double value) {
+std::string number_text(double value) {
   char text[48];
   std::snprintf(text, sizeof text, "%.5g", value);
   return text;
@@ -30,27 +30,27 @@ std::string error_plot(const QuantizeResult& result) {
   for (const QuantizedNode& node : result.nodes) {
     const double length =
         node.skipped.empty() ? std::clamp(node.signal_db, 0.0, kMostDb) / kMostDb * kWidth : 0;
-    bars += concat("<text x=\"", number(kText - 6), "\" y=\"", number(y + kBar - 3),
+    bars += concat("<text x=\"", number_text(kText - 6), "\" y=\"", number_text(y + kBar - 3),
                    "\" text-anchor=\"end\">", in_markup(node.name), "</text>");
     if (node.skipped.empty()) {
-      bars += concat("<rect x=\"", number(kText), "\" y=\"", number(y), "\" width=\"",
-                     number(length), "\" height=\"", number(kBar - 2), "\" fill=\"var(",
+      bars += concat("<rect x=\"", number_text(kText), "\" y=\"", number_text(y), "\" width=\"",
+                     number_text(length), "\" height=\"", number_text(kBar - 2), "\" fill=\"var(",
                      node.signal_db < 20 ? "--hot" : "--mark", ")\"><title>", in_markup(node.name),
-                     ": ", number(node.signal_db), " dB</title></rect>");
+                     ": ", number_text(node.signal_db), " dB</title></rect>");
     } else {
-      bars += concat("<text x=\"", number(kText + 4), "\" y=\"", number(y + kBar - 3), "\">",
-                     in_markup(node.skipped), "</text>");
+      bars += concat("<text x=\"", number_text(kText + 4), "\" y=\"", number_text(y + kBar - 3),
+                     "\">", in_markup(node.skipped), "</text>");
     }
     y += kBar;
   }
   std::string grid;
   for (int db = 0; db <= int(kMostDb); db += 10) {
     const double x = kText + db / kMostDb * kWidth;
-    grid += concat("<line x1=\"", number(x), "\" x2=\"", number(x), "\" y1=\"0\" y2=\"", number(y),
-                   "\" stroke=\"var(--grid)\"/>", "<text x=\"", number(x), "\" y=\"",
-                   number(y + 14), "\" text-anchor=\"middle\">", db, " dB</text>");
+    grid += concat("<line x1=\"", number_text(x), "\" x2=\"", number_text(x), "\" y1=\"0\" y2=\"",
+                   number_text(y), "\" stroke=\"var(--grid)\"/>", "<text x=\"", number_text(x),
+                   "\" y=\"", number_text(y + 14), "\" text-anchor=\"middle\">", db, " dB</text>");
   }
-  return concat("<svg viewBox=\"0 0 960 ", number(y + 20),
+  return concat("<svg viewBox=\"0 0 960 ", number_text(y + 20),
                 "\" font-size=\"10\" fill=\"var(--soft)\" width=\"100%\">", grid, bars, "</svg>\n");
 }
 
@@ -74,17 +74,17 @@ std::string histogram_plot(const Histogram& histogram, const ValueRange& range) 
   const auto x_of = [&](double value) { return (value - low) / (high - low) * kWidth; };
   std::string text = concat(
       "<svg viewBox=\"0 0 256 84\" font-size=\"15\" fill=\"var(--soft)\" width=\"100%\"><rect x=\"",
-      number(x_of(range.low)), "\" y=\"0\" width=\"", number(x_of(range.high) - x_of(range.low)),
-      "\" height=\"64\" fill=\"var(--grid)\"/>");
+      number_text(x_of(range.low)), "\" y=\"0\" width=\"",
+      number_text(x_of(range.high) - x_of(range.low)), "\" height=\"64\" fill=\"var(--grid)\"/>");
   for (std::size_t k = 0; k < kColumns; ++k) {
     const double height = std::log1p(columns[k]) / most * kHeight;
     if (height == 0) continue;
-    text += concat("<rect x=\"", number(static_cast<double>(k) * kWidth / kColumns), "\" y=\"",
-                   number(kHeight - height), "\" width=\"1.6\" height=\"", number(height),
+    text += concat("<rect x=\"", number_text(static_cast<double>(k) * kWidth / kColumns), "\" y=\"",
+                   number_text(kHeight - height), "\" width=\"1.6\" height=\"", number_text(height),
                    "\" fill=\"var(--mark)\"/>");
   }
-  return concat(text, "<text x=\"0\" y=\"80\">", number(low),
-                "</text><text x=\"256\" y=\"80\" text-anchor=\"end\">", number(high),
+  return concat(text, "<text x=\"0\" y=\"80\">", number_text(low),
+                "</text><text x=\"256\" y=\"80\" text-anchor=\"end\">", number_text(high),
                 "</text></svg>");
 }
 
@@ -102,9 +102,10 @@ std::string quantization_report(const std::string& model, const QuantizeResult& 
       "</h1></header>\n<main>\n<div class=\"cards\">\n");
   page += card("products quantized", concat(quantized, " of ", result.nodes.size()));
   page += card("samples", std::to_string(result.samples));
-  page += card("outputs differ by", concat(number(100 * result.output_error), " %"));
-  page += card("constants", concat(number(static_cast<double>(result.bytes_before) / 1e6), " → ",
-                                   number(static_cast<double>(result.bytes_after) / 1e6), " MB"));
+  page += card("outputs differ by", concat(number_text(100 * result.output_error), " %"));
+  page +=
+      card("constants", concat(number_text(static_cast<double>(result.bytes_before) / 1e6), " → ",
+                               number_text(static_cast<double>(result.bytes_after) / 1e6), " MB"));
   page += "</div>\n<h2>Signal to noise of each product by itself</h2>\n" + error_plot(result);
   if (!result.histograms.empty())
     page +=
@@ -112,9 +113,9 @@ std::string quantization_report(const std::string& model, const QuantizeResult& 
   for (const auto& [name, histogram] : result.histograms) {
     const auto range = result.ranges.find(name);
     if (range == result.ranges.end()) continue;
-    page += concat("<div class=\"card\">", in_markup(name), "<br>[", number(range->second.low),
-                   ", ", number(range->second.high), "]", histogram_plot(histogram, range->second),
-                   "</div>\n");
+    page += concat("<div class=\"card\">", in_markup(name), "<br>[", number_text(range->second.low),
+                   ", ", number_text(range->second.high), "]",
+                   histogram_plot(histogram, range->second), "</div>\n");
   }
   if (!result.histograms.empty()) page += "</div>\n";
   return page + "</main>\n</body>\n</html>\n";

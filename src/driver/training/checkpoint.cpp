@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
+#include "driver/inputs.h"
 #include "driver/training/checkpoint_file.h"
 
 #include <nlohmann/json.hpp>
@@ -32,14 +33,6 @@ std::string in_folder(const std::string& folder, const std::string& file) {
 
 std::string rank_file(std::int64_t step, int rank, int size) {
   return concat("checkpoint-", step, "-", rank, "-of-", size, ".safetensors");
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code reason;
-  fs::create_directories(folder, reason);
-  if (!reason) return;
-  throw Error(concat("cannot make the folder '", folder, "'"), ErrorKind::Usage)
-      .got(reason.message());
 }
 
 // What earlier checkpoints left, once a newer one is complete.

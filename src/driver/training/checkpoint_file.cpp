@@ -12,10 +12,10 @@
 namespace tenon {
 namespace {
 
-constexpr const char* kFormat = "tenon checkpoint 1";
+constexpr const char* kCheckpointFormat = "tenon checkpoint 1";
 constexpr const char* kCurve =
     "checkpoint/curve";  // f64[points, 4]: step, loss, accuracy, is validation
-constexpr std::int64_t kColumns = 4;
+constexpr std::int64_t kCheckpointColumns = 4;
 
 std::string text_of(const Checkpoint& checkpoint,
                     const std::map<std::string, std::string>& metadata, const char* name) {
@@ -57,17 +57,18 @@ void write_checkpoint_file(const Checkpoint& checkpoint, const std::string& path
                            const std::map<std::string, std::string>& more) {
   SafeTensors content;
   content.tensors = checkpoint.states;
-  Tensor curve(DType::F64, {static_cast<std::int64_t>(checkpoint.curve.size()), kColumns});
+  Tensor curve(DType::F64,
+               {static_cast<std::int64_t>(checkpoint.curve.size()), kCheckpointColumns});
   for (std::size_t k = 0; k < checkpoint.curve.size(); ++k) {
     const CurvePoint& point = checkpoint.curve[k];
     const double row[] = {static_cast<double>(point.step), point.loss, point.accuracy,
                           point.is_validation ? 1.0 : 0.0};
-    for (std::int64_t column = 0; column < kColumns; ++column) {
-      curve.set_real(static_cast<std::int64_t>(k) * kColumns + column, row[column]);
+    for (std::int64_t column = 0; column < kCheckpointColumns; ++column) {
+      curve.set_real(static_cast<std::int64_t>(k) * kCheckpointColumns + column, row[column]);
     }
   }
   content.tensors.emplace_back(kCurve, std::move(curve));
-  content.metadata = {{"format", kFormat},
+  content.metadata = {{"format", kCheckpointFormat},
                       {"step", std::to_string(checkpoint.step)},
                       {"batch_size", std::to_string(checkpoint.batch_size)},
                       {"seed", std::to_string(checkpoint.seed)},
@@ -85,9 +86,9 @@ Checkpoint read_checkpoint_file(const std::string& path,
   try {
     Checkpoint checkpoint;
     const auto format = content.metadata.find("format");
-    if (format == content.metadata.end() || format->second != kFormat) {
+    if (format == content.metadata.end() || format->second != kCheckpointFormat) {
       throw Error("this is no checkpoint")
-          .expected(kFormat)
+          .expected(kCheckpointFormat)
           .got(format == content.metadata.end() ? "no format" : format->second);
     }
     checkpoint.step = integer_of(checkpoint, content.metadata, "step");
@@ -105,11 +106,14 @@ Checkpoint read_checkpoint_file(const std::string& path,
         checkpoint.states.emplace_back(name, tensor);
         continue;
       }
-      if (tensor.dtype() != DType::F64 || tensor.rank() != 2 || tensor.shape()[1] != kColumns) {
+      if (tensor.dtype() != DType::F64 || tensor.rank() != 2 ||
+          tensor.shape()[1] != kCheckpointColumns) {
         throw Error("the checkpoint's curve is none").got(tensor.type());
       }
       for (std::int64_t k = 0; k < tensor.shape()[0]; ++k) {
-        const auto at = [&](std::int64_t column) { return tensor.real_at(k * kColumns + column); };
+        const auto at = [&](std::int64_t column) {
+          return tensor.real_at(k * kCheckpointColumns + column);
+        };
         checkpoint.curve.push_back({static_cast<std::int64_t>(at(0)), at(1), at(2), at(3) != 0});
       }
     }

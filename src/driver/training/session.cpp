@@ -405,7 +405,7 @@ Fault fault_of(const Datum& datum) {
   return worst;
 }
 
-struct Found {};
+struct FoundState {};
 
 }  // namespace
 
@@ -425,11 +425,11 @@ std::string first_not_finite(const StatefulGraph& step, const std::vector<Tensor
     if (fault == Fault::Infinite && !first_infinite) first_infinite = id;
     if (fault != Fault::NotANumber) return;
     first_nan = id;
-    throw Found();
+    throw FoundState();
   };
   try {
     reference::evaluate(graph, std::vector<Datum>(inputs.begin(), inputs.end()), options);
-  } catch (const Found&) {
+  } catch (const FoundState&) {
   }
   const ValueId found = first_nan ? first_nan : first_infinite;
   if (!found) return "";

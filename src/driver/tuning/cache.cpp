@@ -15,7 +15,7 @@ namespace tenon {
 namespace {
 
 constexpr int kApplication = 0x54454e4f;  // "TENO"
-constexpr int kVersion = 1;
+constexpr int kCacheVersion = 1;
 constexpr int kPatienceMs = 10000;  // while another process writes
 
 constexpr const char* kTables = R"(
@@ -122,7 +122,7 @@ void TuningCache::Database::make_tables() {
   if (number("pragma user_version") == 0 && number("select count(*) from sqlite_master") == 0) {
     run(kTables);
     run(concat("pragma application_id = ", kApplication).c_str());
-    run(concat("pragma user_version = ", kVersion).c_str());
+    run(concat("pragma user_version = ", kCacheVersion).c_str());
   }
   run("commit");
 }
@@ -142,10 +142,10 @@ TuningCache::TuningCache(const std::string& path, Access access) : database_(std
   }
   if (database_->number("pragma application_id") != kApplication) throw database_->problem("it is something else");
   const std::int64_t version = database_->number("pragma user_version");
-  if (version != kVersion) {
+  if (version != kCacheVersion) {
     throw Error("the tuning cache is of another version of Tenon", ErrorKind::Device)
         .at(path)
-        .expected("version ", kVersion)
+        .expected("version ", kCacheVersion)
         .got("version ", version)
         .hint("`tenon tune --clear` removes it");
   }

@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "tenon tuning";
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kExchangeVersion = 1;
 
 // Reads members of a text that anybody may have written, and says where one is not as it should be.
 class Reader {
@@ -110,7 +110,7 @@ std::string to_json(const std::vector<TunedKernel>& kernels) {
                     {"timings", std::move(timings)},
                     {"ranges", std::move(ranges)}});
   }
-  return Json{{"format", kFormat}, {"version", kVersion}, {"kernels", std::move(list)}}.dump(
+  return Json{{"format", kFormat}, {"version", kExchangeVersion}, {"kernels", std::move(list)}}.dump(
              2, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }
@@ -124,8 +124,8 @@ std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text, const 
     throw Error("this is no list of timed kernels").at(source).expected("JSON").got(problem.what());
   }
   if (reader.text(json, "", "format") != kFormat) throw reader.wrong("format", concat("\"", kFormat, "\""), &json["format"]);
-  if (reader.integer(json, "", "version") != kVersion) {
-    throw reader.wrong("version", concat("version ", kVersion), &json["version"]);
+  if (reader.integer(json, "", "version") != kExchangeVersion) {
+    throw reader.wrong("version", concat("version ", kExchangeVersion), &json["version"]);
   }
   std::vector<TunedKernel> kernels;
   const Json& list = reader.list(json, "", "kernels");

@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostRuns = 8, kFewestRuns = 3;
 constexpr double kEnoughSeconds = 0.06;  // of runs of one candidate
 constexpr double kClearlySlower = 1.25;
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kCacheLine = 64;
 constexpr double kMostBytes = 128e6;               // of operands and results
 constexpr std::uint64_t kMostConstants = 512 << 20;  // of candidates that are held ready at once
 
@@ -28,7 +28,7 @@ std::size_t cache_bytes() {
 char touch(const void* data, std::size_t bytes) {
   const auto* chars = static_cast<const volatile char*>(data);
   char last = 0;
-  for (std::size_t k = 0; k < bytes; k += kLine) last = chars[k];
+  for (std::size_t k = 0; k < bytes; k += kCacheLine) last = chars[k];
   return last;
 }
 

@@ -13,16 +13,16 @@
 namespace tenon {
 namespace {
 
-struct Found {};  // ends a run
+struct StopSearch {};  // ends a run
 
 NodeId maker_of(const Graph& graph, const std::string& value) {
   const ValueId id = graph.find(value);
   return id ? graph.value(id).producer : NodeId();
 }
 
-class Search {
+class FaultFinder {
  public:
-  Search(const Graph& graph, const std::vector<Datum>& inputs, const FaultSearch& options)
+  FaultFinder(const Graph& graph, const std::vector<Datum>& inputs, const FaultSearch& options)
       : graph_(graph), inputs_(inputs), options_(options) {}
 
   std::optional<FoundFault> run() {
@@ -37,7 +37,7 @@ class Search {
         } else {
           visit_reference(made, inputs_, options_.threads, on_value);
         }
-      } catch (const Found&) {
+      } catch (const StopSearch&) {
       }
     };
     std::optional<FoundFault> found;
@@ -47,7 +47,7 @@ class Search {
       found.emplace();
       found->value = name;
       found->what = fault->what;
-      throw Found();
+      throw StopSearch();
     });
     if (!found) return std::nullopt;
     const NodeId node = maker_of(made, found->value);
@@ -79,7 +79,7 @@ class Search {
       }
     }
     visit([&](const std::string& name, const Tensor& value) {
-      if (name == found.value) throw Found();
+      if (name == found.value) throw StopSearch();
       if (const auto place = wanted.find(name); place != wanted.end()) place->second = value;
     });
     std::set<std::string> told;
@@ -129,9 +129,9 @@ class Search {
     try {
       visit_reference(graph, inputs_, options_.threads,
                       [&](const std::string&, const Tensor& value) {
-                        if (fault_in(value, options_.rule)) throw Found();
+                        if (fault_in(value, options_.rule)) throw StopSearch();
                       });
-    } catch (const Found&) {
+    } catch (const StopSearch&) {
       return true;
     }
     return false;
@@ -159,7 +159,7 @@ class Search {
 
 std::optional<FoundFault> find_fault(const Graph& graph, const std::vector<Datum>& inputs,
                                      const FaultSearch& search) {
-  return Search(graph, inputs, search).run();
+  return FaultFinder(graph, inputs, search).run();
 }
 
 }  // namespace tenon

@@ -7,7 +7,7 @@ namespace {
 constexpr std::int64_t kWidths[] = {64, 128, 256, 512};
 constexpr std::int64_t kExpansion = 4;  // of a bottleneck's channels, by its last convolution
 // Branches end in small scales, so that sums of many of them stay of order one.
-constexpr double kBranchScale = 0.3;
+constexpr double kBottleneckScale = 0.3;
 
 // ---- as most frameworks have it: strides in the first unit of a stage, batch norms ----
 
@@ -30,7 +30,7 @@ Var basic_unit(Layers& net, Var x, const std::string& prefix, std::int64_t width
   Var y =
       conv_norm(net, x, prefix, "1", {.channels = width, .kernel = 3, .stride = stride, .pad = 1});
   y = net.relu(y, prefix + "relu1");
-  y = conv_norm(net, y, prefix, "2", {.channels = width, .kernel = 3, .pad = 1}, kBranchScale);
+  y = conv_norm(net, y, prefix, "2", {.channels = width, .kernel = 3, .pad = 1}, kBottleneckScale);
   const Var skip = shortcut(net, x, prefix, width, stride);
   return net.relu(net.builder().call("add", {y, skip}, {}, prefix + "add"), prefix + "relu2");
 }
@@ -40,7 +40,7 @@ Var bottleneck_unit(Layers& net, Var x, const std::string& prefix, std::int64_t 
   Var y = net.relu(conv_norm(net, x, prefix, "1", {.channels = width}), prefix + "relu1");
   y = conv_norm(net, y, prefix, "2", {.channels = width, .kernel = 3, .stride = stride, .pad = 1});
   y = net.relu(y, prefix + "relu2");
-  y = conv_norm(net, y, prefix, "3", {.channels = kExpansion * width}, kBranchScale);
+  y = conv_norm(net, y, prefix, "3", {.channels = kExpansion * width}, kBottleneckScale);
   const Var skip = shortcut(net, x, prefix, kExpansion * width, stride);
   return net.relu(net.builder().call("add", {y, skip}, {}, prefix + "add"), prefix + "relu3");
 }
@@ -100,7 +100,7 @@ Var slim_unit(Layers& net, Var x, const std::string& name, std::int64_t width,
   y = conv_bias_relu(net, y, name + "/conv2",
                      {.channels = width, .kernel = 3, .stride = stride, .pad = 1});
   y = slim_conv(net, y, name + "/conv3",
-                {.channels = channels, .gain = 2 * kBranchScale * kBranchScale});
+                {.channels = channels, .gain = 2 * kBottleneckScale * kBottleneckScale});
   if (is_projected) skip = net.add_bias(skip, name + "/shortcut/BiasAdd", skip_bias);
   if (stride > 1) {
     skip = net.max_pool(skip, name + "/shortcut/MaxPool", {.kernel = 1, .stride = stride});

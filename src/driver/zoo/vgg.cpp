@@ -4,19 +4,19 @@
 namespace tenon::zoo {
 namespace {
 
-constexpr std::int64_t kHidden = 4096;
+constexpr std::int64_t kVggHidden = 4096;
 
-struct Stage {
+struct VggStage {
   std::int64_t channels;
   int depth;
 };
-constexpr Stage kStages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
+constexpr VggStage kVggStages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
 
 Graph make_vgg16(const Settings& settings) {
   Layers net(settings);
   Var x = net.image("x", settings.extent("batch"), 3, settings.number("size", 32, 1 << 14));
   for (int stage = 1; stage <= 5; ++stage) {
-    const auto [channels, depth] = kStages[stage - 1];
+    const auto [channels, depth] = kVggStages[stage - 1];
     for (int layer = 1; layer <= depth; ++layer) {
       const std::string suffix = concat(stage, "_", layer);
       x = net.convolution(x, "conv" + suffix,
@@ -26,8 +26,8 @@ Graph make_vgg16(const Settings& settings) {
     x = net.max_pool(x, concat("pool", stage), {.kernel = 2, .stride = 2});
   }
   x = net.flatten(x, "flatten");
-  x = net.relu(net.linear(x, "fc6", kHidden, 2), "relu6");
-  x = net.relu(net.linear(x, "fc7", kHidden, 2), "relu7");
+  x = net.relu(net.linear(x, "fc6", kVggHidden, 2), "relu6");
+  x = net.relu(net.linear(x, "fc7", kVggHidden, 2), "relu7");
   net.builder().output(net.linear(x, "fc8", settings.number("classes", 1, 1 << 20)), "logits");
   return net.take();
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-std::string value_text(const PythonValue& value) {
+std::string shortened_text(const PythonValue& value) {
   std::string text = pretty_print(value, {});
   if (text.size() > 80) text = text.substr(0, 77) + "...";
   return text;
@@ -124,7 +124,7 @@ void Checker::compare_values(std::string_view kind, const Path& path, const Pyth
                              const PythonValue& should_be) {
   const bool is_leaf = says.items.empty() || should_be.items.empty();
   if (is_leaf || says.kind != should_be.kind || says.items.size() != should_be.items.size()) {
-    compare(kind, path, value_text(says), value_text(should_be));
+    compare(kind, path, shortened_text(says), shortened_text(should_be));
     return;
   }
   for (std::size_t k = 0; k < says.items.size(); ++k) {

@@ -45,8 +45,6 @@ std::string role_of(const TensorRow& row) {
   return row.is_output ? "output" : "inside";
 }
 
-std::string value_text(const PythonValue& value) { return pretty_print(value, {}); }
-
 // The attributes that say what the operator does, not how it is run.
 std::string settings_of(const OperatorRow& row) {
   std::vector<std::string> parts;
@@ -57,7 +55,7 @@ std::string settings_of(const OperatorRow& row) {
     const bool is_usual =
         value != nullptr && value->is(Kind::Integer) &&
         ((name == "dilate" && value->integer == 1) || (name == "group" && value->integer == 1));
-    if (value != nullptr && !is_usual) parts.push_back(concat(name, " ", value_text(*value)));
+    if (value != nullptr && !is_usual) parts.push_back(concat(name, " ", pretty_print(*value, {})));
   }
   if (const PythonValue* record = row.find(kOwnKey)) parts.push_back(record->text);
   if (row.find("tenon_layout") != nullptr)

@@ -22,7 +22,7 @@ std::vector<std::int64_t> numbers(const Node& node, std::string_view name, std::
   return all_constant(*dims) ? constants(*dims) : std::vector<std::int64_t>();
 }
 
-std::int64_t number(const Node& node, std::string_view name, std::int64_t otherwise) {
+std::int64_t number_of(const Node& node, std::string_view name, std::int64_t otherwise) {
   const AttrValue* value = find(node, name);
   return value == nullptr ? otherwise : std::get<Dim>(*value).value().value_or(otherwise);
 }
@@ -131,7 +131,7 @@ std::optional<Exporter::ConvolutionParts> Exporter::convolution_parts(const Grap
     return std::nullopt;
   }
   parts.pads.resize(2);
-  parts.groups = number(node, "groups", 1);
+  parts.groups = number_of(node, "groups", 1);
   const std::int64_t channels = x.dims[parts.x_layout.find('C')].value().value_or(0);
   const std::int64_t outputs = w.dims[parts.w_layout.find('O')].constant();
   if (channels == 0) return std::nullopt;
@@ -453,7 +453,7 @@ bool Exporter::try_normalization(const Node& node) {
   const auto last = static_cast<std::int64_t>(rank) - 1;
   if (node.results.size() != 1 || find(node, "stash") != nullptr) return false;
   const auto axis_of = [&](std::int64_t otherwise) {
-    const std::int64_t axis = number(node, "axis", otherwise);
+    const std::int64_t axis = number_of(node, "axis", otherwise);
     return axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
   };
   Operation operation;
@@ -477,7 +477,7 @@ bool Exporter::try_normalization(const Node& node) {
     operation.input_accessors = operation.output_accessors = 1;
   } else {
     if (axis_of(1) != last || !extent(x, rank - 1).is_static()) return false;
-    const std::int64_t groups = number(node, "groups", 1);
+    const std::int64_t groups = number_of(node, "groups", 1);
     operation.row.op = "groupnorm";
     operation.row.further = {
         {"beta_constant", PythonValue()},

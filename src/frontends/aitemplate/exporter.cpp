@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "frontends/aitemplate/export.h"
 #include "frontends/aitemplate/import.h"
+#include "frontends/aitemplate/vocabulary.h"
 #include "ir/text.h"
 
 #include <algorithm>
@@ -13,7 +14,6 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-constexpr std::string_view kConstantMark = "<tenon.Constant ";
 constexpr std::int64_t kMostElements = 64;  // of a constant that is told in full
 
 std::vector<bool> needed_nodes(const Graph& graph) {

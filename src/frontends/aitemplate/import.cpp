@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/aitemplate/operator_import.h"
+#include "frontends/aitemplate/vocabulary.h"
 #include "frontends/seeded_weight.h"
 #include "ir/text.h"
 
@@ -16,7 +17,6 @@ namespace {
 using Kind = PythonValue::Kind;
 
 constexpr std::string_view kDimKey = "aitemplate dim ";
-constexpr std::string_view kConstantMark = "<tenon.Constant ";
 
 // Operators whose result has the layout of operands of its rank.
 bool keeps_layout(const OperatorRow& row) {

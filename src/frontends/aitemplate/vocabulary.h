@@ -17,6 +17,9 @@ inline constexpr std::string_view kOwnKey = "tenon";
 /// not the order they are listed in.
 inline constexpr std::string_view kInputKey = "tenon_input", kOutputKey = "tenon_output";
 
+/// Begins the `data` of a tensor that is told in full.
+inline constexpr std::string_view kConstantMark = "<tenon.Constant ";
+
 /// One of AITemplate's elementwise functions.
 struct FuncInfo {
   std::string_view name;

@@ -13,12 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxRows = 70;
 
-std::string with_commas(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t k = digits.size(); k > 3; k -= 3) digits.insert(k - 3, ",");
-  return digits;
-}
-
 // Decimal units, which the literature on this graph uses.
 std::string gigabytes(std::int64_t bytes) {
   const std::int64_t thousandths = (bytes + 500'000) / 1'000'000;

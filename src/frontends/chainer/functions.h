@@ -56,6 +56,10 @@ struct Retained {
   bool operator==(const Retained&) const = default;
 };
 
+inline std::vector<Retained> retains_nothing(const FunctionView&) { return {{}}; }
+/// The first two.
+inline std::vector<Retained> retains_inputs(const FunctionView&) { return {{{0, 1}, {}}}; }
+
 /// What is known of one of Chainer's function classes.
 struct FunctionRule {
   std::string_view name;

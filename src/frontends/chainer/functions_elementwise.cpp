@@ -6,9 +6,7 @@ namespace {
 
 using Vars = std::vector<Var>;
 
-std::vector<Retained> retains_nothing(const FunctionView&) { return {{}}; }
 std::vector<Retained> retains_input(const FunctionView&) { return {{{0}, {}}}; }
-std::vector<Retained> retains_inputs(const FunctionView&) { return {{{0, 1}, {}}}; }
 std::vector<Retained> retains_output(const FunctionView&) { return {{{}, {0}}}; }
 // cuDNN's backward reads the input too, although it has no need of it.
 std::vector<Retained> retains_output_and_cudnn_input(const FunctionView&) {

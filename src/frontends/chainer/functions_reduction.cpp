@@ -7,9 +7,6 @@ namespace {
 
 using Vars = std::vector<Var>;
 
-std::vector<Retained> retains_nothing(const FunctionView&) { return {{}}; }
-std::vector<Retained> retains_inputs(const FunctionView&) { return {{{0, 1}, {}}}; }
-
 // y = x W^T + b.
 Relation relate_linear(const FunctionView& view) {
   return [view](PartialShapes& shapes) {

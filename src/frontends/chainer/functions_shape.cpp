@@ -10,8 +10,6 @@ namespace {
 using Vars = std::vector<Var>;
 constexpr std::int64_t kUnknown = PartialShapes::kUnknown;
 
-std::vector<Retained> retains_nothing(const FunctionView&) { return {{}}; }
-
 Relation relate_concat(const FunctionView& view) {
   return [view](PartialShapes& shapes) {
     const std::size_t y = view.output();

@@ -5,13 +5,13 @@
 namespace tenon::chainer {
 namespace {
 
-constexpr std::int64_t kUnknown = PartialShapes::kUnknown;
+constexpr std::int64_t kUnknownExtent = PartialShapes::kUnknown;
 
 // The two spatial axes of a window function; `kernel` where the attributes have it.
 struct Windows {
   WindowAxis axes[2];
-  std::int64_t kernel[2] = {kUnknown, kUnknown};
-  std::int64_t out[2] = {kUnknown, kUnknown};  // stated by attributes
+  std::int64_t kernel[2] = {kUnknownExtent, kUnknownExtent};
+  std::int64_t out[2] = {kUnknownExtent, kUnknownExtent};  // stated by attributes
   std::int64_t groups = 1;
 };
 
@@ -35,24 +35,24 @@ Windows windows_of(const FunctionView& view, bool has_kernel) {
 // Extents of x and y along one spatial axis, and the kernel's, each of which may be unknown.
 struct AxisOf {
   std::size_t x, y, axis;
-  std::size_t w = kNone;           // the weights, whose axis is the kernel
-  std::int64_t kernel = kUnknown;  // or a number
+  std::size_t w = kNone;                 // the weights, whose axis is the kernel
+  std::int64_t kernel = kUnknownExtent;  // or a number
 };
 
 bool relate_axis(PartialShapes& shapes, const WindowAxis& window, const AxisOf& of) {
   const std::int64_t x = shapes.extent(of.x, of.axis), y = shapes.extent(of.y, of.axis);
   const std::int64_t kernel = of.w == kNone ? of.kernel : shapes.extent(of.w, of.axis);
-  if (kernel != kUnknown && (kernel < 1 || kernel > kMaxWindow)) {
+  if (kernel != kUnknownExtent && (kernel < 1 || kernel > kMaxWindow)) {
     return shapes.refuse(of.w == kNone ? of.x : of.w, "has no kernel that could be");
   }
-  if (x != kUnknown && kernel != kUnknown) {
+  if (x != kUnknownExtent && kernel != kUnknownExtent) {
     const std::int64_t count = window.count(x, kernel);
     if (count < 1)
       return shapes.refuse(of.x, concat("an extent of ", x, " has no room for a window"));
     return shapes.set_extent(of.y, of.axis, count);
   }
-  if (y == kUnknown || (x == kUnknown && kernel == kUnknown)) return true;
-  if (x != kUnknown) {
+  if (y == kUnknownExtent || (x == kUnknownExtent && kernel == kUnknownExtent)) return true;
+  if (x != kUnknownExtent) {
     // Only a stride of one tells the kernel.
     if (window.stride != 1 || of.w == kNone) return true;
     const std::int64_t steps = x + 2 * window.pad - y;
@@ -76,9 +76,9 @@ bool relate_images(PartialShapes& shapes, std::size_t x, std::size_t y) {
 bool relate_channels(PartialShapes& shapes, std::size_t x, std::size_t w, std::size_t axis,
                      std::int64_t groups) {
   const std::int64_t channels = shapes.extent(x, 1), per_group = shapes.extent(w, axis);
-  if (per_group != kUnknown)
+  if (per_group != kUnknownExtent)
     return per_group <= kMaxExtentAttribute / groups && shapes.set_extent(x, 1, per_group * groups);
-  if (channels == kUnknown) return true;
+  if (channels == kUnknownExtent) return true;
   if (channels % groups != 0)
     return shapes.refuse(x, concat("has ", channels, " channels in ", groups, " groups"));
   return shapes.set_extent(w, axis, channels / groups);
@@ -108,7 +108,7 @@ Relation relate_convolution(const FunctionView& view) {
 // Where nothing else tells the kernel of a deconvolution: it fills the result to the last row.
 bool relate_whole_kernel(PartialShapes& shapes, const WindowAxis& window, const AxisOf& of) {
   const std::int64_t x = shapes.extent(of.x, of.axis), y = shapes.extent(of.y, of.axis);
-  if (shapes.count(of.w) || x == kUnknown || y == kUnknown) return true;
+  if (shapes.count(of.w) || x == kUnknownExtent || y == kUnknownExtent) return true;
   const std::int64_t reach = y + 2 * window.pad - window.stride * (x - 1);
   if (reach < 1 || (reach - 1) % window.dilation != 0) return true;
   return shapes.set_extent(of.w, of.axis, (reach - 1) / window.dilation + 1);
@@ -126,7 +126,7 @@ Relation relate_deconvolution(const FunctionView& view) {
     for (std::size_t k = 0; k < 2; ++k) {
       WindowAxis back = windows.axes[k];
       back.covers_all = false;
-      if (windows.out[k] != kUnknown) {
+      if (windows.out[k] != kUnknownExtent) {
         if (!shapes.set_extent(y, 2 + k, windows.out[k])) return false;
         if (!relate_whole_kernel(shapes, back, {.x = x, .y = y, .axis = 2 + k, .w = w}))
           return false;
@@ -134,7 +134,8 @@ Relation relate_deconvolution(const FunctionView& view) {
         continue;
       }
       const std::int64_t extent = shapes.extent(x, 2 + k), kernel = shapes.extent(w, 2 + k);
-      if (extent == kUnknown || kernel == kUnknown || kernel < 1 || kernel > kMaxWindow) continue;
+      if (extent == kUnknownExtent || kernel == kUnknownExtent || kernel < 1 || kernel > kMaxWindow)
+        continue;
       const std::int64_t whole = (extent - 1) * back.stride + back.reach(kernel) - 2 * back.pad;
       if (!shapes.set_extent(y, 2 + k, whole)) return false;
     }
@@ -164,11 +165,11 @@ Relation relate_unpooling(const FunctionView& view) {
       const WindowAxis& axis = windows.axes[k];
       const std::int64_t extent = shapes.extent(x, 2 + k);
       std::int64_t out = windows.out[k];
-      if (out == kUnknown && extent != kUnknown) {
+      if (out == kUnknownExtent && extent != kUnknownExtent) {
         out = axis.stride * (extent - 1) + windows.kernel[k] - 2 * axis.pad -
               (axis.covers_all ? axis.stride - 1 : 0);
       }
-      if (out != kUnknown && !shapes.set_extent(y, 2 + k, out)) return false;
+      if (out != kUnknownExtent && !shapes.set_extent(y, 2 + k, out)) return false;
     }
     return true;
   };
@@ -224,7 +225,7 @@ std::vector<Var> build_deconvolution(const FunctionView& view, Builder& build,
   for (std::size_t k = 0; k < 2; ++k) {
     const WindowAxis& axis = windows.axes[k];
     const std::int64_t plain = (x[2 + k] - 1) * axis.stride + axis.reach(w[2 + k]) - 2 * axis.pad;
-    more.push_back(windows.out[k] == kUnknown ? 0 : windows.out[k] - plain);
+    more.push_back(windows.out[k] == kUnknownExtent ? 0 : windows.out[k] - plain);
   }
   if (more != Attr::Integers(2, 0)) attrs.emplace_back("output_padding", more);
   return {build.call("conv_transpose", in, attrs)};
@@ -275,7 +276,8 @@ std::vector<Var> build_unpooling(const FunctionView& view, Builder& build,
   Attr::Integers sizes;
   for (std::size_t k = 0; k < 2; ++k) {
     const WindowAxis& axis = windows.axes[k];
-    const std::int64_t out = windows.out[k] == kUnknown ? axis.stride * x[2 + k] : windows.out[k];
+    const std::int64_t out =
+        windows.out[k] == kUnknownExtent ? axis.stride * x[2 + k] : windows.out[k];
     if (windows.kernel[k] != axis.stride || axis.pad != 0 || out != axis.stride * x[2 + k]) {
       throw Error("unpooling with windows that overlap or are cut", ErrorKind::Unsupported);
     }
@@ -315,8 +317,6 @@ double deconvolution_products(const FunctionView& view, const std::vector<Shape>
   return product_of(shapes[view.input(0)], 0) * product_of(shapes[view.input(1)], 1);
 }
 
-std::vector<Retained> retains_x_and_w(const FunctionView&) { return {{{0, 1}, {}}}; }
-std::vector<Retained> retains_nothing(const FunctionView&) { return {{}}; }
 std::vector<Retained> retained_by_pooling(const FunctionView& view) {
   // cuDNN reads both; the functions' own kernels read positions they keep beside.
   if (view.flag("_used_cudnn", true)) return {{{0}, {0}}};
@@ -336,14 +336,14 @@ std::span<const FunctionRule> window_functions() {
        .most_inputs = 3,
        .relate = relate_convolution,
        .build = build_convolution,
-       .retained = retains_x_and_w,
+       .retained = retains_inputs,
        .multiply_adds = convolution_products},
       {.name = "Deconvolution2DFunction",
        .least_inputs = 2,
        .most_inputs = 3,
        .relate = relate_deconvolution,
        .build = build_deconvolution,
-       .retained = retains_x_and_w,
+       .retained = retains_inputs,
        .multiply_adds = deconvolution_products},
       {.name = "MaxPooling2D",
        .relate = relate_pooling,

@@ -9,9 +9,9 @@ namespace {
 constexpr std::size_t kMaxSubscripts = 64;
 
 // Reads the text that Python prints of a tuple of slices, integers, None and Ellipsis.
-class Reader {
+class SubscriptReader {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {}
+  explicit SubscriptReader(std::string_view text) : rest_(text) {}
 
   std::optional<std::vector<Subscript>> read() {
     std::vector<Subscript> all;
@@ -94,7 +94,8 @@ std::int64_t Subscript::count(std::int64_t extent) const {
 std::vector<Subscript> subscripts_of(const FunctionView& view) {
   const Attribute* given = view.function().find("slices");
   if (given != nullptr && std::holds_alternative<std::string>(given->value.value)) {
-    if (auto all = Reader(std::get<std::string>(given->value.value)).read()) return *std::move(all);
+    if (auto all = SubscriptReader(std::get<std::string>(given->value.value)).read())
+      return *std::move(all);
     throw view.error("slices", "this is no tuple of slices")
         .got(std::get<std::string>(given->value.value));
   }

@@ -16,13 +16,6 @@ std::string device_of(const VarNode& var) {
   return var.comp_node.substr(0, var.comp_node.find(':'));
 }
 
-// 1234567 -> "1,234,567"
-std::string with_commas(std::int64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t k = text.size(); k > 3 && text[k - 4] != '-';) text.insert(k -= 3, ",");
-  return text;
-}
-
 // Bytes from the first element to behind the last.
 std::int64_t span_of(const TensorLayout& layout, std::int64_t bits) {
   if (std::find(layout.shape.begin(), layout.shape.end(), 0) != layout.shape.end()) return 0;

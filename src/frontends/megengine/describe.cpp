@@ -44,12 +44,6 @@ std::string with_unit(double value, std::string_view unit) {
 std::string percent(double part, double whole) {
   return whole > 0 ? fixed(100 * part / whole, 1) + " %" : "-";
 }
-// 1234567 -> "1,234,567"
-std::string with_commas(std::int64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t k = text.size(); k > 3 && text[k - 4] != '-';) text.insert(k -= 3, ",");
-  return text;
-}
 std::string counted(std::int64_t count, std::string_view what) {
   return concat(count, " ", what, count == 1 ? "" : "s");
 }

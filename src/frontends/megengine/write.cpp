@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kCompNode = "cpu0:0";
 // Values are told of vectors with fewer elements than the most axes a tensor may have.
-constexpr std::size_t kMaxRank = 7;
+constexpr std::size_t kMaxWrittenRank = 7;
 
 const std::vector<std::string>& constant_flags() {
   static const std::vector<std::string> flags = {"NO_MEM_RECLAIM", "ALLOW_EMPTY_SHAPE",
@@ -303,7 +303,7 @@ ItemId Writer::constant_as(ValueId value, const Extents& shape) {
   const Constant& constant = *graph_.constant_of(value);
   const bool is_number = constant.dtype() != DType::String && !is_complex(constant.dtype());
   std::optional<std::vector<double>> elements;
-  if (shape.size() == 1 && static_cast<std::size_t>(shape[0]) < kMaxRank && is_number) {
+  if (shape.size() == 1 && static_cast<std::size_t>(shape[0]) < kMaxWrittenRank && is_number) {
     elements = constant.materialise().reals();
   }
   Plan plan;
@@ -341,7 +341,7 @@ ItemId Writer::host_constant(const Extents& values) {
   node.static_infer_tags.shape = tag({}, true, "CONST");
   node.static_infer_tags.value = tag({}, true, "CONST");
   set_made(node, {shape, std::nullopt, {}});
-  if (values.size() < kMaxRank) {
+  if (values.size() < kMaxWrittenRank) {
     node.static_infer_tags.value.inferred_result =
         std::vector<double>(values.begin(), values.end());
   } else {
@@ -414,7 +414,7 @@ void Writer::add_node(NodeId id) {
     // Elements of shapes that are known.
     const Dims* known = graph_.known_elements(result);
     if (plan.type == "GetVarShape" && known != nullptr && all_constant(*known) &&
-        known->size() < kMaxRank) {
+        known->size() < kMaxWrittenRank) {
       const Extents elements = constants(*known);
       var_node.static_infer_tags.value.inferred_result =
           std::vector<double>(elements.begin(), elements.end());

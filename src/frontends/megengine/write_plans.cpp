@@ -45,7 +45,7 @@ Json numbers(const Extents& values) {
   return list(std::move(elements));
 }
 
-constexpr std::pair<std::string_view, std::string_view> kReductions[] = {
+constexpr std::pair<std::string_view, std::string_view> kWrittenReductions[] = {
     {"reduce_sum", "SUM"},      {"reduce_sum_square", "SUM_SQR"},
     {"reduce_prod", "PRODUCT"}, {"reduce_min", "MIN"},
     {"reduce_max", "MAX"},      {"reduce_mean", "MEAN"},
@@ -234,9 +234,9 @@ std::optional<Writer::Plan> Writer::reduce_plan(const Node& node) {
       node.operands.size() > 1 || rank_of(node.operands[0]) == 0) {
     return std::nullopt;
   }
-  const auto mode = std::find_if(std::begin(kReductions), std::end(kReductions),
+  const auto mode = std::find_if(std::begin(kWrittenReductions), std::end(kWrittenReductions),
                                  [&](const auto& entry) { return entry.first == node.op->name; });
-  if (mode == std::end(kReductions)) return std::nullopt;
+  if (mode == std::end(kWrittenReductions)) return std::nullopt;
   const auto position = std::find(reduce_modes().begin(), reduce_modes().end(), mode->second) -
                         reduce_modes().begin();
   std::int64_t axis = axes->front();

@@ -355,7 +355,7 @@ void write_requantize(NodeExport& node) {
   node.emit("QuantizeLinear", {scaled, one, node.operand("zero_point")}, node.results());
 }
 
-constexpr ExportRule rules[] = {
+constexpr ExportRule contraction_exports[] = {
     {"average_pool", write_average_pool},
     {"col2im", write_col2im},
     {"conv", write_conv},
@@ -373,6 +373,6 @@ constexpr ExportRule rules[] = {
 
 }  // namespace
 
-std::span<const ExportRule> contraction_export_rules() { return rules; }
+std::span<const ExportRule> contraction_export_rules() { return contraction_exports; }
 
 }  // namespace tenon::onnx

@@ -300,14 +300,14 @@ void write_image_decode(NodeExport& node) {
             {{"pixel_format", format == "grayscale" ? "Grayscale" : upper_case(format)}});
 }
 
-constexpr const char* kTraining = "ai.onnx.preview.training";
+constexpr const char* kTrainingExport = "ai.onnx.preview.training";
 
 void write_adagrad(NodeExport& node) {
   node.emit("Adagrad", node.operands(), node.results(),
             {{"decay_factor", node.real("rate_decay")},
              {"epsilon", node.real("epsilon")},
              {"norm_coefficient", node.real("weight_decay")}},
-            kTraining);
+            kTrainingExport);
 }
 
 void write_adam(NodeExport& node) {
@@ -317,7 +317,7 @@ void write_adam(NodeExport& node) {
              {"epsilon", node.real("epsilon")},
              {"norm_coefficient", node.real("weight_decay")},
              {"norm_coefficient_post", node.real("weight_decay_after")}},
-            kTraining);
+            kTrainingExport);
 }
 
 void write_momentum(NodeExport& node) {
@@ -326,10 +326,10 @@ void write_momentum(NodeExport& node) {
              {"beta", node.real("beta")},
              {"mode", std::string(node.flag("nesterov") ? "nesterov" : "standard")},
              {"norm_coefficient", node.real("weight_decay")}},
-            kTraining);
+            kTrainingExport);
 }
 
-constexpr ExportRule rules[] = {
+constexpr ExportRule control_exports[] = {
     {"adagrad", write_adagrad},
     {"adam", write_adam},
     {"bernoulli", write_bernoulli},
@@ -370,6 +370,6 @@ constexpr ExportRule rules[] = {
 
 }  // namespace
 
-std::span<const ExportRule> control_export_rules() { return rules; }
+std::span<const ExportRule> control_export_rules() { return control_exports; }
 
 }  // namespace tenon::onnx

@@ -173,7 +173,7 @@ void export_rotary_embedding(NodeExport& node) {
              {"rotary_embedding_dim", node.integer("rotary_size")}});
 }
 
-constexpr ExportRule rules[] = {
+constexpr ExportRule normalization_exports[] = {
     {"attention", export_attention},
     {"batch_norm", export_batch_norm},
     {"batch_norm_training", export_batch_norm},
@@ -189,6 +189,6 @@ constexpr ExportRule rules[] = {
 
 }  // namespace
 
-std::span<const ExportRule> normalization_export_rules() { return rules; }
+std::span<const ExportRule> normalization_export_rules() { return normalization_exports; }
 
 }  // namespace tenon::onnx

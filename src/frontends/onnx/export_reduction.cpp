@@ -88,7 +88,7 @@ void export_softmax(NodeExport& node) { export_along_axis(node, "Softmax"); }
 void export_log_softmax(NodeExport& node) { export_along_axis(node, "LogSoftmax"); }
 void export_hardmax(NodeExport& node) { export_along_axis(node, "Hardmax"); }
 
-constexpr ExportRule rules[] = {
+constexpr ExportRule reduction_exports[] = {
     {"arg_max", export_arg},           {"arg_min", export_arg},
     {"cumprod", export_cumulative},    {"cumsum", export_cumulative},
     {"hardmax", export_hardmax},       {"log_softmax", export_log_softmax},
@@ -102,6 +102,6 @@ constexpr ExportRule rules[] = {
 
 }  // namespace
 
-std::span<const ExportRule> reduction_export_rules() { return rules; }
+std::span<const ExportRule> reduction_export_rules() { return reduction_exports; }
 
 }  // namespace tenon::onnx

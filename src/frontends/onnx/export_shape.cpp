@@ -293,7 +293,7 @@ void export_max_roi_pool(NodeExport& node) {
               {"spatial_scale", node.real("spatial_scale")}});
 }
 
-constexpr ExportRule rules[] = {
+constexpr ExportRule shape_exports[] = {
     {"affine_grid", export_affine_grid},
     {"center_crop_pad", export_center_crop_pad},
     {"compress", export_compress},
@@ -331,6 +331,6 @@ constexpr ExportRule rules[] = {
 
 }  // namespace
 
-std::span<const ExportRule> shape_export_rules() { return rules; }
+std::span<const ExportRule> shape_export_rules() { return shape_exports; }
 
 }  // namespace tenon::onnx

@@ -236,7 +236,7 @@ void LinearAttention::run() {
 
 void import_linear_attention(NodeImport& node) { LinearAttention(node).run(); }
 
-constexpr Handler handlers[] = {
+constexpr Handler attention_table[] = {
     {"Attention", import_attention},
     {"FlexAttention", import_flex_attention, "ai.onnx.preview"},
     {"LinearAttention", import_linear_attention},
@@ -245,6 +245,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> attention_handlers() { return handlers; }
+std::span<const Handler> attention_handlers() { return attention_table; }
 
 }  // namespace tenon::onnx

@@ -191,7 +191,7 @@ void import_causal_conv(NodeImport& node) {
                             {"axes", Attr::Integers{2}}}));
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler contraction_table[] = {
     {"CausalConvWithState", import_causal_conv},
     {"Conv", import_conv},
     {"ConvInteger", import_conv_integer},
@@ -207,6 +207,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> contraction_handlers() { return handlers; }
+std::span<const Handler> contraction_handlers() { return contraction_table; }
 
 }  // namespace tenon::onnx

@@ -175,7 +175,7 @@ void import_scan(NodeImport& node) {
   }
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler control_table[] = {
     {"If", import_if},
     {"Loop", import_loop},
     {"Scan", import_scan},
@@ -183,6 +183,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> control_handlers() { return handlers; }
+std::span<const Handler> control_handlers() { return control_table; }
 
 }  // namespace tenon::onnx

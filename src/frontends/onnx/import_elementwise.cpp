@@ -9,14 +9,14 @@ namespace tenon::onnx {
 namespace {
 
 /// An ONNX operator that Tenon has under another name, with attributes that are numbers.
-struct Renamed {
+struct RenamedOp {
   std::string_view op_type;
   std::string_view op;
   std::vector<std::pair<const char*, const char*>> reals = {};  ///< ONNX name, Tenon name
 };
 
-const std::vector<Renamed>& unary_names() {
-  static const std::vector<Renamed> names = {
+const std::vector<RenamedOp>& unary_names() {
+  static const std::vector<RenamedOp> names = {
       {"Abs", "abs"},
       {"Acos", "acos"},
       {"Acosh", "acosh"},
@@ -61,8 +61,8 @@ const std::vector<Renamed>& unary_names() {
   return names;
 }
 
-const std::vector<Renamed>& binary_names() {
-  static const std::vector<Renamed> names = {
+const std::vector<RenamedOp>& binary_names() {
+  static const std::vector<RenamedOp> names = {
       {"Add", "add"},
       {"And", "logical_and"},
       {"BitwiseAnd", "bit_and"},
@@ -83,12 +83,12 @@ const std::vector<Renamed>& binary_names() {
   return names;
 }
 
-const Renamed& renamed(const std::vector<Renamed>& names, std::string_view op_type) {
-  return *std::ranges::find(names, op_type, &Renamed::op_type);
+const RenamedOp& renamed(const std::vector<RenamedOp>& names, std::string_view op_type) {
+  return *std::ranges::find(names, op_type, &RenamedOp::op_type);
 }
 
 void import_unary(NodeImport& node) {
-  const Renamed& name = renamed(unary_names(), node.op_type());
+  const RenamedOp& name = renamed(unary_names(), node.op_type());
   std::vector<Attr> attrs;
   for (const auto& [theirs, ours] : name.reals) {
     if (node.has_attr(theirs)) attrs.emplace_back(ours, node.real(theirs));
@@ -338,10 +338,10 @@ std::vector<Handler> make_handlers() {
       {"SwiGLU", import_swiglu},
       {"Where", import_where},
   };
-  for (const Renamed& name : unary_names()) {
+  for (const RenamedOp& name : unary_names()) {
     all.push_back({name.op_type, name.op_type == "Selu" ? import_selu : import_unary});
   }
-  for (const Renamed& name : binary_names()) all.push_back({name.op_type, import_binary});
+  for (const RenamedOp& name : binary_names()) all.push_back({name.op_type, import_binary});
   return all;
 }
 

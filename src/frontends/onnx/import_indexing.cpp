@@ -147,7 +147,7 @@ void import_max_roi_pool(NodeImport& node) {
       {{"height", bins[0]}, {"width", bins[1]}, {"spatial_scale", node.real("spatial_scale", 1)}}));
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler indexing_table[] = {
     {"AffineGrid", import_affine_grid},
     {"Compress", import_compress},
     {"Gather", import_gather},
@@ -169,6 +169,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> indexing_handlers() { return handlers; }
+std::span<const Handler> indexing_handlers() { return indexing_table; }
 
 }  // namespace tenon::onnx

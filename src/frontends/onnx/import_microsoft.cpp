@@ -152,7 +152,7 @@ void import_embed_layer_norm(NodeImport& node) {
 
 // Images have their channels last unless the node says otherwise; a residual and a bias may come
 // first.
-void import_group_norm(NodeImport& node) {
+void import_microsoft_group_norm(NodeImport& node) {
   Var x = node.input(0);
   const bool has_skip = node.op_type() == "SkipGroupNorm";
   if (has_skip) {
@@ -174,7 +174,7 @@ void import_group_norm(NodeImport& node) {
   node.output(0, y);
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler microsoft_table[] = {
     {"BiasAdd", import_bias_add, "com.microsoft"},
     {"BiasSplitGelu", import_bias_split_gelu, "com.microsoft"},
     {"EmbedLayerNormalization", import_embed_layer_norm, "com.microsoft"},
@@ -182,11 +182,11 @@ constexpr Handler handlers[] = {
     {"FusedGemm", import_fused_gemm, "com.microsoft"},
     {"FusedMatMul", import_fused_matmul, "com.microsoft"},
     {"GemmFastGelu", import_gemm_fast_gelu, "com.microsoft"},
-    {"GroupNorm", import_group_norm, "com.microsoft"},
+    {"GroupNorm", import_microsoft_group_norm, "com.microsoft"},
     // ONNX Runtime writes this one under ONNX's own domain.
     {"SimplifiedLayerNormalization", import_simplified_layer_norm},
     {"SimplifiedLayerNormalization", import_simplified_layer_norm, "com.microsoft"},
-    {"SkipGroupNorm", import_group_norm, "com.microsoft"},
+    {"SkipGroupNorm", import_microsoft_group_norm, "com.microsoft"},
     {"SkipLayerNormalization", import_skip_layer_norm, "com.microsoft"},
     {"SkipSimplifiedLayerNormalization", import_skip_rms_norm, "com.microsoft"},
     {"TransposeMatMul", import_fused_matmul, "com.microsoft"},
@@ -194,6 +194,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> microsoft_handlers() { return handlers; }
+std::span<const Handler> microsoft_handlers() { return microsoft_table; }
 
 }  // namespace tenon::onnx

@@ -133,7 +133,7 @@ void output_attention(NodeImport& node, Var projected, const AttentionInputs& in
   node.output(1, node.call("concat", {stacked(heads.k), stacked(heads.v)}, {{"axis", 0}}));
 }
 
-void import_attention(NodeImport& node) {
+void import_microsoft_attention(NodeImport& node) {
   const Var product = node.call("matmul", {node.input(0), node.input(1)});
   node.ignore_input(6);
   output_attention(node, node.has_input(2) ? product + node.input(2) : product, {3, 4, 5});
@@ -356,7 +356,7 @@ void import_grouped_attention(NodeImport& node) {
   node.ignore_input(9);  // positions and angles mean nothing where nothing is rotated
 }
 
-void import_rotary_embedding(NodeImport& node) {
+void import_microsoft_rotary_embedding(NodeImport& node) {
   if (node.integer("is_packed_batching", 0) != 0) node.unsupported("is_packed_batching");
   if (node.real("scale", 1) != 1) node.unsupported("a scale");
   const Var x = node.input(0), cosine = node.input(2), sine = node.input(3);
@@ -379,16 +379,16 @@ void import_rotary_embedding(NodeImport& node) {
   node.output(dims.size() == 3 ? merge_heads(node, y) : y);
 }
 
-constexpr Handler handlers[] = {
-    {"Attention", import_attention, "com.microsoft"},
+constexpr Handler microsoft_attention_table[] = {
+    {"Attention", import_microsoft_attention, "com.microsoft"},
     {"GroupQueryAttention", import_grouped_attention, "com.microsoft"},
     {"MultiHeadAttention", import_multi_head_attention, "com.microsoft"},
     {"QAttention", import_quantized_attention, "com.microsoft"},
-    {"RotaryEmbedding", import_rotary_embedding, "com.microsoft"},
+    {"RotaryEmbedding", import_microsoft_rotary_embedding, "com.microsoft"},
 };
 
 }  // namespace
 
-std::span<const Handler> microsoft_attention_handlers() { return handlers; }
+std::span<const Handler> microsoft_attention_handlers() { return microsoft_attention_table; }
 
 }  // namespace tenon::onnx

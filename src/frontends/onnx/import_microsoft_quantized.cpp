@@ -212,7 +212,7 @@ void import_matmul_nbits(NodeImport& node) {
   node.output(node.has_input(5) ? y + node.input(5) : y);
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler microsoft_quantized_table[] = {
     {"DynamicQuantizeMatMul", import_dynamic_quantize_matmul, "com.microsoft"},
     {"MatMulIntegerToFloat", import_matmul_integer_to_float, "com.microsoft"},
     {"MatMulNBits", import_matmul_nbits, "com.microsoft"},
@@ -231,6 +231,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> microsoft_quantized_handlers() { return handlers; }
+std::span<const Handler> microsoft_quantized_handlers() { return microsoft_quantized_table; }
 
 }  // namespace tenon::onnx

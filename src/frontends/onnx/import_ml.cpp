@@ -322,7 +322,7 @@ void import_cast_map(NodeImport& node) {
   node.output(reshape_to(found, {1, width}));
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler ml_table[] = {
     {"ArrayFeatureExtractor", import_array_feature_extractor, "ai.onnx.ml"},
     {"Binarizer", import_binarizer, "ai.onnx.ml"},
     {"CastMap", import_cast_map, "ai.onnx.ml"},
@@ -341,6 +341,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> ml_handlers() { return handlers; }
+std::span<const Handler> ml_handlers() { return ml_table; }
 
 }  // namespace tenon::onnx

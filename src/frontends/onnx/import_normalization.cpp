@@ -185,7 +185,7 @@ void import_cross_entropy(NodeImport& node) {
   if (node.wants_output(1)) node.output(1, log_probabilities);
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler normalization_table[] = {
     {"BatchNormalization", import_batch_norm},
     {"GroupNormalization", import_group_norm},
     {"Hardmax", import_hardmax},
@@ -202,6 +202,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> normalization_handlers() { return handlers; }
+std::span<const Handler> normalization_handlers() { return normalization_table; }
 
 }  // namespace tenon::onnx

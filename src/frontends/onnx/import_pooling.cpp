@@ -97,7 +97,7 @@ void import_lrn(NodeImport& node) {
                          {"bias", node.real("bias", 1)}}));
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler pooling_table[] = {
     {"AveragePool", import_average_pool},
     {"Col2Im", import_col2im},
     {"GlobalAveragePool", import_global_average_pool},
@@ -111,6 +111,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> pooling_handlers() { return handlers; }
+std::span<const Handler> pooling_handlers() { return pooling_table; }
 
 }  // namespace tenon::onnx

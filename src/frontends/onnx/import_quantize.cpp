@@ -36,7 +36,7 @@ void import_dynamic_quantize(NodeImport& node) {
   node.outputs({bytes.values, bytes.scale, bytes.zero_point});
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler quantize_table[] = {
     {"DequantizeLinear", import_dequantize},
     {"DequantizeLinear", import_dequantize, "com.microsoft"},
     {"DynamicQuantizeLinear", import_dynamic_quantize},
@@ -46,7 +46,7 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> quantize_handlers() { return handlers; }
+std::span<const Handler> quantize_handlers() { return quantize_table; }
 
 // The range takes in 0, so that 0 is exact. A tensor of zeros has no range: any scale serves it.
 DynamicBytes dynamically_quantized(NodeImport& node, Var x) {

@@ -61,7 +61,7 @@ void import_multinomial(NodeImport& node) {
                          {"seed", seed_of(node)}}));
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler random_table[] = {
     {"Bernoulli", import_bernoulli},  {"Multinomial", import_multinomial},
     {"RandomNormal", import_random},  {"RandomNormalLike", import_random_like},
     {"RandomUniform", import_random}, {"RandomUniformLike", import_random_like},
@@ -69,6 +69,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> random_handlers() { return handlers; }
+std::span<const Handler> random_handlers() { return random_table; }
 
 }  // namespace tenon::onnx

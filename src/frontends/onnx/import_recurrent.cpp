@@ -229,7 +229,7 @@ void import_lstm(NodeImport& node) {
   Recurrence(node, kind).run();
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler recurrent_table[] = {
     {"GRU", import_gru},
     {"LSTM", import_lstm},
     {"RNN", import_rnn},
@@ -237,6 +237,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> recurrent_handlers() { return handlers; }
+std::span<const Handler> recurrent_handlers() { return recurrent_table; }
 
 }  // namespace tenon::onnx

@@ -52,7 +52,7 @@ void import_cumulative(NodeImport& node, std::string_view op) {
 void import_cumsum(NodeImport& node) { import_cumulative(node, "cumsum"); }
 void import_cumprod(NodeImport& node) { import_cumulative(node, "cumprod"); }
 
-constexpr Handler handlers[] = {
+constexpr Handler reduction_table[] = {
     {"ArgMax", import_arg},          {"ArgMin", import_arg},
     {"CumProd", import_cumprod},     {"CumSum", import_cumsum},
     {"ReduceL1", import_reduce},     {"ReduceL2", import_reduce},
@@ -64,6 +64,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> reduction_handlers() { return handlers; }
+std::span<const Handler> reduction_handlers() { return reduction_table; }
 
 }  // namespace tenon::onnx

@@ -34,7 +34,7 @@ void import_non_max_suppression(NodeImport& node) {
 
 void import_det(NodeImport& node) { node.output(node.call("det", {node.input(0)})); }
 
-constexpr Handler handlers[] = {
+constexpr Handler selection_table[] = {
     {"Det", import_det},
     {"NonMaxSuppression", import_non_max_suppression},
     {"TopK", import_top_k},
@@ -43,6 +43,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> selection_handlers() { return handlers; }
+std::span<const Handler> selection_handlers() { return selection_table; }
 
 }  // namespace tenon::onnx

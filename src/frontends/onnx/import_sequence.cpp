@@ -65,7 +65,7 @@ void import_optional(NodeImport& node) {
   node.output(node.build.call_all("optional", node.inputs(), attrs, node.output_names(1)).front());
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler sequence_table[] = {
     {"ConcatFromSequence", import_concat_from_sequence},
     {"Optional", import_optional},
     {"OptionalGetElement", import_plain<kGetElement>},
@@ -82,6 +82,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> sequence_handlers() { return handlers; }
+std::span<const Handler> sequence_handlers() { return sequence_table; }
 
 }  // namespace tenon::onnx

@@ -265,7 +265,7 @@ void import_center_crop_pad(NodeImport& node) {
                   .result());
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler shape_table[] = {
     {"CenterCropPad", import_center_crop_pad},
     {"Concat", import_concat},
     {"Constant", import_constant},
@@ -295,6 +295,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> shape_handlers() { return handlers; }
+std::span<const Handler> shape_handlers() { return shape_table; }
 
 }  // namespace tenon::onnx

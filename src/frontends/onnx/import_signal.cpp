@@ -64,7 +64,7 @@ void import_image_decoder(NodeImport& node) {
                                                                   : "rgb"}}));
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler signal_table[] = {
     {"BlackmanWindow", import_window},
     {"DFT", import_dft},
     {"HammingWindow", import_window},
@@ -76,6 +76,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> signal_handlers() { return handlers; }
+std::span<const Handler> signal_handlers() { return signal_table; }
 
 }  // namespace tenon::onnx

@@ -194,13 +194,13 @@ void import_svm_classifier(NodeImport& node) {
   node.output(1, transformed_scores(node, scores, node.text("post_transform", "NONE")));
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler svm_table[] = {
     {"SVMClassifier", import_svm_classifier, "ai.onnx.ml"},
     {"SVMRegressor", import_svm_regressor, "ai.onnx.ml"},
 };
 
 }  // namespace
 
-std::span<const Handler> svm_handlers() { return handlers; }
+std::span<const Handler> svm_handlers() { return svm_table; }
 
 }  // namespace tenon::onnx

@@ -50,7 +50,7 @@ void import_tfidf_vectorizer(NodeImport& node) {
                          {"weights", node.reals("weights")}}));
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler text_table[] = {
     {"RegexFullMatch", import_regex_full_match},    {"StringConcat", import_string_concat},
     {"StringNormalizer", import_string_normalizer}, {"StringSplit", import_string_split},
     {"TfIdfVectorizer", import_tfidf_vectorizer},
@@ -58,6 +58,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> text_handlers() { return handlers; }
+std::span<const Handler> text_handlers() { return text_table; }
 
 }  // namespace tenon::onnx

@@ -67,7 +67,7 @@ void import_gradient(NodeImport& node) {
 }
 
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
-constexpr Handler handlers[] = {
+constexpr Handler training_table[] = {
     {"Adagrad", import_adagrad, kTraining},
     {"Adam", import_adam, kTraining},
     {"Gradient", import_gradient, kTraining},
@@ -76,6 +76,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> training_handlers() { return handlers; }
+std::span<const Handler> training_handlers() { return training_table; }
 
 }  // namespace tenon::onnx

@@ -297,7 +297,7 @@ void import_tree_ensemble(NodeImport& node) {
   node.output(cast_to(given, node.tensor("leaf_weights").dtype()));
 }
 
-constexpr Handler handlers[] = {
+constexpr Handler tree_table[] = {
     {"TreeEnsemble", import_tree_ensemble, "ai.onnx.ml"},
     {"TreeEnsembleClassifier", import_tree_classifier, "ai.onnx.ml"},
     {"TreeEnsembleRegressor", import_tree_regressor, "ai.onnx.ml"},
@@ -305,6 +305,6 @@ constexpr Handler handlers[] = {
 
 }  // namespace
 
-std::span<const Handler> tree_handlers() { return handlers; }
+std::span<const Handler> tree_handlers() { return tree_table; }
 
 }  // namespace tenon::onnx

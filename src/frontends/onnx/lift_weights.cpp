@@ -6,7 +6,7 @@ namespace {
 // What is smaller costs less to copy than to keep apart.
 constexpr std::uint64_t kMinLiftedBytes = 16 << 10;
 
-constexpr int kModelGraph = 7;
+constexpr int kLiftedGraph = 7;
 constexpr int kGraphInitializer = 5;
 constexpr int kTensorFloatData = 4, kTensorRawData = 9, kTensorDoubleData = 10;
 
@@ -93,8 +93,8 @@ class Lifter {
   ModelSkeleton run() {
     for (Fields fields(model_); !fields.is_at_end();) {
       const Field field = fields.next();
-      if (field.number == kModelGraph && field.has_length) {
-        append_message(skeleton_.message, kModelGraph, without_weights(field.payload));
+      if (field.number == kLiftedGraph && field.has_length) {
+        append_message(skeleton_.message, kLiftedGraph, without_weights(field.payload));
       } else {
         append(skeleton_.message, field.whole);
       }

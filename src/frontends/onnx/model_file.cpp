@@ -24,7 +24,7 @@ using onnx_schema::ModelProto;
 
 // A graph in a graph takes three messages (graph, node, attribute); what is read is walked by
 // recursion, so this also bounds the stack.
-constexpr int kMaxNesting = 200;
+constexpr int kMaxMessageNesting = 200;
 constexpr std::size_t kAlignment = 64;
 
 std::string what_it_is(std::string_view start) {
@@ -86,7 +86,7 @@ void ModelFile::parse(std::span<const std::byte> bytes, const std::string& sourc
   if (read.size() > INT_MAX) throw too_large(bytes.size(), source);
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const std::uint8_t*>(read.data()),
                                             static_cast<int>(read.size()));
-  in.SetRecursionLimit(kMaxNesting);
+  in.SetRecursionLimit(kMaxMessageNesting);
   message_ = std::make_shared<ModelProto>();
   const bool is_whole = message_->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
   // Almost any few bytes are some message, but no model is without a graph.

@@ -13,7 +13,7 @@ namespace {
 
 using Node = TreeEnsemble::Node;
 
-constexpr std::int64_t kMaxDepth = 512;        // each level is half a dozen nodes of the graph
+constexpr std::int64_t kMaxTreeDepth = 512;    // each level is half a dozen nodes of the graph
 constexpr std::int64_t kMaxWeights = 1 << 27;  // leaves times targets, which are laid out densely
 
 /// All rows and trees step down together: a matrix [rows, trees] of positions in the list of nodes,
@@ -134,7 +134,7 @@ std::int64_t TreeEnsemble::depth() const {
 
 Var TreeEnsemble::scores(NodeImport& node, Var x) const {
   const std::int64_t levels = depth();
-  if (levels > kMaxDepth) node.unsupported(concat("a tree is ", levels, " nodes deep"));
+  if (levels > kMaxTreeDepth) node.unsupported(concat("a tree is ", levels, " nodes deep"));
   const auto leaf_count = static_cast<std::int64_t>(leaves.size());
   if (roots.empty() || target_count < 1) throw Error(concat(node.op_type(), ": it has no trees"));
   if (target_count > kMaxWeights / std::max<std::int64_t>(1, leaf_count)) {

@@ -7,7 +7,7 @@ namespace {
 
 // Relay's quantized dialect: each operator is given the scales and zero points of what it reads,
 // and of what it makes.
-constexpr WeightRole kScale{WeightRole::Kind::Scale, 0};
+constexpr WeightRole kScaleOperand{WeightRole::Kind::Scale, 0};
 
 DType element_of(const CallImport& call, DType otherwise) {
   return call.dtype("out_dtype").value_or(otherwise);
@@ -39,18 +39,18 @@ Var quantized(const CallImport& call, Var x, Var scale, Var zero, DType to,
 }
 
 Meaning quantize(const CallImport& call) {
-  const Var scale = call.value(1, kScale);
+  const Var scale = call.value(1, kScaleOperand);
   return quantized(call, call.value(0), scale, call.value(2), element_of(call, DType::I8),
                    along(call, scale));
 }
 
 Meaning dequantize(const CallImport& call) {
-  const Var scale = call.value(1, kScale);
+  const Var scale = call.value(1, kScaleOperand);
   return dequantized(call, call.value(0), scale, call.value(2), along(call, scale));
 }
 
 Meaning requantize(const CallImport& call) {
-  const Var scale = call.value(1, kScale), to = call.value(3, kScale);
+  const Var scale = call.value(1, kScaleOperand), to = call.value(3, kScaleOperand);
   const Var real = dequantized(call, call.value(0), scale, call.value(2), along(call, scale));
   return quantized(call, real, to, call.value(4), element_of(call, DType::I8));
 }
@@ -103,9 +103,10 @@ Handler arithmetic(std::string_view op) {
   return [op](const CallImport& call) -> Meaning {
     const Var x = call.value(0), y = call.value(1);
     const DType dtype = call.type(x).dtype;
-    const Var real = call.call(op, {dequantized(call, x, call.value(2, kScale), call.value(3)),
-                                    dequantized(call, y, call.value(4, kScale), call.value(5))});
-    return quantized(call, real, call.value(6, kScale), call.value(7), dtype);
+    const Var real =
+        call.call(op, {dequantized(call, x, call.value(2, kScaleOperand), call.value(3)),
+                       dequantized(call, y, call.value(4, kScaleOperand), call.value(5))});
+    return quantized(call, real, call.value(6, kScaleOperand), call.value(7), dtype);
   };
 }
 
@@ -113,8 +114,8 @@ Handler arithmetic(std::string_view op) {
 Handler around(std::function<Var(const CallImport&, Var)> compute) {
   return [compute = std::move(compute)](const CallImport& call) -> Meaning {
     const Var x = call.value(0);
-    const Var real = dequantized(call, x, call.value(1, kScale), call.value(2));
-    return quantized(call, compute(call, real), call.value(3, kScale), call.value(4),
+    const Var real = dequantized(call, x, call.value(1, kScaleOperand), call.value(2));
+    return quantized(call, compute(call, real), call.value(3, kScaleOperand), call.value(4),
                      call.type(x).dtype);
   };
 }
@@ -129,7 +130,7 @@ Var average(const CallImport& call, Var x) {
                     {"count_include_pad", call.flag("count_include_pad")}});
 }
 
-Meaning concatenate(const CallImport& call) {
+Meaning concatenate_quantized(const CallImport& call) {
   const std::vector<Var> parts = call.values(0), scales = call.values(1), zeros = call.values(2);
   if (parts.empty() || parts.size() != scales.size() || parts.size() != zeros.size())
     throw call.error("there is not one scale and zero point for each part");
@@ -138,7 +139,7 @@ Meaning concatenate(const CallImport& call) {
   for (std::size_t k = 0; k < parts.size(); ++k)
     reals.push_back(dequantized(call, parts[k], scales[k], zeros[k]));
   const Var real = call.call("concat", reals, {{"axis", call.integer("axis")}});
-  return quantized(call, real, call.value(3, kScale), call.value(4), dtype);
+  return quantized(call, real, call.value(3, kScaleOperand), call.value(4), dtype);
 }
 
 }  // namespace
@@ -153,7 +154,7 @@ void add_quantized_handlers(Handlers& handlers) {
   handlers["qnn.add"] = arithmetic("add");
   handlers["qnn.subtract"] = arithmetic("sub");
   handlers["qnn.mul"] = arithmetic("mul");
-  handlers["qnn.concatenate"] = concatenate;
+  handlers["qnn.concatenate"] = concatenate_quantized;
   handlers["qnn.conv2d_transpose"] = convolve;
   handlers["qnn.avg_pool2d"] = around(average);
   for (const char* op : {"abs", "erf", "exp", "log", "sigmoid", "sqrt", "tanh"}) {

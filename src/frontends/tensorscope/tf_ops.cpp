@@ -6,9 +6,8 @@
 namespace tenon::tensorscope {
 namespace {
 
-using enum OpClass;
-
 const std::vector<OpInfo>& all_ops() {
+  using enum OpClass;
   static const std::vector<OpInfo> ops = [] {
     std::vector<OpInfo> list = {
         {"Add", Other, 2},

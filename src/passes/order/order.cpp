@@ -14,15 +14,15 @@ namespace {
 using memory::Sequence;
 using memory::Tasks;
 
-struct Choice {
+struct OrderChoice {
   Sequence sequence;
   std::int64_t peak = 0;
   const char* why = nullptr;  // null for the order given
 };
 
 // The given order unless another one needs less.
-Choice lowest_peak(const Tasks& tasks) {
-  Choice best;
+OrderChoice lowest_peak(const Tasks& tasks) {
+  OrderChoice best;
   for (std::uint32_t task = 0; task < tasks.size(); ++task) best.sequence.push_back(task);
   best.peak = memory::peak_bytes(tasks, best.sequence);
   const auto consider = [&](Sequence sequence, const char* why) {
@@ -77,7 +77,7 @@ Graph ordered(Graph graph, const PassOptions& options) {
   const Tasks tasks(problem);
   Sequence given;
   for (std::uint32_t task = 0; task < tasks.size(); ++task) given.push_back(task);
-  const Choice choice = lowest_peak(tasks);
+  const OrderChoice choice = lowest_peak(tasks);
   if (options.journal && !graph.outputs().empty()) {
     const std::string peak = format_bytes(static_cast<std::uint64_t>(choice.peak));
     const std::string before =

@@ -7,7 +7,7 @@
 namespace tenon::recognition {
 namespace {
 
-constexpr int kMaxSteps = 8;
+constexpr int kMaxMaskSteps = 8;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 22;
 
 // Moves that leave the last two axes as they are.
@@ -113,7 +113,7 @@ std::optional<Dim> offset_of_slice(const Graph& graph, const Node& slice) {
 MaskFacts facts_of_mask(const Graph& graph, ValueId mask, bool is_inverted) {
   Dim offset = 0;
   bool is_whole = true;
-  for (int step = 0; step < kMaxSteps; ++step) {
+  for (int step = 0; step < kMaxMaskSteps; ++step) {
     if (const Constant* constant = graph.constant_of(mask)) {
       MaskFacts facts = facts_of_constant(*constant, is_inverted);
       if (facts.causal_offset) facts.causal_offset = *facts.causal_offset + offset;

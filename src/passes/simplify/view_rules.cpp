@@ -13,7 +13,7 @@ namespace {
 using Axes = std::vector<std::int64_t>;
 
 // Empty stands for the axes in reverse.
-std::optional<Axes> permutation(const Dims& perm, std::size_t rank) {
+std::optional<Axes> permutation_of(const Dims& perm, std::size_t rank) {
   if (!perm.empty()) return counted_axes(perm, rank);
   Axes reversed(rank);
   for (std::size_t k = 0; k < rank; ++k) reversed[k] = static_cast<std::int64_t>(rank - 1 - k);
@@ -22,14 +22,14 @@ std::optional<Axes> permutation(const Dims& perm, std::size_t rank) {
 
 bool keeps_order(const Match& match) {
   const TensorType* x = match.type("x");
-  const auto perm = x ? permutation(match.dims("p"), x->rank()) : std::nullopt;
+  const auto perm = x ? permutation_of(match.dims("p"), x->rank()) : std::nullopt;
   return perm && std::is_sorted(perm->begin(), perm->end());
 }
 
 // Axes of extent 1 may lie anywhere.
 bool moves_only_ones(const Match& match) {
   const TensorType* x = match.type("x");
-  const auto perm = x ? permutation(match.dims("p"), x->rank()) : std::nullopt;
+  const auto perm = x ? permutation_of(match.dims("p"), x->rank()) : std::nullopt;
   if (!perm) return false;
   std::int64_t last = -1;
   for (const std::int64_t axis : *perm) {
@@ -43,8 +43,8 @@ bool moves_only_ones(const Match& match) {
 bool composes(const Match& match) {
   const TensorType* x = match.type("x");
   if (!x) return false;
-  const auto p = permutation(match.dims("p"), x->rank()),
-             q = permutation(match.dims("q"), x->rank());
+  const auto p = permutation_of(match.dims("p"), x->rank()),
+             q = permutation_of(match.dims("q"), x->rank());
   if (!p || !q) return false;
   Dims composed;
   for (const std::int64_t axis : *q) composed.emplace_back((*p)[static_cast<std::size_t>(axis)]);

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace tenon {
+namespace tenon::model_test {
 namespace {
 
 std::string last_error() { return tenon_last_error(); }
@@ -150,7 +150,7 @@ TEST(ValueApi, SequencesAndStringsGoInAndOut) {
   tenon_model_free(model);
 }
 
-class TrainerApi : public testing::Test {
+class TrainerApi : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(tenon_model_open("zoo:mlp?batch=N", &model), TENON_OK) << last_error();
@@ -234,4 +234,4 @@ TEST_F(TrainerApi, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::model_test

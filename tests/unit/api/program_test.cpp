@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-namespace tenon {
+namespace tenon::program_test {
 namespace {
 
 // y = x w; the extent of the batch is the caller's.
@@ -39,7 +39,7 @@ tenon_program compiled(const char* text, const char* options = nullptr) {
 }
 
 // A program and a context that go with the test, and a batch of two.
-class WithContext : public testing::Test {
+class WithContext : public ::testing::Test {
  protected:
   void SetUp() override { make(kMatmul); }
   void make(const char* text, const char* options = nullptr) {
@@ -426,4 +426,4 @@ TEST(ElementTypes, AreNumberedAsInTheIr) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::program_test

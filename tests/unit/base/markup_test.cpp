@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::markup_test {
 namespace {
 
 TEST(Markup, TextIsNoMarkup) {
@@ -15,4 +15,4 @@ TEST(Markup, WhatXmlRefusesIsASpace) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::markup_test

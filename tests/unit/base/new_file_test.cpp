@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::new_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,7 +25,7 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class NewFileTest : public testing::Test {
+class NewFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::remove_all(folder_);
@@ -45,7 +45,7 @@ class NewFileTest : public testing::Test {
   using Names = std::vector<std::string>;
 
  private:
-  fs::path folder_ = fs::path(testing::TempDir()) / ("new_file_" + std::to_string(getpid()));
+  fs::path folder_ = fs::path(::testing::TempDir()) / ("new_file_" + std::to_string(getpid()));
 };
 
 void write(const std::string& path, const std::string& text) {
@@ -236,4 +236,4 @@ TEST_F(NewFileTest, WhatDoesNotFitLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::new_file_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::pattern_test {
 namespace {
 
 bool matches(std::string_view pattern, std::string_view text) {
@@ -69,4 +69,4 @@ TEST(Pattern, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::pattern_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::ready_order_test {
 namespace {
 
 using Numbers = std::vector<std::uint32_t>;
@@ -70,4 +70,4 @@ TEST(PostOrder, GoesAsDeepAsItHasTo) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::ready_order_test

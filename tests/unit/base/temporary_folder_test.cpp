@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon {
+namespace tenon::temporary_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,4 +59,4 @@ TEST(TemporaryFolder, WhatAKilledProcessLeftGoesWithTheNext) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::temporary_folder_test

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-namespace tenon {
+namespace tenon::text_test {
 namespace {
 
 const std::vector<std::string> kNames = {"softmax", "matmul", "conv", "add"};
@@ -87,4 +87,4 @@ TEST(Text, QuotesAndUnquotes) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::text_test

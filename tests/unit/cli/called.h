@@ -21,12 +21,12 @@ inline Called call(std::vector<std::string> words) {
   words.insert(words.begin(), "tenon");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   Called called;
   called.code = run_command_line(static_cast<int>(arguments.size()), arguments.data());
-  called.error = testing::internal::GetCapturedStderr();
-  called.out = testing::internal::GetCapturedStdout();
+  called.error = ::testing::internal::GetCapturedStderr();
+  called.out = ::testing::internal::GetCapturedStdout();
   return called;
 }
 
@@ -35,7 +35,7 @@ inline bool has(const std::string& text, const std::string& part) {
 }
 
 /// A folder that goes with the test.
-class WithFolder : public testing::Test {
+class WithFolder : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -44,7 +44,7 @@ class WithFolder : public testing::Test {
  private:
   std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
                                   ("tenon_command_" + std::to_string(getpid()) + "_" +
-                                   testing::UnitTest::GetInstance()->current_test_info()->name());
+                                   ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 }  // namespace tenon::cli

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon::cli {
+namespace tenon::cli::command_line_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -337,4 +337,4 @@ TEST(CommandLine, TuningForAGpuNeedsOne) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::command_line_test

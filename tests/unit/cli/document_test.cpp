@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon::cli {
+namespace tenon::cli::document_test {
 namespace {
 
 using Documents = WithFolder;
@@ -53,4 +53,4 @@ TEST_F(Documents, TextOfNoFormatSaysHowFarEachGot) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::document_test

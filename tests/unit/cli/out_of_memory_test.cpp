@@ -22,7 +22,7 @@
 #include "ops/registry.h"
 #include "program/file.h"
 
-namespace tenon {
+namespace tenon::out_of_memory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,7 +108,7 @@ Outcome call_limited(std::uint64_t spare_megabytes, std::vector<std::string> wor
   return outcome;
 }
 
-class OutOfMemory : public testing::Test {
+class OutOfMemory : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!kIsLimitable) GTEST_SKIP() << "a sanitizer takes all of the address space for itself";
@@ -236,4 +236,4 @@ TEST_F(OutOfMemory, EveryLimitEndsInTheSameCode) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::out_of_memory_test

@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-namespace tenon::cli {
+namespace tenon::cli::profile_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,4 +139,4 @@ TEST_F(ProfileFiles, DumpsAndDiffs) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::profile_test

@@ -11,7 +11,7 @@
 
 #include "cli/commands.h"
 
-namespace tenon::cli {
+namespace tenon::cli::run_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,12 +21,12 @@ std::pair<int, std::string> call(std::vector<std::string> words) {
   words.insert(words.begin(), "tenon");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   const int code = run_command_line(static_cast<int>(arguments.size()), arguments.data());
-  return {code, testing::internal::GetCapturedStdout()};
+  return {code, ::testing::internal::GetCapturedStdout()};
 }
 
-class CommandFiles : public testing::Test {
+class CommandFiles : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
@@ -100,9 +100,9 @@ constexpr const char* kEndless = R"(graph (x: f32[2]) {
 TEST_F(CommandFiles, LoopsAreLimited) {
   std::ofstream(file("endless.tenon")) << kEndless;
   for (const std::string target : {"reference", "cpu"}) {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     const int code = call({"run", file("endless.tenon"), "--target=" + target, "--max-trips=20"}).first;
-    const std::string errors = testing::internal::GetCapturedStderr();
+    const std::string errors = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(code, 5) << target;
     EXPECT_NE(errors.find("at most 20 runs"), std::string::npos) << errors;
   }
@@ -120,10 +120,10 @@ int run_interrupted(const std::string& model, const std::string& target) {
 }
 
 TEST_F(CommandFiles, LoopsAreInterrupted) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   std::ofstream(file("endless.tenon")) << kEndless;
   for (const std::string target : {"reference", "cpu"}) {
-    EXPECT_EXIT(std::exit(run_interrupted(file("endless.tenon"), target)), testing::ExitedWithCode(130), "interrupted");
+    EXPECT_EXIT(std::exit(run_interrupted(file("endless.tenon"), target)), ::testing::ExitedWithCode(130), "interrupted");
   }
 }
 
@@ -153,4 +153,4 @@ TEST_F(CommandFiles, BenchRefusesWhatIsNoPercentile) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::run_test

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-namespace tenon::cli {
+namespace tenon::cli::table_test {
 namespace {
 
 std::string printed(const Table& table, std::size_t columns) {
@@ -72,4 +72,4 @@ TEST(Table, FitsWhateverItHolds) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::table_test

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon::cli {
+namespace tenon::cli::trust_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,4 +86,4 @@ TEST_F(Trust, AProgramIsNotReadFromAPipe) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::trust_test

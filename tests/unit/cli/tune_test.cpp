@@ -18,13 +18,13 @@
 #include <string>
 #include <vector>
 
-namespace tenon::cli {
+namespace tenon::cli::tune_test {
 namespace {
 
 namespace fs = std::filesystem;
 
 // A user's cache of its own, in a folder that goes with the test.
-class TuneCommand : public testing::Test {
+class TuneCommand : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::create_directories(folder_);
@@ -203,4 +203,4 @@ TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::tune_test

@@ -10,7 +10,7 @@
 
 #include <fstream>
 
-namespace tenon::cli {
+namespace tenon::cli::use_test {
 namespace {
 
 using Use = WithFolder;
@@ -196,4 +196,4 @@ TEST(KeptOutput, HoldsWhatThisThreadPrints) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::use_test

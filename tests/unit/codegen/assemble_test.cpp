@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::assemble_test {
 namespace {
 
 // Compiled as it stands, the arena takes so many bytes; results are those of the reference on any
@@ -118,4 +118,4 @@ TEST(Assemble, StepsFollowTheTasksOfTheList) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::assemble_test

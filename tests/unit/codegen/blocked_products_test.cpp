@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::blocked_products_test {
 namespace {
 
 std::string product(int rows, int sum, int columns) {
@@ -108,4 +108,4 @@ TEST(BlockedProducts, NotABitChanges) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::blocked_products_test

@@ -13,7 +13,7 @@
 #include "ops/registry.h"
 #include "reference/evaluate.h"
 
-namespace tenon {
+namespace tenon::candidates_test {
 namespace {
 
 using codegen::Decision;
@@ -189,4 +189,4 @@ TEST(Candidates, ExplainGivesTheVerdicts) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::candidates_test

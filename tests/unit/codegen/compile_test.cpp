@@ -14,7 +14,7 @@
 #include "program/verify.h"
 #include "reference/evaluate.h"
 
-namespace tenon {
+namespace tenon::compile_test {
 namespace {
 
 double largest_difference(const Tensor& a, const Tensor& b) {
@@ -601,4 +601,4 @@ TEST(Compile, FunctionsAreExactToTwoUlps) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::compile_test

@@ -21,7 +21,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::cuda_test {
 namespace {
 
 using testing::has_compiler;
@@ -492,4 +492,4 @@ TEST(Cuda, TargetsAreNamedByTheirArchitecture) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::cuda_test

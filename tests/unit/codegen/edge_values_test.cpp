@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon {
+namespace tenon::edge_values_test {
 namespace {
 
 // Bit for bit what the reference gives; any NaN is any other.
@@ -98,4 +98,4 @@ TEST(EdgeValues, AnUnknownExtentIsResizedInProportion) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::edge_values_test

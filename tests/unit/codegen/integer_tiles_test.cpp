@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace tenon {
+namespace tenon::integer_tiles_test {
 namespace {
 
 std::vector<std::string> processors() {
@@ -242,4 +242,4 @@ TEST(IntegerTilesTest, AreWhatIsChosen) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::integer_tiles_test

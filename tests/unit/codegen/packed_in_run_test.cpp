@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::packed_in_run_test {
 namespace {
 
 // The result and the number of steps that compute it.
@@ -50,4 +50,4 @@ TEST(PackedInRun, NothingWhereRowsLieOtherwiseOrAreFew) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::packed_in_run_test

@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::paired_products_test {
 namespace {
 
 std::string product(const std::string& dtype, int rows, int sum, int columns) {
@@ -137,4 +137,4 @@ TEST(PairedProducts, AreRight) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::paired_products_test

@@ -11,7 +11,7 @@
 
 #include <set>
 
-namespace tenon {
+namespace tenon::specialised_shapes_test {
 namespace {
 
 using codegen::Guards;
@@ -111,4 +111,4 @@ TEST(SpecialisedShapes, OfSeveralSymbols) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::specialised_shapes_test

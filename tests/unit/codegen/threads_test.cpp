@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::threads_test {
 namespace {
 
 // Whole networks give the same bits on any number of threads, more than the machine has among them.
@@ -31,4 +31,4 @@ TEST(Threads, NetworksGiveTheSameBits) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::threads_test

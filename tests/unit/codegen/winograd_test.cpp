@@ -15,7 +15,7 @@
 #include <cmath>
 #include <set>
 
-namespace tenon {
+namespace tenon::winograd_test {
 namespace {
 
 struct Case {
@@ -373,4 +373,4 @@ TEST(Winograd, IsUsedOnlyWhereItAppliesAndPays) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::winograd_test

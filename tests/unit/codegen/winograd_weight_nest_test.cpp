@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::winograd_weight_nest_test {
 namespace {
 
 // Weights are an input, as those of a step of training are: transformed in every run. Winograd's
@@ -55,4 +55,4 @@ TEST(WinogradWeights, ATransposedConvolutionReadsWindowsBackwards) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::winograd_weight_nest_test

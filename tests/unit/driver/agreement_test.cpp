@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::agreement_test {
 namespace {
 
 Tensor halves(std::initializer_list<double> elements) {
@@ -83,4 +83,4 @@ TEST(Agreement, NumbersAsTextAreComparedAsNumbers) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::agreement_test

@@ -26,7 +26,7 @@
 #define TENON_HAS_SANITIZER false
 #endif
 
-namespace tenon {
+namespace tenon::budget_test {
 namespace {
 
 // Nine convolutions, every third with a residual: far more is kept for the way back than one step
@@ -466,4 +466,4 @@ TEST(Budget, AFolderThatTakesNoFileIsToldBeforeTheRun) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::budget_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::cluster_test {
 namespace {
 
 constexpr const char* kText = R"({
@@ -73,4 +73,4 @@ TEST(StepPlan, AddsUp) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::cluster_test

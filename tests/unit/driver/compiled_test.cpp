@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::compiled_test {
 namespace {
 
 // Outputs of no, few and many bytes, between them more than a large page: they share a block of memory.
@@ -64,4 +64,4 @@ TEST(CompiledModel, PadsNothing) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::compiled_test

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace tenon {
+namespace tenon::device_ways_test {
 namespace {
 
 // Three calls of a library, of which two ask for the same, one whose extents the run decides, and a
@@ -76,4 +76,4 @@ TEST(DeviceWays, CallsThatNothingRanAreNotKnown) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::device_ways_test

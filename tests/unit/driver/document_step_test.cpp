@@ -11,7 +11,7 @@
 #include <set>
 #include <sstream>
 
-namespace tenon {
+namespace tenon::document_step_test {
 namespace {
 
 std::string text_of(const std::string& model, const std::string& format, const std::string& loss) {
@@ -144,4 +144,4 @@ TEST(DocumentStep, OtherFormatsGiveLossAndGradients) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::document_step_test

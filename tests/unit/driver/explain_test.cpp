@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::explain_test {
 namespace {
 
 Graph example() {
@@ -79,4 +79,4 @@ TEST(Explain, OffersTheNearestName) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::explain_test

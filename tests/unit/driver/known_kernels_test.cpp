@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::known_kernels_test {
 namespace {
 
 // A cache in which every nest of a graph was timed, with these winners.
@@ -122,4 +122,4 @@ TEST(KnownKernels, InAFileOfAITemplate) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::known_kernels_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::machine_peak_test {
 namespace {
 
 TEST(MachinePeak, MeasuresSomething) {
@@ -20,4 +20,4 @@ TEST(MachinePeak, LeastTime) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::machine_peak_test

@@ -14,17 +14,17 @@
 #include <fstream>
 #include <mutex>
 
-namespace tenon {
+namespace tenon::parallel_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Parallel : public testing::Test {
+class Parallel : public ::testing::Test {
  protected:
   Parallel()
-      : folder_(fs::path(testing::TempDir()) /
+      : folder_(fs::path(::testing::TempDir()) /
                 ("tenon_parallel_" + std::to_string(getpid()) + "_" +
-                 testing::UnitTest::GetInstance()->current_test_info()->name())) {
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::create_directories(folder_);
   }
   ~Parallel() override { fs::remove_all(folder_); }
@@ -429,4 +429,4 @@ TEST(Stages, AreCutAtCollectives) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::parallel_test

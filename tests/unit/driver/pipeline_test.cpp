@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::pipeline_test {
 namespace {
 
 // x - x -> 0: wrong where x is NaN or infinite.
@@ -225,4 +225,4 @@ TEST(Pipeline, ReportsWhatEachPassDid) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::pipeline_test

@@ -20,7 +20,7 @@
 #include <set>
 #include <sstream>
 
-namespace tenon {
+namespace tenon::profile_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -311,4 +311,4 @@ TEST(RecordProfile, ProgramsWithControlFlow) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::profile_test

@@ -19,7 +19,7 @@
 #include <fstream>
 #include <limits>
 
-namespace tenon {
+namespace tenon::quantization_test {
 namespace {
 
 Tensor reals(const std::vector<double>& values) {
@@ -427,4 +427,4 @@ TEST(QuantizerTest, AnEmptyFolderHasNoSamples) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::quantization_test

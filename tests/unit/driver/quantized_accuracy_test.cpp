@@ -15,7 +15,7 @@
 #include <filesystem>
 
 // What quantizing costs on tasks: networks trained here, in seconds, on generated data.
-namespace tenon {
+namespace tenon::quantized_accuracy_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -101,12 +101,12 @@ constexpr const char* kCnn = R"(graph figures (x: f32[N, 1, 12, 12]) {
 }
 )";
 
-class QuantizedAccuracy : public testing::Test {
+class QuantizedAccuracy : public ::testing::Test {
  protected:
   QuantizedAccuracy()
-      : folder_(fs::path(testing::TempDir()) /
+      : folder_(fs::path(::testing::TempDir()) /
                 ("tenon_accuracy_" + std::to_string(getpid()) + "_" +
-                 testing::UnitTest::GetInstance()->current_test_info()->name())) {
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::create_directories(folder_ / "samples");
   }
   ~QuantizedAccuracy() override { fs::remove_all(folder_); }
@@ -220,4 +220,4 @@ TEST_F(QuantizedAccuracy, OfATransformer) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::quantized_accuracy_test

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <set>
 
-namespace tenon {
+namespace tenon::random_graph_test {
 namespace {
 
 // How the extents of two operands differ.
@@ -159,4 +159,4 @@ TEST(RandomGraph, RefusesOtherDescriptions) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::random_graph_test

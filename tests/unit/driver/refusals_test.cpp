@@ -11,7 +11,7 @@
 
 #include <functional>
 
-namespace tenon {
+namespace tenon::refusals_test {
 namespace {
 
 struct Case {
@@ -166,4 +166,4 @@ TEST(Refusals, WhatNoOutputDependsOnNeedNotFail) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::refusals_test

@@ -21,7 +21,7 @@
 #include <regex>
 #include <set>
 
-namespace tenon {
+namespace tenon::relay_quantization_test {
 namespace {
 
 using relay_quantize::fixed_point_of;
@@ -142,7 +142,7 @@ struct Counts {
   int clips;
 };
 
-class RelayQuantizeCounts : public testing::TestWithParam<Counts> {};
+class RelayQuantizeCounts : public ::testing::TestWithParam<Counts> {};
 
 // The document's network: what each stage leaves, in the counts of the spec.
 TEST_P(RelayQuantizeCounts, AreThoseOfTheSpec) {
@@ -196,7 +196,7 @@ TEST_P(RelayQuantizeCounts, AreThoseOfTheSpec) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Spec, RelayQuantizeCounts,
-                         testing::Values(Counts{false, 72, 535, 72}, Counts{true, 71, 532, 71}),
+                         ::testing::Values(Counts{false, 72, 535, 72}, Counts{true, 71, 532, 71}),
                          [](const auto& instance) {
                            return std::string(instance.param.is_legacy ? "LegacyAdd" : "AddFixed");
                          });
@@ -244,7 +244,7 @@ struct EndToEnd {
   RelayInterpreter::Options options;
 };
 
-class RelayQuantizeEndToEnd : public testing::TestWithParam<EndToEnd> {};
+class RelayQuantizeEndToEnd : public ::testing::TestWithParam<EndToEnd> {};
 
 // The compiled integers are those of an interpreter that was written from the rules: the outputs,
 // and every value in between.
@@ -287,26 +287,26 @@ RelayInterpreter::Options options_for(auto change) {
 
 INSTANTIATE_TEST_SUITE_P(
     Spec, RelayQuantizeEndToEnd,
-    testing::Values(EndToEnd{"Defaults", {}, {}},
-                    EndToEnd{"AllConvolutions",
-                             {"skip_conv_layers=none"},
-                             options_for([](auto& options) { options.skipped = {}; })},
-                    EndToEnd{"LegacyAdd", {"legacy_add=true"}, options_for([](auto& options) {
-                               options.has_legacy_add = true;
-                             })},
-                    EndToEnd{"FractionsUpward",
-                             {"weight_scale=max", "global_scale=7"},
-                             options_for([](auto& options) {
-                               options.takes_largest_weight = true;
-                               options.global_scale = 7;
-                             })},
-                    EndToEnd{"FractionsToNearest",
-                             {"weight_scale=max", "rounding=TONEAREST", "skip_conv_layers=0,5"},
-                             options_for([](auto& options) {
-                               options.takes_largest_weight = true;
-                               options.rounds_to_nearest = true;
-                               options.skipped = {0, 5};
-                             })}),
+    ::testing::Values(EndToEnd{"Defaults", {}, {}},
+                      EndToEnd{"AllConvolutions",
+                               {"skip_conv_layers=none"},
+                               options_for([](auto& options) { options.skipped = {}; })},
+                      EndToEnd{"LegacyAdd", {"legacy_add=true"}, options_for([](auto& options) {
+                                 options.has_legacy_add = true;
+                               })},
+                      EndToEnd{"FractionsUpward",
+                               {"weight_scale=max", "global_scale=7"},
+                               options_for([](auto& options) {
+                                 options.takes_largest_weight = true;
+                                 options.global_scale = 7;
+                               })},
+                      EndToEnd{"FractionsToNearest",
+                               {"weight_scale=max", "rounding=TONEAREST", "skip_conv_layers=0,5"},
+                               options_for([](auto& options) {
+                                 options.takes_largest_weight = true;
+                                 options.rounds_to_nearest = true;
+                                 options.skipped = {0, 5};
+                               })}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
 Graph block() {
@@ -416,4 +416,4 @@ TEST(RelayQuantize, SaysWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::relay_quantization_test

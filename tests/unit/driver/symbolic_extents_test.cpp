@@ -16,7 +16,7 @@
 
 // Graphs whose extents only the run decides: results are those of the graph with numbers in their
 // place, and what does not fit is refused by name, by the reference and compiled.
-namespace tenon {
+namespace tenon::symbolic_extents_test {
 namespace {
 
 using Extents = std::map<std::string, std::int64_t>;
@@ -241,4 +241,4 @@ TEST(SymbolicExtents, ProgramsOfSeveralParts) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::symbolic_extents_test

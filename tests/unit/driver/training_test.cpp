@@ -27,16 +27,16 @@
 #define TENON_HAS_SANITIZER false
 #endif
 
-namespace tenon {
+namespace tenon::training_test {
 namespace {
 
 namespace fs = std::filesystem;
 
 // A folder of its own for each test, gone at its end.
-class Training : public testing::Test {
+class Training : public ::testing::Test {
  protected:
   Training()
-      : folder_(fs::path(testing::TempDir()) /
+      : folder_(fs::path(::testing::TempDir()) /
                 ("tenon_training_" + std::to_string(getpid()) + "_" + name())) {
     fs::create_directories(folder_);
   }
@@ -45,7 +45,7 @@ class Training : public testing::Test {
 
  private:
   static std::string name() {
-    return testing::UnitTest::GetInstance()->current_test_info()->name();
+    return ::testing::UnitTest::GetInstance()->current_test_info()->name();
   }
   fs::path folder_;
 };
@@ -394,4 +394,4 @@ TEST(TrainingOptions, ReadSettings) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::training_test

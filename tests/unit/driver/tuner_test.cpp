@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::tuner_test {
 namespace {
 
 constexpr const char* kNetwork = R"(graph (x: f32[1, 12, 12, 33]@NHWC) {
@@ -190,4 +190,4 @@ TEST(Tuner, ANodeAloneIsTheSameWork) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::tuner_test

@@ -9,13 +9,13 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon {
+namespace tenon::tuning_cache_test {
 namespace {
 
-class TuningCacheTest : public testing::Test {
+class TuningCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / concat("tenon_tuning_", std::int64_t{getpid()});
+    folder_ = std::filesystem::path(::testing::TempDir()) / concat("tenon_tuning_", std::int64_t{getpid()});
     std::filesystem::create_directories(folder_);
     path_ = (folder_ / "deeper" / "tuning.sqlite").string();
   }
@@ -228,4 +228,4 @@ TEST_F(TuningCacheTest, WrongJsonIsRefusedByPlace) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::tuning_cache_test

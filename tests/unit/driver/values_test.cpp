@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::values_test {
 namespace {
 
 // A logarithm of what may be negative, in the middle of a group.
@@ -181,4 +181,4 @@ TEST(DiffValues, FindsTheFirstThatDiffersAndThePass) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::values_test

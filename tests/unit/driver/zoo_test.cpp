@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::zoo_test {
 namespace {
 
 // Means and variances of batch norms are measured, not trained; so are scalars and masks no
@@ -66,7 +66,7 @@ struct Published {
   const char* output;
 };
 
-class ZooNetwork : public testing::TestWithParam<Published> {};
+class ZooNetwork : public ::testing::TestWithParam<Published> {};
 
 TEST_P(ZooNetwork, HasThePublishedSize) {
   const Graph graph = zoo::build(GetParam().spec);
@@ -82,34 +82,34 @@ TEST_P(ZooNetwork, PrintsAndParsesBack) {
 
 INSTANTIATE_TEST_SUITE_P(
     Zoo, ZooNetwork,
-    testing::Values(Published{"resnet18", 11'689'512, "f32[1, 1000]"},
-                    Published{"resnet18?layout=NHWC,batch=2", 11'689'512, "f32[2, 1000]"},
-                    Published{"resnet50", 25'557'032, "f32[1, 1000]"},
-                    Published{"resnet50?layout=NHWC", 25'557'032, "f32[1, 1000]"},
-                    // Biases in place of batch norms; 64 kernels of 7x7 read a fourth channel.
-                    Published{"resnet50?form=v1,layout=NHWC", 25'533'608,
-                              "f32[1, 1, 1, 1000]@NHWC"},
-                    Published{"resnet50?form=v1,classes=10", 23'505'098, "f32[1, 10, 1, 1]"},
-                    Published{"alexnet?batch=128", 2'469'696, "f32[128, 6, 6, 256]@NHWC"},
-                    Published{"alexnet?form=torch", 61'100'840, "f32[1, 1000]"},
-                    Published{"vgg16", 138'357'544, "f32[1, 1000]"},
-                    Published{"mobilenet_v2", 3'504'872, "f32[1, 1000]"},
-                    Published{"unet572?batch=8", 31'100'354, "f32[8, 2, 388, 388]"},
-                    Published{"unet572?form=paper", 31'030'658, "f32[1, 2, 388, 388]"},
-                    Published{"unet572?loss=1,dropout=1", 31'100'354, "f32[]"},
-                    Published{"unet256", 7'763'074, "f32[1, 2, 256, 256]"},
-                    Published{"squeezenet", 1'235'496, "f32[1, 1000]"},
-                    Published{"densenet121", 7'978'856, "f32[1, 1000]"},
-                    Published{"bert_base", 108'891'648, "f32[1, 128, 768]"},
-                    Published{"bert_base?pooler=1,seq=S", 109'482'240, "f32[1, S, 768]"},
-                    Published{"gpt2", 124'439'808, "f32[1, 128, 50257]"},
-                    Published{"gpt2?seq=1,past=512", 124'439'808, "f32[1, 1, 50257]"},
-                    Published{"gpt2?batch=N,seq=S,past=P", 124'439'808, "f32[N, S, 50257]"},
-                    Published{"vit_b16", 86'567'656, "f32[1, 1000]"},
-                    Published{"lstm", 1'576'960, "f32[64, 1, 512]"},
-                    Published{"lstm?batch=N,seq=S", 1'576'960, "f32[S, N, 512]"},
-                    Published{"mlp", 669'706, "f32[1, 10]"}),
-    [](const testing::TestParamInfo<Published>& test) {
+    ::testing::Values(Published{"resnet18", 11'689'512, "f32[1, 1000]"},
+                      Published{"resnet18?layout=NHWC,batch=2", 11'689'512, "f32[2, 1000]"},
+                      Published{"resnet50", 25'557'032, "f32[1, 1000]"},
+                      Published{"resnet50?layout=NHWC", 25'557'032, "f32[1, 1000]"},
+                      // Biases in place of batch norms; 64 kernels of 7x7 read a fourth channel.
+                      Published{"resnet50?form=v1,layout=NHWC", 25'533'608,
+                                "f32[1, 1, 1, 1000]@NHWC"},
+                      Published{"resnet50?form=v1,classes=10", 23'505'098, "f32[1, 10, 1, 1]"},
+                      Published{"alexnet?batch=128", 2'469'696, "f32[128, 6, 6, 256]@NHWC"},
+                      Published{"alexnet?form=torch", 61'100'840, "f32[1, 1000]"},
+                      Published{"vgg16", 138'357'544, "f32[1, 1000]"},
+                      Published{"mobilenet_v2", 3'504'872, "f32[1, 1000]"},
+                      Published{"unet572?batch=8", 31'100'354, "f32[8, 2, 388, 388]"},
+                      Published{"unet572?form=paper", 31'030'658, "f32[1, 2, 388, 388]"},
+                      Published{"unet572?loss=1,dropout=1", 31'100'354, "f32[]"},
+                      Published{"unet256", 7'763'074, "f32[1, 2, 256, 256]"},
+                      Published{"squeezenet", 1'235'496, "f32[1, 1000]"},
+                      Published{"densenet121", 7'978'856, "f32[1, 1000]"},
+                      Published{"bert_base", 108'891'648, "f32[1, 128, 768]"},
+                      Published{"bert_base?pooler=1,seq=S", 109'482'240, "f32[1, S, 768]"},
+                      Published{"gpt2", 124'439'808, "f32[1, 128, 50257]"},
+                      Published{"gpt2?seq=1,past=512", 124'439'808, "f32[1, 1, 50257]"},
+                      Published{"gpt2?batch=N,seq=S,past=P", 124'439'808, "f32[N, S, 50257]"},
+                      Published{"vit_b16", 86'567'656, "f32[1, 1000]"},
+                      Published{"lstm", 1'576'960, "f32[64, 1, 512]"},
+                      Published{"lstm?batch=N,seq=S", 1'576'960, "f32[S, N, 512]"},
+                      Published{"mlp", 669'706, "f32[1, 10]"}),
+    [](const ::testing::TestParamInfo<Published>& test) {
       std::string name = test.param.spec;
       std::ranges::replace_if(
           name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
@@ -271,4 +271,4 @@ TEST(Zoo, RefusesValuesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::zoo_test

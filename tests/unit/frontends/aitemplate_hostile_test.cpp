@@ -6,7 +6,7 @@
 
 #include <random>
 
-namespace tenon {
+namespace tenon::aitemplate_hostile_test {
 namespace {
 
 const DocumentFormat& format() { return *find_document_format("aitemplate"); }
@@ -24,7 +24,7 @@ struct BadText {
   std::string part;      // of the message
 };
 
-class AITemplateHostile : public testing::TestWithParam<BadText> {};
+class AITemplateHostile : public ::testing::TestWithParam<BadText> {};
 
 TEST_P(AITemplateHostile, IsRefusedWithItsPlace) {
   const BadText& bad = GetParam();
@@ -42,7 +42,7 @@ TEST_P(AITemplateHostile, IsRefusedWithItsPlace) {
 
 INSTANTIATE_TEST_SUITE_P(
     Texts, AITemplateHostile,
-    testing::Values(
+    ::testing::Values(
         BadText{"", "", "ends where 'Tensors:' should stand"}, BadText{"", "Tensors: ", "ends"},
         BadText{"", "Tensors: {", "ends where a value should stand"},
         BadText{"", "Tensors: {'name': 'x'}\n\nOperators: ", "the tensor has no 'dtype'"},
@@ -203,4 +203,4 @@ TEST(AITemplateBadInput, RandomChangesNeverCrash) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::aitemplate_hostile_test

@@ -13,7 +13,7 @@
 #include <functional>
 #include <map>
 
-namespace tenon {
+namespace tenon::aitemplate_test {
 namespace {
 
 using aitemplate::PythonParser;
@@ -97,7 +97,7 @@ void expect_no_mismatch(const Document& document) {
 
 // ---- round trips ----
 
-class AITemplateFixture : public testing::TestWithParam<std::string> {};
+class AITemplateFixture : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(AITemplateFixture, ComesBackByteForByte) {
   const std::string text = read_fixture(GetParam());
@@ -114,7 +114,7 @@ TEST_P(AITemplateFixture, HoldsAllItsClaims) {
   expect_no_mismatch(*read(read_fixture(GetParam())));
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, AITemplateFixture, testing::Values(kGolden, kDynamic, kStrided));
+INSTANTIATE_TEST_SUITE_P(Files, AITemplateFixture, ::testing::Values(kGolden, kDynamic, kStrided));
 
 TEST(AITemplate, GoldenFileComesOutOfItsGraph) {
   const std::string text = read_fixture(kGolden);
@@ -274,7 +274,7 @@ std::function<std::string(const NumberInText&)> attribute_in(const std::string& 
   };
 }
 
-class AITemplateMutation : public testing::TestWithParam<std::string> {};
+class AITemplateMutation : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(AITemplateMutation, ChangedNumbersAreFound) {
   const std::string text = read_fixture(GetParam());
@@ -285,11 +285,11 @@ TEST_P(AITemplateMutation, ChangedNumbersAreFound) {
   for (const std::string& missed : result.missed) ADD_FAILURE() << "missed " << missed;
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, AITemplateMutation, testing::Values(kGolden, kDynamic, kStrided));
+INSTANTIATE_TEST_SUITE_P(Files, AITemplateMutation, ::testing::Values(kGolden, kDynamic, kStrided));
 
 // ---- any graph ----
 
-class AITemplateZoo : public testing::TestWithParam<const char*> {};
+class AITemplateZoo : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AITemplateZoo, ComesBackWithTheSameStructure) {
   const Graph graph = zoo::build(GetParam());
@@ -303,18 +303,18 @@ TEST_P(AITemplateZoo, ComesBackWithTheSameStructure) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, AITemplateZoo,
-                         testing::Values("alexnet", "bert_base", "densenet121", "gpt2", "lstm",
-                                         "mlp?batch=N", "mobilenet_v2", "resnet18?batch=N",
-                                         "resnet50", "resnet50?layout=NHWC,batch=N",
-                                         "resnet50?form=v1", "squeezenet", "unet256", "unet572",
-                                         "vgg16", "vit_b16"));
+                         ::testing::Values("alexnet", "bert_base", "densenet121", "gpt2", "lstm",
+                                           "mlp?batch=N", "mobilenet_v2", "resnet18?batch=N",
+                                           "resnet50", "resnet50?layout=NHWC,batch=N",
+                                           "resnet50?form=v1", "squeezenet", "unet256", "unet572",
+                                           "vgg16", "vit_b16"));
 
 struct Written {
   const char* graph;
   std::vector<std::string> kinds;  // of operators, as listed
 };
 
-class AITemplateNodes : public testing::TestWithParam<Written> {};
+class AITemplateNodes : public ::testing::TestWithParam<Written> {};
 
 // Which operators a graph becomes; it comes back as it was, and all that the dump claims holds.
 TEST_P(AITemplateNodes, AreOperators) {
@@ -334,7 +334,7 @@ TEST_P(AITemplateNodes, AreOperators) {
 
 INSTANTIATE_TEST_SUITE_P(
     Graphs, AITemplateNodes,
-    testing::Values(
+    ::testing::Values(
         Written{R"(graph (x: f16[2, 8, 8, 4]@NHWC, w: f16[8, 3, 3, 4]@OHWI, b: f16[8]) {
           y = conv(x, w, b) {strides = [2, 1], pads = [1, 0, 1, 0]} return y })",
                 {"conv2d_bias"}},
@@ -430,4 +430,4 @@ TEST(AITemplate, SequencesHaveNoWord) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::aitemplate_test

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <map>
 
-namespace tenon {
+namespace tenon::chainer_check_test {
 namespace {
 
 Findings check(const std::string& text) {
@@ -181,4 +181,4 @@ TEST(ChainerMutation, NearlyEveryChangedNumberIsFound) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::chainer_check_test

@@ -15,7 +15,7 @@
 #include <map>
 #include <set>
 
-namespace tenon::chainer {
+namespace tenon::chainer::chainer_graph_test {
 namespace {
 
 Tables fixture(const std::string& name) {
@@ -345,4 +345,4 @@ TEST(ChainerWrite, TrainingNormalisationWithAllItsResults) {
 }
 
 }  // namespace
-}  // namespace tenon::chainer
+}  // namespace tenon::chainer::chainer_graph_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::chainer {
+namespace tenon::chainer::chainer_shapes_test {
 namespace {
 
 Tables fixture(const std::string& name) {
@@ -359,4 +359,4 @@ TEST(ChainerShapes, FunctionsBecomeOperators) {
 }
 
 }  // namespace
-}  // namespace tenon::chainer
+}  // namespace tenon::chainer::chainer_shapes_test

@@ -13,7 +13,7 @@
 
 #include <random>
 
-namespace tenon::chainer {
+namespace tenon::chainer::chainer_test {
 namespace {
 
 const char* const kFixtures[] = {"unet_chainer.graph.txt", "residual_chainer.graph.txt",
@@ -305,4 +305,4 @@ TEST(ChainerTraining, AFunctionMayReadAValueTwice) {
 }
 
 }  // namespace
-}  // namespace tenon::chainer
+}  // namespace tenon::chainer::chainer_test

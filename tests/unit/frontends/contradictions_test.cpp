@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx::testing_models {
+namespace tenon::onnx::testing_models::contradictions_test {
 namespace {
 
 std::string refusal_of(const ModelProto& model) {
@@ -135,4 +135,4 @@ TEST(OnnxContradictions, ZeroPointsNeedTheAxisThatTheyRunAlong) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models
+}  // namespace tenon::onnx::testing_models::contradictions_test

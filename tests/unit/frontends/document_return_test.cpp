@@ -13,7 +13,7 @@
 #include <iostream>
 #include <map>
 
-namespace tenon {
+namespace tenon::document_return_test {
 namespace {
 
 // What `convert` writes, `check` passes and `convert` reads back to the same network, or it is
@@ -204,4 +204,4 @@ TEST(DocumentMutants, CauseErrorsAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::document_return_test

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon::onnx::testing_models {
+namespace tenon::onnx::testing_models::export_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,7 +68,7 @@ TEST(Export, OutputsHaveNamesOfTheirOwn) {
 }
 
 TEST(Export, LargeModelsPutTheirWeightsBesideThem) {
-  const fs::path folder = fs::path(testing::TempDir()) / "tenon_export_test";
+  const fs::path folder = fs::path(::testing::TempDir()) / "tenon_export_test";
   fs::create_directories(folder);
   const std::string path = folder / "m.onnx";
   const Graph graph = parsed(
@@ -124,9 +124,9 @@ TEST(Export, SymbolicExtentsAreComputedFromShapes) {
 }
 
 TEST(Export, NothingIsWrittenWhenItFails) {
-  const std::string path = testing::TempDir() + "missing_folder/m.onnx";
+  const std::string path = ::testing::TempDir() + "missing_folder/m.onnx";
   EXPECT_THROW(export_onnx(parsed(small_graph), path), Error);
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models
+}  // namespace tenon::onnx::testing_models::export_test

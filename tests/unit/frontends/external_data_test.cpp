@@ -10,16 +10,16 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon::onnx {
+namespace tenon::onnx::external_data_test {
 namespace {
 
 namespace fs = std::filesystem;
 using onnx_schema::TensorProto;
 
-class ExternalData : public testing::Test {
+class ExternalData : public ::testing::Test {
  protected:
   void SetUp() override {
-    top_ = fs::path(testing::TempDir()) / "tenon_external_data";
+    top_ = fs::path(::testing::TempDir()) / "tenon_external_data";
     fs::remove_all(top_);
     fs::create_directories(top_ / "model/weights");
     write("secret", std::string(64, 's'));
@@ -121,4 +121,4 @@ TEST(Sha1, KnownDigests) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx
+}  // namespace tenon::onnx::external_data_test

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <functional>
 
-namespace tenon::onnx::testing_models {
+namespace tenon::onnx::testing_models::hostile_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,7 +138,7 @@ void set_branch(NodeProto& node, const std::string& name, std::size_t outputs) {
 std::function<void()> external(std::vector<std::pair<std::string, std::string>> entries,
                                std::int64_t count = 2) {
   return [=] {
-    const fs::path top = fs::path(testing::TempDir()) / "tenon_hostile";
+    const fs::path top = fs::path(::testing::TempDir()) / "tenon_hostile";
     fs::remove_all(top);
     fs::create_directories(top / "model");
     std::ofstream(top / "secret", std::ios::binary) << std::string(8, 's');
@@ -574,7 +574,7 @@ const std::vector<Hostile>& hostile_texts() {
   return rows;
 }
 
-class HostileInput : public testing::TestWithParam<Hostile> {};
+class HostileInput : public ::testing::TestWithParam<Hostile> {};
 
 TEST_P(HostileInput, EndsInAnError) {
   const auto began = std::chrono::steady_clock::now();
@@ -591,10 +591,10 @@ TEST_P(HostileInput, EndsInAnError) {
   if (seconds.count() > 0.5) std::cout << "took " << seconds.count() << " s\n";
 }
 
-std::string name_of(const testing::TestParamInfo<Hostile>& row) { return row.param.name; }
+std::string name_of(const ::testing::TestParamInfo<Hostile>& row) { return row.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(Models, HostileInput, testing::ValuesIn(hostile_models()), name_of);
-INSTANTIATE_TEST_SUITE_P(Texts, HostileInput, testing::ValuesIn(hostile_texts()), name_of);
+INSTANTIATE_TEST_SUITE_P(Models, HostileInput, ::testing::ValuesIn(hostile_models()), name_of);
+INSTANTIATE_TEST_SUITE_P(Texts, HostileInput, ::testing::ValuesIn(hostile_texts()), name_of);
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models
+}  // namespace tenon::onnx::testing_models::hostile_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx::testing_models {
+namespace tenon::onnx::testing_models::import_reduction_test {
 namespace {
 
 // A model of one node that reads graph inputs of the given shapes.
@@ -203,4 +203,4 @@ TEST(ImportRecurrent, RefusesUnknownWords) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models
+}  // namespace tenon::onnx::testing_models::import_reduction_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx::testing_models {
+namespace tenon::onnx::testing_models::import_test {
 namespace {
 
 TEST(Import, KeepsNamesSymbolsAndConstants) {
@@ -372,4 +372,4 @@ TEST(Import, DeepNestingIsRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models
+}  // namespace tenon::onnx::testing_models::import_test

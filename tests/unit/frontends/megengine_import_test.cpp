@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::megengine_import_test {
 namespace {
 
 Graph graph_of(const MegengineProfile& profile) {
@@ -37,7 +37,7 @@ struct Mode {
   double (*expected)(double a, double b, double c, double d);
 };
 
-class MegengineElemwise : public testing::TestWithParam<Mode> {};
+class MegengineElemwise : public ::testing::TestWithParam<Mode> {};
 
 TEST_P(MegengineElemwise, ComputesWhatMegengineDoes) {
   const Mode& mode = GetParam();
@@ -118,7 +118,7 @@ const Mode kModes[] = {
     {"FUSE_MUL_ADD4", 4, [](double a, double b, double c, double d) { return a * b + c * d; }},
 };
 
-INSTANTIATE_TEST_SUITE_P(Modes, MegengineElemwise, testing::ValuesIn(kModes),
+INSTANTIATE_TEST_SUITE_P(Modes, MegengineElemwise, ::testing::ValuesIn(kModes),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // One operator each, its result told by its numbers.
@@ -130,7 +130,7 @@ struct ShapeCase {
   const char* out;
   std::vector<double> expected;
 };
-class MegengineShapes : public testing::TestWithParam<ShapeCase> {};
+class MegengineShapes : public ::testing::TestWithParam<ShapeCase> {};
 
 TEST_P(MegengineShapes, MovesElementsAsMegengineDoes) {
   const ShapeCase& test = GetParam();
@@ -145,7 +145,7 @@ TEST_P(MegengineShapes, MovesElementsAsMegengineDoes) {
 
 INSTANTIATE_TEST_SUITE_P(
     Types, MegengineShapes,
-    testing::Values(
+    ::testing::Values(
         ShapeCase{"Dimshuffle",
                   "Dimshuffle",
                   R"({"ndim": 2, "pattern": [1, 0]})",
@@ -350,4 +350,4 @@ TEST(MegengineImport, SaysWhichOperatorDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::megengine_import_test

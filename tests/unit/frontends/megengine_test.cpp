@@ -13,7 +13,7 @@
 #include <map>
 #include <set>
 
-namespace tenon {
+namespace tenon::megengine_test {
 namespace {
 
 const DocumentFormat& format() { return *find_document_format("megengine"); }
@@ -50,7 +50,7 @@ void expect_clean(const Findings& findings) {
   }
 }
 
-class MegengineFixture : public testing::TestWithParam<const char*> {};
+class MegengineFixture : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(MegengineFixture, IsWrittenBackByteForByte) {
   const std::string text = read_fixture(GetParam());
@@ -72,7 +72,7 @@ TEST_P(MegengineFixture, GivesAGraphThatIsWrittenAndReadAgain) {
   EXPECT_TRUE(problems_of(again->graph()).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, MegengineFixture, testing::Values(kResnet, kStatic),
+INSTANTIATE_TEST_SUITE_P(Files, MegengineFixture, ::testing::Values(kResnet, kStatic),
                          [](const auto& test) {
                            return test.index == 0 ? "Resnet50" : "StaticPlans";
                          });
@@ -325,7 +325,7 @@ std::vector<std::string> structure(const Graph& graph) {
   return lines;
 }
 
-class MegengineZoo : public testing::TestWithParam<const char*> {};
+class MegengineZoo : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(MegengineZoo, KeepsItsStructure) {
   const Graph graph = zoo::build(GetParam());
@@ -340,8 +340,8 @@ TEST_P(MegengineZoo, KeepsItsStructure) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, MegengineZoo,
-                         testing::Values("mlp", "lstm", "alexnet", "resnet18", "squeezenet",
-                                         "mobilenet_v2", "unet572", "gpt2", "bert_base"),
+                         ::testing::Values("mlp", "lstm", "alexnet", "resnet18", "squeezenet",
+                                           "mobilenet_v2", "unet572", "gpt2", "bert_base"),
                          [](const auto& test) { return std::string(test.param); });
 
 // A profile is of one run, with the least extents; the symbols come back all the same.
@@ -493,4 +493,4 @@ TEST(MegengineMutation, ChangedNumbersAreFound) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::megengine_test

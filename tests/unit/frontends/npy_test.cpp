@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace tenon::numpy {
+namespace tenon::numpy::npy_test {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -159,4 +159,4 @@ TEST(Npy, HugeShapesNeitherOverflowNorAllocate) {
 }
 
 }  // namespace
-}  // namespace tenon::numpy
+}  // namespace tenon::numpy::npy_test

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace tenon::numpy {
+namespace tenon::numpy::npz_test {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -57,7 +57,7 @@ std::string message_of(const std::string& archive) {
 }
 
 TEST(Npz, ArraysComeBackFromAFile) {
-  const std::string path = testing::TempDir() + "tenon_npz_test.npz";
+  const std::string path = ::testing::TempDir() + "tenon_npz_test.npz";
   const Tensor a = Tensor::of(DType::F32, {2}, std::vector<double>{1, 2});
   const Tensor b = Tensor::of_strings({1}, {"text"});
   write_npz_file({{"a", a}, {"folder/b", b}}, path);
@@ -161,4 +161,4 @@ TEST(Npz, FilesThatAreNoArraysAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::numpy
+}  // namespace tenon::numpy::npz_test

@@ -13,7 +13,7 @@
 
 #include <map>
 
-namespace tenon {
+namespace tenon::relay_ops_test {
 namespace {
 
 std::unique_ptr<Document> read(const std::string& text) {
@@ -63,7 +63,7 @@ std::string structure(const Graph& graph) {
   return text;
 }
 
-class RelayZoo : public testing::TestWithParam<const char*> {};
+class RelayZoo : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RelayZoo, ComesBackWithTheSameStructure) {
   const Graph graph = zoo::build(GetParam());
@@ -76,7 +76,7 @@ TEST_P(RelayZoo, ComesBackWithTheSameStructure) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, RelayZoo,
-                         testing::Values("alexnet", "alexnet?layout=NCHW", "vgg16", "resnet18",
+                         ::testing::Values("alexnet", "alexnet?layout=NCHW", "vgg16", "resnet18",
                                          "resnet50", "resnet50?layout=NHWC", "resnet50?form=v1",
                                          "mobilenet_v2", "densenet121", "squeezenet", "unet572",
                                          "unet256", "mlp", "gpt2", "bert_base", "lstm"),
@@ -100,7 +100,7 @@ struct OpCase {
   const char* graph;
 };
 
-class RelayOp : public testing::TestWithParam<OpCase> {};
+class RelayOp : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RelayOp, MeansTheSameInRelay) {
   const Graph graph = parse_graph(GetParam().graph, all_ops());
@@ -129,7 +129,7 @@ TEST_P(RelayOp, MeansTheSameInRelay) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ops, RelayOp,
-    testing::Values(
+    ::testing::Values(
         CASE("x: f32[2, 3]", "gelu(x)"), CASE("x: f32[2, 3]", "gelu(x) {approximate = tanh}"),
         CASE("x: f32[2, 3]", "softplus(x)"), CASE("x: f32[2, 3]", "softsign(x)"),
         CASE("x: f32[2, 3]", "mish(x)"), CASE("x: f32[2, 3]", "swish(x) {alpha = 1.5}"),
@@ -277,4 +277,4 @@ TEST(RelayExport, ListsWhatIsNoTensor) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::relay_ops_test

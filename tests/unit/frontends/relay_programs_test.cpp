@@ -10,7 +10,7 @@
 
 #include <regex>
 
-namespace tenon {
+namespace tenon::relay_programs_test {
 namespace {
 
 const DocumentFormat& relay() { return *find_document_format("relay"); }
@@ -208,4 +208,4 @@ TEST(SameNetwork, LayoutsCount) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::relay_programs_test

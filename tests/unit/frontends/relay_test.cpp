@@ -10,7 +10,7 @@
 #include <map>
 #include <random>
 
-namespace tenon {
+namespace tenon::relay_test {
 namespace {
 
 std::unique_ptr<Document> read(const std::string& text) {
@@ -553,4 +553,4 @@ TEST(RelayForms, LinesMayBeNumberedAsTheyStand) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::relay_test

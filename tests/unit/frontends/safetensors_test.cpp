@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon {
+namespace tenon::safetensors_test {
 namespace {
 
 std::string file_of(std::string header, const std::string& data) {
@@ -29,7 +29,7 @@ TEST(SafeTensors, RoundTripsTensorsAndTexts) {
   content.tensors.emplace_back("step", Tensor::of_integers(std::vector<std::int64_t>{7}));
   content.tensors.emplace_back("empty", Tensor(DType::BF16, {0, 3}));
   content.tensors.emplace_back("flag", Tensor(DType::Bool, {}));
-  const std::string path = testing::TempDir() + "round_trip.safetensors";
+  const std::string path = ::testing::TempDir() + "round_trip.safetensors";
   write_safetensors_file(content, path);
   const SafeTensors read = read_safetensors_file(path);
   EXPECT_EQ(read.metadata, content.metadata);
@@ -76,4 +76,4 @@ TEST(SafeTensors, KeepsTheOldFileWhereTheNewOneDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::safetensors_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx {
+namespace tenon::onnx::tensor_proto_test {
 namespace {
 
 using onnx_schema::TensorProto;
@@ -221,4 +221,4 @@ TEST(Datum, SequencesAndOptionalsComeBack) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx
+}  // namespace tenon::onnx::tensor_proto_test

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace tenon::tensorscope {
+namespace tenon::tensorscope::tensorscope_hostile_test {
 namespace {
 
 struct Hostile {
@@ -196,4 +196,4 @@ TEST(TensorScope, SurvivesDamage) {
 }
 
 }  // namespace
-}  // namespace tenon::tensorscope
+}  // namespace tenon::tensorscope::tensorscope_hostile_test

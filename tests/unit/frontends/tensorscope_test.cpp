@@ -13,7 +13,7 @@
 #include <iostream>
 #include <map>
 
-namespace tenon::tensorscope {
+namespace tenon::tensorscope::tensorscope_test {
 namespace {
 
 TEST(TensorScope, ComesBackByteForByte) {
@@ -465,4 +465,4 @@ TEST(TensorScope, ReadsAStepOnTwoDevices) {
 }
 
 }  // namespace
-}  // namespace tenon::tensorscope
+}  // namespace tenon::tensorscope::tensorscope_test

@@ -10,7 +10,7 @@
 
 #include <map>
 
-namespace tenon::tensorscope {
+namespace tenon::tensorscope::tensorscope_write_test {
 namespace {
 
 // Through the graph nothing is lost: not even the numbers of the ten edges that were copied, which
@@ -146,4 +146,4 @@ TEST(TensorScope, WritesWhatTensorFlowWouldHaveWritten) {
 }
 
 }  // namespace
-}  // namespace tenon::tensorscope
+}  // namespace tenon::tensorscope::tensorscope_write_test

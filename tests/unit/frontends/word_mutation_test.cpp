@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
-namespace tenon {
+namespace tenon::word_mutation_test {
 namespace {
 
 struct Case {
@@ -13,7 +13,7 @@ struct Case {
   double least;  ///< share that is caught
 };
 
-class WordMutation : public testing::TestWithParam<Case> {};
+class WordMutation : public ::testing::TestWithParam<Case> {};
 
 // Words renamed, lines deleted and swapped. What stays unfound says nothing that anything else
 // tells: names that nobody reads, lines whose order means nothing.
@@ -25,13 +25,14 @@ TEST_P(WordMutation, IsFound) {
   for (const std::string& missed : result.missed) std::cout << "  not found: " << missed << "\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Documents, WordMutation,
-                         testing::Values(Case{"aitemplate", "aitemplate_conv_add.graph.txt", 0.65},
-                                         Case{"chainer", "unet_chainer.graph.txt", 0.8},
-                                         Case{"megengine", "megengine_resnet50.profile.json", 0.75},
-                                         Case{"relay", "resnet50_v1.before.relay", 0.8},
-                                         Case{"tensorscope", "tensorscope_alexnet.nodes.txt", 0.8}),
-                         [](const auto& test) { return std::string(test.param.format); });
+INSTANTIATE_TEST_SUITE_P(
+    Documents, WordMutation,
+    ::testing::Values(Case{"aitemplate", "aitemplate_conv_add.graph.txt", 0.65},
+                      Case{"chainer", "unet_chainer.graph.txt", 0.8},
+                      Case{"megengine", "megengine_resnet50.profile.json", 0.75},
+                      Case{"relay", "resnet50_v1.before.relay", 0.8},
+                      Case{"tensorscope", "tensorscope_alexnet.nodes.txt", 0.8}),
+    [](const auto& test) { return std::string(test.param.format); });
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::word_mutation_test

@@ -16,7 +16,7 @@
 #include <map>
 #include <sstream>
 
-namespace tenon {
+namespace tenon::context_test {
 namespace {
 
 using Kind = Program::StepKind;
@@ -385,4 +385,4 @@ TEST_F(HostSteps, BodiesWithoutEndAreRefused) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::context_test

@@ -7,7 +7,7 @@
 #include <array>
 #include <random>
 
-namespace tenon {
+namespace tenon::dim_test {
 namespace {
 
 const Dim s = Dim::symbol("s"), t = Dim::symbol("t"), h = Dim::symbol("h");
@@ -274,4 +274,4 @@ TEST_P(RandomDims, AgreeWithDirectEvaluation) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomDims, ::testing::Range(0u, 40u));
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::dim_test

@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-namespace tenon {
+namespace tenon::float_formats_test {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -164,4 +164,4 @@ TEST(FloatFormats, HalvesRoundTripAndRound) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::float_formats_test

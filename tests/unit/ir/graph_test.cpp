@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::graph_test {
 namespace {
 
 using fake::node;
@@ -237,4 +237,4 @@ TEST(Graph, CopiesDeeply) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::graph_test

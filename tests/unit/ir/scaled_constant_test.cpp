@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon {
+namespace tenon::scaled_constant_test {
 namespace {
 
 Tensor counted(DType dtype, Shape shape) {
@@ -139,4 +139,4 @@ TEST(ScaledConstant, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::scaled_constant_test

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon {
+namespace tenon::tensor_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -194,4 +194,4 @@ TEST(Constant, FillsUniformly) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::tensor_test

@@ -10,7 +10,7 @@
 #include <limits>
 #include <sstream>
 
-namespace tenon {
+namespace tenon::text_test {
 namespace {
 
 using fake::table;
@@ -297,4 +297,4 @@ TEST(Text, ScalesToAMillionNodes) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::text_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::type_test {
 namespace {
 
 TEST(Layout, NamesAxes) {
@@ -73,4 +73,4 @@ TEST(DType, TableIsConsistent) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::type_test

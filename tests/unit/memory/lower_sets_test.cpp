@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace tenon::memory {
+namespace tenon::memory::lower_sets_test {
 namespace {
 
 Problem unet(bool is_fused = false) {
@@ -121,4 +121,4 @@ TEST(FusedUnet, TakesLessAndRecomputesLess) {
 }
 
 }  // namespace
-}  // namespace tenon::memory
+}  // namespace tenon::memory::lower_sets_test

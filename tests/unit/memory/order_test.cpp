@@ -11,7 +11,7 @@
 #include <numeric>
 #include <random>
 
-namespace tenon::memory {
+namespace tenon::memory::order_test {
 namespace {
 
 // A few items that read what others make, now and then in place of it.
@@ -139,4 +139,4 @@ TEST(MemoryPeak, NamesTheStepAndWhatIsAlive) {
 }
 
 }  // namespace
-}  // namespace tenon::memory
+}  // namespace tenon::memory::order_test

@@ -9,7 +9,7 @@
 #include <random>
 #include <sstream>
 
-namespace tenon::memory {
+namespace tenon::memory::place_test {
 namespace {
 
 ArenaTable read_fixture(const std::string& name) {
@@ -212,4 +212,4 @@ TEST(ArenaTable, RefusesWhatIsNoTable) {
 }
 
 }  // namespace
-}  // namespace tenon::memory
+}  // namespace tenon::memory::place_test

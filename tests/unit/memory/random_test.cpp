@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-namespace tenon::memory {
+namespace tenon::memory::random_test {
 namespace {
 
 // TENON_RANDOM_PLANS=5000 asks for a longer run.
@@ -95,4 +95,4 @@ TEST(RandomPlans, PlantedFaultsAreCaught) {
 }
 
 }  // namespace
-}  // namespace tenon::memory
+}  // namespace tenon::memory::random_test

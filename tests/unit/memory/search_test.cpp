@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace tenon::memory {
+namespace tenon::memory::search_test {
 namespace {
 
 std::string read_fixture(const std::string& name) {
@@ -187,4 +187,4 @@ TEST(Search, LooksInEveryOrderItIsGiven) {
 }
 
 }  // namespace
-}  // namespace tenon::memory
+}  // namespace tenon::memory::search_test

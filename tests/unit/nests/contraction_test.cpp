@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::nests {
+namespace tenon::nests::contraction_test {
 namespace {
 
 std::string product(const std::string& a, const std::string& b, const std::string& factors) {
@@ -41,4 +41,4 @@ TEST(Contraction, OtherCastsStay) {
 }
 
 }  // namespace
-}  // namespace tenon::nests
+}  // namespace tenon::nests::contraction_test

@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace tenon::nests {
+namespace tenon::nests::generalise_test {
 namespace {
 
 // Columns [begin, begin + count) of a matrix.
@@ -60,4 +60,4 @@ TEST(Generalise, LeavesCheckedCoordinatesAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::nests
+}  // namespace tenon::nests::generalise_test

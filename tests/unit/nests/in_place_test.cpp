@@ -11,7 +11,7 @@
 #include <map>
 #include <optional>
 
-namespace tenon::nests {
+namespace tenon::nests::in_place_test {
 namespace {
 
 // Of the last nest of a graph's only node: whether a result (by default its last) may lie where its
@@ -169,4 +169,4 @@ TEST(InPlace, WhatIsReadBehindTheStoreIsStillNeeded) {
 }
 
 }  // namespace
-}  // namespace tenon::nests
+}  // namespace tenon::nests::in_place_test

@@ -12,7 +12,7 @@
 #include <functional>
 #include <map>
 
-namespace tenon::nests {
+namespace tenon::nests::parse_test {
 namespace {
 
 // Whether two nests say the same, loops and buffers by name: everything, also what the text leaves
@@ -159,4 +159,4 @@ TEST(ParseNest, WhatIsWrongIsTold) {
 }
 
 }  // namespace
-}  // namespace tenon::nests
+}  // namespace tenon::nests::parse_test

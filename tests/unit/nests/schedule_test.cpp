@@ -18,7 +18,7 @@
 
 #include <functional>
 
-namespace tenon::nests {
+namespace tenon::nests::schedule_test {
 namespace {
 
 std::size_t loop_of(const LoopNest& nest, const std::string& name) {
@@ -529,4 +529,4 @@ TEST(Specialise, SymbolsBecomeNumbers) {
 }
 
 }  // namespace
-}  // namespace tenon::nests
+}  // namespace tenon::nests::schedule_test

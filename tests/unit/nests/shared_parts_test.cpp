@@ -18,7 +18,7 @@
 #include <cmath>
 #include <set>
 
-namespace tenon::nests {
+namespace tenon::nests::shared_parts_test {
 namespace {
 
 constexpr int kDoublings = 60;
@@ -216,4 +216,4 @@ TEST(RepeatedNodes, TakeWhatWasChosenBefore) {
 }
 
 }  // namespace
-}  // namespace tenon::nests
+}  // namespace tenon::nests::shared_parts_test

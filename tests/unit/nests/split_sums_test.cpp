@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::split_sums_test {
 namespace {
 
 std::string sum_of(const std::string& type, const std::string& op, const std::string& axes) {
@@ -83,4 +83,4 @@ TEST(SplitSums, ANormOverTheBatchIsTheSameOnAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::split_sums_test

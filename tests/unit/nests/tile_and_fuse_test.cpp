@@ -13,7 +13,7 @@
 #include "ops/registry.h"
 #include "reference/evaluate.h"
 
-namespace tenon {
+namespace tenon::tile_and_fuse_test {
 namespace {
 
 // Compiled as it stands: bitwise the same on any number of threads, close to the reference, and in
@@ -201,4 +201,4 @@ TEST(Chain, AttentionOfAnyNumberOfQueriesAndKeys) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::tile_and_fuse_test

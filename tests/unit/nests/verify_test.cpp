@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::nests {
+namespace tenon::nests::verify_test {
 namespace {
 
 std::string faults(const std::string& body,
@@ -103,4 +103,4 @@ TEST(VerifyNest, NumbersAreKnownWhereTheyStand) {
 }
 
 }  // namespace
-}  // namespace tenon::nests
+}  // namespace tenon::nests::verify_test

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <mutex>
 
-namespace tenon {
+namespace tenon::collective_test {
 namespace {
 
 std::vector<std::byte> bytes_of(const std::vector<float>& values) {
@@ -188,4 +188,4 @@ TEST(Lockstep, GathersTextsOfAnyLength) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::collective_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::differentiate_test {
 namespace {
 
 Tensor reals(std::vector<double> values) {
@@ -69,4 +69,4 @@ TEST(Differentiate, ExtentsKeepTheirRanges) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::differentiate_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::expr_names_test {
 namespace {
 
 TEST(ExprNames, FunctionsAreToldFromTestsAndBits) {
@@ -18,4 +18,4 @@ TEST(ExprNames, FunctionsAreToldFromTestsAndBits) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::expr_names_test

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::expr_signs_test {
 namespace {
 
 // What one node gives for operands of which nothing is known, unless `given` says it of the first.
@@ -87,4 +87,4 @@ TEST(Homogeneous, FollowsFromWhatIsComputed) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::expr_signs_test

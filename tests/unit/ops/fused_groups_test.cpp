@@ -6,7 +6,7 @@
 #include "ops/registry.h"
 #include "reference/evaluate.h"
 
-namespace tenon {
+namespace tenon::fused_groups_test {
 namespace {
 
 // A group in a group, one output twice, and an input handed through.
@@ -53,4 +53,4 @@ TEST(FusedGroups, ResultsKeepTheirNames) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::fused_groups_test

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::gradient_by_rule_test {
 namespace {
 
 const Tensor& one_result(const std::vector<Datum>& results) { return results.at(0).tensor(); }
@@ -44,4 +44,4 @@ TEST(GradientByRule, AnUnknownOperandThatIsReadIsAnError) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::gradient_by_rule_test

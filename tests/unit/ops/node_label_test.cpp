@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::node_label_test {
 namespace {
 
 std::string label_of_last(const std::string& text) {
@@ -60,4 +60,4 @@ TEST(NodeLabel, OfAGroupWithoutAProductNamesTheFirstThatComputes) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::node_label_test

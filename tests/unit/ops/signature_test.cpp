@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::signature_test {
 namespace {
 
 std::vector<std::string> signatures(const std::string& text) {
@@ -96,4 +96,4 @@ TEST(Signature, GroupsToBe) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::signature_test

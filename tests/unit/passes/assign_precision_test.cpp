@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::assign_precision_test {
 namespace {
 
 using testing::count_of;
@@ -120,4 +120,4 @@ TEST(AssignPrecisionJournal, SaysWhatComputesInWhat) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::assign_precision_test

@@ -19,7 +19,7 @@
 #include <map>
 #include <random>
 
-namespace tenon {
+namespace tenon::choose_layouts_test {
 namespace {
 
 using namespace layouts;
@@ -313,4 +313,4 @@ TEST(ChooseLayouts, ManyNodesTakeNoLongerThanTheyShould) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::choose_layouts_test

@@ -4,7 +4,7 @@
 #include "passes/pass.h"
 #include "tenon/builder.h"
 
-namespace tenon {
+namespace tenon::fold_constants_test {
 namespace {
 
 // A constant of more bytes than folding may add, and a transpose of it.
@@ -61,4 +61,4 @@ TEST(FoldConstants, WeightsMadeOnDemandStaySo) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::fold_constants_test

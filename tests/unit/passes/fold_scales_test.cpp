@@ -13,7 +13,7 @@
 
 #include <fstream>
 
-namespace tenon {
+namespace tenon::fold_scales_test {
 namespace {
 
 using testing::count_of;
@@ -163,4 +163,4 @@ TEST(FoldScalesJournal, SaysWhereAScaleWentAndWhyNot) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::fold_scales_test

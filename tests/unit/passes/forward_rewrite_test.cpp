@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::forward_rewrite_test {
 namespace {
 
 Graph parse(const std::string& text) { return parse_graph(text, all_ops()); }
@@ -107,4 +107,4 @@ TEST(ForwardRewrite, DeepGraphsAreNoTrouble) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::forward_rewrite_test

@@ -19,7 +19,7 @@
 #include <random>
 #include <set>
 
-namespace tenon {
+namespace tenon::fuse_test {
 namespace {
 
 Graph run_fuse(Graph graph, std::string mode = "", std::size_t max_depth = 256,
@@ -423,4 +423,4 @@ TEST(Fuse, AKernelHasAtMostEightFolds) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::fuse_test

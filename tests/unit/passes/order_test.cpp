@@ -20,7 +20,7 @@
 #include <limits>
 #include <random>
 
-namespace tenon {
+namespace tenon::order_test {
 namespace {
 
 using memory::live_peak;
@@ -257,4 +257,4 @@ TEST(Order, ZooNetworksAreNoWorse) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::order_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::pass_options_test {
 namespace {
 
 std::string message(const char* setting) {
@@ -40,4 +40,4 @@ TEST(PassOptions, RefuseWhatTheyCannotBe) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::pass_options_test

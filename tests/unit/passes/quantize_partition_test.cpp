@@ -9,7 +9,7 @@
 
 #include <sstream>
 
-namespace tenon {
+namespace tenon::quantize_partition_test {
 namespace {
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
@@ -71,7 +71,7 @@ struct Case {
   const char *name, *before, *after;
 };
 
-class QuantizePartitionCase : public testing::TestWithParam<Case> {};
+class QuantizePartitionCase : public ::testing::TestWithParam<Case> {};
 
 TEST_P(QuantizePartitionCase, GivesTheTextOfTheSpec) {
   const std::string before = program(GetParam().before);
@@ -137,7 +137,7 @@ constexpr Case kCases[] = {
      "%12 = nn.relu(%11); %13 = hint(%12); stop(%13)"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Spec, QuantizePartitionCase, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Spec, QuantizePartitionCase, ::testing::ValuesIn(kCases),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(QuantizePartition, ResNetGivesTheDocument) {
@@ -222,4 +222,4 @@ TEST(QuantizePartition, ABiasIsAnAddInItsSection) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::quantize_partition_test

@@ -14,7 +14,7 @@
 
 #include <fstream>
 
-namespace tenon {
+namespace tenon::recognise_test {
 namespace {
 
 using testing::count_of;
@@ -94,4 +94,4 @@ TEST(RecogniseNumbers, AreThoseOfThePartsWrittenOut) {
 TEST(RecogniseRules, AreWellWritten) { EXPECT_GT(recognition::rules().rules().size(), 25U); }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::recognise_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::rewrite {
+namespace tenon::rewrite::rewrite_test {
 namespace {
 
 using Rules = std::vector<Rule>;
@@ -150,4 +150,4 @@ TEST(RewriteFacts, WhichOpsCommuteFollowsFromTheirLowering) {
 }
 
 }  // namespace
-}  // namespace tenon::rewrite
+}  // namespace tenon::rewrite::rewrite_test

@@ -12,7 +12,7 @@
 
 #include <map>
 
-namespace tenon {
+namespace tenon::shard_test {
 namespace {
 
 constexpr const char* kMlp = R"(graph mlp (x: f32[6, 12]) {
@@ -245,4 +245,4 @@ TEST(Shard, SaysWhatCannotBeSplit) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::shard_test

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::train_test {
 namespace {
 
 // y = x·w, of which mse against a target has the gradient 2·x·(x·w - t)/3.
@@ -505,4 +505,4 @@ TEST(Train, SaysWhatCannotBeTrained) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::train_test

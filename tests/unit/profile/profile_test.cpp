@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::profile_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -266,4 +266,4 @@ TEST(Profile, ReportHoldsNamesAsData) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::profile_test

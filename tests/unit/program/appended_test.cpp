@@ -12,12 +12,12 @@
 #include <fstream>
 #include <sstream>
 
-namespace tenon {
+namespace tenon::appended_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Appended : public testing::Test {
+class Appended : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
@@ -90,4 +90,4 @@ TEST_F(Appended, ASharedObjectIsAnElfFileWithAProgram) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::appended_test

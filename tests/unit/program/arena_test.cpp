@@ -7,7 +7,7 @@
 #include "program/arena.h"
 #include "program/extent.h"
 
-namespace tenon {
+namespace tenon::arena_test {
 namespace {
 
 TEST(Extent, IsComputedFromSymbols) {
@@ -108,4 +108,4 @@ TEST(Arena, TakesTheLowestGap) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::arena_test

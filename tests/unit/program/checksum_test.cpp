@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon {
+namespace tenon::checksum_test {
 namespace {
 
 std::vector<std::byte> some_bytes(std::size_t count) {
@@ -83,4 +83,4 @@ TEST(Checksum, OfBlocksCoversTheLastPart) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::checksum_test

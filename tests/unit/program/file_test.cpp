@@ -21,7 +21,7 @@
 #include "program/verify.h"
 #include "reference/evaluate.h"
 
-namespace tenon {
+namespace tenon::file_test {
 namespace {
 
 // A symbol, weights of more than one page, a value between steps.
@@ -395,4 +395,4 @@ TEST_F(ProgramFile, WhatDoesNotHoldTogetherIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::file_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::text_test {
 namespace {
 
 // Kernels with versions, an operator with attributes, control flow, text constants, symbols that
@@ -98,4 +98,4 @@ TEST(PlanText, ReadsBackWhatItPrints) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::text_test

@@ -9,7 +9,7 @@
 
 #include <cstdlib>
 
-namespace tenon {
+namespace tenon::guarded_call_test {
 namespace {
 
 TEST(GuardedCall, CopiesInAndBack) {
@@ -93,4 +93,4 @@ TEST(GuardedCall, RefusesOtherWords) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::guarded_call_test

@@ -24,7 +24,7 @@
 #include "program/verify.h"
 #include "unit/allocations.h"
 
-namespace tenon {
+namespace tenon::model_test {
 namespace {
 
 // A few kinds of step: a product with an epilogue, a reduction over rows, a transpose, a running sum.
@@ -244,4 +244,4 @@ TEST(Contexts, OneUsedByTwoThreadsAtOnceSaysSo) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::model_test

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-namespace tenon {
+namespace tenon::processors_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -102,4 +102,4 @@ TEST_F(ControlGroups, ThreadsFollowAffinity) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::processors_test

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace tenon {
+namespace tenon::thread_pool_test {
 namespace {
 
 struct Counts {
@@ -128,4 +128,4 @@ TEST(ThreadPool, SleepsWhenIdleAndWakesForWork) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::thread_pool_test

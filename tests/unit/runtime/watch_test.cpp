@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-namespace tenon {
+namespace tenon::watch_test {
 namespace {
 
 TEST(Watch, TicksAreTime) {
@@ -85,4 +85,4 @@ TEST(Watch, TakesADevicesWord) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::watch_test

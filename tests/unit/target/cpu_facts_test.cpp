@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon {
+namespace tenon::cpu_facts_test {
 namespace {
 
 // A folder as the system lists caches in.
@@ -108,4 +108,4 @@ TEST(CpuFacts, OtherNamesAreRefused) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::cpu_facts_test

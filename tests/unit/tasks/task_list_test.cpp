@@ -10,7 +10,7 @@
 
 #include <map>
 
-namespace tenon {
+namespace tenon::task_list_test {
 namespace {
 
 constexpr const char* kList = R"(tasks net {
@@ -205,4 +205,4 @@ TEST(TaskList, WhatDoesNotHoldTogetherIsFound) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::task_list_test
