@@ -94,6 +94,12 @@ struct OpDef {
   LayoutRule layout;
   Precision precision = Precision::NeedsF32;
   bool is_random = false;  ///< two calls may differ: never folded or merged
+  /// Operands that fit together, for random graphs, where their extents depend on each other. Reads
+  /// "x: F n c; b: F c; axis = 1": operands by name with a dtype and dims, then attributes. A letter is an
+  /// extent, the same wherever it stands; a number is itself; `_` in an attribute is any small number. Dtypes:
+  /// `T` any, `F` a float, `I` an index, `B` bool, or one by its name; `T` and `F` are one dtype throughout.
+  /// `x*3: …` gives a variadic operand three times. "-" alone: nothing made up at random would do.
+  std::vector<std::string> examples;
 
   // Out of line: a definition for each op would have the compiler write these anew in each file.
   OpDef();

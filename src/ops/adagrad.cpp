@@ -37,6 +37,7 @@ TENON_DEFINE_OP(adagrad) = OpSpec<Attrs>{
     .infer = infer,
     .lower = lower,
     .gradient = not_differentiable("an optimiser's step is the end of differentiation"),
+    .examples = {"rate: F; step: i64; x: F a b; gradient: F a b; squares: F a b"},
 };
 
 }  // namespace tenon::adagrad_op

@@ -44,6 +44,7 @@ TENON_DEFINE_OP(adam) = OpSpec<Attrs>{
     .infer = infer,
     .lower = lower,
     .gradient = not_differentiable("an optimiser's step is the end of differentiation"),
+    .examples = {"rate: F; step: i64; x: F a b; gradient: F a b; mean: F a b; squares: F a b"},
 };
 
 }  // namespace tenon::adam_op

@@ -74,6 +74,7 @@ TENON_DEFINE_OP(affine_grid) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
+    .examples = {"theta: F n 2 3; size = n c h w"},
 };
 
 }  // namespace tenon::affine_grid_op

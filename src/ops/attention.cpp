@@ -312,6 +312,10 @@ TENON_DEFINE_OP(attention) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
+    .examples = {"q: F b h s d; k: F b h t d; v: F b h t e",
+                 "q: F b h s d; k: F b h t d; v: F b h t e; mask: F s t",
+                 "q: F b h s d; k: F b h t d; v: F b h t e; mask: B b h s t",
+                 "q: F b 4 s d; k: F b 2 t d; v: F b 2 t e"},
 };
 
 }  // namespace tenon::attention_op

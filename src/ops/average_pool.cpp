@@ -42,6 +42,7 @@ TENON_DEFINE_OP(average_pool) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = any_layout(),
+    .examples = {"x: F n c h w; kernel_shape = 2 2", "x: F n c h; kernel_shape = 2"},
 };
 
 }  // namespace tenon::average_pool_op

@@ -48,6 +48,7 @@ TENON_DEFINE_OP(average_pool_gradient) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = any_layout(),
+    .examples = {"dy: F n c 2 3; kernel_shape = 2 2; input_shape = 3 4"},
 };
 
 }  // namespace tenon::average_pool_gradient_op

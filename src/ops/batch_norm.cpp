@@ -62,6 +62,8 @@ TENON_DEFINE_OP(batch_norm) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
+    .examples = {"x: F n c h w; scale: F c; bias: F c; mean: F c; variance: F c",
+                 "x: F n c; scale: F c; bias: F c; mean: F c; variance: F c"},
 };
 
 }  // namespace tenon::batch_norm_op

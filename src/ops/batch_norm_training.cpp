@@ -127,6 +127,7 @@ TENON_DEFINE_OP(batch_norm_training) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
+    .examples = {"x: F n c h; scale: F c; bias: F c; mean: F c; variance: F c"},
 };
 
 }  // namespace tenon::batch_norm_training_op

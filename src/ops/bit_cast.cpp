@@ -53,6 +53,7 @@ TENON_DEFINE_OP(bit_cast) = OpSpec<Attrs>{
     .gradient = not_differentiable("it works on bits"),
     .layout = any_layout(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: f32 a b; to = i32", "x: i16 a; to = f16"},
 };
 
 }  // namespace tenon::bit_cast_op

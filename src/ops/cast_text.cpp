@@ -119,6 +119,7 @@ TENON_DEFINE_OP(cast_text) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("strings do not vary smoothly"),
     .layout = any_layout(),
+    .examples = {"x: F a", "x: string a; to = string"},
 };
 
 }  // namespace tenon::cast_text_op

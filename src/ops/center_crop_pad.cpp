@@ -57,6 +57,7 @@ TENON_DEFINE_OP(center_crop_pad) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T a b; shape = c d"},
 };
 
 }  // namespace tenon::center_crop_pad_op

@@ -49,6 +49,7 @@ TENON_DEFINE_OP(clip) = OpSpec<NoAttrs>{
     .infer = infer,
     .lower = lower,
     .gradient = gradient,
+    .examples = {"x: T a b; min: T; max: T"},
 };
 
 }  // namespace tenon::clip_op

@@ -78,6 +78,7 @@ TENON_DEFINE_OP(col2im) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
+    .examples = {"x: F n 8 9; image_shape = 4 4; block_shape = 2 2"},
 };
 
 }  // namespace tenon::col2im_op

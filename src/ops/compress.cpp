@@ -72,6 +72,7 @@ TENON_DEFINE_OP(compress) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T a b; condition: B a; axis = 0"},
 };
 
 }  // namespace tenon::compress_op

@@ -64,6 +64,7 @@ TENON_DEFINE_OP(concat) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = follows_axis("axis"),
     .precision = Precision::MovesOnly,
+    .examples = {"xs*2: T a b c", "xs*3: T a b"},
 };
 
 }  // namespace tenon::concat_op

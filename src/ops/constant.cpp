@@ -31,6 +31,7 @@ TENON_DEFINE_OP(constant) = OpSpec<Attrs>{
     .gradient = not_differentiable("it reads nothing"),
     .layout = any_layout(),
     .precision = Precision::MovesOnly,
+    .examples = {"-"},
 };
 
 }  // namespace tenon::constant_op

@@ -89,6 +89,10 @@ TENON_DEFINE_OP(conv) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = prefers({"NHWC", "NCHW8c", "NCHW"}),
     .precision = Precision::Integer,
+    .examples = {"x: F n c h w; w: F o c 2 2; b: F o", "x: F n c h w; w: F o c 1 1",
+                 "x: F n c h w; w: F c 1 3 3; b: F c; groups = c; pads = 1 1 1 1",
+                 "x: F n c l; w: F o c 3; pads = 1 1",
+                 "x: F n c 4 5; w: F o c 3 3; b: F o; strides = 2 1; pads = _ _ _ _"},
 };
 
 }  // namespace tenon::conv_op

@@ -113,6 +113,7 @@ TENON_DEFINE_OP(conv_transpose) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = prefers({"NHWC", "NCHW8c", "NCHW"}),
     .precision = Precision::Integer,
+    .examples = {"x: F n c h w; w: F c o 2 2; b: F o"},
 };
 
 }  // namespace tenon::conv_transpose_op

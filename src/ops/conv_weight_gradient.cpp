@@ -72,6 +72,7 @@ TENON_DEFINE_OP(conv_weight_gradient) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = prefers({"NHWC", "NCHW8c", "NCHW"}),
+    .examples = {"x: F n c 4 4; dy: F n o 3 3; kernel_shape = 2 2"},
 };
 
 }  // namespace tenon::conv_weight_gradient_op

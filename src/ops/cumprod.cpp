@@ -14,7 +14,9 @@ void gradient(const CumulativeAttrs& attrs, Gradient& op) {
 
 }  // namespace
 
-TENON_DEFINE_OP(cumprod) = cumulative_op("cumprod", "the running product along `axis`", lower,
-                                         gradient);
+TENON_DEFINE_OP(cumprod) = with_examples({"x: F a b; axis = 1"},
+                                         cumulative_op("cumprod",
+                                                       "the running product along `axis`", lower,
+                                                       gradient));
 
 }  // namespace tenon::cumprod_op

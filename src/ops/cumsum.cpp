@@ -13,6 +13,8 @@ void gradient(const CumulativeAttrs& attrs, Gradient& op) {
 
 }  // namespace
 
-TENON_DEFINE_OP(cumsum) = cumulative_op("cumsum", "the running sum along `axis`", lower, gradient);
+TENON_DEFINE_OP(cumsum) = with_examples({"x: T a b; axis = 0"},
+                                        cumulative_op("cumsum", "the running sum along `axis`",
+                                                      lower, gradient));
 
 }  // namespace tenon::cumsum_op

@@ -163,6 +163,7 @@ TENON_DEFINE_OP(deform_conv) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
+    .examples = {"x: F n c 4 4; w: F o c 2 2; offset: F n 8 3 3"},
 };
 
 }  // namespace tenon::deform_conv_op

@@ -28,8 +28,10 @@ void lower(const DepthSpaceAttrs& attrs, Lowering& op) {
 
 }  // namespace
 
-TENON_DEFINE_OP(depth_to_space) = depth_space_op(
-    "depth_to_space", "channels laid out as blocks of block x block positions", infer, lower,
-    +[](const DepthSpaceAttrs& attrs, Gradient& op) { undo("space_to_depth", attrs, op); });
+TENON_DEFINE_OP(depth_to_space) = with_examples(
+    {"x: T n 4 h w; block = 2"},
+    depth_space_op(
+        "depth_to_space", "channels laid out as blocks of block x block positions", infer, lower,
+        +[](const DepthSpaceAttrs& attrs, Gradient& op) { undo("space_to_depth", attrs, op); }));
 
 }  // namespace tenon::depth_to_space_op

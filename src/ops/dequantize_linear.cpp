@@ -50,6 +50,8 @@ TENON_DEFINE_OP(dequantize_linear) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
+    .examples = {"x: i8 a b; scale: F", "x: u8 a b; scale: F; zero_point: u8",
+                 "x: i8 a b; scale: F b; zero_point: i8 b; axis = 1"},
 };
 
 }  // namespace tenon::dequantize_linear_op

@@ -76,6 +76,7 @@ TENON_DEFINE_OP(det) = OpSpec<NoAttrs>{
     .evaluate = evaluate,
     .gradient = gradient,
     .layout = logical_order(),
+    .examples = {"x: F n m m"},
 };
 
 }  // namespace tenon::det_op

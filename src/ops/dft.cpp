@@ -101,6 +101,7 @@ TENON_DEFINE_OP(dft) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
+    .examples = {"x: F n l 1; axis = 1", "x: F n l 2; axis = 1; length = 4"},
 };
 
 }  // namespace tenon::dft_op

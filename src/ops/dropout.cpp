@@ -71,6 +71,7 @@ TENON_DEFINE_OP(dropout) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = any_layout(),
     .is_random = true,
+    .examples = {"x: F a b; ratio: F", "x: F a b"},
 };
 
 }  // namespace tenon::dropout_op

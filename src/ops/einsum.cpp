@@ -62,6 +62,9 @@ TENON_DEFINE_OP(einsum) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
+    .examples = {"xs: F i j; xs: F j k; equation = \"ij,jk->ik\"",
+                 "xs: F b i j; xs: F b k j; equation = \"bij,bkj->bik\"",
+                 "xs: F i j; equation = \"ij->ji\""},
 };
 
 }  // namespace tenon::einsum_op

@@ -72,6 +72,7 @@ TENON_DEFINE_OP(einsum_gradient) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "dx"); },
     .layout = logical_order(),
+    .examples = {"dy: F i k; xs: F i j; xs: F j k; equation = \"ij,jk->ik\""},
 };
 
 }  // namespace tenon::einsum_gradient_op

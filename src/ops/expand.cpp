@@ -56,6 +56,7 @@ TENON_DEFINE_OP(expand) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T 1 b; shape = a b", "x: T b; shape = a b"},
 };
 
 }  // namespace tenon::expand_op

@@ -55,6 +55,7 @@ TENON_DEFINE_OP(fixed_point_multiply) = OpSpec<Attrs>{
     .gradient = not_differentiable("it rounds to integers"),
     .layout = any_layout(),
     .precision = Precision::Integer,
+    .examples = {"x: i32 a b; multiplier = 1610612736; shift = -2"},
 };
 
 }  // namespace tenon::fixed_point_multiply_op

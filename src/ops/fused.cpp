@@ -32,6 +32,7 @@ TENON_DEFINE_OP(fused) = OpSpec<NoAttrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("groups are made after gradients; inline them first"),
     .layout = logical_order(),
+    .examples = {"-"},
 };
 
 }  // namespace tenon::fused_op

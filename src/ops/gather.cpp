@@ -89,6 +89,7 @@ TENON_DEFINE_OP(gather) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T a b; indices: I c", "x: T a b c; indices: I; axis = 1"},
 };
 
 }  // namespace tenon::gather_op

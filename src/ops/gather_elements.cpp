@@ -47,6 +47,7 @@ TENON_DEFINE_OP(gather_elements) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = follows_axis("axis"),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T a b; indices: I a b"},
 };
 
 }  // namespace tenon::gather_elements_op

@@ -60,6 +60,7 @@ TENON_DEFINE_OP(gather_nd) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T a b; indices: I c 2", "x: T a b c; indices: I a d 1; batch_dims = 1"},
 };
 
 }  // namespace tenon::gather_nd_op

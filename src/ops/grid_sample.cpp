@@ -148,6 +148,7 @@ TENON_DEFINE_OP(grid_sample) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
+    .examples = {"x: F n c h w; grid: F n p q 2"},
 };
 
 }  // namespace tenon::grid_sample_op

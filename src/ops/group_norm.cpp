@@ -83,6 +83,7 @@ TENON_DEFINE_OP(group_norm) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
+    .examples = {"x: F n 4 h w; scale: F 4; bias: F 4; groups = 2"},
 };
 
 }  // namespace tenon::group_norm_op

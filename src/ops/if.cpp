@@ -83,6 +83,7 @@ TENON_DEFINE_OP(if) = OpSpec<NoAttrs>{
     .gradient = gradient,
     .fusion = Fusion::Opaque,
     .layout = logical_order(),
+    .examples = {"-"},
 };
 
 }  // namespace tenon::if_op

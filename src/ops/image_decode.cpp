@@ -53,6 +53,7 @@ TENON_DEFINE_OP(image_decode) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("it reads bytes"),
     .layout = logical_order(),
+    .examples = {"-"},
 };
 
 }  // namespace tenon::image_decode_op

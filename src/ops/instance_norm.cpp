@@ -55,6 +55,7 @@ TENON_DEFINE_OP(instance_norm) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
+    .examples = {"x: F n c h; scale: F c; bias: F c"},
 };
 
 }  // namespace tenon::instance_norm_op

@@ -58,6 +58,7 @@ TENON_DEFINE_OP(layer_norm) = OpSpec<TrailingNormAttrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
+    .examples = {"x: F a b c; scale: F c; bias: F c", "x: F a c; scale: F c"},
 };
 
 }  // namespace tenon::layer_norm_op

@@ -20,7 +20,9 @@ void gradient(const AxisAttrs& attrs, Gradient& op) {
 
 }  // namespace
 
-TENON_DEFINE_OP(log_softmax) = along_axis_op("log_softmax", "the logarithm of softmax along `axis`",
-                                             lower, gradient);
+TENON_DEFINE_OP(log_softmax) = with_examples({"x: F a b"},
+                                             along_axis_op("log_softmax",
+                                                           "the logarithm of softmax along `axis`",
+                                                           lower, gradient));
 
 }  // namespace tenon::log_softmax_op

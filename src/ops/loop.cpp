@@ -135,6 +135,7 @@ TENON_DEFINE_OP(loop) = OpSpec<Attrs>{
     .gradient = gradient,
     .fusion = Fusion::Opaque,
     .layout = logical_order(),
+    .examples = {"-"},
 };
 
 }  // namespace tenon::loop_op

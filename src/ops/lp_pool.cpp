@@ -41,6 +41,7 @@ TENON_DEFINE_OP(lp_pool) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = any_layout(),
+    .examples = {"x: F n c h w; kernel_shape = 2 2"},
 };
 
 }  // namespace tenon::lp_pool_op

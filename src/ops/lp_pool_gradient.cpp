@@ -43,6 +43,7 @@ TENON_DEFINE_OP(lp_pool_gradient) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "dx"); },
     .layout = any_layout(),
+    .examples = {"x: F n c 3 4; y: F n c 2 3; dy: F n c 2 3; kernel_shape = 2 2"},
 };
 
 }  // namespace tenon::lp_pool_gradient_op

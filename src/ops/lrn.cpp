@@ -37,6 +37,7 @@ TENON_DEFINE_OP(lrn) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = any_layout(),
+    .examples = {"x: F n c h w; size = 3"},
 };
 
 }  // namespace tenon::lrn_op

@@ -37,6 +37,7 @@ TENON_DEFINE_OP(lrn_gradient) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "dx"); },
     .layout = any_layout(),
+    .examples = {"x: F n c h w; dy: F n c h w; size = 3"},
 };
 
 }  // namespace tenon::lrn_gradient_op

@@ -121,6 +121,8 @@ TENON_DEFINE_OP(matmul) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::Integer,
+    .examples = {"a: F m k; b: F k n", "a: F b m k; b: F b k n", "a: F b m k; b: F k n",
+                 "a: F k; b: F k n", "a: I m k; b: I k n"},
 };
 
 }  // namespace tenon::matmul_op

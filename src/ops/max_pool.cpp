@@ -68,6 +68,8 @@ TENON_DEFINE_OP(max_pool) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = any_layout(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: F n c h w; kernel_shape = 2 2",
+                 "x: F n c h w; kernel_shape = 3 3; pads = 1 1 1 1; strides = 2 2"},
 };
 
 }  // namespace tenon::max_pool_op

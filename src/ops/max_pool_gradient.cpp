@@ -33,6 +33,7 @@ TENON_DEFINE_OP(max_pool_gradient) = OpSpec<PoolAttrs>{
     .lower = lower,
     .gradient = [](const PoolAttrs&, Gradient& op) { add_derived_gradient(op, "dx"); },
     .layout = any_layout(),
+    .examples = {"x: F n c 3 4; dy: F n c 2 3; kernel_shape = 2 2"},
 };
 
 }  // namespace tenon::max_pool_gradient_op

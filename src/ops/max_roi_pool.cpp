@@ -74,6 +74,7 @@ TENON_DEFINE_OP(max_roi_pool) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "y", "x"); },
     .layout = logical_order(),
+    .examples = {"x: F n c h w; rois: F r 5; height = 2; width = 2"},
 };
 
 }  // namespace tenon::max_roi_pool_op

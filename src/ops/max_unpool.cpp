@@ -72,6 +72,7 @@ TENON_DEFINE_OP(max_unpool) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
+    .examples = {"x: F n c 2 2; indices: i64 n c 2 2; kernel_shape = 2 2; strides = 2 2"},
 };
 
 }  // namespace tenon::max_unpool_op

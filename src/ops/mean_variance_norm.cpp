@@ -44,6 +44,7 @@ TENON_DEFINE_OP(mean_variance_norm) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
+    .examples = {"x: F n c h w"},
 };
 
 }  // namespace tenon::mean_variance_norm_op

@@ -70,6 +70,7 @@ TENON_DEFINE_OP(mel_weight_matrix) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = not_differentiable("its corners are whole bins"),
     .layout = logical_order(),
+    .examples = {"sample_rate: i64; lower_edge: F; upper_edge: F; mel_bins = 3; dft_length = 4"},
 };
 
 }  // namespace tenon::mel_weight_matrix_op

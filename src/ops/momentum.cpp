@@ -38,6 +38,7 @@ TENON_DEFINE_OP(momentum) = OpSpec<Attrs>{
     .infer = infer,
     .lower = lower,
     .gradient = not_differentiable("an optimiser's step is the end of differentiation"),
+    .examples = {"rate: F; step: i64; x: F a b; gradient: F a b; velocity: F a b"},
 };
 
 }  // namespace tenon::momentum_op

@@ -50,6 +50,7 @@ TENON_DEFINE_OP(multinomial) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = not_differentiable("it draws classes"),
     .is_random = true,
+    .examples = {"x: F a b; sample_count = 3"},
 };
 
 }  // namespace tenon::multinomial_op

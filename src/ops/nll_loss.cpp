@@ -110,6 +110,7 @@ TENON_DEFINE_OP(nll_loss) = OpSpec<Attrs>{
     .infer = infer,
     .lower = lower,
     .gradient = gradient,
+    .examples = {"x: F n c; target: I n", "x: F n c; target: I n; weight: F c"},
 };
 
 }  // namespace tenon::nll_loss_op

@@ -152,6 +152,7 @@ TENON_DEFINE_OP(non_max_suppression) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("it picks indices"),
     .layout = logical_order(),
+    .examples = {"boxes: f32 1 b 4; scores: f32 1 c b; max_boxes_per_class: i64"},
 };
 
 }  // namespace tenon::non_max_suppression_op

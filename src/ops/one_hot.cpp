@@ -52,6 +52,7 @@ TENON_DEFINE_OP(one_hot) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"indices: I a; values: T 2; depth = 3"},
 };
 
 }  // namespace tenon::one_hot_op

@@ -176,4 +176,9 @@ OpDef make_op_def(ErasedSpec given) {
   return def;
 }
 
+OpDef with_examples(std::vector<std::string> examples, OpDef op) {
+  op.examples = std::move(examples);
+  return op;
+}
+
 }  // namespace tenon

@@ -95,6 +95,7 @@ struct OpSpec {
   LayoutRule layout = {};
   Precision precision = Precision::NeedsF32;
   bool is_random = false;
+  std::vector<std::string> examples = {};
 
   operator OpDef() const;  // NOLINT: the spec is how a definition is written
 };
@@ -142,8 +143,12 @@ OpSpec<Attrs>::operator OpDef() const {
   erased.def.layout = layout;
   erased.def.precision = precision;
   erased.def.is_random = is_random;
+  erased.def.examples = examples;
   return make_op_def(std::move(erased));
 }
+
+/// For an op that a function of its family makes.
+OpDef with_examples(std::vector<std::string> examples, OpDef op);
 
 /// Defines an op under the name that `ops/list.inc` lists: `TENON_DEFINE_OP(softmax) = OpSpec…;`
 #define TENON_DEFINE_OP(id)    \

@@ -126,6 +126,9 @@ TENON_DEFINE_OP(pad) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T a b; pads = _ _ _ _",
+                 "x: F n c h w; pads = 0 0 _ _ 0 0 _ _",
+                 "x: T a b; value: T; pads = _ 0 _ _"},
 };
 
 }  // namespace tenon::pad_op

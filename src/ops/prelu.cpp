@@ -31,6 +31,7 @@ TENON_DEFINE_OP(prelu) = OpSpec<NoAttrs>{
     .infer = infer,
     .lower = lower,
     .gradient = gradient,
+    .examples = {"x: F n c h; slope: F c 1"},
 };
 
 }  // namespace tenon::prelu_op

@@ -77,6 +77,8 @@ TENON_DEFINE_OP(quantize_linear) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = not_differentiable("it is flat between its steps"),
     .layout = follows_axis("axis"),
+    .examples = {"x: F a b; scale: F; zero_point: u8",
+                 "x: F a b; scale: F b; zero_point: i8 b; axis = 1"},
 };
 
 }  // namespace tenon::quantize_linear_op

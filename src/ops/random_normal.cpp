@@ -40,6 +40,7 @@ TENON_DEFINE_OP(random_normal) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = not_differentiable("it reads nothing"),
     .is_random = true,
+    .examples = {"shape = a b"},
 };
 
 }  // namespace tenon::random_normal_op

@@ -40,6 +40,7 @@ TENON_DEFINE_OP(random_uniform) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = not_differentiable("it reads nothing"),
     .is_random = true,
+    .examples = {"shape = a"},
 };
 
 }  // namespace tenon::random_uniform_op

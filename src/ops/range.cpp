@@ -62,6 +62,7 @@ TENON_DEFINE_OP(range) = OpSpec<NoAttrs>{
     .lower = lower,
     .gradient = not_differentiable("the number of elements depends on the operands"),
     .layout = logical_order(),
+    .examples = {"start: I; limit: I; delta: I"},
 };
 
 }  // namespace tenon::range_op

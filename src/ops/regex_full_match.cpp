@@ -35,6 +35,7 @@ TENON_DEFINE_OP(regex_full_match) = OpSpec<Attrs>{
     .infer = infer,
     .evaluate = evaluate,
     .gradient = not_differentiable("it works on texts"),
+    .examples = {"x: string a; pattern = \"a*\""},
 };
 
 }  // namespace tenon::regex_full_match_op

@@ -62,6 +62,7 @@ TENON_DEFINE_OP(requantize) = OpSpec<Attrs>{
     .gradient = not_differentiable("it rounds to integers"),
     .layout = follows_axis("axis"),
     .precision = Precision::Integer,
+    .examples = {"x: i32 a b; scale: f32; zero_point: i8"},
 };
 
 }  // namespace tenon::requantize_op

@@ -89,9 +89,12 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 }  // namespace
 
-TENON_DEFINE_OP(reshape) = same_elements_op<Attrs>(
-    "reshape",
-    "the same elements in row-major order under other extents; -1 stands for what is left",
-    {{"shape", &Attrs::shape, late_required}, {"allow_zero", &Attrs::allow_zero}}, infer);
+TENON_DEFINE_OP(reshape) = with_examples(
+    {"x: T a b c; shape = 0 -1", "x: T a b; shape = -1 a", "x: T a b c; shape = c -1 b",
+     "x: T a b; shape = b 1 a", "x: T 4 6; shape = 2 2 -1"},
+    same_elements_op<Attrs>(
+        "reshape",
+        "the same elements in row-major order under other extents; -1 stands for what is left",
+        {{"shape", &Attrs::shape, late_required}, {"allow_zero", &Attrs::allow_zero}}, infer));
 
 }  // namespace tenon::reshape_op

@@ -428,6 +428,7 @@ TENON_DEFINE_OP(resize) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
+    .examples = {"x: F n c h w; scales = 1.0 1.0 2.0 0.5", "x: F n c h w; sizes = 3 4; axes = 2 3"},
 };
 
 }  // namespace tenon::resize_op

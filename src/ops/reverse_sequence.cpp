@@ -53,6 +53,7 @@ TENON_DEFINE_OP(reverse_sequence) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T s b; lengths: i64 b"},
 };
 
 }  // namespace tenon::reverse_sequence_op

@@ -44,6 +44,7 @@ TENON_DEFINE_OP(rms_norm) = OpSpec<TrailingNormAttrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
+    .examples = {"x: F a b c; scale: F c"},
 };
 
 }  // namespace tenon::rms_norm_op

@@ -137,6 +137,7 @@ TENON_DEFINE_OP(roi_align) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = [](const Attrs&, Gradient& op) { add_derived_gradient(op, "y", "x"); },
     .layout = logical_order(),
+    .examples = {"x: F n c 4 4; rois: F 2 4; batch_indices: i64 2; height = 2; width = 2"},
 };
 
 }  // namespace tenon::roi_align_op

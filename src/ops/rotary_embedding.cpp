@@ -135,6 +135,7 @@ TENON_DEFINE_OP(rotary_embedding) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
+    .examples = {"x: F b h s 4; cosine: F b s 2; sine: F b s 2"},
 };
 
 }  // namespace tenon::rotary_embedding_op

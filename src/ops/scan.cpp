@@ -163,6 +163,7 @@ TENON_DEFINE_OP(scan) = OpSpec<Attrs>{
     .gradient = gradient,
     .fusion = Fusion::Opaque,
     .layout = logical_order(),
+    .examples = {"-"},
 };
 
 }  // namespace tenon::scan_op

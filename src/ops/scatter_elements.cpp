@@ -52,6 +52,7 @@ TENON_DEFINE_OP(scatter_elements) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
+    .examples = {"x: T a b; indices: I a b; updates: T a b"},
 };
 
 }  // namespace tenon::scatter_elements_op

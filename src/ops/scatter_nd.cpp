@@ -47,6 +47,7 @@ TENON_DEFINE_OP(scatter_nd) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = logical_order(),
+    .examples = {"x: T a b; indices: I c 2; updates: T c"},
 };
 
 }  // namespace tenon::scatter_nd_op

@@ -88,6 +88,7 @@ TENON_DEFINE_OP(sequence_map) = OpSpec<Attrs>{
     .gradient = not_differentiable("it reads sequences"),
     .fusion = Fusion::Opaque,
     .layout = logical_order(),
+    .examples = {"-"},
 };
 
 }  // namespace tenon::sequence_map_op

@@ -62,6 +62,7 @@ TENON_DEFINE_OP(signal_window) = OpSpec<Attrs>{
     .infer = infer,
     .lower = lower,
     .gradient = not_differentiable("it reads nothing"),
+    .examples = {"size = _"},
 };
 
 }  // namespace tenon::signal_window_op

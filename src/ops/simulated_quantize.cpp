@@ -41,6 +41,7 @@ TENON_DEFINE_OP(simulated_quantize) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = not_differentiable("it is flat between its steps"),
     .layout = any_layout(),
+    .examples = {"x: F a b; dom_scale: F; clip_min: F; clip_max: F"},
 };
 
 }  // namespace tenon::simulated_quantize_op

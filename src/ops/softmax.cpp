@@ -40,6 +40,7 @@ TENON_DEFINE_OP(softmax) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = gradient,
     .layout = follows_axis("axis"),
+    .examples = {"x: F a b"},
 };
 
 }  // namespace tenon::softmax_op

@@ -26,8 +26,10 @@ void lower(const DepthSpaceAttrs& attrs, Lowering& op) {
 
 }  // namespace
 
-TENON_DEFINE_OP(space_to_depth) = depth_space_op(
-    "space_to_depth", "blocks of block x block positions moved into the channels", infer, lower,
-    +[](const DepthSpaceAttrs& attrs, Gradient& op) { undo("depth_to_space", attrs, op); });
+TENON_DEFINE_OP(space_to_depth) = with_examples(
+    {"x: T n c 4 2; block = 2"},
+    depth_space_op(
+        "space_to_depth", "blocks of block x block positions moved into the channels", infer, lower,
+        +[](const DepthSpaceAttrs& attrs, Gradient& op) { undo("depth_to_space", attrs, op); }));
 
 }  // namespace tenon::space_to_depth_op

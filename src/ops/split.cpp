@@ -81,6 +81,7 @@ TENON_DEFINE_OP(split) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = follows_axis("axis"),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T 4 b; axis = 0", "x: T a 5; axis = 1; sizes = 2 3"},
 };
 
 }  // namespace tenon::split_op

@@ -37,8 +37,9 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 }  // namespace
 
-TENON_DEFINE_OP(squeeze) = same_elements_op<Attrs>("squeeze",
-                                                   "drops axes of extent 1: those named, or all",
-                                                   {{"axes", &Attrs::axes, late}}, infer);
+TENON_DEFINE_OP(squeeze) =
+    with_examples({"x: T a 1 b; axes = 1"},
+                  same_elements_op<Attrs>("squeeze", "drops axes of extent 1: those named, or all",
+                                          {{"axes", &Attrs::axes, late}}, infer));
 
 }  // namespace tenon::squeeze_op

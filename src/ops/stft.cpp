@@ -82,6 +82,7 @@ TENON_DEFINE_OP(stft) = OpSpec<Attrs>{
     .lower = lower,
     .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
+    .examples = {"signal: F b 8 1; frame_step = 2; frame_length = 4"},
 };
 
 }  // namespace tenon::stft_op

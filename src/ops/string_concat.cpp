@@ -48,6 +48,7 @@ TENON_DEFINE_OP(string_concat) = OpSpec<NoAttrs>{
     .infer = infer,
     .evaluate = evaluate,
     .gradient = not_differentiable("it works on texts"),
+    .examples = {"a: string a; b: string a"},
 };
 
 }  // namespace tenon::string_concat_op

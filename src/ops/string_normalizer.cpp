@@ -67,6 +67,7 @@ TENON_DEFINE_OP(string_normalizer) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("it works on texts"),
     .layout = logical_order(),
+    .examples = {"x: string a"},
 };
 
 }  // namespace tenon::string_normalizer_op

@@ -78,6 +78,7 @@ TENON_DEFINE_OP(string_split) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("it works on texts"),
     .layout = logical_order(),
+    .examples = {"x: string a"},
 };
 
 }  // namespace tenon::string_split_op

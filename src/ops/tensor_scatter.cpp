@@ -59,6 +59,7 @@ TENON_DEFINE_OP(tensor_scatter) = OpSpec<Attrs>{
     .gradient = derived_gradient<Attrs>,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"cache: F b h 4 d; update: F b h 2 d"},
 };
 
 }  // namespace tenon::tensor_scatter_op

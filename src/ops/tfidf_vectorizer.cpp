@@ -176,6 +176,7 @@ TENON_DEFINE_OP(tfidf_vectorizer) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("it counts"),
     .layout = logical_order(),
+    .examples = {"x: i64 a b"},
 };
 
 }  // namespace tenon::tfidf_vectorizer_op

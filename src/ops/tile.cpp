@@ -64,6 +64,7 @@ TENON_DEFINE_OP(tile) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T a b; repeats = 2 _"},
 };
 
 }  // namespace tenon::tile_op

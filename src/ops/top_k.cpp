@@ -96,6 +96,7 @@ TENON_DEFINE_OP(top_k) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: F a b; k = _"},
 };
 
 }  // namespace tenon::top_k_op

@@ -70,6 +70,7 @@ TENON_DEFINE_OP(transpose) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T a b c"},
 };
 
 }  // namespace tenon::transpose_op

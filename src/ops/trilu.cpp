@@ -41,6 +41,7 @@ TENON_DEFINE_OP(trilu) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
+    .examples = {"x: T a b"},
 };
 
 }  // namespace tenon::trilu_op

@@ -31,6 +31,7 @@ TENON_DEFINE_OP(where) = OpSpec<NoAttrs>{
     .lower = lower,
     .gradient = gradient,
     .precision = Precision::MovesOnly,
+    .examples = {"condition: B a b; a: T a b; b: T a b", "condition: B; a: T a b; b: T b"},
 };
 
 }  // namespace tenon::where_op

@@ -1,8 +1,7 @@
-// A node of any operator: operands by a hint or by guessing, attributes by their kind and name.
+// A node of any operator: operands by an example or by guessing, attributes by their kind and name.
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/random_graph/graph_maker.h"
-#include "driver/random_graph/op_hints.h"
 #include "ops/registry.h"
 
 #include <algorithm>
@@ -19,9 +18,8 @@ class NodeMaker {
   }
 
   void run() {
-    const std::vector<std::string_view> hints = hints_of(op_.name);
-    if (!hints.empty() && random_.chance(85)) {
-      follow(random_.pick(hints));
+    if (!op_.examples.empty() && random_.chance(85)) {
+      follow(random_.pick(op_.examples));
     } else {
       guess_operands();
     }
@@ -31,17 +29,17 @@ class NodeMaker {
   }
 
  private:
-  // Hints.
+  // Examples.
 
-  void follow(std::string_view hint) {
+  void follow(std::string_view example) {
     chosen_float_ = maker_.any_float();
     chosen_any_ = maker_.any_dtype();
     bool is_first = true;
-    for (const std::string& part : split(hint, ';')) {
+    for (const std::string& part : split(example, ';')) {
       const std::size_t equals = part.find(" = "), colon = part.find(':');
       if (equals != std::string::npos) {
-        hinted_attribute(std::string(trim(part.substr(0, equals))),
-                         std::string(trim(part.substr(equals + 3))));
+        example_attribute(std::string(trim(part.substr(0, equals))),
+                          std::string(trim(part.substr(equals + 3))));
         continue;
       }
       const std::vector<std::string> name_and_count =
@@ -50,15 +48,15 @@ class NodeMaker {
                                     ? static_cast<std::size_t>(*parse_integer(name_and_count[1]))
                                     : 1;
       const auto position = op_.operand_index(name_and_count[0]);
-      TENON_ASSERT(position, concat("a hint names an operand of ", op_.name));
+      TENON_ASSERT(position, concat("an example names an operand of ", op_.name));
       if (op_.operands[*position].is_optional && random_.chance(25)) continue;
       std::vector<std::string> words = split(std::string(trim(part.substr(colon + 1))), ' ');
-      for (std::size_t k = 0; k < count; ++k) place(*position, hinted_operand(words, is_first));
+      for (std::size_t k = 0; k < count; ++k) place(*position, example_operand(words, is_first));
       is_first = false;
     }
   }
 
-  ValueId hinted_operand(const std::vector<std::string>& words, bool is_first) {
+  ValueId example_operand(const std::vector<std::string>& words, bool is_first) {
     const std::size_t rank = words.size() - 1;
     const bool is_open = words[0] == "T" || words[0] == "F";
     // The first operand may be a value that is there; its extents then decide for the others.
@@ -100,9 +98,9 @@ class NodeMaker {
     return *parse_dtype(word);
   }
 
-  void hinted_attribute(const std::string& name, const std::string& text) {
+  void example_attribute(const std::string& name, const std::string& text) {
     const AttrDef* def = op_.find_attr(name);
-    TENON_ASSERT(def, concat("a hint names an attribute of ", op_.name));
+    TENON_ASSERT(def, concat("an example names an attribute of ", op_.name));
     const auto number = [&](const std::string& word) -> Dim {
       return word == "_" ? Dim(random_.between(0, 2)) : extent_of(word);
     };
@@ -129,7 +127,7 @@ class NodeMaker {
         attrs_.set(name, *unquote(text));
         break;
       default:
-        TENON_ASSERT(false, "a hint gives numbers, an element type or a text");
+        TENON_ASSERT(false, "an example gives numbers, an element type or a text");
     }
   }
 
@@ -339,6 +337,11 @@ class NodeMaker {
   DType chosen_float_ = DType::F32, chosen_any_ = DType::F32;
 };
 
+/// Nothing made up at random would do: encoded images, bodies (motifs have some).
+bool is_left_to_others(const OpDef& op) {
+  return op.examples.size() == 1 && op.examples.front() == "-";
+}
+
 }  // namespace
 
 void add_random_node(GraphMaker& maker) {
@@ -346,7 +349,7 @@ void add_random_node(GraphMaker& maker) {
   const OpDef* op = nullptr;
   do {
     op = maker.random.pick(ops);
-  } while (is_left_to_others(op->name));
+  } while (is_left_to_others(*op));
   // Most guesses are refused; an operator gets a few before another has its turn.
   for (int attempt = 0; attempt < 6; ++attempt) {
     try {
