@@ -25,7 +25,7 @@ std::string listed(const std::vector<std::uint32_t>& buffers) {
 constexpr std::string_view kChecks[] = {"equal", "at_most", "one_or",
                                         "broadcast"};  // by Constraint::Kind
 
-std::string quoted(std::string_view text) { return print(AttrValue(std::string(text))); }
+std::string quoted_text(std::string_view text) { return print(AttrValue(std::string(text))); }
 
 std::string buffer_text(const TaskList::Buffer& buffer) {
   std::string text = concat(print_name(buffer.name), ": ",
@@ -39,7 +39,7 @@ std::string buffer_text(const TaskList::Buffer& buffer) {
                    buffer.space.device);
   }
   if (buffer.form)
-    text += concat(" form ", quoted(buffer.form->text), " of %", buffer.form->source);
+    text += concat(" form ", quoted_text(buffer.form->text), " of %", buffer.form->source);
   if (buffer.view_of) text += concat(" view of %", *buffer.view_of);
   if (buffer.is_looked_up) text += " looked_up";
   return text;
@@ -49,7 +49,7 @@ std::string kernel_text(const TaskList::Kernel& kernel) {
   std::string text =
       concat(print_name(kernel.name), " scratch [", to_string(kernel.scratch_bytes), "]");
   if (kernel.threads > 0) text += concat(" threads ", kernel.threads);
-  if (!kernel.library.empty()) text += concat(" library ", quoted(kernel.library));
+  if (!kernel.library.empty()) text += concat(" library ", quoted_text(kernel.library));
   return text;
 }
 
@@ -63,10 +63,10 @@ std::string attributes_text(const Attributes& attributes) {
 std::string host_text(const TaskList::Host& host) {
   std::string layouts;
   for (const std::string& layout : host.layouts)
-    layouts += concat(layouts.empty() ? "" : ", ", quoted(layout));
-  return concat("    op ", host.op->name, " ", quoted(attributes_text(host.attributes)), " (",
+    layouts += concat(layouts.empty() ? "" : ", ", quoted_text(layout));
+  return concat("    op ", host.op->name, " ", quoted_text(attributes_text(host.attributes)), " (",
                 listed(host.operands), ") to (", listed(host.results), ") layouts [", layouts,
-                "] at ", quoted(host.where), "\n");
+                "] at ", quoted_text(host.where), "\n");
 }
 
 std::string branch_text(const BranchStep& branch) {
@@ -480,7 +480,7 @@ std::string to_string(const TaskList& tasks) {
   for (const TaskList::Check& check : tasks.checks) {
     text +=
         concat("  check ", kChecks[static_cast<std::size_t>(check.kind)], " [", to_string(check.a),
-               "] [", to_string(check.b), "] ", quoted(check.op), " ", quoted(check.where));
+               "] [", to_string(check.b), "] ", quoted_text(check.op), " ", quoted_text(check.where));
     if (check.end != kNoBuffer) text += concat(" in tasks ", check.begin, " to ", check.end);
     text += "\n";
   }
@@ -495,7 +495,7 @@ std::string to_string(const TaskList& tasks) {
                    print_name(task.value), " reads ", listed(task.reads), " writes ",
                    listed(task.writes), " {\n");
     for (const TaskList::Way& way : task.ways) {
-      text += concat("    way ", quoted(way.candidate));
+      text += concat("    way ", quoted_text(way.candidate));
       for (const TaskList::Guard& guard : way.when) {
         text += concat(" when ", to_string(Dim::symbol(tasks.symbols[guard.symbol].name)), " from ",
                        guard.lo, " to ", guard.hi);
