@@ -304,7 +304,8 @@ class CommandLine {
     train_app->add_option("--parallel", train_.parallel, "data: every rank that mpirun started takes its part of each batch; tensor:N: groups of N ranks share out tensors; data:M,tensor:N: both");
     train_app->add_option("--parts", trainer.parts, "that a batch is worked off in, one after another on a rank (default: one for each rank)")
         ->check(whole_number(1, kMostRuns));
-    train_app->add_flag("--split-states", trainer.splits_states, "every rank keeps a piece of what the optimizer remembers");
+    train_app->add_flag("--split-states{moments}", train_.split_states,
+                        "what every rank keeps a piece of: moments (default, where the optimizer allows it), gradients, parameters (each with those before), or nothing");
     train_app->add_option("--bucket", train_.bucket, "bytes of gradients that travel together (default: 4MiB)");
     train_app->add_flag("--print", train_.print, "print the graph of a step and train nothing");
 
@@ -364,7 +365,7 @@ class CommandLine {
     plan_app->add_option("--budget", plan_.budget, "bytes of the arena: 4GiB, 500MB, or 60% of what it takes without");
     plan_app->add_flag("--train{adamw}", plan_.train, "a step of training with this optimizer: its kernels as chosen for this machine, or with --cluster on many ranks")->type_name("[=OPTIMIZER]");
     plan_app->add_option("--loss", plan_.loss, "of --train, as for train");
-    plan_app->add_option("--cluster", plan_.cluster, "a description of machines and links in JSON: what a step takes on many ranks");
+    plan_app->add_option("--cluster", plan_.cluster, "a description of machines and links in JSON, or here[:THREADS]: what a step takes on many ranks");
     plan_app->add_option("--ranks", plan_.ranks, "numbers of ranks (default: 1,2,4,… as many as the cluster has)");
     plan_app->add_option("--batch", plan_.batch, "samples of each rank (default: the model's, or 32)")->check(whole_number(1, kMostRuns));
     plan_app->add_flag("--recompute", plan_.recompute, "values may be computed again (the default)");

@@ -145,9 +145,10 @@ struct ReportOptions {
 };
 struct TrainCommandOptions {
   std::string model, loss, optimizer, schedule, output, curve, target;
-  std::string parallel;  ///< what the ranks of a launcher share out: data:2,tensor:2
-  std::string resume;    ///< always, if-any; empty: not
-  std::string bucket;    ///< bytes
+  std::string parallel;      ///< what the ranks of a launcher share out: data:2,tensor:2
+  std::string resume;        ///< always, if-any; empty: not
+  std::string bucket;        ///< bytes
+  std::string split_states;  ///< nothing, moments, gradients, parameters; empty: what is fastest
   TrainerOptions trainer;
   bool print = false;  ///< the graph of a step, and train nothing
 };

@@ -4,7 +4,7 @@
 #include "cli/out.h"
 #include "cli/table.h"
 #include "driver/model.h"
-#include "driver/parallel/step_plan.h"
+#include "driver/parallel/measured_cluster.h"
 #include "driver/training/options.h"
 #include "driver/training/trainer.h"
 
@@ -25,6 +25,16 @@ Cluster read_cluster(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return parse_cluster(text.str(), path);
+}
+
+// "here", "here:2": this machine, with so many threads a rank.
+std::optional<int> threads_of_here(const std::string& text) {
+  if (text == "here") return 1;
+  if (!text.starts_with("here:")) return std::nullopt;
+  const std::optional<std::int64_t> threads = parse_integer(text.substr(5));
+  if (!threads || *threads < 1 || *threads > 4096)
+    throw Error("--cluster=here:THREADS has no number of threads", ErrorKind::Usage).got(text);
+  return static_cast<int>(*threads);
 }
 
 std::vector<std::int64_t> rank_counts(const std::string& text, const Cluster& cluster) {
@@ -64,14 +74,18 @@ int plan_on_cluster(const PlanOptions& options, OutputFormat format) {
     throw Error("--cluster plans a step of training", ErrorKind::Usage)
         .hint("give --train=OPTIMIZER");
   }
-  const Cluster cluster = read_cluster(options.cluster);
+  const std::optional<int> threads_here = threads_of_here(options.cluster);
+  const Cluster cluster =
+      threads_here ? cluster_here(*threads_here) : read_cluster(options.cluster);
   const std::vector<std::int64_t> counts = rank_counts(options.ranks, cluster);
   TrainOptions train;
   set_optimizer(train, options.train);
   if (!options.loss.empty()) set_loss(train.loss, options.loss);
   const Graph model = load_model(options.model);
   const std::int64_t batch = options.batch > 0 ? options.batch : kUsualBatch;
-  const StepCosts costs(with_batch(model, batch), train, cluster);
+  StepCosts costs(with_batch(model, batch), train, cluster);
+  if (threads_here)
+    costs = measured(std::move(costs), with_batch(model, batch), train, *threads_here);
   std::vector<StepPlan> plans;
   for (const std::int64_t count : counts) plans.push_back(best_plan(costs, cluster, count));
   if (!plans.back().fits) {

@@ -26,6 +26,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -182,6 +183,12 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
           << format_bytes(trainer.session().state_bytes() + trainer.session().second_place_bytes())
           << " states\n";
     const RankedStep* ranked = trainer.session().ranked();
+    if (ranked != nullptr && !options.trainer.budget.budget.empty()) {
+      const RankNeeds needs = trainer.session().needs();
+      err() << "budget: a rank holds " << format_bytes(needs.total()) << ": "
+            << format_bytes(needs.states) << " states, " << format_bytes(needs.exchanged)
+            << " exchanged between ranks, " << format_bytes(needs.arena) << " arena\n";
+    }
     if (ranked != nullptr && !ranked->place().words.empty())
       err() << "ranks exchange by " << ranked->place().words << ", sums in rank order\n";
   }
@@ -280,6 +287,19 @@ int train_on_ranks(TrainCommandOptions options, OutputFormat format) {
   }
 }
 
+RankSplit split_named(const std::string& text) {
+  static const std::map<std::string, RankSplit> known = {{"", RankSplit::Fastest},
+                                                         {"nothing", RankSplit::Nothing},
+                                                         {"moments", RankSplit::Moments},
+                                                         {"gradients", RankSplit::Gradients},
+                                                         {"parameters", RankSplit::Parameters}};
+  const auto found = known.find(text);
+  if (found != known.end()) return found->second;
+  throw Error("--split-states says what not", ErrorKind::Usage)
+      .expected("moments, gradients, parameters or nothing")
+      .got(text);
+}
+
 void require_parallel(const TrainCommandOptions& options) {
   if (options.parallel.empty()) {
     if (launched_rank_count() == 1) return;
@@ -305,6 +325,7 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
       throw Error("--bucket is no number of bytes", ErrorKind::Usage).got(options.bucket);
     trainer.bucket_bytes = *bytes;
   }
+  trainer.split = split_named(options.split_states);
   trainer.resume = !options.resume.empty();
   trainer.resume_if_any = options.resume == "if-any";
   if (trainer.resume && !trainer.resume_if_any && options.resume != "always")

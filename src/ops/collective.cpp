@@ -43,14 +43,15 @@ RankGroup group_of(Evaluation& op, std::int64_t size, std::int64_t stride) {
 }
 
 OpSpec<GroupAttrs> group_op(const GroupOp& op) {
+  std::vector<AttrField<GroupAttrs>> fields = {
+      {"ranks", &GroupAttrs::ranks}, {"stride", &GroupAttrs::stride}, {"axis", &GroupAttrs::axis}};
+  fields.insert(fields.end(), op.more.begin(), op.more.end());
   return {
       .name = op.name,
       .summary = concat(op.summary, "; of groups of `ranks`, `stride` apart"),
       .operands = {"x"},
       .results = {"y"},
-      .attrs = {{"ranks", &GroupAttrs::ranks},
-                {"stride", &GroupAttrs::stride},
-                {"axis", &GroupAttrs::axis}},
+      .attrs = std::move(fields),
       .infer = op.infer,
       .evaluate =
           [evaluate = op.evaluate](const GroupAttrs& attrs, Evaluation& made) {
@@ -59,10 +60,14 @@ OpSpec<GroupAttrs> group_op(const GroupOp& op) {
           },
       .gradient =
           [back = op.gradient](const GroupAttrs& attrs, Gradient& made) {
-            made.add("x",
-                     made.build().call(
-                         back, {made.upstream("y")},
-                         {{"ranks", attrs.ranks}, {"stride", attrs.stride}, {"axis", attrs.axis}}));
+            std::vector<Attr> same = {
+                {"ranks", attrs.ranks}, {"stride", attrs.stride}, {"axis", attrs.axis}};
+            if (!attrs.shape.empty()) same.emplace_back("flat", true);
+            if (attrs.is_flat) {
+              same.emplace_back("shape",
+                                constants(made.build().type(made.operand("x")).tensor().dims));
+            }
+            made.add("x", made.build().call(back, {made.upstream("y")}, same));
           },
       .layout = logical_order(),
       .is_random = true,  // which rank runs it, and the others, decide what it gives

@@ -37,6 +37,10 @@ RankGroup group_of(Evaluation& op, std::int64_t size, std::int64_t stride);
 /// Of ops that cut or join tensors along an axis, a part for each rank of a group.
 struct GroupAttrs {
   std::int64_t ranks = 1, stride = 1, axis = 0;
+  /// Of ops that join or cut elements one behind another, whatever the axes: the shape of what is
+  /// joined; whether to cut so. The last parts are filled up with zeros.
+  std::vector<std::int64_t> shape = {};
+  bool is_flat = false;
 };
 /// An op of x and such a group: all but what it computes, which its file says.
 struct GroupOp {
@@ -44,7 +48,8 @@ struct GroupOp {
   std::string summary = "";  ///< what each rank has
   ResultTypes (*infer)(const GroupAttrs& attrs, const OperandTypes& in) = nullptr;
   Tensor (*evaluate)(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) = nullptr;
-  const char* gradient = "";  ///< the op that takes what flows back
+  const char* gradient = "";                     ///< the op that takes what flows back
+  std::vector<AttrField<GroupAttrs>> more = {};  ///< attributes
 };
 OpSpec<GroupAttrs> group_op(const GroupOp& op);
 /// The type of x. Asks that it has the axis, and that there are such groups.

@@ -94,14 +94,24 @@ RankMemory& host_memory() {
   return memory;
 }
 
-RankSum::RankSum(Communicator& ranks, DType dtype, std::size_t count, RankMemory& memory)
+std::byte* RankScratch::at_least(std::size_t bytes) {
+  if (bytes > bytes_ || !place_) {
+    place_.reset();
+    place_ = memory_.allocate(bytes);
+    bytes_ = bytes;
+  }
+  return place_.get();
+}
+
+RankSum::RankSum(Communicator& ranks, DType dtype, std::size_t count, RankMemory& memory,
+                 std::shared_ptr<RankScratch> scratch)
     : ranks_(ranks),
       memory_(memory),
       dtype_(dtype),
       count_(count),
       piece_bytes_(range_of(ranks.rank()).size),
-      sum_(memory.allocate(piece_bytes_)),
-      others_(memory.allocate(piece_bytes_ * static_cast<std::size_t>(ranks.size() - 1))) {}
+      sum_(memory.allocate(range_of(0).size)),
+      scratch_(scratch ? std::move(scratch) : std::make_shared<RankScratch>(memory)) {}
 
 // Equal pieces; the last ones may be smaller, or empty.
 RankSum::Range RankSum::range_of(int rank) const {
@@ -116,12 +126,14 @@ void RankSum::add(std::span<const std::byte> part) {
   const int size = ranks_.size(), mine = ranks_.rank();
   std::vector<std::span<const std::byte>> given(static_cast<std::size_t>(size));
   std::vector<std::span<std::byte>> taken(given.size());
+  // Behind pieces that come in there is room for what was added up before them.
+  std::byte* others = scratch_->at_least(taken_bytes() + (is_empty_ ? 0 : piece_bytes_));
   std::size_t place = 0;
   for (int k = 0; k < size; ++k) {
     if (k == mine) continue;
     const Range range = range_of(k);
     given[static_cast<std::size_t>(k)] = part.subspan(range.begin, range.size);
-    taken[static_cast<std::size_t>(k)] = {others_.get() + place, piece_bytes_};
+    taken[static_cast<std::size_t>(k)] = {others + place, piece_bytes_};
     place += piece_bytes_;
   }
   ranks_.exchange(given, taken);
@@ -129,9 +141,9 @@ void RankSum::add(std::span<const std::byte> part) {
   const Range own = range_of(mine);
   terms[static_cast<std::size_t>(mine)] = part.subspan(own.begin, own.size);
   if (!std::exchange(is_empty_, false)) {
-    if (!before_) before_ = memory_.allocate(piece_bytes_);
-    memory_.copy(before_.get(), sum_.get(), piece_bytes_);
-    terms.insert(terms.begin(), std::span<const std::byte>(before_.get(), piece_bytes_));
+    std::byte* before = others + taken_bytes();
+    memory_.copy(before, sum_.get(), piece_bytes_);
+    terms.insert(terms.begin(), std::span<const std::byte>(before, piece_bytes_));
   }
   memory_.add_in_order(dtype_, {sum_.get(), piece_bytes_}, terms);
 }

@@ -26,13 +26,28 @@ class RankMemory {
 /// The processor's.
 RankMemory& host_memory();
 
+/// Memory for what comes in from other ranks, which sums that are taken one after another share.
+class RankScratch {
+ public:
+  explicit RankScratch(RankMemory& memory) : memory_(memory) {}
+  /// The same place until more is asked for.
+  std::byte* at_least(std::size_t bytes);
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  RankMemory& memory_;
+  std::shared_ptr<std::byte> place_;
+  std::size_t bytes_ = 0;
+};
+
 /// Sums over ranks in rank order, so that they do not depend on how messages travel: N ranks give
 /// the bits of one rank that adds the same N parts one after another. Each rank adds up a piece of
 /// the elements; then all pieces go to all: as many bytes as a ring of partial sums would send.
 class RankSum {
  public:
-  /// Both outlive it; `ranks` exchanges what lies in `memory`.
-  RankSum(Communicator& ranks, DType dtype, std::size_t count, RankMemory& memory = host_memory());
+  /// Both outlive it; `ranks` exchanges what lies in `memory`. Without `scratch` it has its own.
+  RankSum(Communicator& ranks, DType dtype, std::size_t count, RankMemory& memory = host_memory(),
+          std::shared_ptr<RankScratch> scratch = nullptr);
 
   /// Adds one more part of every rank, rank after rank. `part` is what this rank gives.
   void add(std::span<const std::byte> part);
@@ -40,7 +55,8 @@ class RankSum {
   void take(std::span<std::byte> total);
   /// The same for whoever wants no more than `piece()`.
   void end() { is_empty_ = true; }
-  /// The piece of the sum that this rank has added up; it stays where it is.
+  /// The piece of the sum that this rank has added up; it stays where it is. Where it is shorter
+  /// than others, zeros follow it.
   std::span<const std::byte> piece() const { return {sum_.get(), piece_bytes_}; }
 
  private:
@@ -48,14 +64,17 @@ class RankSum {
     std::size_t begin = 0, size = 0;  // bytes
   };
   Range range_of(int rank) const;
+  std::size_t taken_bytes() const {
+    return piece_bytes_ * static_cast<std::size_t>(ranks_.size() - 1);
+  }
 
   Communicator& ranks_;
   RankMemory& memory_;
   DType dtype_;
   std::size_t count_, piece_bytes_;
   bool is_empty_ = true;
-  // This rank's piece; those of the others, as they come in; the sum so far, while more is added.
-  std::shared_ptr<std::byte> sum_, others_, before_;
+  std::shared_ptr<std::byte> sum_;        // this rank's piece
+  std::shared_ptr<RankScratch> scratch_;  // those of the others; the sum so far, when more comes
 };
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
 #include "ops/collective.h"
+#include "ops/operand_limits.h"
 
 #include <algorithm>
 
@@ -6,6 +7,12 @@ namespace tenon::reduce_scatter_op {
 namespace {
 
 ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
+  if (attrs.is_flat) {
+    const TensorType& x = require_elements(in, "x", reals);
+    require_at_least("reduce_scatter", "ranks", attrs.ranks, 1);
+    return TensorType{
+        x.dtype, {floor_div(product(x.dims) + Dim(attrs.ranks - 1), attrs.ranks)}, {}};
+  }
   return part_type("reduce_scatter", attrs, require_group(attrs, in, reals));
 }
 
@@ -13,6 +20,11 @@ ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
 Tensor evaluate(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) {
   RankSum sum(group, x.dtype(), static_cast<std::size_t>(x.size()));
   sum.add(x.bytes());
+  if (attrs.is_flat) {
+    Tensor y(x.dtype(), {(x.size() + attrs.ranks - 1) / attrs.ranks});
+    std::ranges::copy(sum.piece(), y.mutable_bytes().begin());
+    return y;
+  }
   if (attrs.axis > 0) {
     Tensor total(x.dtype(), x.shape());
     sum.take(total.mutable_bytes());
@@ -34,6 +46,7 @@ TENON_DEFINE_OP(reduce_scatter) = group_op({
     .infer = infer,
     .evaluate = evaluate,
     .gradient = "all_gather",
+    .more = {{"flat", &GroupAttrs::is_flat}},
 });
 
 }  // namespace tenon::reduce_scatter_op

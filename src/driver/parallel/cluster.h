@@ -25,6 +25,9 @@ struct Cluster {
   /// as Tenon's sums in rank order do.
   bool is_hierarchical = false;
   std::vector<Tier> tiers;  ///< the innermost first
+  /// Of ranks that share the cores of one machine, how many compute at the same time; what carries
+  /// their messages then takes the same cores. 0: every rank has its own, and messages too.
+  double ranks_at_once = 0;
 
   /// What all ranks exchanging pieces of `bytes` takes, once: half of an all_reduce.
   struct Exchange {

@@ -16,6 +16,11 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;  // as devices want it
 
+// Parameters come in so many steps before they are read, and stay over gaps that are not longer.
+constexpr std::size_t kLeadSteps = 6, kLongestGap = 24;
+// Gradients of so many later buckets are made while one is on its way.
+constexpr std::size_t kBucketsUnderWay = 2;
+
 std::int64_t integer_attribute(const Graph& graph, NodeId id, const char* name,
                                std::int64_t otherwise) {
   const AttrValue* value = graph.node(id).attrs.find(name);
@@ -24,14 +29,32 @@ std::int64_t integer_attribute(const Graph& graph, NodeId id, const char* name,
 
 Tensor memory_for(const Type& type) { return {type.tensor().dtype, constants(type.tensor().dims)}; }
 
+// A parameter that ranks hold in pieces, put together while steps of a stage read it.
+struct Gather {
+  NodeId collective;
+  WindowedValue window;
+  std::byte* to = nullptr;
+  std::uint64_t task = 0;  // that has last put it together
+};
+
+// What is to be done before a step of a stage begins.
+struct Event {
+  enum class Kind : std::uint8_t { StartGather, AwaitGather, AwaitBucket };
+  std::size_t step = 0;
+  Kind kind = Kind::StartGather;
+  std::size_t index = 0;  // of the gather or the bucket
+};
+
 // Values whose sums travel together: gradients of one element type that are made one after another.
 struct Bucket {
   std::vector<NodeId> collectives;
   DType dtype = DType::F32;
+  std::vector<std::size_t> offsets;   // of the operands
   std::shared_ptr<std::byte> memory;  // operands, one behind another; then their sums
   std::size_t byte_count = 0;
   std::unique_ptr<RankSum> sum;
   std::size_t missing = 0;    // operands that are not made yet
+  std::uint64_t task = 0;     // that has last sent it
   bool is_scattered = false;  // each rank keeps its own piece alone
   bool is_over_parts = true;  // of a batch; else over the ranks that share a part
   bool is_copied = false;     // what it sums is made elsewhere, by a meeting before
@@ -53,6 +76,8 @@ struct RankedStep::State {
     std::vector<Bucket> buckets;
     std::vector<std::size_t> bucket_of;  // by output; as many as there are buckets: none
     std::vector<NodeId> others;          // collectives that do not add
+    std::vector<Gather> gathers;
+    std::vector<Event> events;  // by step
   };
   std::vector<Part> parts;
   std::unordered_map<ValueId, std::shared_ptr<std::byte>> kept;  // of values between stages
@@ -62,7 +87,10 @@ struct RankedStep::State {
   RankSum flag_sum;
   std::uint64_t bytes_sent = 0;
   double waited_s = 0;
-  TaskThread communication;  // last: it ends before what it works on
+  std::shared_ptr<RankScratch> scratch = std::make_shared<RankScratch>(*place.memory);
+  std::size_t most_taken = 0;  // of that, by the largest bucket
+  std::uint64_t held = 0;      // bytes
+  TaskThread communication;    // last: it ends before what it works on
 
   State(const StatefulGraph& graph, Communicator& all, const RankedStepOptions& chosen,
         StepPlace at)
@@ -84,6 +112,13 @@ struct RankedStep::State {
             std::make_unique<StageProgram>(part.stage.graph, options.thread_count, place);
       fill_buckets(part);
     }
+    for (Part& part : parts) {
+      plan_gathers(part);
+      place_buckets(part);
+      std::ranges::stable_sort(
+          part.events, {}, [](const Event& event) { return std::pair(event.step, event.kind); });
+    }
+    held += most_taken;
     require_parts_once();
   }
 
@@ -100,18 +135,35 @@ struct RankedStep::State {
   ValueId operand_of(NodeId id) const { return step.graph.node(id).operands.front(); }
   ValueId result_of(NodeId id) const { return step.graph.node(id).results.front(); }
 
+  std::shared_ptr<std::byte> allocate(std::size_t bytes) {
+    held += bytes;
+    return place.memory->allocate(bytes);
+  }
+  // Whether it puts a state together, for those who compute with it.
+  bool is_gather(NodeId id) const {
+    return traits_of(id).joins_parts && !step.graph.value(operand_of(id)).producer &&
+           !step.graph.is_output(result_of(id)) && axis_of(id) == 0;
+  }
+  std::int64_t axis_of(NodeId id) const { return integer_attribute(step.graph, id, "axis", 0); }
+
   void fill_buckets(Part& part);
   void close_bucket(Part& part, Bucket bucket);
+  void plan_gathers(Part& part);
+  void place_buckets(Part& part);
+  std::vector<WindowedValue> bucket_windows(const Part& part) const;
   void require_parts_once() const;
   void run_stage(Part& part, bool is_last_round,
                  const std::unordered_map<ValueId, std::byte*>& targets);
   void start(Bucket& bucket, bool is_last_round);
-  void run_other(NodeId id);
-  void join_parts(NodeId id, std::int64_t ranks_joined);
-  void run_others(Part& part) {
-    for (NodeId id : part.others) run_other(id);
+  void handle(Part& part, const Event& event);
+  using Targets = std::unordered_map<ValueId, std::byte*>;
+  void run_other(NodeId id, const Targets& targets);
+  std::uint64_t join_parts(NodeId id, std::byte* to);
+  void run_others(Part& part, const Targets& targets) {
+    for (NodeId id : part.others) run_other(id, targets);
   }
-  void wait();
+  void wait() { wait(communication.last()); }
+  void wait(std::uint64_t task);
 };
 
 // By what is made first, so that it leaves first. A sum that stays in pieces travels alone, for its
@@ -122,6 +174,7 @@ void RankedStep::State::fill_buckets(Part& part) {
     // Of parts of one part of the batch, which may lie along any axis, whole sums alone.
     const CollectiveTraits traits = traits_of(id);
     const bool is_sum = traits.adds && (is_over_parts(id) || !traits.leaves_parts);
+    if (is_gather(id)) continue;
     if (!is_sum) {
       part.others.push_back(id);
       continue;
@@ -159,7 +212,7 @@ void RankedStep::State::fill_buckets(Part& part) {
   }
   for (auto& [kind, bucket] : open) close_bucket(part, std::move(bucket));
   for (NodeId id : part.stage.collectives) {
-    if (!sums.contains(operand_of(id)) || sums.at(operand_of(id)) != id) continue;
+    if (is_gather(id) || !sums.contains(operand_of(id)) || sums.at(operand_of(id)) != id) continue;
     if (step.graph.constant_of(operand_of(id))) {
       throw Error("cannot sum over ranks what no step computes", ErrorKind::Unsupported)
           .got("'", step.graph.value(operand_of(id)).name, "'");
@@ -185,24 +238,123 @@ void RankedStep::State::fill_buckets(Part& part) {
 void RankedStep::State::close_bucket(Part& part, Bucket bucket) {
   bucket.dtype = type_of(operand_of(bucket.collectives.front())).tensor().dtype;
   const auto element = static_cast<std::size_t>(info(bucket.dtype).storage_bytes);
-  std::vector<std::size_t> offsets;
   std::size_t bytes = 0;
   for (NodeId id : bucket.collectives) {
-    if (!offsets.empty()) bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    offsets.push_back(bytes);
+    if (!bucket.offsets.empty()) bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bucket.offsets.push_back(bytes);
     bytes += bytes_of(operand_of(id));
   }
   bucket.byte_count = bytes;
-  bucket.memory = place.memory->allocate(bytes);
   Communicator& group = bucket.is_over_parts ? data : tensor;
-  bucket.sum = std::make_unique<RankSum>(group, bucket.dtype, bytes / element, *place.memory);
-  const std::byte* base = bucket.memory.get();
-  for (std::size_t k = 0; k < offsets.size(); ++k) {
-    const NodeId id = bucket.collectives[k];
-    if (!bucket.is_copied) places[operand_of(id)] = base + offsets[k];
-    places[result_of(id)] = bucket.is_scattered ? bucket.sum->piece().data() : base + offsets[k];
-  }
+  bucket.sum =
+      std::make_unique<RankSum>(group, bucket.dtype, bytes / element, *place.memory, scratch);
+  held += bucket.sum->piece().size();
+  most_taken = std::max(most_taken, bytes);
   part.buckets.push_back(std::move(bucket));
+}
+
+// Of buckets that leave pieces behind, in their order: from when one is first written to until a
+// later one is made.
+std::vector<WindowedValue> RankedStep::State::bucket_windows(const Part& part) const {
+  std::vector<WindowedValue> windows;
+  std::vector<std::size_t> made;
+  for (const Bucket& bucket : part.buckets) {
+    if (!bucket.is_scattered || bucket.is_copied) continue;
+    WindowedValue& window = windows.emplace_back(WindowedValue{bucket.byte_count, {{}}});
+    StepInterval& interval = window.intervals.front();
+    interval.begin = part.program->program().steps.size();
+    for (NodeId id : bucket.collectives) {
+      const auto output = std::ranges::find(part.stage.outputs, operand_of(id));
+      const StepInterval one =
+          part.program->steps_making(static_cast<std::size_t>(output - part.stage.outputs.begin()));
+      interval = {std::min(interval.begin, one.begin), std::max(interval.end, one.end)};
+    }
+    made.push_back(interval.end);
+  }
+  for (std::size_t k = 0; k + kBucketsUnderWay < windows.size(); ++k)
+    windows[k].intervals.front().end =
+        std::max(windows[k].intervals.front().end, made[k + kBucketsUnderWay]);
+  return windows;
+}
+
+void RankedStep::State::place_buckets(Part& part) {
+  const bool has_windows = options.splits_gradients && part.program && part.program->has_steps();
+  if (has_windows) {
+    const std::vector<WindowedValue> windows = bucket_windows(part);
+    const WindowPlan plan = place_windows(windows, kAlignment);
+    const std::shared_ptr<std::byte> memory = allocate(plan.bytes);
+    std::vector<std::size_t> sharing;  // buckets by window
+    for (std::size_t k = 0; k < part.buckets.size(); ++k) {
+      Bucket& bucket = part.buckets[k];
+      if (!bucket.is_scattered || bucket.is_copied) continue;
+      const std::size_t mine = sharing.size();
+      bucket.memory = {memory, memory.get() + plan.offsets[mine]};
+      const auto end_of = [&](std::size_t one) { return plan.offsets[one] + windows[one].bytes; };
+      for (std::size_t other = 0; other < mine; ++other) {
+        if (plan.offsets[other] < end_of(mine) && plan.offsets[mine] < end_of(other))
+          part.events.push_back(
+              {windows[mine].intervals.front().begin, Event::Kind::AwaitBucket, sharing[other]});
+      }
+      sharing.push_back(k);
+    }
+  }
+  for (Bucket& bucket : part.buckets) {
+    if (!bucket.memory) bucket.memory = allocate(bucket.byte_count);
+    const std::byte* base = bucket.memory.get();
+    for (std::size_t k = 0; k < bucket.offsets.size(); ++k) {
+      const NodeId id = bucket.collectives[k];
+      if (!bucket.is_copied) places[operand_of(id)] = base + bucket.offsets[k];
+      places[result_of(id)] =
+          bucket.is_scattered ? bucket.sum->piece().data() : base + bucket.offsets[k];
+    }
+  }
+}
+
+// Where steps are not seen one by one, all of them are put together before the first.
+void RankedStep::State::plan_gathers(Part& part) {
+  if (!part.program) return;
+  const bool has_windows = part.program->has_steps();
+  const std::size_t end = part.program->program().steps.size();
+  std::vector<WindowedValue> windows;
+  for (std::size_t input = 0; input < part.stage.inputs.size(); ++input) {
+    const NodeId maker = step.graph.value(part.stage.inputs[input]).producer;
+    if (!maker || !is_collective(*step.graph.node(maker).op) || !is_gather(maker)) continue;
+    Gather gather{maker, {bytes_of(result_of(maker)), {{0, end}}}};
+    if (has_windows) {
+      std::vector<std::size_t> reads = part.program->steps_reading(input);
+      if (reads.empty()) reads.push_back(0);
+      gather.window.intervals = intervals_of(reads, kLeadSteps, kLongestGap);
+      for (const StepInterval& interval : gather.window.intervals) {
+        const std::size_t first = *std::ranges::lower_bound(reads, interval.begin);
+        part.events.push_back({interval.begin, Event::Kind::StartGather, part.gathers.size()});
+        part.events.push_back({first, Event::Kind::AwaitGather, part.gathers.size()});
+      }
+    } else {
+      part.events.push_back({0, Event::Kind::StartGather, part.gathers.size()});
+      part.events.push_back({end, Event::Kind::AwaitGather, part.gathers.size()});
+    }
+    windows.push_back(gather.window);
+    part.gathers.push_back(gather);
+  }
+  if (part.gathers.empty()) return;
+  const WindowPlan plan = place_windows(windows, kAlignment);
+  kept[result_of(part.gathers.front().collective)] = allocate(plan.bytes);
+  std::byte* base = kept[result_of(part.gathers.front().collective)].get();
+  for (std::size_t k = 0; k < part.gathers.size(); ++k) part.gathers[k].to = base + plan.offsets[k];
+}
+
+void RankedStep::State::handle(Part& part, const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::StartGather: {
+      Gather& gather = part.gathers[event.index];
+      gather.task = join_parts(gather.collective, gather.to);
+      return;
+    }
+    case Event::Kind::AwaitGather:
+      return wait(part.gathers[event.index].task);
+    case Event::Kind::AwaitBucket:
+      return wait(part.buckets[event.index].task);
+  }
 }
 
 // What a part of the batch leads to must have been summed before later stages read it.
@@ -224,7 +376,7 @@ void RankedStep::State::start(Bucket& bucket, bool is_last_round) {
   const auto size = static_cast<std::uint64_t>(group.size());
   bytes_sent +=
       bucket.byte_count * (size - 1) / size * (is_complete && !bucket.is_scattered ? 2 : 1);
-  communication.add([&bucket, is_complete] {
+  bucket.task = communication.add([&bucket, is_complete] {
     const std::span<std::byte> memory(bucket.memory.get(), bucket.byte_count);
     bucket.sum->add(memory);
     if (!is_complete) return;
@@ -236,14 +388,15 @@ void RankedStep::State::start(Bucket& bucket, bool is_last_round) {
   });
 }
 
-void RankedStep::State::wait() {
+void RankedStep::State::wait(std::uint64_t task) {
   const auto begin = std::chrono::steady_clock::now();
-  communication.wait();
+  communication.wait(task);
   waited_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 void RankedStep::State::run_stage(Part& part, bool is_last_round,
                                   const std::unordered_map<ValueId, std::byte*>& targets) {
+  for (const Gather& gather : part.gathers) places[result_of(gather.collective)] = gather.to;
   std::vector<const std::byte*> inputs;
   for (ValueId value : part.stage.inputs) inputs.push_back(places.at(value));
   std::vector<std::byte*> outputs;
@@ -254,15 +407,20 @@ void RankedStep::State::run_stage(Part& part, bool is_last_round,
       continue;
     }
     auto& at = places[value];
-    if (at == nullptr) at = (kept[value] = place.memory->allocate(bytes_of(value))).get();
+    if (at == nullptr) at = (kept[value] = allocate(bytes_of(value))).get();
     outputs.push_back(const_cast<std::byte*>(at));  // memory of buckets and `kept`, which is ours
   }
   for (Bucket& bucket : part.buckets) bucket.missing = bucket.collectives.size();
   if (part.program) {
-    part.program->run(inputs, outputs, [&](std::size_t output) {
+    const auto when_made = [&](std::size_t output) {
       const std::size_t k = part.bucket_of[output];
       if (k < part.buckets.size() && --part.buckets[k].missing == 0)
         start(part.buckets[k], is_last_round);
+    };
+    std::size_t handled = 0;
+    part.program->run(inputs, outputs, when_made, [&](std::size_t number) {
+      for (; handled < part.events.size() && part.events[handled].step <= number; ++handled)
+        handle(part, part.events[handled]);
     });
   }
   for (Bucket& bucket : part.buckets) {
@@ -273,44 +431,54 @@ void RankedStep::State::run_stage(Part& part, bool is_last_round,
   }
 }
 
-// Along the first axis parts lie one behind another: they come where they belong.
-void RankedStep::State::join_parts(NodeId id, std::int64_t ranks_joined) {
-  const ValueId operand = operand_of(id), result = result_of(id);
-  const std::size_t bytes = bytes_of(operand);
-  if (!kept.contains(result)) kept[result] = place.memory->allocate(bytes_of(result));
-  std::byte* to = kept[result].get();
-  places[result] = to;
-  const std::span<const std::byte> mine(places.at(operand), bytes);
+// Along the first axis parts lie one behind another: they come where they belong. What fills up the
+// last ones does not travel.
+std::uint64_t RankedStep::State::join_parts(NodeId id, std::byte* to) {
+  const ValueId operand = operand_of(id);
+  const std::size_t piece = bytes_of(operand), whole = bytes_of(result_of(id));
+  const auto joined = static_cast<int>(integer_attribute(step.graph, id, "ranks", 1));
   const auto stride = static_cast<int>(integer_attribute(step.graph, id, "stride", 1));
-  communication.add([this, to, mine, ranks_joined, stride] {
+  bytes_sent += piece * static_cast<std::uint64_t>(joined - 1);
+  return communication.add([this, to, piece, whole, joined, stride, from = places.at(operand)] {
+    RankGroup group(*place.ranks, joined, stride);
     std::vector<std::span<std::byte>> all;
-    for (std::int64_t k = 0; k < ranks_joined; ++k)
-      all.emplace_back(to + static_cast<std::size_t>(k) * mine.size(), mine.size());
-    RankGroup(*place.ranks, static_cast<int>(ranks_joined), stride).all_gather(mine, all);
+    for (int k = 0; k < joined; ++k) {
+      const std::size_t begin = std::min(whole, static_cast<std::size_t>(k) * piece);
+      all.emplace_back(to + begin, std::min(piece, whole - begin));
+    }
+    group.all_gather({from, all[static_cast<std::size_t>(group.rank())].size()}, all);
   });
 }
 
 // Both maps get their entries here: the thread that communicates changes none but what they hold.
-void RankedStep::State::run_other(NodeId id) {
+void RankedStep::State::run_other(NodeId id, const Targets& targets) {
   const CollectiveTraits traits = traits_of(id);
+  const ValueId made_value = result_of(id);
+  const auto target = targets.find(made_value);
+  std::byte* to = target == targets.end() ? nullptr : target->second;
+  if (to == nullptr) {
+    std::shared_ptr<std::byte>& memory = kept[made_value];
+    if (!memory) memory = allocate(bytes_of(made_value));
+    to = memory.get();
+  }
+  places[made_value] = to;
+  const bool is_constant = step.graph.constant_of(operand_of(id)) != nullptr;
+  if (traits.joins_parts && axis_of(id) == 0 && !is_constant) {
+    join_parts(id, to);
+    return;
+  }
   const std::int64_t group = integer_attribute(step.graph, id, "ranks", ranks.size());
   for (ValueId operand : step.graph.node(id).operands) {
     if (!traits.sends_nothing)
       bytes_sent += bytes_of(operand) * static_cast<std::uint64_t>(group - 1);
   }
-  const bool is_constant = step.graph.constant_of(operand_of(id)) != nullptr;
-  if (traits.joins_parts && integer_attribute(step.graph, id, "axis", 0) == 0 && !is_constant)
-    return join_parts(id, group);
   // The rest as the reference has it, in the processor's memory.
-  std::shared_ptr<std::byte>& result = kept[result_of(id)];
-  if (!result) result = place.memory->allocate(bytes_of(result_of(id)));
-  places[result_of(id)] = result.get();
   std::vector<std::pair<TensorType, const std::byte*>> operands;
   for (ValueId operand : step.graph.node(id).operands) {
     const bool is_fixed = step.graph.constant_of(operand) != nullptr;
     operands.emplace_back(type_of(operand).tensor(), is_fixed ? nullptr : places.at(operand));
   }
-  communication.add([this, id, operands = std::move(operands), to = result.get()] {
+  communication.add([this, id, operands = std::move(operands), to] {
     std::vector<std::optional<Datum>> given;
     for (std::size_t k = 0; k < operands.size(); ++k) {
       const auto& [type, from] = operands[k];
@@ -350,8 +518,9 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
   const auto aim = [&](std::size_t output, std::byte* target) {
     const ValueId value = graph.outputs()[output];
     const NodeId maker = graph.value(value).producer;
-    const bool is_direct = maker && !is_collective(*graph.node(maker).op) &&
-                           graph.readers(value).empty() && !targets.contains(value);
+    const bool is_sum = maker && is_collective(*graph.node(maker).op) && s.traits_of(maker).adds;
+    const bool is_direct =
+        maker && !is_sum && graph.readers(value).empty() && !targets.contains(value);
     if (is_direct) {
       targets[value] = target;
     } else {
@@ -380,7 +549,7 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
     for (std::size_t k = 0; k < s.parts.size() && !s.parts[k].stage.is_behind_sums; ++k) {
       if (k > 0) s.wait();  // it reads what ranks of the same part gave
       s.run_stage(s.parts[k], is_last, targets);
-      s.run_others(s.parts[k]);
+      s.run_others(s.parts[k], targets);
     }
     if (!is_last) s.wait();  // the next round writes over what is being sent
   }
@@ -392,7 +561,7 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
   for (State::Part& part : s.parts) {
     if (!part.stage.is_behind_sums) continue;
     s.run_stage(part, true, targets);
-    s.run_others(part);
+    s.run_others(part, targets);
     s.wait();
   }
   for (const auto& [value, to] : copies) {
@@ -421,11 +590,21 @@ std::uint64_t RankedStep::arena_bytes() const {
   return bytes;
 }
 
+std::uint64_t RankedStep::largest_arena_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const State::Part& part : state_->parts) {
+    if (part.program) bytes = std::max(bytes, part.program->arena_bytes());
+  }
+  return bytes;
+}
+
 std::size_t RankedStep::bucket_count() const {
   std::size_t count = 0;
   for (const State::Part& part : state_->parts) count += part.buckets.size();
   return count;
 }
+
+std::uint64_t RankedStep::held_bytes() const { return state_->held; }
 
 CommunicationTimes RankedStep::times() const {
   return {state_->communication.busy_s(), state_->waited_s, state_->bytes_sent};

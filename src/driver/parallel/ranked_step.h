@@ -25,6 +25,8 @@ struct RankedStepOptions {
   int thread_count = 0;
   std::size_t bucket_bytes = std::size_t{4} << 20;
   std::int64_t tensor_ranks = 1;
+  /// Gradients that ranks keep pieces of share memory, each while it is made and sent.
+  bool splits_gradients = false;
 };
 
 /// One step of training over ranks. The batch comes in parts of one size; rank k of n works on
@@ -52,7 +54,11 @@ class RankedStep {
   const StepPlace& place() const;
   const Program& program() const;
   std::uint64_t arena_bytes() const;
+  std::uint64_t largest_arena_bytes() const;  ///< of a stage
   std::size_t bucket_count() const;
+  /// What it holds beside the stages' arenas: gradients, parameters while they are whole, and what
+  /// stages hand on.
+  std::uint64_t held_bytes() const;
   CommunicationTimes times() const;
   /// A text that differs where two ranks would run different code.
   std::string code_hash() const;

@@ -27,20 +27,38 @@ StageProgram::StageProgram(const Graph& graph, int thread_count, const StepPlace
   find_order();
 }
 
+std::vector<std::size_t> StageProgram::steps_with(std::uint32_t buffer) const {
+  const Program& p = program();
+  const auto bytes_of = [&](std::uint64_t one) {  // whose a view shows
+    while (p.buffers[one].place == Program::Place::View) one = p.buffers[one].offset;
+    return one;
+  };
+  std::vector<std::size_t> steps;
+  for (std::size_t step = 0; step < p.steps.size(); ++step) {
+    const bool has_it = std::ranges::any_of(p.steps[step].buffers, [&](std::uint32_t one) {
+      return bytes_of(one) == bytes_of(buffer);
+    });
+    if (has_it) steps.push_back(step);
+  }
+  return steps;
+}
+
+std::vector<std::size_t> StageProgram::steps_reading(std::size_t input) const {
+  return steps_with(program().inputs[input]);
+}
+
+StepInterval StageProgram::steps_making(std::size_t output) const {
+  const std::vector<std::size_t> steps = steps_with(program().outputs[output]);
+  if (steps.empty()) return {0, program().steps.size()};
+  return {steps.front(), steps.back()};
+}
+
 // An output is made when no later step so much as reads it.
 void StageProgram::find_order() {
   if (model_) {
-    const Program& p = model_->program();
-    const auto bytes_of = [&](std::uint64_t buffer) {  // whose a view shows
-      while (p.buffers[buffer].place == Program::Place::View) buffer = p.buffers[buffer].offset;
-      return buffer;
-    };
-    for (std::size_t step = 0; step < p.steps.size(); ++step) {
-      for (std::uint32_t buffer : p.steps[step].buffers) {
-        for (std::size_t k = 0; k < p.outputs.size(); ++k) {
-          if (bytes_of(p.outputs[k]) == bytes_of(buffer)) last_step_[k] = step;
-        }
-      }
+    for (std::size_t k = 0; k < last_step_.size(); ++k) {
+      const std::vector<std::size_t> steps = steps_with(program().outputs[k]);
+      if (!steps.empty()) last_step_[k] = steps.back();
     }
   }
   order_.resize(last_step_.size());
@@ -49,8 +67,10 @@ void StageProgram::find_order() {
 }
 
 void StageProgram::run(std::span<const std::byte* const> inputs,
-                       std::span<std::byte* const> outputs, const WhenMade& when_made) {
+                       std::span<std::byte* const> outputs, const WhenMade& when_made,
+                       const BeforeStep& before_step) {
   std::size_t told = 0;
+  before_step(has_steps() ? 0 : program().steps.size());
   if (host_) {
     run_on_host(inputs, outputs);
   } else {
@@ -58,6 +78,7 @@ void StageProgram::run(std::span<const std::byte* const> inputs,
     const std::vector<void*> targets(outputs.begin(), outputs.end());
     const Context::Look look = [&](std::size_t step) {
       while (told < order_.size() && last_step_[order_[told]] <= step) when_made(order_[told++]);
+      if (has_steps()) before_step(step + 1);
     };
     if (context_->is_on_device()) {
       std::vector<std::size_t> marks;

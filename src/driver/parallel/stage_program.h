@@ -1,6 +1,7 @@
 #pragma once
 
 #include "driver/parallel/step_place.h"
+#include "driver/parallel/windows.h"
 #include "host/context.h"
 #include "ir/graph.h"
 #include "runtime/model.h"
@@ -22,18 +23,26 @@ class StageProgram {
   /// Calls `when_made` as soon as nothing more will be written to an output, in an order that
   /// is the same in every run, with the output's number.
   using WhenMade = std::function<void(std::size_t output)>;
+  /// Called with numbers of steps that go up, before the step of that number begins; where steps
+  /// are not seen one by one (`has_steps`), only once, before all.
+  using BeforeStep = std::function<void(std::size_t step)>;
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-           const WhenMade& when_made);
+           const WhenMade& when_made, const BeforeStep& before_step);
 
   const Program& program() const { return model_ ? model_->program() : host_model_->program(); }
   std::uint64_t arena_bytes() const {
     return context_ ? context_->arena_bytes() : host_->arena_bytes();
   }
+  bool has_steps() const { return context_ && !context_->is_on_device(); }
+  /// The steps that read an input, in their order; the first that touches an output, and the last.
+  std::vector<std::size_t> steps_reading(std::size_t input) const;
+  StepInterval steps_making(std::size_t output) const;
   /// Outputs in the order in which they are made.
   const std::vector<std::size_t>& making_order() const { return order_; }
 
  private:
   void find_order();
+  std::vector<std::size_t> steps_with(std::uint32_t buffer) const;
   void run_on_host(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
 
   const StepPlace& place_;

@@ -99,8 +99,14 @@ StepPlan plan_step(const StepCosts& costs, const Cluster& cluster, std::int64_t 
   const double update_s = costs.update_start_s + costs.update_s / share;
   end += update_s;
   if (plan.splits_states) end += add(costs.parameter_bytes, 1);
+  if (cluster.ranks_at_once > 0) {  // nothing runs beside anything else
+    end = (costs.compute_s + update_s + plan.communication_s) *
+          std::max(1.0, static_cast<double>(rank_count) / cluster.ranks_at_once);
+    plan.waited_s = plan.communication_s;
+  } else {
+    plan.waited_s = end - costs.compute_s - update_s;
+  }
   plan.step_s = end;
-  plan.waited_s = end - costs.compute_s - update_s;
   // Every state has two places, of which a step reads one and writes the other.
   plan.bytes_per_rank = costs.arena_bytes + costs.gradient_bytes + 2 * costs.parameter_bytes +
                         2 * costs.other_state_bytes / share +

@@ -17,18 +17,23 @@ TaskThread::~TaskThread() {
   thread_.join();
 }
 
-void TaskThread::add(std::function<void()> task) {
+std::uint64_t TaskThread::add(std::function<void()> task) {
+  std::uint64_t number = 0;
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) return;
+    number = ++added_;
+    if (failure_) return number;
     tasks_.push_back(std::move(task));
   }
   changed_.notify_all();
+  return number;
 }
 
-void TaskThread::wait() {
+void TaskThread::wait() { wait(added_); }  // no other thread adds
+
+void TaskThread::wait(std::uint64_t number) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return failure_ || (tasks_.empty() && !is_busy_); });
+  changed_.wait(lock, [&] { return failure_ || done_ >= number; });
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -39,7 +44,6 @@ void TaskThread::work() {
     if (is_closed_) return;
     const std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
-    is_busy_ = true;
     lock.unlock();
     const auto begin = std::chrono::steady_clock::now();
     std::exception_ptr failure;
@@ -52,7 +56,7 @@ void TaskThread::work() {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     lock.lock();
     busy_s_ += elapsed;
-    is_busy_ = false;
+    ++done_;
     if (failure) {
       failure_ = failure;
       tasks_.clear();

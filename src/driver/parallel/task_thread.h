@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -16,10 +17,14 @@ class TaskThread {
   TaskThread(const TaskThread&) = delete;
   ~TaskThread();
 
-  void add(std::function<void()> task);
+  /// Gives the task's number, counted from 1.
+  std::uint64_t add(std::function<void()> task);
   /// Waits until all is done. Throws what one of the tasks threw; those behind it are left out.
   void wait();
-  double busy_s() const { return busy_s_; }  ///< asked when nothing is under way
+  /// The same for tasks up to one.
+  void wait(std::uint64_t number);
+  std::uint64_t last() const { return added_; }  ///< task that was added
+  double busy_s() const { return busy_s_; }      ///< asked when nothing is under way
 
  private:
   void work();
@@ -28,7 +33,8 @@ class TaskThread {
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   std::exception_ptr failure_;
-  bool is_busy_ = false, is_closed_ = false;
+  std::uint64_t added_ = 0, done_ = 0;
+  bool is_closed_ = false;
   double busy_s_ = 0;
   std::thread thread_;
 };

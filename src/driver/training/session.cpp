@@ -67,32 +67,8 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   before_.resize(now_.size());
   is_in_place_.assign(now_.size(), 0);
   if (ranks.ranks != nullptr || ranks.parts > 1) {
-    if (has_budget) {
-      throw Error("the memory of parts of a batch is not planned", ErrorKind::Unsupported)
-          .hint("leave out --budget, or --parallel and --parts");
-    }
-    const bool is_device = options.target.starts_with("cuda");
-    if (!is_device && (options.target != "native" || !options.precision.empty())) {
-      throw Error("ranks and parts of a batch take this processor as it is, or a GPU",
-                  ErrorKind::Unsupported)
-          .got(options.target, " ", options.precision)
-          .hint("leave out --precision and --cpu, or --parallel and --parts");
-    }
     for (std::size_t k = 0; k < now_.size(); ++k) before_[k] = zeros_like(now_[k]);
-    StepPlace place =
-        is_device ? cuda_place(*ranks_, ranks.ranks != nullptr, options.target, options.precision)
-                  : host_place(*ranks_);
-    ranked_ = std::make_unique<RankedStep>(
-        step_, *ranks_,
-        RankedStepOptions{ranks.parts, thread_count, ranks.bucket_bytes, tensor_ranks_},
-        std::move(place));
-    if (are_ranks_on_device()) {
-      before_.clear();
-      for (auto* memory : {&there_, &there_before_}) {
-        for (const Tensor& state : now_)
-          memory->push_back(ranked_->place().memory->allocate(state.byte_size()));
-      }
-    }
+    make_ranked(options, ranks);
     return;
   }
   const bool is_for_device = options.target.starts_with("cuda");
@@ -143,6 +119,69 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
     for (const State& state : step_.states) states.push_back({state.input, state.output});
     context_->keep_on_device(std::move(states));
   }
+}
+
+// With a budget a second time: what there is beside the arena is known then.
+void Session::make_ranked(const SessionOptions& options, const SessionRanks& ranks) {
+  const bool is_device = options.target.starts_with("cuda");
+  const bool has_budget = !options.budget.budget.empty();
+  if (!is_device && (options.target != "native" || !options.precision.empty())) {
+    throw Error("ranks and parts of a batch take this processor as it is, or a GPU",
+                ErrorKind::Unsupported)
+        .got(options.target, " ", options.precision)
+        .hint("leave out --precision and --cpu, or --parallel and --parts");
+  }
+  if (has_budget && (is_device || options.budget.may_split)) {
+    throw Error("ranks keep a budget on the processor, without --split", ErrorKind::Unsupported)
+        .hint("--parts works a batch off in parts");
+  }
+  StepPlace place =
+      is_device ? cuda_place(*ranks_, ranks.ranks != nullptr, options.target, options.precision)
+                : host_place(*ranks_);
+  const auto make = [&] {
+    ranked_.reset();
+    ranked_ = std::make_unique<RankedStep>(
+        step_, *ranks_,
+        RankedStepOptions{ranks.parts, options.thread_count, ranks.bucket_bytes, tensor_ranks_,
+                          ranks.splits_gradients},
+        place);
+  };
+  make();
+  const bool splits_parameters = std::ranges::any_of(
+      step_.states, [](const State& state) { return state.split && state.split->is_parameter; });
+  const RankShares shares{ranks_->size(), ranks.parts, ranks.part_size, splits_parameters};
+  if (has_budget) {
+    const RankNeeds plain = needs();
+    const std::string& text = options.budget.budget;
+    const bool is_share = trim(text).ends_with('%');
+    const std::uint64_t limit = is_share
+                                    ? plain.outside_arena() + arena_budget(text, plain.arena, 0)
+                                    : arena_budget(text, plain.arena, 0);
+    if (plain.outside_arena() >= limit) require_fits(plain, limit, shares);
+    const std::uint64_t others = plain.arena - ranked_->largest_arena_bytes();
+    const std::uint64_t arena = limit - plain.outside_arena();
+    if (plain.arena > arena) {
+      place.compile = compiler_within(arena - std::min(arena, others), options.budget);
+      make();
+    }
+    require_fits(needs(), limit, shares);
+  } else if (!is_device && ranks.ranks != nullptr) {
+    require_fits(needs(), memory_of_rank(), shares);
+  }
+  if (!is_device) return;
+  before_.clear();
+  for (auto* memory : {&there_, &there_before_}) {
+    for (const Tensor& state : now_) memory->push_back(place.memory->allocate(state.byte_size()));
+  }
+}
+
+RankNeeds Session::needs() const {
+  RankNeeds needs;
+  for (const Tensor& state : now_) needs.states += 2 * state.byte_size();
+  if (!ranked_) return needs;
+  needs.exchanged = ranked_->held_bytes();
+  needs.arena = ranked_->arena_bytes();
+  return needs;
 }
 
 void Session::load(Program program) {
@@ -351,11 +390,18 @@ States Session::states() const {
   return states;
 }
 
-States Session::gathered_states() const {
+States Session::gathered_states(bool with_pieces) const {
   States states = this->states();
   RankGroup group(*ranks_, static_cast<int>(tensor_ranks_), 1);
   for (std::size_t k = 0; k < now_.size(); ++k) {
     const State& state = step_.states[k];
+    if (with_pieces && state.split && state.split->is_parameter) {
+      RankGroup all(*ranks_, ranks_->size(), 1);
+      const Tensor joined = gathered(state_value(k), {all.size(), 1, 0}, all);
+      Tensor whole(joined.dtype(), state.split->shape);
+      std::ranges::copy(joined.bytes().first(whole.byte_size()), whole.mutable_bytes().begin());
+      states.emplace_back(state.name, std::move(whole));
+    }
     if (!state.split || !state.split->axis) continue;
     const GroupAttrs attrs{tensor_ranks_, 1, static_cast<std::int64_t>(*state.split->axis)};
     states.emplace_back(state.name, gathered(state_value(k), attrs, group));

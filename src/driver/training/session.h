@@ -1,5 +1,6 @@
 #pragma once
 
+#include "driver/parallel/rank_budget.h"
 #include "driver/parallel/ranked_step.h"
 #include "driver/planning/step_within.h"
 #include "host/context.h"
@@ -36,6 +37,8 @@ struct SessionRanks {
   std::size_t bucket_bytes = RankedStepOptions{}.bucket_bytes;
   std::int64_t tensor_ranks =
       1;  ///< that share out the tensors of a part, as `shard` has split them
+  bool splits_gradients = false;  ///< as RankedStepOptions has it
+  std::int64_t part_size = 1;     ///< samples of a part
 };
 
 /// What a rank has of a state that is split.
@@ -60,6 +63,8 @@ class Session {
   std::vector<Tensor> run(const std::vector<Tensor>& batch);
   /// The same for this rank's parts of a batch.
   std::vector<Tensor> run_parts(const std::vector<std::vector<Tensor>>& parts);
+  /// What this rank holds of ranks' steps.
+  RankNeeds needs() const;
   /// Null where neither ranks nor parts were asked for.
   RankedStep* ranked() const { return ranked_.get(); }
 
@@ -67,8 +72,9 @@ class Session {
   const Graph& graph() const { return step_.graph; }
   /// They share memory with the session until it runs again. Without those that are split.
   States states() const;
-  /// With those that are split along an axis, put together: on every rank, when all ranks ask.
-  States gathered_states() const;
+  /// With those that are split along an axis, and parameters that are split element by element
+  /// (`with_pieces`), put together: on every rank, when all ranks ask.
+  States gathered_states(bool with_pieces = true) const;
   /// Of states that are split element by element, what no other state has; likewise.
   std::vector<StatePiece> pieces() const;
   /// What the last run read, by input of the graph; `batch` as it was given. Asks for a run whose
@@ -89,6 +95,7 @@ class Session {
 
  private:
   bool is_on_device() const { return context_ && context_->is_on_device(); }
+  void make_ranked(const SessionOptions& options, const SessionRanks& ranks);
   bool are_ranks_on_device() const { return ranked_ && ranked_->place().is_device; }
   // A state as it is now, or as it was before the last run.
   Tensor state_value(std::size_t state, bool is_before = false) const;

@@ -148,14 +148,22 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   SessionOptions session{options_.thread_count, options_.target, options_.precision,
                          options_.budget};
   if (options_.budget.may_split) session.split = split_of(model_, options_.train);
-  const SessionRanks ranks{options_.ranks, options_.parts, options_.bucket_bytes,
-                           options_.tensor_ranks};
+  const SessionRanks ranks{options_.ranks,
+                           options_.parts,
+                           options_.bucket_bytes,
+                           options_.tensor_ranks,
+                           options_.split >= RankSplit::Gradients,
+                           part_size_};
   options_.train.parts = options_.parts;
   // Whether states are split is not part of what is learnt.
   StatefulGraph step = train(model_, options_.train);
   checkpoint_.step_hash = hash_of(step);
-  if (options_.splits_states && rank_count() > 1) {
+  // One rank on a GPU goes the way of several, by NCCL.
+  const bool is_alone_on_gpu =
+      rank_count() == 1 && options_.ranks != nullptr && options_.target.starts_with("cuda");
+  if (options_.split >= RankSplit::Moments && (rank_count() > 1 || is_alone_on_gpu)) {
     options_.train.state_ranks = rank_count();
+    options_.train.splits_parameters = options_.split == RankSplit::Parameters || is_alone_on_gpu;
     step = train(model_, options_.train);
   }
   if (options_.tensor_ranks > 1) step = shard(step, {options_.tensor_ranks, data_rank_count(), {}});
@@ -190,7 +198,14 @@ void Trainer::choose_parts() {
         .expected("a multiple of ", options_.tensor_ranks)
         .got(rank_count());
   }
-  if (options_.tensor_ranks > 1 && options_.splits_states) {
+  if (options_.split == RankSplit::Fastest) {
+    const OptimizerOptions& optimizer = options_.train.optimizer;
+    const bool reads_whole_gradients =
+        optimizer.kind == "lamb" || optimizer.clip_norm > 0 || optimizer.loss_scale < 0;
+    options_.split = options_.tensor_ranks > 1 || reads_whole_gradients ? RankSplit::Nothing
+                                                                        : RankSplit::Moments;
+  }
+  if (options_.tensor_ranks > 1 && options_.split >= RankSplit::Moments) {
     throw Error("states cannot be split twice", ErrorKind::Unsupported)
         .hint("ranks that share out tensors hold their states in part: leave --split-states out");
   }
@@ -359,7 +374,7 @@ std::optional<CurvePoint> Trainer::validate() {
 
 void Trainer::save() {
   if (options_.checkpoint.empty()) return;
-  checkpoint_.states = step_->gathered_states();
+  checkpoint_.states = step_->gathered_states(false);
   if (rank_count() > 1) {
     write_checkpoint(checkpoint_, step_->pieces(), options_.checkpoint, *options_.ranks);
   } else {
@@ -371,8 +386,8 @@ void Trainer::save() {
 void Trainer::require_finite(double loss, const std::vector<Tensor>& batch) {
   if (std::isfinite(loss)) return;
   // A graph that meets in its midst cannot be left where the first number is found.
-  std::string where = options_.tensor_ranks > 1
-                          ? "some node: ranks that do not share out tensors tell which"
+  std::string where = options_.tensor_ranks > 1 || options_.split == RankSplit::Parameters
+                          ? "some node: ranks that hold whole parameters tell which"
                           : first_not_finite(step_->step(), step_->inputs_before(batch));
   if (rank_count() > 1) {  // the part of one of them is what it came from
     const std::vector<std::string> found = options_.ranks->all_gather(where);

@@ -12,6 +12,10 @@
 
 namespace tenon {
 
+/// What of the states of training every rank holds a piece of; each includes those before it.
+/// `Fastest`: what takes the least time, which is the optimiser's moments where it allows that.
+enum class RankSplit : std::uint8_t { Fastest, Nothing, Moments, Gradients, Parameters };
+
 struct TrainerOptions {
   TrainOptions train;
   std::string data = "synthetic";  ///< or `@file.npz`: an array for each input, and `target`
@@ -39,7 +43,7 @@ struct TrainerOptions {
   /// Ranks in groups of so many share out tensors: each holds a part of the parameters and computes
   /// a part of the products, on the same part of the batch as the others of its group.
   std::int64_t tensor_ranks = 1;
-  bool splits_states = false;  ///< every rank remembers a piece of what the optimiser does
+  RankSplit split = RankSplit::Fastest;
   std::size_t bucket_bytes = SessionRanks{}.bucket_bytes;
 };
 

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "ops/elementwise.h"
+#include "ops/registry.h"
 #include "ops/var_ops.h"
 #include "passes/train/parts.h"
 
@@ -15,16 +16,28 @@ Var OverParts::divided(Var value, bool is_mean) {
 Var OverParts::piece(Var gradient) {
   const std::int64_t ranks = options_.state_ranks;
   Var& sum = sums_[gradient.id()];
-  if (!sum.is_valid()) {
-    const Shape shape = constants(build_.type(gradient).tensor().dims);
-    const std::int64_t count = checked_element_count(shape);
-    const std::int64_t missing = (count + ranks - 1) / ranks * ranks - count;
-    Var flat = reshape_to(gradient, {Dim(count)});
-    if (missing > 0) flat = build_.call("pad", {flat}, {{"pads", Attr::Integers{0, missing}}});
-    sum = build_.call("reduce_scatter", {flat}, {{"ranks", ranks}});
-  }
+  if (!sum.is_valid())
+    sum = build_.call("reduce_scatter", {gradient}, {{"ranks", ranks}, {"flat", true}});
   return options_.loss.is_sum ? sum : sum / static_cast<double>(options_.parts);
 }
+
+namespace {
+
+// The state becomes a piece; what reads it reads all pieces, put together.
+void split_parameter(Draft& draft, std::size_t state, std::int64_t ranks) {
+  Draft::Held& held = draft.states[state];
+  const Shape shape = held.initial.shape();
+  const std::int64_t piece = (held.initial.size() + ranks - 1) / ranks;
+  held.split = State::Split{held.name, shape, {}, true};
+  draft.graph.set_type(held.now, TensorType{held.initial.dtype(), {Dim(piece)}, {}});
+  Graph::NewNode gather{&find_op("all_gather"), {held.now}, {}, {}, {""}, ""};
+  gather.attrs.set("ranks", Dim(ranks));
+  gather.attrs.set("shape", Dims(shape.begin(), shape.end()));
+  const NodeId made = draft.graph.add_node(std::move(gather), draft.graph.first());
+  draft.graph.replace_uses(held.now, draft.graph.node(made).results.front());
+}
+
+}  // namespace
 
 void add_split_updates(Draft& draft, Builder& build, const TrainOptions& options,
                        const std::vector<Update>& gradients, OverParts& over_parts, Var step,
@@ -42,26 +55,28 @@ void add_split_updates(Draft& draft, Builder& build, const TrainOptions& options
             "out");
   }
   std::vector<Update> pieces;
+  std::vector<std::pair<std::size_t, std::size_t>> copies;  // a whole state, its piece
   for (const Update& update : gradients) {
     const Draft::Held held = draft.states[update.state];
-    const std::size_t piece =
-        draft.add_split_state(build.graph().free_name(concat(held.name, "/piece")), held.name,
-                              held.initial, options.state_ranks);
-    pieces.push_back({piece, over_parts.piece(update.gradient)});
+    if (held.initial.size() < options.fewest_split || held.initial.shape().empty()) {
+      pieces.push_back({update.state, over_parts.total(update.gradient)});
+    } else if (options.splits_parameters) {
+      split_parameter(draft, update.state, options.state_ranks);
+      pieces.push_back({update.state, over_parts.piece(update.gradient)});
+    } else {
+      const std::size_t piece =
+          draft.add_split_state(build.graph().free_name(concat(held.name, "/piece")), held.name,
+                                held.initial, options.state_ranks);
+      pieces.push_back({piece, over_parts.piece(update.gradient)});
+      copies.emplace_back(update.state, piece);
+    }
   }
   add_updates(draft, build, options, pieces, step, scale);
-  for (std::size_t k = 0; k < gradients.size(); ++k) {
-    const Draft::Held& held = draft.states[gradients[k].state];
-    const std::int64_t count = held.initial.size();
-    const Var next{&build, draft.states[pieces[k].state].next.index()};
-    const Var all = build.call("all_gather", {next}, {{"ranks", options.state_ranks}});
-    const Var used = build.call("slice", {all},
-                                {{"starts", Attr::Integers{0}},
-                                 {"ends", Attr::Integers{count}},
-                                 {"axes", Attr::Integers{0}}});
-    Dims dims;
-    for (std::int64_t extent : held.initial.shape()) dims.emplace_back(extent);
-    draft.set_next(gradients[k].state, reshape_to(used, dims));
+  for (const auto& [state, piece] : copies) {
+    const Var next{&build, draft.states[piece].next.index()};
+    draft.set_next(state, build.call("all_gather", {next},
+                                     {{"ranks", options.state_ranks},
+                                      {"shape", draft.states[state].initial.shape()}}));
   }
 }
 

@@ -78,7 +78,8 @@ class OverParts {
 };
 
 /// Every rank updates its piece of each parameter, and what the optimiser remembers of it; then all
-/// get all pieces. Throws Error (Unsupported) for options that need whole gradients.
+/// get all pieces, or where parameters are split, when they compute with them. Throws Error
+/// (Unsupported) for options that need whole gradients.
 void add_split_updates(Draft& draft, Builder& build, const TrainOptions& options,
                        const std::vector<Update>& gradients, OverParts& over_parts, Var step,
                        Var scale);

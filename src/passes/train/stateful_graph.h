@@ -23,6 +23,7 @@ struct State {
     std::string whole;
     Shape shape;
     std::optional<std::size_t> axis = {};
+    bool is_parameter = false;  ///< no rank holds it otherwise
   };
   std::optional<Split> split = {};
 };

@@ -76,7 +76,7 @@ StatefulGraph train(Graph model, const TrainOptions& options) {
     }
     loss = {over_parts.total(loss.loss), over_parts.mean(loss.accuracy)};
   }
-  if (options.state_ranks > 1) {
+  if (options.state_ranks > 1 || options.splits_parameters) {
     add_split_updates(draft, build, options, updates, over_parts, now, scale);
   } else {
     for (Update& update : updates) update.gradient = over_parts.total(update.gradient);

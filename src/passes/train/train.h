@@ -58,6 +58,10 @@ struct TrainOptions {
   std::int64_t parts = 1;
   /// What the optimiser remembers is split over so many ranks; 1: every rank has all of it.
   std::int64_t state_ranks = 1;
+  /// So are the parameters themselves, which ranks put together when they compute with them.
+  bool splits_parameters = false;
+  /// Parameters of fewer elements stay whole: they are not worth a message of their own.
+  std::int64_t fewest_split = 1024;
 };
 
 /// The names that the graph of a step gives to its own inputs and outputs.

@@ -1,6 +1,6 @@
 #include "driver/model.h"
 #include "driver/parallel/cluster.h"
-#include "driver/parallel/step_plan.h"
+#include "driver/parallel/measured_cluster.h"
 #include "driver/training/options.h"
 #include "driver/training/trainer.h"
 #include "unit/error_text.h"
@@ -48,6 +48,36 @@ TEST(Cluster, RefusesWhatItCannotRead) {
   EXPECT_NE(refusal(changed("\"ranks\": 64, \"exchange\"", "\"ranks\": 65, \"exchange\""))
                 .find("joins all 65"),
             std::string::npos);
+}
+
+// Cores of one machine: what carries messages runs on them too, and ranks beyond wait their turn.
+TEST(StepPlan, RanksThatShareCoresTakeTurns) {
+  Cluster cluster = parse_cluster(kText, "test");
+  cluster.ranks_at_once = 2;
+  TrainOptions train;
+  set_optimizer(train, "momentum");
+  const Graph model = with_batch(load_model("zoo:mlp?batch=N,hidden=64"), 16);
+  const StepCosts costs(model, train, cluster);
+  const StepPlan two = plan_step(costs, cluster, 2, false, 4e6);
+  const StepPlan four = plan_step(costs, cluster, 4, false, 4e6);
+  EXPECT_NEAR(two.step_s,
+              costs.compute_s + costs.update_start_s + costs.update_s + two.communication_s, 1e-12);
+  EXPECT_NEAR(four.step_s, 2 * (two.step_s - two.communication_s + four.communication_s), 1e-12);
+}
+
+// Compiled stages as they run here: some time, and the gradients in the same order.
+TEST(StepPlan, IsMeasuredHere) {
+  const Cluster here = cluster_here(1);
+  EXPECT_GE(here.ranks_at_once, 1);
+  EXPECT_GT(here.tiers.front().bytes_per_s, 1e6);
+  TrainOptions train;
+  const Graph model = with_batch(load_model("zoo:mlp?batch=N,hidden=64"), 16);
+  const StepCosts estimated(model, train, here);
+  const StepCosts found = measured(estimated, model, train, 1);
+  EXPECT_GT(found.compute_s, 0);
+  EXPECT_GT(found.update_s, 0);
+  ASSERT_EQ(found.gradients.size(), estimated.gradients.size());
+  EXPECT_LE(found.gradients.back().made_at_s, found.compute_s * 1.001);
 }
 
 TEST(StepPlan, AddsUp) {

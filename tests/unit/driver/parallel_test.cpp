@@ -1,6 +1,8 @@
 #include "base/lockstep.h"
 #include "driver/parallel/mesh.h"
+#include "driver/parallel/rank_budget.h"
 #include "driver/parallel/stages.h"
+#include "driver/parallel/windows.h"
 #include "driver/training/options.h"
 #include "driver/training/trainer.h"
 #include "ir/text.h"
@@ -153,13 +155,58 @@ TEST_F(Parallel, TheNumberOfPartsDecidesNotThatOfTheRanks) {
 }
 
 TEST_F(Parallel, SplitStatesChangeNoBit) {
-  for (const auto& [model, size] : {std::pair{kConvolution, 4}, std::pair{kAttention, 2}}) {
-    TrainerOptions options = options_for("adam,lr=0.01");
-    options.parts = 4;
+  for (const auto& [model, size] :
+       {std::pair{kConvolution, 4}, std::pair{kAttention, 2}, std::pair{kMlp, 3}}) {
+    TrainerOptions options = options_for("adam,lr=0.01,weight_decay=0.01");
+    options.parts = 12;
+    options.train.fewest_split = 1;  // extents that come out odd among them
     const TrainResult whole = trained(model, options);
-    options.splits_states = true;
+    for (const RankSplit split :
+         {RankSplit::Nothing, RankSplit::Moments, RankSplit::Gradients, RankSplit::Parameters}) {
+      options.split = split;
+      expect_same(trained_on(size, model, options), whole);
+    }
+    options.train.fewest_split = 100;  // some are split, some not
     expect_same(trained_on(size, model, options), whole);
   }
+}
+
+std::string deep_network(int layers) {
+  std::string text = "graph deep (x: f32[N, 64]) {\n", value = "x";
+  for (int k = 0; k < layers; ++k) {
+    text += concat("  w", k, " = constant f32[64, 64] normal(seed = ", k,
+                   ", mean = 0.0, deviation = 0.1)\n");
+    text += concat("  p", k, " = matmul(", value, ", w", k, ")\n  h", k, " = tanh(p", k, ")\n");
+    value = concat("h", k);
+  }
+  return concat(text, "  return ", value, "\n}");
+}
+
+// Of a deep network each rank holds a quarter of the states, a few gradients and a few whole
+// parameters at a time.
+TEST_F(Parallel, SplitGradientsAndParametersTakeLessMemory) {
+  const std::string text = deep_network(40);
+  constexpr std::uint64_t kWeights = 40 * 64 * 64 * 4;
+  const auto needs_of = [&](RankSplit split) {
+    RankNeeds needs;
+    run_in_lockstep(4, [&](Communicator& ranks) {
+      TrainerOptions options = options_for("adam,lr=0.001");
+      options.split = split;
+      options.ranks = &ranks;
+      const Trainer trainer(parse_graph(text, all_ops()), options);
+      if (ranks.rank() == 0) needs = trainer.session().needs();
+    });
+    return needs;
+  };
+  const RankNeeds whole = needs_of(RankSplit::Nothing), moments = needs_of(RankSplit::Moments),
+                  gradients = needs_of(RankSplit::Gradients),
+                  parameters = needs_of(RankSplit::Parameters);
+  EXPECT_GE(whole.states, 2 * 3 * kWeights);
+  EXPECT_LT(moments.states, 2 * kWeights + 2 * 3 * kWeights / 4 + 4096);
+  EXPECT_EQ(gradients.states, moments.states);
+  EXPECT_LT(gradients.exchanged + kWeights / 2, moments.exchanged);
+  EXPECT_LT(parameters.states, 2 * 3 * kWeights / 4 + 4096);
+  EXPECT_LT(parameters.exchanged, gradients.exchanged + kWeights / 2);
 }
 
 TEST_F(Parallel, ARunGoesOnOnAnotherNumberOfRanks) {
@@ -168,22 +215,23 @@ TEST_F(Parallel, ARunGoesOnOnAnotherNumberOfRanks) {
   const TrainResult whole = trained(kConvolution, options);
   options.checkpoint = path("run");
   options.parts = 12;
-  // Four ranks with split states, then three, then one, then two.
-  const auto resumed = [&](int size, std::int64_t steps, bool splits, std::int64_t parts) {
+  options.train.fewest_split = 1;
+  // Four ranks with split parameters, then three, then one, then two with split moments.
+  const auto resumed = [&](int size, std::int64_t steps, RankSplit split, std::int64_t parts) {
     TrainerOptions next = options;
     next.max_steps = steps;
-    next.splits_states = splits;
+    next.split = split;
     next.parts = parts;
     next.resume = next.resume_if_any = true;
     return size == 1 ? trained(kConvolution, next) : trained_on(size, kConvolution, next);
   };
-  resumed(4, 2, true, 12);
+  resumed(4, 2, RankSplit::Parameters, 12);
   EXPECT_TRUE(fs::exists(path("run/checkpoint-2-3-of-4.safetensors")));
-  resumed(3, 4, false, 0);  // as many parts as the checkpoint says
+  resumed(3, 4, RankSplit::Nothing, 0);  // as many parts as the checkpoint says
   EXPECT_FALSE(fs::exists(path("run/checkpoint-2-3-of-4.safetensors")));
-  resumed(1, 6, false, 0);
+  resumed(1, 6, RankSplit::Nothing, 0);
   EXPECT_FALSE(fs::exists(path("run/checkpoint.json")));
-  const TrainResult last = resumed(2, 0, true, 0);
+  const TrainResult last = resumed(2, 0, RankSplit::Moments, 0);
   EXPECT_TRUE(identical(last.model, whole.model));
 }
 
@@ -336,6 +384,58 @@ TEST_F(Parallel, ARunGoesOnWithTensorsInOtherParts) {
   expect_near(resumed(2, 2, 3), whole);
 }
 
+// A budget that holds a step changes no bit; one that does not is refused with what would.
+TEST_F(Parallel, KeepsABudgetOfEachRank) {
+  TrainerOptions options = options_for("adam,lr=0.01");
+  options.parts = 2;
+  const std::string deep = deep_network(12);
+  const TrainResult plain = trained(deep.c_str(), options);
+  options.budget.budget = "100%";
+  expect_same(trained_on(2, deep.c_str(), options), plain);
+  options.budget.budget = "3KB";
+  const std::string text = error_text([&] { trained_on(2, deep.c_str(), options); });
+  EXPECT_NE(text.find("a step does not fit into a rank's memory"), std::string::npos) << text;
+  EXPECT_NE(text.find("--split-states=parameters keeps 1/2 of them on each"), std::string::npos)
+      << text;
+}
+
+TEST(RankBudget, SaysWhatWouldFit) {
+  const RankShares shares{4, 4, 8, false};
+  require_fits({100, 100, 800}, 1000, shares);
+  EXPECT_EQ(error_text([&] {
+              require_fits({100, 100, 1600}, 1000, shares);
+            }),
+            "a step does not fit into a rank's memory\n"
+            "  expected  at most 1000 bytes\n"
+            "  got       1.76 KiB: 100 bytes states, 100 bytes exchanged between ranks, 1.56 KiB "
+            "arena of 8 samples\n"
+            "  hint      --batch=16 would fit, 4 samples a part; or --budget=1000, which runs "
+            "steps again");
+  EXPECT_NE(error_text([&] {
+              require_fits({900, 300, 1600}, 1000, {4, 4, 8, true});
+            }).find("more than 5 ranks"),
+            std::string::npos);
+}
+
+TEST(Windows, ShareMemoryBetweenIntervals) {
+  EXPECT_EQ(intervals_of({3, 5, 40, 41}, 2, 10).size(), 2U);
+  EXPECT_EQ(intervals_of({3, 5, 40, 41}, 2, 10)[1].begin, 38U);
+  EXPECT_EQ(intervals_of({1}, 6, 10)[0].begin, 0U);
+  const std::vector<WindowedValue> values = {
+      {100, {{0, 5}, {20, 25}}}, {100, {{6, 19}}}, {50, {{4, 7}}}, {100, {{24, 30}}}};
+  const WindowPlan plan = place_windows(values, 64);
+  EXPECT_EQ(plan.offsets[0], plan.offsets[1]);
+  EXPECT_NE(plan.offsets[0], plan.offsets[3]);
+  for (std::size_t a = 0; a < values.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      const bool overlap = plan.offsets[a] < plan.offsets[b] + values[b].bytes &&
+                           plan.offsets[b] < plan.offsets[a] + values[a].bytes;
+      EXPECT_FALSE(overlap && are_together(values[a], values[b])) << a << " and " << b;
+    }
+  }
+  EXPECT_EQ(plan.bytes, 228U);
+}
+
 TEST_F(Parallel, SaysWhatDoesNotComeOutEven) {
   TrainerOptions options = options_for("sgd,lr=0.1");
   options.parts = 5;
@@ -345,11 +445,11 @@ TEST_F(Parallel, SaysWhatDoesNotComeOutEven) {
   EXPECT_EQ(error_summary([&] { trained_on(3, kMlp, options); }),
             "the parts of a batch do not come out even over the ranks");
   options.parts = 2;
-  options.splits_states = true;
+  options.split = RankSplit::Moments;
   set_optimizer(options.train, "lamb,lr=0.1");
   EXPECT_EQ(error_summary([&] { trained_on(2, kMlp, options); }),
             "states cannot be split over ranks with these options");
-  options.splits_states = false;
+  options.split = RankSplit::Nothing;
   options.parts = 1;
   options.tensor_ranks = 2;
   EXPECT_EQ(error_summary([&] { trained_on(3, kBlock, options); }),

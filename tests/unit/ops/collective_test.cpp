@@ -116,6 +116,19 @@ TEST(Collectives, RunInLockstep) {
   EXPECT_EQ(parts[0].reals(), (std::vector<double>{30, 33}));
   EXPECT_EQ(parts[1].reals(), (std::vector<double>{36, 39}));
   EXPECT_EQ(parts[2].reals(), (std::vector<double>{42, 45}));
+  // Four elements are two, two and none of three ranks; and joined again.
+  const auto pieces = on_three_ranks(
+      "graph (x: f32[4]) { m = reshape(x) {shape = [2, 2]} y = reduce_scatter(m) {ranks = 3, flat "
+      "= true} return y }",
+      4);
+  EXPECT_EQ(pieces[0].reals(), (std::vector<double>{30, 33}));
+  EXPECT_EQ(pieces[2].reals(), (std::vector<double>{0, 0}));
+  const auto joined = on_three_ranks(
+      "graph (x: f32[2]) { y = all_gather(x) {ranks = 3, shape = [5, 1]} return y }", 2);
+  for (const Tensor& y : joined) {
+    EXPECT_EQ(y.shape(), (Shape{5, 1}));
+    EXPECT_EQ(y.reals(), (std::vector<double>{0, 1, 10, 11, 20}));
+  }
   const auto same = on_three_ranks("graph (x: f32[2]) { y = broadcast(x) {root = 1} return y }", 2);
   for (const Tensor& y : same) EXPECT_EQ(y.reals(), (std::vector<double>{10, 11}));
 }

@@ -1,0 +1,101 @@
+#include "driver/parallel/measured_cluster.h"
+
+#include "base/lockstep.h"
+#include "driver/machine_peak.h"
+#include "driver/parallel/stage_program.h"
+#include "driver/parallel/stages.h"
+#include "ops/rank_sum.h"
+#include "runtime/processors.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace tenon {
+namespace {
+
+constexpr int kRuns = 4;  // the first meets memory that nobody has touched
+constexpr std::int64_t kMostRanks = 64;
+
+template <class Call>
+double least_seconds(Call call) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < kRuns; ++run) {
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    least = std::min(least, took.count());
+  }
+  return least;
+}
+
+// Of two ranks that are threads: a sum and its way to both, a byte that one of them sends.
+double bytes_exchanged_per_s() {
+  constexpr std::size_t kCount = std::size_t{4} << 20;
+  std::vector<double> seconds(2);
+  run_in_lockstep(2, [&](Communicator& ranks) {
+    RankSum sum(ranks, DType::F32, kCount);
+    const std::shared_ptr<std::byte> memory = host_memory().allocate(kCount * sizeof(float));
+    const std::span<std::byte> bytes(memory.get(), kCount * sizeof(float));
+    seconds[static_cast<std::size_t>(ranks.rank())] = least_seconds([&] {
+      sum.add(bytes);
+      sum.take(bytes);
+    });
+  });
+  return static_cast<double>(kCount * sizeof(float)) / std::max(seconds[0], seconds[1]);
+}
+
+// A stage on zeros, whose values change no kernel's time.
+double stage_seconds(const Stage& stage, int thread_count, const StepPlace& place) {
+  if (stage.graph.node_count() == 0) return 0;
+  StageProgram program(stage.graph, thread_count, place);
+  std::vector<std::shared_ptr<std::byte>> memory;
+  const auto allocate = [&](ValueId value) {
+    const Dim bytes = byte_count(stage.graph.value(value).type.tensor());
+    memory.push_back(host_memory().allocate(static_cast<std::size_t>(bytes.constant())));
+    return memory.back().get();
+  };
+  std::vector<const std::byte*> inputs;
+  std::vector<std::byte*> outputs;
+  for (ValueId input : stage.graph.inputs()) inputs.push_back(allocate(input));
+  for (ValueId output : stage.graph.outputs()) outputs.push_back(allocate(output));
+  return least_seconds([&] {
+    program.run(
+        inputs, outputs, [](std::size_t) {}, [](std::size_t) {});
+  });
+}
+
+}  // namespace
+
+Cluster cluster_here(int thread_count) {
+  const MachinePeak peak = known_machine_peak(thread_count);
+  Cluster here;
+  here.name = concat("this machine, ", thread_count, " threads a rank");
+  here.ranks = kMostRanks;
+  here.device.name = processor_name();
+  here.device.flops_per_s = peak.flops_per_s;
+  here.device.bytes_per_s = peak.bytes_per_s;
+  here.ranks_at_once =
+      std::max(1.0, static_cast<double>(usable_threads()) / static_cast<double>(thread_count));
+  here.tiers.push_back({"memory", kMostRanks, bytes_exchanged_per_s(), 1e-4});
+  return here;
+}
+
+StepCosts measured(StepCosts costs, const Graph& model, TrainOptions options, int thread_count) {
+  options.parts = 2;
+  options.state_ranks = 1;
+  const StatefulGraph step = train(model, options);
+  const std::unique_ptr<Communicator> alone = one_rank();
+  const StepPlace place = host_place(*alone);
+  double compute_s = 0;
+  costs.update_s = costs.update_start_s = 0;
+  for (const Stage& stage : cut_at_collectives(step.graph))
+    (stage.is_behind_sums ? costs.update_s : compute_s) +=
+        stage_seconds(stage, thread_count, place);
+  for (StepCosts::Gradient& gradient : costs.gradients)
+    gradient.made_at_s *= compute_s / costs.compute_s;
+  costs.compute_s = compute_s;
+  return costs;
+}
+
+}  // namespace tenon
