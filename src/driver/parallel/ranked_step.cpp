@@ -139,11 +139,7 @@ struct RankedStep::State {
     held += bytes;
     return place.memory->allocate(bytes);
   }
-  // Whether it puts a state together, for those who compute with it.
-  bool is_gather(NodeId id) const {
-    return traits_of(id).joins_parts && !step.graph.value(operand_of(id)).producer &&
-           !step.graph.is_output(result_of(id)) && axis_of(id) == 0;
-  }
+  bool is_gather(NodeId id) const { return is_state_gather(step.graph, id); }
   std::int64_t axis_of(NodeId id) const { return integer_attribute(step.graph, id, "axis", 0); }
 
   void fill_buckets(Part& part);

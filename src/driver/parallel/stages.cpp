@@ -70,8 +70,8 @@ class Cutter {
     for (ValueId operand : graph_.node(id).operands) {
       const NodeId maker = operand ? graph_.value(operand).producer : NodeId{};
       if (!maker || is_constant(maker)) continue;
-      earliest_[id] =
-          std::max(earliest_[id], earliest_[maker] + (is_collective_node(maker) ? 1 : 0));
+      const bool is_cut = is_collective_node(maker) && !is_state_gather(graph_, maker);
+      earliest_[id] = std::max(earliest_[id], earliest_[maker] + (is_cut ? 1 : 0));
       const bool is_sum =
           is_collective_node(maker) && is_sum_over_parts(graph_, maker, tensor_ranks_);
       if (is_behind_[maker] || is_sum) is_behind_[id] = 1;
@@ -157,6 +157,14 @@ bool is_sum_over_parts(const Graph& graph, NodeId collective, std::int64_t tenso
   if (!collective_traits(*graph.node(collective).op)->adds) return false;
   const AttrValue* stride = graph.node(collective).attrs.find("stride");
   return (stride == nullptr ? Dim(1) : std::get<Dim>(*stride)) == Dim(tensor_ranks);
+}
+
+bool is_state_gather(const Graph& graph, NodeId collective) {
+  const Node& node = graph.node(collective);
+  const AttrValue* axis = node.attrs.find("axis");
+  return collective_traits(*node.op)->joins_parts && !graph.value(node.operands.front()).producer &&
+         !graph.is_output(node.results.front()) &&
+         (axis == nullptr || std::get<Dim>(*axis) == Dim(0));
 }
 
 std::vector<Stage> cut_at_collectives(const Graph& graph, std::int64_t tensor_ranks) {

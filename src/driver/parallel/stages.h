@@ -20,6 +20,10 @@ struct Stage {
 /// apart.
 bool is_sum_over_parts(const Graph& graph, NodeId collective, std::int64_t tensor_ranks);
 
+/// Whether a collective puts a state together for those who compute with it. Nothing has to be
+/// computed before it, so that it is no cut: what reads it has it as an input.
+bool is_state_gather(const Graph& graph, NodeId collective);
+
 /// Cuts a graph at its collectives. A node runs in the last stage before something needs it, so
 /// that what only later stages read is not kept for them; constants go to each stage that reads
 /// them. What reads sums over parts comes behind all that does not.

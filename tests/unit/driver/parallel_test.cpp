@@ -164,10 +164,16 @@ TEST_F(Parallel, SplitStatesChangeNoBit) {
     for (const RankSplit split :
          {RankSplit::Nothing, RankSplit::Moments, RankSplit::Gradients, RankSplit::Parameters}) {
       options.split = split;
+      SCOPED_TRACE(concat(size, " ranks, split ", static_cast<int>(split)));
       expect_same(trained_on(size, model, options), whole);
     }
     options.train.fewest_split = 100;  // some are split, some not
-    expect_same(trained_on(size, model, options), whole);
+    for (const RankSplit split :
+         {RankSplit::Moments, RankSplit::Gradients, RankSplit::Parameters}) {
+      options.split = split;
+      SCOPED_TRACE(concat(size, " ranks, some split ", static_cast<int>(split)));
+      expect_same(trained_on(size, model, options), whole);
+    }
   }
 }
 
@@ -406,8 +412,8 @@ TEST(RankBudget, SaysWhatWouldFit) {
               require_fits({100, 100, 1600}, 1000, shares);
             }),
             "a step does not fit into a rank's memory\n"
-            "  expected  at most 1000 bytes\n"
-            "  got       1.76 KiB: 100 bytes states, 100 bytes exchanged between ranks, 1.56 KiB "
+            "  expected  at most 1000 B\n"
+            "  got       1.76 KiB: 100 B states, 100 B exchanged between ranks, 1.56 KiB "
             "arena of 8 samples\n"
             "  hint      --batch=16 would fit, 4 samples a part; or --budget=1000, which runs "
             "steps again");
