@@ -96,6 +96,7 @@ std::vector<Tensor> trained(Communicator& control, std::shared_ptr<Communicator>
   train.optimizer.kind = "momentum";
   train.parts = parts;
   train.state_ranks = state_ranks;
+  train.fewest_split = 1;
   const StatefulGraph step =
       tenon::train(with_batch(parse_graph(kModel, all_ops()), 12 / parts), train);
   RankedStep ranked(step, control, {parts, 1, 64, 1}, emulated_place(std::move(ranks)));
