@@ -1,5 +1,6 @@
 // tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH: runs a `.test` file, or all under a folder.
-// tenon-test --random-gradients=COUNT [--seed=N]: holds gradients of random graphs to finite differences.
+// tenon-test --random-gradients=COUNT [--compiled] [--seed=N]: holds gradients of random graphs to finite differences,
+//   and of every tenth or of all compiled ones to the reference.
 
 #include <algorithm>
 #include <chrono>
@@ -137,12 +138,12 @@ int main(int argc, char** argv) {
     else if (word.rfind("--filter=", 0) == 0) settings.filter = word.substr(9);
     else if (word.rfind("--", 0) == 0) {
       std::cerr << "tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH\n"
-                   "tenon-test --random-gradients=COUNT [--seed=N]\n";
+                   "tenon-test --random-gradients=COUNT [--compiled] [--seed=N]\n";
       return 2;
     } else settings.path = word;
   }
   if (settings.random_gradients > 0)
-    return tenon::testing::check_random_gradients(settings.seed, settings.random_gradients);
+    return tenon::testing::check_random_gradients(settings.seed, settings.random_gradients, settings.compiled);
   if (std::error_code unreadable; !std::filesystem::exists(settings.path, unreadable)) {
     std::cerr << "tenon-test: there is no file or folder '" << settings.path << "'\n";
     return 2;

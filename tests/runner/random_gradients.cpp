@@ -286,8 +286,8 @@ std::string compiled_failure(const Graph& graph, const std::vector<Datum>& input
 
 Graph random_differentiable_graph(std::uint64_t seed) { return Maker(seed).run(); }
 
-int check_random_gradients(std::uint64_t first_seed, std::uint64_t count) {
-  constexpr std::uint64_t kCompiledEvery = 10;
+int check_random_gradients(std::uint64_t first_seed, std::uint64_t count, bool compiles_all) {
+  const std::uint64_t compiled_every = compiles_all ? 1 : 10;
   std::uint64_t passed = 0, failed = 0, left_out = 0;
   for (std::uint64_t seed = first_seed; passed + failed < count; ++seed) {
     std::string failure, text;
@@ -300,7 +300,7 @@ int check_random_gradients(std::uint64_t first_seed, std::uint64_t count) {
         continue;
       }
       failure = gradient_failure(graph, inputs, Kinks::LeftOut);
-      if (failure.empty() && seed % kCompiledEvery == 0) failure = compiled_failure(graph, inputs);
+      if (failure.empty() && seed % compiled_every == 0) failure = compiled_failure(graph, inputs);
     } catch (const std::exception& error) {
       failure = error.what();
     }
