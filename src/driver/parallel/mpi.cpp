@@ -53,7 +53,7 @@ bool is_dead(pid_t process) {
   return end != std::string::npos && end + 2 < text.size() && text[end + 2] == 'Z';
 }
 
-struct Life {
+struct MpiLife {
   std::int64_t step = 0;
   std::int64_t is_ending = 0;
 };
@@ -114,7 +114,7 @@ void MpiRanks::State::give_up(int lost, const std::string& why, std::int64_t its
 // thousands of ranks as for two.
 void MpiRanks::State::watch_others() {
   const int before_me = (rank + size - 1) % size, after_me = (rank + 1) % size;
-  Life mine, theirs;
+  MpiLife mine, theirs;
   MpiLibrary::Handle sending = nullptr;
   Clock::time_point last_sent = Clock::now() - kLifeEvery, last_heard = Clock::now();
   while (!is_over) {

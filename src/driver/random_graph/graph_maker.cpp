@@ -16,7 +16,7 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kMaxElements = 600, kMaxWideElements = 30000;
-constexpr std::int64_t kMaxBytes = 1 << 20;
+constexpr std::int64_t kMostResultBytes = 1 << 20;
 
 // A node and its operands' types.
 std::string print_alone(const Graph& graph, NodeId id) {
@@ -145,7 +145,7 @@ void GraphMaker::run_new_nodes() {
     reference::Options options;
     options.thread_count = 1;
     options.node_runs_left = std::make_shared<std::int64_t>(200);
-    options.max_result_bytes = kMaxBytes;
+    options.max_result_bytes = kMostResultBytes;
     std::vector<Datum> results;
     try {
       results = reference::evaluate_node(graph_, id, operands, symbols_, options);
@@ -242,7 +242,7 @@ Graph random_graph(const RandomGraphOptions& options) {
       settings.trial_count = 1;
       settings.thread_count = 1;
       settings.max_node_runs = 2000;
-      settings.max_result_bytes = kMaxBytes;
+      settings.max_result_bytes = kMostResultBytes;
       PassChecker(graph, settings);
       graph.name = concat("random_", options.seed);
       return graph;

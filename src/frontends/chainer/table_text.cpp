@@ -9,7 +9,7 @@ namespace tenon::chainer {
 namespace {
 
 // So that sums over a whole file stay far below 2^63.
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 44;
+constexpr std::int64_t kMostVariableBytes = std::int64_t{1} << 44;
 constexpr std::int64_t kMaxId = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 18;
 
@@ -102,7 +102,7 @@ class Parser {
     if (!ids_.emplace(variable.id, tables_.variables.size()).second) {
       throw error(concat("the id ", variable.id, " comes twice"), id_at);
     }
-    variable.bytes = integer("a variable's size in bytes", 0, kMaxBytes, ' ');
+    variable.bytes = integer("a variable's size in bytes", 0, kMostVariableBytes, ' ');
     variable.name = rest_of_line();
     if (variable.name.empty()) throw error("a variable's name belongs here", position_);
     if (!variable.is_intermediate() && !names_.emplace(variable.name, line_).second) {
