@@ -478,9 +478,9 @@ std::string to_string(const TaskList& tasks) {
                    symbol.hi, " axis ", symbol.axis, " of ", named(symbol.buffer), "\n");
   }
   for (const TaskList::Check& check : tasks.checks) {
-    text +=
-        concat("  check ", kChecks[static_cast<std::size_t>(check.kind)], " [", to_string(check.a),
-               "] [", to_string(check.b), "] ", quoted_text(check.op), " ", quoted_text(check.where));
+    text += concat("  check ", kChecks[static_cast<std::size_t>(check.kind)], " [",
+                   to_string(check.a), "] [", to_string(check.b), "] ", quoted_text(check.op), " ",
+                   quoted_text(check.where));
     if (check.end != kNoBuffer) text += concat(" in tasks ", check.begin, " to ", check.end);
     text += "\n";
   }

@@ -42,7 +42,8 @@ bool is_even(const Scalar& load, const Contraction& sum, const OuterLoops& aroun
       load->args, [](const Scalar& index) { return nests::affine_of(index).has_value(); });
 }
 
-IntegerRoles find_integer_roles(const Block& body, const OuterLoops& around, const std::vector<bool>& may_pack) {
+IntegerRoles find_integer_roles(const Block& body, const OuterLoops& around,
+                                const std::vector<bool>& may_pack) {
   IntegerRoles roles;
   const auto no = [&](std::string reason) {
     roles.refusal = std::move(reason);
@@ -119,7 +120,7 @@ void count_uses(const Scalar& scalar, const std::set<std::size_t>& locals,
 }
 
 Scalar with_replaced(const Scalar& scalar, const ScalarNode* old, const Scalar& by,
-                nests::ScalarMemo<Scalar>& memo) {
+                     nests::ScalarMemo<Scalar>& memo) {
   if (&scalar.node() == old) return by;
   return memo.of(scalar, [&] {
     ScalarNode node = scalar.node();
@@ -160,9 +161,11 @@ void start_from_addend(Block& body) {
     body[k].value = with_replaced(body[k].value, use.reader, sum, memo);
 }
 
-std::optional<std::vector<Packing>> tile_bytes(LoopNest& nest, Block& whole, const OuterLoops& around_it,
-                                         const std::vector<bool>& may_pack, const TileShape& shape,
-                                         LoopKind outermost, const TargetFacts& target) {
+std::optional<std::vector<Packing>> tile_bytes(LoopNest& nest, Block& whole,
+                                               const OuterLoops& around_it,
+                                               const std::vector<bool>& may_pack,
+                                               const TileShape& shape, LoopKind outermost,
+                                               const TargetFacts& target) {
   IntegerRoles roles = find_integer_roles(whole, around_it, may_pack);
   if (!roles.refusal.empty()) return std::nullopt;
   const bool is_alone = outermost == LoopKind::Parallel;

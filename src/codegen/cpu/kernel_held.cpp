@@ -24,7 +24,8 @@ std::optional<double> number_of(const Scalar& scalar) {
 
 std::optional<double> integer_of(const Scalar& scalar) {
   const std::optional<double> number = number_of(scalar);
-  const bool is_integer = number && std::abs(*number) <= kMostHeld && *number == std::trunc(*number);
+  const bool is_integer =
+      number && std::abs(*number) <= kMostHeld && *number == std::trunc(*number);
   return is_integer ? number : std::nullopt;
 }
 

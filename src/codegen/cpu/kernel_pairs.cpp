@@ -46,7 +46,8 @@ void KernelEmitter::emit_pair(const Statement& pair, std::size_t loop, llvm::Val
   llvm::Value* start = element_pointer(factors.column->id, across.offset.value);
   std::vector<llvm::Value*> columns;
   for (unsigned part = 0; part < width / kPairLanes; ++part) {
-    llvm::Value* place = ir_.CreateConstInBoundsGEP1_64(ir_.getInt16Ty(), start, 2 * kPairLanes * part);
+    llvm::Value* place =
+        ir_.CreateConstInBoundsGEP1_64(ir_.getInt16Ty(), start, 2 * kPairLanes * part);
     columns.push_back(ir_.CreateAlignedLoad(halves, place, llvm::Align(2)));
   }
   llvm::Type* sums = llvm::FixedVectorType::get(ir_.getFloatTy(), width);

@@ -120,28 +120,28 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
                         unit = 4 / bytes;  // elements of a pair or a dot
     llvm::Value* row_bytes = ir_.CreateMul(row_stride, ir_.getInt64(bytes));
     const Intrinsic::ID product = product_of(factors.row->dtype, factors.column->dtype);
-    counted(ir_.getInt64(0), extent(sum.inner->extent), kTileUnits, nest_.loop_names[sum.inner->id],
-            [&](llvm::Value* position) {
-              llvm::Value* along = ir_.CreateMul(position, ir_.getInt64(unit));
-              for (unsigned c = 0; c < column_tiles; ++c) {
-                llvm::Value* at = ir_.CreateAdd(
-                    column, ir_.CreateAdd(ir_.CreateMul(along, ir_.getInt64(column_tiles * kTileLanes)),
-                                          ir_.getInt64(unit * kTileLanes * c)));
-                call(Intrinsic::x86_tileloadd64,
-                     {tile(6 + c), element_pointer(factors.column->id, at), column_bytes});
-              }
-              for (unsigned r = 0; r < row_tiles; ++r) {
-                llvm::Value* at = ir_.CreateAdd(
-                    ir_.CreateAdd(row, ir_.CreateMul(row_stride, ir_.getInt64(kTileRows * r))),
-                    along);
-                call(Intrinsic::x86_tileloadd64,
-                     {tile(4 + r), element_pointer(factors.row->id, at), row_bytes});
-              }
-              for (unsigned r = 0; r < row_tiles; ++r) {
-                for (unsigned c = 0; c < column_tiles; ++c)
-                  call(product, {sum_tile(r, c), tile(4 + r), tile(6 + c)});
-              }
-            });
+    counted(
+        ir_.getInt64(0), extent(sum.inner->extent), kTileUnits, nest_.loop_names[sum.inner->id],
+        [&](llvm::Value* position) {
+          llvm::Value* along = ir_.CreateMul(position, ir_.getInt64(unit));
+          for (unsigned c = 0; c < column_tiles; ++c) {
+            llvm::Value* at = ir_.CreateAdd(
+                column, ir_.CreateAdd(ir_.CreateMul(along, ir_.getInt64(column_tiles * kTileLanes)),
+                                      ir_.getInt64(unit * kTileLanes * c)));
+            call(Intrinsic::x86_tileloadd64,
+                 {tile(6 + c), element_pointer(factors.column->id, at), column_bytes});
+          }
+          for (unsigned r = 0; r < row_tiles; ++r) {
+            llvm::Value* at = ir_.CreateAdd(
+                ir_.CreateAdd(row, ir_.CreateMul(row_stride, ir_.getInt64(kTileRows * r))), along);
+            call(Intrinsic::x86_tileloadd64,
+                 {tile(4 + r), element_pointer(factors.row->id, at), row_bytes});
+          }
+          for (unsigned r = 0; r < row_tiles; ++r) {
+            for (unsigned c = 0; c < column_tiles; ++c)
+              call(product, {sum_tile(r, c), tile(4 + r), tile(6 + c)});
+          }
+        });
   };
   const std::function<void(std::size_t)> nested = [&](std::size_t level) {
     if (level == sum.around.size()) {
@@ -165,8 +165,8 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
   held->setAlignment(llvm::Align(64));
   for (unsigned r = 0; r < row_tiles; ++r) {
     for (unsigned c = 0; c < column_tiles; ++c) {
-      llvm::Value* at =
-          ir_.CreateConstInBoundsGEP1_64(number, held, kTileRows * r * math_.width() + kTileLanes * c);
+      llvm::Value* at = ir_.CreateConstInBoundsGEP1_64(
+          number, held, kTileRows * r * math_.width() + kTileLanes * c);
       call(Intrinsic::x86_tilestored64, {sum_tile(r, c), at, column_bytes});
     }
   }
