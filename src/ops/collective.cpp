@@ -64,8 +64,13 @@ OpSpec<GroupAttrs> group_op(const GroupOp& op) {
                 {"ranks", attrs.ranks}, {"stride", attrs.stride}, {"axis", attrs.axis}};
             if (!attrs.shape.empty()) same.emplace_back("flat", true);
             if (attrs.is_flat) {
-              same.emplace_back("shape",
-                                constants(made.build().type(made.operand("x")).tensor().dims));
+              const TensorType& x = made.build().type(made.operand("x")).tensor();
+              if (!all_constant(x.dims)) {
+                throw Error("reduce_scatter: the gradient of flat pieces is for extents that are numbers",
+                            ErrorKind::Unsupported)
+                    .got("x: ", x);
+              }
+              same.emplace_back("shape", constants(x.dims));
             }
             made.add("x", made.build().call(back, {made.upstream("y")}, same));
           },
