@@ -66,8 +66,9 @@ OpSpec<GroupAttrs> group_op(const GroupOp& op) {
             if (attrs.is_flat) {
               const TensorType& x = made.build().type(made.operand("x")).tensor();
               if (!all_constant(x.dims)) {
-                throw Error("reduce_scatter: the gradient of flat pieces is for extents that are numbers",
-                            ErrorKind::Unsupported)
+                throw Error(
+                    "reduce_scatter: the gradient of flat pieces is for extents that are numbers",
+                    ErrorKind::Unsupported)
                     .got("x: ", x);
               }
               same.emplace_back("shape", constants(x.dims));
