@@ -216,7 +216,7 @@ class CommandLine {
     bench_app->add_option("--percentiles", bench_.percentiles, "which to show (default: 90,99)");
     bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
     bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");
-    bench_app->add_option("--output", bench_.output, "@DIR: write the outputs as .npy");
+    bench_app->add_option("--output", bench_.output, "@DIR: write the outputs as .npy; with --train those of one step, and every step timed begins alike");
 
     auto* profile_app = add("profile", "Run a model and tell where time and memory went", [this] {
       profile_.format = format_;

@@ -5,6 +5,7 @@
 #include "cli/table.h"
 #include "driver/model.h"
 #include "driver/parallel/measured_cluster.h"
+#include "driver/rebatch.h"
 #include "driver/training/options.h"
 #include "driver/training/trainer.h"
 
@@ -57,11 +58,27 @@ std::vector<std::int64_t> rank_counts(const std::string& text, const Cluster& cl
 
 std::string bytes_text(double bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)); }
 
+// The batch that the model was written for, where it says a number.
+std::int64_t own_batch(const Graph& model) {
+  for (ValueId input : model.inputs()) {
+    const Type& type = model.value(input).type;
+    if (!type.is_tensor() || type.tensor().dims.empty()) continue;
+    const Dim& first = type.tensor().dims.front();
+    return first.is_constant() ? first.constant() : kUsualBatch;
+  }
+  return kUsualBatch;
+}
+
+// A symbol becomes the number as training has it, another number by inferring the graph anew.
+Graph of_batch(const Graph& model, std::int64_t batch) {
+  return with_batch(own_batch(model) == batch ? model : rebatched(model, batch), batch);
+}
+
 // The largest batch of a rank, by halving, that a plan is found for.
 std::int64_t fitting_batch(const Graph& model, const TrainOptions& train, const Cluster& cluster,
                            std::int64_t ranks, std::int64_t batch) {
   while ((batch /= 2) > 0) {
-    if (best_plan(StepCosts(with_batch(model, batch), train, cluster), cluster, ranks).fits)
+    if (best_plan(StepCosts(of_batch(model, batch), train, cluster), cluster, ranks).fits)
       return batch;
   }
   return 0;
@@ -82,10 +99,10 @@ int plan_on_cluster(const PlanOptions& options, OutputFormat format) {
   set_optimizer(train, options.train);
   if (!options.loss.empty()) set_loss(train.loss, options.loss);
   const Graph model = load_model(options.model);
-  const std::int64_t batch = options.batch > 0 ? options.batch : kUsualBatch;
-  StepCosts costs(with_batch(model, batch), train, cluster);
+  const std::int64_t batch = options.batch > 0 ? options.batch : own_batch(model);
+  StepCosts costs(of_batch(model, batch), train, cluster);
   if (threads_here)
-    costs = measured(std::move(costs), with_batch(model, batch), train, *threads_here);
+    costs = measured(std::move(costs), of_batch(model, batch), train, *threads_here);
   std::vector<StepPlan> plans;
   for (const std::int64_t count : counts) plans.push_back(best_plan(costs, cluster, count));
   if (!plans.back().fits) {

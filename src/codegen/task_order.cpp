@@ -77,10 +77,8 @@ void keep_readers_first(const TaskList& tasks, std::span<const StatePorts> state
     }
     for (std::size_t k = 0; maker && k < *maker; ++k) {
       if (!touches(tasks.tasks[k].reads, input)) continue;
-      const auto order = static_cast<std::uint32_t>(problem.values.size());
-      problem.values.push_back({"", 0, false, false});
-      problem.items[k].makes.push_back(order);
-      problem.items[*maker].reads.push_back(order);
+      memory::put_before(problem, static_cast<std::uint32_t>(k),
+                         static_cast<std::uint32_t>(*maker));
     }
   }
 }

@@ -12,6 +12,13 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 56;  // sums of many sti
 
 }  // namespace
 
+void put_before(Problem& problem, std::uint32_t item, std::uint32_t later) {
+  const auto mark = static_cast<std::uint32_t>(problem.values.size());
+  problem.values.push_back({"", 0, false, false});
+  problem.items[item].makes.push_back(mark);
+  problem.items[later].reads.push_back(mark);
+}
+
 std::vector<std::uint32_t> Problem::makers() const {
   std::vector<std::uint32_t> makers(values.size(), kNone);
   for (std::uint32_t i = 0; i < items.size(); ++i) {

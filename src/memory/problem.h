@@ -59,6 +59,8 @@ struct Problem {
 /// Throws Error where an item reads what is not made before it, a value is made twice or never, or
 /// an index, a size or a time is out of range.
 void verify(const Problem& problem);
+/// Keeps an item before another one that reads nothing it makes: by a value of no bytes.
+void put_before(Problem& problem, std::uint32_t item, std::uint32_t later);
 
 /// One step of a plan.
 struct Event {

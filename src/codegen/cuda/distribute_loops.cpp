@@ -3,6 +3,7 @@
 #include "codegen/cuda/binding.h"
 #include "codegen/cuda/inline_copies.h"
 #include "nests/index_map.h"
+#include "nests/operand_copy.h"
 #include "nests/scalar_walk.h"
 #include "nests/schedule/loops.h"
 
@@ -84,7 +85,7 @@ void distribute_loops(NestSequence& sequence) {
       one.nest.body = nests::in_loops(around, {(*block)[k]});
       if (k > 0) one.nest.name += "_" + std::to_string(k + 1);
       list_extents(one.nest);
-      drop_unused_buffers(one);
+      nests::drop_unused_buffers(one);
       parts.push_back(std::move(one));
     }
   }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
+#include "nests/operand_copy.h"
 
 #include <algorithm>
 #include <map>
@@ -62,7 +63,7 @@ class Inliner {
     }
     for (NestSequence::Part& part : sequence_.parts) {
       drop_stores(part.nest.body, given_buffers(part), still_read);
-      drop_unused_buffers(part);
+      nests::drop_unused_buffers(part);
     }
     std::erase_if(sequence_.parts,
                   [](const NestSequence::Part& part) { return part.nest.body.empty(); });

@@ -13,6 +13,7 @@
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
+#include "nests/operand_copy.h"
 #include "nests/schedule/loops.h"
 #include "nests/split_sums.h"
 #include "nests/stage_writer.h"
@@ -97,7 +98,7 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   second.nest.name += "_epilogue";
   for (NestSequence::Part* made : {&first, &second}) {
     list_extents(made->nest);
-    drop_unused_buffers(*made);
+    nests::drop_unused_buffers(*made);
   }
   return {std::move(first), std::move(second)};
 }
@@ -168,7 +169,7 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
   });
   rewriting.apply(rest.nest.body);
   list_extents(rest.nest);
-  drop_unused_buffers(rest);
+  nests::drop_unused_buffers(rest);
   return {std::move(copy), std::move(rest)};
 }
 

@@ -219,7 +219,7 @@ class Folder {
       fold_convolution(image);
     }
     list_extents(nest);
-    drop_unused_buffers(made_.sum);
+    nests::drop_unused_buffers(made_.sum);
     return std::move(made_);
   }
 
@@ -428,7 +428,7 @@ class Folder {
     body.insert(body.end(), sum_.inner->begin() + 2, sum_.inner->end());
     rest.nest.body = nests::in_loops(sum_.parallel, std::move(body));
     list_extents(rest.nest);
-    drop_unused_buffers(rest);
+    nests::drop_unused_buffers(rest);
   }
 
   NestSequence& sequence_;

@@ -233,21 +233,28 @@ void MpiRanks::exchange(std::span<const std::span<const std::byte>> given,
 
 namespace {
 
-// What the launcher says of the number of processes; null without one.
-const char* launched_size() {
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE"}) {
+// The first that is set; null where none is.
+const char* first_set(std::initializer_list<const char*> variables) {
+  for (const char* variable : variables) {
     if (const char* text = std::getenv(variable)) return text;
   }
   return nullptr;
 }
 
+// What the launcher says of the number of processes; null without one.
+const char* launched_size() { return first_set({"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE"}); }
+
+int count_in(const char* text) { return text == nullptr ? 1 : std::max(1, std::atoi(text)); }
+
 }  // namespace
 
 bool is_launched() { return launched_size() != nullptr; }
 
-int launched_rank_count() {
-  const char* text = launched_size();
-  return text == nullptr ? 1 : std::max(1, std::atoi(text));
+int launched_rank_count() { return count_in(launched_size()); }
+
+int ranks_on_machine() {
+  return count_in(
+      first_set({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"}));
 }
 
 }  // namespace tenon

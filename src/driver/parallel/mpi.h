@@ -41,5 +41,7 @@ class MpiRanks : public Communicator {
 bool is_launched();
 /// How many processes the launcher started, as its environment says; 1 without one.
 int launched_rank_count();
+/// How many of them run on this machine, as far as the launcher says.
+int ranks_on_machine();
 
 }  // namespace tenon

@@ -3,11 +3,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/compile.h"
+#include "driver/parallel/mpi.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 
 namespace tenon {
@@ -55,8 +55,7 @@ std::uint64_t memory_of_rank() {
                static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   std::uint64_t allowed = 0;
   if (std::ifstream("/sys/fs/cgroup/memory.max") >> allowed) bytes = std::min(bytes, allowed);
-  const char* here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  return bytes / static_cast<std::uint64_t>(here == nullptr ? 1 : std::max(1, std::atoi(here)));
+  return bytes / static_cast<std::uint64_t>(ranks_on_machine());
 }
 
 std::function<Program(Graph graph)> compiler_within(std::uint64_t arena_bytes,

@@ -41,10 +41,7 @@ class Readers {
     }
     if (leads_to(maker, readers)) return;
     for (const std::uint32_t reader : readers) {
-      const auto mark = static_cast<std::uint32_t>(problem_.values.size());
-      problem_.values.push_back({"", 0, false, false});
-      problem_.items[reader].makes.push_back(mark);
-      problem_.items[maker].reads.push_back(mark);
+      memory::put_before(problem_, reader, maker);
       followers_[reader].push_back(maker);
     }
     std::size_t position = 0;  // among those that there are
