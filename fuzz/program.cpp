@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "host/context.h"
 #include "program/file.h"
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tenon;
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     seal_program(*bytes);
     Program program = parse_program(*bytes, bytes);
     if (!program.is_kernels_alone()) {
-      HostContext context(std::make_shared<const HostModel>(std::move(program)), 1);
+      HostContext context(std::make_shared<const HostExecutable>(std::move(program)), 1);
       return 0;
     }
     std::vector<std::int64_t> least;
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       auto& shape = shapes.emplace_back();
       for (const Extent& dim : program.buffers[id].dims) shape.push_back(dim.value(least));
     }
-    Context context(std::make_shared<const Model>(std::move(program)), 1);
+    Context context(std::make_shared<const Executable>(std::move(program)), 1);
     context.bind(shapes);
   } catch (const Error&) {
     return 0;

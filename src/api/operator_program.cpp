@@ -10,7 +10,7 @@ namespace {
 // Programs of several parts: kernels, and operators of the reference between them.
 class OperatorContext : public ValueContext {
  public:
-  OperatorContext(std::shared_ptr<const HostModel> model, int threads)
+  OperatorContext(std::shared_ptr<const HostExecutable> model, int threads)
       : model_(std::move(model)), context_(model_, threads) {}
 
   void bind(std::span<const tenon_tensor>, std::span<tenon_tensor>) override {
@@ -106,7 +106,7 @@ class OperatorContext : public ValueContext {
         -1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
 
-  std::shared_ptr<const HostModel> model_;
+  std::shared_ptr<const HostExecutable> model_;
   HostContext context_;
   RunEvents events_;
   std::vector<Tensor> kept_;
@@ -116,14 +116,15 @@ class OperatorContext : public ValueContext {
 class OperatorProgram : public embed::LoadedProgram {
  public:
   explicit OperatorProgram(Program program)
-      : LoadedProgram(program), model_(std::make_shared<const HostModel>(std::move(program))) {}
+      : LoadedProgram(program),
+        model_(std::make_shared<const HostExecutable>(std::move(program))) {}
   const Program& program() const override { return model_->program(); }
   std::unique_ptr<embed::RunContext> make_context(int threads) const override {
     return std::make_unique<OperatorContext>(model_, threads);
   }
 
  private:
-  std::shared_ptr<const HostModel> model_;
+  std::shared_ptr<const HostExecutable> model_;
 };
 
 }  // namespace

@@ -181,7 +181,7 @@ class CommandLine {
     compile_app->add_flag("--untuned", compile_.untuned, kUntunedHelp);
     compile_app->add_option("--threads", compile_.threads, "that kernels are chosen for (default: as many as the process may use)")
         ->check(thread_count());
-    compile_app->add_option("--specialise,--hot", compile_.hot_shapes,
+    compile_app->add_option("--specialise,--hot", compile_.specialised_shapes,
                             "NAME:8x3x224x224,…: shapes that come often get kernels of their own, where extents are symbols");
     compile_app
         ->add_flag("--print", compile_.print,

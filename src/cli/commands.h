@@ -72,7 +72,7 @@ struct CompileCommandOptions {
   std::string model, output, cpu = "native", tune, target, precision, constants;
   std::int64_t batch = 0;
   std::vector<std::string> swappable_weights;  ///< "true": all of them
-  std::vector<std::string> hot_shapes;
+  std::vector<std::string> specialised_shapes;
   std::string print;  ///< what; empty: nothing
   bool print_code = false, no_winograd = false, untuned = false;
   int threads = 0;  ///< that kernels are chosen for

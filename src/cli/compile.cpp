@@ -40,7 +40,7 @@ using Json = nlohmann::ordered_json;
 
 TuningOptions tuning_of(const CompileCommandOptions& options) {
   return {target_text(options.target, options.cpu), !options.no_winograd, options.threads,
-          options.tune, options.untuned,      options.hot_shapes,
+          options.tune, options.untuned,      options.specialised_shapes,
           options.precision};
 }
 

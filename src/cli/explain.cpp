@@ -69,8 +69,8 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
   }
   const Graph model = with_batch(load_model(options.model), options.batch / mesh.data);
   const StatefulGraph step = tenon::train(model, settings);
-  Journal journal;
-  shard(step, {mesh.tensor, mesh.data, {}}, &journal);
+  Remarks remarks;
+  shard(step, {mesh.tensor, mesh.data, {}}, &remarks);
   std::vector<std::string> names;
   std::string found;
   for (NodeId id : step.graph.nodes_in_order()) {
@@ -90,13 +90,13 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
   }
   if (format == OutputFormat::Json) {
     Json json = {{"name", found}, {"parallel", options.parallel}, {"passes", Json::array()}};
-    for (const Journal::Entry& entry : journal.about(found))
+    for (const Remarks::Entry& entry : remarks.about(found))
       json["passes"].push_back({{"pass", entry.pass}, {"says", entry.text}});
     out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return 0;
   }
   Table table({"pass", "what it says"});
-  for (const Journal::Entry& entry : journal.about(found)) table.add({entry.pass, entry.text});
+  for (const Remarks::Entry& entry : remarks.about(found)) table.add({entry.pass, entry.text});
   table.print(out());
   return 0;
 }

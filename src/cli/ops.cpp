@@ -37,7 +37,7 @@ std::string signature(const OpDef& op) {
     if (!is_first) text += ", ";
     is_first = false;
     text += operand.name;
-    if (operand.is_late_attribute) text += " = …";
+    if (operand.is_dynamic_attribute) text += " = …";
     else if (operand.is_optional) text += "?";
     if (operand.is_variadic) text += "…";
   }
@@ -63,7 +63,7 @@ Json to_json(const OpDef& op) {
     json["operands"].push_back({{"name", operand.name},
                                 {"optional", operand.is_optional},
                                 {"variadic", operand.is_variadic},
-                                {"late_attribute", operand.is_late_attribute}});
+                                {"late_attribute", operand.is_dynamic_attribute}});
   }
   for (const ResultDef& result : op.results) {
     json["results"].push_back(

@@ -113,7 +113,7 @@ int profile(const ProfileOptions& options) {
   CompileRecord record;
   TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd,
                        options.threads, options.tune, options.untuned};
-  if (!options.shapes.empty()) tuning.hot_shapes = {join(options.shapes, ",")};
+  if (!options.shapes.empty()) tuning.specialised_shapes = {join(options.shapes, ",")};
   tuning.precision = options.precision;
   tuning.record = &record;
   TimedProgram made =

@@ -48,7 +48,7 @@ int report(OutputFormat format, const std::string& text, const Json& json) {
 std::vector<TunedKernel> known_kernels() {
   const std::string path = cache_path();
   if (!std::filesystem::exists(path)) return {};
-  return TuningCache(path, TuningCache::Access::Read).all();
+  return TuningCache(path, TuningCache::Mode::Read).all();
 }
 
 // One row for each range of a kernel, with what came second; or one for every candidate.
@@ -115,7 +115,7 @@ int import_cache(const std::string& file, OutputFormat format) {
   text << in.rdbuf();
   const std::vector<TunedKernel> kernels = tuned_kernels_from_json(text.str(), file);
   const std::string path = cache_path();
-  TuningCache cache(path, TuningCache::Access::Write);
+  TuningCache cache(path, TuningCache::Mode::Write);
   for (const TunedKernel& kernel : kernels) cache.store(kernel);
   return report(format, concat(path, ": ", kernels.size(), " kernels from ", file),
                 {{"cache", path}, {"read", file}, {"kernels", kernels.size()}});

@@ -36,7 +36,7 @@ CompileRequest request_of(const TuningOptions& options, std::function<void(const
   const double seconds = tuning_seconds(options.tune);
   if (!options.tune.empty()) request.tune_seconds = seconds;
   request.is_untuned = options.untuned;
-  request.specialised_shapes = options.hot_shapes;
+  request.specialised_shapes = options.specialised_shapes;
   request.swappable_weights = options.swappable_weights;
   request.step_problem = options.step_problem;
   request.states = options.states;

@@ -18,7 +18,7 @@ struct TuningOptions {
   std::string tune;      ///< empty: only what is known already is used; "true" or a number of seconds
   bool untuned = false;  ///< not even that
   /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
-  std::vector<std::string> hot_shapes = {};
+  std::vector<std::string> specialised_shapes = {};
   std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32"
   std::optional<std::vector<std::string>> swappable_weights = {};  ///< as in CompileRequest
   CompileRecord* record = nullptr;  ///< gets what passes and candidates said

@@ -290,7 +290,7 @@ class Selector {
     }
     const NestSequence& sequence = prepared.sequence;
     for (const NestSequence::Buffer& buffer : sequence.buffers) {
-      if (buffer.role != NestSequence::Role::Result) continue;
+      if (buffer.role != NestSequence::BufferRole::Result) continue;
       const ValueId result = results.at(buffer.index);
       buffers_[result] = add_result(result, buffer);
     }
@@ -317,7 +317,7 @@ class Selector {
       for (NestBuffer& buffer : part.nest.buffers) {
         if (buffer.storage == Storage::Scratch) continue;
         const NestSequence::Buffer& from = sequence.buffers[part.buffers[given++]];
-        if (from.role != NestSequence::Role::Operand) continue;
+        if (from.role != NestSequence::BufferRole::Operand) continue;
         if (has_small_weights(buffers_.at(node.operands.at(from.index))))
           buffer.largest = kSmallWeight;
       }
@@ -420,7 +420,7 @@ class Selector {
       if (sequence.parts.empty()) continue;  // no elements
       TaskList::Call call;
       for (std::size_t id : sequence.parts.front().buffers) {
-        const bool is_operand = sequence.buffers[id].role == NestSequence::Role::Operand;
+        const bool is_operand = sequence.buffers[id].role == NestSequence::BufferRole::Operand;
         call.buffers.push_back(is_operand ? made : copy);
       }
       TaskList::Task task;

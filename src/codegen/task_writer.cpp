@@ -73,7 +73,7 @@ std::vector<bool> TaskWriter::constants_among(const Node& node,
                                               const NestSequence& sequence) const {
   std::vector<bool> is_constant;
   for (const NestSequence::Buffer& buffer : sequence.buffers) {
-    is_constant.push_back(buffer.role == NestSequence::Role::Operand &&
+    is_constant.push_back(buffer.role == NestSequence::BufferRole::Operand &&
                           list_.buffers[scope_.buffers.at(node.operands.at(buffer.index))].life ==
                               Life::Constant);
   }
@@ -86,18 +86,18 @@ std::vector<std::uint32_t> TaskWriter::buffer_ids(
   std::vector<std::uint32_t> ids;
   for (const NestSequence::Buffer& buffer : sequence.buffers) {
     switch (buffer.role) {
-      case NestSequence::Role::Operand:
+      case NestSequence::BufferRole::Operand:
         ids.push_back(scope_.buffers.at(node.operands.at(buffer.index)));
         break;
-      case NestSequence::Role::Result:
+      case NestSequence::BufferRole::Result:
         ids.push_back(scope_.buffers.at(results.at(buffer.index)));
         break;
-      case NestSequence::Role::Derived: {
+      case NestSequence::BufferRole::Derived: {
         const nests::WinogradWeights& weights = derived.at(buffer.index);
         ids.push_back(form_of(ids[weights.source], weights));
         break;
       }
-      case NestSequence::Role::Temporary:
+      case NestSequence::BufferRole::Temporary:
         // Those that a nest keeps to itself are never asked for.
         ids.push_back(scope_.add_buffer("", buffer.dtype, buffer.dims, Life::Value));
         break;

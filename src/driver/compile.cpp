@@ -90,7 +90,7 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
   if (const auto first = options_of(request, graph); !first.device)
     passes.pass_options.target = first.target->facts();
   if (request.record != nullptr) {
-    passes.pass_options.journal = &request.record->journal;
+    passes.pass_options.remarks = &request.record->remarks;
     passes.on_pass = [&](const PassReport& report, const Graph&) {
       request.record->passes.push_back(report);
     };
@@ -144,7 +144,7 @@ std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& 
   std::error_code unreadable;  // as good as none
   if (!writes && !std::filesystem::exists(*path, unreadable)) return std::nullopt;
   try {
-    return TuningCache(*path, writes ? TuningCache::Access::Write : TuningCache::Access::Read);
+    return TuningCache(*path, writes ? TuningCache::Mode::Write : TuningCache::Mode::Read);
   } catch (const Error& error) {
     warn(request, error,
          writes ? "going on without it: timings are forgotten at the end" : kEstimates);

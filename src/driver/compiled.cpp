@@ -47,10 +47,10 @@ std::vector<std::string> names_of(const Program& program, const std::vector<std:
 
 CompiledModel::CompiledModel(Program program, int thread_count) : totals_(totals_of(program)) {
   if (!program.is_kernels_alone()) {
-    host_model_ = std::make_shared<const HostModel>(std::move(program));
+    host_model_ = std::make_shared<const HostExecutable>(std::move(program));
     host_.emplace(host_model_, thread_count);
   } else {
-    model_ = std::make_shared<const Model>(std::move(program));
+    model_ = std::make_shared<const Executable>(std::move(program));
     context_.emplace(model_, thread_count);
   }
 }

@@ -11,7 +11,7 @@
 #include "ir/state_ports.h"
 #include "ops/evaluation.h"
 #include "program/totals.h"
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 namespace tenon {
 
@@ -76,7 +76,7 @@ class CompiledModel {
   void place_outputs();
 
   ProgramTotals totals_;
-  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Executable> model_;
   std::optional<Context> context_;
   std::vector<Tensor> inputs_, outputs_;
   std::vector<StatePorts> overwritten_;
@@ -84,7 +84,7 @@ class CompiledModel {
   std::vector<void*> targets_;
   Watch watch_;
   // Of a program with other steps than kernels, in place of the above.
-  std::shared_ptr<const HostModel> host_model_;
+  std::shared_ptr<const HostExecutable> host_model_;
   std::optional<HostContext> host_;
   std::vector<Datum> given_, made_;
 };

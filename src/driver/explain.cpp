@@ -18,14 +18,14 @@ std::string first_name(const Graph& graph, NodeId id) {
 }
 
 // Where a value is: in the graph itself, in a body of one of its nodes, or nowhere.
-struct Place {
+struct Whereabouts {
   const Graph* graph = nullptr;
   NodeId node;    // makes the value; invalid for an input
   NodeId holder;  // the node of the outermost graph in whose body it is
   bool is_found() const { return graph != nullptr; }
 };
 
-bool find_in(const Graph& graph, const std::string& name, Place& place) {
+bool find_in(const Graph& graph, const std::string& name, Whereabouts& place) {
   if (const ValueId value = graph.find(name)) {
     place.graph = &graph;
     place.node = graph.value(value).producer;
@@ -41,8 +41,8 @@ bool find_in(const Graph& graph, const std::string& name, Place& place) {
   return false;
 }
 
-Place place_of(const Graph& graph, const std::string& name) {
-  Place place;
+Whereabouts place_of(const Graph& graph, const std::string& name) {
+  Whereabouts place;
   find_in(graph, name, place);
   return place;
 }
@@ -74,7 +74,7 @@ void collect_names(const Graph& graph, std::vector<std::string>& names) {
 
 // The first result of the node that is meant; empty where there is none.
 std::string resolve(const Graph& graph, const std::string& name) {
-  const Place place = place_of(graph, name);
+  const Whereabouts place = place_of(graph, name);
   if (place.is_found()) return place.node ? first_name(*place.graph, place.node) : name;
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).name == name) return first_name(graph, id);
@@ -86,11 +86,11 @@ std::string resolve(const Graph& graph, const std::string& name) {
   return "";
 }
 
-std::string op_at(const Place& place) {
+std::string op_at(const Whereabouts& place) {
   return place.node ? std::string(place.graph->op_name(place.node)) : "input";
 }
 
-std::string described(const Graph& graph, const Place& place) {
+std::string described(const Graph& graph, const Whereabouts& place) {
   if (!place.is_found()) return "gone";
   if (!place.holder) return op_at(place);
   return concat(op_at(place), " in ", graph.op_name(place.holder), " '",
@@ -147,7 +147,7 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   result.name = resolve(graph, name);
   std::string was = "not made yet";
   if (!result.name.empty()) {
-    const Place place = place_of(graph, result.name);
+    const Whereabouts place = place_of(graph, result.name);
     result.op = op_at(place);
     result.type = to_string(place.graph->value(place.graph->find(result.name)).type);
     was = described(graph, place);
@@ -155,21 +155,21 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   const bool is_known = !result.name.empty();
   if (!is_known) result.name = name;  // a pass may make it
 
-  Journal journal;
-  options.pass_options.journal = &journal;
+  Remarks remarks;
+  options.pass_options.remarks = &remarks;
   std::size_t said = 0;
   bool is_ever_found = is_known;
   // What its result is called now: where a pass puts it in another's place, it takes that one's.
   std::string value = result.name;
   options.on_pass = [&](const PassReport& report, const Graph& after) {
-    const std::vector<Journal::Entry>& entries = journal.about(value);
+    const std::vector<Remarks::Entry>& entries = remarks.about(value);
     for (; said < entries.size(); ++said) result.steps.push_back({report.pass, entries[said].text});
-    Place place = place_of(after, value);
+    Whereabouts place = place_of(after, value);
     is_ever_found |= place.is_found();
     if (const std::string renamed = place.is_found() ? "" : result_of(after, result.name); !renamed.empty()) {
       result.steps.push_back({report.pass, concat("its result takes the place of '", renamed, "'")});
       value = renamed;
-      said = journal.about(value).size();  // what was said before was about the other
+      said = remarks.about(value).size();  // what was said before was about the other
       place = place_of(after, value);
     }
     const std::string is = is_ever_found ? described(after, place) : was;
@@ -182,7 +182,7 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   };
   graph = run_pipeline(std::move(graph), options);
 
-  const Place place = place_of(graph, value);
+  const Whereabouts place = place_of(graph, value);
   if (!is_ever_found && result.steps.empty()) {
     throw Error(concat("the model has no node or value '", name, "'"), ErrorKind::Usage)
         .hint(suggest_name(name, known));

@@ -68,7 +68,7 @@ std::string sentence_of(const Pass& pass, PassFailure::Kind kind) {
 [[noreturn]] void refuse(const Pass& pass, const PassFailure& failure, const Graph& before,
                          const PassChecker& checker, const PipelineOptions& options) {
   PassOptions quiet = options.pass_options;
-  quiet.journal = nullptr;
+  quiet.remarks = nullptr;
   const auto shows = [&](const Reproducer& tried) {
     const auto again = failure_of(pass, tried.graph, tried.inputs, quiet, checker.how());
     return again && again->kind == failure.kind;

@@ -86,7 +86,7 @@ double bytes_moved(const Graph& graph) {
   double bytes = 0;
   for (NodeId id : memory::running_nodes(graph)) {
     const Footprint footprint = footprint_of(graph, id);
-    bytes += usual_value(footprint.bytes_read) + usual_value(footprint.bytes_written);
+    bytes += size_hint(footprint.bytes_read) + size_hint(footprint.bytes_written);
     if (is_fused_group(graph, id)) continue;
     for (const Graph& body : graph.node(id).bodies) bytes += bytes_moved(body);
   }

@@ -43,7 +43,7 @@ std::optional<std::vector<NodeWork>> work_at(const Graph& graph, const DimBindin
 
 /// Nodes that run: all but constants, those in bodies of control flow too; a group is one.
 std::size_t count_kernels(const Graph& graph);
-/// Bytes that kernels read and write, those in bodies once; of symbols at their usual values.
+/// Bytes that kernels read and write, those in bodies once; of symbols at their size hints.
 double bytes_moved(const Graph& graph);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include "embed/json_text.h"
 #include "embed/loaded_program.h"
 #include "embed/tensor.h"
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 #include <algorithm>
 #include <atomic>
@@ -37,7 +37,7 @@ class OwnedOutput {
 
 class KernelContext : public RunContext {
  public:
-  KernelContext(std::shared_ptr<const Model> model, int threads, Replacements weights,
+  KernelContext(std::shared_ptr<const Executable> model, int threads, Replacements weights,
                 const std::vector<Port>& inputs, const std::vector<Port>& outputs)
       : context_(std::move(model), threads), weights_(std::move(weights)) {
     for (const auto& [buffer, data] : weights_) context_.replace_constant(buffer, data.get());
@@ -186,7 +186,7 @@ class KernelContext : public RunContext {
 class KernelProgram : public LoadedProgram {
  public:
   explicit KernelProgram(Program program)
-      : LoadedProgram(program), model_(std::make_shared<const Model>(std::move(program))) {}
+      : LoadedProgram(program), model_(std::make_shared<const Executable>(std::move(program))) {}
   const Program& program() const override { return model_->program(); }
   std::unique_ptr<RunContext> make_context(int threads) const override {
     return std::make_unique<KernelContext>(model_, threads, replacements(), ports(TENON_INPUT),
@@ -194,7 +194,7 @@ class KernelProgram : public LoadedProgram {
   }
 
  private:
-  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Executable> model_;
 };
 
 }  // namespace

@@ -11,10 +11,10 @@
 namespace tenon {
 
 struct HostContext::State {
-  State(std::shared_ptr<const HostModel> shared, int thread_count)
+  State(std::shared_ptr<const HostExecutable> shared, int thread_count)
       : model(std::move(shared)), runner(model->model(), thread_count), values(*model, runner) {}
 
-  std::shared_ptr<const HostModel> model;
+  std::shared_ptr<const HostExecutable> model;
   KernelRunner runner;
   RunValues values;
   std::function<void()> before_body;
@@ -145,7 +145,7 @@ void HostContext::State::run_branch(std::uint32_t number) {
   }
 }
 
-HostContext::HostContext(std::shared_ptr<const HostModel> model, int thread_count)
+HostContext::HostContext(std::shared_ptr<const HostExecutable> model, int thread_count)
     : state_(std::make_unique<State>(std::move(model),
                                      thread_count > 0 ? thread_count : usable_threads())) {}
 HostContext::HostContext(HostContext&&) noexcept = default;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "host/model.h"
+#include "host/executable.h"
 #include "ir/state_ports.h"
 #include "ops/evaluation.h"
 #include "program/program.h"
@@ -17,7 +17,7 @@ namespace tenon {
 class HostContext {
  public:
   /// `thread_count` 0: as many as the process may use. Results do not depend on it.
-  HostContext(std::shared_ptr<const HostModel> model, int thread_count);
+  HostContext(std::shared_ptr<const HostExecutable> model, int thread_count);
   HostContext(HostContext&&) noexcept;
   ~HostContext();
 

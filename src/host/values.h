@@ -1,6 +1,6 @@
 #pragma once
 
-#include "host/model.h"
+#include "host/executable.h"
 #include "host/pool.h"
 #include "ir/state_ports.h"
 #include "ops/evaluation.h"
@@ -15,7 +15,7 @@ namespace tenon {
 /// they were made, or a part of another value that moves from trip to trip.
 class RunValues {
  public:
-  RunValues(const HostModel& model, KernelRunner& runner)
+  RunValues(const HostExecutable& model, KernelRunner& runner)
       : model_(model), runner_(runner), held_(model.program().buffers.size()) {}
 
   /// Outputs that take the memory of inputs from the next run on.
@@ -82,7 +82,7 @@ class RunValues {
   Tensor view_of(std::uint32_t buffer, const Shape& shape);
   void check_shape(std::uint32_t buffer, const Shape& shape);
 
-  const HostModel& model_;
+  const HostExecutable& model_;
   KernelRunner& runner_;
   std::vector<Held> held_;           // by buffer
   std::vector<Shape> input_shapes_;  // that are bound

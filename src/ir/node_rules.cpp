@@ -21,7 +21,7 @@ bool may_tell_types(const Constant& constant) {
 
 bool may_be_missing(const OpDef& op, const OperandDef& operand, const Attributes& attrs) {
   if (operand.is_variadic) return true;
-  if (!operand.is_late_attribute) return operand.is_optional;
+  if (!operand.is_dynamic_attribute) return operand.is_optional;
   const AttrDef* attr = op.find_attr(operand.name);
   return !attr || !attr->is_required || attrs.find(operand.name);
 }
@@ -67,7 +67,7 @@ void check_fit(const OpDef& op, const std::vector<ValueId>& operands, const Attr
     if (!is_present && !may_be_missing(op, operand, attrs)) {
       throw Error(concat(op.name, ": operand '", operand.name, "' is missing"));
     }
-    if (is_present && operand.is_late_attribute && attrs.find(operand.name)) {
+    if (is_present && operand.is_dynamic_attribute && attrs.find(operand.name)) {
       throw Error(concat(op.name, ": '", operand.name, "' is given twice"))
           .expected("an attribute or an operand")
           .got("both");

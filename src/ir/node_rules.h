@@ -8,7 +8,7 @@
 namespace tenon {
 
 /// Throws Error where operands, attributes or the number of bodies are not what the op asks for.
-/// Attributes are only held against late operands here; `canonical_attributes` does the rest.
+/// Attributes are only held against dynamic operands here; `canonical_attributes` does the rest.
 void check_fit(const OpDef& op, const std::vector<ValueId>& operands, const Attributes& attrs,
                std::size_t body_count);
 

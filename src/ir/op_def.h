@@ -20,7 +20,7 @@ struct OperandDef {
   bool is_optional = false;
   bool is_variadic = false;  ///< last of the operands: any number of values, none missing
   /// The operand stands in for the attribute of this name when that is only known at run time.
-  bool is_late_attribute = false;
+  bool is_dynamic_attribute = false;
 };
 
 struct ResultDef {

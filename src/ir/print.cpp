@@ -189,7 +189,7 @@ class Printer {
     bool is_first = true, is_named = false;
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       const OperandDef& def = defs[std::min(i, defs.size() - 1)];
-      if (!node.operands[i] || def.is_late_attribute) is_named = true;
+      if (!node.operands[i] || def.is_dynamic_attribute) is_named = true;
       if (!node.operands[i]) continue;
       if (!std::exchange(is_first, false)) out_ += ", ";
       if (is_named) {

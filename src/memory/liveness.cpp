@@ -31,7 +31,7 @@ std::vector<NodeId> running_nodes(const Graph& graph) {
 std::int64_t held_bytes(const Graph& graph, ValueId value) {
   // No memory holds more, and the sum of a million such is a number still.
   constexpr double kMost = std::int64_t{1} << 40;
-  return static_cast<std::int64_t>(std::min(usual_bytes(graph.value(value).type), kMost));
+  return static_cast<std::int64_t>(std::min(size_hint_bytes(graph.value(value).type), kMost));
 }
 
 std::int64_t inner_peak_bytes(const Graph& graph, NodeId id) {

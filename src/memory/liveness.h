@@ -27,7 +27,7 @@ LivePeak live_peak(const Graph& graph);
 /// The same if the nodes ran in this order.
 LivePeak live_peak(const Graph& graph, std::span<const NodeId> order);
 
-/// Bytes that the value takes; of symbols at their usual values. Nothing for what is no tensor.
+/// Bytes that the value takes; of symbols at their size hints. Nothing for what is no tensor.
 std::int64_t held_bytes(const Graph& graph, ValueId value);
 /// Bytes that flow into bodies' own values while the node runs.
 std::int64_t inner_peak_bytes(const Graph& graph, NodeId node);

@@ -18,13 +18,13 @@ namespace {
 using Part = NestSequence::Part;
 
 double bytes_of(const Dims& dims, DType dtype) {
-  return static_cast<double>(info(dtype).storage_bytes) * usual_value(product(dims));
+  return static_cast<double>(info(dtype).storage_bytes) * size_hint(product(dims));
 }
 // Of a buffer that has to be small: as large as it may well become.
 double local_bytes_of(const NestBuffer& buffer) {
   constexpr double kLongExtent = 512;
   double bytes = static_cast<double>(info(buffer.dtype).storage_bytes);
-  for (const Dim& dim : buffer.dims) bytes *= dim.is_constant() ? usual_value(dim) : kLongExtent;
+  for (const Dim& dim : buffer.dims) bytes *= dim.is_constant() ? size_hint(dim) : kLongExtent;
   return bytes;
 }
 
@@ -173,15 +173,15 @@ class FusedNestBuilder {
     return binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(count), left);
   }
 
-  // Where symbols decide there may well be several blocks, though not for usual values.
+  // Where symbols decide there may well be several blocks, though not for size hints.
   static double times(const Statement& loop) {
     constexpr double kSeveral = 4;
-    return std::max(usual_value(loop.extent), loop.extent.is_constant() ? 1.0 : kSeveral);
+    return std::max(size_hint(loop.extent), loop.extent.is_constant() ? 1.0 : kSeveral);
   }
 
   static double rows_of(const Kept& kept) {
     double rows = 1;
-    for (std::size_t k = 0; k + 1 < kept.loops.size(); ++k) rows *= usual_value(kept.loops[k].extent);
+    for (std::size_t k = 0; k + 1 < kept.loops.size(); ++k) rows *= size_hint(kept.loops[k].extent);
     return rows;
   }
 
@@ -201,7 +201,7 @@ class FusedNestBuilder {
       for (std::size_t k = 0; k + 1 < sum->parallel.size(); ++k) {
         const bool is_shared = (!moves(sum->a, sum->parallel.back()) || !moves(sum->a, sum->parallel[k])) &&
                                (!moves(sum->b, sum->parallel.back()) || !moves(sum->b, sum->parallel[k]));
-        if (is_shared) rows *= usual_value(sum->parallel[k]->extent);
+        if (is_shared) rows *= size_hint(sum->parallel[k]->extent);
       }
       cost.count_rows(rows, whole_rows, cost.passes * work_of(block));
     }
@@ -353,7 +353,7 @@ class FusedNestBuilder {
       }
     }
     double whole = 1;
-    for (const Statement& loop : kept.loops) whole *= usual_value(loop.extent);
+    for (const Statement& loop : kept.loops) whole *= size_hint(loop.extent);
     std::map<std::size_t, Affine> starts;  // by loop
     for (Statement& loop : kept.loops) {
       const Need& need = needs[loop.id];
@@ -387,7 +387,7 @@ class FusedNestBuilder {
   // Passes go through the loops that are left of it; `whole` is how often they went through before.
   void count_producer(const std::vector<Handed>& handed, const Kept& kept, double whole) {
     double taken = cost.passes, bytes = 0;
-    for (const Statement& loop : kept.loops) taken *= usual_value(loop.extent);
+    for (const Statement& loop : kept.loops) taken *= size_hint(loop.extent);
     for (const Handed& value : handed) {
       const NestSequence::Buffer& buffer = sequence_.buffers[value.buffer];
       bytes += bytes_of(buffer.dims, buffer.dtype);
@@ -448,7 +448,7 @@ class FusedNestBuilder {
 
   // Made and read by stages of the nest alone.
   bool is_between(std::size_t buffer) const {
-    if (sequence_.buffers[buffer].role != NestSequence::Role::Temporary) return false;
+    if (sequence_.buffers[buffer].role != NestSequence::BufferRole::Temporary) return false;
     for (std::size_t k = 0; k < sequence_.parts.size(); ++k) {
       if (k >= first_ && k <= last_) continue;
       const std::vector<std::size_t>& used = sequence_.parts[k].buffers;
@@ -457,12 +457,12 @@ class FusedNestBuilder {
     return true;
   }
 
-  // Arithmetic for one element: what stands inside the kept loops, roughly.
+  // Arithmetic for one element: what stands inside the parallel loops, roughly.
   double work_of(const Block& block) const {
     double work = 0;
     for (const Statement& statement : block) {
       if (statement.kind == Statement::Kind::Loop) {
-        work += usual_value(statement.extent) * work_of(statement.body);
+        work += size_hint(statement.extent) * work_of(statement.body);
       } else {
         work += statement.kind == Statement::Kind::Fold ? 2 : 1;
       }
@@ -480,7 +480,7 @@ class FusedNestBuilder {
       std::set<std::size_t> followed;
       for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
         const std::optional<Region> region = region_of(load->args[axis]);
-        const double extent = usual_value(load->view[axis]);
+        const double extent = size_hint(load->view[axis]);
         bytes *= region ? std::min(extent, static_cast<double>(region->count)) : extent;
         if (!region) continue;
         for (const auto& [loop, step] : region->start.steps) followed.insert(loop);

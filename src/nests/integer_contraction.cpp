@@ -174,7 +174,7 @@ std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
   if (!halo) return {std::move(part)};
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, from.dtype, halo->dims});
+  sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, from.dtype, halo->dims});
   NestSequence::Part copy;
   copy.nest = copy_nest(load, *halo, from);
   copy.buffers = {source, made};

@@ -15,7 +15,7 @@ namespace tenon::nests {
 namespace {
 
 using Buffer = NestSequence::Buffer;
-using Role = NestSequence::Role;
+using BufferRole = NestSequence::BufferRole;
 
 class Builder {
  public:
@@ -40,12 +40,12 @@ class Builder {
   // A kernel of more parts takes longer to compile than all of them alone.
   static constexpr std::size_t kMostParts = 64;
 
-  std::size_t add_buffer(Role role, std::size_t index, DType dtype, Dims dims) {
+  std::size_t add_buffer(BufferRole role, std::size_t index, DType dtype, Dims dims) {
     if (!is_compilable(dtype)) {
       throw Error("kernels do not compute with this element type", ErrorKind::Unsupported).got(dtype);
     }
     // As in the reference, what flows between stages is not rounded to a narrow float.
-    if (role == Role::Temporary && info(dtype).arithmetic == Arithmetic::F32) dtype = DType::F32;
+    if (role == BufferRole::Temporary && info(dtype).arithmetic == Arithmetic::F32) dtype = DType::F32;
     sequence_.buffers.push_back({role, index, dtype, std::move(dims)});
     return sequence_.buffers.size() - 1;
   }
@@ -54,7 +54,7 @@ class Builder {
 
   void add_result(std::size_t index) {
     Expr expr = results_[index];
-    const std::size_t buffer = add_buffer(Role::Result, index, expr.dtype(), expr.dims());
+    const std::size_t buffer = add_buffer(BufferRole::Result, index, expr.dtype(), expr.dims());
     // Without elements it needs nothing but what is checked.
     if (std::find(expr.dims().begin(), expr.dims().end(), Dim(0)) != expr.dims().end()) {
       for (const Expr& scatter : scatters_in(expr)) collect(scatter);
@@ -69,7 +69,7 @@ class Builder {
       stages_.push_back({expr, buffer, expr.dims()});
       stages_.back().is_one_of_many = results_.size() > kMostParts;
     }
-    places_.try_emplace(&expr.node(), Place{buffer, stages_.size()});
+    places_.try_emplace(&expr.node(), StageResult{buffer, stages_.size()});
   }
 
   // Makes every stage that `root` needs. Works with a list: expressions of long groups are deep.
@@ -89,10 +89,10 @@ class Builder {
       }
       if (node.kind == ExprKind::Operand) {
         const auto [found, is_new] = operands_.try_emplace(node.operand, 0);
-        if (is_new) found->second = add_buffer(Role::Operand, node.operand, node.dtype, node.dims);
-        places_.emplace(&node, Place{found->second, 0});
+        if (is_new) found->second = add_buffer(BufferRole::Operand, node.operand, node.dtype, node.dims);
+        places_.emplace(&node, StageResult{found->second, 0});
       } else if (is_stage(node.kind)) {
-        add_stage(expr, add_buffer(Role::Temporary, 0, node.dtype, node.dims));
+        add_stage(expr, add_buffer(BufferRole::Temporary, 0, node.dtype, node.dims));
       } else if (node.kind == ExprKind::Read && must_be_whole(node)) {
         make_whole(node.args[0]);
       }
@@ -157,9 +157,9 @@ class Builder {
 
   void make_whole(Expr expr) {
     while (expr.node().kind == ExprKind::Reshape) expr = expr.node().args[0];
-    const std::size_t buffer = add_buffer(Role::Temporary, 0, expr.dtype(), expr.dims());
+    const std::size_t buffer = add_buffer(BufferRole::Temporary, 0, expr.dtype(), expr.dims());
     stages_.push_back({expr, buffer, expr.dims()});
-    places_.emplace(&expr.node(), Place{buffer, stages_.size()});
+    places_.emplace(&expr.node(), StageResult{buffer, stages_.size()});
   }
 
   void add_stage(const Expr& expr, std::size_t buffer) {
@@ -178,7 +178,7 @@ class Builder {
     } else {
       stages_.push_back({expr, buffer, node.dims});
     }
-    places_.emplace(&node, Place{buffer, stages_.size()});
+    places_.emplace(&node, StageResult{buffer, stages_.size()});
   }
 
   // --- groups -----------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ class Builder {
   const std::string& name_;
   const std::vector<Expr>& results_;
   NestSequence sequence_;
-  Places places_;
+  StageResults places_;
   std::unordered_map<std::size_t, std::size_t> operands_;
   std::set<const ExprNode*> visited_;
   std::set<const ExprNode*> factors_;  // reads whose source must be a buffer
@@ -328,7 +328,7 @@ void Builder::build(const Group& group) {
   std::map<std::size_t, BufferUse> uses;
   for (std::size_t id : inside) {
     const Buffer& buffer = sequence_.buffers[id];
-    const bool is_own = buffer.role == Role::Temporary && touching_groups_[id] == 1;
+    const bool is_own = buffer.role == BufferRole::Temporary && touching_groups_[id] == 1;
     Dims dims = buffer.dims;
     if (is_own) {
       for (std::size_t axis : shared_axes) dims[axis] = 1;
@@ -342,10 +342,10 @@ void Builder::build(const Group& group) {
     // A temporary that an earlier nest made is only read here.
     const bool is_written = group.written.contains(id);
     const Storage storage = is_own ? Storage::Scratch : is_written ? Storage::Result : Storage::Operand;
-    const std::string_view letter = buffer.role == Role::Operand ? "x" : buffer.role == Role::Result ? "y" : "m";
+    const std::string_view letter = buffer.role == BufferRole::Operand ? "x" : buffer.role == BufferRole::Result ? "y" : "m";
     uses[id] = {nest.buffers.size(), is_own ? shared_axes : std::vector<std::size_t>(), false};
     nest.buffers.push_back(
-        {concat(letter, buffer.role == Role::Temporary ? id : buffer.index), buffer.dtype, std::move(dims), storage});
+        {concat(letter, buffer.role == BufferRole::Temporary ? id : buffer.index), buffer.dtype, std::move(dims), storage});
   }
   renumber_buffers(nest, uses);
   list_extents(nest);

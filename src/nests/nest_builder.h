@@ -9,9 +9,9 @@ namespace tenon::nests {
 
 /// The loop nests that compute some expressions, one after another.
 struct NestSequence {
-  enum class Role : std::uint8_t { Operand, Result, Temporary, Derived };
+  enum class BufferRole : std::uint8_t { Operand, Result, Temporary, Derived };
   struct Buffer {
-    Role role = Role::Operand;
+    BufferRole role = BufferRole::Operand;
     std::size_t index = 0;  ///< which operand, result or constant derived from one
     DType dtype = DType::F32;
     Dims dims;

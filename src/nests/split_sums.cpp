@@ -251,7 +251,7 @@ class Splitter {
       }
       folds.push_back(std::move(body.front()));
       buffers.push_back(sequence_.buffers.size());
-      sequence_.buffers.push_back({NestSequence::Role::Temporary, 0, dtype, dims});
+      sequence_.buffers.push_back({NestSequence::BufferRole::Temporary, 0, dtype, dims});
       Statement store;
       store.kind = Statement::Kind::Store;
       store.id = nest.buffers.size();

@@ -124,7 +124,7 @@ std::vector<Scalar> StageWriter::repeated_position(LoopNest& nest, const Dims& f
   return inner;
 }
 
-Scalar StageWriter::load(const Place& place, const Dims& dims, const std::vector<Scalar>& at) const {
+Scalar StageWriter::load(const StageResult& place, const Dims& dims, const std::vector<Scalar>& at) const {
   ScalarNode node;
   node.kind = ScalarKind::Load;
   node.dtype = buffers_[place.buffer].dtype;

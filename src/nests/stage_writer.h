@@ -24,11 +24,11 @@ struct Stage {
 };
 
 /// Where an expression's elements lie once they are computed.
-struct Place {
+struct StageResult {
   std::size_t buffer;
   std::size_t ready;  ///< the first stage that can read it
 };
-using Places = std::unordered_map<const ExprNode*, Place>;
+using StageResults = std::unordered_map<const ExprNode*, StageResult>;
 
 /// Whether the expression needs a buffer of its own.
 bool is_stage(ExprKind kind);
@@ -39,7 +39,7 @@ bool needs_check(const ExprNode& read);
 /// `k` of what the stage computes.
 class StageWriter {
  public:
-  StageWriter(const std::vector<Stage>& stages, const Places& places,
+  StageWriter(const std::vector<Stage>& stages, const StageResults& places,
               const std::vector<NestSequence::Buffer>& buffers)
       : stages_(stages), places_(places), buffers_(buffers) {}
 
@@ -50,14 +50,14 @@ class StageWriter {
   Scalar element(LoopNest& nest, const Expr& expr, const std::vector<Scalar>& at);
   /// Where a part of an expression that is repeated from `to` to `from` is read.
   std::vector<Scalar> repeated_position(LoopNest& nest, const Dims& from, const Dims& to, const std::vector<Scalar>& at);
-  Scalar load(const Place& place, const Dims& dims, const std::vector<Scalar>& at) const;
+  Scalar load(const StageResult& place, const Dims& dims, const std::vector<Scalar>& at) const;
   Scalar read(LoopNest& nest, const ExprNode& node, const std::vector<Scalar>& at);
   Block reduce_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at);
   Block scan_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at);
   Block scatter_body(LoopNest& nest, const Stage& stage);
 
   const std::vector<Stage>& stages_;
-  const Places& places_;
+  const StageResults& places_;
   const std::vector<NestSequence::Buffer>& buffers_;
   std::size_t current_ = 0;  // the stage that is being written down
   // Elements already written down, so that what is shared in the expression is shared in the code.

@@ -31,12 +31,12 @@ bool is_worth_a_copy(const Contraction& sum, const Scalar& a, const Scalar& b) {
   constexpr double kEnoughRows = 32, kLargeOperand = 1 << 20;
   double rows = 1;
   for (const Statement* loop : sum.parallel) {
-    if (stride_along(b, loop->id) == Stride::Zero) rows *= usual_value(loop->extent);
+    if (stride_along(b, loop->id) == Stride::Zero) rows *= size_hint(loop->extent);
   }
   const bool lies_along = std::any_of(sum.reduction.begin(), sum.reduction.end(), [&](const Statement* loop) {
     return loop->extent.is_constant() && stride_along(a, loop->id) == Stride::Unit && stride_along(b, loop->id) == Stride::Unit;
   });
-  return rows >= kEnoughRows || !lies_along || usual_value(product(b->view)) < kLargeOperand;
+  return rows >= kEnoughRows || !lies_along || size_hint(product(b->view)) < kLargeOperand;
 }
 
 std::optional<Transposition> find_transposition(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant) {

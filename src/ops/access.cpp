@@ -138,7 +138,7 @@ class Reader {
 
   void fold(const ExprNode& node, State state) {
     const Dims& dims = node.args[0].dims();
-    found_.folded_elements += usual_value(product(dims));
+    found_.folded_elements += size_hint(product(dims));
     if (!has_fold_) {
       found_.space = dims;
       found_.axes = node.axes;
@@ -298,7 +298,7 @@ class UsualArithmetic : public DimArithmetic<double> {
 
 }  // namespace
 
-double usual_value(const Dim& dim) {
+double size_hint(const Dim& dim) {
   if (dim.is_constant()) return static_cast<double>(dim.constant());
   SymbolRanges symbols;
   dim.collect_symbols(symbols);
@@ -308,8 +308,8 @@ double usual_value(const Dim& dim) {
 
 double least_value(const Dim& dim) { return static_cast<double>(std::max<std::int64_t>(1, dim.range().lo)); }
 
-double usual_bytes(const Type& type) {
-  return type.is_tensor() ? usual_value(byte_count(type.tensor())) : 0.0;
+double size_hint_bytes(const Type& type) {
+  return type.is_tensor() ? size_hint(byte_count(type.tensor())) : 0.0;
 }
 
 NodeAccess access_of(const Graph& graph, NodeId id) {
@@ -325,7 +325,7 @@ NodeAccess access_of(const Graph& graph, NodeId id) {
     Reader reader(node.operands.size());
     for (const Expr& expr : exprs) reader.read(expr);
     NodeAccess access = reader.take(node.op->fusion ? *node.op->fusion : fusion_kind(exprs));
-    access.flops = usual_value(flops_of(exprs));
+    access.flops = size_hint(flops_of(exprs));
     access.covers =
         access.role == Role::Move && access.reads_once && reads_every_element(graph, node, access);
     return access;
@@ -350,10 +350,10 @@ bool is_alike(const Graph& graph, NodeId a, NodeId b) {
          x.attrs == y.attrs;
 }
 
-// Known elements are a node's own; late attributes are known by their elements.
+// Known elements are a node's own; dynamic attributes are known by their elements.
 bool has_only_types(const Graph& graph, const Node& node) {
   for (std::size_t k = 0; k < node.operands.size() && k < node.op->operands.size(); ++k) {
-    if (node.operands[k] && node.op->operands[k].is_late_attribute) return false;
+    if (node.operands[k] && node.op->operands[k].is_dynamic_attribute) return false;
   }
   return std::ranges::none_of(node.results, [&](ValueId result) {
     return result && graph.known_elements(result);

@@ -33,7 +33,7 @@ struct NodeAccess {
   /// The space iterated over: of Rows the one folded, else the results'.
   Dims space;
   std::vector<std::size_t> axes;  ///< Rows: those folded
-  double flops = 0;               ///< at usual values of symbols
+  double flops = 0;               ///< at the size hints of symbols
   double folded_elements = 0;     ///< Rows and Windows: how many elements all folds go through
   bool reads_once = false;        ///< Moved operands: no element is read twice
   bool covers = false;            ///< of a Move that reads once: every element is read
@@ -46,11 +46,11 @@ IdMap<NodeId, NodeAccess> access_of_nodes(const Graph& graph);
 /// The dims without those of extent 1: two shapes that agree here have the same elements in the
 /// same order.
 Dims squeezed(const Dims& dims);
-/// The number where it is known, else what it is at usual values of its symbols; for comparing
+/// The number where it is known, else what it is at the size hints of its symbols; for comparing
 /// costs.
-double usual_value(const Dim& dim);
+double size_hint(const Dim& dim);
 /// The least that it can be, and at least 1.
 double least_value(const Dim& dim);
-double usual_bytes(const Type& type);
+double size_hint_bytes(const Type& type);
 
 }  // namespace tenon

@@ -54,24 +54,25 @@ std::vector<Expr> lowered(const Graph& graph, NodeId id) {
   if (!node.op->lower) return {};
   std::vector<Type> operands, results;
   std::vector<Tensor> held(node.operands.size());
-  std::vector<const Tensor*> late(node.operands.size(), nullptr);
+  std::vector<const Tensor*> dynamic(node.operands.size(), nullptr);
   for (std::size_t k = 0; k < node.operands.size(); ++k) {
     operands.push_back(node.operands[k] ? graph.value(node.operands[k]).type : Type{});
     if (!node.operands[k]) continue;
     if (!operands.back().is_known()) return {};
-    if (k < node.op->operands.size() && node.op->operands[k].is_late_attribute) {
+    if (k < node.op->operands.size() && node.op->operands[k].is_dynamic_attribute) {
       const Constant* constant = graph.constant_of(node.operands[k]);
       if (!constant) return {};
       held[k] = constant->materialise();
-      late[k] = &held[k];
+      dynamic[k] = &held[k];
     }
   }
   for (ValueId result : node.results) {
     results.push_back(result ? graph.value(result).type : Type{});
     if (result && !results.back().is_known()) return {};
   }
-  std::vector<Expr> exprs = lower_op(*node.op, bind_late_attributes(*node.op, node.attrs, late),
-                                     std::move(operands), std::move(results));
+  std::vector<Expr> exprs =
+      lower_op(*node.op, bind_dynamic_attributes(*node.op, node.attrs, dynamic),
+               std::move(operands), std::move(results));
   std::erase_if(exprs, [](const Expr& expr) { return !expr.is_defined(); });
   return exprs;
 }

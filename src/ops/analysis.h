@@ -20,8 +20,8 @@ Footprint footprint_of(const Graph& graph, NodeId node);
 Fusion fusion_kind(const Graph& graph, NodeId node);
 std::string to_string(Fusion fusion);
 
-/// The expressions of a node's wanted results, with late attributes bound where their operands are
-/// constant; empty if the op has no lowering or its types or late attributes are not known.
+/// The expressions of a node's wanted results, with dynamic attributes bound where their operands are
+/// constant; empty if the op has no lowering or its types or dynamic attributes are not known.
 std::vector<Expr> lowered(const Graph& graph, NodeId node);
 
 /// Arithmetic operations in an expression.

@@ -238,21 +238,21 @@ std::size_t word_index(const AttrDef& def, const AttrValue& value) {
 }
 
 template <class T>
-struct Access {
+struct MemberAccess {
   static void set(void* member, const AttrDef& def, const AttrValue& value) {
     *static_cast<T*>(member) = AttrTraits<T>::from(def.name, value);
   }
   static std::optional<AttrValue> get(const void* member, const AttrDef&) {
     return AttrTraits<T>::to(*static_cast<const T*>(member));
   }
-  static bool set_late(void* member, const AttrDef& def, const OperandTypes& operands) {
+  static bool set_dynamic(void* member, const AttrDef& def, const OperandTypes& operands) {
     return AttrTraits<T>::from_operand(def.name, operands, *static_cast<T*>(member));
   }
-  static constexpr FieldAccess access{AttrTraits<T>::kind, set, get, set_late};
+  static constexpr FieldAccess access{AttrTraits<T>::kind, set, get, set_dynamic};
 };
 
 template <class T>
-struct Access<std::optional<T>> {
+struct MemberAccess<std::optional<T>> {
   static void set(void* member, const AttrDef& def, const AttrValue& value) {
     static_cast<std::optional<T>*>(member)->emplace(AttrTraits<T>::from(def.name, value));
   }
@@ -260,11 +260,11 @@ struct Access<std::optional<T>> {
     const auto& held = *static_cast<const std::optional<T>*>(member);
     return held ? std::optional<AttrValue>(AttrTraits<T>::to(*held)) : std::nullopt;
   }
-  static bool set_late(void* member, const AttrDef& def, const OperandTypes& operands) {
+  static bool set_dynamic(void* member, const AttrDef& def, const OperandTypes& operands) {
     return AttrTraits<T>::from_operand(def.name, operands,
                                        static_cast<std::optional<T>*>(member)->emplace());
   }
-  static constexpr FieldAccess access{AttrTraits<T>::kind, set, get, set_late};
+  static constexpr FieldAccess access{AttrTraits<T>::kind, set, get, set_dynamic};
 };
 
 // Enumerators are held in integers of the enum's width.
@@ -279,15 +279,15 @@ struct WordAccess {
     std::memcpy(&index, member, sizeof index);
     return AttrValue(def.words.at(static_cast<std::size_t>(index)));
   }
-  static bool set_late(void*, const AttrDef&, const OperandTypes&) { return false; }
-  static constexpr FieldAccess access{AttrKind::Word, set, get, set_late};
+  static bool set_dynamic(void*, const AttrDef&, const OperandTypes&) { return false; }
+  static constexpr FieldAccess access{AttrKind::Word, set, get, set_dynamic};
 };
 
 }  // namespace
 
 template <class T>
 const FieldAccess& field_access() {
-  return Access<T>::access;
+  return MemberAccess<T>::access;
 }
 
 #define TENON_FIELD_ACCESS(T)                \
@@ -326,8 +326,8 @@ void ErasedField::set(void* attrs, const AttrValue& value) const {
 std::optional<AttrValue> ErasedField::get(const void* attrs) const {
   return access->get(static_cast<const std::byte*>(attrs) + offset, def);
 }
-bool ErasedField::set_late(void* attrs, const OperandTypes& operands) const {
-  return access->set_late(static_cast<std::byte*>(attrs) + offset, def, operands);
+bool ErasedField::set_dynamic(void* attrs, const OperandTypes& operands) const {
+  return access->set_dynamic(static_cast<std::byte*>(attrs) + offset, def, operands);
 }
 
 ErasedField make_field(const char* name, FieldOptions options, const FieldAccess& access,
@@ -337,7 +337,7 @@ ErasedField make_field(const char* name, FieldOptions options, const FieldAccess
   field.def.kind = access.kind;
   field.def.is_required = options.is_required;
   field.def.words = std::move(options.words);
-  field.is_late = options.is_late;
+  field.is_dynamic = options.is_dynamic;
   field.access = &access;
   field.offset = static_cast<std::size_t>(static_cast<const std::byte*>(member) -
                                           static_cast<const std::byte*>(attrs));

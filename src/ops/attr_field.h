@@ -15,12 +15,12 @@ namespace tenon {
 /// How a field behaves beyond its name and type.
 struct FieldOptions {
   bool is_required = false;
-  bool is_late = false;            ///< an operand of the same name may give it at run time
+  bool is_dynamic = false;            ///< an operand of the same name may give it at run time
   std::vector<std::string> words;  ///< names of the enumerators of an enum field, in order
 };
 inline const FieldOptions required{true, false, {}};
-inline const FieldOptions late{false, true, {}};
-inline const FieldOptions late_required{true, true, {}};  ///< as attribute or as operand
+inline const FieldOptions dynamic{false, true, {}};
+inline const FieldOptions dynamic_required{true, true, {}};  ///< as attribute or as operand
 inline FieldOptions words(std::vector<std::string> names) { return {false, false, std::move(names)}; }
 
 /// How a member of some C++ type is read from and written to an attribute.
@@ -29,7 +29,7 @@ struct FieldAccess {
   void (*set)(void* member, const AttrDef& def, const AttrValue& value);
   std::optional<AttrValue> (*get)(const void* member, const AttrDef& def);
   /// Takes the value from the operand of the attribute's name; false if it is not known yet.
-  bool (*set_late)(void* member, const AttrDef& def, const OperandTypes& operands);
+  bool (*set_dynamic)(void* member, const AttrDef& def, const OperandTypes& operands);
 };
 
 /// For bool, int, std::int64_t, Dim, double, std::string, DType, Dims, Constant, Type, vectors of
@@ -42,7 +42,7 @@ const FieldAccess& word_access(std::size_t bytes);
 /// A field without the type it belongs to.
 struct ErasedField {
   AttrDef def;
-  bool is_late = false;
+  bool is_dynamic = false;
   std::size_t offset = 0;  ///< of the member in its struct
   const FieldAccess* access = nullptr;
 
@@ -56,7 +56,7 @@ struct ErasedField {
 
   void set(void* attrs, const AttrValue& value) const;
   std::optional<AttrValue> get(const void* attrs) const;
-  bool set_late(void* attrs, const OperandTypes& operands) const;
+  bool set_dynamic(void* attrs, const OperandTypes& operands) const;
 };
 ErasedField make_field(const char* name, FieldOptions options, const FieldAccess& access,
                        const void* attrs, const void* member);

@@ -51,7 +51,7 @@ TENON_DEFINE_OP(center_crop_pad) = OpSpec<Attrs>{
         "axes brought to the extents in `shape` around their middle: cut, or filled with zeros",
     .operands = {"x"},
     .results = {"y"},
-    .attrs = {{"shape", &Attrs::shape, late_required}, {"axes", &Attrs::axes}},
+    .attrs = {{"shape", &Attrs::shape, dynamic_required}, {"axes", &Attrs::axes}},
     .infer = infer,
     .lower = lower,
     .gradient = gradient,

@@ -18,7 +18,7 @@ OpSpec<CumulativeAttrs> cumulative_op(std::string name, std::string summary,
   spec.summary = std::move(summary);
   spec.operands = {"x"};
   spec.results = {"y"};
-  spec.attrs = {{"axis", &CumulativeAttrs::axis, late_required},
+  spec.attrs = {{"axis", &CumulativeAttrs::axis, dynamic_required},
                 {"exclusive", &CumulativeAttrs::exclusive},
                 {"reverse", &CumulativeAttrs::reverse}};
   spec.infer = infer;

@@ -167,7 +167,7 @@ void add_derived_gradient(Gradient& op, std::string_view result, std::string_vie
   std::vector<Var> values;
   for (std::size_t k = 0; k < node.operands.size(); ++k) {
     if (!node.operands[k]) continue;
-    if (k < node.op->operands.size() && node.op->operands[k].is_late_attribute) {
+    if (k < node.op->operands.size() && node.op->operands[k].is_dynamic_attribute) {
       throw Error(concat("cannot differentiate through ", node.op->name, ": '",
                          node.op->operands[k].name, "' is only known at run time"),
                   ErrorKind::Unsupported);

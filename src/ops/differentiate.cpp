@@ -34,9 +34,9 @@ IdMap<ValueId, char> dependents_of(const Graph& graph, const std::vector<Var>& x
 Attributes complete_attributes(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   std::vector<Tensor> held(node.operands.size());
-  std::vector<const Tensor*> late(node.operands.size(), nullptr);
+  std::vector<const Tensor*> dynamic(node.operands.size(), nullptr);
   for (std::size_t k = 0; k < node.operands.size() && k < node.op->operands.size(); ++k) {
-    if (!node.op->operands[k].is_late_attribute || !node.operands[k]) continue;
+    if (!node.op->operands[k].is_dynamic_attribute || !node.operands[k]) continue;
     const Constant* constant = graph.constant_of(node.operands[k]);
     if (!constant) {
       throw Error(concat("cannot differentiate through ", node.op->name, ": '",
@@ -45,9 +45,9 @@ Attributes complete_attributes(const Graph& graph, NodeId id) {
           .at(graph.location(id));
     }
     held[k] = constant->materialise();
-    late[k] = &held[k];
+    dynamic[k] = &held[k];
   }
-  return bind_late_attributes(*node.op, node.attrs, late);
+  return bind_dynamic_attributes(*node.op, node.attrs, dynamic);
 }
 
 // The rule of one node, for what flows into its results.

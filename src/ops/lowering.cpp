@@ -98,10 +98,10 @@ std::vector<Expr> lower_op(const OpDef& op, const Attributes& attrs, std::vector
   return lowering.definitions();
 }
 
-Attributes bind_late_attributes(const OpDef& op, Attributes attrs,
+Attributes bind_dynamic_attributes(const OpDef& op, Attributes attrs,
                                 const std::vector<const Tensor*>& values) {
   for (std::size_t k = 0; k < op.operands.size() && k < values.size(); ++k) {
-    if (!op.operands[k].is_late_attribute || !values[k]) continue;
+    if (!op.operands[k].is_dynamic_attribute || !values[k]) continue;
     const Tensor& value = *values[k];
     const std::string& name = op.operands[k].name;
     const auto need_one = [&] {
@@ -132,7 +132,7 @@ Attributes bind_late_attributes(const OpDef& op, Attributes attrs,
         attrs.set(name, value.reals());
         break;
       default:
-        TENON_ASSERT(false, "late attributes are numbers");
+        TENON_ASSERT(false, "dynamic attributes are numbers");
     }
   }
   return attrs;

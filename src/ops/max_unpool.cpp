@@ -67,7 +67,7 @@ TENON_DEFINE_OP(max_unpool) = OpSpec<Attrs>{
     .operands = {"x", "indices"},
     .results = {"y"},
     .attrs = with_window_fields<Attrs>({{"kernel_shape", &Attrs::kernel_shape, required},
-                                        {"output_shape", &Attrs::output_shape, late}}),
+                                        {"output_shape", &Attrs::output_shape, dynamic}}),
     .infer = infer,
     .lower = lower,
     .gradient = derived_gradient<Attrs>,

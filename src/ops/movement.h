@@ -12,7 +12,7 @@ namespace tenon {
 
 class Attributes;
 
-/// True for what only the data decides: a late attribute whose elements are not known yet.
+/// True for what only the data decides: a dynamic attribute whose elements are not known yet.
 bool is_unknown(const Dim& dim);
 bool any_unknown(const Dims& dims);
 

@@ -36,13 +36,13 @@ class TypedAttrs {
   TypedAttrs& operator=(const TypedAttrs&) = delete;
   void* get() const { return held_; }
 
-  // Late ones come from operands; gives false if the value of one is needed and not known yet.
+  // Dynamic ones come from operands; gives false if the value of one is needed and not known yet.
   bool read(const Attributes& attrs, const OperandTypes* operands) {
     for (const ErasedField& field : spec_.fields) {
       if (const AttrValue* value = attrs.find(field.def.name)) {
         field.set(held_, *value);
-      } else if (field.is_late && operands && operands->has(field.def.name)) {
-        if (!field.set_late(held_, *operands)) return false;
+      } else if (field.is_dynamic && operands && operands->has(field.def.name)) {
+        if (!field.set_dynamic(held_, *operands)) return false;
       } else if (field.def.is_required) {
         throw Error(concat(spec_.def.name, ": attribute '", field.def.name, "' is missing"));
       }
@@ -63,15 +63,15 @@ std::optional<Dims> derived_elements(const ErasedSpec& spec, const InferInput& i
   std::vector<Type> operands;
   for (std::size_t k = 0; k < input.operands.size(); ++k) {
     const OperandFacts& facts = input.operands[k];
-    const bool is_late = k < spec.def.operands.size() && spec.def.operands[k].is_late_attribute;
+    const bool is_dynamic = k < spec.def.operands.size() && spec.def.operands[k].is_dynamic_attribute;
     if (input.present[k] && !facts.known && !facts.value) return std::nullopt;
-    if (is_late && input.present[k] && !facts.value) return std::nullopt;
+    if (is_dynamic && input.present[k] && !facts.value) return std::nullopt;
     known.push_back(facts.known);
-    values.push_back(is_late && input.present[k] ? facts.value : nullptr);
+    values.push_back(is_dynamic && input.present[k] ? facts.value : nullptr);
     operands.push_back(facts.type);
   }
   TypedAttrs typed(spec);
-  typed.read(bind_late_attributes(spec.def, input.attrs, values), nullptr);
+  typed.read(bind_dynamic_attributes(spec.def, input.attrs, values), nullptr);
   Lowering lowering(spec.def, std::move(operands), types);
   spec.lower(typed.get(), lowering);
   return known_elements(lowering.definitions()[result], known);
@@ -155,7 +155,7 @@ OpDef make_op_def(ErasedSpec given) {
   const auto spec = std::make_shared<ErasedSpec>(std::move(given));
   for (const ErasedField& field : spec->fields) {
     spec->def.attrs.push_back(field.def);
-    if (field.is_late) spec->def.operands.push_back({field.def.name, true, false, true});
+    if (field.is_dynamic) spec->def.operands.push_back({field.def.name, true, false, true});
   }
   const auto bind = [spec](auto& rule) {
     return [spec, &rule](const Attributes& attrs, auto& op) {

@@ -31,7 +31,7 @@ TENON_DEFINE_OP(random_normal) = OpSpec<Attrs>{
     .summary = "normally distributed numbers; they follow from `seed`",
     .operands = {},
     .results = {"y"},
-    .attrs = {{"shape", &Attrs::shape, late_required},
+    .attrs = {{"shape", &Attrs::shape, dynamic_required},
               {"dtype", &Attrs::dtype},
               {"mean", &Attrs::mean},
               {"deviation", &Attrs::deviation},

@@ -31,7 +31,7 @@ TENON_DEFINE_OP(random_uniform) = OpSpec<Attrs>{
     .summary = "numbers spread evenly between `low` and `high`; they follow from `seed`",
     .operands = {},
     .results = {"y"},
-    .attrs = {{"shape", &Attrs::shape, late_required},
+    .attrs = {{"shape", &Attrs::shape, dynamic_required},
               {"dtype", &Attrs::dtype},
               {"low", &Attrs::low},
               {"high", &Attrs::high},

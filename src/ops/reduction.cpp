@@ -39,7 +39,7 @@ OpSpec<ReductionAttrs> reduction_op(std::string name, std::string summary, Reduc
   spec.summary = std::move(summary);
   spec.operands = {"x"};
   spec.results = {"y"};
-  spec.attrs = {{"axes", &ReductionAttrs::axes, late},
+  spec.attrs = {{"axes", &ReductionAttrs::axes, dynamic},
                 {"keep_axes", &ReductionAttrs::keep_axes},
                 {"noop_if_empty", &ReductionAttrs::noop_if_empty}};
   spec.infer = infer;

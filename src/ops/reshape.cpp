@@ -95,6 +95,6 @@ TENON_DEFINE_OP(reshape) = with_examples(
     same_elements_op<Attrs>(
         "reshape",
         "the same elements in row-major order under other extents; -1 stands for what is left",
-        {{"shape", &Attrs::shape, late_required}, {"allow_zero", &Attrs::allow_zero}}, infer));
+        {{"shape", &Attrs::shape, dynamic_required}, {"allow_zero", &Attrs::allow_zero}}, infer));
 
 }  // namespace tenon::reshape_op

@@ -41,9 +41,9 @@ struct Attrs {
 };
 
 std::vector<AttrField<Attrs>> fields() {
-  return {{"scales", &Attrs::scales, late},
-          {"sizes", &Attrs::sizes, late},
-          {"roi", &Attrs::roi, late},
+  return {{"scales", &Attrs::scales, dynamic},
+          {"sizes", &Attrs::sizes, dynamic},
+          {"roi", &Attrs::roi, dynamic},
           {"axes", &Attrs::axes},
           {"mode", &Attrs::mode, words({"nearest", "linear", "cubic"})},
           {"coordinates", &Attrs::coordinates,

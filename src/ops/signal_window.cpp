@@ -56,7 +56,7 @@ TENON_DEFINE_OP(signal_window) = OpSpec<Attrs>{
     .operands = {},
     .results = {"y"},
     .attrs = {{"kind", &Attrs::kind, words({"hann", "hamming", "blackman"})},
-              {"size", &Attrs::size, late_required},
+              {"size", &Attrs::size, dynamic_required},
               {"periodic", &Attrs::periodic},
               {"dtype", &Attrs::dtype}},
     .infer = infer,

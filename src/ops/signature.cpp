@@ -56,10 +56,11 @@ class Writer {
     const ValueId operand = node.operands[k];
     if (operand) {
       write_value(graph, operand);
-      const bool is_late = k < node.op->operands.size() && node.op->operands[k].is_late_attribute;
+      const bool is_dynamic =
+          k < node.op->operands.size() && node.op->operands[k].is_dynamic_attribute;
       const Constant* constant = graph.constant_of(operand);
       const bool is_number = writes_numbers_ && constant && constant->size() == 1;
-      if ((is_late || is_number) && !write_constant(constant)) return false;
+      if ((is_dynamic || is_number) && !write_constant(constant)) return false;
     }
     text += ',';
     return true;

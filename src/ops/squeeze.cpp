@@ -40,6 +40,6 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 TENON_DEFINE_OP(squeeze) =
     with_examples({"x: T a 1 b; axes = 1"},
                   same_elements_op<Attrs>("squeeze", "drops axes of extent 1: those named, or all",
-                                          {{"axes", &Attrs::axes, late}}, infer));
+                                          {{"axes", &Attrs::axes, dynamic}}, infer));
 
 }  // namespace tenon::squeeze_op

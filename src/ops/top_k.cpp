@@ -87,7 +87,7 @@ TENON_DEFINE_OP(top_k) = OpSpec<Attrs>{
         "that come first",
     .operands = {"x"},
     .results = {"values", "indices"},
-    .attrs = {{"k", &Attrs::k, late_required},
+    .attrs = {{"k", &Attrs::k, dynamic_required},
               {"axis", &Attrs::axis},
               {"largest", &Attrs::largest},
               {"sorted", &Attrs::sorted}},

@@ -23,6 +23,6 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 TENON_DEFINE_OP(unsqueeze) = with_examples(
     {"x: T a b; axes = 1"},
     same_elements_op<Attrs>("unsqueeze", "new axes of extent 1, at these positions of the result",
-                            {{"axes", &Attrs::axes, late_required}}, infer));
+                            {{"axes", &Attrs::axes, dynamic_required}}, infer));
 
 }  // namespace tenon::unsqueeze_op

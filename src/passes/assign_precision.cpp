@@ -172,7 +172,7 @@ class Assigner {
  public:
   Assigner(Graph& graph, const PassOptions& options)
       : graph_(graph),
-        journal_(options.journal),
+        remarks_(options.remarks),
         narrow_(options.assign_precision_to == "bf16" ? DType::BF16 : DType::F16),
         keeps_tiles_(options.target.keeps_tiles) {
     for (NodeId id : graph.nodes_in_order()) nodes_.push_back(id);
@@ -221,8 +221,8 @@ class Assigner {
   }
 
   void say(NodeId id, std::string text) const {
-    if (!journal_) return;
-    journal_->say(graph_.value(graph_.node(id).results[0]).name, "assign-precision",
+    if (!remarks_) return;
+    remarks_->say(graph_.value(graph_.node(id).results[0]).name, "assign-precision",
                   std::move(text));
   }
 
@@ -493,7 +493,7 @@ class Assigner {
   }
 
   Graph& graph_;
-  Journal* journal_;
+  Remarks* remarks_;
   DType narrow_;
   bool keeps_tiles_;
   std::vector<NodeId> nodes_;

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "ops/fused_groups.h"
 #include "ops/registry.h"
-#include "passes/late_attributes.h"
+#include "passes/dynamic_attributes.h"
 #include "passes/pass.h"
 #include "reference/evaluate.h"
 
@@ -156,8 +156,8 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
   }
   if (!reads_only_constants(graph, id)) return false;
   const auto say = [&](std::string text) {
-    if (!options.journal) return;
-    options.journal->say(graph.value(graph.node(id).results.front()).name, "fold-constants",
+    if (!options.remarks) return;
+    options.remarks->say(graph.value(graph.node(id).results.front()).name, "fold-constants",
                          std::move(text));
   };
   if (!has_small_results(graph, id, options.max_constant_bytes) && !takes_no_more_bytes(graph, id)) {
@@ -183,7 +183,7 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
 Graph fold_constants(Graph graph, const PassOptions& options) {
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;  // but for the nodes of a branch that was taken
-    settle_late_attributes(graph);
+    settle_dynamic_attributes(graph);
     for (NodeId id : graph.nodes_in_order()) {
       if (fold_node(graph, id, options)) continue;
       if (inline_branch(graph, id)) {
@@ -195,7 +195,7 @@ Graph fold_constants(Graph graph, const PassOptions& options) {
       }
     }
   }
-  settle_late_attributes(graph);
+  settle_dynamic_attributes(graph);
   graph.erase_dead();
   return graph;
 }

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "ops/differentiate.h"
 #include "ops/var_ops.h"
-#include "passes/late_attributes.h"
+#include "passes/dynamic_attributes.h"
 #include "passes/pass.h"
 
 namespace tenon {
@@ -43,7 +43,7 @@ std::vector<ValueId> named(const Graph& graph, const std::vector<std::string>& n
 }  // namespace
 
 Graph with_gradients(Graph graph, const GradientOptions& options) {
-  settle_late_attributes(graph);  // rules are written against plain attributes
+  settle_dynamic_attributes(graph);  // rules are written against plain attributes
   const std::vector<ValueId> outputs = graph.outputs();
   const std::vector<ValueId> of = named(graph, options.of, outputs);
   const std::vector<ValueId> by = named(graph, options.by, graph.inputs());

@@ -37,10 +37,10 @@ bool knows_its_symbols(const Graph& body) {
 /// Writes a graph anew, group by group.
 class Writer {
  public:
-  Writer(Graph graph, const Grouping& grouping, Journal* journal)
+  Writer(Graph graph, const Grouping& grouping, Remarks* remarks)
       : old_(std::move(graph)),
         grouping_(grouping),
-        journal_(journal),
+        remarks_(remarks),
         group_of_(old_.node_id_bound(), kNone),
         positions_(old_.node_id_bound(), 0),
         is_seen_outside_(old_.value_id_bound(), 0),
@@ -88,7 +88,7 @@ class Writer {
   // along, as do lone numbers.
   bool moves_into_body(const Node& reader, std::size_t position, const Constant& constant) const {
     const std::vector<OperandDef>& defs = reader.op->operands;
-    if (position < defs.size() && defs[position].is_late_attribute) return true;
+    if (position < defs.size() && defs[position].is_dynamic_attribute) return true;
     return constant.size() == 1;
   }
 
@@ -191,8 +191,8 @@ class Writer {
   bool write_group(const Grouping::Group& group) {
     std::optional<Body> body = make_body(group);
     if (!body) {
-      if (journal_) {
-        journal_->say(old_.value(first_result(group.nodes.front())).name, "fuse",
+      if (remarks_) {
+        remarks_->say(old_.value(first_result(group.nodes.front())).name, "fuse",
                       "stays apart: its types or symbols cannot be told from inside a group");
       }
       return false;
@@ -212,7 +212,7 @@ class Writer {
 
   Graph old_, new_;
   const Grouping& grouping_;
-  Journal* journal_;
+  Remarks* remarks_;
   IdMap<NodeId, std::uint32_t> group_of_, positions_;
   IdMap<ValueId, std::uint8_t> is_seen_outside_;
   IdMap<ValueId, ValueId> new_ids_;
@@ -220,8 +220,8 @@ class Writer {
 
 }  // namespace
 
-Graph with_groups(Graph graph, const Grouping& grouping, Journal* journal) {
-  return Writer(std::move(graph), grouping, journal).write();
+Graph with_groups(Graph graph, const Grouping& grouping, Remarks* remarks) {
+  return Writer(std::move(graph), grouping, remarks).write();
 }
 
 }  // namespace tenon

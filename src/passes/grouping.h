@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ir/graph.h"
-#include "passes/journal.h"
+#include "passes/remarks.h"
 
 #include <vector>
 
@@ -21,6 +21,6 @@ struct Grouping {
 /// The graph with a `fused` node for every group of several nodes. Constants that are one number
 /// move into the bodies that read them; other constants are operands like any value. A group whose
 /// body would not have the types that the graph has stays apart.
-Graph with_groups(Graph graph, const Grouping& grouping, Journal* journal);
+Graph with_groups(Graph graph, const Grouping& grouping, Remarks* remarks);
 
 }  // namespace tenon

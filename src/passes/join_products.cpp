@@ -21,8 +21,8 @@ std::int64_t columns(const Graph& graph, ValueId weights) {
 
 class Joiner {
  public:
-  Joiner(Graph& graph, Journal* journal)
-      : graph_(graph), journal_(journal), positions_(graph.node_id_bound()) {
+  Joiner(Graph& graph, Remarks* remarks)
+      : graph_(graph), remarks_(remarks), positions_(graph.node_id_bound()) {
     std::size_t position = 0;
     for (NodeId id : graph.nodes_in_order()) positions_[id] = position++;
   }
@@ -158,14 +158,14 @@ class Joiner {
       attrs.set("axes", Dims{last});
       const std::string result = graph_.value(product.result).name;
       const ValueId part = add_node(before, "slice", {all}, std::move(attrs), result + "_part");
-      if (journal_) journal_->say(result, "join-products", concat("is a part of '", name, "'"));
+      if (remarks_) remarks_->say(result, "join-products", concat("is a part of '", name, "'"));
       graph_.replace_uses(product.result, part);
       at = end;
     }
   }
 
   Graph& graph_;
-  Journal* journal_;
+  Remarks* remarks_;
   IdMap<NodeId, std::size_t> positions_;
 };
 
@@ -174,7 +174,7 @@ class Joiner {
 /// Makes one product of several with constant weights that read one value, where attention reads
 /// the parts: one launch in place of three, and larger matrices.
 Graph join_products(Graph graph, const PassOptions& options) {
-  Joiner(graph, options.journal).run();
+  Joiner(graph, options.remarks).run();
   return graph;
 }
 

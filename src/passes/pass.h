@@ -8,7 +8,7 @@
 
 #include "ir/graph.h"
 #include "ir/state_ports.h"
-#include "passes/journal.h"
+#include "passes/remarks.h"
 #include "target/cpu_facts.h"
 
 namespace tenon {
@@ -40,7 +40,7 @@ struct PassOptions {
   std::vector<StatePorts> states;
   QuantizePartitionOptions quantize_partition;
   /// Where a pass says why it did or did not touch a node; null where nobody asks.
-  Journal* journal = nullptr;
+  Remarks* remarks = nullptr;
 };
 
 /// What a pass promises about results: the same bits (of NaN any), the same but for rounding, or

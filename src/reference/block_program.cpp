@@ -35,7 +35,7 @@ BlockProgram::BlockProgram(const Expr& root, Shape space, const std::vector<int>
 std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers, Seen& seen) {
   const ExprNode& node = expr.node();
   if (const auto known = seen.steps.find(&node); known != seen.steps.end()) return known->second;
-  Step step;
+  Instruction step;
   step.node = &node;
   step.kind = node.kind;
   step.lane = lane_of(node.dtype);
@@ -154,7 +154,7 @@ std::optional<Affine> BlockProgram::found_affine(const ExprNode& node, Seen& see
 void BlockProgram::merge_axes() {
   // Where there are no elements, the extents beside may be such that no number holds their product.
   if (std::ranges::find(space_, 0) != space_.end()) return;
-  for (const Step& step : steps_) {
+  for (const Instruction& step : steps_) {
     if (step.kind == ExprKind::Index || step.kind == ExprKind::Read) return;
   }
   for (std::size_t axis = space_.size(); axis-- > 1;) {
@@ -163,7 +163,7 @@ void BlockProgram::merge_axes() {
       return strides[outer] == strides[axis] * space_[axis];
     };
     bool fits = groups_[outer] == groups_[axis] && is_even(extra_strides_);
-    for (const Step& step : steps_) fits &= step.kind != ExprKind::Operand || is_even(step.strides);
+    for (const Instruction& step : steps_) fits &= step.kind != ExprKind::Operand || is_even(step.strides);
     if (!fits) continue;
     const auto merge = [&](auto& list) {
       list[outer] = list[axis];
@@ -174,7 +174,7 @@ void BlockProgram::merge_axes() {
     space_[outer] = extent;
     merge(groups_);
     merge(extra_strides_);
-    for (Step& step : steps_) {
+    for (Instruction& step : steps_) {
       if (step.kind == ExprKind::Operand) merge(step.strides);
     }
   }
@@ -185,7 +185,7 @@ double BlockProgram::cost_along(std::size_t axis) const {
     return stride == 0 ? 0.05 : stride == 1 ? 0.3 : 1.5;
   };
   double cost = 0;
-  for (const Step& step : steps_) {
+  for (const Instruction& step : steps_) {
     if (step.kind == ExprKind::Operand) {
       cost += stride_cost(step.strides[axis]);
     } else if (step.kind == ExprKind::Read) {
@@ -201,7 +201,7 @@ double BlockProgram::cost_along(std::size_t axis) const {
 }
 
 BlockProgram::Scratch::Scratch(const BlockProgram& program) : is_uniform_(program.steps_.size(), 0) {
-  for (const Step& step : program.steps_) {
+  for (const Instruction& step : program.steps_) {
     slots_.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(kBlock) *
                                                    element_bytes(step.lane)));
   }
@@ -221,7 +221,7 @@ BlockProgram::Block BlockProgram::run(Scratch& scratch, std::span<const std::int
 }
 
 // Gives true if one element stands for the whole block.
-bool BlockProgram::run_step(const Step& step, std::size_t slot, const Cursor& cursor) const {
+bool BlockProgram::run_step(const Instruction& step, std::size_t slot, const Cursor& cursor) const {
   std::byte* out = cursor.scratch.slots_[slot].get();
   const ExprNode& node = *step.node;
   const auto arg = [&](std::size_t k) { return block(cursor.scratch, step.args[k]); };
@@ -276,7 +276,7 @@ namespace {
 }  // namespace
 
 // Elements [begin, end) of a read take its fill value.
-void BlockProgram::fill_elements(const Step& step, const Cursor& cursor, std::byte* out,
+void BlockProgram::fill_elements(const Instruction& step, const Cursor& cursor, std::byte* out,
                                  std::int64_t begin, std::int64_t end) const {
   const Block fill = block(cursor.scratch, step.args.back());
   with_lane(step.lane, [&](auto zero) {
@@ -286,7 +286,7 @@ void BlockProgram::fill_elements(const Step& step, const Cursor& cursor, std::by
   });
 }
 
-bool BlockProgram::run_affine_read(const Step& step, std::size_t slot, const Cursor& cursor) const {
+bool BlockProgram::run_affine_read(const Instruction& step, std::size_t slot, const Cursor& cursor) const {
   std::byte* out = cursor.scratch.slots_[slot].get();
   std::int64_t offset = 0, stride = 0;
   // Each coordinate steps evenly, so the positions inside the source are one run [begin, end).
@@ -333,7 +333,7 @@ bool BlockProgram::run_affine_read(const Step& step, std::size_t slot, const Cur
   return false;
 }
 
-bool BlockProgram::run_read(const Step& step, std::size_t slot, const Cursor& cursor) const {
+bool BlockProgram::run_read(const Instruction& step, std::size_t slot, const Cursor& cursor) const {
   std::byte* out = cursor.scratch.slots_[slot].get();
   const std::size_t rank = step.buffer.shape.size();
   std::vector<Block> coordinates;

@@ -65,7 +65,7 @@ class BlockProgram {
             std::int64_t count) const;
 
  private:
-  struct Step {
+  struct Instruction {
     const ExprNode* node = nullptr;
     ExprKind kind = ExprKind::Literal;
     Lane lane = Lane::F32;
@@ -95,16 +95,16 @@ class BlockProgram {
     std::int64_t count;
   };
   Block block(const Scratch& scratch, std::size_t step) const;
-  bool run_step(const Step& step, std::size_t slot, const Cursor& cursor) const;
-  bool run_read(const Step& step, std::size_t slot, const Cursor& cursor) const;
-  bool run_affine_read(const Step& step, std::size_t slot, const Cursor& cursor) const;
-  void fill_elements(const Step& step, const Cursor& cursor, std::byte* out, std::int64_t begin,
+  bool run_step(const Instruction& step, std::size_t slot, const Cursor& cursor) const;
+  bool run_read(const Instruction& step, std::size_t slot, const Cursor& cursor) const;
+  bool run_affine_read(const Instruction& step, std::size_t slot, const Cursor& cursor) const;
+  void fill_elements(const Instruction& step, const Cursor& cursor, std::byte* out, std::int64_t begin,
                      std::int64_t end) const;
 
   Shape space_;
   std::vector<int> groups_;
   std::vector<std::int64_t> extra_strides_;
-  std::vector<Step> steps_;
+  std::vector<Instruction> steps_;
 };
 
 std::size_t element_bytes(Lane lane);

@@ -147,7 +147,7 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
     facts[k].value = tensors[k];
     if (k < layouts.size() && !layouts[k].is_empty()) facts[k].type.tensor().layout = layouts[k];
   }
-  attrs = bind_late_attributes(op, std::move(attrs), tensors);
+  attrs = bind_dynamic_attributes(op, std::move(attrs), tensors);
   const InferOutput inferred = op.infer({attrs, facts, present, bodies, wanted.size()});
 
   if (options.max_result_bytes != 0) refuse_large(op, inferred.types, options.max_result_bytes);

@@ -61,9 +61,9 @@ class DeviceContext {
 };
 
 /// A program's code and constants on a device; any number of contexts share it.
-class DeviceModel {
+class DeviceExecutable {
  public:
-  virtual ~DeviceModel() = default;
+  virtual ~DeviceExecutable() = default;
   virtual std::unique_ptr<DeviceContext> make_context() const = 0;
 };
 
@@ -72,6 +72,6 @@ bool is_for_device(const Program& program);
 
 /// Throws Error (Device) if there is no such device here, or no driver. The program must outlive
 /// it.
-std::shared_ptr<const DeviceModel> load_on_device(const Program& program);
+std::shared_ptr<const DeviceExecutable> load_on_device(const Program& program);
 
 }  // namespace tenon

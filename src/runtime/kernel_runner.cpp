@@ -19,7 +19,7 @@ constexpr std::uint64_t kBytesStreamed = 1 << 20, kBytesAtOnce = 512 << 10;
 
 }  // namespace
 
-KernelRunner::KernelRunner(std::shared_ptr<const Model> model, int thread_count)
+KernelRunner::KernelRunner(std::shared_ptr<const Executable> model, int thread_count)
     : BoundShapes(model->program()), model_(std::move(model)), thread_count_(thread_count) {
   addresses_.resize(program().buffers.size(), nullptr);
   prepared_.resize(model_->segments().size());

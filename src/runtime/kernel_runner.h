@@ -2,9 +2,9 @@
 
 #include "runtime/bound_shapes.h"
 #include "runtime/device.h"
+#include "runtime/executable.h"
 #include "runtime/guarded_call.h"
 #include "runtime/memory.h"
-#include "runtime/model.h"
 #include "runtime/segments.h"
 #include "runtime/swap.h"
 #include "runtime/thread_pool.h"
@@ -23,11 +23,11 @@ namespace tenon {
 /// to segment.
 class KernelRunner : public BoundShapes {
  public:
-  KernelRunner(std::shared_ptr<const Model> model, int thread_count);
+  KernelRunner(std::shared_ptr<const Executable> model, int thread_count);
   ~KernelRunner();
 
   const Program& program() const { return model_->program(); }
-  const Model& model() const { return *model_; }
+  const Executable& model() const { return *model_; }
   int thread_count() const { return thread_count_; }
   std::uint64_t arena_bytes() const;
   std::uint64_t scratch_bytes() const;
@@ -115,7 +115,7 @@ class KernelRunner : public BoundShapes {
   void compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller);
   void require_checks_held(const ReadyStep& ready) const;
 
-  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Executable> model_;
   int thread_count_ = 1;
   bool is_bound_ = false;
   Memory arena_, scratch_;

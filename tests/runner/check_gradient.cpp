@@ -6,7 +6,7 @@
 #include "numbers.h"
 #include "ops/differentiate.h"
 #include "ops/var_ops.h"
-#include "passes/late_attributes.h"
+#include "passes/dynamic_attributes.h"
 #include "reference/evaluate.h"
 
 #include <cmath>
@@ -38,7 +38,7 @@ double loss_of(const Graph& graph, const std::vector<Datum>& inputs) {
 
 Graph with_gradients(const Graph& given, const std::vector<Datum>& inputs) {
   Graph graph = given;
-  settle_late_attributes(graph);
+  settle_dynamic_attributes(graph);
   const std::vector<Datum> outputs = reference::evaluate(graph, inputs);
   Builder builder(graph);
   std::vector<Flow> flows;

@@ -234,7 +234,7 @@ std::string check_blocks(const Check& check, const std::vector<Tensor>& tensors,
     if (inferred.is_tensor()) type.layout = inferred.tensor().layout;
     result_types.push_back(type);
   }
-  const Attributes attrs = bind_late_attributes(*node.op, node.attrs, values);
+  const Attributes attrs = bind_dynamic_attributes(*node.op, node.attrs, values);
   const std::vector<Expr> exprs = lower_op(*node.op, attrs, operand_types, result_types);
   if (flops_of(exprs).constant() > kPlainFlops) return "";
   std::vector<Tensor> plain;
@@ -263,7 +263,7 @@ bool has_gradient(const Check& check) {
   // With attributes that only come at run time the gradient has no types to be built with.
   for (const Given& given : check.operands) {
     const auto position = check.op->operand_index(given.name);
-    if (position && check.op->operands[*position].is_late_attribute) return false;
+    if (position && check.op->operands[*position].is_dynamic_attribute) return false;
   }
   for (const Given& given : check.operands) {
     if (given.type.tensor().dtype == DType::F32) return true;

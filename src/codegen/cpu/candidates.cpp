@@ -72,7 +72,7 @@ std::string tile_name(const TileShape& shape) {
 double product_count(const Contraction& sum) {
   double products = 1;
   for (const auto* loops : {&sum.parallel, &sum.reduction}) {
-    for (const Statement* loop : *loops) products *= usual_value(loop->extent);
+    for (const Statement* loop : *loops) products *= size_hint(loop->extent);
   }
   return products;
 }
@@ -82,7 +82,7 @@ double products_in(const Block& block) {
   double count = 0;
   for (const Statement& statement : block) {
     count += statement.kind == Statement::Kind::Fold ? 1 : 0;
-    if (statement.kind == Statement::Kind::Loop) count += usual_value(statement.extent) * products_in(statement.body);
+    if (statement.kind == Statement::Kind::Loop) count += size_hint(statement.extent) * products_in(statement.body);
   }
   return count;
 }
@@ -143,12 +143,12 @@ class Lister {
     add_block(name, window, cost, usual);
     for (const std::int64_t wanted : {0, 12, 24, 48, 96}) {
       const std::string full_name = wanted == 0 ? name + " all at once" : concat(name, " by ", wanted);
-      const std::int64_t blocks = wanted == 0 ? 1 : (window.usual_tiles() + wanted - 1) / wanted;
-      const std::int64_t block = wanted == 0 ? 0 : (window.usual_tiles() + blocks - 1) / blocks;
+      const std::int64_t blocks = wanted == 0 ? 1 : (window.tiles_hint() + wanted - 1) / wanted;
+      const std::int64_t block = wanted == 0 ? 0 : (window.tiles_hint() + blocks - 1) / blocks;
       if (block == usual) {
         add(full_name, no(concat("here it is the same as ", name)));
       } else if (wanted != 0 && blocks < 2) {
-        add(full_name, no(concat("its ", window.usual_tiles(), " tiles are one block")));
+        add(full_name, no(concat("its ", window.tiles_hint(), " tiles are one block")));
       } else {
         add_block(full_name, window, cost * kUntimed, block);
       }
@@ -159,7 +159,7 @@ class Lister {
     add(name, yes(cost), [window, block, part = &work_.part, &target = target_](NestSequence& sequence, std::vector<WinogradWeights>& derived) {
       const bool is_constant = window.has_constant_weights;
       const std::size_t weights = sequence.buffers.size();
-      sequence.buffers.push_back({is_constant ? NestSequence::Role::Derived : NestSequence::Role::Temporary,
+      sequence.buffers.push_back({is_constant ? NestSequence::BufferRole::Derived : NestSequence::BufferRole::Temporary,
                                   is_constant ? derived.size() : 0, DType::F32, window.weights.dims()});
       std::vector<MadeKernel> made;
       if (is_constant) {
@@ -192,7 +192,7 @@ class Lister {
     double bytes = 0;
     for (std::size_t k = 0; k < packs.size(); ++k) {
       const NestBuffer& buffer = work_.part.nest.buffers[k];
-      if (packs[k]) bytes += static_cast<double>(info(buffer.dtype).storage_bytes) * usual_value(product(buffer.dims));
+      if (packs[k]) bytes += static_cast<double>(info(buffer.dtype).storage_bytes) * size_hint(product(buffer.dims));
     }
     return bytes;
   }
@@ -261,7 +261,7 @@ class Lister {
       return;
     }
     double results = 1;
-    for (const Statement* loop : sum_ ? sum_->parallel : std::vector<const Statement*>()) results *= usual_value(loop->extent);
+    for (const Statement* loop : sum_ ? sum_->parallel : std::vector<const Statement*>()) results *= size_hint(loop->extent);
     add(name, yes(cost * kDots + results * kFold), tiles(shape));
   }
 
@@ -323,7 +323,7 @@ class Lister {
     LoopNest base = work_.part.nest;
     materialise_subexpressions(base);
     LoopNest usual = base;
-    const double cost = schedule(usual) * usual_share(base.body) + read_bytes / bytes_;
+    const double cost = schedule(usual) * size_hint_share(base.body) + read_bytes / bytes_;
     const std::string usual_text = to_string(usual);
     if (!sum_) {
       for (const unsigned interleave : {1U, 2U, 8U}) {
@@ -348,13 +348,13 @@ class Lister {
     add("loops", yes(cost), loops({}));
   }
 
-  // Schedules count every extent that is no number alike; other candidates count its usual value.
-  static double usual_share(const Block& body) {
+  // Schedules count every extent that is no number alike; other candidates count its size hint.
+  static double size_hint_share(const Block& body) {
     double share = 1;
     for (const Block* block = &body; block->size() == 1 && block->front().kind == Statement::Kind::Loop;
          block = &block->front().body) {
       const Dim& extent = block->front().extent;
-      if (!extent.is_constant()) share *= usual_value(extent) / kUnknownExtent;
+      if (!extent.is_constant()) share *= size_hint(extent) / kUnknownExtent;
     }
     return share;
   }

@@ -44,16 +44,16 @@ std::optional<ByteSum> find_byte_sum(LoopNest nest) {
   double around = 1;
   for (const Block* block = &nest.body; stages != nullptr && block != stages;
        block = &block->front().body)
-    around *= usual_value(block->front().extent);
+    around *= size_hint(block->front().extent);
   ByteSum all;
   for (std::size_t k = 0; k < (stages == nullptr ? 1 : stages->size()); ++k) {
     const Block stage = stages == nullptr ? nest.body : Block{(*stages)[k]};
     const auto sum = nests::find_integer_contraction(stage);
     if (!sum) continue;
     double results = around, length = 1, weights = 1;
-    for (const Statement* loop : sum->parallel) results *= usual_value(loop->extent);
-    for (const Statement* loop : sum->reduction) length *= usual_value(loop->extent);
-    for (const Dim& dim : sum->b->view) weights *= usual_value(dim);
+    for (const Statement* loop : sum->parallel) results *= size_hint(loop->extent);
+    for (const Statement* loop : sum->reduction) length *= size_hint(loop->extent);
+    for (const Dim& dim : sum->b->view) weights *= size_hint(dim);
     all.products += results * length;
     all.length = std::max(all.length, length);
     all.weights += weights;

@@ -32,7 +32,7 @@ bool is_worth_packing(const nests::Contraction& sum, const Scalar& b) {
   const Dim& row = b->view.back();
   const bool is_apart = row.is_constant() && row.constant() % kPageElements == 0;
   return has_columns && is_apart && rows >= kManyRows &&
-         usual_value(product(b->view)) >= kLargeOperand &&
+         size_hint(product(b->view)) >= kLargeOperand &&
          std::any_of(sum.reduction.begin(), sum.reduction.end(), [&](const Statement* loop) {
            return loop->extent.is_constant() && loop->extent.constant() >= kLongSum &&
                   nests::growth(b->args[b->view.size() - 2], loop->id) == 1;
@@ -109,7 +109,7 @@ std::vector<NestSequence::Part> pack_in_run(NestSequence& sequence, NestSequence
                  "columns that are packed in the run fill vectors");
     const Dims dims(packing.extents.begin(), packing.extents.end());
     const std::size_t buffer = sequence.buffers.size();
-    sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, dims});
+    sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, DType::F32, dims});
     made.push_back(packing_nest(part, packing, source, buffer, dims));
     std::size_t given = 0;
     for (std::size_t k = 0; k < packing.buffer; ++k)

@@ -138,13 +138,13 @@ namespace {
 bool is_short(const Contraction& sum) {
   constexpr double kShort = 128;
   double length = 1;
-  for (const Statement* loop : sum.reduction) length *= usual_value(loop->extent);
+  for (const Statement* loop : sum.reduction) length *= size_hint(loop->extent);
   return length <= kShort;
 }
 
 std::int64_t result_bytes(const Contraction& sum) {
   std::int64_t bytes = 4;
-  for (const Statement* loop : sum.parallel) bytes *= static_cast<std::int64_t>(usual_value(loop->extent));
+  for (const Statement* loop : sum.parallel) bytes *= static_cast<std::int64_t>(size_hint(loop->extent));
   return bytes;
 }
 
@@ -153,7 +153,7 @@ std::int64_t result_bytes(const Contraction& sum) {
 std::int64_t fetched_ahead(const Contraction& c, const std::vector<const Statement*>& reduction, const Statement* rows,
                            const TargetFacts& target) {
   constexpr std::int64_t kFewRows = 32, kTurns = 12;
-  const double row_count = rows == nullptr ? 1 : usual_value(rows->extent);
+  const double row_count = rows == nullptr ? 1 : size_hint(rows->extent);
   const auto distance = distance_along(c.b, reduction.back()->id);
   if (row_count > kFewRows || !distance || *distance < 4 * static_cast<std::int64_t>(target.line_bytes)) return 0;
   return kTurns * *distance;
@@ -263,9 +263,9 @@ std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack,
 // What one row reads, neighbours' shares of what several read left out.
 double bytes_of_row(const Contraction& c) {
   double held = 1, rows = 1, read = 1;
-  for (const Dim& dim : c.a->view) held *= usual_value(dim);
-  for (const Statement* loop : c.parallel) rows *= stride_along(c.a, loop->id) == Stride::Zero ? 1 : usual_value(loop->extent);
-  for (const Statement* loop : c.reduction) read *= usual_value(loop->extent);
+  for (const Dim& dim : c.a->view) held *= size_hint(dim);
+  for (const Statement* loop : c.parallel) rows *= stride_along(c.a, loop->id) == Stride::Zero ? 1 : size_hint(loop->extent);
+  for (const Statement* loop : c.reduction) read *= size_hint(loop->extent);
   return static_cast<double>(info(c.a->dtype).storage_bytes) * std::min(held / rows, read);
 }
 
@@ -464,7 +464,7 @@ TileFacts facts_of(const Roles& roles, bool is_stage, const TargetFacts& target)
   facts.refusal = roles.refusal;
   if (!facts.refusal.empty()) return facts;
   facts.row_count = roles.rows == nullptr ? std::optional<std::int64_t>(1) : roles.rows->extent.value();
-  facts.column_count = static_cast<std::int64_t>(usual_value(roles.columns->extent));
+  facts.column_count = static_cast<std::int64_t>(size_hint(roles.columns->extent));
   if (roles.rows != nullptr) facts.most_rows = rows_in_cache(roles.sum.a, roles.rows->id, target);
   facts.has_other_loops = !is_stage && roles.sum.parallel.size() > (roles.rows == nullptr ? 1U : 2U);
   return facts;

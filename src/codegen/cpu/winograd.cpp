@@ -167,7 +167,7 @@ class Finder {
       weights.by_column = -weights.by_column;
     }
     if (!found_.has_constant_weights && weights.outputs % kWeightLanes != 0) return false;
-    return weights.channels > 0 && weights.outputs > 0 && found_.usual_tiles() > 0;
+    return weights.channels > 0 && weights.outputs > 0 && found_.tiles_hint() > 0;
   }
 
   const NestSequence::Part& part_;
@@ -198,14 +198,14 @@ double direct_cost(const WindowSum& window, const TargetFacts& facts) {
   const double weight_bytes = facts.bytes_per_cycle(facts.memory());
   const WinogradWeights& w = window.weights;
   const auto products = static_cast<double>(9 * w.channels * w.outputs);
-  const double pixels = static_cast<double>(window.usual_batches()) * usual_value(window.rows) * usual_value(window.columns);
+  const double pixels = static_cast<double>(window.batches_hint()) * size_hint(window.rows) * size_hint(window.columns);
   return products * pixels / facts.products_per_cycle() + products * 4 / weight_bytes;
 }
 
 double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
   const double weight_bytes = facts.bytes_per_cycle(facts.memory());
   const WinogradWeights& w = window.weights;
-  const auto tiles = static_cast<double>(window.usual_tiles()),
+  const auto tiles = static_cast<double>(window.tiles_hint()),
              kinds = static_cast<double>(window.edge() * window.edge());
   const auto products = static_cast<double>(w.channels * window.blocked_outputs());
   const double share = kinds / 36;
@@ -223,8 +223,8 @@ std::int64_t tiles_in_block(const WindowSum& window) {
   // Images of any extents: their tiles may be many, or so few that larger blocks were not enough.
   if (!window.has_fixed_images()) return 16;
   const std::int64_t wanted = bytes <= (4 << 20) ? 24 : 48;
-  const std::int64_t blocks = (window.usual_tiles() + wanted - 1) / wanted;
-  return blocks < kEnoughBlocks ? 0 : (window.usual_tiles() + blocks - 1) / blocks;
+  const std::int64_t blocks = (window.tiles_hint() + wanted - 1) / wanted;
+  return blocks < kEnoughBlocks ? 0 : (window.tiles_hint() + blocks - 1) / blocks;
 }
 
 }  // namespace tenon::codegen::cpu

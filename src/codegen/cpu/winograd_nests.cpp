@@ -125,8 +125,8 @@ class Nests {
       return parts;
     }
     first_tile_ = integer_scalar(0);
-    sequence_.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, image_dims_});
-    sequence_.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, result_dims_});
+    sequence_.buffers.push_back({NestSequence::BufferRole::Temporary, 0, DType::F32, image_dims_});
+    sequence_.buffers.push_back({NestSequence::BufferRole::Temporary, 0, DType::F32, result_dims_});
     const std::size_t image = sequence_.buffers.size() - 2, result = image + 1;
     start("_image");
     image_tiles_ = use(image, Storage::Result);
@@ -265,7 +265,7 @@ class Nests {
               least(column, minus(plus(nest().extent(w_.image_columns), -column_reach), column)));
     // Where there are few tiles, most reach over, and code for those that do not costs time to
     // compile.
-    if (w_.usual_tiles() < kManyTiles) return tile_loop(id, {image_tile(at, false)});
+    if (w_.tiles_hint() < kManyTiles) return tile_loop(id, {image_tile(at, false)});
     return tile_loop(id, {only_if(plus(distance, 1), {image_tile(at, true)}),
                           only_if(minus(integer_scalar(0), distance), {image_tile(at, false)})});
   }
@@ -430,8 +430,8 @@ Dim WindowSum::phase_tiles(const Dim& extent, std::int64_t step) const {
   return ceil_div(ceil_div(extent, step), weights.tile);
 }
 
-std::int64_t WindowSum::usual_tiles() const {
-  return usual_batches() * static_cast<std::int64_t>(usual_value(tile_rows() * tile_columns()));
+std::int64_t WindowSum::tiles_hint() const {
+  return batches_hint() * static_cast<std::int64_t>(size_hint(tile_rows() * tile_columns()));
 }
 
 std::int64_t WindowSum::blocked_outputs() const {

@@ -43,8 +43,8 @@ struct WindowSum {
   bool has_fixed_images() const { return rows.is_constant() && columns.is_constant(); }
   /// As many as there are at least where the batch is known only when it runs, and as many as images
   /// usually have.
-  std::int64_t usual_tiles() const;
-  std::int64_t usual_batches() const { return batches.is_constant() ? batches.constant() : 1; }
+  std::int64_t tiles_hint() const;
+  std::int64_t batches_hint() const { return batches.is_constant() ? batches.constant() : 1; }
   std::int64_t blocked_outputs() const;  ///< outputs, rounded up to whole vectors
 };
 

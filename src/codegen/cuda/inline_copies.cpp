@@ -87,9 +87,9 @@ class Inliner {
       if (!source || to == SIZE_MAX || ids[(*source)->id] == SIZE_MAX) continue;
       const NestSequence::Buffer& target = sequence_.buffers[to];
       // A value of the sequence's own, whole, of what nobody writes here.
-      if (target.role != NestSequence::Role::Temporary || store.view != target.dims) continue;
+      if (target.role != NestSequence::BufferRole::Temporary || store.view != target.dims) continue;
       const std::size_t from = ids[(*source)->id];
-      if (sequence_.buffers[from].role != NestSequence::Role::Operand) continue;
+      if (sequence_.buffers[from].role != NestSequence::BufferRole::Operand) continue;
       Copy copy{{}, target.dims, *source, from, &part.nest};
       for (std::size_t axis = 0; axis < store.indices.size(); ++axis) {
         const Scalar& at = store.indices[axis];

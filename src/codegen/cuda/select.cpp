@@ -69,7 +69,7 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
     dims.back() = match.result_channels;
   }
   const std::size_t temporary = sequence.buffers.size();
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, dtype, dims});
+  sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, dtype, dims});
   const auto with_buffer = [&](Storage storage) {
     NestSequence::Part copy = part;
     copy.nest.buffers.push_back({concat("m", temporary), dtype, dims, storage});
@@ -115,7 +115,7 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
   const bool is_padded = channels != 0;
   if (is_padded) dims.back() = channels;
   const std::size_t temporary = sequence.buffers.size();
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, source.dtype, dims});
+  sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, source.dtype, dims});
   std::size_t given = 0;
   for (std::size_t k = 0; k < image->id; ++k)
     given += part.nest.buffers[k].storage != Storage::Scratch;

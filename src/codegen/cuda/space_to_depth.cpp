@@ -237,7 +237,7 @@ class Folder {
   // A buffer of the sequence, and of the nest of the sum.
   std::size_t add_buffer(DType dtype, const Dims& dims, Storage storage) {
     last_ = sequence_.buffers.size();
-    sequence_.buffers.push_back({NestSequence::Role::Temporary, 0, dtype, dims});
+    sequence_.buffers.push_back({NestSequence::BufferRole::Temporary, 0, dtype, dims});
     made_.sum.nest.buffers.push_back({concat("m", last_), dtype, dims, storage});
     made_.sum.buffers.push_back(last_);
     return made_.sum.nest.buffers.size() - 1;

@@ -15,7 +15,7 @@ StageProgram::StageProgram(const Graph& graph, int thread_count, const StepPlace
   last_step_.assign(graph.outputs().size(), std::numeric_limits<std::size_t>::max());
   Program program = place.compile(graph);
   if (!program.is_kernels_alone()) {
-    host_model_ = std::make_shared<const HostModel>(std::move(program));
+    host_model_ = std::make_shared<const HostExecutable>(std::move(program));
     host_ = std::make_unique<HostContext>(host_model_, thread_count);
   } else {
     model_ = place.load(std::move(program));

@@ -4,7 +4,7 @@
 #include "driver/parallel/windows.h"
 #include "host/context.h"
 #include "ir/graph.h"
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 #include <functional>
 #include <memory>
@@ -49,9 +49,9 @@ class StageProgram {
   std::vector<TensorType> input_types_;
   std::vector<std::size_t> order_, last_step_;  // by place in the order; by output
   // One of the two, as the program is kernels alone or has other steps.
-  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Executable> model_;
   std::unique_ptr<Context> context_;
-  std::shared_ptr<const HostModel> host_model_;
+  std::shared_ptr<const HostExecutable> host_model_;
   std::unique_ptr<HostContext> host_;
 };
 

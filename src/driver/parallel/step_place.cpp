@@ -80,20 +80,20 @@ class AloneOnDevice : public Communicator {
 
 }  // namespace
 
-std::shared_ptr<const Model> StepPlace::load(Program program) const {
-  if (make_device == nullptr) return std::make_shared<const Model>(std::move(program));
-  return std::make_shared<const Model>(std::move(program), make_device);
+std::shared_ptr<const Executable> StepPlace::load(Program program) const {
+  if (make_device == nullptr) return std::make_shared<const Executable>(std::move(program));
+  return std::make_shared<const Executable>(std::move(program), make_device);
 }
 
 struct DeviceRankMemory::Sums {
   StepPlace place;
-  std::map<std::pair<DType, std::size_t>, std::shared_ptr<const Model>> models;  // by terms
-  std::map<std::tuple<DType, std::size_t, std::int64_t>, Context> contexts;      // and elements
+  std::map<std::pair<DType, std::size_t>, std::shared_ptr<const Executable>> models;  // by terms
+  std::map<std::tuple<DType, std::size_t, std::int64_t>, Context> contexts;  // and elements
 
   Context& context(DType dtype, std::size_t terms, std::int64_t count) {
     const auto found = contexts.find({dtype, terms, count});
     if (found != contexts.end()) return found->second;
-    std::shared_ptr<const Model>& model = models[{dtype, terms}];
+    std::shared_ptr<const Executable>& model = models[{dtype, terms}];
     if (!model) model = place.load(place.compile(sum_graph(dtype, terms)));
     Context& made =
         contexts.emplace(std::tuple(dtype, terms, count), Context(model, 1)).first->second;

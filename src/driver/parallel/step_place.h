@@ -3,7 +3,7 @@
 #include "base/communicator.h"
 #include "ir/graph.h"
 #include "ops/rank_sum.h"
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 #include <functional>
 #include <memory>
@@ -15,13 +15,13 @@ namespace tenon {
 /// there from rank to rank.
 struct StepPlace {
   std::function<Program(Graph graph)> compile;
-  Model::MakeDevice make_device = nullptr;  ///< null: programs find theirs
+  Executable::MakeDevice make_device = nullptr;  ///< null: programs find theirs
   std::shared_ptr<RankMemory> memory;
   std::shared_ptr<Communicator> ranks;
   bool is_device = false;
   std::string words;  ///< about a device, for users: "NCCL 2.27.3 on NVIDIA H200"
 
-  std::shared_ptr<const Model> load(Program program) const;
+  std::shared_ptr<const Executable> load(Program program) const;
 };
 
 /// The processor, where `ranks` exchange by themselves.

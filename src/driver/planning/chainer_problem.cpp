@@ -51,9 +51,9 @@ class StepProblem {
         hidden_(steps_.size(), kNone) {}
 
   memory::Problem run() {
-    using Role = TrainingGraph::Role;
-    problem_.fixed_bytes = static_cast<std::uint64_t>(2 * graph_.bytes_of(Role::Parameter) +
-                                                      graph_.bytes_of(Role::Input));
+    using TensorRole = TrainingGraph::TensorRole;
+    problem_.fixed_bytes = static_cast<std::uint64_t>(2 * graph_.bytes_of(TensorRole::Parameter) +
+                                                      graph_.bytes_of(TensorRole::Input));
     problem_.link = device_.link;
     for (std::size_t k = 0; k < steps_.size(); ++k) add_forward(k);
     for (std::size_t k = steps_.size(); k-- > 0;) add_backward(k);
@@ -151,7 +151,7 @@ class StepProblem {
     add_once(item.reads, hidden_[k]);
     std::vector<std::size_t> seen;
     for (const std::size_t tensor : step.reads) {
-      if (graph_.tensors[tensor].role == TrainingGraph::Role::Input) continue;
+      if (graph_.tensors[tensor].role == TrainingGraph::TensorRole::Input) continue;
       if (std::find(seen.begin(), seen.end(), tensor) != seen.end()) continue;
       seen.push_back(tensor);
       const bool is_operand = value_[tensor] != kNone;  // a parameter's lies elsewhere
@@ -200,7 +200,7 @@ std::vector<ChainerStep> steps_of(const TrainingGraph& graph, const std::vector<
     for (std::size_t position = 0; position < std::min<std::size_t>(2, made.step.reads.size());
          ++position) {
       const bool is_input =
-          graph.tensors[made.step.reads[position]].role == TrainingGraph::Role::Input;
+          graph.tensors[made.step.reads[position]].role == TrainingGraph::TensorRole::Input;
       made.factor_gradients += is_input ? 0 : 1;
     }
   }
@@ -228,7 +228,7 @@ memory::Problem problem_of(const chainer::Tables& tables, std::string_view sourc
     TENON_ASSERT(batch % parts == 0, "parts of a batch are of one size");
     for (std::size_t v = 0; v < graph.tensors.size(); ++v) {
       const bool has_batch = !shapes[v].empty() && shapes[v][0] == batch &&
-                             graph.tensors[v].role == TrainingGraph::Role::Intermediate;
+                             graph.tensors[v].role == TrainingGraph::TensorRole::Intermediate;
       if (has_batch) graph.tensors[v].bytes /= parts;
     }
     for (TrainingGraph::Step& step : graph.steps) step.hidden_bytes /= parts;

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-double usual(const Dim& dim) { return usual_value(dim); }
+double usual(const Dim& dim) { return size_hint(dim); }
 
 }  // namespace
 

@@ -25,7 +25,7 @@ std::vector<int> batch_parts(const chainer::Tables& tables, std::string_view sou
 memory::Problem problem_of(const megengine::Profile& profile, std::string_view source);
 
 /// The forward pass of a graph: node results as values, nodes as items, costs from their
-/// footprints; symbols at their usual values. Pointwise nodes may overwrite an operand of the same
+/// footprints; symbols at their size hints. Pointwise nodes may overwrite an operand of the same
 /// size.
 memory::Problem problem_of(const Graph& graph, const memory::Device& device);
 

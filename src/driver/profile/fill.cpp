@@ -204,7 +204,7 @@ class Filler {
   }
 
   void add_remarks(Profile::Step& step, const std::string& name) const {
-    for (const Journal::Entry& entry : compiled_->journal.about(name)) {
+    for (const Remarks::Entry& entry : compiled_->remarks.about(name)) {
       step.remarks.push_back(
           {entry.pass, step.members.empty() ? entry.text : concat(name, ": ", entry.text)});
     }
@@ -473,8 +473,8 @@ class Filler {
                                  report.nodes_after,
                                  {}});
     }
-    for (const auto& [value, entries] : compiled_->journal.all()) {
-      for (const Journal::Entry& entry : entries) {
+    for (const auto& [value, entries] : compiled_->remarks.all()) {
+      for (const Remarks::Entry& entry : entries) {
         const auto found =
             std::find_if(profile_.passes.begin(), profile_.passes.end(),
                          [&](const Profile::PassChange& pass) { return pass.pass == entry.pass; });

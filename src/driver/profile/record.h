@@ -15,7 +15,7 @@ struct CompileRecord {
   Graph graph;  ///< behind the passes
   std::vector<codegen::Decision> decisions;
   std::vector<PassReport> passes;
-  Journal journal;
+  Remarks remarks;
 };
 
 struct RecordOptions {

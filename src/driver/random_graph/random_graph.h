@@ -14,7 +14,7 @@ struct RandomGraphOptions {
 };
 
 /// A small valid graph of random operators, made of what the operators' own definitions allow:
-/// their operands, attributes, late attributes and optional results; `infer` and a run on random
+/// their operands, attributes, dynamic attributes and optional results; `infer` and a run on random
 /// inputs decide what stays. Motifs that passes look for (chains of transposes, residual adds,
 /// neutral elements, …) are mixed in. The same seed gives the same graph.
 Graph random_graph(const RandomGraphOptions& options);

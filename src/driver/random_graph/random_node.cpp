@@ -24,7 +24,7 @@ class NodeMaker {
       guess_operands();
     }
     guess_attributes();
-    make_some_late();
+    make_some_dynamic();
     add();
   }
 
@@ -136,7 +136,7 @@ class NodeMaker {
   void guess_operands() {
     for (std::size_t k = 0; k < op_.operands.size(); ++k) {
       const OperandDef& def = op_.operands[k];
-      if (def.is_late_attribute || (def.is_optional && random_.chance(60))) continue;
+      if (def.is_dynamic_attribute || (def.is_optional && random_.chance(60))) continue;
       const std::size_t count = def.is_variadic ? 1 + random_.below(3) : 1;
       for (std::size_t n = 0; n < count; ++n) place(k, guessed_operand(def));
     }
@@ -288,11 +288,11 @@ class NodeMaker {
     return shape;
   }
 
-  // A late attribute may come as an operand; here one whose value the graph knows.
-  void make_some_late() {
+  // A dynamic attribute may come as an operand; here one whose value the graph knows.
+  void make_some_dynamic() {
     for (std::size_t k = 0; k < op_.operands.size(); ++k) {
       const OperandDef& def = op_.operands[k];
-      if (!def.is_late_attribute || !random_.chance(30)) continue;
+      if (!def.is_dynamic_attribute || !random_.chance(30)) continue;
       const AttrValue* value = attrs_.find(def.name);
       if (!value) continue;
       std::optional<Tensor> tensor;

@@ -107,7 +107,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
     program = compiled(step_.graph, nullptr);
   }
   if (!program.is_kernels_alone()) {
-    host_model_ = std::make_shared<const HostModel>(std::move(program));
+    host_model_ = std::make_shared<const HostExecutable>(std::move(program));
     host_ = std::make_unique<HostContext>(host_model_, thread_count);
     choose_places();
   } else {
@@ -186,7 +186,7 @@ RankNeeds Session::needs() const {
 
 void Session::load(Program program) {
   context_.reset();  // two arenas at once would be over the budget
-  model_ = std::make_shared<const Model>(std::move(program));
+  model_ = std::make_shared<const Executable>(std::move(program));
   context_ = std::make_unique<Context>(model_, thread_count_);
   if (!is_on_device()) choose_places();
 }

@@ -6,7 +6,7 @@
 #include "host/context.h"
 #include "passes/train/stateful_graph.h"
 #include "program/program.h"
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 #include <memory>
 #include <string>
@@ -120,13 +120,13 @@ class Session {
   std::vector<std::shared_ptr<std::byte>> there_, there_before_;  // ranks' states on a device
   std::int64_t step_number_ = 0;                                  // of ranks' next run
   // Else one of the two, as the program is kernels alone or has other steps.
-  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Executable> model_;
   std::unique_ptr<Context> context_;
   int thread_count_;
   std::unique_ptr<BudgetPlanner> planner_;
   Watch watch_;
   int timed_runs_ = 0;
-  std::shared_ptr<const HostModel> host_model_;
+  std::shared_ptr<const HostExecutable> host_model_;
   std::unique_ptr<HostContext> host_;
 };
 

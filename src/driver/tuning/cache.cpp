@@ -127,8 +127,8 @@ void TuningCache::Database::make_tables() {
   run("commit");
 }
 
-TuningCache::TuningCache(const std::string& path, Access access) : database_(std::make_unique<Database>(path)) {
-  const bool writes = access == Access::Write;
+TuningCache::TuningCache(const std::string& path, Mode mode) : database_(std::make_unique<Database>(path)) {
+  const bool writes = mode == Mode::Write;
   if (writes) {
     std::error_code failed;
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();

@@ -42,10 +42,10 @@ struct TunedKernel {
 /// in one transaction: whoever is interrupted loses the one being timed and no other.
 class TuningCache {
  public:
-  enum class Access : std::uint8_t { Read, Write };
+  enum class Mode : std::uint8_t { Read, Write };
   /// Opens the file; to write, makes it and its folders where they are not there. Throws Error (of
   /// kind Device) where it cannot be opened, is damaged, or is not a tuning cache of this version.
-  TuningCache(const std::string& path, Access access);
+  TuningCache(const std::string& path, Mode mode);
   /// One that is forgotten with this object.
   TuningCache();
   TuningCache(TuningCache&&) noexcept;

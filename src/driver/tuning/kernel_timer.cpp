@@ -56,7 +56,7 @@ DimBindings KernelTimer::values(const std::string& symbol, std::int64_t at) cons
   }
   DimBindings bindings;
   for (const auto& [name, range] : symbols) {
-    const auto usual = static_cast<std::int64_t>(usual_value(Dim::symbol(name, range)));
+    const auto usual = static_cast<std::int64_t>(size_hint(Dim::symbol(name, range)));
     bindings[name] = name == symbol ? at : std::clamp(usual, range.lo, range.hi);
   }
   return bindings;
@@ -70,7 +70,7 @@ std::int64_t KernelTimer::greatest_value(const std::string& symbol, std::int64_t
       for (const ValueId value : *list) {
         const Type& type = alone_.value(value).type;
         if (type.is_tensor()) {
-          bytes += usual_value(product(substitute(type.tensor().dims, bound))) *
+          bytes += size_hint(product(substitute(type.tensor().dims, bound))) *
                    static_cast<double>(info(type.tensor().dtype).storage_bytes);
         }
       }

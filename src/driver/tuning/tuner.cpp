@@ -145,7 +145,7 @@ std::size_t constant_bytes(const Graph& graph) {
   double bytes = 0;
   for (const NodeId node : graph.nodes_in_order()) {
     const ValueId result = graph.node(node).results.front();
-    if (graph.constant_of(result) != nullptr) bytes += usual_bytes(graph.value(result).type);
+    if (graph.constant_of(result) != nullptr) bytes += size_hint_bytes(graph.value(result).type);
   }
   return static_cast<std::size_t>(bytes);
 }

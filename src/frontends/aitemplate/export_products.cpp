@@ -143,7 +143,7 @@ std::optional<Exporter::ConvolutionParts> Exporter::convolution_parts(const Grap
 
 void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std::size_t w,
                                const std::vector<std::size_t>& further,
-                               const std::vector<Step>& steps, ValueId result) {
+                               const std::vector<EpilogueStep>& steps, ValueId result) {
   const std::string image(image_layout(4)), weight(weight_layout(4));
   x = change_layout(x, parts.x_layout, image);
   w = change_layout(w, parts.w_layout, weight);
@@ -217,7 +217,7 @@ bool Exporter::try_convolution(const Node& node) {
   for (std::size_t k = 2; k < node.operands.size(); ++k)
     further.push_back(tensor_of(node.operands[k]));
   add_convolution(*parts, tensor_of(node.operands[0]), tensor_of(node.operands[1]), further,
-                  further.empty() ? std::vector<Step>() : std::vector<Step>{Step::Bias},
+                  further.empty() ? std::vector<EpilogueStep>() : std::vector<EpilogueStep>{EpilogueStep::Bias},
                   node.results[0]);
   return true;
 }
@@ -338,7 +338,7 @@ ProductExtents Exporter::product_extents(const Composite& composite,
 }
 
 void Exporter::add_product(const std::string& op, const std::vector<std::size_t>& operands,
-                           const std::vector<Step>& steps, ValueId result) {
+                           const std::vector<EpilogueStep>& steps, ValueId result) {
   const Composite composite = *parse_composite(op);
   const bool is_batched = composite.base == Composite::Base::Bmm;
   const TensorType& type = graph_.value(result).type.tensor();
@@ -397,8 +397,8 @@ bool Exporter::try_composite(const Node& node) {
   if (!convolution && !product) return false;
   if (convolution && convolution->base == "conv2d_depthwise") return false;
   std::vector<ValueId> used = first.operands;
-  std::vector<Step> steps;
-  if (used.size() == 3) steps.push_back(Step::Bias);
+  std::vector<EpilogueStep> steps;
+  if (used.size() == 3) steps.push_back(EpilogueStep::Bias);
   ValueId value = first.results[0];
   for (const NodeId id : body.nodes_in_order()) {
     if (id == body.first()) continue;
@@ -411,11 +411,11 @@ bool Exporter::try_composite(const Node& node) {
       return false;
     const bool is_row = has_operand && body.value(inner.operands[1]).type.tensor().rank() == 1;
     const std::string attrs = attributes_text(inner);
-    std::optional<Step> step;
-    for (const Step each :
-         {Step::Bias, Step::Add, Step::Mul, Step::Relu, Step::Sigmoid, Step::Tanh, Step::Gelu,
-          Step::FastGelu, Step::HardSwish, Step::Swish, Step::Softmax}) {
-      const bool fits_bias = each != Step::Bias || (steps.empty() && is_row && !convolution);
+    std::optional<EpilogueStep> step;
+    for (const EpilogueStep each :
+         {EpilogueStep::Bias, EpilogueStep::Add, EpilogueStep::Mul, EpilogueStep::Relu, EpilogueStep::Sigmoid, EpilogueStep::Tanh, EpilogueStep::Gelu,
+          EpilogueStep::FastGelu, EpilogueStep::HardSwish, EpilogueStep::Swish, EpilogueStep::Softmax}) {
+      const bool fits_bias = each != EpilogueStep::Bias || (steps.empty() && is_row && !convolution);
       if (!step && op_of(each) == inner.op->name && attributes_of(each) == attrs && fits_bias &&
           takes_operand(each) == has_operand) {
         step = each;

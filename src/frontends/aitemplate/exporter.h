@@ -101,13 +101,13 @@ class Exporter {
   };
   std::optional<ConvolutionParts> convolution_parts(const Graph& graph, const Node& node) const;
   void add_convolution(const ConvolutionParts& parts, std::size_t x, std::size_t w,
-                       const std::vector<std::size_t>& further, const std::vector<Step>& steps,
-                       ValueId result);
+                       const std::vector<std::size_t>& further,
+                       const std::vector<EpilogueStep>& steps, ValueId result);
   std::optional<std::string> product_base(const Graph& graph, const Node& node) const;
   ProductExtents product_extents(const Composite& composite,
                                  const std::vector<std::size_t>& operands) const;
   void add_product(const std::string& op, const std::vector<std::size_t>& operands,
-                   const std::vector<Step>& steps, ValueId result);
+                   const std::vector<EpilogueStep>& steps, ValueId result);
   std::size_t add_elementwise(const FuncInfo& func, std::vector<std::size_t> operands,
                               ValueId result, const Dims& dims, DType dtype);
   std::size_t change_layout(std::size_t tensor, const std::string& from, const std::string& to);

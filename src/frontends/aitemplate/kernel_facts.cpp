@@ -19,9 +19,10 @@ ExecPath convolution_conditions(const std::vector<DimRow>& image) {
   return path;
 }
 
-std::int64_t source_count(const std::vector<Step>& steps) {
-  return std::count_if(steps.begin(), steps.end(),
-                       [](Step step) { return step == Step::Add || step == Step::Mul; });
+std::int64_t source_count(const std::vector<EpilogueStep>& steps) {
+  return std::count_if(steps.begin(), steps.end(), [](EpilogueStep step) {
+    return step == EpilogueStep::Add || step == EpilogueStep::Mul;
+  });
 }
 
 std::int64_t group_norm_workspace(const DimRow& batch, std::int64_t groups) {

@@ -13,7 +13,7 @@ namespace tenon::aitemplate {
 ExecPath convolution_conditions(const std::vector<DimRow>& image);
 
 /// How many tensors a product's epilogue adds or multiplies after the bias.
-std::int64_t source_count(const std::vector<Step>& steps);
+std::int64_t source_count(const std::vector<EpilogueStep>& steps);
 
 /// Two sums of four bytes for each group of each image.
 std::int64_t group_norm_workspace(const DimRow& batch, std::int64_t groups);

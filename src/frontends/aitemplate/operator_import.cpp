@@ -199,7 +199,7 @@ Var OperatorImport::convolution(const Composite& composite, std::size_t& used) {
       channels_first(operands_[0], image_layout(axes + 2), was_moved),
       channels_first(operands_[1], weight_layout(axes + 2), weight_was_moved)};
   used = 2;
-  if (!composite.steps.empty() && composite.steps.front() == Step::Bias)
+  if (!composite.steps.empty() && composite.steps.front() == EpilogueStep::Bias)
     operands.push_back(operand(used++));
   const auto strides = per_axis("stride", axes, 1), dilations = per_axis("dilate", axes, 1);
   auto pads = per_axis("pad", axes, 0);
@@ -270,7 +270,7 @@ Var OperatorImport::product(const Composite& composite) {
   return composite.layout[2] == 'r' ? c : swapped(c);
 }
 
-Var OperatorImport::step(Step step, Var value, std::size_t& used) {
+Var OperatorImport::step(EpilogueStep step, Var value, std::size_t& used) {
   std::vector<Var> operands = {value};
   if (takes_operand(step)) operands.push_back(operand(used++));
   const OpDef& op = find_op(op_of(step));
@@ -283,7 +283,8 @@ Var OperatorImport::composite_value(const Composite& composite) {
   Var value = composite.is_convolution() ? convolution(composite, used) : product(composite);
   if (const double alpha = real("alpha", 1.0); alpha != 1.0) value = value * alpha;
   for (std::size_t k = 0; k < composite.steps.size(); ++k) {
-    const bool is_done = k == 0 && composite.is_convolution() && composite.steps[k] == Step::Bias;
+    const bool is_done =
+        k == 0 && composite.is_convolution() && composite.steps[k] == EpilogueStep::Bias;
     if (!is_done) value = step(composite.steps[k], value, used);
   }
   if (used != operands_.size()) {
@@ -300,7 +301,7 @@ std::vector<Var> OperatorImport::composite() {
   const bool is_single =
       !is_scaled &&
       (composite.steps.empty() || (composite.is_convolution() && composite.steps.size() == 1 &&
-                                   composite.steps.front() == Step::Bias));
+                                   composite.steps.front() == EpilogueStep::Bias));
   if (is_single) return {composite_value(composite)};
   return fused(
       [&](OperatorImport& inner) { return std::vector<Var>{inner.composite_value(composite)}; });

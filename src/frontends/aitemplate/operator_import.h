@@ -49,7 +49,7 @@ class OperatorImport {
   Var composite_value(const Composite& composite);
   Var convolution(const Composite& composite, std::size_t& used);
   Var product(const Composite& composite);
-  Var step(Step step, Var value, std::size_t& used);
+  Var step(EpilogueStep step, Var value, std::size_t& used);
   std::vector<Var> composite();
 
   // Groups.

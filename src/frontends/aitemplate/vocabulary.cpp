@@ -70,25 +70,25 @@ constexpr auto kDTypes = std::to_array<DTypeName>({
 });
 
 struct StepInfo {
-  Step step;
+  EpilogueStep step;
   std::string_view word, op, attributes;
   bool takes_operand;
 };
 constexpr auto kSteps = std::to_array<StepInfo>({
-    {Step::Bias, "bias", "add", "", true},
-    {Step::Add, "add", "add", "", true},
-    {Step::Mul, "mul", "mul", "", true},
-    {Step::Relu, "relu", "relu", "", false},
-    {Step::Sigmoid, "sigmoid", "sigmoid", "", false},
-    {Step::Tanh, "tanh", "tanh", "", false},
-    {Step::Gelu, "gelu", "gelu", "", false},
-    {Step::FastGelu, "fast_gelu", "gelu", "{approximate = tanh}", false},
-    {Step::HardSwish, "hardswish", "hard_swish", "", false},
-    {Step::Swish, "swish", "swish", "", false},
-    {Step::Softmax, "softmax", "softmax", "", false},
+    {EpilogueStep::Bias, "bias", "add", "", true},
+    {EpilogueStep::Add, "add", "add", "", true},
+    {EpilogueStep::Mul, "mul", "mul", "", true},
+    {EpilogueStep::Relu, "relu", "relu", "", false},
+    {EpilogueStep::Sigmoid, "sigmoid", "sigmoid", "", false},
+    {EpilogueStep::Tanh, "tanh", "tanh", "", false},
+    {EpilogueStep::Gelu, "gelu", "gelu", "", false},
+    {EpilogueStep::FastGelu, "fast_gelu", "gelu", "{approximate = tanh}", false},
+    {EpilogueStep::HardSwish, "hardswish", "hard_swish", "", false},
+    {EpilogueStep::Swish, "swish", "swish", "", false},
+    {EpilogueStep::Softmax, "softmax", "softmax", "", false},
 });
 
-const StepInfo& info(Step step) { return kSteps[static_cast<std::size_t>(step)]; }
+const StepInfo& info(EpilogueStep step) { return kSteps[static_cast<std::size_t>(step)]; }
 
 // What AITemplate has behind each base; "" is the base alone.
 constexpr auto kConvEndings =
@@ -124,9 +124,9 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view word
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-std::string ending_of(const std::vector<Step>& steps) {
+std::string ending_of(const std::vector<EpilogueStep>& steps) {
   std::vector<std::string> words;
-  for (const Step step : steps) words.emplace_back(info(step).word);
+  for (const EpilogueStep step : steps) words.emplace_back(info(step).word);
   return join(words, "_");
 }
 
@@ -200,9 +200,9 @@ std::int64_t alignment_of(std::int64_t extent, std::string_view dtype_name) {
   return 1;
 }
 
-bool takes_operand(Step step) { return info(step).takes_operand; }
-std::string_view op_of(Step step) { return info(step).op; }
-std::string_view attributes_of(Step step) { return info(step).attributes; }
+bool takes_operand(EpilogueStep step) { return info(step).takes_operand; }
+std::string_view op_of(EpilogueStep step) { return info(step).op; }
+std::string_view attributes_of(EpilogueStep step) { return info(step).attributes; }
 
 std::optional<Composite> parse_composite(std::string_view op) {
   std::optional<Composite> composite = match_base(op);
@@ -225,7 +225,7 @@ std::optional<Composite> parse_composite(std::string_view op) {
 }
 
 std::optional<std::string> composite_name(std::string_view base_name,
-                                          const std::vector<Step>& steps) {
+                                          const std::vector<EpilogueStep>& steps) {
   const std::string ending = ending_of(steps);
   const std::optional<Composite> base = match_base(base_name);
   if (!base) return std::nullopt;
@@ -250,26 +250,26 @@ std::optional<std::string> composite_name(std::string_view base_name,
   return ending.empty() ? std::string(base_name) : concat(base_name, "_", ending);
 }
 
-std::string epilogue_name(const std::vector<Step>& steps) {
-  if (std::find(steps.begin(), steps.end(), Step::Add) != steps.end() &&
-      steps.front() == Step::Bias) {
+std::string epilogue_name(const std::vector<EpilogueStep>& steps) {
+  if (std::find(steps.begin(), steps.end(), EpilogueStep::Add) != steps.end() &&
+      steps.front() == EpilogueStep::Bias) {
     return "LinearCombinationResidualBlock";
   }
-  const Step last = steps.empty() ? Step::Bias : steps.back();
+  const EpilogueStep last = steps.empty() ? EpilogueStep::Bias : steps.back();
   switch (last) {
-    case Step::Relu:
+    case EpilogueStep::Relu:
       return "LinearCombinationRelu";
-    case Step::Sigmoid:
+    case EpilogueStep::Sigmoid:
       return "LinearCombinationSigmoid";
-    case Step::Tanh:
+    case EpilogueStep::Tanh:
       return "LinearCombinationTanh";
-    case Step::HardSwish:
+    case EpilogueStep::HardSwish:
       return "LinearCombinationHardSwish";
-    case Step::Gelu:
+    case EpilogueStep::Gelu:
       return "LinearCombinationGELU";
-    case Step::FastGelu:
+    case EpilogueStep::FastGelu:
       return "LinearCombinationFastGELU";
-    case Step::Swish:
+    case EpilogueStep::Swish:
       return "LinearCombinationSilu";
     default:
       return "LinearCombination";

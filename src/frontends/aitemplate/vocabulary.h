@@ -40,7 +40,7 @@ std::string dtype_name(DType dtype);
 std::int64_t alignment_of(std::int64_t extent, std::string_view dtype_name);
 
 /// What is done to the result of a convolution or matrix product before it is stored.
-enum class Step : std::uint8_t {
+enum class EpilogueStep : std::uint8_t {
   Bias,
   Add,
   Mul,
@@ -53,10 +53,10 @@ enum class Step : std::uint8_t {
   Swish,
   Softmax,
 };
-bool takes_operand(Step step);
+bool takes_operand(EpilogueStep step);
 /// The Tenon operator of a step, and its attributes in text form.
-std::string_view op_of(Step step);
-std::string_view attributes_of(Step step);
+std::string_view op_of(EpilogueStep step);
+std::string_view attributes_of(EpilogueStep step);
 
 /// The name of an operator like conv2d_bias_add_relu, taken apart.
 struct Composite {
@@ -64,15 +64,15 @@ struct Composite {
   Base base = Base::Conv;
   std::string base_name;  ///< conv2d, gemm_rcr
   std::string layout;     ///< of a matrix product: "rcr"
-  std::vector<Step> steps;
+  std::vector<EpilogueStep> steps;
   bool is_convolution() const { return base == Base::Conv || base == Base::TransposedConv; }
 };
 std::optional<Composite> parse_composite(std::string_view op);
 /// The name of these steps behind a base ("conv2d"), if AITemplate has such an operator.
 std::optional<std::string> composite_name(std::string_view base_name,
-                                          const std::vector<Step>& steps);
+                                          const std::vector<EpilogueStep>& steps);
 /// CUTLASS's name of what follows a convolution.
-std::string epilogue_name(const std::vector<Step>& steps);
+std::string epilogue_name(const std::vector<EpilogueStep>& steps);
 
 /// The letters of an einsum that is this matrix product, for a first operand of that rank.
 std::string product_equation(const Composite& product, std::size_t rank);

@@ -114,15 +114,16 @@ class Describer {
   }
 
   void add_totals() {
-    using Role = TrainingGraph::Role;
+    using TensorRole = TrainingGraph::TensorRole;
     Page::Section section{"Totals", "", {"", ">tensors", ">bytes", ""}, {}};
-    const auto row = [&](std::string what, Role role, std::string note) {
+    const auto row = [&](std::string what, TensorRole role, std::string note) {
       section.rows.push_back({std::move(what), std::to_string(graph_.count_of(role)),
                               with_commas(graph_.bytes_of(role)), std::move(note)});
     };
-    row("inputs", Role::Input, input_shapes());
-    row("parameters", Role::Parameter, parameter_count());
-    row("intermediates", Role::Intermediate, "as many bytes of gradients again, were all kept");
+    row("inputs", TensorRole::Input, input_shapes());
+    row("parameters", TensorRole::Parameter, parameter_count());
+    row("intermediates", TensorRole::Intermediate,
+        "as many bytes of gradients again, were all kept");
     std::int64_t hidden = 0;
     for (const TrainingGraph::Step& step : graph_.steps) hidden += step.hidden_bytes;
     section.rows.push_back({"hidden state", "", with_commas(hidden),
@@ -164,7 +165,7 @@ class Describer {
   std::string parameters_of(const TrainingGraph::Step& step) const {
     std::string path, shapes;
     for (const std::size_t tensor : step.reads) {
-      if (graph_.tensors[tensor].role != TrainingGraph::Role::Parameter) continue;
+      if (graph_.tensors[tensor].role != TrainingGraph::TensorRole::Parameter) continue;
       const std::string& name = tables_.variables[tensor].name;
       if (path.empty()) path = name.substr(0, std::max<std::size_t>(name.rfind('/'), 1));
       shapes += concat(shapes.empty() ? "" : " ", shape_text(solution_.types[tensor]));
@@ -179,7 +180,7 @@ class Describer {
       text += concat(text.empty() ? "" : ", ", word);
     };
     for (const std::size_t tensor : step.retained.inputs) {
-      add(graph_.tensors[tensor].role == TrainingGraph::Role::Parameter
+      add(graph_.tensors[tensor].role == TrainingGraph::TensorRole::Parameter
               ? "W"
               : concat("x ", graph_.tensors[tensor].id));
     }
@@ -213,7 +214,7 @@ class Describer {
       std::string reads, makes, ids;
       std::int64_t bytes = 0;
       for (const std::size_t tensor : step.reads) {
-        if (graph_.tensors[tensor].role == TrainingGraph::Role::Parameter) continue;
+        if (graph_.tensors[tensor].role == TrainingGraph::TensorRole::Parameter) continue;
         reads += concat(reads.empty() ? "" : ", ", shape_text(solution_.types[tensor]));
       }
       for (const std::size_t tensor : step.makes) {
@@ -260,8 +261,8 @@ class Describer {
                               Page::Cell(total_size(least.bytes), static_cast<double>(least.bytes)),
                               step_text(least)});
     }
-    const std::int64_t beside = 2 * graph_.bytes_of(TrainingGraph::Role::Parameter) +
-                                graph_.bytes_of(TrainingGraph::Role::Input);
+    const std::int64_t beside = 2 * graph_.bytes_of(TrainingGraph::TensorRole::Parameter) +
+                                graph_.bytes_of(TrainingGraph::TensorRole::Input);
     section.text += concat(" Beside the peaks: ", total_size(beside), ".");
     page_.sections.push_back(std::move(section));
   }

@@ -128,13 +128,13 @@ class Liveness {
 
 }  // namespace
 
-std::int64_t TrainingGraph::bytes_of(Role role) const {
+std::int64_t TrainingGraph::bytes_of(TensorRole role) const {
   std::int64_t bytes = 0;
   for (const Tensor& tensor : tensors) bytes += tensor.role == role ? tensor.bytes : 0;
   return bytes;
 }
 
-std::size_t TrainingGraph::count_of(Role role) const {
+std::size_t TrainingGraph::count_of(TensorRole role) const {
   return static_cast<std::size_t>(std::count_if(
       tensors.begin(), tensors.end(), [&](const Tensor& tensor) { return tensor.role == role; }));
 }
@@ -152,8 +152,8 @@ TrainingGraph training_graph(const Tables& tables, std::string_view source) {
     TrainingGraph::Tensor tensor;
     tensor.id = variable.id;
     tensor.bytes = variable.bytes;
-    if (variable.is_input()) tensor.role = TrainingGraph::Role::Input;
-    if (variable.is_parameter()) tensor.role = TrainingGraph::Role::Parameter;
+    if (variable.is_input()) tensor.role = TrainingGraph::TensorRole::Input;
+    if (variable.is_parameter()) tensor.role = TrainingGraph::TensorRole::Parameter;
     graph.tensors.push_back(tensor);
   }
   for (const std::size_t k : topological_order(tables)) {
@@ -176,8 +176,8 @@ TrainingGraph training_graph(const Tables& tables, std::string_view source) {
   // A value without a name that no function makes was there before, like the statistics of a norm.
   for (TrainingGraph::Tensor& tensor : graph.tensors) {
     const bool is_made =
-        tensor.producer != kNone || tensor.role != TrainingGraph::Role::Intermediate;
-    if (!is_made) tensor.role = TrainingGraph::Role::Parameter;
+        tensor.producer != kNone || tensor.role != TrainingGraph::TensorRole::Intermediate;
+    if (!is_made) tensor.role = TrainingGraph::TensorRole::Parameter;
   }
   return graph;
 }

@@ -16,10 +16,10 @@ enum class Reading : std::uint8_t { Tags, Retained };
 
 /// A training step as sizes and dependencies: what a memory planner starts from.
 struct TrainingGraph {
-  enum class Role : std::uint8_t { Intermediate, Parameter, Input };
+  enum class TensorRole : std::uint8_t { Intermediate, Parameter, Input };
   struct Tensor {
     std::int64_t id = 0, bytes = 0;
-    Role role = Role::Intermediate;
+    TensorRole role = TensorRole::Intermediate;
     std::size_t producer = kNone;  ///< the step that makes it
   };
   /// Values that a backward function reads beside gradients, by position in `tensors`.
@@ -45,8 +45,8 @@ struct TrainingGraph {
   std::vector<Tensor> tensors;  ///< as the file has its variables
   std::vector<Step> steps;      ///< in forward order; backward runs the other way
 
-  std::int64_t bytes_of(Role role) const;
-  std::size_t count_of(Role role) const;
+  std::int64_t bytes_of(TensorRole role) const;
+  std::size_t count_of(TensorRole role) const;
 };
 
 TrainingGraph training_graph(const Tables& tables, std::string_view source);

@@ -81,7 +81,7 @@ bool Writer::flag(const Node& node, std::string_view attr) const {
   return flag && *flag;
 }
 
-// Attributes at their defaults are absent; a late one is an operand.
+// Attributes at their defaults are absent; a dynamic one is an operand.
 bool Writer::has_only_default(const Node& node,
                               std::initializer_list<std::string_view> allowed) const {
   return std::all_of(node.attrs.begin(), node.attrs.end(), [&](const Attributes::Item& item) {

@@ -32,7 +32,7 @@ Names slice(const Names& names, std::size_t first, std::size_t last) {
           names.begin() + static_cast<std::ptrdiff_t>(last)};
 }
 
-/// An ONNX input holding a late attribute that is one integer: a scalar, or a list of one.
+/// An ONNX input holding a dynamic attribute that is one integer: a scalar, or a list of one.
 std::string integer_input(NodeExport& node, std::string_view attr, bool as_list = false) {
   if (!node.has(attr)) {
     const std::int64_t value = node.integer(attr);

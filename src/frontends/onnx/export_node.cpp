@@ -66,8 +66,9 @@ const AttrValue& NodeExport::attr(std::string_view name) const {
   const AttrDef* def = node.op->find_attr(name);
   TENON_ASSERT(def, concat(node.op->name, " has an attribute '", name, "'"));
   if (const AttrValue* value = node.attrs.find(name)) return *value;
-  const std::optional<std::size_t> late = node.op->operand_index(name);
-  if (late && node.op->operands[*late].is_late_attribute && has(name)) throw_run_time(name);
+  const std::optional<std::size_t> dynamic = node.op->operand_index(name);
+  if (dynamic && node.op->operands[*dynamic].is_dynamic_attribute && has(name))
+    throw_run_time(name);
   if (!def->default_value) {
     throw Error(concat("'", name, "' is not given"), ErrorKind::Unsupported);
   }

@@ -61,7 +61,7 @@ class NodeExport {
   std::vector<std::int64_t> integers(std::string_view name) const;
   std::vector<double> reals(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
-  /// An ONNX input holding a late or symbolic integer-list attribute: the late operand if the node has
+  /// An ONNX input holding a dynamic or symbolic integer-list attribute: the dynamic operand if the node has
   /// one, an initializer if all are numbers, otherwise computed from Shape nodes of graph inputs.
   std::string integers_input(std::string_view attr);
   std::string reals_input(std::string_view attr);

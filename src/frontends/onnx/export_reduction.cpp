@@ -32,10 +32,10 @@ const ReductionNames& names_of(std::string_view op) {
 
 void export_reduce(NodeExport& node) {
   const ReductionNames& names = names_of(node.node.op->name);
-  const bool has_late_axes = node.has("axes");
+  const bool has_dynamic_axes = node.has("axes");
   const std::vector<std::int64_t> axes =
-      has_late_axes ? std::vector<std::int64_t>{} : node.integers("axes");
-  const bool folds_nothing = !has_late_axes && axes.empty() && node.flag("noop_if_empty");
+      has_dynamic_axes ? std::vector<std::int64_t>{} : node.integers("axes");
+  const bool folds_nothing = !has_dynamic_axes && axes.empty() && node.flag("noop_if_empty");
   const std::string x = node.operand("x");
   if (folds_nothing) {
     const bool is_square = names.without_axes == std::string_view("Mul");
@@ -47,11 +47,11 @@ void export_reduce(NodeExport& node) {
       node.operand_type("x").is_tensor() && node.operand_type("x").tensor().dtype == DType::Bool;
   if (is_bool) node.need_opset(20);
   const int input_since = names.onnx == std::string_view("ReduceSum") ? 13 : 18;
-  if (has_late_axes) node.need_opset(input_since);
+  if (has_dynamic_axes) node.need_opset(input_since);
   std::vector<std::string> inputs{x};
   if (node.opset() < input_since) {
     if (!axes.empty()) attrs.push_back({"axes", axes});
-  } else if (has_late_axes || !axes.empty()) {
+  } else if (has_dynamic_axes || !axes.empty()) {
     inputs.push_back(node.integers_input("axes"));
     if (node.flag("noop_if_empty")) attrs.push_back({"noop_with_empty_axes", std::int64_t{1}});
   }

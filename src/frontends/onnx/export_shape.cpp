@@ -4,7 +4,7 @@
 namespace tenon::onnx {
 namespace {
 
-// An input for a late list; "" where the attribute is left empty.
+// An input for a dynamic list; "" where the attribute is left empty.
 std::string list_input(NodeExport& node, std::string_view name) {
   if (node.has(name)) return node.operand(name);
   const AttrValue* given = node.node.attrs.find(name);
@@ -185,7 +185,7 @@ void export_range(NodeExport& node) {
   emit_whole(node, "Range", node.operands());
 }
 
-// A late number; ONNX wants it as a tensor without axes.
+// A dynamic number; ONNX wants it as a tensor without axes.
 std::string number_input(NodeExport& node, std::string_view name) {
   if (node.has(name)) return node.operand(name);
   return node.constant(Tensor::of<std::int64_t>(DType::I64, {}, {node.integer(name)}), name);

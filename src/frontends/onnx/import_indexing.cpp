@@ -34,7 +34,7 @@ void import_tensor_scatter(NodeImport& node) {
 void import_one_hot(NodeImport& node) {
   node.output(OpCall(node, "one_hot")
                   .operand("indices", node.input(0))
-                  .late("depth", 1)
+                  .dynamic("depth", 1)
                   .operand("values", node.input(2))
                   .attr({"axis", node.integer("axis", -1)})
                   .result());
@@ -75,7 +75,7 @@ void import_plain_resize(NodeImport& node, OpCall call) {
 void import_upsample(NodeImport& node) {
   OpCall call(node, "resize");
   if (node.has_input(1)) {
-    call.late("scales", 1);
+    call.dynamic("scales", 1);
   } else if (node.has_attr("scales")) {
     call.attr({"scales", node.reals("scales")});
   } else {
@@ -87,7 +87,7 @@ void import_upsample(NodeImport& node) {
 
 void import_resize(NodeImport& node) {
   OpCall call(node, "resize");
-  if (node.opset() < 11) return import_plain_resize(node, std::move(call.late("scales", 1)));
+  if (node.opset() < 11) return import_plain_resize(node, std::move(call.dynamic("scales", 1)));
   const std::string coordinates = node.text("coordinate_transformation_mode", "half_pixel");
   call.operand("x", node.input(0))
       .attr({"axes", node.integers("axes")})
@@ -99,11 +99,11 @@ void import_resize(NodeImport& node) {
       .attr({"exclude_outside", node.integer("exclude_outside") != 0})
       .attr({"antialias", node.integer("antialias") != 0})
       .attr({"extrapolation", node.real("extrapolation_value")});
-  if (coordinates == "tf_crop_and_resize") call.late("roi", 1);
+  if (coordinates == "tf_crop_and_resize") call.dynamic("roi", 1);
   if (has_elements(node, 2)) {
-    call.late("scales", 2);
+    call.dynamic("scales", 2);
   } else if (has_elements(node, 3)) {
-    call.late("sizes", 3);
+    call.dynamic("sizes", 3);
   } else {
     throw Error("neither scales nor sizes are given");
   }
@@ -122,7 +122,7 @@ void import_grid_sample(NodeImport& node) {
 void import_affine_grid(NodeImport& node) {
   node.output(OpCall(node, "affine_grid")
                   .operand("theta", node.input(0))
-                  .late("size", 1)
+                  .dynamic("size", 1)
                   .attr({"align_corners", node.integer("align_corners") != 0})
                   .result());
 }

@@ -66,8 +66,8 @@ void import_global_lp_pool(NodeImport& node) {
 }
 
 // A list that an input gives: an attribute if it is constant, else the operand of the same name.
-void add_late(const NodeImport& node, std::size_t input, std::string_view name,
-              std::vector<Var>& operands, std::vector<Attr>& attrs) {
+void add_dynamic(const NodeImport& node, std::size_t input, std::string_view name,
+                 std::vector<Var>& operands, std::vector<Attr>& attrs) {
   const std::optional<Tensor> value = node.constant_input(input);
   if (value) attrs.emplace_back(std::string(name), value->integers());
   operands.push_back(value ? Var() : node.input_or_none(input));
@@ -77,15 +77,15 @@ void import_max_unpool(NodeImport& node) {
   std::vector<Attr> attrs = window_attrs(node);
   attrs.emplace_back("kernel_shape", node.integers("kernel_shape"));
   std::vector<Var> operands{node.input(0), node.input(1)};
-  add_late(node, 2, "output_shape", operands, attrs);
+  add_dynamic(node, 2, "output_shape", operands, attrs);
   node.output(node.call("max_unpool", operands, attrs));
 }
 
 void import_col2im(NodeImport& node) {
   std::vector<Attr> attrs = window_attrs(node);
   std::vector<Var> operands{node.input(0)};
-  add_late(node, 1, "image_shape", operands, attrs);
-  add_late(node, 2, "block_shape", operands, attrs);
+  add_dynamic(node, 1, "image_shape", operands, attrs);
+  add_dynamic(node, 2, "block_shape", operands, attrs);
   node.output(node.call("col2im", operands, attrs));
 }
 

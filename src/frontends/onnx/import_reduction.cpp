@@ -23,7 +23,7 @@ void import_reduce(NodeImport& node) {
       .attr({"keep_axes", node.integer("keepdims", 1) != 0})
       .attr({"noop_if_empty", node.integer("noop_with_empty_axes", 0) != 0});
   if (node.has_input(1)) {
-    call.late("axes", 1);
+    call.dynamic("axes", 1);
   } else {
     call.attr({"axes", node.integers("axes")});
   }

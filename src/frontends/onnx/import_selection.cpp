@@ -15,7 +15,7 @@ void import_top_k(NodeImport& node) {
   if (node.opset() < 10) {
     call.attr({"k", node.integer("k")});
   } else {
-    call.late("k", 1);
+    call.dynamic("k", 1);
   }
   node.outputs(call.results(2));
 }

@@ -38,8 +38,10 @@ void fill_shape(NodeImport& node, const Tensor& value) {
   if (const auto shape = node.constant_input(0)) {
     return node.output(node.build.constant(Constant::splat(scalar, shape->integers())));
   }
-  node.output(
-      OpCall(node, "expand").operand("x", node.build.constant(scalar)).late("shape", 0).result());
+  node.output(OpCall(node, "expand")
+                  .operand("x", node.build.constant(scalar))
+                  .dynamic("shape", 0)
+                  .result());
 }
 
 void import_constant_of_shape(NodeImport& node) {
@@ -72,7 +74,7 @@ void import_reshape(NodeImport& node) {
   if (node.opset() < 5 && node.has_attr("shape")) {
     call.attr({"shape", node.integers("shape")});
   } else {
-    call.late("shape", 1).attr({"allow_zero", node.integer("allowzero") != 0});
+    call.dynamic("shape", 1).attr({"allow_zero", node.integer("allowzero") != 0});
   }
   node.output(call.result());
 }
@@ -116,7 +118,7 @@ void import_axes_op(NodeImport& node, std::string_view op) {
   OpCall call(node, op);
   call.operand("x", node.input(0));
   if (node.has_input(1)) {
-    call.late("axes", 1);
+    call.dynamic("axes", 1);
   } else {
     call.attr({"axes", node.integers("axes")});
   }
@@ -126,13 +128,13 @@ void import_squeeze(NodeImport& node) { import_axes_op(node, "squeeze"); }
 void import_unsqueeze(NodeImport& node) { import_axes_op(node, "unsqueeze"); }
 
 void import_expand(NodeImport& node) {
-  node.output(OpCall(node, "expand").operand("x", node.input(0)).late("shape", 1).result());
+  node.output(OpCall(node, "expand").operand("x", node.input(0)).dynamic("shape", 1).result());
 }
 
 void import_tile(NodeImport& node) {
   const Var x = node.input(0);
   if (node.opset() >= 6) {
-    return node.output(OpCall(node, "tile").operand("x", x).late("repeats", 1).result());
+    return node.output(OpCall(node, "tile").operand("x", x).dynamic("repeats", 1).result());
   }
   // At first one axis was repeated, by two scalars.
   const auto tiles = constant_integer(node, 1), axis = constant_integer(node, 2);
@@ -149,7 +151,7 @@ void import_slice(NodeImport& node) {
   if (node.has_attr("starts")) {
     for (const char* name : {"starts", "ends", "axes"}) call.attr({name, node.integers(name)});
   } else {
-    call.late("starts", 1).late("ends", 2).late("axes", 3).late("steps", 4);
+    call.dynamic("starts", 1).dynamic("ends", 2).dynamic("axes", 3).dynamic("steps", 4);
   }
   node.output(call.result());
 }
@@ -184,7 +186,7 @@ void import_split(NodeImport& node) {
   auto count = node.output_count();
   if (node.has_input(1)) {
     if (const auto sizes = node.constant_input(1)) count = static_cast<std::size_t>(sizes->size());
-    call.late("sizes", 1);
+    call.dynamic("sizes", 1);
   } else if (const auto sizes = node.integers("split"); !sizes.empty()) {
     count = sizes.size();
     call.attr({"sizes", sizes});
@@ -208,7 +210,7 @@ void import_pad(NodeImport& node) {
   call.operand("x", x).attr({"mode", mode});
   if (node.opset() >= 11) {
     if (mode == "constant") call.operand("value", node.input_or_none(2));
-    call.late("pads", 1).late("axes", 3);
+    call.dynamic("pads", 1).dynamic("axes", 3);
   } else {
     call.attr({"pads", node.integers(node.has_attr("pads") ? "pads" : "paddings")});
     const double value = node.real("value");
@@ -252,7 +254,7 @@ void import_range(NodeImport& node) {
 void import_trilu(NodeImport& node) {
   node.output(OpCall(node, "trilu")
                   .operand("x", node.input(0))
-                  .late("k", 1)
+                  .dynamic("k", 1)
                   .attr({"upper", node.integer("upper", 1) != 0})
                   .result());
 }
@@ -260,7 +262,7 @@ void import_trilu(NodeImport& node) {
 void import_center_crop_pad(NodeImport& node) {
   node.output(OpCall(node, "center_crop_pad")
                   .operand("x", node.input(0))
-                  .late("shape", 1)
+                  .dynamic("shape", 1)
                   .attr({"axes", node.integers("axes")})
                   .result());
 }

@@ -11,13 +11,13 @@ Attr dtype_attr(const NodeImport& node) {
 void import_dft(NodeImport& node) {
   OpCall call(node, "dft");
   call.operand("x", node.input(0))
-      .late("length", 1)
+      .dynamic("length", 1)
       .attr({"inverse", node.integer("inverse") != 0})
       .attr({"onesided", node.integer("onesided") != 0});
   if (node.opset() < 20) {
     call.attr({"axis", node.integer("axis", 1)});
   } else {
-    call.late("axis", 2);
+    call.dynamic("axis", 2);
   }
   node.output(call.result());
 }
@@ -26,8 +26,8 @@ void import_stft(NodeImport& node) {
   node.output(OpCall(node, "stft")
                   .operand("signal", node.input(0))
                   .operand("window", node.input_or_none(2))
-                  .late("frame_step", 1)
-                  .late("frame_length", 3)
+                  .dynamic("frame_step", 1)
+                  .dynamic("frame_length", 3)
                   .attr({"onesided", node.integer("onesided", 1) != 0})
                   .result());
 }
@@ -38,7 +38,7 @@ void import_window(NodeImport& node) {
                      : type == "HammingWindow" ? "hamming"
                                                : "blackman";
   node.output(OpCall(node, "signal_window")
-                  .late("size", 0)
+                  .dynamic("size", 0)
                   .attr({"kind", kind})
                   .attr({"periodic", node.integer("periodic", 1) != 0})
                   .attr(dtype_attr(node))
@@ -50,8 +50,8 @@ void import_mel_weight_matrix(NodeImport& node) {
                   .operand("sample_rate", node.input(2))
                   .operand("lower_edge", node.input(3))
                   .operand("upper_edge", node.input(4))
-                  .late("mel_bins", 0)
-                  .late("dft_length", 1)
+                  .dynamic("mel_bins", 0)
+                  .dynamic("dft_length", 1)
                   .attr(dtype_attr(node))
                   .result());
 }

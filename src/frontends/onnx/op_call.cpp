@@ -46,7 +46,7 @@ OpCall& OpCall::attr(Attr attr) {
   return *this;
 }
 
-OpCall& OpCall::late(std::string_view attr_name, std::size_t input) {
+OpCall& OpCall::dynamic(std::string_view attr_name, std::size_t input) {
   if (!node_.has_input(input)) return *this;
   require_short(node_, input);
   const std::optional<Tensor> value = node_.constant_input(input);

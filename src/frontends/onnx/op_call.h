@@ -19,9 +19,9 @@ class OpCall {
   /// An invalid Var leaves the operand out.
   OpCall& operand(std::string_view name, Var value);
   OpCall& attr(Attr attr);
-  /// A late attribute from an ONNX input: its value if that is constant, else the operand of the
+  /// A dynamic attribute from an ONNX input: its value if that is constant, else the operand of the
   /// same name. A missing input leaves it at its default.
-  OpCall& late(std::string_view attr_name, std::size_t input);
+  OpCall& dynamic(std::string_view attr_name, std::size_t input);
 
   Var result() const;
   std::vector<Var> results(std::size_t count) const;

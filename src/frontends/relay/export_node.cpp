@@ -151,9 +151,9 @@ std::optional<DType> ExportNode::dtype(std::string_view attr) const {
   return dtype ? std::optional<DType>(*dtype) : std::nullopt;
 }
 
-void ExportNode::refuse_late() const {
+void ExportNode::refuse_dynamic() const {
   for (const OperandDef& operand : node_.op->operands) {
-    if (operand.is_late_attribute && has(operand.name) &&
+    if (operand.is_dynamic_attribute && has(operand.name) &&
         !graph_.constant_of(value(operand.name))) {
       throw unsupported(concat("'", operand.name, "' is known at run time only"));
     }

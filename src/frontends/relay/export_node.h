@@ -74,8 +74,8 @@ class ExportNode {
   bool flag(std::string_view attr) const;
   std::string text(std::string_view attr) const;
   std::optional<DType> dtype(std::string_view attr) const;
-  /// A late attribute may come as an operand, which Relay's operators have no place for.
-  void refuse_late() const;
+  /// A dynamic attribute may come as an operand, which Relay's operators have no place for.
+  void refuse_dynamic() const;
   /// Extents that are all numbers, or Unsupported.
   Integers numbers(const Dims& dims) const;
 

@@ -134,7 +134,7 @@ Exprs lrn(const ExportNode& node) {
 }
 
 std::vector<Named> reduction_attrs(const ExportNode& node, const char* axes_name = "axes") {
-  node.refuse_late();
+  node.refuse_dynamic();
   Integers axes = node.integers(axes_name);
   if (node.has(axes_name))
     axes = node.graph().constant_of(node.value(axes_name))->materialise().integers();

@@ -7,8 +7,8 @@ namespace {
 
 using Exprs = std::vector<ExprId>;
 
-std::int64_t late_integer(const ExportNode& node, const char* attr) {
-  node.refuse_late();
+std::int64_t dynamic_integer(const ExportNode& node, const char* attr) {
+  node.refuse_dynamic();
   if (node.has(attr))
     return node.graph().constant_of(node.value(attr))->materialise().integer_at(0);
   return node.integer(attr);
@@ -17,14 +17,14 @@ std::int64_t late_integer(const ExportNode& node, const char* attr) {
 Exprs cumulate(const ExportNode& node) {
   if (node.flag("reverse")) throw node.unsupported("from the end");
   return {node.build().call(node.node().op->name, {node.operand("x")},
-                            {{"axis", to_attribute(late_integer(node, "axis"))},
+                            {{"axis", to_attribute(dynamic_integer(node, "axis"))},
                              {"exclusive", to_attribute(node.flag("exclusive"))}})};
 }
 
 Exprs top_k(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const ExprId call = b.call("topk", {node.operand("x")},
-                             {{"k", to_attribute(late_integer(node, "k"))},
+                             {{"k", to_attribute(dynamic_integer(node, "k"))},
                               {"axis", to_attribute(node.integer("axis"))},
                               {"is_ascend", to_attribute(!node.flag("largest"))},
                               {"dtype", to_attribute(std::string("int64"))}});
@@ -65,7 +65,7 @@ Exprs one_hot(const ExportNode& node) {
     return part;
   };
   return {b.call("one_hot", {node.operand("indices"), pick(1), pick(0)},
-                 {{"depth", to_attribute(late_integer(node, "depth"))},
+                 {{"depth", to_attribute(dynamic_integer(node, "depth"))},
                   {"axis", to_attribute(node.integer("axis"))},
                   {"dtype", to_attribute(dtype_name(node.result_type().dtype))}})};
 }
@@ -99,7 +99,7 @@ void add_selection_exports(ExportRules& rules) {
   rules["trilu"] = {
       [](const ExportNode& node) -> Exprs {
         const ExprBuilder& b = node.build();
-        return {b.call("trilu", {node.operand("x"), b.integer(late_integer(node, "k"))},
+        return {b.call("trilu", {node.operand("x"), b.integer(dynamic_integer(node, "k"))},
                        {{"upper", to_attribute(node.flag("upper"))}})};
       },
       false};

@@ -10,9 +10,9 @@ namespace {
 using Exprs = std::vector<ExprId>;
 using Named = ExprBuilder::Named;
 
-// A late attribute that is a constant operand is as good as the attribute.
-Integers late_integers(const ExportNode& node, const char* attr) {
-  node.refuse_late();
+// A dynamic attribute that is a constant operand is as good as the attribute.
+Integers dynamic_integers(const ExportNode& node, const char* attr) {
+  node.refuse_dynamic();
   if (node.has(attr)) return node.graph().constant_of(node.value(attr))->materialise().integers();
   return node.integers(attr);
 }
@@ -59,7 +59,7 @@ Exprs transpose(const ExportNode& node) {
 }
 
 Exprs squeeze(const ExportNode& node) {
-  const Integers axes = late_integers(node, "axes");
+  const Integers axes = dynamic_integers(node, "axes");
   std::vector<Named> attrs;
   if (!axes.empty()) attrs.push_back({"axis", to_attribute(axes)});
   return {node.build().call("squeeze", {node.operand("x")}, attrs)};
@@ -67,7 +67,7 @@ Exprs squeeze(const ExportNode& node) {
 
 Exprs unsqueeze(const ExportNode& node) {
   const ExprBuilder& b = node.build();
-  Integers axes = late_integers(node, "axes");
+  Integers axes = dynamic_integers(node, "axes");
   const auto rank = static_cast<std::int64_t>(node.result_type().rank());
   for (std::int64_t& axis : axes) axis += axis < 0 ? rank : 0;
   std::sort(axes.begin(), axes.end());
@@ -123,8 +123,8 @@ Exprs split(const ExportNode& node) {
 }
 
 Exprs slice(const ExportNode& node) {
-  const Integers starts = late_integers(node, "starts"), ends = late_integers(node, "ends");
-  Integers axes = late_integers(node, "axes"), steps = late_integers(node, "steps");
+  const Integers starts = dynamic_integers(node, "starts"), ends = dynamic_integers(node, "ends");
+  Integers axes = dynamic_integers(node, "axes"), steps = dynamic_integers(node, "steps");
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (axes.empty()) {
     for (std::size_t k = 0; k < starts.size(); ++k) axes.push_back(static_cast<std::int64_t>(k));
@@ -139,8 +139,8 @@ Exprs slice(const ExportNode& node) {
 Exprs pad(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const std::size_t rank = node.type("x").rank();
-  const Integers pads = late_integers(node, "pads");
-  Integers axes = late_integers(node, "axes");
+  const Integers pads = dynamic_integers(node, "pads");
+  Integers axes = dynamic_integers(node, "axes");
   if (axes.empty()) {
     for (std::size_t k = 0; k < rank; ++k) axes.push_back(static_cast<std::int64_t>(k));
   }
@@ -182,7 +182,7 @@ void add_shape_exports(ExportRules& rules) {
   rules["tile"] = {
       [](const ExportNode& node) -> Exprs {
         return {node.build().call("tile", {node.operand("x")},
-                                  {{"reps", to_attribute(late_integers(node, "repeats"))}})};
+                                  {{"reps", to_attribute(dynamic_integers(node, "repeats"))}})};
       },
       false};
   rules["shape"] = {[](const ExportNode& node) -> Exprs {

@@ -22,7 +22,7 @@ bool runs_no_kernel(std::string_view op) {
          op == "ApplyGradientDescent";
 }
 
-std::optional<std::vector<TensorShape>> infer_row(const Table& table, const Step& step,
+std::optional<std::vector<TensorShape>> infer_row(const Table& table, const DataFlow& step,
                                                   std::size_t at,
                                                   const std::vector<ImageLayout>& layouts,
                                                   const std::map<std::size_t, Windows>& windows) {
@@ -60,7 +60,7 @@ std::optional<std::vector<TensorShape>> infer_row(const Table& table, const Step
 
 class Checker {
  public:
-  Checker(const Table& table, const Step& step)
+  Checker(const Table& table, const DataFlow& step)
       : table_(table),
         step_(step),
         layouts_(find_layouts(table, step)),
@@ -509,7 +509,7 @@ class Checker {
   }
 
   const Table& table_;
-  const Step& step_;
+  const DataFlow& step_;
   std::vector<ImageLayout> layouts_;
   std::map<std::size_t, Windows> windows_;
   std::vector<std::vector<Reader>> readers_;
@@ -526,9 +526,11 @@ class Checker {
 
 }  // namespace
 
-Findings check_table(const Table& table, const Step& step) { return Checker(table, step).check(); }
+Findings check_table(const Table& table, const DataFlow& step) {
+  return Checker(table, step).check();
+}
 
-std::optional<std::vector<TensorShape>> inferred_outputs(const Table& table, const Step& step,
+std::optional<std::vector<TensorShape>> inferred_outputs(const Table& table, const DataFlow& step,
                                                          std::size_t row) {
   const std::vector<ImageLayout> layouts = find_layouts(table, step);
   return infer_row(table, step, row, layouts, find_windows(table, step, layouts));

@@ -26,7 +26,7 @@ std::string in_gigabytes(std::int64_t bytes) {
 
 class Describer {
  public:
-  Describer(const Table& table, const Step& step, std::string_view source)
+  Describer(const Table& table, const DataFlow& step, std::string_view source)
       : table_(table),
         step_(step),
         source_(source),
@@ -299,7 +299,7 @@ class Describer {
   }
 
   const Table& table_;
-  const Step& step_;
+  const DataFlow& step_;
   std::string_view source_;
   std::vector<ImageLayout> layouts_;
   std::map<std::size_t, Windows> windows_;
@@ -321,7 +321,7 @@ std::int64_t bytes_moved(const Row& row) {
   return bytes;
 }
 
-Page describe_table(const Table& table, const Step& step, std::string_view source) {
+Page describe_table(const Table& table, const DataFlow& step, std::string_view source) {
   return Describer(table, step, source).page();
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/page.h"
-#include "frontends/tensorscope/step.h"
+#include "frontends/tensorscope/data_flow.h"
 
 #include <cstdint>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace tenon::tensorscope {
 
 /// What the table says, for someone who has never seen one.
-Page describe_table(const Table& table, const Step& step, std::string_view source);
+Page describe_table(const Table& table, const DataFlow& step, std::string_view source);
 
 /// Bytes that a row reads and writes, by its shapes.
 std::int64_t bytes_moved(const Row& row);

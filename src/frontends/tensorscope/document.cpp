@@ -30,7 +30,7 @@ class NodeTable : public Document {
 
  private:
   Table table_;
-  Step step_;
+  DataFlow step_;
   std::string source_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 class Importer {
  public:
-  Importer(const Table& table, const Step& step, std::string_view source)
+  Importer(const Table& table, const DataFlow& step, std::string_view source)
       : table_(table),
         step_(step),
         source_(source),
@@ -328,7 +328,7 @@ class Importer {
   }
 
   const Table& table_;
-  const Step& step_;
+  const DataFlow& step_;
   std::string_view source_;
   std::vector<ImageLayout> layouts_;
   std::map<std::size_t, Windows> windows_;
@@ -339,7 +339,7 @@ class Importer {
 
 }  // namespace
 
-Graph import_graph(const Table& table, const Step& step, std::string_view source) {
+Graph import_graph(const Table& table, const DataFlow& step, std::string_view source) {
   return Importer(table, step, source).import();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "frontends/tensorscope/step.h"
+#include "frontends/tensorscope/data_flow.h"
 #include "frontends/tensorscope/windows.h"
 #include "tenon/builder.h"
 
@@ -14,7 +14,7 @@ namespace tenon::tensorscope {
 struct ImportNode {
   Builder& build;
   const Table& table;
-  const Step& step;
+  const DataFlow& step;
   std::size_t at = 0;                         ///< its row
   std::vector<Var> operands;                  ///< by data input
   ImageLayout layout = ImageLayout::Unknown;  ///< of its images

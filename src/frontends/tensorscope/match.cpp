@@ -35,7 +35,7 @@ bool is_same_op(const Graph& graph, ValueId value, std::string_view op) {
 
 }  // namespace
 
-Match match_graph(const Table& table, const Step& step, const Graph& graph) {
+Match match_graph(const Table& table, const DataFlow& step, const Graph& graph) {
   Match match;
   IdMap<ValueId, char> is_matched(graph.value_id_bound(), 0);
   for (std::size_t at = 0; at < table.rows.size(); ++at) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "frontends/tensorscope/step.h"
+#include "frontends/tensorscope/data_flow.h"
 #include "ir/graph.h"
 
 #include <string>
@@ -29,6 +29,6 @@ struct Match {
   std::vector<Left> left_rows;       ///< nodes and feeds without a value
   std::vector<ValueId> left_values;  ///< of nodes and inputs, without a row
 };
-Match match_graph(const Table& table, const Step& step, const Graph& graph);
+Match match_graph(const Table& table, const DataFlow& step, const Graph& graph);
 
 }  // namespace tenon::tensorscope

@@ -191,7 +191,7 @@ ImageLayout layout_from_shapes(const Row& row, std::string_view op) {
   return ImageLayout::Unknown;
 }
 
-std::vector<ImageLayout> find_layouts(const Table& table, const Step& step) {
+std::vector<ImageLayout> find_layouts(const Table& table, const DataFlow& step) {
   std::vector<ImageLayout> layouts(table.rows.size(), ImageLayout::Unknown);
   const auto visit = [&](std::size_t at) {
     const Row& row = table.rows[at];
@@ -230,7 +230,7 @@ std::vector<std::int64_t> spatial_extents(const TensorShape& image, ImageLayout 
   return {image.extents[first], image.extents[first + 1]};
 }
 
-std::map<std::size_t, Windows> find_windows(const Table& table, const Step& step,
+std::map<std::size_t, Windows> find_windows(const Table& table, const DataFlow& step,
                                             const std::vector<ImageLayout>& layouts) {
   std::map<std::size_t, Windows> found;
   std::map<std::string_view, std::vector<Pool>> pools;

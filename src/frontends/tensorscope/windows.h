@@ -1,6 +1,6 @@
 #pragma once
 
-#include "frontends/tensorscope/step.h"
+#include "frontends/tensorscope/data_flow.h"
 
 #include <cstdint>
 #include <map>
@@ -39,13 +39,13 @@ std::optional<ImageShapes> image_shapes(const Row& row, std::string_view op);
 /// The layout that a row's shapes tell by themselves.
 ImageLayout layout_from_shapes(const Row& row, std::string_view op);
 /// The layout of each output of each row: from names, from shapes, and along the flow.
-std::vector<ImageLayout> find_layouts(const Table& table, const Step& step);
+std::vector<ImageLayout> find_layouts(const Table& table, const DataFlow& step);
 
 std::vector<std::int64_t> spatial_extents(const TensorShape& image, ImageLayout layout);
 
 /// The windows of every convolution, pool and gradient of one, by row. Pools do not tell their
 /// windows: all of one kind get the smallest that fits them all, or each its own smallest.
-std::map<std::size_t, Windows> find_windows(const Table& table, const Step& step,
+std::map<std::size_t, Windows> find_windows(const Table& table, const DataFlow& step,
                                             const std::vector<ImageLayout>& layouts);
 
 }  // namespace tenon::tensorscope

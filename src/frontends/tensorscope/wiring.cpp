@@ -138,7 +138,7 @@ std::vector<Meaning> gradient_signature(std::string_view op, std::string_view fo
   return {};
 }
 
-Step reconstruct(const Table& table) {
+DataFlow reconstruct(const Table& table) {
   Wiring wiring(table);
   wiring.connect_by_name();
   wiring.connect_by_gradient_inputs();
@@ -159,7 +159,7 @@ Step reconstruct(const Table& table) {
   return std::move(wiring.step);
 }
 
-bool is_compute(const Table& table, const Step& step, std::size_t row) {
+bool is_compute(const Table& table, const DataFlow& step, std::size_t row) {
   if (table.rows[row].kind != RowKind::Node) return false;
   const OpInfo* known = find_tf_op(step.ops[row]);
   if (known != nullptr && known->op_class == OpClass::Source) return false;

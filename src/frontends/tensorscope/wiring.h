@@ -1,7 +1,7 @@
 #pragma once
 
+#include "frontends/tensorscope/data_flow.h"
 #include "frontends/tensorscope/names.h"
-#include "frontends/tensorscope/step.h"
 #include "frontends/tensorscope/tf_ops.h"
 
 #include <optional>
@@ -32,7 +32,7 @@ class Wiring {
   explicit Wiring(const Table& given);
 
   const Table& table;
-  Step step;
+  DataFlow step;
 
   const Row& row(std::int64_t at) const { return table.rows[static_cast<std::size_t>(at)]; }
   const std::string& op(std::int64_t at) const { return step.ops[static_cast<std::size_t>(at)]; }
@@ -82,6 +82,6 @@ class Wiring {
 };
 
 /// The operator of each node, from streams, names and gradients.
-void find_ops(const Table& table, Step& step);
+void find_ops(const Table& table, DataFlow& step);
 
 }  // namespace tenon::tensorscope

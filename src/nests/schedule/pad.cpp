@@ -73,7 +73,7 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
   std::size_t last = load->view.size();
   while (last > 1 && padded.dims[last - 1] == load->view[last - 1]) --last;
   constexpr double kVector = 16;
-  const double behind = usual_value(
+  const double behind = size_hint(
       product({load->view.begin() + static_cast<std::ptrdiff_t>(last), load->view.end()}));
   if (last <= 2 && behind >= kVector) last = load->view.size();
   Dims from(load->view.begin(), load->view.begin() + static_cast<std::ptrdiff_t>(last));
@@ -145,7 +145,7 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
   const bool is_paired = in_pairs && (pair_loop(*found, found->a, found->b) != nullptr ||
                                       pair_loop(*found, found->b, found->a) != nullptr);
   const DType dtype = is_paired ? from.dtype : DType::F32;
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, dtype, padded->dims});
+  sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, dtype, padded->dims});
   NestSequence::Part copy;
   copy.nest = padding_nest(load, *padded, from, dtype);
   copy.buffers = {source, made};

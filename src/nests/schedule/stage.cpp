@@ -24,7 +24,7 @@ Part stage(NestSequence& sequence, Part& part, const Contraction& sum, const Sca
   TENON_ASSERT(load->bounds == Bounds::Inside, "what is staged is read inside its buffer");
   const NestBuffer from = part.nest.buffers[load->id];
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, dims});
+  sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, DType::F32, dims});
 
   Part copy;
   copy.buffers = {source, made};
@@ -68,7 +68,7 @@ Part stage(NestSequence& sequence, Part& part, const Contraction& sum, const Sca
 Part stage_whole(NestSequence& sequence, Part& part, const Contraction& sum, const Scalar& load) {
   const NestBuffer from = part.nest.buffers[load->id];
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
-  sequence.buffers.push_back({NestSequence::Role::Temporary, 0, DType::F32, from.dims});
+  sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, DType::F32, from.dims});
   const Dims flat{product(from.dims)};
   Part copy;
   copy.buffers = {source, made};

@@ -40,7 +40,7 @@ double loss_of(const Problem& problem, NodeId id, const IdMap<NodeId, NodeAccess
   if (node.op->layout.kind != LayoutRule::Kind::Any || !works_on_windows(node)) return 0;
   double bytes = 0;  // windows fold whole vectors of channels
   for (ValueId operand : node.operands) {
-    if (operand) bytes += usual_bytes(graph.value(operand).type);
+    if (operand) bytes += size_hint_bytes(graph.value(operand).type);
   }
   return bytes;
 }
@@ -97,14 +97,15 @@ class CostCut {
       node_of_[id] = at;
       const std::vector<ValueId>& operands = graph_.node(id).operands;
       for (std::size_t k = 0; k < operands.size(); ++k) {
-        if (roles.operands[k] == Role::Inner) {
+        if (roles.operands[k] == ImageRole::Inner) {
           const Index other = node_of_[graph_.value(operands[k]).producer];
           cut_.add_arc(other, at, MinCut::infinite);
           cut_.add_arc(at, other, MinCut::infinite);
           continue;
         }
         if (!image_type(graph_, operands[k])) continue;
-        readers_[operands[k]].push_back(roles.operands[k] == Role::Image ? at : MinCut::source);
+        readers_[operands[k]].push_back(roles.operands[k] == ImageRole::Image ? at
+                                                                              : MinCut::source);
         if (roles.can_move() && may_join(graph_.node(id))) is_joined_[operands[k]] = 1;
       }
     }
@@ -121,7 +122,8 @@ class CostCut {
     const Roles& roles = problem_.roles[id];
     double bytes = 0;
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
-      if (roles.operands[k] != Role::Broadcast || free_constant(graph_, node.operands[k])) continue;
+      if (roles.operands[k] != ImageRole::Broadcast || free_constant(graph_, node.operands[k]))
+        continue;
       const TensorType& type = graph_.value(node.operands[k]).type.tensor();
       const std::size_t rank = graph_.value(node.results[0]).type.tensor().rank();
       bytes +=
@@ -138,8 +140,8 @@ class CostCut {
       const std::vector<ValueId>& results = graph_.node(producer).results;
       const auto place =
           static_cast<std::size_t>(std::ranges::find(results, value) - results.begin());
-      if (problem_.roles[producer].results[place] == Role::Inner) return;
-      if (problem_.roles[producer].results[place] == Role::Image) made = node_of_[producer];
+      if (problem_.roles[producer].results[place] == ImageRole::Inner) return;
+      if (problem_.roles[producer].results[place] == ImageRole::Image) made = node_of_[producer];
     }
     std::vector<Index>& readers = readers_[value];
     if (graph_.is_output(value)) readers.push_back(MinCut::source);
@@ -206,7 +208,7 @@ const Constant* free_constant(const Graph& graph, ValueId value) {
 
 double conversion_bytes(const TensorType& type, const Axes& perm) {
   if (keeps_elements_in_place(type.dims, perm)) return kViewBytes;
-  return 2 * usual_bytes(Type(type));
+  return 2 * size_hint_bytes(Type(type));
 }
 
 Choice cheapest(const Problem& problem) { return CostCut(problem).solve(); }

@@ -21,12 +21,12 @@ std::string megabytes(double bytes) {
 /// Says of each node that touches images which form it has, and why.
 class Report {
  public:
-  Report(const Problem& problem, const Choice& choice, bool is_by_cost, Journal& journal)
+  Report(const Problem& problem, const Choice& choice, bool is_by_cost, Remarks& remarks)
       : problem_(problem),
         graph_(problem.graph),
         choice_(choice),
         is_by_cost_(is_by_cost),
-        journal_(journal) {}
+        remarks_(remarks) {}
 
   void write() const {
     for (NodeId id : graph_.nodes_in_order()) {
@@ -40,7 +40,7 @@ class Report {
       } else if (roles.kind == Roles::Kind::Fixed && !roles.reason.empty()) {
         text = concat("stays: ", roles.reason);
       }
-      if (!text.empty()) journal_.say(graph_.value(*named).name, "choose-layouts", std::move(text));
+      if (!text.empty()) remarks_.say(graph_.value(*named).name, "choose-layouts", std::move(text));
     }
   }
 
@@ -57,12 +57,12 @@ class Report {
     }
     const Node& node = graph_.node(id);
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
-      if (problem_.roles[id].operands[k] != Role::Image || is_made_moved(node.operands[k]))
+      if (problem_.roles[id].operands[k] != ImageRole::Image || is_made_moved(node.operands[k]))
         continue;
       const Value& value = graph_.value(node.operands[k]);
       if (free_constant(graph_, node.operands[k])) continue;
       text += concat("; '", value.name, "' is transposed once (",
-                     megabytes(2 * usual_bytes(value.type)), ")");
+                     megabytes(2 * size_hint_bytes(value.type)), ")");
     }
     return text;
   }
@@ -87,7 +87,7 @@ class Report {
   const Graph& graph_;
   const Choice& choice_;
   bool is_by_cost_;
-  Journal& journal_;
+  Remarks& remarks_;
 };
 
 Graph with_layouts(Graph graph, const Forms& forms, const PassOptions& options) {
@@ -100,7 +100,7 @@ Graph with_layouts(Graph graph, const Forms& forms, const PassOptions& options) 
   const Problem problem(graph, forms, options.target.layout_loss_bytes_per_flop);
   const bool is_by_cost = options.layout_mode.empty();
   const Choice choice = is_by_cost ? cheapest(problem) : tensorflow(problem);
-  if (options.journal) Report(problem, choice, is_by_cost, *options.journal).write();
+  if (options.remarks) Report(problem, choice, is_by_cost, *options.remarks).write();
   if (!choice.is_empty) move(graph, problem, choice);
   return graph;
 }

@@ -57,12 +57,12 @@ class Mover {
     for (std::size_t k = 0; k < operands.size(); ++k) {
       if (!operands[k]) continue;
       ValueId read = operands[k];
-      if (roles.operands[k] == Role::Image) {
+      if (roles.operands[k] == ImageRole::Image) {
         read = moved_form(read, id);
       } else if (is_moved(read)) {
         read = original_form(read, id);
       }
-      if (roles.operands[k] == Role::Broadcast) read = widened_form(read, rank, id);
+      if (roles.operands[k] == ImageRole::Broadcast) read = widened_form(read, rank, id);
       if (read != operands[k]) graph_.set_operand(id, k, read);
     }
     std::vector<Type> before;
@@ -72,7 +72,7 @@ class Mover {
         node.op->canonical_attributes ? node.op->canonical_attributes(roles.attrs) : roles.attrs;
     graph_.infer(id);
     for (std::size_t k = 0; k < results.size(); ++k) {
-      if (!results[k] || roles.results[k] != Role::Image) continue;
+      if (!results[k] || roles.results[k] != ImageRole::Image) continue;
       originals_.emplace(results[k], before[k].tensor());
       const TensorType wanted = forms_.moved(before[k].tensor());
       TENON_ASSERT(type(results[k]).dims == wanted.dims, "a moved node gives what it gave, moved");

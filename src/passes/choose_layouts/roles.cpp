@@ -52,8 +52,8 @@ class Classifier {
 
   Roles classify() {
     roles_.attrs = node_.attrs;
-    roles_.operands.assign(node_.operands.size(), Role::Plain);
-    roles_.results.assign(node_.results.size(), Role::Plain);
+    roles_.operands.assign(node_.operands.size(), ImageRole::Plain);
+    roles_.results.assign(node_.results.size(), ImageRole::Plain);
     if (const std::optional<Shuffle> found = find_shuffle(graph_, id_)) {
       if (may_shuffle(*found)) return shuffle(*found);
     }
@@ -62,7 +62,7 @@ class Classifier {
     if (!touches_images()) return roles_;
     if (!node_.bodies.empty()) return fixed("its body counts on the order");
     if (node_.op->is_random) return fixed("it draws random numbers in the order of elements");
-    if (has_late_attribute()) return fixed("an attribute is known at run time only");
+    if (has_dynamic_attribute()) return fixed("an attribute is known at run time only");
     switch (node_.op->layout.kind) {
       case LayoutRule::Kind::Prefers:
       case LayoutRule::Kind::Any:
@@ -81,8 +81,8 @@ class Classifier {
  private:
   Roles fixed(std::string reason) {
     Roles stays;
-    stays.operands.assign(node_.operands.size(), Role::Plain);
-    stays.results.assign(node_.results.size(), Role::Plain);
+    stays.operands.assign(node_.operands.size(), ImageRole::Plain);
+    stays.results.assign(node_.results.size(), ImageRole::Plain);
     stays.reason = std::move(reason);
     return stays;
   }
@@ -107,9 +107,9 @@ class Classifier {
            std::ranges::any_of(node_.results, is_image);
   }
 
-  bool has_late_attribute() const {
+  bool has_dynamic_attribute() const {
     for (std::size_t k = 0; k < node_.operands.size() && k < node_.op->operands.size(); ++k) {
-      if (node_.operands[k] && node_.op->operands[k].is_late_attribute) return true;
+      if (node_.operands[k] && node_.op->operands[k].is_dynamic_attribute) return true;
     }
     return false;
   }
@@ -129,14 +129,14 @@ class Classifier {
   // Ops that look their axes up by letter: all they need is the layout.
   Roles by_letters() {
     bool has_image = false;
-    const auto take = [&](ValueId value, const std::string& name, Role& role) {
+    const auto take = [&](ValueId value, const std::string& name, ImageRole& role) {
       const TensorType* found = type(value);
       if (!value || name == "w" || name == "dw") return true;
       if (!found) return false;
       if (found->rank() < 2) return true;
       // Where a letter is missing the op reads logical order, which only channels first is.
       if (!may_move(found) || (found->layout.is_empty() && !forms_.has_bare_images())) return false;
-      role = Role::Image;
+      role = ImageRole::Image;
       return has_image = true;
     };
     for (std::size_t k = 0; k < node_.operands.size(); ++k) {
@@ -146,7 +146,8 @@ class Classifier {
     for (std::size_t k = 0; k < node_.results.size(); ++k) {
       if (!take(node_.results[k], result_name(k), roles_.results[k])) return unfit();
     }
-    const bool gives_image = std::ranges::find(roles_.results, Role::Image) != roles_.results.end();
+    const bool gives_image =
+        std::ranges::find(roles_.results, ImageRole::Image) != roles_.results.end();
     // The form of the result is that of the image read unless it is asked for.
     if (gives_image) roles_.attrs.erase("out_layout");
     return movable();
@@ -163,7 +164,7 @@ class Classifier {
       const TensorType* other = type(node_.operands[k]);
       if (node_.operands[k] && (!other || other->rank() > 1)) return unfit();
     }
-    roles_.operands[0] = roles_.results[0] = Role::Image;
+    roles_.operands[0] = roles_.results[0] = ImageRole::Image;
     return movable();
   }
 
@@ -173,8 +174,8 @@ class Classifier {
   }
 
   Roles shuffle(const Shuffle& found) {
-    roles_.operands[0] = id_ == found.split ? Role::Image : Role::Inner;
-    roles_.results[0] = id_ == found.join ? Role::Image : Role::Inner;
+    roles_.operands[0] = id_ == found.split ? ImageRole::Image : ImageRole::Inner;
+    roles_.results[0] = id_ == found.join ? ImageRole::Image : ImageRole::Inner;
     roles_.attrs = id_ == found.split       ? found.split_attrs
                    : id_ == found.transpose ? found.transpose_attrs
                                             : found.join_attrs;
@@ -194,7 +195,7 @@ class Classifier {
         std::ranges::any_of(wanted, [](const Dim& extent) { return !provably_at_most(1, extent); });
     roles_.attrs = {{"shape", wanted}};
     if (may_be_empty) roles_.attrs.set("allow_zero", true);
-    roles_.operands[0] = roles_.results[0] = Role::Image;
+    roles_.operands[0] = roles_.results[0] = ImageRole::Image;
     return movable();
   }
 
@@ -256,17 +257,17 @@ class Classifier {
   }
 
   // Of the rank that moves, or a list that does not: scales, statistics.
-  bool assign(ValueId value, std::size_t rank, Role& role) const {
+  bool assign(ValueId value, std::size_t rank, ImageRole& role) const {
     const TensorType* found = type(value);
     if (!found) return false;
     if (found->rank() < 2) return true;
     if (found->rank() != rank || !may_move(found)) return false;
-    role = Role::Image;
+    role = ImageRole::Image;
     return true;
   }
 
   // A result from which axes are gone: its axes keep their order, or move as those of its rank do.
-  bool assign_reduced(ValueId value, std::size_t rank, const Axes& gone, Role& role) const {
+  bool assign_reduced(ValueId value, std::size_t rank, const Axes& gone, ImageRole& role) const {
     Axes left;
     for (const std::int64_t axis : forms_.perm(rank)) {
       if (std::ranges::find(gone, axis) == gone.end()) left.push_back(axis);
@@ -279,7 +280,7 @@ class Classifier {
     std::ranges::sort(sorted);
     for (std::int64_t& axis : left) axis = std::ranges::find(sorted, axis) - sorted.begin();
     if (left != forms_.perm(left.size())) return false;
-    role = Role::Image;
+    role = ImageRole::Image;
     return true;
   }
 
@@ -289,7 +290,7 @@ class Classifier {
     const TensorType* y = type(result);
     if (!may_move(x) || !y || node_.operands.size() != 1) return unfit();
     const std::size_t rank = x->rank();
-    roles_.operands[0] = Role::Image;
+    roles_.operands[0] = ImageRole::Image;
     Axes gone;
     if (const AttrValue* axes = attribute(node_, "axes"); axes && !std::get<Dims>(*axes).empty()) {
       const auto counted = rewrite::counted_axes(std::get<Dims>(*axes), rank);
@@ -302,7 +303,7 @@ class Classifier {
     }
     if (y->rank() == rank) {
       if (!may_move(y)) return unfit();
-      roles_.results[0] = Role::Image;
+      roles_.results[0] = ImageRole::Image;
     } else if (y->rank() > 0 && !assign_reduced(result, rank, gone, roles_.results[0])) {
       return fixed("the order of axes that are left would change");
     }
@@ -322,12 +323,12 @@ class Classifier {
       if (!x || depends_on_data(*x) || x->rank() > rank) return unfit();
       if (x->rank() == rank) {
         if (!forms_.may_be_from(*x)) return unfit();
-        roles_.operands[k] = Role::Image;
+        roles_.operands[k] = ImageRole::Image;
       } else if (std::ranges::any_of(x->dims, [](const Dim& dim) { return !(dim == Dim(1)); })) {
-        roles_.operands[k] = Role::Broadcast;
+        roles_.operands[k] = ImageRole::Broadcast;
       }
     }
-    roles_.results[0] = Role::Image;
+    roles_.results[0] = ImageRole::Image;
     return movable();
   }
 
@@ -346,11 +347,11 @@ class Classifier {
     };
     if (perm == forms_.perm(rank) && is_in(*x, forms_.from(rank)) && is_in(*y, forms_.to(rank))) {
       roles_.kind = Roles::Kind::Gives;
-      roles_.operands[0] = Role::Image;
+      roles_.operands[0] = ImageRole::Image;
     } else if (perm == forms_.back(rank) && is_in(*x, forms_.to(rank)) &&
                is_in(*y, forms_.from(rank))) {
       roles_.kind = Roles::Kind::Takes;
-      roles_.results[0] = Role::Image;
+      roles_.results[0] = ImageRole::Image;
     } else if (touches_images()) {
       return fixed("it counts on the order of axes");
     }

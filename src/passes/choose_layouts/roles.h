@@ -8,7 +8,7 @@
 namespace tenon::layouts {
 
 /// What becomes of an operand or result when its node moves.
-enum class Role : std::uint8_t {
+enum class ImageRole : std::uint8_t {
   Plain,      ///< stays as it is: weights, biases, sums over all but the channels
   Image,      ///< moves along
   Broadcast,  ///< of lower rank than the result it is broadcast to: has its axes moved one by one
@@ -25,7 +25,7 @@ struct Roles {
   };
   Kind kind = Kind::Fixed;
   std::string reason;  ///< Fixed: why, of nodes that touch images
-  std::vector<Role> operands, results;
+  std::vector<ImageRole> operands, results;
   Attributes attrs;  ///< Movable: those of the moved node
 
   bool can_move() const { return kind == Kind::Movable; }

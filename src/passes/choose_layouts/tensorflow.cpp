@@ -37,9 +37,9 @@ class Rule {
 
   std::size_t rank_of(NodeId id) const {
     const Node& node = graph_.node(id);
-    const std::vector<Role>& roles = problem_.roles[id].operands;
+    const std::vector<ImageRole>& roles = problem_.roles[id].operands;
     for (std::size_t k = 0; k < roles.size(); ++k) {
-      if (roles[k] == Role::Image) return type(node.operands[k])->rank();
+      if (roles[k] == ImageRole::Image) return type(node.operands[k])->rank();
     }
     return 0;
   }

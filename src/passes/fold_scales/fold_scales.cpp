@@ -2,8 +2,8 @@
 #include "base/text.h"
 #include "ops/analysis.h"
 #include "ops/fused_groups.h"
+#include "passes/dynamic_attributes.h"
 #include "passes/fold_scales/plan.h"
-#include "passes/late_attributes.h"
 #include "passes/pass.h"
 
 #include <algorithm>
@@ -94,13 +94,13 @@ class Folder {
 
  private:
   void say(NodeId id, std::string text) {
-    if (!options_.journal || text.empty()) return;
-    options_.journal->say(graph_.value(graph_.node(id).results[0]).name, "fold-scales",
+    if (!options_.remarks || text.empty()) return;
+    options_.remarks->say(graph_.value(graph_.node(id).results[0]).name, "fold-scales",
                           std::move(text));
   }
 
   void apply(NodeId id, const Source& source, const Plan& plan, bool is_backwards) {
-    if (options_.journal) {
+    if (options_.remarks) {
       std::vector<std::string> names;
       for (NodeId taker : plan.takers()) {
         const Node& node = graph_.node(taker);

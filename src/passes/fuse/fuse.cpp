@@ -57,11 +57,11 @@ Grouping cheapest_groups(const Graph& graph, const PassOptions& options) {
   constexpr std::array<std::size_t, 3> kSizes = {256, 8, 1};
   for (std::size_t size : kSizes) {
     if (graph.node_count() <= kMaxCode || size == kSizes.back()) {
-      return plan_groups(graph, options.target, size, options.journal);
+      return plan_groups(graph, options.target, size, options.remarks);
     }
     Grouping grouping = plan_groups(graph, options.target, size, nullptr);
     if (code_size(graph, grouping) > kMaxCode) continue;
-    return options.journal ? plan_groups(graph, options.target, size, options.journal) : grouping;
+    return options.remarks ? plan_groups(graph, options.target, size, options.remarks) : grouping;
   }
   return {};
 }
@@ -73,9 +73,9 @@ Graph fused(Graph graph, const PassOptions& options) {
   }
   graph.erase_dead();  // what only the dead read has no readers
   const Grouping grouping = options.fuse_mode == "relay"
-                                ? relay_groups(graph, options.fuse_max_depth, options.journal)
+                                ? relay_groups(graph, options.fuse_max_depth, options.remarks)
                                 : cheapest_groups(graph, options);
-  graph = with_groups(std::move(graph), grouping, options.journal);
+  graph = with_groups(std::move(graph), grouping, options.remarks);
   drop_marks(graph);
   return graph;
 }

@@ -24,7 +24,7 @@ class Planner {
     }
   }
 
-  Grouping plan(Journal* journal) {
+  Grouping plan(Remarks* remarks) {
     for (NodeId id : order_) join_widened(id);
     for (NodeId id : order_) join_deferred(id);
     for (NodeId id : contractions_from_the_end()) take_readers(id);
@@ -41,7 +41,7 @@ class Planner {
     spread_views();
     for (NodeId id : order_) join_operands(id);
     if (keeps_tiles_) join_tiles();
-    if (journal) tell(rules_, *journal);
+    if (remarks) tell(rules_, *remarks);
     return grouping();
   }
 
@@ -379,8 +379,8 @@ class Planner {
 
 }  // namespace
 
-Grouping plan_groups(const Graph& graph, const TargetFacts& target, std::size_t max_nodes, Journal* journal) {
-  return Planner(graph, target, max_nodes).plan(journal);
+Grouping plan_groups(const Graph& graph, const TargetFacts& target, std::size_t max_nodes, Remarks* remarks) {
+  return Planner(graph, target, max_nodes).plan(remarks);
 }
 
 }  // namespace tenon::fusing

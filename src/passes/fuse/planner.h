@@ -9,9 +9,9 @@ namespace tenon::fusing {
 /// then tile-and-fuse and index maps, then siblings. Kernels have at most `max_nodes` nodes. See
 /// docs/optimiser/fuse.md.
 Grouping plan_groups(const Graph& graph, const TargetFacts& target, std::size_t max_nodes,
-                     Journal* journal);
+                     Remarks* remarks);
 
 /// Apache TVM's Relay rule, FuseOps: by kinds of ops and post-dominators, in three phases.
-Grouping relay_groups(const Graph& graph, std::size_t max_depth, Journal* journal);
+Grouping relay_groups(const Graph& graph, std::size_t max_depth, Remarks* remarks);
 
 }  // namespace tenon::fusing

@@ -135,7 +135,7 @@ class Partition {
 
 }  // namespace
 
-Grouping relay_groups(const Graph& graph, std::size_t max_depth, Journal* journal) {
+Grouping relay_groups(const Graph& graph, std::size_t max_depth, Remarks* remarks) {
   const RelayGraph expressions = relay_graph(graph);
   Partition partition(expressions, max_depth);
   partition.run();
@@ -161,10 +161,10 @@ Grouping relay_groups(const Graph& graph, std::size_t max_depth, Journal* journa
   }
   for (std::vector<NodeId>& nodes : members) {
     if (nodes.empty()) continue;
-    if (journal && nodes.size() > 1) {
+    if (remarks && nodes.size() > 1) {
       const std::string last = graph.value(graph.node(nodes.back()).results.front()).name;
       for (NodeId id : nodes) {
-        journal->say(graph.value(graph.node(id).results.front()).name, "fuse",
+        remarks->say(graph.value(graph.node(id).results.front()).name, "fuse",
                      concat("in the group of '", last, "' by Relay's rule"));
       }
     }

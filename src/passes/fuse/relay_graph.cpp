@@ -23,7 +23,7 @@ std::size_t argument_count(const Node& node) {
   std::size_t count = 0;
   for (std::size_t k = 0; k < node.operands.size(); ++k) {
     const OperandDef& def = node.op->operands[std::min(k, node.op->operands.size() - 1)];
-    count += node.operands[k] && !def.is_optional && !def.is_late_attribute;
+    count += node.operands[k] && !def.is_optional && !def.is_dynamic_attribute;
   }
   return count;
 }

@@ -50,7 +50,7 @@ Rules::Rules(const Graph& graph, const TargetFacts& target, std::size_t max_node
       prices_(fusion_prices(target)),
       max_nodes_(max_nodes),
       keeps_tiles_(target.keeps_tiles) {
-  for (ValueId input : graph.inputs()) bytes_[input] = usual_bytes(graph.value(input).type);
+  for (ValueId input : graph.inputs()) bytes_[input] = size_hint_bytes(graph.value(input).type);
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
     const NodeAccess& access = access_[id];
@@ -64,7 +64,7 @@ Rules::Rules(const Graph& graph, const TargetFacts& target, std::size_t max_node
                       .flops = access.flops});
     for (ValueId result : node.results) {
       if (!result || !graph.value(result).type.is_tensor()) continue;
-      bytes_[result] = usual_bytes(graph.value(result).type);
+      bytes_[result] = size_hint_bytes(graph.value(result).type);
       if (access.role != Role::Opaque)
         counts_[result] = element_count(graph.value(result).type.tensor());
     }
@@ -184,12 +184,12 @@ Refusal Rules::escape_refusal(ClusterId a, ClusterId b) const {
 
 // How often an element of the value is computed when its reader computes it for itself.
 double Rules::repeats(const Edge& edge, ClusterId reader) const {
-  const double count = std::max(1.0, usual_value(counts_[edge.value]));
+  const double count = std::max(1.0, size_hint(counts_[edge.value]));
   const NodeAccess& access = access_[edge.reader];
   const auto result_count = [&](NodeId id) {
     double most = 1;
     for (ValueId result : clusters.graph().node(id).results) {
-      if (result) most = std::max(most, usual_value(counts_[result]));
+      if (result) most = std::max(most, size_hint(counts_[result]));
     }
     return most;
   };
@@ -301,7 +301,7 @@ bool Rules::is_long_sum(ClusterId cluster) const {
   const Node& node = clusters.graph().node(centre);
   const bool is_product = node.op->precision == Precision::Integer || node.op->find_attr("strides") != nullptr;
   if (!is_product || node.results.size() != 1) return false;
-  return access_[centre].flops >= 2 * kLongSum * usual_value(counts_[node.results.front()]);
+  return access_[centre].flops >= 2 * kLongSum * size_hint(counts_[node.results.front()]);
 }
 
 namespace {

@@ -33,12 +33,12 @@ struct Cut {
   // or only the run knows.
   std::optional<double> positions(std::size_t axis, std::size_t depth, double block) const {
     const RequiredRegion& at = region[axis];
-    const double all = usual_value(handed[axis]), count = usual_value(at.count);
+    const double all = size_hint(handed[axis]), count = size_hint(at.count);
     if (!at.axis || *at.axis > depth) {
       return handed[axis].is_constant() ? std::optional(all) : std::nullopt;
     }
     const double last = static_cast<double>(at.first) +
-                        static_cast<double>(at.step) * (usual_value(result[*at.axis]) - 1) + count;
+                        static_cast<double>(at.step) * (size_hint(result[*at.axis]) - 1) + count;
     if (at.step < 0 || at.first < 0 || last > all) return std::nullopt;
     const double cut = *at.axis == depth ? block : 1;
     return static_cast<double>(at.step) * (cut - 1) + count;
@@ -50,7 +50,7 @@ double padded_count(std::span<const RequiredRegion> image, std::span<const doubl
   if (std::ranges::none_of(image, &RequiredRegion::is_window)) return 0;
   double elements = 1;
   for (const RequiredRegion& region : image) {
-    const double count = usual_value(region.count);
+    const double count = size_hint(region.count);
     const bool follows = region.axis && *region.axis < counts.size();
     elements *= follows ? static_cast<double>(region.step) * (counts[*region.axis] - 1) + count : count;
   }
@@ -122,7 +122,7 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
   }
 
   const Cut cut{dims, result, reader_regions};
-  const double elements = usual_value(product(dims));
+  const double elements = size_hint(product(dims));
   const double element_bytes = bytes_[handed] / std::max(1.0, elements);
   nests::FusionCost cost{.prices = prices_};
   cost.handed_bytes = bytes_[handed];
@@ -132,7 +132,7 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
   bool fits = false;
   double gain = 0, around = 1, sure_around = 1;
   for (std::size_t depth = 0; depth < result.size(); ++depth) {
-    const double extent = usual_value(result[depth]);
+    const double extent = size_hint(result[depth]);
     const std::int64_t whole = result[depth].is_constant() ? result[depth].constant() : 1;
     const double weights = weight_bytes(producer, std::nullopt) + weight_bytes(reader, depth);
     for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, nests::kMaxFusedBlock); ++block) {
@@ -155,15 +155,15 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
       cost.weight_bytes = weights + (piece >= elements ? bytes_[graph.node(first).operands.front()] : 0);
       cost.again_flops = again * work;
       cost.again_bytes = again * element_bytes;
-      const double columns = usual_value(dims.back()), result_columns = usual_value(result.back());
+      const double columns = size_hint(dims.back()), result_columns = size_hint(result.back());
       if (access_[first].role == Role::Contraction) {
         cost.count_rows(piece / std::max(1.0, columns), elements / std::max(1.0, columns),
                         infos_[producer.index()].flops);
       }
       if (access_[second].role == Role::Contraction) {
-        const double rows = usual_value(product(result)) / std::max(1.0, result_columns);
+        const double rows = size_hint(product(result)) / std::max(1.0, result_columns);
         const double cut_columns = depth + 1 == result.size() ? static_cast<double>(block) : result_columns;
-        const double computed = usual_value(product(result)) / cost.passes;
+        const double computed = size_hint(product(result)) / cost.passes;
         cost.count_rows(computed / std::max(1.0, cut_columns), rows, infos_[reader.index()].flops);
       }
       cost.local_bytes = element_bytes * (piece + padded_count(image, counts));

@@ -13,8 +13,8 @@ constexpr std::size_t kMaxNamed = 8;
 
 class Teller {
  public:
-  Teller(const Rules& rules, Journal& journal)
-      : rules_(rules), graph_(rules.clusters.graph()), journal_(journal) {}
+  Teller(const Rules& rules, Remarks& remarks)
+      : rules_(rules), graph_(rules.clusters.graph()), remarks_(remarks) {}
 
   void tell_group(ClusterId cluster) {
     const auto nodes = rules_.clusters.nodes(cluster);
@@ -132,17 +132,17 @@ class Teller {
   }
   std::string quoted(NodeId id) const { return concat("'", name(id), "'"); }
 
-  void say(NodeId id, std::string text) { journal_.say(name(id), "fuse", std::move(text)); }
+  void say(NodeId id, std::string text) { remarks_.say(name(id), "fuse", std::move(text)); }
 
   const Rules& rules_;
   const Graph& graph_;
-  Journal& journal_;
+  Remarks& remarks_;
 };
 
 }  // namespace
 
-void tell(const Rules& rules, Journal& journal) {
-  Teller teller(rules, journal);
+void tell(const Rules& rules, Remarks& remarks) {
+  Teller teller(rules, remarks);
   for (ClusterId cluster : rules.clusters.in_order()) {
     const auto nodes = rules.clusters.nodes(cluster);
     const Node& first = rules.clusters.graph().node(nodes.front());

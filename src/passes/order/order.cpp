@@ -70,7 +70,7 @@ Graph ordered(Graph graph, const PassOptions& options) {
   if (options.order_mode == "megengine") {
     Grouping order;
     for (NodeId id : ordering::megengine_order(graph)) order.groups.push_back({{id}, {}});
-    return with_groups(std::move(graph), order, options.journal);
+    return with_groups(std::move(graph), order, options.remarks);
   }
   memory::Problem problem = memory::held_problem(graph);
   if (!options.states.empty()) ordering::read_states_first(graph, options.states, problem);
@@ -78,11 +78,11 @@ Graph ordered(Graph graph, const PassOptions& options) {
   Sequence given;
   for (std::uint32_t task = 0; task < tasks.size(); ++task) given.push_back(task);
   const OrderChoice choice = lowest_peak(tasks);
-  if (options.journal && !graph.outputs().empty()) {
+  if (options.remarks && !graph.outputs().empty()) {
     const std::string peak = format_bytes(static_cast<std::uint64_t>(choice.peak));
     const std::string before =
         format_bytes(static_cast<std::uint64_t>(memory::peak_bytes(tasks, given)));
-    options.journal->say(graph.value(graph.outputs().front()).name, "order",
+    options.remarks->say(graph.value(graph.outputs().front()).name, "order",
                          choice.why ? concat("nodes run in an order in which ", choice.why, ": ",
                                              peak, " alive at the peak, ", before, " as given")
                                     : concat("no order was found that keeps less than the ", peak,
@@ -92,7 +92,7 @@ Graph ordered(Graph graph, const PassOptions& options) {
   for (const std::uint32_t task : choice.sequence) numbers.push_back(problem.items[task].number);
   if (numbers == given) return graph;
   const Grouping order = singles(graph, numbers);
-  return with_groups(std::move(graph), order, options.journal);
+  return with_groups(std::move(graph), order, options.remarks);
 }
 
 }  // namespace

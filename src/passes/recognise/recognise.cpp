@@ -1,5 +1,5 @@
 #include "ops/fused_groups.h"
-#include "passes/late_attributes.h"
+#include "passes/dynamic_attributes.h"
 #include "passes/pass.h"
 #include "passes/recognise/rules.h"
 #include "passes/rewrite/common_subexpressions.h"
@@ -43,7 +43,7 @@ Graph recognise(Graph graph, const PassOptions& options) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
     for (Graph& body : graph.mutable_node(id).bodies) body = recognise(std::move(body), options);
   }
-  settle_late_attributes(graph);
+  settle_dynamic_attributes(graph);
   rewrite::apply(graph, recognition::rules(), "recognise", options);
   rewrite::merge_common_subexpressions(graph);  // keys transposed again, as they were
   return graph;

@@ -17,8 +17,8 @@ constexpr std::size_t kSpareRewrites = 1000;
 
 class Rewriter {
  public:
-  Rewriter(Graph& graph, const RuleSet& rules, std::string_view pass, Journal* journal)
-      : graph_(graph), rules_(rules), pass_(pass), journal_(journal) {
+  Rewriter(Graph& graph, const RuleSet& rules, std::string_view pass, Remarks* remarks)
+      : graph_(graph), rules_(rules), pass_(pass), remarks_(remarks) {
     for (NodeId id : graph_.nodes_in_order()) {
       for (ValueId operand : graph_.node(id).operands) {
         if (operand) ++uses_.counts[operand];
@@ -163,7 +163,7 @@ class Rewriter {
     const std::vector<NodeId> readers = graph_.readers(old);
     graph_.replace_uses(old, made);
     if (takes_name) graph_.swap_names(old, made);
-    if (journal_) say(maker, rule, "rewritten", "");
+    if (remarks_) say(maker, rule, "rewritten", "");
     for (NodeId reader : readers) push_back(reader);
     for (auto id = fresh.rbegin(); id != fresh.rend(); ++id) push_front(*id);
     bury(root);
@@ -268,21 +268,21 @@ class Rewriter {
   }
 
   void say(NodeId id, const RuleSet::Compiled& rule, std::string_view what, std::string_view why) {
-    if (!journal_ || !id) return;
+    if (!remarks_ || !id) return;
     std::string text = concat(what, " by '", rule.rule.pattern, "'");
     if (!why.empty()) text += concat(": ", why);
     const std::string& name = graph_.value(graph_.node(id).results.front()).name;
-    const std::vector<Journal::Entry>& said = journal_->about(name);
-    const bool is_known = std::any_of(said.begin(), said.end(), [&](const Journal::Entry& entry) {
+    const std::vector<Remarks::Entry>& said = remarks_->about(name);
+    const bool is_known = std::any_of(said.begin(), said.end(), [&](const Remarks::Entry& entry) {
       return entry.pass == pass_ && entry.text == text;
     });
-    if (!is_known) journal_->say(name, pass_, std::move(text));
+    if (!is_known) remarks_->say(name, pass_, std::move(text));
   }
 
   Graph& graph_;
   const RuleSet& rules_;
   std::string_view pass_;
-  Journal* journal_;
+  Remarks* remarks_;
   Uses uses_;
   std::deque<NodeId> queue_;
   IdMap<NodeId, char> is_queued_;
@@ -336,7 +336,7 @@ const std::vector<std::size_t>& RuleSet::starting_at(const OpDef& op) const {
 
 Outcome apply(Graph& graph, const RuleSet& rules, std::string_view pass,
               const PassOptions& options) {
-  return Rewriter(graph, rules, pass, options.journal).run();
+  return Rewriter(graph, rules, pass, options.remarks).run();
 }
 
 }  // namespace tenon::rewrite

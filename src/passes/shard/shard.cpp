@@ -134,7 +134,7 @@ class Sharder {
 
 }  // namespace
 
-StatefulGraph shard(const StatefulGraph& step, const ShardOptions& options, Journal* journal) {
+StatefulGraph shard(const StatefulGraph& step, const ShardOptions& options, Remarks* remarks) {
   const Graph& graph = step.graph;
   for (NodeId id : graph.nodes_in_order()) {
     // op-name: the sum over parts of a batch
@@ -163,10 +163,10 @@ StatefulGraph shard(const StatefulGraph& step, const ShardOptions& options, Jour
       why = concat(graph.location(id), ": ", join(refusals, "; "));
       is_of_weight = reads_weight;
     }
-    if (journal != nullptr && !plan.why[id].empty()) {
+    if (remarks != nullptr && !plan.why[id].empty()) {
       for (ValueId result : graph.node(id).results) {
         if (!result) continue;
-        journal->say(graph.value(result).name, kPass, plan.why[id]);
+        remarks->say(graph.value(result).name, kPass, plan.why[id]);
         break;
       }
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "passes/journal.h"
+#include "passes/remarks.h"
 #include "passes/shard/strategies.h"
 #include "passes/train/stateful_graph.h"
 
@@ -20,9 +20,9 @@ struct ShardOptions {
 /// over the ranks of a group with the parameters they read, which states are then held in part
 /// (`State::Split`), and collectives stand where a value is needed otherwise than it is held.
 /// Inputs and outputs that are no state's are whole. Works on any graph: forward alone, or a step
-/// of training with its backward half and updates. `journal` gets a word about every node. Throws
+/// of training with its backward half and updates. `remarks` gets a word about every node. Throws
 /// Error (Unsupported) where nothing can be split.
 StatefulGraph shard(const StatefulGraph& step, const ShardOptions& options,
-                    Journal* journal = nullptr);
+                    Remarks* remarks = nullptr);
 
 }  // namespace tenon

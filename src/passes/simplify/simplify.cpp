@@ -1,5 +1,5 @@
 #include "ops/fused_groups.h"
-#include "passes/late_attributes.h"
+#include "passes/dynamic_attributes.h"
 #include "passes/pass.h"
 #include "passes/rewrite/common_subexpressions.h"
 #include "passes/simplify/rules.h"
@@ -29,7 +29,7 @@ Graph simplify(Graph graph, const PassOptions& options) {
     for (Graph& body : graph.mutable_node(id).bodies) body = simplify(std::move(body), options);
   }
   graph.erase_dead();
-  settle_late_attributes(graph);
+  settle_dynamic_attributes(graph);
   // What was merged may fit rules that ask for a single reader or the same value twice.
   constexpr int most_rounds = 8;
   for (int round = 0; round < most_rounds; ++round) {

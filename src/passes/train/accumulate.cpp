@@ -3,7 +3,7 @@
 #include "ops/collective.h"
 #include "ops/registry.h"
 #include "ops/required_region.h"
-#include "passes/late_attributes.h"
+#include "passes/dynamic_attributes.h"
 #include "passes/train/train.h"
 
 #include <algorithm>
@@ -242,7 +242,7 @@ void require_samples_apart(Graph model, const TrainOptions& options) {
         .got(loss.ignore_label ? "a label that is ignored" : "weights of classes")
         .hint("reduction=sum adds up the same in parts");
   }
-  settle_late_attributes(model);
+  settle_dynamic_attributes(model);
   std::optional<Dim> batch;
   std::unordered_map<ValueId, std::size_t> axes;
   for (ValueId input : model.inputs()) {

@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "ops/registry.h"
-#include "passes/late_attributes.h"
+#include "passes/dynamic_attributes.h"
 #include "passes/train/parts.h"
 
 #include <map>

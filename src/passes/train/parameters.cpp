@@ -19,7 +19,7 @@ bool is_read_as_data(const Graph& graph, ValueId value) {
     const Node& node = graph.node(reader);
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       const bool is_attribute =
-          k < node.op->operands.size() && node.op->operands[k].is_late_attribute;
+          k < node.op->operands.size() && node.op->operands[k].is_dynamic_attribute;
       if (node.operands[k] == value && !is_attribute) return true;
     }
   }

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "ops/differentiate.h"
 #include "ops/var_ops.h"
-#include "passes/late_attributes.h"
+#include "passes/dynamic_attributes.h"
 #include "passes/train/parts.h"
 
 namespace tenon {
@@ -39,7 +39,7 @@ void name_result(Graph& graph, Var value, const char* name) {
 }  // namespace
 
 StatefulGraph train(Graph model, const TrainOptions& options) {
-  settle_late_attributes(model);  // rules of gradients are written against plain attributes
+  settle_dynamic_attributes(model);  // rules of gradients are written against plain attributes
   Draft draft{std::move(model), {}};
   const std::vector<std::size_t> parameters = make_parameters(draft, options);
   if (parameters.empty()) {
@@ -92,7 +92,7 @@ StatefulGraph train(Graph model, const TrainOptions& options) {
 }
 
 StatefulGraph evaluation(Graph model, const TrainOptions& options) {
-  settle_late_attributes(model);
+  settle_dynamic_attributes(model);
   Draft draft{std::move(model), {}};
   make_parameters(draft, options);
   make_statistics(draft);

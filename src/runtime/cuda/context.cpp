@@ -22,7 +22,7 @@ std::size_t tuned_way(const std::string& candidate) {
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-class CudaModel : public DeviceModel {
+class CudaModel : public DeviceExecutable {
  public:
   explicit CudaModel(const Program& program) : program_(program) {
     const Driver& cuda = driver();
@@ -546,7 +546,7 @@ namespace tenon {
 
 bool is_for_device(const Program& program) { return program.target.starts_with("cuda:"); }
 
-std::shared_ptr<const DeviceModel> load_on_device(const Program& program) {
+std::shared_ptr<const DeviceExecutable> load_on_device(const Program& program) {
   return std::make_shared<cuda::CudaModel>(program);
 }
 

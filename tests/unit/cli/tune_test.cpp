@@ -184,7 +184,7 @@ TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
     usleep(20000);
     if (!fs::exists(cache)) continue;
     try {
-      known = TuningCache(cache, TuningCache::Access::Read).all().size();
+      known = TuningCache(cache, TuningCache::Mode::Read).all().size();
     } catch (const Error&) {
       // It is just being made.
     }
@@ -194,7 +194,7 @@ TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
   ASSERT_GT(known, 0U) << text_of(file("log"));
   EXPECT_TRUE(has(text_of(file("log")), "; interrupted: ")) << text_of(file("log"));
   EXPECT_TRUE(fs::exists(file("p.tnn")));
-  const std::size_t kept = TuningCache(cache, TuningCache::Access::Read).all().size();
+  const std::size_t kept = TuningCache(cache, TuningCache::Mode::Read).all().size();
   EXPECT_GE(kept, known);
   // By the same command: the tests beside it may be of newer sources, and what those generate is not what was timed.
   Child next(tenon, {"tenon", "tune", file("many.tenon"), "--threads=1", "--seconds=0.001"}, file("out"), file("log"));

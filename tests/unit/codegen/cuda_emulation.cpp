@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "driver/compile.h"
 #include "host/program_types.h"
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -142,7 +142,7 @@ class Libraries {
   std::map<std::string, void*> handles_;  // they stay
 };
 
-class EmulatedModel : public DeviceModel {
+class EmulatedModel : public DeviceExecutable {
  public:
   explicit EmulatedModel(const Program& program) : program_(program) {
     static Libraries libraries;
@@ -166,7 +166,7 @@ class EmulatedModel : public DeviceModel {
 
 }  // namespace
 
-std::shared_ptr<const DeviceModel> emulate(const Program& program) {
+std::shared_ptr<const DeviceExecutable> emulate(const Program& program) {
   return std::make_shared<EmulatedModel>(program);
 }
 
@@ -185,7 +185,7 @@ std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& 
 }
 
 std::vector<Tensor> run_emulated(Program given, const std::vector<Tensor>& inputs) {
-  const auto model = std::make_shared<const Model>(std::move(given), emulate);
+  const auto model = std::make_shared<const Executable>(std::move(given), emulate);
   Context context(model, 1);
   std::vector<Shape> shapes;
   std::vector<const void*> sources;

@@ -18,7 +18,7 @@ bool has_compiler();
 /// that device, whose memory is the processor's.
 Program compile_emulated(const Graph& graph,
                          std::optional<codegen::StepProblem>* described = nullptr);
-std::shared_ptr<const DeviceModel> emulate(const Program& program);
+std::shared_ptr<const DeviceExecutable> emulate(const Program& program);
 
 /// Compiles a graph for a device that is emulated on the processor, as its nodes stand, and runs
 /// it.

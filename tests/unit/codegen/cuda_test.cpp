@@ -336,7 +336,7 @@ std::vector<std::string> calls_of(const std::string& text) {
     codegen::NestSequence sequence = nests::build_nests("y", nests::node_exprs(graph, node));
     std::vector<bool> is_constant;
     for (const auto& buffer : sequence.buffers) {
-      is_constant.push_back(buffer.role == codegen::NestSequence::Role::Operand &&
+      is_constant.push_back(buffer.role == codegen::NestSequence::BufferRole::Operand &&
                             graph.constant_of(graph.node(node).operands.at(buffer.index)) !=
                                 nullptr);
     }

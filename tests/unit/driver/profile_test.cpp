@@ -50,7 +50,7 @@ Recorded record(const std::string& text, const std::map<std::string, Shape>& sha
                 int threads = 2) {
   Recorded made;
   PipelineOptions pipeline;
-  pipeline.pass_options.journal = &made.compiled.journal;
+  pipeline.pass_options.remarks = &made.compiled.remarks;
   pipeline.on_pass = [&](const PassReport& report, const Graph&) {
     made.compiled.passes.push_back(report);
   };

@@ -49,7 +49,7 @@ void collect(const Graph& graph, std::set<std::string>& found) {
     for (ValueId result : node.results) see(result);
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       const OperandDef& def = node.op->operands[std::min(k, node.op->operands.size() - 1)];
-      if (node.operands[k] && def.is_late_attribute) found.insert("a late attribute");
+      if (node.operands[k] && def.is_dynamic_attribute) found.insert("a dynamic attribute");
       if (!node.operands[k]) found.insert("a missing operand");
     }
     for (const Graph& body : node.bodies) collect(body, found);
@@ -87,7 +87,7 @@ TEST(RandomGraph, CoversWhatGraphsCanHave) {
                            "ceil_mode of max_pool",
                            "ceil_mode of average_pool",
                            "several results",
-                           "a late attribute",
+                           "a dynamic attribute",
                            "a missing operand",
                            "dtype f32",
                            "dtype f64",

@@ -20,8 +20,8 @@ class TuningCacheTest : public ::testing::Test {
     path_ = (folder_ / "deeper" / "tuning.sqlite").string();
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  TuningCache writer() const { return {path_, TuningCache::Access::Write}; }
-  TuningCache reader() const { return {path_, TuningCache::Access::Read}; }
+  TuningCache writer() const { return {path_, TuningCache::Mode::Write}; }
+  TuningCache reader() const { return {path_, TuningCache::Mode::Read}; }
 
   static std::string message(const std::function<void()>& work, ErrorKind kind = ErrorKind::Device) {
     try {
@@ -140,7 +140,7 @@ TEST_F(TuningCacheTest, AKilledWriterLeavesWholeKernels) {
 TEST_F(TuningCacheTest, OtherFilesAreRefused) {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
   std::ofstream(path_) << "this is a text and no database, and long enough to be taken for one by nobody";
-  for (const auto access : {TuningCache::Access::Read, TuningCache::Access::Write}) {
+  for (const auto access : {TuningCache::Mode::Read, TuningCache::Mode::Write}) {
     const std::string text = message([&] { TuningCache(path_, access); });
     EXPECT_NE(text.find("the tuning cache cannot be used"), std::string::npos) << text;
     EXPECT_NE(text.find("`tenon tune --clear` removes it"), std::string::npos) << text;

@@ -256,12 +256,12 @@ TEST(ChainerText, ChangedBytesNeverDoHarm) {
 TEST(ChainerTraining, UNetTotalsAndPeaks) {
   const TrainingGraph graph =
       training_graph(parse_tables(read_fixture("unet_chainer.graph.txt"), "unet"), "unet");
-  using Role = TrainingGraph::Role;
-  EXPECT_EQ(graph.count_of(Role::Parameter), 46u);
-  EXPECT_EQ(graph.bytes_of(Role::Parameter), 124'401'416);
-  EXPECT_EQ(graph.bytes_of(Role::Input), 15'287'296);
-  EXPECT_EQ(graph.count_of(Role::Intermediate), 60u);
-  EXPECT_EQ(graph.bytes_of(Role::Intermediate), 11'781'604'356);
+  using TensorRole = TrainingGraph::TensorRole;
+  EXPECT_EQ(graph.count_of(TensorRole::Parameter), 46u);
+  EXPECT_EQ(graph.bytes_of(TensorRole::Parameter), 124'401'416);
+  EXPECT_EQ(graph.bytes_of(TensorRole::Input), 15'287'296);
+  EXPECT_EQ(graph.count_of(TensorRole::Intermediate), 60u);
+  EXPECT_EQ(graph.bytes_of(TensorRole::Intermediate), 11'781'604'356);
 
   std::int64_t hidden = 0;
   for (const TrainingGraph::Step& step : graph.steps) hidden += step.hidden_bytes;

@@ -43,10 +43,10 @@ TEST(ImportReduction, AxesAreAnAttributeBeforeOpset18) {
 }
 
 TEST(ImportReduction, AxesAreAnInputSinceOpset18) {
-  OneNode late("ReduceMax", 18, {{"x", {"2", "3"}}});
-  late.node.add_input("axes");
-  add_input(*late.model.mutable_graph(), "axes", {"1"}, TensorProto::INT64);
-  EXPECT_EQ(late.lines(), "  y = reduce_max(x, axes = axes)\n");
+  OneNode dynamic("ReduceMax", 18, {{"x", {"2", "3"}}});
+  dynamic.node.add_input("axes");
+  add_input(*dynamic.model.mutable_graph(), "axes", {"1"}, TensorProto::INT64);
+  EXPECT_EQ(dynamic.lines(), "  y = reduce_max(x, axes = axes)\n");
 
   OneNode none("ReduceMax", 18, {{"x", {"2", "3"}}});
   add_integer(none.node, "noop_with_empty_axes", 1);

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "frontends/document.h"
-#include "frontends/tensorscope/step.h"
+#include "frontends/tensorscope/data_flow.h"
 #include "unit/frontends/mutation.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ inline std::size_t count_kind(const Table& table, RowKind kind) {
       std::ranges::count_if(table.rows, [&](const Row& row) { return row.kind == kind; }));
 }
 
-inline std::size_t count_op(const Table& table, const Step& step, std::string_view op) {
+inline std::size_t count_op(const Table& table, const DataFlow& step, std::string_view op) {
   std::size_t count = 0;
   for (std::size_t k = 0; k < table.rows.size(); ++k)
     count += table.rows[k].kind == RowKind::Node && step.ops[k] == op;
@@ -38,7 +38,7 @@ inline std::size_t count_op(const Table& table, const Step& step, std::string_vi
 }
 
 // The names of what a node reads.
-inline std::vector<std::string> sources_of(const Table& table, const Step& step,
+inline std::vector<std::string> sources_of(const Table& table, const DataFlow& step,
                                            std::string_view node) {
   std::vector<std::string> names;
   for (const Source& source : step.sources[static_cast<std::size_t>(table.find_node(node))]) {

@@ -40,7 +40,7 @@ TEST(TensorScope, IsNotTakenForOtherDocuments) {
 
 TEST(TensorScope, HasTheRowsOfTheSpecification) {
   const Table table = read_table(alexnet);
-  const Step step = reconstruct(table);
+  const DataFlow step = reconstruct(table);
   EXPECT_EQ(table.rows.size(), 178u);
   EXPECT_EQ(count_kind(table, RowKind::Node), 96u);
   EXPECT_EQ(count_kind(table, RowKind::Stream), 62u);
@@ -73,7 +73,7 @@ TEST(TensorScope, HasTheRowsOfTheSpecification) {
 // What each node of the training step of AlexNet reads.
 TEST(TensorScope, FindsTheDataFlowOfAlexNet) {
   const Table table = read_table(alexnet);
-  const Step step = reconstruct(table);
+  const DataFlow step = reconstruct(table);
   const std::string first = "-TransposeNHWCToNCHW-LayoutOptimizer",
                     last = "-TransposeNCHWToNHWC-LayoutOptimizer";
   std::map<std::string, std::vector<std::string>> expected = {
@@ -153,7 +153,7 @@ TEST(TensorScope, FindsTheDataFlowOfAlexNet) {
 
 TEST(TensorScope, SolvesTheWindowsOfAlexNet) {
   const Table table = read_table(alexnet);
-  const Step step = reconstruct(table);
+  const DataFlow step = reconstruct(table);
   const std::map<std::size_t, Windows> windows =
       find_windows(table, step, find_layouts(table, step));
   const auto text = [&](std::string_view node) {
@@ -381,7 +381,7 @@ TEST(TensorScope, FollowsGradientsAlongSeveralPaths) {
       "q/weights/read, (3x5), (3x5), CPU, 0\n"
       "sum/Add, (8x5), (8x5), (8x5), CPU, 0\n";
   const Table table = parse_table(text, "descent");
-  const Step step = reconstruct(table);
+  const DataFlow step = reconstruct(table);
   using Names = std::vector<std::string>;
   EXPECT_EQ(sources_of(table, step, "p/MatMul"), (Names{"fc/Relu", "p/weights/read"}));
   EXPECT_EQ(sources_of(table, step, "q/MatMul"), (Names{"fc/Relu", "q/weights/read"}));
@@ -411,7 +411,7 @@ TEST(TensorScope, TakesGradientsOfClippedAndInvertedFeatures) {
       "gradients/fc/Relu6_grad/Relu6Grad, (6x1), (6x1), (6x1), CPU, 0\n"
       "gradients/fc/Rsqrt_grad/RsqrtGrad, (6x1), (6x1), (6x1), CPU, 0\n";
   const Table table = parse_table(text, "clipped");
-  const Step step = reconstruct(table);
+  const DataFlow step = reconstruct(table);
   using Names = std::vector<std::string>;
   ASSERT_EQ(sources_of(table, step, "gradients/fc/Relu6_grad/Relu6Grad"),
             (Names{"gradients/fc/Rsqrt_grad/RsqrtGrad", "fc/Relu6"}));
@@ -433,7 +433,7 @@ TEST(TensorScope, TakesGradientsOfClippedAndInvertedFeatures) {
 
 TEST(TensorScope, ReadsAStepOnTwoDevices) {
   const Table table = read_table(two_gpus);
-  const Step step = reconstruct(table);
+  const DataFlow step = reconstruct(table);
   EXPECT_EQ(count_kind(table, RowKind::Copy), 6u);
   EXPECT_EQ(count_kind(table, RowKind::Feed), 2u);
   const Row& add = table.rows[static_cast<std::size_t>(table.find_node("global_step/add"))];

@@ -50,7 +50,7 @@ TEST(TensorScope, ForwardRowsComeOutOfTheZoo) {
 
 TEST(TensorScope, MatchesTheGraphOfTheZoo) {
   const Table table = read_table(alexnet);
-  const Step step = reconstruct(table);
+  const DataFlow step = reconstruct(table);
   const Graph graph = zoo::build("alexnet?batch=128");
   const Match match = match_graph(table, step, graph);
   // 42 forward rows: images and ten weights, each with its /read, and 20 nodes.
@@ -100,7 +100,7 @@ TEST(TensorScope, EdgesSurviveWhereNamesAndShapesTell) {
   for (const char* spec : {"alexnet", "alexnet?layout=NCHW", "mlp", "vgg16"}) {
     const Graph graph = zoo::build(spec);
     const Table table = export_table(graph);
-    const Step step = reconstruct(table);
+    const DataFlow step = reconstruct(table);
     std::size_t compared = 0;
     for (const NodeId id : graph.nodes_in_order()) {
       const ValueId result = graph.node(id).results[0],

@@ -31,7 +31,7 @@ std::vector<bool> overwritable(const std::string& text, std::optional<std::size_
   for (std::size_t k = 0; k < part.nest.buffers.size(); ++k) {
     if (part.nest.buffers[k].storage == Storage::Scratch) continue;
     const NestSequence::Buffer& buffer = sequence.buffers[part.buffers[given++]];
-    if (buffer.role != NestSequence::Role::Operand) continue;
+    if (buffer.role != NestSequence::BufferRole::Operand) continue;
     by_operand[buffer.index] = may_overwrite(part.nest, result, k);
   }
   std::vector<bool> found;

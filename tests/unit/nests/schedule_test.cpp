@@ -451,8 +451,8 @@ NestSequence sequence_of(const std::string& text) {
     const NestBuffer& buffer = part.nest.buffers[k];
     const bool is_result = buffer.storage == Storage::Result;
     sequence.buffers.push_back(
-        {is_result ? NestSequence::Role::Result : NestSequence::Role::Operand, k, buffer.dtype,
-         buffer.dims});
+        {is_result ? NestSequence::BufferRole::Result : NestSequence::BufferRole::Operand, k,
+         buffer.dtype, buffer.dims});
     part.buffers.push_back(k);
   }
   sequence.parts.push_back(std::move(part));

@@ -33,7 +33,7 @@ TEST(SplitSums, ChannelsOfAnImageAreSummedInPieces) {
   ASSERT_EQ(sequence.parts.size(), 2U);
   const nests::NestSequence::Buffer& pieces = sequence.buffers.back();
   EXPECT_EQ(pieces.dims, (Dims{2, 16, 64}));
-  EXPECT_EQ(pieces.role, nests::NestSequence::Role::Temporary);
+  EXPECT_EQ(pieces.role, nests::NestSequence::BufferRole::Temporary);
 }
 
 // Rows that are summed along what lies side by side, few elements, and products of matrices stay

@@ -15,11 +15,11 @@ namespace {
 
 using testing::count_of;
 
-Graph narrowed(Graph graph, const std::string& to, Journal* journal = nullptr) {
+Graph narrowed(Graph graph, const std::string& to, Remarks* remarks = nullptr) {
   PipelineOptions options;
   options.passes = {"fold-constants", "simplify", "fold-scales", "assign-precision"};
   set_option(options.pass_options, "assign-precision.to=" + to);
-  options.pass_options.journal = journal;
+  options.pass_options.remarks = remarks;
   return run_pipeline(std::move(graph), options);
 }
 
@@ -92,7 +92,7 @@ TEST(AssignPrecisionCasts, AreAtTheEdgesOnly) {
   }
 }
 
-TEST(AssignPrecisionJournal, SaysWhatComputesInWhat) {
+TEST(AssignPrecisionRemarks, SaysWhatComputesInWhat) {
   const Graph graph = parse_graph(R"(graph (x: f32[2, 2]) {
     m = constant f32[] -1e9
     a = matmul(x, x)
@@ -103,11 +103,11 @@ TEST(AssignPrecisionJournal, SaysWhatComputesInWhat) {
     return e
   })",
                                   all_ops());
-  Journal journal;
-  narrowed(graph, "f16", &journal);
+  Remarks remarks;
+  narrowed(graph, "f16", &remarks);
   const auto said = [&](std::string_view value) {
     std::string text;
-    for (const Journal::Entry& entry : journal.about(value)) {
+    for (const Remarks::Entry& entry : remarks.about(value)) {
       if (entry.pass == "assign-precision") text += entry.text;
     }
     return text;

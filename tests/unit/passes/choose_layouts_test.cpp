@@ -26,9 +26,9 @@ using namespace layouts;
 
 Graph parse(const std::string& text) { return parse_graph(text, all_ops()); }
 
-Graph run_pass(Graph graph, std::vector<std::string> settings = {}, Journal* journal = nullptr) {
+Graph run_pass(Graph graph, std::vector<std::string> settings = {}, Remarks* remarks = nullptr) {
   PassOptions options;
-  options.journal = journal;
+  options.remarks = remarks;
   for (const std::string& setting : settings) set_option(options, setting);
   Graph after = find_pass("choose-layouts").run(std::move(graph), options);
   verify(after);
@@ -58,7 +58,7 @@ Transposes transposes_of(const Graph& graph) {
     if (graph.op_name(id) != "transpose") continue;
     const Type& type = graph.value(graph.node(id).results[0]).type;
     ++found.to[type.tensor().layout.text()];
-    found.bytes += 2 * usual_bytes(type);
+    found.bytes += 2 * size_hint_bytes(type);
   }
   return found;
 }
@@ -282,7 +282,7 @@ graph (x: f32[2, 9, 9, 3]@NHWC, w: f32[3, 3, 3, 4]@HWIO, b: f32[4]) {
 }
 
 TEST(ChooseLayouts, SaysWhy) {
-  Journal journal;
+  Remarks remarks;
   run_pass(parse(R"(
 graph (x: f32[1, 64, 56, 56], w: f32[64, 64, 3, 3]) {
   a = conv(x, w) {pads = [1, 1, 1, 1]}
@@ -290,8 +290,8 @@ graph (x: f32[1, 64, 56, 56], w: f32[64, 64, 3, 3]) {
   y = reshape(b) {shape = [1, 200704]}
   return y
 })"),
-           {}, &journal);
-  const auto said = [&](const char* node) { return journal.about(node).at(0).text; };
+           {}, &remarks);
+  const auto said = [&](const char* node) { return remarks.about(node).at(0).text; };
   EXPECT_EQ(said("a"),
             "channels last: saves the time in which 115.6 MB are moved; 'x' is "
             "transposed once (1.6 MB)");

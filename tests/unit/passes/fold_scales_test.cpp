@@ -18,10 +18,10 @@ namespace {
 
 using testing::count_of;
 
-Graph folded(Graph graph, Journal* journal = nullptr) {
+Graph folded(Graph graph, Remarks* remarks = nullptr) {
   PipelineOptions options;
   options.passes = {"fold-constants", "simplify", "fold-scales"};
-  options.pass_options.journal = journal;
+  options.pass_options.remarks = remarks;
   return run_pipeline(std::move(graph), options);
 }
 
@@ -85,9 +85,9 @@ TEST(FoldScalesNumbers, OfANetworkStayWithinOneInAHundredThousand) {
   EXPECT_TRUE(comparison.is_equal) << comparison.what;
 }
 
-std::string said_about(const Journal& journal, std::string_view value) {
+std::string said_about(const Remarks& remarks, std::string_view value) {
   std::string text;
-  for (const Journal::Entry& entry : journal.about(value)) {
+  for (const Remarks::Entry& entry : remarks.about(value)) {
     if (entry.pass == "fold-scales") text += (text.empty() ? "" : "; ") + entry.text;
   }
   return text;
@@ -141,7 +141,7 @@ TEST(FoldScalesNumbers, OfManyWeightsStayFactors) {
   }
 }
 
-TEST(FoldScalesJournal, SaysWhereAScaleWentAndWhyNot) {
+TEST(FoldScalesRemarks, SaysWhereAScaleWentAndWhyNot) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 2, 3, 3]) {
     w = constant f32[2, 2, 1, 1] [1, 2, 3, 4]
     s = constant f32[2, 1, 1] [2, 3]
@@ -153,11 +153,11 @@ TEST(FoldScalesJournal, SaysWhereAScaleWentAndWhyNot) {
     return z
   })",
                                   all_ops());
-  Journal journal;
-  folded(graph, &journal);
-  EXPECT_EQ(said_about(journal, "p"), "folded into 'c', which it reads");
-  EXPECT_EQ(said_about(journal, "c"), "takes the scale of 'p'");
-  EXPECT_EQ(said_about(journal, "q"),
+  Remarks remarks;
+  folded(graph, &remarks);
+  EXPECT_EQ(said_about(remarks, "p"), "folded into 'c', which it reads");
+  EXPECT_EQ(said_about(remarks, "c"), "takes the scale of 'p'");
+  EXPECT_EQ(said_about(remarks, "q"),
             "not folded backwards: exp 'e': it has no weights that could take a scale; "
             "not folded forwards: tanh 'z': it has no weights that could take a scale");
 }

@@ -23,11 +23,11 @@ namespace tenon::fuse_test {
 namespace {
 
 Graph run_fuse(Graph graph, std::string mode = "", std::size_t max_depth = 256,
-               Journal* journal = nullptr) {
+               Remarks* remarks = nullptr) {
   PassOptions options;
   options.fuse_mode = std::move(mode);
   options.fuse_max_depth = max_depth;
-  options.journal = journal;
+  options.remarks = remarks;
   Graph fused = find_pass("fuse").run(std::move(graph), options);
   verify(fused);
   return fused;
@@ -226,25 +226,25 @@ TEST(Fuse, NeedsFewerKernelsThanRelay) {
 }
 
 TEST(Fuse, SaysWhyAFullRankAddIsNoBias) {
-  Journal journal;
+  Remarks remarks;
   run_fuse(parse(R"(graph (x: f16[4, 28, 28, 128]@NHWC, w: f16[256, 3, 3, 128]@OHWI,
                            z: f16[4, 28, 28, 256]@NHWC) {
     c = conv(x, w) {pads = [1, 1, 1, 1]}
     y = add(c, z)
     return y
   })"),
-           "", 256, &journal);
-  ASSERT_EQ(journal.about("y").size(), 1u);
+           "", 256, &remarks);
+  ASSERT_EQ(remarks.about("y").size(), 1u);
   EXPECT_EQ(
-      journal.about("y")[0].text,
+      remarks.about("y")[0].text,
       "joins 'c': epilogue of a contraction, element by element; 'z' has an element for each of "
       "its own, as a residual has: it is no bias, which has one for each channel");
-  ASSERT_EQ(journal.about("c").size(), 1u);
-  EXPECT_EQ(journal.about("c")[0].text, "takes 'y' (add): one kernel around this contraction");
+  ASSERT_EQ(remarks.about("c").size(), 1u);
+  EXPECT_EQ(remarks.about("c")[0].text, "takes 'y' (add): one kernel around this contraction");
 }
 
 TEST(Fuse, SaysWhyNot) {
-  Journal journal;
+  Remarks remarks;
   run_fuse(parse(R"(graph (x: f32[16, 128], w: f32[128, 9000]) {
     a = gelu(x)
     m = matmul(a, w)
@@ -253,14 +253,14 @@ TEST(Fuse, SaysWhyNot) {
     y = add(c, s)
     return y
   })"),
-           "", 256, &journal);
-  const auto last = [&](const char* name) { return journal.about(name).back().text; };
+           "", 256, &remarks);
+  const auto last = [&](const char* name) { return remarks.about(name).back().text; };
   EXPECT_EQ(last("a"),
             "not fused with its reader 'm': a contraction reads it many times over");
   EXPECT_EQ(last("m"),
             "not fused with its reader 's': in pieces, more would be computed or read again than "
             "memory is spared");
-  EXPECT_EQ(journal.about("s")[0].text, "not fused with its reader 'c': its reader stays alone");
+  EXPECT_EQ(remarks.about("s")[0].text, "not fused with its reader 'c': its reader stays alone");
   EXPECT_EQ(last("s"), "not fused with its reader 'y': other kernels have to run between the two");
   EXPECT_EQ(last("c"), "not fused with its reader 'y': it stays alone");
 }

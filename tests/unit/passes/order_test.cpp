@@ -90,7 +90,7 @@ std::int64_t best_peak(const Tasks& tasks) {
   return best;
 }
 
-// Sixteen symbols of a usual size each are more bytes than an integer counts.
+// Sixteen symbols of a size hint each are more bytes than an integer counts.
 TEST(Order, TakesValuesOfAnyNumberOfSymbols) {
   std::string dims;
   for (char symbol = 'A'; symbol <= 'P'; ++symbol)

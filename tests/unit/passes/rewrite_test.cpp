@@ -113,14 +113,14 @@ TEST(RewriteRules, NothingOfAnotherTypeTakesItsPlace) {
       std::string::npos);
 }
 
-TEST(RewriteRules, ARefusalIsInTheJournal) {
-  Journal journal;
+TEST(RewriteRules, ARefusalIsARemark) {
+  Remarks remarks;
   PassOptions options;
-  options.journal = &journal;
+  options.remarks = &remarks;
   const RuleSet rules(Rules{{"exp(y: log(x))", "x", read_once("y")}});
   rewritten("graph (x: f32[2]) { l = log(x) y = exp(l) return y, l }", rules, options);
-  ASSERT_EQ(journal.about("y").size(), 1U);
-  EXPECT_EQ(journal.about("y")[0].text, "not rewritten by 'exp(y: log(x))': 'l' has other readers");
+  ASSERT_EQ(remarks.about("y").size(), 1U);
+  EXPECT_EQ(remarks.about("y")[0].text, "not rewritten by 'exp(y: log(x))': 'l' has other readers");
 }
 
 TEST(RewriteRules, NamesOfNodesAndStatedTypesStay) {

@@ -237,11 +237,11 @@ TEST(Shard, SaysWhatCannotBeSplit) {
               shard(step_of(kMlp, 1), {5, 1, {}});
             }),
             "no tensor can be split over 5 ranks");
-  Journal journal;
-  shard(step_of(kMlp, 1), {2, 1, {}}, &journal);
-  ASSERT_FALSE(journal.about("a").empty());
-  EXPECT_NE(journal.about("a")[0].text.find("'w1' split along axis 1"), std::string::npos)
-      << journal.about("a")[0].text;
+  Remarks remarks;
+  shard(step_of(kMlp, 1), {2, 1, {}}, &remarks);
+  ASSERT_FALSE(remarks.about("a").empty());
+  EXPECT_NE(remarks.about("a")[0].text.find("'w1' split along axis 1"), std::string::npos)
+      << remarks.about("a")[0].text;
 }
 
 }  // namespace

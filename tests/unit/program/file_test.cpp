@@ -232,7 +232,7 @@ TEST_F(ProgramFile, AlteredAndSealedHoldsTogetherOrIsRefused) {
         auto& shape = shapes.emplace_back();
         for (const Extent& dim : program.buffers[id].dims) shape.push_back(dim.value(least));
       }
-      Context context(std::make_shared<const Model>(std::move(program)), 1);
+      Context context(std::make_shared<const Executable>(std::move(program)), 1);
       context.bind(shapes);
       ++accepted;
     } catch (const Error&) {
@@ -305,7 +305,7 @@ TEST_F(ProgramFile, ForAProcessorNobodyKnowsIsRefusedWhenLoaded) {
   program_.target = "x86-64-v9";
   write_program(program_, path_);
   try {
-    Model model(read_program(path_));
+    Executable model(read_program(path_));
     FAIL() << "it was let through";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Device);

@@ -19,20 +19,20 @@ namespace tenon {
 
 /// A program ready to run: its code linked. Never changes; any number of contexts, in any threads,
 /// run it at once.
-class Model {
+class Executable {
  public:
   /// Throws Error if the code does not fit this machine: of kind Device, by feature, where another
   /// machine could run it.
-  explicit Model(Program program);
+  explicit Executable(Program program);
   /// On a device that the caller brings.
-  using MakeDevice = std::shared_ptr<const DeviceModel> (*)(const Program& program);
-  Model(Program program, MakeDevice make_device);
+  using MakeDevice = std::shared_ptr<const DeviceExecutable> (*)(const Program& program);
+  Executable(Program program, MakeDevice make_device);
 
   const Program& program() const { return program_; }
   KernelFunction kernel(std::size_t index) const { return kernels_[index]; }
   const std::vector<Segment>& segments() const { return segments_; }
   /// Of a program for a device; else nothing.
-  const DeviceModel* device() const { return device_.get(); }
+  const DeviceExecutable* device() const { return device_.get(); }
 
   /// Whether there is nothing left to compare of the constants from byte `begin` up to `end`.
   bool is_compared(std::uint64_t begin, std::uint64_t end) const;
@@ -46,7 +46,7 @@ class Model {
   std::vector<Segment> segments_;
   std::optional<CodeImage> code_;
   std::vector<KernelFunction> kernels_;
-  std::shared_ptr<const DeviceModel> device_;
+  std::shared_ptr<const DeviceExecutable> device_;
   mutable std::vector<std::atomic<bool>> is_intact_;  // by block with a checksum
 };
 
@@ -73,7 +73,7 @@ class Context {
  public:
   /// `thread_count` 0: as many as the process may use. Results do not depend on it. Throws Error for a
   /// program with other steps than kernels.
-  Context(std::shared_ptr<const Model> model, int thread_count);
+  Context(std::shared_ptr<const Executable> model, int thread_count);
   Context(Context&&) noexcept;
   ~Context();
 

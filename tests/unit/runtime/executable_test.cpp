@@ -1,7 +1,7 @@
 // Under the thread sanitizer these see the runtime, not the kernels: generated code is not instrumented. What
 // holds for it holds by construction: the items of a step write different elements, and steps are parted by
 // the pool's fork and join, which the sanitizer does see.
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@
 #include "program/verify.h"
 #include "unit/allocations.h"
 
-namespace tenon::model_test {
+namespace tenon::executable_test {
 namespace {
 
 // A few kinds of step: a product with an epilogue, a reduction over rows, a transpose, a running sum.
@@ -40,8 +40,8 @@ constexpr const char* kNet = R"(graph net (x: f32[24, 32]) {
 )";
 constexpr std::size_t kInputCount = 24 * 32, kOutputCount = 40 * 24;
 
-std::shared_ptr<const Model> net() {
-  static const auto model = std::make_shared<const Model>(codegen::compile(parse_graph(kNet, all_ops()), cpu_options()));
+std::shared_ptr<const Executable> net() {
+  static const auto model = std::make_shared<const Executable>(codegen::compile(parse_graph(kNet, all_ops()), cpu_options()));
   return model;
 }
 
@@ -142,11 +142,11 @@ std::string file_of_two_products() {
   return bytes;
 }
 
-std::shared_ptr<const Model> model_in(const std::string& bytes) {
+std::shared_ptr<const Executable> model_in(const std::string& bytes) {
   void* copy = std::aligned_alloc(4096, (bytes.size() + 4095) / 4096 * 4096);
   const std::shared_ptr<void> owner(copy, std::free);
   std::memcpy(copy, bytes.data(), bytes.size());
-  return std::make_shared<const Model>(parse_program({static_cast<const std::byte*>(copy), bytes.size()}, owner));
+  return std::make_shared<const Executable>(parse_program({static_cast<const std::byte*>(copy), bytes.size()}, owner));
 }
 
 struct TwoProducts {
@@ -244,4 +244,4 @@ TEST(Contexts, OneUsedByTwoThreadsAtOnceSaysSo) {
 }
 
 }  // namespace
-}  // namespace tenon::model_test
+}  // namespace tenon::executable_test

@@ -1,4 +1,4 @@
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 #include <algorithm>
 #include <atomic>
@@ -29,9 +29,9 @@ Error altered_constants(const Program& program, std::optional<std::size_t> step)
       .hint("compile the model again");
 }
 
-Model::Model(Program program) : Model(std::move(program), load_on_device) {}
+Executable::Executable(Program program) : Executable(std::move(program), load_on_device) {}
 
-Model::Model(Program program, MakeDevice make_device)
+Executable::Executable(Program program, MakeDevice make_device)
     : program_(std::move(program)),
       segments_(segments_of(program_)),
       is_intact_(program_.constant_checksums.size()) {
@@ -49,7 +49,7 @@ Model::Model(Program program, MakeDevice make_device)
   }
 }
 
-bool Model::is_compared(std::uint64_t begin, std::uint64_t end) const {
+bool Executable::is_compared(std::uint64_t begin, std::uint64_t end) const {
   if (is_intact_.empty() || begin >= end) return true;
   for (std::size_t block = begin / kChecksumBlock; block <= (end - 1) / kChecksumBlock; ++block) {
     if (!is_intact_[block].load(std::memory_order_relaxed)) return false;
@@ -57,7 +57,7 @@ bool Model::is_compared(std::uint64_t begin, std::uint64_t end) const {
   return true;
 }
 
-bool Model::compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& is_altered) const {
+bool Executable::compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& is_altered) const {
   if (is_intact_.empty() || begin >= end) return false;
   bool has_compared = false;
   for (std::size_t block = begin / kChecksumBlock; block <= (end - 1) / kChecksumBlock; ++block) {
@@ -72,7 +72,7 @@ bool Model::compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& i
 }
 
 struct Context::State {
-  State(std::shared_ptr<const Model> model, int thread_count) : runner(std::move(model), thread_count) {}
+  State(std::shared_ptr<const Executable> model, int thread_count) : runner(std::move(model), thread_count) {}
 
   KernelRunner runner;
   std::atomic_flag is_in_use;
@@ -96,7 +96,7 @@ ContextUse::ContextUse(std::atomic_flag& is_in_use) : is_in_use_(is_in_use) {
   }
 }
 
-Context::Context(std::shared_ptr<const Model> model, int thread_count) {
+Context::Context(std::shared_ptr<const Executable> model, int thread_count) {
   if (!model->program().is_kernels_alone()) {
     throw Error("the program has steps that are no kernels", ErrorKind::Unsupported).at("program '", model->program().name, "'");
   }

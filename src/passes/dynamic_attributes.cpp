@@ -1,4 +1,4 @@
-#include "passes/late_attributes.h"
+#include "passes/dynamic_attributes.h"
 
 #include "base/error.h"
 #include "ops/lowering.h"
@@ -18,7 +18,7 @@ std::optional<AttrValue> settled(const Graph& graph, const Node& node, std::size
     const Tensor tensor = constant->materialise();
     std::vector<const Tensor*> values(node.operands.size(), nullptr);
     values[position] = &tensor;
-    const Attributes bound = bind_late_attributes(*node.op, {}, values);
+    const Attributes bound = bind_dynamic_attributes(*node.op, {}, values);
     const AttrValue* value = bound.find(name);
     // What equals the default is left out.
     return value ? *value : node.op->find_attr(name)->default_value;
@@ -72,13 +72,13 @@ void infer_again(Graph& graph, const std::vector<NodeId>& nodes) {
   }
 }
 
-std::size_t settle_late_attributes(Graph& graph) {
+std::size_t settle_dynamic_attributes(Graph& graph) {
   std::size_t count = 0;
   for (NodeId id : graph.nodes_in_order()) {
     const OpDef& op = *graph.node(id).op;
     for (std::size_t k = 0; k < op.operands.size(); ++k) {
       const std::vector<ValueId>& operands = graph.node(id).operands;
-      if (!op.operands[k].is_late_attribute || k >= operands.size() || !operands[k]) continue;
+      if (!op.operands[k].is_dynamic_attribute || k >= operands.size() || !operands[k]) continue;
       if (settle(graph, id, k)) ++count;
     }
   }

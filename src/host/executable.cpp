@@ -1,10 +1,11 @@
-#include "host/model.h"
+#include "host/executable.h"
 
 #include "host/program_types.h"
 
 namespace tenon {
 
-HostModel::HostModel(Program program) : model_(std::make_shared<const Model>(std::move(program))) {
+HostExecutable::HostExecutable(Program program)
+    : model_(std::make_shared<const Executable>(std::move(program))) {
   const Program& p = model_->program();
   for (const HostOperator& made : p.operators) operators_.push_back(ready_operator(made, p));
   segment_at_.resize(p.steps.size(), 0);
@@ -21,7 +22,7 @@ HostModel::HostModel(Program program) : model_(std::make_shared<const Model>(std
   find_last_uses();
 }
 
-void HostModel::find_last_uses() {
+void HostExecutable::find_last_uses() {
   const Program& p = model_->program();
   const auto count = static_cast<std::uint32_t>(p.steps.size());
   // The step in whose body a step is.

@@ -9,7 +9,7 @@ namespace tenon {
 
 /// What passes have to say about single nodes: why one was fused or not, folded, given a layout. A
 /// node goes by the name of its first result, which survives where the node does.
-class Journal {
+class Remarks {
  public:
   struct Entry {
     std::string pass, text;

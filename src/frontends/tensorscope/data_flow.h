@@ -30,7 +30,7 @@ struct Source {
 inline constexpr std::string_view kOwnOp = "tenon";
 
 /// The data flow of a table, which it does not hold but mostly determines.
-struct Step {
+struct DataFlow {
   std::vector<std::string> ops;     ///< TensorFlow's operator of each node's row; "" if not known
   std::vector<bool> is_op_assumed;  ///< by what a scope usually holds
   std::vector<std::vector<Source>> sources;  ///< of each data input of each row
@@ -40,9 +40,9 @@ struct Step {
 
 /// Finds the data flow from names, shapes, control edges and the signatures of TensorFlow's
 /// gradients: one acyclic flow, the same each time. Never fails: what it cannot tell it says.
-Step reconstruct(const Table& table);
+DataFlow reconstruct(const Table& table);
 
 /// Whether a row computes: neither a constant nor a variable, nor the reading of one.
-bool is_compute(const Table& table, const Step& step, std::size_t row);
+bool is_compute(const Table& table, const DataFlow& step, std::size_t row);
 
 }  // namespace tenon::tensorscope

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "host/operators.h"
-#include "runtime/model.h"
+#include "runtime/executable.h"
 
 #include <memory>
 #include <optional>
@@ -11,14 +11,14 @@ namespace tenon {
 
 /// A program ready to run whatever its steps are: its code linked, its operators looked up. Never
 /// changes; any number of contexts, in any threads, run it at once.
-class HostModel {
+class HostExecutable {
  public:
   /// Throws Error if the code does not fit this machine, or an operator is not what the program
   /// takes it for.
-  explicit HostModel(Program program);
+  explicit HostExecutable(Program program);
 
   const Program& program() const { return model_->program(); }
-  const std::shared_ptr<const Model>& model() const { return model_; }
+  const std::shared_ptr<const Executable>& model() const { return model_; }
   const ReadyOperator& op(std::uint32_t number) const { return operators_[number]; }
   /// The segment that begins with a step.
   std::size_t segment_at(std::uint32_t step) const { return segment_at_[step]; }
@@ -34,7 +34,7 @@ class HostModel {
  private:
   void find_last_uses();
 
-  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Executable> model_;
   std::vector<ReadyOperator> operators_;
   std::vector<std::size_t> segment_at_;
   std::vector<std::optional<DType>> dtypes_;
