@@ -4,6 +4,7 @@
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
+#include "nests/integer_contraction.h"
 #include "nests/stride.h"
 #include "ops/access.h"
 
@@ -464,7 +465,9 @@ class FusedNestBuilder {
       if (statement.kind == Statement::Kind::Loop) {
         work += size_hint(statement.extent) * work_of(statement.body);
       } else {
+        constexpr int kFlopsOfDot = 8;
         work += statement.kind == Statement::Kind::Fold ? 2 : 1;
+        if (statement.value.is_defined()) work += kFlopsOfDot * dp4a_count(statement.value);
       }
     }
     return work;

@@ -5,6 +5,7 @@
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
+#include "nests/scalar_walk.h"
 #include "nests/stride.h"
 
 #include <algorithm>
@@ -146,9 +147,25 @@ std::optional<Contraction> find_integer_contraction(const Block& body) {
   return found;
 }
 
-bool has_dots(const Block& block) {
+bool has_dot_loop(const Block& block) {
   return std::ranges::any_of(block, [](const Statement& statement) {
-    return statement.loop == LoopKind::Dot || has_dots(statement.body);
+    return statement.loop == LoopKind::Dot || has_dot_loop(statement.body);
+  });
+}
+
+int dp4a_count(const Scalar& scalar) {
+  int count = 0;
+  any_node(scalar, [&](const ScalarNode& node) {
+    count += node.kind == ScalarKind::Binary && node.binary == BinaryOp::Dp4a ? 1 : 0;
+    return false;
+  });
+  return count;
+}
+
+bool has_dp4a(const Block& block) {
+  return std::ranges::any_of(block, [](const Statement& statement) {
+    return (statement.value.is_defined() && dp4a_count(statement.value) > 0) ||
+           has_dp4a(statement.body);
   });
 }
 

@@ -11,7 +11,11 @@ namespace tenon::nests {
 std::optional<Contraction> find_integer_contraction(const Block& body);
 
 /// Whether some loop adds up four products of bytes at a time.
-bool has_dots(const Block& block);
+bool has_dot_loop(const Block& block);
+/// How many numbers in it, and whether some in a block, are sums of four products of bytes.
+int dp4a_count(const Scalar& scalar);
+bool has_dp4a(const Block& block);
+inline bool has_dots(const Block& block) { return has_dot_loop(block) || has_dp4a(block); }
 
 /// Readies `a`, an operand without a sign that is no constant, for dots of four neighbours along
 /// the reduction: where it is read past its edges, or that loop is no multiple of four, a nest

@@ -433,7 +433,7 @@ class NestParser {
         name += c;
       }
     }
-    const std::optional<BinaryOp> found = named(name, BinaryOp::Atan2);
+    const std::optional<BinaryOp> found = named(name, BinaryOp::Dp4a);
     if (!found)
       throw lexer_.error_at(start, "expected an operator").expected("+, *, min, …").got(name);
     return *found;

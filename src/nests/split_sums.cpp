@@ -4,6 +4,7 @@
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
+#include "nests/integer_contraction.h"
 #include "nests/operand_copy.h"
 #include "nests/scalar_walk.h"
 #include "nests/stride.h"
@@ -69,7 +70,7 @@ class Splitter {
       positions_ = std::min(positions_ * loop.extent.constant(), kMostPositions + 1);
       inner_ = &inner_->front().body;
     }
-    if (positions_ > kMostPositions || is_product()) return false;
+    if (positions_ > kMostPositions || is_product() || has_dp4a(*inner_)) return false;
     note_written(part_.nest.body);
     for (std::size_t k = 0; k + 1 < inner_->size(); ++k) {
       std::optional<Fold> fold = fold_at(k);

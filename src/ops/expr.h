@@ -30,7 +30,7 @@ enum class UnaryOp : std::uint8_t {
 /// Divide truncates on integers; FloorDivide and Modulo round down; Remainder has the dividend's sign.
 enum class BinaryOp : std::uint8_t {
   Add, Subtract, Multiply, Divide, FloorDivide, Modulo, Remainder, Power, Minimum, Maximum,
-  And, Or, Xor, ShiftLeft, ShiftRight, Equal, Less, LessEqual, Atan2,
+  And, Or, Xor, ShiftLeft, ShiftRight, Equal, Less, LessEqual, Atan2, Dp4a,
 };
 /// Max and Min propagate NaN; the Arg kinds give the first or last position of the extreme.
 /// `Last` is for Scatter: the update replaces what was there.

@@ -12,7 +12,7 @@ std::string_view name_of(UnaryOp op) {
 
 std::string_view name_of(BinaryOp op) {
   static constexpr std::string_view kNames[] = {"+",   "-",   "*",  "/", "//", "%",  "rem", "pow", "min", "max",
-                                                "and", "or",  "xor", "<<", ">>", "==", "<",   "<=",  "atan2"};
+                                                "and", "or",  "xor", "<<", ">>", "==", "<",   "<=",  "atan2", "dp4a"};
   return kNames[static_cast<std::size_t>(op)];
 }
 

@@ -149,6 +149,20 @@ bool takes_no_more_bytes(const Graph& graph, NodeId id) {
   return *made <= freed;
 }
 
+// Large numbers computed from a constant that others read as well would stay beside it.
+bool keeps_both(const Graph& graph, NodeId id) {
+  constexpr std::int64_t kLarge = std::int64_t{1} << 17;
+  const Node& node = graph.node(id);
+  if (node.op->precision == Precision::MovesOnly) return false;
+  for (const ValueId operand : node.operands) {
+    const Constant* constant = operand ? graph.constant_of(operand) : nullptr;
+    if (constant == nullptr || graph.readers(operand).size() < 2) continue;
+    if (byte_count(constant->type()).constant() >= kLarge && !has_small_results(graph, id, kLarge))
+      return true;
+  }
+  return false;
+}
+
 bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
   if (const std::optional<Tensor> numbers = known_numbers(graph, id)) {
     replace_by_constants(graph, id, {*numbers});
@@ -162,6 +176,10 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
   };
   if (!has_small_results(graph, id, options.max_constant_bytes) && !takes_no_more_bytes(graph, id)) {
     say("not folded: its result has more bytes than a constant may have, or an unknown number");
+    return false;
+  }
+  if (keeps_both(graph, id)) {
+    say("not folded: what it is computed from is read by others, and both would be kept");
     return false;
   }
   try {
@@ -178,7 +196,7 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
 /// Replaces every node that reads only constants, or only extents that are numbers, by the constant
 /// it computes. A result over `max_constant_bytes` stays a node, unless it takes the place of as
 /// many bytes, alone or with the other parts taken from the same constant: broadcasts would bloat the
-/// program. Attributes that arrive as tensors become numbers and symbols; an `if` becomes the branch
+/// program. So would large results of a constant that others read too. Attributes that arrive as tensors become numbers and symbols; an `if` becomes the branch
 /// it takes.
 Graph fold_constants(Graph graph, const PassOptions& options) {
   for (bool is_settled = false; !is_settled;) {

@@ -114,6 +114,18 @@ T shift(BinaryOp op, T a, std::uint64_t count) {
   return static_cast<T>(a >> count);
 }
 
+// Bytes of a have no sign, those of b have one.
+template <class T>
+T dot_of_bytes(T a, T b) {
+  std::int64_t total = 0;
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    const auto left = static_cast<std::uint8_t>(static_cast<std::uint64_t>(a) >> shift);
+    const auto right = static_cast<std::int8_t>(static_cast<std::uint64_t>(b) >> shift);
+    total += std::int64_t{left} * right;
+  }
+  return static_cast<T>(total);
+}
+
 template <class T>
 T integer_binary(BinaryOp op, T a, T b) {
   const auto left = static_cast<std::uint64_t>(a), right = static_cast<std::uint64_t>(b);
@@ -133,6 +145,7 @@ T integer_binary(BinaryOp op, T a, T b) {
     case BinaryOp::Xor: return a ^ b;
     case BinaryOp::ShiftLeft:
     case BinaryOp::ShiftRight: return shift(op, a, right);
+    case BinaryOp::Dp4a: return dot_of_bytes(a, b);
     default: refuse("such operator on integers");
   }
 }

@@ -20,11 +20,16 @@ const Scalar& load_under(const Scalar& factor) {
 
 }  // namespace
 
-void KernelEmitter::emit_dots(const Statement& dots, std::optional<std::size_t> loop,
+void KernelEmitter::emit_dots(const Statement& statement, std::optional<std::size_t> loop,
                               llvm::Value* first, unsigned count) {
-  const Statement& fold = dots.body.front();
+  const Statement& fold = statement.body.front();
   const Scalar &left = load_under(fold.value->args[0]), &right = load_under(fold.value->args[1]);
-  loops_[dots.id] = math_.integer(0);
+  // Two products of bytes without a sign and weights stay within 16 bits where weights are small
+  // enough.
+  const std::int64_t largest = nest_.buffers[right->id].largest;
+  const DotBytes bytes{left->dtype == DType::U8, right->dtype == DType::I8,
+                       largest > 0 && 2 * 255 * largest <= 32767};
+  loops_[statement.id] = math_.integer(0);
   const auto fours = [&](const Scalar& load, bool is_vector) {
     const Address at = address(load->args, load->view, false);
     TENON_ASSERT(!at.for_all && !at.for_each, "dots read what is there");
@@ -43,21 +48,56 @@ void KernelEmitter::emit_dots(const Statement& dots, std::optional<std::size_t> 
     llvm::Value* a = math_.vector(math_.uniform(fours(left, false)));
     LocalState& state = local(fold.id);
     llvm::Value* total = ir_.CreateLoad(math_.lanes_of(ir_.getInt32Ty()), state.slot);
-    std::vector<llvm::Value*> sums;
-    const unsigned width = math_.width(), part = std::min(width, facts_.vector_bits / 32);
-    for (unsigned k = 0; k < width; k += part) {
-      sums.push_back(dot(part_of(ir_, total, k, part), part_of(ir_, a, k, part),
-                         part_of(ir_, b, k, part), left, right));
-    }
-    ir_.CreateStore(joined(ir_, std::move(sums)), state.slot);
+    ir_.CreateStore(dots(total, a, b, bytes), state.slot);
   }
   copy_ = 0;
 }
 
+// The number, or a number added to it, where it is of four products of bytes.
+std::optional<Lanes> KernelEmitter::emit_dp4a(const ScalarNode& node) {
+  const auto is_dot = [](const ScalarNode& of) {
+    return of.kind == ScalarKind::Binary && of.binary == BinaryOp::Dp4a;
+  };
+  const ScalarNode* of = is_dot(node) ? &node : nullptr;
+  const Scalar* addend = nullptr;
+  if (!of && node.binary == BinaryOp::Add && node.dtype == DType::I32) {
+    for (const std::size_t k : {1U, 0U}) {
+      if (of || !is_dot(node.args[k].node())) continue;
+      of = &node.args[k].node();
+      addend = &node.args[1 - k];
+    }
+  }
+  if (!of) return std::nullopt;
+  const Lanes total = addend ? emit(*addend) : math_.literal(DType::I32, 0, 0);
+  const Lanes a = emit(of->args[0]), b = emit(of->args[1]);
+  DotBytes bytes{.is_unsigned = true, .is_signed = true};
+  if (const Scalar& left = of->args[0];
+      left->kind == ScalarKind::Binary && left->binary == BinaryOp::And) {
+    constexpr std::int64_t kHighBits = 0x80808080;  // of what a mask leaves
+    for (const Scalar& mask : left->args)
+      bytes.fits_pairs |= mask->kind == ScalarKind::Integer && (mask->integer & kHighBits) == 0;
+  }
+  if (total.is_uniform() && a.is_uniform() && b.is_uniform())
+    return math_.uniform(dots(total.value, a.value, b.value, bytes));
+  return Lanes{dots(math_.vector(total), math_.vector(a), math_.vector(b), bytes),
+               Lanes::Form::Vector, 0};
+}
+
+llvm::Value* KernelEmitter::dots(llvm::Value* total, llvm::Value* a, llvm::Value* b,
+                                 const DotBytes& bytes) {
+  std::vector<llvm::Value*> sums;
+  const unsigned width = lane_count(total), part = std::min(width, facts_.vector_bits / 32);
+  for (unsigned k = 0; k < width; k += part) {
+    sums.push_back(dot(part_of(ir_, total, k, part), part_of(ir_, a, k, part),
+                       part_of(ir_, b, k, part), bytes));
+  }
+  return joined(ir_, std::move(sums));
+}
+
 llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value* b,
-                                const Scalar& left, const Scalar& right) {
+                                const DotBytes& bytes) {
   const unsigned lanes = lane_count(total);
-  const bool is_unsigned = left->dtype == DType::U8, is_signed = right->dtype == DType::I8;
+  const bool is_unsigned = bytes.is_unsigned, is_signed = bytes.is_signed;
   const bool is_register = lanes == 4 || lanes == 8 || lanes == 16;
   const auto whole = [&](std::int64_t number) {
     return llvm::ConstantInt::getSigned(total->getType(), number);
@@ -70,7 +110,7 @@ llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value*
   }
   if (is_register) {
     llvm::Type* pairs = llvm::FixedVectorType::get(ir_.getInt16Ty(), 2 * lanes);
-    llvm::Type* bytes = llvm::FixedVectorType::get(ir_.getInt8Ty(), 4 * lanes);
+    llvm::Type* single = llvm::FixedVectorType::get(ir_.getInt8Ty(), 4 * lanes);
     const auto as = [&](llvm::Value* value, llvm::Type* type) {
       return ir_.CreateBitCast(value, type);
     };
@@ -79,14 +119,11 @@ llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value*
     };
     const auto add_pairs = id(Intrinsic::x86_avx512_pmaddw_d_512, Intrinsic::x86_avx2_pmadd_wd,
                               Intrinsic::x86_sse2_pmadd_wd);
-    // Two products of bytes without a sign and weights stay within 16 bits where weights are small
-    // enough.
-    const std::int64_t largest = nest_.buffers[right->id].largest;
-    if (is_unsigned && is_signed && largest > 0 && 2 * 255 * largest <= 32767) {
+    if (is_unsigned && is_signed && bytes.fits_pairs) {
       const auto multiply =
           id(Intrinsic::x86_avx512_pmaddubs_w_512, Intrinsic::x86_avx2_pmadd_ub_sw,
              Intrinsic::x86_ssse3_pmadd_ub_sw_128);
-      llvm::Value* sums = ir_.CreateIntrinsic(multiply, {}, {as(a, bytes), as(b, bytes)});
+      llvm::Value* sums = ir_.CreateIntrinsic(multiply, {}, {as(a, single), as(b, single)});
       llvm::Value* ones = llvm::ConstantInt::get(pairs, 1);
       return ir_.CreateAdd(total, ir_.CreateIntrinsic(add_pairs, {}, {sums, ones}));
     }

@@ -61,7 +61,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
       ir_(context_),
       math_(ir_, module),
       has_tiles_((bf16_instructions(facts) == "amx-bf16" && nests::has_pairs(nest.body)) ||
-                 (dot_instructions(facts) == "amx-int8" && nests::has_dots(nest.body))) {
+                 (dot_instructions(facts) == "amx-int8" && nests::has_dot_loop(nest.body))) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
   llvm::Type* number = ir_.getInt64Ty();
   auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, number, number}, false);
@@ -444,6 +444,7 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
     case ScalarKind::Load: return emit_load(scalar);
     case ScalarKind::Unary: return math_.unary(node.unary, node.args[0]->dtype, emit(node.args[0]));
     case ScalarKind::Binary: {
+      if (const std::optional<Lanes> dot = emit_dp4a(node)) return *dot;
       if (const std::optional<Scalar> under = nests::under_one_plus_erf(node)) return math_.one_plus_erf(emit(*under));
       const Lanes a = emit(node.args[0]), b = emit(node.args[1]);
       if (divides_integers(node) && may_be_zero(node.args[1])) report_if_zero(b);

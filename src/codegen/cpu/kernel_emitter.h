@@ -67,7 +67,14 @@ class KernelEmitter {
   void configure_tiles(unsigned rows);
   // Four products of bytes added to each position's sum.
   void emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first, unsigned count);
-  llvm::Value* dot(llvm::Value* total, llvm::Value* a, llvm::Value* b, const Scalar& left, const Scalar& right);
+  struct DotBytes {
+    bool is_unsigned = false;  // those of a
+    bool is_signed = false;    // those of b
+    bool fits_pairs = false;   // two products stay within 16 bits
+  };
+  llvm::Value* dot(llvm::Value* total, llvm::Value* a, llvm::Value* b, const DotBytes& bytes);
+  llvm::Value* dots(llvm::Value* total, llvm::Value* a, llvm::Value* b, const DotBytes& bytes);
+  std::optional<Lanes> emit_dp4a(const ScalarNode& node);
   // Floats that are held to a range of 32 bits need no care as they become integers, and none at all where they come
   // back as floats (kernel_held.cpp).
   std::optional<Lanes> emit_held_cast(const Scalar& cast);

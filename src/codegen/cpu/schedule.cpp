@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "nests/index_map.h"
+#include "nests/integer_contraction.h"
 #include "nests/stride.h"
 #include "ops/expr_names.h"
 
@@ -155,7 +156,8 @@ void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsign
       statement.loop = LoopKind::Vector;
       int statements = 0;
       const bool is_alone = statement.body.size() == 1 && statement.body.front().kind != Statement::Kind::Loop;
-      const bool is_simple = is_alone || (statement.is_independent && is_small(statement.body, statements));
+      // Sums of dots take many instructions and few registers, and each waits for the one before.
+      const bool is_simple = is_alone || (statement.is_independent && (is_small(statement.body, statements) || nests::has_dp4a(statement.body)));
       const double limit = trips(statement.extent);
       unsigned width = lanes * (is_simple ? interleave : 1);
       while (width > 2 && width > limit) width /= 2;

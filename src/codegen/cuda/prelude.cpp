@@ -96,6 +96,17 @@ template <class T> FN T wrapped_shift_right(T a, T b, int bits) {
   if ((T)-1 < (T)0) return (T)(a >> (is_far ? bits - 1 : (int)b));
   return is_far ? (T)0 : (T)(a >> b);
 }
+FN i32 dot_of_bytes(i32 a, i32 b) {
+#ifdef TENON_EMULATION
+  i32 total = 0;
+  for (int k = 0; k < 32; k += 8) total += (i32)(unsigned char)(a >> k) * (i32)(signed char)(b >> k);
+  return total;
+#else
+  i32 total;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(total) : "r"(a), "r"(b), "r"(0));
+  return total;
+#endif
+}
 template <class T> FN T power(T a, T b) {
   if ((T)-1 < (T)0 && b < 0) return a == 1 ? (T)1 : a == (T)-1 ? ((b & 1) != 0 ? (T)-1 : (T)1) : (T)0;
   T result = 1, factor = a;

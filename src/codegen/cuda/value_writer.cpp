@@ -258,6 +258,8 @@ std::string binary_text(BinaryOp op, DType dtype, const std::string& a, const st
       return wrapped(dtype, shifted("wrapped_shift_left"));
     case BinaryOp::ShiftRight:
       return wrapped(dtype, shifted("wrapped_shift_right"));
+    case BinaryOp::Dp4a:
+      return call("dot_of_bytes");
     case BinaryOp::Power:
       return wrapped(dtype, call("power"));
     default:

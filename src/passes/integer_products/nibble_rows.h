@@ -17,15 +17,14 @@ struct Runs {
   std::int64_t length = 0;
 };
 
-/// One row times weights of four bits, which is bound by the memory that they come from: two of
-/// them lie in a byte. Of a byte V = 16 h + l, of h from -8 to 7 and l from 0 to 15, kernels need V
-/// and h = floor(V / 16) alone: with x and X the elements of the row that the two are multiplied by
-///
-///     x l + X h = x V + (X - 16 x) h
-///
-/// and what a zero point takes away is one more byte for each run and column, times a sum of x. Of
-/// infinite elements of the row this makes NaN. Gives [columns, rounded up to whole blocks], or
-/// nothing where the weights are not of four bits, or their runs not of even length.
+/// One row times weights of four bits, eight of which lie in a word of four bytes, so that what is
+/// bound by memory reads half a byte for each, and sums of four products of bytes (`dp4a`) take few
+/// instructions. The row becomes integers of 24 bits, in steps of its largest magnitude over
+/// 127 x 65536: as exact as its floats are beside that element. They are three digits from -128 to
+/// 127, multiplied one by one with weights from 0 to 15; sums are exact within a part of a run, and
+/// floats from there on. A row that is not finite makes results that are not. Gives [columns,
+/// rounded up to whole blocks], or nothing where the weights are not of four bits, or runs do not
+/// divide the sum.
 ValueId row_times_nibbles(const rewrite::Match& match, const Constant& weights,
                           const Constant& scale, const Constant* zero, const Runs& runs);
 
