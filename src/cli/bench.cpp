@@ -323,6 +323,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"first_output_ns", first_output_ns},
                  {"arena_bytes", model.arena_bytes()},
                  {"scratch_bytes", model.scratch_bytes()},
+                 {"pinned_bytes", model.runner().pinned_bytes()},
                  {"constant_bytes", model.totals().constant_bytes},
                  {"peak_rss_kb", peak_memory},
                  {"run_peak_rss_kb", run_peak_memory / 1024},
@@ -336,6 +337,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
                         {"repeated_steps", report.repeated_count},
                         {"parts", report.parts},
                         {"swapped_bytes", report.swapped_bytes},
+                        {"swap_place", report.swap_place},
+                        {"swap_place_bytes", report.swap_place_bytes},
                         {"extra_time", report.extra_time()},
                         {"plain_ms", 1e3 * report.plain_seconds},
                         {"planned_ms", 1e3 * report.seconds}};
@@ -365,7 +368,10 @@ int bench(const BenchOptions& options, OutputFormat format) {
             << (model.is_on_device() ? "the device" : concat(model.thread_count(), " threads; the machine"))
             << " gives " << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and " << rounded(peak.bytes_per_s / 1e9)
             << " GB/s; arena " << format_bytes(model.arena_bytes()) << " and scratch "
-            << format_bytes(model.scratch_bytes()) << ", constants "
+            << format_bytes(model.scratch_bytes());
+  if (const std::uint64_t pinned = model.runner().pinned_bytes(); pinned > 0)
+    out() << ", " << format_bytes(pinned) << " pinned on the host";
+  out() << ", constants "
             << format_bytes(model.totals().constant_bytes) << ", peak memory "
             << format_bytes(static_cast<std::uint64_t>(peak_memory) * 1024) << "\n";
   if (planner) {

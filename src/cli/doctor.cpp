@@ -126,6 +126,8 @@ int doctor(OutputFormat format) {
       {"convolutions on it", found_by([] { return cuda::dnn_text(); })},
       {"messages between them", found_by([] { return cuda::nccl_text(); })},
       {"products and copying on it, at most", found_by(device_peak_text)},
+      {"copying between it and the host, at most",  // kept for plans that swap
+       found_by([] { return concat(format_count(known_link_bytes_per_s(true)), "B/s each way"); })},
   };
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json;

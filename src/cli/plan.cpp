@@ -8,6 +8,7 @@
 #include "driver/model.h"
 #include "driver/planning/budget.h"
 #include "driver/planning/problem_of.h"
+#include "driver/planning/swap_link.h"
 #include "driver/training/options.h"
 #include "memory/lower_sets.h"
 #include "memory/map_html.h"
@@ -72,7 +73,8 @@ class PlanCommand {
           .got("--method=", options.method)
           .hint("leave out --swap and --split, or --method");
     }
-    if (options.swap && !device_.link) {
+    const bool is_compiled_here = !options.train.empty() && options.device.empty();
+    if (options.swap && !device_.link && !is_compiled_here) {
       throw Error("swapping needs a device with a link", ErrorKind::Usage)
           .hint("give one with --device=FILE; examples/devices has some");
     }
@@ -117,7 +119,8 @@ class PlanCommand {
   };
 
   std::string device_name() const {
-    return options_.train.empty() || !options_.device.empty() ? device_.name : "this machine";
+    if (options_.train.empty() || !options_.device.empty()) return device_.name;
+    return options_.target.starts_with("cuda") ? options_.target : "this machine";
   }
 
   // A step of training as it runs here: kernels chosen, their workspace counted. Its parts follow
@@ -155,7 +158,8 @@ class PlanCommand {
     PlanSource source;
     source.problem = std::move(described->problem);
     source.problem.fixed_bytes = bytes_outside_arena(program, 0);
-    source.problem.link = device_.link;
+    if (options_.swap)
+      allow_swaps(source.problem, device_.link ? *device_.link : swap_link(program.target));
     source.note = "a training step, compiled";
     if (options_.device.empty()) return source;
     for (memory::Item& item : source.problem.items) {
@@ -398,7 +402,10 @@ class PlanCommand {
                  concat(format_real(plan.seconds * times(parts)), " s in place of ",
                         format_real(base_seconds_), " s")});
       table.add({"items run again", std::to_string(again.size()), concat("of ", runs, " runs")});
-      if (copies > 0) row("swapped", swapped_bytes, concat(copies, " values"));
+      if (copies > 0)
+        row("swapped", swapped_bytes,
+            concat(copies, " values, to ", problem.link->name, " at ",
+                   format_count(problem.link->bytes_per_s), "B/s"));
       if (parts > 1) table.add({"parts of the batch", std::to_string(parts), ""});
     }
     table.print(out());

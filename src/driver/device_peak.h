@@ -18,6 +18,11 @@ DevicePeak measure_device_peak();
 /// has. Takes a second.
 MachinePeak measure_device_peak_for(const Program& program);
 
+/// Bytes a second between the GPU of this machine and pinned memory of the host's, the slower way:
+/// what was measured with this kind of GPU before; measured now and kept where nothing was. `anew`
+/// measures in any case. Throws Error (Device) where there is no GPU.
+double known_link_bytes_per_s(bool anew = false);
+
 /// The least seconds that a step takes: for its arithmetic, or for moving its bytes.
 double least_seconds(const MachinePeak& peak, double flops, double bytes);
 

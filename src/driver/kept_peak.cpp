@@ -1,8 +1,11 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
+#include "driver/device_peak.h"
 #include "driver/machine_peak.h"
 #include "driver/tuning/cache.h"
+#include "runtime/cuda/describe.h"
+#include "runtime/cuda/transfers.h"
 
 #include <cpuid.h>
 #include <nlohmann/json.hpp>
@@ -53,14 +56,11 @@ bool read_peak(const PeakJson& kept, const std::string& key, MachinePeak& peak) 
   return true;
 }
 
-void keep(const std::string& key, const MachinePeak& peak) {
+void keep(const std::string& key, PeakJson peak) {
   const auto path = kept_path();
   if (!path) return;
   PeakJson kept = read_kept();
-  kept[key] = {{"flops_per_s", peak.flops_per_s},
-               {"bytes_per_s", peak.bytes_per_s},
-               {"cache_bytes_per_s", peak.cache_bytes_per_s},
-               {"cache_bytes", peak.cache_bytes}};
+  kept[key] = std::move(peak);
   std::error_code failed;
   std::filesystem::create_directories(path->parent_path(), failed);
   try {
@@ -93,8 +93,25 @@ MachinePeak known_machine_peak(int thread_count, bool anew) {
   MachinePeak peak;
   if (!anew && read_peak(read_kept(), key, peak)) return peak;
   peak = measure_machine_peak(thread_count);
-  keep(key, peak);
+  keep(key, {{"flops_per_s", peak.flops_per_s},
+             {"bytes_per_s", peak.bytes_per_s},
+             {"cache_bytes_per_s", peak.cache_bytes_per_s},
+             {"cache_bytes", peak.cache_bytes}});
   return peak;
+}
+
+double known_link_bytes_per_s(bool anew) {
+  const std::string key = concat(cuda::device_name(), ", the host's memory");
+  const PeakJson kept = read_kept();
+  const auto found = kept.find(key);
+  if (!anew && found != kept.end() && found->is_object()) {
+    const auto rate = found->find("bytes_per_s");
+    if (rate != found->end() && rate->is_number() && rate->get<double>() > 0)
+      return rate->get<double>();
+  }
+  const double measured = cuda::measured_link_bytes_per_s();
+  keep(key, {{"bytes_per_s", measured}});
+  return measured;
 }
 
 }  // namespace tenon

@@ -58,6 +58,8 @@ class DeviceContext {
   virtual std::vector<TimedWays> time_ways(const std::vector<bool>& steps) = 0;
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t scratch_bytes() const = 0;
+  /// Of the host, for values that are swapped out.
+  virtual std::uint64_t pinned_bytes() const { return 0; }
 };
 
 /// A program's code and constants on a device; any number of contexts share it.

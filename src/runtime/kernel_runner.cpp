@@ -36,6 +36,12 @@ std::uint64_t KernelRunner::arena_bytes() const {
   return bytes;
 }
 
+std::uint64_t KernelRunner::pinned_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Prepared& each : prepared_) bytes += each.device ? each.device->pinned_bytes() : 0;
+  return bytes;
+}
+
 std::uint64_t KernelRunner::scratch_bytes() const {
   std::uint64_t bytes = scratch_.bytes();
   for (const Prepared& each : prepared_) bytes += each.device ? each.device->scratch_bytes() : 0;
@@ -53,7 +59,8 @@ void KernelRunner::bind(std::span<const std::vector<std::int64_t>> input_shapes)
   if (has_arena && planned_bytes > arena_.bytes() && !arena_.allocate(planned_bytes)) {
     throw no_arena(p, all_bytes(), planned_bytes);
   }
-  if (!p.transfers.empty() && !swapper_) swapper_ = std::make_unique<Swapper>(p, all_bytes());
+  if (model_->device() == nullptr && !p.transfers.empty() && !swapper_)
+    swapper_ = std::make_unique<Swapper>(p, all_bytes());
   scratch_stride_ = 0;
   if (is_alone) prepare(0);
   is_bound_ = true;

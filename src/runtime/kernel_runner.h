@@ -30,6 +30,7 @@ class KernelRunner : public BoundShapes {
   const Executable& model() const { return *model_; }
   int thread_count() const { return thread_count_; }
   std::uint64_t arena_bytes() const;
+  std::uint64_t pinned_bytes() const;
   std::uint64_t scratch_bytes() const;
   std::span<std::byte> arena() { return {arena_.data(), arena_.bytes()}; }
 

@@ -2,12 +2,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/planning/swap_link.h"
 #include "memory/order.h"
 #include "memory/peak.h"
 #include "memory/size_text.h"
 #include "program/arena.h"
 #include "runtime/processors.h"
-#include "runtime/swap.h"
 
 #include <fmt/format.h>
 
@@ -16,9 +16,6 @@
 namespace tenon {
 namespace {
 
-// Copying less than this is not worth a call to the system.
-constexpr std::uint64_t kLeastSwapped = 64 << 10;
-constexpr double kCallSeconds = 5e-5;
 // A plan has to be so much faster to be taken in place of one that is running.
 constexpr double kWorthIt = 0.99;
 // Of more items, one order in which there is a plan is enough.
@@ -43,7 +40,8 @@ std::string to_string(const BudgetReport& report) {
                         report.step_count - report.repeated_count);
   }
   if (report.swapped_bytes > 0) {
-    text += fmt::format(", {} swapped to a file", format_bytes(report.swapped_bytes));
+    text += fmt::format(", {} swapped to {} of {}", format_bytes(report.swapped_bytes),
+                        report.swap_place, format_bytes(report.swap_place_bytes));
   }
   text += fmt::format(", {:.1f} % more time by {}", 100 * report.extra_time(),
                       report.is_measured ? "the steps' times" : "estimate");
@@ -57,7 +55,7 @@ std::uint64_t arena_budget(const std::string& text, std::uint64_t whole, std::ui
     if (share && *share > 0 && *share <= 1000) {
       return static_cast<std::uint64_t>(*share / 100 * static_cast<double>(whole));
     }
-  } else if (const auto bytes = memory::parse_bytes(trimmed)) {
+  } else if (const auto bytes = memory::parse_bytes(trimmed); bytes && *bytes > 0) {
     if (*bytes > outside) return *bytes - outside;
     throw Error("the budget does not hold what has to be there all the time",
                 ErrorKind::OutOfMemory)
@@ -68,7 +66,7 @@ std::uint64_t arena_budget(const std::string& text, std::uint64_t whole, std::ui
   }
   throw Error("a budget is a number of bytes or a share of the memory without one",
               ErrorKind::Usage)
-      .expected("such as 4GiB, 500MB, 1048576 or 60%")
+      .expected("more than nothing, such as 4GiB, 500MB, 1048576 or 60%")
       .got("'", text, "'");
 }
 
@@ -97,11 +95,8 @@ BudgetPlanner::BudgetPlanner(Program plain, codegen::StepProblem described,
       request.arena_bytes ? *request.arena_bytes
                           : arena_budget(request.budget, plain_.arena_bytes, report_.outside_bytes);
   if (may_swap_) {
-    memory::Problem& problem = described_.problem;
-    problem.link = {"a file", measured_swap_bytes_per_s(), kCallSeconds};
-    for (memory::Value& value : problem.values) {
-      value.may_swap = value.may_swap && value.bytes >= kLeastSwapped;
-    }
+    allow_swaps(described_.problem, swap_link(plain_.target));
+    report_.swap_place = described_.problem.link->name;
   }
   std::vector<memory::Problem> orders = memory::promising_orders(described_.problem);
   const bool is_large = described_.problem.items.size() > kManyItems;
@@ -136,9 +131,11 @@ Program BudgetPlanner::program() {
   Program made = codegen::carried_out(plain_, described_, plan_, &step_items_);
   report_.step_count = made.steps.size();
   report_.repeated_count = made.steps.size() - plain_.steps.size();
-  report_.swapped_bytes = 0;
+  report_.swapped_bytes = report_.swap_place_bytes = 0;
   for (const Program::Transfer& transfer : made.transfers) {
-    if (transfer.is_out) report_.swapped_bytes += bytes_of(made.buffers[transfer.buffer]);
+    const std::uint64_t bytes = bytes_of(made.buffers[transfer.buffer]);
+    if (transfer.is_out) report_.swapped_bytes += bytes;
+    report_.swap_place_bytes = std::max(report_.swap_place_bytes, transfer.file_offset + bytes);
   }
   return made;
 }
@@ -174,11 +171,6 @@ std::unique_ptr<BudgetPlanner> planned_within(Program plain,
         .expected("kernels one after another, with extents that are known")
         .got(!plain.is_kernels_alone() ? "control flow or operators without kernels between them"
                                        : "extents that inputs decide");
-  }
-  if (request.may_swap && is_for_device(plain)) {
-    throw Error("nothing is swapped out of a device's memory", ErrorKind::Unsupported)
-        .at("program '", plain.name, "' for ", plain.target)
-        .hint("a budget without --swap: steps are run again, or the batch is split by --split");
   }
   return std::make_unique<BudgetPlanner>(std::move(plain), *std::move(described), request);
 }

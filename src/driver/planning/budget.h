@@ -19,8 +19,9 @@ struct BudgetRequest {
   /// arena, inputs, outputs, constants, code, what kernels keep for themselves.
   std::string budget;
   std::optional<std::uint64_t> arena_bytes = {};  ///< of the arena, whatever `budget` says
-  bool may_swap = false;                          ///< to a file; running steps again always may be
-  int threads = 0;                                ///< 0: as many as the process may use
+  /// To a file, from a device to the host's memory; running steps again always may be.
+  bool may_swap = false;
+  int threads = 0;         ///< 0: as many as the process may use
   bool may_split = false;  ///< the batch of a training step may be worked off in parts
 };
 
@@ -32,8 +33,10 @@ struct BudgetReport {
   double plain_seconds = 0, seconds = 0;  ///< of a run, as the plan counts
   bool is_measured = false;               ///< these were measured, not estimated
   std::size_t step_count = 0, repeated_count = 0;
-  std::uint64_t swapped_bytes = 0;  ///< to the file, each run
-  std::int64_t parts = 1;           ///< of the batch, one after another
+  std::uint64_t swapped_bytes = 0;     ///< each run
+  std::uint64_t swap_place_bytes = 0;  ///< of the file, or of the host's memory, which is pinned
+  std::string swap_place;              ///< "a file"
+  std::int64_t parts = 1;              ///< of the batch, one after another
 
   double extra_time() const { return plain_seconds > 0 ? seconds / plain_seconds - 1 : 0; }
 };
@@ -77,7 +80,7 @@ class BudgetPlanner {
 };
 
 /// The planner of a program just compiled. Throws Error (Unsupported) where it cannot be planned:
-/// several parts, a device, extents that are not known.
+/// control flow, extents that are not known.
 std::unique_ptr<BudgetPlanner> planned_within(Program plain,
                                               std::optional<codegen::StepProblem> described,
                                               const BudgetRequest& request);

@@ -57,6 +57,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
       step_(std::move(graph)),
       data_inputs_(step_.data_inputs()),
       data_outputs_(step_.data_outputs()),
+      is_for_device_(options.target.starts_with("cuda")),
       thread_count_(options.thread_count) {
   const int thread_count = options.thread_count;
   const bool has_budget = !options.budget.budget.empty();
@@ -71,11 +72,11 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
     make_ranked(options, ranks);
     return;
   }
-  const bool is_for_device = options.target.starts_with("cuda");
-  if (!is_for_device) step_ = held_unless_finite(std::move(step_));
+  if (!is_for_device_) step_ = held_unless_finite(std::move(step_));
   const std::vector<StatePorts> step_ports =
-      is_for_device ? std::vector<StatePorts>() : step_.ports();
+      is_for_device_ ? std::vector<StatePorts>() : step_.ports();
   const auto compiled = [&](const Graph& made, std::optional<codegen::StepProblem>* described) {
+    if (options.compile) return options.compile(made, described);
     CompileRequest request;
     request.cpu = options.target;
     request.precision = options.precision;
@@ -94,7 +95,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   Program program;
   if (has_budget) {
     SplitStep split = options.split;
-    if (split.in_parts) {
+    if (split.in_parts && !is_for_device_) {
       split.in_parts = [in_parts = options.split.in_parts](std::int64_t parts) {
         return held_unless_finite(in_parts(parts));
       };
@@ -113,12 +114,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   } else {
     load(std::move(program));
   }
-  if (is_on_device()) {
-    before_.clear();
-    std::vector<Feedback> states;
-    for (const State& state : step_.states) states.push_back({state.input, state.output});
-    context_->keep_on_device(std::move(states));
-  }
+  if (is_on_device()) before_.clear();
 }
 
 // With a budget a second time: what there is beside the arena is known then.
@@ -187,8 +183,24 @@ RankNeeds Session::needs() const {
 void Session::load(Program program) {
   context_.reset();  // two arenas at once would be over the budget
   model_ = std::make_shared<const Executable>(std::move(program));
-  context_ = std::make_unique<Context>(model_, thread_count_);
+  open_context();
   if (!is_on_device()) choose_places();
+}
+
+void Session::open_context() {
+  context_ = std::make_unique<Context>(model_, thread_count_);
+  if (!is_on_device()) return;
+  std::vector<Feedback> states;
+  for (const State& state : step_.states) states.push_back({state.input, state.output});
+  context_->keep_on_device(std::move(states));
+}
+
+void Session::rest() {
+  if (is_on_device() && context_ && !is_set_) {
+    for (std::size_t k = 0; k < now_.size(); ++k) now_[k] = state_value(k);
+    is_set_ = true;
+  }
+  context_.reset();
 }
 
 void Session::choose_places() {
@@ -224,7 +236,10 @@ void Session::learn_times() {
   for (const Watch::Step& step : watch_.steps()) {
     seconds[step.number] = static_cast<double>(step.end - step.start) * seconds_per_tick();
   }
-  if (planner_->learn(seconds)) load(planner_->program());
+  if (!planner_->learn(seconds)) return;
+  // What states on a device were before may yet be asked for.
+  is_plan_new_ = is_on_device();
+  if (!is_on_device()) load(planner_->program());
 }
 
 Session::~Session() = default;
@@ -285,6 +300,12 @@ Tensor Session::state_value(std::size_t k, bool is_before) const {
 // Extents of a step are numbers, so that shapes are bound from the beginning.
 std::vector<Tensor> Session::run_on_device(const std::vector<Tensor>& batch) {
   TENON_ASSERT(batch.size() == data_inputs_.size(), "a tensor for each input that is no state's");
+  if (is_plan_new_) {
+    rest();
+    load(planner_->program());
+    is_plan_new_ = false;
+  }
+  if (!context_) open_context();
   const Program& p = program();
   std::vector<const void*> sources(p.inputs.size(), nullptr);
   std::vector<void*> targets(p.outputs.size(), nullptr);
@@ -298,8 +319,14 @@ std::vector<Tensor> Session::run_on_device(const std::vector<Tensor>& batch) {
     outputs.emplace_back(element_type_of(p.buffers[p.outputs[k]]), context_->output_shape(k));
     targets[k] = outputs.back().mutable_bytes().data();
   }
-  context_->run(sources, targets);
+  const bool is_timed = planner_ && timed_runs_ < kTimedRuns;
+  if (is_timed) {
+    context_->run(sources, targets, watch_);
+  } else {
+    context_->run(sources, targets);
+  }
   is_set_ = false;
+  if (is_timed) learn_times();
   return outputs;
 }
 

@@ -28,6 +28,7 @@ struct SessionOptions {
   BudgetRequest budget = {};
   /// How the step is made in parts of its batch, where the budget allows that.
   SplitStep split = {};
+  CompileStep compile = {};  ///< in place of compiling for the target
 };
 
 /// Over which ranks a session runs, in how many parts of the batch.
@@ -88,19 +89,20 @@ class Session {
   /// Bytes of all states, and of those that have a second place.
   std::uint64_t state_bytes() const;
   std::uint64_t second_place_bytes() const;
-  /// Gives the arena back until the next run. For a session with a budget.
-  void rest() { context_.reset(); }
+  /// Gives the arena back until the next run; states stay. For a session with a budget.
+  void rest();
   /// Of a session with a budget; else nothing.
   const BudgetPlanner* budget() const { return planner_.get(); }
 
  private:
-  bool is_on_device() const { return context_ && context_->is_on_device(); }
+  bool is_on_device() const { return is_for_device_ && model_; }
   void make_ranked(const SessionOptions& options, const SessionRanks& ranks);
   bool are_ranks_on_device() const { return ranked_ && ranked_->place().is_device; }
   // A state as it is now, or as it was before the last run.
   Tensor state_value(std::size_t state, bool is_before = false) const;
   std::vector<Tensor> run_on_device(const std::vector<Tensor>& batch);
   void load(Program program);
+  void open_context();
   void choose_places();
   void learn_times();
   /// Tensors by input of the graph: the batch, and the states among them.
@@ -115,7 +117,9 @@ class Session {
   std::vector<Tensor> now_, before_;     // on a device `now_` alone: what is to go there
   std::vector<StatePorts> overwritten_;  // as far as kernels are concerned
   std::vector<char> is_in_place_;        // by state: `before_` has nothing there
-  bool is_set_ = true;                   // since the last run, or never run
+  bool is_for_device_;
+  bool is_set_ = true;        // since the last run, or never run
+  bool is_plan_new_ = false;  // on a device: the next run takes it
   std::unique_ptr<RankedStep> ranked_;
   std::vector<std::shared_ptr<std::byte>> there_, there_before_;  // ranks' states on a device
   std::int64_t step_number_ = 0;                                  // of ranks' next run

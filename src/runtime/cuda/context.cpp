@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/library_step.h"
+#include "runtime/cuda/transfers.h"
 #include "runtime/device.h"
 
 #include <algorithm>
@@ -132,6 +133,7 @@ class CudaContext : public DeviceContext {
   std::vector<TimedWays> time_ways(const std::vector<bool>& steps) override;
   std::uint64_t arena_bytes() const override { return arena_.bytes(); }
   std::uint64_t scratch_bytes() const override { return scratch_.bytes(); }
+  std::uint64_t pinned_bytes() const override { return transfers_.pinned_bytes(); }
 
  private:
   void forget_graphs() {
@@ -156,7 +158,8 @@ class CudaContext : public DeviceContext {
   void begin_run();
   void turn_states();
   void use_addresses();
-  void enqueue(ReadyStep& step);
+  void enqueue(ReadyStep& step, bool is_behind_copies = false);
+  void enqueue_run();
   void capture();
   void run_step_by_step(std::span<double> seconds);
   void run_with_calls();
@@ -166,11 +169,12 @@ class CudaContext : public DeviceContext {
   const CudaModel& model_;
   Stream stream_ = nullptr;
   Event begin_ = nullptr, end_ = nullptr;
-  std::vector<Event> moments_;  ///< before the first step and behind each
+  std::vector<Event> moments_;  ///< before and behind steps
   /// The launches as graphs: of states that lie as at first, and the other way round.
   std::array<GraphExec, 2> execs_ = {};
   bool is_turned_ = false;
   DeviceMemory arena_, ports_, scratch_, error_;
+  Transfers transfers_;
   std::vector<ReadyStep> steps_;
   void fetch(const Port& port, void* target);
   bool use_callers_memory(std::span<const void* const> inputs, std::span<void* const> outputs);
@@ -261,6 +265,7 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
   for (ReadyStep& step : steps_) {
     if (!step.library) step.values[step.values.size() - 2] = scratch_.address();
   }
+  transfers_.prepare(p, shapes, arena_.address());
 }
 
 std::shared_ptr<LibraryStep> CudaContext::library_step(const std::string& description,
@@ -274,7 +279,7 @@ std::shared_ptr<LibraryStep> CudaContext::library_step(const std::string& descri
   return make_library_step(call, extents);
 }
 
-void CudaContext::enqueue(ReadyStep& step) {
+void CudaContext::enqueue(ReadyStep& step, bool is_behind_copies) {
   if (step.library) {
     step.library->enqueue(stream_, step.values, scratch_.address());
     return;
@@ -283,11 +288,12 @@ void CudaContext::enqueue(ReadyStep& step) {
   for (std::uint64_t& value : step.values) parameters.push_back(&value);
   const Driver& cuda = driver();
   // Its blocks may come while a kernel of ours before it still ends: each waits for that first
-  // (`codegen/cuda/prelude.cpp`). Behind a library's kernel it cost more than it gained.
+  // (`codegen/cuda/prelude.cpp`). Behind a library's kernel it cost more than it gained; behind a
+  // copy there is more to wait for than a kernel.
   LaunchAttribute starts_early{LaunchAttribute::kProgrammaticSerialisation, {}, 1, {}};
   LaunchConfig config{step.blocks, 1, 1, step.threads, 1, 1, 0, stream_, nullptr, 0};
   const bool follows_own = &step != steps_.data() && !(&step - 1)->library;
-  if (cuda.major >= 9 && follows_own) {
+  if (cuda.major >= 9 && follows_own && !is_behind_copies) {
     config.attributes = &starts_early;
     config.attribute_count = 1;
   }
@@ -306,6 +312,13 @@ void CudaContext::fetch(const Port& port, void* target) {
 void CudaContext::begin_run() {
   const Driver& cuda = driver();
   cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "running");
+  transfers_.begin_run();
+}
+
+void CudaContext::enqueue_run() {
+  begin_run();
+  for (ReadyStep& step : steps_) enqueue(step, transfers_.before(step.step, stream_));
+  transfers_.end_run(stream_);
 }
 
 // States come in where the run before left them, and go out where it had them from: nothing is
@@ -331,8 +344,7 @@ void CudaContext::capture() {
   Graph graph = nullptr;
   cuda.require(cuda.begin_capture(stream_, kThreadLocal), "recording launches");
   try {
-    begin_run();
-    for (ReadyStep& step : steps_) enqueue(step);
+    enqueue_run();
   } catch (...) {
     cuda.end_capture(stream_, &graph);
     if (graph != nullptr) cuda.destroy_graph(graph);
@@ -374,11 +386,16 @@ void CudaContext::run_with_calls() {
   have_moments(marks_.size());
   begin_run();
   std::size_t next = 0;
+  const auto put_next = [&] {
+    ReadyStep& step = steps_[next++];
+    enqueue(step, transfers_.before(step.step, stream_));
+  };
   for (std::size_t mark = 0; mark < marks_.size(); ++mark) {
-    while (next < steps_.size() && steps_[next].step <= marks_[mark]) enqueue(steps_[next++]);
+    while (next < steps_.size() && steps_[next].step <= marks_[mark]) put_next();
     cuda.require(cuda.record(moments_[mark], stream_), "running");
   }
-  while (next < steps_.size()) enqueue(steps_[next++]);
+  while (next < steps_.size()) put_next();
+  transfers_.end_run(stream_);
   for (std::size_t mark = 0; mark < marks_.size(); ++mark) {
     cuda.require(cuda.await_event(moments_[mark]), "running");
     call_(marks_[mark]);
@@ -386,20 +403,28 @@ void CudaContext::run_with_calls() {
 }
 
 // With an event behind every step. Nothing is waited for in between: the device would idle until
-// the next launch reached it, and that would be told as the step's time.
+// the next launch reached it, and that would be told as the step's time. What a step waits for
+// copies is none of its time.
 void CudaContext::run_step_by_step(std::span<double> seconds) {
   const Driver& cuda = driver();
-  have_moments(steps_.size() + 1);
+  have_moments(2 * steps_.size() + 1);
+  std::vector<std::size_t> begins, ends;  // moments
   begin_run();
-  cuda.require(cuda.record(moments_[0], stream_), "timing");
-  for (std::size_t k = 0; k < steps_.size(); ++k) {
-    enqueue(steps_[k]);
-    cuda.require(cuda.record(moments_[k + 1], stream_), "timing");
+  std::size_t last = 0;
+  cuda.require(cuda.record(moments_[last], stream_), "timing");
+  for (ReadyStep& step : steps_) {
+    const bool is_behind_copies = transfers_.before(step.step, stream_);
+    if (is_behind_copies) cuda.require(cuda.record(moments_[++last], stream_), "timing");
+    begins.push_back(last);
+    enqueue(step, is_behind_copies);
+    cuda.require(cuda.record(moments_[++last], stream_), "timing");
+    ends.push_back(last);
   }
+  transfers_.end_run(stream_);
   cuda.require(cuda.synchronise(stream_), "running");
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     float milliseconds = 0;
-    cuda.require(cuda.elapsed(&milliseconds, moments_[k], moments_[k + 1]), "timing");
+    cuda.require(cuda.elapsed(&milliseconds, moments_[begins[k]], moments_[ends[k]]), "timing");
     seconds[steps_[k].step] += static_cast<double>(milliseconds) / 1e3;
   }
 }
@@ -456,8 +481,7 @@ void CudaContext::run(std::span<const void* const> inputs, std::span<void* const
   } else {
     // Launches are recorded for memory that comes again: recording takes longer than launching.
     if (exec() == nullptr && has_work() && are_places_new_) {
-      begin_run();
-      for (ReadyStep& step : steps_) enqueue(step);
+      enqueue_run();
     } else {
       if (exec() == nullptr && has_work()) capture();
       if (exec() != nullptr) cuda.require(cuda.launch_graph(exec(), stream_), "running");

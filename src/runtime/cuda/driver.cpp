@@ -47,6 +47,7 @@ Driver::Driver() {
   library.find(create_event, "cuEventCreate");
   library.find(destroy_event, "cuEventDestroy_v2");
   library.find(record, "cuEventRecord");
+  library.find(wait_event, "cuStreamWaitEvent");
   library.find(await_event, "cuEventSynchronize");
   library.find(elapsed, "cuEventElapsedTime");
   library.find(set_current, "cuCtxSetCurrent");

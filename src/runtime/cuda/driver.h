@@ -68,6 +68,7 @@ struct Driver {
   int (*create_event)(Event*, unsigned) = nullptr;
   int (*destroy_event)(Event) = nullptr;
   int (*record)(Event, Stream) = nullptr;
+  int (*wait_event)(Stream, Event, unsigned) = nullptr;
   int (*await_event)(Event) = nullptr;
   int (*elapsed)(float*, Event, Event) = nullptr;
   int (*set_current)(ContextHandle) = nullptr;

@@ -25,15 +25,23 @@ namespace fs = std::filesystem;
 using Kernel = void (*)(void** buffers, const long long* extents, unsigned char* scratch,
                         long long* error, unsigned blocks);
 
-// A folder that goes when the test does.
+// A folder that goes when the test does; that of a process which made it for those that it starts.
 struct Folder {
   fs::path path;
+  bool is_own = true;
   Folder() {
+    if (const char* given = std::getenv(kKernelFolder)) {
+      path = given;
+      is_own = false;
+      return;
+    }
     std::string name = (fs::temp_directory_path() / "tenon-emulation-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw Error("no temporary folder");
     path = name;
   }
-  ~Folder() { fs::remove_all(path); }
+  ~Folder() {
+    if (is_own) fs::remove_all(path);
+  }
 };
 
 class EmulatedContext : public DeviceContext {
@@ -42,6 +50,7 @@ class EmulatedContext : public DeviceContext {
       : program_(program), kernels_(kernels) {}
 
   void prepare(const BoundShapes& shapes, const Segment&) override {
+    if (!program_.transfers.empty()) throw Error("nothing is copied beside steps here");
     shapes_ = &shapes;
     arena_.resize(shapes.planned_bytes + 64);
   }
@@ -117,37 +126,43 @@ class EmulatedContext : public DeviceContext {
 // Kernels by their source: ranks that are threads of one process run the same ones.
 class Libraries {
  public:
-  void* of(const std::string& code) {
+  std::string path_of(const std::string& code) {
     const std::scoped_lock lock(mutex_);
-    void*& handle = handles_[code];
-    if (handle == nullptr) handle = compiled(code);
-    return handle;
+    std::string& path = paths_[code];
+    if (path.empty()) path = compiled(code);
+    return path;
   }
+  std::string new_path(const std::string& name) const { return folder_.path / name; }
 
  private:
-  void* compiled(const std::string& code) const {
-    const std::string name = concat("kernels", handles_.size());
+  std::string compiled(const std::string& code) const {
+    const std::string name = concat("kernels", std::hash<std::string>()(code));
     const fs::path source = folder_.path / (name + ".cpp"), library = folder_.path / (name + ".so");
+    if (fs::exists(library)) return library;
     std::ofstream(source) << code;
     const std::string command = concat("c++ -std=c++17 -O0 -w -mf16c -shared -fPIC ",
                                        source.string(), " -o ", library.string());
     if (std::system(command.c_str()) != 0) throw Error("emulated kernels do not compile");
-    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) throw Error(dlerror());
-    return handle;
+    return library;
   }
 
   std::mutex mutex_;
   Folder folder_;
-  std::map<std::string, void*> handles_;  // they stay
+  std::map<std::string, std::string> paths_;  // they stay
 };
+
+Libraries& libraries() {
+  static Libraries all;
+  return all;
+}
 
 class EmulatedModel : public DeviceExecutable {
  public:
   explicit EmulatedModel(const Program& program) : program_(program) {
-    static Libraries libraries;
-    void* handle =
-        libraries.of({reinterpret_cast<const char*>(program.code.data()), program.code.size()});
+    const std::string library =
+        compiled_kernels({reinterpret_cast<const char*>(program.code.data()), program.code.size()});
+    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays
+    if (handle == nullptr) throw Error(dlerror());
     for (const Program::Kernel& kernel : program.kernels) {
       kernels_.push_back(
           reinterpret_cast<Kernel>(dlsym(handle, ("emulate_" + kernel.symbol).c_str())));
@@ -165,6 +180,9 @@ class EmulatedModel : public DeviceExecutable {
 };
 
 }  // namespace
+
+std::string new_library_path(const std::string& name) { return libraries().new_path(name); }
+std::string compiled_kernels(const std::string& code) { return libraries().path_of(code); }
 
 std::shared_ptr<const DeviceExecutable> emulate(const Program& program) {
   return std::make_shared<EmulatedModel>(program);

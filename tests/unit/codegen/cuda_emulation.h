@@ -14,6 +14,13 @@ namespace tenon::testing {
 /// Whether there is a C++ compiler to run what was written for a device.
 bool has_compiler();
 
+/// Names the folder of emulated kernels for processes that this one starts.
+inline constexpr const char* kKernelFolder = "TENON_EMULATED_KERNELS";
+/// Where a library of that name can be written; it goes when the process does.
+std::string new_library_path(const std::string& name);
+/// The library of a program's emulated kernels.
+std::string compiled_kernels(const std::string& code);
+
 /// The program of a graph, as its nodes stand, for a device that is emulated on the processor; and
 /// that device, whose memory is the processor's.
 Program compile_emulated(const Graph& graph,

@@ -133,7 +133,7 @@ TEST(Budget, WhatCannotBeKeptIsRefusedBeforeTheRun) {
   EXPECT_NE(text.find(" are alive: '"), std::string::npos) << text;
   EXPECT_NE(text.find("proven: step '"), std::string::npos) << text;
   EXPECT_NE(text.find("alone needs "), std::string::npos) << text;
-  for (const char* nonsense : {"-3", "60 percent", "%", "4 parsecs", "nan%"}) {
+  for (const char* nonsense : {"-3", "60 percent", "%", "4 parsecs", "nan%", "0", "0%", "0 GiB"}) {
     EXPECT_EQ(error_summary([&] { arena_budget(nonsense, 100, 0); }),
               "a budget is a number of bytes or a share of the memory without one")
         << nonsense;

@@ -1,0 +1,38 @@
+#include "driver/planning/swap_link.h"
+
+#include "base/error.h"
+#include "driver/device_peak.h"
+#include "runtime/swap.h"
+#include "target/gpu_facts.h"
+
+namespace tenon {
+namespace {
+
+// Copying less than this is not worth a call to the system.
+constexpr std::uint64_t kLeastSwapped = 64 << 10;
+constexpr double kCallSeconds = 5e-5, kDeviceCopySeconds = 1e-5;
+
+double device_link_bytes_per_s() {
+  try {
+    return known_link_bytes_per_s();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Device) throw;
+    return kGpuLinkBytesPerS;
+  }
+}
+
+}  // namespace
+
+memory::Link swap_link(const std::string& target) {
+  if (target.starts_with("cuda"))
+    return {"the host's memory", device_link_bytes_per_s(), kDeviceCopySeconds};
+  return {"a file", measured_swap_bytes_per_s(), kCallSeconds};
+}
+
+void allow_swaps(memory::Problem& problem, memory::Link link) {
+  problem.link = std::move(link);
+  for (memory::Value& value : problem.values)
+    value.may_swap = value.may_swap && value.bytes >= kLeastSwapped;
+}
+
+}  // namespace tenon

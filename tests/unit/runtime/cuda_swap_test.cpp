@@ -1,0 +1,289 @@
+// Programs that swap on a device, by the runtime as it is: kernels in an emulation, the driver one
+// that the tests build (tests/fixtures/fake_cuda.cpp). Each test's device is in a process of its
+// own.
+#include "base/error.h"
+#include "driver/inputs.h"
+#include "driver/pipeline.h"
+#include "driver/training/session.h"
+#include "host/program_types.h"
+#include "ir/text.h"
+#include "memory/order.h"
+#include "memory/search.h"
+#include "ops/registry.h"
+#include "passes/train/train.h"
+#include "runtime/cuda/transfers.h"
+#include "runtime/executable.h"
+#include "unit/codegen/cuda_emulation.h"
+#include "unit/codegen/fake_cuda.h"
+#include "unit/error_text.h"
+#include "unit/memory/plan_checker.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+namespace tenon::cuda_swap_test {
+namespace {
+
+using testing::FakeCuda;
+
+StatefulGraph training_step() {
+  std::string layers;
+  for (int k = 1; k <= 5; ++k)
+    layers += concat("  a", k, " = conv(y", k - 1, ", w", k % 2, ") {pads = [1, 1, 1, 1]}\n  y", k,
+                     " = tanh(a", k, ")\n");
+  TrainOptions options;
+  options.optimizer.kind = "momentum";
+  StatefulGraph step = train(
+      parse_graph(
+          concat(R"(graph net (y0: f32[2, 4, 6, 6]) {
+  w0 = constant f32[4, 4, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  w1 = constant f32[4, 4, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
+)",
+                 layers, "  y = reduce_mean(y5) {axes = [2, 3], keep_axes = false}\n  return y\n}"),
+          all_ops()),
+      options);
+  step.graph = run_pipeline(step.graph, pipeline_for("cuda", ""));
+  return step;
+}
+
+struct Swapping {
+  StatefulGraph step = training_step();
+  Program plain, planned;  // for the device
+  std::vector<Tensor> inputs;
+
+  Swapping() {
+    std::optional<codegen::StepProblem> described;
+    plain = testing::compile_emulated(step.graph, &described);
+    memory::Problem& problem = described->problem;
+    problem = memory::reordered(problem);
+    problem.link = memory::Link{"the host's memory", 1e9, 0};
+    memory::SearchOptions options;
+    options.budget_bytes = plain.arena_bytes * 65 / 100;
+    options.may_recompute = false;
+    options.may_swap = true;
+    options.place.alignment = 64;
+    const memory::SearchResult found = memory::search(problem, options);
+    EXPECT_TRUE(found.is_within_budget);
+    EXPECT_EQ(testing::fault_in(problem, found.plan), "");
+    planned = codegen::carried_out(plain, *described, found.plan);
+    EXPECT_GE(planned.transfers.size(), 4u);
+    EXPECT_LE(planned.arena_bytes, options.budget_bytes);
+    plain = testing::for_fake_cuda(std::move(plain));
+    planned = testing::for_fake_cuda(std::move(planned));
+    for (const Datum& input : random_inputs(step.graph, 3)) inputs.push_back(input.tensor());
+    for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
+  }
+  std::uint64_t swapped_bytes() const {
+    std::uint64_t end = 0;
+    for (const Program::Transfer& transfer : planned.transfers) {
+      std::uint64_t bytes = 4;
+      for (const Extent& dim : planned.buffers[transfer.buffer].dims)
+        bytes *= static_cast<std::uint64_t>(dim.number());
+      end = std::max(end, transfer.file_offset + bytes);
+    }
+    return end;
+  }
+};
+
+// A program on the device, with what it is run on.
+class OnDevice {
+ public:
+  OnDevice(const Program& program, const std::vector<Tensor>& inputs)
+      : executable_(std::make_shared<const Executable>(program)), context_(executable_, 1) {
+    std::vector<Shape> shapes;
+    for (const Tensor& input : inputs) {
+      shapes.push_back(input.shape());
+      sources_.push_back(input.bytes().data());
+    }
+    context_.bind(shapes);
+  }
+  Context& context() { return context_; }
+  std::vector<Tensor> run(bool is_timed = false) {
+    std::vector<Tensor> outputs = places();
+    std::vector<void*> targets;
+    for (Tensor& output : outputs) targets.push_back(output.mutable_bytes().data());
+    Watch watch;
+    if (is_timed) {
+      context_.run(sources_, targets, watch);
+    } else {
+      context_.run(sources_, targets);
+    }
+    return outputs;
+  }
+  std::vector<Tensor> replayed() {
+    context_.replay();
+    std::vector<Tensor> outputs = places();
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      context_.fetch_output(k, outputs[k].mutable_bytes().data());
+    return outputs;
+  }
+  // From now on states go on from what a run left.
+  void hand_on(const std::vector<State>& states) {
+    std::vector<Feedback> kept;
+    for (const State& state : states) kept.push_back({state.input, state.output});
+    context_.keep_on_device(kept);
+  }
+  void go_on_with(const std::vector<State>& states) {
+    for (const State& state : states) sources_[state.input] = nullptr;
+  }
+
+ private:
+  std::vector<Tensor> places() const {
+    std::vector<Tensor> outputs;
+    const Program& program = executable_->program();
+    for (std::size_t k = 0; k < program.outputs.size(); ++k)
+      outputs.emplace_back(element_type_of(program.buffers[program.outputs[k]]),
+                           context_.output_shape(k));
+    return outputs;
+  }
+
+  std::shared_ptr<const Executable> executable_;
+  Context context_;
+  std::vector<const void*> sources_;
+};
+
+bool are_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) { return identical(x, y); });
+}
+
+// What one of the processes compiled the next one finds.
+class CudaSwap : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (std::getenv(testing::kKernelFolder) != nullptr) return;
+    setenv(testing::kKernelFolder, testing::new_library_path("").c_str(), 1);
+    is_first_ = true;
+  }
+  static void TearDownTestSuite() {
+    if (is_first_) unsetenv(testing::kKernelFolder);
+  }
+  static inline bool is_first_ = false;
+};
+
+// The body's failures are those of the process.
+void in_own_process(const std::function<void(FakeCuda&)>& body) {
+  if (!testing::has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        FakeCuda device;
+        body(device);
+        std::fflush(nullptr);
+        _exit(::testing::Test::HasFailure() ? 1 : 0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(CudaSwap, EveryOrderThatEventsAllowGivesTheBitsOfThePlainProgram) {
+  in_own_process([](FakeCuda& device) {
+    const Swapping made;
+    const std::vector<Tensor> expected = OnDevice(made.plain, made.inputs).run();
+    EXPECT_TRUE(are_equal(expected, OnDevice(made.plain, made.inputs).run(true)));
+    for (const bool is_early : {false, true}) {
+      device.run_copies_early(is_early);
+      OnDevice swapping(made.planned, made.inputs);
+      EXPECT_TRUE(are_equal(expected, swapping.run())) << "recorded, " << is_early;
+      EXPECT_TRUE(are_equal(expected, swapping.run())) << "recorded before, " << is_early;
+      EXPECT_TRUE(are_equal(expected, swapping.run(true))) << "step by step, " << is_early;
+      EXPECT_TRUE(are_equal(expected, swapping.replayed())) << "run again, " << is_early;
+      OnDevice timed_first(made.planned, made.inputs);
+      EXPECT_TRUE(are_equal(expected, timed_first.run(true))) << "at first, " << is_early;
+    }
+  });
+}
+
+TEST_F(CudaSwap, StatesThatAreHandedOnLearnTheSame) {
+  in_own_process([](FakeCuda& device) {
+    const Swapping made;
+    for (const bool is_early : {false, true}) {
+      device.run_copies_early(is_early);
+      OnDevice plain(made.plain, made.inputs), swapping(made.planned, made.inputs);
+      for (OnDevice* each : {&plain, &swapping}) each->hand_on(made.step.states);
+      for (int step = 0; step < 3; ++step) {
+        EXPECT_TRUE(are_equal(plain.run(), swapping.run())) << "step " << step << ", " << is_early;
+        for (OnDevice* each : {&plain, &swapping}) each->go_on_with(made.step.states);
+      }
+    }
+  });
+}
+
+TEST_F(CudaSwap, AWaitThatIsMissingShows) {
+  in_own_process([](FakeCuda& device) {
+    const Swapping made;
+    const std::vector<Tensor> expected = OnDevice(made.plain, made.inputs).run();
+    device.lose(FakeCuda::Lost::WaitsOfSteps);
+    EXPECT_FALSE(are_equal(expected, OnDevice(made.planned, made.inputs).run(true)));
+    // What is recorded has to come together again.
+    EXPECT_NE(error_text([&] { OnDevice(made.planned, made.inputs).run(); }).find("UNJOINED"),
+              std::string::npos);
+    device.lose(FakeCuda::Lost::WaitsOfCopies);
+    device.run_copies_early(true);
+    EXPECT_FALSE(are_equal(expected, OnDevice(made.planned, made.inputs).run(true)));
+    device.lose(FakeCuda::Lost::None);
+    EXPECT_TRUE(are_equal(expected, OnDevice(made.planned, made.inputs).run(true)));
+  });
+}
+
+TEST_F(CudaSwap, PinnedMemoryIsTakenOnceAndCounted) {
+  in_own_process([](FakeCuda& device) {
+    const Swapping made;
+    {
+      OnDevice plain(made.plain, made.inputs);
+      EXPECT_EQ(device.pinned_bytes(), 0u);
+      OnDevice swapping(made.planned, made.inputs);
+      swapping.run();
+      std::vector<Shape> shapes;
+      for (const Tensor& input : made.inputs) shapes.push_back(input.shape());
+      swapping.context().bind(shapes);
+      swapping.run();
+      EXPECT_EQ(device.pinned_allocations(), 1);
+      EXPECT_EQ(device.pinned_bytes(), made.swapped_bytes());
+      EXPECT_EQ(swapping.context().runner().pinned_bytes(), made.swapped_bytes());
+    }
+    EXPECT_EQ(device.pinned_bytes(), 0u);
+    device.limit_pinned_bytes(made.swapped_bytes() - 1);
+    const std::string text = error_text([&] { OnDevice(made.planned, made.inputs); });
+    EXPECT_NE(text.find("no pinned memory of the host"), std::string::npos) << text;
+  });
+}
+
+// A session gives its arena back while others measure, and takes a better plan once it knows how
+// long steps take; states go on as if nothing had happened.
+TEST_F(CudaSwap, ASessionWithinABudgetLearnsWhatOneWithoutDoes) {
+  in_own_process([](FakeCuda&) {
+    SessionOptions options;
+    options.thread_count = 1;
+    options.target = "cuda:sm_90a";
+    options.compile = [](const Graph& graph, std::optional<codegen::StepProblem>* described) {
+      return testing::for_fake_cuda(testing::compile_emulated(graph, described));
+    };
+    Session plain(training_step(), options);
+    options.budget = {"60%", {}, true, 1};
+    Session within(training_step(), options);
+    EXPECT_LE(within.arena_bytes(), plain.arena_bytes() * 6 / 10);
+    Tensor x(DType::F32, {2, 4, 6, 6}), target(DType::I64, {2});
+    for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, static_cast<double>(k % 7) / 7);
+    target.set_integer(0, 1);
+    for (int step = 0; step < 5; ++step) {
+      const Tensor expected = plain.run({x, target}).front(), got = within.run({x, target}).front();
+      EXPECT_TRUE(identical(expected, got)) << "loss of step " << step;
+      if (step % 2 == 0) within.rest();
+      const States a = plain.states(), b = within.states();
+      ASSERT_EQ(a.size(), b.size());
+      for (std::size_t k = 0; k < a.size(); ++k)
+        EXPECT_TRUE(identical(a[k].second, b[k].second)) << a[k].first << " after step " << step;
+    }
+    EXPECT_TRUE(within.budget()->report().is_measured);
+  });
+}
+
+TEST_F(CudaSwap, TheLinkIsMeasured) {
+  in_own_process([](FakeCuda&) { EXPECT_GT(cuda::measured_link_bytes_per_s(), 0); });
+}
+
+}  // namespace
+}  // namespace tenon::cuda_swap_test
