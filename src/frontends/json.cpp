@@ -118,6 +118,38 @@ Json parse_json(std::string_view text, std::string_view source) {
   return builder.take();
 }
 
+void print_json(std::string& to, const Json& json, const JsonStyle& style) {
+  struct Printer {
+    std::string& to;
+    const JsonStyle& style;
+
+    void operator()(std::nullptr_t) const { to += "null"; }
+    void operator()(bool flag) const { to += flag ? "true" : "false"; }
+    void operator()(std::int64_t number) const { to += std::to_string(number); }
+    void operator()(double number) const { style.append_real(to, number); }
+    void operator()(const std::string& text) const { style.append_text(to, text); }
+    void operator()(const Json::Array& list) const {
+      if (list.empty()) to += '[';
+      for (const Json& element : list) {
+        to += &element == &list.front() ? style.open_array : ", ";
+        print_json(to, element, style);
+      }
+      to += ']';
+    }
+    void operator()(const Json::Object& object) const {
+      to += style.open_object;
+      for (const Json::Member& member : object) {
+        if (&member != &object.front()) to += ", ";
+        style.append_text(to, member.first);
+        to += ": ";
+        print_json(to, member.second, style);
+      }
+      to += '}';
+    }
+  };
+  std::visit(Printer{to, style}, json.value);
+}
+
 Error JsonReader::error(std::string summary) const {
   return Error(std::move(summary)).at(source_, ", ", path_);
 }

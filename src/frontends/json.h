@@ -29,6 +29,15 @@ struct Json::Member {
 /// comes twice, integers that 64 bits do not hold, and texts nested more than 100 deep.
 Json parse_json(std::string_view text, std::string_view source);
 
+/// How a writer spaces values and spells texts and numbers; members and elements are on one line.
+struct JsonStyle {
+  std::string_view open_object;
+  std::string_view open_array;  ///< of one with elements
+  void (*append_text)(std::string& to, std::string_view text);
+  void (*append_real)(std::string& to, double number);
+};
+void print_json(std::string& to, const Json& json, const JsonStyle& style);
+
 /// A value and the path to it: reads what should be there, or throws an Error that names the path.
 class JsonReader {
  public:

@@ -1,9 +1,8 @@
 #include "frontends/aitemplate/python_value.h"
 
 #include "base/error.h"
+#include "frontends/python_text.h"
 
-#include <array>
-#include <charconv>
 #include <cmath>
 
 namespace tenon::aitemplate {
@@ -115,40 +114,10 @@ std::string text_repr(std::string_view text) {
   return quoted + mark;
 }
 
-// The shortest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
 std::string real_repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  std::array<char, 64> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
-                                 std::chars_format::scientific)
-                       .ptr;
-  const std::string_view shortest(buffer.data(), static_cast<std::size_t>(end - buffer.data()));
-  const std::size_t mark = shortest.find('e');
-  std::string digits;
-  for (const char c : shortest.substr(0, mark)) {
-    if (c >= '0' && c <= '9') digits += c;
-  }
-  const std::string sign = shortest.front() == '-' ? "-" : "";
-  int exponent = 0;
-  std::string_view power = shortest.substr(mark + 1);
-  if (power.front() == '+') power.remove_prefix(1);
-  std::from_chars(power.data(), power.data() + power.size(), exponent);
-  const int count = static_cast<int>(digits.size());
-  if (exponent < -4 || exponent >= 16) {
-    std::string text = sign + digits.substr(0, 1);
-    if (count > 1) text += "." + digits.substr(1);
-    const int size = std::abs(exponent);
-    return text + (exponent < 0 ? "e-" : "e+") + (size < 10 ? "0" : "") + std::to_string(size);
-  }
-  if (exponent < 0) {
-    return sign + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
-  }
-  if (count <= exponent + 1) {
-    return sign + digits + std::string(static_cast<std::size_t>(exponent + 1 - count), '0') + ".0";
-  }
-  const auto whole = static_cast<std::size_t>(exponent + 1);
-  return sign + digits.substr(0, whole) + "." + digits.substr(whole);
+  return python_real(value);
 }
 
 }  // namespace tenon::aitemplate

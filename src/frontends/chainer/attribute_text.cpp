@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "base/text_place.h"
 #include "frontends/chainer/tables.h"
+#include "frontends/python_text.h"
 
 #include <charconv>
 #include <cmath>
@@ -263,7 +264,7 @@ std::uint32_t next_character(std::string_view text, std::size_t& at) {
   return code;
 }
 
-void print_text(std::string& text, std::string_view value) {
+void append_text(std::string& text, std::string_view value) {
   static constexpr std::string_view kPlain = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
   text += '"';
   for (std::size_t at = 0; at < value.size();) {
@@ -285,52 +286,15 @@ void print_text(std::string& text, std::string_view value) {
   text += '"';
 }
 
-// The shortest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
-std::string python_real(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
-  const double size = std::fabs(value);
-  char buffer[64];
-  const bool is_scientific = size != 0 && (size < 1e-4 || size >= 1e16);
-  const auto format = is_scientific ? std::chars_format::scientific : std::chars_format::fixed;
-  const auto [end, problem] = std::to_chars(buffer, buffer + sizeof(buffer), value, format);
-  TENON_ASSERT(problem == std::errc(), "a real number fits");
-  std::string text(buffer, end);
-  if (!is_scientific && text.find('.') == std::string::npos) text += ".0";
-  return text;
-}
-
-void print_value(std::string& text, const Json& json) {
-  if (std::holds_alternative<std::nullptr_t>(json.value)) {
-    text += "null";
-  } else if (const auto* flag = held_by<bool>(json)) {
-    text += *flag ? "true" : "false";
-  } else if (const auto* integer = held_by<std::int64_t>(json)) {
-    text += std::to_string(*integer);
-  } else if (const auto* real = held_by<double>(json)) {
-    text += python_real(*real);
-  } else if (const auto* value = held_by<std::string>(json)) {
-    print_text(text, *value);
-  } else if (const auto* array = held_by<Json::Array>(json)) {
-    text += '[';
-    for (std::size_t k = 0; k < array->size(); ++k) {
-      if (k > 0) text += ", ";
-      print_value(text, (*array)[k]);
-    }
-    text += ']';
+void append_real(std::string& text, double value) {
+  if (std::isfinite(value)) {
+    text += python_real(value);
   } else {
-    text += '{';
-    bool is_first = true;
-    for (const auto& [name, member] : std::get<Json::Object>(json.value)) {
-      if (!is_first) text += ", ";
-      is_first = false;
-      print_text(text, name);
-      text += ": ";
-      print_value(text, member);
-    }
-    text += '}';
+    text += std::isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity";
   }
 }
+
+constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
 
 }  // namespace
 
@@ -343,9 +307,9 @@ std::string print_attributes(const std::vector<Attribute>& attributes) {
   std::string text = "{";
   for (const Attribute& attribute : attributes) {
     if (text.size() > 1) text += ", ";
-    print_text(text, attribute.name);
+    append_text(text, attribute.name);
     text += ": ";
-    print_value(text, attribute.value);
+    print_json(text, attribute.value, kStyle);
   }
   return text + "}";
 }
