@@ -101,11 +101,6 @@ void write_matmul(NodeExport& node) {
   node.emit("MatMul", operands, node.results());
 }
 
-void write_einsum(NodeExport& node) {
-  node.need_opset(12);
-  node.emit("Einsum", node.operands(), node.results(), {{"equation", node.text("equation")}});
-}
-
 // ONNX subtracts what stands around the image from all of it; the sums that this takes away come
 // back.
 std::string integer_sums(NodeExport& node, const std::string& x, const std::string& w) {
@@ -362,7 +357,6 @@ constexpr ExportRule contraction_exports[] = {
     {"conv_transpose", write_conv_transpose},
     {"conv_weight_gradient", write_conv_weight_gradient},
     {"deform_conv", write_deform_conv},
-    {"einsum", write_einsum},
     {"lp_pool", write_lp_pool},
     {"lrn", write_lrn},
     {"matmul", write_matmul},

@@ -1,6 +1,8 @@
 // Export of control flow, sequences, selection, texts, random numbers, signals and optimiser steps.
 #include "base/error.h"
 #include "frontends/onnx/export_node.h"
+#include "frontends/onnx/import_node.h"
+#include "frontends/onnx/plain_ops.h"
 
 #include <bit>
 #include <cctype>
@@ -30,21 +32,6 @@ Names slice(const Names& names, std::size_t first, std::size_t last) {
   last = std::min(last, names.size());
   return {names.begin() + static_cast<std::ptrdiff_t>(std::min(first, last)),
           names.begin() + static_cast<std::ptrdiff_t>(last)};
-}
-
-/// An ONNX input holding a dynamic attribute that is one integer: a scalar, or a list of one.
-std::string integer_input(NodeExport& node, std::string_view attr, bool as_list = false) {
-  if (!node.has(attr)) {
-    const std::int64_t value = node.integer(attr);
-    return node.constant(
-        Tensor::of<std::int64_t>(DType::I64, as_list ? Shape{1} : Shape{}, {value}), attr);
-  }
-  const Type& type = node.operand_type(attr);
-  const bool is_list = type.is_tensor() && type.tensor().rank() == 1;
-  if (type.is_tensor() && is_list == as_list) return node.operand(attr);
-  const std::string shape =
-      node.integers_constant(as_list ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{});
-  return node.emit_value("Reshape", {node.operand(attr), shape});
 }
 
 void write_if(NodeExport& node) {
@@ -89,32 +76,6 @@ void write_sequence_map(NodeExport& node) {
       {{"body", OnnxBody{&node.node.bodies[0], slice(operands, first_captured, operands.size())}}});
 }
 
-/// An ONNX operator that takes the same operands and has no attribute.
-struct Plain {
-  std::string_view op;
-  const char* op_type;
-  int since;
-};
-constexpr Plain kPlain[] = {
-    {"det", "Det", 11},
-    {"optional_get_element", "OptionalGetElement", 18},
-    {"optional_has_element", "OptionalHasElement", 18},
-    {"sequence_at", "SequenceAt", 11},
-    {"sequence_construct", "SequenceConstruct", 11},
-    {"sequence_erase", "SequenceErase", 11},
-    {"sequence_insert", "SequenceInsert", 11},
-    {"sequence_length", "SequenceLength", 11},
-    {"string_concat", "StringConcat", 20},
-};
-
-void write_plain(NodeExport& node) {
-  for (const Plain& plain : kPlain) {
-    if (plain.op != node.node.op->name) continue;
-    node.need_opset(plain.since);
-    node.emit(plain.op_type, node.operands(), node.results());
-  }
-}
-
 void write_optional(NodeExport& node) {
   node.need_opset(15);
   std::vector<OnnxAttr> attrs;
@@ -123,44 +84,11 @@ void write_optional(NodeExport& node) {
   node.emit("Optional", node.operands(), node.results(), std::move(attrs));
 }
 
-void write_sequence_empty(NodeExport& node) {
-  node.need_opset(11);
-  node.emit("SequenceEmpty", {}, node.results(), {element_attr(node, "dtype")});
-}
-
-void write_concat_from_sequence(NodeExport& node) {
-  node.need_opset(11);
-  node.emit("ConcatFromSequence", node.operands(), node.results(),
-            {{"axis", node.integer("axis")}, flag_attr(node, "new_axis", "new_axis")});
-}
-
-void write_split_to_sequence(NodeExport& node) {
-  node.need_opset(11);
-  node.emit("SplitToSequence", node.operands(), node.results(),
-            {{"axis", node.integer("axis")}, flag_attr(node, "keep_axis", "keepdims")});
-}
-
 void write_top_k(NodeExport& node) {
   node.need_opset(11);
   Names results = node.results();
   results.resize(2);
-  node.emit("TopK", {node.operand("x"), integer_input(node, "k", true)}, results,
-            {{"axis", node.integer("axis")},
-             flag_attr(node, "largest", "largest"),
-             flag_attr(node, "sorted", "sorted")});
-}
-
-void write_unique(NodeExport& node) {
-  node.need_opset(11);
-  std::vector<OnnxAttr> attrs{flag_attr(node, "sorted", "sorted")};
-  if (node.has_attr("axis")) attrs.push_back({"axis", node.integer("axis")});
-  node.emit("Unique", {node.operand("x")}, node.results(), std::move(attrs));
-}
-
-void write_non_max_suppression(NodeExport& node) {
-  node.need_opset(11);
-  node.emit("NonMaxSuppression", node.operands(), node.results(),
-            {flag_attr(node, "center_point_box", "center_point_box")});
+  node.emit("TopK", {node.operand("x"), node.integer_input("k", true)}, results, plain_attrs(node));
 }
 
 void write_string_split(NodeExport& node) {
@@ -170,41 +98,6 @@ void write_string_split(NodeExport& node) {
   Names results = node.results();
   if (results.size() < 2 || results[1].empty()) results = {results[0], node.fresh("counts")};
   node.emit("StringSplit", {node.operand("x")}, results, std::move(attrs));
-}
-
-void write_regex_full_match(NodeExport& node) {
-  node.need_opset(20);
-  node.emit("RegexFullMatch", {node.operand("x")}, node.results(),
-            {{"pattern", node.text("pattern")}});
-}
-
-std::string upper_case(std::string text) {
-  for (char& letter : text)
-    letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  return text;
-}
-
-void write_string_normalizer(NodeExport& node) {
-  node.need_opset(10);
-  std::vector<OnnxAttr> attrs{{"case_change_action", upper_case(node.text("case_change"))},
-                              flag_attr(node, "is_case_sensitive", "is_case_sensitive")};
-  if (!node.texts("stopwords").empty()) attrs.push_back({"stopwords", node.texts("stopwords")});
-  node.emit("StringNormalizer", {node.operand("x")}, node.results(), std::move(attrs));
-}
-
-void write_tfidf_vectorizer(NodeExport& node) {
-  node.need_opset(9);
-  std::vector<OnnxAttr> attrs{{"mode", upper_case(node.text("mode"))},
-                              {"min_gram_length", node.integer("min_gram_length")},
-                              {"max_gram_length", node.integer("max_gram_length")},
-                              {"max_skip_count", node.integer("max_skip_count")},
-                              {"ngram_counts", node.integers("ngram_counts")},
-                              {"ngram_indexes", node.integers("ngram_indexes")}};
-  add_list(attrs, node, "pool_integers", "pool_int64s");
-  if (!node.texts("pool_texts").empty())
-    attrs.push_back({"pool_strings", node.texts("pool_texts")});
-  if (!node.reals("weights").empty()) attrs.push_back({"weights", node.reals("weights")});
-  node.emit("TfIdfVectorizer", {node.operand("x")}, node.results(), std::move(attrs));
 }
 
 // ONNX's seeds are floats; one that came from none is left to the reader.
@@ -258,114 +151,54 @@ void write_dft(NodeExport& node) {
   std::vector<OnnxAttr> attrs{flag_attr(node, "inverse", "inverse"),
                               flag_attr(node, "onesided", "onesided")};
   Names inputs{node.operand("x"), ""};
-  if (node.has("length") || node.has_attr("length")) inputs[1] = integer_input(node, "length");
+  if (node.has("length") || node.has_attr("length")) inputs[1] = node.integer_input("length");
   if (node.has("axis")) node.need_opset(20);
   if (node.opset() >= 20) {
-    inputs.push_back(integer_input(node, "axis"));
+    inputs.push_back(node.integer_input("axis"));
   } else {
     attrs.push_back({"axis", node.integer("axis")});
   }
   node.emit("DFT", inputs, node.results(), std::move(attrs));
 }
 
-void write_stft(NodeExport& node) {
-  node.need_opset(17);
-  Names inputs{node.operand("signal"), integer_input(node, "frame_step"), node.operand("window")};
-  if (node.has("frame_length") || node.has_attr("frame_length")) {
-    inputs.push_back(integer_input(node, "frame_length"));
-  }
-  node.emit("STFT", inputs, node.results(), {flag_attr(node, "onesided", "onesided")});
-}
-
 void write_signal_window(NodeExport& node) {
   node.need_opset(17);
   std::string op_type = node.text("kind") + "Window";
   op_type.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(op_type.front())));
-  node.emit(op_type, {integer_input(node, "size")}, node.results(),
+  node.emit(op_type, {node.integer_input("size")}, node.results(),
             {flag_attr(node, "periodic", "periodic"), element_attr(node, "output_datatype")});
-}
-
-void write_mel_weight_matrix(NodeExport& node) {
-  node.need_opset(17);
-  node.emit("MelWeightMatrix",
-            {integer_input(node, "mel_bins"), integer_input(node, "dft_length"),
-             node.operand("sample_rate"), node.operand("lower_edge"), node.operand("upper_edge")},
-            node.results(), {element_attr(node, "output_datatype")});
 }
 
 void write_image_decode(NodeExport& node) {
   node.need_opset(20);
   const std::string format = node.text("pixel_format");
+  const char* word = format == "grayscale" ? "Grayscale" : format == "bgr" ? "BGR" : "RGB";
   node.emit("ImageDecoder", {node.operand("x")}, node.results(),
-            {{"pixel_format", format == "grayscale" ? "Grayscale" : upper_case(format)}});
-}
-
-constexpr const char* kTrainingExport = "ai.onnx.preview.training";
-
-void write_adagrad(NodeExport& node) {
-  node.emit("Adagrad", node.operands(), node.results(),
-            {{"decay_factor", node.real("rate_decay")},
-             {"epsilon", node.real("epsilon")},
-             {"norm_coefficient", node.real("weight_decay")}},
-            kTrainingExport);
-}
-
-void write_adam(NodeExport& node) {
-  node.emit("Adam", node.operands(), node.results(),
-            {{"alpha", node.real("alpha")},
-             {"beta", node.real("beta")},
-             {"epsilon", node.real("epsilon")},
-             {"norm_coefficient", node.real("weight_decay")},
-             {"norm_coefficient_post", node.real("weight_decay_after")}},
-            kTrainingExport);
+            {{"pixel_format", std::string(word)}});
 }
 
 void write_momentum(NodeExport& node) {
-  node.emit("Momentum", node.operands(), node.results(),
-            {{"alpha", node.real("alpha")},
-             {"beta", node.real("beta")},
-             {"mode", std::string(node.flag("nesterov") ? "nesterov" : "standard")},
-             {"norm_coefficient", node.real("weight_decay")}},
-            kTrainingExport);
+  std::vector<OnnxAttr> attrs = plain_attrs(node);
+  attrs.push_back({"mode", std::string(node.flag("nesterov") ? "nesterov" : "standard")});
+  node.emit("Momentum", node.operands(), node.results(), std::move(attrs), std::string(kTraining));
 }
 
 constexpr ExportRule control_exports[] = {
-    {"adagrad", write_adagrad},
-    {"adam", write_adam},
     {"bernoulli", write_bernoulli},
-    {"concat_from_sequence", write_concat_from_sequence},
-    {"det", write_plain},
     {"dft", write_dft},
     {"if", write_if},
     {"image_decode", write_image_decode},
     {"loop", write_loop},
-    {"mel_weight_matrix", write_mel_weight_matrix},
     {"momentum", write_momentum},
     {"multinomial", write_multinomial},
-    {"non_max_suppression", write_non_max_suppression},
     {"optional", write_optional},
-    {"optional_get_element", write_plain},
-    {"optional_has_element", write_plain},
     {"random_normal", write_random},
     {"random_uniform", write_random},
-    {"regex_full_match", write_regex_full_match},
     {"scan", write_scan},
-    {"sequence_at", write_plain},
-    {"sequence_construct", write_plain},
-    {"sequence_empty", write_sequence_empty},
-    {"sequence_erase", write_plain},
-    {"sequence_insert", write_plain},
-    {"sequence_length", write_plain},
     {"sequence_map", write_sequence_map},
     {"signal_window", write_signal_window},
-    {"split_to_sequence", write_split_to_sequence},
-    {"stft", write_stft},
-    {"string_concat", write_plain},
-    {"string_normalizer", write_string_normalizer},
     {"string_split", write_string_split},
-    {"tfidf_vectorizer", write_tfidf_vectorizer},
     {"top_k", write_top_k},
-    {"unique", write_unique},
 };
 
 }  // namespace

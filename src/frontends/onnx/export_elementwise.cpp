@@ -6,110 +6,10 @@
 namespace tenon::onnx {
 namespace {
 
-/// A Tenon op that is one ONNX operator with the same operands, attributes being numbers.
-struct Renamed {
-  std::string_view op;
-  const char* op_type;
-  int since;  ///< the opset that brought it, or its broadcasting
-  std::vector<std::pair<const char*, const char*>> reals = {};  ///< Tenon name, ONNX name
-};
-
-const std::vector<Renamed>& names() {
-  static const std::vector<Renamed> all = {
-      {"abs", "Abs", 6},
-      {"acos", "Acos", 7},
-      {"acosh", "Acosh", 9},
-      {"add", "Add", 7},
-      {"asin", "Asin", 7},
-      {"asinh", "Asinh", 9},
-      {"atan", "Atan", 7},
-      {"atanh", "Atanh", 9},
-      {"bit_and", "BitwiseAnd", 18},
-      {"bit_not", "BitwiseNot", 18},
-      {"bit_or", "BitwiseOr", 18},
-      {"bit_xor", "BitwiseXor", 18},
-      {"cast_hint", "Identity", 1},
-      {"ceil", "Ceil", 6},
-      {"celu", "Celu", 12, {{"alpha", "alpha"}}},
-      {"clip", "Clip", 12},
-      {"cos", "Cos", 7},
-      {"cosh", "Cosh", 9},
-      {"div", "Div", 7},
-      {"elu", "Elu", 6, {{"alpha", "alpha"}}},
-      {"equal", "Equal", 11},
-      {"erf", "Erf", 9},
-      {"exp", "Exp", 6},
-      {"floor", "Floor", 6},
-      {"greater", "Greater", 9},
-      {"greater_equal", "GreaterOrEqual", 12},
-      {"hard_sigmoid", "HardSigmoid", 6, {{"alpha", "alpha"}, {"beta", "beta"}}},
-      {"hard_swish", "HardSwish", 14},
-      {"identity", "Identity", 1},
-      {"is_nan", "IsNaN", 9},
-      {"leaky_relu", "LeakyRelu", 6, {{"alpha", "alpha"}}},
-      {"less", "Less", 9},
-      {"less_equal", "LessOrEqual", 12},
-      {"log", "Log", 6},
-      {"logical_and", "And", 7},
-      {"logical_not", "Not", 1},
-      {"logical_or", "Or", 7},
-      {"logical_xor", "Xor", 7},
-      {"maximum", "Max", 12},
-      {"minimum", "Min", 12},
-      {"mish", "Mish", 18},
-      {"mul", "Mul", 7},
-      {"neg", "Neg", 6},
-      {"pow", "Pow", 12},
-      {"prelu", "PRelu", 9},
-      {"reciprocal", "Reciprocal", 6},
-      {"relu", "Relu", 6},
-      {"round", "Round", 11},
-      {"selu", "Selu", 6, {{"alpha", "alpha"}, {"gamma", "gamma"}}},
-      {"shrink", "Shrink", 9, {{"bound", "lambd"}, {"bias", "bias"}}},
-      {"sigmoid", "Sigmoid", 6},
-      {"sign", "Sign", 9},
-      {"sin", "Sin", 7},
-      {"sinh", "Sinh", 9},
-      {"softplus", "Softplus", 1},
-      {"softsign", "Softsign", 1},
-      {"sqrt", "Sqrt", 6},
-      {"stop_fusion", "Identity", 1},
-      {"sub", "Sub", 7},
-      {"tan", "Tan", 7},
-      {"tanh", "Tanh", 6},
-      {"thresholded_relu", "ThresholdedRelu", 10, {{"alpha", "alpha"}}},
-      {"where", "Where", 9},
-  };
-  return all;
-}
-
 DType element_of(const Type& type) { return type.tensor().dtype; }
-
-// Some operators took integers, or strings, only later than floats.
-int opset_for_elements(std::string_view op, DType dtype) {
-  if (op == "relu" && !is_float(dtype)) return 14;
-  if (op == "equal" && dtype == DType::String) return 19;
-  return 1;
-}
-
-void write_renamed(NodeExport& node) {
-  const std::string_view op = node.node.op->name;
-  const Renamed& name = *std::ranges::find(names(), op, &Renamed::op);
-  node.need_opset(name.since);
-  node.need_opset(
-      opset_for_elements(op, element_of(node.operand_type(node.node.op->operands[0].name))));
-  std::vector<OnnxAttr> attrs;
-  for (const auto& [ours, theirs] : name.reals) attrs.push_back({theirs, node.real(ours)});
-  node.emit(name.op_type, node.operands(), node.results(), std::move(attrs));
-}
 
 std::string scalar(NodeExport& node, DType dtype, double value) {
   return node.constant(Tensor::scalar(dtype, value));
-}
-
-void write_gelu(NodeExport& node) {
-  node.need_opset(20);
-  node.emit("Gelu", node.operands(), node.results(), {{"approximate", node.text("approximate")}});
 }
 
 // Swish came so late that its parts are read by more programs.
@@ -141,13 +41,6 @@ void write_mod(NodeExport& node) {
   }
   const std::string whole = node.emit_value("Floor", {node.emit_value("Div", {a, b})});
   node.emit("Sub", {a, node.emit_value("Mul", {whole, b})}, node.results());
-}
-
-void write_is_inf(NodeExport& node) {
-  node.need_opset(10);
-  node.emit("IsInf", node.operands(), node.results(),
-            {{"detect_positive", std::int64_t{node.flag("positive")}},
-             {"detect_negative", std::int64_t{node.flag("negative")}}});
 }
 
 void write_shift(NodeExport& node) {
@@ -213,11 +106,6 @@ void write_cast(NodeExport& node) {
   node.emit("Cast", node.operands(), node.results(), std::move(attrs));
 }
 
-void write_bit_cast(NodeExport& node) {
-  node.need_opset(26);
-  node.emit("BitCast", node.operands(), node.results(), {element_attr("to", node.element("to"))});
-}
-
 void write_dropout(NodeExport& node) {
   node.need_opset(12);
   const std::string training =
@@ -251,33 +139,23 @@ void write_dequantize(NodeExport& node) {
   write_quantization(node, "DequantizeLinear", element_of(node.operand_type("x")), 23);
 }
 
-std::vector<ExportRule> make_rules() {
-  std::vector<ExportRule> rules = {
-      {"bit_cast", write_bit_cast},
-      {"cast", write_cast},
-      {"cast_text", write_cast},
-      {"dequantize_linear", write_dequantize},
-      {"dropout", write_dropout},
-      {"fixed_point_multiply", write_fixed_point_multiply},
-      {"gelu", write_gelu},
-      {"is_inf", write_is_inf},
-      {"mod", write_mod},
-      {"quantize_linear", write_quantize},
-      {"shift_left", write_shift},
-      {"shift_right", write_shift},
-      {"simulated_quantize", write_simulated_quantize},
-      {"swish", write_swish},
-      {"trunc", write_trunc},
-  };
-  for (const Renamed& name : names()) rules.push_back({name.op, write_renamed});
-  return rules;
-}
+constexpr ExportRule elementwise_exports[] = {
+    {"cast", write_cast},
+    {"cast_text", write_cast},
+    {"dequantize_linear", write_dequantize},
+    {"dropout", write_dropout},
+    {"fixed_point_multiply", write_fixed_point_multiply},
+    {"mod", write_mod},
+    {"quantize_linear", write_quantize},
+    {"shift_left", write_shift},
+    {"shift_right", write_shift},
+    {"simulated_quantize", write_simulated_quantize},
+    {"swish", write_swish},
+    {"trunc", write_trunc},
+};
 
 }  // namespace
 
-std::span<const ExportRule> elementwise_export_rules() {
-  static const std::vector<ExportRule> rules = make_rules();
-  return rules;
-}
+std::span<const ExportRule> elementwise_export_rules() { return elementwise_exports; }
 
 }  // namespace tenon::onnx

@@ -115,9 +115,23 @@ std::string NodeExport::integers_input(std::string_view name) {
   return emit_value("Concat", parts, {{"axis", std::int64_t{0}}});
 }
 
+std::string NodeExport::integer_input(std::string_view name, bool as_list) {
+  if (!has(name)) {
+    return constant(
+        Tensor::of<std::int64_t>(DType::I64, as_list ? Shape{1} : Shape{}, {integer(name)}), name);
+  }
+  const Type& type = operand_type(name);
+  const bool is_list = type.is_tensor() && type.tensor().rank() == 1;
+  if (type.is_tensor() && is_list == as_list) return operand(name);
+  const std::string shape =
+      integers_constant(as_list ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{});
+  return emit_value("Reshape", {operand(name), shape});
+}
+
 std::string NodeExport::reals_input(std::string_view name) {
   if (node.op->operand_index(name) && has(name)) return operand(name);
   const std::vector<double> values = reals(name);
+  if (values.empty()) return "";
   return constant(Tensor::of(DType::F32, {static_cast<std::int64_t>(values.size())}, values), name);
 }
 

@@ -64,7 +64,9 @@ class NodeExport {
   /// An ONNX input holding a dynamic or symbolic integer-list attribute: the dynamic operand if the node has
   /// one, an initializer if all are numbers, otherwise computed from Shape nodes of graph inputs.
   std::string integers_input(std::string_view attr);
-  std::string reals_input(std::string_view attr);
+  /// Of one integer: a scalar, or a list of one.
+  std::string integer_input(std::string_view attr, bool as_list = false);
+  std::string reals_input(std::string_view attr);  ///< "" for none
 
   /// An initializer; gives its name.
   std::string constant(const Tensor& value, std::string_view hint = "const");

@@ -103,25 +103,10 @@ void export_rms_norm(NodeExport& node) {
   node.emit("RMSNormalization", {node.operand("x"), node.operand("scale")}, {node.result()}, attrs);
 }
 
-void export_lp_norm(NodeExport& node) {
-  node.emit("LpNormalization", {node.operand("x")}, {node.result()},
-            {{"axis", node.integer("axis")}, {"p", node.integer("p")}});
-}
-
 void export_mean_variance_norm(NodeExport& node) {
   node.need_opset(9);
   node.emit("MeanVarianceNormalization", {node.operand("x")}, {node.result()},
             {{"axes", node.integers("axes")}});
-}
-
-void export_nll_loss(NodeExport& node) {
-  node.need_opset(13);
-  std::vector<std::string> inputs{node.operand("x"), node.operand("target")};
-  if (node.has("weight")) inputs.push_back(node.operand("weight"));
-  std::vector<OnnxAttr> attrs{{"reduction", node.text("reduction")}};
-  if (node.has_attr("ignore_index"))
-    attrs.push_back({"ignore_index", node.integer("ignore_index")});
-  node.emit("NegativeLogLikelihoodLoss", inputs, {node.result()}, attrs);
 }
 
 // ONNX lets queries start late only by the keys of a cache: the first ones become that.
@@ -164,15 +149,6 @@ void export_attention(NodeExport& node) {
   node.emit("Attention", inputs, outputs, attrs);
 }
 
-void export_rotary_embedding(NodeExport& node) {
-  node.need_opset(23);
-  std::vector<std::string> inputs{node.operand("x"), node.operand("cosine"), node.operand("sine")};
-  if (node.has("positions")) inputs.push_back(node.operand("positions"));
-  node.emit("RotaryEmbedding", inputs, {node.result()},
-            {{"interleaved", std::int64_t{node.flag("interleaved")}},
-             {"rotary_embedding_dim", node.integer("rotary_size")}});
-}
-
 constexpr ExportRule normalization_exports[] = {
     {"attention", export_attention},
     {"batch_norm", export_batch_norm},
@@ -180,11 +156,8 @@ constexpr ExportRule normalization_exports[] = {
     {"group_norm", export_group_norm},
     {"instance_norm", export_instance_norm},
     {"layer_norm", export_layer_norm},
-    {"lp_norm", export_lp_norm},
     {"mean_variance_norm", export_mean_variance_norm},
-    {"nll_loss", export_nll_loss},
     {"rms_norm", export_rms_norm},
-    {"rotary_embedding", export_rotary_embedding},
 };
 
 }  // namespace

@@ -58,46 +58,12 @@ void export_reduce(NodeExport& node) {
   node.emit(names.onnx, inputs, {node.result()}, attrs);
 }
 
-void export_arg(NodeExport& node) {
-  node.need_opset(12);
-  node.emit(node.node.op->name == "arg_max" ? "ArgMax" : "ArgMin", {node.operand("x")},
-            {node.result()},
-            {{"axis", node.integer("axis")},
-             {"keepdims", std::int64_t{node.flag("keep_axes")}},
-             {"select_last_index", std::int64_t{node.flag("select_last")}}});
-}
-
-void export_cumulative(NodeExport& node) {
-  const bool is_sum = node.node.op->name == "cumsum";
-  node.need_opset(is_sum ? 14 : 26);
-  std::string axis = node.operand("axis");
-  if (!node.has("axis")) {
-    axis = node.constant(Tensor::scalar(DType::I64, static_cast<double>(node.integer("axis"))),
-                         "axis");
-  }
-  node.emit(is_sum ? "CumSum" : "CumProd", {node.operand("x"), axis}, {node.result()},
-            {{"exclusive", std::int64_t{node.flag("exclusive")}},
-             {"reverse", std::int64_t{node.flag("reverse")}}});
-}
-
-void export_along_axis(NodeExport& node, const char* onnx) {
-  node.need_opset(13);
-  node.emit(onnx, {node.operand("x")}, {node.result()}, {{"axis", node.integer("axis")}});
-}
-void export_softmax(NodeExport& node) { export_along_axis(node, "Softmax"); }
-void export_log_softmax(NodeExport& node) { export_along_axis(node, "LogSoftmax"); }
-void export_hardmax(NodeExport& node) { export_along_axis(node, "Hardmax"); }
-
 constexpr ExportRule reduction_exports[] = {
-    {"arg_max", export_arg},           {"arg_min", export_arg},
-    {"cumprod", export_cumulative},    {"cumsum", export_cumulative},
-    {"hardmax", export_hardmax},       {"log_softmax", export_log_softmax},
     {"reduce_l1", export_reduce},      {"reduce_l2", export_reduce},
     {"reduce_log_sum", export_reduce}, {"reduce_log_sum_exp", export_reduce},
     {"reduce_max", export_reduce},     {"reduce_mean", export_reduce},
     {"reduce_min", export_reduce},     {"reduce_prod", export_reduce},
     {"reduce_sum", export_reduce},     {"reduce_sum_square", export_reduce},
-    {"softmax", export_softmax},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "frontends/onnx/export_node.h"
+#include "frontends/onnx/plain_ops.h"
 
 namespace tenon::onnx {
 namespace {
@@ -42,42 +43,6 @@ void export_reshape(NodeExport& node) {
   emit_whole(node, "Reshape", {node.operand("x"), node.integers_input("shape")}, std::move(attrs));
 }
 
-void export_transpose(NodeExport& node) {
-  std::vector<OnnxAttr> attrs;
-  if (const auto perm = node.integers("perm"); !perm.empty()) attrs.push_back({"perm", perm});
-  emit_whole(node, "Transpose", {node.operand("x")}, std::move(attrs));
-}
-
-void export_squeeze(NodeExport& node) {
-  node.need_opset(13);
-  emit_whole(node, "Squeeze", {node.operand("x"), list_input(node, "axes")});
-}
-
-void export_unsqueeze(NodeExport& node) {
-  node.need_opset(13);
-  emit_whole(node, "Unsqueeze", {node.operand("x"), node.integers_input("axes")});
-}
-
-void export_expand(NodeExport& node) {
-  node.need_opset(8);
-  emit_whole(node, "Expand", {node.operand("x"), node.integers_input("shape")});
-}
-
-void export_tile(NodeExport& node) {
-  emit_whole(node, "Tile", {node.operand("x"), node.integers_input("repeats")});
-}
-
-void export_slice(NodeExport& node) {
-  node.need_opset(10);
-  emit_whole(node, "Slice",
-             {node.operand("x"), node.integers_input("starts"), node.integers_input("ends"),
-              list_input(node, "axes"), list_input(node, "steps")});
-}
-
-void export_concat(NodeExport& node) {
-  emit_whole(node, "Concat", node.operands(), {integer_attr(node, "axis", "axis")});
-}
-
 void export_split(NodeExport& node) {
   std::vector<OnnxAttr> attrs{integer_attr(node, "axis", "axis")};
   const std::string sizes = list_input(node, "sizes");
@@ -107,22 +72,6 @@ void export_shape(NodeExport& node) {
   emit_whole(node, "Shape", {node.operand("x")}, std::move(attrs));
 }
 
-void export_size(NodeExport& node) { emit_whole(node, "Size", {node.operand("x")}); }
-
-void export_gather(NodeExport& node) {
-  emit_whole(node, "Gather", node.operands(), {integer_attr(node, "axis", "axis")});
-}
-
-void export_gather_elements(NodeExport& node) {
-  node.need_opset(11);
-  emit_whole(node, "GatherElements", node.operands(), {integer_attr(node, "axis", "axis")});
-}
-
-void export_gather_nd(NodeExport& node) {
-  node.need_opset(12);
-  emit_whole(node, "GatherND", node.operands(), {integer_attr(node, "batch_dims", "batch_dims")});
-}
-
 void add_reduction(NodeExport& node, std::vector<OnnxAttr>& attrs) {
   const std::string reduction = node.text("reduction");
   node.need_opset(reduction == "none" ? 11 : reduction == "add" || reduction == "mul" ? 16 : 18);
@@ -139,12 +88,6 @@ void export_scatter_nd(NodeExport& node) {
   std::vector<OnnxAttr> attrs;
   add_reduction(node, attrs);
   emit_whole(node, "ScatterND", node.operands(), std::move(attrs));
-}
-
-void export_tensor_scatter(NodeExport& node) {
-  node.need_opset(24);
-  emit_whole(node, "TensorScatter", node.operands(),
-             {integer_attr(node, "axis", "axis"), text_attr(node, "mode", "mode")});
 }
 
 void export_depth_to_space(NodeExport& node) {
@@ -171,74 +114,6 @@ void export_space_to_depth(NodeExport& node) {
   emit_whole(node, "Reshape", {swapped, shape});
 }
 
-void export_eye_like(NodeExport& node) {
-  node.need_opset(9);
-  std::vector<OnnxAttr> attrs{integer_attr(node, "k", "k")};
-  if (node.node.attrs.find("dtype")) {
-    attrs.push_back({"dtype", std::int64_t{onnx_element_type(node.element("dtype"))}});
-  }
-  emit_whole(node, "EyeLike", {node.operand("x")}, std::move(attrs));
-}
-
-void export_range(NodeExport& node) {
-  node.need_opset(11);
-  emit_whole(node, "Range", node.operands());
-}
-
-// A dynamic number; ONNX wants it as a tensor without axes.
-std::string number_input(NodeExport& node, std::string_view name) {
-  if (node.has(name)) return node.operand(name);
-  return node.constant(Tensor::of<std::int64_t>(DType::I64, {}, {node.integer(name)}), name);
-}
-
-void export_one_hot(NodeExport& node) {
-  node.need_opset(11);
-  emit_whole(node, "OneHot",
-             {node.operand("indices"), number_input(node, "depth"), node.operand("values")},
-             {integer_attr(node, "axis", "axis")});
-}
-
-void export_trilu(NodeExport& node) {
-  node.need_opset(14);
-  emit_whole(node, "Trilu", {node.operand("x"), number_input(node, "k")},
-             {flag_attr(node, "upper", "upper")});
-}
-
-void export_reverse_sequence(NodeExport& node) {
-  node.need_opset(10);
-  emit_whole(node, "ReverseSequence", node.operands(),
-             {integer_attr(node, "time_axis", "time_axis"),
-              integer_attr(node, "batch_axis", "batch_axis")});
-}
-
-void export_center_crop_pad(NodeExport& node) {
-  node.need_opset(18);
-  std::vector<OnnxAttr> attrs;
-  if (const auto axes = node.integers("axes"); !axes.empty()) attrs.push_back({"axes", axes});
-  emit_whole(node, "CenterCropPad", {node.operand("x"), node.integers_input("shape")},
-             std::move(attrs));
-}
-
-void export_compress(NodeExport& node) {
-  node.need_opset(11);
-  std::vector<OnnxAttr> attrs;
-  if (node.node.attrs.find("axis")) attrs.push_back(integer_attr(node, "axis", "axis"));
-  emit_whole(node, "Compress", node.operands(), std::move(attrs));
-}
-
-void export_nonzero(NodeExport& node) {
-  node.need_opset(9);
-  emit_whole(node, "NonZero", node.operands());
-}
-
-std::string reals_or_none(NodeExport& node, std::string_view name) {
-  if (node.has(name)) return node.operand(name);
-  const std::vector<double> values = node.reals(name);
-  if (values.empty()) return "";
-  return node.constant(Tensor::of(DType::F32, {static_cast<std::int64_t>(values.size())}, values),
-                       name);
-}
-
 void export_resize(NodeExport& node) {
   const std::string coordinates = node.text("coordinates");
   if (coordinates == "tf_half_pixel_for_nn") refuse("such coordinates since opset 13");
@@ -257,34 +132,17 @@ void export_resize(NodeExport& node) {
     attrs.push_back(text_attr(node, "aspect", "keep_aspect_ratio_policy"));
   }
   emit_whole(node, "Resize",
-             {node.operand("x"), reals_or_none(node, "roi"), reals_or_none(node, "scales"),
+             {node.operand("x"), node.reals_input("roi"), node.reals_input("scales"),
               list_input(node, "sizes")},
              std::move(attrs));
-}
-
-void export_grid_sample(NodeExport& node) {
-  node.need_opset(20);  // the modes had other names before
-  emit_whole(node, "GridSample", node.operands(),
-             {text_attr(node, "mode", "mode"), text_attr(node, "padding", "padding_mode"),
-              flag_attr(node, "align_corners", "align_corners")});
-}
-
-void export_affine_grid(NodeExport& node) {
-  node.need_opset(20);
-  emit_whole(node, "AffineGrid", {node.operand("theta"), node.integers_input("size")},
-             {flag_attr(node, "align_corners", "align_corners")});
 }
 
 void export_roi_align(NodeExport& node) {
   node.need_opset(16);
   const char* positions = node.flag("half_pixel") ? "half_pixel" : "output_half_pixel";
-  emit_whole(node, "RoiAlign", node.operands(),
-             {text_attr(node, "mode", "mode"),
-              integer_attr(node, "height", "output_height"),
-              integer_attr(node, "width", "output_width"),
-              integer_attr(node, "sampling_ratio", "sampling_ratio"),
-              {"spatial_scale", node.real("spatial_scale")},
-              {"coordinate_transformation_mode", std::string(positions)}});
+  std::vector<OnnxAttr> attrs = plain_attrs(node);
+  attrs.push_back({"coordinate_transformation_mode", std::string(positions)});
+  emit_whole(node, "RoiAlign", node.operands(), std::move(attrs));
 }
 
 void export_max_roi_pool(NodeExport& node) {
@@ -294,39 +152,17 @@ void export_max_roi_pool(NodeExport& node) {
 }
 
 constexpr ExportRule shape_exports[] = {
-    {"affine_grid", export_affine_grid},
-    {"center_crop_pad", export_center_crop_pad},
-    {"compress", export_compress},
-    {"concat", export_concat},
     {"depth_to_space", export_depth_to_space},
-    {"expand", export_expand},
-    {"eye_like", export_eye_like},
-    {"gather", export_gather},
-    {"gather_elements", export_gather_elements},
-    {"gather_nd", export_gather_nd},
-    {"grid_sample", export_grid_sample},
     {"max_roi_pool", export_max_roi_pool},
-    {"nonzero", export_nonzero},
-    {"one_hot", export_one_hot},
     {"pad", export_pad},
-    {"range", export_range},
     {"reshape", export_reshape},
     {"resize", export_resize},
-    {"reverse_sequence", export_reverse_sequence},
     {"roi_align", export_roi_align},
     {"scatter_elements", export_scatter_elements},
     {"scatter_nd", export_scatter_nd},
     {"shape", export_shape},
-    {"size", export_size},
-    {"slice", export_slice},
     {"space_to_depth", export_space_to_depth},
     {"split", export_split},
-    {"squeeze", export_squeeze},
-    {"tensor_scatter", export_tensor_scatter},
-    {"tile", export_tile},
-    {"transpose", export_transpose},
-    {"trilu", export_trilu},
-    {"unsqueeze", export_unsqueeze},
 };
 
 }  // namespace

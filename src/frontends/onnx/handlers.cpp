@@ -2,6 +2,7 @@
 
 #include "frontends/onnx/export_node.h"
 #include "frontends/onnx/import_node.h"
+#include "frontends/onnx/plain_ops.h"
 
 namespace tenon::onnx {
 namespace {
@@ -11,7 +12,7 @@ constexpr HandlerList handler_lists[] = {
     elementwise_handlers, quantize_handlers,      shape_handlers,     indexing_handlers,
     contraction_handlers, pooling_handlers,       reduction_handlers, normalization_handlers,
     attention_handlers,   recurrent_handlers,     control_handlers,   sequence_handlers,
-    selection_handlers,   text_handlers,          random_handlers,    signal_handlers,
+    text_handlers,          random_handlers,    signal_handlers,
     training_handlers,    ml_handlers,            tree_handlers,      svm_handlers,
     microsoft_handlers,   microsoft_attention_handlers, microsoft_quantized_handlers,
 };
@@ -33,6 +34,13 @@ const Handler* find_handler(std::string_view domain, std::string_view op_type) {
   static const std::vector<Handler> sorted = [] {
     std::vector<Handler> all;
     for (HandlerList list : handler_lists) all.insert(all.end(), list().begin(), list().end());
+    for (const PlainOp& plain : plain_ops()) {
+      const auto is_it = [&](const Handler& each) {
+        return each.op_type == plain.op_type && each.domain == plain.domain;
+      };
+      if (std::ranges::none_of(all, is_it))
+        all.push_back({plain.op_type, import_plain, plain.domain});
+    }
     std::ranges::sort(all, is_before);
     return all;
   }();
@@ -46,6 +54,10 @@ const ExportRule* find_export_rule(std::string_view op) {
   static const std::vector<ExportRule> sorted = [] {
     std::vector<ExportRule> all;
     for (RuleList list : rule_lists) all.insert(all.end(), list().begin(), list().end());
+    for (const PlainOp& plain : plain_ops()) {
+      if (std::ranges::find(all, plain.op, &ExportRule::op) == all.end())
+        all.push_back({plain.op, write_plain});
+    }
     std::ranges::sort(all, {}, &ExportRule::op);
     return all;
   }();

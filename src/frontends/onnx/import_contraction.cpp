@@ -8,10 +8,6 @@
 namespace tenon::onnx {
 namespace {
 
-void import_matmul(NodeImport& node) {
-  node.output(node.call("matmul", {node.input(0), node.input(1)}));
-}
-
 Var transposed_if(NodeImport& node, std::string_view flag, Var matrix) {
   if (node.integer(flag, 0) == 0) return matrix;
   return node.call("transpose", {matrix}, {{"perm", Attr::Integers{1, 0}}});
@@ -26,10 +22,6 @@ void import_gemm(NodeImport& node) {
   const double beta = node.real("beta", 1);
   if (node.has_input(2) && beta != 0) y = y + scaled_if(node.input(2), beta);
   node.output(y);
-}
-
-void import_einsum(NodeImport& node) {
-  node.output(node.call("einsum", node.inputs(), {{"equation", node.text("equation")}}));
 }
 
 void import_conv(NodeImport& node) {
@@ -192,16 +184,10 @@ void import_causal_conv(NodeImport& node) {
 }
 
 constexpr Handler contraction_table[] = {
-    {"CausalConvWithState", import_causal_conv},
-    {"Conv", import_conv},
-    {"ConvInteger", import_conv_integer},
-    {"ConvTranspose", import_conv_transpose},
-    {"DeformConv", import_deform_conv},
-    {"Einsum", import_einsum},
-    {"Gemm", import_gemm},
-    {"MatMul", import_matmul},
-    {"MatMulInteger", import_matmul_integer},
-    {"QLinearConv", import_qlinear_conv},
+    {"CausalConvWithState", import_causal_conv}, {"Conv", import_conv},
+    {"ConvInteger", import_conv_integer},        {"ConvTranspose", import_conv_transpose},
+    {"DeformConv", import_deform_conv},          {"Gemm", import_gemm},
+    {"MatMulInteger", import_matmul_integer},    {"QLinearConv", import_qlinear_conv},
     {"QLinearMatMul", import_qlinear_matmul},
 };
 

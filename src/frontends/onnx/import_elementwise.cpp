@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "frontends/onnx/import_node.h"
+#include "frontends/onnx/plain_ops.h"
 #include "ops/var_ops.h"
 
 #include <algorithm>
@@ -8,97 +9,9 @@
 namespace tenon::onnx {
 namespace {
 
-/// An ONNX operator that Tenon has under another name, with attributes that are numbers.
-struct RenamedOp {
-  std::string_view op_type;
-  std::string_view op;
-  std::vector<std::pair<const char*, const char*>> reals = {};  ///< ONNX name, Tenon name
-};
-
-const std::vector<RenamedOp>& unary_names() {
-  static const std::vector<RenamedOp> names = {
-      {"Abs", "abs"},
-      {"Acos", "acos"},
-      {"Acosh", "acosh"},
-      {"Asin", "asin"},
-      {"Asinh", "asinh"},
-      {"Atan", "atan"},
-      {"Atanh", "atanh"},
-      {"BitwiseNot", "bit_not"},
-      {"Ceil", "ceil"},
-      {"Celu", "celu", {{"alpha", "alpha"}}},
-      {"Cos", "cos"},
-      {"Cosh", "cosh"},
-      {"Elu", "elu", {{"alpha", "alpha"}}},
-      {"Erf", "erf"},
-      {"Exp", "exp"},
-      {"Floor", "floor"},
-      {"HardSigmoid", "hard_sigmoid", {{"alpha", "alpha"}, {"beta", "beta"}}},
-      {"HardSwish", "hard_swish"},
-      {"IsNaN", "is_nan"},
-      {"LeakyRelu", "leaky_relu", {{"alpha", "alpha"}}},
-      {"Log", "log"},
-      {"Mish", "mish"},
-      {"Neg", "neg"},
-      {"Not", "logical_not"},
-      {"Reciprocal", "reciprocal"},
-      {"Relu", "relu"},
-      {"Round", "round"},
-      {"Selu", "selu", {{"alpha", "alpha"}, {"gamma", "gamma"}}},
-      {"Shrink", "shrink", {{"lambd", "bound"}, {"bias", "bias"}}},
-      {"Sigmoid", "sigmoid"},
-      {"Sign", "sign"},
-      {"Sin", "sin"},
-      {"Sinh", "sinh"},
-      {"Softplus", "softplus"},
-      {"Softsign", "softsign"},
-      {"Sqrt", "sqrt"},
-      {"Swish", "swish", {{"alpha", "alpha"}}},
-      {"Tan", "tan"},
-      {"Tanh", "tanh"},
-      {"ThresholdedRelu", "thresholded_relu", {{"alpha", "alpha"}}},
-  };
-  return names;
-}
-
-const std::vector<RenamedOp>& binary_names() {
-  static const std::vector<RenamedOp> names = {
-      {"Add", "add"},
-      {"And", "logical_and"},
-      {"BitwiseAnd", "bit_and"},
-      {"BitwiseOr", "bit_or"},
-      {"BitwiseXor", "bit_xor"},
-      {"Div", "div"},
-      {"Equal", "equal"},
-      {"Greater", "greater"},
-      {"GreaterOrEqual", "greater_equal"},
-      {"Less", "less"},
-      {"LessOrEqual", "less_equal"},
-      {"Mul", "mul"},
-      {"Or", "logical_or"},
-      {"Pow", "pow"},
-      {"Sub", "sub"},
-      {"Xor", "logical_xor"},
-  };
-  return names;
-}
-
-const RenamedOp& renamed(const std::vector<RenamedOp>& names, std::string_view op_type) {
-  return *std::ranges::find(names, op_type, &RenamedOp::op_type);
-}
-
-void import_unary(NodeImport& node) {
-  const RenamedOp& name = renamed(unary_names(), node.op_type());
-  std::vector<Attr> attrs;
-  for (const auto& [theirs, ours] : name.reals) {
-    if (node.has_attr(theirs)) attrs.emplace_back(ours, node.real(theirs));
-  }
-  node.output(node.call(name.op, {node.input(0)}, attrs));
-}
-
 // Selu's constants had five digits in its first version.
 void import_selu(NodeImport& node) {
-  if (node.opset() >= 6) return import_unary(node);
+  if (node.opset() >= 6) return import_plain(node);
   node.output(
       node.call("selu", {node.input(0)},
                 {{"alpha", node.real("alpha", 1.6732)}, {"gamma", node.real("gamma", 1.0507)}}));
@@ -125,7 +38,7 @@ void import_binary(NodeImport& node) {
   if (node.opset() < 7 && node.integer("broadcast", 0) != 0 && node.has_attr("axis")) {
     b = aligned_at(node, b, a, node.integer("axis"));
   }
-  node.output(node.call(renamed(binary_names(), node.op_type()).op, {a, b}));
+  node.output(node.call(find_plain(node.op_type())->op, {a, b}));
 }
 
 // Before opset 7 a slope of rank 1 had one element for each channel.
@@ -162,8 +75,6 @@ void import_bit_shift(NodeImport& node) {
   node.output(node.call(is_left ? "shift_left" : "shift_right", {node.input(0), node.input(1)}));
 }
 
-void import_where(NodeImport& node) { node.output(node.call("where", node.inputs())); }
-
 // The bounds were attributes before opset 11 and are inputs since.
 void import_clip(NodeImport& node) {
   const Var x = node.input(0);
@@ -179,12 +90,6 @@ void import_clip(NodeImport& node) {
   node.output(node.call("clip", {x, bounds[0], bounds[1]}));
 }
 
-void import_is_inf(NodeImport& node) {
-  node.output(node.call("is_inf", {node.input(0)},
-                        {{"positive", node.integer("detect_positive", 1) != 0},
-                         {"negative", node.integer("detect_negative", 1) != 0}}));
-}
-
 void import_swiglu(NodeImport& node) {
   const Var gate = node.call("swish", {node.input(0)}, {{"alpha", node.real("alpha", 1)}});
   node.output(gate * node.input(1));
@@ -193,8 +98,6 @@ void import_swiglu(NodeImport& node) {
 Var gelu_of(NodeImport& node) {
   return node.call("gelu", {node.input(0)}, {{"approximate", node.text("approximate", "none")}});
 }
-
-void import_gelu(NodeImport& node) { node.output(gelu_of(node)); }
 
 void import_geglu(NodeImport& node) { node.output(gelu_of(node) * node.input(1)); }
 
@@ -244,11 +147,6 @@ void import_cast(NodeImport& node) {
   import_conversion(node, node.opset() < 6 ? named_element(node) : node.element("to", DType::F32));
 }
 void import_cast_like(NodeImport& node) { import_conversion(node, node.dtype(node.input(1))); }
-
-void import_bit_cast(NodeImport& node) {
-  node.output(
-      node.call("bit_cast", {node.input(0)}, {{"to", to_string(node.element("to", DType::F32))}}));
-}
 
 bool is_constant_zero(const NodeImport& node, std::size_t input) {
   const std::optional<Tensor> value = node.constant_input(input);
@@ -312,7 +210,6 @@ std::vector<Handler> make_handlers() {
   std::vector<Handler> all = {
       {"Affine", import_affine},
       {"BiasGelu", import_bias_gelu, "com.microsoft"},
-      {"BitCast", import_bit_cast},
       {"BitShift", import_bit_shift},
       {"Cast", import_cast},
       {"CastLike", import_cast_like},
@@ -320,11 +217,9 @@ std::vector<Handler> make_handlers() {
       {"Dropout", import_dropout},
       {"FastGelu", import_bias_gelu, "com.microsoft"},
       {"GeGLU", import_geglu},
-      {"Gelu", import_gelu},
-      {"Gelu", import_gelu, "com.microsoft"},
+      {"Gelu", import_plain, "com.microsoft"},
       {"Identity", import_identity},
       {"ImageScaler", import_image_scaler},
-      {"IsInf", import_is_inf},
       {"Max", import_max},
       {"Mean", import_mean},
       {"Min", import_min},
@@ -334,14 +229,15 @@ std::vector<Handler> make_handlers() {
       {"QuickGelu", import_quick_gelu, "com.microsoft"},
       {"Scale", import_scale},
       {"ScaledTanh", import_scaled_tanh},
+      {"Selu", import_selu},
       {"Sum", import_sum},
       {"SwiGLU", import_swiglu},
-      {"Where", import_where},
   };
-  for (const RenamedOp& name : unary_names()) {
-    all.push_back({name.op_type, name.op_type == "Selu" ? import_selu : import_unary});
+  for (const char* name :
+       {"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
+        "GreaterOrEqual", "Less", "LessOrEqual", "Mul", "Or", "Pow", "Sub", "Xor"}) {
+    all.push_back({name, import_binary});
   }
-  for (const RenamedOp& name : binary_names()) all.push_back({name.op_type, import_binary});
   return all;
 }
 

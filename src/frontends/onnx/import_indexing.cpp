@@ -1,59 +1,9 @@
 #include "base/error.h"
 #include "frontends/onnx/op_call.h"
+#include "frontends/onnx/plain_ops.h"
 
 namespace tenon::onnx {
 namespace {
-
-void import_gather(NodeImport& node) {
-  const char* op = node.op_type() == "Gather" ? "gather" : "gather_elements";
-  node.output(node.call(op, {node.input(0), node.input(1)}, {{"axis", node.integer("axis")}}));
-}
-
-void import_gather_nd(NodeImport& node) {
-  node.output(node.call("gather_nd", {node.input(0), node.input(1)},
-                        {{"batch_dims", node.integer("batch_dims")}}));
-}
-
-void import_scatter(NodeImport& node) {
-  node.output(
-      node.call("scatter_elements", {node.input(0), node.input(1), node.input(2)},
-                {{"axis", node.integer("axis")}, {"reduction", node.text("reduction", "none")}}));
-}
-
-void import_scatter_nd(NodeImport& node) {
-  node.output(node.call("scatter_nd", {node.input(0), node.input(1), node.input(2)},
-                        {{"reduction", node.text("reduction", "none")}}));
-}
-
-void import_tensor_scatter(NodeImport& node) {
-  node.output(
-      node.call("tensor_scatter", {node.input(0), node.input(1), node.input_or_none(2)},
-                {{"axis", node.integer("axis", -2)}, {"mode", node.text("mode", "linear")}}));
-}
-
-void import_one_hot(NodeImport& node) {
-  node.output(OpCall(node, "one_hot")
-                  .operand("indices", node.input(0))
-                  .dynamic("depth", 1)
-                  .operand("values", node.input(2))
-                  .attr({"axis", node.integer("axis", -1)})
-                  .result());
-}
-
-void import_reverse_sequence(NodeImport& node) {
-  node.output(node.call("reverse_sequence", {node.input(0), node.input(1)},
-                        {{"time_axis", node.integer("time_axis", 0)},
-                         {"batch_axis", node.integer("batch_axis", 1)}}));
-}
-
-void import_compress(NodeImport& node) {
-  OpCall call(node, "compress");
-  call.operand("x", node.input(0)).operand("condition", node.input(1));
-  if (node.has_attr("axis")) call.attr({"axis", node.integer("axis")});
-  node.output(call.result());
-}
-
-void import_nonzero(NodeImport& node) { node.output(node.call("nonzero", {node.input(0)})); }
 
 // An empty tensor stands for a missing input where ONNX did not yet let one be left out.
 bool has_elements(const NodeImport& node, std::size_t input) {
@@ -88,18 +38,9 @@ void import_upsample(NodeImport& node) {
 void import_resize(NodeImport& node) {
   OpCall call(node, "resize");
   if (node.opset() < 11) return import_plain_resize(node, std::move(call.dynamic("scales", 1)));
-  const std::string coordinates = node.text("coordinate_transformation_mode", "half_pixel");
-  call.operand("x", node.input(0))
-      .attr({"axes", node.integers("axes")})
-      .attr({"mode", node.text("mode", "nearest")})
-      .attr({"coordinates", coordinates})
-      .attr({"rounding", node.text("nearest_mode", "round_prefer_floor")})
-      .attr({"aspect", node.text("keep_aspect_ratio_policy", "stretch")})
-      .attr({"cubic_a", node.real("cubic_coeff_a", -0.75)})
-      .attr({"exclude_outside", node.integer("exclude_outside") != 0})
-      .attr({"antialias", node.integer("antialias") != 0})
-      .attr({"extrapolation", node.real("extrapolation_value")});
-  if (coordinates == "tf_crop_and_resize") call.dynamic("roi", 1);
+  call.operand("x", node.input(0));
+  for (Attr& attr : plain_attrs(node)) call.attr(std::move(attr));
+  if (node.text("coordinate_transformation_mode") == "tf_crop_and_resize") call.dynamic("roi", 1);
   if (has_elements(node, 2)) {
     call.dynamic("scales", 2);
   } else if (has_elements(node, 3)) {
@@ -119,24 +60,12 @@ void import_grid_sample(NodeImport& node) {
                          {"align_corners", node.integer("align_corners") != 0}}));
 }
 
-void import_affine_grid(NodeImport& node) {
-  node.output(OpCall(node, "affine_grid")
-                  .operand("theta", node.input(0))
-                  .dynamic("size", 1)
-                  .attr({"align_corners", node.integer("align_corners") != 0})
-                  .result());
-}
-
 void import_roi_align(NodeImport& node) {
   const char* otherwise = node.opset() < 16 ? "output_half_pixel" : "half_pixel";
   const std::string positions = node.text("coordinate_transformation_mode", otherwise);
-  node.output(node.call("roi_align", {node.input(0), node.input(1), node.input(2)},
-                        {{"mode", node.text("mode", "avg")},
-                         {"height", node.integer("output_height", 1)},
-                         {"width", node.integer("output_width", 1)},
-                         {"sampling_ratio", node.integer("sampling_ratio")},
-                         {"spatial_scale", node.real("spatial_scale", 1)},
-                         {"half_pixel", positions == "half_pixel"}}));
+  std::vector<Attr> attrs = plain_attrs(node);
+  attrs.emplace_back("half_pixel", positions == "half_pixel");
+  node.output(node.call("roi_align", {node.input(0), node.input(1), node.input(2)}, attrs));
 }
 
 void import_max_roi_pool(NodeImport& node) {
@@ -147,23 +76,25 @@ void import_max_roi_pool(NodeImport& node) {
       {{"height", bins[0]}, {"width", bins[1]}, {"spatial_scale", node.real("spatial_scale", 1)}}));
 }
 
+// k was an attribute before opset 10 and is an input since.
+void import_top_k(NodeImport& node) {
+  OpCall call(node, "top_k");
+  call.operand("x", node.input(0));
+  for (Attr& attr : plain_attrs(node)) call.attr(std::move(attr));
+  if (node.opset() < 10) {
+    call.attr({"k", node.integer("k")});
+  } else {
+    call.dynamic("k", 1);
+  }
+  node.outputs(call.results(2));
+}
+
 constexpr Handler indexing_table[] = {
-    {"AffineGrid", import_affine_grid},
-    {"Compress", import_compress},
-    {"Gather", import_gather},
-    {"GatherElements", import_gather},
-    {"GatherND", import_gather_nd},
     {"GridSample", import_grid_sample},
     {"MaxRoiPool", import_max_roi_pool},
-    {"NonZero", import_nonzero},
-    {"OneHot", import_one_hot},
     {"Resize", import_resize},
-    {"ReverseSequence", import_reverse_sequence},
     {"RoiAlign", import_roi_align},
-    {"Scatter", import_scatter},
-    {"ScatterElements", import_scatter},
-    {"ScatterND", import_scatter_nd},
-    {"TensorScatter", import_tensor_scatter},
+    {"TopK", import_top_k},
     {"Upsample", import_upsample},
 };
 

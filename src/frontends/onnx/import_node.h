@@ -103,6 +103,8 @@ class NodeImport {
   mutable std::size_t asked_inputs_ = 0;  ///< one more than the last that was asked about
 };
 
+inline constexpr std::string_view kTraining = "ai.onnx.preview.training";
+
 struct Handler {
   std::string_view op_type;
   void (*import)(NodeImport&);
@@ -122,7 +124,6 @@ std::span<const Handler> attention_handlers();     // import_attention.cpp
 std::span<const Handler> recurrent_handlers();     // import_recurrent.cpp
 std::span<const Handler> control_handlers();       // import_control.cpp
 std::span<const Handler> sequence_handlers();      // import_sequence.cpp
-std::span<const Handler> selection_handlers();     // import_selection.cpp
 std::span<const Handler> text_handlers();          // import_text.cpp
 std::span<const Handler> random_handlers();        // import_random.cpp
 std::span<const Handler> signal_handlers();        // import_signal.cpp

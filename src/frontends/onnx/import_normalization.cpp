@@ -90,11 +90,6 @@ void import_batch_norm(NodeImport& node) {
   output_saved_statistics(node, x);
 }
 
-void import_instance_norm(NodeImport& node) {
-  node.output(node.call("instance_norm", {node.input(0), node.input(1), node.input(2)},
-                        {{"epsilon", node.real("epsilon", 1e-5)}}));
-}
-
 // Statistics are taken in f32 unless the model asks for something else.
 std::vector<Attr> norm_attrs(const NodeImport& node) {
   std::vector<Attr> attrs{{"epsilon", node.real("epsilon", 1e-5)}};
@@ -149,11 +144,6 @@ void import_rms_norm(NodeImport& node) {
   node.output(node.call("rms_norm", {node.input(0), node.input(1)}, attrs));
 }
 
-void import_lp_norm(NodeImport& node) {
-  node.output(node.call("lp_norm", {node.input(0)},
-                        {{"axis", node.integer("axis", -1)}, {"p", node.integer("p", 2)}}));
-}
-
 // Before it became standard in opset 9 it worked on each image by itself.
 void import_mean_variance_norm(NodeImport& node) {
   const Var x = node.input(0);
@@ -169,19 +159,14 @@ void import_mean_variance_norm(NodeImport& node) {
   node.output(node.call("mean_variance_norm", {x}, {{"axes", axes}}));
 }
 
-Var nll_loss(NodeImport& node, Var log_probabilities) {
+void import_cross_entropy(NodeImport& node) {
+  const Var log_probabilities = node.call("log_softmax", {node.input(0)}, {{"axis", 1}});
   std::vector<Attr> attrs{{"reduction", node.text("reduction", "mean")}};
   if (node.has_attr("ignore_index")) {
     attrs.emplace_back("ignore_index", node.integer("ignore_index"));
   }
-  return node.call("nll_loss", {log_probabilities, node.input(1), node.input_or_none(2)}, attrs);
-}
-
-void import_nll_loss(NodeImport& node) { node.output(nll_loss(node, node.input(0))); }
-
-void import_cross_entropy(NodeImport& node) {
-  const Var log_probabilities = node.call("log_softmax", {node.input(0)}, {{"axis", 1}});
-  node.output(0, nll_loss(node, log_probabilities));
+  node.output(
+      0, node.call("nll_loss", {log_probabilities, node.input(1), node.input_or_none(2)}, attrs));
   if (node.wants_output(1)) node.output(1, log_probabilities);
 }
 
@@ -189,12 +174,9 @@ constexpr Handler normalization_table[] = {
     {"BatchNormalization", import_batch_norm},
     {"GroupNormalization", import_group_norm},
     {"Hardmax", import_hardmax},
-    {"InstanceNormalization", import_instance_norm},
     {"LayerNormalization", import_layer_norm},
     {"LogSoftmax", import_log_softmax},
-    {"LpNormalization", import_lp_norm},
     {"MeanVarianceNormalization", import_mean_variance_norm},
-    {"NegativeLogLikelihoodLoss", import_nll_loss},
     {"RMSNormalization", import_rms_norm},
     {"Softmax", import_softmax},
     {"SoftmaxCrossEntropyLoss", import_cross_entropy},

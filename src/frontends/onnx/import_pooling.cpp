@@ -89,21 +89,12 @@ void import_col2im(NodeImport& node) {
   node.output(node.call("col2im", operands, attrs));
 }
 
-void import_lrn(NodeImport& node) {
-  node.output(node.call("lrn", {node.input(0)},
-                        {{"size", node.integer("size")},
-                         {"alpha", node.real("alpha", 1e-4)},
-                         {"beta", node.real("beta", 0.75)},
-                         {"bias", node.real("bias", 1)}}));
-}
-
 constexpr Handler pooling_table[] = {
     {"AveragePool", import_average_pool},
     {"Col2Im", import_col2im},
     {"GlobalAveragePool", import_global_average_pool},
     {"GlobalLpPool", import_global_lp_pool},
     {"GlobalMaxPool", import_global_max_pool},
-    {"LRN", import_lrn},
     {"LpPool", import_lp_pool},
     {"MaxPool", import_max_pool},
     {"MaxUnpool", import_max_unpool},

@@ -30,31 +30,7 @@ void import_reduce(NodeImport& node) {
   node.output(call.result());
 }
 
-void import_arg(NodeImport& node) {
-  node.output(node.call(snake_case(node.op_type()), {node.input(0)},
-                        {{"axis", node.integer("axis", 0)},
-                         {"keep_axes", node.integer("keepdims", 1) != 0},
-                         {"select_last", node.integer("select_last_index", 0) != 0}}));
-}
-
-void import_cumulative(NodeImport& node, std::string_view op) {
-  std::vector<Var> operands{node.input(0)};
-  std::vector<Attr> attrs{{"exclusive", node.integer("exclusive", 0) != 0},
-                          {"reverse", node.integer("reverse", 0) != 0}};
-  if (const auto axis = constant_integer(node, 1)) {
-    attrs.emplace_back("axis", *axis);
-  } else {
-    operands.push_back(node.input(1));
-  }
-  node.output(node.call(op, operands, attrs));
-}
-
-void import_cumsum(NodeImport& node) { import_cumulative(node, "cumsum"); }
-void import_cumprod(NodeImport& node) { import_cumulative(node, "cumprod"); }
-
 constexpr Handler reduction_table[] = {
-    {"ArgMax", import_arg},          {"ArgMin", import_arg},
-    {"CumProd", import_cumprod},     {"CumSum", import_cumsum},
     {"ReduceL1", import_reduce},     {"ReduceL2", import_reduce},
     {"ReduceLogSum", import_reduce}, {"ReduceLogSumExp", import_reduce},
     {"ReduceMax", import_reduce},    {"ReduceMean", import_reduce},

@@ -5,33 +5,6 @@
 namespace tenon::onnx {
 namespace {
 
-template <const char* op>
-void import_plain(NodeImport& node) {
-  node.output(node.call(op, node.inputs()));
-}
-
-constexpr char kConstruct[] = "sequence_construct", kAt[] = "sequence_at",
-               kInsert[] = "sequence_insert";
-constexpr char kErase[] = "sequence_erase", kLength[] = "sequence_length";
-constexpr char kHasElement[] = "optional_has_element", kGetElement[] = "optional_get_element";
-
-void import_sequence_empty(NodeImport& node) {
-  node.output(
-      node.call("sequence_empty", {}, {{"dtype", to_string(node.element("dtype", DType::F32))}}));
-}
-
-void import_concat_from_sequence(NodeImport& node) {
-  node.output(
-      node.call("concat_from_sequence", {node.input(0)},
-                {{"axis", node.integer("axis")}, {"new_axis", node.integer("new_axis") != 0}}));
-}
-
-void import_split_to_sequence(NodeImport& node) {
-  node.output(
-      node.call("split_to_sequence", node.inputs(),
-                {{"axis", node.integer("axis")}, {"keep_axis", node.integer("keepdims", 1) != 0}}));
-}
-
 // What the body sees of an input: an item, whose own extents are symbols, or a whole tensor.
 Type body_type(const NodeImport& node, std::size_t index, const std::string& name) {
   const Type& type = node.type(node.input(index));
@@ -66,18 +39,8 @@ void import_optional(NodeImport& node) {
 }
 
 constexpr Handler sequence_table[] = {
-    {"ConcatFromSequence", import_concat_from_sequence},
     {"Optional", import_optional},
-    {"OptionalGetElement", import_plain<kGetElement>},
-    {"OptionalHasElement", import_plain<kHasElement>},
-    {"SequenceAt", import_plain<kAt>},
-    {"SequenceConstruct", import_plain<kConstruct>},
-    {"SequenceEmpty", import_sequence_empty},
-    {"SequenceErase", import_plain<kErase>},
-    {"SequenceInsert", import_plain<kInsert>},
-    {"SequenceLength", import_plain<kLength>},
     {"SequenceMap", import_sequence_map},
-    {"SplitToSequence", import_split_to_sequence},
 };
 
 }  // namespace

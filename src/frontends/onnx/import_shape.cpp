@@ -109,10 +109,6 @@ void import_flatten(NodeImport& node) {
   node.output(call_with("reshape", {x}, {{"shape", shape}, {"allow_zero", true}}));
 }
 
-void import_transpose(NodeImport& node) {
-  node.output(node.call("transpose", {node.input(0)}, {{"perm", node.integers("perm")}}));
-}
-
 // Axes came as an attribute before opset 13 and come as an input since.
 void import_axes_op(NodeImport& node, std::string_view op) {
   OpCall call(node, op);
@@ -126,10 +122,6 @@ void import_axes_op(NodeImport& node, std::string_view op) {
 }
 void import_squeeze(NodeImport& node) { import_axes_op(node, "squeeze"); }
 void import_unsqueeze(NodeImport& node) { import_axes_op(node, "unsqueeze"); }
-
-void import_expand(NodeImport& node) {
-  node.output(OpCall(node, "expand").operand("x", node.input(0)).dynamic("shape", 1).result());
-}
 
 void import_tile(NodeImport& node) {
   const Var x = node.input(0);
@@ -228,47 +220,13 @@ void import_shape(NodeImport& node) {
   node.output(call.result());
 }
 
-void import_size(NodeImport& node) { node.output(node.call("size", {node.input(0)})); }
-
 void import_depth_to_space(NodeImport& node) {
   const char* mode = node.text("mode", "DCR") == "CRD" ? "crd" : "dcr";
   node.output(node.call("depth_to_space", {node.input(0)},
                         {{"block", node.integer("blocksize")}, {"mode", mode}}));
 }
 
-void import_space_to_depth(NodeImport& node) {
-  node.output(node.call("space_to_depth", {node.input(0)}, {{"block", node.integer("blocksize")}}));
-}
-
-void import_eye_like(NodeImport& node) {
-  OpCall call(node, "eye_like");
-  call.operand("x", node.input(0)).attr({"k", node.integer("k")});
-  if (node.has_attr("dtype")) call.attr({"dtype", to_string(node.element("dtype", DType::F32))});
-  node.output(call.result());
-}
-
-void import_range(NodeImport& node) {
-  node.output(node.call("range", {node.input(0), node.input(1), node.input(2)}));
-}
-
-void import_trilu(NodeImport& node) {
-  node.output(OpCall(node, "trilu")
-                  .operand("x", node.input(0))
-                  .dynamic("k", 1)
-                  .attr({"upper", node.integer("upper", 1) != 0})
-                  .result());
-}
-
-void import_center_crop_pad(NodeImport& node) {
-  node.output(OpCall(node, "center_crop_pad")
-                  .operand("x", node.input(0))
-                  .dynamic("shape", 1)
-                  .attr({"axes", node.integers("axes")})
-                  .result());
-}
-
 constexpr Handler shape_table[] = {
-    {"CenterCropPad", import_center_crop_pad},
     {"Concat", import_concat},
     {"Constant", import_constant},
     {"ConstantFill", import_constant_fill},
@@ -276,22 +234,15 @@ constexpr Handler shape_table[] = {
     {"Crop", import_crop},
     {"DepthToSpace", import_depth_to_space},
     {"DynamicSlice", import_slice},
-    {"Expand", import_expand},
-    {"EyeLike", import_eye_like},
     {"Flatten", import_flatten},
     {"GivenTensorFill", import_given_tensor_fill},
     {"Pad", import_pad},
-    {"Range", import_range},
     {"Reshape", import_reshape},
     {"Shape", import_shape},
-    {"Size", import_size},
     {"Slice", import_slice},
-    {"SpaceToDepth", import_space_to_depth},
     {"Split", import_split},
     {"Squeeze", import_squeeze},
     {"Tile", import_tile},
-    {"Transpose", import_transpose},
-    {"Trilu", import_trilu},
     {"Unsqueeze", import_unsqueeze},
 };
 

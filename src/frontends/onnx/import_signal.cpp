@@ -22,16 +22,6 @@ void import_dft(NodeImport& node) {
   node.output(call.result());
 }
 
-void import_stft(NodeImport& node) {
-  node.output(OpCall(node, "stft")
-                  .operand("signal", node.input(0))
-                  .operand("window", node.input_or_none(2))
-                  .dynamic("frame_step", 1)
-                  .dynamic("frame_length", 3)
-                  .attr({"onesided", node.integer("onesided", 1) != 0})
-                  .result());
-}
-
 void import_window(NodeImport& node) {
   const std::string_view type = node.op_type();
   const char* kind = type == "HannWindow"      ? "hann"
@@ -45,17 +35,6 @@ void import_window(NodeImport& node) {
                   .result());
 }
 
-void import_mel_weight_matrix(NodeImport& node) {
-  node.output(OpCall(node, "mel_weight_matrix")
-                  .operand("sample_rate", node.input(2))
-                  .operand("lower_edge", node.input(3))
-                  .operand("upper_edge", node.input(4))
-                  .dynamic("mel_bins", 0)
-                  .dynamic("dft_length", 1)
-                  .attr(dtype_attr(node))
-                  .result());
-}
-
 void import_image_decoder(NodeImport& node) {
   const std::string format = node.text("pixel_format", "RGB");
   node.output(node.call("image_decode", {node.input(0)},
@@ -65,13 +44,9 @@ void import_image_decoder(NodeImport& node) {
 }
 
 constexpr Handler signal_table[] = {
-    {"BlackmanWindow", import_window},
-    {"DFT", import_dft},
-    {"HammingWindow", import_window},
-    {"HannWindow", import_window},
+    {"BlackmanWindow", import_window},      {"DFT", import_dft},
+    {"HammingWindow", import_window},       {"HannWindow", import_window},
     {"ImageDecoder", import_image_decoder},
-    {"MelWeightMatrix", import_mel_weight_matrix},
-    {"STFT", import_stft},
 };
 
 }  // namespace

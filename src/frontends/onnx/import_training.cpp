@@ -66,7 +66,6 @@ void import_gradient(NodeImport& node) {
   node.outputs(differentiate(node.build, Var(&node.build, y.index()), xs));
 }
 
-constexpr std::string_view kTraining = "ai.onnx.preview.training";
 constexpr Handler training_table[] = {
     {"Adagrad", import_adagrad, kTraining},
     {"Adam", import_adam, kTraining},

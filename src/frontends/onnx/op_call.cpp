@@ -41,6 +41,11 @@ OpCall& OpCall::operand(std::string_view name, Var value) {
   return *this;
 }
 
+OpCall& OpCall::operands(std::vector<Var> values) {
+  operands_ = std::move(values);
+  return *this;
+}
+
 OpCall& OpCall::attr(Attr attr) {
   attrs_.push_back(std::move(attr));
   return *this;

@@ -18,6 +18,8 @@ class OpCall {
 
   /// An invalid Var leaves the operand out.
   OpCall& operand(std::string_view name, Var value);
+  /// All of them, by position.
+  OpCall& operands(std::vector<Var> values);
   OpCall& attr(Attr attr);
   /// A dynamic attribute from an ONNX input: its value if that is constant, else the operand of the
   /// same name. A missing input leaves it at its default.

@@ -4,8 +4,6 @@
 #include "frontends/tensorscope/table.h"
 #include "ir/graph.h"
 
-#include <string>
-
 namespace tenon::tensorscope {
 
 /// The table of a step that runs the graph, on the device that the graph's metadata names
@@ -14,8 +12,5 @@ namespace tenon::tensorscope {
 /// that say what they are. Throws one Error of kind Unsupported that lists every value without a
 /// fixed shape.
 Table export_table(const Graph& graph, const OwnNodes& own = {});
-
-/// TensorFlow's name for what a node does; one made from Tenon's where it has none.
-std::string tf_op_name(const Graph& graph, NodeId id);
 
 }  // namespace tenon::tensorscope

@@ -15,62 +15,8 @@ namespace {
 
 using Integers = Attr::Integers;
 
-// Operators that Tenon has under another name, with the same operands in the same order.
-std::string_view renamed(std::string_view op) {
-  constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {"Abs", "abs"},
-      {"Add", "add"},
-      {"AddV2", "add"},
-      {"Ceil", "ceil"},
-      {"ClipByValue", "clip"},
-      {"CheckNumerics", "identity"},
-      {"Cos", "cos"},
-      {"Div", "div"},
-      {"Elu", "elu"},
-      {"Equal", "equal"},
-      {"Erf", "erf"},
-      {"Exp", "exp"},
-      {"Floor", "floor"},
-      {"Greater", "greater"},
-      {"GreaterEqual", "greater_equal"},
-      {"Identity", "identity"},
-      {"Less", "less"},
-      {"LessEqual", "less_equal"},
-      {"Log", "log"},
-      {"LogSoftmax", "log_softmax"},
-      {"LogicalAnd", "logical_and"},
-      {"LogicalOr", "logical_or"},
-      {"Maximum", "maximum"},
-      {"Minimum", "minimum"},
-      {"Mul", "mul"},
-      {"Neg", "neg"},
-      {"Pow", "pow"},
-      {"PreventGradient", "identity"},
-      {"RealDiv", "div"},
-      {"Reciprocal", "reciprocal"},
-      {"Relu", "relu"},
-      {"Round", "round"},
-      {"Select", "where"},
-      {"Selu", "selu"},
-      {"Sigmoid", "sigmoid"},
-      {"Sign", "sign"},
-      {"Sin", "sin"},
-      {"Softmax", "softmax"},
-      {"Softplus", "softplus"},
-      {"Softsign", "softsign"},
-      {"Sqrt", "sqrt"},
-      {"StopGradient", "identity"},
-      {"Sub", "sub"},
-      {"Tanh", "tanh"},
-  };
-  for (const auto& [tensorflow, tenon] : names) {
-    if (tensorflow == op) return tenon;
-  }
-  return {};
-}
-
 std::vector<Var> call_renamed(ImportNode& node) {
-  return {node.last(renamed(node.step.ops[node.at]), node.operands)};
+  return {node.last(find_tf_op(node.step.ops[node.at])->op, node.operands)};
 }
 
 std::vector<Var> clip_to_six(ImportNode& node) {
@@ -405,7 +351,8 @@ ImportRule find_import_rule(std::string_view op) {
   for (const auto& [name, rule] : rules) {
     if (name == op) return rule;
   }
-  if (!renamed(op).empty()) return call_renamed;
+  const OpInfo* known = find_tf_op(op);
+  if (known != nullptr && !known->op.empty() && known->use != OpUse::Written) return call_renamed;
   if (const ImportRule rule = find_image_rule(op)) return rule;
   return op == kOwnOp ? call_own : nullptr;
 }

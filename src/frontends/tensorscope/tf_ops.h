@@ -1,5 +1,7 @@
 #pragma once
 
+#include "ir/graph.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,13 +18,24 @@ enum class OpClass : std::uint8_t {
   Other,
 };
 
+/// What Tenon's operator says of TensorFlow's.
+enum class OpUse : std::uint8_t {
+  Both,     ///< they read the same tensors
+  Read,     ///< the same, but Tenon's is written under another name
+  Written,  ///< Tenon's is written as it, and reads other tensors
+};
+
 struct OpInfo {
   std::string_view name;
   OpClass op_class = OpClass::Other;
-  int inputs = 1;   ///< of data; -1: any number
+  int inputs = 1;            ///< of data; -1: any number
+  std::string_view op = "";  ///< Tenon's; empty where there is none
+  OpUse use = OpUse::Both;
   int outputs = 1;  ///< -1: what is left
 };
 /// Null for an operator that is not known.
 const OpInfo* find_tf_op(std::string_view name);
+/// TensorFlow's name for what a node does; one made from Tenon's where it has none.
+std::string tf_op_name(const Graph& graph, NodeId id);
 
 }  // namespace tenon::tensorscope
