@@ -150,6 +150,28 @@ void print_json(std::string& to, const Json& json, const JsonStyle& style) {
   std::visit(Printer{to, style}, json.value);
 }
 
+void append_json_code(std::string& to, std::uint32_t code) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  to += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) to += kDigits[(code >> shift) & 0xf];
+}
+
+void append_json_text(std::string& to, std::string_view text, std::string_view letters) {
+  static constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t", kLetters = "\"\\/bfnrt";
+  to += '"';
+  for (const char c : text) {
+    const std::size_t special = kMeanings.find(c);
+    if (special != std::string_view::npos && letters.find(kLetters[special]) != letters.npos) {
+      to += {'\\', kLetters[special]};
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      append_json_code(to, static_cast<unsigned char>(c));
+    } else {
+      to += c;
+    }
+  }
+  to += '"';
+}
+
 Error JsonReader::error(std::string summary) const {
   return Error(std::move(summary)).at(source_, ", ", path_);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -18,7 +19,14 @@ struct Json {
   struct Member;
   using Array = std::vector<Json>;
   using Object = std::vector<Member>;
-  std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> value;
+  using Value = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object>;
+  Value value;
+
+  Json() = default;
+  template <class T>
+    requires(!std::same_as<std::remove_cvref_t<T>, Json> && std::constructible_from<Value, T>)
+  Json(T&& held) : value(std::forward<T>(held)) {}  // NOLINT: what it holds is a value
+  static Array integers(const std::vector<std::int64_t>& list) { return {list.begin(), list.end()}; }
 };
 struct Json::Member {
   std::string first;
@@ -37,6 +45,10 @@ struct JsonStyle {
   void (*append_real)(std::string& to, double number);
 };
 void print_json(std::string& to, const Json& json, const JsonStyle& style);
+/// Appends a text in quotes. `letters` are those that stand for a character behind a backslash, out of
+/// the ones JSON has; other control characters go by their numbers.
+void append_json_text(std::string& to, std::string_view text, std::string_view letters);
+void append_json_code(std::string& to, std::uint32_t code);  ///< \u001f
 
 /// A value and the path to it: reads what should be there, or throws an Error that names the path.
 class JsonReader {

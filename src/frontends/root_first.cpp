@@ -20,31 +20,9 @@ std::optional<std::size_t> number_behind(std::string_view place, std::string_vie
   return number && *number > 0 ? std::optional(static_cast<std::size_t>(*number)) : std::nullopt;
 }
 
-void append(std::string& text, const Json& json) {
-  if (std::holds_alternative<std::nullptr_t>(json.value)) text += "null";
-  if (const auto* flag = std::get_if<bool>(&json.value)) text += *flag ? "true" : "false";
-  if (const auto* integer = std::get_if<std::int64_t>(&json.value))
-    text += std::to_string(*integer);
-  if (const auto* real = std::get_if<double>(&json.value)) text += format_real(*real);
-  if (const auto* word = std::get_if<std::string>(&json.value)) text += quote(*word);
-  if (const auto* list = std::get_if<Json::Array>(&json.value)) {
-    text += '[';
-    for (const Json& each : *list) {
-      if (&each != list->data()) text += ',';
-      append(text, each);
-    }
-    text += ']';
-  }
-  if (const auto* members = std::get_if<Json::Object>(&json.value)) {
-    text += '{';
-    for (const Json::Member& each : *members) {
-      if (&each != members->data()) text += ',';
-      text += quote(each.first) + ":";
-      append(text, each.second);
-    }
-    text += '}';
-  }
-}
+void append_text(std::string& to, std::string_view text) { to += quote(text); }
+void append_real(std::string& to, double number) { to += format_real(number); }
+constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
 
 // The value that a path like "$.graph_exec.var.12.size" or "….out_shapes[0]" leads to, or null.
 Json* value_at(Json& root, std::string_view path) {
@@ -85,7 +63,7 @@ std::optional<std::string> repaired_json(const Json& root, const Findings::Misma
     value->value = mismatch.should_be;
   }
   std::string text;
-  append(text, changed);
+  print_json(text, changed, kStyle);
   return text;
 }
 

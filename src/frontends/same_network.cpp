@@ -1,6 +1,7 @@
 #include "frontends/same_network.h"
 
 #include "base/error.h"
+#include "frontends/node_attrs.h"
 #include "frontends/own_node.h"
 
 #include <algorithm>
@@ -165,7 +166,9 @@ class Comparison {
         q.find("dilations") != nullptr) {
       return without_usual_window(p) == without_usual_window(q);
     }
-    if (x.op->name == "einsum") return equation_of(x) == equation_of(y) && without({"equation"});
+    if (x.op->name == "einsum")
+      return plain_equation(text_of(x, "equation")) == plain_equation(text_of(y, "equation")) &&
+             without({"equation"});
     return false;
   }
 
@@ -185,25 +188,11 @@ class Comparison {
 
   // Axes from the last to the first, where nothing is said.
   static Dims order_of(const Node& node, std::size_t rank) {
-    const AttrValue* given = node.attrs.find("perm");
-    const Dims* dims = given == nullptr ? nullptr : std::get_if<Dims>(given);
+    const Dims* dims = attr_of<Dims>(node, "perm");
     if (dims != nullptr && !dims->empty()) return *dims;
     Dims reversed;
     for (std::size_t k = rank; k > 0; --k) reversed.emplace_back(static_cast<std::int64_t>(k - 1));
     return reversed;
-  }
-
-  // With letters in the order they first appear.
-  static std::string equation_of(const Node& node) {
-    const AttrValue* given = node.attrs.find("equation");
-    const auto* equation = given == nullptr ? nullptr : std::get_if<std::string>(given);
-    std::string plain, seen;
-    for (const char c : equation == nullptr ? std::string() : *equation) {
-      const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-      if (is_letter && seen.find(c) == std::string::npos) seen += c;
-      if (c != ' ') plain += is_letter ? static_cast<char>('A' + seen.find(c)) : c;
-    }
-    return plain;
   }
 
   void compare_nodes(const Pair& pair, const Node& x, const Node& y) {

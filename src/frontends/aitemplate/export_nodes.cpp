@@ -28,23 +28,6 @@ bool has_tensors(const Graph& graph, const Node& node) {
          std::all_of(node.results.begin(), node.results.end(), is_tensor);
 }
 
-// The numbers of a list; nothing where one is a symbol.
-std::optional<std::vector<std::int64_t>> numbers(const Node& node, std::string_view name) {
-  const AttrValue* value = node.attrs.find(name);
-  if (value == nullptr) return std::vector<std::int64_t>();
-  const Dims* dims = std::get_if<Dims>(value);
-  if (dims == nullptr || !all_constant(*dims)) return std::nullopt;
-  return constants(*dims);
-}
-
-std::optional<std::int64_t> number(const Node& node, std::string_view name,
-                                   std::int64_t otherwise) {
-  const AttrValue* value = node.attrs.find(name);
-  if (value == nullptr) return otherwise;
-  const Dim* dim = std::get_if<Dim>(value);
-  return dim == nullptr ? std::nullopt : dim->value();
-}
-
 bool all_are(const std::vector<std::int64_t>& list, std::int64_t wanted) {
   return std::all_of(list.begin(), list.end(), [&](std::int64_t each) { return each == wanted; });
 }
@@ -255,7 +238,7 @@ bool Exporter::try_view(const Node& node) {
                              {"shape", PythonValue()},
                              {"unknown_idx", PythonValue::number(-1)}};
   } else {
-    const auto axes = numbers(node, "axes");
+    const auto axes = integers_of(node, "axes");
     if (!axes || axes->size() != 1) return false;
     const bool is_squeeze = node.op->name == "squeeze";
     const std::size_t axis = normal((*axes)[0], is_squeeze ? rank : rank + 1);
@@ -305,7 +288,7 @@ Exporter::Operation Exporter::permutation(std::size_t tensor,
 bool Exporter::try_permute(const Node& node) {
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
-  auto perm = numbers(node, "perm");
+  auto perm = integers_of(node, "perm");
   if (!perm) return false;
   for (std::size_t k = 0; perm->size() < rank && k < rank; ++k)
     perm->push_back(static_cast<std::int64_t>(rank - 1 - k));
@@ -319,7 +302,7 @@ bool Exporter::try_permute(const Node& node) {
 }
 
 bool Exporter::try_concat(const Node& node) {
-  const auto axis = number(node, "axis", 0);
+  const auto axis = integer_of(node, "axis");
   const std::size_t rank = tensors_[tensor_of(node.operands.at(0))].extents.size();
   if (!axis) return false;
   const std::size_t along = normal(*axis, rank);
@@ -339,7 +322,7 @@ bool Exporter::try_concat(const Node& node) {
 }
 
 bool Exporter::try_split(const Node& node) {
-  const auto axis = number(node, "axis", 0);
+  const auto axis = integer_of(node, "axis");
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
   const bool has_missing =
@@ -369,9 +352,9 @@ bool Exporter::try_split(const Node& node) {
 }
 
 bool Exporter::try_slice(const Node& node) {
-  const auto starts = numbers(node, "starts"), ends = numbers(node, "ends"),
-             steps = numbers(node, "steps");
-  auto axes = numbers(node, "axes");
+  const auto starts = integers_of(node, "starts"), ends = integers_of(node, "ends"),
+             steps = integers_of(node, "steps");
+  auto axes = integers_of(node, "axes");
   if (node.operands.size() != 1 || !starts || !ends || !steps || !axes || !all_are(*steps, 1) ||
       starts->empty()) {
     return false;

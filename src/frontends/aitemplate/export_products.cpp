@@ -12,36 +12,13 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-const AttrValue* find(const Node& node, std::string_view name) { return node.attrs.find(name); }
-
-std::vector<std::int64_t> numbers(const Node& node, std::string_view name, std::size_t count,
-                                  std::int64_t otherwise) {
-  const AttrValue* value = find(node, name);
-  const Dims* dims = value == nullptr ? nullptr : std::get_if<Dims>(value);
-  if (dims == nullptr || dims->empty()) return std::vector<std::int64_t>(count, otherwise);
-  return all_constant(*dims) ? constants(*dims) : std::vector<std::int64_t>();
-}
-
-std::int64_t number_of(const Node& node, std::string_view name, std::int64_t otherwise) {
-  const AttrValue* value = find(node, name);
-  return value == nullptr ? otherwise : std::get<Dim>(*value).value().value_or(otherwise);
-}
-
-double real(const Node& node, std::string_view name, double otherwise) {
-  const AttrValue* value = find(node, name);
-  return value == nullptr ? otherwise : std::get<double>(*value);
-}
-
-bool flag(const Node& node, std::string_view name, bool otherwise) {
-  const AttrValue* value = find(node, name);
-  return value == nullptr ? otherwise : std::get<bool>(*value);
+bool is_one_number(const std::vector<std::int64_t>& list) {
+  return std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>()) == list.end();
 }
 
 // One number where all are the same, else a tuple.
 PythonValue number_or_tuple(const std::vector<std::int64_t>& list) {
-  if (std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>()) == list.end()) {
-    return PythonValue::number(list.front());
-  }
+  if (is_one_number(list)) return PythonValue::number(list.front());
   PythonValue tuple = PythonValue::list(list);
   tuple.kind = Kind::Tuple;
   return tuple;
@@ -61,18 +38,6 @@ std::vector<std::int64_t> permutation_between(const std::string& from, const std
   std::vector<std::int64_t> perm;
   for (const char letter : to) perm.push_back(static_cast<std::int64_t>(from.find(letter)));
   return perm;
-}
-
-// Letters in the order they first appear, so that equations can be compared.
-std::string with_plain_letters(std::string_view equation) {
-  std::string plain, seen;
-  for (const char c : equation) {
-    if (c == ' ') continue;
-    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (is_letter && seen.find(c) == std::string::npos) seen += c;
-    plain += is_letter ? static_cast<char>('A' + seen.find(c)) : c;
-  }
-  return plain;
 }
 
 }  // namespace
@@ -98,6 +63,34 @@ std::size_t Exporter::change_layout(std::size_t tensor, const std::string& from,
   return known->second;
 }
 
+// An operation whose result is an image in AITemplate's order, and that in the graph's.
+void Exporter::add_image(Operation operation, const std::string& layout, ValueId result) {
+  const std::string image(image_layout(4));
+  const Origins batch = {std::make_pair(std::size_t{0}, std::size_t{0})};
+  if (layout == image) {
+    add(std::move(operation), {result}, {batch});
+    return;
+  }
+  const TensorType& type = graph_.value(result).type.tensor();
+  Tensor raw;
+  raw.dtype = type.dtype;
+  Dims dims;
+  for (const std::int64_t axis : permutation_between(layout, image))
+    dims.push_back(type.dims[static_cast<std::size_t>(axis)]);
+  raw.extents = result_extents(dims, operation.inputs, batch);
+  tensors_.push_back(std::move(raw));
+  operation.outputs = {tensors_.size() - 1};
+  const std::size_t made = operation.outputs[0];
+  add_made(std::move(operation));
+  const std::vector<std::int64_t> back = permutation_between(image, layout);
+  Operation change = permutation(made, back);
+  change.row.further.emplace_back("tenon_layout", PythonValue::string("result"));
+  Origins origins;
+  for (const std::int64_t axis : back)
+    origins.emplace_back(std::make_pair(std::size_t{0}, static_cast<std::size_t>(axis)));
+  add(std::move(change), {result}, {origins});
+}
+
 // ---- convolutions ----
 
 std::optional<Exporter::ConvolutionParts> Exporter::convolution_parts(const Graph& graph,
@@ -109,7 +102,7 @@ std::optional<Exporter::ConvolutionParts> Exporter::convolution_parts(const Grap
   }
   for (const std::string_view name :
        {"auto_pad", "out_layout", "out_dtype", "output_padding", "output_shape"}) {
-    if (find(node, name) != nullptr) return std::nullopt;
+    if (node.attrs.find(name) != nullptr) return std::nullopt;
   }
   const TensorType& x = graph.value(node.operands[0]).type.tensor();
   const TensorType& w = graph.value(node.operands[1]).type.tensor();
@@ -121,17 +114,11 @@ std::optional<Exporter::ConvolutionParts> Exporter::convolution_parts(const Grap
   if (x.rank() != 4 || w.rank() != 4 || !all_constant(w.dims)) return std::nullopt;
   if (!is_permutation_of(parts.x_layout, "NCHW") || !is_permutation_of(parts.w_layout, "OIHW"))
     return std::nullopt;
-  parts.strides = numbers(node, "strides", 2, 1);
-  parts.dilations = numbers(node, "dilations", 2, 1);
-  parts.pads = numbers(node, "pads", 4, 0);
-  if (parts.strides.size() != 2 || parts.dilations.size() != 2 || parts.pads.size() != 4)
+  const auto window = window_numbers(node, 2);
+  if (!window || !window->has_same_pads() || window->pads[0] < 0 || window->pads[1] < 0)
     return std::nullopt;
-  if (parts.pads[0] != parts.pads[2] || parts.pads[1] != parts.pads[3] || parts.pads[0] < 0 ||
-      parts.pads[1] < 0) {
-    return std::nullopt;
-  }
-  parts.pads.resize(2);
-  parts.groups = number_of(node, "groups", 1);
+  parts.window = *window;
+  parts.groups = integer_of(node, "groups").value_or(1);
   const std::int64_t channels = x.dims[parts.x_layout.find('C')].value().value_or(0);
   const std::int64_t outputs = w.dims[parts.w_layout.find('O')].constant();
   if (channels == 0) return std::nullopt;
@@ -169,15 +156,15 @@ void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std
       {"CO", PythonValue::number(outputs)},
       {"KH", PythonValue::number(extent(w, 1).least())},
       {"KW", PythonValue::number(extent(w, 2).least())},
-      {"dilate", number_or_tuple(parts.dilations)},
+      {"dilate", number_or_tuple(parts.window.dilations)},
       {"dim_lower_bounds", PythonValue::list(least)},
       {"epilogue", PythonValue::string(epilogue_name(steps))},
       {"epilogue_alignment",
        PythonValue::number(alignment_of(channels, dtype_name(tensors_[x].dtype)))},
       {"group", PythonValue::number(parts.groups)},
-      {"pad", number_or_tuple(parts.pads)},
+      {"pad", number_or_tuple({parts.window.pads[0], parts.window.pads[1]})},
       {"split_k", PythonValue()},
-      {"stride", number_or_tuple(parts.strides)},
+      {"stride", number_or_tuple(parts.window.strides)},
       {"workspace", PythonValue::number(0)},
   };
   operation.row.exec_path = convolution_conditions(shape);
@@ -185,29 +172,7 @@ void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std
     auto profiled = profiled_convolution(shape, type.dims[parts.x_layout.find('N')], *choices);
     if (profiled) operation.row.exec_path = std::move(profiled);
   }
-  const Origins batch = {std::make_pair(std::size_t{0}, std::size_t{0})};
-  if (parts.x_layout == image) {
-    add(std::move(operation), {result}, {batch});
-    return;
-  }
-  // The result in AITemplate's order, and back in the graph's.
-  Tensor raw;
-  raw.dtype = type.dtype;
-  Dims dims;
-  for (const std::int64_t axis : permutation_between(parts.x_layout, image))
-    dims.push_back(type.dims[static_cast<std::size_t>(axis)]);
-  raw.extents = result_extents(dims, operation.inputs, batch);
-  tensors_.push_back(std::move(raw));
-  operation.outputs = {tensors_.size() - 1};
-  const std::size_t made = operation.outputs[0];
-  add_made(std::move(operation));
-  const std::vector<std::int64_t> back = permutation_between(image, parts.x_layout);
-  Operation change = permutation(made, back);
-  change.row.further.emplace_back("tenon_layout", PythonValue::string("result"));
-  Origins origins;
-  for (const std::int64_t axis : back)
-    origins.emplace_back(std::make_pair(std::size_t{0}, static_cast<std::size_t>(axis)));
-  add(std::move(change), {result}, {origins});
+  add_image(std::move(operation), parts.x_layout, result);
 }
 
 bool Exporter::try_convolution(const Node& node) {
@@ -225,66 +190,42 @@ bool Exporter::try_convolution(const Node& node) {
 bool Exporter::try_pool(const Node& node) {
   const bool is_maximum = node.op->name == "max_pool";
   for (const std::string_view name : {"auto_pad", "out_layout", "ceil_mode", "index_order"}) {
-    if (find(node, name) != nullptr) return false;
+    if (node.attrs.find(name) != nullptr) return false;
   }
   const ValueId result = node.results[0];
   const TensorType& x_type = graph_.value(node.operands[0]).type.tensor();
   const std::string layout = layout_of(graph_, node.operands[0], "NCHW"), image(image_layout(4));
-  const auto kernel = numbers(node, "kernel_shape", 2, 1), strides = numbers(node, "strides", 2, 1);
-  const auto dilations = numbers(node, "dilations", 2, 1), pads = numbers(node, "pads", 4, 0);
-  const auto is_one_number = [](const std::vector<std::int64_t>& list, std::size_t count) {
-    return list.size() == count &&
-           std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>()) == list.end();
-  };
-  if (node.results.size() != 1 || x_type.rank() != 4 || !is_permutation_of(layout, "NCHW"))
-    return false;
-  if (!is_one_number(kernel, 2) || !is_one_number(strides, 2) || !is_one_number(pads, 4) ||
-      !is_one_number(dilations, 2) || dilations[0] != 1 || pads[0] < 0) {
+  const auto window = window_numbers(node, 2);
+  if (node.results.size() != 1 || x_type.rank() != 4 || !is_permutation_of(layout, "NCHW") ||
+      !window) {
     return false;
   }
-  if (!is_maximum && flag(node, "count_include_pad", false) != (pads[0] != 0)) return false;
+  for (const auto* list : {&window->kernel, &window->strides, &window->pads, &window->dilations}) {
+    if (!is_one_number(*list)) return false;
+  }
+  const std::int64_t kernel = window->kernel[0], pad = window->pads[0];
+  if (window->dilations[0] != 1 || pad < 0) return false;
+  if (!is_maximum && flag_of(node, "count_include_pad") != (pad != 0)) return false;
   const std::size_t x = change_layout(tensor_of(node.operands[0]), layout, image);
   Operation operation;
   operation.row.op = is_maximum ? "max_pool2d" : "avg_pool2d";
   operation.inputs = {x};
-  operation.row.further = {{"KH", PythonValue::number(kernel[0])},
-                           {"KW", PythonValue::number(kernel[0])},
-                           {"kernel_size", PythonValue::number(kernel[0])},
-                           {"pad", PythonValue::number(pads[0])},
+  operation.row.further = {{"KH", PythonValue::number(kernel)},
+                           {"KW", PythonValue::number(kernel)},
+                           {"kernel_size", PythonValue::number(kernel)},
+                           {"pad", PythonValue::number(pad)},
                            {"reduce_func", PythonValue::string(is_maximum ? "max" : "avg")},
-                           {"stride", PythonValue::number(strides[0])}};
+                           {"stride", PythonValue::number(window->strides[0])}};
   operation.row.exec_path.emplace();
   operation.row.exec_path->entries.push_back({"true", PythonValue::string("")});
-  const Origins batch = {std::make_pair(std::size_t{0}, std::size_t{0})};
-  if (layout == image) {
-    add(std::move(operation), {result}, {batch});
-    return true;
-  }
-  const TensorType& type = graph_.value(result).type.tensor();
-  Tensor raw;
-  raw.dtype = type.dtype;
-  Dims dims;
-  for (const std::int64_t axis : permutation_between(layout, image))
-    dims.push_back(type.dims[static_cast<std::size_t>(axis)]);
-  raw.extents = result_extents(dims, operation.inputs, batch);
-  tensors_.push_back(std::move(raw));
-  operation.outputs = {tensors_.size() - 1};
-  const std::size_t made = operation.outputs[0];
-  add_made(std::move(operation));
-  const std::vector<std::int64_t> back = permutation_between(image, layout);
-  Operation change = permutation(made, back);
-  change.row.further.emplace_back("tenon_layout", PythonValue::string("result"));
-  Origins origins;
-  for (const std::int64_t axis : back)
-    origins.emplace_back(std::make_pair(std::size_t{0}, static_cast<std::size_t>(axis)));
-  add(std::move(change), {result}, {origins});
+  add_image(std::move(operation), layout, result);
   return true;
 }
 
 // ---- matrix products ----
 
 std::optional<std::string> Exporter::product_base(const Graph& graph, const Node& node) const {
-  if (node.operands.size() != 2 || find(node, "out_dtype") != nullptr) return std::nullopt;
+  if (node.operands.size() != 2 || node.attrs.find("out_dtype") != nullptr) return std::nullopt;
   for (const ValueId operand : node.operands) {
     if (!operand || !graph.value(operand).type.is_tensor()) return std::nullopt;
   }
@@ -296,7 +237,7 @@ std::optional<std::string> Exporter::product_base(const Graph& graph, const Node
     return std::nullopt;
   }
   if (node.op->name != "einsum" || a.rank() < 2 || a.rank() > 10) return std::nullopt;
-  const std::string equation = with_plain_letters(std::get<std::string>(*find(node, "equation")));
+  const std::string equation = plain_equation(text_of(node, "equation"));
   for (const std::string_view base : {"gemm_rcr", "gemm_crr", "gemm_ccr", "bmm_rcr", "bmm_crr",
                                       "bmm_ccr", "bmm_rrc", "bmm_rcc", "bmm_crc", "bmm_ccc"}) {
     const Composite product = *parse_composite(base);
@@ -305,7 +246,7 @@ std::optional<std::string> Exporter::product_base(const Graph& graph, const Node
                    : b.rank() != 2 || (product.layout[0] == 'c' && a.rank() != 2)) {
       continue;
     }
-    if (with_plain_letters(product_equation(product, a.rank())) == equation)
+    if (plain_equation(product_equation(product, a.rank())) == equation)
       return std::string(base);
   }
   return std::nullopt;
@@ -451,22 +392,19 @@ bool Exporter::try_normalization(const Node& node) {
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
   const auto last = static_cast<std::int64_t>(rank) - 1;
-  if (node.results.size() != 1 || find(node, "stash") != nullptr) return false;
-  const auto axis_of = [&](std::int64_t otherwise) {
-    const std::int64_t axis = number_of(node, "axis", otherwise);
-    return axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
-  };
+  if (node.results.size() != 1 || node.attrs.find("stash") != nullptr) return false;
+  const std::int64_t stated = integer_of(node, "axis").value_or(0);
+  const std::int64_t axis = stated < 0 ? stated + static_cast<std::int64_t>(rank) : stated;
   Operation operation;
   for (const ValueId operand : node.operands) operation.inputs.push_back(tensor_of(operand));
-  const PythonValue eps = PythonValue::real_number(real(node, "epsilon", 1e-5));
+  const PythonValue eps = PythonValue::real_number(real_of(node, "epsilon"));
   if (op == "identity") {
     operation.row.op = op;
   } else if (op == "softmax") {
-    if (rank < 2 || axis_of(-1) != last) return false;
+    if (rank < 2 || axis != last) return false;
     operation.row.op = op;
     operation.row.further = {{"dim", PythonValue::number(last)}};
   } else if (op == "layer_norm") {
-    const std::int64_t axis = axis_of(-1);
     if (axis < 1 || axis > last || node.operands.size() != 3) return false;
     operation.row.op = "layernorm";
     operation.row.further = {{"beta_constant", PythonValue()},
@@ -476,8 +414,8 @@ bool Exporter::try_normalization(const Node& node) {
                              {"normalized_shape", PythonValue::number(last - axis + 1)}};
     operation.input_accessors = operation.output_accessors = 1;
   } else {
-    if (axis_of(1) != last || !extent(x, rank - 1).is_static()) return false;
-    const std::int64_t groups = number_of(node, "groups", 1);
+    if (axis != last || !extent(x, rank - 1).is_static()) return false;
+    const std::int64_t groups = integer_of(node, "groups").value_or(1);
     operation.row.op = "groupnorm";
     operation.row.further = {
         {"beta_constant", PythonValue()},
@@ -496,11 +434,12 @@ bool Exporter::try_normalization(const Node& node) {
 bool Exporter::try_reduction(const Node& node) {
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
-  const auto axes = numbers(node, "axes", 0, 0);
-  if (node.operands.size() != 1 || axes.size() != 1 || flag(node, "noop_if_empty", false))
+  const auto axes = integers_of(node, "axes");
+  if (node.operands.size() != 1 || !axes || axes->size() != 1 || flag_of(node, "noop_if_empty"))
     return false;
-  const std::int64_t axis = axes[0] < 0 ? axes[0] + static_cast<std::int64_t>(rank) : axes[0];
-  const bool keeps = flag(node, "keep_axes", true);
+  const std::int64_t axis =
+      axes->front() < 0 ? axes->front() + static_cast<std::int64_t>(rank) : axes->front();
+  const bool keeps = flag_of(node, "keep_axes");
   Operation operation;
   operation.row.op = node.op->name;
   operation.inputs = {x};

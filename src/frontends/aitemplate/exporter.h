@@ -4,6 +4,7 @@
 #include "frontends/aitemplate/sorted_graph.h"
 #include "frontends/aitemplate/tables.h"
 #include "frontends/aitemplate/vocabulary.h"
+#include "frontends/node_attrs.h"
 #include "frontends/own_node.h"
 #include "ir/graph.h"
 
@@ -95,7 +96,7 @@ class Exporter {
     const Node* node = nullptr;
     const Graph* graph = nullptr;
     std::string base;
-    std::vector<std::int64_t> strides, pads, dilations;
+    WindowNumbers window;
     std::int64_t groups = 1;
     std::string x_layout, w_layout;
   };
@@ -110,6 +111,7 @@ class Exporter {
                    const std::vector<EpilogueStep>& steps, ValueId result);
   std::size_t add_elementwise(const FuncInfo& func, std::vector<std::size_t> operands,
                               ValueId result, const Dims& dims, DType dtype);
+  void add_image(Operation operation, const std::string& layout, ValueId result);
   std::size_t change_layout(std::size_t tensor, const std::string& from, const std::string& to);
   Operation permutation(std::size_t tensor, const std::vector<std::int64_t>& perm);
 

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "frontends/aitemplate/python_parser.h"
+#include "frontends/aitemplate/schema.h"
 #include "ir/dim.h"
 
 #include <algorithm>
@@ -13,11 +14,56 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
+constexpr std::string_view name_of(const DimRow&) { return "dim"; }
+constexpr std::string_view name_of(const TensorRow&) { return "tensor"; }
+constexpr std::string_view name_of(const AccessorRow&) { return "tensor accessor"; }
+constexpr std::string_view name_of(const OperatorRow&) { return "operator"; }
+
+std::vector<std::string>* absent_of(auto& row) { return &row.absent; }
+std::vector<std::string>* absent_of(OperatorRow&) { return nullptr; }
+
 // The attributes of one object: each is read into its field or kept as a further one.
 class ObjectReader {
  public:
-  ObjectReader(const PythonValue& object, const PythonParser& parser, std::string_view what)
-      : object_(object), parser_(parser), what_(what) {
+  template <class Row>
+  static Row read_row(const PythonValue& object, const PythonParser& parser) {
+    Row row;
+    ObjectReader reader(object, parser, name_of(row), absent_of(row));
+    fields(reader, row);
+    row.further = reader.further();
+    reader.verify(row);
+    return row;
+  }
+
+  void operator()(std::string_view key, auto& field) {
+    const PythonValue* found = find(key);
+    if (found == nullptr)
+      throw parser_.error(concat("the ", what_, " has no '", key, "'"), object_.offset);
+    read(*found, field);
+  }
+  void noted(std::string_view key, auto&& field) {
+    const PythonValue* found = find(key);
+    if (found == nullptr) {
+      absent_->emplace_back(key);
+    } else {
+      read(*found, field);
+    }
+  }
+  template <class T>
+  void maybe(std::string_view key, std::optional<T>& field) {
+    if (const PythonValue* found = find(key)) read(*found, field.emplace());
+  }
+  void maybe(std::string_view key, std::vector<OperatorRow>& field) {
+    const PythonValue* found = find(key);
+    if (found == nullptr) return;
+    read(*found, field);
+    if (field.empty()) throw error(*found, "at least one inner operator");
+  }
+
+ private:
+  ObjectReader(const PythonValue& object, const PythonParser& parser, std::string_view what,
+               std::vector<std::string>* absent)
+      : object_(object), parser_(parser), what_(what), absent_(absent) {
     if (!object.has_keys())
       throw parser_.error(concat("a ", what, " should stand here"), object.offset);
     for (const PythonValue& key : object.keys) {
@@ -30,19 +76,6 @@ class ObjectReader {
     used_.insert(key);
     return object_.find(key);
   }
-  /// Null, and noted, where this version does not print the attribute.
-  const PythonValue* find_or_note(std::string_view key, std::vector<std::string>& absent) {
-    const PythonValue* found = find(key);
-    if (found == nullptr) absent.emplace_back(key);
-    return found;
-  }
-  const PythonValue& get(std::string_view key) {
-    const PythonValue* found = find(key);
-    if (found == nullptr) {
-      throw parser_.error(concat("the ", what_, " has no '", key, "'"), object_.offset);
-    }
-    return *found;
-  }
   std::vector<Member> further() const {
     std::vector<Member> members;
     for (std::size_t k = 0; k < object_.keys.size(); ++k) {
@@ -53,6 +86,10 @@ class ObjectReader {
               [](const Member& a, const Member& b) { return a.first < b.first; });
     return members;
   }
+  void verify(const auto&) const {}
+  void verify(const DimRow& row) const {
+    if (row.values.empty()) throw error(*object_.find("values"), "at least one value");
+  }
 
   Error error(const PythonValue& value, std::string_view expected) const {
     return parser_.error(concat("the ", what_, " should have ", expected, " here"), value.offset);
@@ -61,253 +98,77 @@ class ObjectReader {
     if (!value.is(kind)) throw error(value, expected);
     return value;
   }
-  bool boolean(const PythonValue& value) const {
-    return of_kind(value, Kind::Bool, "True or False").integer != 0;
-  }
-  std::int64_t integer(const PythonValue& value) const {
-    return of_kind(value, Kind::Integer, "a whole number").integer;
-  }
-  std::int64_t count(const PythonValue& value) const {
-    if (integer(value) < 0) throw error(value, "a number that is not negative");
-    if (value.integer > kMaxExtent) throw error(value, "a number of at most 2^56");
-    return value.integer;
-  }
-  const std::string& text(const PythonValue& value) const {
-    return of_kind(value, Kind::Text, "a text").text;
-  }
-  std::optional<std::string> text_or_none(const PythonValue& value) const {
-    if (value.is(Kind::None)) return std::nullopt;
-    return text(value);
-  }
-  std::optional<std::int64_t> count_or_none(const PythonValue& value) const {
-    if (value.is(Kind::None)) return std::nullopt;
-    return count(value);
-  }
-  const std::vector<PythonValue>& items(const PythonValue& value) const {
-    return of_kind(value, Kind::List, "a list").items;
-  }
-  std::vector<std::string> texts(const PythonValue& value) const {
-    std::vector<std::string> all;
-    for (const PythonValue& item : items(value)) all.push_back(text(item));
-    return all;
-  }
-  std::vector<std::optional<std::string>> texts_or_none(const PythonValue& value) const {
-    std::vector<std::optional<std::string>> all;
-    for (const PythonValue& item : items(value)) all.push_back(text_or_none(item));
-    return all;
-  }
-  std::vector<std::int64_t> counts(const PythonValue& value) const {
-    std::vector<std::int64_t> all;
-    for (const PythonValue& item : items(value)) all.push_back(count(item));
-    return all;
-  }
 
- private:
-  const PythonValue& object_;
-  const PythonParser& parser_;
-  std::string_view what_;
-  std::unordered_set<std::string_view> used_;
-};
-
-class TableReader {
- public:
-  explicit TableReader(const PythonParser& parser) : parser_(parser) {}
-  TensorRow tensor(const PythonValue& value) const;
-  OperatorRow operation(const PythonValue& value) const;
-
- private:
-  DimRow dim(const PythonValue& value) const;
-  std::vector<DimRow> dims(const ObjectReader& owner, const PythonValue& list) const;
-  std::vector<TensorRow> tensor_or_none(const PythonValue& value) const;
-  AccessorRow accessor(const PythonValue& value) const;
-  std::optional<std::vector<AccessorRow>> accessors(ObjectReader& owner,
-                                                    std::string_view key) const;
-  std::optional<ExecPath> exec_path(ObjectReader& owner) const;
-  FuncRow func(const ObjectReader& owner, const PythonValue& value) const;
-
-  const PythonParser& parser_;
-};
-
-DimRow TableReader::dim(const PythonValue& value) const {
-  ObjectReader object(value, parser_, "dim");
-  DimRow row;
-  row.depth = object.count(object.get("depth"));
-  row.name = object.text_or_none(object.get("name"));
-  row.is_nop = object.boolean(object.get("nop"));
-  row.values = object.counts(object.get("values"));
-  if (row.values.empty()) throw object.error(object.get("values"), "at least one value");
-  if (const PythonValue* symbolic = object.find_or_note("symbolic_value", row.absent)) {
-    if (symbolic->is(Kind::Expression)) {
-      row.symbolic_value = symbolic->text;
+  void read(const PythonValue& value, bool& field) const {
+    field = of_kind(value, Kind::Bool, "True or False").integer != 0;
+  }
+  void read(const PythonValue& value, std::int64_t& field) const {
+    field = of_kind(value, Kind::Integer, "a whole number").integer;
+    if (field < 0) throw error(value, "a number that is not negative");
+    if (field > kMaxExtent) throw error(value, "a number of at most 2^56");
+  }
+  void read(const PythonValue& value, std::string& field) const {
+    field = of_kind(value, Kind::Text, "a text").text;
+  }
+  static void read(const PythonValue& value, PythonValue& field) { field = value; }
+  template <class T>
+  void read(const PythonValue& value, std::optional<T>& field) const {
+    if (!value.is(Kind::None)) read(value, field.emplace());
+  }
+  template <class T>
+  void read(const PythonValue& value, std::vector<T>& field) const {
+    for (const PythonValue& item : of_kind(value, Kind::List, "a list").items)
+      read(item, field.emplace_back());
+  }
+  template <class Row>
+  requires requires(const Row& row) { name_of(row); }
+  void read(const PythonValue& value, Row& field) const { field = read_row<Row>(value, parser_); }
+  void read(const PythonValue& value, OneOrNone<std::vector<TensorRow>>& field) const {
+    if (!value.is(Kind::None)) read(value, field.rows.emplace_back());
+  }
+  void read(const PythonValue& value, Opaque<std::optional<std::string>>& field) const {
+    if (!value.is(Kind::None)) field.text = of_kind(value, Kind::Opaque, "None or bound data").text;
+  }
+  void read(const PythonValue& value, std::variant<std::int64_t, std::string>& field) const {
+    if (value.is(Kind::Expression)) {
+      field = value.text;
     } else {
-      row.symbolic_value = object.integer(*symbolic);
+      field = of_kind(value, Kind::Integer, "a whole number").integer;
     }
   }
-  row.further = object.further();
-  return row;
-}
-
-std::vector<DimRow> TableReader::dims(const ObjectReader& owner, const PythonValue& list) const {
-  std::vector<DimRow> rows;
-  for (const PythonValue& item : owner.items(list)) rows.push_back(dim(item));
-  return rows;
-}
-
-std::vector<TensorRow> TableReader::tensor_or_none(const PythonValue& value) const {
-  std::vector<TensorRow> rows;
-  if (!value.is(Kind::None)) rows.push_back(tensor(value));
-  return rows;
-}
-
-TensorRow TableReader::tensor(const PythonValue& value) const {
-  ObjectReader object(value, parser_, "tensor");
-  TensorRow row;
-  row.name = object.text_or_none(object.get("name"));
-  row.dtype = object.text(object.get("dtype"));
-  row.shape = dims(object, object.get("shape"));
-  row.depth = object.count(object.get("depth"));
-  row.src_ops = object.texts(object.get("src_ops"));
-  row.dst_ops = object.texts(object.get("dst_ops"));
-  row.is_nop = object.boolean(object.get("nop"));
-  row.is_input = object.boolean(object.get("is_input"));
-  row.is_output = object.boolean(object.get("is_output"));
-  const auto flag = [&](std::string_view key, bool& field) {
-    if (const PythonValue* found = object.find_or_note(key, row.absent))
-      field = object.boolean(*found);
-  };
-  flag("is_param", row.is_param);
-  flag("is_internal_constant", row.is_internal_constant);
-  flag("has_output_aliases", row.has_output_aliases);
-  flag("check_nan_and_inf", row.check_nan_and_inf);
-  flag("check_outputs", row.check_outputs);
-  flag("skip_constant_folding", row.skip_constant_folding);
-  if (const PythonValue* found = object.find_or_note("original_name", row.absent)) {
-    row.original_name = object.text_or_none(*found);
+  void read(const PythonValue& value, AccessorRow::Group& field) const {
+    if (!value.is(Kind::Tuple) || value.items.size() != 2) throw error(value, "a pair of lists");
+    read(value.items[0], field.first);
+    read(value.items[1], field.second);
   }
-  if (const PythonValue* found = object.find_or_note("is_view_of", row.absent)) {
-    row.is_view_of = tensor_or_none(*found);
-  }
-  if (const PythonValue* found = object.find_or_note("external_tensor", row.absent)) {
-    row.external_tensor = tensor_or_none(*found);
-  }
-  if (const PythonValue* found = object.find_or_note("value", row.absent)) row.value = *found;
-  if (const PythonValue* found = object.find_or_note("data", row.absent);
-      found && !found->is(Kind::None)) {
-    row.data = object.of_kind(*found, Kind::Opaque, "None or bound data").text;
-  }
-  const auto number = [&](std::string_view key, std::optional<std::int64_t>& field) {
-    if (const PythonValue* found = object.find_or_note(key, row.absent))
-      field = object.count_or_none(*found);
-  };
-  number("offset", row.offset);
-  number("constant_folding_output_idx", row.constant_folding_output_idx);
-  row.further = object.further();
-  return row;
-}
-
-AccessorRow TableReader::accessor(const PythonValue& value) const {
-  ObjectReader object(value, parser_, "tensor accessor");
-  AccessorRow row;
-  if (const PythonValue& mapping = object.get("_dim_mapping"); !mapping.is(Kind::None)) {
-    row.dim_mapping.emplace();
-    for (const PythonValue& group : object.items(mapping)) {
-      if (!group.is(Kind::Tuple) || group.items.size() != 2)
-        throw object.error(group, "a pair of lists");
-      row.dim_mapping->emplace_back(object.counts(group.items[0]), object.counts(group.items[1]));
+  void read(const PythonValue& value, ExecPath& field) const {
+    if (!value.is(Kind::Dict) && !value.is(Kind::OrderedDict))
+      throw error(value, "a dict of conditions");
+    field.is_ordered = value.is(Kind::OrderedDict);
+    for (std::size_t k = 0; k < value.items.size(); ++k) {
+      read(value.keys[k], field.entries.emplace_back().condition);
+      field.entries.back().choice = value.items[k];
     }
   }
-  row.original_shapes = dims(object, object.get("original_shapes"));
-  if (const PythonValue& actual = object.get("actual_shapes"); !actual.is(Kind::None)) {
-    row.actual_shapes = dims(object, actual);
-  }
-  row.offset = object.count(object.get("offset"));
-  row.stride_dim = object.count_or_none(object.get("stride_dim"));
-  row.original_total_elements =
-      object.count_or_none(object.get("original_total_elements_from_stride_dim"));
-  row.actual_total_elements =
-      object.count_or_none(object.get("actual_total_elements_from_stride_dim"));
-  row.is_contiguous = object.boolean(object.get("is_contiguous"));
-  if (const PythonValue* found = object.find_or_note("is_from_strided_tensor", row.absent)) {
-    row.is_from_strided_tensor = object.boolean(*found);
-  }
-  if (const PythonValue* found = object.find_or_note("tensor_dtype", row.absent)) {
-    row.tensor_dtype = object.text(*found);
-  }
-  row.further = object.further();
-  return row;
-}
-
-std::optional<std::vector<AccessorRow>> TableReader::accessors(ObjectReader& owner,
-                                                               std::string_view key) const {
-  const PythonValue* list = owner.find(key);
-  if (list == nullptr) return std::nullopt;
-  std::vector<AccessorRow> rows;
-  for (const PythonValue& item : owner.items(*list)) rows.push_back(accessor(item));
-  return rows;
-}
-
-std::optional<ExecPath> TableReader::exec_path(ObjectReader& owner) const {
-  const PythonValue* found = owner.find("exec_path");
-  if (found == nullptr) return std::nullopt;
-  if (!found->is(Kind::Dict) && !found->is(Kind::OrderedDict)) {
-    throw owner.error(*found, "a dict of conditions");
-  }
-  ExecPath path;
-  path.is_ordered = found->is(Kind::OrderedDict);
-  for (std::size_t k = 0; k < found->items.size(); ++k) {
-    path.entries.push_back({owner.text(found->keys[k]), found->items[k]});
-  }
-  return path;
-}
-
-FuncRow TableReader::func(const ObjectReader& owner, const PythonValue& value) const {
-  const std::string& text =
-      owner.of_kind(value, Kind::Opaque, "a function like <FuncEnum.ADD: 1>").text;
-  const std::string_view start = "<FuncEnum.";
-  const std::size_t colon = text.find(": ");
-  if (text.rfind(start, 0) == 0 && colon != std::string::npos) {
+  void read(const PythonValue& value, FuncRow& field) const {
+    const std::string_view expected = "a function like <FuncEnum.ADD: 1>";
+    const std::string& text = of_kind(value, Kind::Opaque, expected).text;
+    const std::string_view start = "<FuncEnum.";
+    const std::size_t colon = text.find(": ");
+    if (text.rfind(start, 0) != 0 || colon == std::string::npos) throw error(value, expected);
     const std::string_view digits =
         std::string_view(text).substr(colon + 2, text.size() - colon - 3);
     const auto number = parse_integer(digits);
-    FuncRow row{text.substr(start.size(), colon - start.size()), number.value_or(0)};
-    if (number && std::to_string(*number) == digits) return row;
+    if (!number || std::to_string(*number) != digits) throw error(value, expected);
+    field = {text.substr(start.size(), colon - start.size()), *number};
   }
-  throw owner.error(value, "a function like <FuncEnum.ADD: 1>");
-}
 
-OperatorRow TableReader::operation(const PythonValue& value) const {
-  ObjectReader object(value, parser_, "operator");
-  OperatorRow row;
-  row.op = object.text(object.get("op"));
-  row.name = object.text_or_none(object.get("name"));
-  if (const PythonValue* found = object.find("original_name"))
-    row.original_name = object.text(*found);
-  row.depth = object.count(object.get("depth"));
-  row.is_nop = object.boolean(object.get("nop"));
-  if (const PythonValue* found = object.find("has_profiler"))
-    row.has_profiler = object.boolean(*found);
-  row.inputs = object.texts(object.get("inputs"));
-  row.outputs = object.texts(object.get("outputs"));
-  if (const PythonValue* found = object.find("args")) row.args = object.texts_or_none(*found);
-  if (const PythonValue* found = object.find("original_inputs"))
-    row.original_inputs = object.texts_or_none(*found);
-  if (const PythonValue* found = object.find("original_outputs")) {
-    row.original_outputs.emplace();
-    for (const PythonValue& item : object.items(*found))
-      row.original_outputs->push_back(tensor(item));
-  }
-  row.input_accessors = accessors(object, "input_accessors");
-  row.output_accessors = accessors(object, "output_accessors");
-  if (const PythonValue* found = object.find("func")) row.func = func(object, *found);
-  if (const PythonValue* found = object.find("elementwise_ops")) {
-    for (const PythonValue& item : object.items(*found))
-      row.elementwise_ops.push_back(operation(item));
-    if (row.elementwise_ops.empty()) throw object.error(*found, "at least one inner operator");
-  }
-  row.exec_path = exec_path(object);
-  row.further = object.further();
-  return row;
-}
+  const PythonValue& object_;
+  const PythonParser& parser_;
+  std::string_view what_;
+  std::vector<std::string>* absent_;
+  std::unordered_set<std::string_view> used_;
+};
 
 // ---- what tensors and operators say of one another ----
 
@@ -441,20 +302,19 @@ PythonStyle style_of(Dump& dump, std::string_view text) {
 
 ReadDump read_dump(std::string_view text, std::string_view source) {
   PythonParser parser(text, source);
-  const TableReader tables(parser);
   std::vector<PythonValue> tensors, operators;
   ReadDump read;
   parser.expect("Tensors:");
   parser.skip_space();
   while (!parser.accept("Operators:")) {
     tensors.push_back(parser.value());
-    read.dump.tensors.push_back(tables.tensor(tensors.back()));
+    read.dump.tensors.push_back(ObjectReader::read_row<TensorRow>(tensors.back(), parser));
     parser.skip_space();
     if (parser.at_end()) throw parser.error("the text ends before 'Operators:'");
   }
   for (parser.skip_space(); !parser.at_end(); parser.skip_space()) {
     operators.push_back(parser.value());
-    read.dump.operators.push_back(tables.operation(operators.back()));
+    read.dump.operators.push_back(ObjectReader::read_row<OperatorRow>(operators.back(), parser));
   }
   Linker(read.dump, tensors, operators, parser).check();
   if (parser.depends_on_style()) read.dump.style = style_of(read.dump, text);

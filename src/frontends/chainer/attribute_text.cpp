@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "base/text_place.h"
+#include "base/utf8.h"
 #include "frontends/chainer/tables.h"
 #include "frontends/python_text.h"
 
@@ -75,35 +76,16 @@ class Reader {
 
   Json value(std::size_t depth) {
     if (depth > kMaxDepth) throw error("the attributes are nested too deeply", position_);
-    Json json;
-    switch (peek()) {
-      case '{':
-        json.value = object(depth);
-        break;
-      case '[':
-        json.value = array(depth);
-        break;
-      case '"':
-        json.value = text();
-        break;
-      default:
-        if (take("null")) {
-          json.value = nullptr;
-        } else if (take("true")) {
-          json.value = true;
-        } else if (take("false")) {
-          json.value = false;
-        } else if (take("NaN")) {
-          json.value = std::nan("");
-        } else if (take("Infinity")) {
-          json.value = HUGE_VAL;
-        } else if (take("-Infinity")) {
-          json.value = -HUGE_VAL;
-        } else {
-          json = number();
-        }
-    }
-    return json;
+    if (peek() == '{') return object(depth);
+    if (peek() == '[') return array(depth);
+    if (peek() == '"') return text();
+    if (take("null")) return nullptr;
+    if (take("true")) return true;
+    if (take("false")) return false;
+    if (take("NaN")) return std::nan("");
+    if (take("Infinity")) return HUGE_VAL;
+    if (take("-Infinity")) return -HUGE_VAL;
+    return number();
   }
 
   Json::Array array(std::size_t depth) {
@@ -150,23 +132,16 @@ class Reader {
     }
     const std::string_view digits = text_.substr(at, end - at);
     position_ = end;
-    Json json;
     if (digits.find_first_of(".eE") == std::string_view::npos) {
-      const std::optional<std::int64_t> integer = parse_integer(digits);
-      if (!integer)
-        throw error(digits.empty() ? "an attribute has no value" : "the number is out of range",
-                    at);
-      json.value = *integer;
-    } else {
-      double real = 0;
-      const auto [rest, problem] =
-          std::from_chars(digits.data(), digits.data() + digits.size(), real);
-      if (problem != std::errc() || rest != digits.data() + digits.size()) {
-        throw error("this is not a number", at);
-      }
-      json.value = real;
+      if (const std::optional<std::int64_t> integer = parse_integer(digits)) return *integer;
+      throw error(digits.empty() ? "an attribute has no value" : "the number is out of range", at);
     }
-    return json;
+    double real = 0;
+    const auto [rest, problem] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), real);
+    if (problem != std::errc() || rest != digits.data() + digits.size())
+      throw error("this is not a number", at);
+    return real;
   }
 
   std::uint32_t hex_digits() {
@@ -199,27 +174,6 @@ class Reader {
     result += kMeanings[letter];
   }
 
-  static void append_utf8(std::string& result, std::uint32_t code) {
-    const auto tail = [&](int shift) {
-      result += static_cast<char>(0x80 | ((code >> shift) & 0x3f));
-    };
-    if (code < 0x80) {
-      result += static_cast<char>(code);
-    } else if (code < 0x800) {
-      result += static_cast<char>(0xc0 | (code >> 6));
-      tail(0);
-    } else if (code < 0x10000) {
-      result += static_cast<char>(0xe0 | (code >> 12));
-      tail(6);
-      tail(0);
-    } else {
-      result += static_cast<char>(0xf0 | (code >> 18));
-      tail(12);
-      tail(6);
-      tail(0);
-    }
-  }
-
   std::string text() {
     std::string result;
     if (!take('"')) throw error("a text in double quotes belongs here", position_);
@@ -244,46 +198,22 @@ class Reader {
   std::size_t position_, start_, end_;
 };
 
-void print_code(std::string& text, std::uint32_t code) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  text += "\\u";
-  for (int shift = 12; shift >= 0; shift -= 4) text += kDigits[(code >> shift) & 0xf];
-}
-
-// One character of well-formed UTF-8, which is all that a reader or the writer puts in a text.
-std::uint32_t next_character(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t k) {
-    return k < text.size() ? static_cast<std::uint32_t>(static_cast<unsigned char>(text[k]))
-                           : 0x80U;
-  };
-  const std::uint32_t first = byte(at);
-  const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  std::uint32_t code = length == 1 ? first : first & (0xffU >> (length + 1));
-  for (std::size_t k = 1; k < length; ++k) code = (code << 6) | (byte(at + k) & 0x3f);
-  at += length;
-  return code;
-}
-
+// Python's are of ASCII alone.
 void append_text(std::string& text, std::string_view value) {
-  static constexpr std::string_view kPlain = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
-  text += '"';
-  for (std::size_t at = 0; at < value.size();) {
-    const std::uint32_t code = next_character(value, at);
-    const std::size_t special =
-        code < 0x80 ? kPlain.find(static_cast<char>(code)) : std::string_view::npos;
-    if (special != std::string_view::npos) {
-      text += '\\';
-      text += kLetters[special];
-    } else if (code >= 0x20 && code < 0x7f) {
-      text += static_cast<char>(code);
+  std::string quoted;
+  append_json_text(quoted, value, "\"\\bfnrt");
+  for (std::size_t at = 0; at < quoted.size();) {
+    const auto [code, bytes] = decode_utf8(std::string_view(quoted).substr(at));
+    if (bytes < 2 && code < 0x7f) {
+      text += quoted[at];
     } else if (code < 0x10000) {
-      print_code(text, code);
+      append_json_code(text, code);
     } else {
-      print_code(text, 0xd800 + ((code - 0x10000) >> 10));
-      print_code(text, 0xdc00 + ((code - 0x10000) & 0x3ff));
+      append_json_code(text, 0xd800 + ((code - 0x10000) >> 10));
+      append_json_code(text, 0xdc00 + ((code - 0x10000) & 0x3ff));
     }
+    at += std::max<std::size_t>(bytes, 1);
   }
-  text += '"';
 }
 
 void append_real(std::string& text, double value) {

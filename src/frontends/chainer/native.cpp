@@ -1,5 +1,6 @@
 #include "frontends/chainer/solver.h"
 #include "frontends/chainer/writer.h"
+#include "frontends/node_attrs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,31 +36,11 @@ class NodeReader {
   }
 
   bool has(std::string_view name) const { return node_.attrs.find(name) != nullptr; }
-  std::int64_t integer(std::string_view name, std::int64_t otherwise) const {
-    const AttrValue* found = node_.attrs.find(name);
-    const auto* dim = found == nullptr ? nullptr : std::get_if<Dim>(found);
-    return dim == nullptr || !dim->is_constant() ? otherwise : dim->constant();
-  }
-  double real(std::string_view name, double otherwise) const {
-    const AttrValue* found = node_.attrs.find(name);
-    const auto* value = found == nullptr ? nullptr : std::get_if<double>(found);
-    return value == nullptr ? otherwise : *value;
-  }
-  bool flag(std::string_view name) const {
-    const AttrValue* found = node_.attrs.find(name);
-    const auto* value = found == nullptr ? nullptr : std::get_if<bool>(found);
-    return value != nullptr && *value;
-  }
-  std::string text(std::string_view name) const {
-    const AttrValue* found = node_.attrs.find(name);
-    const auto* value = found == nullptr ? nullptr : std::get_if<std::string>(found);
-    return value == nullptr ? "" : *value;
-  }
-  // The list, or `otherwise` where it is empty or absent.
-  Integers integers(std::string_view name, const Integers& otherwise = {}) const {
-    const AttrValue* found = node_.attrs.find(name);
-    const auto* dims = found == nullptr ? nullptr : std::get_if<Dims>(found);
-    return dims == nullptr || dims->empty() || !all_constant(*dims) ? otherwise : constants(*dims);
+  std::int64_t integer(std::string_view name) const { return integer_of(node_, name).value_or(0); }
+  double real(std::string_view name) const { return real_of(node_, name); }
+  bool flag(std::string_view name) const { return flag_of(node_, name); }
+  Integers integers(std::string_view name) const {
+    return integers_of(node_, name).value_or(Integers());
   }
 
   const Graph& graph() const { return graph_; }
@@ -92,18 +73,8 @@ Native plain(const NodeReader& in) {
   return named(in, kName);
 }
 
-struct WindowNumbers {
-  Integers strides, pads, dilations, kernel;
-};
 std::optional<WindowNumbers> window_of(const NodeReader& in) {
-  if (in.type(0).rank() != 4) return std::nullopt;
-  WindowNumbers window{in.integers("strides", {1, 1}), in.integers("pads", {0, 0, 0, 0}),
-                       in.integers("dilations", {1, 1}), in.integers("kernel_shape", {1, 1})};
-  if (window.strides.size() != 2 || window.pads.size() != 4 || window.dilations.size() != 2 ||
-      window.kernel.size() != 2) {
-    return std::nullopt;
-  }
-  return window;
+  return in.type(0).rank() == 4 ? window_numbers(in.node(), 2) : std::nullopt;
 }
 std::vector<Attribute> stride_and_pad(const WindowNumbers& window) {
   return {integer_attribute("sy", window.strides[0]), integer_attribute("sx", window.strides[1]),
@@ -121,7 +92,7 @@ Native convolution(const NodeReader& in) {
   if (!window) return std::nullopt;
   NativeFunction native = named(in, "Convolution2DFunction", stride_and_pad(*window));
   native.attributes.push_back(attribute("cover_all", false));
-  add_dilation_and_groups(native.attributes, *window, in.integer("groups", 1));
+  add_dilation_and_groups(native.attributes, *window, in.integer("groups"));
   return native;
 }
 
@@ -132,7 +103,7 @@ Native deconvolution(const NodeReader& in) {
   const Integers y = constants(in.result().dims);
   native.attributes.push_back(integer_attribute("outh", y[2]));
   native.attributes.push_back(integer_attribute("outw", y[3]));
-  add_dilation_and_groups(native.attributes, *window, in.integer("groups", 1));
+  add_dilation_and_groups(native.attributes, *window, in.integer("groups"));
   native.behind = {attribute("cover_all", false)};
   return native;
 }
@@ -166,10 +137,10 @@ Native binary(const NodeReader& in) {
 }
 
 Native leaky_relu(const NodeReader& in) {
-  return named(in, "LeakyReLU", {attribute("slope", in.real("alpha", 0.01))});
+  return named(in, "LeakyReLU", {attribute("slope", in.real("alpha"))});
 }
 Native elu(const NodeReader& in) {
-  return named(in, "ELU", {attribute("alpha", in.real("alpha", 1))});
+  return named(in, "ELU", {attribute("alpha", in.real("alpha"))});
 }
 Native clipped_relu(const NodeReader& in) {
   if (in.scalar(1) != 0.0 || !in.scalar(2)) return std::nullopt;
@@ -184,29 +155,30 @@ Native dropout(const NodeReader& in) {
   return native;
 }
 Native response_normalization(const NodeReader& in) {
-  const std::int64_t size = in.integer("size", 1);
+  const std::int64_t size = in.integer("size");
   // Rounded to the decimals that somebody wrote, if they lead back.
-  const double alpha = in.real("alpha", 1e-4) / static_cast<double>(size);
+  const double alpha = in.real("alpha") / static_cast<double>(size);
   double rounded = std::stod(concat(std::llround(alpha * 1e12), "e-12"));
-  if (rounded * static_cast<double>(size) != in.real("alpha", 1e-4)) rounded = alpha;
+  if (rounded * static_cast<double>(size) != in.real("alpha")) rounded = alpha;
   return named(in, "LocalResponseNormalization",
-               {integer_attribute("n", size), attribute("k", in.real("bias", 1)),
-                attribute("alpha", rounded), attribute("beta", in.real("beta", 0.75)),
+               {integer_attribute("n", size), attribute("k", in.real("bias")),
+                attribute("alpha", rounded), attribute("beta", in.real("beta")),
                 attribute("indexes", nullptr), attribute("unit_scale", nullptr)});
 }
 
 template <const char* kName>
 Native along_axis(const NodeReader& in) {
-  return named(in, kName, {integer_attribute("axis", in.integer("axis", -1))});
+  return named(in, kName, {integer_attribute("axis", in.integer("axis"))});
 }
 Native concatenation(const NodeReader& in) {
-  return named(in, "Concat", {integer_attribute("axis", in.integer("axis", 0))});
+  return named(in, "Concat", {integer_attribute("axis", in.integer("axis"))});
 }
 
 Native get_item(const NodeReader& in) {
   const Integers starts = in.integers("starts"), ends = in.integers("ends"),
-                 axes = in.integers("axes"),
-                 steps = in.integers("steps", Integers(starts.size(), 1));
+                 axes = in.integers("axes");
+  Integers steps = in.integers("steps");
+  if (steps.empty()) steps.assign(starts.size(), 1);
   if (in.operand_count() != 1 || axes.empty() || starts.size() != axes.size() ||
       ends.size() != axes.size() || steps.size() != axes.size()) {
     return std::nullopt;
@@ -257,18 +229,17 @@ Native split(const NodeReader& in) {
     places.push_back(sizes[k] + (places.empty() ? 0 : places.back()));
   return named(in, "SplitAxis",
                {integers_attribute("indices_or_sections", places),
-                integer_attribute("axis", in.integer("axis", 0))});
+                integer_attribute("axis", in.integer("axis"))});
 }
 Native sum(const NodeReader& in) {
   if (in.operand_count() != 1 || in.flag("noop_if_empty")) return std::nullopt;
   const Integers axes = in.integers("axes");
-  const bool keeps = !in.has("keep_axes") || in.flag("keep_axes");
   return named(in, "Sum",
                {axes.empty() ? attribute("axis", nullptr) : integers_attribute("axis", axes),
-                attribute("keepdims", keeps)});
+                attribute("keepdims", in.flag("keep_axes"))});
 }
 Native embedding(const NodeReader& in) {
-  if (in.integer("axis", 0) != 0 || in.type(0).rank() != 2 || in.constant(1) != nullptr)
+  if (in.integer("axis") != 0 || in.type(0).rank() != 2 || in.constant(1) != nullptr)
     return std::nullopt;
   NativeFunction native = named(in, "EmbedIDFunction", {attribute("ignore_label", nullptr)});
   native.inputs = {in.operand(1), in.operand(0)};
@@ -278,7 +249,7 @@ Native embedding(const NodeReader& in) {
 
 std::vector<Attribute> batch_norm_attributes(const NodeReader& in) {
   Integers axes;
-  const std::int64_t key = in.integer("axis", 1);
+  const std::int64_t key = in.integer("axis");
   std::vector<Subscript> expander(in.type(0).rank(),
                                   Subscript{Subscript::Kind::NewAxis, {}, {}, {}});
   for (std::int64_t axis = 0; axis < static_cast<std::int64_t>(in.type(0).rank()); ++axis) {
@@ -293,15 +264,15 @@ std::vector<Attribute> batch_norm_attributes(const NodeReader& in) {
 Native fixed_batch_norm(const NodeReader& in) {
   std::vector<Attribute> all = batch_norm_attributes(in);
   NativeFunction native =
-      named(in, "FixedBatchNormalization", {attribute("eps", in.real("epsilon", 1e-5)), all[0]});
+      named(in, "FixedBatchNormalization", {attribute("eps", in.real("epsilon")), all[0]});
   native.behind.assign(all.begin() + 1, all.end());
   return native;
 }
 Native batch_norm(const NodeReader& in) {
   std::vector<Attribute> all = batch_norm_attributes(in);
-  NativeFunction native = named(in, "BatchNormalization",
-                                {attribute("eps", in.real("epsilon", 1e-5)),
-                                 attribute("decay", in.real("momentum", 0.9)), all[0]});
+  NativeFunction native = named(
+      in, "BatchNormalization",
+      {attribute("eps", in.real("epsilon")), attribute("decay", in.real("momentum")), all[0]});
   native.behind.assign(all.begin() + 1, all.end());
   native.inputs.resize(3);
   return native;
@@ -361,15 +332,15 @@ Native cross_entropy(const NodeReader& in) {
   const Node* logs = only_for(in, in.operand(0), "log_softmax");
   if (logs == nullptr || in.operand(2)) return std::nullopt;
   const NodeId id = in.graph().value(in.operand(0)).producer;
-  const std::string reduction = in.text("reduction");
-  if (NodeReader(in.graph(), id).integer("axis", -1) != 1 || !in.has("ignore_index") ||
+  const std::string reduction = text_of(in.node(), "reduction");
+  if (NodeReader(in.graph(), id).integer("axis") != 1 || !in.has("ignore_index") ||
       reduction == "sum")
     return std::nullopt;
   NativeFunction native =
       named(in, "SoftmaxCrossEntropy",
             {attribute("normalize", true), attribute("cache_score", true),
              attribute("class_weight", nullptr),
-             integer_attribute("ignore_label", in.integer("ignore_index", -1)),
+             integer_attribute("ignore_label", integer_of(in.node(), "ignore_index").value_or(-1)),
              attribute("reduce", std::string(reduction == "none" ? "no" : "mean"))});
   native.inputs = {logs->operands[0], in.operand(1)};
   native.absorbed = {id};

@@ -10,18 +10,6 @@
 namespace tenon::chainer {
 namespace {
 
-Json null_json() { return {}; }
-Json text_json(std::string text) {
-  Json json;
-  json.value = std::move(text);
-  return json;
-}
-Json integer_json(std::size_t value) {
-  Json json;
-  json.value = static_cast<std::int64_t>(value);
-  return json;
-}
-
 class Writer {
  public:
   Writer(const Graph& graph, const OwnNodes& own) : graph_(graph), own_(own) {}
@@ -247,9 +235,9 @@ class Writer {
     if (function.find(kInputTypes) != nullptr) return;
     Json::Array inputs, outputs;
     for (const Input& input : function.inputs)
-      inputs.push_back(text_json(to_string(graph_.value(values_[input.variable]).type)));
+      inputs.emplace_back(to_string(graph_.value(values_[input.variable]).type));
     for (const std::size_t output : function.outputs)
-      outputs.push_back(text_json(to_string(graph_.value(values_[output]).type)));
+      outputs.emplace_back(to_string(graph_.value(values_[output]).type));
     // Before the lists, where a function's own attributes end.
     const auto place =
         std::find_if(function.attributes.begin(), function.attributes.end(),
@@ -290,7 +278,8 @@ class Writer {
       bool says = false;
       for (const std::size_t output : function.outputs) {
         const auto place = places.find(values_[output]);
-        list.push_back(place == places.end() ? null_json() : integer_json(place->second));
+        list.push_back(place == places.end() ? Json()
+                                             : Json(static_cast<std::int64_t>(place->second)));
         says = says || place != places.end() || !is_read.contains(output);
       }
       if (says) function.attributes.push_back(attribute(kGraphOutputs, std::move(list)));
@@ -363,13 +352,7 @@ class Writer {
 }  // namespace
 
 Attribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
-  Json::Array array;
-  for (const std::int64_t each : list) {
-    Json json;
-    json.value = each;
-    array.push_back(std::move(json));
-  }
-  return attribute(name, std::move(array));
+  return attribute(name, Json::integers(list));
 }
 
 Attribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list) {

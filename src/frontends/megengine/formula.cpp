@@ -1,6 +1,7 @@
 #include "frontends/megengine/formula.h"
 
 #include "frontends/megengine/elemwise.h"
+#include "frontends/node_attrs.h"
 #include "ops/analysis.h"
 #include "ops/fused_groups.h"
 
@@ -67,10 +68,8 @@ class Counter {
 
  private:
   double window(const Node& node) const {
-    const AttrValue* kernel = node.attrs.find("kernel_shape");
-    const auto* dims = kernel ? std::get_if<Dims>(kernel) : nullptr;
     double count = 1;
-    if (dims != nullptr) {
+    if (const auto* dims = attr_of<Dims>(node, "kernel_shape")) {
       for (const Dim& dim : *dims) count *= number(dim);
     }
     return count;

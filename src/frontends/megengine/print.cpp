@@ -19,20 +19,7 @@ void append_real(std::string& text, double value) {
 }
 
 void append_text(std::string& text, std::string_view value) {
-  static constexpr std::string_view kSpecial = "\"\\/\b\f\n\r\t", kLetters = "\"\\/bfnrt";
-  text += '"';
-  for (const char c : value) {
-    if (const std::size_t special = kSpecial.find(c); special != std::string_view::npos) {
-      text += {'\\', kLetters[special]};
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-      text += code;
-    } else {
-      text += c;
-    }
-  }
-  text += '"';
+  append_json_text(text, value, "\"\\/bfnrt");
 }
 
 // Objects are "{ " members "}" and arrays "[" with a space before each element, on one line.

@@ -189,7 +189,10 @@ std::size_t Writer::add_operator(const Plan& plan, const std::string& own_name, 
   for (ItemId input : plan.inputs) names.push_back(&var(input).name);
   if (const auto count = named_inputs(plan.type); count && names.size() > *count)
     names.resize(*count);
-  opr.name = own_name.empty() ? full_name(plan.start, names, opr.id) : own_name;
+  const Json param(plan.param);
+  const std::string start =
+      plan.start.empty() ? default_name(opr, Param(&param)).value_or("") : plan.start;
+  opr.name = own_name.empty() ? full_name(start, names, opr.id) : own_name;
   opr.extra.order = order({});
   if (is_executed) {
     opr.waiting_spec.emplace();
@@ -277,7 +280,6 @@ void Writer::add_input(ValueId value) {
   }
   Plan plan;
   plan.type = "Host2DeviceCopy";
-  plan.start = "h2d";
   const std::size_t opr = add_operator(plan, graph_.value(value).name, true);
   Made made = made_as(value);
   if (symbolic_ != nullptr) {
@@ -407,7 +409,7 @@ void Writer::add_node(NodeId id) {
                               ? "out"
                               : node.op->results[std::min(k, node.op->results.size() - 1)].name));
     if (made.shape.empty()) var_node.flag.emplace_back("RT_FORCE_DYNAMIC_MEM_ALLOC");
-    if (plan.may_be_empty) var_node.flag.emplace_back("ALLOW_EMPTY_SHAPE");
+    if (!plan.has_workspace) var_node.flag.emplace_back("ALLOW_EMPTY_SHAPE");
     set_made(var_node, made);
     var_of_[result] = var_node.id;
     place(var_node, made, plan.is_view ? &var(plan.inputs[0]) : nullptr);
@@ -447,7 +449,6 @@ void Writer::add_output(ValueId value, std::size_t) {
   }
   Plan plan;
   plan.type = "OutputCallback";
-  plan.start = "output_callback";
   plan.inputs = {var_of(value)};
   const std::string& name = graph_.value(value).name;
   const bool is_own = name.find_first_of("([") == std::string::npos;

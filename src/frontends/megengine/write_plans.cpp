@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "frontends/megengine/elemwise.h"
 #include "frontends/megengine/writer.h"
+#include "frontends/node_attrs.h"
 #include "ir/text.h"
 #include "ops/analysis.h"
 
@@ -9,77 +10,13 @@
 namespace tenon::megengine {
 namespace {
 
-Json number(std::int64_t value) {
-  Json json;
-  json.value = value;
-  return json;
-}
-Json real(double value) {
-  Json json;
-  json.value = value;
-  return json;
-}
-Json text(std::string value) {
-  Json json;
-  json.value = std::move(value);
-  return json;
-}
-Json boolean(bool value) {
-  Json json;
-  json.value = value;
-  return json;
-}
-Json list(Json::Array elements) {
-  Json json;
-  json.value = std::move(elements);
-  return json;
-}
-Json object(Json::Object members) {
-  Json json;
-  json.value = std::move(members);
-  return json;
-}
-Json numbers(const Extents& values) {
-  Json::Array elements;
-  for (std::int64_t value : values) elements.push_back(number(value));
-  return list(std::move(elements));
-}
-
 constexpr std::pair<std::string_view, std::string_view> kWrittenReductions[] = {
     {"reduce_sum", "SUM"},      {"reduce_sum_square", "SUM_SQR"},
     {"reduce_prod", "PRODUCT"}, {"reduce_min", "MIN"},
     {"reduce_max", "MAX"},      {"reduce_mean", "MEAN"},
 };
 
-const AttrValue* value_of(const Node& node, std::string_view attr) {
-  if (const AttrValue* found = node.attrs.find(attr)) return found;
-  const AttrDef* def = node.op->find_attr(attr);
-  return def != nullptr && def->default_value ? &*def->default_value : nullptr;
-}
-
 }  // namespace
-
-std::optional<Extents> Writer::integers(const Node& node, std::string_view attr) const {
-  const AttrValue* found = value_of(node, attr);
-  const auto* dims = found ? std::get_if<Dims>(found) : nullptr;
-  if (dims == nullptr || !all_constant(*dims)) return std::nullopt;
-  return constants(*dims);
-}
-std::optional<std::int64_t> Writer::integer(const Node& node, std::string_view attr) const {
-  const AttrValue* found = value_of(node, attr);
-  const auto* dim = found ? std::get_if<Dim>(found) : nullptr;
-  return dim ? dim->value() : std::nullopt;
-}
-std::string Writer::word(const Node& node, std::string_view attr) const {
-  const AttrValue* found = value_of(node, attr);
-  const auto* word = found ? std::get_if<std::string>(found) : nullptr;
-  return word ? *word : "";
-}
-bool Writer::flag(const Node& node, std::string_view attr) const {
-  const AttrValue* found = value_of(node, attr);
-  const auto* flag = found ? std::get_if<bool>(found) : nullptr;
-  return flag && *flag;
-}
 
 // Attributes at their defaults are absent; a dynamic one is an operand.
 bool Writer::has_only_default(const Node& node,
@@ -95,41 +32,13 @@ std::optional<Writer::Plan> Writer::elemwise_plan(const Node& node) {
     return std::nullopt;
   Plan plan;
   plan.type = "Elemwise";
-  plan.start = mode->name;
   for (ValueId operand : node.operands) {
     if (!operand || !graph_.value(operand).type.is_tensor()) return std::nullopt;
     plan.inputs.push_back(var_of(operand));
   }
-  plan.param = {{"mode", text(std::string(mode->name))}};
+  plan.param = {{"mode", std::string(mode->name)}};
   return plan;
 }
-
-namespace {
-
-// Strides, pads on both sides and dilations of two axes; nothing where they are not MegEngine's.
-struct Window {
-  std::int64_t stride[2] = {1, 1}, pad[2] = {0, 0}, dilate[2] = {1, 1};
-};
-
-std::optional<Window> window_of(const std::optional<Extents>& strides,
-                                const std::optional<Extents>& pads,
-                                const std::optional<Extents>& dilations,
-                                const std::string& auto_pad) {
-  if (!strides || !pads || !dilations ||
-      (auto_pad != "none" && auto_pad != "valid" && !auto_pad.empty()))
-    return std::nullopt;
-  Window window;
-  for (std::size_t k = 0; k < 2; ++k) {
-    if (strides->size() == 2) window.stride[k] = (*strides)[k];
-    if (dilations->size() == 2) window.dilate[k] = (*dilations)[k];
-    if (pads->size() != 4 || auto_pad == "valid") continue;
-    window.pad[k] = (*pads)[k];
-    if ((*pads)[2 + k] != window.pad[k]) return std::nullopt;
-  }
-  return window;
-}
-
-}  // namespace
 
 std::optional<Writer::Plan> Writer::convolution_plan(const Node& node) {
   const ValueId x = node.operands[0], w = node.operands[1];
@@ -140,18 +49,15 @@ std::optional<Writer::Plan> Writer::convolution_plan(const Node& node) {
   for (ValueId value : {x, w, node.results[0]}) {
     if (!graph_.value(value).type.tensor().layout.is_empty()) return std::nullopt;
   }
-  const auto window = window_of(integers(node, "strides"), integers(node, "pads"),
-                                integers(node, "dilations"), word(node, "auto_pad"));
-  const auto groups = integer(node, "groups");
-  if (!window || !groups || *groups < 1) return std::nullopt;
+  const auto window = window_numbers(node, 2);
+  const auto groups = integer_of(node, "groups");
+  if (!window || !window->has_same_pads() || !groups || *groups < 1) return std::nullopt;
   const bool has_bias = node.operands.size() > 2 && node.operands[2];
   if ((*groups > 1 && !is_constant(w)) || (has_bias && !is_constant(node.operands[2])))
     return std::nullopt;
   Plan plan;
   plan.type = has_bias ? "ConvBiasForward" : "ConvolutionForward";
-  plan.start = has_bias ? "conv_bias" : "conv";
   plan.has_workspace = true;
-  plan.may_be_empty = false;
   plan.inputs = {var_of(x)};
   if (*groups > 1) {
     plan.inputs.push_back(constant_as(
@@ -160,50 +66,46 @@ std::optional<Writer::Plan> Writer::convolution_plan(const Node& node) {
     plan.inputs.push_back(var_of(w));
   }
   if (has_bias) plan.inputs.push_back(constant_as(node.operands[2], {1, (*filter)[0], 1, 1}));
-  plan.param = {{"compute_mode", text("DEFAULT")},
-                {"format", text("NCHW")},
-                {"sparse", text(*groups > 1 ? "GROUP" : "DENSE")},
-                {"stride_w", number(window->stride[1])},
-                {"stride_h", number(window->stride[0])},
-                {"pad_w", number(window->pad[1])},
-                {"dilate_w", number(window->dilate[1])},
-                {"dilate_h", number(window->dilate[0])},
-                {"pad_h", number(window->pad[0])},
-                {"mode", text("CROSS_CORRELATION")}};
-  if (has_bias) plan.param.emplace_back("nonlineMode", text("IDENTITY"));
+  plan.param = {{"compute_mode", "DEFAULT"},
+                {"format", "NCHW"},
+                {"sparse", *groups > 1 ? "GROUP" : "DENSE"},
+                {"stride_w", window->strides[1]},
+                {"stride_h", window->strides[0]},
+                {"pad_w", window->pads[1]},
+                {"dilate_w", window->dilations[1]},
+                {"dilate_h", window->dilations[0]},
+                {"pad_h", window->pads[0]},
+                {"mode", "CROSS_CORRELATION"}};
+  if (has_bias) plan.param.emplace_back("nonlineMode", "IDENTITY");
   return plan;
 }
 
 std::optional<Writer::Plan> Writer::pooling_plan(const Node& node) {
   const ValueId x = node.operands[0];
-  const auto image = shape_of(x), kernel = integers(node, "kernel_shape");
+  const auto image = shape_of(x);
   const bool has_indices = node.results.size() > 1 && node.results[1];
-  if (!image || image->size() != 4 || !kernel || has_indices || flag(node, "ceil_mode"))
+  if (!image || image->size() != 4 || has_indices || flag_of(node, "ceil_mode"))
     return std::nullopt;
   if (!has_only_default(node, {"kernel_shape", "strides", "pads", "auto_pad", "count_include_pad"}))
     return std::nullopt;
   if (!graph_.value(x).type.tensor().layout.is_empty()) return std::nullopt;
-  const auto window = window_of(integers(node, "strides"), integers(node, "pads"), Extents{},
-                                word(node, "auto_pad"));
-  if (!window) return std::nullopt;
+  const auto window = window_numbers(node, 2);
+  if (!window || !window->has_same_pads()) return std::nullopt;
   const bool is_max = node.op->name == "max_pool";
   Plan plan;
   plan.type = "PoolingForward";
-  plan.start = "pooling";
   plan.has_workspace = true;
-  plan.may_be_empty = false;
   plan.inputs = {var_of(x)};
-  plan.param = {
-      {"format", text("NCHW")},
-      {"window_w", number((*kernel)[1])},
-      {"window_h", number((*kernel)[0])},
-      {"stride_w", number(window->stride[1])},
-      {"stride_h", number(window->stride[0])},
-      {"pad_w", number(window->pad[1])},
-      {"pad_h", number(window->pad[0])},
-      {"mode", text(is_max                            ? "MAX"
-                    : flag(node, "count_include_pad") ? "AVERAGE"
-                                                      : "AVERAGE_COUNT_EXCLUDE_PADDING")}};
+  plan.param = {{"format", "NCHW"},
+                {"window_w", window->kernel[1]},
+                {"window_h", window->kernel[0]},
+                {"stride_w", window->strides[1]},
+                {"stride_h", window->strides[0]},
+                {"pad_w", window->pads[1]},
+                {"pad_h", window->pads[0]},
+                {"mode", is_max                               ? "MAX"
+                         : flag_of(node, "count_include_pad") ? "AVERAGE"
+                                                              : "AVERAGE_COUNT_EXCLUDE_PADDING"}};
   return plan;
 }
 
@@ -216,51 +118,42 @@ std::optional<Writer::Plan> Writer::matmul_plan(const Node& node) {
     return std::nullopt;
   Plan plan;
   plan.type = is_batched ? "BatchedMatrixMul" : "MatrixMul";
-  plan.start = is_batched ? "batched_matrix_mul" : "matrix_mul";
   plan.has_workspace = true;
-  plan.may_be_empty = false;
   plan.inputs = {var_of(node.operands[0]), var_of(node.operands[1])};
-  plan.param = {{"format", text("DEFAULT")},
-                {"compute_mode", text("DEFAULT")},
-                {"transposeB", boolean(false)},
-                {"transposeA", boolean(false)}};
+  plan.param = {{"format", "DEFAULT"},
+                {"compute_mode", "DEFAULT"},
+                {"transposeB", false},
+                {"transposeA", false}};
   return plan;
 }
 
 std::optional<Writer::Plan> Writer::reduce_plan(const Node& node) {
-  const auto axes = integers(node, "axes");
+  const auto axes = integers_of(node, "axes");
   const auto shape = shape_of(node.operands[0]);
-  if (!shape || !axes || axes->size() != 1 || !flag(node, "keep_axes") ||
+  if (!shape || !axes || axes->size() != 1 || !flag_of(node, "keep_axes") ||
       node.operands.size() > 1 || rank_of(node.operands[0]) == 0) {
     return std::nullopt;
   }
   const auto mode = std::find_if(std::begin(kWrittenReductions), std::end(kWrittenReductions),
                                  [&](const auto& entry) { return entry.first == node.op->name; });
   if (mode == std::end(kWrittenReductions)) return std::nullopt;
-  const auto position = std::find(reduce_modes().begin(), reduce_modes().end(), mode->second) -
-                        reduce_modes().begin();
   std::int64_t axis = axes->front();
   if (axis < 0) axis += static_cast<std::int64_t>(shape->size());
   Plan plan;
   plan.type = "Reduce";
-  plan.start = concat("reduce", position);
   plan.has_workspace = true;
-  plan.may_be_empty = false;
   plan.inputs = {var_of(node.operands[0])};
-  plan.param = {{"axis", number(axis)},
-                {"data_type", text("DEFAULT")},
-                {"mode", text(std::string(mode->second))}};
+  plan.param = {{"axis", axis}, {"data_type", "DEFAULT"}, {"mode", std::string(mode->second)}};
   return plan;
 }
 
 std::optional<Writer::Plan> Writer::batch_norm_plan(const Node& node) {
   const auto shape = shape_of(node.operands[0]);
-  if (!shape || shape->size() != 4 || integer(node, "axis") != 1) return std::nullopt;
+  if (!shape || shape->size() != 4 || integer_of(node, "axis") != 1) return std::nullopt;
   if (!graph_.value(node.operands[0]).type.tensor().layout.is_empty()) return std::nullopt;
   Plan plan;
   plan.type = "BatchNormForward";
   plan.before = {"running_mean", "running_variance", "save_mean", "save_variance", "reserve"};
-  plan.start = "batch_norm";
   for (std::size_t k = 1; k < node.operands.size(); ++k) {
     if (!is_constant(node.operands[k])) return std::nullopt;
   }
@@ -268,13 +161,12 @@ std::optional<Writer::Plan> Writer::batch_norm_plan(const Node& node) {
   for (std::size_t k = 1; k < node.operands.size(); ++k) {
     plan.inputs.push_back(constant_as(node.operands[k], {1, (*shape)[1], 1, 1}));
   }
-  const AttrValue* epsilon = value_of(node, "epsilon");
-  plan.param = {{"param_dim", text("DIM_1C11")},
-                {"fwd_mode", text("INFERENCE")},
-                {"epsilon", real(epsilon ? std::get<double>(*epsilon) : 0)},
-                {"avg_factor", number(1)},
-                {"scale", number(1)},
-                {"bias", number(0)}};
+  plan.param = {{"param_dim", "DIM_1C11"},
+                {"fwd_mode", "INFERENCE"},
+                {"epsilon", real_of(node, "epsilon")},
+                {"avg_factor", 1},
+                {"scale", 1},
+                {"bias", 0}};
   return plan;
 }
 
@@ -284,25 +176,24 @@ std::optional<Writer::Plan> Writer::reshape_plan(const Node& node) {
   if (!result || rank_of(node.results[0]) == 0 || rank_of(node.operands[0]) == 0 ||
       node.operands.size() > 1)
     return std::nullopt;
-  auto target = integers(node, "shape");
+  auto target = integers_of(node, "shape");
   if (!target) return std::nullopt;
   const bool copies = std::find(target->begin(), target->end(), 0) != target->end();
   if (is_expand || copies) target = result;
   if (target->size() >= 7) return std::nullopt;
   Plan plan;
   plan.type = is_expand ? "Broadcast" : "Reshape";
-  plan.start = is_expand ? "broadcast" : "reshape";
   plan.is_view = !is_expand;
   plan.inputs = {var_of(node.operands[0])};
   plan.inputs.push_back(host_constant(*target));
   const auto open = std::find(target->begin(), target->end(), -1);
-  if (!is_expand && open != target->end()) plan.param = {{"axis", number(open - target->begin())}};
+  if (!is_expand && open != target->end()) plan.param = {{"axis", open - target->begin()}};
   return plan;
 }
 
 std::optional<Writer::Plan> Writer::axes_plan(const Node& node) {
   const bool is_removal = node.op->name == "squeeze";
-  auto axes = integers(node, "axes");
+  auto axes = integers_of(node, "axes");
   const auto shape = shape_of(node.operands[0]);
   const std::size_t rank = rank_of(is_removal ? node.operands[0] : node.results[0]);
   if (!axes || !shape || node.operands.size() > 1 || rank_of(node.results[0]) == 0 ||
@@ -317,19 +208,17 @@ std::optional<Writer::Plan> Writer::axes_plan(const Node& node) {
   if (is_removal) std::reverse(axes->begin(), axes->end());
   Plan plan;
   plan.type = "AxisAddRemove";
-  plan.start = "axis_add_rm";
   plan.is_view = true;
   plan.inputs = {var_of(node.operands[0])};
   Json::Array desc;
   for (std::int64_t axis : *axes)
-    desc.push_back(object({{"method", number(is_removal ? 1 : 0)}, {"axisnum", number(axis)}}));
-  plan.param = {{"nr_desc", number(static_cast<std::int64_t>(desc.size()))},
-                {"desc", list(std::move(desc))}};
+    desc.push_back(Json::Object{{"method", is_removal ? 1 : 0}, {"axisnum", axis}});
+  plan.param = {{"nr_desc", static_cast<std::int64_t>(desc.size())}, {"desc", std::move(desc)}};
   return plan;
 }
 
 std::optional<Writer::Plan> Writer::transpose_plan(const Node& node) {
-  auto perm = integers(node, "perm");
+  auto perm = integers_of(node, "perm");
   const std::size_t rank = rank_of(node.operands[0]);
   if (!perm || rank == 0 || !shape_of(node.operands[0])) return std::nullopt;
   if (perm->empty()) {
@@ -337,22 +226,20 @@ std::optional<Writer::Plan> Writer::transpose_plan(const Node& node) {
   }
   Plan plan;
   plan.type = "Dimshuffle";
-  plan.start = "dimshuffle";
   plan.inputs = {var_of(node.operands[0])};
-  plan.param = {{"ndim", number(static_cast<std::int64_t>(rank))}, {"pattern", numbers(*perm)}};
+  plan.param = {{"ndim", static_cast<std::int64_t>(rank)}, {"pattern", Json::integers(*perm)}};
   return plan;
 }
 
 std::optional<Writer::Plan> Writer::slice_plan(const Node& node) {
-  const auto starts = integers(node, "starts"), ends = integers(node, "ends");
-  auto axes = integers(node, "axes"), steps = integers(node, "steps");
+  const auto starts = integers_of(node, "starts"), ends = integers_of(node, "ends");
+  auto axes = integers_of(node, "axes"), steps = integers_of(node, "steps");
   const auto shape = shape_of(node.operands[0]);
   if (!starts || !ends || !axes || !steps || !shape || node.operands.size() > 1 ||
       rank_of(node.operands[0]) == 0)
     return std::nullopt;
   Plan plan;
   plan.type = "Subtensor";
-  plan.start = "subtensor";
   if (steps->empty()) steps->assign(starts->size(), 1);
   if (axes->empty()) {
     for (std::size_t k = 0; k < starts->size(); ++k) axes->push_back(static_cast<std::int64_t>(k));
@@ -369,11 +256,8 @@ std::optional<Writer::Plan> Writer::slice_plan(const Node& node) {
     plan.inputs.push_back(host_constant({held((*starts)[k])}));
     plan.inputs.push_back(host_constant({held((*ends)[k])}));
     plan.inputs.push_back(host_constant({(*steps)[k]}));
-    plan.param_list->push_back(object({{"axis", number(axis)},
-                                       {"begin", number(1)},
-                                       {"end", number(1)},
-                                       {"step", number(1)},
-                                       {"idx", number(0)}}));
+    plan.param_list->push_back(
+        Json::Object{{"axis", axis}, {"begin", 1}, {"end", 1}, {"step", 1}, {"idx", 0}});
   }
   return plan;
 }
@@ -382,22 +266,19 @@ std::optional<Writer::Plan> Writer::other_plan(const Node& node) {
   const std::string& op = node.op->name;
   Plan plan;
   if (op == "concat") {
-    const auto axis = integer(node, "axis");
+    const auto axis = integer_of(node, "axis");
     const std::size_t rank = rank_of(node.results[0]);
     if (!axis || rank == 0) return std::nullopt;
     plan.type = "Concat";
-    plan.start = "concat";
     for (ValueId operand : node.operands) plan.inputs.push_back(var_of(operand));
-    plan.param = {{"axis", number(*axis < 0 ? *axis + static_cast<std::int64_t>(rank) : *axis)}};
+    plan.param = {{"axis", *axis < 0 ? *axis + static_cast<std::int64_t>(rank) : *axis}};
   } else if (op == "softmax") {
     if (rank_of(node.operands[0]) == 0) return std::nullopt;
     plan.type = "SoftmaxForward";
-    plan.start = "softmax";
     plan.inputs = {var_of(node.operands[0])};
-    plan.param = {{"axis", number(integer(node, "axis").value_or(-1))}};
+    plan.param = {{"axis", integer_of(node, "axis").value_or(-1)}};
   } else if (op == "cast") {
-    const AttrValue* to = value_of(node, "to");
-    const auto* dtype = to ? std::get_if<DType>(to) : nullptr;
+    const auto* dtype = attr_of<DType>(node, "to");
     if (dtype == nullptr || !has_only_default(node, {"to"}) || !dtype_of(dtype_name(*dtype)))
       return std::nullopt;
     if (!graph_.value(node.operands[0]).type.is_tensor()) return std::nullopt;
@@ -407,7 +288,6 @@ std::optional<Writer::Plan> Writer::other_plan(const Node& node) {
   } else if (op == "shape" && node.attrs.is_empty() && rank_of(node.operands[0]) > 0 &&
              shape_of(node.operands[0])) {
     plan.type = "GetVarShape";
-    plan.start = "shape_of";
     plan.inputs = {var_of(node.operands[0])};
   } else {
     return std::nullopt;
@@ -440,7 +320,7 @@ Writer::Plan Writer::tenon_plan(const OwnNode& own, NodeId id) {
   Plan plan;
   plan.type = plan.start = tenon_type_of(graph_, id);
   for (const ValueId input : own.inputs) plan.inputs.push_back(var_of(input));
-  plan.param.emplace_back(std::string(kOwnParam), text(own.text));
+  plan.param.emplace_back(std::string(kOwnParam), own.text);
   plan.computation = symbolic_ != nullptr ? tenon_computation_of(*symbolic_, next_symbolic_)
                                           : tenon_computation_of(graph_, id);
   return plan;

@@ -32,14 +32,13 @@ class Writer {
   // One operator to be put down.
   struct Plan {
     std::string type;
-    std::string start;  ///< of the default name
+    std::string start;  ///< of the name, where it is none that the type has by default
     std::vector<ItemId> inputs;
     Json::Object param;
     std::optional<Json::Array> param_list;  ///< in place of `param`
     std::vector<std::string> before;  ///< results that only MegEngine has, in front of the node's
     bool has_workspace = false;
     bool is_view = false;                     ///< the result lies where the first input does
-    bool may_be_empty = true;                 ///< ALLOW_EMPTY_SHAPE
     std::optional<std::int64_t> computation;  ///< where MegEngine has no formula of its own
   };
   struct Made {
@@ -65,11 +64,6 @@ class Writer {
   Plan tenon_plan(const OwnNode& own, NodeId id);
   bool is_counted(const Plan& plan, const Node& node) const;
 
-  // Attributes with their defaults.
-  std::optional<Extents> integers(const Node& node, std::string_view attr) const;
-  std::optional<std::int64_t> integer(const Node& node, std::string_view attr) const;
-  std::string word(const Node& node, std::string_view attr) const;
-  bool flag(const Node& node, std::string_view attr) const;
   /// Extents of a value, where all are known; a scalar has one axis here.
   std::optional<Extents> shape_of(ValueId value) const;
   std::size_t rank_of(ValueId value) const;

@@ -3,15 +3,32 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "frontends/mapped_file.h"
 #include "frontends/numpy/npy_header.h"
-#include "frontends/numpy/unicode.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace tenon::numpy {
 namespace {
+
+bool is_character(char32_t code) {
+  return code < 0xd800 || (code >= 0xe000 && code <= 0x10ffff);
+}
+
+// Of a text in UTF-8, the shortest form of each; nothing if it is none.
+std::optional<std::u32string> characters_of(std::string_view text) {
+  constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  std::u32string characters;
+  while (!text.empty()) {
+    const auto [code, bytes] = decode_utf8(text);
+    if (bytes == 0 || code < least[bytes] || !is_character(code)) return std::nullopt;
+    characters += code;
+    text.remove_prefix(bytes);
+  }
+  return characters;
+}
 
 // Texts of no width take nothing in the file, however many there are.
 constexpr std::int64_t kMaxEmptyTexts = 1 << 20;
@@ -77,7 +94,7 @@ std::string one_text(const Format& format, std::span<const std::byte> item) {
     characters.push_back(character);
   }
   while (!characters.empty() && characters.back() == 0) characters.pop_back();
-  for (std::uint32_t character : characters) append_utf8(text, character);
+  for (std::uint32_t character : characters) append_utf8(text, is_character(character) ? character : 0xfffd);
   return text;
 }
 
@@ -144,7 +161,7 @@ std::string write_texts(const Tensor& tensor) {
   std::size_t longest = 1, longest_bytes = 1;
   bool is_unicode = true;
   for (const std::string& text : tensor.strings()) {
-    std::optional<std::u32string> characters = decode_utf8(text);
+    std::optional<std::u32string> characters = characters_of(text);
     is_unicode &= characters.has_value();
     texts.push_back(characters.value_or(U""));
     longest = std::max(longest, texts.back().size());

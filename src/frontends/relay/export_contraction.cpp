@@ -30,15 +30,14 @@ Exprs convolution(const ExportNode& node) {
   for (const char letter : spatial_letters(image.count)) kernel.push_back(extent(letter));
   const std::int64_t channels = is_transposed ? extent('I') * groups : extent('O');
   const WindowText window = window_text(node, image, kernel);
-  std::vector<Named> attrs = {
-      {"strides", to_attribute(window.strides)},    {"padding", to_attribute(window.pads)},
-      {"dilation", to_attribute(window.dilations)}, {"groups", to_attribute(groups)},
-      {"channels", to_attribute(channels)},         {"kernel_size", to_attribute(kernel)},
-      {"data_layout", to_attribute(image.layout)},  {"kernel_layout", to_attribute(weight_layout)}};
-  if (is_transposed) attrs.push_back({"output_padding", to_attribute(window.output_padding)});
+  std::vector<Named> attrs = {{"strides", window.strides},    {"padding", window.pads},
+                              {"dilation", window.dilations}, {"groups", groups},
+                              {"channels", channels},         {"kernel_size", kernel},
+                              {"data_layout", image.layout},  {"kernel_layout", weight_layout}};
+  if (is_transposed) attrs.push_back({"output_padding", window.output_padding});
   add_out_layout(image, y, attrs);
   if (const std::optional<DType> out = is_transposed ? std::nullopt : node.dtype("out_dtype")) {
-    attrs.push_back({"out_dtype", to_attribute(dtype_name(*out))});
+    attrs.push_back({"out_dtype", dtype_name(*out)});
   }
   const ExprId conv = b.call(concat("nn.conv", image.count, "d", is_transposed ? "_transpose" : ""),
                              {node.operand("x"), node.operand("w")}, attrs);
@@ -46,7 +45,7 @@ Exprs convolution(const ExportNode& node) {
   b.module().at(conv).type = to_relay(y);
   const auto axis = static_cast<std::int64_t>(y.layout.axis('C').value_or(1));
   if (y.layout.block('C') != 1) throw node.unsupported("a bias on channels in blocks");
-  return {b.call("nn.bias_add", {conv, node.operand("b")}, {{"axis", to_attribute(axis)}})};
+  return {b.call("nn.bias_add", {conv, node.operand("b")}, {{"axis", axis}})};
 }
 
 // The value before a node that exchanges the last two axes and that nothing else reads.
@@ -80,31 +79,28 @@ Exprs reshaped_product(const ExportNode& node) {
     if (a.rank() > 2 || w.rank() > 2) throw node.unsupported("a vector times matrices");
     if (a.rank() == 1) a_shape.insert(a_shape.begin(), 1);
     if (w.rank() == 1) b_shape.push_back(1);
-    const ExprId row =
-        b.call("reshape", {node.operand("a")}, {{"newshape", to_attribute(a_shape)}});
-    const ExprId column =
-        b.call("reshape", {node.operand("b")}, {{"newshape", to_attribute(b_shape)}});
-    const ExprId product =
-        b.call("nn.matmul", {row, column}, {{"units", to_attribute(b_shape.back())}});
-    return {b.call("reshape", {product}, {{"newshape", to_attribute(node.numbers(y.dims))}})};
+    const ExprId row = b.call("reshape", {node.operand("a")}, {{"newshape", a_shape}});
+    const ExprId column = b.call("reshape", {node.operand("b")}, {{"newshape", b_shape}});
+    const ExprId product = b.call("nn.matmul", {row, column}, {{"units", b_shape.back()}});
+    return {b.call("reshape", {product}, {{"newshape", node.numbers(y.dims)}})};
   }
   const Integers result = node.numbers(y.dims);
   const auto flat = [&](ExprId value, const TensorType& type) {
     const Integers dims = node.numbers(type.dims);
     Integers wide(result.begin(), result.end() - 2);
     wide.insert(wide.end(), dims.end() - 2, dims.end());
-    if (wide != dims) value = b.call("broadcast_to", {value}, {{"shape", to_attribute(wide)}});
+    if (wide != dims) value = b.call("broadcast_to", {value}, {{"shape", wide}});
     if (wide.size() == 3) return value;
     return b.call("reshape", {value},
-                  {{"newshape", to_attribute(Integers{-1, dims[dims.size() - 2], dims.back()})}});
+                  {{"newshape", Integers{-1, dims[dims.size() - 2], dims.back()}}});
   };
   std::vector<Named> attrs;
   if (const std::optional<DType> out = node.dtype("out_dtype"))
-    attrs.push_back({"out_dtype", to_attribute(dtype_name(*out))});
+    attrs.push_back({"out_dtype", dtype_name(*out)});
   const ExprId product =
       b.call("nn.batch_matmul", {flat(node.operand("a"), a), flat(node.operand("b"), w)}, attrs);
   if (result.size() == 3) return {product};
-  return {b.call("reshape", {product}, {{"newshape", to_attribute(result)}})};
+  return {b.call("reshape", {product}, {{"newshape", result}})};
 }
 
 Exprs matmul(const ExportNode& node) {
@@ -112,7 +108,7 @@ Exprs matmul(const ExportNode& node) {
   const TensorType &a = node.type("a"), &w = node.type("b");
   std::vector<Named> attrs;
   if (const std::optional<DType> out = node.dtype("out_dtype"))
-    attrs.push_back({"out_dtype", to_attribute(dtype_name(*out))});
+    attrs.push_back({"out_dtype", dtype_name(*out)});
   // The swap itself has to stand there: it may have been put down as Tenon's own.
   const Expr& right_hand = b.module().at(node.operand("b"));
   const bool has_swap = before_swap(node, node.value("b")).is_valid() &&
@@ -131,7 +127,7 @@ Exprs matmul(const ExportNode& node) {
     ExprId right = node.operand("b");
     if (has_swap) {
       right = swapped_argument(node, right);
-      attrs.push_back({"transpose_b", to_attribute(true)});
+      attrs.push_back({"transpose_b", true});
     }
     return {b.call("nn.batch_matmul", {node.operand("a"), right}, attrs)};
   }
@@ -148,7 +144,7 @@ void add_contraction_exports(ExportRules& rules) {
   rules["einsum"] = {[](const ExportNode& node) -> Exprs {
                        const ExprBuilder& b = node.build();
                        return {b.call("einsum", {b.tuple(node.operands())},
-                                      {{"equation", to_attribute(node.text("equation"))}})};
+                                      {{"equation", node.text("equation")}})};
                      },
                      false};
 }

@@ -1,5 +1,4 @@
 #include "base/error.h"
-#include "frontends/relay/elementwise_names.h"
 #include "frontends/relay/export_node.h"
 #include "frontends/relay/types.h"
 
@@ -13,14 +12,6 @@ using Exprs = std::vector<ExprId>;
 
 ExprId number(const ExportNode& node, double value) {
   return node.build().real(value, node.type(0).dtype);
-}
-
-// The operands as they stand, under Relay's word.
-void add_call(ExportRules& rules, const OpName& name) {
-  rules[name.tenon] = {[op = name.relay](const ExportNode& node) -> Exprs {
-                         return {node.build().call(op, node.operands())};
-                       },
-                       false};
 }
 
 // A rule in x and Relay's arithmetic.
@@ -75,12 +66,11 @@ void add_activations(ExportRules& rules) {
   define(rules, "hard_sigmoid", [](const ExportNode& node, const ExprBuilder& b, ExprId x) {
     const ExprId line =
         b.add(b.multiply(x, number(node, node.real("alpha"))), number(node, node.real("beta")));
-    return b.call("clip", {line}, {{"a_min", to_attribute(0.0)}, {"a_max", to_attribute(1.0)}});
+    return b.call("clip", {line}, {{"a_min", 0.0}, {"a_max", 1.0}});
   });
   define(rules, "hard_swish", [](const ExportNode& node, const ExprBuilder& b, ExprId x) {
     const ExprId line = b.add(b.divide(x, number(node, 6)), number(node, 0.5));
-    return b.multiply(
-        x, b.call("clip", {line}, {{"a_min", to_attribute(0.0)}, {"a_max", to_attribute(1.0)}}));
+    return b.multiply(x, b.call("clip", {line}, {{"a_min", 0.0}, {"a_max", 1.0}}));
   });
   define(rules, "elu", [](const ExportNode& node, const ExprBuilder& b, ExprId x) {
     return exponential(node, b, x, node.real("alpha"), 1);
@@ -119,8 +109,7 @@ Exprs clip(const ExportNode& node) {
   };
   const std::optional<double> low = bound("min"), high = bound("max");
   if (low && high && node.operands().size() == 3) {
-    return {b.call("clip", {node.operand("x")},
-                   {{"a_min", to_attribute(*low)}, {"a_max", to_attribute(*high)}})};
+    return {b.call("clip", {node.operand("x")}, {{"a_min", *low}, {"a_max", *high}})};
   }
   node.need_group();
   ExprId x = node.operand("x");
@@ -132,9 +121,6 @@ Exprs clip(const ExportNode& node) {
 }  // namespace
 
 void add_elementwise_exports(ExportRules& rules) {
-  for (const OpName& name : kUnaryNames) add_call(rules, name);
-  for (const OpName& name : kBinaryNames) add_call(rules, name);
-  add_call(rules, {"where", "where"});
   add_activations(rules);
   rules["clip"] = {clip, false};
   rules["pow"] = {[](const ExportNode& node) -> Exprs {
@@ -154,29 +140,6 @@ void add_elementwise_exports(ExportRules& rules) {
                        return {node.build().call("isinf", node.operands())};
                      },
                      false};
-  rules["cast"] = {[](const ExportNode& node) -> Exprs {
-                     const DType to = node.dtype("to").value_or(DType::F32);
-                     if (dtype_name(to).empty())
-                       throw node.unsupported(concat("elements of type ", to_string(to)));
-                     return {node.build().call("cast", {node.operand("x")},
-                                               {{"dtype", to_attribute(dtype_name(to))}})};
-                   },
-                   false};
-  rules["cast_hint"] = {[](const ExportNode& node) -> Exprs {
-                          const DType to = node.dtype("dtype").value_or(DType::I8);
-                          if (dtype_name(to).empty())
-                            throw node.unsupported(concat("elements of type ", to_string(to)));
-                          return {node.build().call("annotation.cast_hint", {node.operand("x")},
-                                                    {{"dtype", to_attribute(dtype_name(to))}})};
-                        },
-                        false};
-  rules["fixed_point_multiply"] = {
-      [](const ExportNode& node) -> Exprs {
-        return {node.build().call("fixed_point_multiply", {node.operand("x")},
-                                  {{"multiplier", to_attribute(node.integer("multiplier"))},
-                                   {"shift", to_attribute(node.integer("shift"))}})};
-      },
-      false};
   rules["simulated_quantize"] = {
       [](const ExportNode& node) -> Exprs {
         constexpr std::string_view kKinds[] = {"identity", "input", "weight", "activation"};
@@ -184,13 +147,7 @@ void add_elementwise_exports(ExportRules& rules) {
         const auto kind =
             std::find(std::begin(kKinds), std::end(kKinds), word) - std::begin(kKinds);
         return {node.build().call("relay.op.annotation.simulated_quantize", node.operands(),
-                                  {{"kind", to_attribute(static_cast<std::int64_t>(kind))}})};
-      },
-      false};
-  rules["leaky_relu"] = {
-      [](const ExportNode& node) -> Exprs {
-        return {node.build().call("nn.leaky_relu", {node.operand("x")},
-                                  {{"alpha", to_attribute(node.real("alpha"))}})};
+                                  {{"kind", static_cast<std::int64_t>(kind)}})};
       },
       false};
   rules["prelu"] = {

@@ -20,6 +20,13 @@ class ExprBuilder {
   struct Named {
     std::string name;
     AttributeValue value;
+
+    Named(std::string attribute, AttributeValue given)
+        : name(std::move(attribute)), value(std::move(given)) {}
+    template <class T>
+    requires requires(T given) { to_attribute(given); }
+    Named(std::string attribute, T given)
+        : name(std::move(attribute)), value(to_attribute(std::move(given))) {}
   };
   ExprId call(std::string_view op, const std::vector<ExprId>& arguments,
               const std::vector<Named>& attributes = {}) const;

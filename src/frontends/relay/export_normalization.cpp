@@ -21,8 +21,7 @@ RelayType tuple_type(std::vector<RelayType> parts) {
 Exprs batch_norm(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const ExprId call = b.call("nn.batch_norm", node.operands(),
-                             {{"axis", to_attribute(node.integer("axis"))},
-                              {"epsilon", to_attribute(node.real("epsilon"))}});
+                             {{"axis", node.integer("axis")}, {"epsilon", node.real("epsilon")}});
   b.module().at(call).type = tuple_type(
       {to_relay(node.result_type()), to_relay(node.type("mean")), to_relay(node.type("variance"))});
   return {b.field(call, 0)};
@@ -44,11 +43,9 @@ Exprs batch_norm_training(const ExportNode& node) {
   }
   channel[static_cast<std::size_t>(axis)] = -1;
   const auto along = [&](ExprId vector) {
-    return b.call("reshape", {vector}, {{"newshape", to_attribute(channel)}});
+    return b.call("reshape", {vector}, {{"newshape", channel}});
   };
-  const auto mean_of = [&](ExprId x) {
-    return b.call("mean", {x}, {{"axis", to_attribute(axes)}});
-  };
+  const auto mean_of = [&](ExprId x) { return b.call("mean", {x}, {{"axis", axes}}); };
   const auto number = [&](double value) { return b.real(value, type.dtype); };
   const ExprId x = node.operand("x"), mean = mean_of(x);
   const ExprId centered = b.subtract(x, along(mean));
@@ -71,16 +68,15 @@ Exprs nll_loss(const ExportNode& node) {
   const bool ignores = node.node().attrs.find("ignore_index") != nullptr;
   if (!node.has("weight") || !ignores) node.need_group();
   const TensorType& x = node.type("x");
-  const ExprId weight = node.has("weight")
-                            ? node.operand("weight")
-                            : b.call("ones", {},
-                                     {{"shape", to_attribute(node.numbers({x.dims[1]}))},
-                                      {"dtype", to_attribute(to_relay(x).dtype)}});
+  const ExprId weight =
+      node.has("weight")
+          ? node.operand("weight")
+          : b.call("ones", {},
+                   {{"shape", node.numbers({x.dims[1]})}, {"dtype", to_relay(x).dtype}});
   constexpr std::int64_t no_label = -100;
   const std::int64_t ignored = ignores ? node.integer("ignore_index") : no_label;
   return {b.call("nn.nll_loss", {node.operand("x"), node.operand("target"), weight},
-                 {{"reduction", to_attribute(node.text("reduction"))},
-                  {"ignore_index", to_attribute(ignored)}})};
+                 {{"reduction", node.text("reduction")}, {"ignore_index", ignored}})};
 }
 
 Integers axes_from(const ExportNode& node, std::int64_t axis) {
@@ -91,7 +87,7 @@ Integers axes_from(const ExportNode& node, std::int64_t axis) {
 }
 
 ExprId mean_over(const ExprBuilder& b, ExprId x, const Integers& axes) {
-  return b.call("mean", {x}, {{"axis", to_attribute(axes)}, {"keepdims", to_attribute(true)}});
+  return b.call("mean", {x}, {{"axis", axes}, {"keepdims", true}});
 }
 
 Exprs layer_norm(const ExportNode& node) {
@@ -100,8 +96,7 @@ Exprs layer_norm(const ExportNode& node) {
   const Integers axes = axes_from(node, node.integer("axis"));
   if (axes.size() == 1 && node.has("bias")) {
     return {b.call("nn.layer_norm", node.operands(),
-                   {{"axis", to_attribute(node.integer("axis"))},
-                    {"epsilon", to_attribute(node.real("epsilon"))}})};
+                   {{"axis", node.integer("axis")}, {"epsilon", node.real("epsilon")}})};
   }
   node.need_group();
   const ExprId x = node.operand("x");
@@ -126,11 +121,11 @@ Exprs lrn(const ExportNode& node) {
   const TensorType& x = node.type("x");
   const auto axis = static_cast<std::int64_t>(x.layout.axis('C').value_or(1));
   return {node.build().call("nn.lrn", {node.operand("x")},
-                            {{"size", to_attribute(node.integer("size"))},
-                             {"axis", to_attribute(axis)},
-                             {"bias", to_attribute(node.real("bias"))},
-                             {"alpha", to_attribute(node.real("alpha"))},
-                             {"beta", to_attribute(node.real("beta"))}})};
+                            {{"size", node.integer("size")},
+                             {"axis", axis},
+                             {"bias", node.real("bias")},
+                             {"alpha", node.real("alpha")},
+                             {"beta", node.real("beta")}})};
 }
 
 std::vector<Named> reduction_attrs(const ExportNode& node, const char* axes_name = "axes") {
@@ -138,11 +133,11 @@ std::vector<Named> reduction_attrs(const ExportNode& node, const char* axes_name
   Integers axes = node.integers(axes_name);
   if (node.has(axes_name))
     axes = node.graph().constant_of(node.value(axes_name))->materialise().integers();
-  std::vector<Named> attrs = {{"keepdims", to_attribute(node.flag("keep_axes"))}};
+  std::vector<Named> attrs = {{"keepdims", node.flag("keep_axes")}};
   if (!axes.empty()) {
-    attrs.push_back({"axis", to_attribute(axes)});
+    attrs.push_back({"axis", axes});
   } else if (node.flag("noop_if_empty")) {
-    attrs.push_back({"axis", to_attribute(Integers{})});
+    attrs.push_back({"axis", Integers{}});
   }
   return attrs;
 }
@@ -186,12 +181,11 @@ void add_reductions(ExportRules& rules) {
     rules[is_max ? "arg_max" : "arg_min"] = {
         [is_max](const ExportNode& node) -> Exprs {
           const ExprBuilder& b = node.build();
-          const ExprId narrow =
-              b.call(is_max ? "argmax" : "argmin", {node.operand("x")},
-                     {{"axis", to_attribute(Integers{node.integer("axis")})},
-                      {"keepdims", to_attribute(node.flag("keep_axes"))},
-                      {"select_last_index", to_attribute(node.flag("select_last"))}});
-          return {b.call("cast", {narrow}, {{"dtype", to_attribute(std::string("int64"))}})};
+          const ExprId narrow = b.call(is_max ? "argmax" : "argmin", {node.operand("x")},
+                                       {{"axis", Integers{node.integer("axis")}},
+                                        {"keepdims", node.flag("keep_axes")},
+                                        {"select_last_index", node.flag("select_last")}});
+          return {b.call("cast", {narrow}, {{"dtype", "int64"}})};
         },
         true};
   }
@@ -206,8 +200,7 @@ Exprs attention(const ExportNode& node) {
   if (!is_plain) throw node.unsupported("grouped or capped heads, scores or counts");
   const auto flat = [&](ExprId x, const TensorType& type) {
     const Integers dims = node.numbers(type.dims);
-    return b.call("reshape", {x},
-                  {{"newshape", to_attribute(Integers{dims[0] * dims[1], dims[2], dims[3]})}});
+    return b.call("reshape", {x}, {{"newshape", Integers{dims[0] * dims[1], dims[2], dims[3]}}});
   };
   const Integers q_dims = node.numbers(q.dims), k_dims = node.numbers(k.dims),
                  v_dims = node.numbers(v.dims);
@@ -215,11 +208,10 @@ Exprs attention(const ExportNode& node) {
   if (node.node().attrs.find("scale")) scale = node.real("scale");
   ExprId scores =
       b.call("nn.batch_matmul", {flat(node.operand("q"), q), flat(node.operand("k"), k)},
-             {{"transpose_b", to_attribute(true)}});
+             {{"transpose_b", true}});
   scores = b.multiply(scores, b.real(scale, q.dtype));
-  scores =
-      b.call("reshape", {scores},
-             {{"newshape", to_attribute(Integers{q_dims[0], q_dims[1], q_dims[2], k_dims[2]})}});
+  scores = b.call("reshape", {scores},
+                  {{"newshape", Integers{q_dims[0], q_dims[1], q_dims[2], k_dims[2]}}});
   const double least = -1e9;
   if (node.has("mask")) {
     const bool keeps = node.type("mask").dtype == DType::Bool;
@@ -227,21 +219,18 @@ Exprs attention(const ExportNode& node) {
                    : b.add(scores, node.operand("mask"));
   }
   if (node.flag("causal")) {
-    const ExprId ones = b.call("ones", {},
-                               {{"shape", to_attribute(Integers{q_dims[2], k_dims[2]})},
-                                {"dtype", to_attribute(std::string("bool"))}});
-    const ExprId sees = b.call("trilu", {ones, b.integer(node.integer("causal_offset"))},
-                               {{"upper", to_attribute(false)}});
+    const ExprId ones =
+        b.call("ones", {}, {{"shape", Integers{q_dims[2], k_dims[2]}}, {"dtype", "bool"}});
+    const ExprId sees =
+        b.call("trilu", {ones, b.integer(node.integer("causal_offset"))}, {{"upper", false}});
     scores = b.call("where", {sees, scores, b.real(least, q.dtype)});
   }
   const ExprId weights = b.call("nn.softmax", {scores});
-  const ExprId flat_weights =
-      b.call("reshape", {weights},
-             {{"newshape", to_attribute(Integers{q_dims[0] * q_dims[1], q_dims[2], k_dims[2]})}});
+  const ExprId flat_weights = b.call(
+      "reshape", {weights}, {{"newshape", Integers{q_dims[0] * q_dims[1], q_dims[2], k_dims[2]}}});
   const ExprId heads = b.call("nn.batch_matmul", {flat_weights, flat(node.operand("v"), v)});
-  return {
-      b.call("reshape", {heads},
-             {{"newshape", to_attribute(Integers{q_dims[0], q_dims[1], q_dims[2], v_dims[3]})}})};
+  return {b.call("reshape", {heads},
+                 {{"newshape", Integers{q_dims[0], q_dims[1], q_dims[2], v_dims[3]}}})};
 }
 
 Exprs dropout(const ExportNode& node) {
@@ -256,7 +245,7 @@ Exprs dropout(const ExportNode& node) {
   const Constant* ratio =
       node.has("ratio") ? node.graph().constant_of(node.value("ratio")) : nullptr;
   const double rate = ratio && ratio->size() == 1 ? ratio->materialise().real_at(0) : 0.5;
-  const ExprId call = b.call("nn.dropout", {node.operand("x")}, {{"rate", to_attribute(rate)}});
+  const ExprId call = b.call("nn.dropout", {node.operand("x")}, {{"rate", rate}});
   b.module().at(call).type =
       tuple_type({to_relay(node.result_type()), to_relay(node.result_type())});
   return {b.field(call, 0)};
@@ -273,29 +262,6 @@ void add_normalization_exports(ExportRules& rules) {
   rules["attention"] = {attention, true};
   rules["dropout"] = {dropout, false};
   rules["lrn"] = {lrn, false};
-  for (const char* op : {"softmax", "log_softmax"}) {
-    rules[op] = {
-        [](const ExportNode& node) -> Exprs {
-          return {node.build().call(concat("nn.", node.node().op->name), {node.operand("x")},
-                                    {{"axis", to_attribute(node.integer("axis"))}})};
-        },
-        false};
-  }
-  rules["instance_norm"] = {
-      [](const ExportNode& node) -> Exprs {
-        return {node.build().call("nn.instance_norm", node.operands(),
-                                  {{"axis", to_attribute(node.integer("axis"))},
-                                   {"epsilon", to_attribute(node.real("epsilon"))}})};
-      },
-      false};
-  rules["group_norm"] = {
-      [](const ExportNode& node) -> Exprs {
-        return {node.build().call("nn.group_norm", node.operands(),
-                                  {{"num_groups", to_attribute(node.integer("groups"))},
-                                   {"axis", to_attribute(node.integer("axis"))},
-                                   {"epsilon", to_attribute(node.real("epsilon"))}})};
-      },
-      false};
   add_reductions(rules);
 }
 

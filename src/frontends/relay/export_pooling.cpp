@@ -22,17 +22,17 @@ Exprs pool(const ExportNode& node) {
                         window.strides == kernel &&
                         std::all_of(window.pads.begin(), window.pads.end(),
                                     [](std::int64_t pad) { return pad == 0; });
-  std::vector<Named> attrs = {{"layout", to_attribute(image.layout)}};
+  std::vector<Named> attrs = {{"layout", image.layout}};
   add_out_layout(image, node.result_type(), attrs);
   if (is_whole)
     return {
         b.call(concat("nn.global_", kind, "_pool", image.count, "d"), {node.operand("x")}, attrs)};
-  attrs.insert(attrs.end(), {{"pool_size", to_attribute(kernel)},
-                             {"strides", to_attribute(window.strides)},
-                             {"dilation", to_attribute(window.dilations)},
-                             {"padding", to_attribute(window.pads)},
-                             {"ceil_mode", to_attribute(node.flag("ceil_mode"))}});
-  if (!is_max) attrs.push_back({"count_include_pad", to_attribute(node.flag("count_include_pad"))});
+  attrs.insert(attrs.end(), {{"pool_size", kernel},
+                             {"strides", window.strides},
+                             {"dilation", window.dilations},
+                             {"padding", window.pads},
+                             {"ceil_mode", node.flag("ceil_mode")}});
+  if (!is_max) attrs.push_back({"count_include_pad", node.flag("count_include_pad")});
   return {b.call(concat("nn.", kind, "_pool", image.count, "d"), {node.operand("x")}, attrs)};
 }
 
@@ -52,18 +52,17 @@ Exprs resize(const ExportNode& node) {
     throw node.unsupported(concat("coordinates ", coordinates));
   const Integers sizes = node.numbers({y.dims[first], y.dims[first + 1]});
   std::vector<Named> attrs = {
-      {"size", to_attribute(sizes)},
-      {"layout", to_attribute(std::string(is_last ? "NHWC" : "NCHW"))},
-      {"method", to_attribute(mode == "nearest" ? std::string("nearest_neighbor") : mode)},
-      {"coordinate_transformation_mode", to_attribute(coordinates)}};
+      {"size", sizes},
+      {"layout", std::string(is_last ? "NHWC" : "NCHW")},
+      {"method", mode == "nearest" ? std::string("nearest_neighbor") : mode},
+      {"coordinate_transformation_mode", coordinates}};
   if (mode == "nearest") {
     attrs.push_back(
-        {"rounding_method",
-         to_attribute(rounding == "round_prefer_floor" ? std::string("round") : rounding)});
+        {"rounding_method", rounding == "round_prefer_floor" ? std::string("round") : rounding});
   }
   if (mode == "cubic") {
-    attrs.push_back({"cubic_alpha", to_attribute(node.real("cubic_a"))});
-    attrs.push_back({"cubic_exclude", to_attribute(std::int64_t{node.flag("exclude_outside")})});
+    attrs.push_back({"cubic_alpha", node.real("cubic_a")});
+    attrs.push_back({"cubic_exclude", std::int64_t{node.flag("exclude_outside")}});
   }
   return {node.build().call("image.resize2d", {node.operand("x")}, attrs)};
 }
@@ -73,8 +72,8 @@ Exprs depth_space(const ExportNode& node) {
     throw node.unsupported(concat("layout ", node.type("x").layout.text()));
   }
   const bool is_to_space = node.node().op->name == "depth_to_space";
-  std::vector<Named> attrs = {{"block_size", to_attribute(node.integer("block"))}};
-  if (node.text("mode") == "crd") attrs.push_back({"mode", to_attribute(std::string("CRD"))});
+  std::vector<Named> attrs = {{"block_size", node.integer("block")}};
+  if (node.text("mode") == "crd") attrs.push_back({"mode", "CRD"});
   return {node.build().call(is_to_space ? "nn.depth_to_space" : "nn.space_to_depth",
                             {node.operand("x")}, attrs)};
 }

@@ -16,18 +16,18 @@ std::int64_t dynamic_integer(const ExportNode& node, const char* attr) {
 
 Exprs cumulate(const ExportNode& node) {
   if (node.flag("reverse")) throw node.unsupported("from the end");
-  return {node.build().call(node.node().op->name, {node.operand("x")},
-                            {{"axis", to_attribute(dynamic_integer(node, "axis"))},
-                             {"exclusive", to_attribute(node.flag("exclusive"))}})};
+  return {node.build().call(
+      node.node().op->name, {node.operand("x")},
+      {{"axis", dynamic_integer(node, "axis")}, {"exclusive", node.flag("exclusive")}})};
 }
 
 Exprs top_k(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const ExprId call = b.call("topk", {node.operand("x")},
-                             {{"k", to_attribute(dynamic_integer(node, "k"))},
-                              {"axis", to_attribute(node.integer("axis"))},
-                              {"is_ascend", to_attribute(!node.flag("largest"))},
-                              {"dtype", to_attribute(std::string("int64"))}});
+                             {{"k", dynamic_integer(node, "k")},
+                              {"axis", node.integer("axis")},
+                              {"is_ascend", !node.flag("largest")},
+                              {"dtype", "int64"}});
   RelayType type;
   type.kind = RelayType::Kind::Tuple;
   TensorType indices = node.result_type(node.wants(0) ? 0 : 1), values = indices;
@@ -43,71 +43,51 @@ Exprs gather_nd(const ExportNode& node) {
   const auto rank = static_cast<std::int64_t>(node.type("indices").rank());
   Integers axes{rank - 1};
   for (std::int64_t k = 0; k + 1 < rank; ++k) axes.push_back(k);
-  const ExprId first =
-      b.call("transpose", {node.operand("indices")}, {{"axes", to_attribute(axes)}});
+  const ExprId first = b.call("transpose", {node.operand("indices")}, {{"axes", axes}});
   return {b.call("gather_nd", {node.operand("x"), first},
-                 {{"batch_dims", to_attribute(node.integer("batch_dims"))}})};
+                 {{"batch_dims", node.integer("batch_dims")}})};
 }
 
 Exprs scatter_elements(const ExportNode& node) {
   const std::string reduction = node.text("reduction");
-  return {node.build().call(
-      "scatter_elements", node.operands(),
-      {{"axis", to_attribute(node.integer("axis"))},
-       {"reduction", to_attribute(reduction == "none" ? std::string("update") : reduction)}})};
+  return {
+      node.build().call("scatter_elements", node.operands(),
+                        {{"axis", node.integer("axis")},
+                         {"reduction", reduction == "none" ? std::string("update") : reduction}})};
 }
 
 Exprs one_hot(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const auto pick = [&](std::int64_t index) {
-    const ExprId part = b.call("take", {node.operand("values"), b.integer(index)},
-                               {{"axis", to_attribute(std::int64_t{0})}});
+    const ExprId part =
+        b.call("take", {node.operand("values"), b.integer(index)}, {{"axis", std::int64_t{0}}});
     return part;
   };
   return {b.call("one_hot", {node.operand("indices"), pick(1), pick(0)},
-                 {{"depth", to_attribute(dynamic_integer(node, "depth"))},
-                  {"axis", to_attribute(node.integer("axis"))},
-                  {"dtype", to_attribute(dtype_name(node.result_type().dtype))}})};
+                 {{"depth", dynamic_integer(node, "depth")},
+                  {"axis", node.integer("axis")},
+                  {"dtype", dtype_name(node.result_type().dtype)}})};
 }
 
 }  // namespace
 
 void add_selection_exports(ExportRules& rules) {
-  rules["gather"] = {[](const ExportNode& node) -> Exprs {
-                       return {node.build().call("take", node.operands(),
-                                                 {{"axis", to_attribute(node.integer("axis"))}})};
-                     },
-                     false};
-  rules["gather_elements"] = {
-      [](const ExportNode& node) -> Exprs {
-        return {node.build().call("gather", node.operands(),
-                                  {{"axis", to_attribute(node.integer("axis"))}})};
-      },
-      false};
   rules["gather_nd"] = {gather_nd, true};
   rules["scatter_elements"] = {scatter_elements, false};
   rules["one_hot"] = {one_hot, true};
   rules["cumsum"] = {cumulate, false};
   rules["cumprod"] = {cumulate, false};
   rules["top_k"] = {top_k, false};
-  rules["range"] = {
-      [](const ExportNode& node) -> Exprs {
-        return {node.build().call("arange", node.operands(),
-                                  {{"dtype", to_attribute(dtype_name(node.result_type().dtype))}})};
-      },
-      false};
+  rules["range"] = {[](const ExportNode& node) -> Exprs {
+                      return {node.build().call("arange", node.operands(),
+                                                {{"dtype", dtype_name(node.result_type().dtype)}})};
+                    },
+                    false};
   rules["trilu"] = {
       [](const ExportNode& node) -> Exprs {
         const ExprBuilder& b = node.build();
         return {b.call("trilu", {node.operand("x"), b.integer(dynamic_integer(node, "k"))},
-                       {{"upper", to_attribute(node.flag("upper"))}})};
-      },
-      false};
-  rules["reverse_sequence"] = {
-      [](const ExportNode& node) -> Exprs {
-        return {node.build().call("reverse_sequence", node.operands(),
-                                  {{"seq_axis", to_attribute(node.integer("time_axis"))},
-                                   {"batch_axis", to_attribute(node.integer("batch_axis"))}})};
+                       {{"upper", node.flag("upper")}})};
       },
       false};
 }

@@ -26,8 +26,7 @@ Exprs reshape(const ExportNode& node) {
     const bool is_plain =
         own.size() == to.size() &&
         std::all_of(own.begin(), own.end(), [](std::int64_t word) { return word >= -1; });
-    if (is_plain)
-      return {node.build().call("reshape", {node.operand("x")}, {{"newshape", to_attribute(own)}})};
+    if (is_plain) return {node.build().call("reshape", {node.operand("x")}, {{"newshape", own}})};
   }
   Integers words;
   int left_over = 0;
@@ -44,8 +43,8 @@ Exprs reshape(const ExportNode& node) {
   if (left_over > 1) throw node.unsupported("more than one extent that is known at run time only");
   const bool has_zero =
       std::any_of(to.begin(), to.end(), [](const Dim& dim) { return dim == Dim(0); });
-  std::vector<Named> attrs = {{"newshape", to_attribute(words)}};
-  if (has_zero) attrs.push_back({"allowzero", to_attribute(true)});
+  std::vector<Named> attrs = {{"newshape", words}};
+  if (has_zero) attrs.push_back({"allowzero", true});
   return {node.build().call("reshape", {node.operand("x")}, attrs)};
 }
 
@@ -55,13 +54,13 @@ Exprs transpose(const ExportNode& node) {
     for (std::size_t k = node.type("x").rank(); k > 0; --k)
       axes.push_back(static_cast<std::int64_t>(k - 1));
   }
-  return {node.build().call("transpose", {node.operand("x")}, {{"axes", to_attribute(axes)}})};
+  return {node.build().call("transpose", {node.operand("x")}, {{"axes", axes}})};
 }
 
 Exprs squeeze(const ExportNode& node) {
   const Integers axes = dynamic_integers(node, "axes");
   std::vector<Named> attrs;
-  if (!axes.empty()) attrs.push_back({"axis", to_attribute(axes)});
+  if (!axes.empty()) attrs.push_back({"axis", axes});
   return {node.build().call("squeeze", {node.operand("x")}, attrs)};
 }
 
@@ -74,21 +73,19 @@ Exprs unsqueeze(const ExportNode& node) {
   bool is_run = !axes.empty();
   for (std::size_t k = 1; k < axes.size(); ++k) is_run = is_run && axes[k] == axes[k - 1] + 1;
   if (is_run) {
-    return {b.call("expand_dims", {node.operand("x")},
-                   {{"axis", to_attribute(axes.front())},
-                    {"num_newaxis", to_attribute(static_cast<std::int64_t>(axes.size()))}})};
+    return {
+        b.call("expand_dims", {node.operand("x")},
+               {{"axis", axes.front()}, {"num_newaxis", static_cast<std::int64_t>(axes.size())}})};
   }
   node.need_group();
   ExprId x = node.operand("x");
-  for (const std::int64_t axis : axes)
-    x = b.call("expand_dims", {x}, {{"axis", to_attribute(axis)}});
+  for (const std::int64_t axis : axes) x = b.call("expand_dims", {x}, {{"axis", axis}});
   return {x};
 }
 
 Exprs concat_values(const ExportNode& node) {
   const ExprBuilder& b = node.build();
-  return {b.call("concatenate", {b.tuple(node.operands())},
-                 {{"axis", to_attribute(node.integer("axis"))}})};
+  return {b.call("concatenate", {b.tuple(node.operands())}, {{"axis", node.integer("axis")}})};
 }
 
 Exprs split(const ExportNode& node) {
@@ -106,7 +103,7 @@ Exprs split(const ExportNode& node) {
   }
   const bool is_even = std::all_of(sizes.begin(), sizes.end(),
                                    [&](const Dim& size) { return size == sizes.front(); });
-  Named sections{"indices_or_sections", to_attribute(static_cast<std::int64_t>(sizes.size()))};
+  Named sections{"indices_or_sections", static_cast<std::int64_t>(sizes.size())};
   if (!is_even) {
     Integers cuts;
     for (const std::int64_t size : node.numbers(sizes))
@@ -114,8 +111,7 @@ Exprs split(const ExportNode& node) {
     cuts.pop_back();
     sections.value = to_attribute(cuts);
   }
-  const ExprId call =
-      b.call("split", {node.operand("x")}, {sections, {"axis", to_attribute(axis)}});
+  const ExprId call = b.call("split", {node.operand("x")}, {sections, {"axis", axis}});
   b.module().at(call).type = type;
   Exprs parts;
   for (std::size_t k = 0; k < sizes.size(); ++k) parts.push_back(b.field(call, k));
@@ -129,11 +125,9 @@ Exprs slice(const ExportNode& node) {
   if (axes.empty()) {
     for (std::size_t k = 0; k < starts.size(); ++k) axes.push_back(static_cast<std::int64_t>(k));
   }
-  return {node.build().call("strided_slice", {node.operand("x")},
-                            {{"begin", to_attribute(starts)},
-                             {"end", to_attribute(ends)},
-                             {"strides", to_attribute(steps)},
-                             {"axes", to_attribute(axes)}})};
+  return {
+      node.build().call("strided_slice", {node.operand("x")},
+                        {{"begin", starts}, {"end", ends}, {"strides", steps}, {"axes", axes}})};
 }
 
 Exprs pad(const ExportNode& node) {
@@ -156,7 +150,7 @@ Exprs pad(const ExportNode& node) {
   std::vector<Named> attrs = {{"pad_width", width}};
   const std::string mode = node.text("mode");
   if (mode == "wrap") throw node.unsupported("mode wrap");
-  if (mode != "constant") attrs.push_back({"pad_mode", to_attribute(mode)});
+  if (mode != "constant") attrs.push_back({"pad_mode", mode});
   // The reference's API makes the missing value a whole number, whatever is padded.
   const ExprId value = node.has("value") ? node.operand("value") : b.integer(0);
   return {b.call("nn.pad", {node.operand("x"), value}, attrs)};
@@ -164,7 +158,7 @@ Exprs pad(const ExportNode& node) {
 
 Exprs expand(const ExportNode& node) {
   return {node.build().call("broadcast_to", {node.operand("x")},
-                            {{"shape", to_attribute(node.numbers(node.result_type().dims))}})};
+                            {{"shape", node.numbers(node.result_type().dims)}})};
 }
 
 }  // namespace
@@ -179,24 +173,23 @@ void add_shape_exports(ExportRules& rules) {
   rules["slice"] = {slice, false};
   rules["pad"] = {pad, false};
   rules["expand"] = {expand, false};
-  rules["tile"] = {
-      [](const ExportNode& node) -> Exprs {
-        return {node.build().call("tile", {node.operand("x")},
-                                  {{"reps", to_attribute(dynamic_integers(node, "repeats"))}})};
-      },
-      false};
-  rules["shape"] = {[](const ExportNode& node) -> Exprs {
-                      if (node.integer("start") != 0 || node.node().attrs.find("end"))
-                        throw node.unsupported("part of a shape");
-                      return {node.build().call("shape_of", {node.operand("x")},
-                                                {{"dtype", to_attribute(std::string("int64"))}})};
-                    },
-                    false};
-  rules["size"] = {[](const ExportNode& node) -> Exprs {
-                     return {node.build().call("ndarray_size", {node.operand("x")},
-                                               {{"dtype", to_attribute(std::string("int64"))}})};
+  rules["tile"] = {[](const ExportNode& node) -> Exprs {
+                     return {node.build().call("tile", {node.operand("x")},
+                                               {{"reps", dynamic_integers(node, "repeats")}})};
                    },
                    false};
+  rules["shape"] = {
+      [](const ExportNode& node) -> Exprs {
+        if (node.integer("start") != 0 || node.node().attrs.find("end"))
+          throw node.unsupported("part of a shape");
+        return {node.build().call("shape_of", {node.operand("x")}, {{"dtype", "int64"}})};
+      },
+      false};
+  rules["size"] = {
+      [](const ExportNode& node) -> Exprs {
+        return {node.build().call("ndarray_size", {node.operand("x")}, {{"dtype", "int64"}})};
+      },
+      false};
 }
 
 }  // namespace tenon::relay

@@ -6,6 +6,7 @@
 #include "frontends/relay/export_node.h"
 #include "frontends/relay/importer.h"
 #include "frontends/relay/metadata.h"
+#include "frontends/relay/plain_calls.h"
 #include "frontends/relay/types.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ const ExportRules& rules() {
   static const ExportRules all = [] {
     ExportRules list;
     add_contraction_exports(list);
+    add_plain_exports(list);
     add_elementwise_exports(list);
     add_normalization_exports(list);
     add_pooling_exports(list);

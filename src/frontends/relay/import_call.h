@@ -116,5 +116,6 @@ AttributeValue to_attribute(const Integers& numbers);
 AttributeValue to_attribute(double number);
 AttributeValue to_attribute(bool flag);
 AttributeValue to_attribute(std::string text);
+inline AttributeValue to_attribute(const char* text) { return to_attribute(std::string(text)); }
 
 }  // namespace tenon::relay

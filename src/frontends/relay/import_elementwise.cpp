@@ -1,64 +1,16 @@
 #include "base/error.h"
-#include "frontends/relay/elementwise_names.h"
 #include "frontends/relay/import_call.h"
+#include "frontends/relay/plain_calls.h"
 
 #include <cmath>
 #include <limits>
-#include <span>
 
 namespace tenon::relay {
 namespace {
 
-// Relay's other words: synonyms, and those that Tenon's word does not always stand for.
-constexpr OpName kOtherUnary[] = {
-    {"fast_exp", "exp"},
-    {"fast_tanh", "tanh"},
-    {"fast_erf", "erf"},
-    {"isinf", "is_inf"},
-    {"annotation.checkpoint", "identity"},
-    {"annotation.compiler_begin", "identity"},
-    {"annotation.compiler_end", "identity"},
-    {"annotation.bitpack_start", "identity"},
-    {"annotation.bitpack_end", "identity"},
-    {"on_device", "identity"},
-    {"device_copy", "identity"},
-};
-constexpr OpName kOtherBinary[] = {
-    {"trunc_divide", "div"},
-    {"power", "pow"},
-    {"floor_mod", "mod"},
-};
-
-// The arguments side by side; where one is a literal of another type it takes that of the other.
-std::pair<Var, Var> operands_of(const CallImport& call) {
-  Var a = call.value(0), b = call.value(1);
-  const DType a_type = call.type(a).dtype, b_type = call.type(b).dtype;
-  if (a_type != b_type) {
-    throw call.error("the arguments differ in element type")
-        .got(to_string(a_type), " and ", to_string(b_type));
-  }
-  return {a, b};
-}
-
-void add_unary(Handlers& handlers, std::span<const OpName> names) {
-  for (const OpName& name : names) {
-    handlers[name.relay] = [op = name.tenon](const CallImport& call) -> Meaning {
-      return call.call(op, {call.value(0)});
-    };
-  }
-}
-
-void add_binary(Handlers& handlers, std::span<const OpName> names) {
-  for (const OpName& name : names) {
-    handlers[name.relay] = [op = name.tenon](const CallImport& call) -> Meaning {
-      const auto [a, b] = operands_of(call);
-      return call.call(op, {a, b});
-    };
-  }
-}
-
 Meaning floor_divide(const CallImport& call) {
-  const auto [a, b] = operands_of(call);
+  const std::vector<Var> arguments = alike_arguments(call);
+  const Var a = arguments[0], b = arguments[1];
   if (is_float(call.type(a).dtype)) return call.call("floor", {call.call("div", {a, b})});
   const Var rest = call.call("mod", {a, b});
   return call.call("div", {call.call("sub", {a, rest}), b});
@@ -116,18 +68,12 @@ Meaning clip(const CallImport& call) {
 }  // namespace
 
 void add_elementwise_handlers(Handlers& handlers) {
-  add_unary(handlers, kUnaryNames);
-  add_unary(handlers, kOtherUnary);
-  add_binary(handlers, kBinaryNames);
-  add_binary(handlers, kOtherBinary);
   handlers["not_equal"] = [](const CallImport& call) -> Meaning {
-    const auto [a, b] = operands_of(call);
-    return call.call("logical_not", {call.call("equal", {a, b})});
+    return call.call("logical_not", {call.call("equal", alike_arguments(call))});
   };
   for (const char* op : {"mod", "trunc_mod"}) {
     handlers[op] = [](const CallImport& call) -> Meaning {
-      const auto [a, b] = operands_of(call);
-      return call.call("mod", {a, b}, {{"sign", "dividend"}});
+      return call.call("mod", alike_arguments(call), {{"sign", "dividend"}});
     };
   }
   handlers["floor_divide"] = floor_divide;
@@ -142,16 +88,6 @@ void add_elementwise_handlers(Handlers& handlers) {
         call.call("logical_or", {call.call("is_nan", {x}), call.call("is_inf", {x})});
     return call.call("logical_not", {is_special});
   };
-  handlers["annotation.cast_hint"] = [](const CallImport& call) -> Meaning {
-    const std::optional<DType> dtype = call.dtype("dtype");
-    if (!dtype) throw call.error("the element type is missing");
-    return call.call("cast_hint", {call.value(0)}, {{"dtype", to_string(*dtype)}});
-  };
-  handlers["cast"] = [](const CallImport& call) -> Meaning {
-    const std::optional<DType> dtype = call.dtype("dtype");
-    if (!dtype) throw call.error("the element type is missing");
-    return call.call("cast", {call.value(0)}, {{"to", to_string(*dtype)}});
-  };
   handlers["cast_like"] = [](const CallImport& call) -> Meaning {
     return call.call("cast", {call.value(0)}, {{"to", to_string(call.type(call.value(1)).dtype)}});
   };
@@ -163,9 +99,6 @@ void add_elementwise_handlers(Handlers& handlers) {
   handlers["where"] = [](const CallImport& call) -> Meaning {
     return call.call("where",
                      {call.cast(call.value(0), DType::Bool), call.value(1), call.value(2)});
-  };
-  handlers["nn.leaky_relu"] = [](const CallImport& call) -> Meaning {
-    return call.call("leaky_relu", {call.value(0)}, {{"alpha", call.real("alpha")}});
   };
   handlers["nn.prelu"] = prelu;
   handlers["fixed_point_multiply"] = fixed_point_multiply;

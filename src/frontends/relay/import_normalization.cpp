@@ -83,13 +83,6 @@ void add_normalization_handlers(Handlers& handlers) {
   handlers["nn.group_norm"] = channel_norm;
   handlers["nn.l2_normalize"] = l2_normalize;
   handlers["nn.lrn"] = lrn;
-  for (const char* op : {"nn.softmax", "nn.fast_softmax", "nn.log_softmax"}) {
-    handlers[op] = [](const CallImport& call) -> Meaning {
-      const bool is_log = call.op() == "nn.log_softmax";
-      return call.call(is_log ? "log_softmax" : "softmax", {call.value(0)},
-                       {{"axis", call.integer("axis")}});
-    };
-  }
   handlers["nn.dropout"] = [](const CallImport& call) {
     const Var x = call.value(0);
     const std::vector<Var> results = call.build().call_all(

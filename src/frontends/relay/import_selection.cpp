@@ -157,10 +157,6 @@ Meaning roi_align(const CallImport& call) {
 
 void add_selection_handlers(Handlers& handlers) {
   handlers["take"] = take;
-  handlers["gather"] = [](const CallImport& call) -> Meaning {
-    return call.call("gather_elements", {call.value(0), call.value(1)},
-                     {{"axis", call.integer("axis")}});
-  };
   handlers["gather_nd"] = gather_nd;
   for (const char* op : {"scatter", "scatter_add", "scatter_elements"}) handlers[op] = scatter;
   handlers["arange"] = arange;

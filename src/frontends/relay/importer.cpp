@@ -7,6 +7,7 @@
 #include "frontends/relay/claims.h"
 #include "frontends/relay/import_call.h"
 #include "frontends/relay/op_table.h"
+#include "frontends/relay/plain_calls.h"
 #include "frontends/relay/region.h"
 #include "frontends/relay/stand_in.h"
 #include "frontends/relay/token_cursor.h"
@@ -40,6 +41,7 @@ const Handlers& handlers() {
   static const Handlers all = [] {
     Handlers list;
     add_contraction_handlers(list);
+    add_plain_handlers(list);
     add_elementwise_handlers(list);
     add_loss_handlers(list);
     add_normalization_handlers(list);

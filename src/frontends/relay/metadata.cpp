@@ -60,6 +60,10 @@ std::optional<std::int64_t> list_of_constants(const Json& metadata) {
 }
 
 // Writes as dmlc's JSON writer does: a space behind each comma, short lists of numbers on one line.
+void append_text(std::string& to, std::string_view text) { append_json_text(to, text, "\"\\nrt"); }
+void append_real(std::string& to, double number) { to += format_real(number); }
+constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
+
 void print(const Json& json, std::size_t depth, bool is_map, std::string& text);
 
 void print_items(std::size_t depth, bool is_multiline, std::size_t count, std::string& text,
@@ -72,40 +76,6 @@ void print_items(std::size_t depth, bool is_multiline, std::size_t count, std::s
   if (is_multiline && count > 0) text += "\n" + std::string(2 * depth, ' ');
 }
 
-std::string json_text(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        quoted += "\\\"";
-        break;
-      case '\\':
-        quoted += "\\\\";
-        break;
-      case '\n':
-        quoted += "\\n";
-        break;
-      case '\r':
-        quoted += "\\r";
-        break;
-      case '\t':
-        quoted += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          constexpr std::string_view hex = "0123456789abcdef";
-          const auto code = static_cast<std::size_t>(c);
-          quoted += "\\u00";
-          quoted += hex[code >> 4];
-          quoted += hex[code & 15];
-        } else {
-          quoted += c;
-        }
-    }
-  }
-  return quoted + "\"";
-}
-
 bool is_number(const Json& json) {
   return std::holds_alternative<std::int64_t>(json.value) ||
          std::holds_alternative<double>(json.value);
@@ -115,7 +85,8 @@ void print(const Json& json, std::size_t depth, bool is_map, std::string& text) 
   if (const auto* object = std::get_if<Json::Object>(&json.value)) {
     text += "{";
     print_items(depth, !is_map || object->size() > 1, object->size(), text, [&](std::size_t k) {
-      text += json_text((*object)[k].first) + ": ";
+      append_text(text, (*object)[k].first);
+      text += ": ";
       print((*object)[k].second, depth + 1, (*object)[k].first == "attrs", text);
     });
     text += "}";
@@ -126,16 +97,8 @@ void print(const Json& json, std::size_t depth, bool is_map, std::string& text) 
     print_items(depth, !is_short, array->size(), text,
                 [&](std::size_t k) { print((*array)[k], depth + 1, false, text); });
     text += "]";
-  } else if (const auto* words = std::get_if<std::string>(&json.value)) {
-    text += json_text(*words);
-  } else if (const auto* flag = std::get_if<bool>(&json.value)) {
-    text += *flag ? "true" : "false";
-  } else if (const auto* number = std::get_if<std::int64_t>(&json.value)) {
-    text += std::to_string(*number);
-  } else if (const auto* real = std::get_if<double>(&json.value)) {
-    text += format_real(*real);
   } else {
-    text += "null";
+    print_json(text, json, kStyle);
   }
 }
 

@@ -79,7 +79,7 @@ void add_out_layout(const ImageText& image, const TensorType& result,
                     std::vector<ExprBuilder::Named>& attrs) {
   const std::string layout =
       result.layout.is_empty() ? "NC" + spatial_letters(image.count) : result.layout.text();
-  if (layout != image.layout) attrs.push_back({"out_layout", to_attribute(layout)});
+  if (layout != image.layout) attrs.push_back({"out_layout", layout});
 }
 
 }  // namespace tenon::relay

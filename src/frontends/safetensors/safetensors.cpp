@@ -39,19 +39,9 @@ DType dtype_named(const JsonReader& reader) {
 }
 
 std::string json_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      constexpr char digits[] = "0123456789abcdef";
-      out += concat("\\u00", std::string(1, digits[c >> 4]), std::string(1, digits[c & 15]));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
+  std::string quoted;
+  append_json_text(quoted, text, "\"\\");
+  return quoted;
 }
 
 struct Entry {

@@ -1,5 +1,7 @@
 #include "frontends/tensorscope/export_queries.h"
 
+#include "frontends/node_attrs.h"
+
 #include <algorithm>
 
 namespace tenon::tensorscope {
@@ -26,14 +28,6 @@ std::optional<std::vector<std::int64_t>> filter_window(const TensorType& filter)
   return extents;
 }
 
-std::vector<std::int64_t> numbers_of(const Graph& graph, NodeId id, std::string_view attr,
-                                     std::vector<std::int64_t> otherwise) {
-  const AttrValue* given = graph.node(id).attrs.find(attr);
-  const Dims* dims = given == nullptr ? nullptr : std::get_if<Dims>(given);
-  if (dims == nullptr || dims->size() != otherwise.size() || !all_constant(*dims)) return otherwise;
-  return constants(*dims);
-}
-
 }  // namespace
 
 TensorShape shape_of(const Graph& graph, ValueId id) {
@@ -52,8 +46,7 @@ bool is_filter(const Graph& graph, ValueId id) {
 }
 
 std::int64_t groups_of(const Graph& graph, NodeId conv) {
-  const AttrValue* groups = graph.node(conv).attrs.find("groups");
-  return groups == nullptr ? 1 : std::get<Dim>(*groups).constant();
+  return integer_of(graph.node(conv), "groups").value_or(1);
 }
 
 TensorShape filter_shape(const Graph& graph, ValueId id) {
@@ -91,21 +84,22 @@ std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id) {
   const bool is_last = image.layout.text() == "NHWC";
   const bool is_plain = image.layout.is_empty() || is_last || image.layout.text() == "NCHW";
   if (image.rank() != 4 || !is_plain || result.layout != image.layout) return std::nullopt;
-  const std::vector<std::int64_t> none(4, 0);
-  const Padding padding{is_last ? 1u : 2u, numbers_of(graph, id, "pads", none)};
-  if (padding.pads == none || *std::ranges::min_element(padding.pads) < 0) return std::nullopt;
-  const auto kernel = is_pool ? std::optional(numbers_of(graph, id, "kernel_shape", {1, 1}))
-                              : filter_window(tensor(graph, node.operands[1]));
+  const auto window = window_numbers(node, 2);
+  if (!window) return std::nullopt;
+  const Padding padding{is_last ? 1u : 2u, window->pads};
+  const auto [least, greatest] = std::ranges::minmax(padding.pads);
+  if ((least == 0 && greatest == 0) || least < 0) return std::nullopt;
+  const auto kernel =
+      is_pool ? std::optional(window->kernel) : filter_window(tensor(graph, node.operands[1]));
   if (!kernel) return std::nullopt;
-  const std::vector<std::int64_t> strides = numbers_of(graph, id, "strides", {1, 1});
-  const std::vector<std::int64_t> dilations = numbers_of(graph, id, "dilations", {1, 1});
   bool is_same = true;
   for (std::size_t k = 0; k < 2; ++k) {
     const std::int64_t from = image.dims[padding.first_axis + k].constant();
     const std::int64_t to = result.dims[padding.first_axis + k].constant();
-    const std::int64_t reach = dilations[k] * ((*kernel)[k] - 1) + 1;
-    const std::int64_t total = std::max<std::int64_t>((to - 1) * strides[k] + reach - from, 0);
-    is_same = is_same && to == (from + strides[k] - 1) / strides[k] &&
+    const std::int64_t reach = window->dilations[k] * ((*kernel)[k] - 1) + 1;
+    const std::int64_t total =
+        std::max<std::int64_t>((to - 1) * window->strides[k] + reach - from, 0);
+    is_same = is_same && to == (from + window->strides[k] - 1) / window->strides[k] &&
               padding.pads[k] == total / 2 && padding.pads[2 + k] == total - total / 2;
   }
   return is_same ? std::nullopt : std::optional(padding);

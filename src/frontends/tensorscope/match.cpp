@@ -1,7 +1,6 @@
 #include "frontends/tensorscope/match.h"
 
 #include "base/error.h"
-#include "frontends/tensorscope/export.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
 

@@ -1,8 +1,8 @@
 #include "frontends/tensorscope/step_names.h"
 
 #include "base/error.h"
-#include "frontends/tensorscope/export.h"
 #include "frontends/tensorscope/names.h"
+#include "frontends/tensorscope/tf_ops.h"
 
 #include <algorithm>
 #include <utility>
