@@ -35,6 +35,8 @@ Tensor evaluate(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) {
 
 }  // namespace
 
+TENON_DEFINE_COLLECTIVE(all_gather) = {.joins_parts = true};
+
 TENON_DEFINE_OP(all_gather) = group_op({
     .name = "all_gather",
     .summary =

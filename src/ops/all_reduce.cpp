@@ -34,6 +34,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
 
 }  // namespace
 
+TENON_DEFINE_COLLECTIVE(all_reduce) = {.adds = true};
+
 TENON_DEFINE_OP(all_reduce) = OpSpec<Attrs>{
     .name = "all_reduce",
     .summary =

@@ -24,6 +24,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 }  // namespace
 
+TENON_DEFINE_COLLECTIVE(broadcast) = {};
+
 TENON_DEFINE_OP(broadcast) = OpSpec<Attrs>{
     .name = "broadcast",
     .summary = "the x of rank `root`, on every rank",

@@ -10,19 +10,24 @@
 #include <map>
 
 namespace tenon {
+
+// Each says in its own file what it is like.
+#define TENON_COLLECTIVES(X) \
+  X(all_gather) X(all_reduce) X(broadcast) X(rank_slice) X(receive) X(reduce_scatter) X(send)
+
+#define TENON_DECLARE(id)                          \
+  namespace id##_op {                              \
+    extern const CollectiveTraits collective_##id; \
+  }
+TENON_COLLECTIVES(TENON_DECLARE)
+
 std::optional<CollectiveTraits> collective_traits(const OpDef& op) {
-  static const std::map<std::string_view, CollectiveTraits> all = {
-      {"all_gather", {.joins_parts = true}},
-      {"all_reduce", {.adds = true}},
-      {"broadcast", {}},
-      {"rank_slice", {.leaves_parts = true, .sends_nothing = true}},
-      {"receive", {}},
-      {"reduce_scatter", {.adds = true, .leaves_parts = true}},
-      {"send", {}},
-  };
+#define TENON_ENTRY(id) {#id, &id##_op::collective_##id},
+  static const std::map<std::string_view, const CollectiveTraits*> all = {
+      TENON_COLLECTIVES(TENON_ENTRY)};
   const auto found = all.find(op.name);
   if (found == all.end()) return std::nullopt;
-  return found->second;
+  return *found->second;
 }
 
 Communicator& ranks_of(Evaluation& op) {

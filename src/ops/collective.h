@@ -23,6 +23,11 @@ struct CollectiveTraits {
   bool joins_parts = false;    ///< ranks' parts become one tensor on all of them
   bool sends_nothing = false;  ///< every rank has all that it needs
 };
+/// What an op's own file says of it: `TENON_DEFINE_COLLECTIVE(all_reduce) = {.adds = true};`
+#define TENON_DEFINE_COLLECTIVE(id)              \
+  extern const CollectiveTraits collective_##id; \
+  const CollectiveTraits collective_##id
+
 /// Nothing for an op that is no such.
 std::optional<CollectiveTraits> collective_traits(const OpDef& op);
 inline bool is_collective(const OpDef& op) { return collective_traits(op).has_value(); }

@@ -13,6 +13,8 @@ Tensor evaluate(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) {
 
 }  // namespace
 
+TENON_DEFINE_COLLECTIVE(rank_slice) = {.leaves_parts = true, .sends_nothing = true};
+
 TENON_DEFINE_OP(rank_slice) = group_op({
     .name = "rank_slice",
     .summary = "part k of x along `axis`, on rank k, where every rank has the same x",

@@ -26,6 +26,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 }  // namespace
 
+TENON_DEFINE_COLLECTIVE(receive) = {};
+
 TENON_DEFINE_OP(receive) = OpSpec<Attrs>{
     .name = "receive",
     .summary = "what rank `from` sends here by its next `send`",

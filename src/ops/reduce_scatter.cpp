@@ -39,6 +39,8 @@ Tensor evaluate(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) {
 
 }  // namespace
 
+TENON_DEFINE_COLLECTIVE(reduce_scatter) = {.adds = true, .leaves_parts = true};
+
 TENON_DEFINE_OP(reduce_scatter) = group_op({
     .name = "reduce_scatter",
     .summary =

@@ -23,6 +23,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 
 }  // namespace
 
+TENON_DEFINE_COLLECTIVE(send) = {};
+
 TENON_DEFINE_OP(send) = OpSpec<Attrs>{
     .name = "send",
     .summary = "x itself, which rank `to` gets by its `receive`; sent only where y is used",
