@@ -102,7 +102,8 @@ int plan_on_cluster(const PlanOptions& options, OutputFormat format) {
   const std::int64_t batch = options.batch > 0 ? options.batch : own_batch(model);
   StepCosts costs(of_batch(model, batch), train, cluster);
   if (threads_here)
-    costs = measured(std::move(costs), of_batch(model, batch), train, *threads_here);
+    costs =
+        measured(std::move(costs), of_batch(model, batch), train, batch, cluster, *threads_here);
   std::vector<StepPlan> plans;
   for (const std::int64_t count : counts) plans.push_back(best_plan(costs, cluster, count));
   if (!plans.back().fits) {

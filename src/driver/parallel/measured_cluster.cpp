@@ -4,6 +4,7 @@
 #include "driver/machine_peak.h"
 #include "driver/parallel/stage_program.h"
 #include "driver/parallel/stages.h"
+#include "driver/training/trainer.h"
 #include "ops/rank_sum.h"
 #include "runtime/processors.h"
 
@@ -16,6 +17,10 @@ namespace {
 
 constexpr int kRuns = 4;  // the first meets memory that nobody has touched
 constexpr std::int64_t kMostRanks = 64;
+// Of a training run that is timed.
+constexpr std::int64_t kMostSteps = 200;
+constexpr int kFewestSteps = 4;
+constexpr double kLongest_s = 1.5;
 
 template <class Call>
 double least_seconds(Call call) {
@@ -65,6 +70,40 @@ double stage_seconds(const Stage& stage, int thread_count, const StepPlace& plac
   });
 }
 
+// The median over steps of a training run on ranks that are threads.
+double whole_step_seconds(const Graph& model, const TrainOptions& options, std::int64_t batch,
+                          int ranks, int thread_count) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> seconds;
+  run_in_lockstep(ranks, [&](Communicator& all) {
+    TrainerOptions chosen;
+    chosen.train = options;
+    chosen.batch_size = batch * ranks;
+    chosen.synthetic_samples = 2 * chosen.batch_size;
+    chosen.validation_share = 0;
+    chosen.epochs = chosen.max_steps = kMostSteps;
+    chosen.thread_count = thread_count;
+    chosen.ranks = &all;
+    Trainer trainer(model, chosen);
+    Clock::time_point begin = Clock::now(), last;
+    int timed = 0;
+    const auto since = [](Clock::time_point from) {
+      return std::chrono::duration<double>(Clock::now() - from).count();
+    };
+    trainer.on_progress = [&](const TrainProgress& at) {
+      if (at.step == 1) begin = Clock::now();  // the first meets memory that nobody has touched
+      if (at.step > 1) ++timed;
+      if (at.step > 1 && all.rank() == 0) seconds.push_back(since(last));
+      last = Clock::now();
+    };
+    trainer.should_stop = [&] { return timed >= kFewestSteps && since(begin) > kLongest_s; };
+    trainer.run();
+  });
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::ranges::nth_element(seconds, middle);
+  return *middle;
+}
+
 }  // namespace
 
 Cluster cluster_here(int thread_count) {
@@ -81,10 +120,12 @@ Cluster cluster_here(int thread_count) {
   return here;
 }
 
-StepCosts measured(StepCosts costs, const Graph& model, TrainOptions options, int thread_count) {
-  options.parts = 2;
-  options.state_ranks = 1;
-  const StatefulGraph step = train(model, options);
+StepCosts measured(StepCosts costs, const Graph& model, const TrainOptions& options,
+                   std::int64_t batch, const Cluster& here, int thread_count) {
+  TrainOptions with_sums = options;
+  with_sums.parts = 2;
+  with_sums.state_ranks = 1;
+  const StatefulGraph step = train(model, with_sums);
   const std::unique_ptr<Communicator> alone = one_rank();
   const StepPlace place = host_place(*alone);
   double compute_s = 0;
@@ -95,6 +136,13 @@ StepCosts measured(StepCosts costs, const Graph& model, TrainOptions options, in
   for (StepCosts::Gradient& gradient : costs.gradients)
     gradient.made_at_s *= compute_s / costs.compute_s;
   costs.compute_s = compute_s;
+  // What whole steps take beyond what is known of them so far.
+  const auto beyond = [&](int ranks) {
+    return std::max(0.0, whole_step_seconds(model, options, batch, ranks, thread_count) -
+                             best_plan(costs, here, ranks).step_s);
+  };
+  costs.between_s = beyond(1);
+  if (here.ranks_at_once >= 2) costs.meeting_s = beyond(2);
   return costs;
 }
 

@@ -100,17 +100,18 @@ StepPlan plan_step(const StepCosts& costs, const Cluster& cluster, std::int64_t 
   end += update_s;
   if (plan.splits_states) end += add(costs.parameter_bytes, 1);
   if (cluster.ranks_at_once > 0) {  // nothing runs beside anything else
-    end = (costs.compute_s + update_s + plan.communication_s) *
+    const double meeting_s = rank_count > 1 ? costs.meeting_s : 0;
+    end = (costs.compute_s + update_s + plan.communication_s + costs.between_s + meeting_s) *
           std::max(1.0, static_cast<double>(rank_count) / cluster.ranks_at_once);
     plan.waited_s = plan.communication_s;
   } else {
     plan.waited_s = end - costs.compute_s - update_s;
   }
   plan.step_s = end;
-  // Every state has two places, of which a step reads one and writes the other.
+  // Every state has two places, of which a step reads one and writes the other; a rank's piece of a
+  // parameter lies inside the whole one.
   plan.bytes_per_rank = costs.arena_bytes + costs.gradient_bytes + 2 * costs.parameter_bytes +
-                        2 * costs.other_state_bytes / share +
-                        (plan.splits_states ? 2 * costs.parameter_bytes / share : 0);
+                        2 * costs.other_state_bytes / share;
   const auto memory = static_cast<double>(cluster.device.memory_bytes);
   plan.fits = memory == 0 || plan.bytes_per_rank <= memory;
   return plan;

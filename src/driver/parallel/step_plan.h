@@ -23,6 +23,9 @@ class StepCosts {
   std::vector<Gradient> gradients;  ///< in the order in which they are made
   double gradient_bytes = 0, parameter_bytes = 0, other_state_bytes = 0;
   double arena_bytes = 0;  ///< of forward and backward, without a budget
+  /// What whole steps took beyond all that where they were measured: between them (data, calls),
+  /// and where ranks meet. Nothing in an estimate.
+  double between_s = 0, meeting_s = 0;
 };
 
 /// A step on a number of ranks.

@@ -63,6 +63,13 @@ TEST(StepPlan, RanksThatShareCoresTakeTurns) {
   EXPECT_NEAR(two.step_s,
               costs.compute_s + costs.update_start_s + costs.update_s + two.communication_s, 1e-12);
   EXPECT_NEAR(four.step_s, 2 * (two.step_s - two.communication_s + four.communication_s), 1e-12);
+  StepCosts more = costs;
+  more.between_s = 1;
+  more.meeting_s = 2;
+  const double one = plan_step(costs, cluster, 1, false, 4e6).step_s;
+  EXPECT_NEAR(plan_step(more, cluster, 1, false, 4e6).step_s, one + 1, 1e-12);
+  EXPECT_NEAR(plan_step(more, cluster, 2, false, 4e6).step_s, two.step_s + 3, 1e-12);
+  EXPECT_NEAR(plan_step(more, cluster, 4, false, 4e6).step_s, four.step_s + 6, 1e-12);
 }
 
 // Compiled stages as they run here: some time, and the gradients in the same order.
@@ -73,8 +80,9 @@ TEST(StepPlan, IsMeasuredHere) {
   TrainOptions train;
   const Graph model = with_batch(load_model("zoo:mlp?batch=N,hidden=64"), 16);
   const StepCosts estimated(model, train, here);
-  const StepCosts found = measured(estimated, model, train, 1);
+  const StepCosts found = measured(estimated, model, train, 16, here, 1);
   EXPECT_GT(found.compute_s, 0);
+  EXPECT_GT(found.between_s, 0);  // steps of microseconds: calls and data are most of it
   EXPECT_GT(found.update_s, 0);
   ASSERT_EQ(found.gradients.size(), estimated.gradients.size());
   EXPECT_LE(found.gradients.back().made_at_s, found.compute_s * 1.001);
