@@ -60,4 +60,45 @@ void Communicator::receive(std::span<std::byte> bytes, int from) {
 
 void Communicator::barrier() { all_gather("."); }
 
+std::shared_ptr<std::byte> Communicator::allocate_visible(std::size_t) { return nullptr; }
+MemoryWindow Communicator::window_of(std::span<const std::byte>) const { return {}; }
+std::span<const std::byte> Communicator::seen(int, const MemoryWindow&) { return {}; }
+
+// All ranks learn of all windows, so that they agree without another message.
+std::optional<std::vector<Communicator::Shown>> Communicator::show(const Shown& mine) {
+  if (!may_see()) return std::nullopt;
+  const auto count = static_cast<std::size_t>(size());
+  std::vector<MemoryWindow> windows;
+  for (const auto& bytes : mine)
+    windows.push_back(bytes.empty() ? MemoryWindow{.region = 1} : window_of(bytes));
+  std::vector<std::vector<MemoryWindow>> all(count, std::vector<MemoryWindow>(mine.size()));
+  Taken places;
+  for (auto& one : all) places.push_back(std::as_writable_bytes(std::span(one)));
+  all_gather(std::as_bytes(std::span(windows)), places);
+  for (const auto& one : all) {
+    for (const MemoryWindow& window : one) {
+      if (window.region == 0) return std::nullopt;
+    }
+  }
+  std::vector<Shown> shown(count);
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    if (rank == static_cast<std::size_t>(this->rank())) {
+      shown[rank] = mine;
+      continue;
+    }
+    for (const MemoryWindow& window : all[rank])
+      shown[rank].push_back(window.bytes == 0 ? std::span<const std::byte>()
+                                              : seen(static_cast<int>(rank), window));
+  }
+  return shown;
+}
+
+void Communicator::hide() {
+  const std::byte mine = {};
+  std::vector<std::byte> all(static_cast<std::size_t>(size()));
+  Taken places;
+  for (std::byte& one : all) places.emplace_back(&one, 1);
+  all_gather({&mine, 1}, places);
+}
+
 }  // namespace tenon

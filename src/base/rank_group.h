@@ -19,6 +19,17 @@ class RankGroup : public Communicator {
   void all_gather(std::span<const std::byte> mine,
                   std::span<const std::span<std::byte>> all) override;
 
+  std::shared_ptr<std::byte> allocate_visible(std::size_t bytes) override {
+    return all_.allocate_visible(bytes);
+  }
+  bool may_see() const override { return all_.may_see(); }
+  MemoryWindow window_of(std::span<const std::byte> mine) const override {
+    return all_.window_of(mine);
+  }
+  std::span<const std::byte> seen(int rank, const MemoryWindow& window) override {
+    return all_.seen(first_ + rank * stride_, window);
+  }
+
   static bool comes_out_even(int all, int size, int stride) {
     return size >= 1 && stride >= 1 && all % (size * stride) == 0;
   }

@@ -13,7 +13,8 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
-constexpr std::size_t kBlockBytes = std::size_t{16} << 10;  // stays in the first cache
+constexpr std::size_t kBlockBytes = std::size_t{16} << 10;        // stays in the first cache
+constexpr std::size_t kFewestShownBytes = std::size_t{16} << 10;  // less goes by message
 
 template <class T>
 void add_plain(std::byte* y, const std::byte* a, const std::byte* b, std::size_t bytes) {
@@ -122,8 +123,33 @@ RankSum::Range RankSum::range_of(int rank) const {
   return {begin * bytes, (std::min(count_, begin + piece) - begin) * bytes};
 }
 
+// Ranks that see each other's memory add from where the others' parts lie.
+bool RankSum::is_shown() const {
+  const std::size_t bytes = count_ * static_cast<std::size_t>(info(dtype_).storage_bytes);
+  return bytes >= kFewestShownBytes && ranks_.size() > 1 && ranks_.may_see();
+}
+
+// `free` has room for what was added up before them.
+void RankSum::add_terms(std::vector<std::span<const std::byte>> terms, std::byte* free) {
+  if (!std::exchange(is_empty_, false)) {
+    memory_.copy(free, sum_.get(), piece_bytes_);
+    terms.insert(terms.begin(), std::span<const std::byte>(free, piece_bytes_));
+  }
+  memory_.add_in_order(dtype_, {sum_.get(), piece_bytes_}, terms);
+}
+
 void RankSum::add(std::span<const std::byte> part) {
   const int size = ranks_.size(), mine = ranks_.rank();
+  const Range own = range_of(mine);
+  if (is_shown()) {
+    if (const auto shown = ranks_.show({part})) {
+      std::vector<std::span<const std::byte>> terms;
+      for (const Communicator::Shown& one : *shown)
+        terms.push_back(one.front().subspan(own.begin, own.size));
+      add_terms(std::move(terms), is_empty_ ? nullptr : scratch_->at_least(piece_bytes_));
+      return ranks_.hide();
+    }
+  }
   std::vector<std::span<const std::byte>> given(static_cast<std::size_t>(size));
   std::vector<std::span<std::byte>> taken(given.size());
   // Behind pieces that come in there is room for what was added up before them.
@@ -138,14 +164,8 @@ void RankSum::add(std::span<const std::byte> part) {
   }
   ranks_.exchange(given, taken);
   std::vector<std::span<const std::byte>> terms(taken.begin(), taken.end());
-  const Range own = range_of(mine);
   terms[static_cast<std::size_t>(mine)] = part.subspan(own.begin, own.size);
-  if (!std::exchange(is_empty_, false)) {
-    std::byte* before = others + taken_bytes();
-    memory_.copy(before, sum_.get(), piece_bytes_);
-    terms.insert(terms.begin(), std::span<const std::byte>(before, piece_bytes_));
-  }
-  memory_.add_in_order(dtype_, {sum_.get(), piece_bytes_}, terms);
+  add_terms(std::move(terms), others + taken_bytes());
 }
 
 void RankSum::take(std::span<std::byte> total) {
@@ -154,8 +174,20 @@ void RankSum::take(std::span<std::byte> total) {
     const Range range = range_of(k);
     places.push_back(total.subspan(range.begin, range.size));
   }
-  ranks_.all_gather(piece(), places);
   is_empty_ = true;
+  if (is_shown()) {
+    const auto mine = static_cast<std::size_t>(ranks_.rank());
+    memory_.copy(places[mine].data(), sum_.get(), piece_bytes_);
+    if (const auto shown = ranks_.show({total})) {
+      for (std::size_t k = 0; k < places.size(); ++k) {
+        if (k == mine) continue;
+        const Range range = range_of(static_cast<int>(k));
+        memory_.copy(places[k].data(), (*shown)[k].front().data() + range.begin, range.size);
+      }
+      return ranks_.hide();
+    }
+  }
+  ranks_.all_gather(piece(), places);
 }
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace tenon {
 
@@ -15,6 +16,8 @@ class RankMemory {
   virtual ~RankMemory() = default;
   /// Zeros, aligned for whoever computes there.
   virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
+  /// The same, of which the other ranks see what is shown them, where they can.
+  virtual std::shared_ptr<std::byte> allocate_visible(std::size_t bytes) { return allocate(bytes); }
   /// Done when it returns. Either side may be the processor's.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   /// y = ((terms[0] + terms[1]) + terms[2]) + …, rounded to the type at each sum; y is none of
@@ -60,6 +63,8 @@ class RankSum {
   std::span<const std::byte> piece() const { return {sum_.get(), piece_bytes_}; }
 
  private:
+  void add_terms(std::vector<std::span<const std::byte>> terms, std::byte* free);
+  bool is_shown() const;
   struct Range {
     std::size_t begin = 0, size = 0;  // bytes
   };

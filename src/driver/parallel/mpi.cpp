@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "driver/parallel/mpi_library.h"
+#include "driver/parallel/visible_memory.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -28,7 +29,9 @@ constexpr int kDataTag = 1, kLifeTag = 2;
 constexpr milliseconds kTick(100), kLifeEvery(400);
 constexpr double kSilenceLimit_s = 6;
 constexpr int kPollsAwake = 200;  // before a waiting thread sleeps between looks
-constexpr std::chrono::microseconds kNap(50);
+constexpr std::chrono::microseconds kShortestNap(50), kLongestNap(1000);
+constexpr int kNapShare = 8;  // of what it has waited: long waits may end so much later
+constexpr std::size_t kFewestVisibleBytes = std::size_t{16} << 10;
 
 // Handlers of signals can only reach what is global.
 volatile std::sig_atomic_t is_told_to_end = 0;
@@ -70,6 +73,8 @@ struct MpiRanks::State {
     std::string name;
   };
   std::vector<Peer> peers;
+  VisibleMemory visible;
+  bool may_see = false;
   std::atomic<std::int64_t> step = 0;
   std::atomic<bool> is_ending = false, is_over = false;
   struct sigaction before = {};
@@ -158,6 +163,7 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
     peer.process = static_cast<pid_t>(std::atoll(text.c_str() + space + 1));
     peer.name = concat(peer.host, ", process ", peer.process);
   }
+  try_seeing();
   if (s.size > 1) s.watch = std::thread([&s] { s.watch_others(); });
 }
 
@@ -173,6 +179,51 @@ MpiRanks::~MpiRanks() {
   if (s.watch.joinable()) s.watch.join();
   s.mpi.finalize();
   sigaction(SIGTERM, &s.before, nullptr);
+}
+
+// Ranks of one machine read each other's memory, if they all may.
+void MpiRanks::try_seeing() {
+  State& s = *state_;
+  constexpr std::uint64_t kSign = 0x74656e6f6e;
+  const bool are_here =
+      std::ranges::all_of(s.peers, [&](const State::Peer& peer) { return s.is_here(peer); });
+  const std::shared_ptr<std::byte> memory = are_here ? s.visible.allocate(sizeof kSign) : nullptr;
+  if (memory) std::memcpy(memory.get(), &kSign, sizeof kSign);
+  const MemoryWindow mine =
+      memory ? s.visible.window_of({memory.get(), sizeof kSign}) : MemoryWindow{};
+  std::vector<MemoryWindow> windows(s.peers.size());
+  std::vector<std::span<std::byte>> places;
+  for (MemoryWindow& window : windows)
+    places.push_back(std::as_writable_bytes(std::span(&window, 1)));
+  Communicator::all_gather(std::as_bytes(std::span(&mine, 1)), places);
+  bool sees_all = true;
+  for (std::size_t k = 0; k < windows.size(); ++k) {
+    const auto bytes = windows[k].region == 0 ? std::span<const std::byte>()
+                                              : s.visible.view(s.peers[k].process, windows[k]);
+    sees_all &=
+        bytes.size() == sizeof kSign && std::memcmp(bytes.data(), &kSign, sizeof kSign) == 0;
+  }
+  const std::vector<std::string> all = all_gather(std::string(sees_all ? "yes" : "no"));
+  s.may_see = std::ranges::count(all, "yes") == s.size;
+}
+
+std::shared_ptr<std::byte> MpiRanks::allocate_visible(std::size_t bytes) {
+  const bool is_worth_it = state_->may_see && state_->size > 1 && bytes >= kFewestVisibleBytes;
+  return is_worth_it ? state_->visible.allocate(bytes) : nullptr;
+}
+
+bool MpiRanks::may_see() const { return state_->may_see; }
+
+MemoryWindow MpiRanks::window_of(std::span<const std::byte> mine) const {
+  return state_->visible.window_of(mine);
+}
+
+std::span<const std::byte> MpiRanks::seen(int one, const MemoryWindow& window) {
+  const pid_t process = state_->peers[static_cast<std::size_t>(one)].process;
+  const std::span<const std::byte> bytes = state_->visible.view(process, window);
+  if (bytes.size() != window.bytes)
+    throw Error(concat("memory of rank ", one, " cannot be read"), ErrorKind::Device);
+  return bytes;
 }
 
 int MpiRanks::rank() const { return state_->rank; }
@@ -219,15 +270,19 @@ void MpiRanks::exchange(std::span<const std::span<const std::byte>> given,
     }
   }
   int is_done = requests.empty() ? 1 : 0;
+  Clock::time_point asleep;
   for (int polls = 0; is_done == 0; ++polls) {
     require(s.mpi.testall(static_cast<int>(requests.size()), requests.data(), &is_done, nullptr));
     if (is_done != 0) break;
-    // The core may be one that another rank computes on.
+    // The core is one that somebody computes on, and every look takes time from them.
     if (polls < kPollsAwake) {
       std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(kNap);
+      continue;
     }
+    if (polls == kPollsAwake) asleep = Clock::now();
+    const auto nap =
+        std::chrono::duration_cast<std::chrono::microseconds>((Clock::now() - asleep) / kNapShare);
+    std::this_thread::sleep_for(std::clamp(nap, kShortestNap, kLongestNap));
   }
 }
 

@@ -23,6 +23,11 @@ class MpiRanks : public Communicator {
   void exchange(std::span<const std::span<const std::byte>> given,
                 std::span<const std::span<std::byte>> taken) override;
 
+  std::shared_ptr<std::byte> allocate_visible(std::size_t bytes) override;
+  bool may_see() const override;
+  MemoryWindow window_of(std::span<const std::byte> mine) const override;
+  std::span<const std::byte> seen(int rank, const MemoryWindow& window) override;
+
   /// What others are told of this rank should it die.
   void set_step(std::int64_t step);
   /// Whether the launcher or a user wants all ranks to end.
@@ -34,6 +39,7 @@ class MpiRanks : public Communicator {
   struct State;
 
  private:
+  void try_seeing();
   std::unique_ptr<State> state_;
 };
 

@@ -1,6 +1,7 @@
 #include "driver/parallel/ranked_step.h"
 
 #include "base/error.h"
+#include "driver/parallel/join_parts.h"
 #include "driver/parallel/task_thread.h"
 #include "ops/collective.h"
 #include "passes/train/train.h"
@@ -129,6 +130,9 @@ struct RankedStep::State {
   CollectiveTraits traits_of(NodeId id) const {
     return *collective_traits(*step.graph.node(id).op);
   }
+  bool is_sum(NodeId id) const {
+    return is_collective(*step.graph.node(id).op) && traits_of(id).adds;
+  }
   bool is_over_parts(NodeId id) const {
     return is_sum_over_parts(step.graph, id, options.tensor_ranks);
   }
@@ -138,6 +142,10 @@ struct RankedStep::State {
   std::shared_ptr<std::byte> allocate(std::size_t bytes) {
     held += bytes;
     return place.memory->allocate(bytes);
+  }
+  std::shared_ptr<std::byte> allocate_visible(std::size_t bytes) {
+    held += bytes;
+    return place.memory->allocate_visible(bytes);
   }
   bool is_gather(NodeId id) const { return is_state_gather(step.graph, id); }
   std::int64_t axis_of(NodeId id) const { return integer_attribute(step.graph, id, "axis", 0); }
@@ -154,10 +162,11 @@ struct RankedStep::State {
   void handle(Part& part, const Event& event);
   using Targets = std::unordered_map<ValueId, std::byte*>;
   void run_other(NodeId id, const Targets& targets);
-  std::uint64_t join_parts(NodeId id, std::byte* to);
-  void run_others(Part& part, const Targets& targets) {
-    for (NodeId id : part.others) run_other(id, targets);
-  }
+  bool is_joined_in_order(NodeId id) const;
+  std::byte* place_for(ValueId made, const Targets& targets);
+  JoinedParts joined_parts(NodeId id, std::byte* to);
+  std::uint64_t start(std::vector<JoinedParts> joined);
+  void run_others(Part& part, const Targets& targets);
   void wait() { wait(communication.last()); }
   void wait(std::uint64_t task);
 };
@@ -245,7 +254,7 @@ void RankedStep::State::close_bucket(Part& part, Bucket bucket) {
   bucket.sum =
       std::make_unique<RankSum>(group, bucket.dtype, bytes / element, *place.memory, scratch);
   held += bucket.sum->piece().size();
-  most_taken = std::max(most_taken, bytes);
+  most_taken = std::max(most_taken, group.may_see() ? bucket.sum->piece().size() : bytes);
   part.buckets.push_back(std::move(bucket));
 }
 
@@ -278,7 +287,7 @@ void RankedStep::State::place_buckets(Part& part) {
   if (has_windows) {
     const std::vector<WindowedValue> windows = bucket_windows(part);
     const WindowPlan plan = place_windows(windows, kAlignment);
-    const std::shared_ptr<std::byte> memory = allocate(plan.bytes);
+    const std::shared_ptr<std::byte> memory = allocate_visible(plan.bytes);
     std::vector<std::size_t> sharing;  // buckets by window
     for (std::size_t k = 0; k < part.buckets.size(); ++k) {
       Bucket& bucket = part.buckets[k];
@@ -295,7 +304,7 @@ void RankedStep::State::place_buckets(Part& part) {
     }
   }
   for (Bucket& bucket : part.buckets) {
-    if (!bucket.memory) bucket.memory = allocate(bucket.byte_count);
+    if (!bucket.memory) bucket.memory = allocate_visible(bucket.byte_count);
     const std::byte* base = bucket.memory.get();
     for (std::size_t k = 0; k < bucket.offsets.size(); ++k) {
       const NodeId id = bucket.collectives[k];
@@ -343,7 +352,7 @@ void RankedStep::State::handle(Part& part, const Event& event) {
   switch (event.kind) {
     case Event::Kind::StartGather: {
       Gather& gather = part.gathers[event.index];
-      gather.task = join_parts(gather.collective, gather.to);
+      gather.task = start({joined_parts(gather.collective, gather.to)});
       return;
     }
     case Event::Kind::AwaitGather:
@@ -427,42 +436,58 @@ void RankedStep::State::run_stage(Part& part, bool is_last_round,
   }
 }
 
-// Along the first axis parts lie one behind another: they come where they belong. What fills up the
-// last ones does not travel.
-std::uint64_t RankedStep::State::join_parts(NodeId id, std::byte* to) {
-  const ValueId operand = operand_of(id);
-  const std::size_t piece = bytes_of(operand), whole = bytes_of(result_of(id));
-  const auto joined = static_cast<int>(integer_attribute(step.graph, id, "ranks", 1));
-  const auto stride = static_cast<int>(integer_attribute(step.graph, id, "stride", 1));
-  bytes_sent += piece * static_cast<std::uint64_t>(joined - 1);
-  return communication.add([this, to, piece, whole, joined, stride, from = places.at(operand)] {
-    RankGroup group(*place.ranks, joined, stride);
-    std::vector<std::span<std::byte>> all;
-    for (int k = 0; k < joined; ++k) {
-      const std::size_t begin = std::min(whole, static_cast<std::size_t>(k) * piece);
-      all.emplace_back(to + begin, std::min(piece, whole - begin));
+// Along the first axis parts lie one behind another: they come where they belong.
+bool RankedStep::State::is_joined_in_order(NodeId id) const {
+  const bool is_constant = step.graph.constant_of(operand_of(id)) != nullptr;
+  return traits_of(id).joins_parts && axis_of(id) == 0 && !is_constant;
+}
+
+JoinedParts RankedStep::State::joined_parts(NodeId id, std::byte* to) {
+  const ValueId part = operand_of(id);
+  const JoinedParts joined{places.at(part),
+                           to,
+                           bytes_of(part),
+                           bytes_of(result_of(id)),
+                           static_cast<int>(integer_attribute(step.graph, id, "ranks", 1)),
+                           static_cast<int>(integer_attribute(step.graph, id, "stride", 1))};
+  bytes_sent += joined.part_bytes * static_cast<std::uint64_t>(joined.ranks - 1);
+  return joined;
+}
+
+std::uint64_t RankedStep::State::start(std::vector<JoinedParts> joined) {
+  return communication.add(
+      [this, joined = std::move(joined)] { join_parts(joined, *place.ranks, *place.memory); });
+}
+
+std::byte* RankedStep::State::place_for(ValueId made, const Targets& targets) {
+  const auto target = targets.find(made);
+  std::byte* to = target == targets.end() ? nullptr : target->second;
+  if (to == nullptr) {
+    std::shared_ptr<std::byte>& memory = kept[made];
+    if (!memory) memory = allocate(bytes_of(made));
+    to = memory.get();
+  }
+  places[made] = to;
+  return to;
+}
+
+// Tensors that are put together go together.
+void RankedStep::State::run_others(Part& part, const Targets& targets) {
+  std::vector<JoinedParts> joined;
+  for (NodeId id : part.others) {
+    if (is_joined_in_order(id)) {
+      joined.push_back(joined_parts(id, place_for(result_of(id), targets)));
+    } else {
+      run_other(id, targets);
     }
-    group.all_gather({from, all[static_cast<std::size_t>(group.rank())].size()}, all);
-  });
+  }
+  if (!joined.empty()) start(std::move(joined));
 }
 
 // Both maps get their entries here: the thread that communicates changes none but what they hold.
 void RankedStep::State::run_other(NodeId id, const Targets& targets) {
   const CollectiveTraits traits = traits_of(id);
-  const ValueId made_value = result_of(id);
-  const auto target = targets.find(made_value);
-  std::byte* to = target == targets.end() ? nullptr : target->second;
-  if (to == nullptr) {
-    std::shared_ptr<std::byte>& memory = kept[made_value];
-    if (!memory) memory = allocate(bytes_of(made_value));
-    to = memory.get();
-  }
-  places[made_value] = to;
-  const bool is_constant = step.graph.constant_of(operand_of(id)) != nullptr;
-  if (traits.joins_parts && axis_of(id) == 0 && !is_constant) {
-    join_parts(id, to);
-    return;
-  }
+  std::byte* to = place_for(result_of(id), targets);
   const std::int64_t group = integer_attribute(step.graph, id, "ranks", ranks.size());
   for (ValueId operand : step.graph.node(id).operands) {
     if (!traits.sends_nothing)
@@ -507,18 +532,20 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
                                     std::span<std::byte* const> next, std::int64_t step_number) {
   State& s = *state_;
   const Graph& graph = s.step.graph;
-  // Outputs that nothing else needs are written where they go; the others are copied there.
+  // Outputs are written where they go; what sums leave elsewhere is copied there.
   std::unordered_map<ValueId, std::byte*> targets;
   std::vector<std::pair<ValueId, std::byte*>> copies;
   std::vector<Tensor> outputs;
   const auto aim = [&](std::size_t output, std::byte* target) {
     const ValueId value = graph.outputs()[output];
     const NodeId maker = graph.value(value).producer;
-    const bool is_sum = maker && is_collective(*graph.node(maker).op) && s.traits_of(maker).adds;
-    const bool is_direct =
-        maker && !is_sum && graph.readers(value).empty() && !targets.contains(value);
-    if (is_direct) {
+    const bool is_sum = maker && s.is_sum(maker);
+    const bool is_sent = std::ranges::any_of(graph.readers(value), [&](NodeId reader) {
+      return s.is_sum(reader);  // from where its bucket lies
+    });
+    if (maker && !is_sum && !is_sent && !targets.contains(value)) {
       targets[value] = target;
+      s.places[value] = target;  // for later stages that read it
     } else {
       copies.emplace_back(value, target);
     }
@@ -566,6 +593,12 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
     s.place.memory->copy(to, from, s.bytes_of(value));
   }
   return outputs;
+}
+
+void RankedStep::rest() {
+  for (State::Part& part : state_->parts) {
+    if (part.program) part.program->rest();
+  }
 }
 
 void RankedStep::set_flag(bool flag) { state_->flag = flag ? 1 : 0; }

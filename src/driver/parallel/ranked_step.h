@@ -51,6 +51,9 @@ class RankedStep {
   void set_flag(bool flag);
   std::int64_t flags() const;
 
+  /// Gives the arenas back until the next run.
+  void rest();
+
   const StepPlace& place() const;
   const Program& program() const;
   std::uint64_t arena_bytes() const;

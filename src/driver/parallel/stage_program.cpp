@@ -9,22 +9,37 @@
 namespace tenon {
 
 StageProgram::StageProgram(const Graph& graph, int thread_count, const StepPlace& place)
-    : place_(place) {
+    : place_(place), thread_count_(thread_count) {
   for (ValueId input : graph.inputs()) input_types_.push_back(graph.value(input).type.tensor());
   // Behind the last step, where there is none that says when.
   last_step_.assign(graph.outputs().size(), std::numeric_limits<std::size_t>::max());
   Program program = place.compile(graph);
   if (!program.is_kernels_alone()) {
     host_model_ = std::make_shared<const HostExecutable>(std::move(program));
-    host_ = std::make_unique<HostContext>(host_model_, thread_count);
   } else {
     model_ = place.load(std::move(program));
-    context_ = std::make_unique<Context>(model_, thread_count);
-    std::vector<Shape> shapes;
-    for (const TensorType& type : input_types_) shapes.push_back(constants(type.dims));
-    context_->bind(shapes);
   }
+  make_context();
   find_order();
+}
+
+void StageProgram::make_context() {
+  if (host_model_) {
+    host_ = std::make_unique<HostContext>(host_model_, thread_count_);
+    arena_bytes_ = host_->arena_bytes();
+    return;
+  }
+  context_ = std::make_unique<Context>(model_, thread_count_);
+  std::vector<Shape> shapes;
+  for (const TensorType& type : input_types_) shapes.push_back(constants(type.dims));
+  context_->bind(shapes);
+  arena_bytes_ = context_->arena_bytes();
+  has_steps_ = !context_->is_on_device();
+}
+
+void StageProgram::rest() {
+  context_.reset();
+  host_.reset();
 }
 
 std::vector<std::size_t> StageProgram::steps_with(std::uint32_t buffer) const {
@@ -69,6 +84,7 @@ void StageProgram::find_order() {
 void StageProgram::run(std::span<const std::byte* const> inputs,
                        std::span<std::byte* const> outputs, const WhenMade& when_made,
                        const BeforeStep& before_step) {
+  if (!context_ && !host_) make_context();
   std::size_t told = 0;
   before_step(has_steps() ? 0 : program().steps.size());
   if (host_) {

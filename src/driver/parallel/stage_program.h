@@ -30,10 +30,10 @@ class StageProgram {
            const WhenMade& when_made, const BeforeStep& before_step);
 
   const Program& program() const { return model_ ? model_->program() : host_model_->program(); }
-  std::uint64_t arena_bytes() const {
-    return context_ ? context_->arena_bytes() : host_->arena_bytes();
-  }
-  bool has_steps() const { return context_ && !context_->is_on_device(); }
+  std::uint64_t arena_bytes() const { return arena_bytes_; }
+  bool has_steps() const { return has_steps_; }
+  /// Gives the arena back until the next run.
+  void rest();
   /// The steps that read an input, in their order; the first that touches an output, and the last.
   std::vector<std::size_t> steps_reading(std::size_t input) const;
   StepInterval steps_making(std::size_t output) const;
@@ -41,11 +41,15 @@ class StageProgram {
   const std::vector<std::size_t>& making_order() const { return order_; }
 
  private:
+  void make_context();
   void find_order();
   std::vector<std::size_t> steps_with(std::uint32_t buffer) const;
   void run_on_host(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
 
   const StepPlace& place_;
+  int thread_count_;
+  std::uint64_t arena_bytes_ = 0;
+  bool has_steps_ = false;
   std::vector<TensorType> input_types_;
   std::vector<std::size_t> order_, last_step_;  // by place in the order; by output
   // One of the two, as the program is kernels alone or has other steps.

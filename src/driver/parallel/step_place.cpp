@@ -129,10 +129,37 @@ void DeviceRankMemory::add_in_order(DType dtype, std::span<std::byte> y,
   }
 }
 
+namespace {
+
+// The processor's, where ranks of one machine see what they show each other.
+class VisibleHostMemory : public RankMemory {
+ public:
+  explicit VisibleHostMemory(Communicator& ranks) : ranks_(ranks) {}
+  std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
+    return host_memory().allocate(bytes);
+  }
+  std::shared_ptr<std::byte> allocate_visible(std::size_t bytes) override {
+    std::shared_ptr<std::byte> memory = ranks_.allocate_visible(bytes);
+    return memory ? memory : allocate(bytes);
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    host_memory().copy(to, from, bytes);
+  }
+  void add_in_order(DType dtype, std::span<std::byte> y,
+                    std::span<const std::span<const std::byte>> terms) override {
+    host_memory().add_in_order(dtype, y, terms);
+  }
+
+ private:
+  Communicator& ranks_;
+};
+
+}  // namespace
+
 StepPlace host_place(Communicator& ranks) {
   StepPlace place;
   place.compile = [](Graph graph) { return compile_graph(std::move(graph)); };
-  place.memory = {std::shared_ptr<void>(), &host_memory()};
+  place.memory = std::make_shared<VisibleHostMemory>(ranks);
   place.ranks = {std::shared_ptr<void>(), &ranks};
   return place;
 }

@@ -7,6 +7,7 @@
 #include "memory/peak.h"
 #include "memory/size_text.h"
 #include "program/arena.h"
+#include "runtime/device.h"
 #include "runtime/processors.h"
 
 #include <fmt/format.h>
@@ -26,8 +27,6 @@ std::uint64_t bytes_of(const Program::Buffer& buffer) {
   for (const Extent& dim : buffer.dims) bytes *= static_cast<std::uint64_t>(dim.number());
   return bytes;
 }
-
-bool is_for_device(const Program& program) { return program.target.starts_with("cuda"); }
 
 }  // namespace
 

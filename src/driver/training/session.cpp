@@ -20,6 +20,7 @@ namespace tenon {
 namespace {
 
 constexpr int kTimedRuns = 2;
+constexpr std::size_t kDeviceAlignment = 256;
 
 Tensor zeros_like(const Tensor& tensor) { return {tensor.dtype(), tensor.shape()}; }
 
@@ -68,7 +69,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   before_.resize(now_.size());
   is_in_place_.assign(now_.size(), 0);
   if (ranks.ranks != nullptr || ranks.parts > 1) {
-    for (std::size_t k = 0; k < now_.size(); ++k) before_[k] = zeros_like(now_[k]);
+    before_.clear();
     make_ranked(options, ranks);
     return;
   }
@@ -134,6 +135,8 @@ void Session::make_ranked(const SessionOptions& options, const SessionRanks& ran
   StepPlace place =
       is_device ? cuda_place(*ranks_, ranks.ranks != nullptr, options.target, options.precision)
                 : host_place(*ranks_);
+  places_ = std::make_unique<StatePlaces>(step_, ranks_->rank(), ranks_->size(),
+                                          is_device ? kDeviceAlignment : 1);
   const auto make = [&] {
     ranked_.reset();
     ranked_ = std::make_unique<RankedStep>(
@@ -164,17 +167,30 @@ void Session::make_ranked(const SessionOptions& options, const SessionRanks& ran
   } else if (!is_device && ranks.ranks != nullptr) {
     require_fits(needs(), memory_of_rank(), shares);
   }
-  if (!is_device) return;
-  before_.clear();
-  for (auto* memory : {&there_, &there_before_}) {
-    for (const Tensor& state : now_) memory->push_back(place.memory->allocate(state.byte_size()));
+  places_->allocate(*place.memory);
+  place_states();
+}
+
+// Puts ranks' states where steps read them, and keeps no other copy of them.
+void Session::place_states() {
+  const auto counter = std::ranges::find(step_.states, kStep, &State::name);
+  step_number_ = now_[static_cast<std::size_t>(counter - step_.states.begin())].integer_at(0);
+  for (std::size_t k = 0; k < now_.size(); ++k) {
+    const std::shared_ptr<std::byte>& place = places_->now(k);
+    ranked_->place().memory->copy(place.get(), now_[k].bytes().data(), now_[k].byte_size());
+    now_[k] =
+        Tensor::borrow(now_[k].dtype(), now_[k].shape(), place, {place.get(), now_[k].byte_size()});
   }
+  is_set_ = false;
 }
 
 RankNeeds Session::needs() const {
   RankNeeds needs;
-  for (const Tensor& state : now_) needs.states += 2 * state.byte_size();
-  if (!ranked_) return needs;
+  if (!ranked_) {
+    for (const Tensor& state : now_) needs.states += 2 * state.byte_size();
+    return needs;
+  }
+  needs.states = places_->bytes();
   needs.exchanged = ranked_->held_bytes();
   needs.arena = ranked_->arena_bytes();
   return needs;
@@ -201,6 +217,7 @@ void Session::rest() {
     is_set_ = true;
   }
   context_.reset();
+  if (ranked_) ranked_->rest();
 }
 
 void Session::choose_places() {
@@ -218,12 +235,14 @@ void Session::choose_places() {
 }
 
 std::uint64_t Session::state_bytes() const {
+  if (places_) return places_->bytes() / 2;
   std::uint64_t bytes = 0;
   for (const Tensor& tensor : now_) bytes += tensor.byte_size();
   return bytes;
 }
 
 std::uint64_t Session::second_place_bytes() const {
+  if (places_) return places_->bytes() / 2;
   std::uint64_t bytes = 0;
   for (std::size_t k = 0; k < now_.size(); ++k) bytes += is_in_place_[k] ? 0 : now_[k].byte_size();
   return bytes;
@@ -277,10 +296,13 @@ std::vector<Tensor> Session::inputs_before(const std::vector<Tensor>& batch) con
 }
 
 Tensor Session::state_value(std::size_t k, bool is_before) const {
-  if (are_ranks_on_device() && !is_set_) {
+  if (ranked_) {
+    const std::shared_ptr<std::byte>& place = is_before ? places_->next(k) : places_->now(k);
+    if (!are_ranks_on_device())
+      return Tensor::borrow(now_[k].dtype(), now_[k].shape(), place,
+                            {place.get(), now_[k].byte_size()});
     Tensor value = zeros_like(now_[k]);
-    ranked_->place().memory->copy(value.mutable_bytes().data(),
-                                  (is_before ? there_before_ : there_)[k].get(), value.byte_size());
+    ranked_->place().memory->copy(value.mutable_bytes().data(), place.get(), value.byte_size());
     return value;
   }
   if (is_on_device() && !is_set_) {
@@ -293,8 +315,7 @@ Tensor Session::state_value(std::size_t k, bool is_before) const {
     }
     return value;
   }
-  // Without ranks a loss that is not finite leaves the states alone.
-  return is_before && ranked_ && !before_.empty() ? before_[k] : now_[k];
+  return now_[k];  // a loss that is not finite leaves them alone
 }
 
 // Extents of a step are numbers, so that shapes are bound from the beginning.
@@ -335,27 +356,14 @@ std::vector<Tensor> Session::run_parts(const std::vector<std::vector<Tensor>>& p
     TENON_ASSERT(parts.size() == 1, "a session without parts takes whole batches");
     return run(parts.front());
   }
-  if (is_set_) {
-    const auto counter = std::ranges::find(step_.states, kStep, &State::name);
-    step_number_ = now_[static_cast<std::size_t>(counter - step_.states.begin())].integer_at(0);
-  }
-  RankMemory& memory = *ranked_->place().memory;
-  const bool is_device = are_ranks_on_device();
   std::vector<const std::byte*> now;
   std::vector<std::byte*> next;
   for (std::size_t k = 0; k < now_.size(); ++k) {
-    if (is_device && is_set_)
-      memory.copy(there_[k].get(), now_[k].bytes().data(), now_[k].byte_size());
-    now.push_back(is_device ? there_[k].get() : now_[k].bytes().data());
-    next.push_back(is_device ? there_before_[k].get() : before_[k].mutable_bytes().data());
+    now.push_back(places_->now(k).get());
+    next.push_back(places_->next(k).get());
   }
   std::vector<Tensor> outputs = ranked_->run(parts, now, next, step_number_++);
-  if (is_device) {
-    there_.swap(there_before_);
-  } else {
-    now_.swap(before_);
-  }
-  is_set_ = false;
+  places_->swap();
   return outputs;
 }
 
@@ -462,6 +470,7 @@ void Session::set_states(const States& states) {
     now_[k] = share_of(state, given, step_.graph, ranks_->rank(), tensor_ranks_);
   }
   is_set_ = true;
+  if (ranked_) place_states();
 }
 
 namespace {

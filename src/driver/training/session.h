@@ -2,6 +2,7 @@
 
 #include "driver/parallel/rank_budget.h"
 #include "driver/parallel/ranked_step.h"
+#include "driver/parallel/state_places.h"
 #include "driver/planning/step_within.h"
 #include "host/context.h"
 #include "passes/train/stateful_graph.h"
@@ -97,6 +98,7 @@ class Session {
  private:
   bool is_on_device() const { return is_for_device_ && model_; }
   void make_ranked(const SessionOptions& options, const SessionRanks& ranks);
+  void place_states();
   bool are_ranks_on_device() const { return ranked_ && ranked_->place().is_device; }
   // A state as it is now, or as it was before the last run.
   Tensor state_value(std::size_t state, bool is_before = false) const;
@@ -114,15 +116,16 @@ class Session {
   std::int64_t tensor_ranks_;
   StatefulGraph step_;  // as it was given: its names and initial values
   std::vector<std::size_t> data_inputs_, data_outputs_;
-  std::vector<Tensor> now_, before_;     // on a device `now_` alone: what is to go there
+  std::vector<Tensor> now_, before_;     // on a device `now_` alone: what is to go there; of
+                                         // ranks', types alone once they have their places
   std::vector<StatePorts> overwritten_;  // as far as kernels are concerned
   std::vector<char> is_in_place_;        // by state: `before_` has nothing there
   bool is_for_device_;
   bool is_set_ = true;        // since the last run, or never run
   bool is_plan_new_ = false;  // on a device: the next run takes it
   std::unique_ptr<RankedStep> ranked_;
-  std::vector<std::shared_ptr<std::byte>> there_, there_before_;  // ranks' states on a device
-  std::int64_t step_number_ = 0;                                  // of ranks' next run
+  std::unique_ptr<StatePlaces> places_;  // of ranks
+  std::int64_t step_number_ = 0;         // of ranks' next run
   // Else one of the two, as the program is kernels alone or has other steps.
   std::shared_ptr<const Executable> model_;
   std::unique_ptr<Context> context_;

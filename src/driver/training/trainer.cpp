@@ -181,8 +181,11 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   checkpoint_.sample_count = training_->size();
   if (found_) resume();
   if (validation_ && validation_->size() > 0) {
-    if (step_->budget() != nullptr)
+    if (step_->budget() != nullptr) {
       session.budget.arena_bytes = step_->budget()->report().budget_bytes;
+    } else if (has_budget()) {
+      session.budget.arena_bytes = step_->needs().arena;
+    }
     session.budget.may_split = false;
     Graph validated = evaluated_size_ == part_size_ ? model_ : rebatched(model_, evaluated_size_);
     evaluation_ =
@@ -335,7 +338,7 @@ void Trainer::resume() {
 std::optional<CurvePoint> Trainer::validate() {
   if (!evaluation_) return std::nullopt;
   // Only one of the two is within the budget at a time.
-  if (step_->budget() != nullptr) step_->rest();
+  if (has_budget()) step_->rest();
   evaluation_->set_states(step_->gathered_states());
   std::vector<std::int64_t> order(static_cast<std::size_t>(validation_->size()));
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int64_t>(k);
@@ -366,7 +369,7 @@ std::optional<CurvePoint> Trainer::validate() {
     point.loss += sums.real_at(2 * batch);
     point.accuracy += sums.real_at(2 * batch + 1);
   }
-  if (step_->budget() != nullptr) evaluation_->rest();
+  if (has_budget()) evaluation_->rest();
   point.loss /= static_cast<double>(validation_->size());
   point.accuracy /= static_cast<double>(validation_->size());
   return point;

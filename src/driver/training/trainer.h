@@ -99,6 +99,7 @@ class Trainer {
   // Of the groups that share out tensors, each of which takes parts of the batch.
   int data_rank() const { return rank() / static_cast<int>(options_.tensor_ranks); }
   int data_rank_count() const { return rank_count() / static_cast<int>(options_.tensor_ranks); }
+  bool has_budget() const { return !options_.budget.budget.empty(); }
   void choose_parts();
   void load_data();
   void resume();

@@ -46,10 +46,11 @@ std::vector<float> in_order(std::size_t part_count, std::size_t count) {
   return sum;
 }
 
-// Counts that do not divide, fewer elements than ranks, none.
+// Counts that do not divide, fewer elements than ranks, none; so many that ranks read each other's
+// memory.
 TEST(RankSum, HasTheBitsOfOneRankThatAddsAllPartsInOrder) {
   for (const std::size_t count :
-       {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{1000}}) {
+       {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{1000}, std::size_t{5003}}) {
     for (const int size : {1, 2, 3, 4, 6}) {
       constexpr std::size_t kParts = 12;
       std::mutex mutex;
