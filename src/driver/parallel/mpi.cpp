@@ -1,9 +1,13 @@
 #include "driver/parallel/mpi.h"
 
 #include "base/error.h"
+#include "base/version.h"
 #include "driver/parallel/mpi_library.h"
 #include "driver/parallel/visible_memory.h"
+#include "frontends/mapped_file.h"
+#include "program/checksum.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +20,7 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 namespace tenon {
@@ -28,6 +33,7 @@ constexpr std::size_t kMessageBytes = std::size_t{1} << 30;  // MPI counts in in
 constexpr int kDataTag = 1, kLifeTag = 2;
 constexpr milliseconds kTick(100), kLifeEvery(400);
 constexpr double kSilenceLimit_s = 6;
+constexpr milliseconds kOthersSayIt(3000);
 constexpr int kPollsAwake = 200;  // before a waiting thread sleeps between looks
 constexpr std::chrono::microseconds kShortestNap(50), kLongestNap(1000);
 constexpr int kNapShare = 8;  // of what it has waited: long waits may end so much later
@@ -54,6 +60,16 @@ bool is_dead(pid_t process) {
   std::getline(in, text);
   const std::size_t end = text.rfind(')');
   return end != std::string::npos && end + 2 < text.size() && text[end + 2] == 'Z';
+}
+
+// The version, and a checksum of the file that this code came from: the command or a library.
+std::string own_program() {
+  Dl_info about = {};
+  if (dladdr(reinterpret_cast<const void*>(&host_name), &about) == 0) return kVersion;
+  // The command's name may be relative to where it was started.
+  const std::string path =
+      about.dli_fname[0] == '/' ? std::string(about.dli_fname) : std::string("/proc/self/exe");
+  return concat(kVersion, ":", checksum(MappedFile::open(path)->bytes()));
 }
 
 struct MpiLife {
@@ -156,13 +172,16 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
   action.sa_handler = [](int) { is_told_to_end = 1; };
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, &s.before);
-  for (const std::string& text : all_gather(concat(host_name(), " ", getpid()))) {
+  // This message stays as it is: whatever comes later may differ between programs.
+  std::vector<std::string> programs;
+  for (const std::string& text :
+       all_gather(concat(host_name(), " ", getpid(), " ", own_program()))) {
     State::Peer& peer = s.peers.emplace_back();
-    const std::size_t space = text.rfind(' ');
-    peer.host = text.substr(0, space);
-    peer.process = static_cast<pid_t>(std::atoll(text.c_str() + space + 1));
+    std::istringstream words(text);
+    words >> peer.host >> peer.process >> programs.emplace_back();
     peer.name = concat(peer.host, ", process ", peer.process);
   }
+  require_one_program(programs);
   try_seeing();
   if (s.size > 1) s.watch = std::thread([&s] { s.watch_others(); });
 }
@@ -179,6 +198,21 @@ MpiRanks::~MpiRanks() {
   if (s.watch.joinable()) s.watch.join();
   s.mpi.finalize();
   sigaction(SIGTERM, &s.before, nullptr);
+}
+
+void MpiRanks::require_one_program(const std::vector<std::string>& programs) const {
+  const auto other = std::ranges::find_if(
+      programs, [&](const std::string& program) { return program != programs.front(); });
+  if (other == programs.end()) return;
+  // One says it; the launcher then ends those that wait.
+  if (state_->rank != 0) std::this_thread::sleep_for(kOthersSayIt);
+  const auto rank = static_cast<std::size_t>(other - programs.begin());
+  throw Error(
+      concat("rank ", rank, " (", state_->peers[rank].name, ") runs another program than rank 0"),
+      ErrorKind::Usage)
+      .expected(programs.front())
+      .got(other->empty() ? "an older one" : *other)
+      .hint("start all ranks with the same build of Tenon");
 }
 
 // Ranks of one machine read each other's memory, if they all may.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace tenon {
 
@@ -13,7 +14,8 @@ namespace tenon {
 /// does not answer ends all of them within ten seconds, with its name and its last step.
 class MpiRanks : public Communicator {
  public:
-  /// Throws Error (Device) where there is no such library.
+  /// Throws Error (Device) where there is no such library, (Usage) where a rank runs another
+  /// program.
   MpiRanks();
   /// Waits for the others, unless an exception is under way or `abort` was called.
   ~MpiRanks() override;
@@ -39,6 +41,7 @@ class MpiRanks : public Communicator {
   struct State;
 
  private:
+  void require_one_program(const std::vector<std::string>& programs) const;
   void try_seeing();
   std::unique_ptr<State> state_;
 };

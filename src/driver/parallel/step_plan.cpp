@@ -100,9 +100,9 @@ StepPlan plan_step(const StepCosts& costs, const Cluster& cluster, std::int64_t 
   end += update_s;
   if (plan.splits_states) end += add(costs.parameter_bytes, 1);
   if (cluster.ranks_at_once > 0) {  // nothing runs beside anything else
-    const double meeting_s = rank_count > 1 ? costs.meeting_s : 0;
-    end = (costs.compute_s + update_s + plan.communication_s + costs.between_s + meeting_s) *
+    end = (costs.compute_s + update_s + plan.communication_s + costs.between_s) *
           std::max(1.0, static_cast<double>(rank_count) / cluster.ranks_at_once);
+    if (rank_count > 1) end += costs.meeting_s;  // a rank that waits leaves its core to another
     plan.waited_s = plan.communication_s;
   } else {
     plan.waited_s = end - costs.compute_s - update_s;

@@ -12,6 +12,8 @@
 #include "program/in_place.h"
 #include "reference/evaluate.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -182,6 +184,7 @@ void Session::place_states() {
         Tensor::borrow(now_[k].dtype(), now_[k].shape(), place, {place.get(), now_[k].byte_size()});
   }
   is_set_ = false;
+  malloc_trim(0);  // the copies were as large as the states: they go back to the system
 }
 
 RankNeeds Session::needs() const {
