@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "ir/dim_expr.h"
+#include "ir/letters.h"
 #include "ir/text_cursor.h"
 
 #include <algorithm>
@@ -307,8 +308,6 @@ class DimParser {
     cursor_.position += static_cast<std::size_t>(end.ptr - rest.data());
     return static_cast<std::int64_t>(is_negative ? -size : size);
   }
-
-  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
   TextCursor& cursor_;
   const SymbolRanges& ranges_;

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/text.h"
+#include "ir/letters.h"
 #include "ir/type.h"
 
 #include <algorithm>
@@ -17,7 +18,6 @@ struct Axis {
 
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// The next axis of a layout's text, and the text behind it; nothing if the text is malformed.
 std::optional<Axis> take_axis(std::string_view& text) {

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "base/text_place.h"
+#include "ir/letters.h"
 
 #include <algorithm>
 #include <array>
@@ -23,8 +24,6 @@ constexpr std::array<bool, 256> kNameChars = [] {
 }();
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 int hex_digit(char c) {
   if (is_digit(c)) return c - '0';

@@ -14,7 +14,7 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kChunk = 512;
+constexpr std::size_t kConverted = 512;
 constexpr std::int64_t kAddressableBytes = std::int64_t{1} << 46;  // not worth asking for more
 
 using Strings = std::vector<std::string>;
@@ -202,8 +202,8 @@ std::byte* element(Tensor& tensor, std::int64_t index) {
 /// Calls `use(first, count)` for runs short enough to keep their widened values on the stack.
 template <class Use>
 void for_each_chunk(std::size_t size, Use use) {
-  for (std::size_t first = 0; first < size; first += kChunk) {
-    use(first, std::min(kChunk, size - first));
+  for (std::size_t first = 0; first < size; first += kConverted) {
+    use(first, std::min(kConverted, size - first));
   }
 }
 
@@ -273,19 +273,19 @@ Tensor Tensor::converted(DType dtype) const {
   }
   std::byte* out = result.mutable_bytes().data();
   if (goes_by_integer) {
-    std::int64_t values[kChunk];
+    std::int64_t values[kConverted];
     for_each_chunk(size, [&](std::size_t first, std::size_t count) {
       elements::load_integers(dtype_, data_ + first * from, {values, count});
       elements::store_integers(dtype, std::span(values, count), is_unsigned, out + first * to);
     });
   } else if (is_complex(dtype_)) {
-    std::complex<double> values[kChunk];
+    std::complex<double> values[kConverted];
     for_each_chunk(size, [&](std::size_t first, std::size_t count) {
       elements::load_complex(dtype_, data_ + first * from, {values, count});
       elements::store_complex(dtype, std::span(values, count), out + first * to);
     });
   } else {
-    double values[kChunk];
+    double values[kConverted];
     for_each_chunk(size, [&](std::size_t first, std::size_t count) {
       elements::load_reals(dtype_, data_ + first * from, {values, count});
       elements::store_reals(dtype, std::span(values, count), out + first * to);

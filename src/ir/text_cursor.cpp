@@ -2,13 +2,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ir/letters.h"
 
 namespace tenon {
 
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool starts_name(char c) { return is_letter(c) || c == '_'; }
 
 std::string shortened(std::string_view text) {
   constexpr std::size_t kShown = 80;
@@ -41,9 +41,9 @@ void TextCursor::expect(char c) {
 }
 
 std::string_view TextCursor::accept_identifier() {
-  if (!is_letter(peek())) return {};
+  if (!starts_name(peek())) return {};
   const std::size_t begin = position;
-  while (position < text.size() && (is_letter(text[position]) || is_digit(text[position]))) {
+  while (position < text.size() && (starts_name(text[position]) || is_digit(text[position]))) {
     ++position;
   }
   return text.substr(begin, position - begin);

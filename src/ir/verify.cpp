@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kMaxListed = 20;
+constexpr std::size_t kMostProblems = 20;
 
 class Verifier {
  public:
@@ -216,11 +216,11 @@ void verify(const Graph& graph) {
   if (problems.empty()) return;
   std::string text = concat("the graph is not sound: ", problems.size(),
                             problems.size() == 1 ? " problem" : " problems");
-  for (std::size_t i = 0; i < std::min(problems.size(), kMaxListed); ++i) {
+  for (std::size_t i = 0; i < std::min(problems.size(), kMostProblems); ++i) {
     text += concat("\n  - ", problems[i]);
   }
-  if (problems.size() > kMaxListed)
-    text += concat("\n  - … ", problems.size() - kMaxListed, " more");
+  if (problems.size() > kMostProblems)
+    text += concat("\n  - … ", problems.size() - kMostProblems, " more");
   Error error(std::move(text));
   if (!graph.name.empty()) error.at("graph '", graph.name, "'");
   throw error;

@@ -19,9 +19,9 @@
 namespace tenon {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-constexpr std::array<char, 16> kMagic = {'t', 'e', 'n', 'o', 'n', ' ', 'p', 'r',
-                                         'o', 'g', 'r', 'a', 'm', ' ', '1', '\n'};
+constexpr std::uint64_t kTrailerPage = 4096;
+constexpr std::array<char, 16> kTrailerMagic = {'t', 'e', 'n', 'o', 'n', ' ', 'p', 'r',
+                                                'o', 'g', 'r', 'a', 'm', ' ', '1', '\n'};
 
 // The end of the file.
 struct Trailer {
@@ -29,13 +29,13 @@ struct Trailer {
   std::uint64_t bytes = 0;           // of it that lie in this file
   std::uint64_t constant_bytes = 0;  // that lie in another
   std::uint64_t name_bytes = 0;      // of that file's name, before the trailer
-  std::array<char, 16> magic = kMagic;
+  std::array<char, 16> magic = kTrailerMagic;
 };
 
 Error unreadable(const std::string& path) {
   return Error("cannot read the program", ErrorKind::Usage).at(path).got(std::strerror(errno));
 }
-Error damaged(const std::string& path, const char* how) {
+Error damaged_program(const std::string& path, const char* how) {
   return Error("the program file is damaged").at(path).got(how).hint("compile the model again");
 }
 
@@ -58,7 +58,7 @@ class OpenFile {
   void read(void* target, std::uint64_t bytes, std::uint64_t offset,
             const std::string& path) const {
     if (pread(number_, target, bytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(bytes))
-      throw damaged(path, "it is cut short");
+      throw damaged_program(path, "it is cut short");
   }
 
  private:
@@ -67,9 +67,9 @@ class OpenFile {
 };
 
 // A stretch of addresses that parts of files are mapped to, one behind another.
-class Mapping {
+class Pages {
  public:
-  explicit Mapping(std::uint64_t bytes) : bytes_(bytes) {
+  explicit Pages(std::uint64_t bytes) : bytes_(bytes) {
     void* place =
         mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED) {
@@ -78,8 +78,8 @@ class Mapping {
     }
     data_ = static_cast<std::byte*>(place);
   }
-  Mapping(const Mapping&) = delete;
-  ~Mapping() { munmap(data_, bytes_); }
+  Pages(const Pages&) = delete;
+  ~Pages() { munmap(data_, bytes_); }
 
   void map(const OpenFile& file, std::uint64_t offset, std::uint64_t bytes, std::uint64_t place,
            const std::string& path) {
@@ -114,7 +114,7 @@ void write_appended(const Program& program, std::span<const std::byte> carrier,
     }
     trailer.name_bytes = name.size();
   }
-  trailer.offset = (carrier.size() + kPage - 1) / kPage * kPage;
+  trailer.offset = (carrier.size() + kTrailerPage - 1) / kTrailerPage * kTrailerPage;
   NewFile file(path);
   const std::string gap(trailer.offset - carrier.size(), '\0');
   file.out().write(reinterpret_cast<const char*>(carrier.data()),
@@ -138,20 +138,22 @@ void write_appended(const Program& program, std::span<const std::byte> carrier,
 Program read_appended(const std::string& path) {
   const OpenFile file(path);
   Trailer trailer;
-  if (file.size() < sizeof trailer) throw damaged(path, "it is too short to hold a program");
+  if (file.size() < sizeof trailer)
+    throw damaged_program(path, "it is too short to hold a program");
   file.read(&trailer, sizeof trailer, file.size() - sizeof trailer, path);
-  if (trailer.magic != kMagic) {
+  if (trailer.magic != kTrailerMagic) {
     throw Error("there is no program in this file", ErrorKind::Usage)
         .at(path)
         .hint("`tenon compile MODEL -o FILE.so` writes one that has it");
   }
   const std::uint64_t end = file.size() - sizeof trailer;
-  if (trailer.offset % kPage != 0 || trailer.offset > end || trailer.bytes > end - trailer.offset ||
+  if (trailer.offset % kTrailerPage != 0 || trailer.offset > end ||
+      trailer.bytes > end - trailer.offset ||
       trailer.name_bytes != end - trailer.offset - trailer.bytes || trailer.name_bytes > 4096 ||
-      (trailer.name_bytes > 0 && trailer.bytes % kPage != 0)) {
-    throw damaged(path, "its end does not say where the program is");
+      (trailer.name_bytes > 0 && trailer.bytes % kTrailerPage != 0)) {
+    throw damaged_program(path, "its end does not say where the program is");
   }
-  if (trailer.bytes == 0) throw damaged(path, "an empty program");
+  if (trailer.bytes == 0) throw damaged_program(path, "an empty program");
   std::uint64_t total = trailer.bytes;
   std::string constants_path;
   std::unique_ptr<OpenFile> constants;
@@ -159,14 +161,14 @@ Program read_appended(const std::string& path) {
     std::string name(trailer.name_bytes, '\0');
     file.read(name.data(), name.size(), trailer.offset + trailer.bytes, path);
     if (name.find('/') != std::string::npos || name.find('\0') != std::string::npos || name == "..")
-      throw damaged(path, "its constants lie elsewhere");
+      throw damaged_program(path, "its constants lie elsewhere");
     constants_path = (std::filesystem::path(path).parent_path() / name).string();
     constants = std::make_unique<OpenFile>(constants_path);
     if (constants->size() != trailer.constant_bytes)
-      throw damaged(constants_path, "another size than the program says");
+      throw damaged_program(constants_path, "another size than the program says");
     total += trailer.constant_bytes;
   }
-  const auto mapping = std::make_shared<Mapping>(total);
+  const auto mapping = std::make_shared<Pages>(total);
   mapping->map(file, trailer.offset, trailer.bytes, 0, path);
   if (constants) mapping->map(*constants, 0, trailer.constant_bytes, trailer.bytes, constants_path);
   try {
