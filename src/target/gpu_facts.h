@@ -11,5 +11,9 @@ TargetFacts gpu_facts(const std::string& architecture);
 /// Bytes a second that such a GPU exchanges with pinned memory of the host's over PCIe 5.0, each
 /// way.
 inline constexpr double kGpuLinkBytesPerS = 50e9;
+/// What of it copies beside kernels can count on, and what each of them takes besides. Steps are
+/// timed one by one and take less time together, so that copies have less time too: with all of
+/// the link they came late on an H200.
+inline constexpr double kGpuLinkShare = 0.7, kGpuCopySeconds = 1e-4;
 
 }  // namespace tenon

@@ -10,9 +10,7 @@ namespace {
 
 // Copying less than this is not worth a call to the system.
 constexpr std::uint64_t kLeastSwapped = 64 << 10;
-constexpr double kCallSeconds = 5e-5, kDeviceCopySeconds = 1e-4;
-// Steps are timed one by one and take less time together, so that copies have less time too.
-constexpr double kDeviceLinkShare = 0.7;
+constexpr double kCallSeconds = 5e-5;
 
 double device_link_bytes_per_s() {
   try {
@@ -27,7 +25,7 @@ double device_link_bytes_per_s() {
 
 memory::Link swap_link(const std::string& target) {
   if (target.starts_with("cuda"))
-    return {"the host's memory", kDeviceLinkShare * device_link_bytes_per_s(), kDeviceCopySeconds};
+    return {"the host's memory", kGpuLinkShare * device_link_bytes_per_s(), kGpuCopySeconds};
   return {"a file", measured_swap_bytes_per_s(), kCallSeconds};
 }
 

@@ -6,7 +6,7 @@
 namespace tenon::integers {
 namespace {
 
-// Fewer become floats when constants are folded.
+// Fewer are taken apart when constants are folded (`fold_constants`), and take a byte each.
 constexpr std::int64_t kLeastBytes = std::int64_t{1} << 18;
 
 // Numbers that a word of four bytes holds: four in the low halves of its bytes, four in the high

@@ -2,7 +2,11 @@
 
 #include "base/error.h"
 #include "driver/compile.h"
+#include "driver/inputs.h"
+#include "driver/pipeline.h"
 #include "host/program_types.h"
+#include "ir/text.h"
+#include "ops/registry.h"
 #include "runtime/executable.h"
 
 #include <dlfcn.h>
@@ -222,6 +226,33 @@ std::vector<Tensor> run_emulated(Program given, const std::vector<Tensor>& input
   for (Tensor& output : outputs) targets.push_back(output.mutable_bytes().data());
   context.run(sources, targets);
   return outputs;
+}
+
+StatefulGraph convolutions_step(int layers, int extent) {
+  std::string text;
+  for (int k = 1; k <= layers; ++k)
+    text += concat("  a", k, " = conv(y", k - 1, ", w", k % 2, ") {pads = [1, 1, 1, 1]}\n  y", k,
+                   " = tanh(a", k, ")\n");
+  TrainOptions options;
+  options.optimizer.kind = "momentum";
+  StatefulGraph step =
+      train(parse_graph(concat("graph net (y0: f32[2, 4, ", extent, ", ", extent, R"(]) {
+  w0 = constant f32[4, 4, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  w1 = constant f32[4, 4, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
+)",
+                               text, "  y = reduce_mean(y", layers,
+                               ") {axes = [2, 3], keep_axes = false}\n  return y\n}"),
+                        all_ops()),
+            options);
+  step.graph = run_pipeline(step.graph, pipeline_for("cuda", ""));
+  return step;
+}
+
+std::vector<Tensor> inputs_of(const StatefulGraph& step) {
+  std::vector<Tensor> inputs;
+  for (const Datum& input : random_inputs(step.graph, 3)) inputs.push_back(input.tensor());
+  for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
+  return inputs;
 }
 
 }  // namespace tenon::testing

@@ -3,6 +3,7 @@
 #include "codegen/compile.h"
 #include "ir/graph.h"
 #include "ops/evaluation.h"
+#include "passes/train/train.h"
 #include "runtime/device.h"
 
 #include <memory>
@@ -26,6 +27,11 @@ std::string compiled_kernels(const std::string& code);
 Program compile_emulated(const Graph& graph,
                          std::optional<codegen::StepProblem>* described = nullptr);
 std::shared_ptr<const DeviceExecutable> emulate(const Program& program);
+
+/// A step of training (momentum) of some convolutions over two images of that height and width,
+/// after the passes for a device; and what it takes, states at their first values.
+StatefulGraph convolutions_step(int layers, int extent);
+std::vector<Tensor> inputs_of(const StatefulGraph& step);
 
 /// Compiles a graph for a device that is emulated on the processor, as its nodes stand, and runs
 /// it.

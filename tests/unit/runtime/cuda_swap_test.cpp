@@ -30,28 +30,8 @@ namespace {
 
 using testing::FakeCuda;
 
-StatefulGraph training_step() {
-  std::string layers;
-  for (int k = 1; k <= 5; ++k)
-    layers += concat("  a", k, " = conv(y", k - 1, ", w", k % 2, ") {pads = [1, 1, 1, 1]}\n  y", k,
-                     " = tanh(a", k, ")\n");
-  TrainOptions options;
-  options.optimizer.kind = "momentum";
-  StatefulGraph step = train(
-      parse_graph(
-          concat(R"(graph net (y0: f32[2, 4, 6, 6]) {
-  w0 = constant f32[4, 4, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
-  w1 = constant f32[4, 4, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
-)",
-                 layers, "  y = reduce_mean(y5) {axes = [2, 3], keep_axes = false}\n  return y\n}"),
-          all_ops()),
-      options);
-  step.graph = run_pipeline(step.graph, pipeline_for("cuda", ""));
-  return step;
-}
-
 struct Swapping {
-  StatefulGraph step = training_step();
+  StatefulGraph step = testing::convolutions_step(5, 6);
   Program plain, planned;  // for the device
   std::vector<Tensor> inputs;
 
@@ -74,8 +54,7 @@ struct Swapping {
     EXPECT_LE(planned.arena_bytes, options.budget_bytes);
     plain = testing::for_fake_cuda(std::move(plain));
     planned = testing::for_fake_cuda(std::move(planned));
-    for (const Datum& input : random_inputs(step.graph, 3)) inputs.push_back(input.tensor());
-    for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
+    inputs = testing::inputs_of(step);
   }
   std::uint64_t swapped_bytes() const {
     std::uint64_t end = 0;
@@ -261,9 +240,9 @@ TEST_F(CudaSwap, ASessionWithinABudgetLearnsWhatOneWithoutDoes) {
     options.compile = [](const Graph& graph, std::optional<codegen::StepProblem>* described) {
       return testing::for_fake_cuda(testing::compile_emulated(graph, described));
     };
-    Session plain(training_step(), options);
+    Session plain(testing::convolutions_step(5, 6), options);
     options.budget = {"60%", {}, true, 1};
-    Session within(training_step(), options);
+    Session within(testing::convolutions_step(5, 6), options);
     EXPECT_LE(within.arena_bytes(), plain.arena_bytes() * 6 / 10);
     Tensor x(DType::F32, {2, 4, 6, 6}), target(DType::I64, {2});
     for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, static_cast<double>(k % 7) / 7);
