@@ -277,8 +277,8 @@ class PlanCommand {
     }
     if (!options_.split && !source_.split.empty()) {
       hint += "--split works the batch off in parts";
-    } else if (!options_.swap) {
-      hint += "--swap with a device that has a link may help, or a smaller batch";
+    } else if (!options_.swap && bound <= budget) {
+      hint += "--swap may help, or a smaller batch";
     } else {
       hint += "a smaller batch needs less";
     }
