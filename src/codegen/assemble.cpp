@@ -99,6 +99,11 @@ class Assembler {
     kernel.scratch_bytes = extent(from.scratch_bytes);
     kernel.threads = from.threads;
     kernel.library = from.library;
+    kernel.shared_bytes = from.shared_bytes;
+    for (const TaskList::TensorMap& map : from.maps) {
+      kernel.maps.push_back(
+          {map.buffer, extent(map.rows), map.columns, map.pitch, map.box_rows, map.box_columns});
+    }
     if (from.library.empty()) {
       kernel.checks = {"an index lies outside its tensor", "integer division by zero"};  // by Check
     }

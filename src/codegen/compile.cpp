@@ -22,18 +22,18 @@ namespace tenon::codegen {
 namespace {
 
 // Those with code.
-std::vector<cuda::Kernel> device_kernels(const TaskList& tasks) {
+std::vector<cuda::Kernel> device_kernels(const TaskList& tasks, const cuda::Target& device) {
   std::vector<cuda::Kernel> kernels;
   for (const TaskList::Kernel& kernel : tasks.kernels) {
     if (kernel.library.empty()) {
-      kernels.push_back({&kernel.nest, kernel.nest.name, cuda::bind(kernel.nest)});
+      kernels.push_back({&kernel.nest, kernel.nest.name, cuda::bind(kernel.nest, device)});
     }
   }
   return kernels;
 }
 
 std::vector<std::byte> device_code(const TaskList& tasks, const cuda::Target& device) {
-  const std::vector<cuda::Kernel> kernels = device_kernels(tasks);
+  const std::vector<cuda::Kernel> kernels = device_kernels(tasks, device);
   if (device.is_emulated) {
     const std::string source = cuda::write_emulation(kernels);
     const auto* bytes = reinterpret_cast<const std::byte*>(source.data());
@@ -123,7 +123,7 @@ std::string print_code(const Graph& graph, const CompileOptions& options, Stage 
     text += concat("step '", step.name, "': ", is_kernel ? program.kernels[step.kernel].symbol : kKinds[static_cast<std::size_t>(step.kind)],
                    is_host ? program.operators[step.detail].op : "", "\n");
   }
-  if (options.device) return text + cuda::write_source(device_kernels(tasks));
+  if (options.device) return text + cuda::write_source(device_kernels(tasks, *options.device));
   const Module compiled = emit(tasks, *options.target, true);
   return text + compiled.ir + "\n" + compiled.assembly;
 }

@@ -269,6 +269,23 @@ class Parser {
     made.library = in_.quoted();
     in_.expect("checks");
     made.checks = texts();
+    in_.expect("shared");
+    made.shared_bytes = in_.natural<std::uint32_t>();
+    const auto number = [&](const char* word) {
+      in_.expect(word);
+      return in_.natural<std::uint32_t>();
+    };
+    while (in_.take("map")) {
+      Program::TensorMap map;
+      map.buffer = in_.natural<std::uint32_t>();
+      in_.expect("rows");
+      map.rows = extent();
+      map.columns = number("columns");
+      map.pitch = number("pitch");
+      map.box_rows = number("box");
+      map.box_columns = number("by");
+      made.maps.push_back(std::move(map));
+    }
     program_.kernels.push_back(std::move(made));
   }
 

@@ -54,6 +54,16 @@ struct Program {
     bool is_looked_up = false;  ///< of a constant: the data says which of it is read, as a table's rows
     bool is_weight = false;     ///< of a constant: another of its type may take its place when a context is made
   };
+  /// How a kernel on a device reads a matrix of two-byte elements among its buffers: in boxes, zeros
+  /// beyond the edges (a tensor map of TMA's).
+  struct TensorMap {
+    std::uint32_t buffer = 0;  ///< which of the call's
+    Extent rows;
+    std::uint32_t columns = 0, pitch = 0;  ///< elements; pitch: from row to row
+    std::uint32_t box_rows = 0, box_columns = 0;
+
+    bool operator==(const TensorMap&) const = default;
+  };
   struct Kernel {
     std::string name;
     std::string symbol;           ///< of its function in the code
@@ -61,6 +71,10 @@ struct Program {
     std::vector<std::string> checks;  ///< what the numbers of failed checks mean, from 1
     std::uint32_t threads = 0;        ///< of a block, on a device; then a call's work is blocks
     std::string library = "";         ///< in place of code: a library's function, as `program/library_call.h` describes it
+    std::uint32_t shared_bytes = 0;   ///< of a block, beside what its code declares
+    /// Its last parameters. A kernel with such goes through its work with at most one block for each
+    /// multiprocessor.
+    std::vector<TensorMap> maps = {};
   };
   /// The values of a symbol that a step is for.
   struct Guard {

@@ -176,6 +176,13 @@ void write_tables(Writer& out, const Program& program) {
     out.list(kernel.checks, [&](const std::string& check) { out.text(check); });
     out.number(kernel.threads);
     out.text(kernel.library);
+    out.number(kernel.shared_bytes);
+    out.list(kernel.maps, [&](const Program::TensorMap& map) {
+      out.number(map.buffer);
+      out.extent(map.rows);
+      for (const std::uint32_t number : {map.columns, map.pitch, map.box_rows, map.box_columns})
+        out.number(number);
+    });
   });
   const auto call = [&](const Program::Call& made) {
     out.number(made.kernel);
@@ -265,6 +272,15 @@ Program read_tables(Reader& in) {
     for (std::size_t checks = in.count(8); checks > 0; --checks) kernel.checks.push_back(in.text());
     kernel.threads = static_cast<std::uint32_t>(in.number());
     kernel.library = in.text();
+    kernel.shared_bytes = static_cast<std::uint32_t>(in.number());
+    for (std::size_t maps = in.count(48); maps > 0; --maps) {
+      Program::TensorMap map;
+      map.buffer = static_cast<std::uint32_t>(in.number());
+      map.rows = in.extent(symbols);
+      for (std::uint32_t* number : {&map.columns, &map.pitch, &map.box_rows, &map.box_columns})
+        *number = static_cast<std::uint32_t>(in.number());
+      kernel.maps.push_back(std::move(map));
+    }
     program.kernels.push_back(std::move(kernel));
   }
   const auto read_call = [&](Program::Call& call) {

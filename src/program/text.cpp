@@ -167,7 +167,13 @@ std::string to_string(const Program& program) {
     const Program::Kernel& kernel = program.kernels[k];
     text += concat("  kernel ", k, " ", quote(kernel.name), " ", quote(kernel.symbol), " scratch ",
                    to_string(kernel.scratch_bytes), " threads ", kernel.threads, " library ",
-                   quote(kernel.library), " checks ", listed(kernel.checks), "\n");
+                   quote(kernel.library), " checks ", listed(kernel.checks), " shared ",
+                   kernel.shared_bytes);
+    for (const Program::TensorMap& map : kernel.maps) {
+      text += concat(" map ", map.buffer, " rows ", to_string(map.rows), " columns ", map.columns,
+                     " pitch ", map.pitch, " box ", map.box_rows, " by ", map.box_columns);
+    }
+    text += "\n";
   }
   for (std::size_t k = 0; k < program.steps.size(); ++k) {
     const Program::Step& step = program.steps[k];

@@ -34,7 +34,9 @@ class Verifier {
     }
     for (const Program::Buffer& buffer : program_.buffers) bytes_of(buffer);
     for (const Program::Kernel& kernel : program_.kernels) {
-      check_extent(kernel.scratch_bytes, concat("kernel '", kernel.name, "'"));
+      const std::string where = concat("kernel '", kernel.name, "'");
+      check_extent(kernel.scratch_bytes, where);
+      for (const Program::TensorMap& map : kernel.maps) check_extent(map.rows, where);
     }
     first_of_kernel_.resize(program_.kernels.size(), nullptr);
     is_set_.resize(program_.buffers.size(), false);
@@ -309,6 +311,10 @@ class Verifier {
     check_call(step, index, where);
     require_told(step.work, where);
     require_told(program_.kernels[step.kernel].scratch_bytes, where);
+    for (const Program::TensorMap& map : program_.kernels[step.kernel].maps) {
+      require_told(map.rows, where);
+      if (map.buffer >= step.buffers.size()) throw broken("a matrix that is none of its buffers", where);
+    }
     for (const Extent& extent : step.extents) require_told(extent, where);
     for (const std::uint32_t id : step.buffers) {
       for (const Extent& dim : program_.buffers[id].dims) require_told(dim, where);

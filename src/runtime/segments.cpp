@@ -93,6 +93,8 @@ class Divider {
       for (const Extent& extent : step.extents) add_symbols(extent, symbols);
       add_symbols(step.work, symbols);
       add_symbols(program_.kernels[step.kernel].scratch_bytes, symbols);
+      for (const Program::TensorMap& map : program_.kernels[step.kernel].maps)
+        add_symbols(map.rows, symbols);
       for (const Program::Guard& guard : step.when) symbols.insert(guard.symbol);
     }
     // What is asked of extents that steps tell is asked again for others.

@@ -40,6 +40,9 @@ struct TargetFacts {
   /// What a sum leaves in a unit's cache is there when the next one reads it, so that two may share
   /// a kernel.
   bool keeps_tiles = true;
+  /// Rows and columns of the tiles in which products of narrow numbers are computed with whatever
+  /// follows them; 0: a library computes them, and takes little along.
+  unsigned product_tile = 0;
 
   const MemoryLevel& nearest() const { return levels.front(); }
   /// The largest cache of a unit's own, and that of all.

@@ -25,6 +25,7 @@ TargetFacts gpu_facts(const std::string& architecture) {
   facts.image_layout = "NHWC";
   facts.layout_loss_bytes_per_flop = 0.5;
   facts.keeps_tiles = false;
+  if (architecture == "sm_90a") facts.product_tile = 128;
   return facts;
 }
 

@@ -60,6 +60,12 @@ struct TaskList {
     std::optional<Form> form = {};              ///< of a constant: made from another
     bool is_looked_up = false;  ///< of a constant: the data says which of it is read
   };
+  /// As the program has it (`Program::TensorMap`).
+  struct TensorMap {
+    std::uint32_t buffer = 0;
+    Dim rows;
+    std::uint32_t columns = 0, pitch = 0, box_rows = 0, box_columns = 0;
+  };
   struct Kernel {
     std::string name;
     nests::LoopNest nest;       ///< none of a library's function
@@ -67,6 +73,8 @@ struct TaskList {
     std::uint32_t threads = 0;  ///< of a block, on a device
     std::string library =
         "";  ///< in place of code: a library's function (`program/library_call.h`)
+    std::uint32_t shared_bytes = 0;    ///< of a block, beside what its code declares
+    std::vector<TensorMap> maps = {};  ///< its last parameters, on a device
   };
   struct Call {
     std::uint32_t kernel = 0;

@@ -50,6 +50,11 @@ std::string kernel_text(const TaskList::Kernel& kernel) {
       concat(print_name(kernel.name), " scratch [", to_string(kernel.scratch_bytes), "]");
   if (kernel.threads > 0) text += concat(" threads ", kernel.threads);
   if (!kernel.library.empty()) text += concat(" library ", quoted_text(kernel.library));
+  if (kernel.shared_bytes > 0) text += concat(" shared ", kernel.shared_bytes);
+  for (const TaskList::TensorMap& map : kernel.maps) {
+    text += concat(" map ", map.buffer, " rows [", to_string(map.rows), "] columns ", map.columns,
+                   " pitch ", map.pitch, " box ", map.box_rows, " by ", map.box_columns);
+  }
   return text;
 }
 
@@ -276,7 +281,28 @@ class Parser {
     in_.expect(']', "behind a kernel's scratch");
     if (in_.take_word("threads")) made.threads = number<std::uint32_t>("threads of a block");
     if (in_.take_word("library")) made.library = in_.text("a library's function");
+    if (in_.take_word("shared"))
+      made.shared_bytes = number<std::uint32_t>("bytes of shared memory");
+    while (in_.take_word("map")) made.maps.push_back(tensor_map());
     list_.kernels.push_back(std::move(made));
+  }
+
+  TaskList::TensorMap tensor_map() {
+    TaskList::TensorMap map;
+    map.buffer = number<std::uint32_t>("which of a call's buffers");
+    expect_word("rows");
+    in_.expect('[', "before a matrix' rows");
+    map.rows = in_.dim(ranges_);
+    in_.expect(']', "behind a matrix' rows");
+    expect_word("columns");
+    map.columns = number<std::uint32_t>("columns of a matrix");
+    expect_word("pitch");
+    map.pitch = number<std::uint32_t>("elements from row to row");
+    expect_word("box");
+    map.box_rows = number<std::uint32_t>("rows of a box");
+    expect_word("by");
+    map.box_columns = number<std::uint32_t>("columns of a box");
+    return map;
   }
 
   void task() {

@@ -12,16 +12,20 @@ namespace {
 
 std::int64_t padded(std::int64_t size) { return (size + 15) / 16 * 16; }
 
-// Two stages of keys and values take the shared memory that a kernel has without asking.
+// Two stages of keys and values take the shared memory that a kernel has without asking; with more
+// keys at once there are too few registers for several blocks.
 std::int64_t key_count(const AttentionTile& tile) {
   const std::int64_t widest = std::max(tile.head_size, tile.value_size);
-  return widest <= 64 ? 64 : widest <= 128 ? 32 : 16;
+  return widest <= 128 ? 32 : 16;
 }
+// Then queries lie in shared memory as well, and registers do for six blocks.
+bool is_small(const AttentionTile& tile) { return tile.head_size <= 64 && tile.value_size <= 64; }
+
 std::int64_t shared_elements(const AttentionTile& tile) {
   constexpr std::int64_t kApart = 8;  // so that rows begin in different banks
   const std::int64_t size = padded(tile.head_size) + kApart,
                      values = padded(tile.value_size) + kApart;
-  return 2 * key_count(tile) * (size + values);
+  return 2 * key_count(tile) * (size + values) + (is_small(tile) ? kAttentionRows * size : 0);
 }
 
 bool is_masked(const Scalar& scalar) {
@@ -57,13 +61,15 @@ std::optional<Scalar> last_key(const AttentionTile& tile) {
 
 }  // namespace
 
+unsigned blocks_together(const AttentionTile& tile) { return is_small(tile) ? 6 : 1; }
+
 void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lines,
                      ValueWriter& values) {
   lines.add(concat("__shared__ __align__(16) u16 tiles[", shared_elements(tile), "];"));
   const std::string queries = values.extent(tile.queries->extent);
   lines.add(concat("const i64 blocks = (", queries, " + ", kAttentionRows - 1, ") / ",
                    kAttentionRows, ";"));
-  lines.add(concat("const i64 first = (i64)blockIdx.x % blocks * ", kAttentionRows, ";"));
+  lines.add(concat("const i32 first = (i32)((i64)blockIdx.x % blocks) * ", kAttentionRows, ";"));
   lines.add("i64 rest = (i64)blockIdx.x / blocks;");
   for (std::size_t k = tile.outer.size(); k-- > 0;) {
     const Statement& loop = *tile.outer[k];
@@ -108,7 +114,7 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
   values.name_loop(tile.queries->id, "query");
   values.name_loop(tile.key_loop, "key");
   lines.open(concat("const auto score = [&](float ", values.local(product),
-                    ", i64 query, i64 key) -> float"));
+                    ", i32 query, i32 key) -> float"));
   lines.add(concat("return (float)(", values.value(score), ");"));
   lines.close();
   lines.add(";");

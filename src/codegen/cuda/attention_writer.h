@@ -10,4 +10,7 @@ namespace tenon::codegen::cuda {
 void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lines,
                      ValueWriter& values);
 
+/// How many blocks of it a multiprocessor is to have at once.
+unsigned blocks_together(const AttentionTile& tile);
+
 }  // namespace tenon::codegen::cuda

@@ -137,12 +137,17 @@ bool is_free(const Statement& statement) {
          !statement.limit.is_defined();
 }
 
-Binding bind(const LoopNest& nest) {
+Binding bind(const LoopNest& nest, const Target& target) {
   Binding binding;
   binding.inner = &nest.body;
   binding.attention = match_attention(nest);
   if (binding.attention) {
     binding.group = binding.threads = kAttentionThreads;
+    return binding;
+  }
+  binding.product = match_product(nest, target);
+  if (binding.product) {
+    binding.threads = kProductThreads;
     return binding;
   }
   while (binding.inner->size() == 1 && is_free(binding.inner->front())) {
@@ -194,6 +199,7 @@ Dim block_count(const LoopNest&, const Binding& binding) {
     for (const Statement* loop : binding.attention->outer) blocks = blocks * loop->extent;
     return blocks;
   }
+  if (binding.product) return tile_count(*binding.product);
   const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);
   return binding.has_global_scratch ? min(blocks, Dim(kMostScratchBlocks)) : blocks;
 }

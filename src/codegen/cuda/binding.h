@@ -1,6 +1,8 @@
 #pragma once
 
 #include "codegen/cuda/attention.h"
+#include "codegen/cuda/product.h"
+#include "codegen/cuda/select.h"
 #include "codegen/nest_names.h"
 
 #include <cstdint>
@@ -21,10 +23,12 @@ struct Binding {
   bool has_global_scratch = false;
   /// The whole nest is attention, which a block computes for several queries on tensor cores.
   std::optional<AttentionTile> attention;
+  /// … or a product, of which blocks compute tiles on tensor cores.
+  std::optional<ProductTile> product;
 };
 
 /// The nest must outlive the binding.
-Binding bind(const LoopNest& nest);
+Binding bind(const LoopNest& nest, const Target& target);
 
 /// Blocks of threads to launch, and bytes of device memory for each of them.
 Dim block_count(const LoopNest& nest, const Binding& binding);

@@ -87,12 +87,33 @@ class DeviceTasks : public TaskWriter {
  private:
   // A kernel with the work of its call.
   void set_kernel(const LoopNest& nest, const std::string& name, TaskList::Call& call) {
-    const Binding binding = bind(nest);
+    const Binding binding = bind(nest, *options_.device);
     set_numbers(call, nest);
     call.work = scope_.in_list(block_count(nest, binding));
     call.kernel = add_kernel(nest, name);
-    list_.kernels[call.kernel].threads = binding.threads;
-    list_.kernels[call.kernel].scratch_bytes = scope_.in_list(scratch_per_block(nest, binding));
+    TaskList::Kernel& kernel = list_.kernels[call.kernel];
+    kernel.threads = binding.threads;
+    kernel.scratch_bytes = scope_.in_list(scratch_per_block(nest, binding));
+    if (binding.product) set_product(nest, *binding.product, kernel);
+  }
+
+  // Its operands as boxes, and room for some of them.
+  void set_product(const LoopNest& nest, const ProductTile& tile, TaskList::Kernel& kernel) {
+    const auto place_of = [&](const Scalar& load) {
+      std::uint32_t place = 0;
+      for (std::size_t k = 0; k < load->id; ++k)
+        place += nest.buffers[k].storage != Storage::Scratch;
+      return place;
+    };
+    const auto narrow = [](std::int64_t number) { return static_cast<std::uint32_t>(number); };
+    const std::uint32_t side = kProductTile, depth = kProductDepth;
+    kernel.shared_bytes = kProductSharedBytes;
+    kernel.maps = {{place_of(tile.a), scope_.in_list(tile.row_count), narrow(tile.inner_count),
+                    narrow(tile.a_pitch), side, depth}};
+    const std::int64_t rows = tile.is_b_turned ? tile.inner_count : tile.column_count;
+    const std::int64_t columns = tile.is_b_turned ? tile.column_count : tile.inner_count;
+    kernel.maps.push_back({place_of(tile.b), Dim(rows), narrow(columns), narrow(tile.b_pitch),
+                           tile.is_b_turned ? depth : side, depth});
   }
 
   void set_library_kernel(const DeviceKernel& made, const std::string& name, TaskList::Call& call) {

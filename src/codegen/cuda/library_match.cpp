@@ -1,6 +1,7 @@
 #include "codegen/cuda/library_match.h"
 
 #include "codegen/cuda/distance.h"
+#include "codegen/cuda/matrix_product.h"
 #include "codegen/cuda/sum_store.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
@@ -90,30 +91,6 @@ bool is_window_axis(const Scalar& index) {
          affine->steps.begin()->second != 1;
 }
 
-// Loops that run as one, by what they step over in up to three arrays: (left, right, result).
-struct Side {
-  Dim extent = 1;
-  std::array<Dim, 3> steps = {0, 0, 0};
-};
-
-// Neighbouring loops join where, in every array, the outer steps over all of the inner.
-std::vector<Side> joined(const std::vector<Side>& loops) {
-  std::vector<Side> list;
-  for (const Side& loop : loops) {
-    if (!list.empty()) {
-      bool fits = true;
-      for (std::size_t k = 0; k < 3; ++k)
-        fits &= list.back().steps[k] == loop.steps[k] * loop.extent;
-      if (fits) {
-        list.back() = {list.back().extent * loop.extent, loop.steps};
-        continue;
-      }
-    }
-    list.push_back(loop);
-  }
-  return list;
-}
-
 // How axes of weights would have to stand: output, row, column, channel.
 // With `channels`, unless 0, zeros up to so many.
 void note_weight_order(const Scalar& weights, const std::array<const Statement*, 4>& loops,
@@ -139,8 +116,6 @@ void note_weight_order(const Scalar& weights, const std::array<const Statement*,
   refusal.image_order = std::move(axes);
 }
 
-bool is_at_least(const Dim& dim, std::int64_t value) { return dim.range().lo >= value; }
-
 }  // namespace
 
 LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
@@ -151,81 +126,18 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Matmul;
   if (std::string why = note_types(nest, sum, store, match.call); !why.empty()) return refuse(why);
-  if (sum.a->bounds != Bounds::Inside || sum.b->bounds != Bounds::Inside)
-    return refuse("operands that are read past their edges");
-  if (!starts_at_zero(sum.a->args, sum.a->view.size()) ||
-      !starts_at_zero(sum.b->args, sum.b->view.size()) ||
-      !starts_at_zero(store.indices, store.view.size())) {
-    return refuse("operands that are read from their middle");
+  const MatrixProduct product = matrix_product(sum, store);
+  if (!product.refusal.empty()) return refuse(product.refusal);
+  for (const Dim& dim : {product.m, product.n, product.k}) {
+    if (dim.range().lo < 1) return refuse("a matrix that may be empty");
   }
-  // In a: rows and sum; in b: columns and sum.
-  std::vector<Side> rows, columns, batches, inner;
-  for (const Statement* loop : sum.parallel) {
-    const auto a = distance(sum.a, loop->id), b = distance(sum.b, loop->id),
-               y = distance(store, loop->id);
-    if (!a || !b || !y || *y == Dim(0)) return refuse("elements that do not lie evenly");
-    const bool in_a = !(*a == Dim(0)), in_b = !(*b == Dim(0));
-    (in_a && in_b ? batches : in_a ? rows : columns).push_back({loop->extent, {*a, *b, *y}});
-  }
-  for (const Statement* loop : sum.reduction) {
-    const auto a = distance(sum.a, loop->id), b = distance(sum.b, loop->id);
-    if (!a || !b || *a == Dim(0) || *b == Dim(0))
-      return refuse("a sum that is not over both operands");
-    inner.push_back({loop->extent, {*a, *b, 0}});
-  }
-  rows = joined(rows);
-  columns = joined(columns);
-  batches = joined(batches);
-  inner = joined(inner);
-  for (auto* sides : {&rows, &columns}) {
-    if (sides->size() == 2 && batches.empty()) {
-      match.is_split = true;
-      batches.push_back(sides->front());
-      sides->erase(sides->begin());
-    }
-  }
-  if (rows.size() > 1 || columns.size() > 1 || batches.size() > 1 || inner.size() != 1)
-    return refuse("axes that are not one matrix");
-  Side row = rows.empty() ? Side{} : rows.front(),
-       column = columns.empty() ? Side{} : columns.front();
-  const Side sum_side = inner.front(), batch = batches.empty() ? Side{} : batches.front();
-  bool is_swapped = false;
-  if (!(column.steps[2] == Dim(1)) && !columns.empty()) {
-    if (!(row.steps[2] == Dim(1))) return refuse("a result whose rows are not in one piece");
-    is_swapped = true;
-  } else if (columns.empty() && !rows.empty()) {
-    is_swapped = row.steps[2] == Dim(1);
-    if (!is_swapped) return refuse("a result whose rows are not in one piece");
-  }
-  Scalar a = sum.a, b = sum.b;
-  std::array<std::size_t, 2> at = {0, 1};
-  if (is_swapped) {
-    std::swap(row, column);
-    std::swap(a, b);
-    std::swap(at[0], at[1]);
-  }
-  const Dim m = row.extent, n = column.extent, k = sum_side.extent;
-  // The leading dimension and whether the matrix lies transposed.
-  const auto laid = [](const Dim& outer_step, const Dim& outer, const Dim& inner_step,
-                       const Dim& inner_extent) -> std::optional<std::pair<Dim, bool>> {
-    if (inner_step == Dim(1) || inner_extent == Dim(1)) {
-      return std::pair(outer == Dim(1) ? inner_extent : outer_step, false);
-    }
-    if (outer_step == Dim(1) || outer == Dim(1)) return std::pair(inner_step, true);
-    return std::nullopt;
-  };
-  const auto of_a = laid(row.steps[at[0]], m, sum_side.steps[at[0]], k);     // rows by sum
-  const auto of_b = laid(sum_side.steps[at[1]], k, column.steps[at[1]], n);  // sum by columns
-  if (!of_a || !of_b) return refuse("a matrix of which neither rows nor columns are in one piece");
-  const Dim leading_y = m == Dim(1) ? n : row.steps[2];
-  for (const Dim& dim : {m, n, k}) {
-    if (!is_at_least(dim, 1)) return refuse("a matrix that may be empty");
-  }
+  match.is_split = product.is_split;
   // Few products are not worth a library's start.
-  const Dim work = m * n * k * batch.extent;
+  const Dim work = product.m * product.n * product.k * product.batch;
   if (work.is_constant() && work.constant() < 1 << 14) return refuse("few products");
   const auto is_bias = [&](const Scalar& load) {
-    if (is_swapped || nest.buffers[load->id].dtype != nest.buffers[store.id].dtype) return false;
+    if (product.is_swapped || nest.buffers[load->id].dtype != nest.buffers[store.id].dtype)
+      return false;
     for (const Statement* loop : sum.parallel) {
       const auto step = distance(load, loop->id), column_step = distance(store, loop->id);
       const auto in_a = distance(sum.a, loop->id), in_b = distance(sum.b, loop->id);
@@ -244,25 +156,16 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   };
   const auto epilogue = match_epilogue(store, (*sum.inner)[0].id, is_bias, is_residual);
   if (!epilogue) return refuse("what follows the sum is no bias, residual or relu");
-  match.call.is_a_transposed = of_a->second;
-  match.call.is_b_transposed = of_b->second;
+  match.call.is_a_transposed = product.is_a_transposed;
+  match.call.is_b_transposed = product.is_b_transposed;
   match.call.has_bias = epilogue->bias.is_defined();
   match.call.has_residual = epilogue->residual.is_defined();
   match.call.is_rectified = epilogue->is_rectified;
   match.call.alpha = epilogue->alpha;
-  match.extents = {batch.extent,
-                   m,
-                   n,
-                   k,
-                   of_a->first,
-                   batch.steps[at[0]],
-                   of_b->first,
-                   batch.steps[at[1]],
-                   leading_y,
-                   batch.steps[2],
-                   leading_y,
-                   batch.steps[2]};
-  match.buffers = {a->id, b->id};
+  match.extents = {product.batch,     product.m,      product.n,         product.k,
+                   product.a_leading, product.a_step, product.b_leading, product.b_step,
+                   product.y_leading, product.y_step, product.y_leading, product.y_step};
+  match.buffers = {product.a->id, product.b->id};
   if (epilogue->bias.is_defined()) match.buffers.push_back(epilogue->bias->id);
   if (epilogue->residual.is_defined()) match.buffers.push_back(epilogue->residual->id);
   match.buffers.push_back(store.id);

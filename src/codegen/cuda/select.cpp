@@ -7,6 +7,7 @@
 #include "codegen/cuda/inline_scratch.h"
 #include "codegen/cuda/library_match.h"
 #include "codegen/cuda/merge_loops.h"
+#include "codegen/cuda/product.h"
 #include "codegen/cuda/space_to_depth.h"
 #include "codegen/cuda/sum_store.h"
 #include "codegen/cuda/tidy_loops.h"
@@ -250,6 +251,14 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     std::vector<DeviceKernel> folded = select_folded(sequence, part, *sum, is_constant, target);
     if (!folded.empty()) return folded;
   }
+  const auto by_product = [&] {
+    DeviceKernel kernel;
+    kernel.part = part;
+    kernel.candidate = "wgmma";
+    return std::vector<DeviceKernel>{std::move(kernel)};
+  };
+  const bool is_product = match_product(part.nest, target).has_value();
+  if (!target.uses_libraries && is_product) return by_product();
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
   std::vector<std::size_t> place_of;  // of a nest's buffer among those given
   std::vector<bool> is_constant_here;
@@ -298,6 +307,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     }
     return {std::move(kernel)};
   }
+  if (is_product) return by_product();
   if (!match.result_order.empty()) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, match);

@@ -24,7 +24,7 @@ std::optional<Target> parse_target(const std::string& text);
 /// What computes one nest of a sequence on a device: loops of our own, or a library.
 struct DeviceKernel {
   NestSequence::Part part;  ///< its buffers are those of the call, in order
-  std::string candidate;    ///< "loops", "attention", "cublaslt", "cudnn"
+  std::string candidate;    ///< "loops", "attention", "wgmma", "cublaslt", "cudnn"
   std::string refusal;      ///< why no library: for `explain`
   std::optional<LibraryCall> library;
   std::vector<Dim> library_extents;

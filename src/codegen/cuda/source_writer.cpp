@@ -3,7 +3,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/cuda/attention_writer.h"
+#include "codegen/cuda/fragment_template.h"
 #include "codegen/cuda/prelude.h"
+#include "codegen/cuda/product_writer.h"
 #include "codegen/cuda/value_writer.h"
 #include "ir/float_formats.h"
 #include "nests/index_map.h"
@@ -51,10 +53,12 @@ class KernelWriter {
 
   std::string run() {
     lines_.add(concat("// ", nest_.name));
-    lines_.open(concat("extern \"C\" __global__ void __launch_bounds__(", binding_.threads, ") ",
-                       symbol_, "(", parameters(), ")"));
-    lines_.add("wait_for_kernel_before();");
-    if (binding_.attention) {
+    lines_.open(concat("extern \"C\" __global__ void __launch_bounds__(", binding_.threads,
+                       together(), ") ", symbol_, "(", parameters(), ")"));
+    if (!binding_.product) lines_.add("wait_for_kernel_before();");
+    if (binding_.product) {
+      write_product(nest_, *binding_.product, lines_, values_);
+    } else if (binding_.attention) {
       write_attention(nest_, *binding_.attention, lines_, values_);
     } else {
       declare();
@@ -107,7 +111,12 @@ class KernelWriter {
     for (std::size_t k = 0; k < nest_.extents.size(); ++k) list.push_back(concat("const i64 n", k));
     list.emplace_back("u8* __restrict__ scratch");
     list.emplace_back("i64* __restrict__ error");
-    return join(list, ", ");
+    return join(list, ", ") + (binding_.product ? " TENSOR_MAPS" : "");
+  }
+
+  // So many blocks a multiprocessor is to have at once.
+  std::string together() const {
+    return binding_.attention ? concat(", ", blocks_together(*binding_.attention)) : "";
   }
 
   unsigned groups() const { return binding_.threads / binding_.group; }
@@ -311,9 +320,10 @@ class KernelWriter {
       values_.set_lanes(statement.id, passes->lanes, false);
       lanes_ = passes->lanes;
       for_each_load(*band.inner, [&](const Scalar& load) {
-        if (load->bounds != Bounds::Inside || written.contains(load->id) ||
+        if (load->bounds == Bounds::Fill || written.contains(load->id) ||
             nest_.buffers[load->id].storage == Storage::Scratch ||
-            !is_packed(load->args, load->view, statement.id))
+            !is_packed(load->args, load->view, statement.id) ||
+            !is_inside_together(load, statement.id))
           return;
         const auto known = std::find_if(uses.begin(), uses.end(), [&](const Use& use) {
           return use.passes.lanes == passes->lanes && use.passes.count == passes->count &&
@@ -348,9 +358,17 @@ class KernelWriter {
         const std::vector<Scalar> indices(
             load->args.begin(),
             load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
-        lines_.add(concat(use.row.name, "[", pass_, "] = load_pack<", stored_type(dtype), ", ",
-                          use.passes.lanes, ">(", nest_.buffers[load->id].name, " + ",
-                          values_.place(indices, load->view, false).offset, ");"));
+        const auto at = values_.place(indices, load->view, load->bounds != Bounds::Inside);
+        const std::string row = concat(use.row.name, "[", pass_, "] = "),
+                          text = concat("load_pack<", stored_type(dtype), ", ", use.passes.lanes,
+                                        ">(", nest_.buffers[load->id].name, " + ", at.offset, ");");
+        if (at.inside.empty()) {
+          lines_.add(row + text);
+          return;
+        }
+        lines_.add(row + "{};");
+        lines_.add(concat("if (", at.inside, ") ", row, text));
+        lines_.add(concat("else ", ValueWriter::report(Check::Inside)));
       });
       rows_.push_back(use.row);
     }
@@ -481,7 +499,7 @@ class KernelWriter {
     const std::size_t loop = lane_loop_;
     const Block alone{statement};
     for_each_load(alone, [&](const Scalar& load) {
-      if (load->bounds == Bounds::Checked || !is_packed(load->args, load->view, loop)) return;
+      if (!is_packed(load->args, load->view, loop) || !is_inside_together(load, loop)) return;
       for (const KeptRow& row : rows_) {
         if (!is_same(row.load, load, row.loop, loop)) continue;
         packed[&load.node()] = {concat(row.name, "[", pass_, "]"), ""};
@@ -489,14 +507,6 @@ class KernelWriter {
       }
       const std::vector<Scalar> indices(
           load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
-      if (load->bounds == Bounds::Fill) {
-        // One answer for all lanes: what moves with them lies inside.
-        for (std::size_t axis = 0; axis < indices.size(); ++axis) {
-          if (depends_on(indices[axis], loop) &&
-              !values_.is_surely_inside(indices[axis], load->view[axis]))
-            return;
-        }
-      }
       const NestBuffer& from = nest_.buffers[load->id];
       const auto at = values_.place(indices, load->view, load->bounds != Bounds::Inside);
       const std::string pack = concat("q", unique_++),
@@ -512,6 +522,8 @@ class KernelWriter {
       lines_.add(concat("const bool ", guard, " = ", at.inside, ";"));
       lines_.add(concat(type, " ", pack, ";"));
       lines_.add(concat("if (", guard, ") ", pack, " = ", text, ";"));
+      if (load->bounds == Bounds::Checked)
+        lines_.add(concat("else ", ValueWriter::report(Check::Inside)));
       packed[&load.node()] = {pack, guard};
     });
     values_.set_packed(std::move(packed));
@@ -531,6 +543,17 @@ class KernelWriter {
     lines_.add(concat("store_pack<", store_->type, ", ", lanes_, ">(", store_->target, ", ",
                       store_->pack, ");"));
     store_ = std::nullopt;
+  }
+
+  // Whether there is one answer for all lanes: what moves with them lies inside.
+  bool is_inside_together(const Scalar& load, std::size_t loop) const {
+    if (load->bounds == Bounds::Inside) return true;
+    for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
+      if (depends_on(load->args[axis], loop) &&
+          !values_.is_surely_inside(load->args[axis], load->view[axis]))
+        return false;
+    }
+    return true;
   }
 
   // Whether the lanes are one piece of the buffer that begins where such pieces do.
@@ -669,11 +692,18 @@ std::string tables(const std::string& kernels) {
 }
 
 // The templates that some of the kernels call.
-std::string_view templates(const std::vector<Kernel>& kernels) {
-  const bool has_attention = std::any_of(kernels.begin(), kernels.end(), [](const Kernel& kernel) {
-    return kernel.binding.attention.has_value();
-  });
-  return has_attention ? attention_template() : std::string_view();
+std::string templates(const std::vector<Kernel>& kernels) {
+  const auto some = [&](const auto& property) {
+    return std::any_of(kernels.begin(), kernels.end(),
+                       [&](const Kernel& kernel) { return property(kernel.binding); });
+  };
+  const bool has_attention = some([](const Binding& made) { return made.attention.has_value(); });
+  const bool has_product = some([](const Binding& made) { return made.product.has_value(); });
+  std::string text;
+  if (has_attention || has_product) text += fragment_template();
+  if (has_attention) text += attention_template();
+  if (has_product) text += product_template();
+  return text;
 }
 
 }  // namespace

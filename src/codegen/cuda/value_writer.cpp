@@ -438,7 +438,8 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
         return named("float", concat("quarter_power<", *count, ">(", x, ")"));
       }
       if (const std::optional<Scalar> under = nests::under_one_plus_erf(node))
-        return named("float", concat("one_plus_erf(", value(*under), ")"));
+        return named("float",
+                     concat(is_narrow_ ? "narrow_" : "", "one_plus_erf(", value(*under), ")"));
       std::string a = value(node.args[0]), b = value(node.args[1]);
       const DType dtype = node.args[0]->dtype;
       if (dtype == DType::I64) {  // templates take two of one type
@@ -446,7 +447,7 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
         b = concat("(i64)", b);
       }
       if (divides(node.binary) && is_integer(dtype) && node.args[1]->kind != ScalarKind::Integer) {
-        lines_.add(report(concat(b, " == 0"), Check::NotZero));
+        lines_.add(concat("if (", b, " == 0) ", report(Check::NotZero)));
       }
       return named(computed_type(node.dtype), binary_text(node.binary, dtype, a, b));
     }
@@ -498,8 +499,8 @@ std::string ValueWriter::index_binary(const Scalar& scalar) {
   return named(type, binary_text(node.binary, DType::I64, concat("(i64)", a), concat("(i64)", b)));
 }
 
-std::string ValueWriter::report(const std::string& condition, Check check) {
-  return concat("if (", condition, ") *error = ", static_cast<int>(check), ";");
+std::string ValueWriter::report(Check check) {
+  return concat("*error = ", static_cast<int>(check), ";");
 }
 
 bool ValueWriter::is_surely_inside(const Scalar& index, const Dim& extent) const {
@@ -576,7 +577,8 @@ std::string ValueWriter::load(const Scalar& scalar) {
   const std::string element = from_stored(from.dtype, concat(from.name, "[", at.offset, "]"));
   if (at.inside.empty()) return named(type, element);
   const std::string inside = named("bool", at.inside);
-  if (node.bounds == Bounds::Checked) lines_.add(report("!" + inside, Check::Inside));
+  if (node.bounds == Bounds::Checked)
+    lines_.add(concat("if (!", inside, ") ", report(Check::Inside)));
   const std::string otherwise = fill();
   return named(type, concat(inside, " ? ", element, " : ", otherwise));
 }

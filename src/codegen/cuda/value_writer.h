@@ -66,10 +66,14 @@ class ValueWriter {
   void set_packed(std::unordered_map<const ScalarNode*, PackedLoad> packed) {
     packed_ = std::move(packed);
   }
+  /// What is computed is stored in two bytes: digits beyond those need not be right.
+  void set_narrow(bool is_narrow) { is_narrow_ = is_narrow; }
   void name_loop(std::size_t loop, std::string name) { loops_[loop] = std::move(name); }
 
   std::string value(const Scalar& scalar);
   std::string extent(const Dim& dim) const;
+  /// A statement that tells the host what the data does wrong.
+  static std::string report(Check check);
   Place place(const std::vector<Scalar>& indices, const Dims& view, bool checks);
   std::string local(std::size_t id) const;
   std::string place_of(std::size_t id) const;
@@ -84,7 +88,6 @@ class ValueWriter {
   std::string type_of(const Scalar& scalar) const;
   std::string index_binary(const Scalar& scalar);
   std::string named(const std::string& type, const std::string& text);
-  std::string report(const std::string& condition, Check check);
 
   const LoopNest& nest_;
   Lines& lines_;
@@ -95,7 +98,7 @@ class ValueWriter {
   std::map<std::size_t, Dim> loop_dims_;
   std::optional<std::size_t> lane_loop_;
   unsigned lanes_ = 1;
-  bool is_in_lanes_ = false, lanes_have_locals_ = false;
+  bool is_in_lanes_ = false, lanes_have_locals_ = false, is_narrow_ = false;
   std::size_t count_ = 0;
 };
 

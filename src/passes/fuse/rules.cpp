@@ -49,7 +49,8 @@ Rules::Rules(const Graph& graph, const TargetFacts& target, std::size_t max_node
       bytes_(graph.value_id_bound()),
       prices_(fusion_prices(target)),
       max_nodes_(max_nodes),
-      keeps_tiles_(target.keeps_tiles) {
+      keeps_tiles_(target.keeps_tiles),
+      product_tiles_(static_cast<double>(target.product_tile) * target.product_tile * target.units) {
   for (ValueId input : graph.inputs()) bytes_[input] = size_hint_bytes(graph.value(input).type);
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
@@ -328,6 +329,30 @@ bool is_library_step(const Graph& graph, NodeId id) {
 
 }  // namespace
 
+bool Rules::ends_as(ValueId value, DType dtype, int depth) const {
+  const Graph& graph = clusters.graph();
+  if (graph.value(value).type.tensor().dtype == dtype) return true;
+  if (depth == 0 || graph.is_output(value)) return false;
+  const auto& readers = graph.readers(value);
+  return !readers.empty() && std::ranges::all_of(readers, [&](NodeId id) {
+    return access_[id].role == Role::Pointwise && graph.node(id).results.size() == 1 &&
+           ends_as(graph.node(id).results.front(), dtype, depth - 1);
+  });
+}
+
+bool Rules::takes_any_step(ClusterId cluster, ClusterId reader) const {
+  constexpr int kMostSteps = 12;
+  const Graph& graph = clusters.graph();
+  const Node& node = graph.node(anchor_node(cluster));
+  const DType dtype = graph.value(node.results.front()).type.tensor().dtype;
+  const bool suits = (dtype == DType::F16 || dtype == DType::BF16) && product_tiles_ > 0 &&
+                     size_hint(counts_[node.results.front()]) >= product_tiles_ &&
+                     node.op->find_attr("strides") == nullptr;
+  return suits && std::ranges::all_of(clusters.nodes(reader), [&](NodeId id) {
+           return ends_as(graph.node(id).results.front(), dtype, kMostSteps);
+         });
+}
+
 Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
   const Graph& graph = clusters.graph();
   const bool is_read_whole = is_view(producer) ? is_long_sum(reader)
@@ -337,10 +362,11 @@ Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
   const NodeId centre = anchor_node(producer);
   const auto dtype_of = [&](ValueId value) { return graph.value(value).type.tensor().dtype; };
   const DType dtype = dtype_of(graph.node(centre).results.front());
+  const bool takes_any = takes_any_step(producer, reader);
   for (NodeId id : clusters.nodes(reader)) {
     const Node& node = graph.node(id);
     const bool is_taken = access_[id].role == Role::Pointwise &&
-                          dtype_of(node.results.front()) == dtype && is_library_step(graph, id);
+                          (takes_any || (dtype_of(node.results.front()) == dtype && is_library_step(graph, id)));
     if (!is_taken) return "a library takes a bias, a residual or relu along, nothing else";
   }
   return nullptr;

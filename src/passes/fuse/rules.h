@@ -114,6 +114,10 @@ class Rules {
   /// Of a target on which a vendor's library computes the sum: what it takes along is little.
   Refusal library_refusal(ClusterId producer, ClusterId reader) const;
   bool is_library_sum(ClusterId cluster) const;
+  /// Whether a kernel of our own computes the product with whatever follows it, element by element.
+  bool takes_any_step(ClusterId cluster, ClusterId reader) const;
+  /// Whether all that is computed of a value, element by element, ends as numbers of the type.
+  bool ends_as(ValueId value, DType dtype, int depth) const;
   bool is_long_sum(ClusterId cluster) const;
   Refusal escape_refusal(ClusterId a, ClusterId b) const;
   double repeats(const Edge& edge, ClusterId reader) const;
@@ -131,6 +135,7 @@ class Rules {
   nests::FusionPrices prices_;
   std::size_t max_nodes_;
   bool keeps_tiles_;
+  double product_tiles_;  ///< elements of a product from which such a kernel is worth it; 0: never
   mutable std::unordered_map<std::string, std::vector<RequiredRegion>>
       regions_;  // by signature and operand
   bool writes_views_ = false, allows_tile_and_fuse_ = false;

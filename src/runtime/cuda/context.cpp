@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/library_step.h"
+#include "runtime/cuda/tensor_map.h"
 #include "runtime/cuda/transfers.h"
 #include "runtime/device.h"
 
@@ -35,6 +36,12 @@ class CudaModel : public DeviceExecutable {
       if (kernel.library.empty())
         cuda.require(cuda.get_function(&function, module_, kernel.symbol.c_str()),
                      "finding a kernel");
+      constexpr int kMostSharedBytes = 8;
+      if (kernel.shared_bytes > 0) {
+        const auto bytes = static_cast<int>(kernel.shared_bytes);
+        cuda.require(cuda.set_function(function, kMostSharedBytes, bytes),
+                     "giving a kernel its shared memory");
+      }
       functions_.push_back(function);
     }
     if (program.constant_bytes == 0) return;
@@ -81,8 +88,9 @@ class CudaModel : public DeviceExecutable {
 struct ReadyStep {
   std::size_t step = 0;
   Function function = nullptr;
-  unsigned blocks = 0, threads = 0;
+  unsigned blocks = 0, threads = 0, shared_bytes = 0;
   std::vector<std::uint64_t> values;
+  std::vector<std::pair<const Program::TensorMap*, std::int64_t>> maps = {};  ///< with their rows
   /// Which of the values are addresses of inputs and outputs: (value, port).
   std::vector<std::pair<std::size_t, std::size_t>> ports = {};
   std::shared_ptr<LibraryStep> library;
@@ -252,6 +260,21 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
       ready.function = model_.function(step.kernel);
       ready.blocks = static_cast<unsigned>(blocks);
       ready.threads = kernel.threads;
+      ready.shared_bytes = kernel.shared_bytes;
+      for (const Program::TensorMap& map : kernel.maps) {
+        const std::int64_t rows = map.rows.value(shapes.symbols);
+        const auto elements = static_cast<std::uint64_t>(rows) * map.pitch;
+        if (rows < 1 || map.columns > map.pitch ||
+            elements > shapes.bytes_of(step.buffers[map.buffer]) / 2) {
+          throw Error("the program does not hold together")
+              .at("node '", step.value, "'")
+              .got("a matrix larger than its buffer")
+              .hint("compile the model again");
+        }
+        ready.maps.emplace_back(&map, rows);
+      }
+      if (!kernel.maps.empty())
+        ready.blocks = std::min(ready.blocks, static_cast<unsigned>(cuda.multiprocessors));
       for (const std::int64_t extent : extents)
         ready.values.push_back(static_cast<std::uint64_t>(extent));
       ready.values.push_back(0);  // scratch
@@ -287,11 +310,16 @@ void CudaContext::enqueue(ReadyStep& step, bool is_behind_copies) {
   std::vector<void*> parameters;
   for (std::uint64_t& value : step.values) parameters.push_back(&value);
   const Driver& cuda = driver();
+  std::vector<EncodedMap> maps;  // addresses may be others than in the run before
+  for (const auto& [map, rows] : step.maps)
+    maps.push_back(encode_map(*map, rows, step.values[map->buffer]));
+  for (EncodedMap& map : maps) parameters.push_back(&map);
   // Its blocks may come while a kernel of ours before it still ends: each waits for that first
   // (`codegen/cuda/prelude.cpp`). Behind a library's kernel it cost more than it gained; behind a
   // copy there is more to wait for than a kernel.
   LaunchAttribute starts_early{LaunchAttribute::kProgrammaticSerialisation, {}, 1, {}};
-  LaunchConfig config{step.blocks, 1, 1, step.threads, 1, 1, 0, stream_, nullptr, 0};
+  LaunchConfig config{step.blocks, 1,       1, step.threads, 1, 1, step.shared_bytes,
+                      stream_,     nullptr, 0};
   const bool follows_own = &step != steps_.data() && !(&step - 1)->library;
   if (cuda.major >= 9 && follows_own && !is_behind_copies) {
     config.attributes = &starts_early;

@@ -35,6 +35,7 @@ Driver::Driver() {
   library.find(load_module, "cuModuleLoadData");
   library.find(unload_module, "cuModuleUnload");
   library.find(get_function, "cuModuleGetFunction");
+  library.find(set_function, "cuFuncSetAttribute");
   library.find(create_stream, "cuStreamCreate");
   library.find(destroy_stream, "cuStreamDestroy_v2");
   library.find(synchronise, "cuStreamSynchronize");

@@ -56,6 +56,7 @@ struct Driver {
   int (*load_module)(Module*, const void*) = nullptr;
   int (*unload_module)(Module) = nullptr;
   int (*get_function)(Function*, Module, const char*) = nullptr;
+  int (*set_function)(Function, int, int) = nullptr;  ///< an attribute of it
   int (*create_stream)(Stream*, unsigned) = nullptr;
   int (*destroy_stream)(Stream) = nullptr;
   int (*synchronise)(Stream) = nullptr;

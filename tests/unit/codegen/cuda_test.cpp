@@ -122,6 +122,83 @@ TEST(Cuda, AttentionIsOneKernel) {
   }
 }
 
+// Rows of two axes, edges within a tile, weights either way round, what a library takes along and
+// what it does not.
+TEST(Cuda, ProductsTakeAnyEpilogueAlong) {
+  const std::vector<std::string> graphs = {
+      R"(graph (x: f16[2, 70, 40], w: f16[40, 136], b: f16[136], r: f16[2, 70, 136]) {
+  p = matmul(x, w)
+  s = add(p, b)
+  f = cast(s) {to = f32}
+  g = gelu(f)
+  h = cast(g) {to = f16}
+  y = add(h, r)
+  return y
+}
+)",
+      R"(graph (x: bf16[129, 24], w: bf16[8, 24]) {
+  t = transpose(w) {perm = [1, 0]}
+  p = matmul(x, t)
+  y = tanh(p)
+  return y
+}
+)",
+      R"(graph (x: f16[n, 16]) {
+  w = constant f16[16, 128] normal(seed = 3, mean = 0.0, deviation = 0.5)
+  p = matmul(x, w)
+  y = sigmoid(p)
+  return y
+}
+)"};
+  for (const std::string& text : graphs) {
+    const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
+    codegen::CompileOptions options = cpu_options();
+    options.device = codegen::cuda::Target{
+        .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+    const TaskList list = codegen::select(graph, options);
+    EXPECT_EQ(list.tasks.back().ways.front().candidate, "wgmma") << text;
+    if (has_compiler())
+      expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                          text);
+  }
+}
+
+// What ends in the type of a large product is computed with it, a sum kept in f32 is not; programs
+// say how such kernels read their operands.
+TEST(Cuda, LargeProductsAreFusedWithWhatFollows) {
+  const std::string text = R"(graph (x: f16[32, 128, 768], r: f32[32, 128, 3072]) {
+  w = constant f16[768, 3072] normal(seed = 1, mean = 0.0, deviation = 0.05)
+  b = constant f16[3072] normal(seed = 2, mean = 0.0, deviation = 0.5)
+  p = matmul(x, w)
+  s = add(p, b)
+  f = cast(s) {to = f32}
+  g = gelu(f)
+  y = cast(g) {to = f16}
+  w2 = constant f16[768, 3072] normal(seed = 5, mean = 0.0, deviation = 0.05)
+  p2 = matmul(x, w2)
+  f2 = cast(p2) {to = f32}
+  z = add(f2, r)
+  return y, z
+}
+)";
+  PipelineOptions pipeline = pipeline_for("cuda", "");
+  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline);
+  codegen::CompileOptions options = cpu_options();
+  options.device = codegen::cuda::Target{"sm_90a"};
+  const TaskList list = codegen::select(graph, options);
+  std::vector<std::string> candidates;
+  for (const TaskList::Task& task : list.tasks) candidates.push_back(task.ways.front().candidate);
+  std::ranges::sort(candidates);
+  EXPECT_EQ(candidates, (std::vector<std::string>{"cublaslt", "loops", "wgmma"}));
+  const auto product = std::ranges::find_if(
+      list.kernels, [](const TaskList::Kernel& kernel) { return !kernel.maps.empty(); });
+  ASSERT_NE(product, list.kernels.end());
+  ASSERT_EQ(product->maps.size(), 2u);
+  EXPECT_EQ(product->maps[0].rows, Dim(4096));
+  EXPECT_EQ(product->maps[1].columns, 3072u);
+  EXPECT_EQ(product->shared_bytes, codegen::cuda::kProductSharedBytes);
+}
+
 // What is moved and then folded in one group: a part of a concat is no copy of the whole; rows are
 // shared, kept and written twice.
 TEST(Cuda, GroupsAgreeWithTheReference) {
@@ -452,7 +529,8 @@ TEST(Cuda, OddLoopsAreJoined) {
   options.device = codegen::cuda::Target{"sm_90a"};
   const TaskList list = codegen::select(graph, options);
   ASSERT_EQ(list.kernels.size(), 1u);
-  const codegen::cuda::Binding binding = codegen::cuda::bind(list.kernels.front().nest);
+  const codegen::cuda::Binding binding =
+      codegen::cuda::bind(list.kernels.front().nest, *options.device);
   ASSERT_FALSE(binding.items.empty());
   EXPECT_EQ(binding.items.back()->extent, Dim(24));
   expect_as_reference(text);

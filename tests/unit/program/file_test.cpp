@@ -1,4 +1,5 @@
 #include "program/file.h"
+#include "program/text.h"
 
 #include <gtest/gtest.h>
 
@@ -89,6 +90,20 @@ TEST_F(ProgramFile, KeepsItsSteps) {
     EXPECT_EQ(a.work.value(symbols), b.work.value(symbols));
     EXPECT_EQ(a.candidate, b.candidate);
   }
+}
+
+TEST_F(ProgramFile, KeepsHowKernelsReadMatrices) {
+  Program::Kernel& kernel = program_.kernels.front();
+  kernel.shared_bytes = 197632;
+  kernel.maps = {{0, Extent::symbol(0), 24, 32, 128, 64}};
+  write_program(program_, path_);
+  const Program read = read_program(path_), parsed = parse_program_text(to_string(program_));
+  for (const Program* made : {&read, &parsed}) {
+    EXPECT_EQ(made->kernels.front().shared_bytes, 197632u);
+    EXPECT_EQ(made->kernels.front().maps, kernel.maps);
+  }
+  kernel.maps.front().buffer = 99;
+  EXPECT_THROW(verify(program_), Error);
 }
 
 TEST_F(ProgramFile, CutShortAnywhereIsRefused) {

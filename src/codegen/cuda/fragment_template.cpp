@@ -1,0 +1,104 @@
+#include "codegen/cuda/fragment_template.h"
+
+namespace tenon::codegen::cuda {
+
+std::string_view fragment_template() {
+  return R"cuda(
+#ifdef TENON_EMULATION
+namespace emulated {
+static const u16* addresses[1024];
+static u32 fragments[1024][6];
+}
+template <bool TURNED> FN void load_matrices(u32* to, const u16* row) {
+  const unsigned self = threadIdx.x, warp = self & ~31u, lane = self & 31;
+  emulated::addresses[self] = row;
+  emulated::wait(2);
+  for (int m = 0; m < 4; ++m) {
+    const u16* const* rows = emulated::addresses + warp + m * 8;
+    u16 low, high;
+    if (TURNED) { low = rows[lane % 4 * 2][lane / 4]; high = rows[lane % 4 * 2 + 1][lane / 4]; }
+    else { low = rows[lane / 4][lane % 4 * 2]; high = rows[lane / 4][lane % 4 * 2 + 1]; }
+    to[m] = (u32)low | (u32)high << 16;
+  }
+  emulated::wait(2);
+}
+template <class FORMAT> FN void multiply(float* sums, const u32* a, const u32* b) {
+  const unsigned self = threadIdx.x, warp = self & ~31u, lane = self & 31;
+  for (int k = 0; k < 4; ++k) emulated::fragments[self][k] = a[k];
+  for (int k = 0; k < 2; ++k) emulated::fragments[self][4 + k] = b[k];
+  emulated::wait(2);
+  for (int c = 0; c < 4; ++c) {
+    const int row = lane / 4 + c / 2 * 8, column = lane % 4 * 2 + c % 2;
+    for (int k = 0; k < 16; ++k) {
+      const u32 x = emulated::fragments[warp + row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2];
+      const u32 y = emulated::fragments[warp + column * 4 + k % 8 / 2][4 + k / 8];
+      sums[c] += FORMAT::wide((u16)(x >> k % 2 * 16)) * FORMAT::wide((u16)(y >> k % 2 * 16));
+    }
+  }
+  emulated::wait(2);
+}
+FN void copy_ahead(u16* to, const u16* from, bool is_inside) {
+  for (int k = 0; k < 8; ++k) to[k] = is_inside ? from[k] : (u16)0;
+}
+FN void end_copies() {}
+template <int LEFT> FN void await_copies() {}
+#define UNROLL
+#define ROLLED
+#else
+#define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
+FN u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
+template <bool TURNED> FN void load_matrices(u32* to, const u16* row) {
+  if (TURNED)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(shared_address(row)) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(shared_address(row)) : "memory");
+}
+template <class FORMAT> FN void multiply(float* sums, const u32* a, const u32* b) { FORMAT::multiply(sums, a, b); }
+FN void copy_ahead(u16* to, const u16* from, bool is_inside) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :: "r"(shared_address(to)), "l"(from), "r"(is_inside ? 16 : 0) : "memory");
+}
+FN void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LEFT> FN void await_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(LEFT) : "memory"); }
+#endif
+struct FormatF16 {
+  static FN float wide(u16 x) { return from_f16(x); }
+#ifdef TENON_EMULATION
+  static FN u32 pair(float low, float high) { return (u32)to_f16(low) | (u32)to_f16(high) << 16; }
+#else
+  static FN u32 pair(float low, float high) {
+    u32 both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+  }
+  static FN void multiply(float* d, const u32* a, const u32* b) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+#endif
+};
+struct FormatBf16 {
+  static FN float wide(u16 x) { return from_bf16(x); }
+#ifdef TENON_EMULATION
+  static FN u32 pair(float low, float high) { return (u32)to_bf16(low) | (u32)to_bf16(high) << 16; }
+#else
+  static FN u32 pair(float low, float high) {
+    u32 both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+  }
+  static FN void multiply(float* d, const u32* a, const u32* b) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+#endif
+};
+)cuda";
+}
+
+}  // namespace tenon::codegen::cuda

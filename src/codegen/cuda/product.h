@@ -1,0 +1,44 @@
+#pragma once
+
+#include "codegen/cuda/select.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace tenon::codegen::cuda {
+
+/// A nest that multiplies two matrices of narrow numbers and stores, for each element, whatever is
+/// computed of its sum. One kernel does it on tensor cores: what follows the sums of one tile is
+/// computed while those of the next are summed. Points into the nest, but for the store.
+struct ProductTile {
+  std::vector<const Statement*> rows;  ///< loops that run as one, outermost first
+  const Statement* columns = nullptr;
+  Dim row_count;
+  std::int64_t column_count = 0, inner_count = 0;
+  DType dtype = DType::F16;               ///< of both matrices and of the result
+  Scalar a, b;                            ///< loads
+  std::int64_t a_pitch = 0, b_pitch = 0;  ///< elements from one row to the next
+  bool is_b_turned = false;               ///< its columns lie side by side, not what is summed over
+  std::size_t sum = 0;                    ///< the local that holds the sum
+  Statement store;                        ///< its value told from the sum alone
+};
+
+/// Nothing where the nest is anything else, the target has no such instructions, or there are too
+/// few tiles for its multiprocessors.
+std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target);
+
+/// Rows and columns of a tile; so much of the sum lies in shared memory at once, so many times.
+inline constexpr std::int64_t kProductTile = 128, kProductDepth = 64, kProductStages = 6;
+/// One group of 128 threads loads, two pairs of groups take turns at summing and storing.
+inline constexpr unsigned kProductThreads = 640;
+/// Stages, and what is left out so that they begin at a multiple of 1024.
+inline constexpr std::uint32_t kProductSharedBytes =
+    kProductStages * 2 * kProductTile * kProductDepth * 2 + 1024;
+
+Dim tile_count(const ProductTile& tile);
+
+/// CUDA C++ that kernels of products call.
+std::string_view product_template();
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,43 @@
+#include "codegen/cuda/product_writer.h"
+
+namespace tenon::codegen::cuda {
+
+void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
+                   ValueWriter& values) {
+  // Positions of a row's loops, and of what is computed of a sum there.
+  const auto open_at_row = [&](const std::string& head) {
+    lines.open(head);
+    lines.add("i32 rest = row;");
+    for (std::size_t k = tile.rows.size(); k-- > 0;) {
+      const std::string name = concat("i", tile.rows[k]->id);
+      values.name_loop(tile.rows[k]->id, name);
+      const std::string count = values.extent(tile.rows[k]->extent);
+      lines.add(k == 0 ? concat("const i32 ", name, " = rest;")
+                       : concat("const i32 ", name, " = rest % (i32)", count, "; rest /= (i32)",
+                                count, ";"));
+    }
+    values.name_loop(tile.columns->id, "column");
+    values.begin_statement();
+  };
+  open_at_row("const auto place = [&](i32 row, i32 column) -> i64");
+  lines.add(
+      concat("return ", values.place(tile.store.indices, tile.store.view, false).offset, ";"));
+  lines.close();
+  lines.add(";");
+  values.set_narrow(true);
+  open_at_row(concat("const auto finish = [&](float ", values.local(tile.sum),
+                     ", i32 row, i32 column) -> float"));
+  lines.add(concat("return (float)(", values.value(tile.store.value), ");"));
+  lines.close();
+  lines.add(";");
+  const auto matrix = [&](const Scalar& load, const char* map, std::int64_t pitch) {
+    return concat("MATRIX(", map, ", ", nest.buffers[load->id].name, ", ", pitch, ")");
+  };
+  lines.add(concat("product_tiles<", tile.dtype == DType::F16 ? "FormatF16" : "FormatBf16", ", ",
+                   tile.is_b_turned ? "true" : "false", ">(", matrix(tile.a, "map_a", tile.a_pitch),
+                   ", ", matrix(tile.b, "map_b", tile.b_pitch), ", ", values.extent(tile.row_count),
+                   ", ", tile.column_count, ", ", tile.inner_count, ", ",
+                   nest.buffers[tile.store.id].name, ", finish, place);"));
+}
+
+}  // namespace tenon::codegen::cuda

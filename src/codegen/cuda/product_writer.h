@@ -1,0 +1,13 @@
+#pragma once
+
+#include "codegen/cuda/product.h"
+#include "codegen/cuda/value_writer.h"
+
+namespace tenon::codegen::cuda {
+
+/// What a kernel does that is a product: its tiles by `product_template()`, with what becomes of a
+/// sum written from the nest.
+void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
+                   ValueWriter& values);
+
+}  // namespace tenon::codegen::cuda
