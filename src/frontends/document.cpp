@@ -8,6 +8,12 @@
 
 namespace tenon {
 
+void Document::refuse_style(std::string_view format, std::string_view style) {
+  if (style.empty()) return;
+  throw Error(concat("the format '", format, "' has one style only"), ErrorKind::Usage)
+      .got("style '", style, "'");
+}
+
 #define TENON_DOCUMENT_FORMAT(name) \
   namespace name {                  \
   DocumentFormat document_format(); \

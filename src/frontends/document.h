@@ -27,6 +27,10 @@ class Document {
   virtual Findings check() const = 0;
   /// What the file says, for someone who has never seen the format.
   virtual Page describe() const = 0;
+
+ protected:
+  /// Throws Error where a style is named: the format has one only.
+  static void refuse_style(std::string_view format, std::string_view style);
 };
 
 /// A document made of a graph, and what it takes to have the graph again.

@@ -116,8 +116,7 @@ Page::Section what_it_is(const Dump& dump) {
   }
   std::vector<std::string> counts;
   for (const auto& [kind, count] : kinds) counts.push_back(concat(count, " ", kind));
-  Page::Section section;
-  section.heading = "What this is";
+  Page::Section section{"What this is", "", {}, {}};
   section.text = concat(
       "AITemplate compiles a network ahead of time for GPUs. After each of its passes it can dump "
       "the graph: first every "
@@ -133,9 +132,8 @@ Page::Section what_it_is(const Dump& dump) {
 }
 
 Page::Section tensor_table(const Dump& dump) {
-  Page::Section section;
-  section.heading = "Tensors";
-  section.columns = {"tensor", "is", "type", ">bytes", ">depth", "made by", "read by"};
+  Page::Section section{
+      "Tensors", "", {"tensor", "is", "type", ">bytes", ">depth", "made by", "read by"}, {}};
   std::vector<std::vector<Page::Cell>> rows;
   for (const TensorRow& row : dump.tensors) {
     rows.push_back(
@@ -148,9 +146,8 @@ Page::Section tensor_table(const Dump& dump) {
 }
 
 Page::Section operator_table(const Dump& dump) {
-  Page::Section section;
-  section.heading = "Operators";
-  section.columns = {"operator", "kind", "reads", "gives", "settings", "kernel"};
+  Page::Section section{
+      "Operators", "", {"operator", "kind", "reads", "gives", "settings", "kernel"}, {}};
   std::vector<std::vector<Page::Cell>> rows;
   for (const OperatorRow& row : dump.operators) {
     rows.push_back({row.name.value_or(""), row.op, shorten(row.inputs), shorten(row.outputs),
@@ -162,9 +159,8 @@ Page::Section operator_table(const Dump& dump) {
 
 // Those that vary, that several tensors share, or that somebody named.
 Page::Section dim_table(const Dump& dump) {
-  Page::Section section;
-  section.heading = "Dims that tensors share or that vary";
-  section.columns = {"dim", "symbol", "values", "stands in"};
+  Page::Section section{
+      "Dims that tensors share or that vary", "", {"dim", "symbol", "values", "stands in"}, {}};
   std::vector<std::string> order;
   std::unordered_map<std::string, std::pair<const DimRow*, std::vector<std::string>>> dims;
   for (const TensorRow& row : dump.tensors) {
@@ -202,9 +198,7 @@ std::string function_text(const OperatorRow& inner) {
 }
 
 Page::Section group_table(const Dump& dump) {
-  Page::Section section;
-  section.heading = "Fused groups";
-  section.columns = {"group", "step", "computes", "gives"};
+  Page::Section section{"Fused groups", "", {"group", "step", "computes", "gives"}, {}};
   std::vector<std::vector<Page::Cell>> rows;
   std::size_t strided = 0;
   for (const OperatorRow& row : dump.operators) {
@@ -243,9 +237,8 @@ Page::Section bias_table(const Dump& dump) {
     if (composite && composite->is_convolution() && !row.outputs.empty())
       convolutions.emplace(row.outputs[0], &row);
   }
-  Page::Section section;
-  section.heading = "Sums behind convolutions";
-  section.columns = {"sum", "convolution", "other operand", "so it"};
+  Page::Section section{
+      "Sums behind convolutions", "", {"sum", "convolution", "other operand", "so it"}, {}};
   std::vector<std::vector<Page::Cell>> rows;
   for (const OperatorRow& row : dump.operators) {
     for (const OperatorRow& inner : row.elementwise_ops) {
@@ -273,9 +266,7 @@ Page::Section bias_table(const Dump& dump) {
 }
 
 Page::Section legend() {
-  Page::Section section;
-  section.heading = "How to read the file";
-  section.columns = {"word", "means"};
+  Page::Section section{"How to read the file", "", {"word", "means"}, {}};
   section.rows = {
       {"depth", "how many operators lie between a tensor and the inputs, at most"},
       {"dims",

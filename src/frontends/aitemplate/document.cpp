@@ -16,10 +16,7 @@ class DumpDocument : public Document {
 
   Graph graph() const override { return import_dump(dump_, source_); }
   std::string text(std::string_view style) const override {
-    if (!style.empty()) {
-      throw Error("the format 'aitemplate' has one style only", ErrorKind::Usage)
-          .got("style '", style, "'");
-    }
+    refuse_style("aitemplate", style);
     return print_dump(dump_);
   }
   Findings check() const override { return check_dump(dump_, places_); }

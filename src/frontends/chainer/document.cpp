@@ -18,10 +18,7 @@ class ChainerDocument : public Document {
 
   Graph graph() const override { return import_tables(tables_, source_); }
   std::string text(std::string_view style) const override {
-    if (!style.empty()) {
-      throw Error("the format 'chainer' has one style only", ErrorKind::Usage)
-          .got("style '", style, "'");
-    }
+    refuse_style("chainer", style);
     return print_tables(tables_);
   }
   Findings check() const override { return check_tables(tables_, source_); }

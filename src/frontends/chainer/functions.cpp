@@ -102,6 +102,13 @@ const FunctionRule* find_rule(std::string_view name) {
   return nullptr;
 }
 
+const FunctionRule* find_rule_of(std::string_view op, FunctionRule::Number number) {
+  for (const FunctionRule& rule : elementwise_functions()) {
+    if (rule.op == op && rule.number == number) return &rule;
+  }
+  return nullptr;
+}
+
 std::vector<std::string> known_function_names() {
   std::vector<std::string> names;
   for (const auto family :

@@ -62,6 +62,9 @@ inline std::vector<Retained> retains_inputs(const FunctionView&) { return {{{0, 
 
 /// What is known of one of Chainer's function classes.
 struct FunctionRule {
+  /// Which operand of Tenon's operator is a number, the attribute `value`.
+  enum class Number : std::uint8_t { None, First, Second };
+
   std::string_view name;
   std::size_t least_inputs = 1, most_inputs = 1;
   Relation (*relate)(const FunctionView&) = nullptr;
@@ -74,10 +77,14 @@ struct FunctionRule {
   std::int64_t (*hidden_bytes)(const FunctionView&) = nullptr;
   /// Products that it sums up, from the shapes by variable.
   double (*multiply_adds)(const FunctionView&, const std::vector<Shape>&) = nullptr;
+  std::string_view op = "";  ///< Tenon's operator, where it is that one without attributes
+  Number number = Number::None;
 };
 
 /// Null for a name that nobody wrote a rule for.
 const FunctionRule* find_rule(std::string_view name);
+/// The function that is an operator, with a number for an operand or without; null where none is.
+const FunctionRule* find_rule_of(std::string_view op, FunctionRule::Number number);
 std::vector<std::string> known_function_names();
 
 /// The rules of each family; `find_rule` looks through all.

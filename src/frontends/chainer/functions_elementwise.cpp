@@ -5,6 +5,7 @@ namespace tenon::chainer {
 namespace {
 
 using Vars = std::vector<Var>;
+using Number = FunctionRule::Number;
 
 std::vector<Retained> retains_input(const FunctionView&) { return {{{0}, {}}}; }
 std::vector<Retained> retains_output(const FunctionView&) { return {{{}, {0}}}; }
@@ -59,19 +60,18 @@ Relation relate_broadcast(const FunctionView& view) {
   };
 }
 
-template <const char* kOp>
-Vars build_plain(const FunctionView&, Builder& build, const Vars& in) {
-  return {build.call(kOp, {in[0]})};
+// The operator that the rule names; a function of two may have been given one twice.
+Vars build_plain(const FunctionView& view, Builder& build, const Vars& in) {
+  const FunctionRule& rule = *find_rule(view.function().name);
+  Vars operands = in;
+  if (rule.number != Number::None) {
+    const Var value = build.scalar(view.real("value"), in[0]);
+    operands.insert(rule.number == Number::First ? operands.begin() : operands.end(), value);
+  } else if (operands.size() < rule.most_inputs) {
+    operands.push_back(in[0]);
+  }
+  return {build.call(rule.op, operands)};
 }
-template <const char* kOp>
-Vars build_binary(const FunctionView&, Builder& build, const Vars& in) {
-  return {build.call(kOp, {in[0], in.size() > 1 ? in[1] : in[0]})};
-}
-
-constexpr char kRelu[] = "relu", kSigmoid[] = "sigmoid", kTanh[] = "tanh", kExp[] = "exp",
-               kLog[] = "log", kAbs[] = "abs", kNeg[] = "neg", kSin[] = "sin", kCos[] = "cos",
-               kSqrt[] = "sqrt", kIdentity[] = "identity", kAdd[] = "add", kSub[] = "sub",
-               kMul[] = "mul", kDiv[] = "div", kMaximum[] = "maximum", kMinimum[] = "minimum";
 
 Vars build_sum_of_all(const FunctionView&, Builder& build, const Vars& in) {
   if (in.size() == 1) return {build.call("identity", in)};
@@ -103,13 +103,6 @@ Vars build_dropout(const FunctionView& view, Builder& build, const Vars& in) {
                          std::vector<Attr>{}, {"", ""})[0]};
 }
 std::int64_t hidden_by_dropout(const FunctionView& view) { return view.bytes(view.input(0)); }
-
-template <const char* kOp, bool kConstantFirst>
-Vars build_with_constant(const FunctionView& view, Builder& build, const Vars& in) {
-  const Var value = build.scalar(view.real("value"), in[0]);
-  return {kConstantFirst ? build.call(kOp, {value, in[0]}) : build.call(kOp, {in[0], value})};
-}
-constexpr char kPow[] = "pow";
 
 // Chainer multiplies the sum of squares by alpha itself, Tenon by alpha over the number of
 // neighbours.
@@ -182,45 +175,50 @@ std::span<const FunctionRule> elementwise_functions() {
   static const auto unary = [](std::string_view name, auto build, auto retained) {
     return FunctionRule{.name = name, .relate = relate_unary, .build = build, .retained = retained};
   };
-  static const auto binary = [](std::string_view name, auto build, auto retained) {
-    return FunctionRule{.name = name,
-                        .least_inputs = 1,
-                        .most_inputs = 2,
-                        .relate = relate_broadcast,
-                        .build = build,
-                        .retained = retained};
+  static const auto plain = [](std::string_view name, std::string_view op, auto retained,
+                               Number number = Number::None) {
+    FunctionRule rule = unary(name, build_plain, retained);
+    rule.op = op;
+    rule.number = number;
+    return rule;
+  };
+  static const auto binary = [](std::string_view name, std::string_view op, auto retained) {
+    FunctionRule rule = plain(name, op, retained);
+    rule.most_inputs = 2;
+    rule.relate = relate_broadcast;
+    return rule;
   };
   static const std::vector<FunctionRule> rules = [] {
     std::vector<FunctionRule> all = {
-        unary("ReLU", build_plain<kRelu>, retains_output),
+        plain("ReLU", "relu", retains_output),
         unary("LeakyReLU", build_leaky_relu, retained_by_slope),
         unary("ELU", build_elu, retains_input_and_output),
         unary("ClippedReLU", build_clipped_relu, retains_input_and_output),
-        unary("Sigmoid", build_plain<kSigmoid>, retains_output_and_cudnn_input),
-        unary("Tanh", build_plain<kTanh>, retains_output_and_cudnn_input),
+        plain("Sigmoid", "sigmoid", retains_output_and_cudnn_input),
+        plain("Tanh", "tanh", retains_output_and_cudnn_input),
         unary("Softplus", build_softplus, retains_input),
-        unary("Exp", build_plain<kExp>, retains_output),
-        unary("Log", build_plain<kLog>, retains_input),
-        unary("Absolute", build_plain<kAbs>, retains_input),
-        unary("Neg", build_plain<kNeg>, retains_nothing),
-        unary("Sin", build_plain<kSin>, retains_input),
-        unary("Cos", build_plain<kCos>, retains_input),
-        unary("Sqrt", build_plain<kSqrt>, retains_output),
-        unary("Identity", build_plain<kIdentity>, retains_nothing),
-        unary("AddConstant", build_with_constant<kAdd, false>, retains_nothing),
-        unary("SubFromConstant", build_with_constant<kSub, true>, retains_nothing),
-        unary("MulConstant", build_with_constant<kMul, false>, retains_nothing),
-        unary("DivFromConstant", build_with_constant<kDiv, true>, retains_input),
-        unary("PowVarConst", build_with_constant<kPow, false>, retains_input),
+        plain("Exp", "exp", retains_output),
+        plain("Log", "log", retains_input),
+        plain("Absolute", "abs", retains_input),
+        plain("Neg", "neg", retains_nothing),
+        plain("Sin", "sin", retains_input),
+        plain("Cos", "cos", retains_input),
+        plain("Sqrt", "sqrt", retains_output),
+        plain("Identity", "identity", retains_nothing),
+        plain("AddConstant", "add", retains_nothing, Number::Second),
+        plain("SubFromConstant", "sub", retains_nothing, Number::First),
+        plain("MulConstant", "mul", retains_nothing, Number::Second),
+        plain("DivFromConstant", "div", retains_input, Number::First),
+        plain("PowVarConst", "pow", retains_input, Number::Second),
         unary("LocalResponseNormalization", build_response_normalization, retains_input_and_output),
         unary("Softmax", build_softmax, retains_output),
         unary("LogSoftmax", build_log_softmax, retains_output),
-        binary("Add", build_binary<kAdd>, retains_nothing),
-        binary("Sub", build_binary<kSub>, retains_nothing),
-        binary("Mul", build_binary<kMul>, retains_inputs),
-        binary("Div", build_binary<kDiv>, retains_inputs),
-        binary("Maximum", build_binary<kMaximum>, retains_inputs),
-        binary("Minimum", build_binary<kMinimum>, retains_inputs),
+        binary("Add", "add", retains_nothing),
+        binary("Sub", "sub", retains_nothing),
+        binary("Mul", "mul", retains_inputs),
+        binary("Div", "div", retains_inputs),
+        binary("Maximum", "maximum", retains_inputs),
+        binary("Minimum", "minimum", retains_inputs),
         {.name = "MultiAdd",
          .least_inputs = 1,
          .most_inputs = 1 << 16,

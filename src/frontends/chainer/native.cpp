@@ -68,11 +68,6 @@ NativeFunction named(const NodeReader& in, std::string name,
   return native;
 }
 
-template <const char* kName>
-Native plain(const NodeReader& in) {
-  return named(in, kName);
-}
-
 std::optional<WindowNumbers> window_of(const NodeReader& in) {
   return in.type(0).rank() == 4 ? window_numbers(in.node(), 2) : std::nullopt;
 }
@@ -122,18 +117,22 @@ Native pooling(const NodeReader& in, std::string name) {
 Native max_pooling(const NodeReader& in) { return pooling(in, "MaxPooling2D"); }
 Native average_pooling(const NodeReader& in) { return pooling(in, "AveragePooling2D"); }
 
-// With a number in place of a tensor, the function is another.
-Native with_number(const NodeReader& in, std::size_t number_at, std::string name) {
-  NativeFunction native = named(in, std::move(name), {attribute("value", *in.scalar(number_at))});
-  native.inputs = {in.operand(1 - number_at)};
-  return native;
-}
-template <const char* kName, const char* kNumberBehind, const char* kNumberBefore>
-Native binary(const NodeReader& in) {
-  if (in.scalar(1) && kNumberBehind[0] != '\0') return with_number(in, 1, kNumberBehind);
-  if (in.scalar(0) && kNumberBefore[0] != '\0') return with_number(in, 0, kNumberBefore);
-  if (kName[0] == '\0' || in.type(0) != in.type(1)) return std::nullopt;
-  return named(in, kName);
+// The function that is this operator; with a number in place of a tensor it is another one.
+Native plain(const NodeReader& in) {
+  using Number = FunctionRule::Number;
+  for (const std::size_t at : {1, 0}) {
+    const FunctionRule* rule =
+        in.scalar(at) ? find_rule_of(in.node().op->name, at == 1 ? Number::Second : Number::First)
+                      : nullptr;
+    if (rule == nullptr) continue;
+    NativeFunction native =
+        named(in, std::string(rule->name), {attribute("value", *in.scalar(at))});
+    native.inputs = {in.operand(1 - at)};
+    return native;
+  }
+  const FunctionRule* rule = find_rule_of(in.node().op->name, Number::None);
+  if (rule == nullptr || (in.operand_count() == 2 && in.type(0) != in.type(1))) return std::nullopt;
+  return named(in, std::string(rule->name));
 }
 
 Native leaky_relu(const NodeReader& in) {
@@ -166,12 +165,13 @@ Native response_normalization(const NodeReader& in) {
                 attribute("indexes", nullptr), attribute("unit_scale", nullptr)});
 }
 
-template <const char* kName>
 Native along_axis(const NodeReader& in) {
-  return named(in, kName, {integer_attribute("axis", in.integer("axis"))});
-}
-Native concatenation(const NodeReader& in) {
-  return named(in, "Concat", {integer_attribute("axis", in.integer("axis"))});
+  const std::string& op = in.node().op->name;
+  return named(in,
+               op == "softmax"  ? "Softmax"
+               : op == "concat" ? "Concat"
+                                : "LogSoftmax",
+               {integer_attribute("axis", in.integer("axis"))});
 }
 
 Native get_item(const NodeReader& in) {
@@ -304,15 +304,6 @@ Native product(const NodeReader& in) {
       {attribute("transa", false), attribute("transb", false), attribute("transc", false)});
 }
 
-constexpr char kNone_[] = "", kAddName[] = "Add", kAddConstant[] = "AddConstant", kSub[] = "Sub",
-               kSubFrom[] = "SubFromConstant", kMul[] = "Mul", kMulConstant[] = "MulConstant",
-               kDiv[] = "Div", kDivFrom[] = "DivFromConstant", kPowConstant[] = "PowVarConst",
-               kMaximum[] = "Maximum", kMinimum[] = "Minimum", kReLU[] = "ReLU",
-               kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kExp[] = "Exp", kLog[] = "Log",
-               kAbsolute[] = "Absolute", kNeg[] = "Neg", kSin[] = "Sin", kCos[] = "Cos",
-               kSqrt[] = "Sqrt", kIdentity[] = "Identity", kSoftmax[] = "Softmax",
-               kLogSoftmax[] = "LogSoftmax";
-
 // A linear layer's bias, or a sum.
 Native addition(const NodeReader& in) {
   if (const Node* product_node = only_for(in, in.operand(0), "matmul");
@@ -325,7 +316,7 @@ Native addition(const NodeReader& in) {
       return linear;
     }
   }
-  return binary<kAddName, kAddConstant, kNone_>(in);
+  return plain(in);
 }
 
 Native cross_entropy(const NodeReader& in) {
@@ -353,28 +344,11 @@ const std::map<std::string_view, Rule>& rules() {
       {"conv_transpose", deconvolution},
       {"max_pool", max_pooling},
       {"average_pool", average_pooling},
-      {"relu", plain<kReLU>},
       {"leaky_relu", leaky_relu},
       {"elu", elu},
       {"clip", clipped_relu},
-      {"sigmoid", plain<kSigmoid>},
-      {"tanh", plain<kTanh>},
-      {"exp", plain<kExp>},
-      {"log", plain<kLog>},
-      {"abs", plain<kAbsolute>},
-      {"neg", plain<kNeg>},
-      {"sin", plain<kSin>},
-      {"cos", plain<kCos>},
-      {"sqrt", plain<kSqrt>},
-      {"identity", plain<kIdentity>},
       {"add", addition},
-      {"sub", binary<kSub, kNone_, kSubFrom>},
-      {"mul", binary<kMul, kMulConstant, kNone_>},
-      {"div", binary<kDiv, kNone_, kDivFrom>},
-      {"pow", binary<kNone_, kPowConstant, kNone_>},
-      {"maximum", binary<kMaximum, kNone_, kNone_>},
-      {"minimum", binary<kMinimum, kNone_, kNone_>},
-      {"concat", concatenation},
+      {"concat", along_axis},
       {"slice", get_item},
       {"reshape", reshape},
       {"transpose", transposition},
@@ -384,8 +358,8 @@ const std::map<std::string_view, Rule>& rules() {
       {"split", split},
       {"reduce_sum", sum},
       {"gather", embedding},
-      {"softmax", along_axis<kSoftmax>},
-      {"log_softmax", along_axis<kLogSoftmax>},
+      {"softmax", along_axis},
+      {"log_softmax", along_axis},
       {"lrn", response_normalization},
       {"batch_norm", fixed_batch_norm},
       {"batch_norm_training", batch_norm},
@@ -475,14 +449,14 @@ bool is_plain_tensor(const Graph& graph, ValueId value) {
 
 std::optional<NativeFunction> native_function(const Graph& graph, NodeId node) {
   const auto rule = rules().find(graph.op_name(node));
-  if (rule == rules().end()) return std::nullopt;
   for (const ValueId operand : graph.node(node).operands) {
     if (!operand || !is_plain_tensor(graph, operand)) return std::nullopt;
   }
   for (const ValueId result : graph.node(node).results) {
     if (!result || !is_plain_tensor(graph, result)) return std::nullopt;
   }
-  Native native = rule->second(NodeReader(graph, node));
+  const NodeReader reader(graph, node);
+  Native native = rule == rules().end() ? plain(reader) : rule->second(reader);
   if (!native || native->inputs.empty()) return std::nullopt;
   // What Chainer does not give out must be of no use here either.
   const std::vector<ValueId>& results = graph.node(node).results;

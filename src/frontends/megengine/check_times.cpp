@@ -1,19 +1,13 @@
 #include "base/text.h"
 #include "frontends/megengine/check_parts.h"
+#include "frontends/megengine/vocabulary.h"
 
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <map>
 
 namespace tenon::megengine {
 namespace {
-
-std::string printed(double seconds) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%.15g", seconds);
-  return digits;
-}
 
 // CUDA tells the time between events as a 32-bit float of milliseconds.
 double as_event_time(double seconds) {
@@ -66,8 +60,8 @@ class TimesCheck {
       if (*earlier <= *later) {
         context_.findings.hold(kind);
       } else {
-        context_.findings.miss(kind, here(member), printed(*later),
-                               concat(printed(*earlier), " or later, ", what));
+        context_.findings.miss(kind, here(member), fifteen_digits(*later),
+                               concat(fifteen_digits(*earlier), " or later, ", what));
       }
     };
     const std::string_view order =
@@ -91,7 +85,7 @@ class TimesCheck {
     for (const auto& [member, time] : fields) {
       if (!*time || !std::isfinite(**time)) continue;
       context_.findings.compare("device times: what an event can tell", here(member),
-                                printed(**time), printed(as_event_time(**time)));
+                                fifteen_digits(**time), fifteen_digits(as_event_time(**time)));
     }
   }
 

@@ -125,8 +125,7 @@ class Description {
     std::vector<std::string> places;
     for (const auto& [name, count] : comp_nodes)
       places.push_back(concat(name, " (", counted(static_cast<std::int64_t>(count), "var"), ")"));
-    Page::Section section;
-    section.heading = "The network";
+    Page::Section section{"The network", "", {}, {}};
     const bool has_rest = exec.operators.size() > exec.comp_seq.size();
     section.text = concat(exec.operators.size(), " operators make ", exec.vars.size(), " vars; ",
                           exec.comp_seq.size(), " operators are executed",
@@ -159,9 +158,7 @@ class Description {
   }
 
   Page::Section totals() const {
-    Page::Section section;
-    section.heading = "In total";
-    section.columns = {"", ">total"};
+    Page::Section section{"In total", "", {"", ">total"}, {}};
     section.rows = {
         {"arithmetic", Page::Cell(with_unit(total_.computation, "FLO"), total_.computation)},
         {"bytes read and written", Page::Cell(with_unit(total_.memory, "B"), total_.memory)}};
@@ -190,8 +187,7 @@ class Description {
       return std::pair(a.second.device, a.second.computation) >
              std::pair(b.second.device, b.second.computation);
     });
-    Page::Section section;
-    section.heading = "By type of operator";
+    Page::Section section{"By type of operator", "", {}, {}};
     const Unit operations(total_.computation), bytes(total_.memory);
     section.columns = {"type",
                        ">operators",
@@ -239,8 +235,7 @@ class Description {
 
   Page::Section memory() const {
     const GraphExec& exec = profile_.graph_exec;
-    Page::Section section;
-    section.heading = "Memory";
+    Page::Section section{"Memory", "", {}, {}};
     std::int64_t constants = 0, constant_count = 0, workspace = 0, workspace_count = 0, largest = 0;
     for (std::size_t var = 0; var < exec.vars.size(); ++var) {
       const std::int64_t bytes = facts_[var].byte_count();
@@ -291,9 +286,7 @@ class Description {
   }
 
   static Page::Section legend() {
-    Page::Section section;
-    section.heading = "What the fields mean";
-    section.columns = {"field", "meaning"};
+    Page::Section section{"What the fields mean", "", {"field", "meaning"}, {}};
     section.rows = {
         {"profiler.host, .device",
          "seconds from a zero of their own: start (handed over), kern (kernel begins), end"},

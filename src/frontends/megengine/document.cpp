@@ -17,10 +17,7 @@ class ProfileDocument : public Document {
 
   Graph graph() const override { return import_graph(profile_, index_); }
   std::string text(std::string_view style) const override {
-    if (!style.empty()) {
-      throw Error("the format 'megengine' has one style only", ErrorKind::Usage)
-          .got("style '", style, "'");
-    }
+    refuse_style("megengine", style);
     return print_profile(profile_);
   }
   Findings check() const override { return check_profile(profile_, index_); }

@@ -1,7 +1,7 @@
 #include "frontends/megengine/schema.h"
+#include "frontends/megengine/vocabulary.h"
 
 #include <cmath>
-#include <cstdio>
 
 namespace tenon::megengine {
 namespace {
@@ -12,9 +12,7 @@ void append_real(std::string& text, double value) {
   } else if (value == 0) {
     text += '0';
   } else {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.15g", value);
-    text += digits;
+    text += fifteen_digits(value);
   }
 }
 

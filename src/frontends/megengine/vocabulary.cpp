@@ -165,8 +165,7 @@ std::optional<std::string> default_name(const Operator& opr, const Param& param)
   return std::nullopt;
 }
 
-// As the document has reals.
-static std::string fifteen_digits(double value) {
+std::string fifteen_digits(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.15g", value);
   return text;

@@ -1,6 +1,7 @@
 #include "frontends/onnx/export_node.h"
 
 #include "base/error.h"
+#include "frontends/node_attrs.h"
 #include "frontends/onnx/exporter.h"
 
 namespace tenon::onnx {
@@ -56,11 +57,7 @@ std::vector<std::string> NodeExport::results() const {
   return names;
 }
 
-bool NodeExport::has_attr(std::string_view name) const {
-  if (node.attrs.find(name)) return true;
-  const AttrDef* def = node.op->find_attr(name);
-  return def && def->default_value;
-}
+bool NodeExport::has_attr(std::string_view name) const { return attr_of(node, name) != nullptr; }
 
 const AttrValue& NodeExport::attr(std::string_view name) const {
   const AttrDef* def = node.op->find_attr(name);

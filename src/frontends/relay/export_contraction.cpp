@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "frontends/node_attrs.h"
 #include "frontends/relay/export_node.h"
 #include "frontends/relay/types.h"
 #include "frontends/relay/window.h"
@@ -56,9 +57,8 @@ ValueId before_swap(const ExportNode& node, ValueId value) {
   const Node& maker = graph.node(producer);
   if (maker.op->name != "transpose") return {};
   const std::size_t rank = graph.value(value).type.tensor().rank();
-  const AttrValue* perm = maker.attrs.find("perm");
-  const Dims* dims = perm ? std::get_if<Dims>(perm) : nullptr;
-  if (dims == nullptr) return rank == 2 ? maker.operands[0] : ValueId();
+  const Dims* dims = attr_of<Dims>(maker, "perm");
+  if (dims == nullptr || dims->empty()) return rank == 2 ? maker.operands[0] : ValueId();
   Dims swapped;
   for (std::size_t k = 0; k < rank; ++k) swapped.emplace_back(static_cast<std::int64_t>(k));
   std::swap(swapped[rank - 1], swapped[rank - 2]);

@@ -1,6 +1,7 @@
 #include "frontends/relay/export_node.h"
 
 #include "base/error.h"
+#include "frontends/node_attrs.h"
 #include "frontends/relay/types.h"
 
 namespace tenon::relay {
@@ -112,42 +113,22 @@ bool ExportNode::wants(std::size_t result) const {
   return result < node_.results.size() && node_.results[result];
 }
 
-const AttrValue* ExportNode::find(std::string_view attr) const {
-  if (const AttrValue* value = node_.attrs.find(attr)) return value;
-  const AttrDef* def = node_.op->find_attr(attr);
-  return def && def->default_value ? &*def->default_value : nullptr;
-}
-
 std::int64_t ExportNode::integer(std::string_view attr) const {
-  const AttrValue* value = find(attr);
-  const Dim* dim = value ? std::get_if<Dim>(value) : nullptr;
-  if (dim == nullptr || !dim->is_constant()) throw unsupported(concat("'", attr, "' is no number"));
-  return dim->constant();
+  if (const std::optional<std::int64_t> number = integer_of(node_, attr)) return *number;
+  throw unsupported(concat("'", attr, "' is no number"));
 }
 Integers ExportNode::integers(std::string_view attr) const {
-  const AttrValue* value = find(attr);
-  const Dims* dims = value ? std::get_if<Dims>(value) : nullptr;
+  const auto* dims = attr_of<Dims>(node_, attr);
   return dims ? numbers(*dims) : Integers{};
 }
 double ExportNode::real(std::string_view attr) const {
-  const AttrValue* value = find(attr);
-  const double* number = value ? std::get_if<double>(value) : nullptr;
-  if (number == nullptr) throw unsupported(concat("'", attr, "' is no number"));
-  return *number;
+  if (const auto* number = attr_of<double>(node_, attr)) return *number;
+  throw unsupported(concat("'", attr, "' is no number"));
 }
-bool ExportNode::flag(std::string_view attr) const {
-  const AttrValue* value = find(attr);
-  const bool* flag = value ? std::get_if<bool>(value) : nullptr;
-  return flag && *flag;
-}
-std::string ExportNode::text(std::string_view attr) const {
-  const AttrValue* value = find(attr);
-  const std::string* text = value ? std::get_if<std::string>(value) : nullptr;
-  return text ? *text : "";
-}
+bool ExportNode::flag(std::string_view attr) const { return flag_of(node_, attr); }
+std::string ExportNode::text(std::string_view attr) const { return text_of(node_, attr); }
 std::optional<DType> ExportNode::dtype(std::string_view attr) const {
-  const AttrValue* value = find(attr);
-  const DType* dtype = value ? std::get_if<DType>(value) : nullptr;
+  const auto* dtype = attr_of<DType>(node_, attr);
   return dtype ? std::optional<DType>(*dtype) : std::nullopt;
 }
 

@@ -89,8 +89,6 @@ class ExportNode {
   Error unsupported(std::string why) const;
 
  private:
-  const AttrValue* find(std::string_view attr) const;
-
   const Graph& graph_;
   const Node& node_;
   ExprBuilder build_;

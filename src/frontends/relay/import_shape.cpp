@@ -126,7 +126,7 @@ Meaning stack(const CallImport& call) {
 }
 
 // Parts of one size, or cut at positions.
-Meaning split(const CallImport& call) {
+Meaning split_tensor(const CallImport& call) {
   const Var x = call.value(0);
   const auto rank = static_cast<std::int64_t>(call.type(x).rank());
   std::int64_t axis = call.integer("axis");
@@ -324,7 +324,7 @@ void add_shape_handlers(Handlers& handlers) {
   handlers["expand_dims"] = expand_dims;
   handlers["concatenate"] = concatenate;
   handlers["stack"] = stack;
-  handlers["split"] = split;
+  handlers["split"] = split_tensor;
   handlers["strided_slice"] = strided_slice;
   handlers["nn.pad"] = pad;
   handlers["nn.mirror_pad"] = pad;

@@ -19,10 +19,7 @@ class NodeTable : public Document {
 
   Graph graph() const override { return import_graph(table_, step_, source_); }
   std::string text(std::string_view style) const override {
-    if (!style.empty()) {
-      throw Error("the format 'tensorscope' has one style only", ErrorKind::Usage)
-          .got("style '", style, "'");
-    }
+    refuse_style("tensorscope", style);
     return print_table(table_);
   }
   Findings check() const override { return check_table(table_, step_); }
