@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "frontends/onnx/export_node.h"
+#include "frontends/onnx/plain_ops.h"
 
 #include <algorithm>
 #include <cmath>
@@ -322,11 +323,7 @@ void write_col2im(NodeExport& node) {
 }
 
 void write_lrn(NodeExport& node) {
-  emit_images(node, "LRN", {in_logical_order(node, "x", image)},
-              {{"size", node.integer("size")},
-               {"alpha", node.real("alpha")},
-               {"beta", node.real("beta")},
-               {"bias", node.real("bias")}});
+  emit_images(node, "LRN", {in_logical_order(node, "x", image)}, plain_attrs(node));
 }
 
 void write_requantize(NodeExport& node) {

@@ -93,11 +93,9 @@ void write_top_k(NodeExport& node) {
 
 void write_string_split(NodeExport& node) {
   node.need_opset(20);
-  std::vector<OnnxAttr> attrs{{"delimiter", node.text("delimiter")}};
-  if (node.has_attr("max_splits")) attrs.push_back({"maxsplit", node.integer("max_splits")});
   Names results = node.results();
   if (results.size() < 2 || results[1].empty()) results = {results[0], node.fresh("counts")};
-  node.emit("StringSplit", {node.operand("x")}, results, std::move(attrs));
+  node.emit("StringSplit", {node.operand("x")}, results, plain_attrs(node));
 }
 
 // ONNX's seeds are floats; one that came from none is left to the reader.

@@ -114,44 +114,12 @@ void write_dropout(NodeExport& node) {
             {{"seed", node.integer("seed")}});
 }
 
-// Attributes at the value that opsets before them implied are left out.
-void write_quantization(NodeExport& node, const char* op_type, DType narrow,
-                        int output_dtype_since) {
-  node.need_opset(info(narrow).bits == 16 ? 21 : 10);
-  std::vector<OnnxAttr> attrs;
-  const auto add = [&](int since, OnnxAttr attr) {
-    node.need_opset(since);
-    attrs.push_back(std::move(attr));
-  };
-  if (node.integer("axis") != 1) add(13, {"axis", node.integer("axis")});
-  if (node.integer("block_size") != 0) add(21, {"block_size", node.integer("block_size")});
-  if (node.has_attr("to"))
-    add(output_dtype_since, element_attr("output_dtype", node.element("to")));
-  if (node.has_attr("precision")) add(23, element_attr("precision", node.element("precision")));
-  if (node.has_attr("saturate") && !node.flag("saturate")) add(19, {"saturate", std::int64_t{0}});
-  node.emit(op_type, node.operands(), node.results(), std::move(attrs));
-}
-
-void write_quantize(NodeExport& node) {
-  write_quantization(node, "QuantizeLinear", element_of(node.result_type()), 21);
-}
-void write_dequantize(NodeExport& node) {
-  write_quantization(node, "DequantizeLinear", element_of(node.operand_type("x")), 23);
-}
-
 constexpr ExportRule elementwise_exports[] = {
-    {"cast", write_cast},
-    {"cast_text", write_cast},
-    {"dequantize_linear", write_dequantize},
-    {"dropout", write_dropout},
-    {"fixed_point_multiply", write_fixed_point_multiply},
-    {"mod", write_mod},
-    {"quantize_linear", write_quantize},
-    {"shift_left", write_shift},
-    {"shift_right", write_shift},
-    {"simulated_quantize", write_simulated_quantize},
-    {"swish", write_swish},
-    {"trunc", write_trunc},
+    {"cast", write_cast},         {"cast_text", write_cast},
+    {"dropout", write_dropout},   {"fixed_point_multiply", write_fixed_point_multiply},
+    {"mod", write_mod},           {"shift_left", write_shift},
+    {"shift_right", write_shift}, {"simulated_quantize", write_simulated_quantize},
+    {"swish", write_swish},       {"trunc", write_trunc},
 };
 
 }  // namespace

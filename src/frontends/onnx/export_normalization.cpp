@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "frontends/onnx/export_node.h"
+#include "frontends/onnx/plain_ops.h"
 
 namespace tenon::onnx {
 namespace {
@@ -65,48 +66,16 @@ void export_instance_norm(NodeExport& node) {
   node.need_opset(6);
   ChannelsFirst ends(node);
   node.emit("InstanceNormalization", {ends.x, node.operand("scale"), node.operand("bias")},
-            {ends.y}, {{"epsilon", node.real("epsilon")}});
+            {ends.y}, plain_attrs(node));
   ends.finish();
-}
-
-std::vector<OnnxAttr> norm_attrs(const NodeExport& node) {
-  std::vector<OnnxAttr> attrs{{"epsilon", node.real("epsilon")}};
-  if (node.has_attr("stash")) {
-    attrs.push_back({"stash_type", std::int64_t{onnx_element_type(node.element("stash"))}});
-  }
-  return attrs;
 }
 
 void export_group_norm(NodeExport& node) {
   node.need_opset(21);
   ChannelsFirst ends(node);
-  std::vector<OnnxAttr> attrs = norm_attrs(node);
-  attrs.push_back({"num_groups", node.integer("groups")});
   node.emit("GroupNormalization", {ends.x, node.operand("scale"), node.operand("bias")}, {ends.y},
-            attrs);
+            plain_attrs(node));
   ends.finish();
-}
-
-void export_layer_norm(NodeExport& node) {
-  node.need_opset(17);
-  std::vector<OnnxAttr> attrs = norm_attrs(node);
-  attrs.push_back({"axis", node.integer("axis")});
-  std::vector<std::string> inputs{node.operand("x"), node.operand("scale")};
-  if (node.has("bias")) inputs.push_back(node.operand("bias"));
-  node.emit("LayerNormalization", inputs, node.results(), attrs);
-}
-
-void export_rms_norm(NodeExport& node) {
-  node.need_opset(23);
-  std::vector<OnnxAttr> attrs = norm_attrs(node);
-  attrs.push_back({"axis", node.integer("axis")});
-  node.emit("RMSNormalization", {node.operand("x"), node.operand("scale")}, {node.result()}, attrs);
-}
-
-void export_mean_variance_norm(NodeExport& node) {
-  node.need_opset(9);
-  node.emit("MeanVarianceNormalization", {node.operand("x")}, {node.result()},
-            {{"axes", node.integers("axes")}});
 }
 
 // ONNX lets queries start late only by the keys of a cache: the first ones become that.
@@ -155,9 +124,6 @@ constexpr ExportRule normalization_exports[] = {
     {"batch_norm_training", export_batch_norm},
     {"group_norm", export_group_norm},
     {"instance_norm", export_instance_norm},
-    {"layer_norm", export_layer_norm},
-    {"mean_variance_norm", export_mean_variance_norm},
-    {"rms_norm", export_rms_norm},
 };
 
 }  // namespace

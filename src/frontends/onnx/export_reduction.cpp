@@ -1,61 +1,44 @@
 #include "base/error.h"
 #include "frontends/onnx/export_node.h"
+#include "frontends/onnx/plain_ops.h"
+
+#include <algorithm>
 
 namespace tenon::onnx {
 namespace {
 
-struct ReductionNames {
-  const char* op;
-  const char* onnx;
-  const char* without_axes;  // what is left of it when nothing is folded
-};
-
-constexpr ReductionNames reduction_names[] = {
-    {"reduce_l1", "ReduceL1", "Abs"},
-    {"reduce_l2", "ReduceL2", "Abs"},
-    {"reduce_log_sum", "ReduceLogSum", "Log"},
-    {"reduce_log_sum_exp", "ReduceLogSumExp", "Identity"},
-    {"reduce_max", "ReduceMax", "Identity"},
-    {"reduce_mean", "ReduceMean", "Identity"},
-    {"reduce_min", "ReduceMin", "Identity"},
-    {"reduce_prod", "ReduceProd", "Identity"},
-    {"reduce_sum", "ReduceSum", "Identity"},
-    {"reduce_sum_square", "ReduceSumSquare", "Mul"},
-};
-
-const ReductionNames& names_of(std::string_view op) {
-  for (const ReductionNames& names : reduction_names) {
-    if (names.op == op) return names;
-  }
-  TENON_ASSERT(false, "the rule is only listed for reductions");
+// What is left of a reduction when nothing is folded.
+std::string without_axes(std::string_view op) {
+  if (op == "reduce_l1" || op == "reduce_l2") return "Abs";
+  if (op == "reduce_log_sum") return "Log";
+  return op == "reduce_sum_square" ? "Mul" : "Identity";
 }
 
 void export_reduce(NodeExport& node) {
-  const ReductionNames& names = names_of(node.node.op->name);
+  const PlainOp& row = *std::ranges::find(plain_ops(), node.node.op->name, &PlainOp::op);
   const bool has_dynamic_axes = node.has("axes");
   const std::vector<std::int64_t> axes =
       has_dynamic_axes ? std::vector<std::int64_t>{} : node.integers("axes");
   const bool folds_nothing = !has_dynamic_axes && axes.empty() && node.flag("noop_if_empty");
   const std::string x = node.operand("x");
   if (folds_nothing) {
-    const bool is_square = names.without_axes == std::string_view("Mul");
-    node.emit(names.without_axes, is_square ? std::vector{x, x} : std::vector{x}, {node.result()});
+    const std::string left = without_axes(row.op);
+    node.emit(left, left == "Mul" ? std::vector{x, x} : std::vector{x}, {node.result()});
     return;
   }
   std::vector<OnnxAttr> attrs{{"keepdims", std::int64_t{node.flag("keep_axes")}}};
   const bool is_bool =
       node.operand_type("x").is_tensor() && node.operand_type("x").tensor().dtype == DType::Bool;
   if (is_bool) node.need_opset(20);
-  const int input_since = names.onnx == std::string_view("ReduceSum") ? 13 : 18;
-  if (has_dynamic_axes) node.need_opset(input_since);
+  if (has_dynamic_axes) node.need_opset(row.since);
   std::vector<std::string> inputs{x};
-  if (node.opset() < input_since) {
+  if (node.opset() < row.since) {
     if (!axes.empty()) attrs.push_back({"axes", axes});
   } else if (has_dynamic_axes || !axes.empty()) {
     inputs.push_back(node.integers_input("axes"));
     if (node.flag("noop_if_empty")) attrs.push_back({"noop_with_empty_axes", std::int64_t{1}});
   }
-  node.emit(names.onnx, inputs, {node.result()}, attrs);
+  node.emit(std::string(row.op_type), inputs, {node.result()}, attrs);
 }
 
 constexpr ExportRule reduction_exports[] = {

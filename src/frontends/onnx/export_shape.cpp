@@ -18,10 +18,6 @@ void emit_whole(NodeExport& node, std::string op_type, std::vector<std::string> 
   node.emit(std::move(op_type), std::move(inputs), node.results(), std::move(attrs));
 }
 
-OnnxAttr integer_attr(const NodeExport& node, std::string_view name, std::string onnx_name) {
-  return {std::move(onnx_name), node.integer(name)};
-}
-
 OnnxAttr flag_attr(const NodeExport& node, std::string_view name, std::string onnx_name) {
   return {std::move(onnx_name), std::int64_t{node.flag(name) ? 1 : 0}};
 }
@@ -34,17 +30,8 @@ OnnxAttr text_attr(const NodeExport& node, std::string_view name, std::string on
   throw Error(concat("ONNX has no ", what), ErrorKind::Unsupported);
 }
 
-void export_reshape(NodeExport& node) {
-  std::vector<OnnxAttr> attrs;
-  if (node.flag("allow_zero")) {
-    node.need_opset(14);
-    attrs.push_back(flag_attr(node, "allow_zero", "allowzero"));
-  }
-  emit_whole(node, "Reshape", {node.operand("x"), node.integers_input("shape")}, std::move(attrs));
-}
-
 void export_split(NodeExport& node) {
-  std::vector<OnnxAttr> attrs{integer_attr(node, "axis", "axis")};
+  std::vector<OnnxAttr> attrs{{"axis", node.integer("axis")}};
   const std::string sizes = list_input(node, "sizes");
   node.need_opset(sizes.empty() ? 18 : 13);
   if (sizes.empty()) {
@@ -62,44 +49,9 @@ void export_pad(NodeExport& node) {
              {{"mode", mode}});
 }
 
-void export_shape(NodeExport& node) {
-  std::vector<OnnxAttr> attrs;
-  for (const char* bound : {"start", "end"}) {
-    if (!node.node.attrs.find(bound)) continue;
-    node.need_opset(15);
-    attrs.push_back(integer_attr(node, bound, bound));
-  }
-  emit_whole(node, "Shape", {node.operand("x")}, std::move(attrs));
-}
-
-void add_reduction(NodeExport& node, std::vector<OnnxAttr>& attrs) {
-  const std::string reduction = node.text("reduction");
-  node.need_opset(reduction == "none" ? 11 : reduction == "add" || reduction == "mul" ? 16 : 18);
-  if (reduction != "none") attrs.push_back({"reduction", reduction});
-}
-
-void export_scatter_elements(NodeExport& node) {
-  std::vector<OnnxAttr> attrs{integer_attr(node, "axis", "axis")};
-  add_reduction(node, attrs);
-  emit_whole(node, "ScatterElements", node.operands(), std::move(attrs));
-}
-
-void export_scatter_nd(NodeExport& node) {
-  std::vector<OnnxAttr> attrs;
-  add_reduction(node, attrs);
-  emit_whole(node, "ScatterND", node.operands(), std::move(attrs));
-}
-
-void export_depth_to_space(NodeExport& node) {
-  node.need_opset(11);
-  emit_whole(node, "DepthToSpace", {node.operand("x")},
-             {integer_attr(node, "block", "blocksize"),
-              {"mode", std::string(node.text("mode") == "crd" ? "CRD" : "DCR")}});
-}
-
 void export_space_to_depth(NodeExport& node) {
   const std::string x = node.operand("x");
-  const std::vector<OnnxAttr> attrs{integer_attr(node, "block", "blocksize")};
+  const std::vector<OnnxAttr> attrs = plain_attrs(node);
   if (node.text("mode") == "dcr") return emit_whole(node, "SpaceToDepth", {x}, attrs);
   // ONNX knows one order of channels; the other one follows from it.
   const Dim channels = node.operand_type("x").tensor().dims.at(1);
@@ -152,15 +104,10 @@ void export_max_roi_pool(NodeExport& node) {
 }
 
 constexpr ExportRule shape_exports[] = {
-    {"depth_to_space", export_depth_to_space},
     {"max_roi_pool", export_max_roi_pool},
     {"pad", export_pad},
-    {"reshape", export_reshape},
     {"resize", export_resize},
     {"roi_align", export_roi_align},
-    {"scatter_elements", export_scatter_elements},
-    {"scatter_nd", export_scatter_nd},
-    {"shape", export_shape},
     {"space_to_depth", export_space_to_depth},
     {"split", export_split},
 };

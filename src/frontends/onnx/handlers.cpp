@@ -10,7 +10,7 @@ namespace {
 using HandlerList = std::span<const Handler> (*)();
 constexpr HandlerList handler_lists[] = {
     elementwise_handlers, quantize_handlers,      shape_handlers,     indexing_handlers,
-    contraction_handlers, pooling_handlers,       reduction_handlers, normalization_handlers,
+    contraction_handlers, pooling_handlers,       normalization_handlers,
     attention_handlers,   recurrent_handlers,     control_handlers,   sequence_handlers,
     text_handlers,          random_handlers,    signal_handlers,
     training_handlers,    ml_handlers,            tree_handlers,      svm_handlers,

@@ -118,7 +118,6 @@ std::span<const Handler> shape_handlers();         // import_shape.cpp
 std::span<const Handler> indexing_handlers();      // import_indexing.cpp
 std::span<const Handler> contraction_handlers();   // import_contraction.cpp
 std::span<const Handler> pooling_handlers();       // import_pooling.cpp
-std::span<const Handler> reduction_handlers();     // import_reduction.cpp
 std::span<const Handler> normalization_handlers(); // import_normalization.cpp
 std::span<const Handler> attention_handlers();     // import_attention.cpp
 std::span<const Handler> recurrent_handlers();     // import_recurrent.cpp

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "frontends/onnx/import_node.h"
+#include "frontends/onnx/plain_ops.h"
 #include "ops/var_ops.h"
 
 namespace tenon::onnx {
@@ -28,16 +29,10 @@ Var over_flat_axes(NodeImport& node, std::string_view op, std::int64_t axis) {
   return reshape_to(node.call(op, {reshape_to(x, flat)}, {{"axis", 1}}), dims);
 }
 
-void import_softmax_kind(NodeImport& node, std::string_view op) {
-  if (node.opset() < 13) {
-    node.output(over_flat_axes(node, op, node.integer("axis", 1)));
-  } else {
-    node.output(node.call(op, {node.input(0)}, {{"axis", node.integer("axis", -1)}}));
-  }
+void import_softmax(NodeImport& node) {
+  if (node.opset() >= 13) return import_plain(node);
+  node.output(over_flat_axes(node, find_plain(node.op_type())->op, node.integer("axis", 1)));
 }
-void import_softmax(NodeImport& node) { import_softmax_kind(node, "softmax"); }
-void import_log_softmax(NodeImport& node) { import_softmax_kind(node, "log_softmax"); }
-void import_hardmax(NodeImport& node) { import_softmax_kind(node, "hardmax"); }
 
 // The batch's own statistics, as training nodes before opset 14 also gave them.
 void output_saved_statistics(NodeImport& node, Var x) {
@@ -173,9 +168,9 @@ void import_cross_entropy(NodeImport& node) {
 constexpr Handler normalization_table[] = {
     {"BatchNormalization", import_batch_norm},
     {"GroupNormalization", import_group_norm},
-    {"Hardmax", import_hardmax},
+    {"Hardmax", import_softmax},
     {"LayerNormalization", import_layer_norm},
-    {"LogSoftmax", import_log_softmax},
+    {"LogSoftmax", import_softmax},
     {"MeanVarianceNormalization", import_mean_variance_norm},
     {"RMSNormalization", import_rms_norm},
     {"Softmax", import_softmax},

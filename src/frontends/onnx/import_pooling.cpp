@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "frontends/onnx/import_node.h"
+#include "frontends/onnx/op_call.h"
 #include "frontends/onnx/window_attrs.h"
 
 namespace tenon::onnx {
@@ -65,28 +65,18 @@ void import_global_lp_pool(NodeImport& node) {
   node.output(node.call("pow", {sums, node.build.scalar(1 / p, x)}));
 }
 
-// A list that an input gives: an attribute if it is constant, else the operand of the same name.
-void add_dynamic(const NodeImport& node, std::size_t input, std::string_view name,
-                 std::vector<Var>& operands, std::vector<Attr>& attrs) {
-  const std::optional<Tensor> value = node.constant_input(input);
-  if (value) attrs.emplace_back(std::string(name), value->integers());
-  operands.push_back(value ? Var() : node.input_or_none(input));
-}
-
 void import_max_unpool(NodeImport& node) {
-  std::vector<Attr> attrs = window_attrs(node);
-  attrs.emplace_back("kernel_shape", node.integers("kernel_shape"));
-  std::vector<Var> operands{node.input(0), node.input(1)};
-  add_dynamic(node, 2, "output_shape", operands, attrs);
-  node.output(node.call("max_unpool", operands, attrs));
+  OpCall call(node, "max_unpool");
+  call.operand("x", node.input(0)).operand("indices", node.input(1)).dynamic("output_shape", 2);
+  for (Attr& attr : window_attrs(node)) call.attr(std::move(attr));
+  node.output(call.attr({"kernel_shape", node.integers("kernel_shape")}).result());
 }
 
 void import_col2im(NodeImport& node) {
-  std::vector<Attr> attrs = window_attrs(node);
-  std::vector<Var> operands{node.input(0)};
-  add_dynamic(node, 1, "image_shape", operands, attrs);
-  add_dynamic(node, 2, "block_shape", operands, attrs);
-  node.output(node.call("col2im", operands, attrs));
+  OpCall call(node, "col2im");
+  call.operand("x", node.input(0)).dynamic("image_shape", 1).dynamic("block_shape", 2);
+  for (Attr& attr : window_attrs(node)) call.attr(std::move(attr));
+  node.output(call.result());
 }
 
 constexpr Handler pooling_table[] = {

@@ -1,35 +1,8 @@
 #include "frontends/onnx/dynamic_quantize.h"
+#include "frontends/onnx/plain_ops.h"
 
 namespace tenon::onnx {
 namespace {
-
-// What both directions share; attributes left at zero say nothing.
-std::vector<Attr> quantization_attrs(NodeImport& node) {
-  std::vector<Attr> attrs{{"axis", node.integer("axis", 1)},
-                          {"block_size", node.integer("block_size", 0)}};
-  if (node.integer("output_dtype", 0) != 0) {
-    attrs.emplace_back("to", to_string(node.element("output_dtype", DType::U8)));
-  }
-  return attrs;
-}
-
-std::vector<Var> quantization_operands(NodeImport& node) {
-  return {node.input(0), node.input(1), node.input_or_none(2)};
-}
-
-void import_quantize(NodeImport& node) {
-  std::vector<Attr> attrs = quantization_attrs(node);
-  attrs.emplace_back("saturate", node.integer("saturate", 1) != 0);
-  if (node.integer("precision", 0) != 0) {
-    attrs.emplace_back("precision", to_string(node.element("precision", DType::F32)));
-  }
-  node.output(node.call("quantize_linear", quantization_operands(node), attrs));
-}
-
-void import_dequantize(NodeImport& node) {
-  node.output(
-      node.call("dequantize_linear", quantization_operands(node), quantization_attrs(node)));
-}
 
 void import_dynamic_quantize(NodeImport& node) {
   const DynamicBytes bytes = dynamically_quantized(node, node.input(0));
@@ -37,11 +10,9 @@ void import_dynamic_quantize(NodeImport& node) {
 }
 
 constexpr Handler quantize_table[] = {
-    {"DequantizeLinear", import_dequantize},
-    {"DequantizeLinear", import_dequantize, "com.microsoft"},
+    {"DequantizeLinear", import_plain, "com.microsoft"},
     {"DynamicQuantizeLinear", import_dynamic_quantize},
-    {"QuantizeLinear", import_quantize},
-    {"QuantizeLinear", import_quantize, "com.microsoft"},
+    {"QuantizeLinear", import_plain, "com.microsoft"},
 };
 
 }  // namespace

@@ -68,17 +68,6 @@ void import_given_tensor_fill(NodeImport& node) {
   node.output(node.build.constant(Tensor::of(DType::F32, shape, node.reals("values"))));
 }
 
-void import_reshape(NodeImport& node) {
-  OpCall call(node, "reshape");
-  call.operand("x", node.input(0));
-  if (node.opset() < 5 && node.has_attr("shape")) {
-    call.attr({"shape", node.integers("shape")});
-  } else {
-    call.dynamic("shape", 1).attr({"allow_zero", node.integer("allowzero") != 0});
-  }
-  node.output(call.result());
-}
-
 // The extents on both sides multiplied, while the graph runs.
 Var flattened_shape(NodeImport& node, Var x, std::int64_t axis) {
   const auto side = [&](Attr bound) {
@@ -109,20 +98,6 @@ void import_flatten(NodeImport& node) {
   node.output(call_with("reshape", {x}, {{"shape", shape}, {"allow_zero", true}}));
 }
 
-// Axes came as an attribute before opset 13 and come as an input since.
-void import_axes_op(NodeImport& node, std::string_view op) {
-  OpCall call(node, op);
-  call.operand("x", node.input(0));
-  if (node.has_input(1)) {
-    call.dynamic("axes", 1);
-  } else {
-    call.attr({"axes", node.integers("axes")});
-  }
-  node.output(call.result());
-}
-void import_squeeze(NodeImport& node) { import_axes_op(node, "squeeze"); }
-void import_unsqueeze(NodeImport& node) { import_axes_op(node, "unsqueeze"); }
-
 void import_tile(NodeImport& node) {
   const Var x = node.input(0);
   if (node.opset() >= 6) {
@@ -135,17 +110,6 @@ void import_tile(NodeImport& node) {
   std::vector<std::int64_t> repeats(*rank, 1);
   repeats[normal_axis("Tile", *axis, *rank)] = *tiles;
   node.output(node.call("tile", {x}, {{"repeats", repeats}}));
-}
-
-void import_slice(NodeImport& node) {
-  OpCall call(node, "slice");
-  call.operand("x", node.input(0));
-  if (node.has_attr("starts")) {
-    for (const char* name : {"starts", "ends", "axes"}) call.attr({name, node.integers(name)});
-  } else {
-    call.dynamic("starts", 1).dynamic("ends", 2).dynamic("axes", 3).dynamic("steps", 4);
-  }
-  node.output(call.result());
 }
 
 // Experimental before opset 10; cuts a border off images, or a window out of them.
@@ -213,37 +177,17 @@ void import_pad(NodeImport& node) {
   node.output(call.result());
 }
 
-void import_shape(NodeImport& node) {
-  OpCall call(node, "shape");
-  call.operand("x", node.input(0)).attr({"start", node.integer("start")});
-  if (node.has_attr("end")) call.attr({"end", node.integer("end")});
-  node.output(call.result());
-}
-
-void import_depth_to_space(NodeImport& node) {
-  const char* mode = node.text("mode", "DCR") == "CRD" ? "crd" : "dcr";
-  node.output(node.call("depth_to_space", {node.input(0)},
-                        {{"block", node.integer("blocksize")}, {"mode", mode}}));
-}
-
 constexpr Handler shape_table[] = {
     {"Concat", import_concat},
     {"Constant", import_constant},
     {"ConstantFill", import_constant_fill},
     {"ConstantOfShape", import_constant_of_shape},
     {"Crop", import_crop},
-    {"DepthToSpace", import_depth_to_space},
-    {"DynamicSlice", import_slice},
     {"Flatten", import_flatten},
     {"GivenTensorFill", import_given_tensor_fill},
     {"Pad", import_pad},
-    {"Reshape", import_reshape},
-    {"Shape", import_shape},
-    {"Slice", import_slice},
     {"Split", import_split},
-    {"Squeeze", import_squeeze},
     {"Tile", import_tile},
-    {"Unsqueeze", import_unsqueeze},
 };
 
 }  // namespace

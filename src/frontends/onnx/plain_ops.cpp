@@ -91,12 +91,30 @@ std::string dynamic_input(NodeExport& node, std::string_view name) {
   return is_empty && !node.has(name) && !def.is_required ? "" : node.integers_input(name);
 }
 
-// Some operators took integers, or strings, only later than floats.
+// Some operators took integers, strings, wider bytes or further words only later than the rest.
 int opset_for_elements(const NodeExport& node) {
   const std::string_view op = node.node.op->name;
+  const auto bits = [](const Type& type) { return info(type.tensor().dtype).bits; };
   if (op == "relu" && !is_float(node.operand_type("x").tensor().dtype)) return 14;
   if (op == "equal" && node.operand_type("a").tensor().dtype == DType::String) return 19;
-  return 1;
+  if (op == "quantize_linear" && bits(node.result_type()) == 16) return 21;
+  if (op == "dequantize_linear" && bits(node.operand_type("x")) == 16) return 21;
+  if (!op.starts_with("scatter_")) return 1;
+  const std::string reduction = node.text("reduction");
+  return reduction == "none" ? 1 : reduction == "add" || reduction == "mul" ? 16 : 18;
+}
+
+// Whether a node states an attribute of ONNX's: as one, and as something.
+bool is_stated(const NodeImport& node, const PlainAttr& attr, const OpDef& op,
+               const std::vector<std::string_view>& inputs) {
+  const AttrDef& def = *op.find_attr(attr.ours);
+  if (attr.form == Form::Former) {
+    const auto input = std::ranges::find(inputs, attr.ours) - inputs.begin();
+    return node.has_attr(attr.theirs) && !node.has_input(static_cast<std::size_t>(input));
+  }
+  if (!node.has_attr(attr.theirs)) return def.is_required;
+  const bool may_be_none = attr.form == Form::Late && def.kind == AttrKind::Element;
+  return !may_be_none || node.integer(attr.theirs) != 0;
 }
 
 }  // namespace
@@ -108,20 +126,24 @@ const PlainOp* find_plain(std::string_view op_type) {
 
 std::vector<Attr> plain_attrs(const NodeImport& node) {
   const PlainOp& row = *find_plain(node.op_type());
+  const OpDef& op = find_op(row.op);
   std::vector<Attr> attrs;
   for (const PlainAttr& attr : row.attrs) {
-    const AttrDef& def = *find_op(row.op).find_attr(attr.ours);
-    if (node.has_attr(attr.theirs) || def.is_required)
-      attrs.push_back(read_attr(node, attr, def.kind));
+    if (is_stated(node, attr, op, inputs_of(row, op)))
+      attrs.push_back(read_attr(node, attr, op.find_attr(attr.ours)->kind));
   }
   return attrs;
 }
 
-std::vector<OnnxAttr> plain_attrs(const NodeExport& node) {
+std::vector<OnnxAttr> plain_attrs(NodeExport& node) {
   const PlainOp& row = *std::ranges::find(plain_ops(), node.node.op->name, &PlainOp::op);
   std::vector<OnnxAttr> attrs;
   for (const PlainAttr& attr : row.attrs) {
-    if (node.has_attr(attr.ours)) add_attr(attrs, node, attr);
+    const bool is_late = attr.form == Form::Late;
+    if (attr.form == Form::Former || !node.has_attr(attr.ours)) continue;
+    if (is_late && node.node.attrs.find(attr.ours) == nullptr) continue;
+    node.need_opset(attr.since);
+    add_attr(attrs, node, attr);
   }
   return attrs;
 }
@@ -166,6 +188,12 @@ void write_plain(NodeExport& node) {
 }
 
 std::span<const PlainOp> plain_ops() {
+  static const std::vector<PlainAttr> reduction_attrs = {{"keep_axes", "keepdims"},
+                                                         {"noop_if_empty", "noop_with_empty_axes"},
+                                                         {"axes", "axes", Form::Former}};
+  static const std::vector<PlainAttr> slice_attrs = {{"starts", "starts", Form::Former},
+                                                     {"ends", "ends", Form::Former},
+                                                     {"axes", "axes", Form::Former}};
   static const std::vector<PlainOp> rows = {
       {"abs", "Abs", 6},
       {"acos", "Acos", 7},
@@ -217,6 +245,14 @@ std::span<const PlainOp> plain_ops() {
       {"cosh", "Cosh", 9},
       {"cumprod", "CumProd", 26, {"exclusive", "reverse"}},
       {"cumsum", "CumSum", 14, {"exclusive", "reverse"}},
+      {"depth_to_space",
+       "DepthToSpace",
+       11,
+       {{"block", "blocksize"}, {"mode", "mode", Form::UpperCase}}},
+      {"dequantize_linear",
+       "DequantizeLinear",
+       10,
+       {{"axis", "axis", 13}, {"block_size", "block_size", 21}, {"to", "output_dtype", 23}}},
       {"det", "Det", 11},
       {"div", "Div", 7},
       {"einsum", "Einsum", 12, {"equation"}},
@@ -235,6 +271,10 @@ std::span<const PlainOp> plain_ops() {
       {"greater_equal", "GreaterOrEqual", 12},
       // Modes had other names before.
       {"grid_sample", "GridSample", 20, {"mode", {"padding", "padding_mode"}, "align_corners"}},
+      {"group_norm",
+       "GroupNormalization",
+       21,
+       {"epsilon", {"stash", "stash_type"}, {"groups", "num_groups"}}},
       {"hard_sigmoid", "HardSigmoid", 6, {"alpha", "beta"}},
       {"hard_swish", "HardSwish", 14},
       {"hardmax", "Hardmax", 13, {"axis"}},
@@ -242,6 +282,7 @@ std::span<const PlainOp> plain_ops() {
       {"instance_norm", "InstanceNormalization", 6, {"epsilon"}},
       {"is_inf", "IsInf", 10, {{"positive", "detect_positive"}, {"negative", "detect_negative"}}},
       {"is_nan", "IsNaN", 9},
+      {"layer_norm", "LayerNormalization", 17, {"epsilon", {"stash", "stash_type"}, "axis"}},
       {"leaky_relu", "LeakyRelu", 6, {"alpha"}},
       {"less", "Less", 9},
       {"less_equal", "LessOrEqual", 12},
@@ -255,6 +296,7 @@ std::span<const PlainOp> plain_ops() {
       {"lrn", "LRN", 1, {"size", "alpha", "beta", "bias"}},
       {"matmul", "MatMul", 1},
       {"maximum", "Max", 12},
+      {"mean_variance_norm", "MeanVarianceNormalization", 9, {{"axes", "axes", Form::Stated}}},
       {"mel_weight_matrix",
        "MelWeightMatrix",
        17,
@@ -278,10 +320,32 @@ std::span<const PlainOp> plain_ops() {
       {"optional_has_element", "OptionalHasElement", 18},
       {"pow", "Pow", 12},
       {"prelu", "PRelu", 9},
+      {"quantize_linear",
+       "QuantizeLinear",
+       10,
+       {{"axis", "axis", 13},
+        {"block_size", "block_size", 21},
+        {"to", "output_dtype", 21},
+        {"precision", "precision", 23},
+        {"saturate", "saturate", 19}}},
       {"range", "Range", 11},
       {"reciprocal", "Reciprocal", 6},
+      {"reduce_l1", "ReduceL1", 18, reduction_attrs},
+      {"reduce_l2", "ReduceL2", 18, reduction_attrs},
+      {"reduce_log_sum", "ReduceLogSum", 18, reduction_attrs},
+      {"reduce_log_sum_exp", "ReduceLogSumExp", 18, reduction_attrs},
+      {"reduce_max", "ReduceMax", 18, reduction_attrs},
+      {"reduce_mean", "ReduceMean", 18, reduction_attrs},
+      {"reduce_min", "ReduceMin", 18, reduction_attrs},
+      {"reduce_prod", "ReduceProd", 18, reduction_attrs},
+      {"reduce_sum", "ReduceSum", 13, reduction_attrs},
+      {"reduce_sum_square", "ReduceSumSquare", 18, reduction_attrs},
       {"regex_full_match", "RegexFullMatch", 20, {"pattern"}},
       {"relu", "Relu", 6},
+      {"reshape",
+       "Reshape",
+       5,
+       {{"allow_zero", "allowzero", 14}, {"shape", "shape", Form::Former}}},
       {"resize",
        "Resize",
        13,
@@ -303,14 +367,15 @@ std::span<const PlainOp> plain_ops() {
         {"width", "output_width"},
         "sampling_ratio",
         "spatial_scale"}},
+      {"rms_norm", "RMSNormalization", 23, {"epsilon", {"stash", "stash_type"}, "axis"}},
       {"rotary_embedding",
        "RotaryEmbedding",
        23,
        {"interleaved", {"rotary_size", "rotary_embedding_dim"}}},
       {"round", "Round", 11},
-      {"scatter_elements", "ScatterElements", 11, {"axis", "reduction"}},
-      {"scatter_elements", "Scatter", 9, {"axis", "reduction"}},
-      {"scatter_nd", "ScatterND", 11, {"reduction"}},
+      {"scatter_elements", "ScatterElements", 11, {"axis", {"reduction", "reduction", 16}}},
+      {"scatter_elements", "Scatter", 9, {"axis", {"reduction", "reduction", 16}}},
+      {"scatter_nd", "ScatterND", 11, {{"reduction", "reduction", 16}}},
       {"selu", "Selu", 6, {"alpha", "gamma"}},
       {"sequence_at", "SequenceAt", 11},
       {"sequence_construct", "SequenceConstruct", 11},
@@ -318,20 +383,22 @@ std::span<const PlainOp> plain_ops() {
       {"sequence_erase", "SequenceErase", 11},
       {"sequence_insert", "SequenceInsert", 11},
       {"sequence_length", "SequenceLength", 11},
+      {"shape", "Shape", 1, {{"start", "start", 15}, {"end", "end", 15}}},
       {"shrink", "Shrink", 9, {{"bound", "lambd"}, "bias"}},
       {"sigmoid", "Sigmoid", 6},
       {"sign", "Sign", 9},
       {"sin", "Sin", 7},
       {"sinh", "Sinh", 9},
       {"size", "Size"},
-      {"slice", "Slice", 10},
+      {"slice", "Slice", 10, slice_attrs},
+      {"slice", "DynamicSlice", 1, slice_attrs},
       {"softmax", "Softmax", 13, {"axis"}},
       {"softplus", "Softplus"},
       {"softsign", "Softsign"},
       {"space_to_depth", "SpaceToDepth", 1, {{"block", "blocksize"}}},
       {"split_to_sequence", "SplitToSequence", 11, {"axis", {"keep_axis", "keepdims"}}},
       {"sqrt", "Sqrt", 6},
-      {"squeeze", "Squeeze", 13},
+      {"squeeze", "Squeeze", 13, {{"axes", "axes", Form::Former}}},
       {"stft", "STFT", 17, {"onesided"}, {"signal", "frame_step", "window", "frame_length"}},
       {"stop_fusion", "Identity"},
       {"string_concat", "StringConcat", 20},
@@ -339,6 +406,7 @@ std::span<const PlainOp> plain_ops() {
        "StringNormalizer",
        10,
        {{"case_change", "case_change_action", Form::UpperCase}, "is_case_sensitive", "stopwords"}},
+      {"string_split", "StringSplit", 20, {"delimiter", {"max_splits", "maxsplit"}}},
       {"sub", "Sub", 7},
       {"swish", "Swish", 24, {"alpha"}},
       {"tan", "Tan", 7},
@@ -362,7 +430,7 @@ std::span<const PlainOp> plain_ops() {
       {"transpose", "Transpose", 1, {"perm"}},
       {"trilu", "Trilu", 14, {"upper"}},
       {"unique", "Unique", 11, {"sorted", "axis"}},
-      {"unsqueeze", "Unsqueeze", 13},
+      {"unsqueeze", "Unsqueeze", 13, {{"axes", "axes", Form::Former}}},
       {"where", "Where", 9},
   };
   return rows;

@@ -20,13 +20,18 @@ struct PlainAttr {
     Same,
     UpperCase,  ///< ONNX's words are Tenon's in upper case
     Stated,     ///< written though it is an empty list
+    Late,       ///< exists since `since`; left out at its default
+    Former,     ///< what is an input now: read where that is not given, never written
   };
   std::string_view ours, theirs;
   Form form = Form::Same;
+  int since = 1;
 
   PlainAttr(const char* name) : ours(name), theirs(name) {}  // NOLINT: both call it that
   PlainAttr(const char* our, const char* their, Form as = Form::Same)
       : ours(our), theirs(their), form(as) {}
+  PlainAttr(const char* our, const char* their, int opset)
+      : ours(our), theirs(their), form(Form::Late), since(opset) {}
 };
 
 /// An operator that ONNX and Tenon both have, but for names. In a direction that takes more than
@@ -44,7 +49,7 @@ std::span<const PlainOp> plain_ops();
 const PlainOp* find_plain(std::string_view op_type);  ///< null where there is none
 /// The attributes of a node that has a row, for those who add others.
 std::vector<Attr> plain_attrs(const NodeImport& node);
-std::vector<OnnxAttr> plain_attrs(const NodeExport& node);
+std::vector<OnnxAttr> plain_attrs(NodeExport& node);
 /// The handler and the export rule of each.
 void import_plain(NodeImport& node);
 void write_plain(NodeExport& node);

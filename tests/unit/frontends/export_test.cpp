@@ -58,6 +58,33 @@ TEST(Export, RefusesAnOpsetThatIsTooOldForANode) {
   }
 }
 
+TEST(Export, AttributesOfLaterOpsetsAreWrittenWhereTheySaySomething) {
+  const ModelProto plain = exported(
+      parsed("graph (x: f32[2, 3]) {\n  y = reshape(x) {shape = [3, 2]}\n  return y\n}\n"));
+  EXPECT_EQ(plain.opset_import(0).version(), 13);
+  EXPECT_EQ(plain.graph().node(0).attribute_size(), 0);
+  const ModelProto zero =
+      exported(parsed("graph (x: f32[0, 3]) {\n"
+                      "  y = reshape(x) {shape = [3, 0], allow_zero = true}\n  return y\n}\n"));
+  EXPECT_EQ(zero.opset_import(0).version(), 14);
+  ASSERT_EQ(zero.graph().node(0).attribute_size(), 1);
+  EXPECT_EQ(zero.graph().node(0).attribute(0).name(), "allowzero");
+
+  const Graph sum = parsed(
+      "graph g (x: f32[4], i: i64[2, 1], u: f32[2]) {\n"
+      "  y = scatter_nd(x, i, u) {reduction = add}\n  return y\n}\n");
+  EXPECT_EQ(exported(sum).opset_import(0).version(), 16);
+  try {
+    export_onnx(sum, ExportOptions{.opset = 9});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "cannot export the model: 1 thing is not supported\n"
+                 "  - scatter_nd: it needs opset 16\n"
+                 "  at        graph 'g'");
+  }
+}
+
 TEST(Export, OutputsHaveNamesOfTheirOwn) {
   const Graph graph = parsed("graph (x: f32[2]) {\n  y = relu(x)\n  return y, y, x\n}\n");
   const ModelProto model = exported(graph);

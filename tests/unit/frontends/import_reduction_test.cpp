@@ -32,12 +32,38 @@ struct OneNode {
   NodeProto& node;
 };
 
+void add_integers(NodeProto& node, const char* name, const std::vector<std::int64_t>& values) {
+  auto& list = *node.add_attribute();
+  list.set_name(name);
+  list.set_type(onnx_schema::AttributeProto::INTS);
+  for (const std::int64_t value : values) list.add_ints(value);
+}
+
+TEST(ImportShape, WhatIsAnInputNowWasAnAttribute) {
+  OneNode squeeze("Squeeze", 11, {{"x", {"1", "1", "3"}}});
+  add_integers(squeeze.node, "axes", {1});
+  EXPECT_EQ(squeeze.lines(), "  y = squeeze(x) {axes = [1]}\n");
+  OneNode slice("Slice", 9, {{"x", {"5", "3"}}});
+  add_integers(slice.node, "starts", {1});
+  add_integers(slice.node, "ends", {4});
+  EXPECT_EQ(slice.lines(), "  y = slice(x) {starts = [1], ends = [4]}\n");
+  OneNode reshape("Reshape", 1, {{"x", {"2", "3"}}});
+  add_integers(reshape.node, "shape", {3, 2});
+  EXPECT_EQ(reshape.lines(), "  y = reshape(x) {shape = [3, 2]}\n");
+}
+
+// Where both are there, the input counts.
+TEST(ImportShape, AnInputGoesBeforeTheAttributeItWas) {
+  OneNode squeeze("Squeeze", 13, {{"x", {"1", "1", "3"}}});
+  squeeze.node.add_input("axes");
+  add_input(*squeeze.model.mutable_graph(), "axes", {"1"}, TensorProto::INT64);
+  add_integers(squeeze.node, "axes", {1});
+  EXPECT_EQ(squeeze.lines(), "  y = squeeze(x, axes = axes)\n");
+}
+
 TEST(ImportReduction, AxesAreAnAttributeBeforeOpset18) {
   OneNode mean("ReduceMean", 11, {{"x", {"2", "3"}}});
-  auto& axes = *mean.node.add_attribute();
-  axes.set_name("axes");
-  axes.set_type(onnx_schema::AttributeProto::INTS);
-  axes.add_ints(-1);
+  add_integers(mean.node, "axes", {-1});
   add_integer(mean.node, "keepdims", 0);
   EXPECT_EQ(mean.lines(), "  y = reduce_mean(x) {axes = [-1], keep_axes = false}\n");
 }
