@@ -41,6 +41,17 @@ class Findings {
     }
   }
 
+  /// Counts one claim that holds or does not.
+  template <class Place>
+  void require(bool holds, std::string_view kind, const Place& place, std::string says,
+               std::string should_be) {
+    if (holds) {
+      hold(kind);
+    } else {
+      miss(kind, place, std::move(says), std::move(should_be));
+    }
+  }
+
   const std::vector<Kind>& kinds() const { return kinds_; }  ///< in the order they first came up
   const std::vector<Mismatch>& mismatches() const { return mismatches_; }
 

@@ -114,23 +114,16 @@ void Checker::check_names(const OperatorRow& row, const Path& path) {
     return std::nullopt;
   };
   const std::string name = row.name.value_or("None");
-  if (counter_of(name)) {
-    findings_.hold("names");
-  } else {
-    findings_.miss(
-        "names", [&] { return place(path / "name"); }, name, concat(row.op, "_ and a number"));
-  }
+  findings_.require(counter_of(name).has_value(), "names", [&] { return place(path / "name"); }, name, concat(row.op, "_ and a number"));
   if (!row.original_name || *row.original_name == name) {
     if (row.original_name) findings_.hold("names");
     return;
   }
   const auto shared = by_original_name_.find(name);
-  if (shared == by_original_name_.end() || dump_.operators[shared->second].op != row.op) {
-    findings_.miss(
-        "names", [&] { return place(path / "original_name"); }, *row.original_name, name);
-  } else {
-    findings_.hold("names");
-  }
+  const bool is_there =
+      shared != by_original_name_.end() && dump_.operators[shared->second].op == row.op;
+  findings_.require(
+      is_there, "names", [&] { return place(path / "original_name"); }, *row.original_name, name);
 }
 
 void Checker::check_func(const OperatorRow& row, const Path& path) {

@@ -70,11 +70,8 @@ class Checker {
       const std::int64_t index = parse_integer(variable.name).value_or(-1);
       const std::string place =
           place_of(line_of_variable(v), concat(variable.id, " ", variable.bytes, " ").size() + 1);
-      if (index >= 0 && index < input_count && std::to_string(index) == variable.name) {
-        findings_.hold("input index");
-      } else {
-        findings_.miss("input index", place, variable.name, concat("below ", input_count));
-      }
+      findings_.require(index >= 0 && index < input_count && std::to_string(index) == variable.name,
+                        "input index", place, variable.name, concat("below ", input_count));
     }
   }
 
@@ -361,13 +358,10 @@ class Checker {
     const bool counts = output_count != nullptr &&
                         *output_count >= static_cast<std::int64_t>(forward.outputs.size());
     const bool is_single = forward.name != "SplitAxis" && forward.find(kOwnOp) == nullptr;
-    if (counts &&
-        (!is_single || *output_count == static_cast<std::int64_t>(forward.outputs.size()))) {
-      findings_.hold("output count");
-    } else {
-      findings_.miss("output count", place_of_attribute(function, "_output_count"),
-                     json_text(count), std::to_string(forward.outputs.size()));
-    }
+    findings_.require(counts && (!is_single || *output_count == static_cast<std::int64_t>(
+                                                                    forward.outputs.size())),
+                      "output count", place_of_attribute(function, "_output_count"),
+                      json_text(count), std::to_string(forward.outputs.size()));
     findings_.compare(
         "retained index in range", [&] { return place(true); },
         std::string(all_below(says->inputs, input_count) ? "an input" : list_text(says->inputs)),

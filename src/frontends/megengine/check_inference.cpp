@@ -187,11 +187,7 @@ class InferenceCheck {
     near.insert(maker.output.begin(), maker.output.end());
     for (const InferTag::Dep& dep : tag.deps) {
       const bool is_near = near.contains(dep.var) || is_mark(dep);
-      if (is_near) {
-        context_.findings.hold(kind);
-      } else {
-        context_.findings.miss(kind, here, join_deps(stated), join_deps(should_be));
-      }
+      context_.findings.require(is_near, kind, here, join_deps(stated), join_deps(should_be));
     }
   }
 
@@ -247,11 +243,8 @@ void check_flags(const CheckContext& context, const VarNode& node) {
   context.findings.compare("flags: known and in order", place, join(node.flag, ", "),
                            join(sorted, ", "));
   const auto require = [&](bool holds, std::string_view rule) {
-    if (holds) {
-      context.findings.hold("flags: fit together");
-    } else {
-      context.findings.miss("flags: fit together", place, join(node.flag, ", "), std::string(rule));
-    }
+    context.findings.require(holds, "flags: fit together", place, join(node.flag, ", "),
+                             std::string(rule));
   };
   require(!has_flag(node, "RT_FORCE_DYNAMIC_MEM_ALLOC") || !has_flag(node, "NO_SYS_MEM_ALLOC"),
           "not both RT_FORCE_DYNAMIC_MEM_ALLOC and NO_SYS_MEM_ALLOC");

@@ -80,14 +80,11 @@ class MemoryCheck {
               to_text(*viewed));
     }
     const std::int64_t end = saturating_sum(node.mem_plan->offset_byte, expected_span(var));
-    if (end <= chunk.size) {
-      context_.findings.hold("mem_plan: inside its chunk");
-    } else {
-      context_.findings.miss(
-          "mem_plan: inside its chunk", [&] { return var_path(node) + ".mem_plan.offset_byte"; },
-          concat("offset ", node.mem_plan->offset_byte, " and ", expected_span(var), " bytes"),
-          concat("at most ", chunk.size, " bytes of ", chunk.key));
-    }
+    context_.findings.require(
+        end <= chunk.size, "mem_plan: inside its chunk",
+        [&] { return var_path(node) + ".mem_plan.offset_byte"; },
+        concat("offset ", node.mem_plan->offset_byte, " and ", expected_span(var), " bytes"),
+        concat("at most ", chunk.size, " bytes of ", chunk.key));
     if (chunk.owner_var == node.id) {
       compare("mem_plan: the owner's chunk", node, "mem_plan.mem_chunk_id", chunk.key,
               concat("chk", node.id));
@@ -172,14 +169,11 @@ class MemoryCheck {
     if (!span || !source_span) return;
     const bool is_inside = *node.prev_dev_ptr >= *seen.prev_dev_ptr &&
                            *node.prev_dev_ptr_end <= *seen.prev_dev_ptr_end;
-    if (is_inside) {
-      context_.findings.hold("forwards: inside what they show");
-    } else {
-      context_.findings.miss(
-          "forwards: inside what they show", [&] { return var_path(node) + ".prev_dev_ptr"; },
-          concat(*node.prev_dev_ptr, " to ", *node.prev_dev_ptr_end),
-          concat("inside ", *seen.prev_dev_ptr, " to ", *seen.prev_dev_ptr_end));
-    }
+    context_.findings.require(
+        is_inside, "forwards: inside what they show",
+        [&] { return var_path(node) + ".prev_dev_ptr"; },
+        concat(*node.prev_dev_ptr, " to ", *node.prev_dev_ptr_end),
+        concat("inside ", *seen.prev_dev_ptr, " to ", *seen.prev_dev_ptr_end));
   }
 
   void check_chunks() {

@@ -149,13 +149,9 @@ void check_members(const CheckContext& context, const List& list, const Path& pa
     for (const auto& [name, count] : counts) {
       // The end of an address is told where there is one.
       if (count * 20 < list.size() * 19 || name == "prev_dev_ptr_end") continue;
-      if (context.profile.has(object, name)) {
-        context.findings.hold("members");
-      } else {
-        context.findings.miss(
-            "members", [&] { return path(object); }, concat("no '", name, "'"),
-            concat("'", name, "', as the others have"));
-      }
+      context.findings.require(
+          context.profile.has(object, name), "members", [&] { return path(object); },
+          concat("no '", name, "'"), concat("'", name, "', as the others have"));
     }
   }
 }

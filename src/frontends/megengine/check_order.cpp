@@ -61,14 +61,10 @@ void check_numbers(const CheckContext& context) {
     }
     // An operator is made after what it reads.
     for (std::size_t k = 0; k < node.input.size(); ++k) {
-      if (node.input[k] < node.id) {
-        context.findings.hold("numbers: inputs come before");
-      } else {
-        context.findings.miss(
-            "numbers: inputs come before",
-            [&] { return concat(operator_path(node), ".input[", k, "]"); },
-            std::to_string(node.input[k]), concat("less than ", node.id));
-      }
+      context.findings.require(
+          node.input[k] < node.id, "numbers: inputs come before",
+          [&] { return concat(operator_path(node), ".input[", k, "]"); },
+          std::to_string(node.input[k]), concat("less than ", node.id));
     }
   }
 }
@@ -97,27 +93,21 @@ void check_waiting(const CheckContext& context) {
                         "]");
         };
         const bool is_input = inputs.contains(id);
-        if (is_input && context.vars()[context.index.vars.at(id)].comp_node != waiting.comp_node) {
-          context.findings.hold("waiting_spec: vars of other comp nodes");
-        } else {
-          context.findings.miss("waiting_spec: vars of other comp nodes", place, std::to_string(id),
-                                "an input that another comp node makes");
-        }
+        context.findings.require(
+            is_input && context.vars()[context.index.vars.at(id)].comp_node != waiting.comp_node,
+            "waiting_spec: vars of other comp nodes", place, std::to_string(id),
+            "an input that another comp node makes");
       }
     }
     for (std::size_t k = 0; k < node.input.size(); ++k) {
       const std::size_t var = context.index.inputs[opr][k];
       const VarNode& read = context.vars()[var];
       const bool is_constant = has_flag(read, "PERSISTENT_DEVICE_VALUE");
-      if (is_host_input(node.type, k) || is_constant || read.comp_node == own ||
-          awaited.contains(read.id)) {
-        context.findings.hold("comp_node: inputs are here or waited for");
-      } else {
-        context.findings.miss(
-            "comp_node: inputs are here or waited for",
-            [&] { return var_path(read) + ".comp_node"; }, read.comp_node,
-            concat(own, ", or waited for by operator ", node.id));
-      }
+      context.findings.require(
+          is_host_input(node.type, k) || is_constant || read.comp_node == own ||
+              awaited.contains(read.id),
+          "comp_node: inputs are here or waited for", [&] { return var_path(read) + ".comp_node"; },
+          read.comp_node, concat(own, ", or waited for by operator ", node.id));
     }
   }
 }

@@ -57,12 +57,8 @@ class TimesCheck {
                               const std::optional<double>& earlier,
                               const std::optional<double>& later, std::string_view what) {
       if (!earlier || !later) return;
-      if (*earlier <= *later) {
-        context_.findings.hold(kind);
-      } else {
-        context_.findings.miss(kind, here(member), fifteen_digits(*later),
-                               concat(fifteen_digits(*earlier), " or later, ", what));
-      }
+      context_.findings.require(*earlier <= *later, kind, here(member), fifteen_digits(*later),
+                                concat(fifteen_digits(*earlier), " or later, ", what));
     };
     const std::string_view order =
         is_host_ ? "host times: start, kern, end" : "device times: start, kern, end";

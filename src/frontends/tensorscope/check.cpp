@@ -147,11 +147,8 @@ class Checker {
   void check_named(std::size_t at) {
     const Row& row = table_.rows[at];
     const auto require = [&](std::string_view node) {
-      if (table_.find_node(node) >= 0) {
-        findings_.hold("named node");
-      } else {
-        findings_.miss("named node", place(at, 0), row.node, concat("a row '", node, "' too"));
-      }
+      findings_.require(table_.find_node(node) >= 0, "named node", place(at, 0), row.node,
+                        concat("a row '", node, "' too"));
     };
     if (last_part(row.node) == "read" && table_.note(row.node).empty()) require(scope_of(row.node));
     if (const auto transpose = layout_transpose(row.node)) {
@@ -173,11 +170,8 @@ class Checker {
 
   void check_order(std::size_t at) {
     const std::string before = table_.rows[at - 1].name(), name = table_.rows[at].name();
-    if (before < name) {
-      findings_.hold("order of names");
-    } else {
-      findings_.miss("order of names", place(at, 0), name, concat("a name behind '", before, "'"));
-    }
+    findings_.require(before < name, "order of names", place(at, 0), name,
+                      concat("a name behind '", before, "'"));
   }
 
   void check_inputs(std::size_t at, std::string_view kind) {
@@ -219,13 +213,10 @@ class Checker {
         (has(wanted) || (wanted == CopyKind::DeviceToDevice && has(CopyKind::PeerToPeer)));
     const auto where = place(at, device_field(row));
     const bool is_read = last_part(row.node) == "read";  // stands beside its variable
-    if (is_copied || (wanted == CopyKind::HostToHost && !is_read)) {
-      findings_.hold("device of what is read");
-    } else {
-      findings_.miss("device of what is read", where, to_string(row.device),
-                     concat(to_string(from.device), ", as '", from.node, "' (input ", input,
-                            "), or a row edge_…_", from.node, ":MEMCPY", copy_word(wanted)));
-    }
+    findings_.require(is_copied || (wanted == CopyKind::HostToHost && !is_read),
+                      "device of what is read", where, to_string(row.device),
+                      concat(to_string(from.device), ", as '", from.node, "' (input ", input,
+                             "), or a row edge_…_", from.node, ":MEMCPY", copy_word(wanted)));
   }
 
   void check_outputs(std::size_t at) {
@@ -299,12 +290,9 @@ class Checker {
                             (!transpose->to_nchw || name == transpose->node));
       readers += concat(readers.empty() ? "" : ", ", "input ", reader.input, " of '", name, "'");
     }
-    if (is_read_there) {
-      findings_.hold("transpose: input in its name");
-    } else {
-      findings_.miss("transpose: input in its name", place(at, 0), std::to_string(transpose->input),
-                     readers.empty() ? "that of a reader" : readers);
-    }
+    findings_.require(is_read_there, "transpose: input in its name", place(at, 0),
+                      std::to_string(transpose->input),
+                      readers.empty() ? "that of a reader" : readers);
   }
 
   // The control edges of a folded shape are what its node read: the forward node's inputs.
@@ -337,11 +325,8 @@ class Checker {
     for (const std::string& name : read) list += (list.empty() ? "one of " : ", ") + name;
     for (std::size_t k = 0; k < row.controls.size(); ++k) {
       const auto where = place(at, 1 + row.inputs.size() + k);
-      if (read.contains(row.controls[k])) {
-        findings_.hold("control edge");
-      } else {
-        findings_.miss("control edge", where, row.controls[k], list);
-      }
+      findings_.require(read.contains(row.controls[k]), "control edge", where, row.controls[k],
+                        list);
     }
   }
 
@@ -373,32 +358,22 @@ class Checker {
       std::string list;
       for (const Device& device : used_devices_)
         list += (list.empty() ? "" : " or ") + to_string(device);
-      if (used_devices_.contains(row.device)) {
-        findings_.hold("device in use");
-      } else {
-        findings_.miss("device in use", place(at, device_field(row)), to_string(row.device), list);
-      }
+      findings_.require(used_devices_.contains(row.device), "device in use",
+                        place(at, device_field(row)), to_string(row.device), list);
     }
     if (!is_compute(table_, step_, at) || runs_no_kernel(step_.ops[at])) return;
     if (row.device.type != "GPU" || !streaming_devices_.contains(row.device)) return;
-    if (table_.stream_op(row.node).empty()) {
-      findings_.miss("kernels on a stream", place(at, 0), "no row",
-                     concat(row.node, ":", step_.ops[at]));
-    } else {
-      findings_.hold("kernels on a stream");
-    }
+    findings_.require(!table_.stream_op(row.node).empty(), "kernels on a stream", place(at, 0),
+                      "no row", concat(row.node, ":", step_.ops[at]));
   }
 
   void check_number(std::size_t at, std::string_view kind, std::set<std::int64_t>& seen,
                     std::int64_t count) {
     const Row& row = table_.rows[at];
     const bool is_fresh = seen.insert(row.number).second;
-    if (is_fresh && row.number < count) {
-      findings_.hold(concat("number of a ", kind));
-    } else {
-      findings_.miss(concat("number of a ", kind), place(at, 0), std::to_string(row.number),
-                     concat("a number below ", count, " that no other ", kind, " has"));
-    }
+    findings_.require(is_fresh && row.number < count, concat("number of a ", kind), place(at, 0),
+                      std::to_string(row.number),
+                      concat("a number below ", count, " that no other ", kind, " has"));
     findings_.compare(concat("device of a ", kind), place(at, device_field(row)),
                       to_string(row.device), std::string("CPU:0"));
   }
@@ -500,12 +475,9 @@ class Checker {
     }
     std::string list;
     for (const Device& device : targets) list += (list.empty() ? "" : " or ") + to_string(device);
-    if (targets.contains(row.device)) {
-      findings_.hold("device of a copy");
-    } else {
-      findings_.miss("device of a copy", place(at, device_field(row)), to_string(row.device),
-                     list.empty() ? "a GPU that reads it" : list);
-    }
+    findings_.require(targets.contains(row.device), "device of a copy",
+                      place(at, device_field(row)), to_string(row.device),
+                      list.empty() ? "a GPU that reads it" : list);
   }
 
   const Table& table_;
