@@ -76,6 +76,25 @@ RelayType tensor_type(std::vector<std::int64_t> dims, std::string dtype) {
   return type;
 }
 
+RelayType RelayType::tuple(std::vector<RelayType> parts) {
+  RelayType type;
+  type.kind = Kind::Tuple;
+  type.parts = std::move(parts);
+  return type;
+}
+RelayType RelayType::of_results(std::vector<RelayType> parts) {
+  return parts.size() == 1 ? std::move(parts.front()) : tuple(std::move(parts));
+}
+
+Expr Expr::of(Kind kind, BlockId block, std::string_view name, std::size_t position) {
+  Expr expr;
+  expr.kind = kind;
+  expr.name = name;
+  expr.block = block;
+  expr.position = position;
+  return expr;
+}
+
 std::string to_string(const RelayType& type) {
   switch (type.kind) {
     case RelayType::Kind::Tensor: {
@@ -107,6 +126,26 @@ const GlobalFunction* Module::entry() const {
                                   [](const GlobalFunction& f) { return f.name == "main"; });
   if (found != functions.end()) return &*found;
   return functions.size() == 1 ? &functions.front() : nullptr;
+}
+
+std::vector<ExprId> children_of(const Expr& expr) {
+  std::vector<ExprId> below;
+  switch (expr.kind) {
+    case Expr::Kind::Call:
+    case Expr::Kind::Tuple:
+    case Expr::Kind::Projection:
+      return expr.parts;
+    case Expr::Kind::If:
+      below.push_back(expr.parts[0]);
+      break;
+    case Expr::Kind::Let:
+      below.push_back(expr.parts[1]);
+      break;
+    default:
+      break;
+  }
+  below.insert(below.end(), expr.captures.begin(), expr.captures.end());
+  return below;
 }
 
 bool has_line(Expr::Kind kind) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -26,6 +27,8 @@ struct RelayType {
   std::string name;                ///< of a type that is only named, as a type parameter
 
   static constexpr std::int64_t kAnyExtent = -1;
+  static RelayType tuple(std::vector<RelayType> parts);
+  static RelayType of_results(std::vector<RelayType> parts);  ///< one alone, or a tuple
   bool operator==(const RelayType&) const = default;
 };
 std::string to_string(const RelayType& type);
@@ -120,6 +123,8 @@ struct Expr {
   std::vector<ExprId> captures;
   std::size_t position = 0;       ///< in the text it was read from
   std::size_t type_position = 0;  ///< of its comment
+
+  static Expr of(Kind kind, BlockId block, std::string_view name = "", std::size_t position = 0);
 };
 
 /// How comments are written: that of the document (types of constants and calls, bare names), or
@@ -165,5 +170,29 @@ struct Module {
 
 /// Whether a node gets a line of its own when it is read.
 bool has_line(Expr::Kind kind);
+
+/// What an expression reads in the same or an outer block; bodies belong to their owner.
+std::vector<ExprId> children_of(const Expr& expr);
+/// Visits everything below a node that is not done yet, left to right, and then the node; no deeper
+/// than the text nests.
+template <class IsDone, class Visit>
+void visit_upwards(const Module& module, ExprId root, const IsDone& is_done, const Visit& visit) {
+  std::vector<std::pair<ExprId, bool>> stack{{root, false}};
+  while (!stack.empty()) {
+    auto& [id, is_open] = stack.back();
+    if (is_done(id)) {
+      stack.pop_back();
+    } else if (is_open) {
+      const ExprId whole = id;
+      stack.pop_back();
+      visit(whole);
+    } else {
+      is_open = true;
+      const std::vector<ExprId> below = children_of(module.at(id));
+      for (auto child = below.rbegin(); child != below.rend(); ++child)
+        stack.emplace_back(*child, false);
+    }
+  }
+}
 
 }  // namespace tenon::relay

@@ -33,14 +33,13 @@ std::optional<RelayType> type_of(const Meaning& meaning) {
     const Type& type = meaning.value.builder().type(meaning.value);
     return type.is_tensor() ? std::optional<RelayType>(to_relay(type.tensor())) : std::nullopt;
   }
-  RelayType tuple;
-  tuple.kind = RelayType::Kind::Tuple;
+  std::vector<RelayType> parts;
   for (const Meaning& field : meaning.fields) {
     const std::optional<RelayType> part = type_of(field);
     if (!part) return std::nullopt;
-    tuple.parts.push_back(*part);
+    parts.push_back(*part);
   }
-  return tuple;
+  return RelayType::tuple(std::move(parts));
 }
 
 std::string Claims::place(std::size_t position) const {

@@ -8,11 +8,7 @@ namespace tenon::relay {
 
 ExprId ExprBuilder::call(std::string_view op, const std::vector<ExprId>& arguments,
                          const std::vector<Named>& attributes) const {
-  Expr name;
-  name.kind = Expr::Kind::Operator;
-  name.name = op;
-  name.block = block_;
-  const ExprId callee = module_->add(std::move(name));
+  const ExprId callee = module_->add(Expr::of(Expr::Kind::Operator, block_, op));
   const ExprId made = call(callee, arguments);
   for (const Named& attribute : attributes) {
     module_->at(made).attributes.push_back({attribute.name, attribute.value, 0});
@@ -21,59 +17,46 @@ ExprId ExprBuilder::call(std::string_view op, const std::vector<ExprId>& argumen
 }
 
 ExprId ExprBuilder::call(ExprId function, const std::vector<ExprId>& arguments) const {
-  Expr expr;
-  expr.kind = Expr::Kind::Call;
+  Expr expr = Expr::of(Expr::Kind::Call, block_);
   expr.parts = {function};
   expr.parts.insert(expr.parts.end(), arguments.begin(), arguments.end());
-  expr.block = block_;
   return module_->add(std::move(expr));
 }
 
 ExprId ExprBuilder::tuple(const std::vector<ExprId>& fields) const {
-  Expr expr;
-  expr.kind = Expr::Kind::Tuple;
+  Expr expr = Expr::of(Expr::Kind::Tuple, block_);
   expr.parts = fields;
-  expr.block = block_;
   return module_->add(std::move(expr));
 }
 
 ExprId ExprBuilder::field(ExprId tuple, std::size_t index) const {
-  Expr expr;
-  expr.kind = Expr::Kind::Projection;
+  Expr expr = Expr::of(Expr::Kind::Projection, block_);
   expr.parts = {tuple};
   expr.index = static_cast<std::int64_t>(index);
-  expr.block = block_;
   return module_->add(std::move(expr));
 }
 
 ExprId ExprBuilder::variable(const std::string& name, const RelayType& type) const {
-  Expr expr;
-  expr.kind = Expr::Kind::Variable;
-  expr.name = name;
+  Expr expr = Expr::of(Expr::Kind::Variable, block_, name);
   expr.annotation = type;
-  expr.block = block_;
   return module_->add(std::move(expr));
 }
 
 ExprId ExprBuilder::real(double value, DType dtype) const {
-  Expr expr;
-  expr.kind = Expr::Kind::Scalar;
+  Expr expr = Expr::of(Expr::Kind::Scalar, block_);
   const bool is_plain = dtype == DType::F32 || dtype == DType::F64;
   expr.literal.value.emplace<RealLiteral>(
       RealLiteral{value, is_plain ? dtype_name(dtype) : "float32"});
   expr.type = tensor_type({}, is_plain ? dtype_name(dtype) : "float32");
-  expr.block = block_;
   const ExprId scalar = module_->add(std::move(expr));
   return is_plain ? scalar : call("cast", {scalar}, {{"dtype", to_attribute(dtype_name(dtype))}});
 }
 
 ExprId ExprBuilder::integer(std::int64_t value, DType dtype) const {
-  Expr expr;
-  expr.kind = Expr::Kind::Scalar;
+  Expr expr = Expr::of(Expr::Kind::Scalar, block_);
   expr.literal.value.emplace<IntegerLiteral>(
       IntegerLiteral{value, dtype == DType::I64 ? "int64" : "int32"});
   expr.type = tensor_type({}, dtype == DType::I64 ? "int64" : "int32");
-  expr.block = block_;
   return module_->add(std::move(expr));
 }
 

@@ -11,18 +11,11 @@ namespace {
 using Exprs = std::vector<ExprId>;
 using Named = ExprBuilder::Named;
 
-RelayType tuple_type(std::vector<RelayType> parts) {
-  RelayType type;
-  type.kind = RelayType::Kind::Tuple;
-  type.parts = std::move(parts);
-  return type;
-}
-
 Exprs batch_norm(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const ExprId call = b.call("nn.batch_norm", node.operands(),
                              {{"axis", node.integer("axis")}, {"epsilon", node.real("epsilon")}});
-  b.module().at(call).type = tuple_type(
+  b.module().at(call).type = RelayType::tuple(
       {to_relay(node.result_type()), to_relay(node.type("mean")), to_relay(node.type("variance"))});
   return {b.field(call, 0)};
 }
@@ -247,7 +240,7 @@ Exprs dropout(const ExportNode& node) {
   const double rate = ratio && ratio->size() == 1 ? ratio->materialise().real_at(0) : 0.5;
   const ExprId call = b.call("nn.dropout", {node.operand("x")}, {{"rate", rate}});
   b.module().at(call).type =
-      tuple_type({to_relay(node.result_type()), to_relay(node.result_type())});
+      RelayType::tuple({to_relay(node.result_type()), to_relay(node.result_type())});
   return {b.field(call, 0)};
 }
 

@@ -28,13 +28,10 @@ Exprs top_k(const ExportNode& node) {
                               {"axis", node.integer("axis")},
                               {"is_ascend", !node.flag("largest")},
                               {"dtype", "int64"}});
-  RelayType type;
-  type.kind = RelayType::Kind::Tuple;
   TensorType indices = node.result_type(node.wants(0) ? 0 : 1), values = indices;
   indices.dtype = DType::I64;
   values.dtype = node.type("x").dtype;
-  type.parts = {to_relay(values), to_relay(indices)};
-  b.module().at(call).type = type;
+  b.module().at(call).type = RelayType::tuple({to_relay(values), to_relay(indices)});
   return {b.field(call, 0), b.field(call, 1)};
 }
 

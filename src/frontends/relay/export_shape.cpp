@@ -93,12 +93,11 @@ Exprs split(const ExportNode& node) {
   std::int64_t axis = node.integer("axis");
   const auto rank = static_cast<std::int64_t>(node.type("x").rank());
   if (axis < 0) axis += rank;
-  RelayType type;
-  type.kind = RelayType::Kind::Tuple;
+  std::vector<RelayType> types;
   std::vector<Dim> sizes;
   for (std::size_t k = 0; k < node.node().results.size(); ++k) {
     if (!node.wants(k)) throw node.unsupported("a part that is left out");
-    type.parts.push_back(to_relay(node.result_type(k)));
+    types.push_back(to_relay(node.result_type(k)));
     sizes.push_back(node.result_type(k).dims[static_cast<std::size_t>(axis)]);
   }
   const bool is_even = std::all_of(sizes.begin(), sizes.end(),
@@ -112,7 +111,7 @@ Exprs split(const ExportNode& node) {
     sections.value = to_attribute(cuts);
   }
   const ExprId call = b.call("split", {node.operand("x")}, {sections, {"axis", axis}});
-  b.module().at(call).type = type;
+  b.module().at(call).type = RelayType::tuple(std::move(types));
   Exprs parts;
   for (std::size_t k = 0; k < sizes.size(); ++k) parts.push_back(b.field(call, k));
   return parts;

@@ -84,8 +84,7 @@ class Exporter {
       return found == graph_.metadata.end() ? std::string() : found->second;
     };
     module_.version = said(kVersionKey);
-    Expr function;
-    function.kind = Expr::Kind::Function;
+    Expr function = Expr::of(Expr::Kind::Function, {});
     function.blocks = {module_.add_block()};
     const ExprBuilder build(module_, function.blocks.front());
     Scope scope;
@@ -130,11 +129,9 @@ class Exporter {
   }
 
   RelayType result_type(const Graph& graph) {
-    if (graph.outputs().size() == 1) return type_of(graph, graph.outputs().front());
-    RelayType tuple;
-    tuple.kind = RelayType::Kind::Tuple;
-    for (const ValueId output : graph.outputs()) tuple.parts.push_back(type_of(graph, output));
-    return tuple;
+    std::vector<RelayType> parts;
+    for (const ValueId output : graph.outputs()) parts.push_back(type_of(graph, output));
+    return RelayType::of_results(std::move(parts));
   }
 
   void refuse(const std::string& what) { ++refused_[what]; }
@@ -254,13 +251,12 @@ class Exporter {
                                  ExprId call) {
     const Node& node = graph.node(id);
     std::vector<ExprId> results(node.results.size());
-    RelayType type;
-    type.kind = RelayType::Kind::Tuple;
+    std::vector<RelayType> types;
     for (const ValueId result : node.results) {
-      if (result) type.parts.push_back(type_of(graph, result));
+      if (result) types.push_back(type_of(graph, result));
     }
-    const bool is_single = type.parts.size() == 1;
-    module_.at(call).type = is_single ? type.parts.front() : type;
+    const bool is_single = types.size() == 1;
+    module_.at(call).type = RelayType::of_results(std::move(types));
     std::size_t next = 0;
     for (std::size_t k = 0; k < node.results.size(); ++k) {
       if (node.results[k]) results[k] = is_single ? call : build.field(call, next++);
@@ -274,9 +270,7 @@ class Exporter {
                                       const ExprBuilder& build) {
     const Node& node = graph.node(id);
     const OwnNode own = own_node(graph, id);
-    Expr function;
-    function.kind = Expr::Kind::Function;
-    function.block = build.block();
+    Expr function = Expr::of(Expr::Kind::Function, build.block());
     function.blocks = {module_.add_block()};
     const ExprBuilder inside(module_, function.blocks.front());
     std::unordered_map<ValueId, ExprId> parameter_of;
@@ -295,18 +289,16 @@ class Exporter {
     }
     std::vector<ExprId> made = entry.rule(ExportNode(graph, id, inside, parameters, true));
     std::vector<ExprId> wanted;
-    RelayType type;
-    type.kind = RelayType::Kind::Tuple;
+    std::vector<RelayType> types;
     for (std::size_t k = 0; k < node.results.size(); ++k) {
       if (!node.results[k]) continue;
       if (k >= made.size())
         throw Error(concat(node.op->name, ": a result has no words"), ErrorKind::Unsupported);
       wanted.push_back(made[k]);
-      type.parts.push_back(type_of(graph, node.results[k]));
+      types.push_back(type_of(graph, node.results[k]));
     }
-    const bool is_single = wanted.size() == 1;
-    function.parts = {is_single ? wanted.front() : inside.tuple(wanted)};
-    function.annotation = is_single ? type.parts.front() : type;
+    function.parts = {wanted.size() == 1 ? wanted.front() : inside.tuple(wanted)};
+    function.annotation = RelayType::of_results(std::move(types));
     function.attributes = {{"Composite", to_attribute(std::string(kOwnPrefix) + node.op->name), 0},
                            {std::string(kOwnAttribute), to_attribute(own.text), 0}};
     const ExprId call =
@@ -315,12 +307,11 @@ class Exporter {
   }
 
   ExprId export_constant(const Constant& constant, const ExprBuilder& build) {
-    Expr expr;
-    expr.block = build.block();
+    const bool is_scalar = constant.shape().empty() && is_literal(constant.dtype());
+    Expr expr = Expr::of(is_scalar ? Expr::Kind::Scalar : Expr::Kind::Constant, build.block());
     expr.type = to_relay(constant.type());
     if (expr.type->dtype.empty()) refuse(concat("elements of type ", to_string(constant.dtype())));
-    if (constant.shape().empty() && is_literal(constant.dtype())) {
-      expr.kind = Expr::Kind::Scalar;
+    if (is_scalar) {
       const Tensor scalar = constant.materialise();
       if (constant.dtype() == DType::Bool) {
         expr.literal = to_attribute(scalar.integer_at(0) != 0);
@@ -331,7 +322,6 @@ class Exporter {
         expr.literal.value.emplace<RealLiteral>(RealLiteral{scalar.real_at(0), expr.type->dtype});
       }
     } else {
-      expr.kind = Expr::Kind::Constant;
       expr.index = static_cast<std::int64_t>(constants_.size());
       constants_.push_back(constant);
     }
@@ -340,9 +330,7 @@ class Exporter {
 
   // Branches see what is around them, so what they capture needs no parameters.
   void export_if(const Graph& graph, const Node& node, Scope& scope, const ExprBuilder& build) {
-    Expr expr;
-    expr.kind = Expr::Kind::If;
-    expr.block = build.block();
+    Expr expr = Expr::of(Expr::Kind::If, build.block());
     expr.parts = {expr_of(node.operands[0], scope, build)};
     std::unordered_set<ExprId> seen;
     for (std::size_t k = 1; k < node.operands.size(); ++k) {
@@ -369,9 +357,7 @@ class Exporter {
 
   // A body as a function of its own.
   ExprId export_function(const Graph& body, const ExprBuilder& around) {
-    Expr function;
-    function.kind = Expr::Kind::Function;
-    function.block = around.block();
+    Expr function = Expr::of(Expr::Kind::Function, around.block());
     function.blocks = {module_.add_block()};
     const ExprBuilder inside(module_, function.blocks.front());
     Scope scope;

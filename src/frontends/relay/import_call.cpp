@@ -24,32 +24,22 @@ std::size_t Meaning::size() const {
   return count;
 }
 
-AttributeValue to_attribute(std::int64_t number) {
-  AttributeValue value;
-  value.value.emplace<IntegerLiteral>(IntegerLiteral{number, "int32"});
-  return value;
+Meaning Meaning::with_values(const std::vector<Var>& values, std::size_t& next) const {
+  if (kind == Kind::Value) return values[next++];
+  std::vector<Meaning> made;
+  for (const Meaning& field : fields) made.push_back(field.with_values(values, next));
+  return tuple(std::move(made));
 }
+
+AttributeValue to_attribute(std::int64_t number) { return {IntegerLiteral{number, "int32"}}; }
 AttributeValue to_attribute(const Integers& numbers) {
-  AttributeValue value;
-  auto& list = value.value.emplace<AttributeList>();
+  AttributeList list;
   for (const std::int64_t number : numbers) list.push_back(to_attribute(number));
-  return value;
+  return {std::move(list)};
 }
-AttributeValue to_attribute(double number) {
-  AttributeValue value;
-  value.value.emplace<RealLiteral>(RealLiteral{number, "float32"});
-  return value;
-}
-AttributeValue to_attribute(bool flag) {
-  AttributeValue value;
-  value.value.emplace<bool>(flag);
-  return value;
-}
-AttributeValue to_attribute(std::string text) {
-  AttributeValue value;
-  value.value.emplace<std::string>(std::move(text));
-  return value;
-}
+AttributeValue to_attribute(double number) { return {RealLiteral{number, "float32"}}; }
+AttributeValue to_attribute(bool flag) { return {flag}; }
+AttributeValue to_attribute(std::string text) { return {std::move(text)}; }
 
 CallImport::CallImport(const Module& module, const Expr& call, std::vector<Meaning> arguments,
                        Builder& builder, Materialise materialise, Claim claim)

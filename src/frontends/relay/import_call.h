@@ -31,6 +31,8 @@ struct Meaning {
   Meaning(Var var) : value(var) {}  // NOLINT: a value is a meaning
   static Meaning tuple(std::vector<Meaning> parts);
   std::size_t size() const;  ///< how many values and functions it has in it
+  /// The same tuples of other values, from `next` on.
+  Meaning with_values(const std::vector<Var>& values, std::size_t& next) const;
 };
 
 /// What a constant without data is for, which decides what numbers stand in for it.

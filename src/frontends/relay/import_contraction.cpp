@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "frontends/relay/import_call.h"
 #include "frontends/relay/window.h"
+#include "ops/matrices.h"
 
 namespace tenon::relay {
 namespace {
@@ -140,14 +141,6 @@ std::vector<Attr> product_attrs(const CallImport& call, Var a) {
   return {{"out_dtype", to_string(*out)}};
 }
 
-Var swap_last_axes(const CallImport& call, Var value) {
-  const std::size_t rank = call.type(value).rank();
-  Integers perm(rank);
-  for (std::size_t k = 0; k < rank; ++k) perm[k] = static_cast<std::int64_t>(k);
-  std::swap(perm[rank - 1], perm[rank - 2]);
-  return call.call("transpose", {value}, {{"perm", perm}});
-}
-
 WeightRole products_along(const CallImport& call, std::size_t position, std::size_t axis_from_end) {
   const Integers extents = known_extents(call.dims(position));
   if (extents.size() < axis_from_end)
@@ -162,7 +155,8 @@ Meaning import_dense(const CallImport& call) {
   call.claim("units",
              to_attribute(call.type(weight).dims[0].value().value_or(RelayType::kAnyExtent)));
   const Var x = call.value(0);
-  return call.call("matmul", {x, swap_last_axes(call, weight)}, product_attrs(call, x));
+  return call.call("matmul", {x, with_last_axes_swapped(call.build(), weight)},
+                   product_attrs(call, x));
 }
 
 Meaning import_matmul(const CallImport& call) {
@@ -181,8 +175,8 @@ Meaning import_matmul(const CallImport& call) {
     call.claim("units", to_attribute(dims[swap_b ? 0 : 1].value().value_or(RelayType::kAnyExtent)));
   }
   const std::vector<Attr> attrs = product_attrs(call, a);
-  if (swap_a) a = swap_last_axes(call, a);
-  if (swap_b) b = swap_last_axes(call, b);
+  if (swap_a) a = with_last_axes_swapped(call.build(), a);
+  if (swap_b) b = with_last_axes_swapped(call.build(), b);
   return call.call("matmul", {a, b}, attrs);
 }
 

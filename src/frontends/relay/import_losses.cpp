@@ -1,4 +1,5 @@
 #include "frontends/relay/import_call.h"
+#include "ops/movement.h"
 
 namespace tenon::relay {
 namespace {
@@ -34,9 +35,7 @@ Meaning collapse_sum(const CallImport& call) {
     if (is_summed) axes.push_back(static_cast<std::int64_t>(axis));
   }
   const Var sums = axes.empty() ? x : call.call("reduce_sum", {x}, {{"axes", axes}});
-  Attributes attrs;
-  attrs.set("shape", to);
-  return call.build().call_all("reshape", {sums}, std::move(attrs), {""}).front();
+  return call_with("reshape", {sums}, {{"shape", to}});
 }
 
 }  // namespace

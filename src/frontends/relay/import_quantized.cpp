@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "frontends/relay/import_call.h"
 #include "frontends/relay/window.h"
+#include "ops/matrices.h"
 
 namespace tenon::relay {
 namespace {
@@ -90,12 +91,8 @@ Meaning convolve(const CallImport& call) {
 Meaning multiply_matrices(const CallImport& call) {
   const Var x = shifted(call, call.value(0), call.value(2));
   const Var w = shifted(call, call.value(1), call.value(3));
-  Attr::Integers perm;
-  const auto rank = static_cast<std::int64_t>(call.type(w).rank());
-  for (std::int64_t axis = 0; axis < rank; ++axis) perm.push_back(axis);
-  if (rank < 2) throw call.error("a weight is a matrix");
-  std::swap(perm[static_cast<std::size_t>(rank) - 1], perm[static_cast<std::size_t>(rank) - 2]);
-  return call.call("matmul", {x, call.call("transpose", {w}, {{"perm", perm}})});
+  if (call.type(w).rank() < 2) throw call.error("a weight is a matrix");
+  return call.call("matmul", {x, with_last_axes_swapped(call.build(), w)});
 }
 
 // x, y, then scale and zero point of x, of y and of the result.

@@ -1,16 +1,13 @@
 #include "base/error.h"
 #include "frontends/relay/import_call.h"
+#include "ops/movement.h"
 
 #include <limits>
 
 namespace tenon::relay {
 namespace {
 
-Var filled(const CallImport& call, Var fill, const Dims& shape) {
-  Attributes attrs;
-  attrs.set("shape", shape);
-  return call.build().call_all("expand", {fill}, std::move(attrs), {""}).front();
-}
+Var filled(Var fill, const Dims& shape) { return call_with("expand", {fill}, {{"shape", shape}}); }
 
 Var splat(const CallImport& call, DType dtype, double value, const Integers& shape) {
   for (const std::int64_t extent : shape) {
@@ -30,7 +27,7 @@ Meaning fill_like(const CallImport& call, double value) {
   const Var x = call.value(0);
   const TensorType type = call.type(x);
   if (all_constant(type.dims)) return splat(call, type.dtype, value, constants(type.dims));
-  return filled(call, call.build().scalar(value, x), type.dims);
+  return filled(call.build().scalar(value, x), type.dims);
 }
 
 Meaning take(const CallImport& call) {
@@ -112,11 +109,8 @@ Meaning repeat(const CallImport& call) {
   spread.emplace_back(count);
   spread.insert(spread.end(), dims.begin() + axis + 1, dims.end());
   joined[static_cast<std::size_t>(axis)] = joined[static_cast<std::size_t>(axis)] * Dim(count);
-  const Var wide =
-      filled(call, call.call("unsqueeze", {x}, {{"axes", Integers{axis + 1}}}), spread);
-  Attributes attrs;
-  attrs.set("shape", joined);
-  return call.build().call_all("reshape", {wide}, std::move(attrs), {""}).front();
+  const Var wide = filled(call.call("unsqueeze", {x}, {{"axes", Integers{axis + 1}}}), spread);
+  return call_with("reshape", {wide}, {{"shape", joined}});
 }
 
 Meaning tile(const CallImport& call) {
@@ -180,18 +174,18 @@ void add_selection_handlers(Handlers& handlers) {
     const Var fill = call.value(0);
     const Integers shape = call.integers("shape");
     const std::optional<DType> dtype = call.dtype("dtype");
-    return filled(call, dtype ? call.cast(fill, *dtype) : fill, Dims(shape.begin(), shape.end()));
+    return filled(dtype ? call.cast(fill, *dtype) : fill, Dims(shape.begin(), shape.end()));
   };
   handlers["full_like"] = [](const CallImport& call) -> Meaning {
     const TensorType type = call.type(call.value(0));
-    return filled(call, call.cast(call.value(1), type.dtype), type.dims);
+    return filled(call.cast(call.value(1), type.dtype), type.dims);
   };
   handlers["broadcast_to"] = [](const CallImport& call) -> Meaning {
     const Integers shape = call.integers("shape");
-    return filled(call, call.value(0), Dims(shape.begin(), shape.end()));
+    return filled(call.value(0), Dims(shape.begin(), shape.end()));
   };
   handlers["broadcast_to_like"] = [](const CallImport& call) -> Meaning {
-    return filled(call, call.value(0), call.type(call.value(1)).dims);
+    return filled(call.value(0), call.type(call.value(1)).dims);
   };
   handlers["argwhere"] = [](const CallImport& call) -> Meaning {
     const Var places = call.call("nonzero", {call.value(0)});

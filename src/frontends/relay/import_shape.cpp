@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "frontends/relay/import_call.h"
+#include "ops/movement.h"
 
 #include <algorithm>
 #include <limits>
@@ -48,13 +49,10 @@ Dims target_shape(const CallImport& call, const Dims& from, const Integers& word
   return shape;
 }
 
-Var reshape_to(const CallImport& call, Var x, const Dims& shape) {
-  Attributes attrs;
-  attrs.set("shape", shape);
-  if (std::any_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim == Dim(0); })) {
-    attrs.set("allow_zero", true);
-  }
-  return call.build().call_all("reshape", {x}, std::move(attrs), {""}).front();
+Var reshape_dims(Var x, const Dims& shape) {
+  const bool has_zero =
+      std::any_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim == Dim(0); });
+  return call_with("reshape", {x}, {{"shape", shape}, {"allow_zero", has_zero}});
 }
 
 Meaning reshape(const CallImport& call) {
@@ -66,7 +64,7 @@ Meaning reshape(const CallImport& call) {
       !call.flag("allowzero") && all_constant(shape) && words.size() == shape.size() &&
       std::all_of(words.begin(), words.end(), [](std::int64_t word) { return word >= -1; });
   if (!words.empty() && is_plain) return call.call("reshape", {x}, {{"shape", words}});
-  return reshape_to(call, x, shape);
+  return reshape_dims(x, shape);
 }
 
 // The same words, read from the back.
@@ -78,7 +76,7 @@ Meaning reverse_reshape(const CallImport& call) {
   std::reverse(words.begin(), words.end());
   Dims shape = target_shape(call, from, words);
   std::reverse(shape.begin(), shape.end());
-  return reshape_to(call, x, shape);
+  return reshape_dims(x, shape);
 }
 
 Meaning transpose(const CallImport& call) {
@@ -271,9 +269,9 @@ Meaning layout_transform(const CallImport& call) {
   if (perm.size() != split_dims.size())
     throw call.error("the layouts have different axes").got(to.text());
   const bool splits = split_dims.size() != dims.size(), joins = joined.size() != perm.size();
-  const Var parts = splits ? reshape_to(call, x, split_dims) : x;
+  const Var parts = splits ? reshape_dims(x, split_dims) : x;
   const Var moved = call.call("transpose", {parts}, {{"perm", perm}});
-  return joins ? reshape_to(call, moved, joined) : moved;
+  return joins ? reshape_dims(moved, joined) : moved;
 }
 
 // Every element in a block of its own, the first of it; the last block is cut to its element.
@@ -289,18 +287,17 @@ Meaning dilate(const CallImport& call) {
     const Dim extent = call.type(x).dims[axis];
     Dims shape = call.type(x).dims;
     shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, Dim(1));
-    x = reshape_to(call, x, shape);
+    x = reshape_dims(x, shape);
     Attr::Integers pads(2 * shape.size(), 0);
     pads[shape.size() + axis + 1] = strides[axis] - 1;
     x = call.call("pad", {x, fill}, {{"pads", pads}});
     shape[axis] = extent * Dim(strides[axis]);
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
-    x = reshape_to(call, x, shape);
-    Attributes attrs;
-    attrs.set("starts", Dims{Dim(0)});
-    attrs.set("ends", Dims{(extent - Dim(1)) * Dim(strides[axis]) + Dim(1)});
-    attrs.set("axes", Dims{Dim(static_cast<std::int64_t>(axis))});
-    x = call.build().call_all("slice", {x}, std::move(attrs), {""}).front();
+    x = reshape_dims(x, shape);
+    x = call_with("slice", {x},
+                  {{"starts", Dims{Dim(0)}},
+                   {"ends", Dims{(extent - Dim(1)) * Dim(strides[axis]) + Dim(1)}},
+                   {"axes", Dims{Dim(static_cast<std::int64_t>(axis))}}});
   }
   return x;
 }
@@ -311,13 +308,13 @@ void add_shape_handlers(Handlers& handlers) {
   handlers["reshape"] = reshape;
   handlers["contrib_reverse_reshape"] = reverse_reshape;
   handlers["reshape_like"] = [](const CallImport& call) -> Meaning {
-    return reshape_to(call, call.value(0), call.type(call.value(1)).dims);
+    return reshape_dims(call.value(0), call.type(call.value(1)).dims);
   };
   handlers["nn.batch_flatten"] = [](const CallImport& call) -> Meaning {
     const Var x = call.value(0);
     const Dims& dims = call.type(x).dims;
     if (dims.empty()) throw call.error("a scalar has no batch");
-    return reshape_to(call, x, {dims[0], Dim(-1)});
+    return reshape_dims(x, {dims[0], Dim(-1)});
   };
   handlers["transpose"] = transpose;
   handlers["squeeze"] = squeeze;

@@ -116,9 +116,11 @@ class Importer {
     return claims_.at(position, std::move(error));
   }
 
+  Error unsupported(std::size_t position, std::string what) const {
+    return at(position, Error(std::move(what), ErrorKind::Unsupported));
+  }
   Error untyped(const Expr& variable) const {
-    return at(variable.position,
-              Error(concat("nothing says the type of %", variable.name), ErrorKind::Unsupported))
+    return unsupported(variable.position, concat("nothing says the type of %", variable.name))
         .hint("give it: %", variable.name, ": Tensor[(1, 3), float32]");
   }
   bool is_untyped(ExprId id) const { return std::ranges::find(untyped_, id) != untyped_.end(); }
@@ -145,8 +147,8 @@ class Importer {
 
   void enter(const Expr& expr) {
     if (++depth_ <= kMaxDepth) return;
-    throw at(expr.position, Error(concat("calls and bodies nest more than ", kMaxDepth, " deep"),
-                                  ErrorKind::Unsupported));
+    throw unsupported(expr.position,
+                      concat("calls and bodies nest more than ", kMaxDepth, " deep"));
   }
 
   Frame& new_frame(Frame* parent, Region& region) {
@@ -158,32 +160,19 @@ class Importer {
                      const std::string& name) {
     if (type.kind == RelayType::Kind::Tensor) {
       const std::size_t position = builder.graph().inputs().size();
-      Type stated(to_tensor_type(type, name));
+      Type stated(from_relay(type, name));
       if (signature_ && position < signature_->inputs().size())
         stated = signature_->value(signature_->inputs()[position]).type;
       return builder.input(builder.graph().free_name(name), stated);
     }
     if (type.kind != RelayType::Kind::Tuple) {
-      throw at(variable.position,
-               Error(concat("%", variable.name, " is no tensor"), ErrorKind::Unsupported));
+      throw unsupported(variable.position, concat("%", variable.name, " is no tensor"));
     }
     std::vector<Meaning> fields;
     for (std::size_t k = 0; k < type.parts.size(); ++k) {
       fields.push_back(add_inputs(builder, variable, type.parts[k], concat(name, ".", k)));
     }
     return Meaning::tuple(std::move(fields));
-  }
-
-  // `?` is a symbol of its own at each place.
-  TensorType to_tensor_type(const RelayType& type, const std::string& name) {
-    TensorType tensor;
-    tensor.dtype = to_dtype(type.dtype).value_or(DType::F32);
-    for (std::size_t k = 0; k < type.dims.size(); ++k) {
-      const std::int64_t extent = type.dims[k];
-      tensor.dims.push_back(extent == RelayType::kAnyExtent ? Dim::symbol(concat(name, "_", k))
-                                                            : Dim(extent));
-    }
-    return tensor;
   }
 
   void add_outputs(Builder& builder, const Expr& function, const Meaning& result) {
@@ -198,8 +187,7 @@ class Importer {
 
   void flatten(const Meaning& meaning, std::size_t position, std::vector<Var>& values) const {
     if (meaning.kind == Meaning::Kind::Function) {
-      throw at(position,
-               Error("a function is given where a tensor is needed", ErrorKind::Unsupported));
+      throw unsupported(position, "a function is given where a tensor is needed");
     }
     if (meaning.kind == Meaning::Kind::Value) values.push_back(meaning.value);
     for (const Meaning& field : meaning.fields) flatten(field, position, values);
@@ -251,66 +239,28 @@ class Importer {
     return local;
   }
 
-  static bool is_leaf(Expr::Kind kind) {
-    return kind == Expr::Kind::Constant || kind == Expr::Kind::Operator ||
-           kind == Expr::Kind::Global;
-  }
-
-  // Everything below a node, left to right, and then the node; no deeper than the text nests.
   void import_expr(ExprId root, Frame& frame) {
-    struct Entry {
-      ExprId id;
-      bool is_open;
+    const auto is_done = [&](ExprId id) {
+      const Expr::Kind kind = module_.at(id).kind;
+      return kind == Expr::Kind::Constant || kind == Expr::Kind::Operator ||
+             kind == Expr::Kind::Global || find(id, frame) != nullptr || is_untyped(id);
     };
-    std::vector<Entry> stack{{root, false}};
-    while (!stack.empty()) {
-      Entry& top = stack.back();
-      const ExprId id = top.id;
+    visit_upwards(module_, root, is_done, [&](ExprId id) {
       const Expr& expr = module_.at(id);
-      if (is_leaf(expr.kind) || find(id, frame) != nullptr || is_untyped(id)) {
-        stack.pop_back();
-      } else if (top.is_open) {
-        stack.pop_back();
-        if (++node_count_ > kMostNodes + kMostNodesPerExpr * module_.exprs.size())
-          throw at(expr.position,
-                   Error("the program grows too large when its functions are inlined",
-                         ErrorKind::Unsupported));
-        require_types(expr, frame);
-        Meaning made = import_node(id, expr, frame);
-        claims_.expr(expr, made);
-        frame.meanings[id] = std::move(made);
-      } else {
-        top.is_open = true;
-        push_children(expr, [&](ExprId child) { stack.push_back({child, false}); });
-      }
-    }
-  }
-
-  template <class Push>
-  static void push_children(const Expr& expr, const Push& push) {
-    for (auto id = expr.captures.rbegin(); id != expr.captures.rend(); ++id) push(*id);
-    switch (expr.kind) {
-      case Expr::Kind::Call:
-      case Expr::Kind::Tuple:
-      case Expr::Kind::Projection:
-        for (auto part = expr.parts.rbegin(); part != expr.parts.rend(); ++part) push(*part);
-        break;
-      case Expr::Kind::If:
-        push(expr.parts[0]);
-        break;
-      case Expr::Kind::Let:
-        push(expr.parts[1]);
-        break;
-      default:
-        break;
-    }
+      if (++node_count_ > kMostNodes + kMostNodesPerExpr * module_.exprs.size())
+        throw unsupported(expr.position,
+                          "the program grows too large when its functions are inlined");
+      require_types(expr, frame);
+      Meaning made = import_node(id, expr, frame);
+      claims_.expr(expr, made);
+      frame.meanings[id] = std::move(made);
+    });
   }
 
   Meaning import_node(ExprId id, const Expr& expr, Frame& frame) {
     switch (expr.kind) {
       case Expr::Kind::Variable:
-        throw at(expr.position,
-                 Error(concat("%", expr.name, " is a free variable"), ErrorKind::Unsupported));
+        throw unsupported(expr.position, concat("%", expr.name, " is a free variable"));
       case Expr::Kind::Scalar:
         return frame.region->builder().constant(scalar_value(expr));
       case Expr::Kind::Tuple: {
@@ -319,8 +269,7 @@ class Importer {
           fields.push_back(meaning(part, frame));
           field_count_ += fields.back().size();
           if (field_count_ > kMostFields || fields.back().depth >= kMostTupleDepth) {
-            throw at(expr.position,
-                     Error("tuples in tuples grow too large", ErrorKind::Unsupported));
+            throw unsupported(expr.position, "tuples in tuples grow too large");
           }
         }
         return Meaning::tuple(std::move(fields));
@@ -379,17 +328,21 @@ class Importer {
     return made;
   }
 
-  Meaning import_call(ExprId id, const Expr& call, Frame& frame) {
-    const Expr& callee = module_.at(call.parts[0]);
-    if (callee.kind == Expr::Kind::Operator) return import_operator(id, call, callee, frame);
+  std::vector<Meaning> arguments_of(const Expr& call, Frame& frame) {
     std::vector<Meaning> arguments;
     for (std::size_t k = 1; k < call.parts.size(); ++k)
       arguments.push_back(meaning(call.parts[k], frame));
+    return arguments;
+  }
+
+  Meaning import_call(ExprId id, const Expr& call, Frame& frame) {
+    const Expr& callee = module_.at(call.parts[0]);
+    if (callee.kind == Expr::Kind::Operator) return import_operator(id, call, callee, frame);
+    std::vector<Meaning> arguments = arguments_of(call, frame);
     if (callee.kind == Expr::Kind::Global) {
       if (std::find(active_.begin(), active_.end(), callee.name) != active_.end()) {
-        throw at(call.position,
-                 Error(concat("@", callee.name, " calls itself, which a graph cannot"),
-                       ErrorKind::Unsupported));
+        throw unsupported(call.position,
+                          concat("@", callee.name, " calls itself, which a graph cannot"));
       }
       active_.push_back(callee.name);
       const Expr& global = module_.at(functions_.at(callee.name));
@@ -463,10 +416,7 @@ class Importer {
     Builder& builder = frame.region->builder();
     if (const std::string* text = own_text(call);
         text != nullptr && callee.name.starts_with(kOwnPrefix)) {
-      std::vector<Meaning> arguments;
-      for (std::size_t k = 1; k < call.parts.size(); ++k)
-        arguments.push_back(meaning(call.parts[k], frame));
-      return import_own(call, *text, arguments, builder);
+      return import_own(call, *text, arguments_of(call, frame), builder);
     }
     if (handler == handlers().end()) {
       ++unsupported_[callee.name];
@@ -511,16 +461,14 @@ class Importer {
 
   // Under `check` one call that does not fit is told, and the rest is looked at all the same.
   Meaning recover(const Expr& call, Error& error, Builder& builder) {
-    if (error.kind() == ErrorKind::Unsupported && call.type) {
-      if (const std::optional<Meaning> blank = blank_of(*call.type, builder)) {
-        ++unsupported_[error.summary()];
-        return *blank;
-      }
+    const bool is_unsupported = error.kind() == ErrorKind::Unsupported;
+    const auto blank = call.type ? blank_of(*call.type, builder) : std::nullopt;
+    if (!blank || (!is_unsupported && !claims_.are_wanted())) throw at(call.position, error);
+    if (is_unsupported) {
+      ++unsupported_[error.summary()];
+    } else {
+      claims_.misfit(call, error);
     }
-    if (!claims_.are_wanted() || !call.type) throw at(call.position, error);
-    const std::optional<Meaning> blank = blank_of(*call.type, builder);
-    if (!blank) throw at(call.position, error);
-    claims_.misfit(call, error);
     return *blank;
   }
 
@@ -573,18 +521,10 @@ class Importer {
           outside.builder().call_all("if", operands, std::vector<Attr>{},
                                      std::vector<std::string>(count, ""), std::move(bodies));
       std::size_t next = 0;
-      return reshaped(then_result, results, next);
+      return then_result.with_values(results, next);
     } catch (Error& error) {
       throw at(expr.position, error);
     }
-  }
-
-  // The results in the tuples that the branches give.
-  static Meaning reshaped(const Meaning& like, const std::vector<Var>& results, std::size_t& next) {
-    if (like.kind == Meaning::Kind::Value) return results[next++];
-    std::vector<Meaning> fields;
-    for (const Meaning& field : like.fields) fields.push_back(reshaped(field, results, next));
-    return Meaning::tuple(std::move(fields));
   }
 
   void throw_unsupported() const {
@@ -610,10 +550,6 @@ class Importer {
   std::size_t node_count_ = 0, field_count_ = 0;
   int depth_ = 0;
 };
-
-}  // namespace
-
-namespace {
 
 // Calls `use` with what is known of types until no more is found: once for each parameter that has
 // none.

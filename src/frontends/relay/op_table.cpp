@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "frontends/relay/token_cursor.h"
+#include "frontends/relay/window.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +11,8 @@ namespace tenon::relay {
 namespace {
 
 // Attributes in the order of declaration; one without a value is required. `"name name"` lines
-// share what follows.
+// share what follows. Those with a `?` are three, for as many spatial axes: `1*` is a number for
+// each, `@` their letters.
 struct Row {
   std::string_view names;
   std::size_t least, most;
@@ -24,24 +26,13 @@ constexpr Row kRows[] = {
     {"nn.conv1d", 2, 2,
      "strides=[1], padding=[0, 0], dilation=[1], groups=1, channels=None, kernel_size=None, "
      "data_layout=\"NCW\", kernel_layout=\"OIW\", out_layout=\"\", out_dtype=\"\""},
-    {"nn.conv2d", 2, 2,
-     "strides=[1, 1], padding=[0, 0], dilation=[1, 1], groups=1, channels=None, kernel_size=None, "
-     "data_layout=\"NCHW\", kernel_layout=\"OIHW\", out_layout=\"\", out_dtype=\"\""},
-    {"nn.conv3d", 2, 2,
-     "strides=[1, 1, 1], padding=[0, 0, 0], dilation=[1, 1, 1], groups=1, channels=None, "
-     "kernel_size=None, data_layout=\"NCDHW\", kernel_layout=\"OIDHW\", out_layout=\"\", "
+    {"nn.conv?d", 2, 2,
+     "strides=[1*], padding=[0*], dilation=[1*], groups=1, channels=None, kernel_size=None, "
+     "data_layout=\"NC@\", kernel_layout=\"OI@\", out_layout=\"\", out_dtype=\"\""},
+    {"nn.conv?d_transpose", 2, 2,
+     "channels=None, kernel_size=None, strides=[1*], output_padding=[0*], padding=[0*], "
+     "dilation=[1*], groups=1, data_layout=\"NC@\", kernel_layout=\"OI@\", out_layout=\"\", "
      "out_dtype=\"\""},
-    {"nn.conv1d_transpose", 2, 2,
-     "channels=None, kernel_size=None, strides=[1], output_padding=[0], padding=[0], dilation=[1], "
-     "groups=1, data_layout=\"NCW\", kernel_layout=\"OIW\", out_layout=\"\", out_dtype=\"\""},
-    {"nn.conv2d_transpose", 2, 2,
-     "channels=None, kernel_size=None, strides=[1, 1], output_padding=[0, 0], padding=[0, 0], "
-     "dilation=[1, 1], groups=1, data_layout=\"NCHW\", kernel_layout=\"OIHW\", out_layout=\"\", "
-     "out_dtype=\"\""},
-    {"nn.conv3d_transpose", 2, 2,
-     "channels=None, kernel_size=None, strides=[1, 1, 1], output_padding=[0, 0, 0], "
-     "padding=[0, 0, 0], dilation=[1, 1, 1], groups=1, data_layout=\"NCDHW\", "
-     "kernel_layout=\"OIDHW\", out_layout=\"\", out_dtype=\"\""},
     {"nn.dense", 2, 2, "units, out_dtype=\"\""},
     {"nn.matmul", 2, 2, "units, out_dtype=\"\", transpose_a=False, transpose_b=False"},
     {"nn.batch_matmul", 2, 2, "out_dtype=\"\", transpose_a=False, transpose_b=False"},
@@ -52,33 +43,15 @@ constexpr Row kRows[] = {
     {"nn.group_norm", 3, 3, "num_groups, axis=1, epsilon=1e-05f, center=True, scale=True"},
     {"nn.l2_normalize", 1, 1, "eps, axis=None"},
     {"nn.lrn", 1, 1, "size=5, axis=1, bias=2f, alpha=0.0001f, beta=0.75f"},
-    {"nn.max_pool1d", 1, 1,
-     "pool_size, strides=[1], dilation=[1], padding=[0], layout=\"NCW\", out_layout=\"\", "
+    {"nn.max_pool?d", 1, 1,
+     "pool_size, strides=[1*], dilation=[1*], padding=[0*], layout=\"NC@\", out_layout=\"\", "
      "ceil_mode=False"},
-    {"nn.max_pool2d", 1, 1,
-     "pool_size, strides=[1, 1], dilation=[1, 1], padding=[0, 0], layout=\"NCHW\", "
-     "out_layout=\"\", ceil_mode=False"},
-    {"nn.max_pool3d", 1, 1,
-     "pool_size, strides=[1, 1, 1], dilation=[1, 1, 1], padding=[0, 0, 0], layout=\"NCDHW\", "
-     "out_layout=\"\", ceil_mode=False"},
-    {"nn.avg_pool1d", 1, 1,
-     "pool_size, strides=[1], dilation=[1], padding=[0], layout=\"NCW\", out_layout=\"\", "
+    {"nn.avg_pool?d", 1, 1,
+     "pool_size, strides=[1*], dilation=[1*], padding=[0*], layout=\"NC@\", out_layout=\"\", "
      "ceil_mode=False, count_include_pad=False"},
-    {"nn.avg_pool2d", 1, 1,
-     "pool_size, strides=[1, 1], dilation=[1, 1], padding=[0, 0], layout=\"NCHW\", "
-     "out_layout=\"\", ceil_mode=False, count_include_pad=False"},
-    {"nn.avg_pool3d", 1, 1,
-     "pool_size, strides=[1, 1, 1], dilation=[1, 1, 1], padding=[0, 0, 0], layout=\"NCDHW\", "
-     "out_layout=\"\", ceil_mode=False, count_include_pad=False"},
-    {"nn.global_avg_pool1d nn.global_max_pool1d", 1, 1, "layout=\"NCW\", out_layout=\"\""},
-    {"nn.global_avg_pool2d nn.global_max_pool2d", 1, 1, "layout=\"NCHW\", out_layout=\"\""},
-    {"nn.global_avg_pool3d nn.global_max_pool3d", 1, 1, "layout=\"NCDHW\", out_layout=\"\""},
-    {"nn.adaptive_avg_pool1d nn.adaptive_max_pool1d", 1, 1,
-     "output_size=[], layout=\"NCW\", out_layout=\"\""},
-    {"nn.adaptive_avg_pool2d nn.adaptive_max_pool2d", 1, 1,
-     "output_size=[], layout=\"NCHW\", out_layout=\"\""},
-    {"nn.adaptive_avg_pool3d nn.adaptive_max_pool3d", 1, 1,
-     "output_size=[], layout=\"NCDHW\", out_layout=\"\""},
+    {"nn.global_avg_pool?d nn.global_max_pool?d", 1, 1, "layout=\"NC@\", out_layout=\"\""},
+    {"nn.adaptive_avg_pool?d nn.adaptive_max_pool?d", 1, 1,
+     "output_size=[], layout=\"NC@\", out_layout=\"\""},
     {"nn.pad", 1, 2, "pad_width, pad_mode=\"constant\""},
     {"nn.mirror_pad", 1, 1, "mode=\"SYMMETRIC\", pad_width"},
     {"nn.softmax nn.log_softmax nn.fast_softmax", 1, 1, "axis=-1"},
@@ -189,6 +162,20 @@ constexpr Row kRows[] = {
     {"layout_transform", 1, 1, "src_layout, dst_layout"},
 };
 
+std::string for_axes(std::string_view text, std::size_t count) {
+  std::string made;
+  for (std::size_t k = 0; k < text.size(); ++k) {
+    if (text[k] == '*') {
+      for (std::size_t axis = 1; axis < count; ++axis) made += {',', ' ', text[k - 1]};
+    } else {
+      made += text[k] == '?'   ? std::to_string(count)
+              : text[k] == '@' ? spatial_letters(count)
+                               : std::string(1, text[k]);
+    }
+  }
+  return made;
+}
+
 std::vector<AttributeDef> read_attributes(std::string_view text) {
   const std::vector<Token> tokens = tokenize(text, "table");
   TokenCursor cursor(tokens, text, "table");
@@ -206,9 +193,12 @@ const std::map<std::string, OperatorDef, std::less<>>& table() {
   static const std::map<std::string, OperatorDef, std::less<>> operators = [] {
     std::map<std::string, OperatorDef, std::less<>> all;
     for (const Row& row : kRows) {
-      const std::vector<AttributeDef> attributes = read_attributes(row.attributes);
-      for (const std::string& name : split(row.names, ' ')) {
-        all[name] = {name, row.least, row.most, attributes};
+      const bool is_family = row.names.find('?') != std::string_view::npos;
+      for (std::size_t axes = 1; axes <= (is_family ? 3 : 1); ++axes) {
+        const std::vector<AttributeDef> attributes =
+            read_attributes(for_axes(row.attributes, axes));
+        for (const std::string& name : split(for_axes(row.names, axes), ' '))
+          all.try_emplace(name, name, row.least, row.most, attributes);
       }
     }
     return all;

@@ -111,10 +111,7 @@ class Parser {
   // Behind the name, or `fn`.
   ExprId parse_function(std::size_t position) {
     const TokenCursor::Level level(cursor_);
-    Expr function;
-    function.kind = Expr::Kind::Function;
-    function.position = position;
-    function.block = scopes_.block();
+    Expr function = named(Expr::Kind::Function, "", position);
     if (cursor_.take("[")) {
       do {
         if (cursor_.peek().kind != Token::Kind::Word)
@@ -177,11 +174,8 @@ class Parser {
   ExprId parse_variable() {
     if (cursor_.peek().kind != Token::Kind::Local)
       throw cursor_.error("expected a variable, as %x");
-    Expr variable;
-    variable.kind = Expr::Kind::Variable;
-    variable.position = cursor_.position();
-    variable.block = scopes_.block();
-    variable.name = cursor_.next().text;
+    Expr variable = named(Expr::Kind::Variable, cursor_.peek().text, cursor_.position());
+    cursor_.next();
     std::vector<Token> comments;  // where no type stands between
     while (const Token* comment = cursor_.take_comment()) comments.push_back(*comment);
     variable.device = parse_device();
@@ -298,11 +292,8 @@ class Parser {
       cursor_.next();
       const ExprId right = parse_expr(binary->precedence + 1);
       const ExprId op = module_.add(named(Expr::Kind::Operator, binary->op, position));
-      Expr call;
-      call.kind = Expr::Kind::Call;
+      Expr call = named(Expr::Kind::Call, "", position);
       call.parts = {op, left, right};
-      call.position = position;
-      call.block = scopes_.block();
       left = module_.add(std::move(call));
       attach_comments(left);
     }
@@ -331,11 +322,8 @@ class Parser {
 
   ExprId parse_call(ExprId callee) {
     const TokenCursor::Level level(cursor_);
-    Expr call;
-    call.kind = Expr::Kind::Call;
+    Expr call = named(Expr::Kind::Call, "", module_.at(callee).position);
     call.parts = {callee};
-    call.position = module_.at(callee).position;
-    call.block = scopes_.block();
     const bool is_operator = module_.at(callee).kind == Expr::Kind::Operator;
     const OperatorDef* def = is_operator ? find_operator(module_.at(callee).name) : nullptr;
     cursor_.expect("(", "before arguments");
@@ -389,12 +377,7 @@ class Parser {
   }
 
   Expr named(Expr::Kind kind, std::string_view name, std::size_t position) const {
-    Expr expr;
-    expr.kind = kind;
-    expr.name = name;
-    expr.position = position;
-    expr.block = scopes_.block();
-    return expr;
+    return Expr::of(kind, scopes_.block(), name, position);
   }
 
   ExprId parse_atom() {

@@ -142,52 +142,13 @@ class Printer {
     docs_[block.index()] += concat("let ", variable, " = ", value, ";\n");
   }
 
-  // Visits everything below a node that is not visited yet, left to right, and then the node.
   void visit(ExprId root) {
-    struct Entry {
-      ExprId id;
-      bool is_open;
-    };
-    std::vector<Entry> stack{{root, false}};
-    while (!stack.empty()) {
-      Entry& top = stack.back();
-      const ExprId id = top.id;
-      if (state(id).is_visited) {
-        stack.pop_back();
-      } else if (top.is_open) {
-        state(id).text = render(id);
-        state(id).is_visited = true;
-        stack.pop_back();
-      } else {
-        top.is_open = true;
-        const std::vector<ExprId> below = children(id);
-        for (auto child = below.rbegin(); child != below.rend(); ++child) {
-          if (!state(*child).is_visited) stack.push_back({*child, false});
-        }
-      }
-    }
-  }
-
-  // What stands in the same or an outer block; bodies are printed when their owner is.
-  std::vector<ExprId> children(ExprId id) const {
-    const Expr& expr = module_.at(id);
-    std::vector<ExprId> below;
-    switch (expr.kind) {
-      case Expr::Kind::Call:
-      case Expr::Kind::Tuple:
-      case Expr::Kind::Projection:
-        return expr.parts;
-      case Expr::Kind::If:
-        below.push_back(expr.parts[0]);
-        break;
-      case Expr::Kind::Let:
-        below.push_back(expr.parts[1]);
-        break;
-      default:
-        break;
-    }
-    below.insert(below.end(), expr.captures.begin(), expr.captures.end());
-    return below;
+    visit_upwards(
+        module_, root, [&](ExprId id) { return state(id).is_visited; },
+        [&](ExprId id) {
+          state(id).text = render(id);
+          state(id).is_visited = true;
+        });
   }
 
   std::string render(ExprId id) {
@@ -324,17 +285,16 @@ class Printer {
                                         : std::nullopt;
     }
     if (expr.kind != Expr::Kind::Tuple) return std::nullopt;
-    RelayType tuple;
-    tuple.kind = RelayType::Kind::Tuple;
+    std::vector<RelayType> parts;
     for (const ExprId part : expr.parts) {
       const Expr& field = module_.at(part);
       const bool is_direct =
           field.type || field.kind == Expr::Kind::Variable || field.kind == Expr::Kind::Projection;
       const std::optional<RelayType> type = is_direct ? type_of(field) : std::nullopt;
       if (!type) return std::nullopt;
-      tuple.parts.push_back(*type);
+      parts.push_back(*type);
     }
-    return tuple;
+    return RelayType::tuple(std::move(parts));
   }
 
   // Which entry of the metadata each printed constant has.

@@ -1,5 +1,7 @@
 #include "frontends/relay/types.h"
 
+#include "base/error.h"
+
 #include <array>
 
 namespace tenon::relay {
@@ -66,6 +68,16 @@ RelayType to_relay(const TensorType& type) {
   for (const Dim& dim : type.dims)
     relay.dims.push_back(dim.value().value_or(RelayType::kAnyExtent));
   return relay;
+}
+
+TensorType from_relay(const RelayType& type, const std::string& name) {
+  TensorType tensor{to_dtype(type.dtype).value_or(DType::F32), {}, {}};
+  for (std::size_t k = 0; k < type.dims.size(); ++k) {
+    const std::int64_t extent = type.dims[k];
+    tensor.dims.push_back(extent == RelayType::kAnyExtent ? Dim::symbol(concat(name, "_", k))
+                                                          : Dim(extent));
+  }
+  return tensor;
 }
 
 }  // namespace tenon::relay

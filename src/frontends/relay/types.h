@@ -15,5 +15,7 @@ std::optional<DType> to_dtype(std::string_view name);
 
 /// The type of a tensor as Relay writes it: extents that are not numbers are `?`, layouts unsaid.
 RelayType to_relay(const TensorType& type);
+/// And back: a `?` of the tensor called `name` is a symbol of its own.
+TensorType from_relay(const RelayType& type, const std::string& name);
 
 }  // namespace tenon::relay
