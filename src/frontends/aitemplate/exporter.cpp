@@ -191,23 +191,31 @@ std::vector<std::size_t> Exporter::result_extents(const Dims& dims,
   return list;
 }
 
-std::size_t Exporter::add_value(ValueId id) {
+// `extents_of` gives those of a tensor by its name and dims.
+template <class ExtentsOf>
+std::size_t Exporter::add_tensor(ValueId id, const ExtentsOf& extents_of) {
   const Value& value = graph_.value(id);
   Tensor tensor;
   tensor.value = id;
   tensor.name = unique_name(value.name);
   if (tensor.name != value.name) tensor.original_name = value.name;
-  tensor.is_input = !value.producer;
-  tensor.constant = graph_.constant_of(id);
   if (!value.type.is_tensor()) {
     ++not_written_[concat("values of type ", to_string(value.type))];
   } else {
     tensor.dtype = value.type.tensor().dtype;
-    tensor.extents = source_extents(tensor.name, value.type.tensor().dims);
+    tensor.extents = extents_of(tensor.name, value.type.tensor().dims);
   }
   tensors_.push_back(std::move(tensor));
   tensor_of_.emplace(id, tensors_.size() - 1);
   return tensors_.size() - 1;
+}
+
+std::size_t Exporter::add_value(ValueId id) {
+  const std::size_t made = add_tensor(
+      id, [&](const std::string& name, const Dims& dims) { return source_extents(name, dims); });
+  tensors_[made].is_input = !graph_.value(id).producer;
+  tensors_[made].constant = graph_.constant_of(id);
+  return made;
 }
 
 std::vector<DimRow> Exporter::shape_of(std::size_t tensor) const {
@@ -234,21 +242,9 @@ std::size_t Exporter::add_made(Operation operation) {
 std::size_t Exporter::add(Operation operation, const std::vector<ValueId>& results,
                           const std::vector<Origins>& origins) {
   for (std::size_t k = 0; k < results.size(); ++k) {
-    const Value& value = graph_.value(results[k]);
-    Tensor tensor;
-    tensor.value = results[k];
-    tensor.name = unique_name(value.name);
-    if (tensor.name != value.name) tensor.original_name = value.name;
-    if (!value.type.is_tensor()) {
-      ++not_written_[concat("values of type ", to_string(value.type))];
-    } else {
-      tensor.dtype = value.type.tensor().dtype;
-      tensor.extents = result_extents(value.type.tensor().dims, operation.inputs,
-                                      k < origins.size() ? origins[k] : Origins());
-    }
-    tensors_.push_back(std::move(tensor));
-    tensor_of_.emplace(results[k], tensors_.size() - 1);
-    operation.outputs.push_back(tensors_.size() - 1);
+    operation.outputs.push_back(add_tensor(results[k], [&](const std::string&, const Dims& dims) {
+      return result_extents(dims, operation.inputs, k < origins.size() ? origins[k] : Origins());
+    }));
   }
   return add_made(std::move(operation));
 }

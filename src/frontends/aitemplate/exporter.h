@@ -62,6 +62,8 @@ class Exporter {
   // ---- tensors ----
   void read_dim_notes();
   void add_sources();
+  template <class ExtentsOf>
+  std::size_t add_tensor(ValueId id, const ExtentsOf& extents_of);
   std::size_t add_value(ValueId id);
   std::size_t tensor_of(ValueId id) { return tensor_of_.at(id); }
   std::size_t new_extent(const Dim& dim);

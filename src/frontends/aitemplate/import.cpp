@@ -6,6 +6,7 @@
 #include "frontends/aitemplate/vocabulary.h"
 #include "frontends/seeded_weight.h"
 #include "ir/text.h"
+#include "ops/movement.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -63,7 +64,6 @@ class Importer {
   void name_values();
   void add_sources();
   Var source_value(const TensorRow& row);
-  std::vector<std::size_t> order() const;
   void import_operator(const OperatorRow& row);
   std::vector<OperatorImport::Operand> operands_of(const OperatorRow& row);
   void bind(const OperatorRow& row, const std::vector<Var>& results);
@@ -72,7 +72,8 @@ class Importer {
   void join_parts(const std::string& tensor);
   void give_name(Var value, const std::string& tensor);
   Var read(Var base, const AccessorRow& accessor);
-  std::optional<Part> part_of(Var value, const AccessorRow& accessor);
+  std::optional<Part> part_of(Var value, const AccessorRow& accessor) const;
+  Var in_shape(Var value, const Dims& wanted) const;
   Var value_of(const std::string& tensor) const;
   std::string through_changes(const std::string& tensor, bool& was_changed) const;
   std::string behind_changes(const std::string& tensor) const;
@@ -109,7 +110,7 @@ Graph Importer::run() {
   missing_writers_ = writers_;
   name_values();
   add_sources();
-  for (const std::size_t k : order()) {
+  for (const std::uint32_t k : operators_in_order(dump_)) {
     const OperatorRow& row = dump_.operators[k];
     if (is_layout_change(row)) continue;
     const bool is_lost =
@@ -231,39 +232,6 @@ Var Importer::source_value(const TensorRow& row) {
       seeded_weight(dtype, shape, names_.at(*row.name), shape.size() < 2 ? 0 : fan_in));
 }
 
-// Operators behind all that write what they read, otherwise as listed.
-std::vector<std::size_t> Importer::order() const {
-  std::unordered_map<std::string, std::size_t> missing;
-  std::unordered_map<std::string, std::vector<std::size_t>> readers;
-  std::vector<std::size_t> waiting(dump_.operators.size(), 0), sorted;
-  for (std::size_t k = 0; k < dump_.operators.size(); ++k) {
-    for (const std::string& name : dump_.operators[k].outputs) ++missing[name];
-    for (const std::string& name : dump_.operators[k].inputs) readers[name].push_back(k);
-  }
-  std::vector<std::size_t> ready;  // a heap, least first
-  const auto push = [&](std::size_t k) {
-    ready.push_back(k);
-    std::push_heap(ready.begin(), ready.end(), std::greater<>());
-  };
-  for (std::size_t k = 0; k < dump_.operators.size(); ++k) {
-    for (const std::string& name : dump_.operators[k].inputs) waiting[k] += missing.contains(name);
-    if (waiting[k] == 0) push(k);
-  }
-  while (!ready.empty()) {
-    std::pop_heap(ready.begin(), ready.end(), std::greater<>());
-    const std::size_t k = ready.back();
-    ready.pop_back();
-    sorted.push_back(k);
-    for (const std::string& name : dump_.operators[k].outputs) {
-      if (--missing[name] > 0) continue;
-      for (const std::size_t reader : readers[name]) {
-        if (--waiting[reader] == 0) push(reader);
-      }
-    }
-  }
-  return sorted;
-}
-
 std::size_t Importer::writer_count(const std::string& name) const {
   const auto found = writers_.find(name);
   return found == writers_.end() ? 0 : found->second;
@@ -343,11 +311,12 @@ void Importer::bind(const OperatorRow& row, const std::vector<Var>& results) {
     if (has_accessor) {
       const AccessorRow& accessor = (*row.output_accessors)[k];
       part = part_of(value, accessor);
-      if (!part && accessor.actual_shapes) {
-        value = build_
-                    .call_all("reshape", {value},
-                              {{"shape", AttrValue(dims_.dims(*accessor.actual_shapes))}}, {""})
-                    .front();
+      if (part) {
+        Dims wanted = dims_.dims(*accessor.actual_shapes);
+        wanted[static_cast<std::size_t>(part->axis)] = part->count;
+        part->value = in_shape(value, wanted);
+      } else if (accessor.actual_shapes) {
+        value = call_with("reshape", {value}, {{"shape", dims_.dims(*accessor.actual_shapes)}});
       }
     }
     if (part) {
@@ -455,30 +424,13 @@ std::int64_t behind(const std::vector<DimRow>& shape, std::int64_t axis) {
   return count;
 }
 
-Var Importer::read(Var base, const AccessorRow& accessor) {
-  Var value = base;
-  if (accessor.stride_dim && accessor.actual_shapes) {
-    const std::int64_t axis = *accessor.stride_dim;
-    if (axis < 0 || static_cast<std::size_t>(axis) >= accessor.actual_shapes->size() ||
-        !accessor.original_total_elements) {
-      throw Error("an accessor's axis does not fit its shape").got(axis);
-    }
-    const std::int64_t unit = behind(*accessor.actual_shapes, axis);
-    const std::int64_t start = accessor.offset / unit,
-                       count = *accessor.original_total_elements / unit;
-    value = build_.call("slice", {value},
-                        {{"starts", std::vector<std::int64_t>{start}},
-                         {"ends", std::vector<std::int64_t>{start + count}},
-                         {"axes", std::vector<std::int64_t>{axis}}});
-  }
-  const Dims wanted = dims_.dims(accessor.original_shapes);
-  if (accessor.actual_shapes && build_.type(value).tensor().dims != wanted) {
-    value = build_.call_all("reshape", {value}, {{"shape", AttrValue(wanted)}}, {""}).front();
-  }
-  return value;
+Var Importer::in_shape(Var value, const Dims& wanted) const {
+  if (build_.type(value).tensor().dims == wanted) return value;
+  return call_with("reshape", {value}, {{"shape", wanted}});
 }
 
-std::optional<Importer::Part> Importer::part_of(Var value, const AccessorRow& accessor) {
+// The part of a tensor that an accessor looks at, where that is not all of it.
+std::optional<Importer::Part> Importer::part_of(Var value, const AccessorRow& accessor) const {
   if (!accessor.stride_dim || !accessor.actual_shapes) return std::nullopt;
   const std::int64_t axis = *accessor.stride_dim;
   if (axis < 0 || static_cast<std::size_t>(axis) >= accessor.actual_shapes->size() ||
@@ -486,13 +438,19 @@ std::optional<Importer::Part> Importer::part_of(Var value, const AccessorRow& ac
     throw Error("an accessor's axis does not fit its shape").got(axis);
   }
   const std::int64_t unit = behind(*accessor.actual_shapes, axis);
-  Part part{axis, accessor.offset / unit, *accessor.original_total_elements / unit, value};
-  Dims wanted = dims_.dims(*accessor.actual_shapes);
-  wanted[static_cast<std::size_t>(axis)] = part.count;
-  if (build_.type(value).tensor().dims != wanted) {
-    part.value = build_.call_all("reshape", {value}, {{"shape", AttrValue(wanted)}}, {""}).front();
+  return Part{axis, accessor.offset / unit, *accessor.original_total_elements / unit, value};
+}
+
+Var Importer::read(Var base, const AccessorRow& accessor) {
+  Var value = base;
+  if (const auto part = part_of(base, accessor)) {
+    value = build_.call("slice", {value},
+                        {{"starts", std::vector<std::int64_t>{part->start}},
+                         {"ends", std::vector<std::int64_t>{part->start + part->count}},
+                         {"axes", std::vector<std::int64_t>{part->axis}}});
   }
-  return part;
+  const Dims wanted = dims_.dims(accessor.original_shapes);
+  return accessor.actual_shapes ? in_shape(value, wanted) : value;
 }
 
 void Importer::add_outputs() {

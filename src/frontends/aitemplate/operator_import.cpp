@@ -5,6 +5,7 @@
 #include "frontends/seeded_weight.h"
 #include "ir/graph.h"
 #include "ir/text.h"
+#include "ops/matrices.h"
 #include "ops/registry.h"
 
 #include <algorithm>
@@ -258,12 +259,7 @@ Var OperatorImport::product(const Composite& composite) {
   if (fits)
     return build_.call("einsum", {a, b}, {{"equation", product_equation(composite, rank(a))}});
   // A batch of one is repeated, which the letters of an einsum do not say.
-  const auto swapped = [&](Var x) {
-    std::vector<std::int64_t> perm(rank(x));
-    for (std::size_t k = 0; k < perm.size(); ++k) perm[k] = static_cast<std::int64_t>(k);
-    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    return build_.call("transpose", {x}, {{"perm", perm}});
-  };
+  const auto swapped = [&](Var x) { return with_last_axes_swapped(build_, x); };
   const Var left = composite.layout[0] == 'r' ? a : swapped(a);
   const Var right = composite.layout[1] == 'r' ? b : swapped(b);
   const Var c = build_.call("matmul", {left, right});

@@ -2,6 +2,8 @@
 #include "frontends/aitemplate/operator_import.h"
 #include "frontends/own_node.h"
 #include "ir/graph.h"
+#include "ops/matrices.h"
+#include "ops/movement.h"
 
 #include <algorithm>
 #include <functional>
@@ -14,12 +16,6 @@ namespace {
 using Kind = PythonValue::Kind;
 
 std::vector<std::int64_t> order(std::initializer_list<std::int64_t> axes) { return axes; }
-
-Attributes one_attribute(std::string_view name, AttrValue value) {
-  Attributes attrs;
-  attrs.set(name, std::move(value));
-  return attrs;
-}
 
 }  // namespace
 
@@ -36,10 +32,9 @@ std::vector<Var> OperatorImport::reshape() {
     Dims shape(dims.begin(), dims.begin() + start);
     shape.push_back(tenon::product(Dims(dims.begin() + start, dims.begin() + end + 1)));
     shape.insert(shape.end(), dims.begin() + end + 1, dims.end());
-    return build_.call_all("reshape", {operand(0)}, one_attribute("shape", shape), {""});
+    return {call_with("reshape", {operand(0)}, {{"shape", shape}})};
   }
-  return build_.call_all("reshape", {operand(0)},
-                         one_attribute("shape", dims_.dims(outputs_.at(0))), {""});
+  return {call_with("reshape", {operand(0)}, {{"shape", dims_.dims(outputs_.at(0))}})};
 }
 
 std::vector<Var> OperatorImport::squeeze() {
@@ -60,9 +55,8 @@ std::vector<Var> OperatorImport::permute() {
   if (row_.op == "permute") {
     perm = integers("dims");
   } else if (row_.op == "permute021") {
-    for (std::size_t k = 0; k < rank(operand(0)); ++k) perm.push_back(static_cast<std::int64_t>(k));
-    if (perm.size() < 2) throw Error("permute021: there are no two axes to swap");
-    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    if (rank(operand(0)) < 2) throw Error("permute021: there are no two axes to swap");
+    return {with_last_axes_swapped(build_, operand(0))};
   } else {
     perm = row_.op == "permute102"   ? order({1, 0, 2})
            : row_.op == "permute210" ? order({2, 1, 0})

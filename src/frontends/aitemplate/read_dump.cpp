@@ -244,40 +244,13 @@ class Linker {
     fits(row.output_accessors, row.outputs.size(), "outputs");
   }
 
-  // Takes operators whose inputs are all written, until none is left.
   void check_cycles() const {
-    std::vector<std::size_t> missing_writers(dump_.tensors.size(), 0);
-    std::vector<std::vector<std::size_t>> readers(dump_.tensors.size());
-    std::vector<std::size_t> waiting(dump_.operators.size(), 0), ready;
-    for (std::size_t k = 0; k < dump_.operators.size(); ++k) {
-      for (const std::string& name : dump_.operators[k].outputs)
-        ++missing_writers[tensor_names_.at(name)];
-      for (const std::string& name : dump_.operators[k].inputs)
-        readers[tensor_names_.at(name)].push_back(k);
-    }
-    for (std::size_t k = 0; k < dump_.operators.size(); ++k) {
-      for (const std::string& name : dump_.operators[k].inputs)
-        waiting[k] += missing_writers[tensor_names_.at(name)] > 0;
-      if (waiting[k] == 0) ready.push_back(k);
-    }
-    std::size_t done = 0;
-    while (!ready.empty()) {
-      const std::size_t k = ready.back();
-      ready.pop_back();
-      ++done;
-      for (const std::string& name : dump_.operators[k].outputs) {
-        const std::size_t tensor = tensor_names_.at(name);
-        if (--missing_writers[tensor] > 0) continue;
-        for (const std::size_t reader : readers[tensor]) {
-          if (--waiting[reader] == 0) ready.push_back(reader);
-        }
-      }
-    }
-    if (done == dump_.operators.size()) return;
-    const auto stuck =
-        std::find_if(waiting.begin(), waiting.end(), [](std::size_t n) { return n > 0; });
+    std::vector<bool> runs(dump_.operators.size());
+    for (const std::uint32_t k : operators_in_order(dump_)) runs[k] = true;
+    const auto stuck = std::find(runs.begin(), runs.end(), false);
+    if (stuck == runs.end()) return;
     throw parser_.error("operators wait for one another in a circle",
-                        operators_[static_cast<std::size_t>(stuck - waiting.begin())].offset);
+                        operators_[static_cast<std::size_t>(stuck - runs.begin())].offset);
   }
 
   const Dump& dump_;

@@ -1,9 +1,11 @@
 #include "frontends/aitemplate/tables.h"
 
 #include "base/error.h"
+#include "base/ready_order.h"
 #include "frontends/aitemplate/schema.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace tenon::aitemplate {
 namespace {
@@ -104,6 +106,27 @@ PythonValue to_python(const AccessorRow& row) { return ObjectWriter::object(row)
 PythonValue to_python(const DimRow& row) { return ObjectWriter::object(row); }
 PythonValue to_python(const TensorRow& row) { return ObjectWriter::object(row); }
 PythonValue to_python(const OperatorRow& row) { return ObjectWriter::object(row); }
+
+std::vector<std::uint32_t> operators_in_order(const Dump& dump) {
+  // Behind the operators, one for each tensor that somebody writes, which takes no time.
+  std::vector<ReadyTask> tasks(dump.operators.size());
+  std::unordered_map<std::string_view, std::uint32_t> tensors;
+  for (std::uint32_t k = 0; k < dump.operators.size(); ++k) {
+    tasks[k].priority = k;
+    for (const std::string& name : dump.operators[k].outputs) {
+      const auto [tensor, is_new] = tensors.emplace(name, tasks.size());
+      if (is_new) tasks.emplace_back().takes_step = false;
+      tasks[tensor->second].needs.push_back(k);
+    }
+  }
+  for (std::uint32_t k = 0; k < dump.operators.size(); ++k) {
+    for (const std::string& name : dump.operators[k].inputs) {
+      const auto tensor = tensors.find(name);
+      if (tensor != tensors.end()) tasks[k].needs.push_back(tensor->second);
+    }
+  }
+  return ready_order(tasks).sequence;
+}
 
 std::string print_dump(const Dump& dump) {
   std::string text = "Tensors: ";

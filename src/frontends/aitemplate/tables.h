@@ -107,6 +107,10 @@ struct Dump {
 /// The kernel that an entry names; nothing where it says something else.
 std::optional<std::string> algorithm_of(const ExecEntry& entry);
 
+/// Operators behind all that write what they read, otherwise as listed; those in a circle, and
+/// those behind one, are not there.
+std::vector<std::uint32_t> operators_in_order(const Dump& dump);
+
 /// The whole text of a dump, as AITemplate prints it.
 std::string print_dump(const Dump& dump);
 

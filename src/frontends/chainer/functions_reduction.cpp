@@ -1,4 +1,5 @@
 #include "frontends/chainer/functions.h"
+#include "ops/matrices.h"
 
 #include <algorithm>
 
@@ -51,11 +52,7 @@ Relation relate_matmul(const FunctionView& view) {
 }
 Vars build_matmul(const FunctionView& view, Builder& build, const Vars& in) {
   const auto flipped = [&](Var x, bool flips) {
-    if (!flips) return x;
-    Attr::Integers perm;
-    for (std::size_t k = 0; k < build.rank(x); ++k) perm.push_back(static_cast<std::int64_t>(k));
-    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    return build.call("transpose", {x}, {{"perm", perm}});
+    return flips ? with_last_axes_swapped(build, x) : x;
   };
   const Var a = in[0], b = in.size() > 1 ? in[1] : in[0];
   return {build.call(

@@ -103,11 +103,7 @@ void Importer::reduce() {
       throw Error("the target is no reduction").got(to_text(from), " to ", to_text(to));
     axes.push_back(static_cast<std::int64_t>(k));
   }
-  if (axes.empty()) {
-    forward(0, x);
-  } else {
-    define(0, builder_.call(op, {x}, {{"axes", axes}}));
-  }
+  define_from(x, axes.empty() ? x : builder_.call(op, {x}, {{"axes", axes}}));
 }
 
 void Importer::softmax() {

@@ -115,11 +115,7 @@ void Importer::axis_add_remove() {
     axes.push_back(axis);
   }
   flush();
-  if (y.id() == x.id()) {
-    forward(0, y);
-  } else {
-    define(0, y);
-  }
+  define_from(x, y);
 }
 
 // The parameters say, for each axis that is cut, which of begin, end, step and index the further
@@ -176,11 +172,7 @@ void Importer::subtensor() {
   // A scalar is a vector of one element.
   if (dropped.size() == from.size() && !dropped.empty()) dropped.erase(dropped.begin());
   if (!dropped.empty()) y = builder_.call("squeeze", {y}, {{"axes", dropped}});
-  if (y.id() == x.id()) {
-    forward(0, y);
-  } else {
-    define(0, y);
-  }
+  define_from(x, y);
 }
 
 void Importer::get_var_shape() {

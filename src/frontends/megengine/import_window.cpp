@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "frontends/megengine/importer.h"
+#include "ops/matrices.h"
 
 namespace tenon::megengine {
 namespace {
@@ -41,11 +42,24 @@ std::vector<Attr> Importer::window_attributes() const {
           {"pads", Integers{pad_h, pad_w, pad_h, pad_w}}};
 }
 
+// What is made up takes the shape it is wanted in; nobody else needs the other one.
+Var Importer::in_shape(Var value, const Extents& shape) {
+  const Graph& graph = builder_.graph();
+  const Constant* constant = graph.constant_of(ValueId(value.id()));
+  const Constant::Kind kind = constant ? constant->kind() : Constant::Kind::Dense;
+  if (kind != Constant::Kind::Normal && kind != Constant::Kind::Uniform)
+    return builder_.call("reshape", {value}, {{"shape", shape}});
+  const auto make = kind == Constant::Kind::Normal ? Constant::normal : Constant::uniform;
+  return builder_.constant(
+      make(constant->dtype(), shape, constant->seed(), constant->first(), constant->second()),
+      graph.free_name(graph.value(ValueId(value.id())).name));
+}
+
 // The filter of input `k` as [outputs, inputs of a group, height, width].
 Var Importer::filter(std::size_t k, std::int64_t& groups) {
   const bool is_grouped = param().text("sparse", "DENSE") == "GROUP";
   Var weights = input(k);
-  Extents shape = extents(weights);
+  const Extents shape = extents(weights);
   if (shape.size() != (is_grouped ? kGroupRank : kDenseRank)) {
     throw Error("a filter has another rank")
         .expected(is_grouped ? kGroupRank : kDenseRank)
@@ -53,17 +67,8 @@ Var Importer::filter(std::size_t k, std::int64_t& groups) {
   }
   groups = is_grouped ? shape[0] : 1;
   if (is_grouped) {
-    shape = {saturating_product(shape[0], shape[1]), shape[2], shape[3], shape[4]};
-    // A constant takes the shape it is wanted in; nobody else needs the other one.
-    const Constant* constant = builder_.graph().constant_of(ValueId(weights.id()));
-    if (constant != nullptr && constant->kind() == Constant::Kind::Normal) {
-      weights = builder_.constant(
-          Constant::normal(constant->dtype(), shape, constant->seed(), constant->first(),
-                           constant->second()),
-          builder_.graph().free_name(builder_.graph().value(ValueId(weights.id())).name));
-    } else {
-      weights = builder_.call("reshape", {weights}, {{"shape", shape}});
-    }
+    weights = in_shape(
+        weights, {saturating_product(shape[0], shape[1]), shape[2], shape[3], shape[4]});
   }
   if (is_channels_last())
     weights = builder_.call("transpose", {weights}, {{"perm", Integers{0, 3, 1, 2}}});
@@ -92,16 +97,7 @@ void Importer::convolution() {
           .expected(to_text({1, channels, 1, 1}))
           .got(to_text(shape));
     }
-    const Graph& graph = builder_.graph();
-    const Constant* constant = graph.constant_of(ValueId(bias.id()));
-    if (constant != nullptr && constant->kind() == Constant::Kind::Normal) {
-      operands.push_back(
-          builder_.constant(Constant::normal(constant->dtype(), {channels}, constant->seed(),
-                                             constant->first(), constant->second()),
-                            graph.free_name(graph.value(ValueId(bias.id())).name)));
-    } else {
-      operands.push_back(builder_.call("reshape", {bias}, {{"shape", Integers{channels}}}));
-    }
+    operands.push_back(in_shape(bias, {channels}));
   }
   define(0, from_channels_first(builder_.call("conv", operands, attrs)));
 }
@@ -206,11 +202,7 @@ void Importer::matrix_mul() {
     const std::size_t wanted = opr().type == "MatrixMul" ? 2 : 3;
     if (rank < 2 || (wanted == 2 && rank != 2))
       throw Error("this is no matrix").got(to_text(extents(x)));
-    if (!param().boolean(flag, false)) return x;
-    Integers perm;
-    for (std::size_t axis = 0; axis < rank; ++axis) perm.push_back(static_cast<std::int64_t>(axis));
-    std::swap(perm[rank - 1], perm[rank - 2]);
-    return builder_.call("transpose", {x}, {{"perm", perm}});
+    return param().boolean(flag, false) ? with_last_axes_swapped(builder_, x) : x;
   };
   const Var a = operand(0, "transposeA"), b = operand(1, "transposeB");
   define(0, builder_.call("matmul", {a, b}));
@@ -227,22 +219,7 @@ void Importer::batch_norm() {
     const Var x = input(k);
     if (count_of(extents(x)) != image[1])
       throw Error("not one number for each channel").got(to_text(extents(x)));
-    const Graph& graph = builder_.graph();
-    const Constant* constant = graph.constant_of(ValueId(x.id()));
-    const std::string name = graph.value(ValueId(x.id())).name;
-    if (constant != nullptr && constant->kind() == Constant::Kind::Normal) {
-      operands.push_back(
-          builder_.constant(Constant::normal(constant->dtype(), {image[1]}, constant->seed(),
-                                             constant->first(), constant->second()),
-                            graph.free_name(name)));
-    } else if (constant != nullptr && constant->kind() == Constant::Kind::Uniform) {
-      operands.push_back(
-          builder_.constant(Constant::uniform(constant->dtype(), {image[1]}, constant->seed(),
-                                              constant->first(), constant->second()),
-                            graph.free_name(name)));
-    } else {
-      operands.push_back(builder_.call("reshape", {x}, {{"shape", Integers{image[1]}}}));
-    }
+    operands.push_back(in_shape(x, {image[1]}));
   }
   std::size_t last = index_.outputs[opr_].size();
   for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) {

@@ -182,6 +182,10 @@ void Importer::forward(std::size_t k, Var value) {
   value_[index_.outputs[opr_].at(k)] = ValueId(value.id());
 }
 
+void Importer::define_from(Var x, Var value) {
+  return value.id() == x.id() ? forward(0, value) : define(0, value);
+}
+
 void Importer::require_param(std::string_view name) const {
   if (param().has(name)) return;
   unsupported(concat("the footprint states no '", name, "'"));

@@ -51,6 +51,8 @@ class Importer {
   void define(std::size_t k, Var value);
   /// An output that is nothing but an input.
   void forward(std::size_t k, Var value);
+  /// The first output, which may be what the operator read.
+  void define_from(Var x, Var value);
   void require_param(std::string_view name) const;
   [[noreturn]] void unsupported(std::string what) const;
 
@@ -90,6 +92,7 @@ class Importer {
   /// A parameter that is a step, pad or extent.
   std::int64_t window_number(std::string_view name, std::int64_t otherwise) const;
   Var filter(std::size_t k, std::int64_t& groups);
+  Var in_shape(Var value, const Extents& shape);
   Var to_channels_first(Var image) const;
   Var from_channels_first(Var image) const;
   bool is_channels_last() const;

@@ -299,6 +299,22 @@ void Writer::add_input(ValueId value) {
   add_footprint(opr, plan);
 }
 
+// Elements that are too many are not told.
+VarNode& Writer::add_constant_var(std::size_t opr, const Made& made,
+                                  std::optional<std::vector<double>> elements) {
+  VarNode& node = add_var(opr, "");
+  node.flag = constant_flags();
+  node.static_infer_tags.shape = tag({}, true, "CONST");
+  node.static_infer_tags.value = tag({}, true, "CONST");
+  set_made(node, made);
+  if (elements) {
+    node.static_infer_tags.value.inferred_result = std::move(*elements);
+  } else {
+    node.static_infer_tags.value.inferred_result = "Large Array";
+  }
+  return node;
+}
+
 ItemId Writer::constant_as(ValueId value, const Extents& shape) {
   const auto [found, is_new] = constants_.try_emplace({value.index(), shape}, ItemId{});
   if (!is_new) return found->second;
@@ -315,16 +331,7 @@ ItemId Writer::constant_as(ValueId value, const Extents& shape) {
   const std::size_t opr = add_operator(plan, "", !is_run_);
   Made made = made_as(value);
   made.shape = shape;
-  VarNode& node = add_var(opr, "");
-  node.flag = constant_flags();
-  node.static_infer_tags.shape = tag({}, true, "CONST");
-  node.static_infer_tags.value = tag({}, true, "CONST");
-  set_made(node, made);
-  if (elements) {
-    node.static_infer_tags.value.inferred_result = std::move(*elements);
-  } else {
-    node.static_infer_tags.value.inferred_result = "Large Array";
-  }
+  VarNode& node = add_constant_var(opr, made, std::move(elements));
   place(node, made, nullptr);
   found->second = node.id;
   if (!is_run_) add_footprint(opr, plan);
@@ -337,19 +344,10 @@ ItemId Writer::host_constant(const Extents& values) {
   const Extents shape = {static_cast<std::int64_t>(values.size())};
   plan.start = constant_name(
       shape, values.size() == 1 ? std::optional(static_cast<double>(values[0])) : std::nullopt);
+  std::optional<std::vector<double>> elements;
+  if (values.size() < kMaxWrittenRank) elements.emplace(values.begin(), values.end());
   const std::size_t opr = add_operator(plan, "", false);
-  VarNode& node = add_var(opr, "");
-  node.flag = constant_flags();
-  node.static_infer_tags.shape = tag({}, true, "CONST");
-  node.static_infer_tags.value = tag({}, true, "CONST");
-  set_made(node, {shape, std::nullopt, {}});
-  if (values.size() < kMaxWrittenRank) {
-    node.static_infer_tags.value.inferred_result =
-        std::vector<double>(values.begin(), values.end());
-  } else {
-    node.static_infer_tags.value.inferred_result = "Large Array";
-  }
-  return node.id;
+  return add_constant_var(opr, {shape, std::nullopt, {}}, std::move(elements)).id;
 }
 
 ItemId Writer::var_of(ValueId value) {

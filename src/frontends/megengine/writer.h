@@ -82,6 +82,8 @@ class Writer {
   void add_output(ValueId value, std::size_t position);
   std::size_t add_operator(const Plan& plan, const std::string& own_name, bool is_executed);
   VarNode& add_var(std::size_t opr, const std::string& suffix);
+  VarNode& add_constant_var(std::size_t opr, const Made& made,
+                            std::optional<std::vector<double>> elements);
   void set_made(VarNode& var, const Made& made);
   void place(VarNode& var, const Made& made, const VarNode* shows);
   void tag_results(std::size_t opr, const Plan& plan);

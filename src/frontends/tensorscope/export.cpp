@@ -35,19 +35,6 @@ bool has_kernel(std::string_view op) {
          op != "Shape";
 }
 
-Device parse_device(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  const auto index = colon == std::string::npos
-                         ? std::nullopt
-                         : plain_number(std::string_view(text).substr(colon + 1));
-  const std::string type = text.substr(0, colon);
-  const bool is_type =
-      !type.empty() && type.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string::npos;
-  if (!is_type || !index)
-    throw Error("not a device").expected("TYPE:NUMBER, as in GPU:0").got("'", text, "'");
-  return {type, *index};
-}
-
 class Exporter {
  public:
   Exporter(const Graph& graph, const OwnNodes& own)
@@ -59,7 +46,7 @@ class Exporter {
   }
 
   Table run() {
-    require_shapes();
+    require_shapes(graph_);
     make_groups();
     add_row(plain_row("_SOURCE", {}));
     for (std::size_t k = 0; k < graph_.inputs().size(); ++k) add_feed(k);
@@ -80,31 +67,6 @@ class Exporter {
 
  private:
   const Type& type(ValueId id) const { return graph_.value(id).type; }
-
-  void require_shapes() const {
-    std::string list;
-    std::size_t count = 0;
-    const auto require = [&](ValueId id) {
-      const Type& type = graph_.value(id).type;
-      const bool fits = type.is_tensor() && all_constant(type.tensor().dims) &&
-                        !element_word(type.tensor().dtype).empty();
-      if (fits) return;
-      if (++count <= 20) list += concat("\n  - '", graph_.value(id).name, "': ", type);
-    };
-    for (const ValueId id : graph_.inputs()) require(id);
-    for (const NodeId id : graph_.nodes_in_order()) {
-      for (const ValueId result : graph_.node(id).results) {
-        if (result) require(result);
-      }
-    }
-    if (count == 0) return;
-    throw Error(concat("cannot write the table of a step: ", count,
-                       count == 1 ? " value has" : " values have",
-                       " no fixed shape of TensorFlow's types", list),
-                ErrorKind::Unsupported)
-        .at("graph '", graph_.name, "'")
-        .hint("give numbers for symbolic extents: zoo:NAME?batch=1");
-  }
 
   // TensorFlow's characters only, and a name that no row has.
   std::string free_name(std::string_view wanted) {
@@ -171,9 +133,10 @@ class Exporter {
     add_type_note(name, id, {"CPU", 0}, false);
   }
 
-  void add_note(const std::string& node, std::string text, const Device& device) {
+  // A row that says something of another: a note, or the kernel it runs.
+  void add_remark(RowKind kind, const std::string& node, std::string text, const Device& device) {
     Row row;
-    row.kind = RowKind::Note;
+    row.kind = kind;
     row.node = node;
     row.op = std::move(text);
     row.tells_inputs = false;
@@ -186,7 +149,7 @@ class Exporter {
     const TensorType& tensor = type(id).tensor();
     const bool is_column = tensor.rank() == 2 && tensor.dims[1] == Dim(1);
     if (is_column || own_.are_types_stated || (is_asked && !tensor.layout.is_empty()))
-      add_note(node, to_string(tensor), device);
+      add_remark(RowKind::Note, node, to_string(tensor), device);
   }
 
   // A copy of a tensor to where it is read; once for each such device.
@@ -358,33 +321,6 @@ class Exporter {
     add_row(std::move(read));
   }
 
-  // What a group reads from outside, in the order of its last node's operands.
-  std::vector<ValueId> external_operands(const Group& group) const {
-    const std::unordered_set<NodeId> inside(group.nodes.begin(), group.nodes.end());
-    std::vector<ValueId> found, stack;
-    const auto push = [&](NodeId id) {
-      const std::vector<ValueId>& operands = graph_.node(id).operands;
-      for (auto operand = operands.rbegin(); operand != operands.rend(); ++operand) {
-        if (*operand) stack.push_back(*operand);
-      }
-    };
-    std::unordered_set<NodeId> expanded;
-    push(group.last());
-    while (!stack.empty()) {
-      const ValueId id = stack.back();
-      stack.pop_back();
-      const NodeId producer = graph_.value(id).producer;
-      if (producer && inside.contains(producer)) {
-        if (expanded.insert(producer).second) push(producer);
-        continue;
-      }
-      const bool is_number = graph_.constant_of(id) != nullptr && type(id).tensor().rank() == 0;
-      const bool is_known = std::find(found.begin(), found.end(), id) != found.end();
-      if (group.nodes.size() == 1 || (!is_number && !is_known)) found.push_back(id);
-    }
-    return found;
-  }
-
   bool adds_bias(NodeId id, const std::vector<TensorShape>& inputs) const {
     if (graph_.op_name(id) != "add" || inputs.size() != 2) return false;
     return inputs[1].extents.size() == 1 && inputs[0].extents.size() >= 2;
@@ -412,15 +348,6 @@ class Exporter {
     constant.device = row.device;
     add_row(std::move(constant));
   }
-  // What the optimisers would have called the shape that a gradient reads.
-  static std::vector<std::string> folded_names(const std::string& node, std::size_t input) {
-    std::vector<std::string> names{concat(node, "-", input, "-LayoutOptimizer")};
-    if (const auto gradient = gradient_name(node)) {
-      names.push_back(concat("ConstantFolding/", gradient->scope, "/ShapeN-matshapes-", input));
-    }
-    return names;
-  }
-
   void add_implied_inputs(NodeId id, Row& row) {
     const std::string_view op = graph_.op_name(id);
     const auto rank =
@@ -489,8 +416,9 @@ class Exporter {
       row.outputs.push_back(shape_of(graph_, own.outputs[port]));
       origins_[own.outputs[port]] = {row.node, port, row.outputs.back(), row.device};
     }
-    add_note(row.node, own.text, row.device);
-    if (row.device.type == "GPU") add_stream(row.node, tf_op_name(graph_, id), row.device);
+    add_remark(RowKind::Note, row.node, own.text, row.device);
+    if (row.device.type == "GPU")
+      add_remark(RowKind::Stream, row.node, tf_op_name(graph_, id), row.device);
     add_row(std::move(row));
   }
 
@@ -502,7 +430,7 @@ class Exporter {
     const bool is_single = group.nodes.size() == 1;
     if (is_single) rename_if_misleading(id, row);
     std::vector<const Origin*> sources;
-    for (const ValueId operand : external_operands(group)) {
+    for (const ValueId operand : external_operands(graph_, group.nodes)) {
       sources.push_back(&origins_[operand]);
       row.inputs.push_back(origins_[operand].shape);
     }
@@ -540,7 +468,8 @@ class Exporter {
       add_padding_before(id, row);
       add_implied_inputs(id, row);
     }
-    if (row.device.type == "GPU" && has_kernel(op)) add_stream(row.node, op, row.device);
+    if (row.device.type == "GPU" && has_kernel(op))
+      add_remark(RowKind::Stream, row.node, op, row.device);
     add_row(std::move(row));
   }
 
@@ -588,7 +517,7 @@ class Exporter {
     row.inputs = {row.outputs[0], row.inputs[2]};
     add_padding_before(id, conv);
     add_implied_inputs(id, conv);
-    if (conv.device.type == "GPU") add_stream(conv.node, op, conv.device);
+    if (conv.device.type == "GPU") add_remark(RowKind::Stream, conv.node, op, conv.device);
     op = "BiasAdd";
     add_row(std::move(conv));
   }
@@ -614,18 +543,8 @@ class Exporter {
       pad.inputs.push_back(number);
       add_row(std::move(value));
     }
-    if (row.device.type == "GPU") add_stream(pad.node, pad_op, pad.device);
+    if (row.device.type == "GPU") add_remark(RowKind::Stream, pad.node, pad_op, pad.device);
     add_row(std::move(pad));
-  }
-
-  void add_stream(const std::string& node, const std::string& op, const Device& device) {
-    Row row;
-    row.kind = RowKind::Stream;
-    row.node = node;
-    row.op = op;
-    row.tells_inputs = false;
-    row.device = device;
-    add_row(std::move(row));
   }
 
   const Graph& graph_;

@@ -1,8 +1,11 @@
 #include "frontends/tensorscope/export_queries.h"
 
+#include "base/error.h"
 #include "frontends/node_attrs.h"
+#include "frontends/tensorscope/names.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace tenon::tensorscope {
 namespace {
@@ -103,6 +106,78 @@ std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id) {
               padding.pads[k] == total / 2 && padding.pads[2 + k] == total - total / 2;
   }
   return is_same ? std::nullopt : std::optional(padding);
+}
+
+Device parse_device(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto index = colon == std::string::npos
+                         ? std::nullopt
+                         : plain_number(std::string_view(text).substr(colon + 1));
+  const std::string type = text.substr(0, colon);
+  const bool is_type =
+      !type.empty() && type.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string::npos;
+  if (!is_type || !index)
+    throw Error("not a device").expected("TYPE:NUMBER, as in GPU:0").got("'", text, "'");
+  return {type, *index};
+}
+
+void require_shapes(const Graph& graph) {
+  std::string list;
+  std::size_t count = 0;
+  const auto require = [&](ValueId id) {
+    const Type& type = graph.value(id).type;
+    const bool fits = type.is_tensor() && all_constant(type.tensor().dims) &&
+                      !element_word(type.tensor().dtype).empty();
+    if (fits) return;
+    if (++count <= 20) list += concat("\n  - '", graph.value(id).name, "': ", type);
+  };
+  for (const ValueId id : graph.inputs()) require(id);
+  for (const NodeId id : graph.nodes_in_order()) {
+    for (const ValueId result : graph.node(id).results) {
+      if (result) require(result);
+    }
+  }
+  if (count == 0) return;
+  throw Error(concat("cannot write the table of a step: ", count,
+                     count == 1 ? " value has" : " values have",
+                     " no fixed shape of TensorFlow's types", list),
+              ErrorKind::Unsupported)
+      .at("graph '", graph.name, "'")
+      .hint("give numbers for symbolic extents: zoo:NAME?batch=1");
+}
+
+std::vector<ValueId> external_operands(const Graph& graph, const std::vector<NodeId>& nodes) {
+  const std::unordered_set<NodeId> inside(nodes.begin(), nodes.end());
+  std::vector<ValueId> found, stack;
+  const auto push = [&](NodeId id) {
+    const std::vector<ValueId>& operands = graph.node(id).operands;
+    for (auto operand = operands.rbegin(); operand != operands.rend(); ++operand) {
+      if (*operand) stack.push_back(*operand);
+    }
+  };
+  std::unordered_set<NodeId> expanded;
+  push(nodes.back());
+  while (!stack.empty()) {
+    const ValueId id = stack.back();
+    stack.pop_back();
+    const NodeId producer = graph.value(id).producer;
+    if (producer && inside.contains(producer)) {
+      if (expanded.insert(producer).second) push(producer);
+      continue;
+    }
+    const bool is_number = graph.constant_of(id) != nullptr && tensor(graph, id).rank() == 0;
+    const bool is_known = std::find(found.begin(), found.end(), id) != found.end();
+    if (nodes.size() == 1 || (!is_number && !is_known)) found.push_back(id);
+  }
+  return found;
+}
+
+std::vector<std::string> folded_names(const std::string& node, std::size_t input) {
+  std::vector<std::string> names{concat(node, "-", input, "-LayoutOptimizer")};
+  if (const auto gradient = gradient_name(node)) {
+    names.push_back(concat("ConstantFolding/", gradient->scope, "/ShapeN-matshapes-", input));
+  }
+  return names;
 }
 
 }  // namespace tenon::tensorscope

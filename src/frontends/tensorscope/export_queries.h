@@ -29,4 +29,13 @@ struct Padding {
 };
 std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id);
 
+Device parse_device(const std::string& text);  ///< "GPU:0"
+/// Throws Error, Unsupported, that lists values of no fixed shape, or of no type of TensorFlow's.
+void require_shapes(const Graph& graph);
+/// What nodes that are one of the source's read from outside, in the order of the last one's
+/// operands.
+std::vector<ValueId> external_operands(const Graph& graph, const std::vector<NodeId>& nodes);
+/// What the optimisers would have called the shape that a gradient reads.
+std::vector<std::string> folded_names(const std::string& node, std::size_t input);
+
 }  // namespace tenon::tensorscope

@@ -5,6 +5,7 @@
 #include "frontends/tensorscope/tf_ops.h"
 #include "ir/graph.h"
 #include "ops/gradient_by_rule.h"
+#include "ops/matrices.h"
 
 #include <algorithm>
 #include <numeric>
@@ -148,14 +149,8 @@ std::vector<Var> matmul(ImportNode& node) {
     const std::int64_t columns = at(b_extents, turns_b ? 2 : 1),
                        other = at(b_extents, turns_b ? 1 : 2);
     if (inner != other || rows != at(wanted, 2) || columns != at(wanted, 1)) continue;
-    const auto turned = [&](Var matrix, std::size_t rank) {
-      Integers perm(rank);
-      std::iota(perm.begin(), perm.end(), 0);
-      std::swap(perm[rank - 1], perm[rank - 2]);
-      return node.call("transpose", {matrix}, {{"perm", perm}});
-    };
-    if (turns_a) a = turned(a, a_extents.size());
-    if (turns_b) b = turned(b, b_extents.size());
+    if (turns_a) a = with_last_axes_swapped(node.build, a);
+    if (turns_b) b = with_last_axes_swapped(node.build, b);
     if (node.output().extents.size() != 1) return {node.last("matmul", {a, b})};
     return {
         node.last("reshape", {node.call("matmul", {a, b})}, {{"shape", node.output().extents}})};

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/ready_order.h"
 #include "base/text.h"
 #include "base/text_place.h"
 #include "frontends/own_node.h"
@@ -454,29 +455,19 @@ class Parser {
     }
   }
 
-  // Kahn's order over the control edges.
   void require_no_circle(const Table& table) const {
-    std::vector<std::vector<std::size_t>> readers(table.rows.size());
-    std::vector<std::size_t> waiting(table.rows.size(), 0), ready;
-    for (std::size_t k = 0; k < table.rows.size(); ++k) {
-      waiting[k] = table.rows[k].controls.size();
-      for (const std::string& control : table.rows[k].controls) {
-        readers[static_cast<std::size_t>(table.find_node(control))].push_back(k);
-      }
-      if (waiting[k] == 0) ready.push_back(k);
+    std::vector<ReadyTask> tasks(table.rows.size());
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+      for (const std::string& control : table.rows[k].controls)
+        tasks[k].needs.push_back(static_cast<std::uint32_t>(table.find_node(control)));
     }
-    std::size_t done = 0;
-    for (; done < ready.size(); ++done) {
-      for (const std::size_t reader : readers[ready[done]]) {
-        if (--waiting[reader] == 0) ready.push_back(reader);
-      }
-    }
-    if (done == table.rows.size()) return;
-    for (std::size_t k = 0; k < table.rows.size(); ++k) {
-      if (waiting[k] == 0) continue;
-      throw error("control edges run in a circle", rows_[k].control_offsets.front())
-          .got("'", table.rows[k].node, "' would never run");
-    }
+    std::vector<bool> runs(tasks.size());
+    for (const std::uint32_t k : ready_order(tasks).sequence) runs[k] = true;
+    const auto stuck = std::find(runs.begin(), runs.end(), false);
+    if (stuck == runs.end()) return;
+    const auto k = static_cast<std::size_t>(stuck - runs.begin());
+    throw error("control edges run in a circle", rows_[k].control_offsets.front())
+        .got("'", table.rows[k].node, "' would never run");
   }
 
   std::string_view text_, source_;
