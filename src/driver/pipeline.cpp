@@ -155,6 +155,7 @@ std::vector<std::string> standard_passes() {
       "recognise",       // patterns count on the canonical form that simplify leaves
       "fold-constants",  // what the two made of constants
       "fold-scales",     // scales that are computed are constants by now
+      "sum-stacks",      // behind all that looks for products
       "choose-layouts",  // before fuse: a transpose in a group's way would split it
       "simplify",        // transposes and reshapes that meet now
       "fuse",            // behind all that looks for patterns: a group hides its members
@@ -174,6 +175,8 @@ PipelineOptions pipeline_for(const std::string& target, const std::string& preci
   };
   // Products of bytes have kernels on processors alone; a device's libraries multiply floats.
   if (is_device) std::erase(options.passes, "integer-products");
+  // One product has too few results to keep a device busy.
+  if (is_device) std::erase(options.passes, "sum-stacks");
   if (is_device) options.passes.insert(behind_scales(), "join-products");
   if (is_narrow) {
     // Behind the scales: they are folded with all digits.

@@ -17,7 +17,7 @@ constexpr double kCubic = 0.044715;
 // x times the normal distribution's share below x, by erf or by the usual fit with tanh.
 Expr value(const Attrs& attrs, const Expr& x) {
   const bool is_exact = attrs.approximate == Approximate::None;
-  const Expr share = is_exact ? erf(x * std::numbers::sqrt2 / 2.0)
+  const Expr share = is_exact ? erf(x * (std::numbers::sqrt2 / 2))
                               : tanh(kRootTwoOverPi * (x + kCubic * x * x * x));
   return 0.5 * x * (1.0 + share);
 }

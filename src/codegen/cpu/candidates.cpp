@@ -306,7 +306,7 @@ class Lister {
       for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant, shape.is_paired)) {
         materialise_subexpressions(nest.nest);
         std::vector<bool> packs = may_pack(nest, is_constant);
-        add_worth_packing(packs, nest);
+        add_worth_packing(packs, nest, shape, target);
         auto packings = tile_contraction(nest.nest, packs, shape, target);
         if (packings) {
           for (NestSequence::Part& copy : pack_in_run(sequence, nest, *packings, is_constant)) made.push_back({std::move(copy), {}});

@@ -4,6 +4,9 @@
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
+#include "nests/schedule/bind.h"
+#include "nests/schedule/reorder.h"
+#include "nests/schedule/split.h"
 #include "nests/stride.h"
 #include "ops/access.h"
 
@@ -39,6 +42,23 @@ bool is_worth_packing(const nests::Contraction& sum, const Scalar& b) {
          });
 }
 
+// Tiles that are narrower than a line or two are written several side by side, so that what is read
+// once is used.
+void read_lines(LoopNest& nest, const Packing& packing) {
+  constexpr std::int64_t kSideBySide = 64, kMostStreams = 8;
+  const std::int64_t width = packing.extents.back(), tiles = packing.extents.front();
+  const std::int64_t streams = std::min(kSideBySide / width, kMostStreams);
+  if (streams < 2 || tiles % streams != 0 || tiles == streams || packing.loops.size() < 3) return;
+  const nests::SplitLoop blocks = split(nest, nest.body, packing.loops.front(), streams);
+  std::vector<std::size_t> order{blocks.outer};
+  order.insert(order.end(), packing.loops.begin() + 1, packing.loops.end() - 1);
+  order.push_back(blocks.inner);
+  order.push_back(packing.loops.back());
+  reorder(nest.body, order);
+  bind_loop(nest.body, blocks.inner, LoopKind::Serial);
+  bind_loop(nest.body, blocks.outer, LoopKind::Parallel);
+}
+
 NestSequence::Part packing_nest(const NestSequence::Part& part, const Packing& packing,
                                 std::size_t source, std::size_t made, const Dims& dims) {
   NestSequence::Part copy;
@@ -60,7 +80,8 @@ NestSequence::Part packing_nest(const NestSequence::Part& part, const Packing& p
   store.id = 1;
   store.view = dims;
   for (const std::size_t loop : packing.loops) store.indices.push_back(loop_scalar(loop));
-  store.value = Scalar(std::make_shared<const ScalarNode>(std::move(load)));
+  const Scalar body_load(std::make_shared<const ScalarNode>(std::move(load)));
+  store.value = body_load;
   Block body{std::move(store)};
   for (std::size_t k = packing.loops.size(); k-- > 0;) {
     Statement loop;
@@ -73,21 +94,30 @@ NestSequence::Part packing_nest(const NestSequence::Part& part, const Packing& p
     loop.body = std::move(body);
     body = {std::move(loop)};
   }
+  if (packing.loops.size() > 2) {
+    constexpr std::int64_t kTurns = 12;
+    const auto distance = distance_along(body_load, packing.loops[packing.loops.size() - 2]);
+    nest.buffers[0].ahead = kTurns * distance.value_or(0);
+  }
   nest.body = std::move(body);
+  read_lines(nest, packing);
   list_extents(nest);
   return copy;
 }
 
 }  // namespace
 
-void add_worth_packing(std::vector<bool>& may_pack, const NestSequence::Part& part) {
+void add_worth_packing(std::vector<bool>& may_pack, const NestSequence::Part& part,
+                       const TileShape& shape, const TargetFacts& target) {
   const std::optional<nests::Contraction> sum = nests::find_contraction(part.nest);
   if (!sum) return;
+  const std::optional<std::size_t> rows = rows_to_pack(part.nest, may_pack, shape, target);
+  std::vector<std::size_t> worth;
   for (const Scalar* factor : {&sum->a, &sum->b}) {
-    const std::size_t id = (*factor)->id;
-    if (may_pack[id] || part.nest.buffers[id].storage != Storage::Operand ||
-        !is_worth_packing(*sum, *factor))
-      continue;
+    if ((*factor)->id == rows || is_worth_packing(*sum, *factor)) worth.push_back((*factor)->id);
+  }
+  for (const std::size_t id : worth) {
+    if (part.nest.buffers[id].storage != Storage::Operand) continue;
     std::size_t loads = 0;
     for_each_load(part.nest.body, [&](const Scalar& load) { loads += load->id == id ? 1 : 0; });
     if (loads == 1) may_pack[id] = true;

@@ -30,12 +30,18 @@ std::optional<std::int64_t> rows_outermost(const Dim& rows, unsigned rows_at_onc
   return block;
 }
 
+std::int64_t lines_in_cache(std::int64_t distance, const MemoryLevel& cache, unsigned line_bytes) {
+  const std::int64_t line = line_bytes / 4, ways = cache.ways - 1;
+  const auto places = static_cast<std::int64_t>(cache.bytes / cache.ways / line_bytes);
+  if (distance == 0 || distance % line != 0) return ways * places;
+  return ways * places / std::gcd(distance / line, places);
+}
+
 unsigned rows_in_cache(std::int64_t distance, const TargetFacts& target) {
   const MemoryLevel& cache = target.nearest();
-  const std::int64_t line = target.line_bytes / 4, ways = cache.ways - 1;
   const auto places = static_cast<std::int64_t>(cache.bytes / cache.ways / target.line_bytes);
-  if (distance == 0 || distance % line != 0) return static_cast<unsigned>(places);
-  return static_cast<unsigned>(ways * places / std::gcd(distance / line, places));
+  const bool is_even = distance == 0 || distance % (target.line_bytes / 4) != 0;
+  return static_cast<unsigned>(is_even ? places : lines_in_cache(distance, cache, target.line_bytes));
 }
 
 RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_bytes, std::int64_t items, const TargetFacts& target) {

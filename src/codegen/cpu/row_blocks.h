@@ -16,6 +16,10 @@ std::optional<std::int64_t> rows_in_block(const Dim& rows, unsigned rows_at_once
 /// whole rows, where going down the columns would touch a page for each row. Nothing for other sums.
 std::optional<std::int64_t> rows_outermost(const Dim& rows, unsigned rows_at_once, std::int64_t result_bytes, std::int64_t cache_bytes);
 
+/// How many lines that lie so many f32 apart a cache holds, one way left to what else is read: at distances that are
+/// powers of two they take the same few places of it.
+std::int64_t lines_in_cache(std::int64_t distance, const MemoryLevel& cache, unsigned line_bytes);
+
 /// How many rows so many f32 apart lie in the first cache side by side: at distances that are powers of two they take the
 /// same few places of it. One way is left to what else is read.
 unsigned rows_in_cache(std::int64_t distance, const TargetFacts& target);

@@ -20,14 +20,7 @@
 #include "target/bf16.h"
 
 namespace tenon::codegen::cpu {
-namespace {
 
-using nests::PackedLoop;
-using nests::SplitLoop;
-using nests::Stride;
-
-// How far apart the elements of neighbouring positions lie; nothing where that is not the same everywhere
-// or only the run knows.
 std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop) {
   std::int64_t distance = 0;
   std::optional<std::int64_t> stride = 1;
@@ -40,6 +33,12 @@ std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop)
   }
   return distance;
 }
+
+namespace {
+
+using nests::PackedLoop;
+using nests::SplitLoop;
+using nests::Stride;
 
 unsigned rows_in_cache(const Scalar& load, std::size_t loop, const TargetFacts& target) {
   return cpu::rows_in_cache(distance_along(load, loop).value_or(0), target);
@@ -186,6 +185,8 @@ struct TilePlan {
   double row_bytes = 0;                   // that one row reads
   std::int64_t ahead = 0;                 // elements of b, where it is large and not laid out anew
   std::int64_t result_bytes = 0;          // of a short sum; else 0
+  std::size_t a = 0;                      // the buffer along rows
+  std::vector<PackedLoop> packed_rows;    // that a runs along, besides rows, where it is laid out anew; else none
 };
 
 // How many positions of a loop of a sum run at a time, so that none is left over. Those around it run one by one.
@@ -260,6 +261,31 @@ std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack,
   return depth_of(closest_last(roles.sum.reduction, roles.sum.a), shape.depth).refusal;
 }
 
+// Whether a tile of rows had better find its operand step by step of the sum: where each step lies in a page of its own,
+// the lines of all steps take too few places of a core's cache to be there for the next tile, and are read from the
+// cache of all again for every block of columns. That has to cost more than the copy.
+bool should_pack_rows(const Roles& roles, unsigned rows_at_once, unsigned width, const TargetFacts& target) {
+  constexpr std::int64_t kPageElements = 1024;
+  constexpr double kPays = 2;
+  const Contraction& c = roles.sum;
+  if (roles.rows == nullptr || c.a->bounds != Bounds::Inside || c.a->dtype != DType::F32) return false;
+  const Dim& rows = roles.rows->extent;
+  if (roles.rows->limit.is_defined() || !rows.is_constant() || rows.constant() % rows_at_once != 0) return false;
+  if (stride_along(c.a, roles.rows->id) != Stride::Unit) return false;
+  double steps = 1, tiles = 1.0 / (rows_at_once * width);
+  for (const auto* loops : {&c.parallel, &c.reduction}) {
+    for (const Statement* loop : *loops) {
+      if (!loop->extent.is_constant() || loop->limit.is_defined() || !distance_along(c.a, loop->id)) return false;
+      (loops == &c.reduction ? steps : tiles) *= static_cast<double>(loop->extent.constant());
+    }
+  }
+  const std::int64_t distance = std::abs(*distance_along(c.a, closest_last(c.reduction, c.a).back()->id));
+  if (distance < kPageElements || steps <= static_cast<double>(lines_in_cache(distance, target.own_cache(), target.line_bytes))) return false;
+  const double waits = tiles * steps * target.line_bytes / target.bytes_per_cycle(target.shared_cache());
+  const double copy = 2 * 4 * size_hint(product(c.a->view)) / target.bytes_per_cycle(target.memory());
+  return waits > kPays * copy;
+}
+
 // What one row reads, neighbours' shares of what several read left out.
 double bytes_of_row(const Contraction& c) {
   double held = 1, rows = 1, read = 1;
@@ -302,6 +328,7 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, co
     plan.halved = halved->id;
     plan.halved_extent = halved->extent;
   }
+  plan.a = c.a->id;
   plan.b = c.b->id;
   plan.b_view = c.b->view;
   plan.ahead = fetched_ahead(c, reduction, roles.rows, target);
@@ -324,7 +351,35 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, co
     plan.pair_extent = reduction.back()->extent;
     plan.rows_at_once = fits_own_tiles(roles, target) ? 2 * kOwnTileRows : shape.rows;
   }
+  if (is_alone && plan.depth == 0 && !plan.is_paired && may_pack[plan.a] && should_pack_rows(roles, plan.rows_at_once, plan.width, target)) {
+    for (Loops* loops : {&c.parallel, &reduction}) {
+      for (const Statement* loop : *loops) {
+        if (loop != roles.rows && depends_on(c.a, loop->id)) plan.packed_rows.push_back({loop->id, loop->extent});
+      }
+    }
+  }
   return plan;
+}
+
+// Has rows laid out tile by tile, each step of the sum behind the last: the loop over the tiles is then what there is of
+// rows to share out. Gives the loop of one tile.
+std::size_t pack_rows(LoopNest& nest, Block& whole, TilePlan& plan, std::vector<Packing>& packings) {
+  const std::int64_t count = plan.row_count.constant(), tiles = count / plan.rows_at_once;
+  const SplitLoop rows = split(nest, whole, *plan.rows, plan.rows_at_once, "t");
+  std::vector<PackedLoop> order = plan.packed_rows;
+  order.insert(order.begin(), {rows.outer, tiles});
+  order.push_back({rows.inner, plan.rows_at_once});
+  auto packing = pack(nest, whole, plan.a, order, count);
+  TENON_ASSERT(packing, "rows that are worth packing can be");
+  packings.push_back(std::move(*packing));
+  if (plan.halved == plan.rows) {
+    plan.halved = tiles % 2 == 0 ? std::optional(rows.outer) : std::nullopt;
+    plan.halved_extent = tiles;
+  }
+  plan.rows = rows.outer;
+  plan.row_count = tiles;
+  plan.rows_at_once = 1;
+  return rows.inner;
 }
 
 // Where all columns of b stay in a core's cache, threads share out what is around the rows: each reads of a what
@@ -389,6 +444,9 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   const bool has_parts = plan.depth > 0 && !packings.empty();
   const Sharing sharing = sharing_of(plan.b_view, shape, is_alone && !has_parts, target);
   if (packings.empty() && !sharing.is_close && plan.ahead > 0) nest.buffers[plan.b].ahead = plan.ahead;
+  const unsigned tile_rows = plan.rows_at_once;
+  std::optional<std::size_t> tile_loop;  // of rows, where the loop over tiles is another
+  if (!plan.packed_rows.empty()) tile_loop = pack_rows(nest, whole, plan, packings);
   std::vector<std::size_t> around = plan.others;
   std::vector<Dim> items = plan.other_extents;
   if (has_parts && plan.lines) {
@@ -437,6 +495,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   if (has_parts) inside.push_back(*plan.rows);
   if (has_parts && plan.lines) order.push_back(*plan.lines);
   if (plan.rows) order.push_back(*plan.rows);
+  if (tile_loop) order.push_back(*tile_loop);
   reorder(whole, order);
   if (plan.is_paired) {
     std::vector<std::size_t> sum = plan.reduction;
@@ -448,7 +507,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   }
   for (const std::size_t loop : around) bind_loop(whole, loop, outermost);
   bind_loop(whole, columns.inner, LoopKind::Vector, plan.width);
-  if (plan.rows) bind_loop(whole, *plan.rows, LoopKind::Jam, plan.rows_at_once);
+  if (plan.rows) bind_loop(whole, tile_loop.value_or(*plan.rows), LoopKind::Jam, tile_rows);
   if (has_parts) {
     split(nest, whole, plan.reduction[plan.depth_level], plan.depth);
     stage_sum(nest, whole, inside, columns.inner, plan.depth_level + 1);
@@ -536,6 +595,16 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const Tar
   if (!facts.refusal.empty()) facts.reduction_refusal = dots;
   if (facts.refusal.empty()) note_depth(given, may_pack, target, facts);
   return facts;
+}
+
+std::optional<std::size_t> rows_to_pack(LoopNest nest, const std::vector<bool>& may_pack, const TileShape& shape, const TargetFacts& target) {
+  if (stages_of(nest) != nullptr || shape.depth > 0 || shape.is_paired) return std::nullopt;
+  collapse_rows(nest);
+  const Roles roles = find_roles(nest.body, may_pack);
+  if (!roles.refusal.empty() || roles.rows == nullptr) return std::nullopt;
+  const unsigned rows = std::min(shape.rows, rows_in_cache(roles.sum.a, roles.rows->id, target));
+  if (!should_pack_rows(roles, rows, shape.columns, target)) return std::nullopt;
+  return roles.sum.a->id;
 }
 
 std::optional<std::vector<Packing>> turn_stages(LoopNest& nest, const StageTurn& turn) {

@@ -4,6 +4,7 @@
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "ir/text.h"
+#include "nests/parse.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
 
@@ -47,6 +48,84 @@ TEST(PackedInRun, ALargeOperandWhoseRowsLiePagesApart) {
 TEST(PackedInRun, NothingWhereRowsLieOtherwiseOrAreFew) {
   EXPECT_EQ(steps_of(product(64, 128, 8208)), 1U);
   EXPECT_EQ(steps_of(product(8, 128, 8192)), 1U);
+}
+
+// The product of a turned operand: its rows are read down columns of 4 KiB.
+std::string turned_product(int sum, int rows, int columns) {
+  return concat("graph (a: f32[", sum, ", ", rows, "], b: f32[", sum, ", ", columns,
+                "]) {\n  y = einsum(a, b) {equation = \"ki,kj->ij\"}\n  return y\n}\n");
+}
+
+// Lines of 1,024 steps that lie 4 KiB apart take 32 places of a core's cache.
+TEST(PackedInRun, RowsThatAreReadAcrossALongSum) {
+  EXPECT_EQ(steps_of(turned_product(1024, 1024, 256)), 2U);
+}
+
+TEST(PackedInRun, NotRowsOfAShortSumNorForFewColumnsNorWhereCachesHoldThem) {
+  EXPECT_EQ(steps_of(turned_product(128, 1024, 256)), 1U);
+  EXPECT_EQ(steps_of(turned_product(1024, 1024, 128)), 1U);
+  EXPECT_EQ(steps_of(turned_product(1024, 1040, 256)), 1U);
+  EXPECT_EQ(steps_of(turned_product(1024, 1028, 256)), 1U);  // no whole tiles
+}
+
+// Each number is added up in the order of the sum, wherever rows are read from.
+TEST(PackedInRun, NotABitChanges) {
+  const Graph graph = parse_graph(turned_product(1024, 1024, 256), all_ops());
+  const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+  const Tensor &a = inputs[0].tensor(), &b = inputs[1].tensor();
+  const Tensor y =
+      CompiledModel(codegen::compile(graph, cpu_options()), 2).run(inputs).front().tensor();
+  for (std::int64_t row = 0; row < 1024; row += 93) {
+    for (std::int64_t column = 0; column < 256; ++column) {
+      float sum = 0;
+      for (std::int64_t k = 0; k < 1024; ++k)
+        sum = std::fma(static_cast<float>(a.real_at(k * 1024 + row)),
+                       static_cast<float>(b.real_at(k * 256 + column)), sum);
+      ASSERT_EQ(static_cast<float>(y.real_at(row * 256 + column)), sum) << row << " " << column;
+    }
+  }
+}
+
+TEST(PackedInRun, TilesOfRowsLieStepByStep) {
+  nests::LoopNest nest =
+      nests::parse_nest(R"(kernel k (out y: f32[1024, 256], a: f32[1024, 1024], b: f32[1024, 256]) {
+  for i in 0..1024 {
+    for j in 0..256 {
+      t0 = 0.0
+      for r in 0..1024 carried {
+        t0 = sum(t0, (a[r, i] * b[r, j]))
+      }
+      y[i, j] = t0
+    }
+  }
+})");
+  const TargetFacts zen4 = cpu_facts("zen4");
+  std::vector<bool> may_pack(3, false);
+  const codegen::cpu::TileShape shape{8, 32};
+  ASSERT_EQ(codegen::cpu::rows_to_pack(nest, may_pack, shape, zen4), 1U);
+  may_pack[1] = true;
+  const auto packings = codegen::cpu::tile_contraction(nest, may_pack, shape, zen4);
+  ASSERT_TRUE(packings && packings->size() == 1);
+  EXPECT_EQ(packings->front().extents, (std::vector<std::int64_t>{128, 1024, 8}));
+  EXPECT_EQ(to_string(nest),
+            R"(kernel k (out y: f32[1024, 256], a: f32[128, 1024, 8], b: f32[1024, 256]) {
+  for ito in 0..2 parallel {
+    for jo in 0..8 parallel {
+      for ji in 0..32 vector by 32 {
+        for iti in 0..64 {
+          for ii in 0..8 jam by 8 {
+            t0 = 0.0
+            for r in 0..1024 carried {
+              t0 = sum(t0, (a[((ito * 64) + iti), r, ii] * b[r, ((jo * 32) + ji)]))
+            }
+            y[((((ito * 64) + iti) * 8) + ii), ((jo * 32) + ji)] = t0
+          }
+        }
+      }
+    }
+  }
+}
+)");
 }
 
 }  // namespace
