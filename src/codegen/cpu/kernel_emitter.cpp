@@ -223,7 +223,10 @@ void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   jam_width_ = loop.width;
   const auto tiles = [&](llvm::Value* from, llvm::Value* to, unsigned size) {
     counted(from, to, size, nest_.loop_names[loop.id],
-            [&](llvm::Value* first) { emit_jammed(loop.body, loop.id, first, size); });
+            [&](llvm::Value* first) {
+              fetch_what_follows(loop.body, loop.id, first, size);
+              emit_jammed(loop.body, loop.id, first, size);
+            });
   };
   const auto number = [&](std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); };
   const auto width = static_cast<std::int64_t>(loop.width);
@@ -335,6 +338,7 @@ void KernelEmitter::emit_serial(const Statement& loop, llvm::Value* from, llvm::
 
 void KernelEmitter::emit_vector_loop(const Statement& loop, llvm::Value* from, llvm::Value* to) {
   const bool folds = !loop.is_independent;
+  from = emit_squares(loop, from, to);
   // Values of outer scopes are single numbers and stay usable; those made inside are not.
   for (unsigned width = loop.width; width > 1; width = width > 8 ? width / 2 : 1) {
     llvm::Value* count = ir_.CreateSub(to, from);

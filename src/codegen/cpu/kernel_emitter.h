@@ -50,6 +50,10 @@ class KernelEmitter {
   void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   // A loop of a sum that is one vector: lanes of each position's own, added up behind it.
   void emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first, unsigned count);
+  // A loop of lanes around one whose passes write what lies side by side: squares are turned in registers
+  // (kernel_squares.cpp). Gives where it ended; nothing where the loop is none of that kind.
+  llvm::Value* emit_squares(const Statement& loop, llvm::Value* from, llvm::Value* to);
+  void emit_square(const Statement& lanes, const Statement& across, llvm::Value* lane, llvm::Value* pass, unsigned size);
   // Two products of bf16 added to each sum (kernel_pairs.cpp).
   struct Factors {
     Scalar row, column;
@@ -103,7 +107,9 @@ class KernelEmitter {
   llvm::Value* extent(const Dim& dim);
   llvm::Value* element_pointer(std::size_t buffer, llvm::Value* offset);
   Lanes gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise);
-  void prefetch(std::size_t buffer, llvm::Value* offset);
+  void prefetch(std::size_t buffer, llvm::Value* offset, std::int64_t distance, bool is_written = false);
+  // What a tile reads and writes behind its sum, row by row of large tensors, comes closer while it is added up.
+  void fetch_what_follows(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   void report_unless(llvm::Value* condition, Check check);
   void report_if_zero(const Lanes& divisor);
 

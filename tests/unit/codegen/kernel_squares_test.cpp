@@ -1,0 +1,45 @@
+// Copies that turn rows into columns, square by square.
+#include "base/error.h"
+#include "driver/compile.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon::kernel_squares_test {
+namespace {
+
+// Products of one row and an operand that lies along the sum, which is turned first: with a matrix
+// of zeros and one 1 in each column as the other operand all of it comes out, in its new order.
+void expect_turned(int rows, int columns, const std::string& cpu) {
+  const std::string text =
+      concat("graph (x: f32[", rows, ", ", columns, "], w: f32[", columns, ", ", columns,
+             "]) {\n  y = einsum(x, w) {equation = \"ik,jk->ij\"}\n  return y\n}\n");
+  const Graph graph = parse_graph(text, all_ops());
+  std::vector<Datum> inputs = random_inputs(graph, 3, {});
+  Tensor ones(DType::F32, {rows, columns});
+  for (std::int64_t k = 0; k < rows; ++k) ones.set_real(k * columns + k * 7 % columns, 1);
+  inputs[0] = Datum(ones);
+  const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+  for (const int threads : {1, 3}) {
+    CompiledModel model(codegen::compile(graph, cpu_options(cpu)), threads);
+    EXPECT_TRUE(identical(model.run(inputs).front().tensor(), expected))
+        << rows << " " << columns << " " << cpu;
+  }
+}
+
+TEST(KernelSquares, EveryElementComesOutWhereItBelongs) {
+  for (const char* cpu : {"x86-64-v3", "native"}) {
+    expect_turned(64, 64, cpu);
+    expect_turned(40, 48, cpu);   // three squares side by side
+    expect_turned(48, 80, cpu);   // what is left of two vectors is one
+    expect_turned(36, 100, cpu);  // and numbers
+    expect_turned(33, 256, cpu);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::kernel_squares_test
