@@ -3,9 +3,11 @@
 #include "base/error.h"
 #include "host/loop.h"
 #include "host/values.h"
+#include "ops/lowering.h"
 #include "reference/evaluate.h"
 #include "runtime/processors.h"
 
+#include <algorithm>
 #include <atomic>
 
 namespace tenon {
@@ -28,6 +30,9 @@ struct HostContext::State {
   void run_steps(std::uint32_t begin, std::uint32_t end);
   void run_kernels(std::size_t segment);
   void run_operator(std::uint32_t step);
+  bool run_host_kernel(const ReadyOperator& ready, const Attributes& attributes,
+                       const std::vector<std::optional<Datum>>& operands,
+                       const std::vector<bool>& wanted, const std::vector<std::uint32_t>& ids);
   void run_branch(std::uint32_t step);
   DimBindings symbols() const;
 };
@@ -111,9 +116,17 @@ void HostContext::State::run_operator(std::uint32_t number) {
   options.thread_count = runner.thread_count();
   std::vector<Datum> results;
   try {
-    results = reference::evaluate_op(
-        *ready.op, ready.has_symbols ? ready.bound_attributes(symbols()) : ready.attributes,
-        operands, ready.layouts, wanted, options);
+    const Attributes attributes =
+        ready.has_symbols ? ready.bound_attributes(symbols()) : ready.attributes;
+    if (ready.kernel != nullptr &&
+        run_host_kernel(ready, attributes, operands, wanted, described.results)) {
+      if (looks == nullptr || !looks->behind_operator) return;
+      for (const std::uint32_t id : described.results)
+        results.push_back(id == kNoBuffer ? Datum() : values.get(id));
+      return looks->behind_operator(step, results);
+    }
+    results =
+        reference::evaluate_op(*ready.op, attributes, operands, ready.layouts, wanted, options);
   } catch (Error& error) {
     if (!error.has_place()) error.at(described.where);
     throw;
@@ -124,6 +137,41 @@ void HostContext::State::run_operator(std::uint32_t number) {
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     if (wanted[k]) values.set(described.results[k], detached(std::move(results.at(k)), moving));
   }
+}
+
+// False, with nothing made, where the operator's kernel leaves this call to the reference.
+bool HostContext::State::run_host_kernel(const ReadyOperator& ready, const Attributes& attributes,
+                                         const std::vector<std::optional<Datum>>& operands,
+                                         const std::vector<bool>& wanted,
+                                         const std::vector<std::uint32_t>& ids) {
+  std::vector<const Tensor*> tensors;
+  for (const std::optional<Datum>& operand : operands)
+    tensors.push_back(operand ? &operand->tensor() : nullptr);
+  const Attributes bound = bind_dynamic_attributes(*ready.op, attributes, tensors);
+  std::vector<std::shared_ptr<const Memory>> scratch;
+  // An output may have been given the memory of an input, which is read to the end.
+  std::vector<std::pair<std::uint32_t, Tensor>> apart;
+  const auto lies_in_operand = [&](const std::byte* place) {
+    return std::ranges::any_of(tensors, [&](const Tensor* tensor) {
+      return tensor != nullptr && place >= tensor->bytes().data() &&
+             place < tensor->bytes().data() + tensor->byte_size();
+    });
+  };
+  const HostCall call{
+      bound,
+      tensors,
+      wanted,
+      runner.thread_count(),
+      [&](std::size_t result, const Shape& shape) {
+        std::byte* place = values.make_result(ids[result], shape);
+        if (!lies_in_operand(place)) return place;
+        apart.emplace_back(ids[result], Tensor(*model->dtypes()[ids[result]], shape));
+        return apart.back().second.mutable_bytes().data();
+      },
+      [&](std::uint64_t bytes) { return scratch.emplace_back(values.scratch(bytes))->data(); }};
+  if (!ready.kernel(call)) return false;
+  for (auto& [id, tensor] : apart) values.set(id, Datum(std::move(tensor)));
+  return true;
 }
 
 void HostContext::State::run_branch(std::uint32_t number) {

@@ -146,6 +146,7 @@ ReadyOperator ready_operator(const HostOperator& from, const Program& program) {
   for (const std::string& layout : from.layouts) {
     ready.layouts.push_back(layout.empty() ? Layout() : Layout(layout));
   }
+  ready.kernel = ready.layouts.empty() ? host_kernel(from.op) : nullptr;
   ready.has_symbols = std::any_of(ready.attributes.begin(), ready.attributes.end(),
                                   [](const auto& item) { return has_symbols(item.second); });
   return ready;

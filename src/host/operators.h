@@ -1,5 +1,6 @@
 #pragma once
 
+#include "host/kernels/kernel.h"
 #include "ir/graph.h"
 #include "program/program.h"
 
@@ -10,7 +11,8 @@ namespace tenon {
 /// An operator of a program, looked up.
 struct ReadyOperator {
   const OpDef* op = nullptr;
-  Attributes attributes;  ///< with the program's symbols in them
+  HostKernel kernel = nullptr;  ///< null: the reference
+  Attributes attributes;        ///< with the program's symbols in them
   bool has_symbols = false;
   std::vector<Layout> layouts;  ///< by operand
 

@@ -195,7 +195,7 @@ void RunValues::set(std::uint32_t buffer, Datum value) {
     if (tensor.shape() != runner_.shapes[buffer]) {
       throw Error(concat("'", described.name, "' has the wrong shape")).got(value.type());
     }
-    if (tensor.byte_size() > 0)
+    if (tensor.byte_size() > 0 && tensor.bytes().data() != address(buffer))
       std::memmove(address(buffer), tensor.bytes().data(), tensor.byte_size());
     return;
   }
@@ -203,6 +203,19 @@ void RunValues::set(std::uint32_t buffer, Datum value) {
     runner_.set_address(
         buffer, const_cast<std::byte*>(value.tensor().bytes().data()));  // NOLINT: only read
   held_[buffer] = {std::move(value), false, {}};
+}
+
+std::byte* RunValues::make_result(std::uint32_t buffer, const Shape& shape) {
+  check_shape(buffer, shape);
+  if (!is_planned(buffer)) {
+    Tensor made = make_tensor(buffer, shape);
+    // NOLINTNEXTLINE: whoever asked writes it
+    runner_.set_address(buffer, const_cast<std::byte*>(made.bytes().data()));
+    held_[buffer] = {Datum(std::move(made)), false, {}};
+  } else if (shape != runner_.shapes[buffer]) {
+    throw Error(concat("'", program().buffers[buffer].name, "' has the wrong shape"));
+  }
+  return address(buffer);
 }
 
 void RunValues::set_window(std::uint32_t slot, std::byte* address, Shape shape) {

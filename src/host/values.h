@@ -37,6 +37,8 @@ class RunValues {
   /// Gives a slot its value and tells the extents that it tells; copies to other places. Throws
   /// Error where the value is not what the program takes it for.
   void set(std::uint32_t buffer, Datum value);
+  /// Where a value of that shape goes that is about to be written, as `set` would take it.
+  std::byte* make_result(std::uint32_t buffer, const Shape& shape);
   /// The slot is what lies at an address, for now.
   void set_window(std::uint32_t slot, std::byte* address, Shape shape);
   void move_window(std::uint32_t slot, std::byte* address) { runner_.set_address(slot, address); }
@@ -46,6 +48,10 @@ class RunValues {
 
   /// Memory for a value of that shape, outside of the arena.
   Tensor make_tensor(std::uint32_t buffer, const Shape& shape);
+  /// Memory that a step works in.
+  std::shared_ptr<const Memory> scratch(std::uint64_t bytes) {
+    return pool_.take(bytes, "a step's own use");
+  }
   /// Room for a slot that kernels are about to write.
   void make_slot(std::uint32_t slot);
   /// Where the bytes of a buffer that is no slot lie, or those that were made for it.

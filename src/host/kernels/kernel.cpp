@@ -1,0 +1,38 @@
+#include "host/kernels/kernel.h"
+
+#include "host/kernels/list.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+struct Entry {
+  std::string_view op;
+  HostKernel kernel;
+};
+constexpr Entry kKernels[] = {
+    {"non_max_suppression", non_max_suppression_kernel},  // op-name: a kernel is one operator's
+    {"nonzero", nonzero_kernel},
+    {"top_k", top_k_kernel},
+    {"unique", unique_kernel},
+};
+
+}  // namespace
+
+std::int64_t HostCall::integer(std::string_view name, std::int64_t otherwise) const {
+  const AttrValue* value = attributes.find(name);
+  return value == nullptr ? otherwise : std::get<Dim>(*value).constant();
+}
+
+bool HostCall::flag(std::string_view name, bool otherwise) const {
+  const AttrValue* value = attributes.find(name);
+  return value == nullptr ? otherwise : std::get<bool>(*value);
+}
+
+HostKernel host_kernel(std::string_view op) {
+  const auto* found = std::ranges::find(kKernels, op, &Entry::op);
+  return found == std::end(kKernels) ? nullptr : found->kernel;
+}
+
+}  // namespace tenon

@@ -1,0 +1,24 @@
+#pragma once
+
+namespace tenon {
+
+/// The widest vectors that this processor has, of those that kernels of the host are compiled for.
+enum class VectorLevel : unsigned char { Plain, Avx2, Avx512 };
+
+inline VectorLevel vector_level() {
+  static const VectorLevel level = [] {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+      return VectorLevel::Avx512;
+    }
+    return __builtin_cpu_supports("avx2") ? VectorLevel::Avx2 : VectorLevel::Plain;
+  }();
+  return level;
+}
+
+}  // namespace tenon
+
+// A function that is compiled anew for each level; what it calls is inlined into it.
+#define TENON_INLINE [[gnu::always_inline]] inline
+#define TENON_AVX2 [[gnu::target("avx2")]]
+#define TENON_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]]
