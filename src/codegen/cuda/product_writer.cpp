@@ -1,5 +1,7 @@
 #include "codegen/cuda/product_writer.h"
 
+#include "base/error.h"
+
 namespace tenon::codegen::cuda {
 
 void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
