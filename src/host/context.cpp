@@ -144,6 +144,10 @@ bool HostContext::State::run_host_kernel(const ReadyOperator& ready, const Attri
                                          const std::vector<std::optional<Datum>>& operands,
                                          const std::vector<bool>& wanted,
                                          const std::vector<std::uint32_t>& ids) {
+  // Only the run tells the rank of what has no type of its own in the program.
+  for (std::size_t k = 0; k < ids.size(); ++k) {
+    if (wanted[k] && ids[k] != kNoBuffer && !model->dtypes()[ids[k]]) return false;
+  }
   std::vector<const Tensor*> tensors;
   for (const std::optional<Datum>& operand : operands)
     tensors.push_back(operand ? &operand->tensor() : nullptr);
