@@ -175,16 +175,11 @@ class Lister {
     list_.back().is_winograd = true;
   }
 
-  // More memory and larger errors should pay; small tiles have less than half the weights of large
-  // ones, so that as good is better.
+  // More memory and larger errors should pay.
   double estimated(WindowSum window, int tile) const {
-    constexpr double kPays = 0.8, kAsGood = 1.1;
-    window.weights.tile = 4;
-    const double large = winograd_cost(window, target_) / kPays;
-    if (tile == 4) return large;
-    window.weights.tile = 2;
-    const double small = winograd_cost(window, target_) / kPays;
-    return large < direct_cost(window, target_) ? small / kAsGood : small;
+    constexpr double kPays = 0.8;
+    window.weights.tile = tile;
+    return winograd_cost(window, target_) / kPays;
   }
 
   // Constants, which every candidate reads.

@@ -194,14 +194,6 @@ constexpr std::int64_t kEnoughBlocks = 8;
 
 }  // namespace
 
-double direct_cost(const WindowSum& window, const TargetFacts& facts) {
-  const double weight_bytes = facts.bytes_per_cycle(facts.memory());
-  const WinogradWeights& w = window.weights;
-  const auto products = static_cast<double>(9 * w.channels * w.outputs);
-  const double pixels = static_cast<double>(window.batches_hint()) * size_hint(window.rows) * size_hint(window.columns);
-  return products * pixels / facts.products_per_cycle() + products * 4 / weight_bytes;
-}
-
 double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
   const double weight_bytes = facts.bytes_per_cycle(facts.memory());
   const WinogradWeights& w = window.weights;

@@ -56,8 +56,7 @@ struct FoundWindow {
 };
 FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>& is_constant);
 
-/// Estimated time, in cycles of one core, of the sum as it stands and by tiles of `weights.tile`.
-double direct_cost(const WindowSum& window, const TargetFacts& facts);
+/// Estimated time, in cycles of one core, by tiles of `weights.tile`.
 double winograd_cost(const WindowSum& window, const TargetFacts& facts);
 
 /// Tiles that go through all steps together: few enough to stay in the cache of a core, enough of

@@ -159,6 +159,7 @@ TEST(Winograd, ExtentsPadsAndChannels) {
            Case{2, 41, 47, 33, 48, {1, 2, 0, 2}},
            Case{1, 14, 13, 48, 48},
            Case{1, 13, 14, 64, 40, {1, 0, 1, 2}, "OIHW"},
+           Case{1, 6, 6, 128, 128},
        }) {
     SCOPED_TRACE(
         concat(c.batch, " of ", c.height, " x ", c.width, ", ", c.channels, " to ", c.outputs));
@@ -314,7 +315,7 @@ TEST(Winograd, LayersOfNetworksAreWithinOneInTenThousand) {
   std::set<std::int64_t> kinds;
   for (const Case& c : {Case{1, 56, 56, 64, 64}, Case{1, 28, 28, 128, 128},
                         Case{1, 14, 14, 256, 256}, Case{1, 14, 14, 512, 64, {1, 1, 1, 1}, "OIHW"},
-                        Case{2, 7, 7, 512, 128}, Case{1, 64, 48, 32, 32, {0, 0, 0, 0}}}) {
+                        Case{2, 7, 7, 512, 128}, Case{1, 7, 7, 512, 512}, Case{1, 64, 48, 32, 32, {0, 0, 0, 0}}}) {
     SCOPED_TRACE(concat(c.height, " x ", c.width, ", ", c.channels, " to ", c.outputs));
     const double deviation = std::sqrt(2.0 / static_cast<double>(9 * c.channels));
     const Graph graph =
