@@ -7,6 +7,7 @@
 #include "codegen/general_kernels.h"
 #include "codegen/graph_scope.h"
 #include "codegen/guards.h"
+#include "codegen/packed_tables.h"
 #include "codegen/processor_tasks.h"
 #include "codegen/task_order.h"
 #include "ir/constraint.h"
@@ -91,6 +92,7 @@ class Selector {
     if (!options_.device) share_general_kernels(list_);
     for (auto& [buffer, is_lookup] : shared_.is_looked_up)
       list_.buffers[buffer].is_looked_up = is_lookup;
+    if (!options_.device) look_up_packed(list_, options_.target->facts());
   }
 
   // The same for a body.
