@@ -288,24 +288,27 @@ class TopK {
   // The best of each part of a row, then the best of these. Which parts there are does not matter
   // to the result: the order has no ties.
   void run_parts() const {
-    const std::int64_t parts = (sizes_.extent + kPart - 1) / kPart;
+    // Each part has to find a limit of its own: no more of them than there are threads.
+    const std::int64_t part =
+        std::max(kPart, (sizes_.extent + call_.thread_count - 1) / call_.thread_count);
+    const std::int64_t parts = (sizes_.extent + part - 1) / part;
     std::vector<std::vector<Item>> found(static_cast<std::size_t>(sizes_.rows * parts));
     const PerThread<Item> memory(call_, item_count());
     for_each_part(sizes_.rows * parts, 1, call_.thread_count,
                   [&](std::size_t thread, std::int64_t begin, std::int64_t end) {
                     Finder finder(sizes_.extent, sizes_.k, memory[thread]);
                     for (; begin < end; ++begin) {
-                      const std::int64_t first = begin % parts * kPart;
+                      const std::int64_t first = begin % parts * part;
                       const auto best = finder.find(x_ + begin / parts * sizes_.extent, first,
-                                                    std::min(first + kPart, sizes_.extent));
+                                                    std::min(first + part, sizes_.extent));
                       found[static_cast<std::size_t>(begin)].assign(best.begin(), best.end());
                     }
                   });
     std::vector<Item> all;
     for (std::int64_t row = 0; row < sizes_.rows; ++row) {
       all.clear();
-      for (std::int64_t part = row * parts; part < (row + 1) * parts; ++part) {
-        const auto& some = found[static_cast<std::size_t>(part)];
+      for (std::int64_t at = row * parts; at < (row + 1) * parts; ++at) {
+        const auto& some = found[static_cast<std::size_t>(at)];
         all.insert(all.end(), some.begin(), some.end());
       }
       std::partial_sort(all.begin(), all.begin() + sizes_.k, all.end());
