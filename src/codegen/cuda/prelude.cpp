@@ -243,6 +243,7 @@ FN void fold_places(T& x, i64& place, void* shared, int lane) {
 std::string_view device_emulation() {
   return R"emulation(#define TENON_EMULATION 1
 #include <cmath>
+#include <csetjmp>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -259,34 +260,48 @@ std::string_view device_emulation() {
 struct Dim3 { unsigned x; };
 static Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-// Threads of a block are fibres that change places at barriers.
+// Threads of a block are fibres that change places at barriers. A fibre serves one block after another, and goes
+// on by a jump: a change of context asks the system each time.
 namespace emulated {
-struct Fibre { ucontext_t context; std::vector<char> stack; bool is_done = false; int waits_for = 0; };
+struct Fibre { jmp_buf place; std::vector<char> stack; bool is_started = false, is_done = false; int waits_for = 0; };
 static std::vector<Fibre>* fibres;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static unsigned current;
 static void (*body)();
 static unsigned long long lanes[1024];
-static void run_one() { body(); (*fibres)[current].is_done = true; swapcontext(&(*fibres)[current].context, &scheduler); }
+static void leave() { if (_setjmp((*fibres)[current].place) == 0) _longjmp(scheduler, 1); }
+static void run_one() {
+  for (;;) {
+    body();
+    (*fibres)[current].is_done = true;
+    leave();
+  }
+}
+static void enter(Fibre& fibre) {
+  if (_setjmp(scheduler) != 0) return;
+  if (fibre.is_started) _longjmp(fibre.place, 1);
+  fibre.is_started = true;
+  fibre.stack.resize(1 << 16);
+  static ucontext_t first;
+  getcontext(&first);
+  first.uc_stack.ss_sp = fibre.stack.data();
+  first.uc_stack.ss_size = fibre.stack.size();
+  first.uc_link = nullptr;
+  makecontext(&first, run_one, 0);
+  setcontext(&first);
+}
 // Waits until all threads of the block (1) or of the warp (2) have come here.
 static void wait(int kind) {
-  Fibre& self = (*fibres)[current];
-  self.waits_for = kind;
-  swapcontext(&self.context, &scheduler);
+  (*fibres)[current].waits_for = kind;
+  leave();
 }
 static void run_block(unsigned threads) {
-  static std::vector<Fibre> all;  // stacks serve one block after another
+  static std::vector<Fibre> all;
   all.resize(threads);
   fibres = &all;
-  for (unsigned t = 0; t < threads; ++t) {
-    all[t].is_done = false;
-    all[t].waits_for = 0;
-    all[t].stack.resize(1 << 16);
-    getcontext(&all[t].context);
-    all[t].context.uc_stack.ss_sp = all[t].stack.data();
-    all[t].context.uc_stack.ss_size = all[t].stack.size();
-    all[t].context.uc_link = nullptr;
-    makecontext(&all[t].context, run_one, 0);
+  for (Fibre& fibre : all) {
+    fibre.is_done = false;
+    fibre.waits_for = 0;
   }
   for (bool is_left = true; is_left;) {
     is_left = false;
@@ -295,7 +310,7 @@ static void run_block(unsigned threads) {
       if (all[t].is_done || all[t].waits_for != 0) continue;
       current = t;
       threadIdx.x = t;
-      swapcontext(&scheduler, &all[t].context);
+      enter(all[t]);
       moved = true;
     }
     for (unsigned warp = 0; warp < threads; warp += 32) {
