@@ -6,7 +6,8 @@ if(TENON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     # ccache looks into a precompiled header only when allowed to trust its defines and dates.
     set(CMAKE_CXX_COMPILER_LAUNCHER
         ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${TENON_CCACHE})
-    add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+    add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+                        "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
   else()
     set(CMAKE_CXX_COMPILER_LAUNCHER ${TENON_CCACHE})
   endif()

@@ -17,12 +17,22 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(tenon_warnings INTERFACE
       -Wno-array-bounds -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-dangling-pointer)
   endif()
-  if(TENON_UNITY)
-    # Of files that are compiled together, one may have a name that is another's own; the other presets have these.
-    target_compile_options(tenon_warnings INTERFACE -Wno-shadow -Wno-subobject-linkage)
-  endif()
   if(TENON_SANITIZE)
     # Instrumented code hides initialisations from this warning; the other presets have it.
     target_compile_options(tenon_warnings INTERFACE -Wno-maybe-uninitialized)
+  endif()
+endif()
+
+if(TENON_UNITY)
+  # Of files that are compiled together, one may have a name that is another's own; the other presets have these.
+  target_compile_options(tenon_warnings INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # GCC's -Wconversion leaves signs alone.
+  target_compile_options(tenon_warnings INTERFACE -Wno-sign-conversion)
+  if(TENON_PCH)
+    # Of what the standard library says to itself: its sort takes a buffer from a function that is deprecated.
+    target_compile_options(tenon_warnings INTERFACE -Wno-deprecated-declarations)
   endif()
 endif()

@@ -112,6 +112,10 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
+Json::Array Json::integers(const std::vector<std::int64_t>& list) {
+  return {list.begin(), list.end()};
+}
+
 Json parse_json(std::string_view text, std::string_view source) {
   TreeBuilder builder(text, source);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);

@@ -26,7 +26,7 @@ struct Json {
   template <class T>
     requires(!std::same_as<std::remove_cvref_t<T>, Json> && std::constructible_from<Value, T>)
   Json(T&& held) : value(std::forward<T>(held)) {}  // NOLINT: what it holds is a value
-  static Array integers(const std::vector<std::int64_t>& list) { return {list.begin(), list.end()}; }
+  static Array integers(const std::vector<std::int64_t>& list);
 };
 struct Json::Member {
   std::string first;

@@ -139,7 +139,7 @@ class Reader {
   template <class T>
   void operator>>(std::optional<T>& value) const {
     value.reset();
-    if (!is_null()) *this >> value.emplace();
+    if (!is_null()) *this >> value.emplace(T{});
   }
   template <class T>
   void operator>>(std::vector<T>& values) const {

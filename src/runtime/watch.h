@@ -1,7 +1,5 @@
 #pragma once
 
-#include <x86intrin.h>
-
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,7 +8,7 @@ namespace tenon {
 
 /// The processor's own clock, the same on all cores: asking it costs a few nanoseconds, so that
 /// every step of a run can be watched.
-inline std::uint64_t ticks() { return __rdtsc(); }
+inline std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
 /// How long one tick is; measured once, which takes some milliseconds.
 double seconds_per_tick();
 /// How many ticks go by while the clock is asked; measured once.

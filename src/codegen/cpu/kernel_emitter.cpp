@@ -54,8 +54,7 @@ bool may_be_zero(const Scalar& scalar) {
 
 KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol,
                              const TargetFacts& facts)
-    : module_(module),
-      nest_(nest),
+    : nest_(nest),
       facts_(facts),
       context_(module.getContext()),
       ir_(context_),

@@ -132,7 +132,6 @@ class KernelEmitter {
   void end_lanes(const Statement& fold, llvm::Value* number_slot, llvm::Value* partial);
   llvm::Value* folded_lanes(const Statement& fold);
 
-  llvm::Module& module_;
   const LoopNest& nest_;
   const TargetFacts& facts_;
   llvm::LLVMContext& context_;
