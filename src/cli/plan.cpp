@@ -16,6 +16,7 @@
 #include "memory/peak.h"
 #include "memory/search.h"
 #include "memory/size_text.h"
+#include "target/gpu_facts.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -120,7 +121,7 @@ class PlanCommand {
 
   std::string device_name() const {
     if (options_.train.empty() || !options_.device.empty()) return device_.name;
-    return options_.target.starts_with("cuda") ? options_.target : "this machine";
+    return is_gpu_target(options_.target) ? options_.target : "this machine";
   }
 
   // A step of training as it runs here: kernels chosen, their workspace counted. Its parts follow
@@ -145,7 +146,7 @@ class PlanCommand {
     request.step_problem = &described;
     if (!options_.target.empty()) request.cpu = options_.target;
     request.precision = options_.precision;
-    if (!request.cpu.starts_with("cuda")) {  // where a step hands its states on
+    if (!is_gpu_target(request.cpu)) {  // where a step hands its states on
       step = held_unless_finite(std::move(step));
       request.states = step.ports();
     }

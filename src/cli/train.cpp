@@ -16,6 +16,7 @@
 #include "memory/size_text.h"
 #include "passes/shard/shard.h"
 #include "program/file.h"
+#include "target/gpu_facts.h"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -259,7 +260,7 @@ std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, Rank
 }
 
 int train_on_ranks(TrainCommandOptions options, OutputFormat format) {
-  const bool is_gpu = options.trainer.target.starts_with("cuda");
+  const bool is_gpu = is_gpu_target(options.trainer.target);
   Ranks ranks(!is_gpu || is_launched());
   options.trainer.ranks = &ranks.all();
   try {

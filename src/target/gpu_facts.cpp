@@ -2,6 +2,10 @@
 
 namespace tenon {
 
+bool is_gpu_target(std::string_view target) {
+  return target == "cuda" || target.starts_with("cuda:");
+}
+
 TargetFacts gpu_facts(const std::string& architecture) {
   constexpr double kMemory = 4.2e12;
   TargetFacts facts;

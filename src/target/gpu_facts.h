@@ -2,11 +2,15 @@
 
 #include "target/facts.h"
 
+#include <string_view>
+
 namespace tenon {
 
 /// What is known of an NVIDIA GPU of compute capability 9: units are its multiprocessors, the
 /// nearest level is what one of them shares among its threads. Measured on one H200.
 TargetFacts gpu_facts(const std::string& architecture);
+/// Whether a target is such a device: "cuda", "cuda:sm_90a".
+bool is_gpu_target(std::string_view target);
 
 /// Bytes a second that such a GPU exchanges with pinned memory of the host's over PCIe 5.0, each
 /// way.

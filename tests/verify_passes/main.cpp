@@ -15,6 +15,7 @@
 #include "driver/pipeline.h"
 #include "driver/random_graph/random_graph.h"
 #include "driver/zoo/zoo.h"
+#include "target/gpu_facts.h"
 #include "thin.h"
 
 #include <sys/resource.h>
@@ -311,7 +312,7 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  if (!settings.target.starts_with("cuda"))
+  if (!tenon::is_gpu_target(settings.target))
     tenon::limit_memory();  // a GPU's driver takes terabytes of addresses
   return tenon::run(settings);
 }

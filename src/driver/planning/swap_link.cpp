@@ -24,7 +24,7 @@ double device_link_bytes_per_s() {
 }  // namespace
 
 memory::Link swap_link(const std::string& target) {
-  if (target.starts_with("cuda"))
+  if (is_gpu_target(target))
     return {"the host's memory", kGpuLinkShare * device_link_bytes_per_s(), kGpuCopySeconds};
   return {"a file", measured_swap_bytes_per_s(), kCallSeconds};
 }

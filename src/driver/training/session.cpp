@@ -11,6 +11,7 @@
 #include "passes/train/train.h"
 #include "program/in_place.h"
 #include "reference/evaluate.h"
+#include "target/gpu_facts.h"
 
 #include <malloc.h>
 
@@ -60,7 +61,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
       step_(std::move(graph)),
       data_inputs_(step_.data_inputs()),
       data_outputs_(step_.data_outputs()),
-      is_for_device_(options.target.starts_with("cuda")),
+      is_for_device_(is_gpu_target(options.target)),
       thread_count_(options.thread_count) {
   const int thread_count = options.thread_count;
   const bool has_budget = !options.budget.budget.empty();
@@ -122,7 +123,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
 
 // With a budget a second time: what there is beside the arena is known then.
 void Session::make_ranked(const SessionOptions& options, const SessionRanks& ranks) {
-  const bool is_device = options.target.starts_with("cuda");
+  const bool is_device = is_gpu_target(options.target);
   const bool has_budget = !options.budget.budget.empty();
   if (!is_device && (options.target != "native" || !options.precision.empty())) {
     throw Error("ranks and parts of a batch take this processor as it is, or a GPU",

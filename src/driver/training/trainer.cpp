@@ -7,6 +7,7 @@
 #include "ops/collective.h"
 #include "passes/shard/shard.h"
 #include "program/checksum.h"
+#include "target/gpu_facts.h"
 
 #include <chrono>
 #include <cmath>
@@ -160,7 +161,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   checkpoint_.step_hash = hash_of(step);
   // One rank on a GPU goes the way of several, by NCCL.
   const bool is_alone_on_gpu =
-      rank_count() == 1 && options_.ranks != nullptr && options_.target.starts_with("cuda");
+      rank_count() == 1 && options_.ranks != nullptr && is_gpu_target(options_.target);
   if (options_.split >= RankSplit::Moments && (rank_count() > 1 || is_alone_on_gpu)) {
     options_.train.state_ranks = rank_count();
     options_.train.splits_parameters = options_.split == RankSplit::Parameters || is_alone_on_gpu;
