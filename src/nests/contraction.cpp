@@ -18,6 +18,12 @@ bool is_plain_load(const Scalar& scalar) {
 std::optional<Contraction> find_contraction(const LoopNest& nest) { return find_contraction(nest.body); }
 
 std::optional<Contraction> find_contraction(const Block& body) {
+  std::optional<Contraction> found = find_sum_of_products(body);
+  if (!found || !is_plain_load(found->a) || !is_plain_load(found->b)) return std::nullopt;
+  return found;
+}
+
+std::optional<Contraction> find_sum_of_products(const Block& body) {
   Contraction found;
   const Block* block = &body;
   while (block->size() == 1 && block->front().kind == Statement::Kind::Loop && block->front().is_independent) {
@@ -40,7 +46,6 @@ std::optional<Contraction> find_contraction(const Block& body) {
   if (fold.value->kind != ScalarKind::Binary || fold.value->binary != BinaryOp::Multiply) return std::nullopt;
   found.a = fold.value->args[0];
   found.b = fold.value->args[1];
-  if (!is_plain_load(found.a) || !is_plain_load(found.b)) return std::nullopt;
   for (std::size_t k = 2; k < block->size(); ++k) {
     if ((*block)[k].kind != Statement::Kind::Define && (*block)[k].kind != Statement::Kind::Store) return std::nullopt;
   }

@@ -15,6 +15,8 @@ struct Contraction {
   const Block* inner = nullptr;  ///< the sum at positions 0 and 1, then the rest
   Scalar a, b;                   ///< loads of f32, f16 or bf16
 };
+/// Of any factors, as they stand in the product.
+std::optional<Contraction> find_sum_of_products(const Block& body);
 std::optional<Contraction> find_contraction(const LoopNest& nest);
 std::optional<Contraction> find_contraction(const Block& body);
 /// Whether everything behind the sum reads and writes neighbours (or one element) along the loop.

@@ -110,40 +110,13 @@ Scalar with_load(const Scalar& factor, const Scalar& load) {
 }  // namespace
 
 std::optional<Contraction> find_integer_contraction(const Block& body) {
-  Contraction found;
-  const Block* block = &body;
-  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop &&
-         block->front().is_independent) {
-    found.parallel.push_back(&block->front());
-    block = &block->front().body;
-  }
-  found.inner = block;
-  if (block->size() < 3 || (*block)[0].kind != Statement::Kind::Define ||
-      (*block)[1].kind != Statement::Kind::Loop) {
+  std::optional<Contraction> found = find_sum_of_products(body);
+  if (!found || found->reduction.back()->body.front().value->dtype != DType::I32)
     return std::nullopt;
-  }
-  const Statement* loop = &(*block)[1];
-  for (;;) {
-    found.reduction.push_back(loop);
-    if (loop->is_independent || loop->body.size() != 1) return std::nullopt;
-    if (loop->body.front().kind != Statement::Kind::Loop) break;
-    loop = &loop->body.front();
-  }
-  const Statement& fold = loop->body.front();
-  if (fold.kind != Statement::Kind::Fold || fold.reduction != Reduction::Sum ||
-      fold.id != (*block)[0].id)
-    return std::nullopt;
-  if (fold.value->kind != ScalarKind::Binary || fold.value->binary != BinaryOp::Multiply)
-    return std::nullopt;
-  if (fold.value->dtype != DType::I32) return std::nullopt;
-  const auto a = byte_load(fold.value->args[0]), b = byte_load(fold.value->args[1]);
+  const auto a = byte_load(found->a), b = byte_load(found->b);
   if (!a || !b) return std::nullopt;
-  found.a = *a;
-  found.b = *b;
-  for (std::size_t k = 2; k < block->size(); ++k) {
-    if ((*block)[k].kind != Statement::Kind::Define && (*block)[k].kind != Statement::Kind::Store)
-      return std::nullopt;
-  }
+  found->a = *a;
+  found->b = *b;
   return found;
 }
 

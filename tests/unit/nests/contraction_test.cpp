@@ -1,4 +1,5 @@
 #include "nests/contraction.h"
+#include "nests/integer_contraction.h"
 #include "nests/parse.h"
 
 #include <gtest/gtest.h>
@@ -38,6 +39,32 @@ TEST(Contraction, OtherCastsStay) {
   drop_casts_of_factors(nest);
   EXPECT_EQ(to_string(nest), before);
   EXPECT_FALSE(find_contraction(nest));
+}
+
+// One shape of sums; what the factors are makes them one of floats or one of bytes.
+TEST(Contraction, OfBytesAndOfFloatsAreTheSameSums) {
+  const LoopNest floats = parse_nest(product("f32", "f32", "a[i, r] * b[r, j]"));
+  EXPECT_TRUE(find_sum_of_products(floats.body));
+  EXPECT_TRUE(find_contraction(floats));
+  EXPECT_FALSE(find_integer_contraction(floats.body));
+  const LoopNest bytes = parse_nest(R"(kernel k (out y: i32[8, 4], a: u8[8, 6], b: i8[6, 4]) {
+  for i in 0..8 {
+    for j in 0..4 {
+      t0 = 0
+      for r in 0..6 carried {
+        t0 = sum(t0, (i32(a[i, r]) * i32(b[r, j])))
+      }
+      y[i, j] = t0
+    }
+  }
+}
+)");
+  EXPECT_TRUE(find_sum_of_products(bytes.body));
+  EXPECT_FALSE(find_contraction(bytes));
+  const auto sum = find_integer_contraction(bytes.body);
+  ASSERT_TRUE(sum);
+  EXPECT_EQ(sum->parallel.size(), 2u);
+  EXPECT_EQ(sum->a->dtype, DType::U8);
 }
 
 }  // namespace
