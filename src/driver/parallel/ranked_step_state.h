@@ -1,0 +1,132 @@
+#pragma once
+
+#include "driver/parallel/join_parts.h"
+#include "driver/parallel/ranked_step.h"
+#include "driver/parallel/task_thread.h"
+#include "ops/collective.h"
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+// What a step on ranks is while it runs: ranked_step_plan.cpp decides what travels together, when
+// and from where; ranked_step.cpp runs it.
+namespace tenon {
+
+struct RankedStep::State {
+  // A parameter that ranks hold in pieces, put together while steps of a stage read it.
+  struct Gather {
+    NodeId collective;
+    WindowedValue window;
+    std::byte* to = nullptr;
+    std::uint64_t task = 0;  // that has last put it together
+  };
+
+  // What is to be done before a step of a stage begins.
+  struct Event {
+    enum class Kind : std::uint8_t { StartGather, AwaitGather, AwaitBucket };
+    std::size_t step = 0;
+    Kind kind = Kind::StartGather;
+    std::size_t index = 0;  // of the gather or the bucket
+  };
+
+  // Values whose sums travel together: gradients of one element type that are made one after
+  // another.
+  struct Bucket {
+    std::vector<NodeId> collectives;
+    DType dtype = DType::F32;
+    std::vector<std::size_t> offsets;   // of the operands
+    std::shared_ptr<std::byte> memory;  // operands, one behind another; then their sums
+    std::size_t byte_count = 0;
+    std::unique_ptr<RankSum> sum;
+    std::size_t missing = 0;    // operands that are not made yet
+    std::uint64_t task = 0;     // that has last sent it
+    bool is_scattered = false;  // each rank keeps its own piece alone
+    bool is_over_parts = true;  // of a batch; else over the ranks that share a part
+    bool is_copied = false;     // what it sums is made elsewhere, by a meeting before
+  };
+
+  const StatefulGraph& step;
+  Communicator& ranks;
+  RankedStepOptions options;
+  StepPlace place;
+  RankGroup data, tensor;  // ranks of other parts; of the same
+  std::vector<std::size_t> data_inputs, data_outputs;
+
+  struct Part {
+    Stage stage;
+    std::unique_ptr<StageProgram> program;  // none where one meeting follows another
+    std::vector<Bucket> buckets;
+    std::vector<std::size_t> bucket_of;  // by output; as many as there are buckets: none
+    std::vector<NodeId> others;          // collectives that do not add
+    std::vector<Gather> gathers;
+    std::vector<Event> events;  // by step
+  };
+  std::vector<Part> parts;
+  std::unordered_map<ValueId, std::shared_ptr<std::byte>> kept;  // of values between stages
+  std::unordered_map<ValueId, const std::byte*> places;  // of every value that a stage may read
+  std::int64_t key = 0;
+  std::int64_t flag = 0, flags = 0;
+  RankSum flag_sum;
+  std::uint64_t bytes_sent = 0;
+  double waited_s = 0;
+  std::shared_ptr<RankScratch> scratch = std::make_shared<RankScratch>(*place.memory);
+  std::size_t most_taken = 0;  // of that, by the largest bucket
+  std::uint64_t held = 0;      // bytes
+  TaskThread communication;    // last: it ends before what it works on
+
+  State(const StatefulGraph& graph, Communicator& all, const RankedStepOptions& chosen,
+        StepPlace at);
+
+  const Type& type_of(ValueId value) const { return step.graph.value(value).type; }
+  std::size_t bytes_of(ValueId value) const {
+    return static_cast<std::size_t>(byte_count(type_of(value).tensor()).constant());
+  }
+  CollectiveTraits traits_of(NodeId id) const {
+    return *collective_traits(*step.graph.node(id).op);
+  }
+  bool is_sum(NodeId id) const {
+    return is_collective(*step.graph.node(id).op) && traits_of(id).adds;
+  }
+  bool is_over_parts(NodeId id) const {
+    return is_sum_over_parts(step.graph, id, options.tensor_ranks);
+  }
+  ValueId operand_of(NodeId id) const { return step.graph.node(id).operands.front(); }
+  ValueId result_of(NodeId id) const { return step.graph.node(id).results.front(); }
+
+  std::shared_ptr<std::byte> allocate(std::size_t bytes) {
+    held += bytes;
+    return place.memory->allocate(bytes);
+  }
+  std::shared_ptr<std::byte> allocate_visible(std::size_t bytes) {
+    held += bytes;
+    return place.memory->allocate_visible(bytes);
+  }
+  bool is_gather(NodeId id) const { return is_state_gather(step.graph, id); }
+  std::int64_t attribute(NodeId id, const char* name, std::int64_t otherwise) const {
+    const AttrValue* value = step.graph.node(id).attrs.find(name);
+    return value == nullptr ? otherwise : std::get<Dim>(*value).constant();
+  }
+
+  void fill_buckets(Part& part);
+  void close_bucket(Part& part, Bucket bucket);
+  void plan_gathers(Part& part);
+  void place_buckets(Part& part);
+  std::vector<WindowedValue> bucket_windows(const Part& part) const;
+  void require_parts_once() const;
+  void run_stage(Part& part, bool is_last_round,
+                 const std::unordered_map<ValueId, std::byte*>& targets);
+  void start(Bucket& bucket, bool is_last_round);
+  void handle(Part& part, const Event& event);
+  using Targets = std::unordered_map<ValueId, std::byte*>;
+  void run_other(NodeId id, const Targets& targets);
+  bool is_joined_in_order(NodeId id) const;
+  std::byte* place_for(ValueId made, const Targets& targets);
+  JoinedParts joined_parts(NodeId id, std::byte* to);
+  std::uint64_t start(std::vector<JoinedParts> joined);
+  void run_others(Part& part, const Targets& targets);
+  void wait() { wait(communication.last()); }
+  void wait(std::uint64_t task);
+};
+
+}  // namespace tenon
