@@ -60,6 +60,4 @@ Dims DimTable::dims(const std::vector<DimRow>& rows) const {
   return all;
 }
 
-Dim DimTable::with_ranges(const Dim& dim) const { return dim.substitute(symbols_); }
-
 }  // namespace tenon::aitemplate

@@ -15,8 +15,6 @@ class DimTable {
 
   Dim dim(const DimRow& row) const;
   Dims dims(const std::vector<DimRow>& rows) const;
-  /// A symbol may come from a text that does not say its range.
-  Dim with_ranges(const Dim& dim) const;
   const SymbolRanges& ranges() const { return ranges_; }
 
  private:

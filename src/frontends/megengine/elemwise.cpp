@@ -146,8 +146,6 @@ const ElemwiseMode kModes[] = {
 
 }  // namespace
 
-std::span<const ElemwiseMode> elemwise_modes() { return kModes; }
-
 const ElemwiseMode* find_elemwise_mode(std::string_view name) {
   const auto found = std::find_if(std::begin(kModes), std::end(kModes),
                                   [&](const ElemwiseMode& mode) { return mode.name == name; });

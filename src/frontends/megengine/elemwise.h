@@ -2,7 +2,6 @@
 
 #include "tenon/builder.h"
 
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +16,6 @@ struct ElemwiseMode {
   Var (*build)(Builder& builder, const std::vector<Var>& operands) = nullptr;
 };
 
-std::span<const ElemwiseMode> elemwise_modes();
 /// Null for a mode that no operators of Tenon make up.
 const ElemwiseMode* find_elemwise_mode(std::string_view name);
 /// The mode that is this operator without attributes, or null.

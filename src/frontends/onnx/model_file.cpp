@@ -113,19 +113,6 @@ std::optional<ModelFile::Elements> ModelFile::read_elements(std::size_t position
   return Elements{weight->field, owner, elements};
 }
 
-bool looks_like_model(std::span<const std::byte> start) {
-  if (start.size() < 2) return false;
-  // Writers put fields in the order of their numbers, so a model starts with its IR version or, in
-  // files that leave that out, with a producer, a domain, or the graph itself.
-  const auto tag = std::to_integer<unsigned>(start[0]);
-  if (tag == 0x08) return std::to_integer<unsigned>(start[1]) < 0x80;
-  if (tag == 0x12 || tag == 0x1a || tag == 0x22 || tag == 0x3a || tag == 0x42) {
-    const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-    return what_it_is(text).empty();
-  }
-  return false;
-}
-
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return "";

@@ -45,9 +45,6 @@ class ModelFile {
   std::vector<LiftedWeight> weights_;
 };
 
-/// Whether the bytes a file starts with could be an ONNX model's; for telling formats apart.
-bool looks_like_model(std::span<const std::byte> start);
-
 /// "models" for "models/a.onnx", "" for "a.onnx".
 std::string folder_of(const std::string& path);
 

@@ -219,10 +219,4 @@ const OperatorDef* find_operator(std::string_view name) {
   return found == table().end() ? nullptr : &found->second;
 }
 
-std::vector<std::string> operator_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, def] : table()) names.push_back(name);
-  return names;
-}
-
 }  // namespace tenon::relay

@@ -26,6 +26,5 @@ struct OperatorDef {
 
 /// Null for an operator that is not in the table.
 const OperatorDef* find_operator(std::string_view name);
-std::vector<std::string> operator_names();
 
 }  // namespace tenon::relay

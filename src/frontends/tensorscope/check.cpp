@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace tenon::tensorscope {
@@ -500,12 +501,6 @@ class Checker {
 
 Findings check_table(const Table& table, const DataFlow& step) {
   return Checker(table, step).check();
-}
-
-std::optional<std::vector<TensorShape>> inferred_outputs(const Table& table, const DataFlow& step,
-                                                         std::size_t row) {
-  const std::vector<ImageLayout> layouts = find_layouts(table, step);
-  return infer_row(table, step, row, layouts, find_windows(table, step, layouts));
 }
 
 }  // namespace tenon::tensorscope
