@@ -161,7 +161,6 @@ class ProcessorTasks : public TaskWriter {
   // Puts nests that hand each other their results together. What Winograd's algorithm computes
   // stays apart, and operands that are read past their edges get room around them before.
   void fuse_tiles(NestSequence& sequence, const std::vector<bool>& is_constant) const {
-    if (sequence.parts.size() < 2) return;
     const bool in_pairs = !bf16_instructions(options_.target->facts()).empty();
     NestSequence fused = sequence;
     fused.parts.clear();

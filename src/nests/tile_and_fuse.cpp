@@ -27,9 +27,11 @@ constexpr std::size_t kMostNests = 16;
 
 struct Found {
   NestSequence::Part part;
-  double gain = 0;
+  FusionCost cost;
   std::size_t first = 0;
+  double gain() const { return cost.gain(); }
 };
+
 std::optional<Found> best_tile(const NestSequence& sequence, std::size_t first, std::size_t last,
                                 const FusionPrices& prices) {
   const std::vector<Dim> extents = outer_extents(sequence.parts[last].nest.body);
@@ -39,13 +41,25 @@ std::optional<Found> best_tile(const NestSequence& sequence, std::size_t first, 
       for (const std::int64_t block : blocks_of(extents[cut])) {
         if (block == 1 && cut != depth) continue;  // the order of single positions is no matter
         std::optional<FusedNest> fused = fused_nest(sequence, first, last, {depth, cut, block}, prices);
-        const double gain = fused ? fused->cost.gain() : 0;
-        if (gain > (best ? best->gain : 0)) best = Found{std::move(fused->part), gain, first};
+        if (!fused || fused->cost.gain() <= (best ? best->gain() : 0)) continue;
+        best = Found{std::move(fused->part), fused->cost, first};
       }
     }
   }
   return best;
 }
+
+// A copy is worth no outer loops of its own, unless it is more than caches hold and little is computed of it, as where
+// channels have windows of their own: then its lines come from memory once.
+bool is_worth_loops(const LoopNest& copy, const FusionPrices& prices) {
+  return std::ranges::any_of(copy.buffers, [&](const NestBuffer& buffer) {
+    const Dim count = product(buffer.dims);
+    return buffer.storage == Storage::Result && count.is_constant() &&
+           static_cast<double>(count.constant()) * static_cast<double>(info(buffer.dtype).storage_bytes) >
+               prices.shared_bytes;
+  });
+}
+constexpr double kFewFlopsPerByte = 16;
 
 }  // namespace
 
@@ -54,11 +68,12 @@ void tile_and_fuse(NestSequence& sequence, const FusionPrices& prices) {
     if (sequence.parts[last].is_scheduled) continue;
     std::optional<Found> best;
     for (std::size_t first = last; first-- > 0 && last - first < kMostNests;) {
-      // A copy is worth no outer loops of its own.
-      if (!best && !computes(sequence.parts[first].nest.body)) break;
+      const bool is_copy = !best && !computes(sequence.parts[first].nest.body);
+      if (is_copy && !is_worth_loops(sequence.parts[first].nest, prices)) break;
       std::optional<Found> longer = best_tile(sequence, first, last, prices);
       if (!longer) break;
-      if (!best || longer->gain > best->gain) best = std::move(longer);
+      if (is_copy && longer->cost.flops > kFewFlopsPerByte * longer->cost.handed_bytes) break;
+      if (!best || longer->gain() > best->gain()) best = std::move(longer);
     }
     if (!best) continue;
     const auto from = static_cast<std::ptrdiff_t>(best->first), end = static_cast<std::ptrdiff_t>(last);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -62,6 +64,37 @@ TEST(Chain, DepthwiseAndTheProductBehindItAreOneStep) {
                              Image{3, 8, 8, 8, 1, 3}, Image{1, 16, 5, 4, 2, 40}}) {
     expect_steps(depthwise_and_product(image), 1);
   }
+}
+
+// A padded copy that no cache holds is made in pieces, right before the windows of channels that read it. Smaller ones, and
+// those of which much is computed, are steps of their own.
+TEST(Chain, ALargePaddedCopyIsMadeInPieces) {
+  const auto steps = [](int batch, int size, int channels, int groups, int stride) {
+    const std::string x = concat("f32[", batch, ", ", size, ", ", size, ", ", channels, "]@NHWC");
+    const std::string w = concat("f32[3, 3, ", channels / groups, ", ", channels, "]@HWIO");
+    const Graph graph = parse_graph(
+        concat("graph (x: ", x, ") {\n", constant("w", w, 1), "  y = conv(x, w) {groups = ", groups,
+               ", pads = [1, 1, 1, 1], strides = [", stride, ", ", stride, "]}\n  return y\n}\n"),
+        all_ops());
+    codegen::CompileOptions options = cpu_options("haswell");  // with 8 MiB of cache, whatever this machine has
+    options.allow_winograd = false;
+    const Program program = codegen::compile(graph, options);
+    const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+    const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+    for (const int threads : {1, 3}) {
+      CompiledModel model(program, threads);
+      const Tensor actual = model.run(inputs).front().tensor();
+      double difference = 0;
+      for (std::int64_t k = 0; k < actual.size(); ++k)
+        difference = std::max(difference, std::abs(actual.real_at(k) - expected.real_at(k)));
+      EXPECT_LT(difference, 1e-4);
+    }
+    return program.steps.size();
+  };
+  EXPECT_EQ(steps(8, 48, 32, 32, 1), 1u);
+  EXPECT_EQ(steps(8, 48, 32, 32, 2), 1u);
+  EXPECT_EQ(steps(1, 48, 32, 32, 1), 2u);
+  EXPECT_EQ(steps(8, 64, 16, 1, 1), 2u);
 }
 
 std::string convolution_and_response(int height, int width, int channels, int stride) {
