@@ -101,8 +101,7 @@ class Assembler {
     kernel.library = from.library;
     kernel.shared_bytes = from.shared_bytes;
     for (const TaskList::TensorMap& map : from.maps) {
-      kernel.maps.push_back(
-          {map.buffer, extent(map.rows), map.columns, map.pitch, map.box_rows, map.box_columns});
+      kernel.maps.push_back({map.buffer, extent(map.rows), map.extents, map.pitches, map.box});
     }
     if (from.library.empty()) {
       kernel.checks = {"an index lies outside its tensor", "integer division by zero"};  // by Check

@@ -148,6 +148,11 @@ class Parser {
     list("[", ']', [&] { made.push_back(in_.quoted()); });
     return made;
   }
+  std::vector<std::uint64_t> numbers() {
+    std::vector<std::uint64_t> made;
+    list("[", ']', [&] { made.push_back(in_.natural<std::uint64_t>()); });
+    return made;
+  }
   std::vector<Extent> extents() {
     std::vector<Extent> made;
     list("[", ']', [&] { made.push_back(extent()); });
@@ -271,19 +276,17 @@ class Parser {
     made.checks = texts();
     in_.expect("shared");
     made.shared_bytes = in_.natural<std::uint32_t>();
-    const auto number = [&](const char* word) {
-      in_.expect(word);
-      return in_.natural<std::uint32_t>();
-    };
     while (in_.take("map")) {
       Program::TensorMap map;
       map.buffer = in_.natural<std::uint32_t>();
       in_.expect("rows");
       map.rows = extent();
-      map.columns = number("columns");
-      map.pitch = number("pitch");
-      map.box_rows = number("box");
-      map.box_columns = number("by");
+      in_.expect("extents");
+      map.extents = numbers();
+      in_.expect("pitches");
+      map.pitches = numbers();
+      in_.expect("box");
+      map.box = numbers();
       made.maps.push_back(std::move(map));
     }
     program_.kernels.push_back(std::move(made));

@@ -54,13 +54,14 @@ struct Program {
     bool is_looked_up = false;  ///< of a constant: the data says which of it is read, as a table's rows
     bool is_weight = false;     ///< of a constant: another of its type may take its place when a context is made
   };
-  /// How a kernel on a device reads a matrix of two-byte elements among its buffers: in boxes, zeros
-  /// beyond the edges (a tensor map of TMA's).
+  /// How a kernel on a device reads one of its buffers: in boxes, zeros beyond the edges (a tensor map of
+  /// TMA's). Axes stand innermost first; the outermost one has `rows`.
   struct TensorMap {
     std::uint32_t buffer = 0;  ///< which of the call's
     Extent rows;
-    std::uint32_t columns = 0, pitch = 0;  ///< elements; pitch: from row to row
-    std::uint32_t box_rows = 0, box_columns = 0;
+    std::vector<std::uint64_t> extents;  ///< of the axes inside
+    std::vector<std::uint64_t> pitches;  ///< elements from one to the next along each axis but the innermost
+    std::vector<std::uint64_t> box;
 
     bool operator==(const TensorMap&) const = default;
   };

@@ -180,8 +180,8 @@ void write_tables(Writer& out, const Program& program) {
     out.list(kernel.maps, [&](const Program::TensorMap& map) {
       out.number(map.buffer);
       out.extent(map.rows);
-      for (const std::uint32_t number : {map.columns, map.pitch, map.box_rows, map.box_columns})
-        out.number(number);
+      for (const std::vector<std::uint64_t>* list : {&map.extents, &map.pitches, &map.box})
+        out.list(*list, [&](std::uint64_t number) { out.number(number); });
     });
   });
   const auto call = [&](const Program::Call& made) {
@@ -277,8 +277,9 @@ Program read_tables(Reader& in) {
       Program::TensorMap map;
       map.buffer = static_cast<std::uint32_t>(in.number());
       map.rows = in.extent(symbols);
-      for (std::uint32_t* number : {&map.columns, &map.pitch, &map.box_rows, &map.box_columns})
-        *number = static_cast<std::uint32_t>(in.number());
+      for (std::vector<std::uint64_t>* list : {&map.extents, &map.pitches, &map.box}) {
+        for (std::size_t axes = in.count(8); axes > 0; --axes) list->push_back(in.number());
+      }
       kernel.maps.push_back(std::move(map));
     }
     program.kernels.push_back(std::move(kernel));

@@ -29,6 +29,12 @@ std::string listed(const std::vector<std::string>& texts) {
   return concat("[", list, "]");
 }
 
+std::string listed(const std::vector<std::uint64_t>& numbers) {
+  std::string list;
+  for (const std::uint64_t number : numbers) list += concat(list.empty() ? "" : ", ", number);
+  return concat("[", list, "]");
+}
+
 std::string place_of(const Program::Buffer& buffer) {
   const std::string steps = concat(" in steps ", buffer.first_step, " to ", buffer.last_step);
   switch (buffer.place) {
@@ -170,8 +176,9 @@ std::string to_string(const Program& program) {
                    quote(kernel.library), " checks ", listed(kernel.checks), " shared ",
                    kernel.shared_bytes);
     for (const Program::TensorMap& map : kernel.maps) {
-      text += concat(" map ", map.buffer, " rows ", to_string(map.rows), " columns ", map.columns,
-                     " pitch ", map.pitch, " box ", map.box_rows, " by ", map.box_columns);
+      text +=
+          concat(" map ", map.buffer, " rows ", to_string(map.rows), " extents ",
+                 listed(map.extents), " pitches ", listed(map.pitches), " box ", listed(map.box));
     }
     text += "\n";
   }

@@ -36,7 +36,7 @@ class Verifier {
     for (const Program::Kernel& kernel : program_.kernels) {
       const std::string where = concat("kernel '", kernel.name, "'");
       check_extent(kernel.scratch_bytes, where);
-      for (const Program::TensorMap& map : kernel.maps) check_extent(map.rows, where);
+      for (const Program::TensorMap& map : kernel.maps) check_map(map, where);
     }
     first_of_kernel_.resize(program_.kernels.size(), nullptr);
     is_set_.resize(program_.buffers.size(), false);
@@ -302,6 +302,21 @@ class Verifier {
     return made.end - 1;
   }
 
+  // As the copy unit takes them: up to five axes, each beginning behind the one inside it.
+  void check_map(const Program::TensorMap& map, const std::string& where) const {
+    check_extent(map.rows, where);
+    const std::size_t inside = map.extents.size();
+    bool is_sound = inside >= 1 && inside <= 4 && map.pitches.size() == inside && map.box.size() == inside + 1;
+    std::uint64_t pitch = 1, least = 0;
+    for (std::size_t k = 0; is_sound && k < inside; ++k) {
+      const bool fits = !__builtin_mul_overflow(map.extents[k], pitch, &least);
+      is_sound = fits && map.extents[k] >= 1 && map.extents[k] <= UINT32_MAX && map.pitches[k] >= least;
+      pitch = map.pitches[k];
+    }
+    for (const std::uint64_t size : map.box) is_sound = is_sound && size >= 1 && size <= 256;
+    if (!is_sound) throw broken("a map of no tensor", where);
+  }
+
   void check_kernel(std::uint32_t index, const std::string& where) {
     const Program::Step& step = program_.steps[index];
     for (const Program::Guard& guard : step.when) {
@@ -313,7 +328,7 @@ class Verifier {
     require_told(program_.kernels[step.kernel].scratch_bytes, where);
     for (const Program::TensorMap& map : program_.kernels[step.kernel].maps) {
       require_told(map.rows, where);
-      if (map.buffer >= step.buffers.size()) throw broken("a matrix that is none of its buffers", where);
+      if (map.buffer >= step.buffers.size()) throw broken("a map of none of its buffers", where);
     }
     for (const Extent& extent : step.extents) require_told(extent, where);
     for (const std::uint32_t id : step.buffers) {

@@ -64,7 +64,7 @@ struct TaskList {
   struct TensorMap {
     std::uint32_t buffer = 0;
     Dim rows;
-    std::uint32_t columns = 0, pitch = 0, box_rows = 0, box_columns = 0;
+    std::vector<std::uint64_t> extents, pitches, box;
   };
   struct Kernel {
     std::string name;

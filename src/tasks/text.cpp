@@ -52,8 +52,14 @@ std::string kernel_text(const TaskList::Kernel& kernel) {
   if (!kernel.library.empty()) text += concat(" library ", quoted_text(kernel.library));
   if (kernel.shared_bytes > 0) text += concat(" shared ", kernel.shared_bytes);
   for (const TaskList::TensorMap& map : kernel.maps) {
-    text += concat(" map ", map.buffer, " rows [", to_string(map.rows), "] columns ", map.columns,
-                   " pitch ", map.pitch, " box ", map.box_rows, " by ", map.box_columns);
+    text += concat(" map ", map.buffer, " rows [", to_string(map.rows), "]");
+    for (const auto& [word, numbers] : {std::pair(" extents [", &map.extents),
+                                        {" pitches [", &map.pitches},
+                                        {" box [", &map.box}}) {
+      text += word;
+      for (const std::uint64_t number : *numbers) text += concat(number, ", ");
+      text.replace(text.size() - 2, 2, "]");
+    }
   }
   return text;
 }
@@ -291,17 +297,20 @@ class Parser {
     TaskList::TensorMap map;
     map.buffer = number<std::uint32_t>("which of a call's buffers");
     expect_word("rows");
-    in_.expect('[', "before a matrix' rows");
+    in_.expect('[', "before a map's rows");
     map.rows = in_.dim(ranges_);
-    in_.expect(']', "behind a matrix' rows");
-    expect_word("columns");
-    map.columns = number<std::uint32_t>("columns of a matrix");
-    expect_word("pitch");
-    map.pitch = number<std::uint32_t>("elements from row to row");
-    expect_word("box");
-    map.box_rows = number<std::uint32_t>("rows of a box");
-    expect_word("by");
-    map.box_columns = number<std::uint32_t>("columns of a box");
+    in_.expect(']', "behind a map's rows");
+    const auto numbers = [&](const char* word, std::vector<std::uint64_t>& list) {
+      expect_word(word);
+      in_.expect('[', "before a map's numbers");
+      do {
+        list.push_back(number<std::uint64_t>("a number of a map"));
+      } while (in_.take(','));
+      in_.expect(']', "behind a map's numbers");
+    };
+    numbers("extents", map.extents);
+    numbers("pitches", map.pitches);
+    numbers("box", map.box);
     return map;
   }
 

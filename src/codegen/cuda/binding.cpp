@@ -150,6 +150,11 @@ Binding bind(const LoopNest& nest, const Target& target) {
     binding.threads = kProductThreads;
     return binding;
   }
+  binding.weight_gradient = match_weight_gradient_tile(nest, target);
+  if (binding.weight_gradient) {
+    binding.threads = kWeightGradientThreads;
+    return binding;
+  }
   while (binding.inner->size() == 1 && is_free(binding.inner->front())) {
     binding.items.push_back(&binding.inner->front());
     binding.inner = &binding.inner->front().body;
@@ -200,6 +205,7 @@ Dim block_count(const LoopNest&, const Binding& binding) {
     return blocks;
   }
   if (binding.product) return tile_count(*binding.product);
+  if (binding.weight_gradient) return unit_count(*binding.weight_gradient);
   const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);
   return binding.has_global_scratch ? min(blocks, Dim(kMostScratchBlocks)) : blocks;
 }

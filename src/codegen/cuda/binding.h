@@ -3,6 +3,7 @@
 #include "codegen/cuda/attention.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/select.h"
+#include "codegen/cuda/weight_gradient.h"
 #include "codegen/nest_names.h"
 
 #include <cstdint>
@@ -25,6 +26,10 @@ struct Binding {
   std::optional<AttentionTile> attention;
   /// … or a product, of which blocks compute tiles on tensor cores.
   std::optional<ProductTile> product;
+  /// … or a gradient by weights, of which they sum pieces there.
+  std::optional<WeightGradientTile> weight_gradient;
+
+  bool reads_boxes() const { return product || weight_gradient; }
 };
 
 /// The nest must outlive the binding.

@@ -95,25 +95,51 @@ class DeviceTasks : public TaskWriter {
     kernel.threads = binding.threads;
     kernel.scratch_bytes = scope_.in_list(scratch_per_block(nest, binding));
     if (binding.product) set_product(nest, *binding.product, kernel);
+    if (binding.weight_gradient) set_weight_gradient(nest, *binding.weight_gradient, kernel);
+  }
+
+  static std::uint32_t place_of(const LoopNest& nest, const Scalar& load) {
+    std::uint32_t place = 0;
+    for (std::size_t k = 0; k < load->id; ++k) place += nest.buffers[k].storage != Storage::Scratch;
+    return place;
+  }
+
+  // Rows of strips, 32 channels at a time.
+  void set_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile,
+                           TaskList::Kernel& kernel) {
+    kernel.shared_bytes = weight_gradient_shared_bytes(tile);
+    const auto columns = static_cast<std::uint64_t>(strip_columns(tile)),
+               window = static_cast<std::uint64_t>(tile.columns->extent.constant());
+    for (const auto& [load, width] :
+         {std::pair(tile.image, columns), std::pair(tile.gradient, columns + window - 1)}) {
+      TaskList::TensorMap map{
+          place_of(nest, load), scope_.in_list(load->view[0]), {}, {}, {32, width, 1, 1}};
+      std::uint64_t pitch = 1;
+      for (std::size_t axis = 3; axis > 0; --axis) {
+        map.extents.push_back(static_cast<std::uint64_t>(load->view[axis].constant()));
+        map.pitches.push_back(pitch *= map.extents.back());
+      }
+      kernel.maps.push_back(std::move(map));
+    }
   }
 
   // Its operands as boxes, and room for some of them.
   void set_product(const LoopNest& nest, const ProductTile& tile, TaskList::Kernel& kernel) {
-    const auto place_of = [&](const Scalar& load) {
-      std::uint32_t place = 0;
-      for (std::size_t k = 0; k < load->id; ++k)
-        place += nest.buffers[k].storage != Storage::Scratch;
-      return place;
-    };
-    const auto narrow = [](std::int64_t number) { return static_cast<std::uint32_t>(number); };
-    const std::uint32_t side = kProductTile, depth = kProductDepth;
+    const auto whole = [](std::int64_t number) { return static_cast<std::uint64_t>(number); };
+    const std::uint64_t side = kProductTile, depth = kProductDepth;
     kernel.shared_bytes = kProductSharedBytes;
-    kernel.maps = {{place_of(tile.a), scope_.in_list(tile.row_count), narrow(tile.inner_count),
-                    narrow(tile.a_pitch), side, depth}};
+    kernel.maps = {{place_of(nest, tile.a),
+                    scope_.in_list(tile.row_count),
+                    {whole(tile.inner_count)},
+                    {whole(tile.a_pitch)},
+                    {depth, side}}};
     const std::int64_t rows = tile.is_b_turned ? tile.inner_count : tile.column_count;
     const std::int64_t columns = tile.is_b_turned ? tile.column_count : tile.inner_count;
-    kernel.maps.push_back({place_of(tile.b), Dim(rows), narrow(columns), narrow(tile.b_pitch),
-                           tile.is_b_turned ? depth : side, depth});
+    kernel.maps.push_back({place_of(nest, tile.b),
+                           Dim(rows),
+                           {whole(columns)},
+                           {whole(tile.b_pitch)},
+                           {depth, tile.is_b_turned ? depth : side}});
   }
 
   void set_library_kernel(const DeviceKernel& made, const std::string& name, TaskList::Call& call) {

@@ -32,12 +32,6 @@ const Statement* plain_loop(const Scalar& index,
   return found == of.end() ? nullptr : found->second;
 }
 
-bool is_zero_outside(const Scalar& load) {
-  return load->bounds == Bounds::Inside ||
-         (load->bounds == Bounds::Fill && load->args.back()->kind == ScalarKind::Real &&
-          load->args.back()->real == 0);
-}
-
 // One axis of the forward convolution.
 struct Window {
   std::int64_t size = 1, stride = 1, dilation = 1, before = 0, behind = 0;

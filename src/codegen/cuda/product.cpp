@@ -5,6 +5,7 @@
 #include "codegen/cuda/sum_store.h"
 #include "nests/index_map.h"
 #include "nests/scalar_walk.h"
+#include "target/gpu_facts.h"
 
 #include <algorithm>
 
@@ -12,8 +13,9 @@ namespace tenon::codegen::cuda {
 namespace {
 
 constexpr std::int64_t kPack = 8;  // narrow numbers in 16 bytes, in which tiles are copied
-// With fewer a library, which has smaller ones too, is faster, what follows included.
-constexpr std::int64_t kFewestTiles = 96;
+// With fewer than so many for four multiprocessors a library, which has smaller ones too, is
+// faster, what follows included.
+constexpr std::int64_t kFewestTilesOfFour = 3;
 
 bool is_even(const Dim& dim) {
   return dim.is_constant() && dim.constant() > 0 && dim.constant() % kPack == 0;
@@ -41,7 +43,7 @@ bool is_plain(const Scalar& value) {
 }  // namespace
 
 std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target) {
-  if (target.architecture != "sm_90a") return std::nullopt;
+  if (!target.has_wgmma()) return std::nullopt;
   const auto sum = nests::find_contraction(nest);
   if (!sum || !starts_from_zero((*sum->inner)[0])) return std::nullopt;
   const std::optional<Statement> store = only_store(*sum);
@@ -81,7 +83,9 @@ std::optional<ProductTile> match_product(const LoopNest& nest, const Target& tar
   tile.store = *store;
   tile.store.value = without_rounding(store->value, tile.dtype);
   const std::optional<std::int64_t> count = tile_count(tile).value();
-  if (target.uses_libraries && count && *count < kFewestTiles) return std::nullopt;
+  const std::int64_t units = gpu_facts(target.architecture).units;
+  if (target.uses_libraries && count && 4 * *count < kFewestTilesOfFour * units)
+    return std::nullopt;
   return tile;
 }
 

@@ -1,6 +1,7 @@
 #include "codegen/cuda/product_writer.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace tenon::codegen::cuda {
 
@@ -40,6 +41,22 @@ void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                    ", ", matrix(tile.b, "map_b", tile.b_pitch), ", ", values.extent(tile.row_count),
                    ", ", tile.column_count, ", ", tile.inner_count, ", ",
                    nest.buffers[tile.store.id].name, ", finish, place);"));
+}
+
+void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,
+                           ValueWriter& values) {
+  const auto name = [&](std::size_t buffer) { return nest.buffers[buffer].name; };
+  std::vector<std::string> numbers;
+  const Dims &image = tile.image->view, &gradient = tile.gradient->view;
+  for (const Dim& dim :
+       {gradient[0], image[1], image[2], image[3], gradient[1], gradient[2], gradient[3],
+        Dim(tile.rows_before), Dim(tile.columns_before), tile.images->extent, tile.lines->extent,
+        tile.groups->extent, tile.bands->extent})
+    numbers.push_back(concat("(i32)", values.extent(dim)));
+  lines.add(concat("const WeightGradient shape = {", join(numbers, ", "), "};"));
+  lines.add(concat("weight_gradient_units<", tile.rows->extent.constant(), ", ",
+                   strip_columns(tile), ">(BOXES(map_a, ", name(tile.image->id), "), BOXES(map_b, ",
+                   name(tile.gradient->id), "), ", name(tile.result), ", shape);"));
 }
 
 }  // namespace tenon::codegen::cuda

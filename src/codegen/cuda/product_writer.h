@@ -2,6 +2,7 @@
 
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/value_writer.h"
+#include "codegen/cuda/weight_gradient.h"
 
 namespace tenon::codegen::cuda {
 
@@ -9,5 +10,9 @@ namespace tenon::codegen::cuda {
 /// sum written from the nest.
 void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                    ValueWriter& values);
+
+/// … that sums pieces of a gradient by weights, by `weight_gradient_template()`.
+void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,
+                           ValueWriter& values);
 
 }  // namespace tenon::codegen::cuda

@@ -11,6 +11,7 @@
 #include "codegen/cuda/space_to_depth.h"
 #include "codegen/cuda/sum_store.h"
 #include "codegen/cuda/tidy_loops.h"
+#include "codegen/cuda/weight_gradient.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
@@ -251,12 +252,16 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     std::vector<DeviceKernel> folded = select_folded(sequence, part, *sum, is_constant, target);
     if (!folded.empty()) return folded;
   }
-  const auto by_product = [&] {
+  const auto on_tensor_cores = [](NestSequence::Part done) {
     DeviceKernel kernel;
-    kernel.part = part;
+    kernel.part = std::move(done);
     kernel.candidate = "wgmma";
-    return std::vector<DeviceKernel>{std::move(kernel)};
+    return kernel;
   };
+  const auto by_product = [&] { return std::vector<DeviceKernel>{on_tensor_cores(part)}; };
+  if (auto pieces = split_weight_gradient(sequence, part, *sum, target)) {
+    return {on_tensor_cores(std::move((*pieces)[0])), by_loops(std::move((*pieces)[1]), "")};
+  }
   const bool is_product = match_product(part.nest, target).has_value();
   if (!target.uses_libraries && is_product) return by_product();
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};

@@ -16,6 +16,9 @@ struct Target {
   bool uses_libraries = true;
   bool is_emulated =
       false;  ///< C++ for the processor that does what the device would, to be tried without one
+
+  /// Whether tensor cores take tiles from shared memory, and those come by tensor maps.
+  bool has_wgmma() const { return architecture == "sm_90a"; }
 };
 /// "cuda:sm_90a", or "cuda" for the newest that is known. Nothing where the text names no such
 /// target.

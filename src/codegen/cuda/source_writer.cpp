@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/cuda/attention_writer.h"
+#include "codegen/cuda/box_template.h"
 #include "codegen/cuda/fragment_template.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/product_writer.h"
@@ -55,9 +56,11 @@ class KernelWriter {
     lines_.add(concat("// ", nest_.name));
     lines_.open(concat("extern \"C\" __global__ void __launch_bounds__(", binding_.threads,
                        together(), ") ", symbol_, "(", parameters(), ")"));
-    if (!binding_.product) lines_.add("wait_for_kernel_before();");
+    if (!binding_.reads_boxes()) lines_.add("wait_for_kernel_before();");
     if (binding_.product) {
       write_product(nest_, *binding_.product, lines_, values_);
+    } else if (binding_.weight_gradient) {
+      write_weight_gradient(nest_, *binding_.weight_gradient, lines_, values_);
     } else if (binding_.attention) {
       write_attention(nest_, *binding_.attention, lines_, values_);
     } else {
@@ -111,11 +114,12 @@ class KernelWriter {
     for (std::size_t k = 0; k < nest_.extents.size(); ++k) list.push_back(concat("const i64 n", k));
     list.emplace_back("u8* __restrict__ scratch");
     list.emplace_back("i64* __restrict__ error");
-    return join(list, ", ") + (binding_.product ? " TENSOR_MAPS" : "");
+    return join(list, ", ") + (binding_.reads_boxes() ? " TENSOR_MAPS" : "");
   }
 
   // So many blocks a multiprocessor is to have at once.
   std::string together() const {
+    if (binding_.weight_gradient) return ", 1";
     return binding_.attention ? concat(", ", blocks_together(*binding_.attention)) : "";
   }
 
@@ -699,10 +703,14 @@ std::string templates(const std::vector<Kernel>& kernels) {
   };
   const bool has_attention = some([](const Binding& made) { return made.attention.has_value(); });
   const bool has_product = some([](const Binding& made) { return made.product.has_value(); });
+  const bool has_weight_gradient =
+      some([](const Binding& made) { return made.weight_gradient.has_value(); });
   std::string text;
-  if (has_attention || has_product) text += fragment_template();
+  if (has_attention || has_product || has_weight_gradient) text += fragment_template();
   if (has_attention) text += attention_template();
+  if (has_product || has_weight_gradient) text += box_template();
   if (has_product) text += product_template();
+  if (has_weight_gradient) text += weight_gradient_template();
   return text;
 }
 

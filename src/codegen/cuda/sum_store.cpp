@@ -60,6 +60,12 @@ std::optional<Statement> only_store(const Contraction& sum) {
   return std::nullopt;
 }
 
+bool is_zero_outside(const Scalar& load) {
+  return load->bounds == Bounds::Inside ||
+         (load->bounds == Bounds::Fill && load->args.back()->kind == ScalarKind::Real &&
+          load->args.back()->real == 0);
+}
+
 bool starts_from_zero(const Statement& define) {
   return define.value->kind == ScalarKind::Real && define.value->real == 0;
 }

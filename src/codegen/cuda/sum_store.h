@@ -19,6 +19,8 @@ std::optional<Statement> only_store(const nests::Contraction& sum);
 /// alone. In f32 its kernels for a few channels were faster than those for padded ones.
 inline std::int64_t channels_together(const std::string& dtype) { return dtype == "f32" ? 1 : 8; }
 
+/// Whether a load gives zeros where it leaves its tensor, or never does.
+bool is_zero_outside(const Scalar& load);
 bool starts_from_zero(const Statement& define);
 bool starts_at_zero(const std::vector<Scalar>& indices, std::size_t rank);
 

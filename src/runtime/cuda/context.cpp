@@ -90,7 +90,12 @@ struct ReadyStep {
   Function function = nullptr;
   unsigned blocks = 0, threads = 0, shared_bytes = 0;
   std::vector<std::uint64_t> values;
-  std::vector<std::pair<const Program::TensorMap*, std::int64_t>> maps = {};  ///< with their rows
+  struct Map {
+    const Program::TensorMap* map;
+    std::int64_t rows;
+    std::uint32_t element_bytes;
+  };
+  std::vector<Map> maps = {};
   /// Which of the values are addresses of inputs and outputs: (value, port).
   std::vector<std::pair<std::size_t, std::size_t>> ports = {};
   std::shared_ptr<LibraryStep> library;
@@ -263,15 +268,19 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
       ready.shared_bytes = kernel.shared_bytes;
       for (const Program::TensorMap& map : kernel.maps) {
         const std::int64_t rows = map.rows.value(shapes.symbols);
-        const auto elements = static_cast<std::uint64_t>(rows) * map.pitch;
-        if (rows < 1 || map.columns > map.pitch ||
-            elements > shapes.bytes_of(step.buffers[map.buffer]) / 2) {
+        const std::uint32_t buffer = step.buffers[map.buffer];
+        const std::uint32_t element_bytes = p.buffers[buffer].element_bytes;
+        std::uint64_t bytes = 0;
+        if (rows < 1 || (element_bytes != 2 && element_bytes != 4) ||
+            __builtin_mul_overflow(static_cast<std::uint64_t>(rows), map.pitches.back(), &bytes) ||
+            __builtin_mul_overflow(bytes, std::uint64_t{element_bytes}, &bytes) ||
+            bytes > shapes.bytes_of(buffer)) {
           throw Error("the program does not hold together")
               .at("node '", step.value, "'")
-              .got("a matrix larger than its buffer")
+              .got("a tensor map larger than its buffer")
               .hint("compile the model again");
         }
-        ready.maps.emplace_back(&map, rows);
+        ready.maps.push_back({&map, rows, element_bytes});
       }
       if (!kernel.maps.empty())
         ready.blocks = std::min(ready.blocks, static_cast<unsigned>(cuda.multiprocessors));
@@ -311,8 +320,8 @@ void CudaContext::enqueue(ReadyStep& step, bool is_behind_copies) {
   for (std::uint64_t& value : step.values) parameters.push_back(&value);
   const Driver& cuda = driver();
   std::vector<EncodedMap> maps;  // addresses may be others than in the run before
-  for (const auto& [map, rows] : step.maps)
-    maps.push_back(encode_map(*map, rows, step.values[map->buffer]));
+  for (const auto& [map, rows, element_bytes] : step.maps)
+    maps.push_back(encode_map(*map, rows, element_bytes, step.values[map->buffer]));
   for (EncodedMap& map : maps) parameters.push_back(&map);
   // Its blocks may come while a kernel of ours before it still ends: each waits for that first
   // (`codegen/cuda/prelude.cpp`). Behind a library's kernel it cost more than it gained; behind a

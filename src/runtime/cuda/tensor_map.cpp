@@ -2,7 +2,8 @@
 
 namespace tenon::cuda {
 
-EncodedMap encode_map(const Program::TensorMap& map, std::int64_t rows, Address address) {
+EncodedMap encode_map(const Program::TensorMap& map, std::int64_t rows, std::uint32_t element_bytes,
+                      Address address) {
   using Encode =
       int (*)(EncodedMap*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
               const std::uint32_t*, const std::uint32_t*, int, int, int, int);
@@ -13,16 +14,24 @@ EncodedMap encode_map(const Program::TensorMap& map, std::int64_t rows, Address 
     cuda.library.find(found, "cuTensorMapEncodeTiled");
     return found;
   }();
-  constexpr int kTwoBytes = 1, kAsItLies = 0, kSwizzled128 = 3, kFetch256 = 3, kZeros = 0;
-  constexpr unsigned kRank = 2;
-  const std::array<std::uint64_t, kRank> extents = {map.columns, static_cast<std::uint64_t>(rows)};
-  const std::uint64_t row_bytes = std::uint64_t{2} * map.pitch;
-  const std::array<std::uint32_t, kRank> box = {map.box_columns, map.box_rows}, steps = {1, 1};
+  constexpr int kTwoBytes = 1, kFourBytes = 2, kAsItLies = 0, kSwizzled128 = 3, kFetch256 = 3,
+                kZeros = 0;
+  constexpr std::size_t kMostAxes = 5;
+  std::array<std::uint64_t, kMostAxes> extents{}, pitch_bytes{};
+  std::array<std::uint32_t, kMostAxes> box{}, steps{};
+  const std::size_t inside = map.extents.size();
+  for (std::size_t k = 0; k <= inside; ++k) {
+    extents[k] = k < inside ? map.extents[k] : static_cast<std::uint64_t>(rows);
+    if (k < inside) pitch_bytes[k] = map.pitches[k] * element_bytes;
+    box[k] = static_cast<std::uint32_t>(map.box[k]);
+    steps[k] = 1;
+  }
   EncodedMap made{};
   cuda.require(
-      encode(&made, kTwoBytes, kRank, reinterpret_cast<void*>(address), extents.data(), &row_bytes,
-             box.data(), steps.data(), kAsItLies, kSwizzled128, kFetch256, kZeros),
-      "describing a matrix");
+      encode(&made, element_bytes == 2 ? kTwoBytes : kFourBytes, static_cast<unsigned>(inside + 1),
+             reinterpret_cast<void*>(address), extents.data(), pitch_bytes.data(), box.data(),
+             steps.data(), kAsItLies, kSwizzled128, kFetch256, kZeros),
+      "describing a tensor");
   return made;
 }
 

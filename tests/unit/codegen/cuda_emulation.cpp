@@ -192,11 +192,16 @@ std::shared_ptr<const DeviceExecutable> emulate(const Program& program) {
   return std::make_shared<EmulatedModel>(program);
 }
 
+// Products that may drop digits have kernels of their own; emulated, they keep them.
+codegen::cuda::Target emulated_target() {
+  return {
+      .architecture = "sm_90a", .allows_tf32 = true, .uses_libraries = false, .is_emulated = true};
+}
+
 Program compile_emulated(const Graph& graph, std::optional<codegen::StepProblem>* described) {
   codegen::CompileOptions options = cpu_options();
   options.step_problem = described;
-  options.device =
-      codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+  options.device = emulated_target();
   return codegen::compile(graph, options);
 }
 

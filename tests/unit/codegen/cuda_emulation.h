@@ -1,6 +1,7 @@
 #pragma once
 
 #include "codegen/compile.h"
+#include "codegen/cuda/select.h"
 #include "ir/graph.h"
 #include "ops/evaluation.h"
 #include "passes/train/train.h"
@@ -22,6 +23,7 @@ std::string new_library_path(const std::string& name);
 /// The library of a program's emulated kernels.
 std::string compiled_kernels(const std::string& code);
 
+codegen::cuda::Target emulated_target();
 /// The program of a graph, as its nodes stand, for a device that is emulated on the processor; and
 /// that device, whose memory is the processor's.
 Program compile_emulated(const Graph& graph,

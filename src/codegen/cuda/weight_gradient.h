@@ -1,0 +1,49 @@
+#pragma once
+
+#include "codegen/cuda/select.h"
+#include "nests/contraction.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace tenon::codegen::cuda {
+
+/// The gradient of a convolution by its weights as one kernel computes it on tensor cores: for each
+/// piece of the batch's rows the sum over its positions, for all windows at once. Loops of the
+/// nest; images are f32 with their channels last.
+struct WeightGradientTile {
+  /// Pieces: groups of images, bands of rows. Null before a sum is cut.
+  const Statement *groups = nullptr, *bands = nullptr;
+  const Statement *images = nullptr, *lines = nullptr, *along = nullptr;  ///< summed over
+  const Statement *outputs = nullptr, *rows = nullptr, *columns = nullptr, *channels = nullptr;
+  Scalar image, gradient;                            ///< loads
+  std::int64_t rows_before = 0, columns_before = 0;  ///< zeros before the image
+  std::size_t result = 0;                            ///< buffer of the sums of pieces
+};
+
+/// Cuts the sum of a gradient that this kernel is for: the first part sums pieces, the second adds
+/// them up and does what followed. Nothing where the nest is anything else or the target has no
+/// such instructions. May add a buffer to the sequence.
+std::optional<std::vector<NestSequence::Part>> split_weight_gradient(NestSequence& sequence,
+                                                                     const NestSequence::Part& part,
+                                                                     const nests::Contraction& sum,
+                                                                     const Target& target);
+
+/// Of a nest that `split_weight_gradient` made.
+std::optional<WeightGradientTile> match_weight_gradient_tile(const LoopNest& nest,
+                                                             const Target& target);
+
+/// So many columns of the image are summed at once: of 8 to 64 what leaves the fewest idle.
+std::int64_t strip_columns(const WeightGradientTile& tile);
+/// Pieces, each for 64 outputs and 64 channels.
+Dim unit_count(const WeightGradientTile& tile);
+
+/// One group of 128 threads turns images, and one sums for each column of the window.
+inline constexpr unsigned kWeightGradientThreads = 512;
+std::uint32_t weight_gradient_shared_bytes(const WeightGradientTile& tile);
+
+/// CUDA C++ that such kernels call.
+std::string_view weight_gradient_template();
+
+}  // namespace tenon::codegen::cuda

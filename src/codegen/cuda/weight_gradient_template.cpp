@@ -1,0 +1,226 @@
+#include "codegen/cuda/weight_gradient.h"
+
+namespace tenon::codegen::cuda {
+
+// dW[k, r, s, c] = sum over positions of dy[y, q - s, k] * x[y + r, q, c]: a tile of 64 outputs by
+// 64 channels for all places of a window. wgmma takes tf32 only with neighbours of the sum side by
+// side, and those are positions, which lie channels apart. So the first group of threads turns each
+// row of x once, in shared memory; dy is read into registers, where nothing need lie side by side,
+// once for each column of the window, shifted. Group s + 1 sums column s of all the window's rows;
+// a row of x serves as many rows of dy as the window has.
+std::string_view weight_gradient_template() {
+  return R"cuda(
+struct WeightGradient {
+  i32 batch, image_rows, image_columns, channels, rows, columns, outputs;  // of the image, of the result's gradient
+  i32 rows_before, columns_before;                                         // zeros before the image
+  i32 images, lines, groups, bands;                                        // of a piece; pieces
+};
+#ifdef TENON_EMULATION
+template <int ROWS, int STRIP> FN void weight_gradient_units(const float* x, const float* dy, float* y, const WeightGradient s) {
+  const i64 across = s.channels / 64, tiles = s.outputs / 64 * across;
+  for (i64 unit = blockIdx.x; unit < tiles * s.groups * s.bands; unit += gridDim.x) {
+    const i64 piece = unit / tiles, tile = unit % tiles, group = piece / s.bands, band = piece % s.bands;
+    for (i64 e = threadIdx.x; e < 64 * ROWS * 3 * 64; e += blockDim.x) {
+      const i64 c = tile % across * 64 + e % 64, q = e / 64 % 3, r = e / 192 % ROWS, k = tile / across * 64 + e / (192 * ROWS);
+      float sum = 0;
+      for (i64 n = group * s.images; n < (group + 1) * s.images && n < s.batch; ++n)
+        for (i64 line = band * s.lines; line < (band + 1) * s.lines && line < s.rows; ++line)
+          for (i64 column = 0; column < s.columns; ++column) {
+            const i64 v = line + r - s.rows_before, w = column + q - s.columns_before;
+            if (v < 0 || v >= s.image_rows || w < 0 || w >= s.image_columns) continue;
+            sum += dy[((n * s.rows + line) * s.columns + column) * s.outputs + k] * x[((n * s.image_rows + v) * s.image_columns + w) * s.channels + c];
+          }
+      y[(((piece * s.outputs + k) * ROWS + r) * 3 + q) * s.channels + c] = sum;
+    }
+  }
+}
+#else
+FN u32 as_tf32(u32 bits) {
+  u32 rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(bits)));
+  return rounded;
+}
+FN void multiply_64x64(float (&d)[32], const u32 (&a)[4], u64 b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+               "}, {%32, %33, %34, %35}, %36, 1, 1, 1;"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+                 "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+                 "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+// The rows of images in the order in which they are turned: for each unit, image and strip those that
+// its windows meet.
+struct ImageRows {
+  i32 unit, units, image, last, strip, strips, row, first, count, output, channel;
+  FN void begin_unit(const WeightGradient& s) {
+    const i32 across = s.channels / 64, tiles = s.outputs / 64 * across, piece = unit / tiles, tile = unit % tiles;
+    output = tile / across * 64;
+    channel = tile % across * 64;
+    image = piece / s.bands * s.images;
+    last = min(image + s.images, s.batch);
+    first = piece % s.bands * s.lines;
+    count = min(s.lines, s.rows - first);
+    strip = row = 0;
+  }
+};
+template <int ROWS, int STRIP> FN void weight_gradient_units(const TensorMap* x, const TensorMap* dy, float* y, const WeightGradient s) {
+  constexpr int kTurned = 5, kLines = 3, kStaged = 2, kRow = 64 * 64 * 4;
+  constexpr int kHalf = ((STRIP + 2) * 128 + 1023) / 1024 * 1024, kLine = 2 * kHalf;
+  extern __shared__ __align__(1024) u8 stages[];
+  __shared__ __align__(8) u64 barriers[2 * kTurned + 2 * kLines + kStaged];
+  const u32 turned = (shared_address(stages) + 1023) & ~1023u, lines = turned + kTurned * kRow, staged = lines + kLines * kLine;
+  const u32 full_row = shared_address(barriers), empty_row = full_row + 8 * kTurned, full_line = empty_row + 8 * kTurned,
+            empty_line = full_line + 8 * kLines, full_stage = empty_line + 8 * kLines;
+  if (threadIdx.x == 0) {
+    for (int k = 0; k < kTurned; ++k) { begin_barrier(full_row + 8 * k, 128); begin_barrier(empty_row + 8 * k, 12); }
+    for (int k = 0; k < kLines; ++k) { begin_barrier(full_line + 8 * k, 1); begin_barrier(empty_line + 8 * k, 12); }
+    for (int k = 0; k < kStaged; ++k) begin_barrier(full_stage + 8 * k, 1);
+    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
+  }
+  __syncthreads();
+  wait_for_kernel_before();
+  const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0), thread = (int)threadIdx.x % 128, lane = thread % 32, warp = thread / 32;
+  ImageRows at;
+  at.unit = (i32)blockIdx.x;
+  at.units = s.groups * s.bands * (s.outputs / 64) * (s.channels / 64);
+  at.strips = (s.columns + 2 + STRIP - 1) / STRIP;
+  if (group == 0) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 80;");
+    ImageRows next = at;  // what is copied: the first thread's
+    int stage = 0, line = 0;
+    u32 line_phase = 1;
+    const auto copy_row = [&] {
+      if (next.unit >= next.units) return;
+      const u32 to = staged + stage * kRow, barrier = full_stage + 8 * stage;
+      const i32 column = next.strip * STRIP, above = next.first + next.row;
+      expect_bytes(barrier, STRIP * 256);
+      copy_box(to, x, barrier, next.channel, column - s.columns_before, above - s.rows_before, next.image);
+      copy_box(to + kRow / 2, x, barrier, next.channel + 32, column - s.columns_before, above - s.rows_before, next.image);
+      if (++stage == kStaged) stage = 0;
+      if (next.row >= ROWS - 1) {
+        const u32 line_at = lines + line * kLine, line_barrier = full_line + 8 * line;
+        await(empty_line + 8 * line, line_phase);
+        expect_bytes(line_barrier, (STRIP + 2) * 256);
+        copy_box(line_at, dy, line_barrier, next.output, column - 2, above - (ROWS - 1), next.image);
+        copy_box(line_at + kHalf, dy, line_barrier, next.output + 32, column - 2, above - (ROWS - 1), next.image);
+        if (++line == kLines) { line = 0; line_phase ^= 1; }
+      }
+      if (++next.row < next.count + ROWS - 1) return;
+      next.row = 0;
+      if (++next.strip < next.strips) return;
+      next.strip = 0;
+      if (++next.image < next.last) return;
+      next.unit += (i32)gridDim.x;
+      if (next.unit < next.units) next.begin_unit(s);
+    };
+    if (thread == 0) {
+      if (next.unit < next.units) next.begin_unit(s);
+      for (int k = 0; k < kStaged; ++k) copy_row();
+    }
+    // Eight neighbouring threads read eight quads of channels of a position, and write as many pieces of four
+    // positions, each into other banks. Even positions of eight come before the odd ones: so do those of dy.
+    const int eighth = lane % 8, half = thread / 8 % 2, block = thread / 16;
+    const int piece = (block & 4) | ((block & 3) ^ (eighth >> 1)), position = 8 * (piece >> 1) + (piece & 1);
+    u32 from[4], to[4];
+    UNROLL for (int k = 0; k < 4; ++k) {
+      const int p = position + 2 * k, c = (half * 8 + eighth) * 4 + k;
+      from[k] = half * (kRow / 2) + p * 128 + ((eighth ^ (p & 7)) << 4);
+      to[k] = c * 128 + ((piece ^ (c & 7)) << 4);
+    }
+    int row = 0, taken = 0;
+    u32 row_phase = 1, stage_phase = 0;
+    for (; at.unit < at.units; at.unit += (i32)gridDim.x) {
+      at.begin_unit(s);
+      const i32 all = (at.last - at.image) * at.strips * (at.count + ROWS - 1);
+      ROLLED for (i32 e = 0; e < all; ++e) {
+        await(full_stage + 8 * taken, stage_phase);
+        u32 v[2][4][4];
+        UNROLL for (int h = 0; h < 2; ++h) {
+          UNROLL for (int k = 0; k < 4; ++k)
+            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v[h][k][0]), "=r"(v[h][k][1]), "=r"(v[h][k][2]), "=r"(v[h][k][3])
+                         : "r"(staged + taken * kRow + h * (kRow / 4) + from[k]) : "memory");
+        }
+        await(empty_row + 8 * row, row_phase);
+        UNROLL for (int h = 0; h < 2; ++h) {
+          UNROLL for (int k = 0; k < 4; ++k)
+            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                         :: "r"(turned + row * kRow + h * (kRow / 2) + to[k]), "r"(as_tf32(v[h][0][k])), "r"(as_tf32(v[h][1][k])),
+                            "r"(as_tf32(v[h][2][k])), "r"(as_tf32(v[h][3][k])) : "memory");
+        }
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        arrive(full_row + 8 * row);
+        if (++row == kTurned) { row = 0; row_phase ^= 1; }
+        if (++taken == kStaged) { taken = 0; stage_phase ^= 1; }
+        asm volatile("bar.sync 1, 128;" ::: "memory");
+        if (thread == 0) copy_row();
+      }
+    }
+    return;
+  }
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 144;");
+  const int shift = group - 1, pair = lane / 4, own = lane % 4;
+  const u64 tiles = tile_at(turned, 16);
+  u32 even, odd;
+  {
+    const int c = (16 * warp + 2 * pair) % 32, p = 2 * own + 2 - shift;
+    const u32 base = warp / 2 * kHalf + c % 4 * 4;
+    even = base + p * 128 + ((c / 4 ^ (p & 7)) << 4);
+    odd = base + (p + 1) * 128 + ((c / 4 ^ ((p + 1) & 7)) << 4);
+  }
+  int row = 0, line = 0;
+  u32 row_phase = 0, line_phase = 0;
+  for (; at.unit < at.units; at.unit += (i32)gridDim.x) {
+    at.begin_unit(s);
+    float sums[ROWS][32];
+    UNROLL for (int r = 0; r < ROWS; ++r) {
+      UNROLL for (int k = 0; k < 32; ++k) sums[r][k] = 0;
+    }
+    const i32 segments = (at.last - at.image) * at.strips;
+    ROLLED for (i32 segment = 0; segment < segments; ++segment) {
+      ROLLED for (i32 e = 0; e < at.count + ROWS - 1; ++e) {
+        await(full_row + 8 * row, row_phase);
+        if (e >= ROWS - 1) {
+          await(full_line + 8 * line, line_phase);
+          u64 tile[ROWS];
+          int oldest = row - (ROWS - 1);
+          if (oldest < 0) oldest += kTurned;
+          UNROLL for (int r = 0; r < ROWS; ++r) tile[r] = tiles + (u64)((oldest + r < kTurned ? oldest + r : oldest + r - kTurned) * (kRow >> 4));
+          const u32 from = lines + line * kLine;
+          UNROLL for (int k = 0; k < STRIP / 8; ++k) {
+            u32 a[4];
+            asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a[0]), "=r"(a[1]) : "r"(from + even + k * 1024) : "memory");
+            asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a[2]), "=r"(a[3]) : "r"(from + odd + k * 1024) : "memory");
+            UNROLL for (int n = 0; n < 4; ++n) a[n] = as_tf32(a[n]);
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+            UNROLL for (int r = 0; r < ROWS; ++r) multiply_64x64(sums[r], a, tile[r] + k / 4 * (kRow >> 5) + k % 4 * 2);
+            asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;" ::: "memory");
+          }
+          asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+          if (lane == 0) {
+            arrive(empty_line + 8 * line);
+            // Rows that no window below meets: behind the last, all.
+            const int left = e == at.count + ROWS - 2 ? ROWS : 1;
+            for (int r = 0; r < left; ++r) arrive(empty_row + 8 * (oldest + r < kTurned ? oldest + r : oldest + r - kTurned));
+          }
+          if (++line == kLines) { line = 0; line_phase ^= 1; }
+        }
+        if (++row == kTurned) { row = 0; row_phase ^= 1; }
+      }
+    }
+    const i32 piece = at.unit / (s.outputs / 64 * (s.channels / 64)), output = at.output + 16 * warp + 2 * pair;
+    UNROLL for (int r = 0; r < ROWS; ++r) {
+      UNROLL for (int k = 0; k < 16; ++k) {
+        const i64 place = ((((i64)piece * s.outputs + output + k % 2) * ROWS + r) * 3 + shift) * s.channels + at.channel + k / 2 * 8 + own * 2;
+        *(float2*)(y + place) = make_float2(sums[r][k / 2 * 4 + k % 2 * 2], sums[r][k / 2 * 4 + k % 2 * 2 + 1]);
+      }
+    }
+  }
+}
+#endif
+)cuda";
+}
+
+}  // namespace tenon::codegen::cuda
