@@ -100,8 +100,10 @@ class Assembler {
     kernel.threads = from.threads;
     kernel.library = from.library;
     kernel.shared_bytes = from.shared_bytes;
+    kernel.cluster = from.cluster;
     for (const TaskList::TensorMap& map : from.maps) {
-      kernel.maps.push_back({map.buffer, extent(map.rows), map.extents, map.pitches, map.box});
+      kernel.maps.push_back(
+          {map.buffer, extent(map.rows), map.extents, map.pitches, map.box, map.steps});
     }
     if (from.library.empty()) {
       kernel.checks = {"an index lies outside its tensor", "integer division by zero"};  // by Check

@@ -276,6 +276,8 @@ class Parser {
     made.checks = texts();
     in_.expect("shared");
     made.shared_bytes = in_.natural<std::uint32_t>();
+    in_.expect("cluster");
+    made.cluster = in_.natural<std::uint32_t>();
     while (in_.take("map")) {
       Program::TensorMap map;
       map.buffer = in_.natural<std::uint32_t>();
@@ -287,6 +289,8 @@ class Parser {
       map.pitches = numbers();
       in_.expect("box");
       map.box = numbers();
+      in_.expect("steps");
+      map.steps = numbers();
       made.maps.push_back(std::move(map));
     }
     program_.kernels.push_back(std::move(made));

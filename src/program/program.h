@@ -61,7 +61,8 @@ struct Program {
     Extent rows;
     std::vector<std::uint64_t> extents;  ///< of the axes inside
     std::vector<std::uint64_t> pitches;  ///< elements from one to the next along each axis but the innermost
-    std::vector<std::uint64_t> box;
+    std::vector<std::uint64_t> box;      ///< what it spans; of that every `steps`th is copied
+    std::vector<std::uint64_t> steps;
 
     bool operator==(const TensorMap&) const = default;
   };
@@ -74,8 +75,9 @@ struct Program {
     std::string library = "";         ///< in place of code: a library's function, as `program/library_call.h` describes it
     std::uint32_t shared_bytes = 0;   ///< of a block, beside what its code declares
     /// Its last parameters. A kernel with such goes through its work with at most one block for each
-    /// multiprocessor.
+    /// multiprocessor, unless its blocks work together.
     std::vector<TensorMap> maps = {};
+    std::uint32_t cluster = 1;  ///< so many blocks work together
   };
   /// The values of a symbol that a step is for.
   struct Guard {

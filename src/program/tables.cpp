@@ -180,9 +180,11 @@ void write_tables(Writer& out, const Program& program) {
     out.list(kernel.maps, [&](const Program::TensorMap& map) {
       out.number(map.buffer);
       out.extent(map.rows);
-      for (const std::vector<std::uint64_t>* list : {&map.extents, &map.pitches, &map.box})
+      for (const std::vector<std::uint64_t>* list :
+           {&map.extents, &map.pitches, &map.box, &map.steps})
         out.list(*list, [&](std::uint64_t number) { out.number(number); });
     });
+    out.number(kernel.cluster);
   });
   const auto call = [&](const Program::Call& made) {
     out.number(made.kernel);
@@ -277,11 +279,12 @@ Program read_tables(Reader& in) {
       Program::TensorMap map;
       map.buffer = static_cast<std::uint32_t>(in.number());
       map.rows = in.extent(symbols);
-      for (std::vector<std::uint64_t>* list : {&map.extents, &map.pitches, &map.box}) {
+      for (std::vector<std::uint64_t>* list : {&map.extents, &map.pitches, &map.box, &map.steps}) {
         for (std::size_t axes = in.count(8); axes > 0; --axes) list->push_back(in.number());
       }
       kernel.maps.push_back(std::move(map));
     }
+    kernel.cluster = static_cast<std::uint32_t>(in.number());
     program.kernels.push_back(std::move(kernel));
   }
   const auto read_call = [&](Program::Call& call) {

@@ -174,11 +174,11 @@ std::string to_string(const Program& program) {
     text += concat("  kernel ", k, " ", quote(kernel.name), " ", quote(kernel.symbol), " scratch ",
                    to_string(kernel.scratch_bytes), " threads ", kernel.threads, " library ",
                    quote(kernel.library), " checks ", listed(kernel.checks), " shared ",
-                   kernel.shared_bytes);
+                   kernel.shared_bytes, " cluster ", kernel.cluster);
     for (const Program::TensorMap& map : kernel.maps) {
-      text +=
-          concat(" map ", map.buffer, " rows ", to_string(map.rows), " extents ",
-                 listed(map.extents), " pitches ", listed(map.pitches), " box ", listed(map.box));
+      text += concat(" map ", map.buffer, " rows ", to_string(map.rows), " extents ",
+                     listed(map.extents), " pitches ", listed(map.pitches), " box ",
+                     listed(map.box), " steps ", listed(map.steps));
     }
     text += "\n";
   }

@@ -37,6 +37,7 @@ class Verifier {
       const std::string where = concat("kernel '", kernel.name, "'");
       check_extent(kernel.scratch_bytes, where);
       for (const Program::TensorMap& map : kernel.maps) check_map(map, where);
+      if (kernel.cluster < 1 || kernel.cluster > 8) throw broken("a cluster of no size that there is", where);
     }
     first_of_kernel_.resize(program_.kernels.size(), nullptr);
     is_set_.resize(program_.buffers.size(), false);
@@ -306,7 +307,8 @@ class Verifier {
   void check_map(const Program::TensorMap& map, const std::string& where) const {
     check_extent(map.rows, where);
     const std::size_t inside = map.extents.size();
-    bool is_sound = inside >= 1 && inside <= 4 && map.pitches.size() == inside && map.box.size() == inside + 1;
+    bool is_sound = inside >= 1 && inside <= 4 && map.pitches.size() == inside && map.box.size() == inside + 1 &&
+                    map.steps.size() == inside + 1;
     std::uint64_t pitch = 1, least = 0;
     for (std::size_t k = 0; is_sound && k < inside; ++k) {
       const bool fits = !__builtin_mul_overflow(map.extents[k], pitch, &least);
@@ -314,6 +316,7 @@ class Verifier {
       pitch = map.pitches[k];
     }
     for (const std::uint64_t size : map.box) is_sound = is_sound && size >= 1 && size <= 256;
+    for (const std::uint64_t step : map.steps) is_sound = is_sound && step >= 1 && step <= 8;
     if (!is_sound) throw broken("a map of no tensor", where);
   }
 

@@ -64,7 +64,7 @@ struct TaskList {
   struct TensorMap {
     std::uint32_t buffer = 0;
     Dim rows;
-    std::vector<std::uint64_t> extents, pitches, box;
+    std::vector<std::uint64_t> extents, pitches, box, steps;
   };
   struct Kernel {
     std::string name;
@@ -75,6 +75,7 @@ struct TaskList {
         "";  ///< in place of code: a library's function (`program/library_call.h`)
     std::uint32_t shared_bytes = 0;    ///< of a block, beside what its code declares
     std::vector<TensorMap> maps = {};  ///< its last parameters, on a device
+    std::uint32_t cluster = 1;         ///< so many blocks work together
   };
   struct Call {
     std::uint32_t kernel = 0;

@@ -51,11 +51,13 @@ std::string kernel_text(const TaskList::Kernel& kernel) {
   if (kernel.threads > 0) text += concat(" threads ", kernel.threads);
   if (!kernel.library.empty()) text += concat(" library ", quoted_text(kernel.library));
   if (kernel.shared_bytes > 0) text += concat(" shared ", kernel.shared_bytes);
+  if (kernel.cluster > 1) text += concat(" cluster ", kernel.cluster);
   for (const TaskList::TensorMap& map : kernel.maps) {
     text += concat(" map ", map.buffer, " rows [", to_string(map.rows), "]");
     for (const auto& [word, numbers] : {std::pair(" extents [", &map.extents),
                                         {" pitches [", &map.pitches},
-                                        {" box [", &map.box}}) {
+                                        {" box [", &map.box},
+                                        {" steps [", &map.steps}}) {
       text += word;
       for (const std::uint64_t number : *numbers) text += concat(number, ", ");
       text.replace(text.size() - 2, 2, "]");
@@ -289,6 +291,7 @@ class Parser {
     if (in_.take_word("library")) made.library = in_.text("a library's function");
     if (in_.take_word("shared"))
       made.shared_bytes = number<std::uint32_t>("bytes of shared memory");
+    if (in_.take_word("cluster")) made.cluster = number<std::uint32_t>("blocks of a cluster");
     while (in_.take_word("map")) made.maps.push_back(tensor_map());
     list_.kernels.push_back(std::move(made));
   }
@@ -311,6 +314,7 @@ class Parser {
     numbers("extents", map.extents);
     numbers("pitches", map.pitches);
     numbers("box", map.box);
+    numbers("steps", map.steps);
     return map;
   }
 

@@ -155,6 +155,11 @@ Binding bind(const LoopNest& nest, const Target& target) {
     binding.threads = kWeightGradientThreads;
     return binding;
   }
+  binding.convolution = match_convolution_tile(nest, target);
+  if (binding.convolution) {
+    binding.threads = kConvolutionThreads;
+    return binding;
+  }
   while (binding.inner->size() == 1 && is_free(binding.inner->front())) {
     binding.items.push_back(&binding.inner->front());
     binding.inner = &binding.inner->front().body;
@@ -206,6 +211,8 @@ Dim block_count(const LoopNest&, const Binding& binding) {
   }
   if (binding.product) return tile_count(*binding.product);
   if (binding.weight_gradient) return unit_count(*binding.weight_gradient);
+  if (binding.convolution)
+    return Dim(binding.convolution->tile_count() * binding.convolution->cluster);
   const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);
   return binding.has_global_scratch ? min(blocks, Dim(kMostScratchBlocks)) : blocks;
 }

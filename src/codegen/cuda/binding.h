@@ -1,6 +1,7 @@
 #pragma once
 
 #include "codegen/cuda/attention.h"
+#include "codegen/cuda/convolution.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/select.h"
 #include "codegen/cuda/weight_gradient.h"
@@ -29,7 +30,10 @@ struct Binding {
   /// … or a gradient by weights, of which they sum pieces there.
   std::optional<WeightGradientTile> weight_gradient;
 
-  bool reads_boxes() const { return product || weight_gradient; }
+  /// … or a convolution over few pixels.
+  std::optional<ConvolutionTile> convolution;
+
+  bool reads_boxes() const { return product || weight_gradient || convolution; }
 };
 
 /// The nest must outlive the binding.

@@ -7,10 +7,12 @@ std::string_view box_template() {
 #ifdef TENON_EMULATION
 #define TENSOR_MAPS
 #define BOXES(map, at) at
+#define TOGETHER(blocks)
 #else
 struct __align__(64) TensorMap { u64 words[16]; };
 #define TENSOR_MAPS , const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
 #define BOXES(map, at) &map
+#define TOGETHER(blocks) __cluster_dims__(blocks, 1, 1)
 FN void begin_barrier(u32 at, u32 count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(count) : "memory"); }
 FN void expect_bytes(u32 at, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at), "r"(bytes) : "memory"); }
 FN void arrive(u32 at) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory"); }

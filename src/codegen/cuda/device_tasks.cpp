@@ -96,6 +96,7 @@ class DeviceTasks : public TaskWriter {
     kernel.scratch_bytes = scope_.in_list(scratch_per_block(nest, binding));
     if (binding.product) set_product(nest, *binding.product, kernel);
     if (binding.weight_gradient) set_weight_gradient(nest, *binding.weight_gradient, kernel);
+    if (binding.convolution) set_convolution(nest, *binding.convolution, kernel);
   }
 
   static std::uint32_t place_of(const LoopNest& nest, const Scalar& load) {
@@ -104,42 +105,65 @@ class DeviceTasks : public TaskWriter {
     return place;
   }
 
+  // A tensor that lies in one piece, with its last axis innermost.
+  TaskList::TensorMap map_of(const LoopNest& nest, const Scalar& load, const Dims& view,
+                             std::vector<std::uint64_t> box, std::vector<std::uint64_t> steps) {
+    TaskList::TensorMap map{place_of(nest, load), scope_.in_list(view[0]), {}, {},
+                            std::move(box),       std::move(steps)};
+    std::uint64_t pitch = 1;
+    for (std::size_t axis = view.size(); axis-- > 1;) {
+      map.extents.push_back(whole(view[axis].constant()));
+      map.pitches.push_back(pitch *= map.extents.back());
+    }
+    return map;
+  }
+
   // Rows of strips, 32 channels at a time.
   void set_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile,
                            TaskList::Kernel& kernel) {
     kernel.shared_bytes = weight_gradient_shared_bytes(tile);
-    const auto columns = static_cast<std::uint64_t>(strip_columns(tile)),
-               window = static_cast<std::uint64_t>(tile.columns->extent.constant());
-    for (const auto& [load, width] :
-         {std::pair(tile.image, columns), std::pair(tile.gradient, columns + window - 1)}) {
-      TaskList::TensorMap map{
-          place_of(nest, load), scope_.in_list(load->view[0]), {}, {}, {32, width, 1, 1}};
-      std::uint64_t pitch = 1;
-      for (std::size_t axis = 3; axis > 0; --axis) {
-        map.extents.push_back(static_cast<std::uint64_t>(load->view[axis].constant()));
-        map.pitches.push_back(pitch *= map.extents.back());
-      }
-      kernel.maps.push_back(std::move(map));
-    }
+    const std::uint64_t columns = whole(strip_columns(tile)),
+                        window = whole(tile.columns->extent.constant());
+    kernel.maps = {map_of(nest, tile.image, tile.image->view, {32, columns, 1, 1}, {1, 1, 1, 1}),
+                   map_of(nest, tile.gradient, tile.gradient->view,
+                          {32, columns + window - 1, 1, 1}, {1, 1, 1, 1})};
   }
+
+  // Rectangles of pixels, 64 channels at a time; weights as a matrix.
+  void set_convolution(const LoopNest& nest, const ConvolutionTile& tile,
+                       TaskList::Kernel& kernel) {
+    kernel.shared_bytes = convolution_shared_bytes();
+    kernel.cluster = static_cast<std::uint32_t>(tile.cluster);
+    const std::uint64_t side = whole(kConvolutionTile), down = whole(tile.row_stride),
+                        across = whole(tile.column_stride);
+    const Dims matrix = {tile.outputs, tile.window_rows * tile.window_columns * tile.channels};
+    kernel.maps = {
+        map_of(nest, tile.image, tile.image->view,
+               {side, whole(tile.tile_columns) * across, whole(tile.tile_rows) * down, 1},
+               {1, across, down, 1}),
+        map_of(nest, tile.weights, matrix, {side, side}, {1, 1})};
+  }
+
+  static std::uint64_t whole(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
   // Its operands as boxes, and room for some of them.
   void set_product(const LoopNest& nest, const ProductTile& tile, TaskList::Kernel& kernel) {
-    const auto whole = [](std::int64_t number) { return static_cast<std::uint64_t>(number); };
     const std::uint64_t side = kProductTile, depth = kProductDepth;
     kernel.shared_bytes = kProductSharedBytes;
     kernel.maps = {{place_of(nest, tile.a),
                     scope_.in_list(tile.row_count),
                     {whole(tile.inner_count)},
                     {whole(tile.a_pitch)},
-                    {depth, side}}};
+                    {depth, side},
+                    {1, 1}}};
     const std::int64_t rows = tile.is_b_turned ? tile.inner_count : tile.column_count;
     const std::int64_t columns = tile.is_b_turned ? tile.column_count : tile.inner_count;
     kernel.maps.push_back({place_of(nest, tile.b),
                            Dim(rows),
                            {whole(columns)},
                            {whole(tile.b_pitch)},
-                           {depth, tile.is_b_turned ? depth : side}});
+                           {depth, tile.is_b_turned ? depth : side},
+                           {1, 1}});
   }
 
   void set_library_kernel(const DeviceKernel& made, const std::string& name, TaskList::Call& call) {

@@ -42,17 +42,26 @@ bool is_plain(const Scalar& value) {
 
 }  // namespace
 
+bool take_store(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
+                ProductTile& tile) {
+  if (!starts_from_zero((*sum.inner)[0]) || !is_plain(store.value)) return false;
+  tile.dtype = nest.buffers[sum.a->id].dtype;
+  if (tile.dtype != DType::F16 && tile.dtype != DType::BF16) return false;
+  if (nest.buffers[sum.b->id].dtype != tile.dtype || nest.buffers[store.id].dtype != tile.dtype)
+    return false;
+  tile.sum = (*sum.inner)[0].id;
+  tile.store = store;
+  tile.store.value = without_rounding(store.value, tile.dtype);
+  return true;
+}
+
 std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target) {
   if (!target.has_wgmma()) return std::nullopt;
   const auto sum = nests::find_contraction(nest);
-  if (!sum || !starts_from_zero((*sum->inner)[0])) return std::nullopt;
+  if (!sum) return std::nullopt;
   const std::optional<Statement> store = only_store(*sum);
-  if (!store || !is_plain(store->value)) return std::nullopt;
   ProductTile tile;
-  tile.dtype = nest.buffers[sum->a->id].dtype;
-  if (tile.dtype != DType::F16 && tile.dtype != DType::BF16) return std::nullopt;
-  if (nest.buffers[sum->b->id].dtype != tile.dtype || nest.buffers[store->id].dtype != tile.dtype)
-    return std::nullopt;
+  if (!store || !take_store(nest, *sum, *store, tile)) return std::nullopt;
   const MatrixProduct product = matrix_product(*sum, *store);
   if (!product.refusal.empty() || product.is_a_transposed || !(product.batch == Dim(1)))
     return std::nullopt;
@@ -79,9 +88,6 @@ std::optional<ProductTile> match_product(const LoopNest& nest, const Target& tar
   tile.a_pitch = product.a_leading.constant();
   tile.b_pitch = product.b_leading.constant();
   tile.is_b_turned = !product.is_b_transposed;
-  tile.sum = (*sum->inner)[0].id;
-  tile.store = *store;
-  tile.store.value = without_rounding(store->value, tile.dtype);
   const std::optional<std::int64_t> count = tile_count(tile).value();
   const std::int64_t units = gpu_facts(target.architecture).units;
   if (target.uses_libraries && count && 4 * *count < kFewestTilesOfFour * units)

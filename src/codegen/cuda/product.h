@@ -1,6 +1,7 @@
 #pragma once
 
 #include "codegen/cuda/select.h"
+#include "nests/contraction.h"
 
 #include <optional>
 #include <string_view>
@@ -23,6 +24,11 @@ struct ProductTile {
   std::size_t sum = 0;                    ///< the local that holds the sum
   Statement store;                        ///< its value told from the sum alone
 };
+
+/// What becomes of a sum of narrow products, and its type; false where that is more than numbers of
+/// each element or of another type.
+bool take_store(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
+                ProductTile& tile);
 
 /// Nothing where the nest is anything else, the target has no such instructions, or there are too
 /// few tiles for its multiprocessors.

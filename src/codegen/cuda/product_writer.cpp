@@ -5,8 +5,11 @@
 
 namespace tenon::codegen::cuda {
 
-void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
-                   ValueWriter& values) {
+namespace {
+
+// What is computed of a sum, and where it goes, by the places of loops that run as one and of a
+// column.
+void write_finish(const ProductTile& tile, Lines& lines, ValueWriter& values) {
   // Positions of a row's loops, and of what is computed of a sum there.
   const auto open_at_row = [&](const std::string& head) {
     lines.open(head);
@@ -33,14 +36,44 @@ void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   lines.add(concat("return (float)(", values.value(tile.store.value), ");"));
   lines.close();
   lines.add(";");
+}
+
+const char* format_of(const ProductTile& tile) {
+  return tile.dtype == DType::F16 ? "FormatF16" : "FormatBf16";
+}
+
+}  // namespace
+
+void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
+                   ValueWriter& values) {
+  write_finish(tile, lines, values);
   const auto matrix = [&](const Scalar& load, const char* map, std::int64_t pitch) {
     return concat("MATRIX(", map, ", ", nest.buffers[load->id].name, ", ", pitch, ")");
   };
-  lines.add(concat("product_tiles<", tile.dtype == DType::F16 ? "FormatF16" : "FormatBf16", ", ",
-                   tile.is_b_turned ? "true" : "false", ">(", matrix(tile.a, "map_a", tile.a_pitch),
-                   ", ", matrix(tile.b, "map_b", tile.b_pitch), ", ", values.extent(tile.row_count),
-                   ", ", tile.column_count, ", ", tile.inner_count, ", ",
+  lines.add(concat("product_tiles<", format_of(tile), ", ", tile.is_b_turned ? "true" : "false",
+                   ">(", matrix(tile.a, "map_a", tile.a_pitch), ", ",
+                   matrix(tile.b, "map_b", tile.b_pitch), ", ", values.extent(tile.row_count), ", ",
+                   tile.column_count, ", ", tile.inner_count, ", ",
                    nest.buffers[tile.store.id].name, ", finish, place);"));
+}
+
+void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
+                       ValueWriter& values) {
+  write_finish(tile.product, lines, values);
+  const auto name = [&](std::size_t buffer) { return nest.buffers[buffer].name; };
+  const Dims& image = tile.image->view;
+  std::string numbers;
+  for (const std::int64_t number :
+       {tile.batch, image[1].constant(), image[2].constant(), tile.channels, tile.rows,
+        tile.columns, tile.outputs, tile.window_rows, tile.window_columns, tile.rows_before,
+        tile.columns_before, tile.row_stride, tile.column_stride, tile.row_dilation,
+        tile.column_dilation})
+    numbers += concat(numbers.empty() ? "" : ", ", number);
+  lines.add(concat("const Convolution shape = {", numbers, "};"));
+  lines.add(concat("convolution_tile<", format_of(tile.product), ", ", tile.tile_rows, ", ",
+                   tile.tile_columns, ", ", tile.cluster, ">(BOXES(map_a, ", name(tile.image->id),
+                   "), BOXES(map_b, ", name(tile.weights->id), "), ", name(tile.product.store.id),
+                   ", shape, finish, place);"));
 }
 
 void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "codegen/cuda/convolution.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/value_writer.h"
 #include "codegen/cuda/weight_gradient.h"
@@ -10,6 +11,10 @@ namespace tenon::codegen::cuda {
 /// sum written from the nest.
 void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                    ValueWriter& values);
+
+/// … that is a convolution over few pixels, by `convolution_template()`.
+void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
+                       ValueWriter& values);
 
 /// … that sums pieces of a gradient by weights, by `weight_gradient_template()`.
 void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,

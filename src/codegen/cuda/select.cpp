@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "codegen/cuda/attention.h"
+#include "codegen/cuda/convolution.h"
 #include "codegen/cuda/distribute_loops.h"
 #include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/inline_scratch.h"
@@ -36,6 +37,8 @@ bool is_rounded_to(DType narrow, const Scalar& value, std::size_t local) {
   return std::all_of(value->args.begin(), value->args.end(),
                      [&](const Scalar& arg) { return is_rounded_to(narrow, arg, local); });
 }
+
+constexpr const char* kWgmma = "wgmma";  // candidates on tensor cores that are our own
 
 // What type the sum may be kept in: that of its factors where nobody sees more of it, else its own.
 DType kept_type(const LoopNest& nest, const nests::Contraction& sum, const Statement& store) {
@@ -186,9 +189,54 @@ DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
   return kernel;
 }
 
-bool has_library(const std::vector<DeviceKernel>& kernels) {
-  return std::any_of(kernels.begin(), kernels.end(),
-                     [](const DeviceKernel& kernel) { return kernel.library.has_value(); });
+// Whether something better than loops came of it.
+bool has_product(const std::vector<DeviceKernel>& kernels) {
+  return std::any_of(kernels.begin(), kernels.end(), [](const DeviceKernel& kernel) {
+    return kernel.library.has_value() || kernel.candidate == kWgmma;
+  });
+}
+
+DeviceKernel on_tensor_cores(NestSequence::Part part) {
+  DeviceKernel kernel;
+  kernel.part = std::move(part);
+  kernel.candidate = kWgmma;
+  return kernel;
+}
+
+// A convolution over few pixels; constant weights are laid out ahead.
+std::optional<DeviceKernel> small_convolution(const NestSequence::Part& part,
+                                              const nests::Contraction& sum,
+                                              const std::vector<bool>& is_constant,
+                                              const std::vector<std::size_t>& place_of,
+                                              const Target& target) {
+  if (!target.has_wgmma() || !only_store(sum)) return std::nullopt;
+  if (match_convolution_tile(part.nest, target)) return on_tensor_cores(part);
+  const LoopNest plain = without_epilogue(part.nest);
+  const LibraryMatch match =
+      match_convolution(plain, *nests::find_contraction(plain), is_constant, Channels::AsTheyAre);
+  if (!match.refusal.empty() || !match.packing) return std::nullopt;
+  const nests::Packing& packing = *match.packing;
+  NestSequence::Part laid = part;
+  Dims dims;
+  std::vector<Scalar> at;
+  for (std::size_t k = 0; k < packing.loops.size(); ++k) {
+    dims.push_back(packing.extents[k]);
+    at.push_back(loop_scalar(packing.loops[k]));
+  }
+  laid.nest.buffers[packing.buffer].dims = dims;
+  nests::Rewriting rewriting([&](ScalarNode node) {
+    if (node.kind == ScalarKind::Load && node.id == packing.buffer) {
+      node.view = dims;
+      node.args = at;
+    }
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  });
+  rewriting.apply(laid.nest.body);
+  if (!match_convolution_tile(laid.nest, target)) return std::nullopt;
+  DeviceKernel kernel = on_tensor_cores(std::move(laid));
+  kernel.packings.push_back(packing);
+  kernel.packings.back().buffer = place_of[packing.buffer];
+  return kernel;
 }
 
 // Whether the match stands, or would with a copy.
@@ -235,7 +283,7 @@ std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequen
     kernels.push_back(std::move(kernel));
   if (folded->rest) kernels.push_back(by_loops(*folded->rest, ""));
   if (target.uses_libraries) {
-    if (!has_library(kernels)) return {};
+    if (!has_product(kernels)) return {};
     lay_ahead(*folded, is_constant, kernels);
   }
   sequence = std::move(trial);
@@ -252,19 +300,12 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     std::vector<DeviceKernel> folded = select_folded(sequence, part, *sum, is_constant, target);
     if (!folded.empty()) return folded;
   }
-  const auto on_tensor_cores = [](NestSequence::Part done) {
-    DeviceKernel kernel;
-    kernel.part = std::move(done);
-    kernel.candidate = "wgmma";
-    return kernel;
-  };
   const auto by_product = [&] { return std::vector<DeviceKernel>{on_tensor_cores(part)}; };
   if (auto pieces = split_weight_gradient(sequence, part, *sum, target)) {
     return {on_tensor_cores(std::move((*pieces)[0])), by_loops(std::move((*pieces)[1]), "")};
   }
   const bool is_product = match_product(part.nest, target).has_value();
   if (!target.uses_libraries && is_product) return by_product();
-  if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
   std::vector<std::size_t> place_of;  // of a nest's buffer among those given
   std::vector<bool> is_constant_here;
   std::size_t given = 0;
@@ -275,6 +316,9 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
                                is_constant[part.buffers[given]]);
     given += is_given;
   }
+  if (auto kernel = small_convolution(part, *sum, is_constant_here, place_of, target))
+    return {std::move(*kernel)};
+  if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
   LibraryMatch match = match_matmul(part.nest, *sum);
   std::string candidate = "cublaslt";
   if (!match.refusal.empty() || match.is_split) {
@@ -318,7 +362,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, match);
     std::vector<DeviceKernel> kernels =
         select_for(trial, parts[0], is_constant, target, channels, copies);
-    if (has_library(kernels)) {
+    if (has_product(kernels)) {
       sequence = std::move(trial);
       kernels.push_back(by_loops(std::move(parts[1]), ""));
       return kernels;
@@ -332,7 +376,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     const Channels copied = match.image_channels != 0 ? Channels::ArePadded : Channels::AsTheyAre;
     std::vector<DeviceKernel> kernels =
         select_for(trial, parts[1], is_constant, target, copied, copies - 1);
-    if (has_library(kernels)) {
+    if (has_product(kernels)) {
       sequence = std::move(trial);
       kernels.insert(kernels.begin(), by_loops(std::move(parts[0]), ""));
       return kernels;
@@ -352,7 +396,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, {});
     std::vector<DeviceKernel> kernels =
         select_for(trial, parts[0], is_constant, target, channels, copies);
-    if (has_library(kernels)) {
+    if (has_product(kernels)) {
       sequence = std::move(trial);
       kernels.push_back(by_loops(std::move(parts[1]), ""));
       return kernels;

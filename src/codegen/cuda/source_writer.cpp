@@ -54,13 +54,15 @@ class KernelWriter {
 
   std::string run() {
     lines_.add(concat("// ", nest_.name));
-    lines_.open(concat("extern \"C\" __global__ void __launch_bounds__(", binding_.threads,
-                       together(), ") ", symbol_, "(", parameters(), ")"));
+    lines_.open(concat("extern \"C\" __global__ void ", cluster(), "__launch_bounds__(",
+                       binding_.threads, together(), ") ", symbol_, "(", parameters(), ")"));
     if (!binding_.reads_boxes()) lines_.add("wait_for_kernel_before();");
     if (binding_.product) {
       write_product(nest_, *binding_.product, lines_, values_);
     } else if (binding_.weight_gradient) {
       write_weight_gradient(nest_, *binding_.weight_gradient, lines_, values_);
+    } else if (binding_.convolution) {
+      write_convolution(nest_, *binding_.convolution, lines_, values_);
     } else if (binding_.attention) {
       write_attention(nest_, *binding_.attention, lines_, values_);
     } else {
@@ -117,6 +119,9 @@ class KernelWriter {
     return join(list, ", ") + (binding_.reads_boxes() ? " TENSOR_MAPS" : "");
   }
 
+  std::string cluster() const {
+    return binding_.convolution ? concat("TOGETHER(", binding_.convolution->cluster, ") ") : "";
+  }
   // So many blocks a multiprocessor is to have at once.
   std::string together() const {
     if (binding_.weight_gradient) return ", 1";
@@ -705,10 +710,14 @@ std::string templates(const std::vector<Kernel>& kernels) {
   const bool has_product = some([](const Binding& made) { return made.product.has_value(); });
   const bool has_weight_gradient =
       some([](const Binding& made) { return made.weight_gradient.has_value(); });
+  const bool has_convolution =
+      some([](const Binding& made) { return made.convolution.has_value(); });
+  const bool has_boxes = some([](const Binding& made) { return made.reads_boxes(); });
   std::string text;
-  if (has_attention || has_product || has_weight_gradient) text += fragment_template();
+  if (has_attention || has_boxes) text += fragment_template();
   if (has_attention) text += attention_template();
-  if (has_product || has_weight_gradient) text += box_template();
+  if (has_boxes) text += box_template();
+  if (has_convolution) text += convolution_template();
   if (has_product) text += product_template();
   if (has_weight_gradient) text += weight_gradient_template();
   return text;

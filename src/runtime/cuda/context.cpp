@@ -282,7 +282,7 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
         }
         ready.maps.push_back({&map, rows, element_bytes});
       }
-      if (!kernel.maps.empty())
+      if (!kernel.maps.empty() && kernel.cluster == 1)
         ready.blocks = std::min(ready.blocks, static_cast<unsigned>(cuda.multiprocessors));
       for (const std::int64_t extent : extents)
         ready.values.push_back(static_cast<std::uint64_t>(extent));

@@ -24,7 +24,7 @@ EncodedMap encode_map(const Program::TensorMap& map, std::int64_t rows, std::uin
     extents[k] = k < inside ? map.extents[k] : static_cast<std::uint64_t>(rows);
     if (k < inside) pitch_bytes[k] = map.pitches[k] * element_bytes;
     box[k] = static_cast<std::uint32_t>(map.box[k]);
-    steps[k] = 1;
+    steps[k] = static_cast<std::uint32_t>(map.steps[k]);
   }
   EncodedMap made{};
   cuda.require(

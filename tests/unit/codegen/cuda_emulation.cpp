@@ -4,12 +4,16 @@
 #include "driver/compile.h"
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
+#include "driver/verify/agreement.h"
+#include "driver/verify/trial_inputs.h"
 #include "host/program_types.h"
 #include "ir/text.h"
 #include "ops/registry.h"
+#include "reference/evaluate.h"
 #include "runtime/executable.h"
 
 #include <dlfcn.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -258,6 +262,23 @@ std::vector<Tensor> inputs_of(const StatefulGraph& step) {
   for (const Datum& input : random_inputs(step.graph, 3)) inputs.push_back(input.tensor());
   for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
   return inputs;
+}
+
+void expect_as_reference(const Graph& graph, const std::vector<Datum>& inputs,
+                         const std::string& what) {
+  const std::vector<Datum> expected = reference::evaluate(graph, inputs);
+  std::vector<Tensor> tensors;
+  for (const Datum& input : inputs) tensors.push_back(input.tensor());
+  std::vector<Datum> actual;
+  for (Tensor& output : run_emulated(graph, tensors)) actual.emplace_back(std::move(output));
+  Leeway leeway = leeway_between(graph, graph);
+  leeway.is_exact = false;
+  leeway.epsilon = std::max(leeway.epsilon, 1.2e-7);
+  const auto difference = difference_between(actual, expected, leeway, [&] {
+    return disturbed_outputs(graph, inputs, leeway.epsilon, {});
+  });
+  EXPECT_FALSE(difference) << what << ": output " << (difference ? difference->output : 0) << ": "
+                           << (difference ? difference->what : "");
 }
 
 }  // namespace tenon::testing

@@ -40,4 +40,8 @@ std::vector<Tensor> inputs_of(const StatefulGraph& step);
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs);
 std::vector<Tensor> run_emulated(Program program, const std::vector<Tensor>& inputs);
 
+/// Whether it then gives what the reference does, but for how sums are rounded.
+void expect_as_reference(const Graph& graph, const std::vector<Datum>& inputs,
+                         const std::string& what);
+
 }  // namespace tenon::testing

@@ -24,25 +24,9 @@
 namespace tenon::cuda_test {
 namespace {
 
+using testing::expect_as_reference;
 using testing::has_compiler;
 using testing::run_emulated;
-
-void expect_as_reference(const Graph& graph, const std::vector<Datum>& inputs,
-                         const std::string& what) {
-  const std::vector<Datum> expected = reference::evaluate(graph, inputs);
-  std::vector<Tensor> tensors;
-  for (const Datum& input : inputs) tensors.push_back(input.tensor());
-  std::vector<Datum> actual;
-  for (Tensor& output : run_emulated(graph, tensors)) actual.emplace_back(std::move(output));
-  Leeway leeway = leeway_between(graph, graph);
-  leeway.is_exact = false;
-  leeway.epsilon = std::max(leeway.epsilon, 1.2e-7);
-  const auto difference = difference_between(actual, expected, leeway, [&] {
-    return disturbed_outputs(graph, inputs, leeway.epsilon, {});
-  });
-  EXPECT_FALSE(difference) << what << ": output " << (difference ? difference->output : 0) << ": "
-                           << (difference ? difference->what : "");
-}
 
 void expect_as_reference(const std::string& text, std::uint64_t seed = 1) {
   if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
@@ -120,115 +104,6 @@ TEST(Cuda, AttentionIsOneKernel) {
     const TaskList list = codegen::select(graph, options);
     EXPECT_EQ(list.tasks.back().ways.front().candidate, "attention") << text;
   }
-}
-
-// Rows of two axes, edges within a tile, weights either way round, what a library takes along and
-// what it does not.
-TEST(Cuda, ProductsTakeAnyEpilogueAlong) {
-  const std::vector<std::string> graphs = {
-      R"(graph (x: f16[2, 70, 40], w: f16[40, 136], b: f16[136], r: f16[2, 70, 136]) {
-  p = matmul(x, w)
-  s = add(p, b)
-  f = cast(s) {to = f32}
-  g = gelu(f)
-  h = cast(g) {to = f16}
-  y = add(h, r)
-  return y
-}
-)",
-      R"(graph (x: bf16[129, 24], w: bf16[8, 24]) {
-  t = transpose(w) {perm = [1, 0]}
-  p = matmul(x, t)
-  y = tanh(p)
-  return y
-}
-)",
-      R"(graph (x: f16[n, 16]) {
-  w = constant f16[16, 128] normal(seed = 3, mean = 0.0, deviation = 0.5)
-  p = matmul(x, w)
-  y = sigmoid(p)
-  return y
-}
-)"};
-  for (const std::string& text : graphs) {
-    const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
-    codegen::CompileOptions options = cpu_options();
-    options.device = testing::emulated_target();
-    const TaskList list = codegen::select(graph, options);
-    EXPECT_EQ(list.tasks.back().ways.front().candidate, "wgmma") << text;
-    if (has_compiler())
-      expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                          text);
-  }
-}
-
-// Sums over pieces of the batch that do not come out even, zeros around images and none, windows of
-// fewer rows, several tiles of outputs and channels, a batch that the run decides.
-TEST(Cuda, GradientsOfWeightsAreSummedInPieces) {
-  const std::vector<std::string> graphs = {
-      R"(graph (x: f32[3, 7, 23, 64]@NHWC, dy: f32[3, 5, 21, 128]@NHWC, w: f32[128, 64, 3, 3]) {
-  dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3]}
-  y = sub(w, dw)
-  return y
-}
-)",
-      R"(graph (x: f32[n, 4, 30, 128]@NHWC, dy: f32[n, 5, 31, 64]@NHWC) {
-  dw = conv_weight_gradient(x, dy) {kernel_shape = [2, 3], pads = [1, 2, 1, 1]}
-  return dw
-}
-)"};
-  for (const std::string& text : graphs) {
-    const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
-    codegen::CompileOptions options = cpu_options();
-    options.device = testing::emulated_target();
-    const TaskList list = codegen::select(graph, options);
-    ASSERT_EQ(list.tasks.size(), 2U) << text;
-    EXPECT_EQ(list.tasks.front().ways.front().candidate, "wgmma") << text;
-    for (const TaskList::Kernel& kernel : list.kernels)
-      EXPECT_EQ(kernel.maps.size(), kernel.threads == 512 ? 2U : 0U) << text;
-    if (has_compiler())
-      expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                          text);
-    // Where digits may not be dropped, and where a library is as good, it is not done so.
-    options.device->allows_tf32 = false;
-    EXPECT_NE(codegen::select(graph, options).tasks.front().ways.front().candidate, "wgmma");
-  }
-}
-
-// What ends in the type of a large product is computed with it, a sum kept in f32 is not; programs
-// say how such kernels read their operands.
-TEST(Cuda, LargeProductsAreFusedWithWhatFollows) {
-  const std::string text = R"(graph (x: f16[32, 128, 768], r: f32[32, 128, 3072]) {
-  w = constant f16[768, 3072] normal(seed = 1, mean = 0.0, deviation = 0.05)
-  b = constant f16[3072] normal(seed = 2, mean = 0.0, deviation = 0.5)
-  p = matmul(x, w)
-  s = add(p, b)
-  f = cast(s) {to = f32}
-  g = gelu(f)
-  y = cast(g) {to = f16}
-  w2 = constant f16[768, 3072] normal(seed = 5, mean = 0.0, deviation = 0.05)
-  p2 = matmul(x, w2)
-  f2 = cast(p2) {to = f32}
-  z = add(f2, r)
-  return y, z
-}
-)";
-  PipelineOptions pipeline = pipeline_for("cuda", "");
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline);
-  codegen::CompileOptions options = cpu_options();
-  options.device = codegen::cuda::Target{"sm_90a"};
-  const TaskList list = codegen::select(graph, options);
-  std::vector<std::string> candidates;
-  for (const TaskList::Task& task : list.tasks) candidates.push_back(task.ways.front().candidate);
-  std::ranges::sort(candidates);
-  EXPECT_EQ(candidates, (std::vector<std::string>{"cublaslt", "loops", "wgmma"}));
-  const auto product = std::ranges::find_if(
-      list.kernels, [](const TaskList::Kernel& kernel) { return !kernel.maps.empty(); });
-  ASSERT_NE(product, list.kernels.end());
-  ASSERT_EQ(product->maps.size(), 2u);
-  EXPECT_EQ(product->maps[0].rows, Dim(4096));
-  EXPECT_EQ(product->maps[1].extents, std::vector<std::uint64_t>{3072});
-  EXPECT_EQ(product->shared_bytes, codegen::cuda::kProductSharedBytes);
 }
 
 // What is moved and then folded in one group: a part of a concat is no copy of the whole; rows are

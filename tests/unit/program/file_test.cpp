@@ -95,12 +95,14 @@ TEST_F(ProgramFile, KeepsItsSteps) {
 TEST_F(ProgramFile, KeepsHowKernelsReadMatrices) {
   Program::Kernel& kernel = program_.kernels.front();
   kernel.shared_bytes = 197632;
-  kernel.maps = {{0, Extent::symbol(0), {24, 7}, {32, 224}, {64, 4, 1}}};
+  kernel.maps = {{0, Extent::symbol(0), {24, 7}, {32, 224}, {64, 4, 1}, {1, 2, 1}}};
+  kernel.cluster = 4;
   write_program(program_, path_);
   const Program read = read_program(path_), parsed = parse_program_text(to_string(program_));
   for (const Program* made : {&read, &parsed}) {
     EXPECT_EQ(made->kernels.front().shared_bytes, 197632u);
     EXPECT_EQ(made->kernels.front().maps, kernel.maps);
+    EXPECT_EQ(made->kernels.front().cluster, 4u);
   }
   const Program::TensorMap sound = kernel.maps.front();
   const auto expect_refused = [&](const char* what, const auto& change) {
@@ -109,12 +111,13 @@ TEST_F(ProgramFile, KeepsHowKernelsReadMatrices) {
     EXPECT_THROW(verify(program_), Error) << what;
   };
   expect_refused("no such buffer", [](auto& map) { map.buffer = 99; });
-  expect_refused("no axis inside", [](auto& map) { map = {0, map.rows, {}, {}, {64}}; });
+  expect_refused("no axis inside", [](auto& map) { map = {0, map.rows, {}, {}, {64}, {1}}; });
   expect_refused("axes of no pitch", [](auto& map) { map.pitches.pop_back(); });
   expect_refused("rows that overlap", [](auto& map) { map.pitches[0] = 23; });
   expect_refused("planes that overlap", [](auto& map) { map.pitches[1] = 223; });
   expect_refused("an extent beyond counting", [](auto& map) { map.extents[1] = ~std::uint64_t{0}; });
   expect_refused("an empty box", [](auto& map) { map.box[2] = 0; });
+  expect_refused("steps too wide", [](auto& map) { map.steps[1] = 9; });
   expect_refused("a box too large", [](auto& map) { map.box[1] = 257; });
 }
 

@@ -22,7 +22,7 @@ constexpr const char* kList = R"(tasks net {
   %3 h: f32[n, 4] value
   %4 y: f32[n, 4] output 0
   kernel 0 h scratch [64*n]
-  kernel 1 y scratch [0] threads 128 library "cublaslt" shared 4096 map 1 rows [2*n] extents [24, 7] pitches [32, 224] box [64, 4, 1]
+  kernel 1 y scratch [0] threads 128 library "cublaslt" shared 4096 cluster 4 map 1 rows [2*n] extents [24, 7] pitches [32, 224] box [64, 4, 1] steps [1, 2, 1]
   inputs %0
   outputs %4
   task "matmul fc1" compute of h reads %0, %2 writes %3 {
