@@ -87,7 +87,7 @@ TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
     if (has_compiler())
       expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
                           text);
-    // Where digits may not be dropped, and where a library is as good, it is not done so.
+    // Where digits may not be dropped it is not done so.
     options.device->allows_tf32 = false;
     EXPECT_NE(codegen::select(graph, options).tasks.front().ways.front().candidate, "wgmma");
   }
