@@ -219,10 +219,6 @@ void copy_constraints(const Graph& from, Graph& to) {
   }
 }
 
-void forget_constraints(Graph& graph) {
-  std::erase_if(graph.metadata, [](const auto& entry) { return entry.first.starts_with(kKey); });
-}
-
 void keep_constraints(Graph& graph) {
   // What data decides is named for the value that brings it, and passes rename values.
   SymbolRanges told;

@@ -41,6 +41,5 @@ std::vector<Constraint> constraints_of(const Graph& graph);
 void keep_constraints(Graph& graph);
 std::vector<Constraint> kept_constraints(const Graph& graph);
 void copy_constraints(const Graph& from, Graph& to);
-void forget_constraints(Graph& graph);
 
 }  // namespace tenon

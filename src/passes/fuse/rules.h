@@ -36,8 +36,6 @@ class Rules {
   }
   /// No arithmetic: reading through it costs nothing.
   bool is_view(ClusterId cluster) const { return infos_[cluster.index()].is_view; }
-  /// One of several outputs of one contraction: a part of what it computes.
-  bool is_piece(NodeId node) const { return is_piece_[node] != 0; }
   double bytes(ValueId value) const { return bytes_[value]; }
 
   /// Of two clusters of which the second reads the first.
@@ -125,7 +123,7 @@ class Rules {
   Ports merged_ports(ClusterId a, ClusterId b) const;
 
   IdMap<NodeId, NodeAccess> access_;
-  IdMap<NodeId, std::uint8_t> is_piece_;
+  IdMap<NodeId, std::uint8_t> is_piece_;     ///< one of several outputs of one contraction
   IdMap<NodeId, std::uint8_t> feeds_folds_;  // stands before its cluster's anchor, in its windows
   IdMap<NodeId, NodeId> tiled_readers_;
   IdMap<ValueId, Dim> counts_;

@@ -2,7 +2,6 @@
 #include "frontends/tensorscope/check.h"
 #include "frontends/tensorscope/export.h"
 #include "frontends/tensorscope/import.h"
-#include "frontends/tensorscope/match.h"
 #include "frontends/tensorscope/names.h"
 #include "unit/frontends/tensorscope_tables.h"
 
@@ -46,28 +45,6 @@ TEST(TensorScope, ForwardRowsComeOutOfTheZoo) {
     EXPECT_TRUE(is_other || common.contains(line)) << line;
   }
   EXPECT_EQ(forward, 63u);
-}
-
-TEST(TensorScope, MatchesTheGraphOfTheZoo) {
-  const Table table = read_table(alexnet);
-  const DataFlow step = reconstruct(table);
-  const Graph graph = zoo::build("alexnet?batch=128");
-  const Match match = match_graph(table, step, graph);
-  // 42 forward rows: images and ten weights, each with its /read, and 20 nodes.
-  EXPECT_EQ(match.pairs.size(), 42u);
-  std::size_t equal = 0;
-  for (const Match::Pair& pair : match.pairs) equal += pair.agreement == Agreement::Equal;
-  EXPECT_EQ(equal, 24u);  // weights, images and LRN; the others are NCHW in the table
-  EXPECT_EQ(match.left_rows.size(), 54u);
-  EXPECT_TRUE(match.left_values.empty());
-  for (const Match::Left& left : match.left_rows) {
-    const Row& row = table.rows[left.row];
-    EXPECT_TRUE(is_in_gradients(row.node) ||
-                row.node.find("LayoutOptimizer") != std::string::npos || row.node == "_SOURCE")
-        << row.node << ": " << left.reason;
-  }
-  const Graph other = zoo::build("alexnet?batch=64");
-  EXPECT_LT(match_graph(table, step, other).pairs.size(), 25u);
 }
 
 // Every network is written, read again the same, and each of its nodes has a row with its shape.

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "codegen/compile.h"
 #include "codegen/select.h"
 #include "driver/compile.h"
 #include "driver/pipeline.h"
@@ -104,6 +105,16 @@ TEST(ParseNest, NestsOfNetworksComeBack) {
         "unet256?size=64,width=8", "bert_base?seq=32", "mlp?batch=N", "mlp?dtype=f16"}) {
     expect_parses_back(network);
   }
+}
+
+// What `--print=nests` shows.
+TEST(ParseNest, AllNestsOfAPrintedModelAreRead) {
+  const std::string printed =
+      codegen::print_code(zoo::build("mlp"), cpu_options(), codegen::Stage::Nests);
+  std::string again;
+  for (const LoopNest& nest : parse_nests(printed)) again += to_string(nest) + "\n";
+  EXPECT_EQ(again, printed);
+  EXPECT_NE(printed, "");
 }
 
 TEST(ParseNest, EveryPartOfTheTextIsRead) {
