@@ -31,15 +31,10 @@ std::optional<std::uint64_t> known_bytes(const TaskList::Buffer& buffer) {
 class Describer {
  public:
   Describer(const TaskList& tasks, const TargetFacts& facts, int threads)
-      : tasks_(tasks), value_of_(tasks.buffers.size(), kNoValue) {
-    const double reached = kReached * std::max(1, threads);
-    flops_per_s_ = reached * facts.rates.front().flops_per_s;
-    for (const Rate& rate : facts.rates) {
-      if (rate.operand == DType::BF16) bf16_flops_per_s_ = reached * rate.flops_per_s;
-    }
-    bytes_per_s_ = facts.memory().bytes_per_s;
-    start_s_ = facts.start_s;
-  }
+      : tasks_(tasks),
+        facts_(facts),
+        reached_units_(kReached * std::max(1, threads)),
+        value_of_(tasks.buffers.size(), kNoValue) {}
 
   std::optional<StepProblem> run() {
     made_.problem.name = tasks_.name;
@@ -80,12 +75,18 @@ class Describer {
     return uses;
   }
 
-  // Of a library's function what it multiplies decides; tf32 takes twice as long as bf16.
-  double flops_per_s(const TaskList::Kernel& kernel) const {
-    if (kernel.library.empty()) return flops_per_s_;
-    const LibraryCall call = parse_library_call(kernel.library);
-    if (call.dtype == "bf16" || call.dtype == "f16") return bf16_flops_per_s_;
-    return call.allows_tf32 ? bf16_flops_per_s_ / 2 : flops_per_s_;
+  // What a library's function or a device's own product multiplies decides.
+  double flops_per_s(const TaskList::Call& call) const {
+    const TaskList::Kernel& kernel = tasks_.kernels[call.kernel];
+    if (!kernel.library.empty()) {
+      const LibraryCall function = parse_library_call(kernel.library);
+      return reached_units_ *
+             facts_.flops_per_s(*parse_dtype(function.dtype), function.allows_tf32);
+    }
+    DType factor = DType::F32;
+    if (!kernel.maps.empty())
+      factor = tasks_.buffers[call.buffers[kernel.maps.front().buffer]].dtype;
+    return reached_units_ * facts_.flops_per_s(factor);
   }
 
   // An item for each call, so that what calls hand each other lives no longer than it must. Calls
@@ -120,8 +121,8 @@ class Describer {
     std::set<std::uint32_t> reads, writes;
     std::vector<std::uint32_t> steps;
     for (std::size_t k = 0; k < calls.size(); ++k) {
-      seconds += start_s_ + std::max(calls[k].flops / flops_per_s(tasks_.kernels[calls[k].kernel]),
-                                     calls[k].bytes / bytes_per_s_);
+      seconds += facts_.start_s + std::max(calls[k].flops / flops_per_s(calls[k]),
+                                           calls[k].bytes / facts_.memory().bytes_per_s);
       for (const std::uint32_t id : uses[k].reads) {
         if (!writes.contains(id)) reads.insert(id);
       }
@@ -157,7 +158,8 @@ class Describer {
   }
 
   const TaskList& tasks_;
-  double flops_per_s_ = 0, bf16_flops_per_s_ = 0, bytes_per_s_ = 0, start_s_ = 0;
+  const TargetFacts& facts_;
+  double reached_units_;  // as many units at full speed would compute as much
   StepProblem made_;
   std::vector<std::uint32_t> value_of_;  // by buffer
   std::uint32_t step_count_ = 0;

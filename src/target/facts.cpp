@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 
+#include <algorithm>
+
 namespace tenon {
 
 const MemoryLevel& TargetFacts::own_cache() const {
@@ -16,12 +18,19 @@ const MemoryLevel& TargetFacts::shared_cache() const {
   return levels.size() < 2 ? levels.back() : levels[levels.size() - 2];
 }
 
-double TargetFacts::products_per_cycle(DType operand) const {
+double TargetFacts::flops_per_s(DType operand, bool may_drop_digits) const {
+  double fastest = 0;
   for (const Rate& rate : rates) {
-    if (rate.operand == operand) return rate.flops_per_s / 2 / cycles_per_s;
+    if (rate.operand != operand || (rate.drops_digits && !may_drop_digits)) continue;
+    fastest = std::max(fastest, rate.flops_per_s);
   }
+  if (fastest > 0) return fastest;
   TENON_ASSERT(operand != DType::F32, "a target says how fast it computes with f32");
-  return products_per_cycle(DType::F32);
+  return flops_per_s(DType::F32, may_drop_digits);
+}
+
+double TargetFacts::products_per_cycle(DType operand) const {
+  return flops_per_s(operand) / 2 / cycles_per_s;
 }
 
 }  // namespace tenon

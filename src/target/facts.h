@@ -12,6 +12,7 @@ namespace tenon {
 struct Rate {
   DType operand = DType::F32, sum = DType::F32;
   double flops_per_s = 0;
+  bool drops_digits = false;  ///< operands are rounded to fewer digits first: tf32
 };
 
 /// A cache, or memory.
@@ -49,6 +50,8 @@ struct TargetFacts {
   const MemoryLevel& own_cache() const;
   const MemoryLevel& shared_cache() const;
   const MemoryLevel& memory() const { return levels.back(); }
+  /// Of one unit; that of f32 where none is stated for the operands.
+  double flops_per_s(DType operand, bool may_drop_digits = false) const;
   /// Sums of products that one unit adds to in a cycle.
   double products_per_cycle(DType operand = DType::F32) const;
   double bytes_per_cycle(const MemoryLevel& level) const {

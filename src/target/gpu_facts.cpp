@@ -27,6 +27,7 @@ TargetFacts gpu_facts(const std::string& architecture) {
   facts.start_s = 0.5e-6;  // of a launch among others that were recorded
   facts.flops_per_byte = 12;
   facts.image_layout = "NHWC";
+                 {DType::F32, DType::F32, 397e12 / facts.units, true},
   facts.layout_loss_bytes_per_flop = 0.5;
   facts.keeps_tiles = false;
   if (architecture == "sm_90a") facts.product_tile = 128;

@@ -4,6 +4,9 @@
 #include "codegen/cuda/select.h"
 #include "nests/work_shares.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace tenon::codegen::cuda {
 namespace {
 
@@ -26,13 +29,18 @@ class DeviceTasks : public TaskWriter {
     std::vector<double> flops;
     for (std::size_t k = 0; k < parts.size(); ++k) {
       const bool is_known = footprint.flops.is_constant();
-      double left = is_known ? shares[k] * static_cast<double>(footprint.flops.constant()) : 0;
-      for (DeviceKernel& kernel :
-           select_kernels(sequence, parts[k], is_constant, *options_.device)) {
-        kernels.push_back(std::move(kernel));
-        flops.push_back(left);
-        left = 0;  // what follows a sum counts with it
+      std::vector<DeviceKernel> made =
+          select_kernels(sequence, parts[k], is_constant, *options_.device);
+      // What is copied for a sum, and what follows it, counts with the sum.
+      const auto sum = std::ranges::find_if(
+          made, [](const DeviceKernel& kernel) { return kernel.candidate != "loops"; });
+      flops.resize(flops.size() + made.size(), 0);
+      if (is_known) {
+        const std::size_t place =
+            sum == made.end() ? 0 : static_cast<std::size_t>(sum - made.begin());
+        flops[kernels.size() + place] = shares[k] * static_cast<double>(footprint.flops.constant());
       }
+      std::ranges::move(made, std::back_inserter(kernels));
     }
     const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, {});
     for (std::size_t k = 0; k < kernels.size(); ++k) {

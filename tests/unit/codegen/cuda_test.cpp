@@ -248,6 +248,8 @@ TEST(Cuda, ImagesOfFewChannelsAreFolded) {
   const TaskList::Call& call = list.tasks.back().ways.front().calls.front();
   EXPECT_EQ(call.extents[3], Dim(16));  // channels
   EXPECT_EQ(call.extents[5], Dim(4));   // rows of a window
+  EXPECT_GT(call.flops, 0);
+  EXPECT_EQ(list.tasks.front().ways.front().calls.front().flops, 0);  // of the copy
 }
 
 // Long sums are taken in pieces, and their pieces again.

@@ -12,5 +12,12 @@ TEST(GpuFacts, AreOfTargetsThatAreGpus) {
     EXPECT_FALSE(is_gpu_target(other)) << other;
 }
 
+TEST(GpuFacts, DroppingDigitsIsFasterOnlyWhereItIsAllowed) {
+  const TargetFacts facts = gpu_facts("sm_90a");
+  EXPECT_GT(facts.flops_per_s(DType::F32, true), facts.flops_per_s(DType::F32));
+  EXPECT_EQ(facts.flops_per_s(DType::BF16, true), facts.flops_per_s(DType::BF16));
+  EXPECT_EQ(facts.flops_per_s(DType::U8), facts.flops_per_s(DType::F32));  // nothing is stated
+}
+
 }  // namespace
 }  // namespace tenon::gpu_facts_test
