@@ -352,8 +352,8 @@ class CommandLine {
     explain_app->add_option("model", explain_.model, kModelHelp)->required();
     explain_app->add_option("node", explain_.node, "a node, by its name or that of a result")->required();
     explain_app->add_flag("--untuned", explain_.untuned, kUntunedHelp);
-    explain_app->add_option("--parallel", explain_.parallel, "tensor:N: how the node is split over N ranks that train together, and why");
-    explain_app->add_option("--batch", explain_.batch, "samples in a batch, with --parallel")->check(CLI::PositiveNumber);
+    auto* parallel = explain_app->add_option("--parallel", explain_.parallel, "tensor:N: how the node is split over N ranks that train together, and why");
+    explain_app->add_option("--batch", explain_.batch, "samples in a batch, with --parallel")->check(CLI::PositiveNumber)->needs(parallel);
     explain_app->add_option("--passes", explain_.passes, "the passes to run, in this order")->delimiter(',');
     explain_app->add_option("--without", explain_.without, "passes to leave out")->delimiter(',');
     explain_app->add_option("--stop-after", explain_.stop_after, "the last pass to run");
@@ -367,7 +367,7 @@ class CommandLine {
     plan_app->add_option("--loss", plan_.loss, "of --train, as for train");
     plan_app->add_option("--cluster", plan_.cluster, "a description of machines and links in JSON, or here[:THREADS]: what a step takes on many ranks");
     plan_app->add_option("--ranks", plan_.ranks, "numbers of ranks (default: 1,2,4,… as many as the cluster has)");
-    plan_app->add_option("--batch", plan_.batch, "samples of each rank (default: the model's, or 32)")->check(whole_number(1, kMostRuns));
+    plan_app->add_option("--batch", plan_.batch, "of --train: samples of each rank (default: the model's, or 32)")->check(whole_number(1, kMostRuns));
     plan_app->add_flag("--recompute", plan_.recompute, "values may be computed again (the default)");
     plan_app->add_flag("--swap", plan_.swap, "values may be copied to the host and back; the device has to have a link");
     plan_app->add_flag("--split", plan_.split, "the batch of a training step may be worked off in parts");

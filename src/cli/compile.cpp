@@ -55,10 +55,10 @@ codegen::Stage stage_of(const std::string& name) {
 }
 
 // What could compute each nest, each different one once.
-std::vector<Explanation::Kernel> different_kernels(const ModelSource& source, const CompileCommandOptions& options) {
+std::vector<Explanation::Kernel> different_kernels(const Graph& graph, const CompileCommandOptions& options) {
   std::set<std::string> seen;
   std::vector<Explanation::Kernel> kernels;
-  for (const codegen::Decision& decision : decide_tuned(source.graph(), tuning_of(options))) {
+  for (const codegen::Decision& decision : decide_tuned(graph, tuning_of(options))) {
     if (seen.insert(decision.work).second) kernels.push_back(in_words(decision));
   }
   return kernels;
@@ -89,17 +89,18 @@ void print_json(const Json& json) { out() << json.dump(2, ' ', false, Json::erro
 
 int compile(const CompileCommandOptions& options, OutputFormat format) {
   const bool is_json = format == OutputFormat::Json;
-  const ModelSource source(options.model);
+  const auto begin = std::chrono::steady_clock::now();
+  Graph graph = rebatched(ModelSource(options.model).graph(), options.batch);
   if (options.print_code || (!options.print.empty() && options.print != "true" && options.print != "kernels")) {
     const codegen::Stage stage = options.print_code ? codegen::Stage::Code : stage_of(options.print);
-    const std::string code = print_tuned(source.graph(), tuning_of(options), stage);
+    const std::string code = print_tuned(std::move(graph), tuning_of(options), stage);
     if (is_json) print_json({{"model", options.model}, {options.print_code ? "code" : options.print, code}});
     else out() << code;
     return 0;
   }
   Json json = {{"model", options.model}};
   if (!options.print.empty()) {
-    const std::vector<Explanation::Kernel> kernels = different_kernels(source, options);
+    const std::vector<Explanation::Kernel> kernels = different_kernels(graph, options);
     if (is_json) json["candidates"] = to_json(kernels);
     else print_kernels(kernels);
     if (options.output.empty()) {
@@ -110,9 +111,6 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   if (options.output.empty()) {
     throw Error("nowhere to write the program", ErrorKind::Usage).hint("give a file: -o FILE.tnn");
   }
-  const auto begin = std::chrono::steady_clock::now();
-  Graph graph = source.graph();
-  if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
   TuningOptions tuning = tuning_of(options);
   if (!options.swappable_weights.empty()) {
     tuning.swappable_weights = options.swappable_weights;

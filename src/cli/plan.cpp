@@ -9,6 +9,7 @@
 #include "driver/planning/budget.h"
 #include "driver/planning/problem_of.h"
 #include "driver/planning/swap_link.h"
+#include "driver/rebatch.h"
 #include "driver/training/options.h"
 #include "memory/lower_sets.h"
 #include "memory/map_html.h"
@@ -74,6 +75,10 @@ class PlanCommand {
           .got("--method=", options.method)
           .hint("leave out --swap and --split, or --method");
     }
+    if (options.batch > 0 && options.train.empty()) {
+      throw Error("--batch is of a step of training", ErrorKind::Usage)
+          .hint("give --train too, or the model for that batch: tenon convert --batch");
+    }
     const bool is_compiled_here = !options.train.empty() && options.device.empty();
     if (options.swap && !device_.link && !is_compiled_here) {
       throw Error("swapping needs a device with a link", ErrorKind::Usage)
@@ -127,7 +132,7 @@ class PlanCommand {
   // A step of training as it runs here: kernels chosen, their workspace counted. Its parts follow
   // one another.
   PlanSource compiled_step() const {
-    const Graph model = load_model(options_.model);
+    const Graph model = rebatched(load_model(options_.model), options_.batch);
     PlanSource source = compiled(training_step(model, options_.train, options_.loss, {}));
     if (!options_.split) return source;
     const SplitStep split = split_training_step(model, options_.train, options_.loss, {});

@@ -188,9 +188,7 @@ Runner runner_of(const RunOptions& options) {
     }
     return compiled_runner(*std::move(program), options);
   }
-  Graph graph = source.graph();
-  if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
-  graph = reshaped(std::move(graph), parse_shapes(options.shapes));
+  Graph graph = reshaped(rebatched(source.graph(), options.batch), parse_shapes(options.shapes));
   if (const WantedOutputs wanted = wanted_outputs(options); !wanted.names.empty()) give_out(graph, wanted.names);
   if (by_reference) return reference_runner(std::move(graph), options);
   try {

@@ -166,9 +166,7 @@ int run_looking(const RunOptions& options, OutputFormat format) {
     throw Error("--dump-values is a run of its own", ErrorKind::Usage)
         .hint("leave out --check-nan and --check-range");
   }
-  Graph graph = source.graph();
-  if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
-  graph = reshaped(std::move(graph), parse_shapes(options.shapes));
+  Graph graph = reshaped(rebatched(source.graph(), options.batch), parse_shapes(options.shapes));
   const bool is_compiled = options.target.empty() || is_looked_at_compiled(options.target);
   const std::vector<Datum> inputs =
       read_inputs(graph, options.inputs, parse_shapes(options.shapes));

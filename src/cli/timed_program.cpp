@@ -16,9 +16,7 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
     return made;
   }
   const auto shapes = parse_shapes(options.shapes);
-  Graph graph = source.graph();
-  if (options.batch > 0) graph = rebatched(std::move(graph), options.batch);
-  graph = reshaped(std::move(graph), shapes);
+  Graph graph = reshaped(rebatched(source.graph(), options.batch), shapes);
   SplitStep splitting;
   if (options.budget.may_split)
     splitting = split_training_step(graph, options.train, options.loss, shapes);

@@ -63,6 +63,7 @@ void infer_anew(Graph& graph, const Dim& before, std::int64_t batch, const std::
 }  // namespace
 
 Graph rebatched(Graph graph, std::int64_t batch) {
+  if (batch == 0) return graph;
   const std::optional<Dim> before = batch_of(graph);
   if (!before) throw Error("no input of the model has an axis for the batch", ErrorKind::Usage);
   if (const auto symbol = before->symbol_name()) {
@@ -121,7 +122,7 @@ Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes) {
 
 Graph with_fixed_shapes(Graph graph, std::int64_t batch,
                         const std::map<std::string, Shape>& shapes) {
-  if (batch > 0) graph = rebatched(std::move(graph), batch);
+  graph = rebatched(std::move(graph), batch);
   if (shapes.empty()) return graph;
   const DimBindings symbols = symbol_values(graph, shapes);
   return with_symbols(reshaped(std::move(graph), shapes), symbols);

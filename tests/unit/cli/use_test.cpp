@@ -60,6 +60,9 @@ TEST_F(Use, AnotherBatch) {
   EXPECT_TRUE(has(call({"run", "zoo:mlp?batch=N", "--batch=5"}).out, "f32[5, 10]"));
   EXPECT_TRUE(has(call({"run", "zoo:mlp", "--shapes=x:5x784"}).out, "f32[5, 10]"));
   EXPECT_TRUE(has(call({"run", "zoo:mlp", "--shapes=x:5x783"}).error, "matmul"));
+  EXPECT_TRUE(has(call({"compile", "zoo:mlp", "--batch=5", "--print=program"}).out, "[5, 784]"));
+  EXPECT_TRUE(has(call({"plan", "zoo:mlp", "--batch=5"}).error, "--batch"));
+  EXPECT_TRUE(has(call({"explain", "zoo:mlp", "relu1", "--batch=5"}).error, "--batch"));
   ASSERT_EQ(call({"convert", "zoo:mlp", "--batch=3", "--to=onnx", "-o", file("m.onnx")}).code, 0);
   EXPECT_TRUE(has(call({"show", file("m.onnx")}).out, "f32[3, 784]"));
 }
