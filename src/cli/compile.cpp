@@ -12,6 +12,7 @@
 #include "driver/shared_object.h"
 #include "program/file.h"
 #include "program/totals.h"
+#include "target/gpu_facts.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,7 +24,7 @@ namespace tenon::cli {
 
 bool is_compiled_target(const std::string& target) {
   if (target == "cpu" || target == "reference") return target == "cpu";
-  if (codegen::cuda::parse_target(target)) return true;
+  if (is_gpu_target(target)) return true;
   throw Error(concat("no target is called '", target, "'"), ErrorKind::Usage)
       .hint(suggest_name(target, std::vector<std::string>{"cpu", "reference", "cuda", "cuda:sm_90a"}));
 }

@@ -4,6 +4,7 @@
 #include "driver/inputs.h"
 #include "driver/rebatch.h"
 #include "driver/training/options.h"
+#include "target/gpu_facts.h"
 
 namespace tenon::cli {
 
@@ -20,7 +21,7 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
   SplitStep splitting;
   if (options.budget.may_split)
     splitting = split_training_step(graph, options.train, options.loss, shapes);
-  const bool is_for_device = codegen::cuda::parse_target(tuning.cpu).has_value();
+  const bool is_for_device = is_gpu_target(tuning.cpu);
   if (splitting.in_parts && !is_for_device) {
     splitting.in_parts = [in_parts = splitting.in_parts](std::int64_t parts) {
       return held_unless_finite(in_parts(parts));

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "codegen/cuda/select.h"
 #include "driver/verify/pass_check.h"
 #include "driver/verify/reduce.h"
 #include "ir/constraint.h"
@@ -165,9 +164,9 @@ std::vector<std::string> standard_passes() {
 
 PipelineOptions pipeline_for(const std::string& target, const std::string& precision) {
   PipelineOptions options;
-  const auto device = codegen::cuda::parse_target(target);
-  const bool is_device = device.has_value();
-  if (is_device) options.pass_options.target = gpu_facts(device->architecture);
+  const std::optional<std::string> architecture = gpu_architecture(target);
+  const bool is_device = architecture.has_value();
+  if (is_device) options.pass_options.target = gpu_facts(*architecture);
   const bool is_narrow = precision == "f16" || precision == "fp16" || precision == "bf16";
   if (is_narrow || is_device) options.passes = standard_passes();
   const auto behind_scales = [&] {

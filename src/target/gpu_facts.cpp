@@ -2,9 +2,19 @@
 
 namespace tenon {
 
-bool is_gpu_target(std::string_view target) {
-  return target == "cuda" || target.starts_with("cuda:");
+std::optional<std::string> gpu_architecture(std::string_view target) {
+  if (target == "cuda") return "sm_90a";
+  constexpr std::string_view kDevice = "cuda:", kPrefix = "cuda:sm_";
+  if (!target.starts_with(kPrefix)) return std::nullopt;
+  std::string_view number = target.substr(kPrefix.size());
+  if (number.ends_with('a')) number.remove_suffix(1);
+  const bool is_number = number.size() >= 2 && number.size() <= 3 &&
+                         number.find_first_not_of("0123456789") == std::string_view::npos;
+  if (!is_number) return std::nullopt;
+  return std::string(target.substr(kDevice.size()));
 }
+
+bool is_gpu_target(std::string_view target) { return gpu_architecture(target).has_value(); }
 
 TargetFacts gpu_facts(const std::string& architecture) {
   constexpr double kMemory = 4.2e12;
@@ -17,6 +27,7 @@ TargetFacts gpu_facts(const std::string& architecture) {
   facts.line_bytes = 128;
   facts.cycles_per_s = 1.75e9;
   facts.rates = {{DType::F32, DType::F32, 51e12 / facts.units},
+                 {DType::F32, DType::F32, 397e12 / facts.units, true},
                  {DType::F16, DType::F32, 786e12 / facts.units},
                  {DType::BF16, DType::F32, 786e12 / facts.units},
                  {DType::F64, DType::F64, 25e12 / facts.units}};
@@ -27,7 +38,6 @@ TargetFacts gpu_facts(const std::string& architecture) {
   facts.start_s = 0.5e-6;  // of a launch among others that were recorded
   facts.flops_per_byte = 12;
   facts.image_layout = "NHWC";
-                 {DType::F32, DType::F32, 397e12 / facts.units, true},
   facts.layout_loss_bytes_per_flop = 0.5;
   facts.keeps_tiles = false;
   if (architecture == "sm_90a") facts.product_tile = 128;

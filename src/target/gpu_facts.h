@@ -2,6 +2,8 @@
 
 #include "target/facts.h"
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace tenon {
@@ -9,7 +11,10 @@ namespace tenon {
 /// What is known of an NVIDIA GPU of compute capability 9: units are its multiprocessors, the
 /// nearest level is what one of them shares among its threads. Measured on one H200.
 TargetFacts gpu_facts(const std::string& architecture);
-/// Whether a target is such a device: "cuda", "cuda:sm_90a".
+/// The architecture that a target names: "sm_90a" of "cuda:sm_90a", and of "cuda"; nothing of what
+/// is no such device.
+std::optional<std::string> gpu_architecture(std::string_view target);
+/// Whether a target is such a device.
 bool is_gpu_target(std::string_view target);
 
 /// Bytes a second that such a GPU exchanges with pinned memory of the host's over PCIe 5.0, each

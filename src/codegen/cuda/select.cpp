@@ -20,6 +20,7 @@
 #include "nests/schedule/loops.h"
 #include "nests/split_sums.h"
 #include "nests/stage_writer.h"
+#include "target/gpu_facts.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -408,15 +409,9 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
 }  // namespace
 
 std::optional<Target> parse_target(const std::string& text) {
-  if (text == "cuda") return Target{"sm_90a"};
-  const std::string prefix = "cuda:sm_";
-  if (!text.starts_with(prefix)) return std::nullopt;
-  std::string number = text.substr(prefix.size());
-  if (number.ends_with('a')) number.pop_back();
-  const bool is_number = number.size() >= 2 && number.size() <= 3 &&
-                         number.find_first_not_of("0123456789") == std::string::npos;
-  if (!is_number) return std::nullopt;
-  return Target{text.substr(std::string("cuda:").size())};
+  const std::optional<std::string> architecture = gpu_architecture(text);
+  if (!architecture) return std::nullopt;
+  return Target{*architecture};
 }
 
 void arrange(NestSequence& sequence, const Target& target) {

@@ -8,7 +8,7 @@ namespace {
 TEST(GpuFacts, AreOfTargetsThatAreGpus) {
   EXPECT_TRUE(is_gpu_target("cuda"));
   EXPECT_TRUE(is_gpu_target(gpu_facts("sm_90a").name));
-  for (const char* other : {"", "native", "x86-64-v3", "cudagraph", "cuda_90"})
+  for (const char* other : {"", "native", "x86-64-v3", "cudagraph", "cuda_90", "cuda:zen4"})
     EXPECT_FALSE(is_gpu_target(other)) << other;
 }
 
