@@ -22,6 +22,9 @@ struct WindowAttrs {
   std::string out_layout;
 };
 
+/// Whether an op has these attributes.
+inline bool takes_windows(const OpDef& op) { return op.find_attr("strides") != nullptr; }
+
 /// One spatial axis: position `p` of the window covers `p*stride + k*dilation - begin` of the
 /// input, for k below `kernel`.
 struct Window {

@@ -2,6 +2,7 @@
 #include "ops/analysis.h"
 #include "ops/expr_names.h"
 #include "ops/registry.h"
+#include "ops/window.h"
 #include "passes/pass.h"
 
 #include <algorithm>
@@ -378,7 +379,7 @@ class Assigner {
     const Node& node = graph_.node(id);
     if (choices_[id] != Choice::Narrow || node.op->precision != Precision::Integer) return;
     // Where sums are a library's, its convolutions give the type that they read.
-    if (!keeps_tiles_ && node.op->find_attr("strides") != nullptr) return;
+    if (!keeps_tiles_ && takes_windows(*node.op)) return;
     const AttrDef* asked = node.op->find_attr("out_dtype");
     if (!asked || asked->kind != AttrKind::Element) return;
     const std::vector<NodeId>& readers = graph_.readers(node.results[0]);

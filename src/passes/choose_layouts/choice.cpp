@@ -1,6 +1,7 @@
 #include "passes/choose_layouts/choice.h"
 
 #include "ops/access.h"
+#include "ops/window.h"
 #include "passes/choose_layouts/min_cut.h"
 
 #include <algorithm>
@@ -28,8 +29,6 @@ const TensorType* image_type(const Graph& graph, ValueId value) {
   return Forms::has_rank(type.rank()) ? &type : nullptr;
 }
 
-bool works_on_windows(const Node& node) { return node.op->find_attr("kernel_shape") != nullptr; }
-
 // What is lost when the node works on the form it does not prefer.
 double loss_of(const Problem& problem, NodeId id, const IdMap<NodeId, NodeAccess>& access) {
   const Graph& graph = problem.graph;
@@ -37,7 +36,7 @@ double loss_of(const Problem& problem, NodeId id, const IdMap<NodeId, NodeAccess
   if (node.op->layout.kind == LayoutRule::Kind::Prefers) {
     return problem.lost_bytes_per_flop * access[id].flops;
   }
-  if (node.op->layout.kind != LayoutRule::Kind::Any || !works_on_windows(node)) return 0;
+  if (node.op->layout.kind != LayoutRule::Kind::Any || !takes_windows(*node.op)) return 0;
   double bytes = 0;  // windows fold whole vectors of channels
   for (ValueId operand : node.operands) {
     if (operand) bytes += size_hint_bytes(graph.value(operand).type);

@@ -1,6 +1,7 @@
 #include "passes/fuse/rules.h"
 
 #include "ops/analysis.h"
+#include "ops/window.h"
 
 #include <algorithm>
 
@@ -300,7 +301,7 @@ bool Rules::is_long_sum(ClusterId cluster) const {
   const NodeId centre = anchor_node(cluster);
   if (keeps_tiles_ || !centre || access_[centre].role != Role::Contraction) return false;
   const Node& node = clusters.graph().node(centre);
-  const bool is_product = node.op->precision == Precision::Integer || node.op->find_attr("strides") != nullptr;
+  const bool is_product = node.op->precision == Precision::Integer || takes_windows(*node.op);
   if (!is_product || node.results.size() != 1) return false;
   return access_[centre].flops >= 2 * kLongSum * size_hint(counts_[node.results.front()]);
 }
@@ -347,7 +348,7 @@ bool Rules::takes_any_step(ClusterId cluster, ClusterId reader) const {
   const DType dtype = graph.value(node.results.front()).type.tensor().dtype;
   const bool suits = (dtype == DType::F16 || dtype == DType::BF16) && product_tiles_ > 0 &&
                      size_hint(counts_[node.results.front()]) >= product_tiles_ &&
-                     node.op->find_attr("strides") == nullptr;
+                     !takes_windows(*node.op);
   return suits && std::ranges::all_of(clusters.nodes(reader), [&](NodeId id) {
            return ends_as(graph.node(id).results.front(), dtype, kMostSteps);
          });
