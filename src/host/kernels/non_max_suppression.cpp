@@ -84,17 +84,6 @@ TENON_AVX512 const Lanes* next_overlap_avx512(const Box& box, const Lanes* kept,
 const Lanes* next_overlap_plain(const Box& box, const Lanes* kept, const Lanes* end, double limit) {
   return next_overlap(box, kept, end, limit);
 }
-using NextOverlap = const Lanes* (*)(const Box&, const Lanes*, const Lanes*, double);
-NextOverlap next_overlap_here() {
-  switch (vector_level()) {
-    case VectorLevel::Avx512:
-      return next_overlap_avx512;
-    case VectorLevel::Avx2:
-      return next_overlap_avx2;
-    default:
-      return next_overlap_plain;
-  }
-}
 
 struct Limits {
   double max_boxes, overlap, score;
@@ -159,7 +148,8 @@ class Suppressor {
 
   const Limits& limits_;
   double near_limit_ = limits_.overlap * (1 - 1e-12);
-  NextOverlap next_overlap_ = next_overlap_here();
+  decltype(&next_overlap_plain) next_overlap_ =
+      for_this_processor(next_overlap_avx512, next_overlap_avx2, next_overlap_plain);
   std::size_t count_;
   Item* items_;
   Lanes* kept_;

@@ -115,16 +115,9 @@ class Best {
   }
   static std::int64_t next(const Element* row, std::int64_t begin, std::int64_t end, Element limit,
                            Flags& flags) {
-    static const auto function = [] {
-      switch (vector_level()) {
-        case VectorLevel::Avx512:
-          return next_block_avx512<Order, kLargest>;
-        case VectorLevel::Avx2:
-          return next_block_avx2<Order, kLargest>;
-        default:
-          return next_block_plain<Order, kLargest>;
-      }
-    }();
+    static const auto function =
+        for_this_processor(next_block_avx512<Order, kLargest>, next_block_avx2<Order, kLargest>,
+                           next_block_plain<Order, kLargest>);
     return function(row, begin, end, limit, flags);
   }
 
@@ -160,16 +153,9 @@ class Best {
     if (extent < 4 * groups ||
         k_ * doublings * kInsertion < extent / kElementsAtOnce + groups * kComparison)
       return std::nullopt;
-    static const auto find = [] {
-      switch (vector_level()) {
-        case VectorLevel::Avx512:
-          return find_good_avx512<Order, kLargest>;
-        case VectorLevel::Avx2:
-          return find_good_avx2<Order, kLargest>;
-        default:
-          return find_good_plain<Order, kLargest>;
-      }
-    }();
+    static const auto find =
+        for_this_processor(find_good_avx512<Order, kLargest>, find_good_avx2<Order, kLargest>,
+                           find_good_plain<Order, kLargest>);
     std::array<Element, kMaxGroups> good;
     find(row, extent, groups, good.data());
     std::array<Item, kMaxGroups> items;

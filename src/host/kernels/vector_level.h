@@ -16,6 +16,13 @@ inline VectorLevel vector_level() {
   return level;
 }
 
+/// Of a function that is compiled for each level, the one for this processor.
+template <class Function>
+Function for_this_processor(Function avx512, Function avx2, Function plain) {
+  const VectorLevel level = vector_level();
+  return level == VectorLevel::Avx512 ? avx512 : level == VectorLevel::Avx2 ? avx2 : plain;
+}
+
 }  // namespace tenon
 
 // A function that is compiled anew for each level; what it calls is inlined into it.
