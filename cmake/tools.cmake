@@ -18,7 +18,8 @@ if(TENON_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# What of LLVM nobody calls is left out.
+# What of LLVM nobody calls is left out, and with it libraries that only that would need.
+add_link_options(-Wl,--as-needed)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   add_link_options(-Wl,--gc-sections)
 endif()
