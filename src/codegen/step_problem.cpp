@@ -83,10 +83,10 @@ class Describer {
       return reached_units_ *
              facts_.flops_per_s(*parse_dtype(function.dtype), function.allows_tf32);
     }
-    DType factor = DType::F32;
-    if (!kernel.maps.empty())
-      factor = tasks_.buffers[call.buffers[kernel.maps.front().buffer]].dtype;
-    return reached_units_ * facts_.flops_per_s(factor);
+    if (kernel.maps.empty()) return reached_units_ * facts_.flops_per_s(DType::F32);
+    // Matrices are copied in boxes for tensor cores, which multiply f32 as tf32.
+    const std::uint32_t matrix = call.buffers[kernel.maps.front().buffer];
+    return reached_units_ * facts_.flops_per_s(tasks_.buffers[matrix].dtype, true);
   }
 
   // An item for each call, so that what calls hand each other lives no longer than it must. Calls
