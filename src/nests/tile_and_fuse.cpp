@@ -59,7 +59,11 @@ bool is_worth_loops(const LoopNest& copy, const FusionPrices& prices) {
                prices.shared_bytes;
   });
 }
-constexpr double kFewFlopsPerByte = 16;
+
+// Whether computing what reads a copy takes longer than writing and reading that.
+bool is_mostly_arithmetic(const FusionCost& cost) {
+  return cost.flops > 2 * cost.prices.flops_per_byte * cost.handed_bytes;
+}
 
 }  // namespace
 
@@ -72,7 +76,7 @@ void tile_and_fuse(NestSequence& sequence, const FusionPrices& prices) {
       if (is_copy && !is_worth_loops(sequence.parts[first].nest, prices)) break;
       std::optional<Found> longer = best_tile(sequence, first, last, prices);
       if (!longer) break;
-      if (is_copy && longer->cost.flops > kFewFlopsPerByte * longer->cost.handed_bytes) break;
+      if (is_copy && is_mostly_arithmetic(longer->cost)) break;
       if (!best || longer->gain() > best->gain()) best = std::move(longer);
     }
     if (!best) continue;
