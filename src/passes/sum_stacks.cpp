@@ -1,5 +1,5 @@
-// One long sum in place of products that are added up: so the gradient of weights comes that a
-// whole batch shares.
+// A batched product that is then summed over its batch becomes one product with a longer sum: so
+// the gradient of weights comes that a whole batch shares.
 #include "base/error.h"
 #include "ops/fused_groups.h"
 #include "passes/pass.h"
