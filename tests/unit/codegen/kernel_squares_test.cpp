@@ -1,5 +1,6 @@
 // Copies that turn rows into columns, square by square.
 #include "base/error.h"
+#include "codegen/compile.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
@@ -29,6 +30,21 @@ void expect_turned(int rows, int columns, const std::string& cpu) {
     EXPECT_TRUE(identical(model.run(inputs).front().tensor(), expected))
         << rows << " " << columns << " " << cpu;
   }
+}
+
+// Turning a square of eight by eight takes 24 shuffles; the loops without squares have a few.
+TEST(KernelSquares, AreTurnedInRegisters) {
+  const Graph graph = parse_graph(
+      "graph (x: f32[64, 64], w: f32[64, 64]) {\n"
+      "  y = einsum(x, w) {equation = \"ik,jk->ij\"}\n  return y\n}\n",
+      all_ops());
+  const std::string code = codegen::print_code(graph, cpu_options("haswell"));
+  const std::string shuffle = " shufflevector ";
+  int count = 0;
+  for (std::size_t at = code.find(shuffle); at != std::string::npos;
+       at = code.find(shuffle, at + 1))
+    ++count;
+  EXPECT_GE(count, 24);
 }
 
 TEST(KernelSquares, EveryElementComesOutWhereItBelongs) {
