@@ -1,0 +1,176 @@
+#include "codegen/cuda/kernel_writer.h"
+#include "nests/index_map.h"
+
+#include <algorithm>
+
+namespace tenon::codegen::cuda {
+
+std::optional<KernelWriter::RowPasses> KernelWriter::row_passes(const LoopBand& band) const {
+  constexpr std::int64_t kMostElements = 32;
+  if (band.loops.size() != 1 || !band.loops.front()->extent.is_constant()) return std::nullopt;
+  const std::int64_t extent = band.loops.front()->extent.constant();
+  const std::int64_t elements = extent / binding_.group;
+  if (extent % binding_.group != 0 || elements > kMostElements) return std::nullopt;
+  // Locals are a thread's, not a lane's.
+  const bool is_plain =
+      std::all_of(band.inner->begin(), band.inner->end(), [](const Statement& statement) {
+        return statement.kind == Statement::Kind::Store ||
+               (statement.kind == Statement::Kind::Fold && !statement.place.is_defined());
+      });
+  const unsigned lanes = !is_plain ? 1 : elements % 4 == 0 ? 4 : elements % 2 == 0 ? 2 : 1;
+  return RowPasses{elements / lanes, lanes};
+}
+
+// Passes over a row, all written out.
+void KernelWriter::write_passes(const Statement& loop, const RowPasses& passes,
+                                const std::function<void()>& body) {
+  pass_ = concat("u", unique_);
+  const std::string at = concat("s", unique_);
+  ++unique_;
+  lines_.add("#pragma unroll");
+  lines_.open(concat("for (int ", pass_, " = 0; ", pass_, " < ", passes.count, "; ++", pass_, ")"));
+  lines_.add(concat("const i32 ", at, " = ", pass_, " * ", passes.lanes * binding_.group,
+                    " + lane * ", passes.lanes, ";"));
+  write_positions({&loop}, at, "i32", 1);
+  lanes_ = passes.lanes;
+  lane_loop_ = loop.id;
+  if (lanes_ > 1) values_.set_lanes(loop.id, lanes_, false);
+  body();
+  lanes_ = 1;
+  values_.set_lanes(std::nullopt, 1, false);
+  lines_.close();
+}
+
+// What several loops read of a row stays in registers from the first to the last.
+void KernelWriter::keep_rows(const Block& block) {
+  constexpr std::int64_t kMostBytes = 192;  // of a thread's registers
+  rows_.clear();
+  struct Use {
+    KeptRow row;
+    const Statement* loop;
+    RowPasses passes;
+    std::size_t count;
+  };
+  std::vector<Use> uses;
+  std::set<std::size_t> written;
+  collect_written(block, written);
+  for (const Statement& statement : block) {
+    if (statement.kind != Statement::Kind::Loop) continue;
+    const LoopBand band = band_of(statement);
+    const auto passes = row_passes(band);
+    if (!passes || passes->lanes == 1) continue;
+    values_.set_lanes(statement.id, passes->lanes, false);
+    lanes_ = passes->lanes;
+    for_each_load(*band.inner, [&](const Scalar& load) {
+      if (load->bounds == Bounds::Fill || written.contains(load->id) ||
+          nest_.buffers[load->id].storage == Storage::Scratch ||
+          !is_packed(load->args, load->view, statement.id) ||
+          !is_inside_together(load, statement.id))
+        return;
+      const auto known = std::find_if(uses.begin(), uses.end(), [&](const Use& use) {
+        return use.passes.lanes == passes->lanes && use.passes.count == passes->count &&
+               is_same(use.row.load, load, use.row.loop, statement.id);
+      });
+      if (known == uses.end()) {
+        uses.push_back({{load, statement.id, ""}, &statement, *passes, 1});
+      } else if (known->loop != &statement) {
+        known->loop = &statement;
+        ++known->count;
+      }
+    });
+    lanes_ = 1;
+    values_.set_lanes(std::nullopt, 1, false);
+  }
+  std::int64_t bytes = 0;
+  for (Use& use : uses) {
+    const DType dtype = nest_.buffers[use.row.load->id].dtype;
+    const auto size =
+        static_cast<std::int64_t>(info(dtype).storage_bytes) * use.passes.lanes * use.passes.count;
+    if (use.count < 2 || bytes + size > kMostBytes) continue;
+    bytes += size;
+    use.row.name = concat("row", rows_.size());
+    const std::string type = concat("Pack<", stored_type(dtype), ", ", use.passes.lanes, ">");
+    lines_.add(concat(type, " ", use.row.name, "[", use.passes.count, "];"));
+    Statement loop;
+    loop.id = use.row.loop;
+    loop.extent = use.loop->extent;
+    write_passes(loop, use.passes, [&] {
+      values_.begin_statement();
+      const Scalar& load = use.row.load;
+      const std::vector<Scalar> indices(
+          load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+      const auto at = values_.place(indices, load->view, load->bounds != Bounds::Inside);
+      const std::string row = concat(use.row.name, "[", pass_, "] = "),
+                        text = concat("load_pack<", stored_type(dtype), ", ", use.passes.lanes,
+                                      ">(", nest_.buffers[load->id].name, " + ", at.offset, ");");
+      if (at.inside.empty()) {
+        lines_.add(row + text);
+        return;
+      }
+      lines_.add(row + "{};");
+      lines_.add(concat("if (", at.inside, ") ", row, text));
+      lines_.add(concat("else ", ValueWriter::report(Check::Inside)));
+    });
+    rows_.push_back(use.row);
+  }
+}
+
+void KernelWriter::write_spread(const LoopBand& band, const std::function<void()>& body) {
+  const std::vector<const Statement*>& loops = band.loops;
+  if (const auto passes = row_passes(band)) return write_passes(*loops.front(), *passes, body);
+  const std::string type = is_short(loops) ? "i32" : "i64";
+  const std::string at = concat("s", unique_++);
+  lines_.open(concat("for (", type, " ", at, " = lane; ", at, " < ", count_text(loops, type, 1),
+                     "; ", at, " += ", binding_.group, ")"));
+  write_positions(loops, at, type, 1);
+  body();
+  lines_.close();
+}
+
+void KernelWriter::write_shared_folds(const LoopBand& band) {
+  lines_.open("");
+  // Each thread folds its own positions; what was there before comes last.
+  for (const Statement& fold : *band.inner) {
+    const DType dtype = nest_.locals[fold.id];
+    lines_.add(concat("const ", computed_type(dtype), " before", fold.id, " = t", fold.id, ";"));
+    const Scalar start = nests::identity_scalar(fold.reduction, dtype);
+    lines_.add(concat("t", fold.id, " = ", literal_text(dtype, start->real, start->integer), ";"));
+  }
+  write_spread(band, [&] {
+    for (const Statement& fold : *band.inner) write_fold(fold);
+  });
+  for (const Statement& fold : *band.inner) {
+    const DType dtype = nest_.locals[fold.id];
+    const std::string local = concat("t", fold.id);
+    if (fold.place.is_defined()) {
+      const bool is_max =
+          fold.reduction == Reduction::ArgMax || fold.reduction == Reduction::ArgMaxLast;
+      const bool takes_last =
+          fold.reduction == Reduction::ArgMaxLast || fold.reduction == Reduction::ArgMinLast;
+      lines_.add(concat("fold_places<", is_max ? "true" : "false", ", ",
+                        takes_last ? "true" : "false", ", ", binding_.group, ">(", local, ", p",
+                        fold.id, ", partial, lane);"));
+      continue;
+    }
+    lines_.add(concat(local, " = fold_group<", fold_name(fold.reduction, dtype), ", ",
+                      binding_.group, ">(", local, ", partial, lane);"));
+    lines_.add(concat(local, " = ",
+                      combined(fold.reduction, dtype, concat("before", fold.id), local), ";"));
+  }
+  lines_.close();
+}
+
+std::string KernelWriter::fold_name(Reduction reduction, DType dtype) {
+  switch (reduction) {
+    case Reduction::Sum:
+      return dtype == DType::Bool ? "FoldOr" : "FoldSum";
+    case Reduction::Product:
+      return "FoldProduct";
+    case Reduction::Max:
+      return "FoldMost";
+    default:
+      return "FoldLeast";
+  }
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,94 @@
+#pragma once
+
+#include "base/error.h"
+#include "codegen/cuda/source_writer.h"
+#include "codegen/cuda/value_writer.h"
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tenon::codegen::cuda {
+
+/// Writes one kernel. What a group of threads does together is in kernel_groups.cpp, what a
+/// statement becomes in kernel_statements.cpp.
+class KernelWriter {
+ public:
+  explicit KernelWriter(const Kernel& kernel);
+
+  std::string run();
+  /// A function that runs it on a processor.
+  std::string emulation() const;
+
+ private:
+  struct PackedStore {
+    std::string pack, target, type;
+  };
+  // A load along a loop whose elements a thread keeps, by pass.
+  struct KeptRow {
+    Scalar load;
+    std::size_t loop;
+    std::string name;
+  };
+  // How threads share a loop along a row whose length is known: each takes `lanes` neighbours in
+  // every pass, the same in every loop.
+  struct RowPasses {
+    std::int64_t count = 0;
+    unsigned lanes = 1;
+  };
+
+  static void collect_written(const Block& block, std::set<std::size_t>& written);
+  std::string parameters() const;
+  std::string together() const;
+  std::string cluster() const;
+  unsigned groups() const { return binding_.threads / binding_.group; }
+  bool is_shared() const { return binding_.group > 1; }
+  void sync() { lines_.add(concat("group_sync<", binding_.group, ">();")); }
+  void declare();
+  void write_positions(const std::vector<const Statement*>& loops, std::string number,
+                       const std::string& type, unsigned lanes);
+  static bool is_short(const std::vector<const Statement*>& loops);
+  std::string count_text(const std::vector<const Statement*>& loops, const std::string& type,
+                         unsigned lanes) const;
+  void write_items();
+  void write_shared(const Block& block);
+  void write_block(const Block& block);
+  void write_loop(const Statement& loop);
+
+  std::optional<RowPasses> row_passes(const LoopBand& band) const;
+  void write_passes(const Statement& loop, const RowPasses& passes,
+                    const std::function<void()>& body);
+  void keep_rows(const Block& block);
+  void write_spread(const LoopBand& band, const std::function<void()>& body);
+  void write_shared_folds(const LoopBand& band);
+  static std::string fold_name(Reduction reduction, DType dtype);
+
+  void in_lanes(const Statement& statement, const std::function<void()>& write);
+  void load_packs(const Statement& statement);
+  void finish_store();
+  bool is_inside_together(const Scalar& load, std::size_t loop) const;
+  bool is_packed(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) const;
+  void write_define(const Statement& statement);
+  void write_fold(const Statement& statement);
+  static const Scalar& rounded_once(const Statement& store, const NestBuffer& to);
+  void write_store(const Statement& statement);
+  void write_update(const Statement& statement);
+
+  const LoopNest& nest_;
+  const Binding& binding_;
+  const std::string& symbol_;
+  Lines lines_;
+  ValueWriter values_;
+  std::set<std::size_t> placed_;     // locals that keep the place of an extreme
+  std::set<std::size_t> exchanged_;  // buffers of which threads read what others wrote
+  std::optional<PackedStore> store_;
+  unsigned lanes_ = 1;  // neighbours that each statement is done for, and along which loop
+  std::size_t lane_loop_ = 0;
+  std::vector<KeptRow> rows_;
+  std::string pass_;  // over a row
+  std::size_t unique_ = 0;
+};
+
+}  // namespace tenon::codegen::cuda
