@@ -21,8 +21,8 @@ using nests::WinogradWeights;
 constexpr double kLatency = 4;
 // What only the clock can tell from the first choice costs more: it has to be timed to be taken.
 constexpr double kUntimed = 1.1;
-// What sums in parts take of the time of whole ones, where the facts speak for them.
-constexpr double kPaysByDepth = 0.95;
+// What whole sums take of the time of sums in parts, where the facts speak for these.
+constexpr double kLostWhole = 1.05;
 
 // Cycles for one step of the sum in a tile: two multiply-adds start in each, two loads, and a sum
 // waits for the one before.
@@ -198,6 +198,7 @@ class Lister {
     const double products = sum_ ? product_count(*sum_) : products_in(work_.part.nest.body);
     const double cost = products / products_ + weight_bytes(packs) / bytes_;
     const double usual = facts.refusal.empty() ? tiled_cycles(facts, shapes.front(), lanes) : 1;
+    const bool has_parts = facts.refusal.empty() && facts.depth_refusal.empty() && gains_by_depth(shapes.front(), target_);
     for (const bool is_reordered : {false, true}) {
       for (TileShape shape : shapes) {
         shape.is_reordered = is_reordered;
@@ -208,7 +209,7 @@ class Lister {
         }
         const bool is_first = is_same(shape, shapes.front()) && !is_reordered;
         const double share = is_first ? 1 : kUntimed * std::max(tiled_cycles(facts, shape, lanes) / usual, 1.0);
-        add(tile_name(shape), yes(cost * share), tiles(shape));
+        add(tile_name(shape), yes(cost * share * (has_parts ? kLostWhole : 1)), tiles(shape));
       }
     }
     add_pairs(facts, shapes.front(), cost);
@@ -241,7 +242,7 @@ class Lister {
       if (!refusal.empty()) {
         add(tile_name(shape), no(refusal));
       } else {
-        add(tile_name(shape), yes(cost * (is_first ? kPaysByDepth : kUntimed)), tiles(shape));
+        add(tile_name(shape), yes(cost * (is_first ? 1 : kUntimed)), tiles(shape));
       }
     }
   }

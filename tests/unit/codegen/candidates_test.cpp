@@ -61,7 +61,7 @@ TEST(Candidates, RefusalsSayWhy) {
   options.allow_winograd = false;
   EXPECT_EQ(verdict_of(decision_for(convolution(64, plain), options), "winograd 4x4").reason,
             "it is forbidden: larger errors of rounding");
-  EXPECT_EQ(chosen(decision_for(convolution(64, plain), options)), "tiles 6x16");
+  EXPECT_EQ(chosen(decision_for(convolution(64, plain), options)), "tiles 6x16 by 325");
   const Decision product = decision_for("graph (a: f32[5, 7], b: f32[7, 3]) {\n  y = matmul(a, b)\n  return y\n}\n");
   EXPECT_EQ(verdict_of(product, "tiles 6x16").reason, "it writes along no loop of 4 or more");
   EXPECT_EQ(verdict_of(product, "dots 6").reason,
