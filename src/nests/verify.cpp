@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "nests/access_map.h"
 #include "nests/pairs.h"
+#include "nests/stride.h"
 
 #include <algorithm>
 #include <numeric>
@@ -79,7 +80,11 @@ class Structure {
         loops_, [](const Statement* loop) { return loop->loop == LoopKind::Jam; });
     if (is_in_jam && s.loop == LoopKind::Jam)
       fault(concat("loop ", name, " is a jam inside a jam"));
-    if (is_in_jam && s.limit.is_defined())
+    const bool is_uneven =
+        s.limit.is_defined() && std::ranges::any_of(loops_, [&](const Statement* loop) {
+          return loop->loop == LoopKind::Jam && depends_on(s.limit, loop->id);
+        });
+    if (is_uneven || (is_in_jam && s.limit.is_defined() && s.loop != LoopKind::Serial))
       fault(concat("loop ", name, " has a limit inside a jam"));
     if (s.loop == LoopKind::Serial && s.width > 1 && !is_pair(s)) {
       fault(concat("loop ", name, " runs ", s.width,

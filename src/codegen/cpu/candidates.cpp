@@ -10,6 +10,7 @@
 #include "codegen/cpu/winograd_nests.h"
 #include "nests/materialise.h"
 #include "nests/schedule/pad.h"
+#include "nests/schedule/skip_hidden.h"
 #include "ops/access.h"
 #include "target/bf16.h"
 
@@ -307,6 +308,7 @@ class Lister {
         if (packings) {
           for (NestSequence::Part& copy : pack_in_run(sequence, nest, *packings, is_constant)) made.push_back({std::move(copy), {}});
         }
+        if (packings) nests::skip_hidden(nest.nest);
         if (!packings) schedule(nest.nest);  // the copy that makes room around an operand
         nest.is_scheduled = true;
         made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});

@@ -271,7 +271,8 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
       continue;
     }
     if (statement.kind == Statement::Kind::Loop) {
-      counted(ir_.getInt64(0), extent(statement.extent), 1, nest_.loop_names[statement.id], [&](llvm::Value* counter) {
+      llvm::Value* end = statement.limit.is_defined() ? emit(statement.limit).value : extent(statement.extent);
+      counted(ir_.getInt64(0), end, 1, nest_.loop_names[statement.id], [&](llvm::Value* counter) {
         loops_[statement.id] = math_.uniform(counter);
         emit_jammed(statement.body, loop, first, count);
       });

@@ -1,0 +1,65 @@
+// Causal attention whose rows are computed in passes: keys that a pass does not see are left out.
+#include "codegen/compile.h"
+#include "driver/compile.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace tenon::causal_attention_test {
+namespace {
+
+std::string attention(int heads, int keys, const std::string& attributes) {
+  return concat("graph (q: f32[1, ", heads, ", 256, 8], k: f32[1, ", heads, ", ", keys,
+                ", 8], v: f32[1, ", heads, ", ", keys,
+                ", 20]) {\n  y = attention(q, k, v) {causal = true", attributes,
+                "}\n  return y\n}\n");
+}
+
+TEST(CausalAttention, AsTheReferenceOnAnyNumberOfThreads) {
+  for (const std::string& text :
+       {attention(1, 256, ""), attention(3, 256, ", scale = 0.3"),
+        attention(1, 296, ", causal_offset = 40"), attention(2, 200, ", softcap = 2.0")}) {
+    const Graph graph = parse_graph(text, all_ops());
+    const std::vector<Datum> inputs = random_inputs(graph, 5);
+    const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+    Tensor first;
+    for (const char* cpu : {"x86-64-v3", "native"}) {
+      for (const int threads : {1, 2, 3, 7}) {
+        const Tensor y = CompiledModel(codegen::compile(graph, cpu_options(cpu)), threads)
+                             .run(inputs)
+                             .front()
+                             .tensor();
+        for (std::int64_t k = 0; k < y.size(); ++k)
+          ASSERT_NEAR(y.real_at(k), expected.real_at(k), 1e-5) << text;
+        if (threads == 1) first = y;
+        EXPECT_TRUE(identical(y, first)) << text;
+      }
+    }
+  }
+}
+
+// The reference has 0 times infinity there. A row that sees the value has it, whatever computes it.
+TEST(CausalAttention, AnInfinityThatNoRowOfAPassSeesIsNotMet) {
+  const Graph graph = parse_graph(attention(1, 256, ""), all_ops());
+  std::vector<Datum> inputs = random_inputs(graph, 5);
+  Tensor values = inputs[2].tensor();
+  values.set_real(255 * 20, std::numeric_limits<double>::infinity());
+  inputs[2] = values;
+  const Tensor y =
+      CompiledModel(codegen::compile(graph, cpu_options()), 1).run(inputs).front().tensor();
+  EXPECT_TRUE(std::isfinite(y.real_at(0)));
+  EXPECT_FALSE(std::isfinite(y.real_at(255 * 20)));
+  EXPECT_TRUE(std::isfinite(y.real_at(255 * 20 + 1)));
+}
+
+}  // namespace
+}  // namespace tenon::causal_attention_test
