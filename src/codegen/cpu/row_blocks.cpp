@@ -44,8 +44,15 @@ unsigned rows_in_cache(std::int64_t distance, const TargetFacts& target) {
   return static_cast<unsigned>(is_even ? places : lines_in_cache(distance, cache, target.line_bytes));
 }
 
+namespace {
+
+// Of a core's cache: what stays in it, and what of it may be kept beside a stream of others.
+constexpr double kHeld = 0.75, kKept = 0.5;
+
+}  // namespace
+
 RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_bytes, std::int64_t items, const TargetFacts& target) {
-  constexpr double kEvenEnough = 0.9, kHeld = 0.75, kKept = 0.5;
+  constexpr double kEvenEnough = 0.9;
   constexpr std::int64_t kMostParts = 64;
   const auto own = static_cast<double>(target.own_cache().bytes);
   RowBlocks blocks{rows, row_bytes * static_cast<double>(rows) <= kHeld * own};
@@ -65,6 +72,18 @@ RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_byte
     }
   }
   return blocks;
+}
+
+std::int64_t images_together(std::int64_t images, double image_bytes, double weight_bytes, std::int64_t column_blocks, const TargetFacts& target) {
+  const auto own = static_cast<double>(target.own_cache().bytes);
+  const double all = image_bytes * static_cast<double>(images);
+  if (all <= kHeld * own) return 0;
+  std::int64_t together = 1;
+  for (std::int64_t count = 2; count < images; ++count) {
+    if (images % count == 0 && image_bytes * static_cast<double>(count) <= kKept * own) together = count;
+  }
+  const double by_images = weight_bytes * static_cast<double>(images / together) + all;
+  return by_images < all * static_cast<double>(column_blocks) ? together : 0;
 }
 
 }  // namespace tenon::codegen::cpu

@@ -35,4 +35,9 @@ struct RowBlocks {
 /// `row_bytes` is what one row reads, `items` how many blocks of columns and others there are; blocks have at least `fewest` rows.
 RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_bytes, std::int64_t items, const TargetFacts& target);
 
+/// Of images whose lines are such rows: how many go through all columns together, each of which is `image_bytes`, before
+/// the next do. 0: all of them, for one block of columns after the other, which reads the weights once and images as often
+/// as there are such blocks; that is less where a core's cache holds them, or weights are many.
+std::int64_t images_together(std::int64_t images, double image_bytes, double weight_bytes, std::int64_t column_blocks, const TargetFacts& target);
+
 }  // namespace tenon::codegen::cpu

@@ -180,6 +180,8 @@ struct TilePlan {
   std::int64_t depth_length = 0;          // of the sum, so many at a time
   std::optional<std::size_t> lines;       // the loop around the rows, where parts of the sum run around both
   std::int64_t line_count = 0;
+  std::optional<std::size_t> images;      // the loop around the lines, where it counts images
+  std::int64_t image_count = 0;
   bool is_paired = false;                 // along the innermost loop of the sum
   Dim pair_extent;
   double row_bytes = 0;                   // that one row reads
@@ -236,11 +238,13 @@ bool fits_own_tiles(const Roles& roles, const TargetFacts& target) {
          sum.constant() % kTileSum == 0;
 }
 
-// The loop around the rows, where it counts lines of them: all lines read the same columns.
-const Statement* lines_around(const Roles& roles) {
+// The loop around the rows, where it counts lines of them: all lines read the same columns. So do images, around the
+// lines.
+const Statement* lines_around(const Roles& roles, const Statement* inner = nullptr) {
   const Statement* lines = nullptr;
   for (const Statement* loop : roles.sum.parallel) {
-    const bool is_shared = loop != roles.columns && loop != roles.rows && stride_along(roles.sum.b, loop->id) == Stride::Zero;
+    const bool is_taken = loop == roles.columns || loop == roles.rows || loop == inner;
+    const bool is_shared = !is_taken && stride_along(roles.sum.b, loop->id) == Stride::Zero;
     if (is_shared && loop->extent.is_constant() && !loop->limit.is_defined()) lines = loop;
   }
   return lines;
@@ -343,6 +347,10 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, co
       const Statement* lines = lines_around(roles);
       plan.lines = lines->id;
       plan.line_count = lines->extent.constant();
+      if (const Statement* images = lines_around(roles, lines)) {
+        plan.images = images->id;
+        plan.image_count = images->extent.constant();
+      }
     }
   }
   if (shape.is_paired && c.a->bounds == Bounds::Inside && pair_refusal(roles, may_pack, shape, target).empty()) {
@@ -466,6 +474,22 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
       const SplitLoop parts = split(nest, whole, blocked, blocks.rows, "b");
       blocked = parts.inner;
       around.insert(blocks.is_columns_first ? around.end() : around.begin(), parts.outer);
+    }
+    if (plan.images) {
+      const double weights = 4 * size_hint(product(plan.b_view)), image = plan.row_bytes * static_cast<double>(rows * count);
+      const auto column_blocks = static_cast<std::int64_t>(size_hint(ceil_div(plan.column_count, plan.width)));
+      if (const std::int64_t together = images_together(plan.image_count, image, weights, column_blocks, target)) {
+        const auto images = std::find(around.begin(), around.end(), *plan.images);
+        std::size_t outer = *plan.images;
+        if (together > 1) {
+          const SplitLoop parts = split(nest, whole, *plan.images, together, "b");
+          *images = parts.inner;
+          outer = parts.outer;
+        } else {
+          around.erase(images);
+        }
+        around.insert(around.begin(), outer);
+      }
     }
   } else if (sharing.halves && plan.halved) {
     const SplitLoop halves = split(nest, whole, *plan.halved, plan.halved_extent.constant() / 2);

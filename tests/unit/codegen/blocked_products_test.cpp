@@ -1,6 +1,7 @@
 // Products whose long sums run in parts, so that a panel of weights stays in the first cache for
 // all rows.
 #include "base/error.h"
+#include "codegen/cpu/row_blocks.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/explain.h"
@@ -9,6 +10,7 @@
 #include "ops/registry.h"
 #include "program/target.h"
 #include "reference/evaluate.h"
+#include "target/cpu_facts.h"
 
 #include <gtest/gtest.h>
 
@@ -35,10 +37,10 @@ std::string convolution(int size, int channels, int outputs) {
 }
 
 // One whose lines are too short to fill tiles by themselves.
-std::string window(int size, int channels, int outputs, int kernel, int stride) {
-  return concat("graph (x: f32[1, ", size, ", ", size, ", ", channels, "]@NHWC) {\n  w: f32[",
-                kernel, ", ", kernel, ", ", channels, ", ", outputs, "]@HWIO = constant f32[",
-                kernel, ", ", kernel, ", ", channels, ", ", outputs,
+std::string window(int size, int channels, int outputs, int kernel, int stride, int images = 1) {
+  return concat("graph (x: f32[", images, ", ", size, ", ", size, ", ", channels,
+                "]@NHWC) {\n  w: f32[", kernel, ", ", kernel, ", ", channels, ", ", outputs,
+                "]@HWIO = constant f32[", kernel, ", ", kernel, ", ", channels, ", ", outputs,
                 "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w) {strides = [",
                 stride, ", ", stride, "]}\n  return y\n}\n");
 }
@@ -61,6 +63,7 @@ std::string refusal(const std::string& text, const std::string& name) {
 TEST(BlockedProducts, FactsDecide) {
   EXPECT_EQ(chosen(product(128, 768, 96), "sapphire-rapids"), "tiles 8x32 by 268");
   EXPECT_EQ(chosen(product(128, 768, 96), "zen4"), "tiles 8x32");
+  EXPECT_EQ(chosen(product(128, 768, 96), "x86-64-v3"), "tiles 6x16 by 325");
   EXPECT_EQ(chosen(product(128, 256, 96), "sapphire-rapids"), "tiles 8x32");
   EXPECT_EQ(chosen(convolution(14, 1024, 64), "sapphire-rapids"), "tiles 8x32 by 268");
   EXPECT_EQ(chosen(window(16, 512, 64, 3, 2), "sapphire-rapids"), "tiles 8x32 by 268");
@@ -76,6 +79,19 @@ TEST(BlockedProducts, FactsDecide) {
             "it has few rows, or their number is only known when it runs");
 }
 
+// Images that a core's cache does not hold go through all columns by as many as it does, unless
+// weights are more than what is saved.
+TEST(BlockedProducts, ImagesThatStayTogether) {
+  const TargetFacts facts = cpu_facts("sapphire-rapids");
+  constexpr double kMiB = 1 << 20;
+  EXPECT_EQ(codegen::cpu::images_together(16, 0.4 * kMiB, 2 * kMiB, 32, facts), 2);
+  EXPECT_EQ(codegen::cpu::images_together(16, 0.2 * kMiB, 2 * kMiB, 32, facts), 4);
+  EXPECT_EQ(codegen::cpu::images_together(7, 0.4 * kMiB, 2 * kMiB, 32, facts), 1);
+  EXPECT_EQ(codegen::cpu::images_together(16, 3 * kMiB, 2 * kMiB, 32, facts), 1);
+  EXPECT_EQ(codegen::cpu::images_together(3, 0.4 * kMiB, 2 * kMiB, 32, facts), 0);
+  EXPECT_EQ(codegen::cpu::images_together(16, 0.4 * kMiB, 9 * kMiB, 2, facts), 0);
+}
+
 bool has_avx512() {
   const std::vector<std::string_view> features = processor_features();
   return std::ranges::find(features, "AVX-512VL") != features.end();
@@ -88,7 +104,7 @@ TEST(BlockedProducts, NotABitChanges) {
        {product(128, 768, 96), product(96, 640, 70), product(1024, 768, 64),
         convolution(14, 1024, 64), convolution(7, 512, 40), window(16, 512, 64, 3, 2),
         window(16, 100, 70, 3, 2), window(29, 96, 64, 5, 2), window(14, 512, 64, 1, 2),
-        window(57, 320, 64, 1, 4)}) {
+        window(57, 320, 64, 1, 4), window(28, 512, 64, 1, 2, 8), window(29, 256, 64, 3, 2, 2)}) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
     const Tensor whole =
