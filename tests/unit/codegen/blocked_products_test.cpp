@@ -110,12 +110,9 @@ TEST(BlockedProducts, NotABitChanges) {
     const Tensor whole =
         CompiledModel(codegen::compile(graph, cpu_options("zen4")), 1).run(inputs).front().tensor();
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
+    const Program program = codegen::compile(graph, cpu_options("sapphire-rapids"));
     for (const int threads : {1, 2, 3, 7}) {
-      const Tensor parts =
-          CompiledModel(codegen::compile(graph, cpu_options("sapphire-rapids")), threads)
-              .run(inputs)
-              .front()
-              .tensor();
+      const Tensor parts = CompiledModel(program, threads).run(inputs).front().tensor();
       EXPECT_TRUE(identical(parts, whole)) << text;
     }
     for (std::int64_t k = 0; k < whole.size(); ++k)

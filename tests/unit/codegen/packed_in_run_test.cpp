@@ -22,8 +22,9 @@ std::size_t steps_of(const std::string& text) {
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
   Tensor first;
   std::size_t steps = 0;
+  const Program program = codegen::compile(graph, cpu_options());
   for (const int threads : {1, 2, 3}) {
-    CompiledModel model(codegen::compile(graph, cpu_options()), threads);
+    CompiledModel model(program, threads);
     steps = model.program().steps.size();
     const Tensor actual = model.run(inputs).front().tensor();
     for (std::int64_t k = 0; k < actual.size(); ++k) {

@@ -119,11 +119,9 @@ TEST(PairedProducts, AreRight) {
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     Tensor first;
+    const Program program = codegen::compile(graph, cpu_options("native"));
     for (const int threads : {1, 2, 3, 7}) {
-      const Tensor actual = CompiledModel(codegen::compile(graph, cpu_options("native")), threads)
-                                .run(inputs)
-                                .front()
-                                .tensor();
+      const Tensor actual = CompiledModel(program, threads).run(inputs).front().tensor();
       if (threads == 1) first = actual;
       EXPECT_TRUE(identical(actual, first)) << text;
     }

@@ -24,8 +24,9 @@ void expect_winograd(const std::string& text) {
   for (std::int64_t k = 0; k < expected.size(); ++k)
     largest = std::max(largest, std::abs(expected.real_at(k)));
   Tensor first;
+  const Program program = codegen::compile(graph, cpu_options());
   for (const int threads : {1, 2, 5}) {
-    CompiledModel model(codegen::compile(graph, cpu_options()), threads);
+    CompiledModel model(program, threads);
     const auto& steps = model.program().steps;
     EXPECT_TRUE(std::ranges::any_of(steps, [](const auto& step) {
       return step.candidate.starts_with("winograd");

@@ -82,7 +82,7 @@ TEST(Budget, ResultsAreThoseOfTheRunWithoutOneBitForBit) {
   Session plain(training_step(), {2});
   const auto [states, losses] = trained(plain);
   std::size_t most_repeated = 0;
-  for (const char* text : {"100%", "80%", "65%"}) {
+  for (const char* text : {"100%", "65%"}) {
     Session session(training_step(), within(text, 2));
     const auto [kept_states, kept_losses] = trained(session);
     const BudgetReport& report = session.budget()->report();
@@ -204,6 +204,7 @@ TEST(Budget, WhatIsSwappedToAFileComesBackAsItWas) {
   options.may_recompute = false;
   options.may_swap = true;
   options.place.alignment = 64;
+  options.restarts = 1;  // any plan will do
   const memory::SearchResult found = memory::search(problem, options);
   ASSERT_TRUE(found.is_within_budget);
   EXPECT_EQ(testing::fault_in(problem, found.plan), "");
@@ -265,7 +266,7 @@ TEST(Budget, PartsAddUpInTheOrderOfTheBatch) {
   options.optimizer.kind = "momentum";
   const StatefulGraph whole = train(parse_graph(splittable("8"), all_ops()), options);
   const std::vector<Tensor> batch = batch_of_eight();
-  for (const std::int64_t parts : {2, 4, 8}) {
+  for (const std::int64_t parts : {2, 8}) {
     options.parts = parts;
     const StatefulGraph part =
         train(parse_graph(splittable(std::to_string(8 / parts)), all_ops()), options);

@@ -52,8 +52,9 @@ void expect_same_as_reference(const std::string& text) {
   const std::vector<Datum> inputs = random_inputs(graph, 5, {});
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
   std::vector<Datum> first;
+  const Program program = codegen::compile(graph, cpu_options());
   for (const int threads : {1, 2, 3}) {
-    CompiledModel model(codegen::compile(graph, cpu_options()), threads);
+    CompiledModel model(program, threads);
     const std::vector<Datum> actual = model.run(inputs);
     for (std::size_t output = 0; output < actual.size(); ++output) {
       const Tensor &a = actual[output].tensor(), &b = expected[output].tensor();

@@ -25,8 +25,9 @@ void expect_steps(const std::string& text, std::size_t steps, const std::map<std
   const std::vector<Datum> inputs = random_inputs(graph, 5, shapes);
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
   Tensor first;
+  const Program program = codegen::compile(graph, cpu_options());
   for (const int threads : {1, 2, 3, 7}) {
-    CompiledModel model(codegen::compile(graph, cpu_options()), threads);
+    CompiledModel model(program, threads);
     EXPECT_EQ(model.program().steps.size(), steps) << text;
     const Tensor actual = model.run(inputs).front().tensor();
     ASSERT_EQ(actual.shape(), expected.shape());
