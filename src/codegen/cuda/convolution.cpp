@@ -16,14 +16,6 @@ constexpr std::int64_t kMostBox = 256, kMostStep = 8;
 // Of the sum that a block may have where a library would do.
 constexpr std::int64_t kMostStages = 12;
 
-// The store inside all loops.
-Statement& innermost_store(Block& body) {
-  Block* block = &body;
-  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop)
-    block = &block->front().body;
-  return block->back();
-}
-
 // Pixels that lie in a rectangle: as few tiles as can be.
 void choose_tile(ConvolutionTile& tile) {
   const auto pieces = [](std::int64_t all, std::int64_t piece) {
@@ -59,7 +51,7 @@ LoopNest without_epilogue(const LoopNest& nest) {
     block = &block->front().body;
   block->resize(2);
   block->push_back(store);
-  innermost_store(plain.body).value = local_scalar(local, plain.locals[local]);
+  block->back().value = local_scalar(local, plain.locals[local]);
   return plain;
 }
 
