@@ -1,3 +1,5 @@
+#include "ops/expr.h"
+#include "ops/lowering.h"
 #include "ops/op_spec.h"
 
 namespace tenon::dp4a_op {
