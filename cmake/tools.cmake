@@ -22,6 +22,11 @@ endif()
 add_link_options(-Wl,--as-needed)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   add_link_options(-Wl,--gc-sections)
+else()
+  # Archives that only name their files: with debug information they are hundreds of megabytes, written anew for each
+  # file that changes.
+  set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qcT <TARGET> <LINK_FLAGS> <OBJECTS>")
+  set(CMAKE_CXX_ARCHIVE_APPEND "<CMAKE_AR> qT <TARGET> <LINK_FLAGS> <OBJECTS>")
 endif()
 
 # Colour survives Ninja's pipe only when it is asked for; asked for always, it would fill logs.

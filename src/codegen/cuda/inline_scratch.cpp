@@ -4,6 +4,7 @@
 #include "codegen/cuda/inline_copies.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
+#include "nests/operand_copy.h"
 
 #include <algorithm>
 #include <optional>

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codegen/cuda/sum_store.h"
 #include "nests/affine.h"
+#include "nests/index_map.h"
 #include "nests/operand_copy.h"
 #include "nests/schedule/loops.h"
 #include "nests/stage_writer.h"

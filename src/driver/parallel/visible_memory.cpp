@@ -1,5 +1,6 @@
 #include "driver/parallel/visible_memory.h"
 
+#include "base/error.h"
 #include "base/text.h"
 
 #include <fcntl.h>
