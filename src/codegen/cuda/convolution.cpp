@@ -10,7 +10,7 @@ namespace tenon::codegen::cuda {
 namespace {
 
 constexpr std::int64_t kMostCluster = 8;
-// So much of the sum in one stage, so many stages.
+// So much of the sum in one stage, so many stages: as `convolution_template()` has them.
 constexpr std::int64_t kDepth = 64, kStages = 6;
 constexpr std::int64_t kMostBox = 256, kMostStep = 8;
 // Of the sum that a block may have where a library would do.
@@ -90,7 +90,8 @@ std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, cons
   const bool is_tiled = tile.channels % kDepth == 0 && tile.outputs % kConvolutionTile == 0 &&
                         tile.row_stride <= kMostStep && tile.column_stride <= kMostStep &&
                         tile.window_rows * tile.window_columns > 1;
-  if (!is_tiled) return std::nullopt;
+  const bool has_pixels = tile.batch > 0 && tile.rows > 0 && tile.columns > 0;
+  if (!is_tiled || !has_pixels) return std::nullopt;
   tile.image = match.buffers[0] == sum->a->id ? sum->a : sum->b;
   tile.weights = match.buffers[0] == sum->a->id ? sum->b : sum->a;
   for (const Statement* loop : sum->parallel) {

@@ -24,7 +24,8 @@ constexpr std::int64_t kStep = 8;          // positions that one instruction sum
 constexpr std::int64_t kWindowColumns = 3, kMostWindowRows = 3;
 // Of a strip, below which what is done for each row weighs more than its products.
 constexpr std::int64_t kFewestColumns = 24;
-// Rows held, of images, of gradients, and of images as they came.
+// Rows held, of images, of gradients, and of images as they came: as `weight_gradient_template()`
+// has them.
 constexpr std::int64_t kImageRows = 5, kGradientRows = 3, kStagedRows = 2;
 
 // How loads move: the loops by number, those that are summed over apart.
