@@ -2,24 +2,25 @@
 
 namespace tenon::codegen::cuda {
 
+// The instructions that tiles are made of, one function each: the emulation has functions of the
+// same names.
 std::string_view box_template() {
   return R"cuda(
-#ifdef TENON_EMULATION
-#define TENSOR_MAPS
-#define BOXES(map, at) at
-#define TOGETHER(blocks)
-#else
+#ifndef TENON_EMULATION
 struct __align__(64) TensorMap { u64 words[16]; };
 #define TENSOR_MAPS , const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b
-#define BOXES(map, at) &map
 #define TOGETHER(blocks) __cluster_dims__(blocks, 1, 1)
+#define SHARED_TILES(name) extern __shared__ __align__(1024) u8 name[]
+#define SHARED_BARRIERS(name, count) __shared__ __align__(8) u64 name[count]
 FN void begin_barrier(u32 at, u32 count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(count) : "memory"); }
+FN void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory"); }
 FN void expect_bytes(u32 at, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at), "r"(bytes) : "memory"); }
 FN void arrive(u32 at) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory"); }
 FN void await(u32 at, u32 parity) {
   asm volatile("{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}"
                :: "r"(at), "r"(parity) : "memory");
 }
+FN void prefetch_map(const TensorMap* map) { asm volatile("prefetch.tensormap [%0];" :: "l"(map) : "memory"); }
 FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
                :: "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y) : "memory");
@@ -28,10 +29,41 @@ FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y,
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
                :: "r"(to), "l"(map), "r"(barrier), "r"(c), "r"(x), "r"(y), "r"(n) : "memory");
 }
+FN void show_stores_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+FN void begin_sums() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+FN void commit_sums() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int LEFT> FN void await_sums() { asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(LEFT) : "memory"); }
+template <int THREADS> FN void meet(int number) { asm volatile("bar.sync %0, %1;" :: "r"(number), "n"(THREADS) : "memory"); }
+template <int THREADS> FN void pass(int number) { asm volatile("bar.arrive %0, %1;" :: "r"(number), "n"(THREADS) : "memory"); }
+template <int COUNT> FN void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(COUNT)); }
+template <int COUNT> FN void leave_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(COUNT)); }
+FN void meet_cluster() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
+FN u32 address_in(u32 address, u32 block) {
+  u32 there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+  return there;
+}
+FN float2 load_from_block(u32 address) {
+  float2 pair;
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(address) : "memory");
+  return pair;
+}
+FN void load_two(u32* to, u32 address) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(address) : "memory"); }
+FN void load_four(u32* to, u32 address) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address) : "memory");
+}
+FN void store_four(u32 address, u32 a, u32 b, u32 c, u32 d) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" :: "r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+FN u32 as_tf32(u32 bits) {
+  u32 rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(bits)));
+  return rounded;
+}
+#endif
 // Where wgmma finds a tile of 128-byte rows: `far` from one group of 64 columns to the next, where
 // those lie side by side; 1024 bytes from eight rows to the next.
 FN u64 tile_at(u32 address, u32 far) { return (u64)((address & 0x3ffff) >> 4) | (u64)(far >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62; }
-#endif
 )cuda";
 }
 

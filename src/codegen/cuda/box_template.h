@@ -8,4 +8,8 @@ namespace tenon::codegen::cuda {
 /// is told where a tile lies.
 std::string_view box_template();
 
+/// What stands in for those instructions on the processor: copies, barriers, clusters and sums of
+/// tiles as a device has them.
+std::string_view box_emulation();
+
 }  // namespace tenon::codegen::cuda

@@ -13,51 +13,19 @@ struct Convolution {
   i32 window_rows, window_columns, rows_before, columns_before;            // zeros before the image
   i32 row_stride, column_stride, row_dilation, column_dilation;
 };
-#ifdef TENON_EMULATION
-template <class FORMAT, int TILE_ROWS, int TILE_COLUMNS, int CLUSTER, class FINISH, class PLACE>
-FN void convolution_tile(const u16* x, const u16* w, u16* y, const Convolution s, const FINISH& finish, const PLACE& place) {
-  const i64 pixels = (i64)s.batch * s.rows * s.columns, threads = (i64)gridDim.x * blockDim.x;
-  for (i64 e = (i64)blockIdx.x * blockDim.x + threadIdx.x; e < pixels * s.outputs; e += threads) {
-    const i64 pixel = e / s.outputs, k = e % s.outputs, column = pixel % s.columns, row = pixel / s.columns % s.rows, n = pixel / s.columns / s.rows;
-    float sum = 0;
-    for (i64 r = 0; r < s.window_rows; ++r)
-      for (i64 q = 0; q < s.window_columns; ++q) {
-        const i64 v = row * s.row_stride + r * s.row_dilation - s.rows_before, u = column * s.column_stride + q * s.column_dilation - s.columns_before;
-        if (v < 0 || v >= s.image_rows || u < 0 || u >= s.image_columns) continue;
-        for (i64 c = 0; c < s.channels; ++c)
-          sum += FORMAT::wide(x[((n * s.image_rows + v) * s.image_columns + u) * s.channels + c]) *
-                 FORMAT::wide(w[((k * s.window_rows + r) * s.window_columns + q) * s.channels + c]);
-      }
-    y[place((i32)pixel, (i32)k)] = (u16)FORMAT::pair(finish(sum, (i32)pixel, (i32)k), 0);
-  }
-}
-#else
-#define MULTIPLY_64X64(TYPE)                                                                        \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {"                     \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "             \
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"     \
-               "}, %32, %33, 1, 1, 1, 0, 0;"                                                        \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-                 "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-                 "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]) \
-               : "l"(a), "l"(b))
-template <class FORMAT> struct MultiplySmall;
-template <> struct MultiplySmall<FormatF16> { static FN void add(float* d, u64 a, u64 b) { MULTIPLY_64X64("f16"); } };
-template <> struct MultiplySmall<FormatBf16> { static FN void add(float* d, u64 a, u64 b) { MULTIPLY_64X64("bf16"); } };
 template <class FORMAT, int TILE_ROWS, int TILE_COLUMNS, int CLUSTER, class FINISH, class PLACE>
 FN void convolution_tile(const TensorMap* x, const TensorMap* w, u16* y, const Convolution s, const FINISH& finish, const PLACE& place) {
   constexpr int kStages = 6, kHalf = 64 * 64 * 2, kStage = 2 * kHalf, kPixels = TILE_ROWS * TILE_COLUMNS, kPitch = 66;
-  extern __shared__ __align__(1024) u8 stages[];
-  __shared__ __align__(8) u64 barriers[2 * kStages];
+  SHARED_TILES(stages);
+  SHARED_BARRIERS(barriers, 2 * kStages);
   const u32 first = (shared_address(stages) + 1023) & ~1023u, full = shared_address(barriers), empty = full + 8 * kStages;
   if (threadIdx.x == 128) {
-    asm volatile("prefetch.tensormap [%0];" :: "l"(x) : "memory");
-    asm volatile("prefetch.tensormap [%0];" :: "l"(w) : "memory");
+    prefetch_map(x);
+    prefetch_map(w);
   }
   if (threadIdx.x == 0) {
     for (int k = 0; k < kStages; ++k) { begin_barrier(full + 8 * k, 1); begin_barrier(empty + 8 * k, 4); }
-    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
+    publish_barriers();
   }
   __syncthreads();
   wait_for_kernel_before();
@@ -84,7 +52,7 @@ FN void convolution_tile(const TensorMap* x, const TensorMap* w, u16* y, const C
       }
     }
     __syncwarp();
-    asm volatile("bar.sync 1, 160;" ::: "memory");
+    meet<160>(1);
   } else {
     float d[32];
     UNROLL for (int k = 0; k < 32; ++k) d[k] = 0;
@@ -93,43 +61,42 @@ FN void convolution_tile(const TensorMap* x, const TensorMap* w, u16* y, const C
     for (i32 k = begin; k < end; ++k) {
       await(full + 8 * stage, phase);
       const u64 a = tile_at(first + stage * kStage, 16), b = tile_at(first + stage * kStage + kHalf, 16);
-      asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-      UNROLL for (int n = 0; n < 4; ++n) MultiplySmall<FORMAT>::add(d, a + 2 * n, b + 2 * n);
-      asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;" ::: "memory");
+      begin_sums();
+      UNROLL for (int n = 0; n < 4; ++n) Multiply<FORMAT, 64, false>::add(d, a + 2 * n, b + 2 * n, 1);
+      commit_sums();
+      await_sums<1>();
       if (k > begin) {
         if (lane == 0) arrive(empty + 8 * done);
         if (++done == kStages) done = 0;
       }
       if (++stage == kStages) { stage = 0; phase ^= 1; }
     }
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    asm volatile("bar.sync 1, 160;" ::: "memory");  // all stages are read: sums take their place
+    await_sums<0>();
+    meet<160>(1);  // all stages are read: sums take their place
     UNROLL for (int k = 0; k < 16; ++k) {
       const int line = warp * 16 + lane / 4 + k % 2 * 8, at = k / 2 * 8 + lane % 4 * 2;
       *(float2*)(sums + line * kPitch + at) = make_float2(d[k / 2 * 4 + k % 2 * 2], d[k / 2 * 4 + k % 2 * 2 + 1]);
     }
   }
-  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+  meet_cluster();
   const i32 upper = kPixels * rank / CLUSTER, lower = kPixels * (rank + 1) / CLUSTER;
   u32 others[CLUSTER];
-  UNROLL for (int k = 0; k < CLUSTER; ++k) asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(others[k]) : "r"(shared_address(sums)), "r"(k));
+  UNROLL for (int k = 0; k < CLUSTER; ++k) others[k] = address_in(shared_address(sums), (u32)k);
   for (i32 e = (i32)threadIdx.x; e < (lower - upper) * 32; e += (i32)blockDim.x) {
     const i32 line = upper + e / 32, at = e % 32 * 2, v = row + line / TILE_COLUMNS, u = column + line % TILE_COLUMNS;
     if (v >= s.rows || u >= s.columns) continue;
     float low = 0, high = 0;
     UNROLL for (int k = 0; k < CLUSTER; ++k) {
-      float a, b;
-      asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "r"(others[k] + (line * kPitch + at) * 4) : "memory");
-      low += a;
-      high += b;
+      const float2 pair = load_from_block(others[k] + (line * kPitch + at) * 4);
+      low += pair.x;
+      high += pair.y;
     }
     const i32 pixel = (image * s.rows + v) * s.columns + u, k = output + at;
     *(u32*)(y + place(pixel, k)) = FORMAT::pair(finish(low, pixel, k), finish(high, pixel, k + 1));
   }
   // None ends while another reads its sums.
-  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+  meet_cluster();
 }
-#endif
 )cuda";
 }
 

@@ -12,7 +12,7 @@ static u32 fragments[1024][6];
 template <bool TURNED> FN void load_matrices(u32* to, const u16* row) {
   const unsigned self = threadIdx.x, warp = self & ~31u, lane = self & 31;
   emulated::addresses[self] = row;
-  emulated::wait(2);
+  emulated::wait(emulated::kWarp);
   for (int m = 0; m < 4; ++m) {
     const u16* const* rows = emulated::addresses + warp + m * 8;
     u16 low, high;
@@ -20,13 +20,13 @@ template <bool TURNED> FN void load_matrices(u32* to, const u16* row) {
     else { low = rows[lane / 4][lane % 4 * 2]; high = rows[lane / 4][lane % 4 * 2 + 1]; }
     to[m] = (u32)low | (u32)high << 16;
   }
-  emulated::wait(2);
+  emulated::wait(emulated::kWarp);
 }
 template <class FORMAT> FN void multiply(float* sums, const u32* a, const u32* b) {
   const unsigned self = threadIdx.x, warp = self & ~31u, lane = self & 31;
   for (int k = 0; k < 4; ++k) emulated::fragments[self][k] = a[k];
   for (int k = 0; k < 2; ++k) emulated::fragments[self][4 + k] = b[k];
-  emulated::wait(2);
+  emulated::wait(emulated::kWarp);
   for (int c = 0; c < 4; ++c) {
     const int row = lane / 4 + c / 2 * 8, column = lane % 4 * 2 + c % 2;
     for (int k = 0; k < 16; ++k) {
@@ -35,7 +35,7 @@ template <class FORMAT> FN void multiply(float* sums, const u32* a, const u32* b
       sums[c] += FORMAT::wide((u16)(x >> k % 2 * 16)) * FORMAT::wide((u16)(y >> k % 2 * 16));
     }
   }
-  emulated::wait(2);
+  emulated::wait(emulated::kWarp);
 }
 FN void copy_ahead(u16* to, const u16* from, bool is_inside) {
   for (int k = 0; k < 8; ++k) to[k] = is_inside ? from[k] : (u16)0;
@@ -65,6 +65,7 @@ FN void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int LEFT> FN void await_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(LEFT) : "memory"); }
 #endif
 struct FormatF16 {
+  typedef u16 type;
   static FN float wide(u16 x) { return from_f16(x); }
 #ifdef TENON_EMULATION
   static FN u32 pair(float low, float high) { return (u32)to_f16(low) | (u32)to_f16(high) << 16; }
@@ -82,6 +83,7 @@ struct FormatF16 {
 #endif
 };
 struct FormatBf16 {
+  typedef u16 type;
   static FN float wide(u16 x) { return from_bf16(x); }
 #ifdef TENON_EMULATION
   static FN u32 pair(float low, float high) { return (u32)to_bf16(low) | (u32)to_bf16(high) << 16; }

@@ -260,15 +260,26 @@ std::string_view device_emulation() {
 struct Dim3 { unsigned x; };
 static Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-// Threads of a block are fibres that change places at barriers. A fibre serves one block after another, and goes
-// on by a jump: a change of context asks the system each time.
+// Threads of a block, or of the blocks of a cluster, are fibres that change places at barriers. A fibre serves one block
+// after another, and goes on by a jump: a change of context asks the system each time.
 namespace emulated {
-struct Fibre { jmp_buf place; std::vector<char> stack; bool is_started = false, is_done = false; int waits_for = 0; };
+enum { kNothing, kBlock, kWarp, kCluster, kCondition };  // what a thread waits for
+typedef bool (*Condition)(const void*, unsigned);
+struct Fibre {
+  jmp_buf place;
+  std::vector<char> stack;
+  bool is_started = false, is_done = false;
+  int waits_for = kNothing;
+  Condition condition = nullptr;
+  const void* subject = nullptr;
+  unsigned value = 0;
+};
 static std::vector<Fibre>* fibres;
 static jmp_buf scheduler;
-static unsigned current;
+static unsigned current, block_threads;  // which fibre; of a block
 static void (*body)();
-static unsigned long long lanes[1024];
+static bool (*idle)();  // does something that may take as long as it likes; whether there was any
+static unsigned long long lanes[16 * 1024];
 static void leave() { if (_setjmp((*fibres)[current].place) == 0) _longjmp(scheduler, 1); }
 static void run_one() {
   for (;;) {
@@ -290,55 +301,86 @@ static void enter(Fibre& fibre) {
   makecontext(&first, run_one, 0);
   setcontext(&first);
 }
-// Waits until all threads of the block (1) or of the warp (2) have come here.
+// Waits until all threads of the block, of the warp or of the cluster have come here.
 static void wait(int kind) {
   (*fibres)[current].waits_for = kind;
   leave();
 }
-static void run_block(unsigned threads) {
+static void wait_until(Condition condition, const void* subject, unsigned value) {
+  Fibre& own = (*fibres)[current];
+  own.condition = condition;
+  own.subject = subject;
+  own.value = value;
+  wait(kCondition);
+}
+// Barriers by number, at which so many threads of a block meet; some only pass by.
+struct Meeting { unsigned came, round; };
+static Meeting meetings[16][16];
+static bool is_over(const void* meeting, unsigned round) { return ((const Meeting*)meeting)->round != round; }
+static void meet(int number, unsigned threads, bool waits) {
+  Meeting& own = meetings[current / block_threads][number];
+  const unsigned round = own.round;
+  if (++own.came == threads) { own.came = 0; ++own.round; }
+  if (waits && own.round == round) wait_until(is_over, &own, round);
+}
+// Lets go of fibres that all wait for the same; whether there were any.
+static bool release(std::vector<Fibre>& all, unsigned first, unsigned count, int kind) {
+  bool is_any = false;
+  for (unsigned t = first; t < first + count; ++t) {
+    if (!all[t].is_done && all[t].waits_for != kind) return false;
+    is_any |= !all[t].is_done;
+  }
+  for (unsigned t = first; t < first + count; ++t) all[t].waits_for = kNothing;
+  return is_any;
+}
+static void run_blocks(unsigned first, unsigned blocks, unsigned threads) {
   static std::vector<Fibre> all;
-  all.resize(threads);
+  const unsigned count = blocks * threads;
+  all.resize(count);
   fibres = &all;
+  block_threads = threads;
+  std::memset(meetings, 0, sizeof meetings);
   for (Fibre& fibre : all) {
     fibre.is_done = false;
-    fibre.waits_for = 0;
+    fibre.waits_for = kNothing;
   }
   for (bool is_left = true; is_left;) {
-    is_left = false;
     bool moved = false;
-    for (unsigned t = 0; t < threads; ++t) {
-      if (all[t].is_done || all[t].waits_for != 0) continue;
+    for (unsigned t = 0; t < count; ++t) {
+      Fibre& fibre = all[t];
+      if (fibre.is_done) continue;
+      if (fibre.waits_for == kCondition && fibre.condition(fibre.subject, fibre.value)) fibre.waits_for = kNothing;
+      if (fibre.waits_for != kNothing) continue;
       current = t;
-      threadIdx.x = t;
-      enter(all[t]);
+      threadIdx.x = t % threads;
+      blockIdx.x = first + t / threads;
+      enter(fibre);
       moved = true;
     }
-    for (unsigned warp = 0; warp < threads; warp += 32) {
-      bool all_wait = true;
-      for (unsigned t = warp; t < warp + 32 && t < threads; ++t) all_wait &= all[t].is_done || all[t].waits_for == 2;
-      for (unsigned t = warp; all_wait && t < warp + 32 && t < threads; ++t) { moved |= all[t].waits_for != 0; all[t].waits_for = 0; }
+    for (unsigned block = 0; block < count; block += threads) {
+      for (unsigned warp = 0; warp < threads; warp += 32)
+        moved |= release(all, block + warp, threads - warp < 32 ? threads - warp : 32, kWarp);
+      moved |= release(all, block, threads, kBlock);
     }
-    bool all_wait = true;
-    for (Fibre& fibre : all) all_wait &= fibre.is_done || fibre.waits_for == 1;
-    for (Fibre& fibre : all) {
-      if (all_wait) { moved |= fibre.waits_for != 0; fibre.waits_for = 0; }
-      is_left |= !fibre.is_done;
-    }
-    if (is_left && !moved) abort();  // threads wait for each other at different barriers
+    moved |= release(all, 0, count, kCluster);
+    is_left = false;
+    for (Fibre& fibre : all) is_left |= !fibre.is_done;
+    if (is_left && !moved && !(idle != nullptr && idle())) abort();  // threads wait for what never comes
   }
 }
 }  // namespace emulated
-static inline void __syncthreads() { emulated::wait(1); }
-static inline void __syncwarp() { emulated::wait(2); }
-template <class T> static inline T __shfl_xor_sync(unsigned, T x, int mask) {
-  std::memcpy(&emulated::lanes[threadIdx.x], &x, sizeof(T));
-  const unsigned self = threadIdx.x;
-  emulated::wait(2);
+static inline void __syncthreads() { emulated::wait(emulated::kBlock); }
+static inline void __syncwarp() { emulated::wait(emulated::kWarp); }
+template <class T> static inline T from_thread(T x, unsigned thread) {
+  std::memcpy(&emulated::lanes[emulated::current], &x, sizeof(T));
+  emulated::wait(emulated::kWarp);
   T other;
-  std::memcpy(&other, &emulated::lanes[self ^ static_cast<unsigned>(mask)], sizeof(T));
-  emulated::wait(2);
+  std::memcpy(&other, &emulated::lanes[thread], sizeof(T));
+  emulated::wait(emulated::kWarp);
   return other;
 }
+template <class T> static inline T __shfl_xor_sync(unsigned, T x, int mask) { return from_thread(x, emulated::current ^ (unsigned)mask); }
+template <class T> static inline T __shfl_sync(unsigned, T x, int lane) { return from_thread(x, (emulated::current & ~31u) + (unsigned)lane); }
 )emulation";
 }
 

@@ -34,7 +34,7 @@ Scalar without_rounding(const Scalar& scalar, DType narrow) {
 }
 
 // What is computed of a sum alone: of numbers that are read nothing is checked or looked up.
-bool is_plain(const Scalar& value) {
+bool reads_inside(const Scalar& value) {
   return !nests::any_node(value, [](const ScalarNode& node) {
     return node.kind == ScalarKind::Load && node.bounds != Bounds::Inside;
   });
@@ -44,7 +44,7 @@ bool is_plain(const Scalar& value) {
 
 bool take_store(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
                 ProductTile& tile) {
-  if (!starts_from_zero((*sum.inner)[0]) || !is_plain(store.value)) return false;
+  if (!starts_from_zero((*sum.inner)[0]) || !reads_inside(store.value)) return false;
   tile.dtype = nest.buffers[sum.a->id].dtype;
   if (tile.dtype != DType::F16 && tile.dtype != DType::BF16) return false;
   if (nest.buffers[sum.b->id].dtype != tile.dtype || nest.buffers[store.id].dtype != tile.dtype)

@@ -8,65 +8,15 @@ namespace tenon::codegen::cuda {
 // pair has 64 rows. A grid of as many blocks as there are multiprocessors goes through all tiles.
 std::string_view product_template() {
   return R"cuda(
-#ifdef TENON_EMULATION
-struct Matrix { const u16* at; i64 pitch; };
-#define MATRIX(map, at, pitch) Matrix{at, pitch}
-template <class FORMAT, bool TURNED, class FINISH, class PLACE>
-FN void product_tiles(Matrix a, Matrix b, i64 rows, i64 columns, i64 inner, u16* y, const FINISH& finish, const PLACE& place) {
-  const i64 across = (columns + 127) / 128, tiles = (rows + 127) / 128 * across;
-  for (i64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    for (int k = (int)threadIdx.x; k < 128 * 16; k += (int)blockDim.x) {
-      const i64 row = tile / across * 128 + k / 16, first = tile % across * 128 + k % 16 * 8;
-      if (row >= rows || first >= columns) continue;
-      for (i64 column = first; column < first + 8; column += 2) {
-        float sums[2] = {0, 0};
-        for (int c = 0; c < 2; ++c) {
-          for (i64 n = 0; n < inner; ++n)
-            sums[c] += FORMAT::wide(a.at[row * a.pitch + n]) *
-                       FORMAT::wide(TURNED ? b.at[n * b.pitch + column + c] : b.at[(column + c) * b.pitch + n]);
-          sums[c] = finish(sums[c], (i32)row, (i32)column + c);
-        }
-        const u32 both = FORMAT::pair(sums[0], sums[1]);
-        u16* to = y + place((i32)row, (i32)first) + column - first;
-        to[0] = (u16)both;
-        to[1] = (u16)(both >> 16);
-      }
-    }
-  }
-}
-#else
-#define MATRIX(map, at, pitch) &map
-#define MULTIPLY_64X128(TYPE)                                                                      \
-  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %66, 0;\n"                                   \
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE " {"                    \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63" \
-               "}, %64, %65, adds, 1, 1, 0, %67;\n}"                                                \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-                 "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-                 "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
-                 "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
-                 "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
-                 "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
-                 "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])                  \
-               : "l"(a), "l"(b), "r"(adds), "n"(TURNED ? 1 : 0))
-template <class FORMAT, bool TURNED> struct Multiply;
-template <bool TURNED> struct Multiply<FormatF16, TURNED> {
-  static FN void add(float* d, u64 a, u64 b, int adds) { MULTIPLY_64X128("f16"); }
-};
-template <bool TURNED> struct Multiply<FormatBf16, TURNED> {
-  static FN void add(float* d, u64 a, u64 b, int adds) { MULTIPLY_64X128("bf16"); }
-};
 template <class FORMAT, bool TURNED, class FINISH, class PLACE>
 FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 columns, i64 inner, u16* y, const FINISH& finish, const PLACE& place) {
   constexpr int kStages = 6, kHalf = 128 * 64 * 2, kStage = 2 * kHalf;
-  extern __shared__ __align__(1024) u8 stages[];
-  __shared__ __align__(8) u64 barriers[2 * kStages];
+  SHARED_TILES(stages);
+  SHARED_BARRIERS(barriers, 2 * kStages);
   const u32 first = (shared_address(stages) + 1023) & ~1023u, full = shared_address(barriers), empty = full + 8 * kStages;
   if (threadIdx.x == 0) {
     for (int k = 0; k < kStages; ++k) { begin_barrier(full + 8 * k, 1); begin_barrier(empty + 8 * k, 2); }
-    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
+    publish_barriers();
   }
   __syncthreads();
   wait_for_kernel_before();
@@ -77,7 +27,7 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
   const auto tile_row = [&](i32 tile) { const i32 band = tile / (8 * across), high = min(8, down - band * 8); return band * 8 + tile % (8 * across) % high; };
   const auto tile_column = [&](i32 tile) { const i32 band = tile / (8 * across), high = min(8, down - band * 8); return tile % (8 * across) / high; };
   if (group == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+    leave_registers<32>();
     if (threadIdx.x == 0) {
       int stage = 0;
       u32 phase = 1;
@@ -100,32 +50,33 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
     }
     return;
   }
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
+  take_registers<112>();
   const int pair = (group - 1) / 2, half = (group - 1) % 2, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
   const u64 tile_a = tile_at(first + half * (kHalf / 2), 16), tile_b = tile_at(first + kHalf, TURNED ? kHalf / 2 : 16);
-  if (pair == 1) asm volatile("bar.arrive 1, 512;" ::: "memory");
+  if (pair == 1) pass<512>(1);
   i32 index = 0;
   for (i32 tile = (i32)blockIdx.x; tile < tiles; tile += (i32)gridDim.x, ++index) {
     if ((index & 1) != pair) continue;
     float d[64];
     int stage = (int)((i64)index * blocks % kStages), done = stage;
     u32 phase = (u32)((i64)index * blocks / kStages) & 1;
-    asm volatile("bar.sync %0, 512;" :: "r"(1 + pair) : "memory");
+    meet<512>(1 + pair);
     for (i32 k = 0; k < blocks; ++k) {
       await(full + 8 * stage, phase);
       const u64 moved = (u64)(stage * (kStage >> 4));
-      asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+      begin_sums();
       UNROLL for (int n = 0; n < 4; ++n)
-        Multiply<FORMAT, TURNED>::add(d, tile_a + moved + n * 2, tile_b + moved + n * (TURNED ? 128 : 2), k + n);
-      asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;" ::: "memory");
+        Multiply<FORMAT, 128, TURNED>::add(d, tile_a + moved + n * 2, tile_b + moved + n * (TURNED ? 128 : 2), k + n);
+      commit_sums();
+      await_sums<1>();
       if (k > 0) {
         if (threadIdx.x % 128 == 0) arrive(empty + 8 * done);
         if (++done == kStages) done = 0;
       }
       if (++stage == kStages) { stage = 0; phase ^= 1; }
     }
-    asm volatile("bar.arrive %0, 512;" :: "r"(2 - pair) : "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    pass<512>(2 - pair);
+    await_sums<0>();
     if (threadIdx.x % 128 == 0) arrive(empty + 8 * done);
     // A thread has pairs of neighbours; four threads trade theirs, so that each stores eight.
     const i32 row = tile_row(tile) * 128 + half * 64 + warp * 16 + lane / 4, column = tile_column(tile) * 128;
@@ -157,7 +108,6 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
     }
   }
 }
-#endif
 )cuda";
 }
 

@@ -47,20 +47,15 @@ const char* format_of(const ProductTile& tile) {
 void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                    ValueWriter& values) {
   write_finish(tile, lines, values);
-  const auto matrix = [&](const Scalar& load, const char* map, std::int64_t pitch) {
-    return concat("MATRIX(", map, ", ", nest.buffers[load->id].name, ", ", pitch, ")");
-  };
   lines.add(concat("product_tiles<", format_of(tile), ", ", tile.is_b_turned ? "true" : "false",
-                   ">(", matrix(tile.a, "map_a", tile.a_pitch), ", ",
-                   matrix(tile.b, "map_b", tile.b_pitch), ", ", values.extent(tile.row_count), ", ",
-                   tile.column_count, ", ", tile.inner_count, ", ",
-                   nest.buffers[tile.store.id].name, ", finish, place);"));
+                   ">(&map_a, &map_b, ", values.extent(tile.row_count), ", ", tile.column_count,
+                   ", ", tile.inner_count, ", ", nest.buffers[tile.store.id].name,
+                   ", finish, place);"));
 }
 
 void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
                        ValueWriter& values) {
   write_finish(tile.product, lines, values);
-  const auto name = [&](std::size_t buffer) { return nest.buffers[buffer].name; };
   const Dims& image = tile.image->view;
   std::string numbers;
   for (const std::int64_t number :
@@ -71,14 +66,12 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
     numbers += concat(numbers.empty() ? "" : ", ", number);
   lines.add(concat("const Convolution shape = {", numbers, "};"));
   lines.add(concat("convolution_tile<", format_of(tile.product), ", ", tile.tile_rows, ", ",
-                   tile.tile_columns, ", ", tile.cluster, ">(BOXES(map_a, ", name(tile.image->id),
-                   "), BOXES(map_b, ", name(tile.weights->id), "), ", name(tile.product.store.id),
-                   ", shape, finish, place);"));
+                   tile.tile_columns, ", ", tile.cluster, ">(&map_a, &map_b, ",
+                   nest.buffers[tile.product.store.id].name, ", shape, finish, place);"));
 }
 
 void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,
                            ValueWriter& values) {
-  const auto name = [&](std::size_t buffer) { return nest.buffers[buffer].name; };
   std::vector<std::string> numbers;
   const Dims &image = tile.image->view, &gradient = tile.gradient->view;
   for (const Dim& dim :
@@ -88,8 +81,8 @@ void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile,
     numbers.push_back(concat("(i32)", values.extent(dim)));
   lines.add(concat("const WeightGradient shape = {", join(numbers, ", "), "};"));
   lines.add(concat("weight_gradient_units<", tile.rows->extent.constant(), ", ",
-                   strip_columns(tile), ">(BOXES(map_a, ", name(tile.image->id), "), BOXES(map_b, ",
-                   name(tile.gradient->id), "), ", name(tile.result), ", shape);"));
+                   strip_columns(tile), ">(&map_a, &map_b, ", nest.buffers[tile.result].name,
+                   ", shape);"));
 }
 
 }  // namespace tenon::codegen::cuda

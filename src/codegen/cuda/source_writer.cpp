@@ -5,6 +5,7 @@
 #include "codegen/cuda/box_template.h"
 #include "codegen/cuda/fragment_template.h"
 #include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/multiply_template.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/product_writer.h"
 #include "ir/float_formats.h"
@@ -33,7 +34,7 @@ std::string tables(const std::string& kernels) {
 }
 
 // The templates that some of the kernels call.
-std::string templates(const std::vector<Kernel>& kernels) {
+std::string templates(const std::vector<Kernel>& kernels, bool are_emulated) {
   const auto some = [&](const auto& property) {
     return std::any_of(kernels.begin(), kernels.end(),
                        [&](const Kernel& kernel) { return property(kernel.binding); });
@@ -48,7 +49,11 @@ std::string templates(const std::vector<Kernel>& kernels) {
   std::string text;
   if (has_attention || has_boxes) text += fragment_template();
   if (has_attention) text += attention_template();
-  if (has_boxes) text += box_template();
+  if (has_boxes) {
+    text += multiply_template();
+    if (are_emulated) text += box_emulation();
+    text += box_template();
+  }
   if (has_convolution) text += convolution_template();
   if (has_product) text += product_template();
   if (has_weight_gradient) text += weight_gradient_template();
@@ -68,19 +73,24 @@ std::string KernelWriter::emulation() const {
   for (std::size_t k = 0; k < nest_.extents.size(); ++k)
     call += concat("emulated_extents[", k, "], ");
   return concat(
-      "static void body_", symbol_, "() { ", symbol_, "(", call,
-      "emulated_scratch, emulated_error); }\n", "extern \"C\" void emulate_", symbol_,
-      "(void** buffers, const i64* extents, u8* scratch, i64* error, unsigned blocks) {\n",
+      "static void body_", symbol_, "() { ", symbol_, "(", call, "emulated_scratch, emulated_error",
+      binding_.reads_boxes()
+          ? ", *(const TensorMap*)emulated_maps, *(const TensorMap*)(emulated_maps + 128)"
+          : "",
+      "); }\n", "extern \"C\" void emulate_", symbol_,
+      "(void** buffers, const i64* extents, u8* scratch, i64* error, unsigned blocks, const u8* "
+      "maps) {\n",
       "  emulated_buffers = buffers; emulated_extents = extents; emulated_scratch = scratch; "
-      "emulated_error = error;\n",
+      "emulated_error = error; emulated_maps = maps;\n",
       "  emulated_launch(body_", symbol_, ", blocks, ", binding_.threads, ", ",
-      binding_.group > 1 ? "true" : "false", ");\n}\n");
+      binding_.group > 1 || binding_.reads_boxes() ? "true" : "false", ", ",
+      binding_.convolution ? binding_.convolution->cluster : 1, ");\n}\n");
 }
 
 std::string write_source(const std::vector<Kernel>& kernels) {
   std::string text;
   for (const Kernel& kernel : kernels) text += "\n" + KernelWriter(kernel).run();
-  return concat(prelude(), templates(kernels), tables(text), text);
+  return concat(prelude(), templates(kernels, false), tables(text), text);
 }
 
 std::string write_emulation(const std::vector<Kernel>& kernels) {
@@ -88,12 +98,14 @@ std::string write_emulation(const std::vector<Kernel>& kernels) {
 static const i64* emulated_extents;
 static u8* emulated_scratch;
 static i64* emulated_error;
-static void emulated_launch(void (*body)(), unsigned blocks, unsigned threads, bool has_barriers) {
+static const u8* emulated_maps;
+static void emulated_launch(void (*body)(), unsigned blocks, unsigned threads, bool has_barriers, unsigned together) {
   gridDim.x = blocks;
   blockDim.x = threads;
   emulated::body = body;
-  for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
-    if (has_barriers) { emulated::run_block(threads); continue; }
+  for (unsigned block = 0; block < blocks; block += together) {
+    if (has_barriers) { emulated::run_blocks(block, together, threads); continue; }
+    blockIdx.x = block;
     for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) body();
   }
 }
@@ -102,7 +114,7 @@ static void emulated_launch(void (*body)(), unsigned blocks, unsigned threads, b
     KernelWriter writer(kernel);
     text += "\n" + writer.run() + writer.emulation();
   }
-  return concat(device_emulation(), prelude(), templates(kernels), tables(text), text);
+  return concat(device_emulation(), prelude(), templates(kernels, true), tables(text), text);
 }
 
 }  // namespace tenon::codegen::cuda

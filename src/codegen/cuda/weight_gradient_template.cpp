@@ -15,42 +15,6 @@ struct WeightGradient {
   i32 rows_before, columns_before;                                         // zeros before the image
   i32 images, lines, groups, bands;                                        // of a piece; pieces
 };
-#ifdef TENON_EMULATION
-template <int ROWS, int STRIP> FN void weight_gradient_units(const float* x, const float* dy, float* y, const WeightGradient s) {
-  const i64 across = s.channels / 64, tiles = s.outputs / 64 * across;
-  for (i64 unit = blockIdx.x; unit < tiles * s.groups * s.bands; unit += gridDim.x) {
-    const i64 piece = unit / tiles, tile = unit % tiles, group = piece / s.bands, band = piece % s.bands;
-    for (i64 e = threadIdx.x; e < 64 * ROWS * 3 * 64; e += blockDim.x) {
-      const i64 c = tile % across * 64 + e % 64, q = e / 64 % 3, r = e / 192 % ROWS, k = tile / across * 64 + e / (192 * ROWS);
-      float sum = 0;
-      for (i64 n = group * s.images; n < (group + 1) * s.images && n < s.batch; ++n)
-        for (i64 line = band * s.lines; line < (band + 1) * s.lines && line < s.rows; ++line)
-          for (i64 column = 0; column < s.columns; ++column) {
-            const i64 v = line + r - s.rows_before, w = column + q - s.columns_before;
-            if (v < 0 || v >= s.image_rows || w < 0 || w >= s.image_columns) continue;
-            sum += dy[((n * s.rows + line) * s.columns + column) * s.outputs + k] * x[((n * s.image_rows + v) * s.image_columns + w) * s.channels + c];
-          }
-      y[(((piece * s.outputs + k) * ROWS + r) * 3 + q) * s.channels + c] = sum;
-    }
-  }
-}
-#else
-FN u32 as_tf32(u32 bits) {
-  u32 rounded;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(bits)));
-  return rounded;
-}
-FN void multiply_64x64(float (&d)[32], const u32 (&a)[4], u64 b) {
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-               "}, {%32, %33, %34, %35}, %36, 1, 1, 1;"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-                 "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-                 "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
 // The rows of images in the order in which they are turned: for each unit, image and strip those that
 // its windows meet.
 struct ImageRows {
@@ -69,8 +33,8 @@ struct ImageRows {
 template <int ROWS, int STRIP> FN void weight_gradient_units(const TensorMap* x, const TensorMap* dy, float* y, const WeightGradient s) {
   constexpr int kTurned = 5, kLines = 3, kStaged = 2, kRow = 64 * 64 * 4;
   constexpr int kHalf = ((STRIP + 2) * 128 + 1023) / 1024 * 1024, kLine = 2 * kHalf;
-  extern __shared__ __align__(1024) u8 stages[];
-  __shared__ __align__(8) u64 barriers[2 * kTurned + 2 * kLines + kStaged];
+  SHARED_TILES(stages);
+  SHARED_BARRIERS(barriers, 2 * kTurned + 2 * kLines + kStaged);
   const u32 turned = (shared_address(stages) + 1023) & ~1023u, lines = turned + kTurned * kRow, staged = lines + kLines * kLine;
   const u32 full_row = shared_address(barriers), empty_row = full_row + 8 * kTurned, full_line = empty_row + 8 * kTurned,
             empty_line = full_line + 8 * kLines, full_stage = empty_line + 8 * kLines;
@@ -78,7 +42,7 @@ template <int ROWS, int STRIP> FN void weight_gradient_units(const TensorMap* x,
     for (int k = 0; k < kTurned; ++k) { begin_barrier(full_row + 8 * k, 128); begin_barrier(empty_row + 8 * k, 12); }
     for (int k = 0; k < kLines; ++k) { begin_barrier(full_line + 8 * k, 1); begin_barrier(empty_line + 8 * k, 12); }
     for (int k = 0; k < kStaged; ++k) begin_barrier(full_stage + 8 * k, 1);
-    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
+    publish_barriers();
   }
   __syncthreads();
   wait_for_kernel_before();
@@ -88,7 +52,7 @@ template <int ROWS, int STRIP> FN void weight_gradient_units(const TensorMap* x,
   at.units = s.groups * s.bands * (s.outputs / 64) * (s.channels / 64);
   at.strips = (s.columns + 2 + STRIP - 1) / STRIP;
   if (group == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 80;");
+    leave_registers<80>();
     ImageRows next = at;  // what is copied: the first thread's
     int stage = 0, line = 0;
     u32 line_phase = 1;
@@ -139,28 +103,24 @@ template <int ROWS, int STRIP> FN void weight_gradient_units(const TensorMap* x,
         await(full_stage + 8 * taken, stage_phase);
         u32 v[2][4][4];
         UNROLL for (int h = 0; h < 2; ++h) {
-          UNROLL for (int k = 0; k < 4; ++k)
-            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v[h][k][0]), "=r"(v[h][k][1]), "=r"(v[h][k][2]), "=r"(v[h][k][3])
-                         : "r"(staged + taken * kRow + h * (kRow / 4) + from[k]) : "memory");
+          UNROLL for (int k = 0; k < 4; ++k) load_four(v[h][k], staged + taken * kRow + h * (kRow / 4) + from[k]);
         }
         await(empty_row + 8 * row, row_phase);
         UNROLL for (int h = 0; h < 2; ++h) {
           UNROLL for (int k = 0; k < 4; ++k)
-            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                         :: "r"(turned + row * kRow + h * (kRow / 2) + to[k]), "r"(as_tf32(v[h][0][k])), "r"(as_tf32(v[h][1][k])),
-                            "r"(as_tf32(v[h][2][k])), "r"(as_tf32(v[h][3][k])) : "memory");
+            store_four(turned + row * kRow + h * (kRow / 2) + to[k], as_tf32(v[h][0][k]), as_tf32(v[h][1][k]), as_tf32(v[h][2][k]), as_tf32(v[h][3][k]));
         }
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        show_stores_to_copies();
         arrive(full_row + 8 * row);
         if (++row == kTurned) { row = 0; row_phase ^= 1; }
         if (++taken == kStaged) { taken = 0; stage_phase ^= 1; }
-        asm volatile("bar.sync 1, 128;" ::: "memory");
+        meet<128>(1);
         if (thread == 0) copy_row();
       }
     }
     return;
   }
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 144;");
+  take_registers<144>();
   const int shift = group - 1, pair = lane / 4, own = lane % 4;
   const u64 tiles = tile_at(turned, 16);
   u32 even, odd;
@@ -191,14 +151,15 @@ template <int ROWS, int STRIP> FN void weight_gradient_units(const TensorMap* x,
           const u32 from = lines + line * kLine;
           UNROLL for (int k = 0; k < STRIP / 8; ++k) {
             u32 a[4];
-            asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a[0]), "=r"(a[1]) : "r"(from + even + k * 1024) : "memory");
-            asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a[2]), "=r"(a[3]) : "r"(from + odd + k * 1024) : "memory");
+            load_two(a, from + even + k * 1024);
+            load_two(a + 2, from + odd + k * 1024);
             UNROLL for (int n = 0; n < 4; ++n) a[n] = as_tf32(a[n]);
-            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-            UNROLL for (int r = 0; r < ROWS; ++r) multiply_64x64(sums[r], a, tile[r] + k / 4 * (kRow >> 5) + k % 4 * 2);
-            asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;" ::: "memory");
+            begin_sums();
+            UNROLL for (int r = 0; r < ROWS; ++r) MultiplyRows<FormatTf32, 64>::add(sums[r], a, tile[r] + k / 4 * (kRow >> 5) + k % 4 * 2);
+            commit_sums();
+            await_sums<1>();
           }
-          asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+          await_sums<0>();
           if (lane == 0) {
             arrive(empty_line + 8 * line);
             // Rows that no window below meets: behind the last, all.
@@ -219,7 +180,6 @@ template <int ROWS, int STRIP> FN void weight_gradient_units(const TensorMap* x,
     }
   }
 }
-#endif
 )cuda";
 }
 

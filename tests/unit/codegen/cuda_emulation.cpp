@@ -1,5 +1,6 @@
 #include "cuda_emulation.h"
 
+#include "../../fixtures/emulated_map.h"
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/inputs.h"
@@ -31,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using Kernel = void (*)(void** buffers, const long long* extents, unsigned char* scratch,
-                        long long* error, unsigned blocks);
+                        long long* error, unsigned blocks, const unsigned char* maps);
 
 // A folder that goes when the test does; that of a process which made it for those that it starts.
 struct Folder {
@@ -51,6 +52,22 @@ struct Folder {
     if (is_own) fs::remove_all(path);
   }
 };
+
+EmulatedMap emulated_map(const Program::TensorMap& map, std::int64_t rows, void* address,
+                         std::uint32_t element_bytes) {
+  EmulatedMap made;
+  made.address = reinterpret_cast<std::uint64_t>(address);
+  made.axes = static_cast<std::uint32_t>(map.box.size());
+  made.element_bytes = element_bytes;
+  for (std::size_t k = 0; k < map.box.size(); ++k) {
+    const bool is_inside = k < map.extents.size();
+    made.extents[k] = is_inside ? map.extents[k] : static_cast<std::uint64_t>(rows);
+    if (is_inside) made.pitch_bytes[k] = map.pitches[k] * element_bytes;
+    made.box[k] = static_cast<std::uint16_t>(map.box[k]);
+    made.steps[k] = static_cast<std::uint16_t>(map.steps[k]);
+  }
+  return made;
+}
 
 class EmulatedContext : public DeviceContext {
  public:
@@ -93,13 +110,24 @@ class EmulatedContext : public DeviceContext {
       }
       std::vector<long long> extents;
       for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes_->symbols));
-      const auto blocks = static_cast<unsigned>(step.work.value(shapes_->symbols));
+      auto blocks = static_cast<unsigned>(step.work.value(shapes_->symbols));
+      std::vector<unsigned char> maps;
+      for (const Program::TensorMap& map : kernel.maps) {
+        maps.resize(maps.size() + kMapBytes);
+        const EmulatedMap made =
+            emulated_map(map, map.rows.value(shapes_->symbols), buffers[map.buffer],
+                         program_.buffers[step.buffers[map.buffer]].element_bytes);
+        std::memcpy(maps.data() + maps.size() - kMapBytes, &made, sizeof made);
+      }
+      // As on a device with few multiprocessors: a block has several tiles.
+      if (!maps.empty() && kernel.cluster == 1) blocks = (blocks + 2) / 3;
       std::vector<unsigned char> scratch(
           static_cast<std::size_t>(kernel.scratch_bytes.value(shapes_->symbols)) * blocks + 64);
       // Threads of a block are told apart by numbers that all kernels of a library share.
       static std::mutex one_at_a_time;
       const std::scoped_lock lock(one_at_a_time);
-      kernels_[step.kernel](buffers.data(), extents.data(), scratch.data(), &error, blocks);
+      kernels_[step.kernel](buffers.data(), extents.data(), scratch.data(), &error, blocks,
+                            maps.data());
     }
     for (; called < marks_.size(); ++called) call_(marks_[called]);
     if (error != 0)
@@ -148,8 +176,11 @@ class Libraries {
     const fs::path source = folder_.path / (name + ".cpp"), library = folder_.path / (name + ".so");
     if (fs::exists(library)) return library;
     std::ofstream(source) << code;
-    const std::string command = concat("c++ -std=c++17 -O0 -w -mf16c -shared -fPIC ",
-                                       source.string(), " -o ", library.string());
+    // Where tiles are summed, that takes longer than to compile it well.
+    const bool has_tiles = code.find("MultiplyRows") != std::string::npos;
+    const std::string command =
+        concat("c++ -std=c++17 ", has_tiles ? "-O1" : "-O0", " -w -mf16c -shared -fPIC ",
+               source.string(), " -o ", library.string());
     if (std::system(command.c_str()) != 0) throw Error("emulated kernels do not compile");
     return library;
   }

@@ -58,7 +58,7 @@ Program for_fake_cuda(Program emulated) {
   for (const Program::Step& step : emulated.steps) {
     if (described.insert(step.kernel).second)
       image += concat(emulated.kernels[step.kernel].symbol, " ", step.buffers.size(), " ",
-                      step.extents.size(), "\n");
+                      step.extents.size(), " ", emulated.kernels[step.kernel].maps.size(), "\n");
   }
   const auto* bytes = reinterpret_cast<const std::byte*>(image.c_str());
   emulated.code.assign(bytes, bytes + image.size() + 1);
