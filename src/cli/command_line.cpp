@@ -28,7 +28,7 @@ constexpr const char* kDumpHelp = "DIR[:PATTERN]: write every value whose name m
 constexpr const char* kBudgetHelp = "memory of a run: 1GiB of all it holds, or 60% of the arena it has without; steps are run again to stay within";
 constexpr const char* kSplitHelp = "of --budget: the batch may be worked off in parts, whose gradients are added up in order";
 constexpr const char* kSwapHelp = "of --budget: values may also be swapped to a file (in TMPDIR), from a GPU to the host's memory";
-constexpr const char* kPrecisionHelp = "f16 or bf16: most of an f32 network computes in that; tf32: only its products, on a device";
+constexpr const char* kPrecisionHelp = "f16 or bf16: most of an f32 network computes in that; tf32: only its products, on a device; int8: those of a quantized model in bytes, on a device";
 constexpr const char* kTargetHelp = "reference (slow, by definition), cpu (compiled) or cuda[:sm_90a]";
 constexpr const char* kModelHelp =
     "a model file of any format, - for standard input, zoo:NAME[?param=value,…] or random:SEED[?nodes=COUNT]";

@@ -19,7 +19,7 @@ struct TuningOptions {
   bool untuned = false;  ///< not even that
   /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
   std::vector<std::string> specialised_shapes = {};
-  std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32"
+  std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32", "int8"
   std::optional<std::vector<std::string>> swappable_weights = {};  ///< as in CompileRequest
   CompileRecord* record = nullptr;  ///< gets what passes and candidates said
   std::optional<codegen::StepProblem>* step_problem = nullptr;     ///< as in CompileRequest

@@ -30,7 +30,10 @@ codegen::CompileOptions options_of(const CompileRequest& request, const Graph& g
   const std::optional<codegen::cuda::Target> device = codegen::cuda::parse_target(request.cpu);
   codegen::CompileOptions options = cpu_options(device ? "native" : request.cpu);
   options.device = device;
-  if (options.device) options.device->allows_tf32 = request.precision == "tf32";
+  if (options.device) {
+    options.device->allows_tf32 = request.precision == "tf32";
+    options.device->multiplies_bytes = request.precision == "int8";
+  }
   options.allow_winograd = request.allow_winograd;
   options.step_problem = request.step_problem;
   options.states = request.states;

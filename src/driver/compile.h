@@ -15,7 +15,7 @@ namespace tenon {
 /// What is asked of a compilation, whoever asks: the command line, a test, another language.
 struct CompileRequest {
   std::string cpu = "native";  ///< one of `cpu_names()`, or a device: "cuda:sm_90a"
-  std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32"
+  std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32", "int8"
   bool allow_winograd = true;
   int threads = 0;  ///< that kernels are chosen for; 0: as many as the process may use
   /// For how long kernels are timed that the tuning cache does not know; nothing: they are not.

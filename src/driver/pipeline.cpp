@@ -172,8 +172,10 @@ PipelineOptions pipeline_for(const std::string& target, const std::string& preci
   const auto behind_scales = [&] {
     return std::find(options.passes.begin(), options.passes.end(), "fold-scales") + 1;
   };
-  // Products of bytes have kernels on processors alone; a device's libraries multiply floats.
-  if (is_device) std::erase(options.passes, "integer-products");
+  // Libraries multiply floats; products of bytes have kernels of our own where they are asked for.
+  const bool has_bytes = is_device && precision == "int8";
+  if (has_bytes) options.pass_options.target = with_byte_products(options.pass_options.target);
+  if (is_device && !has_bytes) std::erase(options.passes, "integer-products");
   // One product has too few results to keep a device busy.
   if (is_device) std::erase(options.passes, "sum-stacks");
   if (is_device) options.passes.insert(behind_scales(), "join-products");
@@ -181,9 +183,10 @@ PipelineOptions pipeline_for(const std::string& target, const std::string& preci
     // Behind the scales: they are folded with all digits.
     options.passes.insert(behind_scales(), "assign-precision");
     if (precision == "bf16") options.pass_options.assign_precision_to = "bf16";
-  } else if (!precision.empty() && precision != "f32" && !(precision == "tf32" && is_device)) {
+  } else if (!precision.empty() && precision != "f32" && !(precision == "tf32" && is_device) &&
+             !has_bytes) {
     throw Error(concat("no precision is called '", precision, "'"), ErrorKind::Usage)
-        .expected(is_device ? "f32, tf32, f16 or bf16" : "f32, f16 or bf16");
+        .expected(is_device ? "f32, tf32, f16, bf16 or int8" : "f32, f16 or bf16");
   }
   return options;
 }

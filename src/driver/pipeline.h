@@ -43,7 +43,8 @@ struct PipelineOptions {
 };
 
 /// How graphs are made ready for a target, as `--target` and `--precision` name them: "native",
-/// "cuda:sm_90a"; "", "f16", "bf16", "tf32". Throws Error (Usage) for a precision that is none.
+/// "cuda:sm_90a"; "", "f16", "bf16", of a device also "tf32" and "int8" (of quantized models).
+/// Throws Error (Usage) for a precision that is none.
 PipelineOptions pipeline_for(const std::string& target, const std::string& precision);
 
 /// The passes that the options ask for, in order. Throws an Error (Usage) for a name that is none,

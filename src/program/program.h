@@ -74,10 +74,10 @@ struct Program {
     std::uint32_t threads = 0;        ///< of a block, on a device; then a call's work is blocks
     std::string library = "";         ///< in place of code: a library's function, as `program/library_call.h` describes it
     std::uint32_t shared_bytes = 0;   ///< of a block, beside what its code declares
-    /// Its last parameters. A kernel with such goes through its work with at most one block for each
-    /// multiprocessor, unless its blocks work together.
-    std::vector<TensorMap> maps = {};
-    std::uint32_t cluster = 1;  ///< so many blocks work together
+    std::vector<TensorMap> maps = {};  ///< its last parameters
+    /// So many blocks work together. 0: a block goes on with the next work that there is, and one for each
+    /// multiprocessor is enough.
+    std::uint32_t cluster = 1;
   };
   /// The values of a symbol that a step is for.
   struct Guard {

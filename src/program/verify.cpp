@@ -37,7 +37,7 @@ class Verifier {
       const std::string where = concat("kernel '", kernel.name, "'");
       check_extent(kernel.scratch_bytes, where);
       for (const Program::TensorMap& map : kernel.maps) check_map(map, where);
-      if (kernel.cluster < 1 || kernel.cluster > 8) throw broken("a cluster of no size that there is", where);
+      if (kernel.cluster > 8) throw broken("a cluster of no size that there is", where);
     }
     first_of_kernel_.resize(program_.kernels.size(), nullptr);
     is_set_.resize(program_.buffers.size(), false);

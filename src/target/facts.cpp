@@ -29,6 +29,11 @@ double TargetFacts::flops_per_s(DType operand, bool may_drop_digits) const {
   return flops_per_s(DType::F32, may_drop_digits);
 }
 
+bool TargetFacts::multiplies_bytes() const {
+  return std::any_of(rates.begin(), rates.end(),
+                     [](const Rate& rate) { return rate.operand == DType::U8; });
+}
+
 double TargetFacts::products_per_cycle(DType operand) const {
   return flops_per_s(operand) / 2 / cycles_per_s;
 }

@@ -50,6 +50,8 @@ struct TargetFacts {
   const MemoryLevel& own_cache() const;
   const MemoryLevel& shared_cache() const;
   const MemoryLevel& memory() const { return levels.back(); }
+  /// Whether a rate is stated for sums of products of bytes.
+  bool multiplies_bytes() const;
   /// Of one unit; that of f32 where none is stated for the operands.
   double flops_per_s(DType operand, bool may_drop_digits = false) const;
   /// Sums of products that one unit adds to in a cycle.

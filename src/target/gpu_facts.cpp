@@ -44,4 +44,10 @@ TargetFacts gpu_facts(const std::string& architecture) {
   return facts;
 }
 
+TargetFacts with_byte_products(TargetFacts facts) {
+  if (facts.product_tile == 0) return facts;
+  facts.rates.push_back({DType::U8, DType::I32, 2 * facts.flops_per_s(DType::F16)});
+  return facts;
+}
+
 }  // namespace tenon

@@ -11,6 +11,9 @@ namespace tenon {
 /// What is known of an NVIDIA GPU of compute capability 9: units are its multiprocessors, the
 /// nearest level is what one of them shares among its threads. Measured on one H200.
 TargetFacts gpu_facts(const std::string& architecture);
+/// … for which products of bytes are computed on tensor cores, where it has tiles for them: twice
+/// as fast as those of f16 by the count of instructions, not measured.
+TargetFacts with_byte_products(TargetFacts facts);
 /// The architecture that a target names: "sm_90a" of "cuda:sm_90a", and of "cuda"; nothing of what
 /// is no such device.
 std::optional<std::string> gpu_architecture(std::string_view target);

@@ -75,7 +75,8 @@ struct TaskList {
         "";  ///< in place of code: a library's function (`program/library_call.h`)
     std::uint32_t shared_bytes = 0;    ///< of a block, beside what its code declares
     std::vector<TensorMap> maps = {};  ///< its last parameters, on a device
-    std::uint32_t cluster = 1;         ///< so many blocks work together
+    /// So many blocks work together; 0: one for each multiprocessor goes through all work.
+    std::uint32_t cluster = 1;
   };
   struct Call {
     std::uint32_t kernel = 0;

@@ -51,7 +51,7 @@ std::string kernel_text(const TaskList::Kernel& kernel) {
   if (kernel.threads > 0) text += concat(" threads ", kernel.threads);
   if (!kernel.library.empty()) text += concat(" library ", quoted_text(kernel.library));
   if (kernel.shared_bytes > 0) text += concat(" shared ", kernel.shared_bytes);
-  if (kernel.cluster > 1) text += concat(" cluster ", kernel.cluster);
+  if (kernel.cluster != 1) text += concat(" cluster ", kernel.cluster);
   for (const TaskList::TensorMap& map : kernel.maps) {
     text += concat(" map ", map.buffer, " rows [", to_string(map.rows), "]");
     for (const auto& [word, numbers] : {std::pair(" extents [", &map.extents),

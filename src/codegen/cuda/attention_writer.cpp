@@ -73,7 +73,7 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
   lines.add("i64 rest = (i64)blockIdx.x / blocks;");
   for (std::size_t k = tile.outer.size(); k-- > 0;) {
     const Statement& loop = *tile.outer[k];
-    const std::string name = concat("i", loop.id), count = values.extent(loop.extent);
+    const std::string name = loop_name(loop.id), count = values.extent(loop.extent);
     values.name_loop(loop.id, name);
     lines.add(concat("const i64 ", name, " = rest % ", count, "; rest /= ", count, ";"));
   }

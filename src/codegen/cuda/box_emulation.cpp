@@ -8,9 +8,11 @@ namespace tenon::codegen::cuda {
 std::string_view box_emulation() {
   return R"cuda(
 struct float2 { float x, y; };
+struct uint2 { u32 x, y; };
 struct uint4 { u32 x, y, z, w; };
 static inline i32 min(i32 a, i32 b) { return a < b ? a : b; }
 static inline float2 make_float2(float x, float y) { return {x, y}; }
+static inline uint2 make_uint2(u32 x, u32 y) { return {x, y}; }
 static inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
 // What `cuTensorMapEncodeTiled` is told, axes innermost first.
 struct TensorMap { u64 address; u32 axes, element_bytes; u64 extents[5], pitch_bytes[4]; u16 box[5], steps[5]; };
@@ -80,28 +82,33 @@ static void begin_copy(const Copy& copy) {
   if (random >> 31) end_copy(copy); else copies.push_back(copy);
 }
 // Sums of a group of threads: a thread's own part of each.
-struct Sum { float* d; u64 a, b; float rows[16]; bool has_rows, adds; int columns; void (*run)(const Sum&); };
+struct Sum { void* d; u64 a, b; float rows[16]; bool has_rows, adds; int columns; void (*run)(const Sum&); };
 struct Pending { std::vector<Sum> sums; std::vector<size_t> groups; };
 static Pending pending[kMostBlocks * 1024];
 // A number of a tile whose rows of 128 bytes lie eight to 1024: by its place along what is summed over (deep) and across.
-template <class FORMAT, bool TURNED> static float element(u64 tile, int across, int deep) {
+template <class FORMAT, bool IS_B> struct Widened { static float of(typename FORMAT::type x) { return FORMAT::wide(x); } };
+template <bool IS_A_SIGNED, bool IS_B_SIGNED, bool IS_B> struct Widened<FormatBytes<IS_A_SIGNED, IS_B_SIGNED>, IS_B> {
+  static i32 of(u8 x) { return (IS_B ? IS_B_SIGNED : IS_A_SIGNED) ? (i32)(i8)x : (i32)x; }
+};
+template <class FORMAT, bool IS_B, bool TURNED> static typename FORMAT::sum element(u64 tile, int across, int deep) {
   typedef typename FORMAT::type Type;
   const u32 start = (u32)(tile & 0x3fff) << 4, far = (u32)(tile >> 16 & 0x3fff) << 4, eight = (u32)(tile >> 32 & 0x3fff) << 4;
   const u32 lines = TURNED ? deep : across, along = TURNED ? across : deep, width = 128 / sizeof(Type);
   const u32 address = start + along / width * far + lines / 8 * eight + lines % 8 * 128 + along % width * sizeof(Type);
   Type number;
   std::memcpy(&number, shared_memory() + (address ^ ((address >> 7 & 7) << 4)), sizeof(Type));
-  return FORMAT::wide(number);
+  return Widened<FORMAT, IS_B>::of(number);
 }
 template <class FORMAT, bool TURNED> static void add_up(const Sum& sum) {
   constexpr int kDeep = 32 / sizeof(typename FORMAT::type);
   const int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane / 4;
+  typename FORMAT::sum* const d = (typename FORMAT::sum*)sum.d;
   for (int k = 0; k < sum.columns / 2; ++k) {
     const int column = k / 4 * 8 + lane % 4 * 2 + k % 2, lower = k / 2 % 2;
-    float total = sum.adds ? sum.d[k] : 0;
+    typename FORMAT::sum total = sum.adds ? d[k] : 0;
     for (int n = 0; n < kDeep; ++n)
-      total += (sum.has_rows ? sum.rows[lower * kDeep + n] : element<FORMAT, false>(sum.a, row + lower * 8, n)) * element<FORMAT, TURNED>(sum.b, column, n);
-    sum.d[k] = total;
+      total += (sum.has_rows ? sum.rows[lower * kDeep + n] : element<FORMAT, false, false>(sum.a, row + lower * 8, n)) * element<FORMAT, true, TURNED>(sum.b, column, n);
+    d[k] = total;
   }
 }
 }  // namespace emulated
@@ -137,13 +144,13 @@ template <int COUNT> FN void take_registers() {}
 template <int COUNT> FN void leave_registers() {}
 FN void meet_cluster() { emulated::wait(emulated::kCluster); }
 FN u32 address_in(u32 address, u32 block) { return address | (block + 1) << emulated::kBlockBits; }
-FN float2 load_from_block(u32 address) { float2 pair; std::memcpy(&pair, emulated::at_address(address), 8); return pair; }
+template <class T> FN void load_from_block(T* to, u32 address) { std::memcpy(to, emulated::at_address(address), 8); }
 FN void load_two(u32* to, u32 address) { std::memcpy(to, emulated::at_address(address), 8); }
 FN void load_four(u32* to, u32 address) { std::memcpy(to, emulated::at_address(address), 16); }
 FN void store_four(u32 address, u32 a, u32 b, u32 c, u32 d) { const u32 all[4] = {a, b, c, d}; std::memcpy(emulated::at_address(address), all, 16); }
 FN u32 as_tf32(u32 bits) { return bits; }
 template <class FORMAT, int COLUMNS, bool TURNED> struct Multiply {
-  static FN void add(float* d, u64 a, u64 b, int adds) {
+  static FN void add(typename FORMAT::sum* d, u64 a, u64 b, int adds) {
     emulated::pending[emulated::current].sums.push_back({d, a, b, {}, false, adds != 0, COLUMNS, emulated::add_up<FORMAT, TURNED>});
   }
 };

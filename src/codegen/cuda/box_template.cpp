@@ -43,11 +43,8 @@ FN u32 address_in(u32 address, u32 block) {
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
   return there;
 }
-FN float2 load_from_block(u32 address) {
-  float2 pair;
-  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(address) : "memory");
-  return pair;
-}
+FN void load_from_block(float* to, u32 address) { asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(to[0]), "=f"(to[1]) : "r"(address) : "memory"); }
+FN void load_from_block(i32* to, u32 address) { asm volatile("ld.shared::cluster.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(address) : "memory"); }
 FN void load_two(u32* to, u32 address) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(address) : "memory"); }
 FN void load_four(u32* to, u32 address) {
   asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address) : "memory");
@@ -61,6 +58,12 @@ FN u32 as_tf32(u32 bits) {
   return rounded;
 }
 #endif
+// Two neighbours as they are stored in two bytes or in one each.
+template <class FORMAT, class RESULT, class VALUE> FN u32 stored_pair(VALUE low, VALUE high) {
+  if constexpr (sizeof(RESULT) == 2) return FORMAT::pair(low, high);
+  else return (u32)(u8)low | (u32)(u8)high << 8;
+}
+template <class T> struct __align__(8) Neighbours { T low, high; };
 // Where wgmma finds a tile of 128-byte rows: `far` from one group of 64 columns to the next, where
 // those lie side by side; 1024 bytes from eight rows to the next.
 FN u64 tile_at(u32 address, u32 far) { return (u64)((address & 0x3ffff) >> 4) | (u64)(far >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62; }

@@ -8,9 +8,9 @@
 
 namespace tenon::codegen::cuda {
 
-/// A convolution of narrow numbers over few pixels, with whatever follows: tiles of up to 64 pixels
-/// by 64 outputs on tensor cores, the sum of each shared by a cluster of blocks. Libraries leave
-/// most multiprocessors idle there.
+/// A convolution of narrow floats over few pixels, or of bytes, with whatever follows: tiles of up
+/// to 64 pixels by 64 outputs on tensor cores, the sum of each shared by a cluster of blocks.
+/// Libraries leave most multiprocessors idle with few pixels.
 struct ConvolutionTile {
   /// Pixels (batch, row, column as one), outputs and what becomes of a sum, as a product has them.
   ProductTile product;
@@ -26,7 +26,7 @@ struct ConvolutionTile {
 };
 
 /// Nothing where the nest is anything else, weights lie otherwise, the target has no such
-/// instructions, or there are enough pixels for a library.
+/// instructions, or there are enough pixels for a library and that takes them.
 std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, const Target& target);
 
 /// The nest with what follows the sum left out: what a library would be asked for.

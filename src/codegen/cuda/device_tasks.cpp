@@ -130,6 +130,7 @@ class DeviceTasks : public TaskWriter {
   void set_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile,
                            TaskList::Kernel& kernel) {
     kernel.shared_bytes = weight_gradient_shared_bytes(tile);
+    kernel.cluster = 0;
     const std::uint64_t columns = whole(strip_columns(tile)),
                         window = whole(tile.columns->extent.constant());
     kernel.maps = {map_of(nest, tile.image, tile.image->view, {32, columns, 1, 1}, {1, 1, 1, 1}),
@@ -137,27 +138,29 @@ class DeviceTasks : public TaskWriter {
                           {32, columns + window - 1, 1, 1}, {1, 1, 1, 1})};
   }
 
-  // Rectangles of pixels, 64 channels at a time; weights as a matrix.
+  // Rectangles of pixels, 128 bytes of channels at a time; weights as a matrix.
   void set_convolution(const LoopNest& nest, const ConvolutionTile& tile,
                        TaskList::Kernel& kernel) {
     kernel.shared_bytes = convolution_shared_bytes();
     kernel.cluster = static_cast<std::uint32_t>(tile.cluster);
-    const std::uint64_t side = whole(kConvolutionTile), down = whole(tile.row_stride),
-                        across = whole(tile.column_stride);
+    const std::uint64_t side = whole(kConvolutionTile),
+                        depth = whole(tile_depth(tile.product.dtype)),
+                        down = whole(tile.row_stride), across = whole(tile.column_stride);
     const Dims matrix = {tile.outputs, tile.window_rows * tile.window_columns * tile.channels};
     kernel.maps = {
         map_of(nest, tile.image, tile.image->view,
-               {side, whole(tile.tile_columns) * across, whole(tile.tile_rows) * down, 1},
+               {depth, whole(tile.tile_columns) * across, whole(tile.tile_rows) * down, 1},
                {1, across, down, 1}),
-        map_of(nest, tile.weights, matrix, {side, side}, {1, 1})};
+        map_of(nest, tile.weights, matrix, {depth, side}, {1, 1})};
   }
 
   static std::uint64_t whole(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
   // Its operands as boxes, and room for some of them.
   void set_product(const LoopNest& nest, const ProductTile& tile, TaskList::Kernel& kernel) {
-    const std::uint64_t side = kProductTile, depth = kProductDepth;
+    const std::uint64_t side = kProductTile, depth = whole(tile_depth(tile.dtype));
     kernel.shared_bytes = kProductSharedBytes;
+    kernel.cluster = 0;
     kernel.maps = {{place_of(nest, tile.a),
                     scope_.in_list(tile.row_count),
                     {whole(tile.inner_count)},

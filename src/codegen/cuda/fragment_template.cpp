@@ -66,6 +66,7 @@ template <int LEFT> FN void await_copies() { asm volatile("cp.async.wait_group %
 #endif
 struct FormatF16 {
   typedef u16 type;
+  typedef float sum;
   static FN float wide(u16 x) { return from_f16(x); }
 #ifdef TENON_EMULATION
   static FN u32 pair(float low, float high) { return (u32)to_f16(low) | (u32)to_f16(high) << 16; }
@@ -84,6 +85,7 @@ struct FormatF16 {
 };
 struct FormatBf16 {
   typedef u16 type;
+  typedef float sum;
   static FN float wide(u16 x) { return from_bf16(x); }
 #ifdef TENON_EMULATION
   static FN u32 pair(float low, float high) { return (u32)to_bf16(low) | (u32)to_bf16(high) << 16; }

@@ -144,7 +144,7 @@ void KernelWriter::declare() {
 void KernelWriter::write_positions(const std::vector<const Statement*>& loops, std::string number,
                                    const std::string& type, unsigned lanes) {
   for (std::size_t k = loops.size(); k-- > 0;) {
-    const std::string name = concat("i", loops[k]->id);
+    const std::string name = loop_name(loops[k]->id);
     const unsigned width = k + 1 == loops.size() ? lanes : 1;
     const std::string factor = width > 1 ? concat(" * ", width) : "";
     values_.name_loop(loops[k]->id, name);
@@ -254,7 +254,7 @@ void KernelWriter::write_block(const Block& block) {
 }
 
 void KernelWriter::write_loop(const Statement& loop) {
-  const std::string name = concat("i", loop.id);
+  const std::string name = loop_name(loop.id);
   const bool has_number =
       loop.extent.is_constant() && loop.extent.constant() <= std::numeric_limits<int>::max();
   std::string count = values_.extent(loop.extent);

@@ -173,15 +173,19 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
 }
 
 LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
-                               const std::vector<bool>& is_constant, Channels padding) {
+                               const std::vector<bool>& is_constant, Channels padding,
+                               Numbers numbers) {
   const std::optional<Statement> only = only_store(sum);
   if (!only) return refuse("more than one result");
   const Statement& store = *only;
   if (!starts_from_zero((*sum.inner)[0])) return refuse("a sum that does not start at zero");
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Convolution;
-  if (std::string why = note_types(nest, sum, store, match.call); !why.empty()) return refuse(why);
-  if (match.call.result_dtype != match.call.dtype) return refuse("a result of another type");
+  if (numbers == Numbers::Floats) {
+    if (std::string why = note_types(nest, sum, store, match.call); !why.empty())
+      return refuse(why);
+    if (match.call.result_dtype != match.call.dtype) return refuse("a result of another type");
+  }
   // The weights are those that the result's innermost loop runs along.
   std::map<std::size_t, const Statement*> parallel, reduction;
   for (const Statement* loop : sum.parallel) parallel[loop->id] = loop;
@@ -196,11 +200,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   const Scalar image = is_a_image ? sum.a : sum.b, weights = is_a_image ? sum.b : sum.a;
   if (nests::depends_on(image, outputs->id)) return refuse("channels by themselves (depthwise)");
   if (image->view.size() != 4) return refuse("images of other than two axes");
-  const bool is_filled_with_zero = image->bounds == Bounds::Fill &&
-                                   image->args.back()->kind == ScalarKind::Real &&
-                                   image->args.back()->real == 0;
-  if (image->bounds != Bounds::Inside && !is_filled_with_zero)
-    return refuse("an edge that is not zero");
+  if (!is_zero_outside(image)) return refuse("an edge that is not zero");
   if (weights->bounds != Bounds::Inside) return refuse("weights that are read past their edges");
   // Channels are what the sum alone moves along; with them elsewhere than last a copy could be
   // made.

@@ -37,9 +37,13 @@ LibraryMatch match_matmul(const LoopNest& nest, const nests::Contraction& sum);
 /// them, the others zero, may be asked for, or that there is one.
 enum class Channels { AsTheyAre, MayBePadded, ArePadded };
 
+/// Those that libraries take, or others too, for a kernel of our own.
+enum class Numbers { Floats, Any };
+
 /// A convolution of images with their channels last. `is_constant`: by buffer of the nest.
 LibraryMatch match_convolution(const LoopNest& nest, const nests::Contraction& sum,
-                               const std::vector<bool>& is_constant, Channels padding);
+                               const std::vector<bool>& is_constant, Channels padding,
+                               Numbers numbers = Numbers::Floats);
 
 /// The gradient of such a convolution by its image, and by its weights.
 LibraryMatch match_data_gradient(const LoopNest& nest, const nests::Contraction& sum);

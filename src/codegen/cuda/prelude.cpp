@@ -279,6 +279,7 @@ static jmp_buf scheduler;
 static unsigned current, block_threads;  // which fibre; of a block
 static void (*body)();
 static bool (*idle)();  // does something that may take as long as it likes; whether there was any
+static bool is_stuck;   // threads wait for what never comes
 static unsigned long long lanes[16 * 1024];
 static void leave() { if (_setjmp((*fibres)[current].place) == 0) _longjmp(scheduler, 1); }
 static void run_one() {
@@ -365,7 +366,11 @@ static void run_blocks(unsigned first, unsigned blocks, unsigned threads) {
     moved |= release(all, 0, count, kCluster);
     is_left = false;
     for (Fibre& fibre : all) is_left |= !fibre.is_done;
-    if (is_left && !moved && !(idle != nullptr && idle())) abort();  // threads wait for what never comes
+    if (is_left && !moved && !(idle != nullptr && idle())) {
+      is_stuck = true;
+      all.clear();  // where they stand is left for good
+      return;
+    }
   }
 }
 }  // namespace emulated

@@ -4,21 +4,24 @@
 #include "codegen/cuda/matrix_product.h"
 #include "codegen/cuda/sum_store.h"
 #include "nests/index_map.h"
+#include "nests/integer_contraction.h"
 #include "nests/scalar_walk.h"
 #include "target/gpu_facts.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::codegen::cuda {
 namespace {
 
-constexpr std::int64_t kPack = 8;  // narrow numbers in 16 bytes, in which tiles are copied
+constexpr std::int64_t kCopied = 16;   // bytes in which tiles are copied
+constexpr std::int64_t kTogether = 8;  // neighbours that a thread stores at once
 // With fewer than so many for four multiprocessors a library, which has smaller ones too, is
 // faster, what follows included.
 constexpr std::int64_t kFewestTilesOfFour = 3;
 
-bool is_even(const Dim& dim) {
-  return dim.is_constant() && dim.constant() > 0 && dim.constant() % kPack == 0;
+bool is_multiple(const Dim& dim, std::int64_t of) {
+  return dim.is_constant() && dim.constant() > 0 && dim.constant() % of == 0;
 }
 
 // A library adds its bias in f32 and rounds once: so do we. What is rounded in between to the type
@@ -42,32 +45,46 @@ bool reads_inside(const Scalar& value) {
 
 }  // namespace
 
+std::optional<nests::Contraction> find_tile_sum(const LoopNest& nest) {
+  if (auto sum = nests::find_contraction(nest)) return sum;
+  return nests::find_integer_contraction(nest.body);
+}
+
 bool take_store(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
                 ProductTile& tile) {
   if (!starts_from_zero((*sum.inner)[0]) || !reads_inside(store.value)) return false;
   tile.dtype = nest.buffers[sum.a->id].dtype;
-  if (tile.dtype != DType::F16 && tile.dtype != DType::BF16) return false;
-  if (nest.buffers[sum.b->id].dtype != tile.dtype || nest.buffers[store.id].dtype != tile.dtype)
-    return false;
+  tile.b_dtype = nest.buffers[sum.b->id].dtype;
+  tile.result_dtype = nest.buffers[store.id].dtype;
   tile.sum = (*sum.inner)[0].id;
   tile.store = store;
+  if (tile.has_bytes()) {
+    return tile.result_dtype == DType::U8 || tile.result_dtype == DType::I8 ||
+           tile.result_dtype == DType::I32 || tile.result_dtype == DType::F32;
+  }
+  if (tile.dtype != DType::F16 && tile.dtype != DType::BF16) return false;
+  if (tile.b_dtype != tile.dtype || tile.result_dtype != tile.dtype) return false;
   tile.store.value = without_rounding(store.value, tile.dtype);
   return true;
 }
 
 std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target) {
   if (!target.has_wgmma()) return std::nullopt;
-  const auto sum = nests::find_contraction(nest);
+  const auto sum = find_tile_sum(nest);
   if (!sum) return std::nullopt;
   const std::optional<Statement> store = only_store(*sum);
   ProductTile tile;
   if (!store || !take_store(nest, *sum, *store, tile)) return std::nullopt;
+  if (tile.has_bytes() && !target.multiplies_bytes) return std::nullopt;
   const MatrixProduct product = matrix_product(*sum, *store);
   if (!product.refusal.empty() || product.is_a_transposed || !(product.batch == Dim(1)))
     return std::nullopt;
-  for (const Dim& dim :
-       {product.n, product.k, product.a_leading, product.b_leading, product.y_leading}) {
-    if (!is_even(dim)) return std::nullopt;
+  const std::int64_t copied = kCopied / static_cast<std::int64_t>(info(tile.dtype).storage_bytes);
+  for (const Dim& dim : {product.k, product.a_leading, product.b_leading}) {
+    if (!is_multiple(dim, copied)) return std::nullopt;
+  }
+  for (const Dim& dim : {product.n, product.y_leading}) {
+    if (!is_multiple(dim, kTogether)) return std::nullopt;
   }
   for (const Statement* loop : sum->parallel) {
     if (loop->limit.is_defined()) return std::nullopt;
@@ -85,9 +102,11 @@ std::optional<ProductTile> match_product(const LoopNest& nest, const Target& tar
   tile.inner_count = product.k.constant();
   tile.a = product.a;
   tile.b = product.b;
+  if (product.is_swapped) std::swap(tile.dtype, tile.b_dtype);
   tile.a_pitch = product.a_leading.constant();
   tile.b_pitch = product.b_leading.constant();
   tile.is_b_turned = !product.is_b_transposed;
+  if (tile.has_bytes()) return tile.is_b_turned ? std::nullopt : std::optional(tile);
   const std::optional<std::int64_t> count = tile_count(tile).value();
   const std::int64_t units = gpu_facts(target.architecture).units;
   if (target.uses_libraries && count && 4 * *count < kFewestTilesOfFour * units)

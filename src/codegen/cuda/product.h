@@ -9,21 +9,28 @@
 
 namespace tenon::codegen::cuda {
 
-/// A nest that multiplies two matrices of narrow numbers and stores, for each element, whatever is
-/// computed of its sum. One kernel does it on tensor cores: what follows the sums of one tile is
-/// computed while those of the next are summed. Points into the nest, but for the store.
+/// A nest that multiplies two matrices of narrow numbers, floats or bytes, and stores, for each
+/// element, whatever is computed of its sum. One kernel does it on tensor cores: what follows the
+/// sums of one tile is computed while those of the next are summed. Points into the nest, but for
+/// the store.
 struct ProductTile {
   std::vector<const Statement*> rows;  ///< loops that run as one, outermost first
   const Statement* columns = nullptr;
   Dim row_count;
   std::int64_t column_count = 0, inner_count = 0;
-  DType dtype = DType::F16;               ///< of both matrices and of the result
+  DType dtype = DType::F16, b_dtype = DType::F16;  ///< of the matrices
+  DType result_dtype = DType::F16;
   Scalar a, b;                            ///< loads
   std::int64_t a_pitch = 0, b_pitch = 0;  ///< elements from one row to the next
   bool is_b_turned = false;               ///< its columns lie side by side, not what is summed over
   std::size_t sum = 0;                    ///< the local that holds the sum
   Statement store;                        ///< its value told from the sum alone
+
+  bool has_bytes() const { return is_integer(dtype); }
 };
+
+/// The sum of products that tensor cores would compute: of floats, or of bytes in i32.
+std::optional<nests::Contraction> find_tile_sum(const LoopNest& nest);
 
 /// What becomes of a sum of narrow products, and its type; false where that is more than numbers of
 /// each element or of another type.
@@ -31,16 +38,21 @@ bool take_store(const LoopNest& nest, const nests::Contraction& sum, const State
                 ProductTile& tile);
 
 /// Nothing where the nest is anything else, the target has no such instructions, or there are too
-/// few tiles for its multiprocessors.
+/// few tiles for its multiprocessors and a library does better. What bytes are summed over has to
+/// lie side by side in both.
 std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target);
 
-/// Rows and columns of a tile; so much of the sum lies in shared memory at once, so many times.
-inline constexpr std::int64_t kProductTile = 128, kProductDepth = 64, kProductStages = 6;
+/// Rows and columns of a tile; so many bytes of a row lie in shared memory at once, so many times.
+inline constexpr std::int64_t kProductTile = 128, kTileBytes = 128, kProductStages = 6;
+/// … so many numbers of the sum.
+inline std::int64_t tile_depth(DType dtype) {
+  return kTileBytes / static_cast<std::int64_t>(info(dtype).storage_bytes);
+}
 /// One group of 128 threads loads, two pairs of groups take turns at summing and storing.
 inline constexpr unsigned kProductThreads = 640;
 /// Stages, and what is left out so that they begin at a multiple of 1024.
 inline constexpr std::uint32_t kProductSharedBytes =
-    kProductStages * 2 * kProductTile * kProductDepth * 2 + 1024;
+    kProductStages * 2 * kProductTile * kTileBytes + 1024;
 
 Dim tile_count(const ProductTile& tile);
 

@@ -10,12 +10,13 @@ namespace {
 // What is computed of a sum, and where it goes, by the places of loops that run as one and of a
 // column.
 void write_finish(const ProductTile& tile, Lines& lines, ValueWriter& values) {
+  const bool has_bytes = tile.has_bytes();
   // Positions of a row's loops, and of what is computed of a sum there.
   const auto open_at_row = [&](const std::string& head) {
     lines.open(head);
     lines.add("i32 rest = row;");
     for (std::size_t k = tile.rows.size(); k-- > 0;) {
-      const std::string name = concat("i", tile.rows[k]->id);
+      const std::string name = loop_name(tile.rows[k]->id);
       values.name_loop(tile.rows[k]->id, name);
       const std::string count = values.extent(tile.rows[k]->extent);
       lines.add(k == 0 ? concat("const i32 ", name, " = rest;")
@@ -30,16 +31,22 @@ void write_finish(const ProductTile& tile, Lines& lines, ValueWriter& values) {
       concat("return ", values.place(tile.store.indices, tile.store.view, false).offset, ";"));
   lines.close();
   lines.add(";");
-  values.set_narrow(true);
-  open_at_row(concat("const auto finish = [&](float ", values.local(tile.sum),
-                     ", i32 row, i32 column) -> float"));
-  lines.add(concat("return (float)(", values.value(tile.store.value), ");"));
+  values.set_narrow(!has_bytes);
+  const std::string result = has_bytes ? stored_type(tile.result_dtype) : "float";
+  open_at_row(concat("const auto finish = [&](", has_bytes ? "i32 " : "float ",
+                     values.local(tile.sum), ", i32 row, i32 column) -> ", result));
+  const std::string value = values.value(tile.store.value);
+  lines.add(concat("return ",
+                   has_bytes ? to_stored(tile.result_dtype, value) : concat("(float)(", value, ")"),
+                   ";"));
   lines.close();
   lines.add(";");
 }
 
-const char* format_of(const ProductTile& tile) {
-  return tile.dtype == DType::F16 ? "FormatF16" : "FormatBf16";
+std::string format_of(const ProductTile& tile) {
+  if (!tile.has_bytes()) return tile.dtype == DType::F16 ? "FormatF16" : "FormatBf16";
+  const auto is_signed = [](DType dtype) { return dtype == DType::I8 ? "true" : "false"; };
+  return concat("FormatBytes<", is_signed(tile.dtype), ", ", is_signed(tile.b_dtype), ">");
 }
 
 }  // namespace

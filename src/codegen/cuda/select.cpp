@@ -3,10 +3,12 @@
 #include "base/error.h"
 #include "codegen/cuda/attention.h"
 #include "codegen/cuda/convolution.h"
+#include "codegen/cuda/distance.h"
 #include "codegen/cuda/distribute_loops.h"
 #include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/inline_scratch.h"
 #include "codegen/cuda/library_match.h"
+#include "codegen/cuda/matrix_product.h"
 #include "codegen/cuda/merge_loops.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/space_to_depth.h"
@@ -16,6 +18,7 @@
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
+#include "nests/integer_contraction.h"
 #include "nests/operand_copy.h"
 #include "nests/schedule/loops.h"
 #include "nests/split_sums.h"
@@ -204,19 +207,25 @@ DeviceKernel on_tensor_cores(NestSequence::Part part) {
   return kernel;
 }
 
-// A convolution over few pixels; constant weights are laid out ahead.
-std::optional<DeviceKernel> small_convolution(const NestSequence::Part& part,
-                                              const nests::Contraction& sum,
-                                              const std::vector<bool>& is_constant,
-                                              const std::vector<std::size_t>& place_of,
-                                              const Target& target) {
-  if (!target.has_wgmma() || !only_store(sum)) return std::nullopt;
-  if (match_convolution_tile(part.nest, target)) return on_tensor_cores(part);
-  const LoopNest plain = without_epilogue(part.nest);
-  const LibraryMatch match =
-      match_convolution(plain, *nests::find_contraction(plain), is_constant, Channels::AsTheyAre);
-  if (!match.refusal.empty() || !match.packing) return std::nullopt;
-  const nests::Packing& packing = *match.packing;
+// Of a nest's buffers: their places among those given, and whether they are constants.
+struct GivenBuffers {
+  std::vector<std::size_t> place_of;
+  std::vector<bool> is_constant;
+
+  GivenBuffers(const NestSequence::Part& part, const std::vector<bool>& is_constant_in_sequence) {
+    std::size_t given = 0;
+    for (const NestBuffer& buffer : part.nest.buffers) {
+      const bool is_given = buffer.storage != Storage::Scratch;
+      place_of.push_back(given);
+      is_constant.push_back(is_given && part.buffers[given] < is_constant_in_sequence.size() &&
+                            is_constant_in_sequence[part.buffers[given]]);
+      given += is_given;
+    }
+  }
+};
+
+// The part with a constant that is laid out so ahead.
+NestSequence::Part with_packing(const NestSequence::Part& part, const nests::Packing& packing) {
   NestSequence::Part laid = part;
   Dims dims;
   std::vector<Scalar> at;
@@ -233,11 +242,91 @@ std::optional<DeviceKernel> small_convolution(const NestSequence::Part& part,
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   });
   rewriting.apply(laid.nest.body);
-  if (!match_convolution_tile(laid.nest, target)) return std::nullopt;
+  return laid;
+}
+
+DeviceKernel packed_on_tensor_cores(NestSequence::Part laid, const nests::Packing& packing,
+                                    const GivenBuffers& given) {
   DeviceKernel kernel = on_tensor_cores(std::move(laid));
   kernel.packings.push_back(packing);
-  kernel.packings.back().buffer = place_of[packing.buffer];
+  kernel.packings.back().buffer = given.place_of[packing.buffer];
   return kernel;
+}
+
+// A convolution over few pixels, or of bytes; constant weights are laid out ahead.
+std::optional<DeviceKernel> small_convolution(const NestSequence::Part& part,
+                                              const nests::Contraction& sum,
+                                              const GivenBuffers& given, const Target& target) {
+  if (!target.has_wgmma() || !only_store(sum)) return std::nullopt;
+  if (match_convolution_tile(part.nest, target)) return on_tensor_cores(part);
+  const LoopNest plain = without_epilogue(part.nest);
+  const LibraryMatch match = match_convolution(plain, *find_tile_sum(plain), given.is_constant,
+                                               Channels::AsTheyAre, Numbers::Any);
+  if (!match.refusal.empty() || !match.packing) return std::nullopt;
+  NestSequence::Part laid = with_packing(part, *match.packing);
+  if (!match_convolution_tile(laid.nest, target)) return std::nullopt;
+  return packed_on_tensor_cores(std::move(laid), *match.packing, given);
+}
+
+// A product of bytes; a constant whose columns lie side by side is turned ahead.
+std::optional<DeviceKernel> byte_product(const NestSequence::Part& part,
+                                         const nests::Contraction& sum, const GivenBuffers& given,
+                                         const Target& target) {
+  if (match_product(part.nest, target)) return on_tensor_cores(part);
+  const std::optional<Statement> store = only_store(sum);
+  if (!store || sum.reduction.size() != 1) return std::nullopt;
+  const MatrixProduct product = matrix_product(sum, *store);
+  if (!product.refusal.empty() || product.is_b_transposed || !given.is_constant[product.b->id])
+    return std::nullopt;
+  nests::Packing packing;
+  packing.buffer = product.b->id;
+  packing.source_dims = product.b->view;
+  packing.coordinates.assign(
+      product.b->args.begin(),
+      product.b->args.begin() + static_cast<std::ptrdiff_t>(product.b->view.size()));
+  for (const Statement* loop : sum.parallel) {
+    if (!(*distance(product.b, loop->id) == Dim(0))) packing.loops.push_back(loop->id);
+  }
+  if (packing.loops.size() != 1) return std::nullopt;
+  packing.loops.push_back(sum.reduction.front()->id);
+  packing.extents = {product.n.constant(), product.k.constant()};
+  packing.limit = packing.extents.front() * packing.extents.back();
+  NestSequence::Part laid = with_packing(part, packing);
+  if (!match_product(laid.nest, target)) return std::nullopt;
+  return packed_on_tensor_cores(std::move(laid), packing, given);
+}
+
+// A sum of products of bytes: on tensor cores where its operands lie, or can be laid, as those take
+// them. An image with other numbers than zero around it is copied with them.
+std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSequence::Part& part,
+                                           const nests::Contraction& sum,
+                                           const std::vector<bool>& is_constant,
+                                           const Target& target) {
+  if (!target.has_wgmma()) return {by_loops(part, "no tiles of bytes")};
+  const GivenBuffers given(part, is_constant);
+  if (auto kernel = byte_product(part, sum, given, target)) return {std::move(*kernel)};
+  if (auto kernel = small_convolution(part, sum, given, target)) return {std::move(*kernel)};
+  // A matrix that is no constant is turned by a copy.
+  for (const Scalar& factor : {sum.a, sum.b}) {
+    if (factor->view.size() != 2 || factor->bounds != Bounds::Inside) continue;
+    NestSequence trial = sequence;
+    std::vector<NestSequence::Part> parts = split_copy(trial, part, factor, {1, 0}, 0);
+    if (!match_product(parts[1].nest, target)) continue;
+    sequence = std::move(trial);
+    return {by_loops(std::move(parts[0]), ""), on_tensor_cores(std::move(parts[1]))};
+  }
+  NestSequence trial = sequence;
+  std::vector<NestSequence::Part> parts = nests::split_byte_padding(trial, part);
+  if (parts.size() == 2) {
+    nests::drop_unused_buffers(parts[1]);
+    const auto padded = nests::find_integer_contraction(parts[1].nest.body);
+    if (auto kernel =
+            small_convolution(parts[1], *padded, GivenBuffers(parts[1], is_constant), target)) {
+      sequence = std::move(trial);
+      return {by_loops(std::move(parts[0]), ""), std::move(*kernel)};
+    }
+  }
+  return {by_loops(part, "bytes that do not lie as tiles take them")};
 }
 
 // Whether the match stands, or would with a copy.
@@ -294,6 +383,10 @@ std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequen
 std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::Part& part,
                                      const std::vector<bool>& is_constant, const Target& target,
                                      Channels channels, int copies) {
+  if (const auto bytes = nests::find_integer_contraction(part.nest.body);
+      bytes && target.multiplies_bytes) {
+    return select_for_bytes(sequence, part, *bytes, is_constant, target);
+  }
   const auto sum = nests::find_contraction(part.nest);
   if (!sum) return {by_loops(part, "it sums no products of two operands")};
   // Without libraries there is nothing to gain, only the way to try.
@@ -307,23 +400,13 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
   }
   const bool is_product = match_product(part.nest, target).has_value();
   if (!target.uses_libraries && is_product) return by_product();
-  std::vector<std::size_t> place_of;  // of a nest's buffer among those given
-  std::vector<bool> is_constant_here;
-  std::size_t given = 0;
-  for (const NestBuffer& buffer : part.nest.buffers) {
-    const bool is_given = buffer.storage != Storage::Scratch;
-    place_of.push_back(given);
-    is_constant_here.push_back(is_given && part.buffers[given] < is_constant.size() &&
-                               is_constant[part.buffers[given]]);
-    given += is_given;
-  }
-  if (auto kernel = small_convolution(part, *sum, is_constant_here, place_of, target))
-    return {std::move(*kernel)};
+  const GivenBuffers given(part, is_constant);
+  if (auto kernel = small_convolution(part, *sum, given, target)) return {std::move(*kernel)};
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
   LibraryMatch match = match_matmul(part.nest, *sum);
   std::string candidate = "cublaslt";
   if (!match.refusal.empty() || match.is_split) {
-    LibraryMatch convolution = match_convolution(part.nest, *sum, is_constant_here, channels);
+    LibraryMatch convolution = match_convolution(part.nest, *sum, given.is_constant, channels);
     if (convolution.refusal.empty()) {
       match = std::move(convolution);
       candidate = "cudnn";
@@ -349,7 +432,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     kernel.library->allows_tf32 = target.allows_tf32 && match.call.dtype == "f32";
     kernel.library_extents = match.extents;
     for (std::size_t k = 0; k < match.buffers.size(); ++k) {
-      kernel.part.buffers.push_back(part.buffers[place_of[match.buffers[k]]]);
+      kernel.part.buffers.push_back(part.buffers[given.place_of[match.buffers[k]]]);
       if (match.packing && match.packing->buffer == match.buffers[k]) {
         kernel.packings.push_back(*match.packing);
         kernel.packings.back().buffer = k;

@@ -13,6 +13,8 @@ namespace tenon::codegen::cuda {
 struct Target {
   std::string architecture;  ///< "sm_90a"
   bool allows_tf32 = false;  ///< f32 products may drop digits
+  bool multiplies_bytes =
+      false;  ///< … of bytes are on tensor cores, where there are such instructions
   bool uses_libraries = true;
   bool is_emulated =
       false;  ///< C++ for the processor that does what the device would, to be tried without one

@@ -108,6 +108,7 @@ static void emulated_launch(void (*body)(), unsigned blocks, unsigned threads, b
     blockIdx.x = block;
     for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) body();
   }
+  if (emulated::is_stuck) *emulated_error = -1;
 }
 )";
   for (const Kernel& kernel : kernels) {

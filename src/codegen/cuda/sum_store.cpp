@@ -60,20 +60,22 @@ std::optional<Statement> only_store(const Contraction& sum) {
   return std::nullopt;
 }
 
-bool is_zero_outside(const Scalar& load) {
-  return load->bounds == Bounds::Inside ||
-         (load->bounds == Bounds::Fill && load->args.back()->kind == ScalarKind::Real &&
-          load->args.back()->real == 0);
+bool is_zero(const Scalar& number) {
+  return (number->kind == ScalarKind::Real && number->real == 0) || is_integer(number, 0);
 }
 
-bool starts_from_zero(const Statement& define) {
-  return define.value->kind == ScalarKind::Real && define.value->real == 0;
+bool is_zero_outside(const Scalar& load) {
+  return load->bounds == Bounds::Inside ||
+         (load->bounds == Bounds::Fill && is_zero(load->args.back()));
 }
+
+bool starts_from_zero(const Statement& define) { return is_zero(define.value); }
 
 std::string note_types(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
                        LibraryCall& call) {
   const DType a = nest.buffers[sum.a->id].dtype, b = nest.buffers[sum.b->id].dtype,
               y = nest.buffers[store.id].dtype;
+  if (is_integer(a) && is_integer(b)) return "whole numbers";
   if (a != b || (a != DType::F32 && a != DType::F16 && a != DType::BF16))
     return "operands of different types";
   if (y != a && y != DType::F32) return "a result of another type";

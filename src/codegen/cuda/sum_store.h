@@ -19,6 +19,7 @@ std::optional<Statement> only_store(const nests::Contraction& sum);
 /// alone. In f32 its kernels for a few channels were faster than those for padded ones.
 inline std::int64_t channels_together(const std::string& dtype) { return dtype == "f32" ? 1 : 8; }
 
+bool is_zero(const Scalar& number);
 /// Whether a load gives zeros where it leaves its tensor, or never does.
 bool is_zero_outside(const Scalar& load);
 bool starts_from_zero(const Statement& define);

@@ -29,6 +29,9 @@ class Lines {
   std::size_t depth_ = 0;
 };
 
+/// What a kernel calls a loop's position: "i_8", as i8 is a type.
+inline std::string loop_name(std::size_t loop) { return "i_" + std::to_string(loop); }
+
 /// The type that numbers are computed in, and that in which a buffer holds them.
 std::string computed_type(DType dtype);
 std::string stored_type(DType dtype);

@@ -51,7 +51,8 @@ Rules::Rules(const Graph& graph, const TargetFacts& target, std::size_t max_node
       prices_(fusion_prices(target)),
       max_nodes_(max_nodes),
       keeps_tiles_(target.keeps_tiles),
-      product_tiles_(static_cast<double>(target.product_tile) * target.product_tile * target.units) {
+      product_tiles_(static_cast<double>(target.product_tile) * target.product_tile * target.units),
+      multiplies_bytes_(target.multiplies_bytes()) {
   for (ValueId input : graph.inputs()) bytes_[input] = size_hint_bytes(graph.value(input).type);
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
@@ -341,11 +342,21 @@ bool Rules::ends_as(ValueId value, DType dtype, int depth) const {
   });
 }
 
+// Whether all that a node reads are bytes, but for what is added to its sums.
+static bool are_bytes(const Graph& graph, const Node& node) {
+  const auto is_byte = [&](std::size_t operand) {
+    const DType dtype = graph.value(node.operands[operand]).type.tensor().dtype;
+    return dtype == DType::U8 || dtype == DType::I8;
+  };
+  return node.operands.size() >= 2 && is_byte(0) && is_byte(1);
+}
+
 bool Rules::takes_any_step(ClusterId cluster, ClusterId reader) const {
   constexpr int kMostSteps = 12;
   const Graph& graph = clusters.graph();
   const Node& node = graph.node(anchor_node(cluster));
   const DType dtype = graph.value(node.results.front()).type.tensor().dtype;
+  if (dtype == DType::I32) return multiplies_bytes_ && are_bytes(graph, node);
   const bool suits = (dtype == DType::F16 || dtype == DType::BF16) && product_tiles_ > 0 &&
                      size_hint(counts_[node.results.front()]) >= product_tiles_ &&
                      !takes_windows(*node.op);

@@ -133,7 +133,8 @@ class Rules {
   nests::FusionPrices prices_;
   std::size_t max_nodes_;
   bool keeps_tiles_;
-  double product_tiles_;  ///< elements of a product from which such a kernel is worth it; 0: never
+  double product_tiles_;   ///< elements of a product from which such a kernel is worth it; 0: never
+  bool multiplies_bytes_;  ///< … of bytes there is one for products of any size
   mutable std::unordered_map<std::string, std::vector<RequiredRegion>>
       regions_;  // by signature and operand
   bool writes_views_ = false, allows_tile_and_fuse_ = false;

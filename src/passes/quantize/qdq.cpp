@@ -228,7 +228,9 @@ class Inserter {
       before = id;
       break;
     }
-    const ValueId real = make_pair(value, activation, before, graph_.value(value).name);
+    const std::string name =
+        graph_.value(value).name;  // the graph's own moves when values are added
+    const ValueId real = make_pair(value, activation, before, name);
     for (const NodeId reader : readers) {
       const std::vector<ValueId> operands = graph_.node(reader).operands;
       for (std::size_t k = 0; k < operands.size(); ++k) {

@@ -271,7 +271,7 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
         const std::uint32_t buffer = step.buffers[map.buffer];
         const std::uint32_t element_bytes = p.buffers[buffer].element_bytes;
         std::uint64_t bytes = 0;
-        if (rows < 1 || (element_bytes != 2 && element_bytes != 4) ||
+        if (rows < 1 || (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) ||
             __builtin_mul_overflow(static_cast<std::uint64_t>(rows), map.pitches.back(), &bytes) ||
             __builtin_mul_overflow(bytes, std::uint64_t{element_bytes}, &bytes) ||
             bytes > shapes.bytes_of(buffer)) {
@@ -282,7 +282,7 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
         }
         ready.maps.push_back({&map, rows, element_bytes});
       }
-      if (!kernel.maps.empty() && kernel.cluster == 1)
+      if (kernel.cluster == 0)
         ready.blocks = std::min(ready.blocks, static_cast<unsigned>(cuda.multiprocessors));
       for (const std::int64_t extent : extents)
         ready.values.push_back(static_cast<std::uint64_t>(extent));

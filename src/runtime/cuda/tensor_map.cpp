@@ -14,8 +14,8 @@ EncodedMap encode_map(const Program::TensorMap& map, std::int64_t rows, std::uin
     cuda.library.find(found, "cuTensorMapEncodeTiled");
     return found;
   }();
-  constexpr int kTwoBytes = 1, kFourBytes = 2, kAsItLies = 0, kSwizzled128 = 3, kFetch256 = 3,
-                kZeros = 0;
+  constexpr int kOneByte = 0, kTwoBytes = 1, kFourBytes = 2, kAsItLies = 0, kSwizzled128 = 3,
+                kFetch256 = 3, kZeros = 0;
   constexpr std::size_t kMostAxes = 5;
   std::array<std::uint64_t, kMostAxes> extents{}, pitch_bytes{};
   std::array<std::uint32_t, kMostAxes> box{}, steps{};
@@ -27,11 +27,14 @@ EncodedMap encode_map(const Program::TensorMap& map, std::int64_t rows, std::uin
     steps[k] = static_cast<std::uint32_t>(map.steps[k]);
   }
   EncodedMap made{};
-  cuda.require(
-      encode(&made, element_bytes == 2 ? kTwoBytes : kFourBytes, static_cast<unsigned>(inside + 1),
-             reinterpret_cast<void*>(address), extents.data(), pitch_bytes.data(), box.data(),
-             steps.data(), kAsItLies, kSwizzled128, kFetch256, kZeros),
-      "describing a tensor");
+  cuda.require(encode(&made,
+                      element_bytes == 1   ? kOneByte
+                      : element_bytes == 2 ? kTwoBytes
+                                           : kFourBytes,
+                      static_cast<unsigned>(inside + 1), reinterpret_cast<void*>(address),
+                      extents.data(), pitch_bytes.data(), box.data(), steps.data(), kAsItLies,
+                      kSwizzled128, kFetch256, kZeros),
+               "describing a tensor");
   return made;
 }
 

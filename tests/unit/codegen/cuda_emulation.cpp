@@ -120,7 +120,7 @@ class EmulatedContext : public DeviceContext {
         std::memcpy(maps.data() + maps.size() - kMapBytes, &made, sizeof made);
       }
       // As on a device with few multiprocessors: a block has several tiles.
-      if (!maps.empty() && kernel.cluster == 1) blocks = (blocks + 2) / 3;
+      if (kernel.cluster == 0) blocks = (blocks + 2) / 3;
       std::vector<unsigned char> scratch(
           static_cast<std::size_t>(kernel.scratch_bytes.value(shapes_->symbols)) * blocks + 64);
       // Threads of a block are told apart by numbers that all kernels of a library share.
@@ -130,6 +130,7 @@ class EmulatedContext : public DeviceContext {
                             maps.data());
     }
     for (; called < marks_.size(); ++called) call_(marks_[called]);
+    if (error < 0) throw Error("threads of a kernel wait for what never comes");
     if (error != 0)
       throw Error(program_.kernels.front().checks.at(static_cast<std::size_t>(error - 1)));
   }
@@ -229,8 +230,11 @@ std::shared_ptr<const DeviceExecutable> emulate(const Program& program) {
 
 // Products that may drop digits have kernels of their own; emulated, they keep them.
 codegen::cuda::Target emulated_target() {
-  return {
-      .architecture = "sm_90a", .allows_tf32 = true, .uses_libraries = false, .is_emulated = true};
+  return {.architecture = "sm_90a",
+          .allows_tf32 = true,
+          .multiplies_bytes = true,
+          .uses_libraries = false,
+          .is_emulated = true};
 }
 
 Program compile_emulated(const Graph& graph, std::optional<codegen::StepProblem>* described) {

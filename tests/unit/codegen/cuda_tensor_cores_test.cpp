@@ -1,4 +1,5 @@
 // Kernels of our own on tensor cores, emulated as `cuda_test.cpp` does.
+#include "base/error.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/select.h"
 #include "codegen/select.h"
@@ -21,8 +22,8 @@ using testing::expect_as_reference;
 using testing::has_compiler;
 
 // What computes a graph on an emulated device, which gives what the reference does.
-TaskList emulated_tasks(const std::string& text) {
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
+TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
+  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", precision));
   codegen::CompileOptions options = cpu_options();
   options.device = testing::emulated_target();
   if (has_compiler()) {
@@ -30,6 +31,17 @@ TaskList emulated_tasks(const std::string& text) {
                         text);
   }
   return codegen::select(graph, options);
+}
+
+// What the first output is; nothing where the run ends in an error.
+std::vector<std::byte> outcome(Program program, const std::vector<Tensor>& inputs) {
+  try {
+    const std::vector<Tensor> outputs = testing::run_emulated(std::move(program), inputs);
+    const std::span<const std::byte> bytes = outputs.front().bytes();
+    return {bytes.begin(), bytes.end()};
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 // Rows of two axes, edges within a tile, weights either way round, what a library takes along and
@@ -120,6 +132,117 @@ TEST(CudaTensorCores, ConvolutionsOverFewPixelsAreSharedByClusters) {
     ASSERT_EQ(list.tasks.size(), 1U) << text;
     EXPECT_EQ(list.tasks.front().ways.front().candidate, "wgmma") << text;
     EXPECT_GT(list.kernels.front().cluster, 1U) << text;
+  }
+}
+
+// Bytes with and without a sign, weights that are turned ahead and weights that lie so, rows that
+// the run decides, edges within a tile; what follows ends in bytes, whole numbers and floats.
+TEST(CudaTensorCores, ProductsOfBytesAreSummedExactly) {
+  const std::vector<std::string> graphs = {
+      R"(graph (x: f32[n, 144]) {
+  w8 = constant i8[144, 136] uniform(seed = 3, low = -127, high = 127)
+  b = constant f32[136] normal(seed = 4, mean = 0.0, deviation = 0.5)
+  scale = constant f32[] 0.03
+  zero = constant u8[] 119
+  weight_scale = constant f32[] 0.004
+  weight_zero = constant i8[] 0
+  x8 = quantize_linear(x, scale, zero)
+  xr = dequantize_linear(x8, scale, zero)
+  wr = dequantize_linear(w8, weight_scale, weight_zero)
+  p = matmul(xr, wr)
+  s = add(p, b)
+  r = relu(s)
+  y_scale = constant f32[] 0.02
+  y_zero = constant u8[] 3
+  y = quantize_linear(r, y_scale, y_zero)
+  return y
+}
+)",
+      R"(graph (x: i8[70, 64], w: i8[24, 64]) {
+  t = transpose(w) {perm = [1, 0]}
+  p = matmul(x, t) {out_dtype = i32}
+  y = add(p, p)
+  return y
+}
+)",
+      R"(graph (x: u8[130, 80]) {
+  w = constant u8[80, 16] uniform(seed = 5, low = 0, high = 255)
+  p = matmul(x, w) {out_dtype = i32}
+  y = cast(p) {to = f32}
+  return y
+}
+)"};
+  for (const std::string& text : graphs) {
+    const TaskList list = emulated_tasks(text, "int8");
+    EXPECT_EQ(list.tasks.back().ways.front().candidate, "wgmma") << text;
+  }
+}
+
+// Channels that do not fill 128 bytes, strides, windows of one place, an edge that is not zero (a
+// copy has it around), whatever follows.
+TEST(CudaTensorCores, ConvolutionsOfBytesAreSummedExactly) {
+  const auto graph = [](const char* shape, const char* weights, const char* zero,
+                        const char* attributes) {
+    return concat("graph (x: f32[", shape, "]) {\n  w8 = constant i8[", weights,
+                  "] uniform(seed = 3, low = -127, high = 127)\n  scale = constant f32[] 0.03\n  "
+                  "zero = constant u8[] ",
+                  zero, R"(
+  weight_scale = constant f32[] 0.004
+  weight_zero = constant i8[] 0
+  x8 = quantize_linear(x, scale, zero)
+  xr = dequantize_linear(x8, scale, zero)
+  wr = dequantize_linear(w8, weight_scale, weight_zero)
+  c = conv(xr, wr) {)",
+                  attributes, R"(}
+  y = relu(c)
+  y_scale = constant f32[] 0.02
+  y_zero = constant u8[] 3
+  z = quantize_linear(y, y_scale, y_zero)
+  return z
+}
+)");
+  };
+  const std::vector<std::string> graphs = {
+      graph("1, 80, 7, 9", "64, 80, 3, 3", "0", "pads = [1, 1, 1, 1]"),
+      graph("2, 16, 9, 8", "64, 16, 1, 1", "119", "strides = [2, 2]"),
+      graph("1, 144, 6, 5", "64, 144, 3, 2", "119", "pads = [1, 0, 1, 1], strides = [2, 1]")};
+  for (const std::string& text : graphs) {
+    const TaskList list = emulated_tasks(text, "int8");
+    EXPECT_TRUE(std::ranges::any_of(list.tasks, [](const TaskList::Task& task) {
+      return task.ways.front().candidate == "wgmma";
+    })) << text;
+  }
+}
+
+// The emulation notices what a device would: a tile that is read before it is there, one that is
+// overwritten while it is read, sums that are taken before they are added up.
+TEST(CudaTensorCores, WaitsThatAreLeftOutAreNoticed) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const Graph graph = parse_graph(R"(graph (x: f16[16, 640]) {
+  w = constant f16[640, 8] normal(seed = 3, mean = 0.0, deviation = 0.5)
+  p = matmul(x, w)
+  y = tanh(p)
+  return y
+}
+)",
+                                  all_ops());
+  std::vector<Tensor> inputs;
+  for (const Datum& input : trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}))
+    inputs.push_back(input.tensor());
+  const Program program = testing::compile_emulated(graph);
+  const std::vector<std::byte> expected = outcome(program, inputs);
+  ASSERT_FALSE(expected.empty());
+  const std::string source(reinterpret_cast<const char*>(program.code.data()), program.code.size());
+  for (const std::string wait : {"await(full + 8 * stage, phase);",
+                                 "await(empty + 8 * stage, phase);", "await_sums<0>();"}) {
+    std::string without = source;
+    const std::size_t at = without.find(wait);
+    ASSERT_NE(at, std::string::npos) << wait;
+    without.erase(at, wait.size());
+    Program broken = program;
+    const auto* bytes = reinterpret_cast<const std::byte*>(without.data());
+    broken.code.assign(bytes, bytes + without.size());
+    EXPECT_NE(outcome(std::move(broken), inputs), expected) << wait;
   }
 }
 

@@ -136,6 +136,23 @@ TEST(QuantizerTest, QuantizesProductsAndKeepsOutputsClose) {
   EXPECT_NE(quantization_report("net", result).find("Signal to noise"), std::string::npos);
 }
 
+// However many values a graph has room for when pairs are put in, they have the names of what they
+// stand for.
+TEST(QuantizerTest, ValuesKeepTheirNamesInAnyGraph) {
+  for (int layers = 1; layers <= 6; ++layers) {
+    std::string text = "graph (x0: f32[2, 8]) {\n";
+    for (int k = 1; k <= layers; ++k)
+      text += concat("  w", k, " = constant f32[8, 8] normal(seed = ", k,
+                     ", mean = 0, deviation = 0.3)\n  p", k, " = matmul(x", k - 1, ", w", k,
+                     ")\n  x", k, " = relu(p", k, ")\n");
+    const Graph graph =
+        ready_to_quantize(parse_graph(concat(text, "  return x", layers, "\n}"), all_ops()));
+    const QuantizeResult result = quantize_model(graph, CalibrationSamples(graph, "random:1"), {});
+    for (int k = 0; k < layers; ++k)
+      EXPECT_TRUE(result.graph.find(concat("x", k, "_narrow"))) << layers << " layers, x" << k;
+  }
+}
+
 TEST(QuantizerTest, TargetErrorLeavesTheFewestFloats) {
   const Graph graph = ready_to_quantize(small_network());
   const CalibrationSamples samples(graph, "random:2");
