@@ -12,13 +12,13 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-constexpr std::int64_t kPack = 8;  // narrow numbers in 16 bytes, in which tiles are copied
+constexpr std::int64_t kCopied = 8;  // narrow numbers in 16 bytes, in which tiles are copied
 // With fewer than so many for four multiprocessors a library, which has smaller ones too, is
 // faster, what follows included.
 constexpr std::int64_t kFewestTilesOfFour = 3;
 
 bool is_even(const Dim& dim) {
-  return dim.is_constant() && dim.constant() > 0 && dim.constant() % kPack == 0;
+  return dim.is_constant() && dim.constant() > 0 && dim.constant() % kCopied == 0;
 }
 
 // A library adds its bias in f32 and rounds once: so do we. What is rounded in between to the type
