@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -18,46 +19,82 @@ enum class ErrorKind {
   Internal = 7,
 };
 
-namespace detail {
-template <class T>
-void append_text(std::string& text, const T& part) {
-  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-    text += std::string_view(part);
-  } else {
-    using std::to_string;
-    text += to_string(part);  // found beside the type, for every type with a text form
+/// An argument of concat, without its type: what joins them is compiled once, not for each list of
+/// types.
+class TextPart {
+ public:
+  TextPart(const char* const& text)
+      : value_(text), append_(append_literal) {}  // NOLINT: text is a part
+  template <class T>
+  TextPart(const T& value)
+      : value_(&value), append_(append<T>) {}  // NOLINT: so is what has a text form
+
+  void append_to(std::string& text) const { append_(text, value_); }
+
+ private:
+  static void append_literal(std::string& text, const void* value);
+  template <class T>
+  static void append(std::string& text, const void* value) {
+    const T& part = *static_cast<const T*>(value);
+    if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      text += std::string_view(part);
+    } else {
+      using std::to_string;
+      text += to_string(part);  // found beside the type, for every type with a text form
+    }
   }
-}
-}  // namespace detail
+
+  const void* value_;
+  void (*append_)(std::string&, const void*);
+};
+// The usual ones, compiled once.
+template <>
+void TextPart::append<std::string>(std::string& text, const void* value);
+template <>
+void TextPart::append<std::string_view>(std::string& text, const void* value);
+template <>
+void TextPart::append<int>(std::string& text, const void* value);
+template <>
+void TextPart::append<unsigned>(std::string& text, const void* value);
+template <>
+void TextPart::append<long>(std::string& text, const void* value);
+template <>
+void TextPart::append<unsigned long>(std::string& text, const void* value);
+
+std::string join_parts(std::initializer_list<TextPart> parts);
 
 /// Joins the text forms of its arguments.
 template <class... Parts>
-std::string concat(const Parts&... parts) {
-  std::string text;
-  (detail::append_text(text, parts), ...);
-  return text;
+[[gnu::always_inline]] inline std::string concat(const Parts&... parts) {
+  return join_parts({TextPart(parts)...});
 }
 
 /// Ends the work because of what the user gave: says what, where, expected, got and what to do.
 class Error : public std::exception {
  public:
   explicit Error(std::string summary, ErrorKind kind = ErrorKind::InvalidModel);
+  // Out of line: every throw would have them.
+  Error(const Error&);
+  Error(Error&&) noexcept;
+  Error& operator=(const Error&);
+  Error& operator=(Error&&) noexcept;
+  ~Error() override;
 
   template <class... Parts>
   Error& at(const Parts&... parts) {
-    return set(at_, concat(parts...));
+    return set(at_, {TextPart(parts)...});
   }
   template <class... Parts>
   Error& expected(const Parts&... parts) {
-    return set(expected_, concat(parts...));
+    return set(expected_, {TextPart(parts)...});
   }
   template <class... Parts>
   Error& got(const Parts&... parts) {
-    return set(got_, concat(parts...));
+    return set(got_, {TextPart(parts)...});
   }
   template <class... Parts>
   Error& hint(const Parts&... parts) {
-    return set(hint_, concat(parts...));
+    return set(hint_, {TextPart(parts)...});
   }
 
   ErrorKind kind() const { return kind_; }
@@ -68,7 +105,7 @@ class Error : public std::exception {
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
-  Error& set(std::string& part, std::string text);
+  Error& set(std::string& field, std::initializer_list<TextPart> parts);
 
   ErrorKind kind_;
   std::string summary_, at_, expected_, got_, hint_, text_;
@@ -78,6 +115,9 @@ class Error : public std::exception {
 class InternalError : public std::exception {
  public:
   InternalError(const char* condition, std::string_view should_hold, const char* file, int line);
+  InternalError(const InternalError&);
+  InternalError& operator=(const InternalError&) = delete;
+  ~InternalError() override;
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
@@ -86,8 +126,7 @@ class InternalError : public std::exception {
 
 }  // namespace tenon
 
-#define TENON_ASSERT(condition, should_hold)                                            \
-  do {                                                                                  \
-    if (!(condition))                                                                   \
-      throw ::tenon::InternalError(#condition, should_hold, __FILE__, __LINE__);        \
+#define TENON_ASSERT(condition, should_hold)                                                     \
+  do {                                                                                           \
+    if (!(condition)) throw ::tenon::InternalError(#condition, should_hold, __FILE__, __LINE__); \
   } while (false)

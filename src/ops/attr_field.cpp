@@ -308,10 +308,8 @@ TENON_FIELD_ACCESS(Constant)
 TENON_FIELD_ACCESS(Type)
 #undef TENON_FIELD_ACCESS
 
-const FieldAccess& word_access(std::size_t bytes) {
-  TENON_ASSERT(bytes == sizeof(int) || bytes == 1, "words are enums of the usual widths");
-  return bytes == 1 ? WordAccess<std::uint8_t>::access : WordAccess<int>::access;
-}
+const FieldAccess& word_access() { return WordAccess<int>::access; }
+const FieldAccess& narrow_word_access() { return WordAccess<std::uint8_t>::access; }
 
 ErasedField::ErasedField() = default;
 ErasedField::ErasedField(const ErasedField&) = default;
@@ -330,18 +328,16 @@ bool ErasedField::set_dynamic(void* attrs, const OperandTypes& operands) const {
   return access->set_dynamic(static_cast<std::byte*>(attrs) + offset, def, operands);
 }
 
-ErasedField make_field(const char* name, FieldOptions options, const FieldAccess& access,
-                       const void* attrs, const void* member) {
+ErasedField make_field(const FieldSpec& spec, const void* initial) {
   ErasedField field;
-  field.def.name = name;
-  field.def.kind = access.kind;
-  field.def.is_required = options.is_required;
-  field.def.words = std::move(options.words);
-  field.is_dynamic = options.is_dynamic;
-  field.access = &access;
-  field.offset = static_cast<std::size_t>(static_cast<const std::byte*>(member) -
-                                          static_cast<const std::byte*>(attrs));
-  if (!field.def.is_required) field.def.default_value = field.get(attrs);
+  field.def.name = spec.name;
+  field.access = &spec.access();
+  field.def.kind = field.access->kind;
+  field.def.is_required = spec.options.is_required;
+  if (*spec.options.words != '\0') field.def.words = split(spec.options.words, ' ');
+  field.is_dynamic = spec.options.is_dynamic;
+  field.offset = static_cast<std::size_t>(spec.offset);
+  if (!field.def.is_required) field.def.default_value = field.get(initial);
   return field;
 }
 

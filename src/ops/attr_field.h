@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -16,12 +17,12 @@ namespace tenon {
 struct FieldOptions {
   bool is_required = false;
   bool is_dynamic = false;            ///< an operand of the same name may give it at run time
-  std::vector<std::string> words;  ///< names of the enumerators of an enum field, in order
+  const char* words = "";             ///< names of the enumerators of an enum field, in order
 };
-inline const FieldOptions required{true, false, {}};
-inline const FieldOptions dynamic{false, true, {}};
-inline const FieldOptions dynamic_required{true, true, {}};  ///< as attribute or as operand
-inline FieldOptions words(std::vector<std::string> names) { return {false, false, std::move(names)}; }
+inline constexpr FieldOptions required{true, false};
+inline constexpr FieldOptions dynamic{false, true};
+inline constexpr FieldOptions dynamic_required{true, true};  ///< as attribute or as operand
+constexpr FieldOptions words(const char* names) { return {false, false, names}; }
 
 /// How a member of some C++ type is read from and written to an attribute.
 struct FieldAccess {
@@ -36,8 +37,9 @@ struct FieldAccess {
 /// std::int64_t, double and std::string, and std::optional of these; made in attr_field.cpp.
 template <class T>
 const FieldAccess& field_access();
-/// For an enum whose enumerators count up from 0, as wide as `bytes`.
-const FieldAccess& word_access(std::size_t bytes);
+/// For an enum whose enumerators count up from 0, as wide as an int or a byte.
+const FieldAccess& word_access();
+const FieldAccess& narrow_word_access();
 
 /// A field without the type it belongs to.
 struct ErasedField {
@@ -58,25 +60,32 @@ struct ErasedField {
   std::optional<AttrValue> get(const void* attrs) const;
   bool set_dynamic(void* attrs, const OperandTypes& operands) const;
 };
-ErasedField make_field(const char* name, FieldOptions options, const FieldAccess& access,
-                       const void* attrs, const void* member);
-
 /// Binds an attribute's name to a member of the op's `Attrs`. The member's initial value is the
-/// default; a std::optional member is absent by default.
+/// default; a std::optional member is absent by default. Plain data: an op's list of them is made of constants.
+struct FieldSpec {
+  const char* name;
+  std::ptrdiff_t offset;
+  const FieldAccess& (*access)();
+  FieldOptions options;
+};
 template <class Attrs>
-struct AttrField : ErasedField {
+struct AttrField : FieldSpec {
   template <class T>
-  AttrField(const char* name, T Attrs::*member, FieldOptions options = {}) {
-    const Attrs initial{};
-    const FieldAccess* how = nullptr;
+  AttrField(const char* field, T Attrs::*member, FieldOptions how = {})
+      : FieldSpec{field, std::bit_cast<std::ptrdiff_t>(member), access_of<T>(), how} {}
+
+ private:
+  template <class T>
+  static constexpr auto access_of() {
     if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
-      how = &word_access(sizeof(T));
+      static_assert(sizeof(T) == sizeof(int) || sizeof(T) == 1, "words are enums of the usual widths");
+      return sizeof(T) == 1 ? narrow_word_access : word_access;
     } else {
-      how = &field_access<T>();
+      return field_access<T>;
     }
-    static_cast<ErasedField&>(*this) =
-        make_field(name, std::move(options), *how, &initial, &(initial.*member));
   }
 };
+/// `initial`: attributes as they are by default.
+ErasedField make_field(const FieldSpec& spec, const void* initial);
 
 }  // namespace tenon

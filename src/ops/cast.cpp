@@ -41,7 +41,7 @@ TENON_DEFINE_OP(cast) = OpSpec<Attrs>{
     .results = {"y"},
     .attrs = {{"to", &Attrs::to, required},
               {"saturate", &Attrs::saturate},
-              {"rounding", &Attrs::rounding, words({"up", "down", "nearest"})}},
+              {"rounding", &Attrs::rounding, words("up down nearest")}},
     .infer = infer,
     .lower = lower,
     .gradient = gradient,

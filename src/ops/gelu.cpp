@@ -37,7 +37,7 @@ Var slope(const Attrs& attrs, Var x, Var) {
 TENON_DEFINE_OP(gelu) = UnarySpec<Attrs>{
     .name = "gelu",
     .summary = "x times the share of the normal distribution below x",
-    .attrs = {{"approximate", &Attrs::approximate, words({"none", "tanh"})}},
+    .attrs = {{"approximate", &Attrs::approximate, words("none tanh")}},
     .value = value,
     .slope = slope,
 };

@@ -48,7 +48,7 @@ TENON_DEFINE_OP(image_decode) = OpSpec<Attrs>{
         "or JPEG 2000",
     .operands = {"x"},
     .results = {"y"},
-    .attrs = {{"pixel_format", &Attrs::pixel_format, words({"rgb", "bgr", "grayscale"})}},
+    .attrs = {{"pixel_format", &Attrs::pixel_format, words("rgb bgr grayscale")}},
     .infer = infer,
     .evaluate = evaluate,
     .gradient = not_differentiable("it reads bytes"),

@@ -31,7 +31,7 @@ std::vector<Expr> indexed_coordinates(const Space& space, const Expr& indices, c
   return coordinates;
 }
 
-FieldOptions scatter_words() { return words({"none", "add", "mul", "max", "min"}); }
+FieldOptions scatter_words() { return words("none add mul max min"); }
 
 Expr scatter_by(ScatterReduction reduction, const Expr& base, std::vector<Expr> coordinates,
                 const Expr& updates) {

@@ -62,7 +62,7 @@ TENON_DEFINE_OP(max_pool) = OpSpec<Attrs>{
     .operands = {"x"},
     .results = {"y", optional("indices")},
     .attrs = with_pool_fields<Attrs>({{"index_order", &Attrs::index_order,
-                                       words({"row_major", "column_major"})}}),
+                                       words("row_major column_major")}}),
     .infer = infer,
     .lower = lower,
     .gradient = gradient,

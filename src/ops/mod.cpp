@@ -25,7 +25,7 @@ TENON_DEFINE_OP(mod) = BinarySpec<Attrs>{
     .name = "mod",
     .summary = "the remainder of a / b, with the sign of the divisor or of the dividend",
     .takes = reals,
-    .attrs = {{"sign", &Attrs::sign, words({"divisor", "dividend"})}},
+    .attrs = {{"sign", &Attrs::sign, words("divisor dividend")}},
     .value = value,
     .gradient = gradient,
 };

@@ -105,7 +105,7 @@ TENON_DEFINE_OP(nll_loss) = OpSpec<Attrs>{
         "the class's weight; `mean` divides by the weights that counted",
     .operands = {"x", "target", optional("weight")},
     .results = {"y"},
-    .attrs = {{"reduction", &Attrs::reduction, words({"mean", "sum", "none"})},
+    .attrs = {{"reduction", &Attrs::reduction, words("mean sum none")},
               {"ignore_index", &Attrs::ignore_index}},
     .infer = infer,
     .lower = lower,

@@ -151,6 +151,19 @@ ErasedSpec& ErasedSpec::operator=(const ErasedSpec&) = default;
 ErasedSpec& ErasedSpec::operator=(ErasedSpec&&) noexcept = default;
 ErasedSpec::~ErasedSpec() = default;
 
+void set_lists(ErasedSpec& spec, std::span<const OperandName> operands, std::span<const OperandName> results,
+               std::span<const FieldSpec> attrs, std::span<const char* const> bodies,
+               std::span<const char* const> examples) {
+  for (const OperandName& it : operands)
+    spec.def.operands.push_back({it.name, it.is_optional, it.is_variadic, false});
+  for (const OperandName& it : results)
+    spec.def.results.push_back({it.name, it.is_optional, it.is_variadic});
+  spec.def.bodies.assign(bodies.begin(), bodies.end());
+  spec.def.examples.assign(examples.begin(), examples.end());
+  const TypedAttrs initial(spec);
+  for (const FieldSpec& it : attrs) spec.fields.push_back(make_field(it, initial.get()));
+}
+
 OpDef make_op_def(ErasedSpec given) {
   const auto spec = std::make_shared<ErasedSpec>(std::move(given));
   for (const ErasedField& field : spec->fields) {
@@ -176,8 +189,8 @@ OpDef make_op_def(ErasedSpec given) {
   return def;
 }
 
-OpDef with_examples(std::vector<std::string> examples, OpDef op) {
-  op.examples = std::move(examples);
+OpDef with_examples(std::vector<const char*> examples, OpDef op) {
+  op.examples.assign(examples.begin(), examples.end());
   return op;
 }
 

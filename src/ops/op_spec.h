@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -15,17 +16,14 @@
 namespace tenon {
 
 /// Operands and results are written as their names; `optional("b")`, `variadic("xs")` say more.
-struct OperandName : OperandDef {
-  OperandName(const char* text) { name = text; }  // NOLINT: a name is an operand
-  OperandName(OperandDef def) : OperandDef(std::move(def)) {}  // NOLINT
+struct OperandName {
+  OperandName(const char* text, bool may_miss = false, bool may_repeat = false)  // NOLINT: a name is an operand
+      : name(text), is_optional(may_miss), is_variadic(may_repeat) {}
+  const char* name;
+  bool is_optional, is_variadic;
 };
-struct ResultName : ResultDef {
-  ResultName(const char* text) { name = text; }  // NOLINT: a name is a result
-  ResultName(const OperandDef& def)  // NOLINT
-      : ResultDef{def.name, def.is_optional, def.is_variadic} {}
-};
-inline OperandDef optional(const char* name) { return {name, true, false, false}; }
-inline OperandDef variadic(const char* name) { return {name, false, true, false}; }
+inline OperandName optional(const char* name) { return {name, true, false}; }
+inline OperandName variadic(const char* name) { return {name, false, true}; }
 
 /// What `infer` gives: one type, or one for each result.
 struct ResultTypes : std::vector<Type> {
@@ -41,13 +39,28 @@ struct NotDifferentiable {
 /// The reason why an op has no gradient, in the words `tenon ops` shows.
 inline NotDifferentiable not_differentiable(std::string reason) { return {std::move(reason)}; }
 
+/// A plain function with what knows its type.
+template <class Result, class Argument>
+struct PlainRule {
+  Result (*call)(void (*rule)(), const void* attrs, Argument& argument);
+  void (*rule)();
+  Result operator()(const void* attrs, Argument& argument) const { return call(rule, attrs, argument); }
+};
+
 /// A function of an op's typed attributes and one more argument, held without their type: what is
 /// made of it is compiled once, not once for each op.
 template <class Attrs, class Result, class Argument>
 struct OpRule {
   OpRule() = default;
+  template <class R, class A, class B>
+  OpRule(R (*rule)(A, B))  // NOLINT: a function is a rule
+      : call(PlainRule<Result, Argument>{
+            [](void (*plain)(), const void* attrs, Argument& argument) -> Result {
+              return reinterpret_cast<R (*)(A, B)>(plain)(*static_cast<const Attrs*>(attrs), argument);
+            },
+            reinterpret_cast<void (*)()>(rule)}) {}
   template <class F, std::enable_if_t<std::is_invocable_v<F, const Attrs&, Argument&>, int> = 0>
-  OpRule(F rule)  // NOLINT: a function is a rule
+  OpRule(F rule)  // NOLINT: so is what holds more
       : call([rule = std::move(rule)](const void* attrs, Argument& argument) -> Result {
           return rule(*static_cast<const Attrs*>(attrs), argument);
         }) {}
@@ -82,9 +95,9 @@ struct OpSpec {
   std::string name;
   std::string summary;
   std::vector<OperandName> operands = {};
-  std::vector<ResultName> results = {};
+  std::vector<OperandName> results = {};
   std::vector<AttrField<Attrs>> attrs = {};
-  std::vector<std::string> bodies = {};
+  std::vector<const char*> bodies = {};
   InferRule<Attrs> infer = {};
   /// Elements of small integer results; only where they do not follow from `lower`.
   OpRule<Attrs, std::optional<Dims>, const OperandTypes> known = {};
@@ -95,7 +108,7 @@ struct OpSpec {
   LayoutRule layout = {};
   Precision precision = Precision::NeedsF32;
   bool is_random = false;
-  std::vector<std::string> examples = {};
+  std::vector<const char*> examples = {};
 
   operator OpDef() const;  // NOLINT: the spec is how a definition is written
 };
@@ -122,17 +135,21 @@ struct ErasedSpec {
 };
 OpDef make_op_def(ErasedSpec spec);
 
+/// The lists of a spec, as definitions have them.
+void set_lists(ErasedSpec& spec, std::span<const OperandName> operands, std::span<const OperandName> results,
+               std::span<const FieldSpec> attrs, std::span<const char* const> bodies,
+               std::span<const char* const> examples);
+
 template <class Attrs>
 OpSpec<Attrs>::operator OpDef() const {
   ErasedSpec erased;
-  erased.def.name = name;
-  erased.def.summary = summary;
-  erased.def.operands.assign(operands.begin(), operands.end());
-  erased.def.results.assign(results.begin(), results.end());
-  erased.fields.assign(attrs.begin(), attrs.end());
-  erased.def.bodies = bodies;
   erased.make_attrs = []() -> void* { return new Attrs{}; };
   erased.free_attrs = [](void* typed) { delete static_cast<Attrs*>(typed); };
+  static_assert(sizeof(AttrField<Attrs>) == sizeof(FieldSpec));
+  const FieldSpec* fields = attrs.data();
+  set_lists(erased, operands, results, {fields, attrs.size()}, bodies, examples);
+  erased.def.name = name;
+  erased.def.summary = summary;
   erased.infer = infer.call;
   erased.known = known.call;
   erased.lower = lower.call;
@@ -143,12 +160,11 @@ OpSpec<Attrs>::operator OpDef() const {
   erased.def.layout = layout;
   erased.def.precision = precision;
   erased.def.is_random = is_random;
-  erased.def.examples = examples;
   return make_op_def(std::move(erased));
 }
 
 /// For an op that a function of its family makes.
-OpDef with_examples(std::vector<std::string> examples, OpDef op);
+OpDef with_examples(std::vector<const char*> examples, OpDef op);
 
 /// Defines an op under the name that `ops/list.inc` lists: `TENON_DEFINE_OP(softmax) = OpSpec…;`
 #define TENON_DEFINE_OP(id)    \

@@ -120,7 +120,7 @@ TENON_DEFINE_OP(pad) = OpSpec<Attrs>{
     .results = {"y"},
     .attrs = {{"pads", &Attrs::pads, dynamic_required},
               {"axes", &Attrs::axes, dynamic},
-              {"mode", &Attrs::mode, words({"constant", "reflect", "edge", "wrap"})}},
+              {"mode", &Attrs::mode, words("constant reflect edge wrap")}},
     .infer = infer,
     .lower = lower,
     .gradient = gradient,

@@ -45,13 +45,12 @@ std::vector<AttrField<Attrs>> fields() {
           {"sizes", &Attrs::sizes, dynamic},
           {"roi", &Attrs::roi, dynamic},
           {"axes", &Attrs::axes},
-          {"mode", &Attrs::mode, words({"nearest", "linear", "cubic"})},
+          {"mode", &Attrs::mode, words("nearest linear cubic")},
           {"coordinates", &Attrs::coordinates,
-           words({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                  "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"})},
-          {"rounding", &Attrs::rounding,
-           words({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})},
-          {"aspect", &Attrs::aspect, words({"stretch", "not_larger", "not_smaller"})},
+           words("half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric "
+                 "tf_crop_and_resize tf_half_pixel_for_nn")},
+          {"rounding", &Attrs::rounding, words("round_prefer_floor round_prefer_ceil floor ceil")},
+          {"aspect", &Attrs::aspect, words("stretch not_larger not_smaller")},
           {"cubic_a", &Attrs::cubic_a},
           {"exclude_outside", &Attrs::exclude_outside},
           {"antialias", &Attrs::antialias},
@@ -60,7 +59,11 @@ std::vector<AttrField<Attrs>> fields() {
 
 Attributes attributes_of(const Attrs& attrs) {
   Attributes all;
-  for (const AttrField<Attrs>& field : fields()) all.set(field.def.name, *field.get(&attrs));
+  const Attrs initial;
+  for (const AttrField<Attrs>& spec : fields()) {
+    const ErasedField field = make_field(spec, &initial);
+    all.set(field.def.name, *field.get(&attrs));
+  }
   return all;
 }
 

@@ -127,7 +127,7 @@ TENON_DEFINE_OP(roi_align) = OpSpec<Attrs>{
     .summary = "regions of x pooled to height x width bins of interpolated points",
     .operands = {"x", "rois", "batch_indices"},
     .results = {"y"},
-    .attrs = {{"mode", &Attrs::mode, words({"avg", "max"})},
+    .attrs = {{"mode", &Attrs::mode, words("avg max")},
               {"height", &Attrs::height},
               {"width", &Attrs::width},
               {"sampling_ratio", &Attrs::sampling_ratio},

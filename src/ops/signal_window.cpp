@@ -55,7 +55,7 @@ TENON_DEFINE_OP(signal_window) = OpSpec<Attrs>{
     .summary = "a window of `size` points that fades in and out, to cut frames from signals",
     .operands = {},
     .results = {"y"},
-    .attrs = {{"kind", &Attrs::kind, words({"hann", "hamming", "blackman"})},
+    .attrs = {{"kind", &Attrs::kind, words("hann hamming blackman")},
               {"size", &Attrs::size, dynamic_required},
               {"periodic", &Attrs::periodic},
               {"dtype", &Attrs::dtype}},

@@ -60,7 +60,7 @@ TENON_DEFINE_OP(string_normalizer) = OpSpec<Attrs>{
         "is left",
     .operands = {"x"},
     .results = {"y"},
-    .attrs = {{"case_change", &Attrs::case_change, words({"none", "lower", "upper"})},
+    .attrs = {{"case_change", &Attrs::case_change, words("none lower upper")},
               {"is_case_sensitive", &Attrs::is_case_sensitive},
               {"stopwords", &Attrs::stopwords}},
     .infer = infer,

@@ -163,7 +163,7 @@ TENON_DEFINE_OP(tfidf_vectorizer) = OpSpec<Attrs>{
         "skipped between two; weights are by column",
     .operands = {"x"},
     .results = {"y"},
-    .attrs = {{"mode", &Attrs::mode, words({"tf", "idf", "tfidf"})},
+    .attrs = {{"mode", &Attrs::mode, words("tf idf tfidf")},
               {"min_gram_length", &Attrs::min_gram_length},
               {"max_gram_length", &Attrs::max_gram_length},
               {"max_skip_count", &Attrs::max_skip_count},

@@ -64,7 +64,7 @@ std::vector<AttrField<Attrs>> with_window_fields(std::vector<AttrField<Attrs>> f
       {"dilations", static_cast<std::vector<std::int64_t> Attrs::*>(&Attrs::dilations)});
   fields.push_back({"pads", static_cast<Dims Attrs::*>(&Attrs::pads)});
   fields.push_back({"auto_pad", static_cast<AutoPad Attrs::*>(&Attrs::auto_pad),
-                    words({"none", "same_upper", "same_lower", "valid"})});
+                    words("none same_upper same_lower valid")});
   fields.push_back({"out_layout", static_cast<std::string Attrs::*>(&Attrs::out_layout)});
   return fields;
 }

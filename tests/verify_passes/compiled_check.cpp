@@ -189,9 +189,8 @@ std::string described(const Graph& graph, const std::vector<Trial>& trials, cons
 
 }  // namespace
 
-CompiledCheck check_compiled(const Graph& graph, const PassCheckOptions& options,
-                             bool allow_winograd, const std::string& target) {
-  const PassChecker checker(graph, options);
+CompiledCheck check_compiled(const Graph& graph, const PassChecker& checker, bool allow_winograd,
+                             const std::string& target) {
   const Settings settings{checker.how(), allow_winograd, target};
   std::vector<Trial> trials = checker.trials();
   if (allow_winograd) std::erase_if(trials, [](const Trial& trial) { return !is_finite(trial); });

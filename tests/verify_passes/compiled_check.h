@@ -19,8 +19,9 @@ struct CompiledCheck {
 /// leeway of its element types, and bit for bit the same on any number of threads. With Winograd's
 /// convolutions the leeway is at least the error that these promise, and inputs are finite: what is
 /// infinite spreads among the pixels of a tile. `target` may be a device: "cuda:sm_90a"; then the
-/// same bits are asked of several runs.
-CompiledCheck check_compiled(const Graph& graph, const PassCheckOptions& options,
-                             bool allow_winograd, const std::string& target);
+/// same bits are asked of several runs. The checker is the graph's own, with what the reference
+/// gave.
+CompiledCheck check_compiled(const Graph& graph, const PassChecker& checker, bool allow_winograd,
+                             const std::string& target);
 
 }  // namespace tenon::testing

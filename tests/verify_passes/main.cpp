@@ -177,9 +177,10 @@ Outcome outcome_of_compiled(const Case& one, const std::string& target) {
     options.max_result_bytes = kMaxResultBytes;
   }
   const Graph graph = one.make();
-  testing::CompiledCheck check = testing::check_compiled(graph, options, false, target);
+  const PassChecker checker(graph, options);
+  testing::CompiledCheck check = testing::check_compiled(graph, checker, false, target);
   const bool passes = check.failure.empty() && check.refused.empty();
-  if (passes && one.has_winograd) check = testing::check_compiled(graph, options, true, target);
+  if (passes && one.has_winograd) check = testing::check_compiled(graph, checker, true, target);
   return {std::move(check.failure), std::move(check.refused)};
 }
 

@@ -91,7 +91,7 @@ std::optional<WindowAxis> window_axis(std::size_t axis, const nests::Affine& at,
 }
 
 // Every axis of the weights is one loop's, or has one element.
-bool is_plain(const Scalar& weights) {
+bool are_plain(const Scalar& weights) {
   if (weights->bounds != Bounds::Inside) return false;
   for (std::size_t axis = 0; axis < weights->view.size(); ++axis) {
     const Scalar& at = weights->args[axis];
@@ -190,7 +190,7 @@ std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& su
   const bool are_few =
       windows.channels == nullptr || (windows.channels->extent.is_constant() &&
                                       windows.channels->extent.constant() <= kMostChannels);
-  if (!are_few || (!windows.is_gradient && !is_plain(other))) return std::nullopt;
+  if (!are_few || (!windows.is_gradient && !are_plain(other))) return std::nullopt;
   // The other factor moves with what is summed and with the outputs alone.
   for (const Statement* loop : sum.parallel) {
     if (loop != windows.outputs && nests::depends_on(other, loop->id)) return std::nullopt;

@@ -13,10 +13,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-OnnxAttr flag_attr(const NodeExport& node, std::string_view from, const char* to) {
-  return {to, std::int64_t{node.flag(from)}};
-}
-
 OnnxAttr element_attr(const NodeExport& node, const char* to) {
   return {to, std::int64_t{onnx_element_type(node.element("dtype"))}};
 }

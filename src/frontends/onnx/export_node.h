@@ -90,6 +90,11 @@ class NodeExport {
 /// TensorProto.DataType number of a dtype.
 int onnx_element_type(DType dtype);
 
+/// A flag of the node as ONNX has it: 0 or 1.
+inline OnnxAttr flag_attr(const NodeExport& node, std::string_view from, const char* to) {
+  return {to, std::int64_t{node.flag(from)}};
+}
+
 struct ExportRule {
   std::string_view op;  ///< Tenon op
   void (*write)(NodeExport&);

@@ -18,10 +18,6 @@ void emit_whole(NodeExport& node, std::string op_type, std::vector<std::string> 
   node.emit(std::move(op_type), std::move(inputs), node.results(), std::move(attrs));
 }
 
-OnnxAttr flag_attr(const NodeExport& node, std::string_view name, std::string onnx_name) {
-  return {std::move(onnx_name), std::int64_t{node.flag(name) ? 1 : 0}};
-}
-
 OnnxAttr text_attr(const NodeExport& node, std::string_view name, std::string onnx_name) {
   return {std::move(onnx_name), node.text(name)};
 }

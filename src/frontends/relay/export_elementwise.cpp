@@ -99,7 +99,7 @@ void add_activations(ExportRules& rules) {
   });
 }
 
-Exprs clip(const ExportNode& node) {
+Exprs export_clip(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const auto bound = [&](const char* name) -> std::optional<double> {
     const Constant* constant =
@@ -122,7 +122,7 @@ Exprs clip(const ExportNode& node) {
 
 void add_elementwise_exports(ExportRules& rules) {
   add_activations(rules);
-  rules["clip"] = {clip, false};
+  rules["clip"] = {export_clip, false};
   rules["pow"] = {[](const ExportNode& node) -> Exprs {
                     if (node.type(0).dtype != node.type(1).dtype)
                       throw node.unsupported("an exponent of another type");

@@ -11,7 +11,7 @@ namespace {
 using Exprs = std::vector<ExprId>;
 using Named = ExprBuilder::Named;
 
-Exprs batch_norm(const ExportNode& node) {
+Exprs export_batch_norm(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const ExprId call = b.call("nn.batch_norm", node.operands(),
                              {{"axis", node.integer("axis")}, {"epsilon", node.real("epsilon")}});
@@ -56,7 +56,7 @@ Exprs batch_norm_training(const ExportNode& node) {
 }
 
 // A weight for each class is what Relay's operator asks for, and a label that counts for nothing.
-Exprs nll_loss(const ExportNode& node) {
+Exprs export_nll_loss(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const bool ignores = node.node().attrs.find("ignore_index") != nullptr;
   if (!node.has("weight") || !ignores) node.need_group();
@@ -83,7 +83,7 @@ ExprId mean_over(const ExprBuilder& b, ExprId x, const Integers& axes) {
   return b.call("mean", {x}, {{"axis", axes}, {"keepdims", true}});
 }
 
-Exprs layer_norm(const ExportNode& node) {
+Exprs export_layer_norm(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   if (node.wants(1) || node.wants(2)) throw node.unsupported("mean and deviation as results");
   const Integers axes = axes_from(node, node.integer("axis"));
@@ -110,7 +110,7 @@ Exprs rms_norm(const ExportNode& node) {
   return {b.multiply(b.divide(x, root), node.operand("scale"))};
 }
 
-Exprs lrn(const ExportNode& node) {
+Exprs export_lrn(const ExportNode& node) {
   const TensorType& x = node.type("x");
   const auto axis = static_cast<std::int64_t>(x.layout.axis('C').value_or(1));
   return {node.build().call("nn.lrn", {node.operand("x")},
@@ -247,14 +247,14 @@ Exprs dropout(const ExportNode& node) {
 }  // namespace
 
 void add_normalization_exports(ExportRules& rules) {
-  rules["batch_norm"] = {batch_norm, false};
+  rules["batch_norm"] = {export_batch_norm, false};
   rules["batch_norm_training"] = {batch_norm_training, true};
-  rules["nll_loss"] = {nll_loss, false};
-  rules["layer_norm"] = {layer_norm, false};
+  rules["nll_loss"] = {export_nll_loss, false};
+  rules["layer_norm"] = {export_layer_norm, false};
   rules["rms_norm"] = {rms_norm, true};
   rules["attention"] = {attention, true};
   rules["dropout"] = {dropout, false};
-  rules["lrn"] = {lrn, false};
+  rules["lrn"] = {export_lrn, false};
   add_reductions(rules);
 }
 

@@ -14,14 +14,14 @@ std::int64_t dynamic_integer(const ExportNode& node, const char* attr) {
   return node.integer(attr);
 }
 
-Exprs cumulate(const ExportNode& node) {
+Exprs export_cumulate(const ExportNode& node) {
   if (node.flag("reverse")) throw node.unsupported("from the end");
   return {node.build().call(
       node.node().op->name, {node.operand("x")},
       {{"axis", dynamic_integer(node, "axis")}, {"exclusive", node.flag("exclusive")}})};
 }
 
-Exprs top_k(const ExportNode& node) {
+Exprs export_top_k(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const ExprId call = b.call("topk", {node.operand("x")},
                              {{"k", dynamic_integer(node, "k")},
@@ -35,7 +35,7 @@ Exprs top_k(const ExportNode& node) {
   return {b.field(call, 0), b.field(call, 1)};
 }
 
-Exprs gather_nd(const ExportNode& node) {
+Exprs export_gather_nd(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const auto rank = static_cast<std::int64_t>(node.type("indices").rank());
   Integers axes{rank - 1};
@@ -53,7 +53,7 @@ Exprs scatter_elements(const ExportNode& node) {
                          {"reduction", reduction == "none" ? std::string("update") : reduction}})};
 }
 
-Exprs one_hot(const ExportNode& node) {
+Exprs export_one_hot(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const auto pick = [&](std::int64_t index) {
     const ExprId part =
@@ -69,12 +69,12 @@ Exprs one_hot(const ExportNode& node) {
 }  // namespace
 
 void add_selection_exports(ExportRules& rules) {
-  rules["gather_nd"] = {gather_nd, true};
+  rules["gather_nd"] = {export_gather_nd, true};
   rules["scatter_elements"] = {scatter_elements, false};
-  rules["one_hot"] = {one_hot, true};
-  rules["cumsum"] = {cumulate, false};
-  rules["cumprod"] = {cumulate, false};
-  rules["top_k"] = {top_k, false};
+  rules["one_hot"] = {export_one_hot, true};
+  rules["cumsum"] = {export_cumulate, false};
+  rules["cumprod"] = {export_cumulate, false};
+  rules["top_k"] = {export_top_k, false};
   rules["range"] = {[](const ExportNode& node) -> Exprs {
                       return {node.build().call("arange", node.operands(),
                                                 {{"dtype", dtype_name(node.result_type().dtype)}})};

@@ -18,7 +18,7 @@ Integers dynamic_integers(const ExportNode& node, const char* attr) {
 }
 
 // Extents that are not numbers: 0 copies one from the same place, -1 is what is left over.
-Exprs reshape(const ExportNode& node) {
+Exprs export_reshape(const ExportNode& node) {
   const Dims &from = node.type("x").dims, &to = node.result_type().dims;
   // The graph's own words, where they are Relay's: a zero copies, one extent follows.
   if (node.operands().size() == 1 && all_constant(to) && !node.flag("allow_zero")) {
@@ -48,7 +48,7 @@ Exprs reshape(const ExportNode& node) {
   return {node.build().call("reshape", {node.operand("x")}, attrs)};
 }
 
-Exprs transpose(const ExportNode& node) {
+Exprs export_transpose(const ExportNode& node) {
   Integers axes = node.integers("perm");
   if (axes.empty()) {
     for (std::size_t k = node.type("x").rank(); k > 0; --k)
@@ -57,7 +57,7 @@ Exprs transpose(const ExportNode& node) {
   return {node.build().call("transpose", {node.operand("x")}, {{"axes", axes}})};
 }
 
-Exprs squeeze(const ExportNode& node) {
+Exprs export_squeeze(const ExportNode& node) {
   const Integers axes = dynamic_integers(node, "axes");
   std::vector<Named> attrs;
   if (!axes.empty()) attrs.push_back({"axis", axes});
@@ -129,7 +129,7 @@ Exprs slice(const ExportNode& node) {
                         {{"begin", starts}, {"end", ends}, {"strides", steps}, {"axes", axes}})};
 }
 
-Exprs pad(const ExportNode& node) {
+Exprs export_pad(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const std::size_t rank = node.type("x").rank();
   const Integers pads = dynamic_integers(node, "pads");
@@ -163,14 +163,14 @@ Exprs expand(const ExportNode& node) {
 }  // namespace
 
 void add_shape_exports(ExportRules& rules) {
-  rules["reshape"] = {reshape, false};
-  rules["transpose"] = {transpose, false};
-  rules["squeeze"] = {squeeze, false};
+  rules["reshape"] = {export_reshape, false};
+  rules["transpose"] = {export_transpose, false};
+  rules["squeeze"] = {export_squeeze, false};
   rules["unsqueeze"] = {unsqueeze, false};
   rules["concat"] = {concat_values, false};
   rules["split"] = {split, false};
   rules["slice"] = {slice, false};
-  rules["pad"] = {pad, false};
+  rules["pad"] = {export_pad, false};
   rules["expand"] = {expand, false};
   rules["tile"] = {[](const ExportNode& node) -> Exprs {
                      return {node.build().call("tile", {node.operand("x")},

@@ -9,6 +9,17 @@
 
 namespace tenon {
 
+// Items in order, and the first of them up to `nth`: not inlined, so that they are compiled once
+// for a kind of key.
+template <class Item>
+[[gnu::noinline]] void sort_items(Item* begin, Item* end) {
+  std::sort(begin, end);
+}
+template <class Item>
+[[gnu::noinline]] void select_items(Item* begin, Item* nth, Item* end) {
+  std::nth_element(begin, nth, end);
+}
+
 // Keys are cut into digits of 11 bits, or of 8 where that is as few: tables of counts that stay in
 // the first cache.
 template <class Key>
@@ -24,11 +35,12 @@ struct Digits {
 /// Sorts by key, then position. `items` come in the order of their positions; `spare` has as much
 /// room. Gives the one of the two that holds the result.
 template <class Key>
-std::span<Keyed<Key>> radix_sort(std::span<Keyed<Key>> items, std::span<Keyed<Key>> spare) {
+[[gnu::noinline]] std::span<Keyed<Key>> radix_sort(std::span<Keyed<Key>> items,
+                                                   std::span<Keyed<Key>> spare) {
   constexpr std::size_t kFew = 384;  // where the tables cost more than comparing
   using D = Digits<Key>;
   if (items.size() < kFew) {
-    std::sort(items.begin(), items.end());
+    sort_items(items.data(), items.data() + items.size());
     return items;
   }
   std::array<std::array<std::uint32_t, D::kValues>, D::kCount> counts{};
@@ -50,7 +62,8 @@ std::span<Keyed<Key>> radix_sort(std::span<Keyed<Key>> items, std::span<Keyed<Ke
 /// Moves the `count` least of `items`, which come in the order of their positions, to the front,
 /// still in that order.
 template <class Key>
-void radix_select(std::span<Keyed<Key>> items, std::span<Keyed<Key>> spare, std::size_t count) {
+[[gnu::noinline]] void radix_select(std::span<Keyed<Key>> items, std::span<Keyed<Key>> spare,
+                                    std::size_t count) {
   using D = Digits<Key>;
   // The key of the last one that is wanted, digit by digit; `left`: how many among those that share
   // its digits so far.

@@ -84,8 +84,28 @@ void find_good_plain(const typename Order::Element* row, std::int64_t extent,
   find_good<Order, kLargest>(row, extent, group_count, good);
 }
 
-// The best elements of rows, best first: by key, then by position.
+// What differs between the largest and the smallest: the functions above, for this processor. The
+// rest is compiled once for both.
+template <class Order>
+struct Direction {
+  using Element = typename Order::Element;
+  typename Order::Key flip;  // of keys, so that the least one is the best
+  std::int64_t (*next_block)(const Element*, std::int64_t, std::int64_t, Element, Flags&);
+  void (*find_good)(const Element*, std::int64_t, std::int64_t, Element*);
+  std::optional<Element> (*behind)(Element);
+};
 template <class Order, bool kLargest>
+Direction<Order> direction() {
+  return {static_cast<typename Order::Key>(kLargest ? ~typename Order::Key{0} : 0),
+          for_this_processor(next_block_avx512<Order, kLargest>, next_block_avx2<Order, kLargest>,
+                             next_block_plain<Order, kLargest>),
+          for_this_processor(find_good_avx512<Order, kLargest>, find_good_avx2<Order, kLargest>,
+                             find_good_plain<Order, kLargest>),
+          Order::template behind<kLargest>};
+}
+
+// The best elements of rows, best first: by key, then by position.
+template <class Order>
 class Best {
  public:
   using Element = typename Order::Element;
@@ -94,8 +114,12 @@ class Best {
 
   // Rows of so many elements, of which `k` are wanted, one at least. `memory` has room for
   // `item_count` items.
-  Best(std::int64_t extent, std::int64_t k, Item* memory)
-      : k_(k), takes_few_(takes_few(extent, k)), items_(memory), spare_(memory + extent) {}
+  Best(const Direction<Order>& direction, std::int64_t extent, std::int64_t k, Item* memory)
+      : direction_(direction),
+        k_(k),
+        takes_few_(takes_few(extent, k)),
+        items_(memory),
+        spare_(memory + extent) {}
   static std::int64_t item_count(std::int64_t extent, std::int64_t k) {
     return takes_few(extent, k) ? 2 * k : 2 * extent;
   }
@@ -109,26 +133,19 @@ class Best {
   }
 
  private:
-  static Item item_at(const Element* row, std::int64_t at) {
-    const Key key = Order::key(row[at]);
-    return Item(kLargest ? static_cast<Key>(~key) : key, static_cast<std::size_t>(at));
-  }
-  static std::int64_t next(const Element* row, std::int64_t begin, std::int64_t end, Element limit,
-                           Flags& flags) {
-    static const auto function =
-        for_this_processor(next_block_avx512<Order, kLargest>, next_block_avx2<Order, kLargest>,
-                           next_block_plain<Order, kLargest>);
-    return function(row, begin, end, limit, flags);
+  Item item_at(const Element* row, std::int64_t at) const {
+    return Item(static_cast<Key>(Order::key(row[at]) ^ direction_.flip),
+                static_cast<std::size_t>(at));
   }
 
   // Calls `offer` with the elements that may come before the worst one so far; it gives the worst
   // one then.
   template <class Offer>
-  static void for_each_better(const Element* row, std::int64_t begin, std::int64_t end,
-                              Element limit, Offer offer) {
+  void for_each_better(const Element* row, std::int64_t begin, std::int64_t end, Element limit,
+                       Offer offer) const {
     Flags flags;
-    for (begin = next(row, begin, end, limit, flags); begin + kBlock <= end;
-         begin = next(row, begin + kBlock, end, limit, flags)) {
+    for (begin = direction_.next_block(row, begin, end, limit, flags); begin + kBlock <= end;
+         begin = direction_.next_block(row, begin + kBlock, end, limit, flags)) {
       for (std::int64_t part = 0; part < kBlock; part += 8) {
         std::uint64_t found = 0;
         std::memcpy(&found, flags.data() + part, sizeof found);
@@ -153,17 +170,13 @@ class Best {
     if (extent < 4 * groups ||
         k_ * doublings * kInsertion < extent / kElementsAtOnce + groups * kComparison)
       return std::nullopt;
-    static const auto find =
-        for_this_processor(find_good_avx512<Order, kLargest>, find_good_avx2<Order, kLargest>,
-                           find_good_plain<Order, kLargest>);
     std::array<Element, kMaxGroups> good;
-    find(row, extent, groups, good.data());
+    direction_.find_good(row, extent, groups, good.data());
     std::array<Item, kMaxGroups> items;
     for (std::int64_t k = 0; k < groups; ++k)
       items[static_cast<std::size_t>(k)] = item_at(good.data(), k);
-    std::nth_element(items.begin(), items.begin() + (k_ - 1), items.begin() + groups);
-    return Order::template behind<kLargest>(
-        good[items[static_cast<std::size_t>(k_ - 1)].position()]);
+    select_items(items.data(), items.data() + (k_ - 1), items.data() + groups);
+    return direction_.behind(good[items[static_cast<std::size_t>(k_ - 1)].position()]);
   }
 
   std::span<const Item> held_in_order(const Element* row, std::int64_t begin, std::int64_t end) {
@@ -173,7 +186,7 @@ class Best {
     if (!limit) {
       count = std::min(end - begin, k_);
       for (std::int64_t k = 0; k < count; ++k) items[k] = item_at(row, begin + k);
-      std::sort(items, items + count);
+      sort_items(items, items + count);
       begin += count;
       if (begin == end) return {items, static_cast<std::size_t>(count)};
     }
@@ -197,7 +210,7 @@ class Best {
     std::int64_t count = std::min(end - begin, 2 * k_);
     for (std::int64_t k = 0; k < count; ++k) items[k] = item_at(row, begin + k);
     const auto cut = [&] {
-      std::nth_element(items, items + (k_ - 1), items + count);
+      select_items(items, items + (k_ - 1), items + count);
       count = k_;
       return row[items[k_ - 1].position()];
     };
@@ -209,7 +222,7 @@ class Best {
       });
     }
     if (count > k_) cut();
-    std::sort(items, items + count);
+    sort_items(items, items + count);
     return {items, static_cast<std::size_t>(count)};
   }
 
@@ -223,6 +236,7 @@ class Best {
     return radix_sort(items.first(wanted), spare);
   }
 
+  const Direction<Order>& direction_;
   std::int64_t k_;
   bool takes_few_;
   Item *items_, *spare_;
@@ -232,16 +246,21 @@ struct Sizes {
   std::int64_t rows = 1, extent = 1, inner = 1, k = 0;
 };
 
-template <class Order, bool kLargest>
+template <class Order>
 class TopK {
   using Element = typename Order::Element;
-  using Finder = Best<Order, kLargest>;
+  using Finder = Best<Order>;
   using Item = typename Finder::Item;
 
  public:
-  TopK(const HostCall& call, const Sizes& sizes, const Element* x, Element* values,
-       std::int64_t* indices)
-      : call_(call), sizes_(sizes), x_(x), values_(values), indices_(indices) {}
+  TopK(const Direction<Order>& direction, const HostCall& call, const Sizes& sizes,
+       const Element* x, Element* values, std::int64_t* indices)
+      : direction_(direction),
+        call_(call),
+        sizes_(sizes),
+        x_(x),
+        values_(values),
+        indices_(indices) {}
 
   void run() const {
     if (sizes_.inner > 1) return run_columns();
@@ -251,7 +270,7 @@ class TopK {
     const std::int64_t chunk = std::max<std::int64_t>(1, kPart / 2 / sizes_.extent);
     for_each_part(sizes_.rows, chunk, call_.thread_count,
                   [&](std::size_t thread, std::int64_t begin, std::int64_t end) {
-                    Finder finder(sizes_.extent, sizes_.k, memory[thread]);
+                    Finder finder(direction_, sizes_.extent, sizes_.k, memory[thread]);
                     for (; begin < end; ++begin) {
                       const Element* row = x_ + begin * sizes_.extent;
                       write(row, finder.find(row, 0, sizes_.extent), begin * sizes_.k, 1);
@@ -282,7 +301,7 @@ class TopK {
     const PerThread<Item> memory(call_, item_count());
     for_each_part(sizes_.rows * parts, 1, call_.thread_count,
                   [&](std::size_t thread, std::int64_t begin, std::int64_t end) {
-                    Finder finder(sizes_.extent, sizes_.k, memory[thread]);
+                    Finder finder(direction_, sizes_.extent, sizes_.k, memory[thread]);
                     for (; begin < end; ++begin) {
                       const std::int64_t first = begin % parts * part;
                       const auto best = finder.find(x_ + begin / parts * sizes_.extent, first,
@@ -297,7 +316,8 @@ class TopK {
         const auto& some = found[static_cast<std::size_t>(at)];
         all.insert(all.end(), some.begin(), some.end());
       }
-      std::partial_sort(all.begin(), all.begin() + sizes_.k, all.end());
+      select_items(all.data(), all.data() + (sizes_.k - 1), all.data() + all.size());
+      sort_items(all.data(), all.data() + sizes_.k);
       write(x_ + row * sizes_.extent, std::span(all).first(static_cast<std::size_t>(sizes_.k)),
             row * sizes_.k, 1);
     }
@@ -316,7 +336,7 @@ class TopK {
     const std::int64_t chunk = std::max<std::int64_t>(1, kPart / 2 / (sizes_.extent * width));
     for_each_part(sizes_.rows * groups, chunk, call_.thread_count,
                   [&](std::size_t thread, std::int64_t begin, std::int64_t end) {
-                    Finder finder(sizes_.extent, sizes_.k, memory[thread]);
+                    Finder finder(direction_, sizes_.extent, sizes_.k, memory[thread]);
                     for (; begin < end; ++begin)
                       run_group(begin / groups, begin % groups * width, width, rows[thread],
                                 finder);
@@ -338,6 +358,7 @@ class TopK {
     }
   }
 
+  const Direction<Order>& direction_;
   const HostCall& call_;
   Sizes sizes_;
   const Element* x_;
@@ -366,11 +387,8 @@ bool top_k_kernel(const HostCall& call) {
     auto* indices = call.result<std::int64_t>(1, shape);
     if (sizes.rows * sizes.inner * sizes.k == 0) return true;
     const auto* from = x.as<Element>().data();
-    if (is_largest) {
-      TopK<Order, true>(call, sizes, from, values, indices).run();
-    } else {
-      TopK<Order, false>(call, sizes, from, values, indices).run();
-    }
+    const Direction<Order> way = is_largest ? direction<Order, true>() : direction<Order, false>();
+    TopK<Order>(way, call, sizes, from, values, indices).run();
     return true;
   });
 }

@@ -211,13 +211,13 @@ TEST(Cuda, ImagesOfFewChannelsAreFolded) {
   return y
 }
 )",
-      R"(graph (x: f32[1, 1, 130, 131], w: f32[8, 1, 3, 3]) {
+      R"(graph (x: f32[1, 1, 130, 131], w: f32[4, 1, 3, 3]) {
   y = conv(x, w) {pads = [1, 1, 1, 1]}
   z = relu(y)
   return z
 }
 )",
-      R"(graph (x: f32[1, 257, 257, 1]@NHWC, dy: f32[1, 129, 129, 4]@NHWC, z: f32[1, 3, 130, 130], dz: f32[1, 4, 129, 129]) {
+      R"(graph (x: f32[1, 257, 257, 1]@NHWC, dy: f32[1, 129, 129, 2]@NHWC, z: f32[1, 3, 130, 130], dz: f32[1, 2, 129, 129]) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}
   dv = conv_weight_gradient(z, dz) {kernel_shape = [2, 2]}
   return dw, dv

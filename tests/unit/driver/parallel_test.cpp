@@ -413,7 +413,7 @@ TEST_F(Parallel, RunsStepsAgainWithinABudget) {
   options.parts = 2;
   options.batch_size = 120;
   options.synthetic_samples = 240;
-  const std::string deep = deep_network(14);
+  const std::string deep = deep_network(10);
   const TrainResult plain = trained(deep.c_str(), options);
   const auto arena_of = [&](const std::string& budget) {
     std::pair<std::uint64_t, std::size_t> found;  // and how many steps

@@ -121,6 +121,7 @@ class QuantizedAccuracy : public ::testing::Test {
     options.data = "@" + path;
     options.batch_size = 50;
     options.epochs = epochs;
+    options.thread_count = 1;
     return Trainer(parse_graph(text, all_ops()), options).run().model;
   }
 
