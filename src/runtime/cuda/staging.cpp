@@ -1,9 +1,43 @@
 #include "runtime/cuda/staging.h"
 
+#include "runtime/processors.h"
+#include "runtime/thread_pool.h"
+
 #include <algorithm>
 #include <cstring>
 
 namespace tenon::cuda {
+namespace {
+
+// One core copies at a fraction of what the link takes.
+void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20, kChunkBytes = kLeastBytes / 4;
+  if (bytes < kLeastBytes) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  static const int threads = [] {
+    const int most = std::min(4, usable_threads());
+    ThreadPool::shared().reserve(most - 1);
+    return most;
+  }();
+  struct Job {
+    std::byte* to;
+    const std::byte* from;
+    std::uint64_t bytes;
+  } job{to, from, bytes};
+  const auto run = [](void* state, std::size_t, std::int64_t begin, std::int64_t end) {
+    const Job& all = *static_cast<Job*>(state);
+    const std::uint64_t first = static_cast<std::uint64_t>(begin) * kChunkBytes;
+    const std::uint64_t last = std::min(all.bytes, static_cast<std::uint64_t>(end) * kChunkBytes);
+    std::memcpy(all.to + first, all.from + first, last - first);
+  };
+  ThreadPool::Caller caller(ThreadPool::shared());
+  const auto chunks = static_cast<std::int64_t>((bytes + kChunkBytes - 1) / kChunkBytes);
+  caller.for_each(chunks, 1, threads, run, &job);
+}
+
+}  // namespace
 
 Staging::~Staging() {
   abandon();
@@ -31,11 +65,11 @@ void Staging::to_device(Address target, const void* source, std::uint64_t bytes,
     cuda.require(cuda.to_device(target, from, bytes, stream), "copying an input");
     return;
   }
-  const std::uint64_t most = std::min(piece_bytes_, memory_.bytes());
+  const std::uint64_t most = most_of_piece(bytes);
   for (std::uint64_t done = 0; done < bytes; done += most) {
     const std::uint64_t count = std::min(most, bytes - done);
     std::byte* const place = place_for(count);
-    std::memcpy(place, from + done, count);
+    copy(place, from + done, count);
     cuda.require(cuda.to_device(target + done, place, count, stream), "copying an input");
     note(nullptr, count, stream);
   }
@@ -48,13 +82,18 @@ void Staging::to_host(void* target, Address source, std::uint64_t bytes, Stream 
     cuda.require(cuda.to_host(to, source, bytes, stream), "copying an output");
     return;
   }
-  const std::uint64_t most = std::min(piece_bytes_, memory_.bytes());
+  const std::uint64_t most = most_of_piece(bytes);
   for (std::uint64_t done = 0; done < bytes; done += most) {
     const std::uint64_t count = std::min(most, bytes - done);
     std::byte* const place = place_for(count);
     cuda.require(cuda.to_host(place, source + done, count, stream), "copying an output");
     note(to + done, count, stream);
   }
+}
+
+// Of what is long, pieces that several cores copy together.
+std::uint64_t Staging::most_of_piece(std::uint64_t bytes) const {
+  return std::min(memory_.bytes(), bytes < 8 * piece_bytes_ ? piece_bytes_ : 4 * piece_bytes_);
 }
 
 // Behind the last one, or at the beginning again; what still lies there is waited for.

@@ -46,6 +46,7 @@ class Staging {
     std::uint64_t bytes;
     Event done;
   };
+  std::uint64_t most_of_piece(std::uint64_t bytes) const;
   std::byte* place_for(std::uint64_t bytes);
   void note(void* target, std::uint64_t bytes, Stream stream);
   void finish_first();

@@ -48,8 +48,9 @@ std::vector<std::byte> numbered(std::size_t count) {
 }
 
 // There and back through rings that are far smaller.
-std::vector<std::byte> there_and_back(const std::vector<std::byte>& bytes) {
-  Staging in(256, 64), out(256, 64);
+std::vector<std::byte> there_and_back(const std::vector<std::byte>& bytes,
+                                      std::uint64_t ring = 256) {
+  Staging in(ring, ring / 4), out(ring, ring / 4);
   in.reserve(bytes.size());
   out.reserve(bytes.size());
   DeviceMemory device;
@@ -70,6 +71,13 @@ TEST_F(CudaPorts, PiecesGoThereAndComeBackInOrder) {
         EXPECT_EQ(numbered(count), there_and_back(numbered(count))) << count << ", " << is_early;
     }
     EXPECT_EQ(device.pinned_bytes(), 0u);
+  });
+}
+
+TEST_F(CudaPorts, LongPiecesAreCopiedBySeveralThreads) {
+  in_own_process([](FakeCuda&) {
+    const std::vector<std::byte> bytes = numbered((std::size_t{9} << 20) + 3);
+    EXPECT_EQ(bytes, there_and_back(bytes, std::uint64_t{2} << 20));
   });
 }
 
