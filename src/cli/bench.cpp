@@ -353,6 +353,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"arena_bytes", model.arena_bytes()},
                  {"scratch_bytes", model.scratch_bytes()},
                  {"pinned_bytes", model.runner().pinned_bytes()},
+                 {"device_bytes", model.runner().device_bytes()},
                  {"constant_bytes", model.totals().constant_bytes},
                  {"peak_rss_kb", peak_memory},
                  {"run_peak_rss_kb", run_peak_memory / 1024},

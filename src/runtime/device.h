@@ -69,6 +69,9 @@ class DeviceContext {
   virtual std::uint64_t scratch_bytes() const = 0;
   /// Of the host, for values that are swapped out and for inputs and outputs on their way.
   virtual std::uint64_t pinned_bytes() const { return 0; }
+  /// Of the device, of all that a run holds there: arena, scratch, inputs, outputs, constants,
+  /// code.
+  virtual std::uint64_t device_bytes() const { return 0; }
 };
 
 /// A program's code and constants on a device; any number of contexts share it.

@@ -42,6 +42,12 @@ std::uint64_t KernelRunner::pinned_bytes() const {
   return bytes;
 }
 
+std::uint64_t KernelRunner::device_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Prepared& each : prepared_) bytes += each.device ? each.device->device_bytes() : 0;
+  return bytes;
+}
+
 std::uint64_t KernelRunner::scratch_bytes() const {
   std::uint64_t bytes = scratch_.bytes();
   for (const Prepared& each : prepared_) bytes += each.device ? each.device->scratch_bytes() : 0;

@@ -76,6 +76,10 @@ class CudaContext : public DeviceContext {
   std::uint64_t pinned_bytes() const override {
     return transfers_.pinned_bytes() + ports_.pinned_bytes();
   }
+  std::uint64_t device_bytes() const override {
+    return model_.device_bytes() + arena_.bytes() + scratch_.bytes() + error_.bytes() +
+           ports_.device_bytes();
+  }
 
  private:
   void forget_graphs() {
@@ -319,7 +323,7 @@ void CudaContext::run_step_by_step(std::span<double> seconds) {
 
 void CudaContext::launch(std::span<double> seconds) {
   const Driver& cuda = driver();
-  if (!seconds.empty() || waits_behind_steps()) {
+  if (!seconds.empty() || (waits_behind_steps() && marks_.empty())) {
     run_step_by_step(seconds);
   } else if (!marks_.empty()) {
     run_with_calls();

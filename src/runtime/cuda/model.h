@@ -21,6 +21,7 @@ class CudaModel : public DeviceExecutable {
   /// Null of a kernel that is a library's.
   Function function(std::size_t kernel) const { return functions_[kernel]; }
   Address constants() const { return constants_.address(); }
+  std::uint64_t device_bytes() const { return constants_.bytes() + program_.code.size(); }
 
  private:
   void require_architecture(const Driver& cuda) const;

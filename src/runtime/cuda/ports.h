@@ -46,6 +46,7 @@ class Ports {
   void abandon();
   /// Copies one and waits for it.
   void fetch(std::size_t port, void* target, Stream steps) const;
+  std::uint64_t device_bytes() const { return memory_.bytes(); }
   std::uint64_t pinned_bytes() const { return in_.pinned_bytes() + out_.pinned_bytes(); }
 
  private:
