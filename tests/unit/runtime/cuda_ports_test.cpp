@@ -9,7 +9,6 @@
 namespace tenon::cuda_ports_test {
 namespace {
 
-using cuda::Address;
 using cuda::DeviceMemory;
 using cuda::PinnedMemory;
 using cuda::Staging;

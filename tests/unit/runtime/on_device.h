@@ -3,12 +3,14 @@
 #include "host/program_types.h"
 #include "ops/evaluation.h"
 #include "runtime/executable.h"
+#include "runtime/kernel_runner.h"
 #include "unit/codegen/cuda_emulation.h"
 #include "unit/codegen/fake_cuda.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
