@@ -188,6 +188,16 @@ TENON_API tenon_status tenon_context_create(tenon_program program, const char* o
 TENON_API tenon_status tenon_context_run(tenon_context context, const tenon_tensor* inputs,
                                          size_t input_count, tenon_tensor* outputs,
                                          size_t output_count);
+/* [runtime] Begins such a run and does not wait for it where the program is a GPU's (a processor is
+ * done when it is back). So one thread keeps several contexts busy: one copies while another
+ * computes. Until tenon_context_finish is back outputs are not there, the context refuses
+ * everything else, and inputs in pinned memory or on the GPU have to stay as they are; others may
+ * go. */
+TENON_API tenon_status tenon_context_start(tenon_context context, const tenon_tensor* inputs,
+                                           size_t input_count, tenon_tensor* outputs,
+                                           size_t output_count);
+/* [runtime] Waits for the run that was started; gives what it came to. */
+TENON_API tenon_status tenon_context_finish(tenon_context context);
 /* [runtime] Fixes shapes without running; sets shape and dtype of the outputs, where the shapes
  * alone decide them. */
 TENON_API tenon_status tenon_context_bind(tenon_context context, const tenon_tensor* inputs,

@@ -53,6 +53,19 @@ class Context {
   std::vector<Tensor> run(std::initializer_list<Tensor> inputs) {
     return run(std::span(inputs.begin(), inputs.size()));
   }
+  /// Begins a run, as tenon_context_start; outputs are there after `finish`.
+  std::vector<Tensor> start(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+    const std::vector<tenon_tensor> in = described(inputs);
+    std::vector<tenon_tensor> out = described(outputs);
+    check(tenon_context_start(handle_.get(), in.data(), in.size(), out.data(), out.size()));
+    return given(out);
+  }
+  std::vector<Tensor> start(std::initializer_list<Tensor> inputs,
+                            std::initializer_list<Tensor> outputs) {
+    return start(std::span(inputs.begin(), inputs.size()),
+                 std::span(outputs.begin(), outputs.size()));
+  }
+  void finish() { check(tenon_context_finish(handle_.get())); }
   /// What each step took, as JSON.
   std::string watch(std::span<const Tensor> inputs) {
     const std::vector<tenon_tensor> in = described(inputs);

@@ -130,6 +130,8 @@ _SIGNATURES: dict[str, list[Any]] = {
     "tenon_program_free": [_H],
     "tenon_context_create": [_H, _TEXT, _P(_H)],
     "tenon_context_run": [_H, _TENSORS, _SIZE, _TENSORS, _SIZE],
+    "tenon_context_start": [_H, _TENSORS, _SIZE, _TENSORS, _SIZE],
+    "tenon_context_finish": [_H],
     "tenon_context_bind": [_H, _TENSORS, _SIZE, _TENSORS, _SIZE],
     "tenon_context_watch": [_H, _TENSORS, _SIZE, _TENSORS, _SIZE, _OUT_TEXT],
     "tenon_context_describe": [_H, _OUT_TEXT],

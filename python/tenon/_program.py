@@ -69,7 +69,7 @@ class _Context:
         self._shapes: list[tuple[int, ...] | None] = [None] * len(self._inputs)
         self._alive: list[Any] = [None] * len(self._inputs)
         self._given: list[tuple[tuple[int, ...], np.dtype]] = []
-        self._is_bound = False
+        self._is_bound = self._is_done = False
         # What is no tensor of numbers, and what gives shapes that depend on data, goes another way.
         self._takes_values = any(port.number in (0, 26) for port in (*self._inputs, *self._outputs))
         self._expected = [port.dtype for port in self._inputs]
@@ -142,7 +142,24 @@ class _Context:
                 results[k] = target
         return results
 
-    def _run_tensors(self, arrays: list[Any], out: list[Any] | None) -> list[Any]:
+    def start(self, arrays: list[Any]) -> list[Any]:
+        """What comes out is in them after `finish`. Values that are no tensors are computed at once."""
+        if not self._takes_values:
+            try:
+                return self._run_tensors(arrays, None, lib.tenon_context_start)
+            except UnsupportedError:
+                if self._is_bound:
+                    raise
+        results, self._is_done = self.run(arrays), True
+        return results
+
+    def finish(self) -> None:
+        if self._is_done:
+            self._is_done = False
+        else:
+            check(lib.tenon_context_finish(self._handle))
+
+    def _run_tensors(self, arrays: list[Any], out: list[Any] | None, run: Any = None) -> list[Any]:
         self._place(arrays)
         stays = self._is_on_gpu and any(type(array) is DeviceArray for array in arrays)
         results = []
@@ -157,7 +174,7 @@ class _Context:
                 target = np.empty(shape, dtype)
                 self._out[k].data = target.__array_interface__["data"][0]
             results.append(target)
-        status = lib.tenon_context_run(self._handle, self._in, self._counts[0], self._out, self._counts[1])
+        status = (run or lib.tenon_context_run)(self._handle, self._in, self._counts[0], self._out, self._counts[1])
         if status:
             check(status)
         return results
@@ -199,6 +216,36 @@ class _Context:
         return json_from(lib.tenon_context_describe, self._handle)
 
 
+class Pending:
+    """A run that was started: `result` waits for it. What it reads and writes stays alive with it."""
+
+    def __init__(self, program: "Program", arrays: list[Any]) -> None:
+        self._program = program
+        self._arrays, self._error, self._is_finished = arrays, None, False
+        self._generation, self._context = program._idle_context()
+        self._results = self._context.start(arrays)
+
+    def result(self) -> Any:
+        """One array where there is one output, else all of them, by position or name."""
+        if not self._is_finished:
+            self._is_finished = True
+            try:
+                self._context.finish()
+            except BaseException as error:
+                self._error = error
+            self._program._give_back(self._generation, self._context)
+        if self._error is not None:
+            raise self._error
+        return self._results[0] if len(self._results) == 1 else Outputs(self._results, self._program._output_names)
+
+    def __del__(self) -> None:
+        if lib is not None and hasattr(self, "_results") and not self._is_finished:
+            try:
+                self.result()  # its memory is written to until then
+            except Exception:  # nobody asks for it
+                pass
+
+
 class Program:
     """A compiled model. Call it with arrays in the order of its inputs, or by their names.
 
@@ -210,6 +257,8 @@ class Program:
         self._threads = threads
         self._local = threading.local()
         self._generation = 0
+        self._idle: list[tuple[int, _Context]] = []
+        self._idle_lock = threading.Lock()
         self.inputs = self._ports(INPUT)
         self.outputs = self._ports(OUTPUT)
         self._input_names = [port.name for port in self.inputs]
@@ -266,6 +315,11 @@ class Program:
         arrays = () if isinstance(inputs, Mapping) else tuple(inputs)
         return Outputs(self._context().run(self._ordered(arrays, dict(named)), self._targets(out)), self._output_names)
 
+    def start(self, *arrays: Any, **named: Any) -> Pending:
+        """Begins a run and does not wait for it where the program is a GPU's: several at once keep it busy, one copying
+        while another computes. Each has a context of its own."""
+        return Pending(self, self._ordered(arrays, named))
+
     def watch(self, *arrays: Any, **named: Any) -> list[dict[str, Any]]:
         """Runs once and tells what each step took."""
         return self._context().watch(self._ordered(arrays, named))
@@ -276,6 +330,19 @@ class Program:
             local.context = _Context(self, self._threads)
             local.generation = self._generation
         return local.context
+
+    def _idle_context(self) -> tuple[int, _Context]:
+        """Of those that started runs have given back, or a new one; and of which weights it is."""
+        with self._idle_lock:
+            while self._idle:
+                generation, context = self._idle.pop()
+                if generation == self._generation:
+                    return generation, context
+        return self._generation, _Context(self, self._threads)
+
+    def _give_back(self, generation: int, context: _Context) -> None:
+        with self._idle_lock:
+            self._idle.append((generation, context))
 
     def _ports(self, kind: int) -> list[Port]:
         count = ctypes.c_size_t()
@@ -323,4 +390,4 @@ class Program:
         return f"<tenon.Program ({ports[0]}) -> ({ports[1]})>"
 
 
-__all__ = ["Outputs", "Port", "Program", "address"]
+__all__ = ["Outputs", "Pending", "Port", "Program", "address"]

@@ -65,6 +65,21 @@ class OperatorContext : public ValueContext {
     return context_.run(inputs);
   }
 
+  // Operators run on the processor, and are done when they are asked for.
+  void start(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
+    if (is_started_) {
+      throw Error("a run of the context is under way", ErrorKind::Usage)
+          .hint("finish it first, or take another context");
+    }
+    run(inputs, outputs, nullptr);
+    is_started_ = true;
+  }
+
+  void finish() override {
+    if (!is_started_) throw Error("no run of the context was started", ErrorKind::Usage);
+    is_started_ = false;
+  }
+
   std::string describe() const override {
     return nlohmann::ordered_json{{"threads", context_.thread_count()},
                                   {"arena_bytes", context_.arena_bytes()},
@@ -110,6 +125,7 @@ class OperatorContext : public ValueContext {
   HostContext context_;
   RunEvents events_;
   std::vector<Tensor> kept_;
+  std::atomic<bool> is_started_ = false;
   std::atomic_flag is_in_use_;
 };
 

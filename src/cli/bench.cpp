@@ -140,6 +140,31 @@ std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<Nod
   return steps;
 }
 
+// What a caller sees of a program on a device: inputs and outputs are in the host's memory.
+struct HostTimes {
+  std::vector<double> sorted_ms;  // of runs one after another
+  std::size_t contexts = 0;       // that are in flight at once; 0: not asked for
+  double runs_per_s = 0;          // with these
+};
+
+HostTimes host_times(CompiledModel& model, std::size_t most_runs, double seconds, int contexts) {
+  HostTimes times;
+  const auto start = Clock::now();
+  while (times.sorted_ms.size() < most_runs &&
+         (times.sorted_ms.size() < 3 || ms_since(start) < seconds * 1000)) {
+    const auto begin = Clock::now();
+    model.run_prepared();
+    times.sorted_ms.push_back(ms_since(begin));
+  }
+  std::ranges::sort(times.sorted_ms);
+  if (contexts < 1) return times;
+  times.contexts = static_cast<std::size_t>(contexts);
+  const double run_s = percentile(times.sorted_ms, 50) / 1e3;
+  const auto runs = std::max(4 * times.contexts, static_cast<std::size_t>(std::min(seconds / run_s, 1e5)));
+  times.runs_per_s = static_cast<double>(runs) / model.in_flight(times.contexts).run(runs);
+  return times;
+}
+
 // Nothing is known of it where programs run that could not be compiled.
 MachinePeak device_peak(const Program& program) {
   try {
@@ -285,6 +310,10 @@ int bench(const BenchOptions& options, OutputFormat format) {
   }
   save_values(names_of(model.program(), model.program().outputs), model.outputs(), options.output,
               "--output");
+  // A step of training has its states on the device.
+  std::optional<HostTimes> by_host;
+  if (model.is_on_device() && options.train.empty())
+    by_host = host_times(model, samples.size(), options.duration_s / 2, options.contexts);
 
   std::vector<double> sorted = samples;
   std::sort(sorted.begin(), sorted.end());
@@ -324,10 +353,17 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"arena_bytes", model.arena_bytes()},
                  {"scratch_bytes", model.scratch_bytes()},
                  {"pinned_bytes", model.runner().pinned_bytes()},
+                 {"device_bytes", model.runner().device_bytes()},
                  {"constant_bytes", model.totals().constant_bytes},
                  {"peak_rss_kb", peak_memory},
                  {"run_peak_rss_kb", run_peak_memory / 1024},
                  {"version", kVersion}});
+    if (by_host) {
+      json["host_ms"] = percentile(by_host->sorted_ms, 50);
+      json["least_host_ms"] = by_host->sorted_ms.front();
+      if (by_host->contexts > 0)
+        json["in_flight"] = {{"contexts", by_host->contexts}, {"runs_per_s", by_host->runs_per_s}};
+    }
     if (planner) {
       const BudgetReport& report = planner->report();
       json["budget"] = {{"arena_bytes", report.budget_bytes},
@@ -374,6 +410,14 @@ int bench(const BenchOptions& options, OutputFormat format) {
   out() << ", constants "
             << format_bytes(model.totals().constant_bytes) << ", peak memory "
             << format_bytes(static_cast<std::uint64_t>(peak_memory) * 1024) << "\n";
+  if (by_host) {
+    out() << "from the host's memory to the host's: least " << rounded(by_host->sorted_ms.front()) << " ms, median "
+          << rounded(percentile(by_host->sorted_ms, 50)) << " ms";
+    if (by_host->contexts > 0)
+      out() << "; " << rounded(by_host->runs_per_s) << " runs/s with " << by_host->contexts
+            << (by_host->contexts == 1 ? " context" : " contexts") << " in flight";
+    out() << "\n";
+  }
   if (planner) {
     out() << "budget: " << to_string(planner->report()) << "; resident while it ran " << format_bytes(run_peak_memory)
           << "\n";

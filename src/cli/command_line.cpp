@@ -100,6 +100,8 @@ class CommandLine {
     convert_app->add_option("--batch", convert_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     convert_app->add_option("--shapes", convert_changes_.shapes, kShapesHelp);
     convert_app->add_flag("--kernels", convert_.kernels, kKernelsHelp);
+    convert_app->add_option("--target", convert_.target, "of --kernels: cpu (default) or cuda[:sm_90a], whose untuned choice is named too, as such");
+    convert_app->add_flag("--tune", convert_.tune, "--kernels with --target=cuda: times them on the device first");
     convert_app->add_flag("--train", convert_changes_.trains, "a step of training: the model, its loss and the gradients of its parameters, as the format has them");
     convert_app->add_option("--loss", convert_changes_.loss, "of --train, as for train; or l2: half the sum of squares of the output");
     convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the least from 13 on that has what the graph uses)")
@@ -213,6 +215,8 @@ class CommandLine {
     bench_app->add_option("--max-iterations", bench_.max_iterations, "at most so many runs")->check(whole_number(1, kMostRuns));
     bench_app->add_option("--iterations", bench_.iterations, "exactly so many runs, however long they take")
         ->check(whole_number(1, kMostRuns));
+    bench_app->add_option("--contexts", bench_.contexts, "of a program on a device: so many in flight at once, from the host's memory to the host's (default: 2; 0: not timed)")
+        ->check(whole_number(0, 64));
     bench_app->add_option("--percentiles", bench_.percentiles, "which to show (default: 90,99)");
     bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
     bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");

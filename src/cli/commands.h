@@ -22,7 +22,8 @@ struct ConvertOptions {
   std::string model, to, output, style, precision;
   std::int64_t batch = 0;  ///< 0: as it is
   int opset = 0;
-  bool kernels = false;  ///< those that the tuning cache knows
+  bool kernels = false;      ///< those that the tuning cache knows
+  std::string target, tune;  ///< whose kernels; "true": those of a device are timed first
 };
 struct RunOptions {
   std::string model;
@@ -105,6 +106,7 @@ struct BenchOptions {
   bool swap = false, split = false;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
   int iterations = 0;  ///< exactly so many, if given
+  int contexts = 2;    ///< on a device: in flight at once
   std::string percentiles = "90,99";
 };
 struct ArenaOptions {

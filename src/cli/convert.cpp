@@ -22,8 +22,11 @@ int convert(const ConvertOptions& options, const ConvertChanges& changes, Output
   SaveOptions settings;
   settings.onnx_opset = options.opset;
   settings.style = options.style;
-  const std::optional<TuningCache> timings = options.kernels ? known_timings() : std::nullopt;
-  settings.timings = timings ? &*timings : nullptr;
+  TuningOptions tuning;
+  tuning.cpu = target_text(options.target, "native");
+  tuning.precision = options.precision;
+  tuning.tune = options.tune;
+  if (options.kernels || !options.tune.empty()) settings.note_kernels = kernel_notes(tuning);
   if (!changes.loss.empty() && !changes.trains)
     throw Error("--loss is for --train", ErrorKind::Usage);
   if (options.precision.empty() && options.batch == 0 && changes.shapes.empty() &&

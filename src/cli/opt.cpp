@@ -104,8 +104,7 @@ int opt(const OptOptions& options, OutputFormat format) {
 
   SaveOptions save_options;
   save_options.style = options.style;
-  const std::optional<TuningCache> timings = options.kernels ? known_timings() : std::nullopt;
-  save_options.timings = timings ? &*timings : nullptr;
+  if (options.kernels) save_options.note_kernels = kernel_notes({});
   if (!options.output.empty()) save_model(graph, options.to, options.output, save_options);
   const bool prints = options.print || options.output.empty();
   const auto text = [&] {

@@ -6,6 +6,8 @@
 #include "cli/out.h"
 #include "cli/table.h"
 #include "driver/compile.h"
+#include "driver/tuning/device_kernels.h"
+#include "driver/tuning/known_kernels.h"
 
 #include <cmath>
 #include <limits>
@@ -68,6 +70,29 @@ CompileRequest request_of(const TuningOptions& options) {
 }
 
 }  // namespace
+
+std::function<Graph(Graph)> kernel_notes(const TuningOptions& options) {
+  const bool times = !options.tune.empty();
+  const std::optional<codegen::cuda::Target> device = codegen::cuda::parse_target(options.cpu);
+  if (!device && times) {
+    throw Error("kernels of a processor are timed by `tenon tune`", ErrorKind::Usage)
+        .hint("tenon tune MODEL --as-is, then --kernels; or give --target=cuda");
+  }
+  const auto cache = std::make_shared<std::optional<TuningCache>>(open_tuning_cache(times, request_of({})));
+  if (!device) {
+    return [cache](Graph graph) { return *cache ? with_known_kernels(std::move(graph), **cache, 0) : graph; };
+  }
+  if (!*cache) cache->emplace();  // knows nothing
+  codegen::CompileOptions compiling = cpu_options();
+  compiling.device = device;
+  compiling.device->allows_tf32 = options.precision == "tf32";
+  return [cache, compiling, times](Graph graph) {
+    DeviceKernels noted = with_device_kernels(std::move(graph), **cache, compiling, times);
+    err() << "kernels: " << noted.timed << " timed" << (noted.device.empty() ? "" : concat(" on ", noted.device)) << ", "
+          << noted.untuned << " untuned\n";
+    return std::move(noted.graph);
+  };
+}
 
 std::optional<TuningCache> known_timings() { return open_tuning_cache(false, request_of({})); }
 

@@ -4,6 +4,7 @@
 #include "driver/profile/record.h"
 #include "driver/tuning/cache.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,11 @@ std::string tune_graph(const Graph& graph, const TuningOptions& options);
 /// What the user's cache knows, to be read; nothing where there is none or it cannot be used, which is
 /// told on stderr.
 std::optional<TuningCache> known_timings();
+
+/// What notes in a graph the kernels that the user's cache says are fastest for its nodes as they
+/// are. Of a device also those that are taken untimed; a line on stderr says how many of each. With
+/// `tune` they are timed first.
+std::function<Graph(Graph)> kernel_notes(const TuningOptions& options);
 
 /// Reads the value of `--tune`: nothing, or how many seconds. Throws Error (Usage).
 double tuning_seconds(const std::string& text);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/in_flight.h"
 #include "host/context.h"
 #include "ir/graph.h"
 #include "ir/state_ports.h"
@@ -59,6 +60,8 @@ class CompiledModel {
   /// On a device: runs again on what is there. Gives the device's own time in seconds.
   double replay();
   bool is_on_device() const { return context_ && context_->is_on_device(); }
+  /// Of a program of kernels alone: so many contexts, with what was prepared.
+  InFlight in_flight(std::size_t contexts) const { return {model_, thread_count(), inputs_, contexts}; }
   /// On a device: times what libraries offer for these steps, and goes on with the fastest.
   std::vector<TimedWays> time_ways(const std::vector<bool>& steps) { return context_->time_ways(steps); }
   std::vector<Datum> outputs() const;

@@ -7,7 +7,6 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "driver/model_source.h"
-#include "driver/tuning/known_kernels.h"
 #include "frontends/aitemplate/kernel_choices.h"
 #include "frontends/aitemplate/read_dump.h"
 #include "frontends/onnx/export.h"
@@ -24,8 +23,7 @@ void write_file(const std::string& path, const std::string& text) {
 
 WrittenDocument write_document(const DocumentFormat& format, const Graph& graph,
                                const SaveOptions& options) {
-  if (options.timings == nullptr) return format.write(graph);
-  return format.write(with_known_kernels(graph, *options.timings, 0));
+  return format.write(options.note_kernels ? options.note_kernels(graph) : graph);
 }
 
 // What a document only describes lies beside it, where it is a file and not a pipe.
@@ -106,8 +104,8 @@ void convert_model(const ModelSource& source, const std::string& format, const s
   const LoadedDocument loaded = source.document();
   if (loaded.document && loaded.format->name == format) {
     std::string text = loaded.document->text(options.style);
-    if (options.timings != nullptr && format == "aitemplate") {
-      const Graph noted = with_known_kernels(loaded.document->graph(), *options.timings, 0);
+    if (options.note_kernels && format == "aitemplate") {
+      const Graph noted = options.note_kernels(loaded.document->graph());
       text = aitemplate::print_dump(aitemplate::with_kernels(aitemplate::read_dump(text, source.name()).dump, noted));
     }
     write_file(path, text);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,7 +12,6 @@
 namespace tenon {
 
 class ModelSource;
-class TuningCache;
 
 /// A format that models are read from or written to.
 struct Format {
@@ -31,8 +31,8 @@ struct LoadedDocument {
 struct SaveOptions {
   int onnx_opset = 0;  ///< 0: the newest that the ops need
   std::string style;   ///< a variant of the format, where it has any
-  /// Where given, a format that names kernels gets those that this says are fastest.
-  const TuningCache* timings = nullptr;
+  /// Where given, a format that names kernels gets those that this notes of a graph.
+  std::function<Graph(Graph)> note_kernels = {};
 };
 /// Where the elements of constants lie that a document only describes: beside it, a graph of
 /// constants in Tenon's text form.

@@ -54,6 +54,7 @@ class KernelContext : public RunContext {
 
   void bind(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
     const ContextUse use(is_in_use_);
+    context_.require_idle();
     require_counts(inputs.size(), outputs.size());
     bind_shapes(inputs);
     for (std::size_t k = 0; k < outputs.size(); ++k) describe_output(k, outputs[k]);
@@ -62,20 +63,24 @@ class KernelContext : public RunContext {
   void run(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs,
            std::string* watched) override {
     const ContextUse use(is_in_use_);
-    require_counts(inputs.size(), outputs.size());
-    for (std::size_t k = 0; k < inputs.size(); ++k) {
-      require_type(inputs[k], inputs_[k]);
-      require_usable(inputs[k], inputs_[k].name);
-      sources_[k] = inputs[k].data;
-    }
-    bind_shapes(inputs);
-    for (std::size_t k = 0; k < outputs.size(); ++k) place_output(k, outputs[k]);
+    place(inputs, outputs);
     if (watched == nullptr) {
       context_.run(sources_, targets_);
     } else {
       context_.run(sources_, targets_, watch_);
       *watched = watched_json();
     }
+  }
+
+  void start(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
+    const ContextUse use(is_in_use_);
+    place(inputs, outputs);
+    context_.start(sources_, targets_);
+  }
+
+  void finish() override {
+    const ContextUse use(is_in_use_);
+    context_.finish();
   }
 
   std::string describe() const override {
@@ -91,6 +96,18 @@ class KernelContext : public RunContext {
     std::string name;  // "input 'x'"
     tenon_dtype dtype;
   };
+
+  void place(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) {
+    context_.require_idle();  // outputs of the context's own stay where they are till then
+    require_counts(inputs.size(), outputs.size());
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      require_type(inputs[k], inputs_[k]);
+      require_usable(inputs[k], inputs_[k].name);
+      sources_[k] = inputs[k].data;
+    }
+    bind_shapes(inputs);
+    for (std::size_t k = 0; k < outputs.size(); ++k) place_output(k, outputs[k]);
+  }
 
   void require_counts(std::size_t inputs, std::size_t outputs) const {
     if (inputs != inputs_.size()) {

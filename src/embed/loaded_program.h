@@ -32,6 +32,9 @@ class RunContext {
   /// `watched`, unless null: gets what each step took, as JSON.
   virtual void run(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs,
                    std::string* watched) = 0;
+  /// A run in two halves: the first waits for nothing where the device works by itself.
+  virtual void start(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) = 0;
+  virtual void finish() = 0;
   virtual std::string describe() const = 0;
 };
 

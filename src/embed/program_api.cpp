@@ -125,6 +125,17 @@ tenon_status tenon_context_run(tenon_context context, const tenon_tensor* inputs
   });
 }
 
+tenon_status tenon_context_start(tenon_context context, const tenon_tensor* inputs,
+                                 size_t input_count, tenon_tensor* outputs, size_t output_count) {
+  return call([&] {
+    contexts().find(context)->start(list(inputs, input_count), list(outputs, output_count));
+  });
+}
+
+tenon_status tenon_context_finish(tenon_context context) {
+  return call([&] { contexts().find(context)->finish(); });
+}
+
 tenon_status tenon_context_bind(tenon_context context, const tenon_tensor* inputs,
                                 size_t input_count, tenon_tensor* outputs, size_t output_count) {
   return call([&] {

@@ -42,6 +42,15 @@ class DeviceContext {
   /// stream is done. `seconds`, unless empty: by step of the program, added up.
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs,
                    std::span<double> seconds) = 0;
+  /// The same without waiting: until `finish`, which waits, outputs are not there, memory of the
+  /// caller's that is pinned or the device's is read and written, and nothing else is asked of the
+  /// context. Ordinary memory of inputs may go as soon as it is back. Contexts run beside each
+  /// other: one copies while another computes.
+  virtual void start(std::span<const void* const> inputs, std::span<void* const> outputs) {
+    run(inputs, outputs, {});
+  }
+  /// Waits for the run that was started. Throws what `run` throws.
+  virtual void finish() {}
   /// From now on a run calls `call` with each of these steps of the program, in their order, as
   /// soon as the device is done with all steps up to it and before the run ends: what they wrote to
   /// memory of the device's that the caller gave can be read by others then.
@@ -58,8 +67,11 @@ class DeviceContext {
   virtual std::vector<TimedWays> time_ways(const std::vector<bool>& steps) = 0;
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t scratch_bytes() const = 0;
-  /// Of the host, for values that are swapped out.
+  /// Of the host, for values that are swapped out and for inputs and outputs on their way.
   virtual std::uint64_t pinned_bytes() const { return 0; }
+  /// Of the device, of all that a run holds there: arena, scratch, inputs, outputs, constants,
+  /// code.
+  virtual std::uint64_t device_bytes() const { return 0; }
 };
 
 /// A program's code and constants on a device; any number of contexts share it.

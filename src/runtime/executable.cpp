@@ -76,6 +76,13 @@ struct Context::State {
 
   KernelRunner runner;
   std::atomic_flag is_in_use;
+  bool is_under_way = false;  // a run that was started; whoever holds the context looks
+
+  void require_idle() const {
+    if (!is_under_way) return;
+    throw Error("a run of the context is under way", ErrorKind::Usage)
+        .hint("finish it first, or take another context");
+  }
 
   void place(std::span<const void* const> inputs, std::span<void* const> outputs) {
     const Program& p = runner.program();
@@ -116,11 +123,13 @@ Context::~Context() = default;
 
 void Context::bind(std::span<const std::vector<std::int64_t>> input_shapes) {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   state_->runner.bind(input_shapes);
 }
 
 void Context::replace_constant(std::uint32_t buffer, const std::byte* data) {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   TENON_ASSERT(program().buffers.at(buffer).is_weight, "only weights are replaced");
   if (is_on_device()) throw Error("weights of a program on a device are not swapped", ErrorKind::Unsupported);
   state_->runner.replace_constant(buffer, data);
@@ -139,28 +148,33 @@ bool Context::is_on_device() const { return state_->runner.device() != nullptr; 
 
 void Context::keep_on_device(std::vector<Feedback> states) {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   TENON_ASSERT(is_on_device(), "states are kept on a device");
   state_->runner.device()->keep(std::move(states));
 }
 
 void Context::fetch_input(std::size_t input, void* target) {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   state_->runner.device()->fetch_input(input, target);
 }
 
 void Context::fetch_output(std::size_t output, void* target) {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   state_->runner.device()->fetch_output(output, target);
 }
 
 std::vector<TimedWays> Context::time_ways(const std::vector<bool>& steps) {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   TENON_ASSERT(is_on_device() && state_->runner.is_bound(), "shapes are bound on a device");
   return state_->runner.device()->time_ways(steps);
 }
 
 double Context::replay() {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   TENON_ASSERT(is_on_device() && state_->runner.is_bound(), "shapes are bound on a device");
   return state_->runner.device()->replay();
 }
@@ -168,20 +182,40 @@ double Context::replay() {
 const KernelRunner& Context::runner() const { return state_->runner; }
 std::span<std::byte> Context::arena() { return state_->runner.arena(); }
 
+void Context::start(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  const ContextUse use(state_->is_in_use);
+  state_->require_idle();
+  state_->place(inputs, outputs);
+  state_->runner.start(0);
+  state_->is_under_way = true;
+}
+
+void Context::require_idle() const { state_->require_idle(); }
+
+void Context::finish() {
+  const ContextUse use(state_->is_in_use);
+  if (!state_->is_under_way) throw Error("no run of the context was started", ErrorKind::Usage);
+  state_->is_under_way = false;
+  state_->runner.finish(0);
+}
+
 void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   state_->place(inputs, outputs);
   state_->runner.run(0);
 }
 
 void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, Watch& watch) {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   state_->place(inputs, outputs);
   state_->runner.run(0, watch);
 }
 
 void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, const Look& look) {
   const ContextUse use(state_->is_in_use);
+  state_->require_idle();
   state_->place(inputs, outputs);
   state_->runner.run(0, look);
 }

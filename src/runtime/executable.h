@@ -91,6 +91,14 @@ class Context {
 
   /// Runs once. Allocates nothing. Inputs and outputs are row-major and 64-byte aligned or not.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs);
+  /// The same in two halves: on a device the first does not wait for the run, so that one thread keeps several
+  /// contexts busy, one copying while another computes; on the processor it runs. Until the second is back outputs
+  /// are not there, memory that is pinned or the device's has to stay as it is, and anything else asked of the
+  /// context is refused with an Error (Usage). What goes wrong may show in either.
+  void start(std::span<const void* const> inputs, std::span<void* const> outputs);
+  void finish();
+  /// Throws Error (Usage) where a run was started and not finished.
+  void require_idle() const;
   /// On a device: runs again on the inputs of the last run, which are still there. Gives the device's own time in seconds.
   double replay();
   bool is_on_device() const;

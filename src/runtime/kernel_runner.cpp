@@ -42,6 +42,12 @@ std::uint64_t KernelRunner::pinned_bytes() const {
   return bytes;
 }
 
+std::uint64_t KernelRunner::device_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Prepared& each : prepared_) bytes += each.device ? each.device->device_bytes() : 0;
+  return bytes;
+}
+
 std::uint64_t KernelRunner::scratch_bytes() const {
   std::uint64_t bytes = scratch_.bytes();
   for (const Prepared& each : prepared_) bytes += each.device ? each.device->scratch_bytes() : 0;
@@ -316,13 +322,17 @@ void KernelRunner::require_intact(std::uint32_t constant) const {
   if (is_altered) throw altered_constants(program());
 }
 
-void KernelRunner::run_on_device(std::size_t segment, std::span<double> seconds) {
+KernelRunner::Places KernelRunner::places_of(std::size_t segment) const {
   const Segment& described = model_->segments()[segment];
-  std::vector<const void*> sources;
-  std::vector<void*> targets;
-  for (const std::uint32_t id : described.reads) sources.push_back(address(id));
-  for (const std::uint32_t id : described.writes) targets.push_back(address(id));
-  prepared_[segment].device->run(sources, targets, seconds);
+  Places places;
+  for (const std::uint32_t id : described.reads) places.sources.push_back(address(id));
+  for (const std::uint32_t id : described.writes) places.targets.push_back(address(id));
+  return places;
+}
+
+void KernelRunner::run_on_device(std::size_t segment, std::span<double> seconds) {
+  const Places places = places_of(segment);
+  prepared_[segment].device->run(places.sources, places.targets, seconds);
 }
 
 // What happens behind each step is part of the type: a run that nobody watches pays nothing for
@@ -378,6 +388,16 @@ void KernelRunner::run(std::size_t segment) {
   if (prepared_[segment].device) return run_on_device(segment, {});
   NoWatch nothing;
   run_steps(prepared_[segment], nothing);
+}
+
+void KernelRunner::start(std::size_t segment) {
+  if (!prepared_[segment].device) return run(segment);
+  const Places places = places_of(segment);
+  prepared_[segment].device->start(places.sources, places.targets);
+}
+
+void KernelRunner::finish(std::size_t segment) {
+  if (prepared_[segment].device) prepared_[segment].device->finish();
 }
 
 void KernelRunner::run(std::size_t segment, Watch& watch) {

@@ -31,6 +31,7 @@ class KernelRunner : public BoundShapes {
   int thread_count() const { return thread_count_; }
   std::uint64_t arena_bytes() const;
   std::uint64_t pinned_bytes() const;
+  std::uint64_t device_bytes() const;  ///< 0 on the processor
   std::uint64_t scratch_bytes() const;
   std::span<std::byte> arena() { return {arena_.data(), arena_.bytes()}; }
 
@@ -52,6 +53,9 @@ class KernelRunner : public BoundShapes {
   void prepare(std::size_t segment);
   /// Run a segment that is ready. Allocates nothing, but on a device.
   void run(std::size_t segment);
+  /// The same in two halves: on a device the first does not wait.
+  void start(std::size_t segment);
+  void finish(std::size_t segment);
   void run(std::size_t segment, Watch& watch);
   void run(std::size_t segment, const Context::Look& look);
   /// Compares a constant that somebody else is about to read with its checksum. Throws Error.
@@ -107,6 +111,11 @@ class KernelRunner : public BoundShapes {
   void for_each_constant(const ReadyStep& ready, F visit) const;
   bool is_compared(const ReadyStep& ready) const;
   void compare_before(const ReadyStep& ready, ThreadPool::Caller& caller);
+  struct Places {
+    std::vector<const void*> sources;
+    std::vector<void*> targets;
+  };
+  Places places_of(std::size_t segment) const;
   void run_on_device(std::size_t segment, std::span<double> seconds);
   template <class Seen>
   void run_steps(Prepared& prepared, Seen& seen);

@@ -108,6 +108,23 @@ class Running(unittest.TestCase):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_runs_that_are_started_give_what_others_do(self):
+        program = tenon.load(RELU).compile(threads=1)
+        inputs = [np.full((k + 1, 4), k - 1, np.float32) for k in range(4)]
+        pending = [program.start(x) for x in inputs]
+        for x, run in reversed(list(zip(inputs, pending))):
+            np.testing.assert_array_equal(run.result(), np.maximum(x, 0))
+            self.assertIs(run.result(), run.result())
+        self.assertEqual(len(program._idle), 4)
+        program.start(inputs[0])  # whom nobody asks for
+        gc.collect()
+        self.assertEqual(len(program._idle), 4)
+        np.testing.assert_array_equal(program.start(x=inputs[3]).result(), np.maximum(inputs[3], 0))
+        with self.assertRaises(tenon.UsageError):
+            program.start(np.zeros((2, 5), np.float32))
+        where = tenon.load(b"graph (x: f32[N]) {\n  y = nonzero(x)\n  return y\n}\n").compile()
+        np.testing.assert_array_equal(where.start(np.arange(3, dtype=np.float32)).result(), [[1, 2]])
+
     def test_sequences_optionals_and_strings(self):
         length = tenon.load(b"graph (s: seq(f32[2])) {\n  y = sequence_length(s)\n  return y\n}\n").compile()
         self.assertEqual(int(length([np.zeros(2, np.float32)] * 3)), 3)

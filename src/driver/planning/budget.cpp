@@ -7,6 +7,7 @@
 #include "memory/peak.h"
 #include "memory/size_text.h"
 #include "program/arena.h"
+#include "runtime/cuda/library_step.h"
 #include "runtime/device.h"
 #include "runtime/processors.h"
 
@@ -69,6 +70,24 @@ std::uint64_t arena_budget(const std::string& text, std::uint64_t whole, std::ui
       .got("'", text, "'");
 }
 
+namespace {
+
+// On a device blocks have scratch, not threads. What libraries compute in is known when the program
+// is loaded there, and that it is no more than this.
+std::uint64_t device_scratch_bytes(const Program& program) {
+  std::uint64_t most = 0;
+  for (const Program::Step& step : program.steps) {
+    if (step.kind != Program::StepKind::Kernel) continue;
+    const Program::Kernel& kernel = program.kernels[step.kernel];
+    const std::int64_t own = kernel.scratch_bytes.value({}) * step.work.value({});
+    most = std::max(
+        most, kernel.library.empty() ? static_cast<std::uint64_t>(own) : cuda::kMostWorkspaceBytes);
+  }
+  return most;
+}
+
+}  // namespace
+
 std::uint64_t bytes_outside_arena(const Program& program, int threads) {
   std::uint64_t bytes = program.constant_bytes + program.code.size();
   for (const Program::Buffer& buffer : program.buffers) {
@@ -80,8 +99,7 @@ std::uint64_t bytes_outside_arena(const Program& program, int threads) {
   for (const Program::Kernel& kernel : program.kernels) {
     scratch = std::max(scratch, static_cast<std::uint64_t>(kernel.scratch_bytes.value({})));
   }
-  if (is_for_device(program))
-    return bytes;  // what kernels and libraries need there is known when it is loaded
+  if (is_for_device(program)) return bytes + device_scratch_bytes(program);
   return bytes + scratch * static_cast<std::uint64_t>(threads > 0 ? threads : usable_threads());
 }
 

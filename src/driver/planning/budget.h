@@ -47,7 +47,7 @@ std::string to_string(const BudgetReport& report);
 /// `outside` too. Throws Error (Usage) for what is neither.
 std::uint64_t arena_budget(const std::string& text, std::uint64_t whole, std::uint64_t outside);
 
-/// What a run of a program without symbols holds beside its arena.
+/// What a run of a program without symbols holds beside its arena; on a device at most.
 std::uint64_t bytes_outside_arena(const Program& program, int threads);
 
 /// Plans the memory of a program's steps within a budget: by estimates, and once it has run, by the

@@ -3,6 +3,7 @@
 #include "runtime/cuda/library_step.h"
 
 #include <array>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Dnn {
   int (*get)(Descriptor, int, int, std::int64_t, std::int64_t*, void*) = nullptr;
   int (*execute)(Handle, Descriptor, Descriptor) = nullptr;
   Handle handle = nullptr;
+  /// The handle has one stream: of several contexts one uses it at a time.
+  mutable std::mutex in_use;
 
   Dnn() {
     library.find(create, "cudnnCreate");
@@ -135,6 +138,7 @@ class Convolution : public LibraryStep {
  public:
   Convolution(const LibraryCall& call, std::span<const std::int64_t> e) : call_(call) {
     const Dnn& library = dnn();
+    const std::lock_guard hold(library.in_use);
     const int type = type_of(call.dtype), single = 0;
     const Four image = {e[0], e[3], e[1], e[2]}, weights = {e[4], e[3] / e[17], e[5], e[6]},
                result = {e[0], e[4], e[7], e[8]};
@@ -215,6 +219,7 @@ class Convolution : public LibraryStep {
 
   void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address workspace) override {
     const Dnn& library = dnn();
+    const std::lock_guard hold(library.in_use);
     Dnn::require(library.set_stream(library.handle, stream), "running");
     std::vector<std::int64_t> ids = {kImage, kWeights};
     if (call_.kind == LibraryCall::Kind::DataGradient) ids = {kResult, kWeights, kImage};

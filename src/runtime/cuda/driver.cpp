@@ -1,6 +1,5 @@
 #include "runtime/cuda/driver.h"
 
-#include "base/error.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -87,22 +86,29 @@ Driver::Driver() {
 }
 
 void Driver::require(int status, const char* what) const {
-  if (status == 0) return;
+  if (status != 0) throw failure(status, what);
+}
+
+Error Driver::failure(int status, const std::string& what) const {
   const char *name = nullptr, *text = nullptr;
   error_name(status, &name);
   error_text(status, &text);
   constexpr int kOutOfMemory = 2;
-  throw Error(concat("the GPU failed: ", what),
-              status == kOutOfMemory ? ErrorKind::OutOfMemory : ErrorKind::Device)
+  return Error(concat("the GPU failed: ", what),
+               status == kOutOfMemory ? ErrorKind::OutOfMemory : ErrorKind::Device)
       .got(name == nullptr ? std::to_string(status) : std::string(name),
            text == nullptr ? "" : concat(" (", text, ")"));
 }
 
-bool Driver::is_on_device(const void* pointer) const {
-  constexpr int kMemoryType = 2, kDevice = 2;
+// What the driver does not know is the host's.
+MemoryKind Driver::kind_of(const void* pointer) const {
+  constexpr int kMemoryType = 2, kHost = 1, kDevice = 2;
   int type = 0;
   const int status = pointer_attribute(&type, kMemoryType, reinterpret_cast<Address>(pointer));
-  return status == 0 && type == kDevice;
+  if (status != 0) return MemoryKind::Ordinary;
+  return type == kDevice ? MemoryKind::Device
+         : type == kHost ? MemoryKind::Pinned
+                         : MemoryKind::Ordinary;
 }
 
 const Driver& driver() {
@@ -115,21 +121,30 @@ DeviceMemory::~DeviceMemory() {
   if (address_ != 0) driver().free(address_);
 }
 
-void DeviceMemory::allocate(std::uint64_t bytes, const std::string& purpose) {
-  if (bytes <= bytes_) return;
+std::string free_memory_text() {
+  std::size_t free = 0, total = 0;
+  driver().memory_info(&free, &total);
+  return concat(format_bytes(free), " free of ", format_bytes(total), " on the GPU");
+}
+
+bool DeviceMemory::try_allocate(std::uint64_t bytes) {
+  if (bytes <= bytes_) return true;
   const Driver& cuda = driver();
   if (address_ != 0) cuda.free(address_);
   address_ = bytes_ = 0;
-  const int status = cuda.allocate(&address_, bytes);
-  if (status != 0) {
+  if (cuda.allocate(&address_, bytes) != 0) {
     address_ = 0;
-    std::size_t free = 0, total = 0;
-    cuda.memory_info(&free, &total);
-    throw Error(concat("no memory on the GPU for ", purpose), ErrorKind::OutOfMemory)
-        .expected(format_bytes(bytes))
-        .got(format_bytes(free), " free of ", format_bytes(total));
+    return false;
   }
   bytes_ = bytes;
+  return true;
+}
+
+void DeviceMemory::allocate(std::uint64_t bytes, const std::string& purpose) {
+  if (try_allocate(bytes)) return;
+  throw Error(concat("no memory on the GPU for ", purpose), ErrorKind::OutOfMemory)
+      .expected(format_bytes(bytes))
+      .got(free_memory_text());
 }
 
 }  // namespace tenon::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/error.h"
 #include "base/shared_library.h"
 
 #include <cstddef>
@@ -35,6 +36,10 @@ struct LaunchConfig {
   LaunchAttribute* attributes = nullptr;
   unsigned attribute_count = 0;
 };
+
+/// Whose memory an address is: the device's; the host's that the driver knows not to move; other
+/// memory of the host's.
+enum class MemoryKind : std::uint8_t { Device, Pinned, Ordinary };
 
 /// The driver with one device: the first, or where a launcher started several processes on this
 /// machine, each takes its own in turn. Functions are those of its C interface.
@@ -86,12 +91,17 @@ struct Driver {
   Driver();
   /// Throws Error (Device), saying what was tried, unless the status is 0.
   void require(int status, const char* what) const;
-  /// Whether an address is of the device's memory; one that the driver does not know is the host's.
-  bool is_on_device(const void* pointer) const;
+  /// That error.
+  Error failure(int status, const std::string& what) const;
+  MemoryKind kind_of(const void* pointer) const;
+  bool is_on_device(const void* pointer) const { return kind_of(pointer) == MemoryKind::Device; }
 };
 
 /// The driver of this process, its device made current for the calling thread.
 const Driver& driver();
+
+/// "1.5 GiB free of 139.8 GiB on the GPU"
+std::string free_memory_text();
 
 /// Memory of the device, given back at the end.
 class DeviceMemory {
@@ -102,6 +112,8 @@ class DeviceMemory {
   /// Throws Error (OutOfMemory), naming what it is for. What was held before is given back first;
   /// less than is held is no change.
   void allocate(std::uint64_t bytes, const std::string& purpose);
+  /// Tells whether there is so much; where not, nothing is held.
+  bool try_allocate(std::uint64_t bytes);
   Address address() const { return address_; }
   std::uint64_t bytes() const { return bytes_; }
 

@@ -19,19 +19,25 @@ PinnedMemory::~PinnedMemory() {
   if (data_ != nullptr) driver().free_host(data_);
 }
 
-void PinnedMemory::allocate(std::uint64_t bytes, const std::string& purpose) {
-  if (bytes <= bytes_) return;
+bool PinnedMemory::try_allocate(std::uint64_t bytes) {
+  if (bytes <= bytes_) return true;
   const Driver& cuda = driver();
   if (data_ != nullptr) cuda.free_host(data_);
   data_ = nullptr;
   bytes_ = 0;
   if (cuda.allocate_host(&data_, bytes, 0) != 0) {
     data_ = nullptr;
-    throw Error(concat("no pinned memory of the host for ", purpose), ErrorKind::OutOfMemory)
-        .expected(format_bytes(bytes), " that the system does not move")
-        .hint("a budget without --swap takes none; a larger one swaps less");
+    return false;
   }
   bytes_ = bytes;
+  return true;
+}
+
+void PinnedMemory::allocate(std::uint64_t bytes, const std::string& purpose) {
+  if (try_allocate(bytes)) return;
+  throw Error(concat("no pinned memory of the host for ", purpose), ErrorKind::OutOfMemory)
+      .expected(format_bytes(bytes), " that the system does not move")
+      .hint("a budget without --swap takes none; a larger one swaps less");
 }
 
 Transfers::~Transfers() {

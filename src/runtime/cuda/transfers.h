@@ -20,6 +20,8 @@ class PinnedMemory {
   ~PinnedMemory();
   /// Throws Error (OutOfMemory), naming what it is for. Less than is held is no change.
   void allocate(std::uint64_t bytes, const std::string& purpose);
+  /// Tells whether there is so much; where not, nothing is held.
+  bool try_allocate(std::uint64_t bytes);
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::uint64_t bytes() const { return bytes_; }
 

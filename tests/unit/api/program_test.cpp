@@ -73,6 +73,25 @@ TEST_F(Program_, RunsOnTheCallersMemory) {
   EXPECT_EQ(output.data, y.data());
 }
 
+TEST_F(Program_, RunsInTwoHalves) {
+  EXPECT_EQ(tenon_context_finish(context), TENON_USAGE);
+  EXPECT_TRUE(has("no run of the context was started")) << last_error();
+  ASSERT_EQ(tenon_context_start(context, &input, 1, &output, 1), TENON_OK) << last_error();
+  tenon_tensor told{};
+  EXPECT_EQ(run(), TENON_USAGE);
+  EXPECT_EQ(tenon_context_bind(context, &input, 1, &told, 1), TENON_USAGE);
+  EXPECT_EQ(tenon_context_start(context, &input, 1, &output, 1), TENON_USAGE);
+  EXPECT_TRUE(has("a run of the context is under way")) << last_error();
+  ASSERT_EQ(tenon_context_finish(context), TENON_OK) << last_error();
+  EXPECT_EQ(y, (std::vector<float>{1, 2, 9, 12}));
+  ASSERT_EQ(run(), TENON_OK) << last_error();
+  output = {};
+  ASSERT_EQ(tenon_context_start(context, &input, 1, &output, 1), TENON_OK);
+  EXPECT_EQ(tenon_context_start(context, nullptr, 1, &output, 1), TENON_USAGE);
+  ASSERT_EQ(tenon_context_finish(context), TENON_OK);
+  EXPECT_EQ(static_cast<float*>(output.data)[3], 12);
+}
+
 TEST_F(Program_, AllocatesNothingWhileShapesStay) {
   ASSERT_EQ(run(), TENON_OK);
   const std::size_t before = allocation_count();

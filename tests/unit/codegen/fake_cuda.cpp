@@ -43,6 +43,13 @@ void FakeCuda::lose(Lost waits) {
 void FakeCuda::limit_pinned_bytes(std::size_t bytes) {
   found<void(std::size_t)>(library_, "fakeCudaHostLimit")(bytes);
 }
+void FakeCuda::limit_device_bytes(std::size_t bytes) {
+  found<void(std::size_t)>(library_, "fakeCudaDeviceLimit")(bytes);
+}
+void FakeCuda::fail(const std::string& symbol, Failure when) {
+  found<void(const char*, int)>(library_, "fakeCudaFail")(symbol.c_str(),
+                                                          when == Failure::AtLaunch ? 1 : 0);
+}
 std::size_t FakeCuda::pinned_bytes() const {
   return found<std::size_t()>(library_, "fakeCudaHostBytes")();
 }

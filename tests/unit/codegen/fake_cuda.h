@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace tenon::testing {
 
@@ -15,10 +16,15 @@ class FakeCuda {
 
   /// Copies run at the first moment that events allow, not at the last.
   void run_copies_early(bool is_early);
-  enum class Lost { None, WaitsOfSteps, WaitsOfCopies };
+  enum class Lost { None, WaitsOfSteps, WaitsOfCopies, WaitsOfHost };
   /// From then on such waits for events are left out.
   void lose(Lost waits);
   void limit_pinned_bytes(std::size_t bytes);
+  /// No single allocation on the device may take more.
+  void limit_device_bytes(std::size_t bytes);
+  /// The kernel of this symbol cannot be launched, or fails when it runs, and the device with it.
+  enum class Failure { AtLaunch, WhenItRuns };
+  void fail(const std::string& symbol, Failure when);
   std::size_t pinned_bytes() const;
   int pinned_allocations() const;
 

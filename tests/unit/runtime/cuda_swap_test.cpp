@@ -5,30 +5,29 @@
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
 #include "driver/training/session.h"
-#include "host/program_types.h"
 #include "ir/text.h"
 #include "memory/order.h"
 #include "memory/search.h"
 #include "ops/registry.h"
 #include "passes/train/train.h"
 #include "runtime/cuda/transfers.h"
-#include "runtime/executable.h"
 #include "unit/codegen/cuda_emulation.h"
 #include "unit/codegen/fake_cuda.h"
 #include "unit/error_text.h"
 #include "unit/memory/plan_checker.h"
+#include "unit/runtime/on_device.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 
 namespace tenon::cuda_swap_test {
 namespace {
 
+using testing::are_equal;
 using testing::FakeCuda;
+using testing::in_own_process;
+using testing::OnDevice;
+
+class CudaSwap : public testing::FakeDeviceTest {};
 
 struct Swapping {
   StatefulGraph step = testing::convolutions_step(5, 6);
@@ -67,95 +66,6 @@ struct Swapping {
     return end;
   }
 };
-
-// A program on the device, with what it is run on.
-class OnDevice {
- public:
-  OnDevice(const Program& program, const std::vector<Tensor>& inputs)
-      : executable_(std::make_shared<const Executable>(program)), context_(executable_, 1) {
-    std::vector<Shape> shapes;
-    for (const Tensor& input : inputs) {
-      shapes.push_back(input.shape());
-      sources_.push_back(input.bytes().data());
-    }
-    context_.bind(shapes);
-  }
-  Context& context() { return context_; }
-  std::vector<Tensor> run(bool is_timed = false) {
-    std::vector<Tensor> outputs = places();
-    std::vector<void*> targets;
-    for (Tensor& output : outputs) targets.push_back(output.mutable_bytes().data());
-    Watch watch;
-    if (is_timed) {
-      context_.run(sources_, targets, watch);
-    } else {
-      context_.run(sources_, targets);
-    }
-    return outputs;
-  }
-  std::vector<Tensor> replayed() {
-    context_.replay();
-    std::vector<Tensor> outputs = places();
-    for (std::size_t k = 0; k < outputs.size(); ++k)
-      context_.fetch_output(k, outputs[k].mutable_bytes().data());
-    return outputs;
-  }
-  // From now on states go on from what a run left.
-  void hand_on(const std::vector<State>& states) {
-    std::vector<Feedback> kept;
-    for (const State& state : states) kept.push_back({state.input, state.output});
-    context_.keep_on_device(kept);
-  }
-  void go_on_with(const std::vector<State>& states) {
-    for (const State& state : states) sources_[state.input] = nullptr;
-  }
-
- private:
-  std::vector<Tensor> places() const {
-    std::vector<Tensor> outputs;
-    const Program& program = executable_->program();
-    for (std::size_t k = 0; k < program.outputs.size(); ++k)
-      outputs.emplace_back(element_type_of(program.buffers[program.outputs[k]]),
-                           context_.output_shape(k));
-    return outputs;
-  }
-
-  std::shared_ptr<const Executable> executable_;
-  Context context_;
-  std::vector<const void*> sources_;
-};
-
-bool are_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) { return identical(x, y); });
-}
-
-// What one of the processes compiled the next one finds.
-class CudaSwap : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    if (std::getenv(testing::kKernelFolder) != nullptr) return;
-    setenv(testing::kKernelFolder, testing::new_library_path("").c_str(), 1);
-    is_first_ = true;
-  }
-  static void TearDownTestSuite() {
-    if (is_first_) unsetenv(testing::kKernelFolder);
-  }
-  static inline bool is_first_ = false;
-};
-
-// The body's failures are those of the process.
-void in_own_process(const std::function<void(FakeCuda&)>& body) {
-  if (!testing::has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
-  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_EXIT(
-      {
-        FakeCuda device;
-        body(device);
-        std::fflush(nullptr);
-        _exit(::testing::Test::HasFailure() ? 1 : 0);
-      },
-      ::testing::ExitedWithCode(0), "");
-}
 
 TEST_F(CudaSwap, EveryOrderThatEventsAllowGivesTheBitsOfThePlainProgram) {
   in_own_process([](FakeCuda& device) {
@@ -214,14 +124,16 @@ TEST_F(CudaSwap, PinnedMemoryIsTakenOnceAndCounted) {
       OnDevice plain(made.plain, made.inputs);
       EXPECT_EQ(device.pinned_bytes(), 0u);
       OnDevice swapping(made.planned, made.inputs);
-      swapping.run();
+      EXPECT_EQ(device.pinned_bytes(), made.swapped_bytes());
+      swapping.run();  // inputs and outputs have some too
+      const std::size_t held = device.pinned_bytes();
       std::vector<Shape> shapes;
       for (const Tensor& input : made.inputs) shapes.push_back(input.shape());
       swapping.context().bind(shapes);
       swapping.run();
-      EXPECT_EQ(device.pinned_allocations(), 1);
-      EXPECT_EQ(device.pinned_bytes(), made.swapped_bytes());
-      EXPECT_EQ(swapping.context().runner().pinned_bytes(), made.swapped_bytes());
+      EXPECT_EQ(device.pinned_allocations(), 3);
+      EXPECT_EQ(device.pinned_bytes(), held);
+      EXPECT_EQ(swapping.context().runner().pinned_bytes(), held);
     }
     EXPECT_EQ(device.pinned_bytes(), 0u);
     device.limit_pinned_bytes(made.swapped_bytes() - 1);

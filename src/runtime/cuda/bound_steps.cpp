@@ -1,0 +1,142 @@
+#include "runtime/cuda/bound_steps.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tenon::cuda {
+namespace {
+
+// "cudnn#3": the fourth of the ways that the library knows, found by timing.
+std::size_t tuned_way(const std::string& candidate) {
+  const std::size_t mark = candidate.find('#');
+  return mark == std::string::npos ? 0 : std::strtoull(candidate.c_str() + mark + 1, nullptr, 10);
+}
+
+std::shared_ptr<LibraryStep> library_step(const std::string& description,
+                                          const std::vector<std::int64_t>& extents) {
+  const LibraryCall call = parse_library_call(description);
+  if (extents.size() != extent_count(call.kind)) {
+    throw Error("a library's function takes another number of extents")
+        .expected(extent_count(call.kind))
+        .got(extents.size());
+  }
+  return make_library_step(call, extents);
+}
+
+class StepBinder {
+ public:
+  StepBinder(const CudaModel& model, const BoundShapes& shapes, const StepPlaces& places)
+      : model_(model), program_(model.program()), shapes_(shapes), places_(places) {}
+
+  /// Whether it has anything to do.
+  bool bind(const Program::Step& step, BoundStep& bound) const {
+    const Program::Kernel& kernel = program_.kernels[step.kernel];
+    for (const std::uint32_t id : step.buffers) {
+      const auto port = places_.ports.find(id);
+      const bool is_port = port != places_.ports.end();
+      if (is_port) bound.ports.emplace_back(bound.values.size(), port->second.number);
+      bound.values.push_back(is_port ? port->second.address : address_of(id));
+    }
+    std::vector<std::int64_t> extents;
+    for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes_.symbols));
+    return kernel.library.empty() ? bind_kernel(step, kernel, extents, bound)
+                                  : bind_library(step, kernel, extents, bound);
+  }
+
+ private:
+  Address address_of(std::uint32_t id) const {
+    const bool is_constant = program_.buffers[id].place == Program::Place::Constant;
+    return is_constant ? model_.constants() + program_.buffers[id].offset
+                       : places_.arena + shapes_.offsets[id];
+  }
+
+  bool bind_library(const Program::Step& step, const Program::Kernel& kernel,
+                    const std::vector<std::int64_t>& extents, BoundStep& bound) const {
+    // The result, which comes last, may have no elements.
+    if (shapes_.bytes_of(step.buffers.back()) == 0) return false;
+    try {
+      bound.library = library_step(kernel.library, extents);
+    } catch (Error& error) {
+      throw error.at("node '", step.value, "'");
+    }
+    bound.select_way(tuned_way(step.candidate));
+    return true;
+  }
+
+  bool bind_kernel(const Program::Step& step, const Program::Kernel& kernel,
+                   const std::vector<std::int64_t>& extents, BoundStep& bound) const {
+    const std::int64_t blocks = step.work.value(shapes_.symbols);
+    if (blocks <= 0) return false;
+    if (blocks > std::int64_t{0x7fffffff}) {
+      throw Error("a value is too large for one launch", ErrorKind::Unsupported)
+          .at("node '", step.value, "'")
+          .got(blocks, " blocks");
+    }
+    bound.function = model_.function(step.kernel);
+    bound.blocks = static_cast<unsigned>(blocks);
+    bound.threads = kernel.threads;
+    bound.shared_bytes = kernel.shared_bytes;
+    for (const Program::TensorMap& map : kernel.maps) bound.maps.push_back(bind_map(step, map));
+    if (kernel.cluster == 0)
+      bound.blocks = std::min(bound.blocks, static_cast<unsigned>(driver().multiprocessors));
+    for (const std::int64_t extent : extents)
+      bound.values.push_back(static_cast<std::uint64_t>(extent));
+    bound.values.push_back(0);  // scratch
+    bound.values.push_back(places_.error);
+    const auto own = static_cast<std::uint64_t>(kernel.scratch_bytes.value(shapes_.symbols));
+    bound.scratch_bytes = own * bound.blocks;
+    return true;
+  }
+
+  BoundStep::Map bind_map(const Program::Step& step, const Program::TensorMap& map) const {
+    const std::int64_t rows = map.rows.value(shapes_.symbols);
+    const std::uint32_t buffer = step.buffers[map.buffer];
+    const std::uint32_t element_bytes = program_.buffers[buffer].element_bytes;
+    std::uint64_t bytes = 0;
+    if (rows < 1 || (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) ||
+        __builtin_mul_overflow(static_cast<std::uint64_t>(rows), map.pitches.back(), &bytes) ||
+        __builtin_mul_overflow(bytes, std::uint64_t{element_bytes}, &bytes) ||
+        bytes > shapes_.bytes_of(buffer)) {
+      throw Error("the program does not hold together")
+          .at("node '", step.value, "'")
+          .got("a tensor map larger than its buffer")
+          .hint("compile the model again");
+    }
+    return {&map, rows, element_bytes};
+  }
+
+  const CudaModel& model_;
+  const Program& program_;
+  const BoundShapes& shapes_;
+  const StepPlaces& places_;
+};
+
+}  // namespace
+
+void BoundStep::select_way(std::size_t way) {
+  library->select_way(way);
+  scratch_bytes = library->workspace_bytes();
+}
+
+void BoundStep::use_scratch(Address scratch) {
+  if (!library) values[values.size() - 2] = scratch;
+}
+
+std::vector<BoundStep> bind_steps(const CudaModel& model, const BoundShapes& shapes,
+                                  const Segment& segment, const StepPlaces& places) {
+  const StepBinder binder(model, shapes, places);
+  std::vector<BoundStep> bound;
+  for (std::size_t k = segment.begin; k < segment.end; ++k) {
+    const Program::Step& step = model.program().steps[k];
+    if (!shapes.runs(step)) continue;
+    BoundStep ready;
+    ready.step = k;
+    if (binder.bind(step, ready)) bound.push_back(std::move(ready));
+  }
+  return bound;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,66 @@
+#include "runtime/cuda/model.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace tenon::cuda {
+
+CudaModel::CudaModel(const Program& program) : program_(program) {
+  const Driver& cuda = driver();
+  require_architecture(cuda);
+  if (!program.code.empty())
+    cuda.require(cuda.load_module(&module_, program.code.data()), "loading a program's code");
+  for (const Program::Kernel& kernel : program.kernels) {
+    Function function = nullptr;
+    if (kernel.library.empty())
+      cuda.require(cuda.get_function(&function, module_, kernel.symbol.c_str()),
+                   "finding a kernel");
+    constexpr int kMostSharedBytes = 8;
+    if (kernel.shared_bytes > 0) {
+      const auto bytes = static_cast<int>(kernel.shared_bytes);
+      cuda.require(cuda.set_function(function, kMostSharedBytes, bytes),
+                   "giving a kernel its shared memory");
+    }
+    functions_.push_back(function);
+  }
+  if (program.constant_bytes == 0) return;
+  constants_.allocate(program.constant_bytes, "constants");
+  cuda.require(cuda.to_device(constants_.address(), program.constants.get(), program.constant_bytes,
+                              nullptr),
+               "copying constants");
+  cuda.require(cuda.synchronise(nullptr), "copying constants");
+}
+
+CudaModel::~CudaModel() {
+  if (module_ != nullptr) driver().unload_module(module_);
+}
+
+std::unique_ptr<DeviceContext> CudaModel::make_context() const { return cuda::make_context(*this); }
+
+// Machine code is for one generation of devices; with an `a` behind it for just that one.
+void CudaModel::require_architecture(const Driver& cuda) const {
+  const std::string here = concat("sm_", cuda.major, cuda.minor);
+  std::string wanted = program_.target.substr(std::string("cuda:").size());
+  if (wanted.ends_with('a')) wanted.pop_back();
+  if (wanted == here || (wanted.size() == here.size() &&
+                         wanted.substr(0, wanted.size() - 1) == here.substr(0, here.size() - 1) &&
+                         wanted < here && !program_.target.ends_with('a'))) {
+    return;
+  }
+  throw Error("the program is for another GPU", ErrorKind::Device)
+      .expected(program_.target)
+      .got(cuda.device_name, ", ", here)
+      .hint("compile it with --target=cuda:", here);
+}
+
+}  // namespace tenon::cuda
+
+namespace tenon {
+
+bool is_for_device(const Program& program) { return program.target.starts_with("cuda:"); }
+
+std::shared_ptr<const DeviceExecutable> load_on_device(const Program& program) {
+  return std::make_shared<cuda::CudaModel>(program);
+}
+
+}  // namespace tenon

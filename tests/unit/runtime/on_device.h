@@ -1,0 +1,129 @@
+#pragma once
+
+#include "host/program_types.h"
+#include "ops/evaluation.h"
+#include "runtime/executable.h"
+#include "runtime/kernel_runner.h"
+#include "unit/codegen/cuda_emulation.h"
+#include "unit/codegen/fake_cuda.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace tenon::testing {
+
+/// A program on the device, with what it is run on.
+class OnDevice {
+ public:
+  OnDevice(const Program& program, const std::vector<Tensor>& inputs)
+      : OnDevice(std::make_shared<const Executable>(program), inputs) {}
+  OnDevice(std::shared_ptr<const Executable> executable, const std::vector<Tensor>& inputs)
+      : executable_(std::move(executable)), context_(executable_, 1) {
+    std::vector<Shape> shapes;
+    for (const Tensor& input : inputs) {
+      shapes.push_back(input.shape());
+      sources_.push_back(input.bytes().data());
+    }
+    context_.bind(shapes);
+  }
+  Context& context() { return context_; }
+  std::vector<Tensor> run(bool is_timed = false) {
+    std::vector<Tensor> outputs = places();
+    Watch watch;
+    if (is_timed) {
+      context_.run(sources_, targets_of(outputs), watch);
+    } else {
+      context_.run(sources_, targets_of(outputs));
+    }
+    return outputs;
+  }
+  /// In two halves; outputs are there after the second.
+  void start() {
+    started_ = places();
+    context_.start(sources_, targets_of(started_));
+  }
+  std::vector<Tensor> finished() {
+    context_.finish();
+    return std::move(started_);
+  }
+  std::vector<Tensor> replayed() {
+    context_.replay();
+    std::vector<Tensor> outputs = places();
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      context_.fetch_output(k, outputs[k].mutable_bytes().data());
+    return outputs;
+  }
+  /// From now on states go on from what a run left.
+  void hand_on(const std::vector<State>& states) {
+    std::vector<Feedback> kept;
+    for (const State& state : states) kept.push_back({state.input, state.output});
+    context_.keep_on_device(kept);
+  }
+  void go_on_with(const std::vector<State>& states) {
+    for (const State& state : states) sources_[state.input] = nullptr;
+  }
+  /// From now on an input lies elsewhere.
+  void read_from(std::size_t input, const void* place) { sources_[input] = place; }
+  std::vector<Tensor> places() const {
+    std::vector<Tensor> outputs;
+    const Program& program = executable_->program();
+    for (std::size_t k = 0; k < program.outputs.size(); ++k)
+      outputs.emplace_back(element_type_of(program.buffers[program.outputs[k]]),
+                           context_.output_shape(k));
+    return outputs;
+  }
+  const std::vector<const void*>& sources() const { return sources_; }
+
+ private:
+  static std::vector<void*> targets_of(std::vector<Tensor>& outputs) {
+    std::vector<void*> targets;
+    for (Tensor& output : outputs) targets.push_back(output.mutable_bytes().data());
+    return targets;
+  }
+
+  std::shared_ptr<const Executable> executable_;
+  Context context_;
+  std::vector<const void*> sources_;
+  std::vector<Tensor> started_;
+};
+
+inline bool are_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) { return identical(x, y); });
+}
+
+/// What one of the processes compiled the next one finds.
+class FakeDeviceTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (std::getenv(kKernelFolder) != nullptr) return;
+    setenv(kKernelFolder, new_library_path("").c_str(), 1);
+    is_first_ = true;
+  }
+  static void TearDownTestSuite() {
+    if (is_first_) unsetenv(kKernelFolder);
+  }
+  static inline bool is_first_ = false;
+};
+
+/// The body's failures are those of the process, which has the driver of the tests.
+inline void in_own_process(const std::function<void(FakeCuda&)>& body) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        FakeCuda device;
+        body(device);
+        std::fflush(nullptr);
+        _exit(::testing::Test::HasFailure() ? 1 : 0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace tenon::testing
