@@ -6,6 +6,7 @@
 #include "ops/registry.h"
 #include "program/verify.h"
 #include "reference/evaluate.h"
+#include "tuned_cpu.h"
 
 #include <gtest/gtest.h>
 
@@ -57,8 +58,8 @@ const char* const kImages = R"(graph <N in [1, 16]> (x: f32[N, 16, 16, 32]@NHWC)
 
 TEST(SpecialisedShapes, OneProgramServesThemAndAllOthers) {
   const Graph graph = parse_graph(kImages, all_ops());
-  const Program plain = codegen::compile(graph, cpu_options());
-  codegen::CompileOptions options = cpu_options();
+  const Program plain = codegen::compile(graph, testing::tuned_cpu());
+  codegen::CompileOptions options = testing::tuned_cpu();
   options.specialised_shapes = {{{"N", 1}}, {{"N", 8}}};
   const Program program = codegen::compile(graph, options);
   verify(program);
@@ -89,7 +90,7 @@ TEST(SpecialisedShapes, OfSeveralSymbols) {
 }
 )",
       all_ops());
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = testing::tuned_cpu();
   options.specialised_shapes = {{{"Q", 40}, {"K", 33}}, {{"Q", 40}}, {{"Q", 1000}}, {{"M", 2}}};
   const Program program = codegen::compile(graph, options);
   verify(program);
