@@ -68,7 +68,7 @@ void KernelEmitter::fetch_what_follows(const Block& block, std::size_t loop, llv
 // Waiting lines take places that a core's cache needs for what is read now: fetched all at once by the first rows, a
 // panel from memory holds these up.
 std::optional<KernelEmitter::PanelFetch> KernelEmitter::share_of_panel(const Statement& rows, llvm::Value* first, unsigned count) {
-  if (!rows.extent.is_constant() || rows.limit.is_defined() || math_.width() == 1) return std::nullopt;
+  if (rows.limit.is_defined() || math_.width() == 1) return std::nullopt;
   const auto sum = std::ranges::find(rows.body, Statement::Kind::Loop, &Statement::kind);
   if (sum == rows.body.end()) return std::nullopt;
   std::vector<const Statement*> loops;
@@ -86,17 +86,19 @@ std::optional<KernelEmitter::PanelFetch> KernelEmitter::share_of_panel(const Sta
   });
   if (!panel.is_defined()) return std::nullopt;
 
-  std::int64_t row_count = rows.extent.constant();
+  // Where only the run knows how many rows there are, what is fetched is less than a panel, or more than one.
+  std::int64_t row_count = rows.extent.is_constant() ? rows.extent.constant() : static_cast<std::int64_t>(size_hint(rows.extent));
   llvm::Value* row = first;
   for (auto loop = around_.rbegin(); loop != around_.rend(); ++loop) {
     const bool is_number = (*loop)->extent.is_constant() && !(*loop)->limit.is_defined();
     const bool moves = std::ranges::any_of(panel->args, [&](const Scalar& index) { return nests::depends_on(index, (*loop)->id); });
-    if (!is_number || moves || !loops_[(*loop)->id].is_uniform()) break;
+    if (!rows.extent.is_constant() || !is_number || moves || !loops_[(*loop)->id].is_uniform()) break;
     row = ir_.CreateAdd(row, ir_.CreateMul(loops_[(*loop)->id].value, ir_.getInt64(static_cast<std::uint64_t>(row_count))));
     row_count *= (*loop)->extent.constant();
   }
   const auto element_bytes = static_cast<std::int64_t>(info(nest_.buffers[panel->id].dtype).storage_bytes);
   const std::int64_t bytes = nest_.buffers[panel->id].ahead * element_bytes;
+  if (row_count <= 0) return std::nullopt;
   const std::int64_t of_row = (bytes + row_count - 1) / row_count, of_step = (count * of_row + steps - 1) / steps;
   if (of_step > static_cast<std::int64_t>(facts_.line_bytes)) return std::nullopt;  // one line a step is too little
 

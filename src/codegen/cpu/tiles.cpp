@@ -185,6 +185,7 @@ struct TilePlan {
   std::optional<std::size_t> images;      // the loop around the lines, where it counts images
   std::int64_t image_count = 0;
   bool is_paired = false;                 // along the innermost loop of the sum
+  bool is_shared_by_rows = false;         // a product in tiles of the processor's own: nothing but rows and columns
   Dim pair_extent;
   double row_bytes = 0;                   // that one row reads
   std::int64_t ahead = 0;                 // elements of b, where it is large and not laid out anew
@@ -362,6 +363,8 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, co
     plan.depth = 0;
     plan.pair_extent = reduction.back()->extent;
     plan.rows_at_once = fits_own_tiles(roles, target) ? 2 * kOwnTileRows : shape.rows;
+    plan.is_shared_by_rows = fits_own_tiles(roles, target) && plan.others.empty() && reduction.size() == 1;
+    plan.row_bytes = bytes_of_row(c);
   }
   if (is_alone && plan.depth == 0 && !plan.is_paired && may_pack[plan.a] && should_pack_rows(roles, plan.rows_at_once, plan.width, target)) {
     for (Loops* loops : {&c.parallel, &reduction}) {
@@ -428,7 +431,8 @@ std::int64_t items_of(const TilePlan& plan) {
 RowBlocks row_blocks_of(const TilePlan& plan, const TargetFacts& target) {
   const std::int64_t count = plan.lines ? plan.line_count : plan.row_count.constant();
   const std::int64_t rows = plan.lines ? plan.row_count.constant() : 1;  // of each of these
-  const std::int64_t fewest = (kFewestTiles * static_cast<std::int64_t>(plan.rows_at_once) + rows - 1) / rows;
+  const std::int64_t tiles = plan.is_shared_by_rows ? 1 : kFewestTiles;
+  const std::int64_t fewest = (tiles * static_cast<std::int64_t>(plan.rows_at_once) + rows - 1) / rows;
   return blocks_of_rows(count, fewest, plan.row_bytes * static_cast<double>(rows), items_of(plan), target);
 }
 
@@ -438,6 +442,18 @@ std::int64_t column_group(const TilePlan& plan, const TargetFacts& target) {
   const std::int64_t column_blocks = plan.column_count.constant() / plan.width, rows = row_blocks_of(plan, target).rows;
   const std::int64_t around = items_of(plan) / column_blocks * (plan.row_count.constant() / rows);
   return columns_together(column_blocks, around, plan.row_bytes * static_cast<double>(rows), target);
+}
+
+// How far ahead columns that lie in panels are fetched where sums run in one piece: the panel behind where many rows use
+// one; else, of weights that a core's cache does not hold, as much as memory takes to answer. 0: not at all.
+std::int64_t panel_ahead(const TilePlan& plan, const Statement* rows, unsigned rows_at_once, const TargetFacts& target) {
+  constexpr std::int64_t kStreamed = 1024;
+  constexpr double kLarge = 2;  // what two cores hold, as the weights of a recurrence, had better not be asked for again
+  const bool has_limit = rows != nullptr && rows->limit.is_defined();
+  if (rows != nullptr && !has_limit && size_hint(rows->extent) >= kFewestTiles * rows_at_once) return plan.sum_length * plan.width;
+  const bool is_one_tile = rows == nullptr || (!has_limit && rows->extent.is_constant() && rows->extent.constant() <= rows_at_once);
+  const bool is_far = 4 * size_hint(product(plan.b_view)) > kLarge * static_cast<double>(target.own_cache().bytes);
+  return is_one_tile && is_far ? kStreamed : 0;
 }
 
 // Turns the loops of `whole`, which stands in the loops `around_it` of `nest`; those outside of a tile are
@@ -493,7 +509,8 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   }
 
   const bool has_parts = plan.depth > 0 && !packings.empty();
-  const Sharing sharing = sharing_of(plan.b_view, shape, is_alone && !has_parts, target);
+  const bool has_blocks = has_parts || (plan.is_shared_by_rows && !packings.empty());  // of rows, by what caches hold
+  const Sharing sharing = sharing_of(plan.b_view, shape, is_alone && !has_blocks, target);
   if (packings.empty() && !sharing.is_close && plan.ahead > 0) nest.buffers[plan.b].ahead = plan.ahead;
   const unsigned tile_rows = plan.rows_at_once;
   std::optional<std::size_t> tile_loop;  // of rows, where the loop over tiles is another
@@ -507,7 +524,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   }
   around.insert(sharing.keeps_rows ? around.end() : around.begin(), columns.outer);
   items.push_back(ceil_div(plan.column_count, plan.width));
-  if (has_parts && is_alone) {
+  if (has_blocks && is_alone) {
     const std::int64_t count = plan.lines ? plan.line_count : plan.row_count.constant();
     const RowBlocks blocks = row_blocks_of(plan, target);
     std::size_t& blocked = plan.lines ? *plan.lines : *plan.rows;
@@ -580,10 +597,10 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     stage_sum(nest, whole, inside, columns.inner, plan.depth_level + 1);
     // While one panel is in use for all rows the next comes closer.
     nest.buffers[plan.b].ahead = plan.depth_length * plan.width;
-  } else if (!packings.empty() && !plan.is_paired && !tile_loop && plan.rows && gains_by_depth(shape, target)) {
-    const Statement* rows = nests::find_loop(whole, *plan.rows);
-    const bool has_many = rows->extent.is_constant() && !rows->limit.is_defined() && rows->extent.constant() >= kFewestTiles * tile_rows;
-    if (has_many) nest.buffers[plan.b].ahead = plan.sum_length * plan.width;
+  } else if (plan.is_shared_by_rows && !packings.empty()) {
+    nest.buffers[plan.b].ahead = plan.sum_length * plan.width;
+  } else if (!packings.empty() && !plan.is_paired && !tile_loop && gains_by_depth(shape, target)) {
+    nest.buffers[plan.b].ahead = panel_ahead(plan, plan.rows ? nests::find_loop(whole, *plan.rows) : nullptr, tile_rows, target);
   }
   return packings;
 }
