@@ -131,8 +131,8 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
       return ir_.getInt64(static_cast<std::uint64_t>(value));
     };
     llvm::Value* ahead = ir_.CreateAdd(number(panel_bytes), ir_.CreateMul(first, number(of_row)));
-    llvm::Value* share = ir_.CreateGEP(ir_.getInt8Ty(),
-                                       element_pointer(factors.column->id, column), ahead);
+    llvm::Value* share =
+        ir_.CreateGEP(ir_.getInt8Ty(), element_pointer(factors.column->id, column), ahead);
     counted(
         ir_.getInt64(0), extent(sum.inner->extent), kTileUnits, nest_.loop_names[sum.inner->id],
         [&](llvm::Value* position) {
