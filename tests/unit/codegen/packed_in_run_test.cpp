@@ -6,12 +6,11 @@
 #include "ir/text.h"
 #include "nests/parse.h"
 #include "ops/registry.h"
-#include "program/target.h"
 #include "reference/evaluate.h"
+#include "unit/codegen/decided_options.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace tenon::packed_in_run_test {
@@ -24,10 +23,7 @@ std::size_t steps_of(const std::string& text) {
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
   Tensor first;
   std::size_t steps = 0;
-  // What is packed is decided by facts of a processor, not of the one that the test runs on.
-  const std::vector<std::string_view> features = processor_features();
-  const bool has_avx512 = std::ranges::find(features, "AVX-512VL") != features.end();
-  const Program program = codegen::compile(graph, cpu_options(has_avx512 ? "zen4" : "native"));
+  const Program program = codegen::compile(graph, decided_options());
   for (const int threads : {1, 2, 3}) {
     CompiledModel model(program, threads);
     steps = model.program().steps.size();

@@ -7,6 +7,7 @@
 #include "nests/winograd_weights.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
+#include "unit/codegen/decided_options.h"
 
 #include <gtest/gtest.h>
 
@@ -121,7 +122,7 @@ Checked check(const Case& c, const std::string& epilogue,
   const std::vector<Datum> inputs = random_inputs(graph, 5);
   const std::vector<double> sums = convolved(c, inputs[0].tensor(), constant_named(graph, "w"));
   const Tensor bias = constant_named(graph, "b");
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, decided_options());
   Checked run;
   Tensor first;
   for (const int threads : {1, 2, 3, 7}) {
@@ -219,7 +220,7 @@ TEST(Winograd, ReadsNothingThatNoWindowHas) {
     const auto pixels = x.as_mutable<float>();
     std::fill(pixels.begin() + x.size() / 2, pixels.end(), NAN);
     inputs[0] = Datum(x);
-    const Program program = codegen::compile(graph, cpu_options());
+    const Program program = codegen::compile(graph, decided_options());
     EXPECT_EQ(kinds_of(program), 36);
     const Tensor y = CompiledModel(program, 1).run(inputs).at(0).tensor();
     for (std::int64_t k = 0; k < y.size() / 2; ++k) ASSERT_TRUE(std::isfinite(y.real_at(k))) << k;
@@ -234,7 +235,7 @@ TEST(Winograd, ImagesOfSymbolicExtents) {
   y = conv(x, k) {)",
                                            attributes, "}\n  return y\n}\n"),
                                     all_ops());
-    const Program program = codegen::compile(graph, cpu_options());
+    const Program program = codegen::compile(graph, decided_options());
     ASSERT_EQ(program.steps.front().candidate.rfind("winograd", 0), 0U) << program.steps.front().candidate;
     CompiledModel model(program, 2);
     for (const std::array<std::int64_t, 3>& extents :
@@ -263,7 +264,7 @@ TEST(Winograd, TwoResultsOfOneGroup) {
 }
 )",
                                   all_ops());
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, decided_options());
   EXPECT_EQ(kinds_of(program), 36);
   CompiledModel compiled(program, 1);
   const std::vector<Datum> outputs = compiled.run(random_inputs(graph, 5));
@@ -283,7 +284,7 @@ TEST(Winograd, AnyNumberOfImages) {
 }
 )"),
         all_ops());
-    const Program program = codegen::compile(graph, cpu_options());
+    const Program program = codegen::compile(graph, decided_options());
     EXPECT_NE(kinds_of(program), 0);
     steps.insert(program.steps.size());
     CompiledModel all(program, 2), one(program, 1);
@@ -333,7 +334,7 @@ TEST(Winograd, LayersOfNetworksAreWithinOneInTenThousand) {
     for (float& pixel : x.as_mutable<float>()) pixel = std::max(pixel, 0.0f);
     inputs[0] = Datum(x);
     const std::vector<double> exact = convolved(c, x, constant_named(graph, "w"));
-    const Program program = codegen::compile(graph, cpu_options());
+    const Program program = codegen::compile(graph, decided_options());
     kinds.insert(kinds_of(program));
     const Tensor y = CompiledModel(program, 2).run(inputs).at(0).tensor();
     double squares = 0;
@@ -351,7 +352,7 @@ TEST(Winograd, LayersOfNetworksAreWithinOneInTenThousand) {
 
 TEST(Winograd, IsUsedOnlyWhereItAppliesAndPays) {
   const auto kinds = [](const std::string& text, bool is_allowed) {
-    codegen::CompileOptions options = cpu_options();
+    codegen::CompileOptions options = decided_options();
     options.allow_winograd = is_allowed;
     return kinds_of(codegen::compile(parse_graph(text, all_ops()), options));
   };

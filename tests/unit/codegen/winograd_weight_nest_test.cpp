@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
+#include "unit/codegen/decided_options.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ void expect_winograd(const std::string& text) {
   for (std::int64_t k = 0; k < expected.size(); ++k)
     largest = std::max(largest, std::abs(expected.real_at(k)));
   Tensor first;
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, decided_options());
   for (const int threads : {1, 2, 5}) {
     CompiledModel model(program, threads);
     const auto& steps = model.program().steps;
