@@ -224,7 +224,9 @@ void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
     counted(from, to, size, nest_.loop_names[loop.id],
             [&](llvm::Value* first) {
               fetch_what_follows(loop.body, loop.id, first, size);
+              panel_ = share_of_panel(loop, first, size);
               emit_jammed(loop.body, loop.id, first, size);
+              panel_.reset();
             });
   };
   const auto number = [&](std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); };
@@ -274,7 +276,10 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
       llvm::Value* end = statement.limit.is_defined() ? emit(statement.limit).value : extent(statement.extent);
       counted(ir_.getInt64(0), end, 1, nest_.loop_names[statement.id], [&](llvm::Value* counter) {
         loops_[statement.id] = math_.uniform(counter);
+        if (panel_) panel_->steps.emplace_back(&statement, counter);
+        if (panel_ && statement.body.front().kind == Statement::Kind::Fold) fetch_panel();
         emit_jammed(statement.body, loop, first, count);
+        if (panel_) panel_->steps.pop_back();
       });
       continue;
     }
@@ -332,7 +337,9 @@ void KernelEmitter::end_lanes(const Statement& fold, llvm::Value* number_slot, l
 void KernelEmitter::emit_serial(const Statement& loop, llvm::Value* from, llvm::Value* to, unsigned step) {
   counted(from, to, step, nest_.loop_names[loop.id], [&](llvm::Value* counter) {
     loops_[loop.id] = math_.width() > 1 && step > 1 ? Lanes{counter, Lanes::Form::Ramp, 1} : math_.uniform(counter);
+    around_.push_back(&loop);
     emit(loop.body);
+    around_.pop_back();
   });
 }
 

@@ -110,6 +110,17 @@ class KernelEmitter {
   void prefetch(std::size_t buffer, llvm::Value* offset, std::int64_t distance, bool is_written = false);
   // What a tile reads and writes behind its sum, row by row of large tensors, comes closer while it is added up.
   void fetch_what_follows(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
+  void prefetch_line(llvm::Value* place, bool is_written);
+  // Where what is fetched ahead is the panel behind the one that all rows read (kernel_fetch.cpp): each tile of rows
+  // fetches its share of it, a little in every step of its sum.
+  struct PanelFetch {
+    std::size_t buffer = 0;
+    llvm::Value* start = nullptr;  // of the share
+    std::int64_t step_bytes = 0;
+    std::vector<std::pair<const Statement*, llvm::Value*>> steps;  // loops of the sum that are being written, and their counters
+  };
+  std::optional<PanelFetch> share_of_panel(const Statement& rows, llvm::Value* first, unsigned count);
+  void fetch_panel();
   void report_unless(llvm::Value* condition, Check check);
   void report_if_zero(const Lanes& divisor);
 
@@ -150,6 +161,8 @@ class KernelEmitter {
   unsigned copy_ = 0;       // which jammed position is being written
   std::optional<std::size_t> jammed_;
   std::unordered_map<const ScalarNode*, bool> varies_;
+  std::vector<const Statement*> around_;  // serial loops that are being written, outermost first
+  std::optional<PanelFetch> panel_;
   bool has_tiles_ = false;
   unsigned jam_width_ = 1;
 };

@@ -5,9 +5,6 @@
 
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
-#include "nests/affine.h"
-#include "nests/index_map.h"
-#include "nests/stride.h"
 #include "ops/access.h"
 
 namespace tenon::codegen::cpu {
@@ -43,53 +40,6 @@ KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices
 
 llvm::Value* KernelEmitter::element_pointer(std::size_t buffer, llvm::Value* offset) {
   return ir_.CreateInBoundsGEP(math_.stored_type(nest_.buffers[buffer].dtype), buffers_[buffer], offset);
-}
-
-// Into the second cache: what is fetched is more than the first holds. Past the end nothing happens.
-void KernelEmitter::prefetch(std::size_t buffer, llvm::Value* offset, std::int64_t distance, bool is_written) {
-  constexpr std::int64_t kLineBytes = 64;
-  const NestBuffer& from = nest_.buffers[buffer];
-  const auto bytes = static_cast<std::int64_t>(info(from.dtype).storage_bytes);
-  for (std::int64_t line = 0; line * kLineBytes < math_.width() * bytes; ++line) {
-    llvm::Value* ahead = ir_.getInt64(static_cast<std::uint64_t>(distance + line * kLineBytes / bytes));
-    llvm::Value* place = ir_.CreateGEP(math_.stored_type(from.dtype), buffers_[buffer], ir_.CreateAdd(offset, ahead));
-    llvm::Value* is_data = ir_.getInt32(1);
-    ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::prefetch, {place, ir_.getInt32(is_written ? 1 : 0), ir_.getInt32(2), is_data});
-  }
-}
-
-// In a short sum there is no time to fetch anything, and what a core's cache holds is there already.
-void KernelEmitter::fetch_what_follows(const Block& block, std::size_t loop, llvm::Value* first, unsigned count) {
-  constexpr double kLongSum = 64;
-  const auto sum = std::ranges::find(block, Statement::Kind::Loop, &Statement::kind);
-  if (sum == block.end() || math_.width() == 1) return;
-  double steps = 1;
-  for (const Statement* inner = &*sum; inner->kind == Statement::Kind::Loop; inner = &inner->body.front()) steps *= size_hint(inner->extent);
-  if (steps < kLongSum) return;
-  if (jammed_ != loop) varies_.clear();
-  jammed_ = loop;
-  const auto fetch = [&](std::size_t id, const std::vector<Scalar>& indices, const Dims& view, bool is_written) {
-    const NestBuffer& buffer = nest_.buffers[id];
-    const double bytes = size_hint(product(buffer.dims)) * static_cast<double>(info(buffer.dtype).storage_bytes);
-    if (buffer.storage == Storage::Scratch || bytes < static_cast<double>(facts_.own_cache().bytes) / 2) return;
-    const bool moves = std::ranges::any_of(indices, [&](const Scalar& index) { return nests::depends_on(index, loop); });
-    const bool is_even = std::ranges::all_of(indices, [](const Scalar& index) { return nests::affine_of(index).has_value(); });
-    if (!moves || !is_even) return;
-    for (copy_ = 0; copy_ < count; ++copy_) {
-      const Scope scope(*this);
-      loops_[loop] = math_.uniform(ir_.CreateAdd(first, ir_.getInt64(copy_), "", true, true));
-      const Lanes offset = address(indices, view, false).offset;
-      if (offset.form == Lanes::Form::Ramp && offset.step == 1) prefetch(id, offset.value, 0, is_written);
-    }
-    copy_ = 0;
-  };
-  for (auto behind = sum + 1; behind != block.end(); ++behind) {
-    nests::for_each_load({*behind}, [&](const Scalar& load) {
-      const bool is_operand = nest_.buffers[load->id].storage == Storage::Operand;
-      if (is_operand && load->bounds == Bounds::Inside) fetch(load->id, load->args, load->view, false);
-    });
-    if (behind->kind == Statement::Kind::Store) fetch(behind->id, behind->indices, behind->view, true);
-  }
 }
 
 void KernelEmitter::report_unless(llvm::Value* condition, Check check) {
@@ -142,7 +92,8 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
     return math_.uniform(math_.from_stored(from.dtype, value));
   }
   if (at.offset.form == Lanes::Form::Ramp && at.offset.step == 1) {
-    if (from.ahead != 0) prefetch(node.id, at.offset.value, from.ahead);
+    const bool is_shared = panel_ && panel_->buffer == node.id;
+    if (from.ahead != 0 && !is_shared) prefetch(node.id, at.offset.value, from.ahead);
     llvm::Value* value = constant_content(
         ir_.CreateAlignedLoad(math_.lanes_of(stored), element_pointer(node.id, at.offset.value), alignment));
     return {math_.from_stored(from.dtype, value), Lanes::Form::Vector, 0};

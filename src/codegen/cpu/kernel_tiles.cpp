@@ -120,6 +120,19 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
                         unit = 4 / bytes;  // elements of a pair or a dot
     llvm::Value* row_bytes = ir_.CreateMul(row_stride, ir_.getInt64(bytes));
     const Intrinsic::ID product = product_of(factors.row->dtype, factors.column->dtype);
+    // Each tile of rows fetches its share of the panel behind this one.
+    const std::int64_t rows = loop_extents_.contains(loop) ? loop_extents_.at(loop) : 0,
+                       units = sum.inner->extent.constant();
+    const std::int64_t panel_bytes =
+        nest_.buffers[factors.column->id].ahead * static_cast<std::int64_t>(bytes);
+    const std::int64_t of_row = rows > 0 ? (panel_bytes + rows - 1) / rows : 0,
+                       of_unit = (static_cast<std::int64_t>(count) * of_row + units - 1) / units;
+    const auto number = [&](std::int64_t value) {
+      return ir_.getInt64(static_cast<std::uint64_t>(value));
+    };
+    llvm::Value* ahead = ir_.CreateAdd(number(panel_bytes), ir_.CreateMul(first, number(of_row)));
+    llvm::Value* share =
+        ir_.CreateGEP(ir_.getInt8Ty(), element_pointer(factors.column->id, column), ahead);
     counted(
         ir_.getInt64(0), extent(sum.inner->extent), kTileUnits, nest_.loop_names[sum.inner->id],
         [&](llvm::Value* position) {
@@ -136,6 +149,10 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
                 ir_.CreateAdd(row, ir_.CreateMul(row_stride, ir_.getInt64(kTileRows * r))), along);
             call(Intrinsic::x86_tileloadd64,
                  {tile(4 + r), element_pointer(factors.row->id, at), row_bytes});
+          }
+          for (std::int64_t line = 0; line < of_unit * kTileUnits; line += kTileBytes) {
+            llvm::Value* at = ir_.CreateAdd(ir_.CreateMul(position, number(of_unit)), number(line));
+            prefetch_line(ir_.CreateGEP(ir_.getInt8Ty(), share, at), false);
           }
           for (unsigned r = 0; r < row_tiles; ++r) {
             for (unsigned c = 0; c < column_tiles; ++c)

@@ -48,20 +48,24 @@ namespace {
 
 // Of a core's cache: what stays in it, and what of it may be kept beside a stream of others.
 constexpr double kHeld = 0.75, kKept = 0.5;
+constexpr double kEvenEnough = 0.9;
+
+// What part of the time units have something to do, where each takes one of so many items after the other.
+double evenness(std::int64_t items, const TargetFacts& target) {
+  const auto units = static_cast<std::int64_t>(target.units);
+  return static_cast<double>(items) / static_cast<double>((items + units - 1) / units * units);
+}
 
 }  // namespace
 
 RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_bytes, std::int64_t items, const TargetFacts& target) {
-  constexpr double kEvenEnough = 0.9;
   constexpr std::int64_t kMostParts = 64;
   const auto own = static_cast<double>(target.own_cache().bytes);
   RowBlocks blocks{rows, row_bytes * static_cast<double>(rows) <= kHeld * own};
-  const auto units = static_cast<std::int64_t>(target.units);
   double best = 0;
   for (std::int64_t parts = 1; parts <= kMostParts && rows / parts >= fewest; ++parts) {
     if (rows % parts != 0) continue;
-    const std::int64_t all = items * parts;
-    const double even = static_cast<double>(all) / static_cast<double>((all + units - 1) / units * units);
+    const double even = evenness(items * parts, target);
     if (!blocks.is_columns_first) {
       blocks.rows = rows / parts;
       if (row_bytes * static_cast<double>(blocks.rows) <= kKept * own && even >= kEvenEnough) break;
@@ -72,6 +76,17 @@ RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_byte
     }
   }
   return blocks;
+}
+
+std::int64_t columns_together(std::int64_t column_blocks, std::int64_t around, double rows_bytes, const TargetFacts& target) {
+  constexpr std::int64_t kMost = 4;  // their sums wait in the same cache
+  if (rows_bytes <= kKept * static_cast<double>(target.own_cache().bytes)) return 1;
+  const double enough = std::min(kEvenEnough, evenness(column_blocks * around, target));
+  std::int64_t together = 1;
+  for (std::int64_t count = 2; count <= kMost; ++count) {
+    if (column_blocks % count == 0 && evenness(column_blocks / count * around, target) >= enough) together = count;
+  }
+  return together;
 }
 
 std::int64_t images_together(std::int64_t images, double image_bytes, double weight_bytes, std::int64_t column_blocks, const TargetFacts& target) {

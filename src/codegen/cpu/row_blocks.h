@@ -35,6 +35,11 @@ struct RowBlocks {
 /// `row_bytes` is what one row reads, `items` how many blocks of columns and others there are; blocks have at least `fewest` rows.
 RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_bytes, std::int64_t items, const TargetFacts& target);
 
+/// How many blocks of columns go through such a sum together, part by part, so that rows that a core's cache does not hold
+/// beside the weights come from the cache of all once for these and not for each. As many as leave the processor's units an
+/// even share; 1 where rows are held. `around` is how many items there are for each block of columns.
+std::int64_t columns_together(std::int64_t column_blocks, std::int64_t around, double rows_bytes, const TargetFacts& target);
+
 /// Of images whose lines are such rows: how many go through all columns together, each of which is `image_bytes`, before
 /// the next do. 0: all of them, for one block of columns after the other, which reads the weights once and images as often
 /// as there are such blocks; that is less where a core's cache holds them, or weights are many.

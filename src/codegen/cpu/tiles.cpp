@@ -11,6 +11,7 @@
 #include "codegen/cpu/schedule.h"
 #include "nests/pairs.h"
 #include "nests/schedule/bind.h"
+#include "nests/schedule/loops.h"
 #include "nests/schedule/pack.h"
 #include "nests/schedule/reorder.h"
 #include "nests/schedule/split.h"
@@ -175,6 +176,7 @@ struct TilePlan {
   Dim halved_extent;
   std::size_t b = 0;                      // the buffer along columns
   Dims b_view;
+  std::int64_t sum_length = 0;            // 0 where it is no number
   std::int64_t depth = 0;                 // positions of a loop of the sum at a time; 0: all
   std::size_t depth_level = 0;            // of which loop
   std::int64_t depth_length = 0;          // of the sum, so many at a time
@@ -183,6 +185,7 @@ struct TilePlan {
   std::optional<std::size_t> images;      // the loop around the lines, where it counts images
   std::int64_t image_count = 0;
   bool is_paired = false;                 // along the innermost loop of the sum
+  bool is_shared_by_rows = false;         // a product in tiles of the processor's own: nothing but rows and columns
   Dim pair_extent;
   double row_bytes = 0;                   // that one row reads
   std::int64_t ahead = 0;                 // elements of b, where it is large and not laid out anew
@@ -320,6 +323,8 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, co
     plan.other_extents.push_back(loop->extent);
   }
   for (const Statement* loop : reduction) plan.reduction.push_back(loop->id);
+  plan.sum_length = 1;
+  for (const Statement* loop : reduction) plan.sum_length *= loop->extent.is_constant() && !loop->limit.is_defined() ? loop->extent.constant() : 0;
   std::vector<const Statement*> outside;
   for (const Statement& loop : around_it) outside.push_back(&loop);
   using Loops = const std::vector<const Statement*>;
@@ -358,6 +363,8 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it, co
     plan.depth = 0;
     plan.pair_extent = reduction.back()->extent;
     plan.rows_at_once = fits_own_tiles(roles, target) ? 2 * kOwnTileRows : shape.rows;
+    plan.is_shared_by_rows = fits_own_tiles(roles, target) && plan.others.empty() && reduction.size() == 1;
+    plan.row_bytes = bytes_of_row(c);
   }
   if (is_alone && plan.depth == 0 && !plan.is_paired && may_pack[plan.a] && should_pack_rows(roles, plan.rows_at_once, plan.width, target)) {
     for (Loops* loops : {&c.parallel, &reduction}) {
@@ -412,6 +419,43 @@ Sharing sharing_of(const Dims& b_view, const TileShape& shape, bool is_alone, co
   return sharing;
 }
 
+// Blocks of columns and of what stands around them, lines that count as rows left out.
+std::int64_t items_of(const TilePlan& plan) {
+  Dim items = ceil_div(plan.column_count, plan.width);
+  for (std::size_t k = 0; k < plan.others.size(); ++k) {
+    if (plan.others[k] != plan.lines) items = items * plan.other_extents[k];
+  }
+  return items.value().value_or(1);
+}
+
+RowBlocks row_blocks_of(const TilePlan& plan, const TargetFacts& target) {
+  const std::int64_t count = plan.lines ? plan.line_count : plan.row_count.constant();
+  const std::int64_t rows = plan.lines ? plan.row_count.constant() : 1;  // of each of these
+  const std::int64_t tiles = plan.is_shared_by_rows ? 1 : kFewestTiles;
+  const std::int64_t fewest = (tiles * static_cast<std::int64_t>(plan.rows_at_once) + rows - 1) / rows;
+  return blocks_of_rows(count, fewest, plan.row_bytes * static_cast<double>(rows), items_of(plan), target);
+}
+
+// How many blocks of columns go through the parts of a sum together.
+std::int64_t column_group(const TilePlan& plan, const TargetFacts& target) {
+  if (plan.depth == 0 || plan.lines || !plan.column_count.is_constant() || plan.column_count.constant() % plan.width != 0) return 1;
+  const std::int64_t column_blocks = plan.column_count.constant() / plan.width, rows = row_blocks_of(plan, target).rows;
+  const std::int64_t around = items_of(plan) / column_blocks * (plan.row_count.constant() / rows);
+  return columns_together(column_blocks, around, plan.row_bytes * static_cast<double>(rows), target);
+}
+
+// How far ahead columns that lie in panels are fetched where sums run in one piece: the panel behind where many rows use
+// one; else, of weights that a core's cache does not hold, as much as memory takes to answer. 0: not at all.
+std::int64_t panel_ahead(const TilePlan& plan, const Statement* rows, unsigned rows_at_once, const TargetFacts& target) {
+  constexpr std::int64_t kStreamed = 1024;
+  constexpr double kLarge = 2;  // what two cores hold, as the weights of a recurrence, had better not be asked for again
+  const bool has_limit = rows != nullptr && rows->limit.is_defined();
+  if (rows != nullptr && !has_limit && size_hint(rows->extent) >= kFewestTiles * rows_at_once) return plan.sum_length * plan.width;
+  const bool is_one_tile = rows == nullptr || (!has_limit && rows->extent.is_constant() && rows->extent.constant() <= rows_at_once);
+  const bool is_far = 4 * size_hint(product(plan.b_view)) > kLarge * static_cast<double>(target.own_cache().bytes);
+  return is_one_tile && is_far ? kStreamed : 0;
+}
+
 // Turns the loops of `whole`, which stands in the loops `around_it` of `nest`; those outside of a tile are
 // run as `outermost`.
 std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std::vector<Statement>& around_it,
@@ -424,7 +468,22 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   }
   const bool is_alone = outermost == LoopKind::Parallel;
   TilePlan plan = plan_of(roles, around_it, may_pack, shape, is_alone, target);
-  const SplitLoop columns = split(nest, whole, plan.columns, plan.width);
+  SplitLoop columns = split(nest, whole, plan.columns, plan.width);
+
+  const std::int64_t group = is_alone ? column_group(plan, target) : 1;
+  std::optional<std::size_t> grouped;  // the loop over the blocks of columns of a group
+  if (group > 1) {
+    const std::size_t sum = plan.reduction[plan.depth_level];
+    const SplitLoop groups = split(nest, whole, columns.outer, group, "g"), parts = split(nest, whole, sum, plan.depth);
+    columns.outer = groups.outer;
+    grouped = groups.inner;
+    plan.reduction[plan.depth_level] = parts.outer;
+    plan.reduction.insert(plan.reduction.begin() + static_cast<std::ptrdiff_t>(plan.depth_level) + 1, parts.inner);
+    const auto at = std::ranges::find(plan.packed, sum, &PackedLoop::id);
+    const Dim count = floor_div(at->extent, plan.depth);
+    *at = {parts.inner, plan.depth};
+    plan.packed.insert(plan.packed.insert(at, {groups.inner, group}), {parts.outer, count});
+  }
 
   SplitLoop pairs;
   if (plan.is_paired) {
@@ -438,11 +497,11 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   // b laid out as it is read: each step of the innermost sum finds the next vector behind the last.
   std::vector<Packing> packings;
   if (may_pack[plan.b] && plan.column_count.is_constant()) {
-    plan.packed.insert(plan.packed.begin(), {columns.outer, ceil_div(plan.column_count, plan.width)});
+    plan.packed.insert(plan.packed.begin(), {columns.outer, ceil_div(plan.column_count, plan.width * group)});
     plan.packed.push_back({columns.inner, plan.width});
     if (plan.is_paired) plan.packed.push_back({pairs.inner, 2});
     // Where columns come out even nothing is left over.
-    const std::int64_t limit = plan.is_paired ? 2 * plan.packed.front().extent.constant() : plan.column_count.constant();
+    const std::int64_t limit = plan.is_paired ? 2 * plan.packed.front().extent.constant() : plan.column_count.constant() / group;
     if (auto packing = pack(nest, whole, plan.b, plan.packed, limit)) {
       plan.b_view = nest.buffers[plan.b].dims;
       packings.push_back(std::move(*packing));
@@ -450,7 +509,8 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   }
 
   const bool has_parts = plan.depth > 0 && !packings.empty();
-  const Sharing sharing = sharing_of(plan.b_view, shape, is_alone && !has_parts, target);
+  const bool has_blocks = has_parts || (plan.is_shared_by_rows && !packings.empty());  // of rows, by what caches hold
+  const Sharing sharing = sharing_of(plan.b_view, shape, is_alone && !has_blocks, target);
   if (packings.empty() && !sharing.is_close && plan.ahead > 0) nest.buffers[plan.b].ahead = plan.ahead;
   const unsigned tile_rows = plan.rows_at_once;
   std::optional<std::size_t> tile_loop;  // of rows, where the loop over tiles is another
@@ -464,11 +524,9 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   }
   around.insert(sharing.keeps_rows ? around.end() : around.begin(), columns.outer);
   items.push_back(ceil_div(plan.column_count, plan.width));
-  if (has_parts && is_alone) {
+  if (has_blocks && is_alone) {
     const std::int64_t count = plan.lines ? plan.line_count : plan.row_count.constant();
-    const std::int64_t rows = plan.lines ? plan.row_count.constant() : 1;  // of each of these
-    const std::int64_t fewest = (kFewestTiles * static_cast<std::int64_t>(plan.rows_at_once) + rows - 1) / rows;
-    const RowBlocks blocks = blocks_of_rows(count, fewest, plan.row_bytes * static_cast<double>(rows), product(items).value().value_or(1), target);
+    const RowBlocks blocks = row_blocks_of(plan, target);
     std::size_t& blocked = plan.lines ? *plan.lines : *plan.rows;
     if (blocks.rows != count) {
       const SplitLoop parts = split(nest, whole, blocked, blocks.rows, "b");
@@ -476,7 +534,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
       around.insert(blocks.is_columns_first ? around.end() : around.begin(), parts.outer);
     }
     if (plan.images) {
-      const double weights = 4 * size_hint(product(plan.b_view)), image = plan.row_bytes * static_cast<double>(rows * count);
+      const double weights = 4 * size_hint(product(plan.b_view)), image = plan.row_bytes * size_hint(plan.row_count * count);
       const auto column_blocks = static_cast<std::int64_t>(size_hint(ceil_div(plan.column_count, plan.width)));
       if (const std::int64_t together = images_together(plan.image_count, image, weights, column_blocks, target)) {
         const auto images = std::find(around.begin(), around.end(), *plan.images);
@@ -515,6 +573,8 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   std::vector<std::size_t> order = around;
   order.push_back(columns.inner);
   std::vector<std::size_t> inside;  // of the parts of a sum
+  if (grouped) order.push_back(*grouped);
+  if (grouped) inside.push_back(*grouped);
   if (has_parts && plan.lines) inside.push_back(*plan.lines);
   if (has_parts) inside.push_back(*plan.rows);
   if (has_parts && plan.lines) order.push_back(*plan.lines);
@@ -533,10 +593,14 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   bind_loop(whole, columns.inner, LoopKind::Vector, plan.width);
   if (plan.rows) bind_loop(whole, tile_loop.value_or(*plan.rows), LoopKind::Jam, tile_rows);
   if (has_parts) {
-    split(nest, whole, plan.reduction[plan.depth_level], plan.depth);
+    if (!grouped) split(nest, whole, plan.reduction[plan.depth_level], plan.depth);
     stage_sum(nest, whole, inside, columns.inner, plan.depth_level + 1);
     // While one panel is in use for all rows the next comes closer.
     nest.buffers[plan.b].ahead = plan.depth_length * plan.width;
+  } else if (plan.is_shared_by_rows && !packings.empty()) {
+    nest.buffers[plan.b].ahead = plan.sum_length * plan.width;
+  } else if (!packings.empty() && !plan.is_paired && !tile_loop && gains_by_depth(shape, target)) {
+    nest.buffers[plan.b].ahead = panel_ahead(plan, plan.rows ? nests::find_loop(whole, *plan.rows) : nullptr, tile_rows, target);
   }
   return packings;
 }

@@ -92,6 +92,18 @@ TEST(BlockedProducts, ImagesThatStayTogether) {
   EXPECT_EQ(codegen::cpu::images_together(16, 0.4 * kMiB, 9 * kMiB, 2, facts), 0);
 }
 
+// Blocks of columns go through a sum together where a core's cache does not hold the rows, as many
+// as leave each of 32 units as much to do.
+TEST(BlockedProducts, ColumnsThatGoTogether) {
+  const TargetFacts facts = cpu_facts("sapphire-rapids");
+  constexpr double kMiB = 1 << 20;
+  EXPECT_EQ(codegen::cpu::columns_together(128, 1, 2 * kMiB, facts), 4);
+  EXPECT_EQ(codegen::cpu::columns_together(64, 1, 2 * kMiB, facts), 2);
+  EXPECT_EQ(codegen::cpu::columns_together(64, 2, 2 * kMiB, facts), 4);
+  EXPECT_EQ(codegen::cpu::columns_together(128, 1, 0.5 * kMiB, facts), 1);
+  EXPECT_EQ(codegen::cpu::columns_together(24, 1, 2 * kMiB, facts), 1);
+}
+
 bool has_avx512() {
   const std::vector<std::string_view> features = processor_features();
   return std::ranges::find(features, "AVX-512VL") != features.end();
@@ -117,6 +129,19 @@ TEST(BlockedProducts, NotABitChanges) {
     }
     for (std::int64_t k = 0; k < whole.size(); ++k)
       ASSERT_NEAR(whole.real_at(k), expected.real_at(k), 1e-3) << text;
+  }
+}
+
+TEST(BlockedProducts, NotABitChangesWhereColumnsGoTogether) {
+  if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
+  const Graph graph = parse_graph(product(37, 7680, 2048), all_ops());
+  const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+  const Tensor whole =
+      CompiledModel(codegen::compile(graph, cpu_options("zen4")), 2).run(inputs).front().tensor();
+  const Program program = codegen::compile(graph, cpu_options("sapphire-rapids"));
+  for (const int threads : {1, 2, 7}) {
+    const Tensor parts = CompiledModel(program, threads).run(inputs).front().tensor();
+    EXPECT_TRUE(identical(parts, whole));
   }
 }
 

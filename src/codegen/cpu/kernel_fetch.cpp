@@ -1,0 +1,161 @@
+// What a kernel has brought closer before it is read.
+#include "codegen/cpu/kernel_emitter.h"
+#include "nests/affine.h"
+#include "nests/index_map.h"
+#include "nests/stride.h"
+#include "ops/access.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+namespace tenon::codegen::cpu {
+
+namespace Intrinsic = llvm::Intrinsic;
+
+void KernelEmitter::prefetch_line(llvm::Value* place, bool is_written) {
+  constexpr std::uint32_t kSecondCache = 2, kData = 1;
+  ir_.CreateIntrinsic(
+      ir_.getVoidTy(), Intrinsic::prefetch,
+      {place, ir_.getInt32(is_written ? 1 : 0), ir_.getInt32(kSecondCache), ir_.getInt32(kData)});
+}
+
+// Into the second cache: what is fetched is more than the first holds. Past the end nothing
+// happens.
+void KernelEmitter::prefetch(std::size_t buffer, llvm::Value* offset, std::int64_t distance,
+                             bool is_written) {
+  constexpr std::int64_t kLineBytes = 64;
+  const NestBuffer& from = nest_.buffers[buffer];
+  const auto bytes = static_cast<std::int64_t>(info(from.dtype).storage_bytes);
+  for (std::int64_t line = 0; line * kLineBytes < math_.width() * bytes; ++line) {
+    llvm::Value* ahead =
+        ir_.getInt64(static_cast<std::uint64_t>(distance + line * kLineBytes / bytes));
+    llvm::Value* place = ir_.CreateGEP(math_.stored_type(from.dtype), buffers_[buffer],
+                                       ir_.CreateAdd(offset, ahead));
+    prefetch_line(place, is_written);
+  }
+}
+
+// In a short sum there is no time to fetch anything, and what a core's cache holds is there
+// already.
+void KernelEmitter::fetch_what_follows(const Block& block, std::size_t loop, llvm::Value* first,
+                                       unsigned count) {
+  constexpr double kLongSum = 64;
+  const auto sum = std::ranges::find(block, Statement::Kind::Loop, &Statement::kind);
+  if (sum == block.end() || math_.width() == 1) return;
+  double steps = 1;
+  for (const Statement* inner = &*sum; inner->kind == Statement::Kind::Loop;
+       inner = &inner->body.front())
+    steps *= size_hint(inner->extent);
+  if (steps < kLongSum) return;
+  if (jammed_ != loop) varies_.clear();
+  jammed_ = loop;
+  const auto fetch = [&](std::size_t id, const std::vector<Scalar>& indices, const Dims& view,
+                         bool is_written) {
+    const NestBuffer& buffer = nest_.buffers[id];
+    const double bytes =
+        size_hint(product(buffer.dims)) * static_cast<double>(info(buffer.dtype).storage_bytes);
+    if (buffer.storage == Storage::Scratch ||
+        bytes < static_cast<double>(facts_.own_cache().bytes) / 2)
+      return;
+    const bool moves = std::ranges::any_of(
+        indices, [&](const Scalar& index) { return nests::depends_on(index, loop); });
+    const bool is_even = std::ranges::all_of(
+        indices, [](const Scalar& index) { return nests::affine_of(index).has_value(); });
+    if (!moves || !is_even) return;
+    for (copy_ = 0; copy_ < count; ++copy_) {
+      const Scope scope(*this);
+      loops_[loop] = math_.uniform(ir_.CreateAdd(first, ir_.getInt64(copy_), "", true, true));
+      const Lanes offset = address(indices, view, false).offset;
+      if (offset.form == Lanes::Form::Ramp && offset.step == 1)
+        prefetch(id, offset.value, 0, is_written);
+    }
+    copy_ = 0;
+  };
+  for (auto behind = sum + 1; behind != block.end(); ++behind) {
+    nests::for_each_load({*behind}, [&](const Scalar& load) {
+      const bool is_operand = nest_.buffers[load->id].storage == Storage::Operand;
+      if (is_operand && load->bounds == Bounds::Inside)
+        fetch(load->id, load->args, load->view, false);
+    });
+    if (behind->kind == Statement::Kind::Store)
+      fetch(behind->id, behind->indices, behind->view, true);
+  }
+}
+
+// Waiting lines take places that a core's cache needs for what is read now: fetched all at once by
+// the first rows, a panel from memory holds these up.
+std::optional<KernelEmitter::PanelFetch> KernelEmitter::share_of_panel(const Statement& rows,
+                                                                       llvm::Value* first,
+                                                                       unsigned count) {
+  if (rows.limit.is_defined() || math_.width() == 1) return std::nullopt;
+  const auto sum = std::ranges::find(rows.body, Statement::Kind::Loop, &Statement::kind);
+  if (sum == rows.body.end()) return std::nullopt;
+  std::vector<const Statement*> loops;
+  std::int64_t steps = 1;
+  for (const Statement* loop = &*sum; loop->kind == Statement::Kind::Loop;
+       loop = &loop->body.front()) {
+    const bool is_plain = loop->loop == LoopKind::Serial && loop->body.size() == 1 &&
+                          loop->extent.is_constant() && !loop->limit.is_defined();
+    if (!is_plain) return std::nullopt;
+    loops.push_back(loop);
+    steps *= loop->extent.constant();
+  }
+  Scalar panel;
+  nests::for_each_load({*sum}, [&](const Scalar& load) {
+    const NestBuffer& buffer = nest_.buffers[load->id];
+    if (load->bounds == Bounds::Inside && steps > 0 &&
+        buffer.ahead == steps * static_cast<std::int64_t>(math_.width()))
+      panel = load;
+  });
+  if (!panel.is_defined()) return std::nullopt;
+
+  // Where only the run knows how many rows there are, what is fetched is less than a panel, or more
+  // than one.
+  std::int64_t row_count = rows.extent.is_constant()
+                               ? rows.extent.constant()
+                               : static_cast<std::int64_t>(size_hint(rows.extent));
+  llvm::Value* row = first;
+  for (auto loop = around_.rbegin(); loop != around_.rend(); ++loop) {
+    const bool is_number = (*loop)->extent.is_constant() && !(*loop)->limit.is_defined();
+    const bool moves = std::ranges::any_of(
+        panel->args, [&](const Scalar& index) { return nests::depends_on(index, (*loop)->id); });
+    if (!rows.extent.is_constant() || !is_number || moves || !loops_[(*loop)->id].is_uniform())
+      break;
+    row = ir_.CreateAdd(row, ir_.CreateMul(loops_[(*loop)->id].value,
+                                           ir_.getInt64(static_cast<std::uint64_t>(row_count))));
+    row_count *= (*loop)->extent.constant();
+  }
+  const auto element_bytes =
+      static_cast<std::int64_t>(info(nest_.buffers[panel->id].dtype).storage_bytes);
+  const std::int64_t bytes = nest_.buffers[panel->id].ahead * element_bytes;
+  if (row_count <= 0) return std::nullopt;
+  const std::int64_t of_row = (bytes + row_count - 1) / row_count,
+                     of_step = (count * of_row + steps - 1) / steps;
+  if (of_step > static_cast<std::int64_t>(facts_.line_bytes))
+    return std::nullopt;  // one line a step is too little
+
+  const Scope scope(*this);
+  for (const Statement* loop : loops) loops_[loop->id] = math_.integer(0);
+  loops_[rows.id] = math_.uniform(first);
+  const Lanes offset = address(panel->args, panel->view, false).offset;
+  if (offset.form != Lanes::Form::Ramp || offset.step != 1) return std::nullopt;
+  llvm::Value* ahead =
+      ir_.CreateAdd(ir_.getInt64(static_cast<std::uint64_t>(bytes)),
+                    ir_.CreateMul(row, ir_.getInt64(static_cast<std::uint64_t>(of_row))));
+  llvm::Value* here = ir_.CreateGEP(math_.stored_type(nest_.buffers[panel->id].dtype),
+                                    buffers_[panel->id], offset.value);
+  return PanelFetch{panel->id, ir_.CreateGEP(ir_.getInt8Ty(), here, ahead), of_step, {}};
+}
+
+void KernelEmitter::fetch_panel() {
+  llvm::Value* step = ir_.getInt64(0);
+  for (const auto& [loop, counter] : panel_->steps) {
+    step = ir_.CreateAdd(ir_.CreateMul(step, extent(loop->extent)), counter);
+  }
+  llvm::Value* along =
+      ir_.CreateMul(step, ir_.getInt64(static_cast<std::uint64_t>(panel_->step_bytes)));
+  prefetch_line(ir_.CreateGEP(ir_.getInt8Ty(), panel_->start, along), false);
+}
+
+}  // namespace tenon::codegen::cpu
