@@ -84,9 +84,10 @@ TEST_F(CudaPorts, APlaceThatIsTakenTooEarlyShows) {
   in_own_process([](FakeCuda& device) {
     device.lose(FakeCuda::Lost::WaitsOfHost);
     EXPECT_NE(numbered(1000), there_and_back(numbered(1000)));  // in, and out
-    device.lose(FakeCuda::Lost::None);
-    EXPECT_EQ(numbered(1000), there_and_back(numbered(1000)));
   });
+  // In another process: copies that nobody waited for are still to run there, into memory that is
+  // gone.
+  in_own_process([](FakeCuda&) { EXPECT_EQ(numbered(1000), there_and_back(numbered(1000))); });
 }
 
 TEST_F(CudaPorts, OrdinaryMemoryIsReadWhenARunIsStarted) {
