@@ -180,7 +180,16 @@ class Lister {
   double estimated(WindowSum window, int tile) const {
     constexpr double kPays = 0.8;
     window.weights.tile = tile;
-    return winograd_cost(window, target_) / kPays;
+    return at_size_hint(winograd_cost(window, target_) / kPays, window);
+  }
+
+  // Of a batch that is a symbol, others count as many images as its size hint says, and this as many as there are at
+  // least: there they are to be compared.
+  double at_size_hint(double cost, const WindowSum& window) const {
+    if (window.batches.is_constant()) return cost;
+    const double products = product_count(*sum_) / products_;
+    const double weights = weight_bytes(may_pack(work_.part, work_.is_constant)) / bytes_;
+    return cost * (products + weights) / (products / size_hint(window.batches) + weights);
   }
 
   // Constants, which every candidate reads.

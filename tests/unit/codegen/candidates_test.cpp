@@ -180,6 +180,22 @@ TEST(Candidates, VersionsByRangesOfASymbol) {
   }
 }
 
+// Direct sums were counted for as many images as the size hint says, Winograd's for one.
+TEST(Candidates, ABatchThatIsASymbolIsDecidedAsItsLeast) {
+  for (const char* cpu : {"zen4", "sapphire-rapids", "x86-64-v3"}) {
+    for (const auto& [side, channels] : {std::pair(56, 64), std::pair(28, 128), std::pair(14, 256), std::pair(7, 512)}) {
+      const auto chosen_for = [&](const char* batch) {
+        const std::string text = concat("graph (x: f32[", batch, ", ", side, ", ", side, ", ", channels, "]@NHWC) {\n  w: f32[3, 3, ", channels, ", ",
+                                        channels, "]@HWIO = constant f32[3, 3, ", channels, ", ", channels, "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n",
+                                        "  y = conv(x, w) {pads = [1, 1, 1, 1]}\n  return y\n}\n");
+        const std::string name = chosen(codegen::decide(parse_graph(text, all_ops()), cpu_options(cpu)).front());
+        return name.substr(0, name.find(' '));
+      };
+      EXPECT_EQ(chosen_for("N"), chosen_for("1")) << cpu << ", " << channels << " channels";
+    }
+  }
+}
+
 TEST(Candidates, ExplainGivesTheVerdicts) {
   const Explanation explanation = explain(parse_graph(convolution(64, "pads = [1, 1, 1, 1]"), all_ops()), "y");
   ASSERT_FALSE(explanation.kernels.empty());

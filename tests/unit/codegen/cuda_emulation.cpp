@@ -160,7 +160,8 @@ class EmulatedContext : public DeviceContext {
   std::function<void(std::size_t)> call_;
 };
 
-// Kernels by their source: ranks that are threads of one process run the same ones.
+// Kernels by their source: ranks that are threads of one process run the same ones, and so do
+// processes that share a folder.
 class Libraries {
  public:
   std::string path_of(const std::string& code) {
@@ -174,15 +175,13 @@ class Libraries {
  private:
   std::string compiled(const std::string& code) const {
     const std::string name = concat("kernels", std::hash<std::string>()(code));
-    const fs::path source = folder_.path / (name + ".cpp"), library = folder_.path / (name + ".so");
+    const fs::path source = folder_.path / concat(name, "-", getpid(), ".cpp"),
+                   library = folder_.path / (name + ".so");
     if (fs::exists(library)) return library;
     std::ofstream(source) << code;
     // Where tiles are summed, that takes longer than to compile it well.
     const bool has_tiles = code.find("MultiplyRows") != std::string::npos;
-    const std::string command =
-        concat("c++ -std=c++17 ", has_tiles ? "-O1" : "-O0", " -w -mf16c -shared -fPIC ",
-               source.string(), " -o ", library.string());
-    if (std::system(command.c_str()) != 0) throw Error("emulated kernels do not compile");
+    compile_library(concat(has_tiles ? "-O1" : "-O0", " -w -mf16c ", source.string()), library);
     return library;
   }
 
@@ -220,6 +219,13 @@ class EmulatedModel : public DeviceExecutable {
 };
 
 }  // namespace
+
+void compile_library(const std::string& what, const std::string& library) {
+  const std::string made = concat(library, ".", getpid());
+  if (std::system(concat("c++ -std=c++17 -shared -fPIC ", what, " -o ", made).c_str()) != 0)
+    throw Error("what stands in for a device does not compile").got(what);
+  std::filesystem::rename(made, library);  // whole, whoever looks for it meanwhile
+}
 
 std::string new_library_path(const std::string& name) { return libraries().new_path(name); }
 std::string compiled_kernels(const std::string& code) { return libraries().path_of(code); }

@@ -18,6 +18,8 @@ bool has_compiler();
 
 /// Names the folder of emulated kernels for processes that this one starts.
 inline constexpr const char* kKernelFolder = "TENON_EMULATED_KERNELS";
+/// Compiles a library from what the compiler is told, in one piece: others may do so too.
+void compile_library(const std::string& what, const std::string& library);
 /// Where a library of that name can be written; it goes when the process does.
 std::string new_library_path(const std::string& name);
 /// The library of a program's emulated kernels.

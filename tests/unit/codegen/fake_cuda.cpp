@@ -25,11 +25,8 @@ Function* found(void* library, const char* name) {
 // A library of that name that is loaded already is what whoever asks for the name gets.
 FakeCuda::FakeCuda() {
   const std::string path = new_library_path("libcuda.so.1");
-  const std::string command = concat(
-      "c++ -std=c++17 -shared -fPIC -Wl,-soname,libcuda.so.1 tests/fixtures/fake_cuda.cpp -o ",
-      path);
-  if (!std::filesystem::exists(path) && std::system(command.c_str()) != 0)
-    throw Error("the driver of the tests does not compile");
+  if (!std::filesystem::exists(path))
+    compile_library("-Wl,-soname,libcuda.so.1 tests/fixtures/fake_cuda.cpp", path);
   library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) throw Error(dlerror());
 }
