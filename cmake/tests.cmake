@@ -23,7 +23,7 @@ function(tenon_test_program name)
     target_link_options(${name} PRIVATE -Wl,--whole-archive,${archives},--no-whole-archive)
   endif()
   tenon_precompile(${name} tenon_precompiled_tests)
-  tenon_batches(${name} 16)
+  tenon_batches(${name} 40)
 endfunction()
 
 file(GLOB_RECURSE runner_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/runner/*.cpp)
