@@ -31,11 +31,11 @@ def expected_failures():
     return {line.split()[0] for line in lines if line.strip() and not line.startswith("#")}
 
 
-def cases(text):
-    """The suite, without the cases that the command fails too, and those whose models have to be downloaded."""
+def cases(text, step):
+    """Every so many cases of the suite, without the cases that the command fails too, and those whose models have to be downloaded."""
     runner = onnx.backend.test.BackendTest(tenon.backend, __name__)
     listed = expected_failures()
-    suite = unittest.TestSuite()
+    found = []
     for kind, case in runner.test_cases.items():
         if "Real" in kind:
             continue
@@ -44,15 +44,16 @@ def cases(text):
                 continue
             plain = name[:-len("_cpu")] if name.endswith("_cpu") else name
             if plain not in listed and plain not in INCOMPARABLE:
-                suite.addTest(case(name))
-    return suite
+                found.append(case(name))
+    return unittest.TestSuite(found[::step])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--filter", default="")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth case alone: what they compute the command is held to")
     options = parser.parse_args()
-    suite = cases(options.filter)
+    suite = cases(options.filter, options.every)
     result = unittest.TextTestRunner(verbosity=0, stream=sys.stdout, buffer=True).run(suite)
     failed = len(result.failures) + len(result.errors)
     print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed")

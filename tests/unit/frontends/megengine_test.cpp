@@ -487,7 +487,7 @@ TEST(MegengineMutation, ChangedNumbersAreFound) {
     if (field.starts_with(".profiler.host") && !field.ends_with(".key")) return "";
     return field;
   };
-  const MutationResult result = mutate_numbers("megengine", text, field_of, 120);
+  const MutationResult result = mutate_numbers("megengine", text, field_of, 60);
   EXPECT_GT(result.share(), 0.95);
   EXPECT_GE(result.first * 10, result.tried * 9);
 }
