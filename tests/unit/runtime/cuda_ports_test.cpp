@@ -210,7 +210,8 @@ TEST_F(CudaPorts, WithoutPinnedMemoryRunsGoOn) {
 
 TEST_F(CudaPorts, AContextWithARunUnderWayRefusesAnother) {
   in_own_process([](FakeCuda&) {
-    OnDevice context(two_steps(), inputs_with(1));
+    const std::vector<Tensor> inputs = inputs_with(1);
+    OnDevice context(two_steps(), inputs);
     const std::vector<Tensor> expected = context.run();
     EXPECT_EQ(error_text([&] { context.finished(); }), "no run of the context was started");
     context.start();
