@@ -63,6 +63,11 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
       data_outputs_(step_.data_outputs()),
       is_for_device_(is_gpu_target(options.target)),
       thread_count_(options.thread_count) {
+  if (options.precision == "int8") {
+    throw Error("nothing is trained in bytes", ErrorKind::Usage)
+        .expected("--precision=f32, tf32, f16 or bf16")
+        .hint("train in floats, then `tenon quantize` what was trained");
+  }
   const int thread_count = options.thread_count;
   const bool has_budget = !options.budget.budget.empty();
   for (const State& state : step_.states) {

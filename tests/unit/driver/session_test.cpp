@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "driver/random.h"
 #include "driver/training/options.h"
 #include "driver/training/session.h"
@@ -99,6 +100,13 @@ TEST(Session, EveryStateHasOnePlace) {
     EXPECT_EQ(session.second_place_bytes(), 0u) << optimizer;
     expect_as_reference(step, session);
   }
+}
+
+TEST(Session, NothingIsTrainedInBytes) {
+  SessionOptions options{1};
+  options.target = "cuda:sm_90a";
+  options.precision = "int8";
+  EXPECT_THROW(Session(step_of(kConvolutions, "sgd"), options), Error);
 }
 
 // One kernel takes the length of a small parameter and moves it: it is read all over before it is
