@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
+#include "nests/index_map.h"
 #include "ops/access.h"
 
 namespace tenon::codegen::cpu {
