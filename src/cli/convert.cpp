@@ -24,7 +24,6 @@ int convert(const ConvertOptions& options, const ConvertChanges& changes, Output
   settings.style = options.style;
   TuningOptions tuning;
   tuning.cpu = target_text(options.target, "native");
-  tuning.precision = options.precision;
   tuning.tune = options.tune;
   if (options.kernels || !options.tune.empty()) settings.note_kernels = kernel_notes(tuning);
   if (!changes.loss.empty() && !changes.trains)

@@ -85,7 +85,6 @@ std::function<Graph(Graph)> kernel_notes(const TuningOptions& options) {
   if (!*cache) cache->emplace();  // knows nothing
   codegen::CompileOptions compiling = cpu_options();
   compiling.device = device;
-  compiling.device->allows_tf32 = options.precision == "tf32";
   return [cache, compiling, times](Graph graph) {
     DeviceKernels noted = with_device_kernels(std::move(graph), **cache, compiling, times);
     err() << "kernels: " << noted.timed << " timed" << (noted.device.empty() ? "" : concat(" on ", noted.device)) << ", "

@@ -278,6 +278,8 @@ std::optional<DeviceKernel> byte_product(const NestSequence::Part& part,
   const MatrixProduct product = matrix_product(sum, *store);
   if (!product.refusal.empty() || product.is_b_transposed || !given.is_constant[product.b->id])
     return std::nullopt;
+  // A part of a constant may be as large as the run says.
+  if (!product.n.is_constant() || !product.k.is_constant()) return std::nullopt;
   nests::Packing packing;
   packing.buffer = product.b->id;
   packing.source_dims = product.b->view;

@@ -342,14 +342,18 @@ bool Rules::ends_as(ValueId value, DType dtype, int depth) const {
   });
 }
 
+namespace {
+
 // Whether all that a node reads are bytes, but for what is added to its sums.
-static bool are_bytes(const Graph& graph, const Node& node) {
+bool are_bytes(const Graph& graph, const Node& node) {
   const auto is_byte = [&](std::size_t operand) {
     const DType dtype = graph.value(node.operands[operand]).type.tensor().dtype;
     return dtype == DType::U8 || dtype == DType::I8;
   };
   return node.operands.size() >= 2 && is_byte(0) && is_byte(1);
 }
+
+}  // namespace
 
 bool Rules::takes_any_step(ClusterId cluster, ClusterId reader) const {
   constexpr int kMostSteps = 12;

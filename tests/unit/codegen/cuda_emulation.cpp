@@ -1,12 +1,12 @@
 #include "cuda_emulation.h"
 
-#include "../../fixtures/emulated_map.h"
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
 #include "driver/verify/agreement.h"
 #include "driver/verify/trial_inputs.h"
+#include "fixtures/emulated_map.h"
 #include "host/program_types.h"
 #include "ir/text.h"
 #include "ops/registry.h"
