@@ -64,6 +64,8 @@ class CompiledModel {
   InFlight in_flight(std::size_t contexts) const { return {model_, thread_count(), inputs_, contexts}; }
   /// On a device: times what libraries offer for these steps, and goes on with the fastest.
   std::vector<TimedWays> time_ways(const std::vector<bool>& steps) { return context_->time_ways(steps); }
+  /// On a device: the seconds of these steps, on what was prepared.
+  double time_steps(std::size_t first, std::size_t count) { return context_->time_steps(first, count); }
   std::vector<Datum> outputs() const;
 
   const Program& program() const { return model_ ? model_->program() : host_model_->program(); }

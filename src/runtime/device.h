@@ -65,6 +65,9 @@ class DeviceContext {
   /// Times the ways that libraries know for these steps of the program, on the shapes that are
   /// bound, and goes on with the fastest.
   virtual std::vector<TimedWays> time_ways(const std::vector<bool>& steps) = 0;
+  /// How many seconds these steps of the program take on the shapes that are bound, one after
+  /// another as in a run, on what lies there.
+  virtual double time_steps(std::size_t first, std::size_t count) = 0;
   virtual std::uint64_t arena_bytes() const = 0;
   virtual std::uint64_t scratch_bytes() const = 0;
   /// Of the host, for values that are swapped out and for inputs and outputs on their way.

@@ -172,6 +172,13 @@ std::vector<TimedWays> Context::time_ways(const std::vector<bool>& steps) {
   return state_->runner.device()->time_ways(steps);
 }
 
+double Context::time_steps(std::size_t first, std::size_t count) {
+  const ContextUse use(state_->is_in_use);
+  state_->require_idle();
+  TENON_ASSERT(is_on_device() && state_->runner.is_bound(), "shapes are bound on a device");
+  return state_->runner.device()->time_steps(first, count);
+}
+
 double Context::replay() {
   const ContextUse use(state_->is_in_use);
   state_->require_idle();

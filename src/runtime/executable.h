@@ -108,6 +108,7 @@ class Context {
   void fetch_output(std::size_t output, void* target);
   /// On a device: what is fastest for each step on the shapes that are bound, which this context takes from now on.
   std::vector<TimedWays> time_ways(const std::vector<bool>& steps);
+  double time_steps(std::size_t first, std::size_t count);
   /// The same, seen by a watch: by step of the program.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, Watch& watch);
   /// The same, and calls `look` behind each step of the program with its number: what the step made can be

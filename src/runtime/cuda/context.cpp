@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 
 namespace tenon::cuda {
@@ -71,6 +72,7 @@ class CudaContext : public DeviceContext {
   }
   double replay() override;
   std::vector<TimedWays> time_ways(const std::vector<bool>& steps) override;
+  double time_steps(std::size_t first, std::size_t count) override;
   std::uint64_t arena_bytes() const override { return arena_.bytes(); }
   std::uint64_t scratch_bytes() const override { return scratch_.bytes(); }
   std::uint64_t pinned_bytes() const override {
@@ -107,7 +109,9 @@ class CudaContext : public DeviceContext {
   void enqueue(BoundStep& step, bool is_behind_copies = false);
   void launch_kernel(BoundStep& step, bool is_behind_copies);
   void enqueue_run();
+  GraphExec recorded(const std::function<void()>& launches);
   void capture();
+  double time_launches(const std::function<void()>& launches);
   void run_step_by_step(std::span<double> seconds);
   void run_with_calls();
   void have_moments(std::size_t count);
@@ -227,23 +231,29 @@ void CudaContext::use_addresses() {
   }
 }
 
-// The launches of a run as one graph, which the device goes through by itself.
-void CudaContext::capture() {
+// Launches as one graph, which the device goes through by itself.
+GraphExec CudaContext::recorded(const std::function<void()>& launches) {
   const Driver& cuda = driver();
   constexpr int kThreadLocal = 1;
   Graph graph = nullptr;
   cuda.require(cuda.begin_capture(stream_, kThreadLocal), "recording launches");
   try {
-    enqueue_run();
+    launches();
   } catch (...) {
     cuda.end_capture(stream_, &graph);
     if (graph != nullptr) cuda.destroy_graph(graph);
     throw;
   }
   cuda.require(cuda.end_capture(stream_, &graph), "recording launches");
-  const int status = cuda.instantiate(&exec(), graph, 0);
+  GraphExec made = nullptr;
+  const int status = cuda.instantiate(&made, graph, 0);
   cuda.destroy_graph(graph);
   cuda.require(status, "recording launches");
+  return made;
+}
+
+void CudaContext::capture() {
+  exec() = recorded([&] { enqueue_run(); });
 }
 
 void CudaContext::require_checks_held(std::int64_t report) {
@@ -398,8 +408,50 @@ double CudaContext::replay() {
   return static_cast<double>(milliseconds) / 1e3;
 }
 
-std::vector<TimedWays> CudaContext::time_ways(const std::vector<bool>& steps) {
+// As a graph of so many that the device takes a while: a host that launches them one by one would
+// be timed, and not the device.
+double CudaContext::time_launches(const std::function<void()>& launches) {
   const Driver& cuda = driver();
+  const auto seconds_of = [&](const std::function<void()>& work) {
+    cuda.require(cuda.record(begin_, stream_), "timing");
+    work();
+    cuda.require(cuda.record(end_, stream_), "timing");
+    cuda.require(cuda.synchronise(stream_), "timing");
+    float milliseconds = 0;
+    cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
+    return static_cast<double>(milliseconds) / 1e3;
+  };
+  launches();  // what is made at the first use is made
+  constexpr double kLong = 1e-3;
+  const double once = std::max(seconds_of(launches), 1e-9);
+  const int runs = static_cast<int>(std::clamp(kLong / once, 2.0, 32.0));
+  const GraphExec exec = recorded([&] {
+    for (int k = 0; k < runs; ++k) launches();
+  });
+  double seconds = 0;
+  try {
+    for (const bool is_timed : {false, true}) {
+      const double taken =
+          seconds_of([&] { cuda.require(cuda.launch_graph(exec, stream_), "timing"); });
+      if (is_timed) seconds = taken;
+    }
+  } catch (...) {
+    cuda.destroy_exec(exec);
+    throw;
+  }
+  cuda.destroy_exec(exec);
+  return seconds / runs;
+}
+
+double CudaContext::time_steps(std::size_t first, std::size_t count) {
+  return time_launches([&] {
+    for (BoundStep& step : steps_) {
+      if (step.step >= first && step.step < first + count) enqueue(step);
+    }
+  });
+}
+
+std::vector<TimedWays> CudaContext::time_ways(const std::vector<bool>& steps) {
   std::uint64_t most = scratch_.bytes();
   for (BoundStep& step : steps_) {
     if (!step.library || !steps[step.step]) continue;
@@ -410,24 +462,16 @@ std::vector<TimedWays> CudaContext::time_ways(const std::vector<bool>& steps) {
   }
   scratch_.allocate(most, "scratch of kernels");
   forget_graphs();
-  constexpr int kWarmUp = 2, kRounds = 3, kRuns = 8;
+  constexpr int kRounds = 3;
   const auto timed = [&](BoundStep& step) {
-    float least = std::numeric_limits<float>::infinity();
+    double least = std::numeric_limits<double>::infinity();
     try {
-      for (int k = 0; k < kWarmUp; ++k) enqueue(step);
-      for (int round = 0; round < kRounds; ++round) {
-        cuda.require(cuda.record(begin_, stream_), "timing");
-        for (int k = 0; k < kRuns; ++k) enqueue(step);
-        cuda.require(cuda.record(end_, stream_), "timing");
-        cuda.require(cuda.synchronise(stream_), "timing");
-        float milliseconds = 0;
-        cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
-        least = std::min(least, milliseconds);
-      }
-    } catch (const Error&) {
-      return std::numeric_limits<double>::infinity();  // the library offers it and does not run it
+      for (int round = 0; round < kRounds; ++round)
+        least = std::min(least, time_launches([&] { enqueue(step); }));
+    } catch (const Error&) {  // the library offers it and does not run it
+      return std::numeric_limits<double>::infinity();
     }
-    return static_cast<double>(least) / 1e3 / kRuns;
+    return least;
   };
   std::vector<TimedWays> made;
   for (BoundStep& step : steps_) {

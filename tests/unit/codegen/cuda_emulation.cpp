@@ -6,6 +6,7 @@
 #include "driver/pipeline.h"
 #include "driver/verify/agreement.h"
 #include "driver/verify/trial_inputs.h"
+#include "emulated_library.h"
 #include "fixtures/emulated_map.h"
 #include "host/program_types.h"
 #include "ir/text.h"
@@ -110,6 +111,10 @@ class EmulatedContext : public DeviceContext {
       }
       std::vector<long long> extents;
       for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes_->symbols));
+      if (!kernel.library.empty()) {
+        run_library(parse_library_call(kernel.library), extents, buffers);
+        continue;
+      }
       auto blocks = static_cast<unsigned>(step.work.value(shapes_->symbols));
       std::vector<unsigned char> maps;
       for (const Program::TensorMap& map : kernel.maps) {
@@ -143,6 +148,7 @@ class EmulatedContext : public DeviceContext {
   void fetch_output(std::size_t, void*) override { throw Error("no outputs are kept here"); }
   double replay() override { return 0; }
   std::vector<TimedWays> time_ways(const std::vector<bool>&) override { return {}; }
+  double time_steps(std::size_t, std::size_t) override { return 0; }
   std::uint64_t arena_bytes() const override { return arena_.size(); }
   std::uint64_t scratch_bytes() const override { return 0; }
 
@@ -203,6 +209,10 @@ class EmulatedModel : public DeviceExecutable {
     void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays
     if (handle == nullptr) throw Error(dlerror());
     for (const Program::Kernel& kernel : program.kernels) {
+      if (!kernel.library.empty()) {
+        kernels_.push_back(nullptr);
+        continue;
+      }
       kernels_.push_back(
           reinterpret_cast<Kernel>(dlsym(handle, ("emulate_" + kernel.symbol).c_str())));
       if (kernels_.back() == nullptr)
@@ -307,11 +317,17 @@ std::vector<Tensor> inputs_of(const StatefulGraph& step) {
 
 void expect_as_reference(const Graph& graph, const std::vector<Datum>& inputs,
                          const std::string& what) {
+  expect_as_reference(compile_emulated(graph), graph, inputs, what);
+}
+
+void expect_as_reference(Program program, const Graph& graph, const std::vector<Datum>& inputs,
+                         const std::string& what) {
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
   std::vector<Tensor> tensors;
   for (const Datum& input : inputs) tensors.push_back(input.tensor());
   std::vector<Datum> actual;
-  for (Tensor& output : run_emulated(graph, tensors)) actual.emplace_back(std::move(output));
+  for (Tensor& output : run_emulated(std::move(program), tensors))
+    actual.emplace_back(std::move(output));
   Leeway leeway = leeway_between(graph, graph);
   leeway.is_exact = false;
   leeway.epsilon = std::max(leeway.epsilon, 1.2e-7);

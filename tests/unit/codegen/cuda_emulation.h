@@ -45,5 +45,7 @@ std::vector<Tensor> run_emulated(Program program, const std::vector<Tensor>& inp
 /// Whether it then gives what the reference does, but for how sums are rounded.
 void expect_as_reference(const Graph& graph, const std::vector<Datum>& inputs,
                          const std::string& what);
+void expect_as_reference(Program program, const Graph& graph, const std::vector<Datum>& inputs,
+                         const std::string& what);
 
 }  // namespace tenon::testing
