@@ -229,6 +229,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
   }
   TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd, options.threads, options.tune, options.untuned};
   tuning.precision = options.precision;
+  tuning.preferred = options.preferred;
   if (!options.shapes.empty()) tuning.specialised_shapes = {join(options.shapes, ",")};
   if (is_program && !options.train.empty()) {
     throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");

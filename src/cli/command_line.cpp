@@ -22,6 +22,8 @@ constexpr const char* kNoWinogradHelp = "convolutions only as sums in their own 
 constexpr const char* kKernelsHelp = "--to=aitemplate: name the kernels that tuning found fastest";
 constexpr const char* kTuneHelp = "time what can compute each kernel first, for SECONDS or as long as it takes";
 constexpr const char* kUntunedHelp = "choose kernels by estimate, whatever the tuning cache says";
+constexpr const char* kPreferHelp =
+    "take these candidates wherever they accept: wgmma, library, loops; of a processor tiles, winograd, …";
 constexpr const char* kCheckNanHelp = "find the first node that makes a NaN or an infinity; DIR gets what it read";
 constexpr const char* kCheckRangeHelp = "find the first node that makes a number of a larger magnitude";
 constexpr const char* kDumpHelp = "DIR[:PATTERN]: write every value whose name matches as a .npy file";
@@ -127,6 +129,7 @@ class CommandLine {
     run_app->add_option("--precision", run_.precision, kPrecisionHelp);
     run_app->add_option("--threads", run_.threads, kThreadsHelp)->check(thread_count());
     run_app->add_flag("--untuned", run_.untuned, kUntunedHelp);
+    run_app->add_option("--prefer", run_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
     run_app->add_flag("--trust-program", run_.trust_program, kTrustHelp);
     run_app->add_option("--max-trips", run_.max_trips, "how often bodies of loops may run, in all (default: any number)")
         ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
@@ -181,6 +184,7 @@ class CommandLine {
     compile_app->add_flag("--no-winograd", compile_.no_winograd, kNoWinogradHelp);
     compile_app->add_flag("--tune", compile_.tune, kTuneHelp)->type_name("[=SECONDS]");
     compile_app->add_flag("--untuned", compile_.untuned, kUntunedHelp);
+    compile_app->add_option("--prefer", compile_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
     compile_app->add_option("--threads", compile_.threads, "that kernels are chosen for (default: as many as the process may use)")
         ->check(thread_count());
     compile_app->add_option("--specialise,--hot", compile_.specialised_shapes,
@@ -204,6 +208,7 @@ class CommandLine {
     bench_app->add_flag("--no-winograd", bench_.no_winograd, kNoWinogradHelp);
     bench_app->add_flag("--tune", bench_.tune, kTuneHelp)->type_name("[=SECONDS]");
     bench_app->add_flag("--untuned", bench_.untuned, kUntunedHelp);
+    bench_app->add_option("--prefer", bench_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
     bench_app->add_flag("--train{sgd}", bench_.train, "time a step of training, with this optimizer")->type_name("[=OPTIMIZER]");
     bench_app->add_option("--loss", bench_.loss, "of --train, as for train");
     bench_app->add_option("--budget", bench_.budget, kBudgetHelp);
@@ -262,6 +267,7 @@ class CommandLine {
     profile_app->add_flag("--no-winograd", profile_.no_winograd, kNoWinogradHelp);
     profile_app->add_flag("--tune", profile_.tune, kTuneHelp)->type_name("[=SECONDS]");
     profile_app->add_flag("--untuned", profile_.untuned, kUntunedHelp);
+    profile_app->add_option("--prefer", profile_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
 
     auto* report_app = add("report", "Make a page or tables of saved profiles; of two, what changed", [this] {
       report_.format = format_;
@@ -355,7 +361,10 @@ class CommandLine {
                             [this] { return explain(explain_, format()); });
     explain_app->add_option("model", explain_.model, kModelHelp)->required();
     explain_app->add_option("node", explain_.node, "a node, by its name or that of a result")->required();
+    explain_app->add_option("--target", explain_.target, "cpu (default) or cuda[:sm_90a]");
+    explain_app->add_option("--precision", explain_.precision, kPrecisionHelp);
     explain_app->add_flag("--untuned", explain_.untuned, kUntunedHelp);
+    explain_app->add_option("--prefer", explain_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
     auto* parallel = explain_app->add_option("--parallel", explain_.parallel, "tensor:N: how the node is split over N ranks that train together, and why");
     explain_app->add_option("--batch", explain_.batch, "samples in a batch, with --parallel")->check(CLI::PositiveNumber)->needs(parallel);
     explain_app->add_option("--passes", explain_.passes, "the passes to run, in this order")->delimiter(',');

@@ -37,6 +37,7 @@ struct RunOptions {
   std::string target;          ///< empty: compiled if possible
   bool trust_program = false;  ///< whatever its file is called
   bool untuned = false;
+  std::vector<std::string> preferred;  ///< candidates that are taken wherever they accept
   std::int64_t max_trips = 0;  ///< of all loops together; 0: any number
   std::string precision;
   std::string check_nan;    ///< "true" or a folder for what the node read
@@ -68,12 +69,15 @@ struct ExplainOptions : PassChoice {
   std::string parallel;  ///< how ranks share the work of training: what becomes of the node there
   std::int64_t batch = 32;  ///< of it
   bool untuned = false;
+  std::vector<std::string> preferred;
+  std::string target, precision;
 };
 struct CompileCommandOptions {
   std::string model, output, cpu = "native", tune, target, precision, constants;
   std::int64_t batch = 0;
   std::vector<std::string> swappable_weights;  ///< "true": all of them
   std::vector<std::string> specialised_shapes;
+  std::vector<std::string> preferred;
   std::string print;  ///< what; empty: nothing
   bool print_code = false, no_winograd = false, untuned = false;
   int threads = 0;  ///< that kernels are chosen for
@@ -96,7 +100,7 @@ struct TuneCommandOptions {
 struct BenchOptions {
   std::int64_t batch = 0;
   std::string model, output, save_inputs, cpu = "native", target, precision;
-  std::vector<std::string> inputs, shapes;
+  std::vector<std::string> inputs, shapes, preferred;
   int threads = 0;
   double duration_s = 2;
   bool every_step = false, no_winograd = false, untuned = false, trust_program = false;
@@ -126,7 +130,7 @@ struct PlanOptions {
 struct ProfileOptions {
   std::int64_t batch = 0;
   std::string model, cpu = "native", tune, target, precision;
-  std::vector<std::string> inputs, shapes;
+  std::vector<std::string> inputs, shapes, preferred;
   int threads = 0, warm_up_runs = 3, iterations = 0, top = 20;
   double duration_s = 1;
   bool no_winograd = false, untuned = false, table = false, no_counters = false, overhead = false,

@@ -42,7 +42,7 @@ using Json = nlohmann::ordered_json;
 TuningOptions tuning_of(const CompileCommandOptions& options) {
   return {target_text(options.target, options.cpu), !options.no_winograd, options.threads,
           options.tune, options.untuned,      options.specialised_shapes,
-          options.precision};
+          options.precision, options.preferred};
 }
 
 codegen::Stage stage_of(const std::string& name) {

@@ -105,12 +105,16 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
 
 int explain(const ExplainOptions& options, OutputFormat format) {
   if (!options.parallel.empty()) return explain_on_ranks(options, format);
-  PipelineOptions settings = pipeline_of(options);
-  // Kernels as `compile` would choose them.
-  codegen::CompileOptions compile = cpu_options();
-  const std::optional<TuningCache> timings = options.untuned ? std::nullopt : known_timings();
-  if (timings) compile.choose = tuned_choice(*timings, tuning_place(*compile.target, 0));
-  const Explanation explanation = tenon::explain(load_model(options.model), options.node, settings, compile);
+  // Passes and kernels as `compile` would have them.
+  TuningOptions tuning;
+  tuning.cpu = target_text(options.target, "native");
+  tuning.precision = options.precision;
+  tuning.untuned = options.untuned;
+  tuning.preferred = options.preferred;
+  const PipelineOptions settings = pipeline_of(options, pipeline_for(tuning.cpu, tuning.precision));
+  const Graph graph = load_model(options.model);
+  const Explanation explanation =
+      tenon::explain(graph, options.node, settings, options_tuned(graph, tuning));
   if (format == OutputFormat::Json) {
     print_json(explanation);
     return 0;

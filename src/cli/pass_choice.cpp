@@ -2,9 +2,8 @@
 
 namespace tenon::cli {
 
-PipelineOptions pipeline_of(const PassChoice& choice) {
-  PipelineOptions settings;
-  settings.passes = choice.passes;
+PipelineOptions pipeline_of(const PassChoice& choice, PipelineOptions settings) {
+  if (!choice.passes.empty()) settings.passes = choice.passes;
   settings.without = choice.without;
   settings.stop_after = choice.stop_after;
   for (const std::string& setting : choice.set) set_option(settings.pass_options, setting);

@@ -6,6 +6,7 @@
 namespace tenon::cli {
 
 /// What --passes, --without, --stop-after and --set ask for. Throws Error (Usage) for a setting that is none.
-PipelineOptions pipeline_of(const PassChoice& choice);
+/// Of what they say nothing about, `settings` has it.
+PipelineOptions pipeline_of(const PassChoice& choice, PipelineOptions settings = {});
 
 }  // namespace tenon::cli

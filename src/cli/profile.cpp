@@ -115,6 +115,7 @@ int profile(const ProfileOptions& options) {
                        options.threads, options.tune, options.untuned};
   if (!options.shapes.empty()) tuning.specialised_shapes = {join(options.shapes, ",")};
   tuning.precision = options.precision;
+  tuning.preferred = options.preferred;
   tuning.record = &record;
   TimedProgram made =
       timed_program(source, std::move(given),

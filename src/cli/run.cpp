@@ -195,6 +195,7 @@ Runner runner_of(const RunOptions& options) {
     TuningOptions tuning;
     tuning.threads = options.threads;
     tuning.untuned = options.untuned;
+    tuning.preferred = options.preferred;
     tuning.cpu = target_text(options.target, "native");
     tuning.precision = options.precision;
     return compiled_runner(compile_tuned(graph, tuning), options);

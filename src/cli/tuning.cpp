@@ -38,6 +38,7 @@ CompileRequest request_of(const TuningOptions& options, std::function<void(const
   const double seconds = tuning_seconds(options.tune);
   if (!options.tune.empty()) request.tune_seconds = seconds;
   request.is_untuned = options.untuned;
+  request.preferred = options.preferred;
   request.specialised_shapes = options.specialised_shapes;
   request.swappable_weights = options.swappable_weights;
   request.step_problem = options.step_problem;
@@ -93,8 +94,6 @@ std::function<Graph(Graph)> kernel_notes(const TuningOptions& options) {
   };
 }
 
-std::optional<TuningCache> known_timings() { return open_tuning_cache(false, request_of({})); }
-
 double tuning_seconds(const std::string& text) {
   if (text.empty() || text == "true") return std::numeric_limits<double>::infinity();
   const std::optional<double> seconds = parse_real(text);
@@ -116,9 +115,13 @@ std::vector<codegen::Decision> decide_tuned(Graph graph, const TuningOptions& op
   return decide_kernels(std::move(graph), request_of(options));
 }
 
+codegen::CompileOptions options_tuned(const Graph& graph, const TuningOptions& options) {
+  return known_options(graph, request_of(options));
+}
+
 std::string tune_graph(const Graph& graph, const TuningOptions& options) {
   std::string text;
-  tune_kernels(graph, request_of(options, [&](const std::string& told) { text = told; }));
+  tune_kernels(graph, request_of(options, [&](const std::string& told) { text += concat(text.empty() ? "" : "\n", told); }));
   return text;
 }
 

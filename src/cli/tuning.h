@@ -21,6 +21,7 @@ struct TuningOptions {
   /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
   std::vector<std::string> specialised_shapes = {};
   std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32", "int8"
+  std::vector<std::string> preferred = {};  ///< candidates that are taken wherever they accept
   std::optional<std::vector<std::string>> swappable_weights = {};  ///< as in CompileRequest
   CompileRecord* record = nullptr;  ///< gets what passes and candidates said
   std::optional<codegen::StepProblem>* step_problem = nullptr;     ///< as in CompileRequest
@@ -39,12 +40,11 @@ std::string print_tuned(Graph graph, const TuningOptions& options, codegen::Stag
 /// What it would choose for each kernel.
 std::vector<codegen::Decision> decide_tuned(Graph graph, const TuningOptions& options);
 
+/// Options that choose so, of what is known already.
+codegen::CompileOptions options_tuned(const Graph& graph, const TuningOptions& options);
+
 /// Times the kernels of a graph as it is. Gives the lines that say what came of it.
 std::string tune_graph(const Graph& graph, const TuningOptions& options);
-
-/// What the user's cache knows, to be read; nothing where there is none or it cannot be used, which is
-/// told on stderr.
-std::optional<TuningCache> known_timings();
 
 /// What notes in a graph the kernels that the user's cache says are fastest for its nodes as they
 /// are. Of a device also those that are taken untimed; a line on stderr says how many of each. With

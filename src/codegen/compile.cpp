@@ -26,7 +26,9 @@ std::vector<cuda::Kernel> device_kernels(const TaskList& tasks, const cuda::Targ
   std::vector<cuda::Kernel> kernels;
   for (const TaskList::Kernel& kernel : tasks.kernels) {
     if (kernel.library.empty()) {
-      kernels.push_back({&kernel.nest, kernel.nest.name, cuda::bind(kernel.nest, device)});
+      const bool is_on_tensor_cores = !kernel.maps.empty();
+      kernels.push_back({&kernel.nest, kernel.nest.name,
+                         cuda::bind_selected(kernel.nest, device, is_on_tensor_cores)});
     }
   }
   return kernels;

@@ -38,6 +38,7 @@ struct Decision {
   SymbolRanges symbols;  ///< that decide its extents
   double flops = 0;      ///< 0 where symbols decide
   std::vector<Option> candidates;
+  bool has_estimates = true;  ///< costs are cycles; else they only say what comes first
   Selection selection;
   std::size_t first_step = 0, step_count = 0;  ///< of the program
 };
@@ -57,6 +58,10 @@ struct CompileOptions {
   std::vector<StatePorts>* overwritten = nullptr;  ///< gets it
   int threads = 1;  ///< that its estimates are for
 };
+
+/// What the code generator is: "tenon 0123456789abcdef", another text as soon as one of its sources
+/// is.
+std::string source_name();
 
 /// What a program made with these options is for: "x86-64-v3", "cuda:sm_90a".
 std::string target_name(const CompileOptions& options);

@@ -144,12 +144,6 @@ class ProcessorTasks : public TaskWriter {
     return wanted;
   }
 
-  // The symbol of the list that a version asks about, if it is one.
-  std::optional<std::size_t> guard_symbol(const Version& version) {
-    const auto name = scope_.in_list(Dim::symbol(version.symbol)).symbol_name();
-    return name ? symbol_number(list_, *name) : std::nullopt;
-  }
-
   bool is_winograd(const NestSequence& sequence, const NestSequence::Part& part,
                    const std::vector<bool>& is_constant) const {
     if (!nests::find_contraction(part.nest)) return false;

@@ -74,7 +74,7 @@ class Selector {
         list_(shared.list),
         scope_(graph, shared.list),
         buffers_(scope_.buffers),
-        writer_(options.device ? cuda::device_tasks(options, shared, scope_)
+        writer_(options.device ? cuda::device_tasks(options, shared, scope_, original_bound)
                                : processor_tasks(options, shared, scope_, original_bound)) {
     TENON_ASSERT(options.target != nullptr, "code is made for a target");
   }

@@ -182,12 +182,18 @@ void TaskWriter::note_use(std::uint32_t buffer, bool is_lookup) {
   all = all && is_lookup && list_.buffers[buffer].life == Life::Constant;
 }
 
-std::uint32_t TaskWriter::add_kernel(LoopNest nest, const std::string& name) {
+std::optional<std::size_t> TaskWriter::guard_symbol(const Version& version) {
+  const auto name = scope_.in_list(Dim::symbol(version.symbol)).symbol_name();
+  return name ? symbol_number(list_, *name) : std::nullopt;
+}
+
+std::uint32_t TaskWriter::add_kernel(LoopNest nest, const std::string& name, std::string_view way) {
   nest.name.clear();
   // What a kernel needs for itself is said in the list's symbols, which may be others for the
   // same nest.
   const Dim scratch = scope_.in_list(scratch_bytes(nest));
-  const std::string text = to_string(nest) + (scratch.is_constant() ? "" : to_string(scratch));
+  const std::string text =
+      concat(to_string(nest), scratch.is_constant() ? "" : to_string(scratch), way);
   const auto [found, is_new] = shared_.kernels.try_emplace(text, list_.kernels.size());
   if (is_new) {
     nest.name = concat("k", list_.kernels.size());

@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -88,8 +89,11 @@ class TaskWriter {
   void note_lookups(const LoopNest& nest, const std::vector<std::uint32_t>& arguments);
   /// A kernel reads the buffer, at places that data decides or at all of them.
   void note_use(std::uint32_t buffer, bool is_lookup);
-  /// Nests that read the same but for their names are one kernel.
-  std::uint32_t add_kernel(LoopNest nest, const std::string& name);
+  /// Nests that read the same but for their names are one kernel, unless they are computed in other
+  /// ways.
+  std::uint32_t add_kernel(LoopNest nest, const std::string& name, std::string_view way = "");
+  /// The symbol of the list that a version asks about, if it is one.
+  std::optional<std::size_t> guard_symbol(const Version& version);
 
   const Graph& graph_;
   const CompileOptions& options_;

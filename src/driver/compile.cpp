@@ -5,6 +5,7 @@
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
 #include "driver/tuning/device_ways.h"
+#include "driver/tuning/preferred.h"
 #include "driver/weights.h"
 #include "runtime/processors.h"
 
@@ -22,8 +23,11 @@ constexpr std::string_view kEstimates = "going on without it: estimates decide";
 void tell(const CompileRequest& request, const std::string& text) {
   if (request.on_notice) request.on_notice(text);
 }
+std::string warning_text(const Error& error, std::string_view what) {
+  return concat("warning: ", error.what(), "\n  ", what);
+}
 void warn(const CompileRequest& request, const Error& error, std::string_view what) {
-  tell(request, concat("warning: ", error.what(), "\n  ", what));
+  tell(request, warning_text(error, what));
 }
 
 codegen::CompileOptions options_of(const CompileRequest& request, const Graph& graph) {
@@ -64,16 +68,22 @@ TuneReport tune_into(TuningCache& cache, const Graph& graph, const CompileReques
   return report;
 }
 
+// What the work of a request is chosen by, opened once; null where nothing is known or wanted.
+std::shared_ptr<TuningCache> cache_for(const CompileRequest& request) {
+  if (request.is_untuned) return nullptr;
+  std::optional<TuningCache> opened =
+      open_tuning_cache(request.tune_seconds.has_value(), request);
+  return opened ? std::make_shared<TuningCache>(std::move(*opened)) : nullptr;
+}
+
 // Libraries' ways are those of the device that is here, if one is: for another, or where there is
 // none, they choose.
-void take_tuned_ways(Program& program, const CompileRequest& request) {
-  const bool times = request.tune_seconds.has_value();
-  std::optional<TuningCache> cache = open_tuning_cache(times, request);
-  if (!cache) return;
+void take_tuned_ways(Program& program, TuningCache& cache, const CompileRequest& request,
+                     bool times) {
   const auto begin = Clock::now();
   try {
-    const TuneReport report = tune_on_device(*cache, program, times);
-    if (times && request.on_tuned)
+    const TuneReport report = tune_on_device(cache, program, times);
+    if (report.timed + report.failed > 0 && request.on_tuned)
       request.on_tuned(report, std::chrono::duration<double>(Clock::now() - begin).count());
   } catch (const Error& error) {
     if (times) throw;
@@ -81,8 +91,43 @@ void take_tuned_ways(Program& program, const CompileRequest& request) {
   }
 }
 
-// Calls `use` with the graph after its passes and with options that choose what is known to be
-// fastest.
+// What the cache says is fastest on this processor, or on the device that is here.
+KernelChoice known_choice(const codegen::CompileOptions& options, const CompileRequest& request,
+                          const std::shared_ptr<const TuningCache>& cache) {
+  TuningPlace place;
+  try {
+    place = tuning_place(options, request.threads);
+  } catch (const Error& error) {
+    if (request.tune_seconds || error.kind() != ErrorKind::Device) throw;
+    return {};  // no device
+  }
+  // A file that is damaged within is found out only where it is read.
+  return [on_notice = request.on_notice, cache, choose = tuned_choice(*cache, std::move(place)),
+          is_bad = std::make_shared<bool>(false)](
+             const codegen::Decision& decision) -> std::optional<codegen::Selection> {
+    if (*is_bad) return std::nullopt;
+    try {
+      return choose(decision);
+    } catch (const Error& error) {
+      if (on_notice) on_notice(warning_text(error, kEstimates));
+      *is_bad = true;
+      return std::nullopt;
+    }
+  };
+}
+
+// Has the options choose what is preferred, else what the cache says is fastest.
+void choose_known(codegen::CompileOptions& options, const CompileRequest& request,
+                  const std::shared_ptr<const TuningCache>& cache) {
+  require_candidate_names(request.preferred, options);
+  if (cache) options.choose = known_choice(options, request, cache);
+  if (!request.preferred.empty())
+    options.choose = preferred_choice(request.preferred, std::move(options.choose));
+}
+
+// Calls `use` with the graph after its passes, with options that choose what is known to be
+// fastest, and with the cache that knows it, if there is one; also with whether a device's
+// libraries are still to be timed.
 template <class Use>
 auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
   if (request.is_untuned && request.tune_seconds) {
@@ -104,29 +149,11 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
     request.record->graph = graph;
     options.decisions = &request.record->decisions;
   }
-  // What a device's libraries offer is timed once the program is made.
-  if (options.device) return use(graph, options);
-  const bool tunes = request.tune_seconds.has_value();
-  std::optional<TuningCache> cache =
-      request.is_untuned ? std::nullopt : open_tuning_cache(tunes, request);
-  if (cache && tunes) tune_into(*cache, graph, request);
-  if (cache) {
-    // A file that is damaged within is found out only where it is read.
-    const TuningPlace place = tuning_place(*options.target, request.threads);
-    options.choose = [&request, choose = tuned_choice(*cache, place),
-                      is_bad = std::make_shared<bool>(false)](
-                         const codegen::Decision& decision) -> std::optional<codegen::Selection> {
-      if (*is_bad) return std::nullopt;
-      try {
-        return choose(decision);
-      } catch (const Error& error) {
-        warn(request, error, kEstimates);
-        *is_bad = true;
-        return std::nullopt;
-      }
-    };
-  }
-  return use(graph, options);
+  const std::shared_ptr<TuningCache> cache = cache_for(request);
+  bool times = request.tune_seconds.has_value();
+  if (times) times = tune_into(*cache, graph, request).left() == 0;
+  choose_known(options, request, cache);
+  return use(graph, options, cache, times);
 }
 
 }  // namespace
@@ -134,6 +161,12 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
 codegen::CompileOptions cpu_options(const std::string& cpu) {
   codegen::CompileOptions options;
   options.target = codegen::cpu::cpu_target(cpu);
+  return options;
+}
+
+codegen::CompileOptions known_options(const Graph& graph, const CompileRequest& request) {
+  codegen::CompileOptions options = options_of(request, graph);
+  choose_known(options, request, cache_for(request));
   return options;
 }
 
@@ -163,37 +196,41 @@ Program compile_model(Graph graph, const CompileRequest& request) {
     rest.swappable_weights.reset();
     return close_weights(compile_model(opened.graph, rest), opened);
   }
-  Program program = with_choices(std::move(graph), request,
-                                 [](const Graph& made, const codegen::CompileOptions& options) {
-                                   return codegen::compile(made, options);
-                                 });
-  if (is_for_device(program) && !request.is_untuned) take_tuned_ways(program, request);
-  return program;
+  return with_choices(std::move(graph), request,
+                      [&](const Graph& made, const codegen::CompileOptions& options,
+                          const std::shared_ptr<TuningCache>& cache, bool times) {
+                        Program program = codegen::compile(made, options);
+                        if (options.device && cache)
+                          take_tuned_ways(program, *cache, request, times);
+                        return program;
+                      });
 }
 
 std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage) {
-  return with_choices(std::move(graph), request,
-                      [stage](const Graph& made, const codegen::CompileOptions& options) {
-                        return codegen::print_code(made, options, stage);
-                      });
+  return with_choices(
+      std::move(graph), request,
+      [stage](const Graph& made, const codegen::CompileOptions& options, const auto&, bool) {
+        return codegen::print_code(made, options, stage);
+      });
 }
 
 std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest& request) {
-  return with_choices(std::move(graph), request,
-                      [](const Graph& made, const codegen::CompileOptions& options) {
-                        return decide_nodes(made, options);
-                      });
+  return with_choices(
+      std::move(graph), request,
+      [](const Graph& made, const codegen::CompileOptions& options, const auto&, bool) {
+        return decide_nodes(made, options);
+      });
 }
 
 TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
   std::optional<TuningCache> cache = open_tuning_cache(true, request);
-  const codegen::CompileOptions options = options_of(request, graph);
-  if (!options.device) return tune_into(*cache, graph, request);
+  TuneReport report = tune_into(*cache, graph, request);
+  codegen::CompileOptions options = options_of(request, graph);
+  if (!options.device || report.left() > 0) return report;
+  // Calls of libraries that nothing else computes.
+  options.choose = tuned_choice(*cache, tuning_place(options, request.threads));
   Program program = codegen::compile(graph, options);
-  const auto begin = Clock::now();
-  const TuneReport report = tune_on_device(*cache, program, true);
-  if (request.on_tuned)
-    request.on_tuned(report, std::chrono::duration<double>(Clock::now() - begin).count());
+  take_tuned_ways(program, *cache, request, true);
   return report;
 }
 

@@ -21,6 +21,8 @@ struct CompileRequest {
   /// For how long kernels are timed that the tuning cache does not know; nothing: they are not.
   std::optional<double> tune_seconds = {};
   bool is_untuned = false;  ///< estimates decide, whatever the cache says
+  /// Names of candidates that are taken wherever they accept, the first first (`preferred_choice`).
+  std::vector<std::string> preferred = {};
   /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
   std::vector<std::string> specialised_shapes = {};
 
@@ -53,6 +55,8 @@ Program compile_model(Graph graph, const CompileRequest& request);
 std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage);
 /// What it would choose for each kernel.
 std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest& request);
+/// Options for a graph whose passes have run that choose what it would, of what is known already.
+codegen::CompileOptions known_options(const Graph& graph, const CompileRequest& request);
 /// Times the kernels of a graph as it is.
 TuneReport tune_kernels(const Graph& graph, const CompileRequest& request);
 

@@ -127,7 +127,9 @@ Explanation::Kernel in_words(const codegen::Decision& decision) {
   for (const std::size_t k : order) {
     const auto& [name, verdict] = candidates[k];
     const auto version = version_of(k);
-    const std::string cost = verdict.accepts ? concat("about ", static_cast<std::int64_t>(verdict.cost), " cycles") : verdict.reason;
+    const std::string cost = verdict.accepts && decision.has_estimates
+                                 ? concat("about ", static_cast<std::int64_t>(verdict.cost), " cycles")
+                                 : verdict.reason;
     std::string text = version != versions.end() ? concat("chosen: ", decision.selection.why, "; ", cost)
                        : verdict.accepts         ? concat("accepts: ", cost)
                                                  : concat("refuses: ", cost);

@@ -193,6 +193,13 @@ Binding bind(const LoopNest& nest, const Target& target) {
   return binding;
 }
 
+Binding bind_selected(const LoopNest& nest, const Target& target, bool is_on_tensor_cores) {
+  if (!is_on_tensor_cores) return bind(nest, target_for(target, false));
+  // As facts would have it, if they would.
+  Binding binding = bind(nest, target);
+  return binding.reads_boxes() ? binding : bind(nest, target_for(target, true));
+}
+
 namespace {
 
 Dim item_count(const Binding& binding) {

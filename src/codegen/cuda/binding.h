@@ -38,6 +38,8 @@ struct Binding {
 
 /// The nest must outlive the binding.
 Binding bind(const LoopNest& nest, const Target& target);
+/// … of a nest that was selected for tensor cores, or for loops: it is bound as that.
+Binding bind_selected(const LoopNest& nest, const Target& target, bool is_on_tensor_cores);
 
 /// Blocks of threads to launch, and bytes of device memory for each of them.
 Dim block_count(const LoopNest& nest, const Binding& binding);

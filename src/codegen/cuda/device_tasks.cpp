@@ -1,18 +1,35 @@
 #include "codegen/cuda/device_tasks.h"
 
+#include "base/error.h"
 #include "codegen/cuda/binding.h"
+#include "codegen/cuda/candidates.h"
 #include "codegen/cuda/select.h"
 #include "nests/work_shares.h"
+#include "ops/node_label.h"
 
 #include <algorithm>
-#include <iterator>
+#include <optional>
 
 namespace tenon::codegen::cuda {
 namespace {
 
+// A kernel of one of the node's nests, for the values of symbols that its nest's version asks for.
+struct SelectedKernel {
+  DeviceKernel kernel;
+  double flops = 0;
+  Version version = {};
+};
+// Of one nest, one after another; how that was decided, where somebody wants to know.
+struct SelectedKernels {
+  std::vector<SelectedKernel> kernels;
+  std::optional<Decision> decision;
+};
+
 class DeviceTasks : public TaskWriter {
  public:
-  using TaskWriter::TaskWriter;
+  DeviceTasks(const CompileOptions& options, SharedKernels& shared, GraphScope& scope,
+              std::size_t original_bound)
+      : TaskWriter(options, shared, scope), original_bound_(original_bound) {}
 
   void add_tasks(NodeId id, const std::vector<ValueId>& results, NodeNests& nests_of_node,
                  const std::vector<Guards>& guards) override {
@@ -20,85 +37,134 @@ class DeviceTasks : public TaskWriter {
     const Footprint& footprint = nests_of_node.footprint;
     NestSequence sequence = nests_of_node.sequence;
     const std::vector<bool> is_constant = constants_among(node, sequence);
-    std::vector<DeviceKernel> kernels;
     arrange(sequence, *options_.device);
     const std::vector<NestSequence::Part> parts = sequence.parts;
     std::vector<const LoopNest*> nests;
     for (const NestSequence::Part& part : parts) nests.push_back(&part.nest);
     const std::vector<double> shares = work_shares(nests);
-    std::vector<double> flops;
+    std::vector<SelectedKernels> selected;
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      const bool is_known = footprint.flops.is_constant();
-      std::vector<DeviceKernel> made =
-          select_kernels(sequence, parts[k], is_constant, *options_.device);
-      // What is copied for a sum, and what follows it, counts with the sum.
-      const auto sum = std::ranges::find_if(
-          made, [](const DeviceKernel& kernel) { return kernel.candidate != "loops"; });
-      flops.resize(flops.size() + made.size(), 0);
-      if (is_known) {
-        const std::size_t place =
-            sum == made.end() ? 0 : static_cast<std::size_t>(sum - made.begin());
-        flops[kernels.size() + place] = shares[k] * static_cast<double>(footprint.flops.constant());
-      }
-      std::ranges::move(made, std::back_inserter(kernels));
+      const double flops = footprint.flops.is_constant()
+                               ? shares[k] * static_cast<double>(footprint.flops.constant())
+                               : 0;
+      selected.push_back(select_for(id, sequence, parts[k], is_constant, flops));
     }
     const std::vector<std::uint32_t> ids = buffer_ids(node, results, sequence, {});
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
-      const DeviceKernel& kernel = kernels[k];
-      TaskList::Call call;
-      for (const std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
-      for (const nests::Packing& packing : kernel.packings) {
-        std::uint32_t& argument = call.buffers[packing.buffer];
-        argument = form_of(argument, packing);
-      }
-      if (kernel.library) {
-        set_library_kernel(kernel, kernel_name(id, kernel.part.nest.name), call);
-        for (const std::uint32_t buffer : call.buffers) note_use(buffer, false);
-      } else {
-        note_lookups(kernel.part.nest, call.buffers);
-        set_kernel(kernel.part.nest, kernel_name(id, kernel.part.nest.name), call);
-      }
-      call.flops = flops[k];
-      call.bytes = bytes_of(call);
-      TaskList::Task task = task_of(id, results);
-      if (kernel.library) {  // its result comes last
-        task.reads.assign(call.buffers.begin(), call.buffers.end() - 1);
-        task.writes = {call.buffers.back()};
-      } else {
-        note_uses(kernel.part.nest, call, task);
-      }
-      for (const Guards& guard : guards) {
-        TaskList::Way way{kernel.candidate, {}, {call}};
-        for (const Program::Guard& each : guard) {
-          way.when.push_back({each.symbol, each.lo, each.hi});
-        }
-        task.ways.push_back(std::move(way));
-        ++shared_.step_count;
-      }
-      if (!kernel.library) {
-        derive_uses(list_, task);
-        // Pointers of a kernel are told apart: only one store waits for all that it is made of.
-        if (task.writes.size() > 1) task.may_share.clear();
-      }
-      list_.tasks.push_back(std::move(task));
+    for (SelectedKernels& part : selected) {
+      const std::size_t first_step = shared_.step_count;
+      for (const SelectedKernel& each : part.kernels) add_task(id, results, each, ids, guards);
+      if (!part.decision || options_.decisions == nullptr) continue;
+      part.decision->first_step = first_step;
+      part.decision->step_count = shared_.step_count - first_step;
+      options_.decisions->push_back(std::move(*part.decision));
     }
   }
 
   void add_copy(LoopNest nest, TaskList::Call call, TaskList::Task task) override {
     note_lookups(nest, call.buffers);
-    set_kernel(nest, "copy", call);
+    set_kernel(nest, "copy", false, call);
     note_uses(nest, call, task);
     task.ways.push_back({"loops", {}, {std::move(call)}});
     list_.tasks.push_back(std::move(task));
   }
 
  private:
+  // The kernels of a nest as facts have them, or as whoever is asked chooses among what accepts.
+  SelectedKernels select_for(NodeId id, NestSequence& sequence, const NestSequence::Part& part,
+                             const std::vector<bool>& is_constant, double flops) {
+    SelectedKernels selected;
+    if (!options_.choose && options_.decisions == nullptr) {
+      add_kernels(select_kernels(sequence, part, is_constant, *options_.device), flops, {},
+                  selected);
+      return selected;
+    }
+    const std::vector<DeviceCandidate> candidates =
+        device_candidates(sequence, part, is_constant, *options_.device);
+    Decision decision;
+    decision.node = id.index() < original_bound_ ? id : NodeId{};
+    decision.name = node_label(graph_, id) + part_label(part.nest.name);
+    decision.work =
+        work_text(*options_.device) + canonical_text({sequence, part, is_constant, false});
+    decision.symbols = symbols_of(part.nest);
+    decision.flops = flops;
+    decision.has_estimates = false;
+    for (const DeviceCandidate& each : candidates)
+      decision.candidates.push_back({each.name, each.verdict});
+    auto chosen = options_.choose ? options_.choose(decision) : std::nullopt;
+    decision.selection = chosen ? std::move(*chosen) : Selection{{{0}}, "first by the facts"};
+    bool has_any = false;
+    for (const Version& version : decision.selection.versions) {
+      // Where the list has no such symbol, any of them does.
+      if (!version.symbol.empty() && !guard_symbol(version) && has_any) continue;
+      has_any = true;
+      add_kernels(
+          select_kernels(sequence, part, is_constant, candidates[version.candidate].target), flops,
+          version, selected);
+    }
+    selected.decision = std::move(decision);
+    return selected;
+  }
+
+  // What is copied for a sum, and what follows it, counts with the sum.
+  static void add_kernels(std::vector<DeviceKernel> made, double flops, const Version& version,
+                          SelectedKernels& selected) {
+    const auto sum = std::ranges::find_if(
+        made, [](const DeviceKernel& kernel) { return kernel.candidate != "loops"; });
+    const std::size_t place = sum == made.end() ? 0 : static_cast<std::size_t>(sum - made.begin());
+    for (std::size_t k = 0; k < made.size(); ++k)
+      selected.kernels.push_back({std::move(made[k]), k == place ? flops : 0, version});
+  }
+
+  void add_task(NodeId id, const std::vector<ValueId>& results, const SelectedKernel& selected,
+                const std::vector<std::uint32_t>& ids, const std::vector<Guards>& guards) {
+    const DeviceKernel& kernel = selected.kernel;
+    TaskList::Call call;
+    for (const std::size_t buffer : kernel.part.buffers) call.buffers.push_back(ids[buffer]);
+    for (const nests::Packing& packing : kernel.packings) {
+      std::uint32_t& argument = call.buffers[packing.buffer];
+      argument = form_of(argument, packing);
+    }
+    if (kernel.library) {
+      set_library_kernel(kernel, kernel_name(id, kernel.part.nest.name), call);
+      for (const std::uint32_t buffer : call.buffers) note_use(buffer, false);
+    } else {
+      note_lookups(kernel.part.nest, call.buffers);
+      set_kernel(kernel.part.nest, kernel_name(id, kernel.part.nest.name),
+                 kernel.candidate == kWgmma, call);
+    }
+    call.flops = selected.flops;
+    call.bytes = bytes_of(call);
+    TaskList::Task task = task_of(id, results);
+    if (kernel.library) {  // its result comes last
+      task.reads.assign(call.buffers.begin(), call.buffers.end() - 1);
+      task.writes = {call.buffers.back()};
+    } else {
+      note_uses(kernel.part.nest, call, task);
+    }
+    for (const Guards& guard : guards) {
+      TaskList::Way way{kernel.candidate, {}, {call}};
+      for (const Program::Guard& each : guard) way.when.push_back({each.symbol, each.lo, each.hi});
+      const Version& version = selected.version;
+      if (const auto symbol = version.symbol.empty() ? std::nullopt : guard_symbol(version))
+        way.when.push_back({static_cast<std::uint32_t>(*symbol), version.lo, version.hi});
+      task.ways.push_back(std::move(way));
+      ++shared_.step_count;
+    }
+    if (!kernel.library) {
+      derive_uses(list_, task);
+      // Pointers of a kernel are told apart: only one store waits for all that it is made of.
+      if (task.writes.size() > 1) task.may_share.clear();
+    }
+    list_.tasks.push_back(std::move(task));
+  }
+
   // A kernel with the work of its call.
-  void set_kernel(const LoopNest& nest, const std::string& name, TaskList::Call& call) {
-    const Binding binding = bind(nest, *options_.device);
+  void set_kernel(const LoopNest& nest, const std::string& name, bool is_on_tensor_cores,
+                  TaskList::Call& call) {
+    const Binding binding = bind_selected(nest, *options_.device, is_on_tensor_cores);
     set_numbers(call, nest);
     call.work = scope_.in_list(block_count(nest, binding));
-    call.kernel = add_kernel(nest, name);
+    call.kernel = add_kernel(nest, name, is_on_tensor_cores ? kWgmma : "");
     TaskList::Kernel& kernel = list_.kernels[call.kernel];
     kernel.threads = binding.threads;
     kernel.scratch_bytes = scope_.in_list(scratch_per_block(nest, binding));
@@ -199,13 +265,15 @@ class DeviceTasks : public TaskWriter {
       uses.push_back(call.buffers[given++]);
     }
   }
+
+  const std::size_t original_bound_;
 };
 
 }  // namespace
 
 std::unique_ptr<TaskWriter> device_tasks(const CompileOptions& options, SharedKernels& shared,
-                                         GraphScope& scope) {
-  return std::make_unique<DeviceTasks>(options, shared, scope);
+                                         GraphScope& scope, std::size_t original_bound) {
+  return std::make_unique<DeviceTasks>(options, shared, scope, original_bound);
 }
 
 }  // namespace tenon::codegen::cuda

@@ -42,8 +42,6 @@ bool is_rounded_to(DType narrow, const Scalar& value, std::size_t local) {
                      [&](const Scalar& arg) { return is_rounded_to(narrow, arg, local); });
 }
 
-constexpr const char* kWgmma = "wgmma";  // candidates on tensor cores that are our own
-
 // What type the sum may be kept in: that of its factors where nobody sees more of it, else its own.
 DType kept_type(const LoopNest& nest, const nests::Contraction& sum, const Statement& store) {
   const std::size_t local = (*sum.inner)[0].id;
@@ -397,13 +395,14 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     if (!folded.empty()) return folded;
   }
   const auto by_product = [&] { return std::vector<DeviceKernel>{on_tensor_cores(part)}; };
-  if (auto pieces = split_weight_gradient(sequence, part, *sum, target)) {
+  const Target own = target.prefers_tensor_cores ? target_for(target, true) : target;
+  if (auto pieces = split_weight_gradient(sequence, part, *sum, own)) {
     return {on_tensor_cores(std::move((*pieces)[0])), by_loops(std::move((*pieces)[1]), "")};
   }
-  const bool is_product = match_product(part.nest, target).has_value();
-  if (!target.uses_libraries && is_product) return by_product();
+  const bool is_product = match_product(part.nest, own).has_value();
+  if (!own.uses_libraries && is_product) return by_product();
   const GivenBuffers given(part, is_constant);
-  if (auto kernel = small_convolution(part, *sum, given, target)) return {std::move(*kernel)};
+  if (auto kernel = small_convolution(part, *sum, given, own)) return {std::move(*kernel)};
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
   LibraryMatch match = match_matmul(part.nest, *sum);
   std::string candidate = "cublaslt";
@@ -497,6 +496,14 @@ std::optional<Target> parse_target(const std::string& text) {
   const std::optional<std::string> architecture = gpu_architecture(text);
   if (!architecture) return std::nullopt;
   return Target{*architecture};
+}
+
+Target target_for(const Target& target, bool is_on_tensor_cores) {
+  Target made = target;
+  made.uses_tensor_cores = is_on_tensor_cores;
+  // Where there is none to be faster, sizes do not matter.
+  if (is_on_tensor_cores) made.uses_libraries = false;
+  return made;
 }
 
 void arrange(NestSequence& sequence, const Target& target) {

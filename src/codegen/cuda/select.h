@@ -18,9 +18,12 @@ struct Target {
   bool uses_libraries = true;
   bool is_emulated =
       false;  ///< C++ for the processor that does what the device would, to be tried without one
+  bool uses_tensor_cores = true;  ///< by kernels of our own
+  /// … also for what a library is thought to be faster at.
+  bool prefers_tensor_cores = false;
 
   /// Whether tensor cores take tiles from shared memory, and those come by tensor maps.
-  bool has_wgmma() const { return architecture == "sm_90a"; }
+  bool has_wgmma() const { return architecture == "sm_90a" && uses_tensor_cores; }
 };
 /// "cuda:sm_90a", or "cuda" for the newest that is known. Nothing where the text names no such
 /// target.
@@ -29,7 +32,7 @@ std::optional<Target> parse_target(const std::string& text);
 /// What computes one nest of a sequence on a device: loops of our own, or a library.
 struct DeviceKernel {
   NestSequence::Part part;  ///< its buffers are those of the call, in order
-  std::string candidate;    ///< "loops", "attention", "wgmma", "cublaslt", "cudnn"
+  std::string candidate;    ///< "loops", "attention", `kWgmma`, "cublaslt", "cudnn"
   std::string refusal;      ///< why no library: for `explain`
   std::optional<LibraryCall> library;
   std::vector<Dim> library_extents;
@@ -43,5 +46,10 @@ void arrange(NestSequence& sequence, const Target& target);
 std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,
                                          const std::vector<bool>& is_constant,
                                          const Target& target);
+
+/// The target as whoever writes a kernel is to see it: one that was selected for tensor cores is
+/// matched to them whatever its size, and loops stay loops.
+Target target_for(const Target& target, bool is_on_tensor_cores);
+inline constexpr const char* kWgmma = "wgmma";  ///< kernels of our own on tensor cores
 
 }  // namespace tenon::codegen::cuda

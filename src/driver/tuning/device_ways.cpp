@@ -32,6 +32,19 @@ TuningPlace device_place() {
   return {cuda::device_name(), libraries, 1};
 }
 
+TuningPlace device_kernels_place() {
+  TuningPlace place = device_place();
+  place.generator = concat(codegen::source_name(), place.generator.empty() ? "" : ", ",
+                           place.generator);
+  return place;
+}
+
+TuningPlace ways_place(TuningPlace kernels) {
+  const std::size_t end = kernels.generator.find(", ");
+  kernels.generator = end == std::string::npos ? "" : kernels.generator.substr(end + 2);
+  return kernels;
+}
+
 std::optional<std::string> library_work(const Program& program, std::size_t step) {
   const Program::Step& at = program.steps[step];
   if (at.kind != Program::StepKind::Kernel) return std::nullopt;

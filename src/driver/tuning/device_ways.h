@@ -10,6 +10,11 @@ namespace tenon {
 /// (Device) where there is no device.
 TuningPlace device_place();
 
+/// What timings of kernels, ours and libraries', hold for on the device: also the code generator.
+TuningPlace device_kernels_place();
+/// What timings of libraries alone hold for on the device of such a place.
+TuningPlace ways_place(TuningPlace kernels);
+
 /// What a step asks of a library, extents and all, as the cache knows it; nothing for steps that
 /// call none, or whose extents only the run knows.
 std::optional<std::string> library_work(const Program& program, std::size_t step);

@@ -3,11 +3,14 @@
 #include "base/error.h"
 #include "driver/inputs.h"
 #include "driver/node_alone.h"
+#include "driver/tuning/device_ways.h"
 #include "ops/access.h"
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace tenon {
 namespace {
@@ -43,7 +46,7 @@ struct KernelTimer::Prepared {
 
 KernelTimer::KernelTimer(const Graph& graph, const codegen::Decision& decision, Settings settings)
     : alone_(node_alone(graph, decision.node)), work_(decision.work), settings_(std::move(settings)) {
-  other_data_.resize(std::min(settings_.constant_bytes, cache_bytes()), 1);
+  if (!is_for_device()) other_data_.resize(std::min(settings_.constant_bytes, cache_bytes()), 1);
 }
 KernelTimer::~KernelTimer() = default;
 
@@ -93,7 +96,9 @@ KernelTimer::Prepared& KernelTimer::prepared(std::size_t candidate) {
     return codegen::Selection{{{candidate}}, "timed"};
   };
   Program program = codegen::compile(alone_, options);
-  slot = std::make_unique<Prepared>();
+  if (settings_.ready) program = settings_.ready(std::move(program));
+  if (is_for_device()) tune_on_device(*settings_.cache, program, true);
+  auto made = std::make_unique<Prepared>();
   const auto found = std::find_if(decisions.begin(), decisions.end(),
                                   [&](const codegen::Decision& decision) {
                                     return decision.work == work_;
@@ -101,9 +106,10 @@ KernelTimer::Prepared& KernelTimer::prepared(std::size_t candidate) {
   if (found == decisions.end()) {
     throw Error("a node alone is computed in another way than in its graph", ErrorKind::Unsupported);
   }
-  slot->first_step = found->first_step;
-  slot->step_count = found->step_count;
-  slot->model = std::make_unique<CompiledModel>(std::move(program), settings_.threads);
+  made->first_step = found->first_step;
+  made->step_count = found->step_count;
+  made->model = std::make_unique<CompiledModel>(std::move(program), settings_.threads);
+  slot = std::move(made);
   return *slot;
 }
 
@@ -122,6 +128,8 @@ void KernelTimer::prepare(Prepared& candidate, const std::string& symbol, std::i
 // Between two runs of a network its other layers pass the caches; what the kernel reads of them was
 // just written.
 double KernelTimer::run_once(Prepared& candidate) {
+  if (is_for_device())
+    return candidate.model->time_steps(candidate.first_step, candidate.step_count);
   touch(other_data_.data(), other_data_.size());
   for (const Datum& input : candidate.inputs) touch(input.tensor().bytes().data(), input.tensor().byte_size());
   candidate.seconds.assign(candidate.model->program().steps.size(), 0);
@@ -143,11 +151,21 @@ std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(const std::vect
     std::uint64_t constant_bytes = 0;
     while (!waiting.empty() && (group.empty() || constant_bytes < kMostConstants)) {
       if (is_interrupted && is_interrupted()) return measures;
-      Prepared& ready = prepared(waiting.front());
-      prepare(ready, symbol, at);
-      constant_bytes += ready.model->program().constant_bytes;
-      group.push_back(waiting.front());
+      const std::size_t next = waiting.front();
       waiting.erase(waiting.begin());
+      try {
+        Prepared& ready = prepared(next);
+        prepare(ready, symbol, at);
+        constant_bytes += ready.model->program().constant_bytes;
+        group.push_back(next);
+      } catch (const Error&) {
+        // A library may have nothing for it; if nothing else does it either, that is told.
+        const bool has_other = !waiting.empty() || !group.empty() ||
+                               std::ranges::any_of(measures, [](const auto& each) { return std::isfinite(each.second.seconds); });
+        if (!is_for_device() || !has_other) throw;
+        measures[next] = {std::numeric_limits<double>::infinity(), 1};
+        prepared_.erase(next);
+      }
     }
     for (int round = 0; round < kMostRuns; ++round) {
       for (const std::size_t candidate : group) {

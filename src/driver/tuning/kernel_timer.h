@@ -2,6 +2,7 @@
 
 #include "codegen/compile.h"
 #include "driver/compiled.h"
+#include "driver/tuning/cache.h"
 
 #include <map>
 #include <memory>
@@ -9,19 +10,22 @@
 namespace tenon {
 
 /// Runs candidates for one nest of a graph, each compiled with the rest of its node, and times the
-/// steps that are the nest's own.
+/// steps that are the nest's own. On a device a library's calls go by the fastest way that it
+/// knows, which is timed first.
 class KernelTimer {
  public:
   struct Settings {
     codegen::CompileOptions compile;
     int threads = 1;
     std::size_t constant_bytes = 0;  ///< of the whole network: so much passes the caches between two runs
+    TuningCache* cache = nullptr;    ///< of the ways that a device's libraries know
+    std::function<Program(Program)> ready = {};  ///< as in TuneOptions
   };
   KernelTimer(const Graph& graph, const codegen::Decision& decision, Settings settings);
   ~KernelTimer();
 
   struct Measure {
-    double seconds = 0;  ///< the least
+    double seconds = 0;  ///< the least; infinity: a device does not run it
     std::int64_t runs = 0;
   };
   /// How long the candidates take where the symbol has this value. They take turns, so that a
@@ -37,6 +41,7 @@ class KernelTimer {
  private:
   struct Prepared;
   Prepared& prepared(std::size_t candidate);
+  bool is_for_device() const { return settings_.compile.device.has_value(); }
   double run_once(Prepared& candidate);
   void prepare(Prepared& candidate, const std::string& symbol, std::int64_t at);
   DimBindings values(const std::string& symbol, std::int64_t at) const;

@@ -2,12 +2,15 @@
 
 #include "base/error.h"
 #include "driver/node_alone.h"
+#include "driver/tuning/device_ways.h"
 #include "driver/tuning/kernel_timer.h"
 #include "ops/access.h"
 #include "runtime/processors.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <set>
 
 namespace tenon {
@@ -112,7 +115,8 @@ class Search {
     if (was_interrupted_) return candidates.front();
     for (const std::size_t candidate : candidates) {
       const KernelTimer::Measure& measure = measures.at(candidate);
-      kernel_.timings.push_back({decision_.candidates[candidate].name, at, measure.seconds, measure.runs});
+      if (std::isfinite(measure.seconds))
+        kernel_.timings.push_back({decision_.candidates[candidate].name, at, measure.seconds, measure.runs});
     }
     const auto cost = [&](std::size_t k) { return decision_.candidates[k].verdict.cost; };
     std::size_t best = *std::min_element(candidates.begin(), candidates.end(),
@@ -156,6 +160,10 @@ TuningPlace tuning_place(const Target& target, int threads) {
   return {target.machine_name(), target.generator_name(), threads > 0 ? threads : usable_threads()};
 }
 
+TuningPlace tuning_place(const codegen::CompileOptions& options, int threads) {
+  return options.device ? device_kernels_place() : tuning_place(*options.target, threads);
+}
+
 std::vector<Decision> decide_nodes(const Graph& graph, const codegen::CompileOptions& options) {
   std::vector<Decision> decisions;
   for (const NodeId node : graph.nodes_in_order()) {
@@ -175,7 +183,7 @@ std::vector<Decision> decide_nodes(const Graph& graph, const codegen::CompileOpt
 
 TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& options) {
   const auto begin = Clock::now();
-  const TuningPlace place = tuning_place(*options.compile.target, options.threads);
+  const TuningPlace place = tuning_place(options.compile, options.threads);
   codegen::CompileOptions compile = options.compile;
   compile.choose = {};
   const std::vector<Decision> decisions = decide_nodes(graph, compile);
@@ -185,14 +193,16 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
   for (const Decision& decision : decisions) {
     if (accepting(decision).size() < 2) continue;
     const auto [found, is_new] = weights.try_emplace(decision.work, 0);
-    found->second += decision.candidates[decision.selection.versions.front().candidate].verdict.cost;
+    found->second += decision.has_estimates
+                         ? decision.candidates[decision.selection.versions.front().candidate].verdict.cost
+                         : decision.flops;
     if (is_new) works.push_back(&decision);
   }
   std::stable_sort(works.begin(), works.end(),
                    [&](const Decision* a, const Decision* b) { return weights[a->work] > weights[b->work]; });
   TuneReport report;
   report.kernels = works.size();
-  const KernelTimer::Settings settings{compile, place.threads, constant_bytes(graph)};
+  const KernelTimer::Settings settings{compile, place.threads, constant_bytes(graph), &cache, options.ready};
   for (const Decision* decision : works) {
     if (is_known(cache, place, *decision)) {
       ++report.known;
@@ -213,7 +223,7 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
       cache.store(*kernel);
       ++report.timed;
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::Device) throw;
+      if (error.kind() == ErrorKind::Device && !compile.device) throw;
       ++report.failed;  // the estimate decides
     }
   }
@@ -223,10 +233,25 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
 
 namespace {
 
+// "tuned: 12.1 us, cudnn 15.3", the fastest ones, where no symbol decides.
 std::string timed_text(const TunedKernel& kernel) {
   std::set<std::string> names;
   for (const TunedKernel::Timing& timing : kernel.timings) names.insert(timing.candidate);
-  return concat("the fastest of ", names.size(), " that were timed");
+  constexpr std::size_t kMostNamed = 4;
+  if (!kernel.symbol.empty() || names.size() > kMostNamed)
+    return concat("the fastest of ", names.size(), " that were timed");
+  std::vector<TunedKernel::Timing> timings = kernel.timings;
+  std::ranges::stable_sort(timings, {}, [&](const TunedKernel::Timing& timing) {
+    return std::make_pair(timing.candidate != kernel.ranges.front().candidate, timing.seconds);
+  });
+  std::string text = "tuned: ";
+  for (const TunedKernel::Timing& timing : timings) {
+    const bool is_first = &timing == &timings.front();
+    char us[32];
+    std::snprintf(us, sizeof us, "%.1f", timing.seconds * 1e6);
+    text += is_first ? concat(us, " us") : concat(", ", timing.candidate, " ", us);
+  }
+  return text;
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ struct TuneOptions {
   double seconds = std::numeric_limits<double>::infinity();
   /// Asked between timings; on yes, what is known is kept and the rest is left.
   std::function<bool()> is_interrupted = {};
+  /// What can be loaded here of a program; tests emulate devices.
+  std::function<Program(Program)> ready = {};
   /// Before each kernel that is timed, and at the end.
   std::function<void(std::size_t done, std::size_t total, const std::string& name)> on_kernel = {};
 };
@@ -37,6 +39,9 @@ std::vector<codegen::Decision> decide_nodes(const Graph& graph, const codegen::C
 
 /// What timings of code for this target hold for.
 TuningPlace tuning_place(const Target& target, int threads);
+/// … for the options' processor, or for the device that is here. Throws Error (Device) where they
+/// are for a device and there is none.
+TuningPlace tuning_place(const codegen::CompileOptions& options, int threads);
 
 /// Chooses what the cache says is fastest, among the candidates that accept now; nothing where it
 /// does not know the work. The cache is to outlive it.

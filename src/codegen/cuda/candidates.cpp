@@ -1,0 +1,126 @@
+#include "codegen/cuda/candidates.h"
+
+#include "base/error.h"
+#include "codegen/cuda/attention.h"
+#include "nests/contraction.h"
+#include "nests/integer_contraction.h"
+#include "ops/access.h"
+
+#include <algorithm>
+
+namespace tenon::codegen::cuda {
+namespace {
+
+constexpr const char* kLoops = "loops";
+// Of so many products, tensor cores or a library have always been faster than loops.
+constexpr double kMostByLoops = 1 << 26;
+
+bool sums_products(const LoopNest& nest) {
+  return nests::find_contraction(nest) || nests::find_integer_contraction(nest.body);
+}
+
+double trips(const Block& block) {
+  double most = 1;
+  for (const Statement& statement : block) {
+    if (statement.kind == Statement::Kind::Loop)
+      most = std::max(most, size_hint(statement.extent) * trips(statement.body));
+  }
+  return most;
+}
+
+const DeviceKernel& main_of(const std::vector<DeviceKernel>& kernels) {
+  const auto found =
+      std::ranges::find_if(kernels, [](const DeviceKernel& k) { return k.candidate != kLoops; });
+  return found == kernels.end() ? kernels.front() : *found;
+}
+
+std::string count_text(std::size_t kernels) {
+  return concat(kernels, kernels == 1 ? " kernel" : " kernels");
+}
+
+class Listing {
+ public:
+  Listing(const NestSequence& sequence, const NestSequence::Part& part,
+          const std::vector<bool>& is_constant)
+      : sequence_(sequence), part_(part), is_constant_(is_constant) {}
+
+  std::vector<DeviceKernel> kernels_for(const Target& target) const {
+    NestSequence trial = sequence_;
+    return select_kernels(trial, part_, is_constant_, target);
+  }
+  bool has(const std::string& name) const {
+    return std::ranges::any_of(list, [&](const auto& each) { return each.name == name; });
+  }
+  void accept(const std::vector<DeviceKernel>& kernels, const Target& target) {
+    const std::string& name = main_of(kernels).candidate;
+    if (has(name)) return;
+    Verdict verdict = yes(static_cast<double>(list.size()));
+    verdict.reason = count_text(kernels.size());
+    list.push_back({name, std::move(verdict), target});
+  }
+  void refuse(std::string name, std::string reason) {
+    list.push_back({std::move(name), no(std::move(reason)), {}});
+  }
+
+  std::vector<DeviceCandidate> list;
+
+ private:
+  const NestSequence& sequence_;
+  const NestSequence::Part& part_;
+  const std::vector<bool>& is_constant_;
+};
+
+void add_tensor_cores(Listing& listing, const Target& target) {
+  if (listing.has(kWgmma)) return;
+  if (!target.has_wgmma()) return listing.refuse(kWgmma, "the target has no such instructions");
+  Target own = target;
+  own.prefers_tensor_cores = true;
+  const std::vector<DeviceKernel> kernels = listing.kernels_for(own);
+  if (main_of(kernels).candidate == kWgmma) return listing.accept(kernels, own);
+  listing.refuse(kWgmma, "no tiles of ours fit its types, extents and strides");
+}
+
+void add_library(Listing& listing, const Target& target) {
+  constexpr const char* kLibrary = "library";
+  if (!target.uses_libraries) return listing.refuse(kLibrary, "libraries are not wanted");
+  Target others = target;
+  others.uses_tensor_cores = false;
+  const std::vector<DeviceKernel> kernels = listing.kernels_for(others);
+  const DeviceKernel& main = main_of(kernels);
+  if (main.library) return listing.accept(kernels, others);
+  listing.refuse(kLibrary, main.refusal);
+}
+
+void add_loops(Listing& listing, const NestSequence::Part& part, const Target& target) {
+  if (listing.has(kLoops)) return;
+  const double products = trips(part.nest.body);
+  if (products > kMostByLoops) {
+    return listing.refuse(kLoops, concat("too slow for ", static_cast<std::int64_t>(products),
+                                         " products"));
+  }
+  Target plain = target;
+  plain.uses_tensor_cores = plain.uses_libraries = false;
+  listing.accept(listing.kernels_for(plain), plain);
+}
+
+}  // namespace
+
+std::string work_text(const Target& target) {
+  return concat("cuda:", target.architecture, target.allows_tf32 ? " tf32" : "",
+                target.multiplies_bytes ? " bytes" : "", "\n");
+}
+
+std::vector<DeviceCandidate> device_candidates(const NestSequence& sequence,
+                                               const NestSequence::Part& part,
+                                               const std::vector<bool>& is_constant,
+                                               const Target& target) {
+  Listing listing(sequence, part, is_constant);
+  listing.accept(listing.kernels_for(target), target);
+  if (match_attention(part.nest) || !sums_products(part.nest)) return std::move(listing.list);
+  add_tensor_cores(listing, target);
+  add_library(listing, target);
+  add_loops(listing, part, target);
+  return std::move(listing.list);
+}
+
+}  // namespace tenon::codegen::cuda

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "codegen/cuda/select.h"
+#include "target/candidate.h"
+
+#include <string>
+#include <vector>
+
+namespace tenon::codegen::cuda {
+
+/// A way to compute a nest on a device, by one kernel or by several one after another.
+struct DeviceCandidate {
+  std::string name;  ///< what does most of the work: `kWgmma`, "cudnn", "cublaslt", "loops"
+  Verdict verdict;   ///< its cost is only a place in their order; `reason` also of a yes
+  Target target;     ///< for which `select_kernels` makes it
+};
+
+/// What may compute a part, in the order of what is thought to be fastest: what is taken untimed
+/// comes first.
+std::vector<DeviceCandidate> device_candidates(const NestSequence& sequence,
+                                               const NestSequence::Part& part,
+                                               const std::vector<bool>& is_constant,
+                                               const Target& target);
+
+/// What of a target says, beside the nest, what accepts.
+std::string work_text(const Target& target);
+
+}  // namespace tenon::codegen::cuda
