@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
+#include "codegen/assemble.h"
+#include "codegen/select.h"
 #include "driver/tuning/device_ways.h"
+#include "driver/tuning/tuner.h"
 #include "frontends/aitemplate/kernel_choices.h"
-#include "frontends/own_node.h"
 #include "ir/node_rules.h"
 #include "ops/analysis.h"
 #include "passes/train/train.h"
@@ -14,91 +14,79 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace tenon {
 namespace {
 
-constexpr const char* kWorkMark = "node ";
 constexpr const char* kUntuned = " untuned";
-constexpr int kProfiledRuns = 8;
 
-struct NamedWork {
-  std::string name;  // of its first result
-  std::string work;
+// Where timings come from: of kernels, and of the ways that libraries know.
+struct Places {
+  TuningPlace kernels, ways;
+};
+
+// What computes a node, and whether all that could was timed.
+struct NodeKernel {
+  std::string candidate;
+  bool is_timed = true;
 };
 
 // Convolutions and products, alone or with what follows: others have no kernels to choose from.
-std::vector<NamedWork> nodes_of(const Graph& graph) {
-  std::vector<NamedWork> nodes;
-  for (const NodeId id : graph.nodes_in_order()) {
-    const ValueId result = graph.node(id).results.front();
-    if (graph.constant_of(result) || fusion_kind(graph, id) != Fusion::Contraction) continue;
-    nodes.push_back({graph.value(result).name, device_work(graph, id)});
-  }
-  return nodes;
+bool has_choice(const Graph& graph, NodeId id) {
+  const ValueId result = graph.node(id).results.front();
+  return !graph.constant_of(result) && fusion_kind(graph, id) == Fusion::Contraction;
 }
 
-// By node: the step that does its work, and not what prepares or finishes it.
-std::map<std::string, std::string> candidates_of(const Program& program) {
-  std::map<std::string, std::string> found;
-  for (const Program::Step& step : program.steps) {
-    std::string& candidate = found[step.value];
-    if (candidate.empty() || candidate == "loops") candidate = step.candidate;
+std::size_t accepting_count(const codegen::Decision& decision) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(decision.candidates, [](const codegen::Decision::Option& option) {
+        return option.verdict.accepts;
+      }));
+}
+
+// Of a graph without symbols, by the name of a node's first result: what the cache says is fastest,
+// else what is taken untimed.
+std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCache& cache,
+                                             const std::optional<Places>& places,
+                                             codegen::CompileOptions options) {
+  std::vector<codegen::Decision> decisions;
+  options.decisions = &decisions;
+  if (places) options.choose = tuned_choice(cache, places->kernels);
+  Program program =
+      codegen::assemble(codegen::select(graph, options), codegen::target_name(options));
+  TuneReport ignored;
+  if (places) use_known_ways(cache, places->ways, program, ignored);
+  std::map<std::string, NodeKernel> found;
+  for (const codegen::Decision& decision : decisions) {
+    if (!decision.node || !has_choice(graph, decision.node)) continue;
+    NodeKernel& node = found[graph.value(graph.node(decision.node).results.front()).name];
+    const bool is_known =
+        places && (accepting_count(decision) < 2 || cache.find(places->kernels, decision.work));
+    node.is_timed = node.is_timed && is_known;
+  }
+  for (std::size_t k = 0; k < program.steps.size(); ++k) {
+    const auto node = found.find(program.steps[k].value);
+    if (node == found.end()) continue;
+    // The step that does its work, and not what prepares or finishes it.
+    std::string& candidate = node->second.candidate;
+    if (candidate.empty() || candidate == "loops") candidate = program.steps[k].candidate;
+    const std::optional<std::string> work = library_work(program, k);
+    if (work && !(places && cache.find(places->ways, *work))) node->second.is_timed = false;
   }
   return found;
 }
 
-codegen::CompileOptions with_architecture(codegen::CompileOptions options,
-                                          const std::string& architecture) {
-  options.device->architecture = architecture;
-  return options;
-}
-
-// With kernels on tensor cores of our own, and without: then libraries have that work.
-std::vector<codegen::CompileOptions> variants_of(const codegen::CompileOptions& options) {
-  std::vector<codegen::CompileOptions> variants = {options};
-  std::string architecture = options.device->architecture;
-  if (!options.device->has_wgmma() || !options.device->uses_libraries) return variants;
-  architecture.pop_back();
-  variants.push_back(with_architecture(options, architecture));
-  return variants;
-}
-
-// Times every node of a graph without symbols, and keeps what came out.
-void profile(const Graph& graph, TuningCache& cache, const TuningPlace& place,
-             const codegen::CompileOptions& options) {
-  std::map<std::string, std::vector<TunedKernel::Timing>> timings;  // by node
-  for (const codegen::CompileOptions& variant : variants_of(options)) {
-    Program program = codegen::compile(graph, variant);
-    tune_on_device(cache, program, true);
-    const std::map<std::string, std::string> candidates = candidates_of(program);
-    CompiledModel model(std::move(program), 1);
-    model.prepare(random_inputs(input_ports(model.program()), 1, {}));
-    model.run_prepared();
-    std::map<std::string, double> seconds;
-    for (const StepTime& step : model.timed_steps(kProfiledRuns))
-      seconds[step.value] += step.seconds;
-    for (const auto& [name, candidate] : candidates) {
-      const double each = seconds[name] / kProfiledRuns;
-      std::vector<TunedKernel::Timing>& list = timings[name];
-      if (each > 0 &&
-          std::ranges::find(list, candidate, &TunedKernel::Timing::candidate) == list.end())
-        list.push_back({candidate, 0, each, kProfiledRuns});
-    }
-  }
-  for (const NamedWork& node : nodes_of(graph)) {
-    const auto found = timings.find(node.name);
-    if (found == timings.end() || found->second.empty()) continue;
-    TunedKernel kernel;
-    kernel.place = place;
-    kernel.work = node.work;
-    kernel.name = node.name;
-    kernel.timings = found->second;
-    const auto best = std::ranges::min_element(kernel.timings, {}, &TunedKernel::Timing::seconds);
-    kernel.ranges = {{0, 0, best->candidate}};
-    cache.store(kernel);
-  }
+// Times what could compute a graph without symbols, and keeps what came out.
+void profile(const Graph& graph, TuningCache& cache, const Places& places,
+             codegen::CompileOptions options) {
+  TuneOptions settings;
+  settings.compile = options;
+  tune(graph, cache, settings);
+  options.choose = tuned_choice(cache, places.kernels);
+  Program program = codegen::compile(graph, options);
+  tune_on_device(cache, program, true);  // calls that nothing else computes
 }
 
 constexpr std::int64_t kMostExtent = 1024;  // that a symbol has when it is timed
@@ -121,31 +109,32 @@ SymbolRanges symbols_of(const Graph& graph) {
   return symbols;
 }
 
-// The device that is here; else the one that the cache knows most of these nodes from.
-std::optional<TuningPlace> place_for(const std::vector<NamedWork>& nodes,
-                                     const TuningCache& cache) {
+Places places_here() { return {device_kernels_place(), device_place()}; }
+
+// The device that is here; else the one that the cache knows most of these kernels from.
+std::optional<Places> places_for(const Graph& graph, const TuningCache& cache,
+                                 const codegen::CompileOptions& options) {
   try {
-    return device_place();
+    return places_here();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Device) throw;
   }
+  std::set<std::string> works;
+  for (const codegen::Decision& decision : codegen::decide(graph, options))
+    works.insert(decision.work);
   std::vector<std::pair<TuningPlace, std::size_t>> places;
   for (const TunedKernel& kernel : cache.all()) {
-    if (!kernel.work.starts_with(kWorkMark)) continue;
+    if (!works.contains(kernel.work)) continue;
     if (places.empty() || places.back().first != kernel.place) places.emplace_back(kernel.place, 0);
-    places.back().second += std::ranges::count(nodes, kernel.work, &NamedWork::work) > 0 ? 1 : 0;
+    ++places.back().second;
   }
   const auto most =
       std::ranges::max_element(places, {}, [](const auto& each) { return each.second; });
-  if (most == places.end() || most->second == 0) return std::nullopt;
-  return most->first;
+  if (most == places.end()) return std::nullopt;
+  return Places{most->first, ways_place(most->first)};
 }
 
 }  // namespace
-
-std::string device_work(const Graph& graph, NodeId node) {
-  return concat(kWorkMark, own_node(graph, node).text);
-}
 
 DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
                                   const codegen::CompileOptions& options, bool times) {
@@ -155,7 +144,8 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
       symbols.empty() ? std::vector<std::int64_t>{0} : values_in(symbols.begin()->second);
   std::map<std::string, aitemplate::KernelChoices> choices;  // by node
   std::map<std::string, bool> is_untuned;
-  std::optional<TuningPlace> place;
+  std::optional<Places> places;
+  if (times) places = places_here();
   std::int64_t lo = symbols.empty() ? 0 : values.front();
   for (const std::int64_t value : values) {
     DimBindings bound;
@@ -164,22 +154,20 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
       bound[name] = Dim(std::max(range.lo, std::min(wanted, kMostExtent)));
     }
     const Graph fixed = with_symbols(graph, bound);
-    const std::vector<NamedWork> nodes = nodes_of(fixed);
-    if (!place) place = times ? device_place() : place_for(nodes, cache);
-    const auto is_known = [&](const NamedWork& node) {
-      return place && cache.find(*place, node.work);
-    };
-    if (times && !std::ranges::all_of(nodes, is_known)) profile(fixed, cache, *place, options);
-    std::optional<std::map<std::string, std::string>> untimed;
-    for (const NamedWork& node : nodes) {
-      const auto known = place ? cache.find(*place, node.work) : std::nullopt;
-      if (!known && !untimed) untimed = candidates_of(codegen::compile(fixed, options));
-      const std::string kernel = known ? known->ranges.front().candidate : (*untimed)[node.name];
-      if (kernel.empty()) continue;  // it has no step of its own
-      is_untuned[node.name] = is_untuned[node.name] || !known;
-      aitemplate::KernelChoices& list = choices[node.name];
+    if (!places) places = places_for(fixed, cache, options);
+    std::map<std::string, NodeKernel> kernels = kernels_of(fixed, cache, places, options);
+    const auto is_timed = [](const auto& each) { return each.second.is_timed; };
+    if (times && !std::ranges::all_of(kernels, is_timed)) {
+      profile(fixed, cache, *places, options);
+      kernels = kernels_of(fixed, cache, places, options);
+    }
+    for (const auto& [node, kernel] : kernels) {
+      if (kernel.candidate.empty()) continue;  // it has no step of its own
+      is_untuned[node] = is_untuned[node] || !kernel.is_timed;
+      aitemplate::KernelChoices& list = choices[node];
       list.symbol = symbol;
-      const std::string name = known ? kernel : concat(kernel, kUntuned);
+      const std::string name =
+          kernel.is_timed ? kernel.candidate : concat(kernel.candidate, kUntuned);
       if (!list.choices.empty() && list.choices.back().kernel == name) {
         list.choices.back().hi = value;
       } else {
@@ -195,7 +183,7 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
     aitemplate::note_choices(made.graph, result, list);
     ++(is_untuned[name] ? made.untuned : made.timed);
   }
-  if (made.timed > 0) made.device = concat(place->machine, " (", place->generator, ")");
+  if (made.timed > 0) made.device = concat(places->ways.machine, " (", places->ways.generator, ")");
   return made;
 }
 

@@ -1,13 +1,15 @@
 #include "base/error.h"
+#include "codegen/assemble.h"
+#include "codegen/select.h"
 #include "driver/compile.h"
 #include "driver/tuning/device_kernels.h"
 #include "driver/tuning/device_ways.h"
+#include "driver/tuning/tuner.h"
 #include "frontends/aitemplate/read_dump.h"
 #include "frontends/document.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "passes/train/train.h"
-#include "unit/codegen/cuda_emulation.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +28,7 @@ Graph convolution(const std::string& batch, const std::string& symbols = "") {
 
 codegen::CompileOptions device_options() {
   codegen::CompileOptions options = cpu_options();
-  options.device = testing::emulated_target();
+  options.device = codegen::cuda::Target{.architecture = "sm_90a"};
   return options;
 }
 
@@ -56,23 +58,35 @@ std::vector<std::pair<std::string, std::string>> kernels_in(const Graph& graph) 
 
 using Kernels = std::vector<std::pair<std::string, std::string>>;
 
-// As if all nodes had been timed on that device.
+void keep(TuningCache& cache, const TuningPlace& place, const std::string& work,
+          const std::string& winner) {
+  TunedKernel kernel;
+  kernel.place = place;
+  kernel.work = work;
+  kernel.timings = {{winner, 0, 0.5, 1}};
+  kernel.ranges = {{0, 0, winner}};
+  cache.store(kernel);
+}
+
+// As if all kernels had been timed on that device, and then a library's ways where one won.
 void pretend(TuningCache& cache, const Graph& graph, const std::string& device,
-             const std::string& winner) {
-  for (const NodeId node : graph.nodes_in_order()) {
-    TunedKernel kernel;
-    kernel.place = {device, "libraries", 1};
-    kernel.work = device_work(graph, node);
-    kernel.timings = {{winner, 0, 0.5, 1}};
-    kernel.ranges = {{0, 0, winner}};
-    cache.store(kernel);
+             const std::string& winner, const std::string& way = "") {
+  const TuningPlace place{device, "tenon 12, libraries", 1};
+  codegen::CompileOptions options = device_options();
+  for (const codegen::Decision& decision : codegen::decide(graph, options))
+    keep(cache, place, decision.work, winner);
+  options.choose = tuned_choice(cache, place);
+  const Program program = codegen::assemble(codegen::select(graph, options), "cuda:sm_90a");
+  for (std::size_t k = 0; k < program.steps.size(); ++k) {
+    if (const auto work = library_work(program, k)) keep(cache, ways_place(place), *work, way);
   }
 }
 
 TEST(DeviceKernels, WithoutTimingsTheUntunedChoiceIsNamedAsSuch) {
+  if (has_device()) GTEST_SKIP() << "there is a device, whose timings count";
   TuningCache cache;
   const DeviceKernels made = with_device_kernels(convolution("4"), cache, device_options(), false);
-  EXPECT_EQ(kernels_in(made.graph), (Kernels{{"NI == 4", "tenon_loops_untuned"}}));
+  EXPECT_EQ(kernels_in(made.graph), (Kernels{{"NI == 4", "tenon_cudnn_untuned"}}));
   EXPECT_EQ(made.timed, 0U);
   EXPECT_GT(made.untuned, 0U);
   EXPECT_EQ(made.device, "");
@@ -82,8 +96,8 @@ TEST(DeviceKernels, WithoutADeviceTheCacheTellsOfTheOneItKnowsBest) {
   if (has_device()) GTEST_SKIP() << "there is a device, whose timings count";
   const Graph graph = convolution("4");
   TuningCache cache;
-  pretend(cache, convolution("5"), "a GPU that timed something else", "cublaslt");
-  pretend(cache, graph, "NVIDIA H200", "cudnn#3");
+  pretend(cache, convolution("5"), "a GPU that timed something else", "loops");
+  pretend(cache, graph, "NVIDIA H200", "cudnn", "cudnn#3");
   const DeviceKernels made = with_device_kernels(graph, cache, device_options(), false);
   EXPECT_EQ(kernels_in(made.graph), (Kernels{{"NI == 4", "tenon_cudnn_3"}}));
   EXPECT_EQ(made.untuned, 0U);
@@ -94,13 +108,14 @@ TEST(DeviceKernels, ASymbolicBatchInRangesUpToWhatWasTimed) {
   if (has_device()) GTEST_SKIP() << "there is a device, whose timings count";
   const Graph graph = convolution("N", "<N in [1, 8]> ");
   TuningCache cache;
-  for (const auto& [value, winner] : std::vector<std::pair<std::int64_t, std::string>>{
-           {1, "wgmma"}, {2, "wgmma"}, {4, "cudnn#1"}})
-    pretend(cache, with_symbols(graph, {{"N", Dim(value)}}), "NVIDIA H200", winner);
+  const auto at = [&](std::int64_t value) { return with_symbols(graph, {{"N", Dim(value)}}); };
+  pretend(cache, at(1), "NVIDIA H200", "loops");
+  pretend(cache, at(2), "NVIDIA H200", "loops");
+  pretend(cache, at(4), "NVIDIA H200", "cudnn", "cudnn#1");
   const DeviceKernels made = with_device_kernels(graph, cache, device_options(), false);
-  EXPECT_EQ(kernels_in(made.graph), (Kernels{{"NI >= 1 && NI <= 2", "tenon_wgmma"},
+  EXPECT_EQ(kernels_in(made.graph), (Kernels{{"NI >= 1 && NI <= 2", "tenon_loops"},
                                              {"NI >= 3 && NI <= 4", "tenon_cudnn_1"},
-                                             {"NI >= 5 && NI <= 8", "tenon_loops_untuned"}}));
+                                             {"NI >= 5 && NI <= 8", "tenon_cudnn_untuned"}}));
   EXPECT_EQ(made.timed, 0U);  // at every extent
 }
 
