@@ -15,9 +15,11 @@
 #include "driver/rebatch.h"
 #include "driver/pipeline.h"
 #include "driver/planning/budget.h"
+#include "driver/profile/record.h"
 #include "driver/resident.h"
 #include "driver/summary.h"
 #include "driver/training/options.h"
+#include "target/gpu_facts.h"
 
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -174,10 +176,35 @@ MachinePeak device_peak(const Program& program) {
   }
 }
 
+// By what a node makes first and by candidate: why that computes it, where others could.
+using Reasons = std::map<std::pair<std::string, std::string>, std::string>;
+
+Reasons reasons_of(const CompileRecord& record) {
+  Reasons reasons;
+  for (const codegen::Decision& decision : record.decisions) {
+    const auto accepting = std::ranges::count_if(
+        decision.candidates, [](const auto& option) { return option.verdict.accepts; });
+    if (!decision.node || accepting < 2) continue;
+    const ValueId value = record.graph.node(decision.node).results.front();
+    for (const codegen::Version& version : decision.selection.versions) {
+      const std::string& name = decision.candidates[version.candidate].name;
+      reasons[{record.graph.value(value).name, name}] = decision.selection.why;
+    }
+  }
+  return reasons;
+}
+
+std::string reason_for(const StepTime& step, const Reasons& reasons) {
+  const auto found = reasons.find({step.value, step.candidate.substr(0, step.candidate.find('#'))});
+  return found == reasons.end() ? "" : found->second;
+}
+
 // A processor's caches give more than its memory: a limit by bytes is a device's alone.
-void print_steps(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit) {
+void print_steps(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit,
+                 const Reasons& reasons) {
   std::vector<std::string> titles = {">step", "name", "candidate", ">us", ">share", ">GFLOP/s", ">GB/s"};
   if (limit) titles.push_back(">of limit");
+  if (!reasons.empty()) titles.emplace_back("why");
   Table table(titles);
   const auto number = [](double value) {
     return std::to_string(static_cast<std::int64_t>(value + 0.5));
@@ -188,13 +215,15 @@ void print_steps(const std::vector<RankedStep>& steps, const std::optional<Machi
         number(100 * share) + " %", step.flops > 0 ? number(step.flops / step.seconds / 1e9) : "-",
         step.bytes > 0 ? number(step.bytes / step.seconds / 1e9) : "-"};
     if (limit) row.push_back(number(100 * least_seconds(*limit, step.flops, step.bytes) / step.seconds) + " %");
+    if (!reasons.empty()) row.push_back(reason_for(step, reasons));
     table.add(row);
   }
   table.print(out());
   out() << "\n";
 }
 
-Json to_json(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit) {
+Json to_json(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit,
+             const Reasons& reasons) {
   Json json = Json::array();
   for (const auto& [position, step, share] : steps) {
     json.push_back({{"step", position},
@@ -206,6 +235,7 @@ Json to_json(const std::vector<RankedStep>& steps, const std::optional<MachinePe
                     {"gflops", step.flops / step.seconds / 1e9},
                     {"gb_per_s", step.bytes / step.seconds / 1e9}});
     if (limit) json.back()["limit_share"] = least_seconds(*limit, step.flops, step.bytes) / step.seconds;
+    if (const std::string why = reason_for(step, reasons); !why.empty()) json.back()["why"] = why;
   }
   return json;
 }
@@ -230,6 +260,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
   TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd, options.threads, options.tune, options.untuned};
   tuning.precision = options.precision;
   tuning.preferred = options.preferred;
+  CompileRecord record;
+  if (options.every_step && is_gpu_target(tuning.cpu)) tuning.record = &record;
   if (!options.shapes.empty()) tuning.specialised_shapes = {join(options.shapes, ",")};
   if (is_program && !options.train.empty()) {
     throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");
@@ -380,12 +412,12 @@ int bench(const BenchOptions& options, OutputFormat format) {
                         {"plain_ms", 1e3 * report.plain_seconds},
                         {"planned_ms", 1e3 * report.seconds}};
     }
-    if (options.every_step) json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit);
+    if (options.every_step) json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit, reasons_of(record));
     out() << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
   if (options.every_step) {
-    print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit);
+    print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit, reasons_of(record));
   }
   std::vector<std::string> titles = {">runs", ">least ms", ">median ms"};
   std::vector<std::string> row = {std::to_string(samples.size()), rounded(sorted.front()),

@@ -38,7 +38,7 @@ struct RunOptions {
   bool trust_program = false;  ///< whatever its file is called
   bool untuned = false;
   std::vector<std::string> preferred;  ///< candidates that are taken wherever they accept
-  std::int64_t max_trips = 0;  ///< of all loops together; 0: any number
+  std::int64_t max_trips = 0;          ///< of all loops together; 0: any number
   std::string precision;
   std::string check_nan;    ///< "true" or a folder for what the node read
   double check_range = 0;   ///< 0: any magnitude

@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "codegen/compile.h"
-#include "codegen/cpu/source_hash.h"  // made by cmake/source_hash.cmake
+#include "codegen/source_hash.h"  // made by cmake/source_hash.cmake
 
 namespace tenon::codegen {
 

@@ -71,8 +71,7 @@ TuneReport tune_into(TuningCache& cache, const Graph& graph, const CompileReques
 // What the work of a request is chosen by, opened once; null where nothing is known or wanted.
 std::shared_ptr<TuningCache> cache_for(const CompileRequest& request) {
   if (request.is_untuned) return nullptr;
-  std::optional<TuningCache> opened =
-      open_tuning_cache(request.tune_seconds.has_value(), request);
+  std::optional<TuningCache> opened = open_tuning_cache(request.tune_seconds.has_value(), request);
   return opened ? std::make_shared<TuningCache>(std::move(*opened)) : nullptr;
 }
 
@@ -215,11 +214,9 @@ std::string print_model(Graph graph, const CompileRequest& request, codegen::Sta
 }
 
 std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest& request) {
-  return with_choices(
-      std::move(graph), request,
-      [](const Graph& made, const codegen::CompileOptions& options, const auto&, bool) {
-        return decide_nodes(made, options);
-      });
+  return with_choices(std::move(graph), request,
+                      [](const Graph& made, const codegen::CompileOptions& options, const auto&,
+                         bool) { return decide_nodes(made, options); });
 }
 
 TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {

@@ -6,8 +6,6 @@
 
 namespace tenon::codegen::cpu {
 
-std::string generator_name() {
-  return concat(source_name(), ", LLVM ", LLVM_VERSION_STRING);
-}
+std::string generator_name() { return concat(source_name(), ", LLVM ", LLVM_VERSION_STRING); }
 
 }  // namespace tenon::codegen::cpu

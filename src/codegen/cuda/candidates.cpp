@@ -95,8 +95,8 @@ void add_loops(Listing& listing, const NestSequence::Part& part, const Target& t
   if (listing.has(kLoops)) return;
   const double products = trips(part.nest.body);
   if (products > kMostByLoops) {
-    return listing.refuse(kLoops, concat("too slow for ", static_cast<std::int64_t>(products),
-                                         " products"));
+    return listing.refuse(
+        kLoops, concat("too slow for ", static_cast<std::int64_t>(products), " products"));
   }
   Target plain = target;
   plain.uses_tensor_cores = plain.uses_libraries = false;

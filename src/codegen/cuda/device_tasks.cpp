@@ -97,9 +97,8 @@ class DeviceTasks : public TaskWriter {
       // Where the list has no such symbol, any of them does.
       if (!version.symbol.empty() && !guard_symbol(version) && has_any) continue;
       has_any = true;
-      add_kernels(
-          select_kernels(sequence, part, is_constant, candidates[version.candidate].target), flops,
-          version, selected);
+      add_kernels(select_kernels(sequence, part, is_constant, candidates[version.candidate].target),
+                  flops, version, selected);
     }
     selected.decision = std::move(decision);
     return selected;

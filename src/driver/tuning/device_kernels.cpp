@@ -40,10 +40,9 @@ bool has_choice(const Graph& graph, NodeId id) {
 }
 
 std::size_t accepting_count(const codegen::Decision& decision) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(decision.candidates, [](const codegen::Decision::Option& option) {
-        return option.verdict.accepts;
-      }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      decision.candidates,
+      [](const codegen::Decision::Option& option) { return option.verdict.accepts; }));
 }
 
 // Of a graph without symbols, by the name of a node's first result: what the cache says is fastest,

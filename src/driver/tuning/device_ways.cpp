@@ -34,8 +34,8 @@ TuningPlace device_place() {
 
 TuningPlace device_kernels_place() {
   TuningPlace place = device_place();
-  place.generator = concat(codegen::source_name(), place.generator.empty() ? "" : ", ",
-                           place.generator);
+  place.generator =
+      concat(codegen::source_name(), place.generator.empty() ? "" : ", ", place.generator);
   return place;
 }
 

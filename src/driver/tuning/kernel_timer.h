@@ -50,6 +50,8 @@ class KernelTimer {
   std::string work_;
   Settings settings_;
   std::map<std::size_t, std::unique_ptr<Prepared>> prepared_;
+  std::map<std::string, Shape> shapes_;
+  std::vector<Datum> inputs_;  ///< of those shapes
   std::vector<char> other_data_;
 };
 

@@ -35,7 +35,8 @@ constexpr const char* kProduct = R"(graph (x: f16[130, 64], b: f16[136]) {
   return y
 }
 )";
-constexpr const char* kConvolution = R"(graph (x: f16[2, 9, 11, 64]@NHWC, z: f16[2, 9, 11, 64]@NHWC) {
+constexpr const char* kConvolution =
+    R"(graph (x: f16[2, 9, 11, 64]@NHWC, z: f16[2, 9, 11, 64]@NHWC) {
   w = constant f16[64, 64, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
   c = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
   s = add(c, z)
@@ -116,16 +117,17 @@ TEST(DeviceTuner, RefusalsHaveReasons) {
       words[name] = what;
     return words;
   };
-  const std::string odd = "graph (x: f32[130, 62], w: f32[62, 136]) {\n  y = matmul(x, w)\n  return y\n}\n";
+  const std::string odd =
+      "graph (x: f32[130, 62], w: f32[62, 136]) {\n  y = matmul(x, w)\n  return y\n}\n";
   EXPECT_EQ(said(odd, device_options())["wgmma"],
             "refuses: no tiles of ours fit its types, extents and strides");
   EXPECT_EQ(said(odd, device_options())["cublaslt"], "chosen: first by the facts; 1 kernel");
   codegen::CompileOptions other = device_options();
   other.device->architecture = "sm_80";
   EXPECT_EQ(said(kProduct, other)["wgmma"], "refuses: the target has no such instructions");
-  const std::string large = "graph (x: f16[4096, 4096], w: f16[4096, 4096]) {\n  y = matmul(x, w)\n  return y\n}\n";
-  EXPECT_EQ(said(large, device_options())["loops"],
-            "refuses: too slow for 68719476736 products");
+  const std::string large =
+      "graph (x: f16[4096, 4096], w: f16[4096, 4096]) {\n  y = matmul(x, w)\n  return y\n}\n";
+  EXPECT_EQ(said(large, device_options())["loops"], "refuses: too slow for 68719476736 products");
   EXPECT_EQ(said(large, device_options())["wgmma"], "accepts: 1 kernel");
 }
 
@@ -162,9 +164,10 @@ TEST(DeviceTuner, RangesOfASymbolHaveKernelsOfTheirOwn) {
           std::ranges::find(decision.candidates, name, &Decision::Option::name) -
           decision.candidates.begin());
     };
-    return codegen::Selection{
-        {{place("loops"), "n", 1, 7}, {place("cublaslt"), "n", 8, 63}, {place("wgmma"), "n", 64, 300}},
-        "timed"};
+    return codegen::Selection{{{place("loops"), "n", 1, 7},
+                               {place("cublaslt"), "n", 8, 63},
+                               {place("wgmma"), "n", 64, 300}},
+                              "timed"};
   };
   const Program program = codegen::compile(graph, options);
   for (const std::int64_t rows : {3, 20, 130}) {
@@ -181,7 +184,8 @@ void remember(TuningCache& cache, const TuningPlace& place, const Decision& deci
   kernel.work = decision.work;
   kernel.name = decision.name;
   for (const std::string& name : fastest_first)
-    kernel.timings.push_back({name, 0, 1e-6 * (1.04 + static_cast<double>(kernel.timings.size())), 3});
+    kernel.timings.push_back(
+        {name, 0, 1e-6 * (1.04 + static_cast<double>(kernel.timings.size())), 3});
   kernel.ranges = {{0, 0, fastest_first.front()}};
   cache.store(kernel);
 }
@@ -201,9 +205,9 @@ TEST(DeviceTuner, WhatIsRememberedChangesTheProgram) {
   options.choose = preferred_choice({"loops"}, options.choose);
   EXPECT_EQ(kernels_of(graph, options), Names{"loops"});
   // Of another device, other libraries, another code generator, nothing is known.
-  for (const TuningPlace& other :
-       {TuningPlace{"another GPU", "tenon 1, cuDNN 9", 1}, TuningPlace{"a GPU", "tenon 1, cuDNN 10", 1},
-        TuningPlace{"a GPU", "tenon 2, cuDNN 9", 1}}) {
+  for (const TuningPlace& other : {TuningPlace{"another GPU", "tenon 1, cuDNN 9", 1},
+                                   TuningPlace{"a GPU", "tenon 1, cuDNN 10", 1},
+                                   TuningPlace{"a GPU", "tenon 2, cuDNN 9", 1}}) {
     options.choose = tuned_choice(cache, other);
     EXPECT_EQ(kernels_of(graph, options), Names{"wgmma"});
   }
