@@ -139,9 +139,10 @@ TENON_API tenon_status tenon_model_save(tenon_model model, const char* format, c
 TENON_API tenon_status tenon_model_transform(tenon_model model, const char* options,
                                              tenon_model* result);
 /* Compiles it. Options: target ("native", "x86-64-v3", "cuda:sm_90a"), precision ("f16", "bf16",
- * "tf32"), threads (that kernels are chosen for), winograd, tune_seconds, untuned,
- * specialised_shapes (["x:8x3x224x224"]), swappable_weights (true: every weight, or a list of
- * names: tenon_program_set_weight can replace them). */
+ * "tf32"), threads (that kernels are chosen for), winograd, tune_seconds, untuned, prefer (names of
+ * candidates that are taken wherever they accept: ["wgmma"]), specialised_shapes
+ * (["x:8x3x224x224"]), swappable_weights (true: every weight, or a list of names:
+ * tenon_program_set_weight can replace them). */
 TENON_API tenon_status tenon_model_compile(tenon_model model, const char* options,
                                            tenon_program* program);
 TENON_API tenon_status tenon_model_free(tenon_model model);

@@ -49,13 +49,14 @@ class Model:
     def compile(self, threads: int = 0, target: str | None = None, precision: str | None = None,
                 tune: float | None = None, untuned: bool = False, winograd: bool = True,
                 specialised_shapes: Sequence[str] | None = None,
-                swappable_weights: bool | Sequence[str] = False) -> Program:
+                swappable_weights: bool | Sequence[str] = False,
+                prefer: Sequence[str] | None = None) -> Program:
         """`threads`: that run it and that kernels are chosen for; 0: as many as the process may use. `target`:
         "x86-64-v3", "cuda:sm_90a"; by default this processor. `precision`: "f16", "bf16". `tune`: seconds to time
-        kernels for."""
+        kernels for. `prefer`: names of candidates that are taken wherever they accept, as "wgmma" or "library"."""
         options = options_text({
             "threads": threads, "target": target, "precision": precision, "tune_seconds": tune, "untuned": untuned,
-            "winograd": winograd, "specialised_shapes": list(specialised_shapes or []),
+            "winograd": winograd, "prefer": list(prefer or []), "specialised_shapes": list(specialised_shapes or []),
             "swappable_weights": swappable_weights if isinstance(swappable_weights, bool) else list(swappable_weights)})
         return Program(handle_from(lib.tenon_model_compile, self._handle, options), threads)
 

@@ -93,6 +93,7 @@ CompileRequest request_of(Options& given) {
   request.threads = static_cast<int>(given.integer("threads", 0, kMostThreads).value_or(0));
   request.tune_seconds = given.real("tune_seconds");
   request.is_untuned = given.flag("untuned").value_or(false);
+  request.preferred = given.texts("prefer");
   request.specialised_shapes = given.texts("specialised_shapes");
   if (given.is_list("swappable_weights")) {
     request.swappable_weights = given.texts("swappable_weights");

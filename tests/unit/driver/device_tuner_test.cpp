@@ -267,5 +267,31 @@ TEST_F(OnFakeDevice, CandidatesAreTimedAndTheFastestIsKept) {
   });
 }
 
+TEST_F(OnFakeDevice, ASymbolGetsRangesWithoutGaps) {
+  testing::in_own_process([](testing::FakeCuda&) {
+    // One tile of ours, and more blocks of loops the more rows there are.
+    const Graph graph = graph_of(R"(graph <n in [1, 120]> (x: f16[n, 16], w: f16[16, 128]) {
+  y = matmul(x, w)
+  return y
+}
+)");
+    TuneOptions options;
+    options.compile = device_options(true);
+    options.compile.device->uses_libraries = false;
+    options.ready = testing::for_fake_cuda;
+    TuningCache cache;
+    EXPECT_EQ(tune(graph, cache, options).timed, 1U);
+    ASSERT_EQ(cache.all().size(), 1U);
+    const TunedKernel kernel = cache.all().front();
+    EXPECT_EQ(kernel.symbol, "n");
+    EXPECT_EQ(problem_of(kernel), std::nullopt);
+    EXPECT_EQ(kernel.ranges.front().lo, 1);
+    EXPECT_EQ(kernel.ranges.back().hi, 120);
+    EXPECT_EQ(kernel.ranges.back().candidate, "wgmma");
+    options.compile.choose = tuned_choice(cache, tuning_place(options.compile, 1));
+    EXPECT_EQ(kernels_of(graph, options.compile).back(), "wgmma");
+  });
+}
+
 }  // namespace
 }  // namespace tenon::device_tuner_test
