@@ -19,6 +19,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 
 namespace tenon::device_tuner_test {
@@ -264,6 +266,41 @@ TEST_F(OnFakeDevice, CandidatesAreTimedAndTheFastestIsKept) {
     options.is_interrupted = [] { return true; };
     EXPECT_TRUE(tune(graph, other, options).was_interrupted);
     EXPECT_TRUE(other.all().empty());
+  });
+}
+
+// What compiling for a device asks, and of whom.
+TEST_F(OnFakeDevice, CompilingAsksTheCache) {
+  testing::in_own_process([](testing::FakeCuda&) {
+    setenv("XDG_CACHE_HOME", testing::new_library_path("cache").c_str(), 1);
+    const Graph graph = parse_graph(kConvolution, all_ops());
+    CompileRequest request;
+    request.cpu = "cuda:sm_90a";
+    const auto tasks = [&] { return print_model(graph, request, codegen::Stage::Tasks); };
+    const auto decision = [&] {
+      for (Decision& each : decide_kernels(graph, request)) {
+        if (each.candidates.size() > 1) return std::move(each);
+      }
+      throw Error("nothing is chosen there");
+    };
+    EXPECT_NE(tasks().find("\"wgmma\""), std::string::npos);
+    EXPECT_EQ(decision().selection.why, "first by the facts");
+    {
+      TuningCache cache(*tuning_cache_path(), TuningCache::Mode::Write);
+      TuningPlace stale = device_kernels_place();
+      stale.generator = "tenon of yesterday";
+      remember(cache, stale, decision(), {"loops"});
+      remember(cache, device_kernels_place(), decision(), {"cudnn", "wgmma", "loops"});
+    }
+    EXPECT_EQ(decision().selection.why, "tuned: 1.0 us, wgmma 2.0, loops 3.0");
+    EXPECT_NE(tasks().find("\"cudnn\""), std::string::npos);
+    EXPECT_EQ(tasks().find("\"wgmma\""), std::string::npos);
+    request.is_untuned = true;
+    EXPECT_NE(tasks().find("\"wgmma\""), std::string::npos);
+    request.preferred = {"loops"};
+    EXPECT_EQ(decision().selection.why, "preferred");
+    EXPECT_EQ(tasks().find("\"wgmma\""), std::string::npos);
+    std::filesystem::remove_all(testing::new_library_path("cache"));
   });
 }
 
