@@ -33,11 +33,9 @@ TEST(CausalAttention, AsTheReferenceOnAnyNumberOfThreads) {
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     Tensor first;
     for (const char* cpu : {"x86-64-v3", "native"}) {
+      const Program program = codegen::compile(graph, cpu_options(cpu));
       for (const int threads : {1, 2, 3, 7}) {
-        const Tensor y = CompiledModel(codegen::compile(graph, cpu_options(cpu)), threads)
-                             .run(inputs)
-                             .front()
-                             .tensor();
+        const Tensor y = CompiledModel(program, threads).run(inputs).front().tensor();
         for (std::int64_t k = 0; k < y.size(); ++k)
           ASSERT_NEAR(y.real_at(k), expected.real_at(k), 1e-5) << text;
         if (threads == 1) first = y;

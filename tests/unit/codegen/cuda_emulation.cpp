@@ -232,7 +232,12 @@ class EmulatedModel : public DeviceExecutable {
 
 void compile_library(const std::string& what, const std::string& library) {
   const std::string made = concat(library, ".", getpid());
-  if (std::system(concat("c++ -std=c++17 -shared -fPIC ", what, " -o ", made).c_str()) != 0)
+  // Whichever is there: the first compiles in less time, and links in much less.
+  static const std::string compiler =
+      std::system("{ clang++-19 --version && mold --version; } > /dev/null 2>&1") == 0
+          ? "clang++-19 -fuse-ld=mold"
+          : "c++";
+  if (std::system(concat(compiler, " -std=c++17 -shared -fPIC ", what, " -o ", made).c_str()) != 0)
     throw Error("what stands in for a device does not compile").got(what);
   std::filesystem::rename(made, library);  // whole, whoever looks for it meanwhile
 }

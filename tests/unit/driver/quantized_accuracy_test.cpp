@@ -191,7 +191,7 @@ class QuantizedAccuracy : public ::testing::Test {
 };
 
 TEST_F(QuantizedAccuracy, OfAConvolutionNetwork) {
-  const Figures data(3000, 5), test(2000, 77);
+  const Figures data(3000, 5), test(1000, 77);
   const Graph model = trained(kCnn, "x", data.images, data.target, 8, "adam,lr=4e-3");
   write_samples("x", {Figures(64, 901).images, Figures(64, 902).images, Figures(64, 903).images});
   compare(model, test.images, test.target,
@@ -208,7 +208,7 @@ TEST_F(QuantizedAccuracy, OfAConvolutionNetwork) {
 }
 
 TEST_F(QuantizedAccuracy, OfATransformer) {
-  const OrderedTokens data(3000, 3), test(2000, 77);
+  const OrderedTokens data(3000, 3), test(1000, 77);
   const Graph model =
       trained(kOrderTransformer, "tokens", data.tokens, data.target, 8, "adam,lr=3e-3,clip=1");
   write_samples("tokens", {OrderedTokens(64, 901).tokens, OrderedTokens(64, 902).tokens});

@@ -137,6 +137,34 @@ TEST(RelayQuantize, PercentileIsThatOfASortedList) {
   EXPECT_EQ(observer.threshold(), sizes[static_cast<std::size_t>(400000 * 0.99999)]);
 }
 
+// Of a large constant some numbers are drawn and then repeated: drawing all would take longer than
+// the rest of a test.
+Tensor drawn_in_part(const Constant& constant) {
+  constexpr std::int64_t kDrawn = 8191;  // no extent divides it
+  if (constant.kind() != Constant::Kind::Normal || constant.size() <= kDrawn)
+    return constant.materialise();
+  const Tensor some =
+      Constant::normal(DType::F32, {kDrawn}, constant.seed(), constant.first(), constant.second())
+          .materialise();
+  Tensor all(DType::F32, constant.shape());
+  const std::span<float> elements = all.as_mutable<float>();
+  const std::span<const float> numbers = some.as<float>();
+  for (std::size_t at = 0; at < elements.size(); at += numbers.size()) {
+    const std::size_t count = std::min(numbers.size(), elements.size() - at);
+    std::copy_n(numbers.begin(), count, elements.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  return all;
+}
+
+// Drawn once, not by everyone who asks for them.
+Graph with_drawn_constants(Graph graph) {
+  for (const NodeId id : graph.nodes_in_order()) {
+    const Constant* drawn = graph.constant_of(graph.node(id).results.front());
+    if (drawn != nullptr) graph.set_attribute(id, "value", Constant(drawn_in_part(*drawn)));
+  }
+  return graph;
+}
+
 struct Counts {
   bool is_legacy;
   std::size_t inputs, parameters;
@@ -154,8 +182,8 @@ TEST_P(RelayQuantizeCounts, AreThoseOfTheSpec) {
   request.on_stage = [&](std::string_view stage, const Graph& after) {
     stages.emplace(std::string(stage), after);
   };
-  const RelayQuantizeResult result =
-      relay_quantize_model(read_relay(read_fixture("resnet50_v1.before.relay")), nullptr, request);
+  const Graph network = with_drawn_constants(read_relay(read_fixture("resnet50_v1.before.relay")));
+  const RelayQuantizeResult result = relay_quantize_model(network, nullptr, request);
   EXPECT_EQ(as_relay(stages.at("prepare")), read_fixture("resnet50_v1.before.relay"));
   EXPECT_EQ(as_relay(stages.at("partition")), read_fixture("resnet50_v1.after.relay"));
   EXPECT_EQ(result.input_quantizers, expected.inputs);
@@ -202,25 +230,6 @@ INSTANTIATE_TEST_SUITE_P(Spec, RelayQuantizeCounts,
                            return std::string(instance.param.is_legacy ? "LegacyAdd" : "AddFixed");
                          });
 
-// Of a large constant some numbers are drawn and then repeated: drawing all would take longer than
-// the rest of a test.
-Tensor drawn_in_part(const Constant& constant) {
-  constexpr std::int64_t kDrawn = 8191;  // no extent divides it
-  if (constant.kind() != Constant::Kind::Normal || constant.size() <= kDrawn)
-    return constant.materialise();
-  const Tensor some =
-      Constant::normal(DType::F32, {kDrawn}, constant.seed(), constant.first(), constant.second())
-          .materialise();
-  Tensor all(DType::F32, constant.shape());
-  const std::span<float> elements = all.as_mutable<float>();
-  const std::span<const float> numbers = some.as<float>();
-  for (std::size_t at = 0; at < elements.size(); at += numbers.size()) {
-    const std::size_t count = std::min(numbers.size(), elements.size() - at);
-    std::copy_n(numbers.begin(), count, elements.begin() + static_cast<std::ptrdiff_t>(at));
-  }
-  return all;
-}
-
 // The document's network on one image of 32 x 32.
 Graph small_resnet() {
   std::string text = read_fixture("resnet50_v1.before.relay");
@@ -229,12 +238,7 @@ Graph small_resnet() {
   text =
       std::regex_replace(text, std::regex(R"(\) -> Tensor\[\(32, 1, 1, 1000\), float32\])"), ")");
   text = std::regex_replace(text, std::regex(R"(\(32, 224, 224, 3\))"), "(1, 32, 32, 3)");
-  Graph graph = read_relay(text);
-  // Drawn once, not by everyone who asks for them.
-  for (const NodeId id : graph.nodes_in_order()) {
-    const Constant* drawn = graph.constant_of(graph.node(id).results.front());
-    if (drawn != nullptr) graph.set_attribute(id, "value", Constant(drawn_in_part(*drawn)));
-  }
+  Graph graph = with_drawn_constants(read_relay(text));
   // Sums of floats are exact: the first convolution's numbers are multiples of a power of two.
   for (const NodeId id : graph.nodes_in_order()) {
     if (graph.op_name(id) != "conv") continue;

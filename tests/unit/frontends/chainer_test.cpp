@@ -224,7 +224,7 @@ TEST(ChainerText, ChangedBytesNeverDoHarm) {
   for (const char* name : {"mlp_chainer.graph.txt", "residual_chainer.graph.txt"}) {
     const std::string text = read_fixture(name);
     const std::string characters = "0123456789 _\n{}[]\",:-.eNfginputo()";
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < 150; ++round) {
       std::string changed = text;
       for (int k = 0; k < 1 + round % 3; ++k) {
         const std::size_t at = random() % changed.size();

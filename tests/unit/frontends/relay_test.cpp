@@ -499,7 +499,7 @@ TEST(RelayMutation, ChangedNumbersAreFound) {
   for (const char* name : {"resnet50_v1.before.relay", "resnet50_v1.after.relay"}) {
     const std::string text = read_fixture(name);
     const MutationResult result = mutate_numbers(
-        "relay", text, [&](const NumberInText& number) { return field_of(text, number); }, 150);
+        "relay", text, [&](const NumberInText& number) { return field_of(text, number); }, 75);
     EXPECT_GT(result.share(), 0.95);
     EXPECT_GE(result.first * 10, result.tried * 9);
   }

@@ -271,7 +271,7 @@ TEST(Text, ScalesToManyNodes) {
     std::printf("  %-6s %.2f s\n", what, std::chrono::duration<double>(now - last).count());
     last = now;
   };
-  constexpr std::size_t kNodes = 200'000;
+  constexpr std::size_t kNodes = 100'000;
   Graph graph;
   const TensorType type{DType::F32, {Dim::symbol("N"), 256}, {}};
   ValueId x = graph.add_input("x", type);

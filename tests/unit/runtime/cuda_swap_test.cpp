@@ -44,6 +44,7 @@ struct Swapping {
     options.budget_bytes = plain.arena_bytes * 65 / 100;
     options.may_recompute = false;
     options.may_swap = true;
+    options.step_limit = 3000;
     options.place.alignment = 64;
     const memory::SearchResult found = memory::search(problem, options);
     EXPECT_TRUE(found.is_within_budget);
@@ -152,10 +153,10 @@ TEST_F(CudaSwap, ASessionWithinABudgetLearnsWhatOneWithoutDoes) {
     options.compile = [](const Graph& graph, std::optional<codegen::StepProblem>* described) {
       return testing::for_fake_cuda(testing::compile_emulated(graph, described));
     };
-    Session plain(testing::convolutions_step(5, 6), options);
-    options.budget = {"60%", {}, true, 1};
-    Session within(testing::convolutions_step(5, 6), options);
-    EXPECT_LE(within.arena_bytes(), plain.arena_bytes() * 6 / 10);
+    Session plain(testing::convolutions_step(3, 6), options);
+    options.budget = {"70%", {}, true, 1};
+    Session within(testing::convolutions_step(3, 6), options);
+    EXPECT_LE(within.arena_bytes(), plain.arena_bytes() * 7 / 10);
     Tensor x(DType::F32, {2, 4, 6, 6}), target(DType::I64, {2});
     for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, static_cast<double>(k % 7) / 7);
     target.set_integer(0, 1);
