@@ -6,6 +6,7 @@
 #include "codegen/cpu/integer_candidates.h"
 #include "codegen/cpu/packed_in_run.h"
 #include "codegen/cpu/schedule.h"
+#include "codegen/cpu/tile_blocks.h"
 #include "codegen/cpu/tiles.h"
 #include "codegen/cpu/winograd_nests.h"
 #include "nests/materialise.h"
