@@ -58,7 +58,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
       facts_(facts),
       context_(module.getContext()),
       ir_(context_),
-      math_(ir_, module),
+      math_(ir_, module, facts.vector_bits > 256),
       has_tiles_((bf16_instructions(facts) == "amx-bf16" && nests::has_pairs(nest.body)) ||
                  (dot_instructions(facts) == "amx-int8" && nests::has_dot_loop(nest.body))) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
@@ -459,6 +459,7 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
       if (const std::optional<Scalar> under = nests::under_one_plus_erf(node)) return math_.one_plus_erf(emit(*under));
       const Lanes a = emit(node.args[0]), b = emit(node.args[1]);
       if (divides_integers(node) && may_be_zero(node.args[1])) report_if_zero(b);
+      if (nests::divides_by_one_plus_exp(node)) return math_.divide_by_large(a, b);
       return math_.binary(node.binary, node.args[0]->dtype, a, b);
     }
     case ScalarKind::Select: {
