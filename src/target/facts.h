@@ -58,6 +58,8 @@ struct TargetFacts {
   const MemoryLevel& own_cache() const;
   const MemoryLevel& shared_cache() const;
   const MemoryLevel& memory() const { return levels.back(); }
+  /// What of the cache of all an operand may take and still be there when it is read again.
+  double bytes_kept() const { return static_cast<double>(shared_cache().bytes / 8 * 3); }
   /// Whether a rate is stated for sums of products of bytes.
   bool multiplies_bytes() const;
   /// Of one unit; that of f32 where none is stated for the operands.

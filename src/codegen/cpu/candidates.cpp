@@ -310,7 +310,7 @@ class Lister {
   decltype(Candidate::make) tiles(const TileShape& shape) {
     return [shape, part = &work_.part, &is_constant = work_.is_constant, &target = target_](NestSequence& sequence, std::vector<WinogradWeights>&) {
       std::vector<MadeKernel> made;
-      for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant, shape.is_paired)) {
+      for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant, shape.is_paired, target.bytes_kept())) {
         materialise_subexpressions(nest.nest);
         std::vector<bool> packs = may_pack(nest, is_constant);
         add_worth_packing(packs, nest, shape, target);

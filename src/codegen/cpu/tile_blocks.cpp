@@ -24,10 +24,9 @@ bool gains_by_depth(const TileShape& shape, const TargetFacts& target) {
   return 4.0 * shape.columns / step_cycles > kMuch * target.bytes_per_cycle(target.own_cache());
 }
 
-std::int64_t shared_cache_bytes(const TargetFacts& target) { return static_cast<std::int64_t>(target.shared_cache().bytes / 8 * 3); }
 Sharing sharing_of(const Dims& b_view, const TileShape& shape, bool is_alone, const TargetFacts& target) {
   const auto close_bytes = static_cast<std::int64_t>(target.own_cache().bytes / 2);
-  const std::int64_t shared_bytes = shared_cache_bytes(target);
+  const std::int64_t shared_bytes = static_cast<std::int64_t>(target.bytes_kept());
   std::int64_t bytes = 4;
   for (const Dim& dim : b_view) {
     bytes = std::min(shared_bytes + 1, dim.is_constant() ? bytes * dim.constant() : shared_bytes + 1);

@@ -15,9 +15,6 @@ struct Sharing {
 };
 Sharing sharing_of(const Dims& b_view, const TileShape& shape, bool is_alone, const TargetFacts& target);
 
-/// What of the cache of all an operand may take and still be there when another unit reads it.
-std::int64_t shared_cache_bytes(const TargetFacts& target);
-
 /// In which blocks rows are shared out, where sums run in parts or in tiles of the processor's own.
 RowBlocks row_blocks_of(const TilePlan& plan, const TargetFacts& target);
 

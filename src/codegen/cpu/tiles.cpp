@@ -142,7 +142,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     std::replace(around.begin(), around.end(), *plan.halved, halves.inner);
     around.insert(around.begin(), halves.outer);
   } else if (is_alone && plan.rows && !plan.has_row_limit) {
-    if (const auto block = rows_outermost(plan.row_count, plan.rows_at_once, plan.result_bytes, shared_cache_bytes(target))) {
+    if (const auto block = rows_outermost(plan.row_count, plan.rows_at_once, plan.result_bytes, static_cast<std::int64_t>(target.bytes_kept()))) {
       const SplitLoop blocks = split(nest, whole, *plan.rows, *block, "b");
       plan.has_row_limit = !(mod(plan.row_count, *block) == Dim(0));
       items.push_back(ceil_div(plan.row_count, *block));
