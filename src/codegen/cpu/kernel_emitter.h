@@ -132,7 +132,7 @@ class KernelEmitter {
   struct PanelFetch {
     std::size_t buffer = 0;
     llvm::Value* start = nullptr;  // of the share
-    std::int64_t step_bytes = 0;
+    llvm::Value* step_bytes = nullptr;
     std::vector<std::pair<const Statement*, llvm::Value*>> steps;  // loops of the sum that are being written, and their counters
   };
   std::optional<PanelFetch> share_of_panel(const Statement& rows, llvm::Value* first, unsigned count);
