@@ -88,7 +88,7 @@ class LaneMath {
 
   // Functions of real numbers on f32 lanes, by polynomials.
   llvm::Value* exp32(llvm::Value* x);
-  llvm::Value* exp_within(llvm::Value* x);
+  llvm::Value* exp_within(llvm::Value* x, bool is_normal = false);
   llvm::Value* quotient(llvm::Value* a, llvm::Value* b);
   llvm::Value* by_registers(std::initializer_list<llvm::Value*> args, const std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>)>& one);
   llvm::Value* log32(llvm::Value* x);

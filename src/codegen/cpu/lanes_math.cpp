@@ -69,8 +69,9 @@ bool fills_registers(llvm::Value* x) {
 
 }  // namespace
 
-// Of what lies between -104 and 89; past these the result is 0 or infinity. The series is fitted: within 3e-9 of it.
-llvm::Value* LaneMath::exp_within(llvm::Value* x) {
+// Of what lies between -104 and 89; past these the result is 0 or infinity. Between -87 and 88 it is neither, nor denormal.
+// The series is fitted: within 3e-9 of it.
+llvm::Value* LaneMath::exp_within(llvm::Value* x, bool is_normal) {
   llvm::Value* power = ir_.CreateUnaryIntrinsic(Intrinsic::roundeven, ir_.CreateFMul(x, real(x, 1.44269504088896341)));
   llvm::Value* rest = fused_multiply_add(power, real(x, -kLog2High), x);
   rest = fused_multiply_add(power, real(x, -kLog2Low), rest);
@@ -89,13 +90,14 @@ llvm::Value* LaneMath::exp_within(llvm::Value* x) {
                                  {parts[0], parts[1], nothing, ir_.getInt8(0xff)});
     });
   }
-  // Two factors of two's powers, so that denormal results come out too.
   llvm::Value* exponent = ir_.CreateFPToSI(power, integers_like(ir_, x));
-  llvm::Value* half = ir_.CreateAShr(exponent, whole(exponent, 1));
   const auto power_of_two = [&](llvm::Value* n) {
     llvm::Value* bits = ir_.CreateShl(ir_.CreateAdd(n, whole(n, 127)), whole(n, 23));
     return ir_.CreateBitCast(bits, x->getType());
   };
+  if (is_normal) return ir_.CreateFMul(series, power_of_two(exponent));
+  // Two factors of two's powers, so that denormal results come out too.
+  llvm::Value* half = ir_.CreateAShr(exponent, whole(exponent, 1));
   llvm::Value* scaled = ir_.CreateFMul(series, power_of_two(half));
   scaled = ir_.CreateFMul(scaled, power_of_two(ir_.CreateSub(exponent, half)));
   return ir_.CreateSelect(ir_.CreateFCmpUNO(x, x), x, scaled);
@@ -201,7 +203,7 @@ llvm::Value* LaneMath::one_plus_erf32(llvm::Value* x) {
   // exp(-a²), below which nothing is left before it loses digits of its own.
   llvm::Value* square = ir_.CreateFNeg(ir_.CreateFMul(a, a));
   square = ir_.CreateSelect(ir_.CreateFCmpOLT(square, real(x, -87)), real(x, -87), square);
-  llvm::Value* tail = ir_.CreateFMul(ir_.CreateFMul(fitted, t), exp_within(square));
+  llvm::Value* tail = ir_.CreateFMul(ir_.CreateFMul(fitted, t), exp_within(square, true));
   return ir_.CreateSelect(ir_.CreateFCmpOLT(x, real(x, 0)), tail, ir_.CreateFSub(real(x, 2), tail));
 }
 

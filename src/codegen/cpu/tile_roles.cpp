@@ -1,11 +1,11 @@
 #include "codegen/cpu/tile_roles.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "codegen/cpu/row_blocks.h"
 #include "nests/stride.h"
 #include "ops/access.h"
+
+#include <algorithm>
+#include <limits>
 
 namespace tenon::codegen::cpu {
 
@@ -24,12 +24,15 @@ std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop)
   return distance;
 }
 
-std::vector<const Statement*> closest_last(std::vector<const Statement*> loops, const Scalar& load) {
+std::vector<const Statement*> closest_last(std::vector<const Statement*> loops,
+                                           const Scalar& load) {
   const auto distance = [&](const Statement* loop) {
-    return std::abs(distance_along(load, loop->id).value_or(std::numeric_limits<std::int64_t>::max()));
+    return std::abs(
+        distance_along(load, loop->id).value_or(std::numeric_limits<std::int64_t>::max()));
   };
-  std::stable_sort(loops.begin(), loops.end(),
-                   [&](const Statement* x, const Statement* y) { return distance(x) > distance(y); });
+  std::stable_sort(loops.begin(), loops.end(), [&](const Statement* x, const Statement* y) {
+    return distance(x) > distance(y);
+  });
   return loops;
 }
 
@@ -56,7 +59,8 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
       const bool packs = may_pack[b->id] && can_be_laid_anew(b);
       if (of_b == Stride::Zero || (of_b == Stride::Other && !packs) || of_a == Stride::Other) {
         if (best == 0) {
-          roles.refusal = "no operand lies along what it writes, nor is one constant and can be laid so";
+          roles.refusal =
+              "no operand lies along what it writes, nor is one constant and can be laid so";
         }
         continue;
       }
@@ -95,7 +99,8 @@ unsigned rows_in_cache(const Scalar& load, std::size_t loop, const TargetFacts& 
 double bytes_of_row(const Contraction& c) {
   double held = 1, rows = 1, read = 1;
   for (const Dim& dim : c.a->view) held *= size_hint(dim);
-  for (const Statement* loop : c.parallel) rows *= stride_along(c.a, loop->id) == Stride::Zero ? 1 : size_hint(loop->extent);
+  for (const Statement* loop : c.parallel)
+    rows *= stride_along(c.a, loop->id) == Stride::Zero ? 1 : size_hint(loop->extent);
   for (const Statement* loop : c.reduction) read *= size_hint(loop->extent);
   return static_cast<double>(info(c.a->dtype).storage_bytes) * std::min(held / rows, read);
 }
