@@ -164,7 +164,8 @@ class ProcessorTasks : public TaskWriter {
         fused.parts.back().is_scheduled = true;  // not to be touched
         continue;
       }
-      for (NestSequence::Part& made : split_padding(fused, part, is_constant, in_pairs))
+      for (NestSequence::Part& made :
+           split_padding(fused, part, is_constant, in_pairs, options_.target->facts().bytes_kept()))
         fused.parts.push_back(std::move(made));
     }
     const std::size_t count = fused.parts.size();

@@ -123,14 +123,26 @@ Scalar cast_scalar(Scalar x, DType dtype) {
   return make(std::move(node));
 }
 
-std::optional<Scalar> under_one_plus_erf(const ScalarNode& node) {
+namespace {
+
+// Where the number is 1 + f(x) of an f32: x.
+std::optional<Scalar> under_one_plus(UnaryOp op, const ScalarNode& node) {
   if (node.kind != ScalarKind::Binary || node.binary != BinaryOp::Add || node.dtype != DType::F32) return std::nullopt;
   for (const std::size_t k : {0U, 1U}) {
     const Scalar &one = node.args[k], &other = node.args[1 - k];
-    const bool is_erf = other->kind == ScalarKind::Unary && other->unary == UnaryOp::Erf;
-    if (one->kind == ScalarKind::Real && one->real == 1 && is_erf) return other->args[0];
+    const bool is_found = other->kind == ScalarKind::Unary && other->unary == op;
+    if (one->kind == ScalarKind::Real && one->real == 1 && is_found) return other->args[0];
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Scalar> under_one_plus_erf(const ScalarNode& node) { return under_one_plus(UnaryOp::Erf, node); }
+
+bool divides_by_one_plus_exp(const ScalarNode& node) {
+  return node.kind == ScalarKind::Binary && node.binary == BinaryOp::Divide && node.dtype == DType::F32 &&
+         under_one_plus(UnaryOp::Exp, node.args[1].node()).has_value();
 }
 
 }  // namespace tenon::nests

@@ -77,5 +77,7 @@ Scalar identity_scalar(Reduction reduction, DType dtype);
 bool is_integer(const Scalar& scalar, std::int64_t value);
 /// Where the number is 1 + erf(x) of an f32, as in gelu: x.
 std::optional<Scalar> under_one_plus_erf(const ScalarNode& node);
+/// Whether the number is a / (1 + exp(x)) of f32, as in sigmoid and swish.
+bool divides_by_one_plus_exp(const ScalarNode& node);
 
 }  // namespace tenon::nests

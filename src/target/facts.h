@@ -44,12 +44,22 @@ struct TargetFacts {
   /// Rows and columns of the tiles in which products of narrow numbers are computed with whatever
   /// follows them; 0: a library computes them, and takes little along.
   unsigned product_tile = 0;
+  /// Weights that one tile of rows streams are fetched so far ahead, as long as memory takes to
+  /// answer, where they are more than so many of a unit's own caches: less, as the weights of a
+  /// recurrence, had better not be asked for again. Found on a Sapphire Rapids.
+  unsigned ahead_bytes = 4096;
+  double streamed_caches = 2;
+  /// Sums of bytes that are no longer leave tiles of the processor's own later than vectors would
+  /// have been done. Found there, too.
+  unsigned short_tile_sum = 512;
 
   const MemoryLevel& nearest() const { return levels.front(); }
   /// The largest cache of a unit's own, and that of all.
   const MemoryLevel& own_cache() const;
   const MemoryLevel& shared_cache() const;
   const MemoryLevel& memory() const { return levels.back(); }
+  /// What of the cache of all an operand may take and still be there when it is read again.
+  double bytes_kept() const { return static_cast<double>(shared_cache().bytes / 8 * 3); }
   /// Whether a rate is stated for sums of products of bytes.
   bool multiplies_bytes() const;
   /// Of one unit; that of f32 where none is stated for the operands.

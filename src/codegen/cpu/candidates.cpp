@@ -6,6 +6,7 @@
 #include "codegen/cpu/integer_candidates.h"
 #include "codegen/cpu/packed_in_run.h"
 #include "codegen/cpu/schedule.h"
+#include "codegen/cpu/tile_blocks.h"
 #include "codegen/cpu/tiles.h"
 #include "codegen/cpu/winograd_nests.h"
 #include "nests/materialise.h"
@@ -309,7 +310,7 @@ class Lister {
   decltype(Candidate::make) tiles(const TileShape& shape) {
     return [shape, part = &work_.part, &is_constant = work_.is_constant, &target = target_](NestSequence& sequence, std::vector<WinogradWeights>&) {
       std::vector<MadeKernel> made;
-      for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant, shape.is_paired)) {
+      for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant, shape.is_paired, target.bytes_kept())) {
         materialise_subexpressions(nest.nest);
         std::vector<bool> packs = may_pack(nest, is_constant);
         add_worth_packing(packs, nest, shape, target);

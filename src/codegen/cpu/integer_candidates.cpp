@@ -16,7 +16,6 @@ namespace {
 
 // What only the clock can tell from the first choice costs more: it has to be timed to be taken.
 constexpr double kUntimedInteger = 1.1;
-constexpr double kShortSum = 512;
 
 decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
                                const TargetFacts& target) {
@@ -78,7 +77,7 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
   const bool fits = has_own_tiles && fits_own_tiles(work.part.nest, packs);
   // Sums leave own tiles through memory: short ones take longer for that than vectors for
   // everything.
-  const bool pays = fits && sum->length > kShortSum;
+  const bool pays = fits && sum->length > facts.short_tile_sum;
   if (fits) shapes.insert(pays ? shapes.begin() : shapes.end(), {2 * kOwnTileRows, 2 * lanes});
   const double products =
       has_own_tiles && !pays ? 4 * facts.products_per_cycle() : facts.products_per_cycle(DType::U8);

@@ -58,7 +58,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
       facts_(facts),
       context_(module.getContext()),
       ir_(context_),
-      math_(ir_, module),
+      math_(ir_, module, facts.vector_bits > 256),
       has_tiles_((bf16_instructions(facts) == "amx-bf16" && nests::has_pairs(nest.body)) ||
                  (dot_instructions(facts) == "amx-int8" && nests::has_dot_loop(nest.body))) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
@@ -220,24 +220,42 @@ void KernelEmitter::emit_loop(const Statement& loop) {
 // Tiles of nearly equal size where the extent is a number; else whole ones, then what is left.
 void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   jam_width_ = loop.width;
+  const auto one_tile = [&](llvm::Value* first, unsigned size) {
+    fetch_what_follows(loop.body, loop.id, first, size);
+    panel_ = share_of_panel(loop, first, size);
+    emit_jammed(loop.body, loop.id, first, size);
+    panel_.reset();
+  };
   const auto tiles = [&](llvm::Value* from, llvm::Value* to, unsigned size) {
-    counted(from, to, size, nest_.loop_names[loop.id],
-            [&](llvm::Value* first) {
-              fetch_what_follows(loop.body, loop.id, first, size);
-              panel_ = share_of_panel(loop, first, size);
-              emit_jammed(loop.body, loop.id, first, size);
-              panel_.reset();
-            });
+    counted(from, to, size, nest_.loop_names[loop.id], [&](llvm::Value* first) { one_tile(first, size); });
   };
   const auto number = [&](std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); };
+  // Those at edges one by one, those between them in a loop.
+  const auto numbered_tiles = [&](std::int64_t from, std::int64_t to, unsigned size) {
+    const EdgeTiles edges = edge_tiles(loop, from, to, size);
+    const auto by_themselves = [&](std::int64_t begin, std::int64_t end) {
+      for (; begin < end; begin += size) {
+        const Scope scope(*this);
+        one_tile(number(begin), size);
+      }
+    };
+    const std::int64_t begin = from + edges.first * size, end = to - edges.last * size;
+    by_themselves(from, begin);
+    if (begin < end) {
+      if (begin != from || end != to) rows_here_ = Range{begin, end - 1};
+      tiles(number(begin), number(end), size);
+      rows_here_.reset();
+    }
+    by_themselves(end, to);
+  };
   const auto width = static_cast<std::int64_t>(loop.width);
   if (loop.extent.is_constant() && !loop.limit.is_defined()) {
     const std::int64_t rows = loop.extent.constant();
     const std::int64_t tile_count = (rows + width - 1) / width;
     const std::int64_t large = (rows + tile_count - 1) / tile_count, small = large - 1;
     const std::int64_t large_count = rows - small * tile_count;
-    tiles(number(0), number(large * large_count), static_cast<unsigned>(large));
-    if (large * large_count < rows) tiles(number(large * large_count), count, static_cast<unsigned>(small));
+    numbered_tiles(0, large * large_count, static_cast<unsigned>(large));
+    if (large * large_count < rows) numbered_tiles(large * large_count, rows, static_cast<unsigned>(small));
     return;
   }
   llvm::Value* whole = ir_.CreateMul(ir_.CreateUDiv(count, number(width)), number(width));
@@ -272,13 +290,26 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
       emit_dots(statement, loop, first, count);
       continue;
     }
+    if (statement.kind == Statement::Kind::Loop && is_along_edge(statement, loop)) {
+      for (std::int64_t k = 0; k < statement.extent.constant(); ++k) {
+        const Scope scope(*this);
+        loops_[statement.id] = math_.integer(k);
+        emit_jammed(statement.body, loop, first, count);
+      }
+      continue;
+    }
     if (statement.kind == Statement::Kind::Loop) {
+      const std::optional<EdgeAxis> edge = edge_across(statement, loop);
       llvm::Value* end = statement.limit.is_defined() ? emit(statement.limit).value : extent(statement.extent);
       counted(ir_.getInt64(0), end, 1, nest_.loop_names[statement.id], [&](llvm::Value* counter) {
         loops_[statement.id] = math_.uniform(counter);
         if (panel_) panel_->steps.emplace_back(&statement, counter);
         if (panel_ && statement.body.front().kind == Statement::Kind::Fold) fetch_panel();
-        emit_jammed(statement.body, loop, first, count);
+        if (edge) {
+          emit_decided(*edge, [&] { emit_jammed(statement.body, loop, first, count); });
+        } else {
+          emit_jammed(statement.body, loop, first, count);
+        }
         if (panel_) panel_->steps.pop_back();
       });
       continue;
@@ -459,6 +490,7 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
       if (const std::optional<Scalar> under = nests::under_one_plus_erf(node)) return math_.one_plus_erf(emit(*under));
       const Lanes a = emit(node.args[0]), b = emit(node.args[1]);
       if (divides_integers(node) && may_be_zero(node.args[1])) report_if_zero(b);
+      if (nests::divides_by_one_plus_exp(node)) return math_.divide_by_large(a, b);
       return math_.binary(node.binary, node.args[0]->dtype, a, b);
     }
     case ScalarKind::Select: {

@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -99,10 +100,25 @@ class KernelEmitter {
   struct Address {
     Lanes offset;
     std::optional<Lanes> for_all, for_each;
+    bool is_outside = false;  // surely
   };
   Lanes guarded_load(const Scalar& scalar, const Address& at);
   // Whether the coordinate lies inside wherever the loops stand.
   bool is_surely_inside(const Scalar& index, const Dim& extent) const;
+  // Windows that reach over an edge (kernel_edges.cpp). Tiles of rows that do are written by themselves, so that what is
+  // outside is known as the code is; along other axes both answers get code of their own.
+  std::optional<Range> range_here(const Scalar& index) const;
+  struct EdgeTiles {
+    std::int64_t first = 0, last = 0;  // of so many tiles at the beginning and at the end
+  };
+  EdgeTiles edge_tiles(const Statement& rows, std::int64_t from, std::int64_t to, unsigned size) const;
+  bool is_along_edge(const Statement& loop, std::size_t rows) const;
+  struct EdgeAxis {
+    Scalar index;
+    Dim extent;
+  };
+  std::optional<EdgeAxis> edge_across(const Statement& loop, std::size_t rows) const;
+  void emit_decided(const EdgeAxis& edge, const std::function<void()>& emit_body);
   Address address(const std::vector<Scalar>& indices, const Dims& view, bool checks);
   llvm::Value* extent(const Dim& dim);
   llvm::Value* element_pointer(std::size_t buffer, llvm::Value* offset);
@@ -116,7 +132,7 @@ class KernelEmitter {
   struct PanelFetch {
     std::size_t buffer = 0;
     llvm::Value* start = nullptr;  // of the share
-    std::int64_t step_bytes = 0;
+    llvm::Value* step_bytes = nullptr;
     std::vector<std::pair<const Statement*, llvm::Value*>> steps;  // loops of the sum that are being written, and their counters
   };
   std::optional<PanelFetch> share_of_panel(const Statement& rows, llvm::Value* first, unsigned count);
@@ -161,6 +177,12 @@ class KernelEmitter {
   unsigned copy_ = 0;       // which jammed position is being written
   std::optional<std::size_t> jammed_;
   std::unordered_map<const ScalarNode*, bool> varies_;
+  std::optional<Range> rows_here_;        // where jammed rows stand, while tiles away from edges are written
+  struct Decided {
+    const ScalarNode* index;
+    bool is_inside;
+  };
+  std::vector<Decided> decided_;          // coordinates of which the code around says where they lie
   std::vector<const Statement*> around_;  // serial loops that are being written, outermost first
   std::optional<PanelFetch> panel_;
   bool has_tiles_ = false;

@@ -110,39 +110,43 @@ std::optional<KernelEmitter::PanelFetch> KernelEmitter::share_of_panel(const Sta
   });
   if (!panel.is_defined()) return std::nullopt;
 
-  // Where only the run knows how many rows there are, what is fetched is less than a panel, or more
-  // than one.
-  std::int64_t row_count = rows.extent.is_constant()
-                               ? rows.extent.constant()
-                               : static_cast<std::int64_t>(size_hint(rows.extent));
+  const auto number = [&](std::int64_t value) {
+    return ir_.getInt64(static_cast<std::uint64_t>(value));
+  };
+  const bool is_number = rows.extent.is_constant();
+  std::int64_t row_count = is_number ? rows.extent.constant() : 1;
   llvm::Value* row = first;
   for (auto loop = around_.rbegin(); loop != around_.rend(); ++loop) {
-    const bool is_number = (*loop)->extent.is_constant() && !(*loop)->limit.is_defined();
+    const bool is_counted = (*loop)->extent.is_constant() && !(*loop)->limit.is_defined();
     const bool moves = std::ranges::any_of(
         panel->args, [&](const Scalar& index) { return nests::depends_on(index, (*loop)->id); });
-    if (!rows.extent.is_constant() || !is_number || moves || !loops_[(*loop)->id].is_uniform())
-      break;
-    row = ir_.CreateAdd(row, ir_.CreateMul(loops_[(*loop)->id].value,
-                                           ir_.getInt64(static_cast<std::uint64_t>(row_count))));
+    if (!is_number || !is_counted || moves || !loops_[(*loop)->id].is_uniform()) break;
+    row = ir_.CreateAdd(row, ir_.CreateMul(loops_[(*loop)->id].value, number(row_count)));
     row_count *= (*loop)->extent.constant();
   }
   const auto element_bytes =
       static_cast<std::int64_t>(info(nest_.buffers[panel->id].dtype).storage_bytes);
   const std::int64_t bytes = nest_.buffers[panel->id].ahead * element_bytes;
   if (row_count <= 0) return std::nullopt;
-  const std::int64_t of_row = (bytes + row_count - 1) / row_count,
-                     of_step = (count * of_row + steps - 1) / steps;
-  if (of_step > static_cast<std::int64_t>(facts_.line_bytes))
-    return std::nullopt;  // one line a step is too little
+  const auto line = static_cast<std::int64_t>(facts_.line_bytes);
+  const auto share = [&](llvm::Value* whole, llvm::Value* parts) {
+    return ir_.CreateUDiv(ir_.CreateAdd(whole, ir_.CreateSub(parts, number(1))), parts);
+  };
+  llvm::Value* of_row = share(number(bytes), is_number ? number(row_count) : extent(rows.extent));
+  llvm::Value* of_step = share(ir_.CreateMul(number(count), of_row), number(steps));
+  // One line a step is too little for few rows; where only the run knows them it has to do.
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(of_step)) {
+    if (known->getSExtValue() > line) return std::nullopt;
+  } else {
+    of_step = ir_.CreateBinaryIntrinsic(Intrinsic::umin, of_step, number(line));
+  }
 
   const Scope scope(*this);
   for (const Statement* loop : loops) loops_[loop->id] = math_.integer(0);
   loops_[rows.id] = math_.uniform(first);
   const Lanes offset = address(panel->args, panel->view, false).offset;
   if (offset.form != Lanes::Form::Ramp || offset.step != 1) return std::nullopt;
-  llvm::Value* ahead =
-      ir_.CreateAdd(ir_.getInt64(static_cast<std::uint64_t>(bytes)),
-                    ir_.CreateMul(row, ir_.getInt64(static_cast<std::uint64_t>(of_row))));
+  llvm::Value* ahead = ir_.CreateAdd(number(bytes), ir_.CreateMul(row, of_row));
   llvm::Value* here = ir_.CreateGEP(math_.stored_type(nest_.buffers[panel->id].dtype),
                                     buffers_[panel->id], offset.value);
   return PanelFetch{panel->id, ir_.CreateGEP(ir_.getInt8Ty(), here, ahead), of_step, {}};
@@ -153,8 +157,7 @@ void KernelEmitter::fetch_panel() {
   for (const auto& [loop, counter] : panel_->steps) {
     step = ir_.CreateAdd(ir_.CreateMul(step, extent(loop->extent)), counter);
   }
-  llvm::Value* along =
-      ir_.CreateMul(step, ir_.getInt64(static_cast<std::uint64_t>(panel_->step_bytes)));
+  llvm::Value* along = ir_.CreateMul(step, panel_->step_bytes);
   prefetch_line(ir_.CreateGEP(ir_.getInt8Ty(), panel_->start, along), false);
 }
 

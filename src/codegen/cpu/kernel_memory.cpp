@@ -17,8 +17,10 @@ bool KernelEmitter::is_surely_inside(const Scalar& index, const Dim& extent) con
     const auto loop = index->kind == ScalarKind::Loop ? loop_dims_.find(index->id) : loop_dims_.end();
     return loop != loop_dims_.end() && loop->second == extent;
   }
-  const auto range = range_of(index, loop_extents_);
-  return range && range->lo >= 0 && range->hi < extent.constant();
+  const auto is_within = [&](const std::optional<Range>& range) {
+    return range && range->lo >= 0 && range->hi < extent.constant();
+  };
+  return is_within(range_of(index, loop_extents_)) || is_within(range_here(index));
 }
 
 KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices, const Dims& view, bool checks) {
@@ -27,9 +29,14 @@ KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices
   for (std::size_t axis = 0; axis < view.size(); ++axis) {
     const Lanes index = emit(indices[axis]);
     const Lanes count = math_.uniform(extent(view[axis]));
-    if (checks && !is_surely_inside(indices[axis], view[axis])) {
+    const auto decided = std::ranges::find(decided_, &indices[axis].node(), &Decided::index);
+    if (checks && decided != decided_.end()) {
+      address.is_outside |= !decided->is_inside;
+    } else if (checks && !is_surely_inside(indices[axis], view[axis])) {
       // Below zero looks very large as an unsigned number.
       const Lanes is_inside = math_.binary(BinaryOp::Less, DType::U64, index, count);
+      const auto* known_answer = llvm::dyn_cast<llvm::ConstantInt>(is_inside.value);
+      address.is_outside |= known_answer != nullptr && known_answer->isZero();
       std::optional<Lanes>& known = is_inside.is_uniform() ? address.for_all : address.for_each;
       known = known ? math_.binary(BinaryOp::And, DType::Bool, *known, is_inside) : is_inside;
     }
@@ -87,6 +94,7 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
   };
   const Address at = address(node.args, node.view, node.bounds != Bounds::Inside);
 
+  if (at.is_outside && node.bounds == Bounds::Fill) return emit(node.args.back());
   if (at.for_all || at.for_each) return guarded_load(scalar, at);
   if (at.offset.is_uniform()) {
     llvm::Value* value = constant_content(ir_.CreateAlignedLoad(stored, element_pointer(node.id, at.offset.value), alignment));

@@ -2,6 +2,8 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include <functional>
+
 #include "ops/expr.h"
 
 namespace tenon::codegen::cpu {
@@ -23,7 +25,8 @@ struct Lanes {
 /// are computed in f32 and rounded when they are stored or cast to.
 class LaneMath {
  public:
-  LaneMath(llvm::IRBuilder<>& ir, llvm::Module& module) : ir_(ir), module_(module) {}
+  /// `has_avx512`: the code may use AVX-512's instructions for powers of two and reciprocals.
+  LaneMath(llvm::IRBuilder<>& ir, llvm::Module& module, bool has_avx512) : ir_(ir), module_(module), has_avx512_(has_avx512) {}
 
   /// How many lanes there are from here on; 1 makes everything uniform.
   void set_width(unsigned width) { width_ = width; }
@@ -44,6 +47,8 @@ class LaneMath {
   Lanes unary(UnaryOp op, DType dtype, const Lanes& x);
   Lanes binary(BinaryOp op, DType dtype, const Lanes& a, const Lanes& b);
   Lanes one_plus_erf(const Lanes& x);  ///< of f32
+  /// a / b of f32, within a unit in the last place and a bit, where b is no less than 1, or NaN.
+  Lanes divide_by_large(const Lanes& a, const Lanes& b);
   Lanes select(const Lanes& condition, const Lanes& a, const Lanes& b);
   Lanes cast(const Lanes& x, DType from, DType to);
   /// total + a * b, rounded once.
@@ -83,6 +88,9 @@ class LaneMath {
 
   // Functions of real numbers on f32 lanes, by polynomials.
   llvm::Value* exp32(llvm::Value* x);
+  llvm::Value* exp_within(llvm::Value* x, bool is_normal = false);
+  llvm::Value* quotient(llvm::Value* a, llvm::Value* b);
+  llvm::Value* by_registers(std::initializer_list<llvm::Value*> args, const std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>)>& one);
   llvm::Value* log32(llvm::Value* x);
   llvm::Value* tanh32(llvm::Value* x);
   llvm::Value* erf32(llvm::Value* x);
@@ -98,6 +106,7 @@ class LaneMath {
   llvm::IRBuilder<>& ir_;
   llvm::Module& module_;
   unsigned width_ = 1;
+  bool has_avx512_ = false;
 };
 
 }  // namespace tenon::codegen::cpu

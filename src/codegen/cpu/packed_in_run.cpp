@@ -1,6 +1,7 @@
 #include "codegen/cpu/packed_in_run.h"
 
 #include "base/error.h"
+#include "codegen/cpu/tile_roles.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"

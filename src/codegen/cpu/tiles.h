@@ -45,15 +45,6 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const Tar
 /// columns and one number of a row the rest.
 TileShape tile_for(unsigned register_count, unsigned register_bits);
 
-/// How many positions of a sum the first cache holds, of the columns and rows of a tile.
-unsigned depth_for(const TileShape& shape, const TargetFacts& target);
-/// Whether reading columns from a core's cache for every tile of rows would take much of what it gives.
-bool gains_by_depth(const TileShape& shape, const TargetFacts& target);
-
-/// How far apart the elements of neighbouring positions of a loop lie; nothing where that is not the same everywhere or
-/// only the run knows.
-std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop);
-
 /// The buffer along the rows of a tile, where reading it as it lies costs more than laying it out anew would.
 std::optional<std::size_t> rows_to_pack(LoopNest nest, const std::vector<bool>& may_pack, const TileShape& shape, const TargetFacts& target);
 

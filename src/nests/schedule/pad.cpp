@@ -6,6 +6,7 @@
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
 #include "nests/pairs.h"
+#include "nests/stride.h"
 #include "ops/access.h"
 
 #include <algorithm>
@@ -122,11 +123,52 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
   return nest;
 }
 
+double least_bytes(const Scalar& load) {
+  double bytes = static_cast<double>(info(load->dtype).storage_bytes);
+  for (const Dim& dim : load->view) bytes *= least_value(dim);
+  return bytes;
+}
+
+// Whether lanes can run along all operands, as in depthwise sums: then one answer holds for a
+// vector, and of edges whose places are numbers a kernel knows them as it is written.
+bool finds_edges(const Contraction& sum, const Scalar& load) {
+  const Scalar& other = &load.node() == &sum.a.node() ? sum.b : sum.a;
+  if (load->dtype != DType::F32 || other->bounds != Bounds::Inside) return false;
+  for (const auto* loops : {&sum.parallel, &sum.reduction}) {
+    for (const Statement* loop : *loops) {
+      if (loop->limit.is_defined()) return false;
+    }
+  }
+  const Scalar& lanes = load->args[load->view.size() - 1];
+  if (lanes->kind != ScalarKind::Loop || stride_along(other, lanes->id) == Stride::Zero)
+    return false;
+  std::size_t windows = 0;
+  for (std::size_t axis = 0; axis + 1 < load->view.size(); ++axis) {
+    const auto affine = affine_of(load->args[axis]);
+    if (!affine) return false;
+    if (affine->steps.size() < 2) continue;
+    const bool is_number =
+        load->view[axis].is_constant() && std::ranges::all_of(affine->steps, [&](const auto& step) {
+          const auto has_id = [&](const Statement* loop) {
+            return loop->id == step.first && loop->extent.is_constant();
+          };
+          return std::ranges::any_of(sum.parallel, has_id) ||
+                 std::ranges::any_of(sum.reduction, has_id);
+        });
+    if (!is_number) return false;
+    ++windows;
+  }
+  const bool is_column = std::ranges::any_of(
+      sum.parallel, [&](const Statement* loop) { return loop->id == lanes->id; });
+  return windows > 0 && is_column;
+}
+
 }  // namespace
 
 std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
                                               const NestSequence::Part& given_part,
-                                              const std::vector<bool>& is_constant, bool in_pairs) {
+                                              const std::vector<bool>& is_constant, bool in_pairs,
+                                              double most_in_place) {
   NestSequence::Part part = given_part;
   const std::optional<Contraction> found = find_contraction(part.nest);
   // What is constant and zero outside is laid out anew with its zeros.
@@ -137,7 +179,9 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
     if (read->bounds == Bounds::Fill && !is_laid) load = read;
   }
   const bool fills_with_number = load.is_defined() && load->args.back()->kind == ScalarKind::Real;
-  const auto padded = fills_with_number ? padding_around(load, *found) : std::nullopt;
+  const bool is_copied =
+      fills_with_number && !(least_bytes(load) <= most_in_place && finds_edges(*found, load));
+  const auto padded = is_copied ? padding_around(load, *found) : std::nullopt;
   if (!padded) return {std::move(part)};
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];

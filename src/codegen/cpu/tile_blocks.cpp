@@ -1,0 +1,90 @@
+#include "codegen/cpu/tile_blocks.h"
+
+#include "ops/access.h"
+
+#include <algorithm>
+
+namespace tenon::codegen::cpu {
+
+// With 32 registers 14 rows would fit as well; they gain nothing, and more streams of rows than a
+// processor looks ahead on cost a little.
+TileShape tile_for(unsigned register_count, unsigned register_bits) {
+  return {register_count >= 32 ? 8U : 6U, register_bits / 32 * 2};
+}
+
+unsigned depth_for(const TileShape& shape, const TargetFacts& target) {
+  const double held = 0.875 * static_cast<double>(target.nearest().bytes);
+  return static_cast<unsigned>(held / (4 * (shape.rows + shape.columns)));
+}
+
+bool gains_by_depth(const TileShape& shape, const TargetFacts& target) {
+  // Measured on a Zen 4: tiles of 6x16 read a fifth of what the facts say, and gain by 4 %; of 8x32
+  // a seventh, and gain nothing.
+  constexpr double kMuch = 1.0 / 6;
+  const double step_cycles = shape.rows * shape.columns / target.products_per_cycle();
+  return 4.0 * shape.columns / step_cycles > kMuch * target.bytes_per_cycle(target.own_cache());
+}
+
+Sharing sharing_of(const Dims& b_view, const TileShape& shape, bool is_alone,
+                   const TargetFacts& target) {
+  const auto close_bytes = static_cast<std::int64_t>(target.own_cache().bytes / 2);
+  const std::int64_t shared_bytes = static_cast<std::int64_t>(target.bytes_kept());
+  std::int64_t bytes = 4;
+  for (const Dim& dim : b_view) {
+    bytes =
+        std::min(shared_bytes + 1, dim.is_constant() ? bytes * dim.constant() : shared_bytes + 1);
+  }
+  Sharing sharing;
+  sharing.is_close = bytes <= close_bytes;
+  sharing.keeps_rows = is_alone && sharing.is_close != shape.is_reordered;
+  sharing.halves = is_alone && !sharing.keeps_rows && !shape.is_reordered && bytes <= shared_bytes;
+  return sharing;
+}
+
+namespace {
+
+// Blocks of columns and of what stands around them, lines that count as rows left out.
+std::int64_t items_of(const TilePlan& plan) {
+  Dim items = ceil_div(plan.column_count, plan.width);
+  for (std::size_t k = 0; k < plan.others.size(); ++k) {
+    if (plan.others[k] != plan.lines) items = items * plan.other_extents[k];
+  }
+  return items.value().value_or(1);
+}
+
+}  // namespace
+
+RowBlocks row_blocks_of(const TilePlan& plan, const TargetFacts& target) {
+  const std::int64_t count = plan.lines ? plan.line_count : plan.row_count.constant();
+  const std::int64_t rows = plan.lines ? plan.row_count.constant() : 1;  // of each of these
+  const std::int64_t tiles = plan.is_shared_by_rows ? 1 : kFewestTiles;
+  const std::int64_t fewest =
+      (tiles * static_cast<std::int64_t>(plan.rows_at_once) + rows - 1) / rows;
+  return blocks_of_rows(count, fewest, plan.row_bytes * static_cast<double>(rows), items_of(plan),
+                        target);
+}
+
+std::int64_t column_group(const TilePlan& plan, const TargetFacts& target) {
+  if (plan.depth == 0 || plan.lines || !plan.column_count.is_constant() ||
+      plan.column_count.constant() % plan.width != 0)
+    return 1;
+  const std::int64_t column_blocks = plan.column_count.constant() / plan.width,
+                     rows = row_blocks_of(plan, target).rows;
+  const std::int64_t around = items_of(plan) / column_blocks * (plan.row_count.constant() / rows);
+  return columns_together(column_blocks, around, plan.row_bytes * static_cast<double>(rows),
+                          target);
+}
+
+std::int64_t panel_ahead(const TilePlan& plan, const Statement* rows, unsigned rows_at_once,
+                         const TargetFacts& target) {
+  const bool has_limit = rows != nullptr && rows->limit.is_defined();
+  if (rows != nullptr && !has_limit && size_hint(rows->extent) >= kFewestTiles * rows_at_once)
+    return plan.sum_length * plan.width;
+  const bool is_one_tile = rows == nullptr || (!has_limit && rows->extent.is_constant() &&
+                                               rows->extent.constant() <= rows_at_once);
+  const bool is_far = 4 * size_hint(product(plan.b_view)) >
+                      target.streamed_caches * static_cast<double>(target.own_cache().bytes);
+  return is_one_tile && is_far ? target.ahead_bytes / 4 : 0;
+}
+
+}  // namespace tenon::codegen::cpu
