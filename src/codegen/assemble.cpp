@@ -6,6 +6,7 @@
 #include "codegen/nest_names.h"
 #include "codegen/program_attribute.h"
 #include "memory/arena.h"
+#include "nests/reports.h"
 #include "program/arena.h"
 
 #include <algorithm>
@@ -102,10 +103,10 @@ class Assembler {
     kernel.shared_bytes = from.shared_bytes;
     kernel.cluster = from.cluster;
     for (const TaskList::TensorMap& map : from.maps) {
-      kernel.maps.push_back(
-          {map.buffer, extent(map.rows), map.extents, map.pitches, map.box, map.steps});
+      kernel.maps.push_back({map.buffer, extent(map.rows), map.extents, map.pitches, map.box,
+                             map.steps, map.before, map.places});
     }
-    if (from.library.empty()) {
+    if (nests::may_report(from.nest)) {
       kernel.checks = {"an index lies outside its tensor", "integer division by zero"};  // by Check
     }
     program_.kernels.push_back(std::move(kernel));

@@ -102,12 +102,12 @@ LoopNest copy_nest(const Scalar& load, const Halo& halo, const NestBuffer& sourc
   return nest;
 }
 
+}  // namespace
+
 Scalar with_load(const Scalar& factor, const Scalar& load) {
   if (factor->kind != ScalarKind::Cast) return load;
   return cast_scalar(with_load(factor->args.front(), load), factor->dtype);
 }
-
-}  // namespace
 
 std::optional<Contraction> find_integer_contraction(const Block& body) {
   std::optional<Contraction> found = find_sum_of_products(body);

@@ -10,6 +10,9 @@ namespace tenon::nests {
 /// under the casts that widen them.
 std::optional<Contraction> find_integer_contraction(const Block& body);
 
+/// A factor, a load under casts, with another load in its place.
+Scalar with_load(const Scalar& factor, const Scalar& load);
+
 /// Whether some loop adds up four products of bytes at a time.
 bool has_dot_loop(const Block& block);
 /// How many numbers in it, and whether some in a block, are sums of four products of bytes.

@@ -22,7 +22,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', 'D'};
+constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', 'E'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 

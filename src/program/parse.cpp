@@ -291,6 +291,10 @@ class Parser {
       map.box = numbers();
       in_.expect("steps");
       map.steps = numbers();
+      in_.expect("before");
+      map.before = numbers();
+      in_.expect("places");
+      map.places = numbers();
       made.maps.push_back(std::move(map));
     }
     program_.kernels.push_back(std::move(made));

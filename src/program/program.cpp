@@ -11,6 +11,14 @@ bool Program::is_kernels_alone() const {
                              [&](std::uint32_t id) { return buffers[id].place == Place::Output; });
 }
 
+std::int64_t Program::last_place(const TensorMap& map, std::size_t axis) {
+  const auto number = [&](const std::vector<std::uint64_t>& list, std::size_t at) {
+    return static_cast<std::int64_t>(list[at]);
+  };
+  return (number(map.places, axis) - 1) * number(map.steps, axis + 1) - number(map.before, axis) -
+         (number(map.extents, axis + 1) - 1);
+}
+
 std::vector<std::uint32_t> buffers_of(const Program& program, const Program::Step& step) {
   if (step.kind == Program::StepKind::Kernel) return step.buffers;
   std::vector<std::uint32_t> used;

@@ -63,9 +63,15 @@ struct Program {
     std::vector<std::uint64_t> pitches;  ///< elements from one to the next along each axis but the innermost
     std::vector<std::uint64_t> box;      ///< what it spans; of that every `steps`th is copied
     std::vector<std::uint64_t> steps;
+    /// Unless empty, a window is moved over columns and rows (`steps` each time), and what is copied is as many
+    /// of its places as the box has columns, on from row to row and from image to image (im2col). Of both axes:
+    /// zeros before the image, and how many places the window comes to.
+    std::vector<std::uint64_t> before = {}, places = {};
 
     bool operator==(const TensorMap&) const = default;
   };
+  /// Where a window's last place begins along columns (0) or rows (1), from the image's last one.
+  static std::int64_t last_place(const TensorMap& map, std::size_t axis);
   struct Kernel {
     std::string name;
     std::string symbol;           ///< of its function in the code

@@ -181,7 +181,7 @@ void write_tables(Writer& out, const Program& program) {
       out.number(map.buffer);
       out.extent(map.rows);
       for (const std::vector<std::uint64_t>* list :
-           {&map.extents, &map.pitches, &map.box, &map.steps})
+           {&map.extents, &map.pitches, &map.box, &map.steps, &map.before, &map.places})
         out.list(*list, [&](std::uint64_t number) { out.number(number); });
     });
     out.number(kernel.cluster);
@@ -275,11 +275,12 @@ Program read_tables(Reader& in) {
     kernel.threads = static_cast<std::uint32_t>(in.number());
     kernel.library = in.text();
     kernel.shared_bytes = static_cast<std::uint32_t>(in.number());
-    for (std::size_t maps = in.count(48); maps > 0; --maps) {
+    for (std::size_t maps = in.count(64); maps > 0; --maps) {
       Program::TensorMap map;
       map.buffer = static_cast<std::uint32_t>(in.number());
       map.rows = in.extent(symbols);
-      for (std::vector<std::uint64_t>* list : {&map.extents, &map.pitches, &map.box, &map.steps}) {
+      for (std::vector<std::uint64_t>* list :
+           {&map.extents, &map.pitches, &map.box, &map.steps, &map.before, &map.places}) {
         for (std::size_t axes = in.count(8); axes > 0; --axes) list->push_back(in.number());
       }
       kernel.maps.push_back(std::move(map));

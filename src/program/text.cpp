@@ -178,7 +178,8 @@ std::string to_string(const Program& program) {
     for (const Program::TensorMap& map : kernel.maps) {
       text += concat(" map ", map.buffer, " rows ", to_string(map.rows), " extents ",
                      listed(map.extents), " pitches ", listed(map.pitches), " box ",
-                     listed(map.box), " steps ", listed(map.steps));
+                     listed(map.box), " steps ", listed(map.steps), " before ", listed(map.before),
+                     " places ", listed(map.places));
     }
     text += "\n";
   }

@@ -317,7 +317,19 @@ class Verifier {
     }
     for (const std::uint64_t size : map.box) is_sound = is_sound && size >= 1 && size <= 256;
     for (const std::uint64_t step : map.steps) is_sound = is_sound && step >= 1 && step <= 8;
-    if (!is_sound) throw broken("a map of no tensor", where);
+    if (!is_sound || !has_sound_window(map)) throw broken("a map of no tensor", where);
+  }
+
+  // Images of rows and columns; where a window's first and last place lie, from the edges, is told in a byte.
+  static bool has_sound_window(const Program::TensorMap& map) {
+    if (map.before.empty() && map.places.empty()) return true;
+    if (map.before.size() != 2 || map.places.size() != 2 || map.extents.size() != 3) return false;
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (map.before[k] > 128 || map.places[k] < 1 || map.places[k] > UINT32_MAX) return false;
+      const std::int64_t last = Program::last_place(map, k);
+      if (last < -128 || last > 127) return false;
+    }
+    return true;
   }
 
   void check_kernel(std::uint32_t index, const std::string& where) {

@@ -65,6 +65,7 @@ struct TaskList {
     std::uint32_t buffer = 0;
     Dim rows;
     std::vector<std::uint64_t> extents, pitches, box, steps;
+    std::vector<std::uint64_t> before = {}, places = {};  ///< of a window, as a program has it
   };
   struct Kernel {
     std::string name;

@@ -62,6 +62,10 @@ std::string kernel_text(const TaskList::Kernel& kernel) {
       for (const std::uint64_t number : *numbers) text += concat(number, ", ");
       text.replace(text.size() - 2, 2, "]");
     }
+    if (map.before.size() == 2 && map.places.size() == 2) {
+      text += concat(" before [", map.before[0], ", ", map.before[1], "] places [", map.places[0],
+                     ", ", map.places[1], "]");
+    }
   }
   return text;
 }
@@ -303,18 +307,25 @@ class Parser {
     in_.expect('[', "before a map's rows");
     map.rows = in_.dim(ranges_);
     in_.expect(']', "behind a map's rows");
-    const auto numbers = [&](const char* word, std::vector<std::uint64_t>& list) {
-      expect_word(word);
+    const auto rest_of = [&](std::vector<std::uint64_t>& list) {
       in_.expect('[', "before a map's numbers");
       do {
         list.push_back(number<std::uint64_t>("a number of a map"));
       } while (in_.take(','));
       in_.expect(']', "behind a map's numbers");
     };
+    const auto numbers = [&](const char* word, std::vector<std::uint64_t>& list) {
+      expect_word(word);
+      rest_of(list);
+    };
     numbers("extents", map.extents);
     numbers("pitches", map.pitches);
     numbers("box", map.box);
     numbers("steps", map.steps);
+    if (in_.take_word("before")) {
+      rest_of(map.before);
+      numbers("places", map.places);
+    }
     return map;
   }
 

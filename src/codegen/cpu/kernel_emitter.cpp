@@ -13,6 +13,7 @@
 #include "nests/in_place.h"
 #include "nests/integer_contraction.h"
 #include "nests/pairs.h"
+#include "nests/reports.h"
 #include "target/bf16.h"
 #include "target/dot_instructions.h"
 
@@ -24,16 +25,6 @@ namespace {
 
 // Offsets of the members of KernelArguments, in pointers.
 constexpr unsigned kBuffers = 0, kExtents = 1, kScratch = 2, kError = 3;
-
-bool divides_integers(const ScalarNode& node) {
-  switch (node.binary) {
-    case BinaryOp::Divide:
-    case BinaryOp::FloorDivide:
-    case BinaryOp::Modulo:
-    case BinaryOp::Remainder: return is_integer(node.args[0]->dtype);
-    default: return false;
-  }
-}
 
 // What extents are divided by is an extent, and where one is zero nothing runs.
 bool may_be_zero(const Scalar& scalar) {

@@ -157,7 +157,7 @@ Binding bind(const LoopNest& nest, const Target& target) {
   }
   binding.convolution = match_convolution_tile(nest, target);
   if (binding.convolution) {
-    binding.threads = kConvolutionThreads;
+    binding.threads = binding.convolution->is_large ? kProductThreads : kConvolutionThreads;
     return binding;
   }
   while (binding.inner->size() == 1 && is_free(binding.inner->front())) {
@@ -219,7 +219,7 @@ Dim block_count(const LoopNest&, const Binding& binding) {
   if (binding.product) return tile_count(*binding.product);
   if (binding.weight_gradient) return unit_count(*binding.weight_gradient);
   if (binding.convolution)
-    return Dim(binding.convolution->tile_count() * binding.convolution->cluster);
+    return binding.convolution->tile_count() * Dim(binding.convolution->cluster);
   const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);
   return binding.has_global_scratch ? min(blocks, Dim(kMostScratchBlocks)) : blocks;
 }

@@ -14,8 +14,8 @@ static inline i32 min(i32 a, i32 b) { return a < b ? a : b; }
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 static inline uint2 make_uint2(u32 x, u32 y) { return {x, y}; }
 static inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
-// What `cuTensorMapEncodeTiled` is told, axes innermost first.
-struct TensorMap { u64 address; u32 axes, element_bytes; u64 extents[5], pitch_bytes[4]; u16 box[5], steps[5]; };
+// What `cuTensorMapEncodeTiled` or, with corners, `cuTensorMapEncodeIm2col` is told, axes innermost first.
+struct TensorMap { u64 address; u32 axes, element_bytes; u64 extents[5], pitch_bytes[4]; u16 box[5], steps[5]; i8 has_corners, lower[2], upper[2]; };
 static_assert(sizeof(TensorMap) <= 128, "as large as a real one");
 #define TENSOR_MAPS , const TensorMap& map_a, const TensorMap& map_b
 #define TOGETHER(blocks)
@@ -38,11 +38,41 @@ static void settle(Barrier& barrier) {
   ++barrier.phase;
 }
 static bool is_past(const void* barrier, u32 parity) { return (((const Barrier*)barrier)->phase & 1) != parity; }
-struct Copy { const TensorMap* map; i32 at[5]; unsigned block; u32 to, barrier; };
+struct Copy { const TensorMap* map; i32 at[5]; unsigned block; u32 to, barrier; i32 window[2]; };
 static std::vector<Copy> copies;  // that have not ended
-static void end_copy(const Copy& copy) {
+// A line to shared memory: 16 bytes change places within 128, by the row of eight.
+static void put_line(const Copy& copy, u32 to, bool is_inside, const u8* from) {
   const TensorMap& map = *copy.map;
   u8* const own = memory[copy.block];
+  for (u32 byte = 0; byte < map.box[0] * map.element_bytes; ++byte) {
+    const i64 place = copy.at[0] + (i64)(byte / map.element_bytes);
+    const u32 address = to + byte;
+    own[address ^ ((address >> 7 & 7) << 4)] =
+        is_inside && place >= 0 && place < (i64)map.extents[0] ? from[place * map.element_bytes + byte % map.element_bytes] : 0;
+  }
+}
+static u32 put_pixels(const Copy& copy) {
+  const TensorMap& map = *copy.map;
+  i64 at[3] = {copy.at[1], copy.at[2], copy.at[3]};
+  for (u32 pixel = 0; pixel < map.box[1]; ++pixel) {
+    bool is_inside = true;
+    const u8* from = (const u8*)map.address;
+    for (int axis = 0; axis < 3; ++axis) {
+      const i64 place = at[axis] + (axis < 2 ? copy.window[axis] : 0);
+      is_inside = is_inside && place >= 0 && place < (i64)map.extents[axis + 1];
+      from += place * (i64)map.pitch_bytes[axis];
+    }
+    put_line(copy, copy.to + pixel * map.box[0] * map.element_bytes, is_inside, from);
+    for (int axis = 0; axis < 3; ++axis) {
+      at[axis] += map.steps[axis + 1];
+      if (axis == 2 || at[axis] <= (i64)map.extents[axis + 1] - 1 + map.upper[axis]) break;
+      at[axis] = map.lower[axis];
+    }
+  }
+  return map.box[1];
+}
+static u32 put_box(const Copy& copy) {
+  const TensorMap& map = *copy.map;
   u32 to = copy.to, count = 1;
   const u32 line = map.box[0] * map.element_bytes;
   for (u32 axis = 1; axis < map.axes; ++axis) count *= (map.box[axis] + map.steps[axis] - 1) / map.steps[axis];
@@ -57,15 +87,14 @@ static void end_copy(const Copy& copy) {
       is_inside = is_inside && place >= 0 && place < (i64)map.extents[axis];
       from += place * (i64)map.pitch_bytes[axis - 1];
     }
-    for (u32 byte = 0; byte < line; ++byte) {
-      const i64 place = copy.at[0] + (i64)(byte / map.element_bytes);
-      const u32 address = to + byte;  // 16 bytes change places within 128, by the row of eight
-      own[address ^ ((address >> 7 & 7) << 4)] =
-          is_inside && place >= 0 && place < (i64)map.extents[0] ? from[place * map.element_bytes + byte % map.element_bytes] : 0;
-    }
+    put_line(copy, to, is_inside, from);
   }
-  Barrier& barrier = *(Barrier*)(own + copy.barrier);
-  barrier.bytes -= (i32)(count * line);
+  return count;
+}
+static void end_copy(const Copy& copy) {
+  const u32 lines = copy.map->has_corners ? put_pixels(copy) : put_box(copy);
+  Barrier& barrier = *(Barrier*)(memory[copy.block] + copy.barrier);
+  barrier.bytes -= (i32)(lines * copy.map->box[0] * copy.map->element_bytes);
   settle(barrier);
 }
 static bool end_a_copy() {
@@ -126,6 +155,9 @@ FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) { emul
 FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n) {
   emulated::begin_copy({map, {c, x, y, n}, emulated::current / emulated::block_threads, to, barrier});
 }
+FN void copy_pixels(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n, i32 dx, i32 dy) {
+  emulated::begin_copy({map, {c, x, y, n}, emulated::current / emulated::block_threads, to, barrier, {dx, dy}});
+}
 FN void show_stores_to_copies() {}
 FN void begin_sums() {}
 FN void commit_sums() { emulated::Pending& own = emulated::pending[emulated::current]; own.groups.push_back(own.sums.size()); }
@@ -143,8 +175,10 @@ template <int THREADS> FN void pass(int number) { emulated::meet(number, THREADS
 template <int COUNT> FN void take_registers() {}
 template <int COUNT> FN void leave_registers() {}
 FN void meet_cluster() { emulated::wait(emulated::kCluster); }
+FN void pass_cluster() {}
+FN void await_cluster() { meet_cluster(); }
 FN u32 address_in(u32 address, u32 block) { return address | (block + 1) << emulated::kBlockBits; }
-template <class T> FN void load_from_block(T* to, u32 address) { std::memcpy(to, emulated::at_address(address), 8); }
+template <class T> FN void load_from_block(T* to, u32 address) { std::memcpy(to, emulated::at_address(address), 16); }
 FN void load_two(u32* to, u32 address) { std::memcpy(to, emulated::at_address(address), 8); }
 FN void load_four(u32* to, u32 address) { std::memcpy(to, emulated::at_address(address), 16); }
 FN void store_four(u32 address, u32 a, u32 b, u32 c, u32 d) { const u32 all[4] = {a, b, c, d}; std::memcpy(emulated::at_address(address), all, 16); }

@@ -29,6 +29,11 @@ FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y,
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
                :: "r"(to), "l"(map), "r"(barrier), "r"(c), "r"(x), "r"(y), "r"(n) : "memory");
 }
+// As many pixels as the map says, those that a window's first place comes to; of each the place of the window that is (dx, dy) further.
+FN void copy_pixels(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n, i32 dx, i32 dy) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};"
+               :: "r"(to), "l"(map), "r"(barrier), "r"(c), "r"(x), "r"(y), "r"(n), "h"((u16)dx), "h"((u16)dy) : "memory");
+}
 FN void show_stores_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 FN void begin_sums() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 FN void commit_sums() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -38,13 +43,19 @@ template <int THREADS> FN void pass(int number) { asm volatile("bar.arrive %0, %
 template <int COUNT> FN void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(COUNT)); }
 template <int COUNT> FN void leave_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(COUNT)); }
 FN void meet_cluster() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
+FN void pass_cluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+FN void await_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 FN u32 address_in(u32 address, u32 block) {
   u32 there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
   return there;
 }
-FN void load_from_block(float* to, u32 address) { asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(to[0]), "=f"(to[1]) : "r"(address) : "memory"); }
-FN void load_from_block(i32* to, u32 address) { asm volatile("ld.shared::cluster.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(address) : "memory"); }
+FN void load_from_block(float* to, u32 address) {
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(address) : "memory");
+}
+FN void load_from_block(i32* to, u32 address) {
+  asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address) : "memory");
+}
 FN void load_two(u32* to, u32 address) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(address) : "memory"); }
 FN void load_four(u32* to, u32 address) {
   asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address) : "memory");
@@ -58,10 +69,30 @@ FN u32 as_tf32(u32 bits) {
   return rounded;
 }
 #endif
-// Two neighbours as they are stored in two bytes or in one each.
-template <class FORMAT, class RESULT, class VALUE> FN u32 stored_pair(VALUE low, VALUE high) {
-  if constexpr (sizeof(RESULT) == 2) return FORMAT::pair(low, high);
-  else return (u32)(u8)low | (u32)(u8)high << 8;
+// Eight neighbours: read and written in pieces of up to 16 bytes.
+template <class T> struct Eight { T at[8]; };
+template <class T> FN Eight<T> load_eight(const T* from) {
+  constexpr int kPiece = sizeof(T) <= 2 ? 8 : 16 / sizeof(T);
+  Eight<T> made;
+  UNROLL for (int k = 0; k < 8; k += kPiece) {
+    const Pack<T, kPiece> piece = load_pack<T, kPiece>(from + k);
+    UNROLL for (int n = 0; n < kPiece; ++n) made.at[k + n] = piece.at[n];
+  }
+  return made;
+}
+template <class FORMAT, class RESULT, class VALUE> FN void store_eight(RESULT* to, const Eight<VALUE>& numbers) {
+  if constexpr (sizeof(RESULT) == 2) {
+    Pack<u32, 4> pairs;
+    UNROLL for (int k = 0; k < 4; ++k) pairs.at[k] = FORMAT::pair(numbers.at[2 * k], numbers.at[2 * k + 1]);
+    store_pack<u32, 4>((u32*)to, pairs);
+  } else {
+    constexpr int kPiece = sizeof(RESULT) == 1 ? 8 : 4;
+    UNROLL for (int k = 0; k < 8; k += kPiece) {
+      Pack<RESULT, kPiece> piece;
+      UNROLL for (int n = 0; n < kPiece; ++n) piece.at[n] = (RESULT)numbers.at[k + n];
+      store_pack<RESULT, kPiece>(to + k, piece);
+    }
+  }
 }
 template <class T> struct __align__(8) Neighbours { T low, high; };
 // Where wgmma finds a tile of 128-byte rows: `far` from one group of 64 columns to the next, where

@@ -12,33 +12,97 @@ namespace {
 
 constexpr std::int64_t kMostCluster = 8;
 constexpr std::int64_t kStages = 6;  // as `convolution_template()` has them
-constexpr std::int64_t kMostBox = 256, kMostStep = 8;
-// Of the sum that a block may have where a library would do.
-constexpr std::int64_t kMostStages = 12;
+constexpr std::int64_t kMostStep = 8;
+// Of the sum that a block may have, and tiles that a multiprocessor may have, where larger tiles or
+// a library would do: measured with ResNet-50's layers on an H200.
+constexpr std::int64_t kMostSmallStages = 36, kMostLargeStages = 72, kWaves = 2;
 
-// Pixels that lie in a rectangle: as few tiles as can be.
-void choose_tile(ConvolutionTile& tile) {
-  const auto pieces = [](std::int64_t all, std::int64_t piece) {
-    return (all + piece - 1) / piece;
+// What is read beyond the last channel of bytes is zero, whatever weights it meets; of floats those
+// may be infinite. A window of one place that moves on by one is a product, which libraries know
+// for floats.
+bool suits_tiles(const ConvolutionTile& tile) {
+  const bool has_pixels = !(tile.pixel_count() == Dim(0));
+  if (!has_pixels || tile.row_stride > kMostStep || tile.column_stride > kMostStep) return false;
+  if (tile.product.has_bytes()) return tile.channels % 16 == 0;
+  const bool is_product =
+      tile.window_rows * tile.window_columns * tile.row_stride * tile.column_stride == 1;
+  return tile.channels % tile_depth(tile.product.dtype) == 0 && !is_product;
+}
+
+// Where a window's places begin and end, from the edges, and how far it reaches, is told in a byte.
+bool has_short_windows(const ConvolutionTile& tile) {
+  constexpr std::int64_t kByte = 256;
+  const auto suits = [](std::int64_t before, std::int64_t places, std::int64_t step,
+                        std::int64_t window, std::int64_t dilation, const Dim& extent) {
+    const std::int64_t last = (places - 1) * step - before - (extent.constant() - 1);
+    return before <= kByte / 2 && last >= -kByte / 2 && last < kByte / 2 &&
+           (window - 1) * dilation < kByte;
   };
-  std::int64_t least = 0;
-  for (std::int64_t columns = 1; columns <= std::min(tile.columns, kConvolutionTile); ++columns) {
-    const std::int64_t rows = std::min(tile.rows, kConvolutionTile / columns);
-    if (columns * tile.column_stride > kMostBox || rows * tile.row_stride > kMostBox) continue;
-    const std::int64_t count = pieces(tile.columns, columns) * pieces(tile.rows, rows);
-    if (least == 0 || count <= least) {  // of as many those with the longer rows
-      least = count;
-      tile.tile_rows = rows;
-      tile.tile_columns = columns;
-    }
+  const Dims& image = tile.image->view;
+  return suits(tile.rows_before, tile.rows, tile.row_stride, tile.window_rows, tile.row_dilation,
+               image[1]) &&
+         suits(tile.columns_before, tile.columns, tile.column_stride, tile.window_columns,
+               tile.column_dilation, image[2]);
+}
+
+// Tiles of few pixels, shared by clusters.
+bool make_small(ConvolutionTile& tile, std::int64_t units) {
+  if (!tile.batch.is_constant() || tile.outputs % kConvolutionTile != 0) return false;
+  tile.is_large = false;
+  tile.tile_outputs = kConvolutionTile;
+  // Two blocks fit beside each other; each is to have some of the sum.
+  tile.cluster = std::clamp<std::int64_t>(
+      std::min(2 * units / tile.tile_count().constant(), tile.stage_count() / 4), 1, kMostCluster);
+  return true;
+}
+
+// Whether each block has but a short piece of the sum: a long one for each of many tiles is done
+// faster by larger tiles, which read less.
+bool is_short(const ConvolutionTile& tile, std::int64_t units) {
+  return tile.tile_count().constant() <= kWaves * units &&
+         tile.stage_count() <= kMostSmallStages * tile.cluster;
+}
+
+bool make_large(ConvolutionTile& tile) {
+  constexpr std::int64_t kTogether = 8;
+  tile.is_large = true;
+  tile.cluster = 1;
+  tile.tile_outputs = tile.outputs <= kConvolutionTile ? kConvolutionTile : kProductTile;
+  return tile.outputs % kTogether == 0;
+}
+
+// Tiles by the number of pixels; none where a library does better, as with many tiles or long sums
+// (its own tiles are larger): what it takes for few is far from the best that it has.
+bool choose_form(ConvolutionTile& tile, const Target& target) {
+  if (!suits_tiles(tile) || !has_short_windows(tile)) return false;
+  const std::int64_t units = gpu_facts(target.architecture).units;
+  ConvolutionTile small = tile, large = tile;
+  const bool may_be_small = make_small(small, units), may_be_large = make_large(large);
+  const std::optional<std::int64_t> large_tiles = large.tile_count().value();
+  const bool is_quick =
+      large_tiles && *large_tiles <= kWaves * units && large.stage_count() <= kMostLargeStages;
+  if (may_be_small && is_short(small, units)) {
+    tile = std::move(small);
+  } else if (may_be_large && (is_quick || !target.uses_libraries || tile.product.has_bytes())) {
+    tile = std::move(large);
+  } else if (may_be_small && (!target.uses_libraries || tile.product.has_bytes())) {
+    tile = std::move(small);
+  } else {
+    return false;
   }
+  return true;
 }
 
 }  // namespace
 
-std::int64_t ConvolutionTile::tile_count() const {
-  return batch * ((rows + tile_rows - 1) / tile_rows) *
-         ((columns + tile_columns - 1) / tile_columns) * (outputs / kConvolutionTile);
+Dim ConvolutionTile::tile_count() const {
+  const std::int64_t beside = (outputs + tile_outputs - 1) / tile_outputs;
+  return ceil_div(pixel_count(), is_large ? kProductTile : kConvolutionTile) * Dim(beside);
+}
+
+std::int64_t ConvolutionTile::stage_count() const {
+  const std::int64_t depth = tile_depth(product.dtype);
+  return window_rows * window_columns * ((channels + depth - 1) / depth);
 }
 
 LoopNest without_epilogue(const LoopNest& nest) {
@@ -63,8 +127,7 @@ std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, cons
   if (!store) return std::nullopt;
   ConvolutionTile tile;
   ProductTile& product = tile.product;
-  if (!take_store(nest, *sum, *store, product)) return std::nullopt;
-  if (product.has_bytes() && !target.multiplies_bytes) return std::nullopt;
+  if (!take_store(nest, *sum, *store, target, product)) return std::nullopt;
   const LoopNest plain = without_epilogue(nest);
   const auto plain_sum = find_tile_sum(plain);
   const LibraryMatch match =
@@ -72,11 +135,11 @@ std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, cons
                         Channels::AsTheyAre, Numbers::Any);
   if (!match.refusal.empty()) return std::nullopt;
   std::vector<std::int64_t> numbers;
-  for (const Dim& dim : match.extents) {
-    if (!dim.is_constant()) return std::nullopt;
-    numbers.push_back(dim.constant());
+  for (std::size_t k = 0; k < match.extents.size(); ++k) {
+    if (k > 0 && !match.extents[k].is_constant()) return std::nullopt;
+    numbers.push_back(k == 0 ? 0 : match.extents[k].constant());
   }
-  tile.batch = numbers[0];
+  tile.batch = match.extents[0];
   tile.channels = numbers[3];
   tile.outputs = numbers[4];
   tile.window_rows = numbers[5];
@@ -89,16 +152,6 @@ std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, cons
   tile.column_stride = numbers[14];
   tile.row_dilation = numbers[15];
   tile.column_dilation = numbers[16];
-  const std::int64_t depth = tile_depth(product.dtype);
-  // What is read beyond the last channel of bytes is zero, whatever weights it meets; of floats
-  // those may be infinite. A window of one place is a product, which libraries know for floats.
-  const bool suits = product.has_bytes()
-                         ? tile.channels % 16 == 0
-                         : tile.channels % depth == 0 && tile.window_rows * tile.window_columns > 1;
-  const bool is_tiled = suits && tile.outputs % kConvolutionTile == 0 &&
-                        tile.row_stride <= kMostStep && tile.column_stride <= kMostStep;
-  const bool has_pixels = tile.batch > 0 && tile.rows > 0 && tile.columns > 0;
-  if (!is_tiled || !has_pixels) return std::nullopt;
   tile.image = match.buffers[0] == sum->a->id ? sum->a : sum->b;
   tile.weights = match.buffers[0] == sum->a->id ? sum->b : sum->a;
   if (tile.image->id != sum->a->id) std::swap(product.dtype, product.b_dtype);
@@ -115,19 +168,12 @@ std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, cons
   std::sort(product.rows.begin(), product.rows.end(), [&](const Statement* a, const Statement* b) {
     return distance(*store, a->id)->constant() > distance(*store, b->id)->constant();
   });
-  choose_tile(tile);
-  const std::int64_t units = gpu_facts(target.architecture).units, tiles = tile.tile_count();
-  const std::int64_t stages =
-      tile.window_rows * tile.window_columns * ((tile.channels + depth - 1) / depth);
-  // Two blocks fit beside each other; each is to have some of the sum.
-  tile.cluster = std::clamp<std::int64_t>(std::min(2 * units / tiles, stages / 4), 1, kMostCluster);
-  // A long sum for each of many tiles is done faster by a library's larger tiles, which read less.
-  const bool is_small = tiles <= units && stages <= kMostStages * tile.cluster;
-  if (target.uses_libraries && !is_small && !product.has_bytes()) return std::nullopt;
+  if (!choose_form(tile, target)) return std::nullopt;
   return tile;
 }
 
-std::uint32_t convolution_shared_bytes() {
+std::uint32_t convolution_shared_bytes(const ConvolutionTile& tile) {
+  if (tile.is_large) return kProductSharedBytes;
   return static_cast<std::uint32_t>(1024 + kStages * 2 * kConvolutionTile * kTileBytes);
 }
 

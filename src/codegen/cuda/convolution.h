@@ -8,21 +8,26 @@
 
 namespace tenon::codegen::cuda {
 
-/// A convolution of narrow floats over few pixels, or of bytes, with whatever follows: tiles of up
-/// to 64 pixels by 64 outputs on tensor cores, the sum of each shared by a cluster of blocks.
-/// Libraries leave most multiprocessors idle with few pixels.
+/// A convolution of numbers that tensor cores take, with whatever follows. Over few pixels: tiles
+/// of 64 of them by 64 outputs, the sum of each shared by a cluster of blocks; libraries leave most
+/// multiprocessors idle there. Over many: a product whose rows are pixels (`product_template()`).
 struct ConvolutionTile {
   /// Pixels (batch, row, column as one), outputs and what becomes of a sum, as a product has them.
   ProductTile product;
   Scalar image, weights;  ///< loads; weights lie as output, row, column, channel
-  std::int64_t batch = 1, rows = 1, columns = 1, outputs = 1,
-               channels = 1;  ///< rows …: of the result
+  Dim batch = 1;
+  std::int64_t rows = 1, columns = 1, outputs = 1, channels = 1;  ///< rows …: of the result
   std::int64_t window_rows = 1, window_columns = 1, rows_before = 0, columns_before = 0;
   std::int64_t row_stride = 1, column_stride = 1, row_dilation = 1, column_dilation = 1;
-  std::int64_t tile_rows = 1, tile_columns = 1;  ///< of pixels
+  bool is_large =
+      false;  ///< tiles of 128 pixels, not 64, on from row to row and from image to image
+  std::int64_t tile_outputs = 64;
   std::int64_t cluster = 1;
 
-  std::int64_t tile_count() const;
+  Dim pixel_count() const { return batch * Dim(rows * columns); }
+  Dim tile_count() const;
+  std::int64_t stage_count()
+      const;  ///< of a tile's sum: places of the window, 128 bytes of channels
 };
 
 /// Nothing where the nest is anything else, weights lie otherwise, the target has no such
@@ -35,7 +40,7 @@ LoopNest without_epilogue(const LoopNest& nest);
 /// One warp loads, four sum.
 inline constexpr unsigned kConvolutionThreads = 160;
 inline constexpr std::int64_t kConvolutionTile = 64;
-std::uint32_t convolution_shared_bytes();
+std::uint32_t convolution_shared_bytes(const ConvolutionTile& tile);
 
 /// CUDA C++ that such kernels call.
 std::string_view convolution_template();

@@ -2,57 +2,62 @@
 
 namespace tenon::codegen::cuda {
 
-// One tile to a cluster of blocks: TILE_ROWS x TILE_COLUMNS pixels by 64 outputs. Each block sums
-// its share of window places and channels: the fifth warp has rectangles of the image, moved by the
-// window's place, and weights copied (TMA, zeros around the image), the others multiply (wgmma).
-// Then each block adds up all blocks' sums of some of the pixels, in order, and does what follows.
+// One tile to a cluster of blocks: 64 pixels, on from row to row and from image to image, by 64
+// outputs. Each block sums its share of window places and channels: the fifth warp has pixels and
+// weights copied (TMA), the others multiply (wgmma). Then each block adds up all blocks' sums of
+// some of the pixels, in order, and does what follows, for which it fetched what it could ahead.
 std::string_view convolution_template() {
   return R"cuda(
-struct Convolution {
-  i32 batch, image_rows, image_columns, channels, rows, columns, outputs;  // of the image, of the result
-  i32 window_rows, window_columns, rows_before, columns_before;            // zeros before the image
-  i32 row_stride, column_stride, row_dilation, column_dilation;
-};
-template <class FORMAT, int TILE_ROWS, int TILE_COLUMNS, int CLUSTER, class RESULT, class FINISH, class PLACE>
-FN void convolution_tile(const TensorMap* x, const TensorMap* w, RESULT* y, const Convolution s, const FINISH& finish, const PLACE& place) {
-  constexpr int kStages = 6, kHalf = 64 * 128, kStage = 2 * kHalf, kDepth = 128 / sizeof(typename FORMAT::type), kPixels = TILE_ROWS * TILE_COLUMNS, kPitch = 66;
+template <class FORMAT, int CLUSTER, class VALUE, class RESULT, class FETCH, class FINISH, class PLACE>
+FN void convolution_tile(const TensorMap* x, const TensorMap* w, i64 pixels, WindowPixels source, RESULT* y, const FETCH& fetch, const FINISH& finish,
+                         const PLACE& place) {
+  constexpr int kStages = 6, kHalf = 64 * 128, kStage = 2 * kHalf, kDepth = 128 / sizeof(typename FORMAT::type), kPitch = 68;
   typedef typename FORMAT::sum Sum;
   SHARED_TILES(stages);
   SHARED_BARRIERS(barriers, 2 * kStages);
   const u32 first = (shared_address(stages) + 1023) & ~1023u, full = shared_address(barriers), empty = full + 8 * kStages;
+  const int lane = (int)threadIdx.x % 32, warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0);
+  const i32 rank = (i32)blockIdx.x % CLUSTER, tile = (i32)blockIdx.x / CLUSTER, beside = source.s.outputs / 64;
+  const i32 output = tile % beside * 64, pixel = tile / beside * 64;
+  const i32 begin = source.blocks * rank / CLUSTER, end = source.blocks * (rank + 1) / CLUSTER;
+  const i32 upper = 64 * rank / CLUSTER, pieces = (64 * (rank + 1) / CLUSTER - upper) * 8;
+  const auto row_of = [&](i32 piece) { const i32 at = pixel + upper + piece / 8; return at < pixels ? at : (i32)pixels - 1; };
+  const auto column_of = [&](i32 piece) { return output + piece % 8 * 8; };
+  Sum* const sums = (Sum*)(stages + (first - shared_address(stages)));
+  const auto copy_stage = [&](int stage) {
+    const u32 at = first + stage * kStage, barrier = full + 8 * stage;
+    expect_bytes(barrier, kStage);
+    source.copy(at, x, barrier);
+    copy_box(at + kHalf, w, barrier, source.deep, output);
+    source.template next<kDepth>();
+  };
+  // The first copies begin before anybody else has seen the barriers.
+  const i32 ready = min(end, begin + kStages);
   if (threadIdx.x == 128) {
     prefetch_map(x);
     prefetch_map(w);
-  }
-  if (threadIdx.x == 0) {
     for (int k = 0; k < kStages; ++k) { begin_barrier(full + 8 * k, 1); begin_barrier(empty + 8 * k, 4); }
     publish_barriers();
+    wait_for_kernel_before();
+    source.template begin<kDepth>(pixel, begin);
+    for (i32 k = begin; k < ready; ++k) copy_stage(k - begin);
   }
   __syncthreads();
   wait_for_kernel_before();
-  const int lane = (int)threadIdx.x % 32, warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0);
-  const i32 rank = (i32)blockIdx.x % CLUSTER, tile = (i32)blockIdx.x / CLUSTER, beside = s.outputs / 64;
-  const i32 across = (s.columns + TILE_COLUMNS - 1) / TILE_COLUMNS, down = (s.rows + TILE_ROWS - 1) / TILE_ROWS;
-  const i32 output = tile % beside * 64, column = tile / beside % across * TILE_COLUMNS, row = tile / beside / across % down * TILE_ROWS,
-            image = tile / beside / across / down;
-  const i32 deep = (s.channels + kDepth - 1) / kDepth, blocks = s.window_rows * s.window_columns * deep, begin = blocks * rank / CLUSTER, end = blocks * (rank + 1) / CLUSTER;
-  Sum* const sums = (Sum*)(stages + (first - shared_address(stages)));
   if (warp == 4) {
     if (lane == 0) {
       int stage = 0;
-      u32 phase = 1;
-      for (i32 k = begin; k < end; ++k) {
-        const i32 channel = k % deep * kDepth, q = k / deep % s.window_columns, r = k / deep / s.window_columns;
-        const u32 at = first + stage * kStage, barrier = full + 8 * stage;
+      u32 phase = 0;
+      for (i32 k = ready; k < end; ++k) {
         await(empty + 8 * stage, phase);
-        expect_bytes(barrier, kPixels * 128 + kHalf);
-        copy_box(at, x, barrier, channel, column * s.column_stride + q * s.column_dilation - s.columns_before,
-                 row * s.row_stride + r * s.row_dilation - s.rows_before, image);
-        copy_box(at + kHalf, w, barrier, k / deep * s.channels + channel, output);
+        copy_stage(stage);
         if (++stage == kStages) { stage = 0; phase ^= 1; }
       }
     }
     __syncwarp();
+  }
+  const auto ahead = fetch(row_of((i32)threadIdx.x < pieces ? (i32)threadIdx.x : 0), column_of((i32)threadIdx.x));
+  if (warp == 4) {
     meet<160>(1);
   } else {
     Sum d[32];
@@ -80,27 +85,34 @@ FN void convolution_tile(const TensorMap* x, const TensorMap* w, RESULT* y, cons
     }
   }
   meet_cluster();
-  const i32 upper = kPixels * rank / CLUSTER, lower = kPixels * (rank + 1) / CLUSTER;
   u32 others[CLUSTER];
   UNROLL for (int k = 0; k < CLUSTER; ++k) others[k] = address_in(shared_address(sums), (u32)k);
-  for (i32 e = (i32)threadIdx.x; e < (lower - upper) * 32; e += (i32)blockDim.x) {
-    const i32 line = upper + e / 32, at = e % 32 * 2, v = row + line / TILE_COLUMNS, u = column + line % TILE_COLUMNS;
-    if (v >= s.rows || u >= s.columns) continue;
-    Sum low = 0, high = 0;
+  const auto sum_of = [&](i32 piece) {
+    Eight<Sum> eight;
+    UNROLL for (int n = 0; n < 8; ++n) eight.at[n] = 0;
     UNROLL for (int k = 0; k < CLUSTER; ++k) {
-      Sum pair[2];
-      load_from_block(pair, others[k] + (line * kPitch + at) * 4);
-      low += pair[0];
-      high += pair[1];
+      UNROLL for (int n = 0; n < 8; n += 4) {
+        Sum four[4];
+        load_from_block(four, others[k] + ((upper + piece / 8) * kPitch + piece % 8 * 8 + n) * 4);
+        UNROLL for (int m = 0; m < 4; ++m) eight.at[n + m] += four[m];
+      }
     }
-    const i32 pixel = (image * s.rows + v) * s.columns + u, k = output + at;
-    RESULT* const to = y + place(pixel, k);
-    if constexpr (sizeof(RESULT) == 4) *(Neighbours<RESULT>*)to = {finish(low, pixel, k), finish(high, pixel, k + 1)};
-    else if constexpr (sizeof(RESULT) == 2) *(u32*)to = stored_pair<FORMAT, RESULT>(finish(low, pixel, k), finish(high, pixel, k + 1));
-    else *(u16*)to = (u16)stored_pair<FORMAT, RESULT>(finish(low, pixel, k), finish(high, pixel, k + 1));
-  }
+    return eight;
+  };
+  const auto store = [&](i32 piece, const Eight<Sum>& eight, const decltype(fetch(0, 0))& fetched) {
+    if (pixel + upper + piece / 8 >= pixels) return;
+    const Eight<VALUE> made = finish(eight.at, fetched, row_of(piece), column_of(piece));
+    store_eight<FORMAT>(y + place(row_of(piece), column_of(piece)), made);
+  };
+  const i32 own = (i32)threadIdx.x;
+  for (i32 piece = own + (i32)blockDim.x; piece < pieces; piece += (i32)blockDim.x)
+    store(piece, sum_of(piece), fetch(row_of(piece), column_of(piece)));
+  Eight<Sum> last;
+  if (own < pieces) last = sum_of(own);
   // None ends while another reads its sums.
-  meet_cluster();
+  pass_cluster();
+  if (own < pieces) store(own, last, ahead);
+  await_cluster();
 }
 )cuda";
 }

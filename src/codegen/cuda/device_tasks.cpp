@@ -203,20 +203,20 @@ class DeviceTasks : public TaskWriter {
                           {32, columns + window - 1, 1, 1}, {1, 1, 1, 1})};
   }
 
-  // Rectangles of pixels, 128 bytes of channels at a time; weights as a matrix.
+  // Pixels in their order, 128 bytes of channels at a time; weights as a matrix.
   void set_convolution(const LoopNest& nest, const ConvolutionTile& tile,
                        TaskList::Kernel& kernel) {
-    kernel.shared_bytes = convolution_shared_bytes();
-    kernel.cluster = static_cast<std::uint32_t>(tile.cluster);
-    const std::uint64_t side = whole(kConvolutionTile),
+    kernel.shared_bytes = convolution_shared_bytes(tile);
+    kernel.cluster = tile.is_large ? 0 : static_cast<std::uint32_t>(tile.cluster);
+    const std::uint64_t side = whole(tile.tile_outputs),
                         depth = whole(tile_depth(tile.product.dtype)),
-                        down = whole(tile.row_stride), across = whole(tile.column_stride);
+                        pixels = whole(tile.is_large ? kProductTile : kConvolutionTile);
     const Dims matrix = {tile.outputs, tile.window_rows * tile.window_columns * tile.channels};
-    kernel.maps = {
-        map_of(nest, tile.image, tile.image->view,
-               {depth, whole(tile.tile_columns) * across, whole(tile.tile_rows) * down, 1},
-               {1, across, down, 1}),
-        map_of(nest, tile.weights, matrix, {depth, side}, {1, 1})};
+    kernel.maps = {map_of(nest, tile.image, tile.image->view, {depth, pixels, 1, 1},
+                          {1, whole(tile.column_stride), whole(tile.row_stride), 1}),
+                   map_of(nest, tile.weights, matrix, {depth, side}, {1, 1})};
+    kernel.maps.front().before = {whole(tile.columns_before), whole(tile.rows_before)};
+    kernel.maps.front().places = {whole(tile.columns), whole(tile.rows)};
   }
 
   static std::uint64_t whole(std::int64_t number) { return static_cast<std::uint64_t>(number); }

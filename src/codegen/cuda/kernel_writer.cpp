@@ -1,9 +1,11 @@
 #include "codegen/cuda/kernel_writer.h"
 
+#include "base/error.h"
 #include "base/text.h"
 #include "codegen/cuda/attention_writer.h"
 #include "codegen/cuda/product_writer.h"
 #include "nests/index_map.h"
+#include "nests/reports.h"
 
 #include <algorithm>
 #include <limits>
@@ -59,7 +61,10 @@ std::string KernelWriter::run() {
     write_items();
   }
   lines_.close();
-  return lines_.take();
+  std::string text = lines_.take();
+  TENON_ASSERT(nests::may_report(nest_) || text.find("*error") == std::string::npos,
+               "a kernel reports nothing that its nest does not tell of");
+  return text;
 }
 
 void KernelWriter::collect_written(const Block& block, std::set<std::size_t>& written) {

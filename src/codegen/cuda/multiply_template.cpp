@@ -75,6 +75,7 @@ template <class FORMAT, int COLUMNS> struct MultiplyRows;
 )cuda";
   const Factors all[] = {{"FormatF16", "f32.f16.f16", 16, true},
                          {"FormatBf16", "f32.bf16.bf16", 16, true},
+                         {"FormatTf32", "f32.tf32.tf32", 8},
                          {"FormatBytes<false, false>", "s32.u8.u8", 32, false, true},
                          {"FormatBytes<false, true>", "s32.u8.s8", 32, false, true},
                          {"FormatBytes<true, false>", "s32.s8.u8", 32, false, true},

@@ -19,6 +19,8 @@ constexpr std::int64_t kTogether = 8;  // neighbours that a thread stores at onc
 // With fewer than so many for four multiprocessors a library, which has smaller ones too, is
 // faster, what follows included.
 constexpr std::int64_t kFewestTilesOfFour = 3;
+// With so many for one a library is faster at all that it takes (ResNet-50's layers on an H200).
+constexpr std::int64_t kMostTilesOfOne = 4;
 
 bool is_multiple(const Dim& dim, std::int64_t of) {
   return dim.is_constant() && dim.constant() > 0 && dim.constant() % of == 0;
@@ -51,7 +53,7 @@ std::optional<nests::Contraction> find_tile_sum(const LoopNest& nest) {
 }
 
 bool take_store(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
-                ProductTile& tile) {
+                const Target& target, ProductTile& tile) {
   if (!starts_from_zero((*sum.inner)[0]) || !reads_inside(store.value)) return false;
   tile.dtype = nest.buffers[sum.a->id].dtype;
   tile.b_dtype = nest.buffers[sum.b->id].dtype;
@@ -59,12 +61,14 @@ bool take_store(const LoopNest& nest, const nests::Contraction& sum, const State
   tile.sum = (*sum.inner)[0].id;
   tile.store = store;
   if (tile.has_bytes()) {
+    if (!target.multiplies_bytes) return false;
     return tile.result_dtype == DType::U8 || tile.result_dtype == DType::I8 ||
            tile.result_dtype == DType::I32 || tile.result_dtype == DType::F32;
   }
-  if (tile.dtype != DType::F16 && tile.dtype != DType::BF16) return false;
+  const bool is_narrow = tile.dtype == DType::F16 || tile.dtype == DType::BF16;
+  if (!is_narrow && !(tile.dtype == DType::F32 && target.allows_tf32)) return false;
   if (tile.b_dtype != tile.dtype || tile.result_dtype != tile.dtype) return false;
-  tile.store.value = without_rounding(store.value, tile.dtype);
+  if (is_narrow) tile.store.value = without_rounding(store.value, tile.dtype);
   return true;
 }
 
@@ -74,8 +78,7 @@ std::optional<ProductTile> match_product(const LoopNest& nest, const Target& tar
   if (!sum) return std::nullopt;
   const std::optional<Statement> store = only_store(*sum);
   ProductTile tile;
-  if (!store || !take_store(nest, *sum, *store, tile)) return std::nullopt;
-  if (tile.has_bytes() && !target.multiplies_bytes) return std::nullopt;
+  if (!store || !take_store(nest, *sum, *store, target, tile)) return std::nullopt;
   const MatrixProduct product = matrix_product(*sum, *store);
   if (!product.refusal.empty() || product.is_a_transposed || !(product.batch == Dim(1)))
     return std::nullopt;
@@ -106,12 +109,26 @@ std::optional<ProductTile> match_product(const LoopNest& nest, const Target& tar
   tile.a_pitch = product.a_leading.constant();
   tile.b_pitch = product.b_leading.constant();
   tile.is_b_turned = !product.is_b_transposed;
-  if (tile.has_bytes()) return tile.is_b_turned ? std::nullopt : std::optional(tile);
+  // Only numbers of two bytes may lie side by side along the columns.
+  if (tile.is_b_turned && info(tile.dtype).storage_bytes != 2) return std::nullopt;
+  if (tile.has_bytes()) return tile;
   const std::optional<std::int64_t> count = tile_count(tile).value();
   const std::int64_t units = gpu_facts(target.architecture).units;
   if (target.uses_libraries && count && 4 * *count < kFewestTilesOfFour * units)
     return std::nullopt;
   return tile;
+}
+
+bool beats_library(const ProductTile& tile, const Target& target) {
+  bool adds_matrix = false;
+  nests::for_each_load({tile.store}, [&](const Scalar& load) {
+    adds_matrix |= nests::depends_on(load, tile.columns->id) &&
+                   std::ranges::any_of(tile.rows, [&](const Statement* row) {
+                     return nests::depends_on(load, row->id);
+                   });
+  });
+  const std::optional<std::int64_t> count = tile_count(tile).value();
+  return adds_matrix && count && *count <= kMostTilesOfOne * gpu_facts(target.architecture).units;
 }
 
 Dim tile_count(const ProductTile& tile) {

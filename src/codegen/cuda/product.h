@@ -9,10 +9,10 @@
 
 namespace tenon::codegen::cuda {
 
-/// A nest that multiplies two matrices of narrow numbers, floats or bytes, and stores, for each
-/// element, whatever is computed of its sum. One kernel does it on tensor cores: what follows the
-/// sums of one tile is computed while those of the next are summed. Points into the nest, but for
-/// the store.
+/// A nest that multiplies two matrices of numbers that tensor cores take (narrow floats, f32 that
+/// may drop digits, bytes), and stores, for each element, whatever is computed of its sum. One
+/// kernel does it on tensor cores: what follows the sums of one tile is computed while those of the
+/// next are summed. Points into the nest, but for the store.
 struct ProductTile {
   std::vector<const Statement*> rows;  ///< loops that run as one, outermost first
   const Statement* columns = nullptr;
@@ -35,11 +35,11 @@ std::optional<nests::Contraction> find_tile_sum(const LoopNest& nest);
 /// What becomes of a sum of narrow products, and its type; false where that is more than numbers of
 /// each element or of another type.
 bool take_store(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
-                ProductTile& tile);
+                const Target& target, ProductTile& tile);
 
 /// Nothing where the nest is anything else, the target has no such instructions, or there are too
-/// few tiles for its multiprocessors and a library does better. What bytes are summed over has to
-/// lie side by side in both.
+/// few tiles for its multiprocessors and a library does better. What is summed over has to lie side
+/// by side in both, but for numbers of two bytes.
 std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target);
 
 /// Rows and columns of a tile; so many bytes of a row lie in shared memory at once, so many times.
@@ -53,6 +53,10 @@ inline constexpr unsigned kProductThreads = 640;
 /// Stages, and what is left out so that they begin at a multiple of 1024.
 inline constexpr std::uint32_t kProductSharedBytes =
     kProductStages * 2 * kProductTile * kTileBytes + 1024;
+
+/// Whether it is thought to be faster than a library that does all of it, too: of a matrix that is
+/// added to a few tiles for each multiprocessor, libraries know better ways than they choose.
+bool beats_library(const ProductTile& tile, const Target& target);
 
 Dim tile_count(const ProductTile& tile);
 

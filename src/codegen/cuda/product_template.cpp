@@ -2,15 +2,71 @@
 
 namespace tenon::codegen::cuda {
 
-// Tiles of 128 x 128. The first of five groups of threads has tiles of the operands copied to
-// shared memory (TMA, 128 bytes swizzled), up to six of them ahead; two pairs of groups take turns:
-// while one sums (wgmma), the other computes what follows its sums and stores it. Each group of a
-// pair has 64 rows. A grid of as many blocks as there are multiprocessors goes through all tiles.
+// Tiles of 128 rows by COLUMNS. Rows are those of a matrix, or pixels that a window is moved to,
+// with a place of the window and some channels at a time (im2col). The first of five groups of
+// threads has tiles of the operands copied to shared memory (TMA, 128 bytes swizzled), up to six of
+// them ahead; two pairs of groups take turns: while one sums (wgmma), the other computes what
+// follows its sums and stores it. Each group of a pair has 64 rows. A grid of as many blocks as
+// there are multiprocessors goes through all tiles.
 std::string_view product_template() {
   return R"cuda(
-template <class FORMAT, bool TURNED, class RESULT, class FINISH, class PLACE>
-FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 columns, i64 inner, RESULT* y, const FINISH& finish, const PLACE& place) {
-  constexpr int kStages = 6, kHalf = 128 * 128, kStage = 2 * kHalf, kDepth = 128 / sizeof(typename FORMAT::type);
+// Four threads have four numbers each: then each has one of every thread, those of its own place.
+template <class T> FN void trade(T* w, int lane) {
+  T x = lane & 1 ? w[0] : w[1], z = lane & 1 ? w[2] : w[3];
+  x = __shfl_xor_sync(~0u, x, 1);
+  z = __shfl_xor_sync(~0u, z, 1);
+  if (lane & 1) { w[0] = x; w[2] = z; } else { w[1] = x; w[3] = z; }
+  x = lane & 2 ? w[0] : w[2];
+  z = lane & 2 ? w[1] : w[3];
+  x = __shfl_xor_sync(~0u, x, 2);
+  z = __shfl_xor_sync(~0u, z, 2);
+  if (lane & 2) { w[0] = x; w[1] = z; } else { w[2] = x; w[3] = z; }
+}
+struct Convolution {
+  i32 channels, rows, columns, outputs;                 // of the image, of the result
+  i32 window_columns, rows_before, columns_before;      // zeros before the image
+  i32 row_stride, column_stride, row_dilation, column_dilation;
+};
+// Blocks of 128 bytes of each row, one after another: `deep` is where the other factor has them.
+struct MatrixRows {
+  i32 blocks, row, deep;
+  FN void begin(i32 first) { row = first; deep = 0; }
+  FN void copy(u32 to, const TensorMap* map, u32 barrier) const { copy_box(to, map, barrier, deep, row); }
+  template <int DEPTH> FN void next() { deep += DEPTH; }
+};
+struct WindowPixels {
+  i32 blocks;
+  Convolution s;
+  i32 deep, x, y, image, channel, q, r;
+  FN void begin(i32 first) {
+    x = first % s.columns * s.column_stride - s.columns_before;
+    y = first / s.columns % s.rows * s.row_stride - s.rows_before;
+    image = first / s.columns / s.rows;
+    deep = channel = q = r = 0;
+  }
+  // … with a later block of the sum.
+  template <int DEPTH> FN void begin(i32 first, i32 block) {
+    begin(first);
+    const i32 each = (s.channels + DEPTH - 1) / DEPTH;
+    channel = block % each * DEPTH;
+    q = block / each % s.window_columns;
+    r = block / each / s.window_columns;
+    deep = (r * s.window_columns + q) * s.channels + channel;
+  }
+  FN void copy(u32 to, const TensorMap* map, u32 barrier) const { copy_pixels(to, map, barrier, channel, x, y, image, q * s.column_dilation, r * s.row_dilation); }
+  template <int DEPTH> FN void next() {
+    channel += DEPTH;
+    if (channel >= s.channels) {
+      channel = 0;
+      if (++q == s.window_columns) { q = 0; ++r; }
+    }
+    deep = (r * s.window_columns + q) * s.channels + channel;
+  }
+};
+template <class FORMAT, int COLUMNS, bool TURNED, class VALUE, class SOURCE, class RESULT, class FETCH, class FINISH, class PLACE>
+FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 columns, SOURCE source, RESULT* y, const FETCH& fetch, const FINISH& finish,
+                      const PLACE& place) {
+  constexpr int kHalf = 128 * 128, kStage = kHalf + COLUMNS * 128, kStages = 6 * 2 * kHalf / kStage, kDepth = 128 / sizeof(typename FORMAT::type);
   SHARED_TILES(stages);
   SHARED_BARRIERS(barriers, 2 * kStages);
   const u32 first = (shared_address(stages) + 1023) & ~1023u, full = shared_address(barriers), empty = full + 8 * kStages;
@@ -20,8 +76,8 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
   }
   __syncthreads();
   wait_for_kernel_before();
-  const i32 down = (i32)((rows + 127) / 128), across = (i32)((columns + 127) / 128), tiles = down * across;
-  const i32 blocks = (i32)((inner + kDepth - 1) / kDepth);
+  const i32 down = (i32)((rows + 127) / 128), across = (i32)((columns + COLUMNS - 1) / COLUMNS), tiles = down * across;
+  const i32 blocks = source.blocks;
   const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
   // Eight tiles below each other, then the next eight: what they read stays near.
   const auto tile_row = [&](i32 tile) { const i32 band = tile / (8 * across), high = min(8, down - band * 8); return band * 8 + tile % (8 * across) % high; };
@@ -32,18 +88,19 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
       int stage = 0;
       u32 phase = 1;
       for (i32 tile = (i32)blockIdx.x; tile < tiles; tile += (i32)gridDim.x) {
-        const i32 row = tile_row(tile) * 128, column = tile_column(tile) * 128;
+        const i32 column = tile_column(tile) * COLUMNS;
+        source.begin(tile_row(tile) * 128);
         for (i32 k = 0; k < blocks; ++k) {
           const u32 at = first + stage * kStage, barrier = full + 8 * stage;
           await(empty + 8 * stage, phase);
           expect_bytes(barrier, kStage);
-          copy_box(at, a, barrier, k * kDepth, row);
+          source.copy(at, a, barrier);
           if (TURNED) {
-            copy_box(at + kHalf, b, barrier, column, k * 64);
-            copy_box(at + kHalf + kHalf / 2, b, barrier, column + 64, k * 64);
+            UNROLL for (int c = 0; c < COLUMNS; c += 64) copy_box(at + kHalf + c * 128, b, barrier, column + c, source.deep);
           } else {
-            copy_box(at + kHalf, b, barrier, k * kDepth, column);
+            copy_box(at + kHalf, b, barrier, source.deep, column);
           }
+          source.template next<kDepth>();
           if (++stage == kStages) { stage = 0; phase ^= 1; }
         }
       }
@@ -57,7 +114,7 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
   i32 index = 0;
   for (i32 tile = (i32)blockIdx.x; tile < tiles; tile += (i32)gridDim.x, ++index) {
     if ((index & 1) != pair) continue;
-    typename FORMAT::sum d[64];
+    typename FORMAT::sum d[COLUMNS / 2];
     int stage = (int)((i64)index * blocks % kStages), done = stage;
     u32 phase = (u32)((i64)index * blocks / kStages) & 1;
     meet<512>(1 + pair);
@@ -66,7 +123,7 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
       const u64 moved = (u64)(stage * (kStage >> 4));
       begin_sums();
       UNROLL for (int n = 0; n < 4; ++n)
-        Multiply<FORMAT, 128, TURNED>::add(d, tile_a + moved + n * 2, tile_b + moved + n * (TURNED ? 128 : 2), k + n);
+        Multiply<FORMAT, COLUMNS, TURNED>::add(d, tile_a + moved + n * 2, tile_b + moved + n * (TURNED ? 128 : 2), k + n);
       commit_sums();
       await_sums<1>();
       if (k > 0) {
@@ -78,43 +135,26 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
     pass<512>(2 - pair);
     await_sums<0>();
     if (threadIdx.x % 128 == 0) arrive(empty + 8 * done);
-    // A thread has pairs of neighbours; four threads trade theirs, so that each stores eight.
-    const i32 row = tile_row(tile) * 128 + half * 64 + warp * 16 + lane / 4, column = tile_column(tile) * 128;
-    const int own = lane & 3;
-    // Beyond the edges the last is computed once more: nothing there is stored.
-    const auto low = [&](int j, int r) { const i32 at = column + j * 8 + own * 2, line = row + r * 8; return finish(d[j * 4 + r * 2], line < rows ? line : (i32)rows - 1, at < columns ? at : (i32)columns - 2); };
-    const auto high = [&](int j, int r) { const i32 at = column + j * 8 + own * 2, line = row + r * 8; return finish(d[j * 4 + r * 2 + 1], line < rows ? line : (i32)rows - 1, at < columns ? at + 1 : (i32)columns - 1); };
-    if constexpr (sizeof(RESULT) == 4) {
-      UNROLL for (int j = 0; j < 16; ++j) {
-        UNROLL for (int r = 0; r < 2; ++r) {
-          const Neighbours<RESULT> both = {low(j, r), high(j, r)};
-          const i32 at = column + j * 8 + own * 2, line = row + r * 8;
-          if (line < rows && at < columns) *(Neighbours<RESULT>*)(y + place(line, at)) = both;
-        }
+    // A thread has pairs of neighbours; four threads trade theirs, so that each has eight side by side. Beyond the
+    // edges the last is computed once more: nothing there is stored.
+    const i32 row = tile_row(tile) * 128 + half * 64 + warp * 16 + lane / 4, first_column = tile_column(tile) * COLUMNS + (lane & 3) * 8;
+    constexpr int kPieces = COLUMNS / 16, kAhead = 2;
+    const auto row_of = [&](int piece) { const i32 line = row + piece % 2 * 8; return line < rows ? line : (i32)rows - 1; };
+    const auto column_of = [&](int piece) { const i32 at = first_column + piece / 2 * 32; return at < columns ? at : (i32)columns - 8; };
+    decltype(fetch(0, 0)) fetched[kAhead];
+    UNROLL for (int piece = 0; piece < kAhead; ++piece) fetched[piece] = fetch(row_of(piece), column_of(piece));
+    UNROLL for (int piece = 0; piece < kPieces; ++piece) {
+      const int j = piece / 2 * 4, r = piece % 2;
+      typename FORMAT::sum eight[8];
+      UNROLL for (int c = 0; c < 2; ++c) {
+        typename FORMAT::sum four[4] = {d[j * 4 + r * 2 + c], d[j * 4 + 4 + r * 2 + c], d[j * 4 + 8 + r * 2 + c], d[j * 4 + 12 + r * 2 + c]};
+        trade(four, lane);
+        UNROLL for (int k = 0; k < 4; ++k) eight[2 * k + c] = four[k];
       }
-      continue;
-    }
-    UNROLL for (int j = 0; j < 16; j += 4) {
-      u32 v[2][4];
-      UNROLL for (int c = 0; c < 4; ++c) {
-        UNROLL for (int r = 0; r < 2; ++r) v[r][c] = stored_pair<FORMAT, RESULT>(low(j + c, r), high(j + c, r));
-      }
-      UNROLL for (int r = 0; r < 2; ++r) {
-        u32* const w = v[r];
-        u32 x = own & 1 ? w[0] : w[1], z = own & 1 ? w[2] : w[3];
-        x = __shfl_xor_sync(~0u, x, 1);
-        z = __shfl_xor_sync(~0u, z, 1);
-        if (own & 1) { w[0] = x; w[2] = z; } else { w[1] = x; w[3] = z; }
-        x = own & 2 ? w[0] : w[2];
-        z = own & 2 ? w[1] : w[3];
-        x = __shfl_xor_sync(~0u, x, 2);
-        z = __shfl_xor_sync(~0u, z, 2);
-        if (own & 2) { w[0] = x; w[1] = z; } else { w[2] = x; w[3] = z; }
-        const i32 at = column + (j + own) * 8, line = row + r * 8;
-        if (line >= rows || at >= columns) continue;
-        if constexpr (sizeof(RESULT) == 2) *(uint4*)(y + place(line, at)) = make_uint4(w[0], w[1], w[2], w[3]);
-        else *(uint2*)(y + place(line, at)) = make_uint2(w[0] | w[1] << 16, w[2] | w[3] << 16);
-      }
+      const auto found = fetched[piece % kAhead];
+      if (piece + kAhead < kPieces) fetched[piece % kAhead] = fetch(row_of(piece + kAhead), column_of(piece + kAhead));
+      const Eight<VALUE> made = finish(eight, found, row_of(piece), column_of(piece));
+      if (row + r * 8 < rows && first_column + piece / 2 * 32 < columns) store_eight<FORMAT>(y + place(row_of(piece), column_of(piece)), made);
     }
   }
 }

@@ -2,16 +2,37 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "nests/index_map.h"
+#include "nests/stride.h"
 
 namespace tenon::codegen::cuda {
 
 namespace {
 
-// What is computed of a sum, and where it goes, by the places of loops that run as one and of a
-// column.
-void write_finish(const ProductTile& tile, Lines& lines, ValueWriter& values) {
-  const bool has_bytes = tile.has_bytes();
-  // Positions of a row's loops, and of what is computed of a sum there.
+// What is computed of a sum, before it is rounded to be stored.
+std::string value_type(const ProductTile& tile) {
+  return tile.has_bytes() ? stored_type(tile.result_dtype) : "float";
+}
+
+// Whether what a load reads along eight columns lies side by side, from a multiple of eight on.
+bool is_piece(const Scalar& load, std::size_t columns) {
+  if (load->bounds != Bounds::Inside) return false;
+  const Dims& view = load->view;
+  const std::vector<Scalar> at(load->args.begin(),
+                               load->args.begin() + static_cast<std::ptrdiff_t>(view.size()));
+  if (nests::stride_along(at, view, columns) != nests::Stride::Unit) return false;
+  std::size_t last = view.size();
+  while (last > 0 && view[last - 1] == Dim(1)) --last;
+  if (last == 0 || at[last - 1]->kind != ScalarKind::Loop || at[last - 1]->id != columns)
+    return false;
+  return last == 1 || (view[last - 1].is_constant() && view[last - 1].constant() % 8 == 0);
+}
+
+// What is computed of sums of eight columns, of what is fetched for it, and where it goes, by the
+// places of loops that run as one and of the first column.
+void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
+                  ValueWriter& values) {
+  // Positions of a row's loops, and of what is computed of sums there.
   const auto open_at_row = [&](const std::string& head) {
     lines.open(head);
     lines.add("i32 rest = row;");
@@ -26,24 +47,61 @@ void write_finish(const ProductTile& tile, Lines& lines, ValueWriter& values) {
     values.name_loop(tile.columns->id, "column");
     values.begin_statement();
   };
+  const auto close = [&] {
+    lines.close();
+    lines.add(";");
+  };
   open_at_row("const auto place = [&](i32 row, i32 column) -> i64");
   lines.add(
       concat("return ", values.place(tile.store.indices, tile.store.view, false).offset, ";"));
-  lines.close();
-  lines.add(";");
-  values.set_narrow(!has_bytes);
-  const std::string result = has_bytes ? stored_type(tile.result_dtype) : "float";
-  open_at_row(concat("const auto finish = [&](", has_bytes ? "i32 " : "float ",
-                     values.local(tile.sum), ", i32 row, i32 column) -> ", result));
+  close();
+  std::vector<Scalar> pieces;
+  nests::for_each_load({tile.store}, [&](const Scalar& load) {
+    if (is_piece(load, tile.columns->id)) pieces.push_back(load);
+  });
+  std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
+  std::string members;
+  for (std::size_t k = 0; k < pieces.size(); ++k) {
+    members += concat("Eight<", stored_type(nest.buffers[pieces[k]->id].dtype), "> q", k, "; ");
+    packed[&pieces[k].node()] = {concat("fetched.q", k), ""};
+  }
+  lines.add(concat("struct Fetched { ", members, "};"));
+  open_at_row("const auto fetch = [&](i32 row, i32 column) -> Fetched");
+  lines.add("Fetched fetched;");
+  for (std::size_t k = 0; k < pieces.size(); ++k) {
+    const NestBuffer& from = nest.buffers[pieces[k]->id];
+    const std::vector<Scalar> at(
+        pieces[k]->args.begin(),
+        pieces[k]->args.begin() + static_cast<std::ptrdiff_t>(pieces[k]->view.size()));
+    const std::string offset = values.place(at, pieces[k]->view, false).offset;
+    lines.add(concat("fetched.q", k, " = load_eight<", stored_type(from.dtype), ">(", from.name,
+                     " + ", offset, ");"));
+  }
+  lines.add("return fetched;");
+  close();
+  const bool has_bytes = tile.has_bytes();
+  values.set_narrow(info(tile.dtype).storage_bytes == 2);
+  values.set_packed(std::move(packed));
+  const std::string sum = has_bytes ? "i32" : "float";
+  open_at_row(concat("const auto finish = [&](const ", sum,
+                     "* sums, const Fetched& fetched, i32 row, i32 column) -> Eight<",
+                     value_type(tile), ">"));
+  lines.add(concat("Eight<", value_type(tile), "> made;"));
+  lines.open("UNROLL for (int v = 0; v < 8; ++v)");
+  lines.add(concat("const ", sum, " ", values.local(tile.sum), " = sums[v];"));
+  values.set_lanes(tile.columns->id, 8, false);
+  values.set_in_lanes(true);
   const std::string value = values.value(tile.store.value);
-  lines.add(concat("return ",
+  lines.add(concat("made.at[v] = ",
                    has_bytes ? to_stored(tile.result_dtype, value) : concat("(float)(", value, ")"),
                    ";"));
   lines.close();
-  lines.add(";");
+  lines.add("return made;");
+  close();
 }
 
 std::string format_of(const ProductTile& tile) {
+  if (tile.dtype == DType::F32) return "FormatTf32";
   if (!tile.has_bytes()) return tile.dtype == DType::F16 ? "FormatF16" : "FormatBf16";
   const auto is_signed = [](DType dtype) { return dtype == DType::I8 ? "true" : "false"; };
   return concat("FormatBytes<", is_signed(tile.dtype), ", ", is_signed(tile.b_dtype), ">");
@@ -53,28 +111,37 @@ std::string format_of(const ProductTile& tile) {
 
 void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                    ValueWriter& values) {
-  write_finish(tile, lines, values);
-  lines.add(concat("product_tiles<", format_of(tile), ", ", tile.is_b_turned ? "true" : "false",
+  write_finish(nest, tile, lines, values);
+  const std::int64_t depth = tile_depth(tile.dtype),
+                     blocks = (tile.inner_count + depth - 1) / depth;
+  lines.add(concat("product_tiles<", format_of(tile), ", ", kProductTile, ", ",
+                   tile.is_b_turned ? "true" : "false", ", ", value_type(tile),
                    ">(&map_a, &map_b, ", values.extent(tile.row_count), ", ", tile.column_count,
-                   ", ", tile.inner_count, ", ", nest.buffers[tile.store.id].name,
-                   ", finish, place);"));
+                   ", MatrixRows{", blocks, "}, ", nest.buffers[tile.store.id].name,
+                   ", fetch, finish, place);"));
 }
 
 void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
                        ValueWriter& values) {
-  write_finish(tile.product, lines, values);
-  const Dims& image = tile.image->view;
+  write_finish(nest, tile.product, lines, values);
   std::string numbers;
   for (const std::int64_t number :
-       {tile.batch, image[1].constant(), image[2].constant(), tile.channels, tile.rows,
-        tile.columns, tile.outputs, tile.window_rows, tile.window_columns, tile.rows_before,
+       {tile.channels, tile.rows, tile.columns, tile.outputs, tile.window_columns, tile.rows_before,
         tile.columns_before, tile.row_stride, tile.column_stride, tile.row_dilation,
         tile.column_dilation})
     numbers += concat(numbers.empty() ? "" : ", ", number);
-  lines.add(concat("const Convolution shape = {", numbers, "};"));
-  lines.add(concat("convolution_tile<", format_of(tile.product), ", ", tile.tile_rows, ", ",
-                   tile.tile_columns, ", ", tile.cluster, ">(&map_a, &map_b, ",
-                   nest.buffers[tile.product.store.id].name, ", shape, finish, place);"));
+  lines.add(concat("const WindowPixels source = {", tile.stage_count(), ", {", numbers, "}};"));
+  const std::string pixels = concat(values.extent(tile.batch), " * ", tile.rows * tile.columns),
+                    format = format_of(tile.product), value = value_type(tile.product),
+                    behind = concat(nest.buffers[tile.product.store.id].name,
+                                    ", fetch, finish, place);");
+  if (tile.is_large) {
+    lines.add(concat("product_tiles<", format, ", ", tile.tile_outputs, ", false, ", value,
+                     ">(&map_a, &map_b, ", pixels, ", ", tile.outputs, ", source, ", behind));
+  } else {
+    lines.add(concat("convolution_tile<", format, ", ", tile.cluster, ", ", value,
+                     ">(&map_a, &map_b, ", pixels, ", source, ", behind));
+  }
 }
 
 void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,

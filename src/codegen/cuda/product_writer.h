@@ -12,7 +12,8 @@ namespace tenon::codegen::cuda {
 void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                    ValueWriter& values);
 
-/// … that is a convolution over few pixels, by `convolution_template()`.
+/// … that is a convolution, by `convolution_template()` or, of many pixels, by
+/// `product_template()`.
 void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
                        ValueWriter& values);
 

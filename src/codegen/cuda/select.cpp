@@ -251,10 +251,10 @@ DeviceKernel packed_on_tensor_cores(NestSequence::Part laid, const nests::Packin
   return kernel;
 }
 
-// A convolution over few pixels, or of bytes; constant weights are laid out ahead.
-std::optional<DeviceKernel> small_convolution(const NestSequence::Part& part,
-                                              const nests::Contraction& sum,
-                                              const GivenBuffers& given, const Target& target) {
+// A convolution; constant weights are laid out ahead.
+std::optional<DeviceKernel> convolution_kernel(const NestSequence::Part& part,
+                                               const nests::Contraction& sum,
+                                               const GivenBuffers& given, const Target& target) {
   if (!target.has_wgmma() || !only_store(sum)) return std::nullopt;
   if (match_convolution_tile(part.nest, target)) return on_tensor_cores(part);
   const LoopNest plain = without_epilogue(part.nest);
@@ -266,10 +266,10 @@ std::optional<DeviceKernel> small_convolution(const NestSequence::Part& part,
   return packed_on_tensor_cores(std::move(laid), *match.packing, given);
 }
 
-// A product of bytes; a constant whose columns lie side by side is turned ahead.
-std::optional<DeviceKernel> byte_product(const NestSequence::Part& part,
-                                         const nests::Contraction& sum, const GivenBuffers& given,
-                                         const Target& target) {
+// A product; where columns may not lie side by side, a constant's are turned ahead.
+std::optional<DeviceKernel> product_kernel(const NestSequence::Part& part,
+                                           const nests::Contraction& sum, const GivenBuffers& given,
+                                           const Target& target) {
   if (match_product(part.nest, target)) return on_tensor_cores(part);
   const std::optional<Statement> store = only_store(sum);
   if (!store || sum.reduction.size() != 1) return std::nullopt;
@@ -296,6 +296,10 @@ std::optional<DeviceKernel> byte_product(const NestSequence::Part& part,
   return packed_on_tensor_cores(std::move(laid), packing, given);
 }
 
+std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::Part& part,
+                                        const nests::Contraction& sum,
+                                        const std::vector<bool>& is_constant, const Target& target);
+
 // A sum of products of bytes: on tensor cores where its operands lie, or can be laid, as those take
 // them. An image with other numbers than zero around it is copied with them.
 std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSequence::Part& part,
@@ -304,8 +308,11 @@ std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSeq
                                            const Target& target) {
   if (!target.has_wgmma()) return {by_loops(part, "no tiles of bytes")};
   const GivenBuffers given(part, is_constant);
-  if (auto kernel = byte_product(part, sum, given, target)) return {std::move(*kernel)};
-  if (auto kernel = small_convolution(part, sum, given, target)) return {std::move(*kernel)};
+  if (auto kernel = product_kernel(part, sum, given, target)) return {std::move(*kernel)};
+  if (auto kernel = convolution_kernel(part, sum, given, target)) return {std::move(*kernel)};
+  if (std::vector<DeviceKernel> folded = select_folded(sequence, part, sum, is_constant, target);
+      !folded.empty())
+    return folded;
   // A matrix that is no constant is turned by a copy.
   for (const Scalar& factor : {sum.a, sum.b}) {
     if (factor->view.size() != 2 || factor->bounds != Bounds::Inside) continue;
@@ -321,7 +328,7 @@ std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSeq
     nests::drop_unused_buffers(parts[1]);
     const auto padded = nests::find_integer_contraction(parts[1].nest.body);
     if (auto kernel =
-            small_convolution(parts[1], *padded, GivenBuffers(parts[1], is_constant), target)) {
+            convolution_kernel(parts[1], *padded, GivenBuffers(parts[1], is_constant), target)) {
       sequence = std::move(trial);
       return {by_loops(std::move(parts[0]), ""), std::move(*kernel)};
     }
@@ -372,7 +379,7 @@ std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequen
        select_for(trial, folded->sum, is_constant, target, Channels::AsTheyAre))
     kernels.push_back(std::move(kernel));
   if (folded->rest) kernels.push_back(by_loops(*folded->rest, ""));
-  if (target.uses_libraries) {
+  if (target.uses_libraries || is_integer(sum.a->dtype)) {
     if (!has_product(kernels)) return {};
     lay_ahead(*folded, is_constant, kernels);
   }
@@ -394,15 +401,16 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     std::vector<DeviceKernel> folded = select_folded(sequence, part, *sum, is_constant, target);
     if (!folded.empty()) return folded;
   }
-  const auto by_product = [&] { return std::vector<DeviceKernel>{on_tensor_cores(part)}; };
   const Target own = target.prefers_tensor_cores ? target_for(target, true) : target;
   if (auto pieces = split_weight_gradient(sequence, part, *sum, own)) {
     return {on_tensor_cores(std::move((*pieces)[0])), by_loops(std::move((*pieces)[1]), "")};
   }
-  const bool is_product = match_product(part.nest, own).has_value();
-  if (!own.uses_libraries && is_product) return by_product();
   const GivenBuffers given(part, is_constant);
-  if (auto kernel = small_convolution(part, *sum, given, own)) return {std::move(*kernel)};
+  std::optional<DeviceKernel> product = product_kernel(part, *sum, given, own);
+  if (product &&
+      (!own.uses_libraries || beats_library(*match_product(product->part.nest, own), target)))
+    return {std::move(*product)};
+  if (auto kernel = convolution_kernel(part, *sum, given, own)) return {std::move(*kernel)};
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
   LibraryMatch match = match_matmul(part.nest, *sum);
   std::string candidate = "cublaslt";
@@ -441,7 +449,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     }
     return {std::move(kernel)};
   }
-  if (is_product) return by_product();
+  if (product) return {std::move(*product)};
   if (!match.result_order.empty()) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, match);

@@ -54,8 +54,8 @@ std::string templates(const std::vector<Kernel>& kernels, bool are_emulated) {
     if (are_emulated) text += box_emulation();
     text += box_template();
   }
+  if (has_product || has_convolution) text += product_template();
   if (has_convolution) text += convolution_template();
-  if (has_product) text += product_template();
   if (has_weight_gradient) text += weight_gradient_template();
   return text;
 }

@@ -4,6 +4,7 @@
 #include "codegen/cuda/inline_copies.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
+#include "nests/integer_contraction.h"
 #include "nests/operand_copy.h"
 #include "nests/schedule/loops.h"
 #include "nests/stage_writer.h"
@@ -114,14 +115,14 @@ bool choose_folding(Windows& windows, DType dtype) {
   }
   if (windows.batch != nullptr && windows.batch->extent.is_constant())
     positions *= windows.batch->extent.constant();
-  const bool is_narrow = info(dtype).storage_bytes == 2;
+  const bool is_narrow = info(dtype).storage_bytes <= 2;
   if (!strides &&
       (windows.axes[0].stride > 1 || windows.axes[1].stride > 1 || unfolded > kMostUnfolded))
     return false;
   // Images of narrow numbers are copied in any case: with more channels, all but a few zeros.
   if (positions < kFewestPositions && !(strides && is_narrow)) return false;
-  // Libraries want pieces of 16 bytes: zeros follow the channels, or the window's columns.
-  const std::int64_t together = is_narrow ? 8 : 4;
+  // Wanted are pieces of 16 bytes: zeros follow the channels, or the window's columns.
+  const std::int64_t together = 16 / static_cast<std::int64_t>(info(dtype).storage_bytes);
   windows.held_channels = channels;
   while (windows.depth() % together != 0)
     ++(strides ? windows.held_channels : windows.axes[1].folded);
@@ -130,7 +131,11 @@ bool choose_folding(Windows& windows, DType dtype) {
 
 std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& sum,
                                      const Scalar& image, const Scalar& other) {
-  if (image->view.size() != 4 || image->id == other->id || !nests::can_be_laid_anew(image))
+  const bool has_number_around = is_integer(image->dtype) && image->bounds == Bounds::Fill &&
+                                 (image->args.back()->kind == ScalarKind::Integer ||
+                                  image->args.back()->kind == ScalarKind::Real);
+  if (image->view.size() != 4 || image->id == other->id ||
+      !(nests::can_be_laid_anew(image) || has_number_around))
     return std::nullopt;
   Windows windows;
   windows.image = image;
@@ -264,9 +269,12 @@ class Folder {
       positions.push_back(loop_scalar(copy.nest.new_loop(concat("i", k))));
     ScalarNode read = source.node();
     read.id = 1;
+    // Around bytes there may be another number than zero: it meets zeros of the weights.
+    const Scalar outside =
+        source->bounds == Bounds::Fill ? source->args.back() : literal_scalar(source->dtype, 0, 0);
     read.bounds = Bounds::Fill;
     read.args = at(positions);
-    read.args.push_back(literal_scalar(source->dtype, 0, 0));
+    read.args.push_back(outside);
     Statement store;
     store.kind = Statement::Kind::Store;
     store.id = 0;
@@ -325,7 +333,9 @@ class Folder {
     const Statement* fold = &(*sum_.inner)[1];
     while (fold->kind == Statement::Kind::Loop) fold = &fold->body.front();
     Statement made = *fold;
-    made.value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, a, b);
+    made.value = binary_scalar(BinaryOp::Multiply, fold->value->dtype,
+                               nests::with_load(fold->value->args[0], a),
+                               nests::with_load(fold->value->args[1], b));
     return made;
   }
 

@@ -12,7 +12,7 @@ namespace tenon::codegen::cuda {
 /// A convolution of an image of few channels, or its gradient by the weights, as one of many
 /// channels: positions that a window passes at one step of its stride become channels
 /// (space-to-depth), or, where it does not stride, all positions of the window (im2col). Libraries
-/// are slow with few channels, tensor cores idle.
+/// are slow with few channels, tensor cores idle. Of floats, or of bytes with any number around.
 struct SpaceToDepth {
   std::vector<NestSequence::Part> copies;  ///< of the image, then of the weights if it reads them
   NestSequence::Part sum;

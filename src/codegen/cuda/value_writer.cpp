@@ -4,6 +4,7 @@
 #include "ir/float_formats.h"
 #include "nests/index_map.h"
 #include "nests/loop_extents.h"
+#include "nests/reports.h"
 #include "ops/expr_names.h"
 
 #include <array>
@@ -280,11 +281,6 @@ std::optional<int> quarters(const ScalarNode& node) {
   return static_cast<int>(count);
 }
 
-bool divides(BinaryOp op) {
-  return op == BinaryOp::Divide || op == BinaryOp::FloorDivide || op == BinaryOp::Modulo ||
-         op == BinaryOp::Remainder;
-}
-
 // Numbers that only loops and extents decide.
 bool is_index(const Scalar& scalar) {
   if (scalar->dtype != DType::I64) return false;
@@ -446,7 +442,7 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
         a = concat("(i64)", a);
         b = concat("(i64)", b);
       }
-      if (divides(node.binary) && is_integer(dtype) && node.args[1]->kind != ScalarKind::Integer) {
+      if (nests::divides_integers(node) && node.args[1]->kind != ScalarKind::Integer) {
         lines_.add(concat("if (", b, " == 0) ", report(Check::NotZero)));
       }
       return named(computed_type(node.dtype), binary_text(node.binary, dtype, a, b));

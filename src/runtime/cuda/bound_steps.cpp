@@ -105,7 +105,7 @@ class StepBinder {
           .got("a tensor map larger than its buffer")
           .hint("compile the model again");
     }
-    return {&map, rows, element_bytes};
+    return {.map = &map, .rows = rows, .element_bytes = element_bytes};
   }
 
   const CudaModel& model_;

@@ -3,6 +3,7 @@
 #include "runtime/bound_shapes.h"
 #include "runtime/cuda/library_step.h"
 #include "runtime/cuda/model.h"
+#include "runtime/cuda/tensor_map.h"
 #include "runtime/segments.h"
 
 #include <cstdint>
@@ -26,6 +27,8 @@ struct BoundStep {
     const Program::TensorMap* map;
     std::int64_t rows;
     std::uint32_t element_bytes;
+    Address address = 0;  ///< that `encoded` is of
+    EncodedMap encoded = {};
   };
   std::vector<Map> maps = {};
   /// Which of the values are addresses of inputs and outputs: (value, port).

@@ -30,7 +30,7 @@ class CudaContext : public DeviceContext {
     cuda.require(cuda.create_event(&end_, 0), "making an event");
     cuda.require(cuda.create_event(&launched_, kWithoutTimes), "making an event");
     error_.allocate(256, "a kernel's report");
-    // A binding without any launch has nothing that clears it.
+    // Where no kernel reports nothing else clears it.
     cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "clearing a kernel's report");
   }
   CudaContext(const CudaContext&) = delete;
@@ -109,6 +109,7 @@ class CudaContext : public DeviceContext {
   void enqueue(BoundStep& step, bool is_behind_copies = false);
   void launch_kernel(BoundStep& step, bool is_behind_copies);
   void enqueue_run();
+  void start_steps();
   GraphExec recorded(const std::function<void()>& launches);
   void capture();
   double time_launches(const std::function<void()>& launches);
@@ -131,6 +132,7 @@ class CudaContext : public DeviceContext {
   std::vector<BoundStep> steps_;
   std::vector<std::size_t> marks_;  ///< steps of the program behind which `call_` is called
   std::function<void(std::size_t)> call_;
+  bool may_report_ = false;      ///< whether data may do something wrong that a kernel tells
   bool are_places_new_ = false;  ///< other memory of the caller's than in the run before
 };
 
@@ -150,6 +152,9 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
     }
   }
   steps_ = bind_steps(model_, shapes, segment, places);
+  may_report_ = std::ranges::any_of(steps_, [&](const BoundStep& step) {
+    return !program().kernels[program().steps[step.step].kernel].checks.empty();
+  });
   take_scratch();
   transfers_.prepare(program(), shapes, arena_.address());
 }
@@ -186,10 +191,14 @@ void CudaContext::launch_kernel(BoundStep& step, bool is_behind_copies) {
   std::vector<void*> parameters;
   for (std::uint64_t& value : step.values) parameters.push_back(&value);
   const Driver& cuda = driver();
-  std::vector<EncodedMap> maps;  // addresses may be others than in the run before
-  for (const auto& [map, rows, element_bytes] : step.maps)
-    maps.push_back(encode_map(*map, rows, element_bytes, step.values[map->buffer]));
-  for (EncodedMap& map : maps) parameters.push_back(&map);
+  for (BoundStep::Map& map : step.maps) {
+    const Address address = step.values[map.map->buffer];
+    if (map.address != address) {  // another than in the run before
+      map.encoded = encode_map(*map.map, map.rows, map.element_bytes, address);
+      map.address = address;
+    }
+    parameters.push_back(&map.encoded);
+  }
   // Its blocks may come while a kernel of ours before it still ends: each waits for that first
   // (`codegen/cuda/prelude.cpp`). Behind a library's kernel it cost more than it gained; behind a
   // copy there is more to wait for than a kernel.
@@ -208,7 +217,8 @@ void CudaContext::launch_kernel(BoundStep& step, bool is_behind_copies) {
 
 void CudaContext::begin_run() {
   const Driver& cuda = driver();
-  cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "running");
+  // Clearing is a launch of its own, which kernels wait for.
+  if (may_report_) cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "running");
   transfers_.begin_run();
 }
 
@@ -254,6 +264,13 @@ GraphExec CudaContext::recorded(const std::function<void()>& launches) {
 
 void CudaContext::capture() {
   exec() = recorded([&] { enqueue_run(); });
+}
+
+void CudaContext::start_steps() {
+  if (exec() == nullptr && has_work()) capture();
+  if (exec() == nullptr) return;
+  const Driver& cuda = driver();
+  cuda.require(cuda.launch_graph(exec(), stream_), "running");
 }
 
 void CudaContext::require_checks_held(std::int64_t report) {
@@ -341,8 +358,7 @@ void CudaContext::launch(std::span<double> seconds) {
     // Launches are recorded for memory that comes again: recording takes longer than launching.
     enqueue_run();
   } else {
-    if (exec() == nullptr && has_work()) capture();
-    if (exec() != nullptr) cuda.require(cuda.launch_graph(exec(), stream_), "running");
+    start_steps();
   }
   cuda.require(cuda.record(launched_, stream_), "running");
 }
@@ -399,7 +415,7 @@ double CudaContext::replay() {
   turn_states();
   if (exec() == nullptr && has_work()) capture();
   cuda.require(cuda.record(begin_, stream_), "timing");
-  if (exec() != nullptr) cuda.require(cuda.launch_graph(exec(), stream_), "running");
+  start_steps();
   cuda.require(cuda.record(end_, stream_), "timing");
   cuda.require(cuda.record(launched_, stream_), "running");
   await_steps();

@@ -67,6 +67,11 @@ EmulatedMap emulated_map(const Program::TensorMap& map, std::int64_t rows, void*
     made.box[k] = static_cast<std::uint16_t>(map.box[k]);
     made.steps[k] = static_cast<std::uint16_t>(map.steps[k]);
   }
+  made.has_corners = !map.before.empty();
+  for (std::size_t k = 0; k < map.before.size(); ++k) {
+    made.lower[k] = static_cast<std::int8_t>(-static_cast<std::int64_t>(map.before[k]));
+    made.upper[k] = static_cast<std::int8_t>(Program::last_place(map, k));
+  }
   return made;
 }
 

@@ -135,6 +135,65 @@ TEST(CudaTensorCores, ConvolutionsOverFewPixelsAreSharedByClusters) {
   }
 }
 
+// Pixels that run on over rows and images (tiles of 128), last tiles that are not full, strides,
+// dilation, zeros around images and none, outputs that fill no tile, a batch that the run decides,
+// f32 as tensor cores round it, bytes; whatever follows.
+TEST(CudaTensorCores, ConvolutionsOverManyPixelsAreProducts) {
+  const std::vector<std::string> graphs = {
+      R"(graph (x: f16[n, 9, 11, 64]@NHWC, z: f16[n, 9, 11, 64]@NHWC) {
+  w = constant f16[64, 64, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
+  c = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
+  s = add(c, z)
+  y = relu(s)
+  return y
+}
+)",
+      R"(graph (x: bf16[3, 14, 13, 128]@NHWC) {
+  w = constant bf16[136, 128, 2, 3] normal(seed = 4, mean = 0.0, deviation = 0.1)
+  b = constant bf16[136] normal(seed = 5, mean = 0.0, deviation = 1.0)
+  c = conv(x, w, b) {strides = [1, 3], pads = [1, 1, 0, 1], dilations = [2, 1], out_layout = "NHWC"}
+  y = sigmoid(c)
+  return y
+}
+)",
+      R"(graph (x: f32[n, 7, 12, 32]@NHWC) {
+  w = constant f32[24, 32, 1, 1] normal(seed = 4, mean = 0.0, deviation = 0.1)
+  c = conv(x, w) {strides = [2, 2], out_layout = "NHWC"}
+  y = gelu(c)
+  return y
+}
+)",
+      R"(graph (x: f32[2, 9, 12, 64]@NHWC) {
+  w = constant f32[40, 64, 3, 3] normal(seed = 4, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {out_layout = "NHWC"}
+  return y
+}
+)"};
+  for (const std::string& text : graphs) {
+    const TaskList list = emulated_tasks(text);
+    EXPECT_TRUE(std::ranges::any_of(list.kernels, [](const TaskList::Kernel& kernel) {
+      return kernel.maps.size() == 2 && kernel.maps.front().places.size() == 2;
+    })) << to_string(list);
+    EXPECT_EQ(to_string(parse_tasks(to_string(list))), to_string(list)) << text;
+  }
+}
+
+// f32 goes to tensor cores where it may drop digits.
+TEST(CudaTensorCores, ProductsOfF32DropDigits) {
+  const std::string text = R"(graph (x: f32[70, 40], w: f32[24, 40]) {
+  t = transpose(w) {perm = [1, 0]}
+  p = matmul(x, t)
+  y = tanh(p)
+  return y
+}
+)";
+  EXPECT_EQ(emulated_tasks(text).tasks.back().ways.front().candidate, "wgmma");
+  codegen::CompileOptions options = cpu_options();
+  options.device = codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false};
+  const TaskList exact = codegen::select(parse_graph(text, all_ops()), options);
+  for (const TaskList::Task& task : exact.tasks) EXPECT_NE(task.ways.front().candidate, "wgmma");
+}
+
 // Bytes with and without a sign, weights that are turned ahead and weights that lie so, rows that
 // the run decides, edges within a tile; what follows ends in bytes, whole numbers and floats.
 TEST(CudaTensorCores, ProductsOfBytesAreSummedExactly) {
@@ -205,7 +264,10 @@ TEST(CudaTensorCores, ConvolutionsOfBytesAreSummedExactly) {
   const std::vector<std::string> graphs = {
       graph("1, 80, 7, 9", "64, 80, 3, 3", "0", "pads = [1, 1, 1, 1]"),
       graph("2, 16, 9, 8", "64, 16, 1, 1", "119", "strides = [2, 2]"),
-      graph("1, 144, 6, 5", "64, 144, 3, 2", "119", "pads = [1, 0, 1, 1], strides = [2, 1]")};
+      graph("1, 144, 6, 5", "64, 144, 3, 2", "119", "pads = [1, 0, 1, 1], strides = [2, 1]"),
+      // Few channels: places of the window become channels.
+      graph("1, 3, 22, 21", "64, 3, 7, 7", "119", "pads = [3, 3, 3, 3], strides = [2, 2]"),
+      graph("2, 3, 96, 90", "72, 3, 3, 3", "0", "pads = [1, 1, 1, 1]")};
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text, "int8");
     EXPECT_TRUE(std::ranges::any_of(list.tasks, [](const TaskList::Task& task) {

@@ -119,6 +119,18 @@ TEST_F(ProgramFile, KeepsHowKernelsReadMatrices) {
   expect_refused("an empty box", [](auto& map) { map.box[2] = 0; });
   expect_refused("steps too wide", [](auto& map) { map.steps[1] = 9; });
   expect_refused("a box too large", [](auto& map) { map.box[1] = 257; });
+  expect_refused("a window over no images", [](auto& map) { map.before = map.places = {1, 1}; });
+  kernel.maps = {{0, 2, {64, 9, 7}, {64, 576, 4032}, {64, 128, 1, 1}, {1, 2, 1, 1}, {1, 0}, {5, 6}}};
+  EXPECT_EQ(parse_program_text(to_string(program_)).kernels.front().maps, kernel.maps);
+  write_program(program_, path_);
+  EXPECT_EQ(read_program(path_).kernels.front().maps, kernel.maps);
+  const Program::TensorMap window = kernel.maps.front();
+  for (const auto& [before, places] : {std::pair(129U, 5U), {1U, 0U}, {1U, 99U}}) {
+    kernel.maps.front() = window;
+    kernel.maps.front().before[0] = before;
+    kernel.maps.front().places[0] = places;
+    EXPECT_THROW(verify(program_), Error) << before << " " << places;
+  }
 }
 
 TEST_F(ProgramFile, CutShortAnywhereIsRefused) {
