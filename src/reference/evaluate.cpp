@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "ops/lowering.h"
 #include "reference/total.h"
+#include "reference/wide.h"
 
 #include <new>
 
@@ -185,6 +186,7 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
   }
   std::vector<Expr> exprs = lower_op(op, attrs, std::move(operand_types), std::move(result_types));
   if (options.stand_in) exprs = made_total(exprs, *options.stand_in);
+  if (options.computes_wide) exprs = computed_wide(exprs);
   std::vector<Tensor> values = evaluate(exprs, tensors, options.thread_count);
   return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
 }

@@ -35,6 +35,9 @@ struct Options {
   /// Narrow floats go from node to node as f32, as they do inside a fused kernel: a result that no narrow type can
   /// hold is not yet infinite there. Inputs may be f32 where a narrow type is declared; outputs are f32.
   bool keeps_floats_wide = false;
+  /// A node computes in f64 where it would in f32, and rounds once, at its end. For asking how much the roundings inside
+  /// nodes matter: 1 + erf(x) has few digits left far below zero.
+  bool computes_wide = false;
   /// How many nodes may run, those in bodies too; an Error ends the run when none are left. For inputs
   /// that may ask for a loop without end. Null: any number.
   std::shared_ptr<std::int64_t> node_runs_left;

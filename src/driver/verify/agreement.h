@@ -21,8 +21,9 @@ struct Leeway {
 /// The leeway between two graphs, none of them too precise.
 Leeway leeway_between(const Graph& before, const Graph& after);
 
-/// Outputs of `before` on `inputs`, with every result on the way off by a few roundings; and, where
-/// floats are narrow, with none of them rounded to its type before the end.
+/// Outputs of `before` on `inputs`, with every result on the way off by a few roundings; and with
+/// as few of them as may be: no narrow float is rounded to its type before the end, nor an f32
+/// inside a node.
 std::vector<std::vector<Datum>> disturbed_outputs(const Graph& before,
                                                   const std::vector<Datum>& inputs, double epsilon,
                                                   const reference::Options& how);

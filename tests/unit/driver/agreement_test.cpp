@@ -57,6 +57,29 @@ TEST(Agreement, AnInfiniteResultIsInfinite) {
   EXPECT_FALSE(agrees(graph, inputs, halves({65504})));
 }
 
+// 1 + erf(x) leaves gelu thirteen bits at -3.55, and the larger elements that would hide it are not
+// among the outputs. A kernel that computes the sum as a whole has all of them.
+TEST(Agreement, WhatANodeCancelsInsideItselfMayHaveItsDigits) {
+  const Graph graph = parse_graph(R"(graph (x: f32[2]) {
+  a = gelu(x)
+  y = reduce_max(a) {axes = [0], keep_axes = true}
+  return y
+})",
+                                  all_ops());
+  Tensor x(DType::F32, {2});
+  x.set_real(0, -2.5305912);
+  x.set_real(1, -3.5547829);
+  const std::vector<Datum> inputs{Datum(x)};
+  const double exact = 0.5 * x.real_at(1) * std::erfc(-x.real_at(1) * std::sqrt(0.5));
+  const auto one = [](double number) {
+    Tensor tensor(DType::F32, {1});
+    tensor.set_real(0, number);
+    return tensor;
+  };
+  EXPECT_TRUE(agrees(graph, inputs, one(exact)));
+  EXPECT_FALSE(agrees(graph, inputs, one(exact * 1.001)));
+}
+
 // A sum's last digit is rounding's to choose, in text too; text that rounding does not move is
 // text.
 TEST(Agreement, NumbersAsTextAreComparedAsNumbers) {
