@@ -42,6 +42,30 @@ TEST(EdgeValues, ProductsThatLeaveTheRangeOnTheWay) {
   expect_exact(text, {floats({1e-30, 1e-30, 2, -INFINITY, 1})});
 }
 
+// Where exp leaves the range, before and behind it, in whole vectors and one by one. Quotients by
+// it may be a unit off.
+TEST(EdgeValues, ExponentialsAtTheEndsOfTheirRange) {
+  const std::vector<double> reals = {
+      0,    -0.0,   1,      -1,  88.5, 88.72,    88.8,      90,  -86,   -87.5, -88.7, -89.5, -95,
+      -103, -103.9, -104.5, 200, -200, INFINITY, -INFINITY, NAN, 1e-30, 5,     -5,    20,    -20};
+  for (const char* op : {"exp", "sigmoid", "swish", "tanh"}) {
+    for (const std::size_t count : {reals.size(), std::size_t{3}}) {
+      const Tensor x = floats({reals.end() - static_cast<std::ptrdiff_t>(count), reals.end()});
+      const Graph graph = parse_graph(
+          concat("graph (x: f32[", count, "]) {\n  y = ", op, "(x)\n  return y\n}\n"), all_ops());
+      const Tensor expected = reference::evaluate(graph, {x}).front().tensor();
+      const Tensor made =
+          CompiledModel(codegen::compile(graph, cpu_options()), 1).run({x}).front().tensor();
+      for (std::int64_t k = 0; k < made.size(); ++k) {
+        const double is = made.real_at(k), should = expected.real_at(k);
+        const bool agrees = is == should || (std::isnan(is) && std::isnan(should)) ||
+                            std::abs(is - should) <= 5e-7 * std::abs(should) + 2e-37;
+        EXPECT_TRUE(agrees) << op << " of " << x.real_at(k) << ": " << is << ", not " << should;
+      }
+    }
+  }
+}
+
 TEST(EdgeValues, RealsPastTheRangeOfIntegers) {
   const std::vector<double> reals = {9.3e18,   -9.3e18,   1.9e19, -1.9e19, NAN,
                                      INFINITY, -INFINITY, -0.7,   300,     -300};
