@@ -62,9 +62,13 @@ std::string kernel_text(const TaskList::Kernel& kernel) {
       for (const std::uint64_t number : *numbers) text += concat(number, ", ");
       text.replace(text.size() - 2, 2, "]");
     }
-    if (map.before.size() == 2 && map.places.size() == 2) {
-      text += concat(" before [", map.before[0], ", ", map.before[1], "] places [", map.places[0],
-                     ", ", map.places[1], "]");
+    if (map.before.empty() && map.places.empty()) continue;
+    for (const auto& [word, numbers] :
+         {std::pair(" before [", &map.before), {" places [", &map.places}}) {
+      text += word;
+      for (const std::uint64_t number : *numbers) text += concat(number, ", ");
+      if (!numbers->empty()) text.resize(text.size() - 2);
+      text += "]";
     }
   }
   return text;

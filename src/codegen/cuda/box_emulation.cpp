@@ -8,12 +8,8 @@ namespace tenon::codegen::cuda {
 std::string_view box_emulation() {
   return R"cuda(
 struct float2 { float x, y; };
-struct uint2 { u32 x, y; };
-struct uint4 { u32 x, y, z, w; };
 static inline i32 min(i32 a, i32 b) { return a < b ? a : b; }
 static inline float2 make_float2(float x, float y) { return {x, y}; }
-static inline uint2 make_uint2(u32 x, u32 y) { return {x, y}; }
-static inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
 // What `cuTensorMapEncodeTiled` or, with corners, `cuTensorMapEncodeIm2col` is told, axes innermost first.
 struct TensorMap { u64 address; u32 axes, element_bytes; u64 extents[5], pitch_bytes[4]; u16 box[5], steps[5]; i8 has_corners, lower[2], upper[2]; };
 static_assert(sizeof(TensorMap) <= 128, "as large as a real one");

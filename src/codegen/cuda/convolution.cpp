@@ -21,7 +21,9 @@ constexpr std::int64_t kMostSmallStages = 36, kMostLargeStages = 72, kWaves = 2;
 // may be infinite. A window of one place that moves on by one is a product, which libraries know
 // for floats.
 bool suits_tiles(const ConvolutionTile& tile) {
-  const bool has_pixels = !(tile.pixel_count() == Dim(0));
+  const Dim pixels = tile.pixel_count();
+  const bool has_pixels =
+      !pixels.is_constant() || (pixels.constant() > 0 && pixels.constant() <= kMostRows);
   if (!has_pixels || tile.row_stride > kMostStep || tile.column_stride > kMostStep) return false;
   if (tile.product.has_bytes()) return tile.channels % 16 == 0;
   const bool is_product =
@@ -64,7 +66,6 @@ bool is_short(const ConvolutionTile& tile, std::int64_t units) {
 }
 
 bool make_large(ConvolutionTile& tile) {
-  constexpr std::int64_t kTogether = 8;
   tile.is_large = true;
   tile.cluster = 1;
   tile.tile_outputs = tile.outputs <= kConvolutionTile ? kConvolutionTile : kProductTile;

@@ -19,15 +19,15 @@ struct ConvolutionTile {
   std::int64_t rows = 1, columns = 1, outputs = 1, channels = 1;  ///< rows …: of the result
   std::int64_t window_rows = 1, window_columns = 1, rows_before = 0, columns_before = 0;
   std::int64_t row_stride = 1, column_stride = 1, row_dilation = 1, column_dilation = 1;
-  bool is_large =
-      false;  ///< tiles of 128 pixels, not 64, on from row to row and from image to image
+  /// Tiles of 128 pixels, not 64, on from row to row and from image to image.
+  bool is_large = false;
   std::int64_t tile_outputs = 64;
   std::int64_t cluster = 1;
 
   Dim pixel_count() const { return batch * Dim(rows * columns); }
   Dim tile_count() const;
-  std::int64_t stage_count()
-      const;  ///< of a tile's sum: places of the window, 128 bytes of channels
+  /// Of a tile's sum: places of the window, 128 bytes of channels.
+  std::int64_t stage_count() const;
 };
 
 /// Nothing where the nest is anything else, weights lie otherwise, the target has no such

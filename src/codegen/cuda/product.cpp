@@ -14,8 +14,7 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-constexpr std::int64_t kCopied = 16;   // bytes in which tiles are copied
-constexpr std::int64_t kTogether = 8;  // neighbours that a thread stores at once
+constexpr std::int64_t kCopied = 16;  // bytes in which tiles are copied
 // With fewer than so many for four multiprocessors a library, which has smaller ones too, is
 // faster, what follows included.
 constexpr std::int64_t kFewestTilesOfFour = 3;
@@ -101,6 +100,7 @@ std::optional<ProductTile> match_product(const LoopNest& nest, const Target& tar
   }
   if (tile.columns == nullptr) return std::nullopt;
   tile.row_count = product.m;
+  if (tile.row_count.is_constant() && tile.row_count.constant() > kMostRows) return std::nullopt;
   tile.column_count = product.n.constant();
   tile.inner_count = product.k.constant();
   tile.a = product.a;

@@ -32,7 +32,7 @@ struct ProductTile {
 /// The sum of products that tensor cores would compute: of floats, or of bytes in i32.
 std::optional<nests::Contraction> find_tile_sum(const LoopNest& nest);
 
-/// What becomes of a sum of narrow products, and its type; false where that is more than numbers of
+/// What becomes of a sum of such products, and its type; false where that is more than numbers of
 /// each element or of another type.
 bool take_store(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
                 const Target& target, ProductTile& tile);
@@ -44,6 +44,10 @@ std::optional<ProductTile> match_product(const LoopNest& nest, const Target& tar
 
 /// Rows and columns of a tile; so many bytes of a row lie in shared memory at once, so many times.
 inline constexpr std::int64_t kProductTile = 128, kTileBytes = 128, kProductStages = 6;
+/// Neighbours that a thread reads and stores at once.
+inline constexpr std::int64_t kTogether = 8;
+/// A kernel counts rows in 32 bits.
+inline constexpr std::int64_t kMostRows = std::int64_t{1} << 30;
 /// … so many numbers of the sum.
 inline std::int64_t tile_depth(DType dtype) {
   return kTileBytes / static_cast<std::int64_t>(info(dtype).storage_bytes);

@@ -4,8 +4,8 @@ namespace tenon::codegen::cuda {
 
 // Tiles of 128 rows by COLUMNS. Rows are those of a matrix, or pixels that a window is moved to,
 // with a place of the window and some channels at a time (im2col). The first of five groups of
-// threads has tiles of the operands copied to shared memory (TMA, 128 bytes swizzled), up to six of
-// them ahead; two pairs of groups take turns: while one sums (wgmma), the other computes what
+// threads has tiles of the operands copied to shared memory (TMA, 128 bytes swizzled), six or eight
+// of them ahead; two pairs of groups take turns: while one sums (wgmma), the other computes what
 // follows its sums and stores it. Each group of a pair has 64 rows. A grid of as many blocks as
 // there are multiprocessors goes through all tiles.
 std::string_view product_template() {

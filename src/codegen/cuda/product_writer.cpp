@@ -14,6 +14,13 @@ std::string value_type(const ProductTile& tile) {
   return tile.has_bytes() ? stored_type(tile.result_dtype) : "float";
 }
 
+// A nest lists the extents of its loops, not what they make together.
+std::string row_count(const ProductTile& tile, ValueWriter& values) {
+  std::string count = "(i64)1";
+  for (const Statement* row : tile.rows) count += concat(" * ", values.extent(row->extent));
+  return count;
+}
+
 // Whether what a load reads along eight columns lies side by side, from a multiple of eight on.
 bool is_piece(const Scalar& load, std::size_t columns) {
   if (load->bounds != Bounds::Inside) return false;
@@ -25,7 +32,7 @@ bool is_piece(const Scalar& load, std::size_t columns) {
   while (last > 0 && view[last - 1] == Dim(1)) --last;
   if (last == 0 || at[last - 1]->kind != ScalarKind::Loop || at[last - 1]->id != columns)
     return false;
-  return last == 1 || (view[last - 1].is_constant() && view[last - 1].constant() % 8 == 0);
+  return last == 1 || (view[last - 1].is_constant() && view[last - 1].constant() % kTogether == 0);
 }
 
 // What is computed of sums of eight columns, of what is fetched for it, and where it goes, by the
@@ -116,7 +123,7 @@ void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                      blocks = (tile.inner_count + depth - 1) / depth;
   lines.add(concat("product_tiles<", format_of(tile), ", ", kProductTile, ", ",
                    tile.is_b_turned ? "true" : "false", ", ", value_type(tile),
-                   ">(&map_a, &map_b, ", values.extent(tile.row_count), ", ", tile.column_count,
+                   ">(&map_a, &map_b, ", row_count(tile, values), ", ", tile.column_count,
                    ", MatrixRows{", blocks, "}, ", nest.buffers[tile.store.id].name,
                    ", fetch, finish, place);"));
 }
@@ -131,8 +138,8 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
         tile.column_dilation})
     numbers += concat(numbers.empty() ? "" : ", ", number);
   lines.add(concat("const WindowPixels source = {", tile.stage_count(), ", {", numbers, "}};"));
-  const std::string pixels = concat(values.extent(tile.batch), " * ", tile.rows * tile.columns),
-                    format = format_of(tile.product), value = value_type(tile.product),
+  const std::string pixels = row_count(tile.product, values), format = format_of(tile.product),
+                    value = value_type(tile.product),
                     behind = concat(nest.buffers[tile.product.store.id].name,
                                     ", fetch, finish, place);");
   if (tile.is_large) {

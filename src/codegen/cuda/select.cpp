@@ -365,7 +365,7 @@ void lay_ahead(const SpaceToDepth& folded, const std::vector<bool>& is_constant,
   }
 }
 
-// By a library that takes few channels for many; none where it does not.
+// By a library, or tiles of bytes, that take few channels for many; none where they do not.
 std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::Part& part,
                                         const nests::Contraction& sum,
                                         const std::vector<bool>& is_constant,

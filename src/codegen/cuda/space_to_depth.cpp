@@ -253,7 +253,7 @@ class Folder {
   }
 
   // A nest that fills the last buffer added, seen with one axis for each of `extents`, with what
-  // `at` reads at the loops' positions; zero outside.
+  // `at` reads at the loops' positions; outside what the load has there, or zero.
   void add_copy(const char* name, const Scalar& source, const Dims& extents,
                 const std::function<std::vector<Scalar>(const std::vector<Scalar>&)>& at) {
     const NestBuffer& from = part_.nest.buffers[source->id];
@@ -269,7 +269,8 @@ class Folder {
       positions.push_back(loop_scalar(copy.nest.new_loop(concat("i", k))));
     ScalarNode read = source.node();
     read.id = 1;
-    // Around bytes there may be another number than zero: it meets zeros of the weights.
+    // Around bytes there may be another number than zero; in channels that folding adds it meets
+    // zeros of the weights.
     const Scalar outside =
         source->bounds == Bounds::Fill ? source->args.back() : literal_scalar(source->dtype, 0, 0);
     read.bounds = Bounds::Fill;

@@ -145,7 +145,7 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
   std::map<std::string, bool> is_untuned;
   std::optional<Places> places;
   if (times) places = places_here();
-  std::int64_t lo = symbols.empty() ? 0 : values.front();
+  std::int64_t lo = symbols.empty() ? 0 : symbols.begin()->second.lo;
   for (const std::int64_t value : values) {
     DimBindings bound;
     for (const auto& [name, range] : symbols) {

@@ -13,7 +13,9 @@ const std::vector<std::string> kLibraries = {"cublaslt", "cudnn"};
 
 bool is_meant(const std::string& candidate, const std::string& name) {
   if (name == kLibrary) return std::ranges::count(kLibraries, candidate) > 0;
-  return candidate.starts_with(name);
+  const bool is_one_word = name.find(' ') == std::string::npos;
+  return is_one_word ? candidate.substr(0, candidate.find(' ')) == name
+                     : candidate.starts_with(name);
 }
 
 }  // namespace

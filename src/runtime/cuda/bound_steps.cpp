@@ -93,6 +93,12 @@ class StepBinder {
 
   BoundStep::Map bind_map(const Program::Step& step, const Program::TensorMap& map) const {
     const std::int64_t rows = map.rows.value(shapes_.symbols);
+    constexpr std::int64_t kMostRows = std::int64_t{1} << 30;  // kernels count them in 32 bits
+    if (rows > kMostRows) {
+      throw Error("a value is too large for one launch", ErrorKind::Unsupported)
+          .at("node '", step.value, "'")
+          .got(rows, " rows");
+    }
     const std::uint32_t buffer = step.buffers[map.buffer];
     const std::uint32_t element_bytes = program_.buffers[buffer].element_bytes;
     std::uint64_t bytes = 0;

@@ -30,8 +30,6 @@ class CudaContext : public DeviceContext {
     cuda.require(cuda.create_event(&end_, 0), "making an event");
     cuda.require(cuda.create_event(&launched_, kWithoutTimes), "making an event");
     error_.allocate(256, "a kernel's report");
-    // Where no kernel reports nothing else clears it.
-    cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "clearing a kernel's report");
   }
   CudaContext(const CudaContext&) = delete;
   ~CudaContext() override {
@@ -152,6 +150,8 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
     }
   }
   steps_ = bind_steps(model_, shapes, segment, places);
+  // What another binding's kernels reported is none of this one's.
+  cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "clearing a kernel's report");
   may_report_ = std::ranges::any_of(steps_, [&](const BoundStep& step) {
     return !program().kernels[program().steps[step.step].kernel].checks.empty();
   });

@@ -1,7 +1,5 @@
 #include "runtime/cuda/tensor_map.h"
 
-#include "base/error.h"
-
 namespace tenon::cuda {
 namespace {
 
