@@ -418,6 +418,7 @@ class CommandLine {
                                 [this] { return conformance(conformance_, format()); });
     conformance_app->add_option("folders", conformance_.folders, "folders of cases")->required();
     conformance_app->add_option("--filter", conformance_.filter, "only cases whose name has this part");
+    conformance_app->add_option("--every", conformance_.every, "only one case of so many")->check(CLI::PositiveNumber);
     conformance_app->add_option("--expected-failures", conformance_.expected_failures,
                                 "a file of lines 'case reason'");
     conformance_app->add_option("--target", conformance_.target, kTargetHelp);

@@ -166,6 +166,7 @@ struct ConformanceCommandOptions {
   std::string filter, expected_failures, target = "reference", keep;
   double absolute = 1e-7, relative = 1e-3;
   bool symbolic = false, vary = false;
+  std::size_t every = 1;
 };
 
 /// Each gives the exit code; what ends the work is thrown as Error.

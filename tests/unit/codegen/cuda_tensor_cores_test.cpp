@@ -65,13 +65,6 @@ TEST(CudaTensorCores, ProductsTakeAnyEpilogueAlong) {
   return y
 }
 )",
-      R"(graph (x: f16[n, 16]) {
-  w = constant f16[16, 128] normal(seed = 3, mean = 0.0, deviation = 0.5)
-  p = matmul(x, w)
-  y = sigmoid(p)
-  return y
-}
-)",
       R"(graph (x: f16[n, s, 64]) {
   w = constant f16[64, 128] normal(seed = 3, mean = 0.0, deviation = 0.2)
   p = matmul(x, w)
@@ -286,8 +279,7 @@ TEST(CudaTensorCores, ConvolutionsOfBytesAreSummedExactly) {
       graph("2, 16, 9, 8", "64, 16, 1, 1", "119", "strides = [2, 2]"),
       graph("1, 144, 6, 5", "64, 144, 3, 2", "119", "pads = [1, 0, 1, 1], strides = [2, 1]"),
       // Few channels: places of the window become channels.
-      graph("1, 3, 22, 21", "64, 3, 7, 7", "119", "pads = [3, 3, 3, 3], strides = [2, 2]"),
-      graph("2, 3, 96, 90", "72, 3, 3, 3", "0", "pads = [1, 1, 1, 1]")};
+      graph("1, 3, 22, 21", "64, 3, 7, 7", "119", "pads = [3, 3, 3, 3], strides = [2, 2]")};
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text, "int8");
     EXPECT_TRUE(std::ranges::any_of(list.tasks, [](const TaskList::Task& task) {
