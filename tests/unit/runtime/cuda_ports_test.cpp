@@ -127,6 +127,31 @@ TEST_F(CudaPorts, ContextsInFlightGiveTheBitsOfOneAfterAnother) {
   });
 }
 
+// What data does wrong in one binding is none of another's, whose kernels may report nothing.
+TEST_F(CudaPorts, AReportIsOfItsOwnBinding) {
+  in_own_process([](FakeCuda&) {
+    const Graph graph = parse_graph(R"(graph (x: f32[4], i: i64[n]) {
+  y = gather(x, i)
+  z = relu(x)
+  return y, z
+}
+)",
+                                    all_ops());
+    Context context(std::make_shared<const Executable>(
+                        testing::for_fake_cuda(testing::compile_emulated(graph))),
+                    1);
+    std::vector<float> x = {1, -2, 3, -4}, y(2), z(4);
+    std::vector<std::int64_t> at = {1, 9};
+    const std::vector<const void*> inputs = {x.data(), at.data()};
+    const std::vector<void*> outputs = {y.data(), z.data()};
+    context.bind(std::vector<Shape>{{4}, {2}});
+    EXPECT_THROW(context.run(inputs, outputs), Error);
+    context.bind(std::vector<Shape>{{4}, {0}});
+    context.run(inputs, outputs);
+    EXPECT_EQ(z, (std::vector<float>{1, 0, 3, 0}));
+  });
+}
+
 TEST_F(CudaPorts, AWaitThatIsMissingShows) {
   in_own_process([](FakeCuda& device) {
     const std::vector<Tensor> inputs = inputs_with(0.5), changed = inputs_with(2);
