@@ -218,8 +218,7 @@ Dim block_count(const LoopNest&, const Binding& binding) {
   }
   if (binding.product) return tile_count(*binding.product);
   if (binding.weight_gradient) return unit_count(*binding.weight_gradient);
-  if (binding.convolution)
-    return binding.convolution->tile_count() * Dim(binding.convolution->cluster);
+  if (binding.convolution) return binding.convolution->block_count();
   const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);
   return binding.has_global_scratch ? min(blocks, Dim(kMostScratchBlocks)) : blocks;
 }

@@ -34,12 +34,12 @@ static void settle(Barrier& barrier) {
   ++barrier.phase;
 }
 static bool is_past(const void* barrier, u32 parity) { return (((const Barrier*)barrier)->phase & 1) != parity; }
-struct Copy { const TensorMap* map; i32 at[5]; unsigned block; u32 to, barrier; i32 window[2]; };
+// Of a box or of pixels, into some blocks (a bit each); without a map, of four numbers.
+struct Copy { const TensorMap* map; i32 at[5]; u32 blocks, to, barrier; i32 window[2]; u32 numbers[4]; };
 static std::vector<Copy> copies;  // that have not ended
 // A line to shared memory: 16 bytes change places within 128, by the row of eight.
-static void put_line(const Copy& copy, u32 to, bool is_inside, const u8* from) {
+static void put_line(const Copy& copy, u8* own, u32 to, bool is_inside, const u8* from) {
   const TensorMap& map = *copy.map;
-  u8* const own = memory[copy.block];
   for (u32 byte = 0; byte < map.box[0] * map.element_bytes; ++byte) {
     const i64 place = copy.at[0] + (i64)(byte / map.element_bytes);
     const u32 address = to + byte;
@@ -47,7 +47,7 @@ static void put_line(const Copy& copy, u32 to, bool is_inside, const u8* from) {
         is_inside && place >= 0 && place < (i64)map.extents[0] ? from[place * map.element_bytes + byte % map.element_bytes] : 0;
   }
 }
-static u32 put_pixels(const Copy& copy) {
+static u32 put_pixels(const Copy& copy, u8* own) {
   const TensorMap& map = *copy.map;
   i64 at[3] = {copy.at[1], copy.at[2], copy.at[3]};
   for (u32 pixel = 0; pixel < map.box[1]; ++pixel) {
@@ -58,7 +58,7 @@ static u32 put_pixels(const Copy& copy) {
       is_inside = is_inside && place >= 0 && place < (i64)map.extents[axis + 1];
       from += place * (i64)map.pitch_bytes[axis];
     }
-    put_line(copy, copy.to + pixel * map.box[0] * map.element_bytes, is_inside, from);
+    put_line(copy, own, copy.to + pixel * map.box[0] * map.element_bytes, is_inside, from);
     for (int axis = 0; axis < 3; ++axis) {
       at[axis] += map.steps[axis + 1];
       if (axis == 2 || at[axis] <= (i64)map.extents[axis + 1] - 1 + map.upper[axis]) break;
@@ -67,7 +67,7 @@ static u32 put_pixels(const Copy& copy) {
   }
   return map.box[1];
 }
-static u32 put_box(const Copy& copy) {
+static u32 put_box(const Copy& copy, u8* own) {
   const TensorMap& map = *copy.map;
   u32 to = copy.to, count = 1;
   const u32 line = map.box[0] * map.element_bytes;
@@ -83,15 +83,24 @@ static u32 put_box(const Copy& copy) {
       is_inside = is_inside && place >= 0 && place < (i64)map.extents[axis];
       from += place * (i64)map.pitch_bytes[axis - 1];
     }
-    put_line(copy, to, is_inside, from);
+    put_line(copy, own, to, is_inside, from);
   }
   return count;
 }
 static void end_copy(const Copy& copy) {
-  const u32 lines = copy.map->has_corners ? put_pixels(copy) : put_box(copy);
-  Barrier& barrier = *(Barrier*)(memory[copy.block] + copy.barrier);
-  barrier.bytes -= (i32)(lines * copy.map->box[0] * copy.map->element_bytes);
-  settle(barrier);
+  for (u32 block = 0; block < kMostBlocks; ++block) {
+    if (!(copy.blocks >> block & 1)) continue;
+    u8* const own = memory[block];
+    u32 bytes = sizeof copy.numbers;
+    if (copy.map == nullptr) {
+      std::memcpy(own + copy.to, copy.numbers, bytes);
+    } else {
+      bytes = (copy.map->has_corners ? put_pixels(copy, own) : put_box(copy, own)) * copy.map->box[0] * copy.map->element_bytes;
+    }
+    Barrier& barrier = *(Barrier*)(own + copy.barrier);
+    barrier.bytes -= (i32)bytes;
+    settle(barrier);
+  }
 }
 static bool end_a_copy() {
   if (copies.empty()) return false;
@@ -147,12 +156,15 @@ FN void await(u32 at, u32 parity) {
   if (!emulated::is_past(&barrier, parity)) emulated::wait_until(emulated::is_past, &barrier, parity);
 }
 FN void prefetch_map(const TensorMap*) {}
-FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) { emulated::begin_copy({map, {x, y}, emulated::current / emulated::block_threads, to, barrier}); }
-FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n) {
-  emulated::begin_copy({map, {c, x, y, n}, emulated::current / emulated::block_threads, to, barrier});
+FN void copy_box_to(u32 blocks, u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) { emulated::begin_copy({map, {x, y}, blocks, to, barrier}); }
+FN void copy_pixels_to(u32 blocks, u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n, i32 dx, i32 dy) {
+  emulated::begin_copy({map, {c, x, y, n}, blocks, to, barrier, {dx, dy}});
 }
+FN u32 own_block() { return 1u << emulated::current / emulated::block_threads; }
+FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) { copy_box_to(own_block(), to, map, barrier, x, y); }
+FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n) { emulated::begin_copy({map, {c, x, y, n}, own_block(), to, barrier}); }
 FN void copy_pixels(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n, i32 dx, i32 dy) {
-  emulated::begin_copy({map, {c, x, y, n}, emulated::current / emulated::block_threads, to, barrier, {dx, dy}});
+  copy_pixels_to(own_block(), to, map, barrier, c, x, y, n, dx, dy);
 }
 FN void show_stores_to_copies() {}
 FN void begin_sums() {}
@@ -170,11 +182,17 @@ template <int THREADS> FN void meet(int number) { emulated::meet(number, THREADS
 template <int THREADS> FN void pass(int number) { emulated::meet(number, THREADS, false); }
 template <int COUNT> FN void take_registers() {}
 template <int COUNT> FN void leave_registers() {}
-FN void meet_cluster() { emulated::wait(emulated::kCluster); }
 FN void pass_cluster() {}
-FN void await_cluster() { meet_cluster(); }
+FN void await_cluster() { emulated::wait(emulated::kCluster); }
 FN u32 address_in(u32 address, u32 block) { return address | (block + 1) << emulated::kBlockBits; }
-template <class T> FN void load_from_block(T* to, u32 address) { std::memcpy(to, emulated::at_address(address), 16); }
+FN void arrive_in(u32 address) { arrive(address); }
+template <class T> FN void send_four(u32 address, const T* from, u32 barrier) {
+  const u32 inside = (1u << emulated::kBlockBits) - 1;
+  emulated::Copy copy = {nullptr, {}, 1u << ((address >> emulated::kBlockBits) - 1), address & inside, barrier & inside};
+  std::memcpy(copy.numbers, from, sizeof copy.numbers);
+  emulated::begin_copy(copy);
+}
+FN void await_sent(u32 at) { await(at, 0); }
 FN void load_two(u32* to, u32 address) { std::memcpy(to, emulated::at_address(address), 8); }
 FN void load_four(u32* to, u32 address) { std::memcpy(to, emulated::at_address(address), 16); }
 FN void store_four(u32 address, u32 a, u32 b, u32 c, u32 d) { const u32 all[4] = {a, b, c, d}; std::memcpy(emulated::at_address(address), all, 16); }

@@ -34,6 +34,15 @@ FN void copy_pixels(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};"
                :: "r"(to), "l"(map), "r"(barrier), "r"(c), "r"(x), "r"(y), "r"(n), "h"((u16)dx), "h"((u16)dy) : "memory");
 }
+// The same into several blocks of a cluster, each bit one of them: to the same place, with the same barrier told in each.
+FN void copy_box_to(u32 blocks, u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;"
+               :: "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"((u16)blocks) : "memory");
+}
+FN void copy_pixels_to(u32 blocks, u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n, i32 dx, i32 dy) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;"
+               :: "r"(to), "l"(map), "r"(barrier), "r"(c), "r"(x), "r"(y), "r"(n), "h"((u16)dx), "h"((u16)dy), "h"((u16)blocks) : "memory");
+}
 FN void show_stores_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 FN void begin_sums() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 FN void commit_sums() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -42,7 +51,6 @@ template <int THREADS> FN void meet(int number) { asm volatile("bar.sync %0, %1;
 template <int THREADS> FN void pass(int number) { asm volatile("bar.arrive %0, %1;" :: "r"(number), "n"(THREADS) : "memory"); }
 template <int COUNT> FN void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(COUNT)); }
 template <int COUNT> FN void leave_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(COUNT)); }
-FN void meet_cluster() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
 FN void pass_cluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
 FN void await_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 FN u32 address_in(u32 address, u32 block) {
@@ -50,11 +58,15 @@ FN u32 address_in(u32 address, u32 block) {
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
   return there;
 }
-FN void load_from_block(float* to, u32 address) {
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(address) : "memory");
+FN void arrive_in(u32 address) { asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" :: "r"(address) : "memory"); }
+// Four numbers to another block, whose barrier is told of their bytes.
+template <class T> FN void send_four(u32 address, const T* from, u32 barrier) {
+  const u32* const bits = (const u32*)from;
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
+               :: "r"(address), "r"(bits[0]), "r"(bits[1]), "r"(bits[2]), "r"(bits[3]), "r"(barrier) : "memory");
 }
-FN void load_from_block(i32* to, u32 address) {
-  asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address) : "memory");
+FN void await_sent(u32 at) {
+  asm volatile("{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], 0;\n@!done bra again;\n}" :: "r"(at) : "memory");
 }
 FN void load_two(u32* to, u32 address) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(address) : "memory"); }
 FN void load_four(u32* to, u32 address) {

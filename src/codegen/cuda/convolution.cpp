@@ -5,17 +5,23 @@
 #include "target/gpu_facts.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 namespace tenon::codegen::cuda {
 namespace {
 
 constexpr std::int64_t kMostCluster = 8;
-constexpr std::int64_t kStages = 6;  // as `convolution_template()` has them
 constexpr std::int64_t kMostStep = 8;
-// Of the sum that a block may have, and tiles that a multiprocessor may have, where larger tiles or
-// a library would do: measured with ResNet-50's layers on an H200.
-constexpr std::int64_t kMostSmallStages = 36, kMostLargeStages = 72, kWaves = 2;
+constexpr std::int64_t kStageBytes = 2 * kConvolutionTile * kTileBytes;
+// Stages that shared memory holds of one block, and of each of two.
+constexpr std::int64_t kMostStages = 12, kMostStagesOfTwo = 6;
+// A cluster lies within a group of 16 or 18 multiprocessors.
+constexpr std::int64_t kGroupUnits = 16;
+// Of the sum that a block has at least; that it may have, and tiles that a multiprocessor may have,
+// where larger tiles or a library would do: measured with ResNet-50's layers on an H200.
+constexpr std::int64_t kFewestStages = 4, kMostSmallStages = 36, kMostLargeStages = 72, kWaves = 2;
 
 // What is read beyond the last channel of bytes is zero, whatever weights it meets; of floats those
 // may be infinite. A window of one place that moves on by one is a product, which libraries know
@@ -47,27 +53,43 @@ bool has_short_windows(const ConvolutionTile& tile) {
                tile.column_dilation, image[2]);
 }
 
-// Tiles of few pixels, shared by clusters.
+// Tiles of few pixels, in clusters.
 bool make_small(ConvolutionTile& tile, std::int64_t units) {
   if (!tile.batch.is_constant() || tile.outputs % kConvolutionTile != 0) return false;
   tile.is_large = false;
   tile.tile_outputs = kConvolutionTile;
-  // Two blocks fit beside each other; each is to have some of the sum.
-  tile.cluster = std::clamp<std::int64_t>(
-      std::min(2 * units / tile.tile_count().constant(), tile.stage_count() / 4), 1, kMostCluster);
+  const std::int64_t at_once = units / kGroupUnits * kGroupUnits;
+  const std::int64_t tiles = tile.tile_count().constant();
+  tile.parts = tile.beside = tile.below = 1;
+  while (2 * tile.parts <= kMostCluster && 2 * tile.parts * tiles <= at_once &&
+         tile.stage_count() >= 2 * tile.parts * kFewestStages)
+    tile.parts *= 2;
+  if (2 * tile.parts <= kMostCluster && tile.outputs % (2 * kConvolutionTile) == 0) tile.beside = 2;
+  if (const char* text = std::getenv("TENON_CONVOLUTION")) {
+    long a = 0, b = 0, c = 0;
+    if (std::sscanf(text, "%ld,%ld,%ld", &a, &b, &c) == 3) {
+      if (a > 0) tile.parts = a;
+      if (b > 0 && tile.outputs % (b * kConvolutionTile) == 0 && tile.parts * b <= 8)
+        tile.beside = b;
+      if (c > 0 && tile.parts * tile.beside * c <= 8) tile.below = c;
+    }
+  }
+  const std::int64_t share = (tile.stage_count() + tile.parts - 1) / tile.parts;
+  tile.stages =
+      std::min(share, tile.block_count().constant() <= at_once ? kMostStages : kMostStagesOfTwo);
   return true;
 }
 
 // Whether each block has but a short piece of the sum: a long one for each of many tiles is done
 // faster by larger tiles, which read less.
 bool is_short(const ConvolutionTile& tile, std::int64_t units) {
+  const bool is_alone = tile.stages > kMostStagesOfTwo;
   return tile.tile_count().constant() <= kWaves * units &&
-         tile.stage_count() <= kMostSmallStages * tile.cluster;
+         tile.stage_count() <= (is_alone ? 2 : 1) * kMostSmallStages * tile.parts;
 }
 
 bool make_large(ConvolutionTile& tile) {
   tile.is_large = true;
-  tile.cluster = 1;
   tile.tile_outputs = tile.outputs <= kConvolutionTile ? kConvolutionTile : kProductTile;
   return tile.outputs % kTogether == 0;
 }
@@ -99,6 +121,12 @@ bool choose_form(ConvolutionTile& tile, const Target& target) {
 Dim ConvolutionTile::tile_count() const {
   const std::int64_t beside = (outputs + tile_outputs - 1) / tile_outputs;
   return ceil_div(pixel_count(), is_large ? kProductTile : kConvolutionTile) * Dim(beside);
+}
+
+Dim ConvolutionTile::block_count() const {
+  if (is_large) return tile_count();
+  const std::int64_t across = outputs / (kConvolutionTile * beside);
+  return ceil_div(pixel_count(), kConvolutionTile * below) * Dim(across * cluster());
 }
 
 std::int64_t ConvolutionTile::stage_count() const {
@@ -175,7 +203,10 @@ std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, cons
 
 std::uint32_t convolution_shared_bytes(const ConvolutionTile& tile) {
   if (tile.is_large) return kProductSharedBytes;
-  return static_cast<std::uint32_t>(1024 + kStages * 2 * kConvolutionTile * kTileBytes);
+  // Sums that the other parts send lie behind the stages: of each thread one to two pieces of
+  // eight.
+  const std::int64_t pieces = (tile.parts - 1) * std::max<std::int64_t>(1, 4 / tile.parts);
+  return static_cast<std::uint32_t>(1024 + tile.stages * kStageBytes + pieces * 128 * 8 * 4);
 }
 
 }  // namespace tenon::codegen::cuda

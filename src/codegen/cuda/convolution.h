@@ -9,8 +9,8 @@
 namespace tenon::codegen::cuda {
 
 /// A convolution of numbers that tensor cores take, with whatever follows. Over few pixels: tiles
-/// of 64 of them by 64 outputs, the sum of each shared by a cluster of blocks; libraries leave most
-/// multiprocessors idle there. Over many: a product whose rows are pixels (`product_template()`).
+/// of 64 of them by 64 outputs, whose sums, pixels and weights the blocks of a cluster share;
+/// libraries leave most multiprocessors idle there. Over many: a product whose rows are pixels (`product_template()`).
 struct ConvolutionTile {
   /// Pixels (batch, row, column as one), outputs and what becomes of a sum, as a product has them.
   ProductTile product;
@@ -22,8 +22,14 @@ struct ConvolutionTile {
   /// Tiles of 128 pixels, not 64, on from row to row and from image to image.
   bool is_large = false;
   std::int64_t tile_outputs = 64;
-  std::int64_t cluster = 1;
+  /// Of tiles of 64 pixels: blocks that share a tile's sum, tiles of other outputs that share its
+  /// pixels, tiles of other pixels that share its weights; and what shared memory holds of the sum.
+  std::int64_t parts = 1, beside = 1, below = 1;
+  std::int64_t stages = 1;
 
+  std::int64_t cluster() const { return parts * beside * below; }
+  /// Tiles of whole clusters, each by all of its parts.
+  Dim block_count() const;
   Dim pixel_count() const { return batch * Dim(rows * columns); }
   Dim tile_count() const;
   /// Of a tile's sum: places of the window, 128 bytes of channels.
@@ -37,7 +43,7 @@ std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, cons
 /// The nest with what follows the sum left out: what a library would be asked for.
 LoopNest without_epilogue(const LoopNest& nest);
 
-/// One warp loads, four sum.
+/// One warp copies, four sum.
 inline constexpr unsigned kConvolutionThreads = 160;
 inline constexpr std::int64_t kConvolutionTile = 64;
 std::uint32_t convolution_shared_bytes(const ConvolutionTile& tile);

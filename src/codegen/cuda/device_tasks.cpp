@@ -207,10 +207,12 @@ class DeviceTasks : public TaskWriter {
   void set_convolution(const LoopNest& nest, const ConvolutionTile& tile,
                        TaskList::Kernel& kernel) {
     kernel.shared_bytes = convolution_shared_bytes(tile);
-    kernel.cluster = tile.is_large ? 0 : static_cast<std::uint32_t>(tile.cluster);
-    const std::uint64_t side = whole(tile.tile_outputs),
+    kernel.cluster = tile.is_large ? 0 : static_cast<std::uint32_t>(tile.cluster());
+    // What a block has copied: of tiles that share, its own piece.
+    const std::uint64_t side = whole(tile.tile_outputs / tile.below),
                         depth = whole(tile_depth(tile.product.dtype)),
-                        pixels = whole(tile.is_large ? kProductTile : kConvolutionTile);
+                        pixels =
+                            whole(tile.is_large ? kProductTile : kConvolutionTile / tile.beside);
     const Dims matrix = {tile.outputs, tile.window_rows * tile.window_columns * tile.channels};
     kernel.maps = {map_of(nest, tile.image, tile.image->view, {depth, pixels, 1, 1},
                           {1, whole(tile.column_stride), whole(tile.row_stride), 1}),

@@ -99,7 +99,7 @@ std::string KernelWriter::together() const {
 }
 
 std::string KernelWriter::cluster() const {
-  return binding_.convolution ? concat("TOGETHER(", binding_.convolution->cluster, ") ") : "";
+  return binding_.convolution ? concat("TOGETHER(", binding_.convolution->cluster(), ") ") : "";
 }
 
 void KernelWriter::declare() {

@@ -54,6 +54,9 @@ struct WindowPixels {
     deep = (r * s.window_columns + q) * s.channels + channel;
   }
   FN void copy(u32 to, const TensorMap* map, u32 barrier) const { copy_pixels(to, map, barrier, channel, x, y, image, q * s.column_dilation, r * s.row_dilation); }
+  FN void copy_to(u32 blocks, u32 to, const TensorMap* map, u32 barrier) const {
+    copy_pixels_to(blocks, to, map, barrier, channel, x, y, image, q * s.column_dilation, r * s.row_dilation);
+  }
   template <int DEPTH> FN void next() {
     channel += DEPTH;
     if (channel >= s.channels) {

@@ -146,8 +146,9 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
     lines.add(concat("product_tiles<", format, ", ", tile.tile_outputs, ", false, ", value,
                      ">(&map_a, &map_b, ", pixels, ", ", tile.outputs, ", source, ", behind));
   } else {
-    lines.add(concat("convolution_tile<", format, ", ", tile.cluster, ", ", value,
-                     ">(&map_a, &map_b, ", pixels, ", source, ", behind));
+    lines.add(concat("convolution_tile<", format, ", ", tile.parts, ", ", tile.beside, ", ",
+                     tile.below, ", ", tile.stages, ", ", value, ">(&map_a, &map_b, ", pixels,
+                     ", source, ", behind));
   }
 }
 

@@ -84,7 +84,7 @@ std::string KernelWriter::emulation() const {
       "emulated_error = error; emulated_maps = maps;\n",
       "  emulated_launch(body_", symbol_, ", blocks, ", binding_.threads, ", ",
       binding_.group > 1 || binding_.reads_boxes() ? "true" : "false", ", ",
-      binding_.convolution ? binding_.convolution->cluster : 1, ");\n}\n");
+      binding_.convolution ? binding_.convolution->cluster() : 1, ");\n}\n");
 }
 
 std::string write_source(const std::vector<Kernel>& kernels) {

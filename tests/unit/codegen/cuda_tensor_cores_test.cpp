@@ -320,6 +320,43 @@ TEST(CudaTensorCores, WaitsThatAreLeftOutAreNoticed) {
   }
 }
 
+// Blocks of a cluster share sums and pixels; where shared memory holds less of a sum, stages are
+// used again, when all that copy into them have heard that they are read.
+TEST(CudaTensorCores, StagesThatBlocksShareAreUsedAgain) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const Graph graph = parse_graph(R"(graph (x: f16[1, 6, 13, 128]@NHWC) {
+  w = constant f16[128, 128, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
+  return y
+}
+)",
+                                  all_ops());
+  std::vector<Tensor> inputs;
+  for (const Datum& input : trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}))
+    inputs.push_back(input.tensor());
+  const Program program = testing::compile_emulated(graph);
+  const std::vector<std::byte> expected = outcome(program, inputs);
+  ASSERT_FALSE(expected.empty());
+  const std::string source(reinterpret_cast<const char*>(program.code.data()), program.code.size());
+  const auto replaced = [&](std::string_view text, std::string_view by) {
+    std::string other = source;
+    const std::size_t at = other.find(text);
+    EXPECT_NE(at, std::string::npos) << text;
+    other.replace(at, text.size(), by);
+    Program made = program;
+    const auto* bytes = reinterpret_cast<const std::byte*>(other.data());
+    made.code.assign(bytes, bytes + other.size());
+    return outcome(std::move(made), inputs);
+  };
+  EXPECT_EQ(replaced("convolution_tile<FormatF16, 4, 2, 1, 5,",
+                     "convolution_tile<FormatF16, 4, 2, 1, 2,"),
+            expected);
+  EXPECT_NE(replaced("await_sent(sent);", ""), expected);
+  EXPECT_NE(replaced("pass_cluster();\n  if (BESIDE * BELOW > 1) {\n    await_cluster();",
+                     "pass_cluster();\n  if (BESIDE * BELOW > 1) {\n"),
+            expected);
+}
+
 // What ends in the type of a large product is computed with it, a sum kept in f32 is not; programs
 // say how such kernels read their operands.
 TEST(CudaTensorCores, LargeProductsAreFusedWithWhatFollows) {
