@@ -1,13 +1,13 @@
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "nests/nest_builder.h"
 #include "nests/packing.h"
 #include "nests/winograd_weights.h"
 #include "target/facts.h"
+
+#include <functional>
+#include <string>
+#include <vector>
 
 namespace tenon {
 
@@ -42,12 +42,14 @@ struct Candidate {
   bool is_winograd = false;
   /// Asks that the verdict is yes. May add buffers to the sequence, those of role `Derived` with
   /// their weights.
-  std::function<std::vector<MadeKernel>(nests::NestSequence&, std::vector<nests::WinogradWeights>&)> make;
+  std::function<std::vector<MadeKernel>(nests::NestSequence&, std::vector<nests::WinogradWeights>&)>
+      make;
 };
 
 /// Whether each buffer of the work's nest, not only those that it is given, may be laid out anew:
 /// constants that are read in one place. Elsewhere the order for that place would be wrong.
-std::vector<bool> may_pack(const nests::NestSequence::Part& part, const std::vector<bool>& is_constant);
+std::vector<bool> may_pack(const nests::NestSequence::Part& part,
+                           const std::vector<bool>& is_constant);
 
 /// The place of the cheapest that accepts.
 std::size_t cheapest(const std::vector<Candidate>& candidates);

@@ -44,6 +44,9 @@ struct TargetFacts {
   /// Rows and columns of the tiles in which products of narrow numbers are computed with whatever
   /// follows them; 0: a library computes them, and takes little along.
   unsigned product_tile = 0;
+  /// Units on which blocks in clusters of more than two find room at once: units lie in groups of
+  /// various sizes, and a cluster within one.
+  unsigned cluster_units = 0;
   /// Weights that one tile of rows streams are fetched so far ahead, as long as memory takes to
   /// answer, where they are more than so many of a unit's own caches: less, as the weights of a
   /// recurrence, had better not be asked for again. Found on a Sapphire Rapids.

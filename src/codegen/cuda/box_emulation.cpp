@@ -156,12 +156,11 @@ FN void await(u32 at, u32 parity) {
   if (!emulated::is_past(&barrier, parity)) emulated::wait_until(emulated::is_past, &barrier, parity);
 }
 FN void prefetch_map(const TensorMap*) {}
-FN void copy_box_to(u32 blocks, u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) { emulated::begin_copy({map, {x, y}, blocks, to, barrier}); }
 FN void copy_pixels_to(u32 blocks, u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n, i32 dx, i32 dy) {
   emulated::begin_copy({map, {c, x, y, n}, blocks, to, barrier, {dx, dy}});
 }
 FN u32 own_block() { return 1u << emulated::current / emulated::block_threads; }
-FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) { copy_box_to(own_block(), to, map, barrier, x, y); }
+FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) { emulated::begin_copy({map, {x, y}, own_block(), to, barrier}); }
 FN void copy_box(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n) { emulated::begin_copy({map, {c, x, y, n}, own_block(), to, barrier}); }
 FN void copy_pixels(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n, i32 dx, i32 dy) {
   copy_pixels_to(own_block(), to, map, barrier, c, x, y, n, dx, dy);

@@ -35,10 +35,6 @@ FN void copy_pixels(u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32
                :: "r"(to), "l"(map), "r"(barrier), "r"(c), "r"(x), "r"(y), "r"(n), "h"((u16)dx), "h"((u16)dy) : "memory");
 }
 // The same into several blocks of a cluster, each bit one of them: to the same place, with the same barrier told in each.
-FN void copy_box_to(u32 blocks, u32 to, const TensorMap* map, u32 barrier, i32 x, i32 y) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;"
-               :: "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"((u16)blocks) : "memory");
-}
 FN void copy_pixels_to(u32 blocks, u32 to, const TensorMap* map, u32 barrier, i32 c, i32 x, i32 y, i32 n, i32 dx, i32 dy) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;"
                :: "r"(to), "l"(map), "r"(barrier), "r"(c), "r"(x), "r"(y), "r"(n), "h"((u16)dx), "h"((u16)dy), "h"((u16)blocks) : "memory");

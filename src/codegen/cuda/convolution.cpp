@@ -5,8 +5,6 @@
 #include "target/gpu_facts.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 namespace tenon::codegen::cuda {
@@ -15,10 +13,8 @@ namespace {
 constexpr std::int64_t kMostCluster = 8;
 constexpr std::int64_t kMostStep = 8;
 constexpr std::int64_t kStageBytes = 2 * kConvolutionTile * kTileBytes;
-// Stages that shared memory holds of one block, and of each of two.
-constexpr std::int64_t kMostStages = 12, kMostStagesOfTwo = 6;
-// A cluster lies within a group of 16 or 18 multiprocessors.
-constexpr std::int64_t kGroupUnits = 16;
+// What the system, barriers and the first stage's alignment take of a block's shared memory.
+constexpr std::int64_t kOwnBytes = 1024 + 256 + 1024;
 // Of the sum that a block has at least; that it may have, and tiles that a multiprocessor may have,
 // where larger tiles or a library would do: measured with ResNet-50's layers on an H200.
 constexpr std::int64_t kFewestStages = 4, kMostSmallStages = 36, kMostLargeStages = 72, kWaves = 2;
@@ -53,39 +49,50 @@ bool has_short_windows(const ConvolutionTile& tile) {
                tile.column_dilation, image[2]);
 }
 
+// Sums that the other parts send: of each thread one to two pieces of eight.
+std::int64_t sent_bytes(const ConvolutionTile& tile) {
+  const std::int64_t pieces = (tile.parts - 1) * std::max<std::int64_t>(1, 4 / tile.parts);
+  return pieces * 128 * 8 * 4;
+}
+
+// As much of a block's sum in shared memory as fits, of one block or of two beside each other;
+// whether all blocks then find room at once.
+bool fit_stages(ConvolutionTile& tile, const TargetFacts& facts) {
+  const std::int64_t blocks = tile.block_count().constant();
+  const auto all = static_cast<std::int64_t>(facts.nearest().bytes) + 1024;
+  const auto held_by = [&](std::int64_t count) {
+    return (all / count - kOwnBytes - sent_bytes(tile)) / kStageBytes;
+  };
+  const std::int64_t share = (tile.stage_count() + tile.parts - 1) / tile.parts;
+  const bool are_alone = blocks <= facts.units && share > held_by(2);
+  tile.stages = std::min(share, held_by(are_alone ? 1 : 2));
+  return blocks <= (are_alone ? 1 : 2) * (tile.cluster() > 2 ? facts.cluster_units : facts.units);
+}
+
 // Tiles of few pixels, in clusters.
-bool make_small(ConvolutionTile& tile, std::int64_t units) {
+bool make_small(ConvolutionTile& tile, const TargetFacts& facts) {
   if (!tile.batch.is_constant() || tile.outputs % kConvolutionTile != 0) return false;
   tile.is_large = false;
   tile.tile_outputs = kConvolutionTile;
-  const std::int64_t at_once = units / kGroupUnits * kGroupUnits;
+  tile.parts = tile.beside = 1;
   const std::int64_t tiles = tile.tile_count().constant();
-  tile.parts = tile.beside = tile.below = 1;
-  while (2 * tile.parts <= kMostCluster && 2 * tile.parts * tiles <= at_once &&
+  while (2 * tile.parts <= kMostCluster && 2 * tile.parts * tiles <= facts.units &&
          tile.stage_count() >= 2 * tile.parts * kFewestStages)
     tile.parts *= 2;
-  if (2 * tile.parts <= kMostCluster && tile.outputs % (2 * kConvolutionTile) == 0) tile.beside = 2;
-  if (const char* text = std::getenv("TENON_CONVOLUTION")) {
-    long a = 0, b = 0, c = 0;
-    if (std::sscanf(text, "%ld,%ld,%ld", &a, &b, &c) == 3) {
-      if (a > 0) tile.parts = a;
-      if (b > 0 && tile.outputs % (b * kConvolutionTile) == 0 && tile.parts * b <= 8)
-        tile.beside = b;
-      if (c > 0 && tile.parts * tile.beside * c <= 8) tile.below = c;
-    }
-  }
-  const std::int64_t share = (tile.stage_count() + tile.parts - 1) / tile.parts;
-  tile.stages =
-      std::min(share, tile.block_count().constant() <= at_once ? kMostStages : kMostStagesOfTwo);
+  while (!fit_stages(tile, facts) && tile.parts > 1) tile.parts /= 2;
+  if (2 * tile.parts > kMostCluster || tile.outputs % (2 * kConvolutionTile) != 0) return true;
+  ConvolutionTile sharing = tile;
+  sharing.beside = 2;
+  if (fit_stages(sharing, facts)) tile = std::move(sharing);
   return true;
 }
 
 // Whether each block has but a short piece of the sum: a long one for each of many tiles is done
 // faster by larger tiles, which read less.
 bool is_short(const ConvolutionTile& tile, std::int64_t units) {
-  const bool is_alone = tile.stages > kMostStagesOfTwo;
+  const bool are_alone = tile.block_count().constant() <= units;
   return tile.tile_count().constant() <= kWaves * units &&
-         tile.stage_count() <= (is_alone ? 2 : 1) * kMostSmallStages * tile.parts;
+         tile.stage_count() <= (are_alone ? 2 : 1) * kMostSmallStages * tile.parts;
 }
 
 bool make_large(ConvolutionTile& tile) {
@@ -98,9 +105,10 @@ bool make_large(ConvolutionTile& tile) {
 // (its own tiles are larger): what it takes for few is far from the best that it has.
 bool choose_form(ConvolutionTile& tile, const Target& target) {
   if (!suits_tiles(tile) || !has_short_windows(tile)) return false;
-  const std::int64_t units = gpu_facts(target.architecture).units;
+  const TargetFacts facts = gpu_facts(target.architecture);
+  const std::int64_t units = facts.units;
   ConvolutionTile small = tile, large = tile;
-  const bool may_be_small = make_small(small, units), may_be_large = make_large(large);
+  const bool may_be_small = make_small(small, facts), may_be_large = make_large(large);
   const std::optional<std::int64_t> large_tiles = large.tile_count().value();
   const bool is_quick =
       large_tiles && *large_tiles <= kWaves * units && large.stage_count() <= kMostLargeStages;
@@ -121,12 +129,6 @@ bool choose_form(ConvolutionTile& tile, const Target& target) {
 Dim ConvolutionTile::tile_count() const {
   const std::int64_t beside = (outputs + tile_outputs - 1) / tile_outputs;
   return ceil_div(pixel_count(), is_large ? kProductTile : kConvolutionTile) * Dim(beside);
-}
-
-Dim ConvolutionTile::block_count() const {
-  if (is_large) return tile_count();
-  const std::int64_t across = outputs / (kConvolutionTile * beside);
-  return ceil_div(pixel_count(), kConvolutionTile * below) * Dim(across * cluster());
 }
 
 std::int64_t ConvolutionTile::stage_count() const {
@@ -203,10 +205,7 @@ std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, cons
 
 std::uint32_t convolution_shared_bytes(const ConvolutionTile& tile) {
   if (tile.is_large) return kProductSharedBytes;
-  // Sums that the other parts send lie behind the stages: of each thread one to two pieces of
-  // eight.
-  const std::int64_t pieces = (tile.parts - 1) * std::max<std::int64_t>(1, 4 / tile.parts);
-  return static_cast<std::uint32_t>(1024 + tile.stages * kStageBytes + pieces * 128 * 8 * 4);
+  return static_cast<std::uint32_t>(1024 + tile.stages * kStageBytes + sent_bytes(tile));
 }
 
 }  // namespace tenon::codegen::cuda

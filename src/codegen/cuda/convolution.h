@@ -9,7 +9,7 @@
 namespace tenon::codegen::cuda {
 
 /// A convolution of numbers that tensor cores take, with whatever follows. Over few pixels: tiles
-/// of 64 of them by 64 outputs, whose sums, pixels and weights the blocks of a cluster share;
+/// of 64 of them by 64 outputs, whose sums and pixels the blocks of a cluster share;
 /// libraries leave most multiprocessors idle there. Over many: a product whose rows are pixels (`product_template()`).
 struct ConvolutionTile {
   /// Pixels (batch, row, column as one), outputs and what becomes of a sum, as a product has them.
@@ -23,13 +23,11 @@ struct ConvolutionTile {
   bool is_large = false;
   std::int64_t tile_outputs = 64;
   /// Of tiles of 64 pixels: blocks that share a tile's sum, tiles of other outputs that share its
-  /// pixels, tiles of other pixels that share its weights; and what shared memory holds of the sum.
-  std::int64_t parts = 1, beside = 1, below = 1;
-  std::int64_t stages = 1;
+  /// pixels, and what shared memory holds of a block's part of the sum.
+  std::int64_t parts = 1, beside = 1, stages = 1;
 
-  std::int64_t cluster() const { return parts * beside * below; }
-  /// Tiles of whole clusters, each by all of its parts.
-  Dim block_count() const;
+  std::int64_t cluster() const { return parts * beside; }
+  Dim block_count() const { return tile_count() * Dim(parts); }
   Dim pixel_count() const { return batch * Dim(rows * columns); }
   Dim tile_count() const;
   /// Of a tile's sum: places of the window, 128 bytes of channels.

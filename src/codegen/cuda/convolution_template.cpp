@@ -3,27 +3,26 @@
 namespace tenon::codegen::cuda {
 
 // One tile to a block: 64 pixels, on from row to row and from image to image, by 64 outputs. Blocks of
-// a cluster share the sum of a tile (PARTS), pixels (those of BESIDE tiles of other outputs: each has
-// some copied to all of them) and weights (BELOW tiles of other pixels). What a multiprocessor is given
-// from L2 limits such kernels, not its sums.
+// a cluster share the sum of a tile (PARTS) and the pixels of BESIDE tiles of other outputs, of which
+// each has some copied to all: what L2 gives a multiprocessor limits such kernels, not their sums.
 // The fifth warp has pixels and weights copied (TMA), as many stages ahead as shared memory holds; the
 // others multiply (wgmma). Each thread sends its sums to the block that they end in, where the same
 // thread adds them up, in the order of the parts, and does what follows.
 std::string_view convolution_template() {
   return R"cuda(
-template <class FORMAT, int PARTS, int BESIDE, int BELOW, int STAGES, class VALUE, class RESULT, class FETCH, class FINISH, class PLACE>
+template <class FORMAT, int PARTS, int BESIDE, int STAGES, class VALUE, class RESULT, class FETCH, class FINISH, class PLACE>
 FN void convolution_tile(const TensorMap* x, const TensorMap* w, i64 pixels, WindowPixels source, RESULT* y, const FETCH& fetch, const FINISH& finish,
                          const PLACE& place) {
-  constexpr int kHalf = 64 * 128, kStage = 2 * kHalf, kDepth = 128 / sizeof(typename FORMAT::type), kBlocks = PARTS * BESIDE * BELOW;
+  constexpr int kHalf = 64 * 128, kStage = 2 * kHalf, kDepth = 128 / sizeof(typename FORMAT::type), kBlocks = PARTS * BESIDE;
   constexpr int kOwn = PARTS < 4 ? 4 / PARTS : 1;  // of a thread's four pieces, those that end in one block
   typedef typename FORMAT::sum Sum;
   SHARED_TILES(stages);
   SHARED_BARRIERS(barriers, 2 * STAGES + 1);
   const u32 first = (shared_address(stages) + 1023) & ~1023u, full = shared_address(barriers), empty = full + 8 * STAGES, sent = empty + 8 * STAGES;
   const int lane = (int)threadIdx.x % 32, warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0);
-  const i32 rank = (i32)blockIdx.x % kBlocks, part = rank % PARTS, beside = rank / PARTS % BESIDE, below = rank / PARTS / BESIDE;
+  const i32 rank = (i32)blockIdx.x % kBlocks, part = rank % PARTS, beside = rank / PARTS;
   const i32 across = source.s.outputs / (64 * BESIDE), cluster = (i32)blockIdx.x / kBlocks;
-  const i32 output = (cluster % across * BESIDE + beside) * 64, pixel = (cluster / across * BELOW + below) * 64;
+  const i32 output = (cluster % across * BESIDE + beside) * 64, pixel = cluster / across * 64;
   const i32 begin = source.blocks * part / PARTS, end = source.blocks * (part + 1) / PARTS;
   const auto copy_stage = [&](int stage) {
     const u32 at = first + stage * kStage, barrier = full + 8 * stage;
@@ -32,16 +31,10 @@ FN void convolution_tile(const TensorMap* x, const TensorMap* w, i64 pixels, Win
       source.copy(at, x, barrier);
     } else {
       u32 blocks = 0;
-      UNROLL for (int k = 0; k < BESIDE; ++k) blocks |= 1u << (part + PARTS * (k + BESIDE * below));
+      UNROLL for (int k = 0; k < BESIDE; ++k) blocks |= 1u << (part + PARTS * k);
       source.copy_to(blocks, at + beside * (kHalf / BESIDE), x, barrier);
     }
-    if constexpr (BELOW == 1) {
-      copy_box(at + kHalf, w, barrier, source.deep, output);
-    } else {
-      u32 blocks = 0;
-      UNROLL for (int k = 0; k < BELOW; ++k) blocks |= 1u << (part + PARTS * (beside + BESIDE * k));
-      copy_box_to(blocks, at + kHalf + below * (kHalf / BELOW), w, barrier, source.deep, output + below * (64 / BELOW));
-    }
+    copy_box(at + kHalf, w, barrier, source.deep, output);
     source.template next<kDepth>();
   };
   const i32 ready = min(end, begin + STAGES);
@@ -53,15 +46,15 @@ FN void convolution_tile(const TensorMap* x, const TensorMap* w, i64 pixels, Win
   if (threadIdx.x == 128) {
     prefetch_map(x);
     prefetch_map(w);
-    for (int k = 0; k < STAGES; ++k) { begin_barrier(full + 8 * k, 1); begin_barrier(empty + 8 * k, 4 * (BESIDE + BELOW - 1)); }
+    for (int k = 0; k < STAGES; ++k) { begin_barrier(full + 8 * k, 1); begin_barrier(empty + 8 * k, 4 * BESIDE); }
     begin_barrier(sent, 1);
     publish_barriers();
     if (PARTS > 1) expect_bytes(sent, (PARTS - 1) * (64 * 64 * 4 / PARTS));
     // Into this block alone: before anybody else has seen the barriers.
-    if (BESIDE * BELOW == 1) begin_copies();
+    if (BESIDE == 1) begin_copies();
   }
   if (kBlocks == 1) __syncthreads(); else pass_cluster();
-  if (BESIDE * BELOW > 1) {
+  if (BESIDE > 1) {
     await_cluster();
     if (threadIdx.x == 128) begin_copies();
   } else if (kBlocks > 1) {
@@ -78,7 +71,7 @@ FN void convolution_tile(const TensorMap* x, const TensorMap* w, i64 pixels, Win
       }
     }
     __syncwarp();
-    if (kBlocks > 1 && BESIDE * BELOW == 1) await_cluster();
+    if (kBlocks > 1 && BESIDE == 1) await_cluster();
     return;
   }
   wait_for_kernel_before();
@@ -105,15 +98,14 @@ FN void convolution_tile(const TensorMap* x, const TensorMap* w, i64 pixels, Win
       // All that copy into this stage once more hear that it is read.
       if (lane == 0 && k - 1 + STAGES < end) {
         arrive(empty + 8 * done);
-        UNROLL for (int n = 1; n < BESIDE; ++n) arrive_in(address_in(empty + 8 * done, (u32)(part + PARTS * ((beside + n) % BESIDE + BESIDE * below))));
-        UNROLL for (int n = 1; n < BELOW; ++n) arrive_in(address_in(empty + 8 * done, (u32)(part + PARTS * (beside + BESIDE * ((below + n) % BELOW)))));
+        UNROLL for (int n = 1; n < BESIDE; ++n) arrive_in(address_in(empty + 8 * done, (u32)(part + PARTS * ((beside + n) % BESIDE))));
       }
       if (++done == STAGES) done = 0;
     }
     if (++stage == STAGES) { stage = 0; phase ^= 1; }
   }
   await_sums<0>();
-  if (kBlocks > 1 && BESIDE * BELOW == 1) await_cluster();
+  if (kBlocks > 1 && BESIDE == 1) await_cluster();
   // Sums of other parts lie behind the stages: by part and piece, 128 threads side by side, four numbers of each and then the other four.
   const auto slot = [&](int from, int to, int piece) {
     return first + STAGES * kStage + ((from < to ? from : from - 1) * kOwn + piece % kOwn) * 4096 + threadIdx.x * 16;

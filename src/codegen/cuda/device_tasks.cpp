@@ -208,8 +208,8 @@ class DeviceTasks : public TaskWriter {
                        TaskList::Kernel& kernel) {
     kernel.shared_bytes = convolution_shared_bytes(tile);
     kernel.cluster = tile.is_large ? 0 : static_cast<std::uint32_t>(tile.cluster());
-    // What a block has copied: of tiles that share, its own piece.
-    const std::uint64_t side = whole(tile.tile_outputs / tile.below),
+    // What a block has copied: of pixels that are shared, its own piece.
+    const std::uint64_t side = whole(tile.tile_outputs),
                         depth = whole(tile_depth(tile.product.dtype)),
                         pixels =
                             whole(tile.is_large ? kProductTile : kConvolutionTile / tile.beside);

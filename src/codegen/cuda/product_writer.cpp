@@ -147,8 +147,7 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
                      ">(&map_a, &map_b, ", pixels, ", ", tile.outputs, ", source, ", behind));
   } else {
     lines.add(concat("convolution_tile<", format, ", ", tile.parts, ", ", tile.beside, ", ",
-                     tile.below, ", ", tile.stages, ", ", value, ">(&map_a, &map_b, ", pixels,
-                     ", source, ", behind));
+                     tile.stages, ", ", value, ">(&map_a, &map_b, ", pixels, ", source, ", behind));
   }
 }
 
