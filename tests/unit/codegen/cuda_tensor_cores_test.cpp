@@ -104,6 +104,24 @@ TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [2, 3], pads = [1, 2, 1, 1]}
   return dw
 }
+)",
+      // Rows of several images side by side, the last ones' without neighbours.
+      R"(graph (x: f32[6, 3, 13, 64]@NHWC, dy: f32[6, 3, 13, 64]@NHWC) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
+  return dw
+}
+)",
+      // A window in four parts; outputs that end within a tile.
+      R"(graph (x: f32[3, 5, 27, 64]@NHWC, dy: f32[3, 5, 27, 48]@NHWC) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
+  return dw
+}
+)",
+      // … in six, of fewer rows than columns; channels that end within a tile.
+      R"(graph (x: f32[2, 4, 68, 100]@NHWC, dy: f32[2, 2, 64, 64]@NHWC) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [4, 7], pads = [1, 0, 0, 2]}
+  return dw
+}
 )"};
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text);
@@ -112,6 +130,16 @@ TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
     for (const TaskList::Kernel& kernel : list.kernels)
       EXPECT_EQ(kernel.maps.size(), kernel.threads == 512 ? 2U : 0U) << text;
   }
+  // Of few channels, in a copy of which places that a stride passes are channels.
+  const TaskList folded = emulated_tasks(
+      R"(graph (x: f32[2, 15, 107, 3]@NHWC, dy: f32[2, 2, 25, 64]@NHWC) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [11, 11], strides = [4, 4]}
+  return dw
+}
+)");
+  EXPECT_TRUE(std::ranges::any_of(folded.tasks, [](const TaskList::Task& task) {
+    return task.ways.front().candidate == "wgmma";
+  }));
   // Where digits may not be dropped, none are.
   codegen::CompileOptions options = cpu_options();
   options.device = codegen::cuda::Target{.architecture = "sm_90a"};
