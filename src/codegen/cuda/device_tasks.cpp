@@ -198,8 +198,7 @@ class DeviceTasks : public TaskWriter {
     kernel.cluster = 0;
     const GradientStrip strip = strip_of(tile);
     const std::uint64_t images = whole(strip.images), columns = whole(strip.image_columns()),
-                        shifted =
-                            whole(strip.gradient_columns(tile.columns->extent.constant()));
+                        shifted = whole(strip.gradient_columns(tile.columns->extent.constant()));
     kernel.maps = {
         map_of(nest, tile.image, tile.image->view, {32, columns, 1, images}, {1, 1, 1, 1}),
         map_of(nest, tile.gradient, tile.gradient->view, {32, shifted, 1, images}, {1, 1, 1, 1})};

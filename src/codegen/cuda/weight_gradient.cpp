@@ -149,8 +149,8 @@ bool fills_tiles(const WeightGradientTile& tile) {
   double used = 1;
   for (const Statement* loop : {tile.outputs, tile.channels}) {
     if (!loop->extent.is_constant() || loop->extent.constant() % kAligned != 0) return false;
-    used *= static_cast<double>(loop->extent.constant()) /
-            static_cast<double>(tiles_of(loop) * kTile);
+    used *=
+        static_cast<double>(loop->extent.constant()) / static_cast<double>(tiles_of(loop) * kTile);
   }
   return used >= kLeastUsed;
 }

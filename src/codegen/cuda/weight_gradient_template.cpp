@@ -3,12 +3,12 @@
 namespace tenon::codegen::cuda {
 
 // dW[k, r, s, c] = sum over positions of dy[y, q - s, k] * x[y + r, q, c]: a tile of 64 outputs by
-// 64 channels for up to three rows and columns of a window. wgmma takes tf32 only with neighbours of the sum side by
-// side, and those are positions, which lie channels apart. So the first group of threads turns each
-// row of x once, in shared memory; dy is read into registers, where nothing need lie side by side,
-// once for each column of the window, shifted. Group s + 1 sums column s of all the window's rows;
-// a row of x serves as many rows of dy as the window has. Where rows are short, those of several
-// images lie side by side, with zeros between them that shifted reading meets.
+// 64 channels for up to three rows and columns of a window. wgmma takes tf32 only with neighbours
+// of the sum side by side, and those are positions, which lie channels apart. So the first group of
+// threads turns each row of x once, in shared memory; dy is read into registers, where nothing need
+// lie side by side, once for each column of the window, shifted. Group s + 1 sums column s of all
+// the window's rows; a row of x serves as many rows of dy as the window has. Where rows are short,
+// those of several images lie side by side, with zeros between them that shifted reading meets.
 std::string_view weight_gradient_template() {
   return R"cuda(
 struct WeightGradient {

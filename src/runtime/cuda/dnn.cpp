@@ -263,7 +263,8 @@ class Convolution : public LibraryStep {
     if (!pack.finish()) throw Error("cuDNN refuses a convolution's buffers", ErrorKind::Device);
     Dnn::require(library.execute(library.handle, plans_[way_].plan.handle(), pack.handle()),
                  "running");
-    if (terms_behind_) terms_behind_->enqueue(buffers.subspan(2, buffers.size() - 3), buffers.back());
+    if (terms_behind_)
+      terms_behind_->enqueue(buffers.subspan(2, buffers.size() - 3), buffers.back());
   }
 
  private:
@@ -420,7 +421,7 @@ class Convolution : public LibraryStep {
   std::vector<std::int64_t> extents_;
   std::vector<Plan> plans_;
   std::unique_ptr<Terms> terms_behind_;  // of plans that are the sum alone
-  std::vector<Made> others_;  // that plans refer to
+  std::vector<Made> others_;             // that plans refer to
   std::size_t way_ = 0;
 };
 
