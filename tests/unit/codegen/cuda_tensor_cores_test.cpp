@@ -106,19 +106,19 @@ TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
 }
 )",
       // Rows of several images side by side, the last ones' without neighbours.
-      R"(graph (x: f32[6, 3, 13, 64]@NHWC, dy: f32[6, 3, 13, 64]@NHWC) {
+      R"(graph (x: f32[6, 2, 13, 64]@NHWC, dy: f32[6, 2, 13, 64]@NHWC) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
   return dw
 }
 )",
       // A window in four parts; outputs that end within a tile.
-      R"(graph (x: f32[3, 5, 27, 64]@NHWC, dy: f32[3, 5, 27, 48]@NHWC) {
+      R"(graph (x: f32[3, 3, 27, 64]@NHWC, dy: f32[3, 3, 27, 48]@NHWC) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
   return dw
 }
 )",
-      // … in six, of fewer rows than columns; channels that end within a tile.
-      R"(graph (x: f32[2, 4, 68, 100]@NHWC, dy: f32[2, 2, 64, 64]@NHWC) {
+      // … in six, of fewer rows than columns; channels that end within a tile; several strips.
+      R"(graph (x: f32[2, 3, 68, 100]@NHWC, dy: f32[2, 1, 64, 64]@NHWC) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [4, 7], pads = [1, 0, 0, 2]}
   return dw
 }
