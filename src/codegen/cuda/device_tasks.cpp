@@ -196,11 +196,12 @@ class DeviceTasks : public TaskWriter {
                            TaskList::Kernel& kernel) {
     kernel.shared_bytes = weight_gradient_shared_bytes(tile);
     kernel.cluster = 0;
-    const std::uint64_t columns = whole(strip_columns(tile)),
-                        window = whole(tile.columns->extent.constant());
-    kernel.maps = {map_of(nest, tile.image, tile.image->view, {32, columns, 1, 1}, {1, 1, 1, 1}),
-                   map_of(nest, tile.gradient, tile.gradient->view,
-                          {32, columns + window - 1, 1, 1}, {1, 1, 1, 1})};
+    const GradientStrip strip = strip_of(tile);
+    const std::uint64_t images = whole(strip.images), columns = whole(strip.image_columns()),
+                        shifted = whole(strip.gradient_columns(tile.columns->extent.constant()));
+    kernel.maps = {
+        map_of(nest, tile.image, tile.image->view, {32, columns, 1, images}, {1, 1, 1, 1}),
+        map_of(nest, tile.gradient, tile.gradient->view, {32, shifted, 1, images}, {1, 1, 1, 1})};
   }
 
   // Pixels in their order, 128 bytes of channels at a time; weights as a matrix.

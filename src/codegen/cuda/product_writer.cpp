@@ -155,15 +155,15 @@ void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile,
                            ValueWriter& values) {
   std::vector<std::string> numbers;
   const Dims &image = tile.image->view, &gradient = tile.gradient->view;
-  for (const Dim& dim :
-       {gradient[0], image[1], image[2], image[3], gradient[1], gradient[2], gradient[3],
-        Dim(tile.rows_before), Dim(tile.columns_before), tile.images->extent, tile.lines->extent,
-        tile.groups->extent, tile.bands->extent})
+  for (const Dim& dim : {gradient[0], image[3], gradient[1], image[2], gradient[3],
+                         Dim(tile.rows_before), Dim(tile.columns_before), tile.images->extent,
+                         tile.lines->extent, tile.groups->extent, tile.bands->extent})
     numbers.push_back(concat("(i32)", values.extent(dim)));
   lines.add(concat("const WeightGradient shape = {", join(numbers, ", "), "};"));
+  const GradientStrip strip = strip_of(tile);
   lines.add(concat("weight_gradient_units<", tile.rows->extent.constant(), ", ",
-                   strip_columns(tile), ">(&map_a, &map_b, ", nest.buffers[tile.result].name,
-                   ", shape);"));
+                   tile.columns->extent.constant(), ", ", strip.columns, ", ", strip.images, ", ",
+                   strip.pitch, ">(&map_a, &map_b, ", nest.buffers[tile.result].name, ", shape);"));
 }
 
 }  // namespace tenon::codegen::cuda

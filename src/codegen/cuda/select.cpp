@@ -341,6 +341,12 @@ bool is_of_use(const LibraryMatch& match) {
   return match.refusal.empty() || match.image.is_defined() || !match.result_order.empty();
 }
 
+// Kernels of libraries that add a residual are on tensor cores, but for few shapes.
+bool drops_digits_for_residual(const LibraryMatch& match, const Target& target) {
+  return match.refusal.empty() && match.call.has_residual && match.call.dtype == "f32" &&
+         !target.allows_tf32;
+}
+
 std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::Part& part,
                                      const std::vector<bool>& is_constant, const Target& target,
                                      Channels channels, int copies = 2);
@@ -416,6 +422,8 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
   std::string candidate = "cublaslt";
   if (!match.refusal.empty() || match.is_split) {
     LibraryMatch convolution = match_convolution(part.nest, *sum, given.is_constant, channels);
+    if (drops_digits_for_residual(convolution, target))
+      convolution = refuse("a residual, with all digits");
     if (convolution.refusal.empty()) {
       match = std::move(convolution);
       candidate = "cudnn";

@@ -21,9 +21,14 @@ using nests::Affine;
 constexpr std::int64_t kTile = 64;         // outputs and channels of a block
 constexpr std::int64_t kMostColumns = 64;  // of a strip
 constexpr std::int64_t kStep = 8;          // positions that one instruction sums over
-constexpr std::int64_t kWindowColumns = 3, kMostWindowRows = 3;
+constexpr std::int64_t kWindowPart = 3;    // rows and columns that are summed at once
+constexpr std::int64_t kMostWindow = 7;
 // Of a strip, below which what is done for each row weighs more than its products.
 constexpr std::int64_t kFewestColumns = 24;
+// Of tiles, below which those that end beyond the last channel cost what is gained.
+constexpr double kLeastUsed = 0.7;
+// Copies begin at multiples of 16 bytes.
+constexpr std::int64_t kAligned = 4;
 // Rows held, of images, of gradients, and of images as they came: as `weight_gradient_template()`
 // has them.
 constexpr std::int64_t kImageRows = 5, kGradientRows = 3, kStagedRows = 2;
@@ -136,19 +141,62 @@ class Recogniser {
   WeightGradientTile tile_;
 };
 
+std::int64_t tiles_of(const Statement* loop) {
+  return (loop->extent.constant() + kTile - 1) / kTile;
+}
+
+bool fills_tiles(const WeightGradientTile& tile) {
+  double used = 1;
+  for (const Statement* loop : {tile.outputs, tile.channels}) {
+    if (!loop->extent.is_constant() || loop->extent.constant() % kAligned != 0) return false;
+    used *=
+        static_cast<double>(loop->extent.constant()) / static_cast<double>(tiles_of(loop) * kTile);
+  }
+  return used >= kLeastUsed;
+}
+
 bool suits(const WeightGradientTile& tile, const Target& target) {
-  const auto is_tiled = [](const Statement* loop) {
-    return loop->extent.is_constant() && loop->extent.constant() % kTile == 0;
-  };
-  return target.has_wgmma() && target.allows_tf32 && is_tiled(tile.outputs) &&
-         is_tiled(tile.channels) && tile.channels->extent == tile.image->view[3] &&
-         tile.outputs->extent == tile.gradient->view[3] &&
-         tile.columns->extent == Dim(kWindowColumns) &&
-         tile.rows->extent.constant() <= kMostWindowRows;
+  const std::int64_t columns = tile.columns->extent.constant();
+  return target.has_wgmma() && target.allows_tf32 && fills_tiles(tile) &&
+         tile.channels->extent == tile.image->view[3] &&
+         tile.outputs->extent == tile.gradient->view[3] && columns >= kWindowPart &&
+         columns <= kMostWindow && tile.rows->extent.constant() <= kMostWindow &&
+         strip_of(tile).columns >= kFewestColumns;
 }
 
 std::int64_t tile_pairs(const WeightGradientTile& tile) {
-  return tile.outputs->extent.constant() / kTile * (tile.channels->extent.constant() / kTile);
+  return tiles_of(tile.outputs) * tiles_of(tile.channels);
+}
+
+// The window's parts in the order of their units: how many rows by columns each sums.
+std::vector<std::int64_t> window_parts(const WeightGradientTile& tile) {
+  const auto parts_of = [](std::int64_t all) {
+    const std::int64_t parts = (all + kWindowPart - 1) / kWindowPart;
+    std::vector<std::int64_t> made;
+    for (std::int64_t k = 0; k < parts; ++k) made.push_back(all / parts + (k < all % parts));
+    return made;
+  };
+  std::vector<std::int64_t> columns = parts_of(tile.columns->extent.constant()), made;
+  for (const std::int64_t rows : parts_of(tile.rows->extent.constant())) {
+    for (const std::int64_t each : columns) made.push_back(rows * each);
+    std::reverse(columns.begin(), columns.end());
+  }
+  return made;
+}
+
+// How long the last block takes, of units that blocks take in turns: those of a part follow each
+// other, `count` of each.
+std::int64_t longest_turns(const std::vector<std::int64_t>& parts, std::int64_t count,
+                           std::int64_t blocks) {
+  std::vector<std::int64_t> taken(static_cast<std::size_t>(blocks));
+  std::size_t block = 0;
+  for (const std::int64_t part : parts) {
+    for (std::int64_t k = 0; k < count; ++k) {
+      taken[block] += part;
+      if (++block == taken.size()) block = 0;
+    }
+  }
+  return *std::max_element(taken.begin(), taken.end());
 }
 
 // Images to a group and rows to a band.
@@ -156,30 +204,38 @@ struct Pieces {
   std::int64_t images = 1, lines = 1;
 };
 
+constexpr std::int64_t kUsualBatch = 8;
+std::int64_t batch_of(const WeightGradientTile& tile) {
+  return tile.gradient->view[0].is_constant() ? tile.gradient->view[0].constant() : kUsualBatch;
+}
+
 // What leaves the fewest multiprocessors idle for the shortest time: blocks take turns, and each
 // reads the rows of a window again where a band begins.
 Pieces choose_pieces(const WeightGradientTile& tile, const Target& target) {
   const std::int64_t units = gpu_facts(target.architecture).units, tiles = tile_pairs(tile);
+  const std::vector<std::int64_t> parts = window_parts(tile);
   const std::int64_t lines = tile.lines->extent.constant(),
-                     again = tile.rows->extent.constant() - 1;
-  constexpr std::int64_t kUsualBatch = 8;
-  const std::int64_t batch =
-      tile.images->extent.is_constant() ? tile.images->extent.constant() : kUsualBatch;
+                     again = std::min(tile.rows->extent.constant(), kWindowPart) - 1;
+  // Images that lie side by side are one.
+  const std::int64_t together = strip_of(tile).images,
+                     batch = (batch_of(tile) + together - 1) / together;
   // A partial sum is written and read: as long as so many rows.
   constexpr double kSumRows = 4;
   Pieces best;
   double least = std::numeric_limits<double>::max();
-  for (std::int64_t images = 1; images <= batch; images *= 2) {
+  for (std::int64_t images = 1; images <= batch; ++images) {
+    const std::int64_t groups = (batch + images - 1) / images;
+    if (images > 1 && groups == (batch + images - 2) / (images - 1)) continue;
     for (std::int64_t bands = 1; bands <= lines; ++bands) {
       const std::int64_t band = (lines + bands - 1) / bands;
-      const std::int64_t count =
-          tiles * ((batch + images - 1) / images) * ((lines + band - 1) / band);
-      const auto turns = static_cast<double>((count + units - 1) / units);
+      const std::int64_t count = tiles * groups * ((lines + band - 1) / band);
+      const double turns = static_cast<double>(longest_turns(parts, count, units)) /
+                           static_cast<double>(parts.front());
       const double cost = turns * (static_cast<double>(images * band) +
                                    0.25 * static_cast<double>(images * again) + kSumRows);
       if (cost < least) {
         least = cost;
-        best = {images, band};
+        best = {images * together, band};
       }
       if (count > 4 * units) break;
     }
@@ -227,8 +283,7 @@ std::optional<std::vector<NestSequence::Part>> split_weight_gradient(NestSequenc
                                                                      const Target& target) {
   const std::optional<WeightGradientTile> found = Recogniser(sum).run();
   if (!found || found->groups != nullptr || found->bands != nullptr || !suits(*found, target) ||
-      !starts_from_zero((*sum.inner)[0]) || strip_columns(*found) < kFewestColumns ||
-      !found->lines->extent.is_constant())
+      !starts_from_zero((*sum.inner)[0]) || !found->lines->extent.is_constant())
     return std::nullopt;
   const WeightGradientTile& tile = *found;
   const Pieces pieces = choose_pieces(tile, target);
@@ -297,7 +352,8 @@ std::optional<WeightGradientTile> match_weight_gradient_tile(const LoopNest& nes
   const auto sum = nests::find_contraction(nest);
   if (!sum || !starts_from_zero((*sum->inner)[0])) return std::nullopt;
   std::optional<WeightGradientTile> tile = Recogniser(*sum).run();
-  if (!tile || tile->groups == nullptr || tile->bands == nullptr || !suits(*tile, target))
+  if (!tile || tile->groups == nullptr || tile->bands == nullptr || !suits(*tile, target) ||
+      tile->images->extent.constant() % strip_of(*tile).images != 0)
     return std::nullopt;
   const std::optional<Statement> store = only_store(*sum);
   if (!store || store->value->kind != ScalarKind::Local ||
@@ -315,27 +371,42 @@ std::optional<WeightGradientTile> match_weight_gradient_tile(const LoopNest& nes
   return tile;
 }
 
-std::int64_t strip_columns(const WeightGradientTile& tile) {
-  const std::int64_t all = tile.along->extent.constant() + kWindowColumns - 1;
-  std::int64_t best = kMostColumns, least = std::numeric_limits<std::int64_t>::max();
+GradientStrip strip_of(const WeightGradientTile& tile) {
+  const std::int64_t window = tile.columns->extent.constant(), before = tile.columns_before,
+                     row = tile.image->view[2].constant();
+  // What is done for each row is as much as some columns' products.
+  constexpr std::int64_t kRowColumns = kStep / 2;
+  GradientStrip best{kMostColumns, 1, 0};
+  double least = std::numeric_limits<double>::max();
+  const auto consider = [&](const GradientStrip& strip, double columns) {
+    if (columns >= least) return;
+    least = columns;
+    best = strip;
+  };
   for (std::int64_t columns = kMostColumns; columns >= kStep; columns -= kStep) {
-    const std::int64_t strips = (all + columns - 1) / columns,
-                       done = strips * (columns + kStep / 2);
-    if (done < least) {
-      least = done;
-      best = columns;
-    }
+    const std::int64_t strips = (row + columns - 1) / columns;
+    consider({columns, 1, 0}, static_cast<double>(strips * (columns + kRowColumns)));
+  }
+  // A shifted place of one image's row meets no other's.
+  const std::int64_t pitch =
+      std::max(row + before, tile.gradient->view[2].constant() + window - 1 - before);
+  const std::int64_t most = std::min(kMostColumns / pitch, batch_of(tile));
+  for (std::int64_t images = 2; images <= most; ++images) {
+    const std::int64_t columns = (images * pitch + kStep - 1) / kStep * kStep;
+    consider({columns, images, pitch},
+             static_cast<double>(columns + kRowColumns) / static_cast<double>(images));
   }
   return best;
 }
 
 Dim unit_count(const WeightGradientTile& tile) {
-  return tile.groups->extent * tile.bands->extent * Dim(tile_pairs(tile));
+  const auto parts = static_cast<std::int64_t>(window_parts(tile).size());
+  return tile.groups->extent * tile.bands->extent * Dim(tile_pairs(tile) * parts);
 }
 
 std::uint32_t weight_gradient_shared_bytes(const WeightGradientTile& tile) {
-  const std::int64_t columns = strip_columns(tile);
-  const std::int64_t half = ((columns + kWindowColumns - 1) * 128 + 1023) / 1024 * 1024;
+  const std::int64_t columns = strip_of(tile).columns + tile.columns->extent.constant() - 1;
+  const std::int64_t half = (columns * 128 + 1023) / 1024 * 1024;
   return static_cast<std::uint32_t>(1024 + (kImageRows + kStagedRows) * (kMostColumns * kTile * 4) +
                                     kGradientRows * 2 * half);
 }

@@ -34,12 +34,24 @@ std::optional<std::vector<NestSequence::Part>> split_weight_gradient(NestSequenc
 std::optional<WeightGradientTile> match_weight_gradient_tile(const LoopNest& nest,
                                                              const Target& target);
 
-/// So many columns of the image are summed at once: of 8 to 64 what leaves the fewest idle.
-std::int64_t strip_columns(const WeightGradientTile& tile);
-/// Pieces, each for 64 outputs and 64 channels.
+/// What is summed over at once: columns of a row, or whole rows of several images side by side.
+struct GradientStrip {
+  std::int64_t columns = 0;  ///< 8 to 64
+  std::int64_t images = 1;
+  std::int64_t pitch = 0;  ///< columns from one image to the next, unless it is one
+
+  /// Of a row of the image, and of the result's gradient, that one copy fetches.
+  std::int64_t image_columns() const { return images == 1 ? columns : pitch; }
+  std::int64_t gradient_columns(std::int64_t window) const {
+    return images == 1 ? columns + window - 1 : pitch;
+  }
+};
+/// Of all strips what leaves the fewest columns idle.
+GradientStrip strip_of(const WeightGradientTile& tile);
+/// Pieces, each for 64 outputs, 64 channels and a part of the window.
 Dim unit_count(const WeightGradientTile& tile);
 
-/// One group of 128 threads turns images, and one sums for each column of the window.
+/// One group of 128 threads turns images, and one sums for each column of a part of the window.
 inline constexpr unsigned kWeightGradientThreads = 512;
 std::uint32_t weight_gradient_shared_bytes(const WeightGradientTile& tile);
 

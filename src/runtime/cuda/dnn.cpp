@@ -3,7 +3,9 @@
 #include "runtime/cuda/library_step.h"
 
 #include <array>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,8 @@ namespace {
 // What is used of cuDNN, declared here. Numbers are those of its enumerations.
 using Handle = struct DnnContext*;
 using Descriptor = void*;
+using PlainTensor = struct DnnTensor*;
+using Activation = struct DnnActivation*;
 
 struct Dnn {
   SharedLibrary library{
@@ -25,6 +29,17 @@ struct Dnn {
   int (*set)(Descriptor, int, int, std::int64_t, const void*) = nullptr;
   int (*get)(Descriptor, int, int, std::int64_t, std::int64_t*, void*) = nullptr;
   int (*execute)(Handle, Descriptor, Descriptor) = nullptr;
+  // What stands ready without a graph: a sum and an activation in place.
+  int (*make_plain)(PlainTensor*) = nullptr;
+  int (*set_plain)(PlainTensor, int, int, int, int, int, int, int, int, int) = nullptr;
+  int (*destroy_plain)(PlainTensor) = nullptr;
+  int (*make_activation)(Activation*) = nullptr;
+  int (*set_activation)(Activation, int, int, double) = nullptr;
+  int (*destroy_activation)(Activation) = nullptr;
+  int (*add)(Handle, const void*, PlainTensor, const void*, const void*, PlainTensor,
+             void*) = nullptr;
+  int (*activate)(Handle, Activation, const void*, PlainTensor, const void*, const void*,
+                  PlainTensor, void*) = nullptr;
   Handle handle = nullptr;
   /// The handle has one stream: of several contexts one uses it at a time.
   mutable std::mutex in_use;
@@ -38,6 +53,14 @@ struct Dnn {
     library.find(set, "cudnnBackendSetAttribute");
     library.find(get, "cudnnBackendGetAttribute");
     library.find(execute, "cudnnBackendExecute");
+    library.find(make_plain, "cudnnCreateTensorDescriptor");
+    library.find(set_plain, "cudnnSetTensor4dDescriptorEx");
+    library.find(destroy_plain, "cudnnDestroyTensorDescriptor");
+    library.find(make_activation, "cudnnCreateActivationDescriptor");
+    library.find(set_activation, "cudnnSetActivationDescriptor");
+    library.find(destroy_activation, "cudnnDestroyActivationDescriptor");
+    library.find(add, "cudnnAddTensor");
+    library.find(activate, "cudnnActivationForward");
     require(create(&handle), "starting");
   }
   static void require(int status, const char* what) {
@@ -112,7 +135,7 @@ class Made {
   Descriptor handle_ = nullptr;
 };
 
-constexpr int kRelu = 100;  // a mode of pointwise operations
+constexpr int kAdd = 0, kRelu = 100;  // modes of pointwise operations
 
 int type_of(const std::string& dtype) { return dtype == "f16" ? 2 : dtype == "bf16" ? 9 : 0; }
 
@@ -134,83 +157,83 @@ Made tensor(std::int64_t id, int type, const Four& dims, bool is_virtual) {
   return made;
 }
 
+// What is done to sums.
+enum class Term { Bias, Residual, Relu };
+
+// Terms behind a convolution, one after another, where no kernel does them with it. Each rounds to
+// the result's type.
+class Terms {
+ public:
+  Terms(std::vector<Term> terms, int type, const Four& result) : terms_(std::move(terms)) {
+    bias_ = plain(type, {1, result[1], 1, 1});
+    result_ = plain(type, result);
+    Dnn::require(dnn().make_activation(&relu_), "describing relu");
+    constexpr int kRectified = 1, kPropagatesNan = 1;
+    Dnn::require(dnn().set_activation(relu_, kRectified, kPropagatesNan, 0), "describing relu");
+  }
+  Terms(const Terms&) = delete;
+  ~Terms() {
+    for (PlainTensor made : {bias_, result_}) {
+      if (made != nullptr) dnn().destroy_plain(made);
+    }
+    if (relu_ != nullptr) dnn().destroy_activation(relu_);
+  }
+
+  /// Of the library's handle, whose stream is set. `others`: bias and residual, where there are
+  /// any, in the order of the call.
+  void enqueue(std::span<const std::uint64_t> others, Address result) const {
+    const auto pointer = [](Address address) { return reinterpret_cast<void*>(address); };
+    const float one = 1, zero = 0;
+    for (const Term term : terms_) {
+      const Address other = term == Term::Bias ? others.front() : others.back();
+      const PlainTensor shape = term == Term::Bias ? bias_ : result_;
+      const int status = term == Term::Relu
+                             ? dnn().activate(dnn().handle, relu_, &one, result_, pointer(result),
+                                              &zero, result_, pointer(result))
+                             : dnn().add(dnn().handle, &one, shape, pointer(other), &one, result_,
+                                         pointer(result));
+      Dnn::require(status, "running");
+    }
+  }
+
+ private:
+  static PlainTensor plain(int type, const Four& dims) {
+    std::array<int, 4> d{};
+    for (std::size_t k = 0; k < 4; ++k) d[k] = static_cast<int>(dims[k]);
+    PlainTensor made = nullptr;
+    Dnn::require(dnn().make_plain(&made), "describing a tensor");
+    Dnn::require(dnn().set_plain(made, type, d[0], d[1], d[2], d[3], d[1] * d[2] * d[3], 1,
+                                 d[3] * d[1], d[1]),
+                 "describing a tensor");
+    return made;
+  }
+
+  std::vector<Term> terms_;
+  PlainTensor bias_ = nullptr, result_ = nullptr;
+  Activation relu_ = nullptr;
+};
+
 class Convolution : public LibraryStep {
  public:
-  Convolution(const LibraryCall& call, std::span<const std::int64_t> e) : call_(call) {
-    const Dnn& library = dnn();
-    const std::lock_guard hold(library.in_use);
-    const int type = type_of(call.dtype), single = 0;
-    const Four image = {e[0], e[3], e[1], e[2]}, weights = {e[4], e[3] / e[17], e[5], e[6]},
-               result = {e[0], e[4], e[7], e[8]};
-    Made convolution(kConvolution);
-    const std::int64_t axes = 2;
-    const std::array<std::int64_t, 2> before = {e[9], e[11]}, behind = {e[10], e[12]},
-                                      strides = {e[13], e[14]}, dilations = {e[15], e[16]};
-    const int cross_correlation = 1;
-    convolution.set(100, kDataType, single)
-        .set(101, kConvolutionMode, cross_correlation)
-        .set(102, kInt64, 2, dilations.data());
-    convolution.set(103, kInt64, 2, strides.data())
-        .set(104, kInt64, 2, behind.data())
-        .set(105, kInt64, 2, before.data())
-        .set(106, kInt64, axes);
-    if (!convolution.finish()) throw refused(e);
-
-    // The sum, then bias, residual and activation on values that are never stored.
-    const int steps =
-        (call.has_bias ? 1 : 0) + (call.has_residual ? 1 : 0) + (call.is_rectified ? 1 : 0);
-    std::vector<Made> kept, operations;
-    std::int64_t next_id = 100;
-    int left = steps;
-    const auto value = [&] {
-      return left == 0 ? tensor(kResult, type, result, false)
-                       : tensor(next_id++, single, result, true);
-    };
-    const Made x = tensor(kImage, type, image, false), w = tensor(kWeights, type, weights, false);
-    kept.push_back(value());
-    {
-      // Each kind has its own numbers for the same attributes: factors, the convolution, tensors.
-      const float one = 1, zero = 0;
-      const bool is_forward = call.kind == LibraryCall::Kind::Convolution,
-                 is_data = call.kind == LibraryCall::Kind::DataGradient;
-      Made sum(is_forward ? kConvolutionForward : is_data ? kDataGradient : kWeightGradient);
-      const int first = is_forward ? 700 : is_data ? 706 : 712;
-      sum.set(first, kFloat, one).set(first + 1, kFloat, zero).refer(first + 2, convolution);
-      sum.refer(first + 3, w).refer(first + 4, x).refer(first + 5, kept.back());
-      if (!sum.finish()) throw refused(e);
-      operations.push_back(std::move(sum));
+  Convolution(const LibraryCall& call, std::span<const std::int64_t> extents)
+      : call_(call), extents_(extents.begin(), extents.end()) {
+    const std::lock_guard hold(dnn().in_use);
+    std::vector<Term> terms;
+    if (call.has_bias) terms.push_back(Term::Bias);
+    if (call.has_residual) terms.push_back(Term::Residual);
+    if (call.is_rectified) terms.push_back(Term::Relu);
+    bool is_found = find_plans(terms, Workspace::Limited);
+    // Kernels that are not made to order know the residual first.
+    if (!is_found && call.has_bias && call.has_residual) {
+      std::vector<Term> others = terms;
+      std::swap(others[0], others[1]);
+      is_found = find_plans(others, Workspace::Limited);
     }
-    const auto pointwise = [&](int mode, const Made* other) {
-      --left;
-      Made description(kPointwise);
-      description.set(0, kPointwiseMode, mode).set(1, kDataType, single);
-      const int propagates = 1;
-      if (mode == kRelu) description.set(2, kNanPropagation, propagates);
-      if (!description.finish()) throw refused(e);
-      Made operation(kPointwiseOperation);
-      kept.push_back(value());
-      const Made& before_it = kept[kept.size() - 2];
-      operation.refer(750, description).refer(751, before_it).refer(753, kept.back());
-      if (other != nullptr) operation.refer(752, *other);
-      if (!operation.finish()) throw refused(e);
-      operations.push_back(std::move(operation));
-      others_.push_back(std::move(description));
-    };
-    kept.reserve(8);
-    const int add = 0;
-    const Made bias = tensor(kBias, type, {1, e[4], 1, 1}, false),
-               residual = tensor(kResidual, type, result, false);
-    if (call.has_bias) pointwise(add, &bias);
-    if (call.has_residual) pointwise(add, &residual);
-    if (call.is_rectified) pointwise(kRelu, nullptr);
-    Made graph(kOperationGraph);
-    std::vector<Descriptor> list;
-    for (const Made& operation : operations) list.push_back(operation.handle());
-    graph.set(800, kHandleType, library.handle)
-        .set(801, kDescriptorType, static_cast<std::int64_t>(list.size()), list.data());
-    if (!graph.finish()) throw refused(e);
-    find_plans(graph);
-    if (plans_.empty()) throw refused(e);
+    if (!is_found && (terms.empty() || !find_plans({}, Workspace::Limited)))
+      find_plans({}, Workspace::Least);
+    if (plans_.empty()) throw refused();
+    if (!is_found && !terms.empty())
+      terms_behind_ = std::make_unique<Terms>(terms, type_of(call.dtype), result_dims());
   }
 
   std::size_t way_count() const override { return plans_.size(); }
@@ -224,17 +247,24 @@ class Convolution : public LibraryStep {
     std::vector<std::int64_t> ids = {kImage, kWeights};
     if (call_.kind == LibraryCall::Kind::DataGradient) ids = {kResult, kWeights, kImage};
     if (call_.kind == LibraryCall::Kind::WeightGradient) ids = {kImage, kResult, kWeights};
-    if (call_.has_bias) ids.push_back(kBias);
-    if (call_.has_residual) ids.push_back(kResidual);
+    std::vector<std::uint64_t> places(buffers.begin(), buffers.end());
+    if (terms_behind_) {
+      places = {buffers[0], buffers[1], buffers.back()};
+    } else {
+      if (call_.has_bias) ids.push_back(kBias);
+      if (call_.has_residual) ids.push_back(kResidual);
+    }
     if (call_.kind == LibraryCall::Kind::Convolution) ids.push_back(kResult);
     Made pack(kVariantPack);
     const auto count = static_cast<std::int64_t>(ids.size());
     pack.set(1000, kInt64, count, ids.data())
-        .set(1001, kPointer, count, buffers.data())
+        .set(1001, kPointer, count, places.data())
         .set(1003, kPointer, workspace);
     if (!pack.finish()) throw Error("cuDNN refuses a convolution's buffers", ErrorKind::Device);
     Dnn::require(library.execute(library.handle, plans_[way_].plan.handle(), pack.handle()),
                  "running");
+    if (terms_behind_)
+      terms_behind_->enqueue(buffers.subspan(2, buffers.size() - 3), buffers.back());
   }
 
  private:
@@ -244,20 +274,97 @@ class Convolution : public LibraryStep {
     std::uint64_t workspace_bytes = 0;
   };
 
-  Error refused(std::span<const std::int64_t> e) const {
+  Error refused() const {
+    const std::vector<std::int64_t>& e = extents_;
     return Error("cuDNN has no kernel for a convolution", ErrorKind::Device)
         .got(to_string(call_), ": ", e[0], " images of ", e[1], " x ", e[2], " x ", e[3], ", ",
              e[4], " windows of ", e[5], " x ", e[6]);
   }
 
+  Four result_dims() const { return {extents_[0], extents_[4], extents_[7], extents_[8]}; }
+
+  // The sum, then these terms on values that are never stored. Nothing where the library refuses.
+  std::optional<Made> graph(const std::vector<Term>& terms) {
+    const std::vector<std::int64_t>& e = extents_;
+    const int type = type_of(call_.dtype), single = 0;
+    const Four image = {e[0], e[3], e[1], e[2]}, weights = {e[4], e[3] / e[17], e[5], e[6]},
+               result = result_dims();
+    Made convolution(kConvolution);
+    const std::int64_t axes = 2;
+    const std::array<std::int64_t, 2> before = {e[9], e[11]}, behind = {e[10], e[12]},
+                                      strides = {e[13], e[14]}, dilations = {e[15], e[16]};
+    const int cross_correlation = 1;
+    convolution.set(100, kDataType, single)
+        .set(101, kConvolutionMode, cross_correlation)
+        .set(102, kInt64, 2, dilations.data());
+    convolution.set(103, kInt64, 2, strides.data())
+        .set(104, kInt64, 2, behind.data())
+        .set(105, kInt64, 2, before.data())
+        .set(106, kInt64, axes);
+    if (!convolution.finish()) return std::nullopt;
+
+    std::vector<Made> kept, operations;
+    std::int64_t next_id = 100;
+    std::size_t left = terms.size();
+    const auto value = [&] {
+      return left == 0 ? tensor(kResult, type, result, false)
+                       : tensor(next_id++, single, result, true);
+    };
+    const Made x = tensor(kImage, type, image, false), w = tensor(kWeights, type, weights, false);
+    kept.push_back(value());
+    {
+      // Each kind has its own numbers for the same attributes: factors, the convolution, tensors.
+      const float one = 1, zero = 0;
+      const bool is_forward = call_.kind == LibraryCall::Kind::Convolution,
+                 is_data = call_.kind == LibraryCall::Kind::DataGradient;
+      Made sum(is_forward ? kConvolutionForward : is_data ? kDataGradient : kWeightGradient);
+      const int first = is_forward ? 700 : is_data ? 706 : 712;
+      sum.set(first, kFloat, one).set(first + 1, kFloat, zero).refer(first + 2, convolution);
+      sum.refer(first + 3, w).refer(first + 4, x).refer(first + 5, kept.back());
+      if (!sum.finish()) return std::nullopt;
+      operations.push_back(std::move(sum));
+    }
+    const Made bias = tensor(kBias, type, {1, e[4], 1, 1}, false),
+               residual = tensor(kResidual, type, result, false);
+    for (const Term term : terms) {
+      --left;
+      Made description(kPointwise);
+      const int mode = term == Term::Relu ? kRelu : kAdd;
+      description.set(0, kPointwiseMode, mode).set(1, kDataType, single);
+      const int propagates = 1;
+      if (term == Term::Relu) description.set(2, kNanPropagation, propagates);
+      if (!description.finish()) return std::nullopt;
+      Made operation(kPointwiseOperation);
+      kept.push_back(value());
+      const Made& before_it = kept[kept.size() - 2];
+      operation.refer(750, description).refer(751, before_it).refer(753, kept.back());
+      if (term != Term::Relu) operation.refer(752, term == Term::Bias ? bias : residual);
+      if (!operation.finish()) return std::nullopt;
+      operations.push_back(std::move(operation));
+      others_.push_back(std::move(description));
+    }
+    Made made(kOperationGraph);
+    std::vector<Descriptor> list;
+    for (const Made& operation : operations) list.push_back(operation.handle());
+    made.set(800, kHandleType, dnn().handle)
+        .set(801, kDescriptorType, static_cast<std::int64_t>(list.size()), list.data());
+    if (!made.finish()) return std::nullopt;
+    return made;
+  }
+
+  // None above the most that is asked for; or, where there is no other, the one that wants least.
+  enum class Workspace { Limited, Least };
+
   // Those that the library's own estimate thinks best, then those that take anything.
-  void find_plans(const Made& graph) {
+  bool find_plans(const std::vector<Term>& terms, Workspace workspace) {
+    const std::optional<Made> described = graph(terms);
+    if (!described) return false;
     constexpr int kModeA = 3, kFallback = 2;
     constexpr std::size_t kMostPlans = 12;
     for (const int mode : {kModeA, kFallback}) {
       if (mode == kFallback && !plans_.empty()) break;
       Made heuristics(kHeuristics);
-      heuristics.refer(201, graph).set(200, kHeuristicMode, mode);
+      heuristics.refer(201, *described).set(200, kHeuristicMode, mode);
       if (!heuristics.finish()) continue;
       std::int64_t count = 0;
       if (dnn().get(heuristics.handle(), 202, kDescriptorType, 0, &count, nullptr) != 0) continue;
@@ -275,13 +382,18 @@ class Convolution : public LibraryStep {
         plan.set(400, kHandleType, dnn().handle).refer(401, configs[k]);
         if (!plan.finish()) continue;
         std::int64_t bytes = 0, given = 0;
-        if (dnn().get(plan.handle(), 402, kInt64, 1, &given, &bytes) != 0 ||
-            bytes > static_cast<std::int64_t>(kMostWorkspaceBytes))
-          continue;
-        plans_.push_back({std::move(plan), static_cast<std::uint64_t>(bytes)});
+        if (dnn().get(plan.handle(), 402, kInt64, 1, &given, &bytes) != 0) continue;
+        const auto wanted = static_cast<std::uint64_t>(bytes);
+        if (workspace == Workspace::Limited && wanted > kMostWorkspaceBytes) continue;
+        if (workspace == Workspace::Least && !plans_.empty()) {
+          if (wanted >= plans_.front().workspace_bytes) continue;
+          plans_.clear();
+        }
+        plans_.push_back({std::move(plan), wanted});
         others_.push_back(std::move(configs[k]));
       }
     }
+    return !plans_.empty();
   }
 
   // Results that repeat bit for bit, with all digits of their type.
@@ -306,8 +418,10 @@ class Convolution : public LibraryStep {
   }
 
   LibraryCall call_;
+  std::vector<std::int64_t> extents_;
   std::vector<Plan> plans_;
-  std::vector<Made> others_;  // that plans refer to
+  std::unique_ptr<Terms> terms_behind_;  // of plans that are the sum alone
+  std::vector<Made> others_;             // that plans refer to
   std::size_t way_ = 0;
 };
 

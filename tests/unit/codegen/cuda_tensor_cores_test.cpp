@@ -104,6 +104,24 @@ TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [2, 3], pads = [1, 2, 1, 1]}
   return dw
 }
+)",
+      // Rows of several images side by side, the last ones' without neighbours.
+      R"(graph (x: f32[6, 2, 13, 64]@NHWC, dy: f32[6, 2, 13, 64]@NHWC) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
+  return dw
+}
+)",
+      // A window in four parts; outputs that end within a tile.
+      R"(graph (x: f32[3, 3, 27, 64]@NHWC, dy: f32[3, 3, 27, 48]@NHWC) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
+  return dw
+}
+)",
+      // … in six, of fewer rows than columns; channels that end within a tile; several strips.
+      R"(graph (x: f32[2, 3, 68, 100]@NHWC, dy: f32[2, 1, 64, 64]@NHWC) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [4, 7], pads = [1, 0, 0, 2]}
+  return dw
+}
 )"};
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text);
@@ -112,8 +130,21 @@ TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
     for (const TaskList::Kernel& kernel : list.kernels)
       EXPECT_EQ(kernel.maps.size(), kernel.threads == 512 ? 2U : 0U) << text;
   }
-  // Where digits may not be dropped, none are.
   codegen::CompileOptions options = cpu_options();
+  // Of few channels, in a copy of which places that a stride passes are channels.
+  options.device = testing::emulated_target();
+  const TaskList folded = codegen::select(
+      parse_graph(R"(graph (x: f32[16, 135, 135, 3]@NHWC, dy: f32[16, 32, 32, 64]@NHWC) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [11, 11], strides = [4, 4]}
+  return dw
+}
+)",
+                  all_ops()),
+      options);
+  EXPECT_TRUE(std::ranges::any_of(folded.tasks, [](const TaskList::Task& task) {
+    return task.ways.front().candidate == "wgmma";
+  }));
+  // Where digits may not be dropped, none are.
   options.device = codegen::cuda::Target{.architecture = "sm_90a"};
   const TaskList exact = codegen::select(parse_graph(graphs.front(), all_ops()), options);
   for (const TaskList::Task& task : exact.tasks) EXPECT_NE(task.ways.front().candidate, "wgmma");

@@ -378,6 +378,26 @@ TEST(Cuda, ConvolutionsBecomeCallsOfALibrary) {
             std::vector<std::string>{call});
 }
 
+// With all digits libraries have kernels for few shapes that add a residual: loops do.
+TEST(Cuda, ExactConvolutionsLeaveResidualsToLoops) {
+  EXPECT_EQ(calls_of(R"(graph (x: f32[1, 56, 56, 64]@NHWC, z: f32[1, 56, 56, 64]@NHWC) {
+  w = constant f32[64, 64, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  b = constant f32[64] normal(seed = 2, mean = 0.0, deviation = 0.1)
+  y = fused(x, w, b, z) group = graph (x: f32[1, 56, 56, 64]@NHWC, w: f32[64, 64, 3, 3], b: f32[64], z: f32[1, 56, 56, 64]@NHWC) {
+    c = conv(x, w, b) {pads = [1, 1, 1, 1]}
+    s = add(c, z)
+    r = relu(s)
+    return r
+  }
+  return y
+}
+)"),
+            (std::vector<std::string>{"convolution dtype=f32 result=f32 tf32=0 transpose_a=0 "
+                                      "transpose_b=0 bias=0 residual=0 rectified=0 alpha=1 "
+                                      "1 56 56 64 64 3 3 56 56 1 1 1 1 1 1 1 1 1",
+                                      "loops"}));
+}
+
 TEST(Cuda, TasksOfLibrariesHoldTogether) {
   const Graph graph = parse_graph(
       "graph (a: f16[32, 64], b: f16[64, 48]) {\n  m = matmul(a, b)\n  y = softmax(m) {axis = 1}\n "
