@@ -66,9 +66,9 @@ struct WindowPixels {
     deep = (r * s.window_columns + q) * s.channels + channel;
   }
 };
-template <class FORMAT, int COLUMNS, bool TURNED, class VALUE, class SOURCE, class RESULT, class FETCH, class FINISH, class PLACE>
-FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 columns, SOURCE source, RESULT* y, const FETCH& fetch, const FINISH& finish,
-                      const PLACE& place) {
+template <class FORMAT, int COLUMNS, bool TURNED, class VALUE, class SOURCE, class RESULT, class COLUMNS_OF, class FETCH, class FINISH, class PLACE>
+FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 columns, SOURCE source, RESULT* y, const COLUMNS_OF& fetch_columns, const FETCH& fetch,
+                      const FINISH& finish, const PLACE& place) {
   constexpr int kHalf = 128 * 128, kStage = kHalf + COLUMNS * 128, kStages = 6 * 2 * kHalf / kStage, kDepth = 128 / sizeof(typename FORMAT::type);
   SHARED_TILES(stages);
   SHARED_BARRIERS(barriers, 2 * kStages);
@@ -139,9 +139,12 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
     await_sums<0>();
     if (threadIdx.x % 128 == 0) arrive(empty + 8 * done);
     // A thread has pairs of neighbours; four threads trade theirs, so that each has eight side by side. Beyond the
-    // edges the last is computed once more: nothing there is stored.
+    // edges the last is computed once more: nothing there is stored. What bytes are scaled by takes more registers than there are
+    // to fetch it ahead.
     const i32 row = tile_row(tile) * 128 + half * 64 + warp * 16 + lane / 4, first_column = tile_column(tile) * COLUMNS + (lane & 3) * 8;
-    constexpr int kPieces = COLUMNS / 16, kAhead = 2;
+    constexpr int kPieces = COLUMNS / 16;
+    constexpr bool kHasBytes = sizeof(typename FORMAT::type) == 1;
+    constexpr int kAhead = kHasBytes ? 4 : 2;
     const auto row_of = [&](int piece) { const i32 line = row + piece % 2 * 8; return line < rows ? line : (i32)rows - 1; };
     const auto column_of = [&](int piece) { const i32 at = first_column + piece / 2 * 32; return at < columns ? at : (i32)columns - 8; };
     decltype(fetch(0, 0)) fetched[kAhead];
@@ -154,7 +157,8 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
         trade(four, lane);
         UNROLL for (int k = 0; k < 4; ++k) eight[2 * k + c] = four[k];
       }
-      const auto found = fetched[piece % kAhead];
+      auto found = fetched[piece % kAhead];
+      if constexpr (kHasBytes) (decltype(fetch_columns(0))&)found = fetch_columns(column_of(piece));
       if (piece + kAhead < kPieces) fetched[piece % kAhead] = fetch(row_of(piece + kAhead), column_of(piece + kAhead));
       const Eight<VALUE> made = finish(eight, found, row_of(piece), column_of(piece));
       if (row + r * 8 < rows && first_column + piece / 2 * 32 < columns) store_eight<FORMAT>(y + place(row_of(piece), column_of(piece)), made);

@@ -5,6 +5,8 @@
 #include "nests/index_map.h"
 #include "nests/stride.h"
 
+#include <algorithm>
+
 namespace tenon::codegen::cuda {
 
 namespace {
@@ -35,6 +37,21 @@ bool is_piece(const Scalar& load, std::size_t columns) {
   return last == 1 || (view[last - 1].is_constant() && view[last - 1].constant() % kTogether == 0);
 }
 
+// Loads of pieces that follow sums: the same for all rows, and those that are not.
+struct Pieces {
+  std::vector<Scalar> of_columns, of_rows;
+};
+Pieces find_pieces(const ProductTile& tile) {
+  Pieces found;
+  nests::for_each_load({tile.store}, [&](const Scalar& load) {
+    if (!is_piece(load, tile.columns->id)) return;
+    const bool is_of_row = std::ranges::any_of(
+        tile.rows, [&](const Statement* row) { return nests::depends_on(load, row->id); });
+    (is_of_row ? found.of_rows : found.of_columns).push_back(load);
+  });
+  return found;
+}
+
 // What is computed of sums of eight columns, of what is fetched for it, and where it goes, by the
 // places of loops that run as one and of the first column.
 void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
@@ -62,29 +79,38 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   lines.add(
       concat("return ", values.place(tile.store.indices, tile.store.view, false).offset, ";"));
   close();
-  std::vector<Scalar> pieces;
-  nests::for_each_load({tile.store}, [&](const Scalar& load) {
-    if (is_piece(load, tile.columns->id)) pieces.push_back(load);
-  });
+  const Pieces pieces = find_pieces(tile);
   std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
-  std::string members;
-  for (std::size_t k = 0; k < pieces.size(); ++k) {
-    members += concat("Eight<", stored_type(nest.buffers[pieces[k]->id].dtype), "> q", k, "; ");
-    packed[&pieces[k].node()] = {concat("fetched.q", k), ""};
-  }
-  lines.add(concat("struct Fetched { ", members, "};"));
+  const auto members = [&](const std::vector<Scalar>& loads) {
+    std::string text;
+    for (const Scalar& load : loads) {
+      const std::string name = concat("q", packed.size());
+      text += concat(" Eight<", stored_type(nest.buffers[load->id].dtype), "> ", name, ";");
+      packed[&load.node()] = {"fetched." + name, ""};
+    }
+    return text;
+  };
+  const auto load_all = [&](const std::vector<Scalar>& loads) {
+    for (const Scalar& load : loads) {
+      const NestBuffer& from = nest.buffers[load->id];
+      const std::vector<Scalar> at(
+          load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+      lines.add(concat(packed.at(&load.node()).pack, " = load_eight<", stored_type(from.dtype),
+                       ">(", from.name, " + ", values.place(at, load->view, false).offset, ");"));
+    }
+    lines.add("return fetched;");
+  };
+  lines.add(concat("struct Columns {", members(pieces.of_columns), " };"));
+  lines.add(concat("struct Fetched : Columns {", members(pieces.of_rows), " };"));
+  lines.open("const auto fetch_columns = [&](i32 column) -> Columns");
+  values.name_loop(tile.columns->id, "column");
+  values.begin_statement();
+  lines.add("Columns fetched;");
+  load_all(pieces.of_columns);
+  close();
   open_at_row("const auto fetch = [&](i32 row, i32 column) -> Fetched");
-  lines.add("Fetched fetched;");
-  for (std::size_t k = 0; k < pieces.size(); ++k) {
-    const NestBuffer& from = nest.buffers[pieces[k]->id];
-    const std::vector<Scalar> at(
-        pieces[k]->args.begin(),
-        pieces[k]->args.begin() + static_cast<std::ptrdiff_t>(pieces[k]->view.size()));
-    const std::string offset = values.place(at, pieces[k]->view, false).offset;
-    lines.add(concat("fetched.q", k, " = load_eight<", stored_type(from.dtype), ">(", from.name,
-                     " + ", offset, ");"));
-  }
-  lines.add("return fetched;");
+  lines.add("Fetched fetched = {fetch_columns(column)};");
+  load_all(pieces.of_rows);
   close();
   const bool has_bytes = tile.has_bytes();
   values.set_narrow(info(tile.dtype).storage_bytes == 2);
@@ -125,7 +151,7 @@ void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                    tile.is_b_turned ? "true" : "false", ", ", value_type(tile),
                    ">(&map_a, &map_b, ", row_count(tile, values), ", ", tile.column_count,
                    ", MatrixRows{", blocks, "}, ", nest.buffers[tile.store.id].name,
-                   ", fetch, finish, place);"));
+                   ", fetch_columns, fetch, finish, place);"));
 }
 
 void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
@@ -140,14 +166,15 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
   lines.add(concat("const WindowPixels source = {", tile.stage_count(), ", {", numbers, "}};"));
   const std::string pixels = row_count(tile.product, values), format = format_of(tile.product),
                     value = value_type(tile.product),
-                    behind = concat(nest.buffers[tile.product.store.id].name,
-                                    ", fetch, finish, place);");
+                    result = nest.buffers[tile.product.store.id].name;
   if (tile.is_large) {
     lines.add(concat("product_tiles<", format, ", ", tile.tile_outputs, ", false, ", value,
-                     ">(&map_a, &map_b, ", pixels, ", ", tile.outputs, ", source, ", behind));
+                     ">(&map_a, &map_b, ", pixels, ", ", tile.outputs, ", source, ", result,
+                     ", fetch_columns, fetch, finish, place);"));
   } else {
     lines.add(concat("convolution_tile<", format, ", ", tile.parts, ", ", tile.beside, ", ",
-                     tile.stages, ", ", value, ">(&map_a, &map_b, ", pixels, ", source, ", behind));
+                     tile.stages, ", ", value, ">(&map_a, &map_b, ", pixels, ", source, ", result,
+                     ", fetch, finish, place);"));
   }
 }
 
