@@ -45,7 +45,8 @@ std::string templates(const std::vector<Kernel>& kernels, bool are_emulated) {
       some([](const Binding& made) { return made.weight_gradient.has_value(); });
   const bool has_convolution =
       some([](const Binding& made) { return made.convolution.has_value(); });
-  const bool has_boxes = some([](const Binding& made) { return made.reads_boxes(); });
+  const bool has_mma = some([](const Binding& made) { return made.mma.has_value(); });
+  const bool has_boxes = has_mma || some([](const Binding& made) { return made.reads_boxes(); });
   std::string text;
   if (has_attention || has_boxes) text += fragment_template();
   if (has_attention) text += attention_template();
@@ -54,8 +55,9 @@ std::string templates(const std::vector<Kernel>& kernels, bool are_emulated) {
     if (are_emulated) text += box_emulation();
     text += box_template();
   }
-  if (has_product || has_convolution) text += product_template();
+  if (has_product || has_convolution || has_mma) text += product_template();
   if (has_convolution) text += convolution_template();
+  if (has_mma) text += mma_template();
   if (has_weight_gradient) text += weight_gradient_template();
   return text;
 }
