@@ -185,9 +185,8 @@ void write_mma(const LoopNest& nest, const MmaTile& tile, Lines& lines, ValueWri
       (product.inner_count * element_bytes + kMmaTileBytes - 1) / kMmaTileBytes;
   lines.add(concat("mma_tile<", format_of(product), ", ", tile.rows, ", ", tile.columns, ", ",
                    product.is_b_turned ? "true" : "false", ", ", kMmaSharedBytes, ", ",
-                   value_type(product), ">(a, b, ", blocks, ", ", rows, ", ",
-                   product.column_count, ", ", nest.buffers[product.store.id].name,
-                   ", fetch, finish, place);"));
+                   value_type(product), ">(a, b, ", blocks, ", ", rows, ", ", product.column_count,
+                   ", ", nest.buffers[product.store.id].name, ", fetch, finish, place);"));
 }
 
 void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,

@@ -421,9 +421,9 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
   const GivenBuffers given(part, is_constant);
   std::optional<DeviceKernel> product = product_kernel(part, *sum, given, own);
   const bool is_fastest =
-      product && (!own.uses_libraries ||
-                  (own.has_wgmma() &&
-                   beats_library(*match_product(product->part.nest, own), target)));
+      product &&
+      (!own.uses_libraries ||
+       (own.has_wgmma() && beats_library(*match_product(product->part.nest, own), target)));
   if (is_fastest) return {std::move(*product)};
   if (auto kernel = convolution_kernel(part, *sum, given, own)) return {std::move(*kernel)};
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};

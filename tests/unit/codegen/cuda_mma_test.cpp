@@ -39,9 +39,9 @@ TaskList emulated_tasks(const std::string& text, const std::string& precision = 
       run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", precision));
   const codegen::CompileOptions options = options_for(emulated("sm_80"));
   if (has_compiler()) {
-    testing::expect_as_reference(
-        codegen::compile(graph, options), graph,
-        trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}), text);
+    testing::expect_as_reference(codegen::compile(graph, options), graph,
+                                 trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                                 text);
   }
   return codegen::select(graph, options);
 }
@@ -162,8 +162,7 @@ TEST(CudaMma, ProductsOfBytesAreSummedExactly) {
   return y
 }
 )"};
-  for (const std::string& text : graphs)
-    EXPECT_TRUE(has_mma(emulated_tasks(text, "int8"))) << text;
+  for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text, "int8"))) << text;
 }
 
 // Strides, dilation, zeros around images and none, channels that fill no line or several, windows
@@ -264,8 +263,8 @@ TEST(CudaMma, ItIsTakenForWhatALibraryDoesNotTakeAlong) {
   return y
 }
 )");
-    const Graph graph = run_pipeline(parse_graph(text, all_ops()),
-                                     pipeline_for(concat("cuda:", architecture), ""));
+    const Graph graph =
+        run_pipeline(parse_graph(text, all_ops()), pipeline_for(concat("cuda:", architecture), ""));
     std::vector<std::string> names;
     for (const TaskList::Task& task :
          codegen::select(graph, options_for({.architecture = architecture})).tasks)
