@@ -7,6 +7,11 @@ namespace tenon::codegen::cuda {
 // beyond an edge is zero there. While one step of fragments is multiplied the next is loaded.
 std::string_view mma_template() {
   return R"cuda(
+#ifdef TENON_EMULATION
+#define SHARED_STAGES(name, bytes) static __align__(16) u8 name[bytes]
+#else
+#define SHARED_STAGES(name, bytes) extern __shared__ __align__(1024) u8 name[]
+#endif
 // Lines of a matrix, of which a thread copies 16 bytes each.
 struct MatrixLines {
   const u8* from;
@@ -59,10 +64,11 @@ FN void mma_tile(LINES a, MatrixLines b, i32 blocks, i64 rows, i32 columns, RESU
   constexpr int kLine = 64, kHalf = ROWS * kLine, kStage = kHalf + COLUMNS * kLine, kStages = SHARED / kStage, kSize = sizeof(typename FORMAT::type);
   constexpr int kDown = ROWS / 32, kAcross = COLUMNS / 16;        // of a warp: fragments of 16 rows, of 8 columns
   constexpr int kTurnedLine = COLUMNS * kSize, kPieces = TURNED ? kTurnedLine / 16 : 4, kApart = 128 / kPieces;
-  SHARED_TILES(stages);
+  SHARED_STAGES(stages, kStages * kStage);
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, own = (int)threadIdx.x;
   // Eight tiles below each other, then the next eight: what they read stays near.
-  const i32 down = (i32)((rows + ROWS - 1) / ROWS), across = (columns + COLUMNS - 1) / COLUMNS, band = (i32)blockIdx.x / (8 * across), high = min(8, down - band * 8);
+  const i32 down = (i32)((rows + ROWS - 1) / ROWS), across = (columns + COLUMNS - 1) / COLUMNS, band = (i32)blockIdx.x / (8 * across);
+  const i32 high = down - band * 8 < 8 ? down - band * 8 : 8;
   const i32 row = (band * 8 + (i32)blockIdx.x % (8 * across) % high) * ROWS, column = (i32)blockIdx.x % (8 * across) / high * COLUMNS;
   a.begin(row + own / 4, own % 4 * 16);
   if (TURNED) b.begin(own / kPieces, column * kSize + own % kPieces * 16); else b.begin(column + own / 4, own % 4 * 16);

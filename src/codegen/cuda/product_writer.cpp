@@ -151,6 +151,21 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
   }
 }
 
+void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,
+                           ValueWriter& values) {
+  std::vector<std::string> numbers;
+  const Dims &image = tile.image->view, &gradient = tile.gradient->view;
+  for (const Dim& dim :
+       {gradient[0], image[1], image[2], image[3], gradient[1], gradient[2], gradient[3],
+        Dim(tile.rows_before), Dim(tile.columns_before), tile.images->extent, tile.lines->extent,
+        tile.groups->extent, tile.bands->extent})
+    numbers.push_back(concat("(i32)", values.extent(dim)));
+  lines.add(concat("const WeightGradient shape = {", join(numbers, ", "), "};"));
+  lines.add(concat("weight_gradient_units<", tile.rows->extent.constant(), ", ",
+                   strip_columns(tile), ">(&map_a, &map_b, ", nest.buffers[tile.result].name,
+                   ", shape);"));
+}
+
 void write_mma(const LoopNest& nest, const MmaTile& tile, Lines& lines, ValueWriter& values) {
   const ProductTile& product = tile.product;
   write_finish(nest, product, lines, values);
@@ -187,21 +202,6 @@ void write_mma(const LoopNest& nest, const MmaTile& tile, Lines& lines, ValueWri
                    product.is_b_turned ? "true" : "false", ", ", kMmaSharedBytes, ", ",
                    value_type(product), ">(a, b, ", blocks, ", ", rows, ", ", product.column_count,
                    ", ", nest.buffers[product.store.id].name, ", fetch, finish, place);"));
-}
-
-void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,
-                           ValueWriter& values) {
-  std::vector<std::string> numbers;
-  const Dims &image = tile.image->view, &gradient = tile.gradient->view;
-  for (const Dim& dim :
-       {gradient[0], image[1], image[2], image[3], gradient[1], gradient[2], gradient[3],
-        Dim(tile.rows_before), Dim(tile.columns_before), tile.images->extent, tile.lines->extent,
-        tile.groups->extent, tile.bands->extent})
-    numbers.push_back(concat("(i32)", values.extent(dim)));
-  lines.add(concat("const WeightGradient shape = {", join(numbers, ", "), "};"));
-  lines.add(concat("weight_gradient_units<", tile.rows->extent.constant(), ", ",
-                   strip_columns(tile), ">(&map_a, &map_b, ", nest.buffers[tile.result].name,
-                   ", shape);"));
 }
 
 }  // namespace tenon::codegen::cuda

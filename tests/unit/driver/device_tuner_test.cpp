@@ -96,8 +96,9 @@ codegen::CompileOptions preferring(codegen::CompileOptions options, const std::s
 }
 
 TEST(DeviceTuner, WhatMayComputeANestStandsInTheOrderOfFacts) {
-  EXPECT_EQ(accepting(decision_of(graph_of(kProduct), device_options())),
-            (Names{"cublaslt", "wgmma", "mma", "loops"}));  // too small for tiles of ours, by the facts
+  EXPECT_EQ(
+      accepting(decision_of(graph_of(kProduct), device_options())),
+      (Names{"cublaslt", "wgmma", "mma", "loops"}));  // too small for tiles of ours, by the facts
   EXPECT_EQ(accepting(decision_of(graph_of(kConvolution), device_options())),
             (Names{"wgmma", "mma", "cudnn", "loops"}));
   EXPECT_EQ(accepting(decision_of(graph_of(kWeightGradient), device_options())),
