@@ -21,14 +21,20 @@
 namespace tenon::codegen {
 namespace {
 
+// What of a device's tensor cores a kernel is for: tiles come by tensor maps, what fragments are
+// made of by copies of its own.
+std::string_view instructions_of(const TaskList::Kernel& kernel) {
+  if (!kernel.maps.empty()) return cuda::kWgmma;
+  return kernel.shared_bytes > 0 ? cuda::kMma : "";
+}
+
 // Those with code.
 std::vector<cuda::Kernel> device_kernels(const TaskList& tasks, const cuda::Target& device) {
   std::vector<cuda::Kernel> kernels;
   for (const TaskList::Kernel& kernel : tasks.kernels) {
     if (kernel.library.empty()) {
-      const bool is_on_tensor_cores = !kernel.maps.empty();
       kernels.push_back({&kernel.nest, kernel.nest.name,
-                         cuda::bind_selected(kernel.nest, device, is_on_tensor_cores)});
+                         cuda::bind_selected(kernel.nest, device, instructions_of(kernel))});
     }
   }
   return kernels;

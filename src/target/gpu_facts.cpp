@@ -1,5 +1,7 @@
 #include "target/gpu_facts.h"
 
+#include <cstdlib>
+
 namespace tenon {
 
 std::optional<std::string> gpu_architecture(std::string_view target) {
@@ -15,6 +17,10 @@ std::optional<std::string> gpu_architecture(std::string_view target) {
 }
 
 bool is_gpu_target(std::string_view target) { return gpu_architecture(target).has_value(); }
+
+int compute_capability(const std::string& architecture) {
+  return std::atoi(architecture.c_str() + std::string_view("sm_").size());
+}
 
 TargetFacts gpu_facts(const std::string& architecture) {
   constexpr double kMemory = 4.2e12;
@@ -41,7 +47,7 @@ TargetFacts gpu_facts(const std::string& architecture) {
   facts.image_layout = "NHWC";
   facts.layout_loss_bytes_per_flop = 0.5;
   facts.keeps_tiles = false;
-  if (architecture == "sm_90a") facts.product_tile = 128;
+  if (compute_capability(architecture) >= kFragmentCapability) facts.product_tile = 128;
   return facts;
 }
 

@@ -17,6 +17,11 @@ TargetFacts with_byte_products(TargetFacts facts);
 /// The architecture that a target names: "sm_90a" of "cuda:sm_90a", and of "cuda"; nothing of what
 /// is no such device.
 std::optional<std::string> gpu_architecture(std::string_view target);
+/// Its compute capability, times ten: 90 of "sm_90a".
+int compute_capability(const std::string& architecture);
+/// Tensor cores take fragments of f16, bf16, tf32 and bytes, and threads copy to shared memory
+/// ahead, from this one on.
+inline constexpr int kFragmentCapability = 80;
 /// Whether a target is such a device.
 bool is_gpu_target(std::string_view target);
 

@@ -160,6 +160,11 @@ Binding bind(const LoopNest& nest, const Target& target) {
     binding.threads = binding.convolution->is_large ? kProductThreads : kConvolutionThreads;
     return binding;
   }
+  binding.mma = match_mma(nest, target);
+  if (binding.mma) {
+    binding.group = binding.threads = kMmaThreads;
+    return binding;
+  }
   while (binding.inner->size() == 1 && is_free(binding.inner->front())) {
     binding.items.push_back(&binding.inner->front());
     binding.inner = &binding.inner->front().body;
@@ -193,11 +198,13 @@ Binding bind(const LoopNest& nest, const Target& target) {
   return binding;
 }
 
-Binding bind_selected(const LoopNest& nest, const Target& target, bool is_on_tensor_cores) {
-  if (!is_on_tensor_cores) return bind(nest, target_for(target, false));
+Binding bind_selected(const LoopNest& nest, const Target& target, std::string_view candidate) {
+  if (!is_on_tensor_cores(candidate)) return bind(nest, target_for(target, false));
+  Target own = target;
+  own.prefers_fragments = candidate == kMma;
   // As facts would have it, if they would.
-  Binding binding = bind(nest, target);
-  return binding.reads_boxes() ? binding : bind(nest, target_for(target, true));
+  Binding binding = bind(nest, own);
+  return binding.reads_boxes() || binding.mma ? binding : bind(nest, target_for(own, true));
 }
 
 namespace {
@@ -217,6 +224,7 @@ Dim block_count(const LoopNest&, const Binding& binding) {
     return blocks;
   }
   if (binding.product) return tile_count(*binding.product);
+  if (binding.mma) return binding.mma->tile_count();
   if (binding.weight_gradient) return unit_count(*binding.weight_gradient);
   if (binding.convolution) return binding.convolution->block_count();
   const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);

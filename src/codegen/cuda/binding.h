@@ -2,12 +2,14 @@
 
 #include "codegen/cuda/attention.h"
 #include "codegen/cuda/convolution.h"
+#include "codegen/cuda/mma.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/select.h"
 #include "codegen/cuda/weight_gradient.h"
 #include "codegen/nest_names.h"
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace tenon::codegen::cuda {
@@ -32,14 +34,17 @@ struct Binding {
 
   /// … or a convolution over few pixels.
   std::optional<ConvolutionTile> convolution;
+  /// … or a product or a convolution of fragments.
+  std::optional<MmaTile> mma;
 
   bool reads_boxes() const { return product || weight_gradient || convolution; }
 };
 
 /// The nest must outlive the binding.
 Binding bind(const LoopNest& nest, const Target& target);
-/// … of a nest that was selected for tensor cores, or for loops: it is bound as that.
-Binding bind_selected(const LoopNest& nest, const Target& target, bool is_on_tensor_cores);
+/// … of a nest that was selected for tensor cores (`kWgmma`, `kMma`), or for anything else: it is
+/// bound as that.
+Binding bind_selected(const LoopNest& nest, const Target& target, std::string_view candidate);
 
 /// Blocks of threads to launch, and bytes of device memory for each of them.
 Dim block_count(const LoopNest& nest, const Binding& binding);

@@ -120,10 +120,6 @@ struct Sum { void* d; u64 a, b; float rows[16]; bool has_rows, adds; int columns
 struct Pending { std::vector<Sum> sums; std::vector<size_t> groups; };
 static Pending pending[kMostBlocks * 1024];
 // A number of a tile whose rows of 128 bytes lie eight to 1024: by its place along what is summed over (deep) and across.
-template <class FORMAT, bool IS_B> struct Widened { static float of(typename FORMAT::type x) { return FORMAT::wide(x); } };
-template <bool IS_A_SIGNED, bool IS_B_SIGNED, bool IS_B> struct Widened<FormatBytes<IS_A_SIGNED, IS_B_SIGNED>, IS_B> {
-  static i32 of(u8 x) { return (IS_B ? IS_B_SIGNED : IS_A_SIGNED) ? (i32)(i8)x : (i32)x; }
-};
 template <class FORMAT, bool IS_B, bool TURNED> static typename FORMAT::sum element(u64 tile, int across, int deep) {
   typedef typename FORMAT::type Type;
   const u32 start = (u32)(tile & 0x3fff) << 4, far = (u32)(tile >> 16 & 0x3fff) << 4, eight = (u32)(tile >> 32 & 0x3fff) << 4;

@@ -77,31 +77,6 @@ FN u32 as_tf32(u32 bits) {
   return rounded;
 }
 #endif
-// Eight neighbours: read and written in pieces of up to 16 bytes.
-template <class T> struct Eight { T at[8]; };
-template <class T> FN Eight<T> load_eight(const T* from) {
-  constexpr int kPiece = sizeof(T) <= 2 ? 8 : 16 / sizeof(T);
-  Eight<T> made;
-  UNROLL for (int k = 0; k < 8; k += kPiece) {
-    const Pack<T, kPiece> piece = load_pack<T, kPiece>(from + k);
-    UNROLL for (int n = 0; n < kPiece; ++n) made.at[k + n] = piece.at[n];
-  }
-  return made;
-}
-template <class FORMAT, class RESULT, class VALUE> FN void store_eight(RESULT* to, const Eight<VALUE>& numbers) {
-  if constexpr (sizeof(RESULT) == 2) {
-    Pack<u32, 4> pairs;
-    UNROLL for (int k = 0; k < 4; ++k) pairs.at[k] = FORMAT::pair(numbers.at[2 * k], numbers.at[2 * k + 1]);
-    store_pack<u32, 4>((u32*)to, pairs);
-  } else {
-    constexpr int kPiece = sizeof(RESULT) == 1 ? 8 : 4;
-    UNROLL for (int k = 0; k < 8; k += kPiece) {
-      Pack<RESULT, kPiece> piece;
-      UNROLL for (int n = 0; n < kPiece; ++n) piece.at[n] = (RESULT)numbers.at[k + n];
-      store_pack<RESULT, kPiece>(to + k, piece);
-    }
-  }
-}
 template <class T> struct __align__(8) Neighbours { T low, high; };
 // Where wgmma finds a tile of 128-byte rows: `far` from one group of 64 columns to the next, where
 // those lie side by side; 1024 bytes from eight rows to the next.

@@ -71,13 +71,22 @@ class Listing {
 };
 
 void add_tensor_cores(Listing& listing, const Target& target) {
-  if (listing.has(kWgmma)) return;
-  if (!target.has_wgmma()) return listing.refuse(kWgmma, "the target has no such instructions");
-  Target own = target;
-  own.prefers_tensor_cores = true;
-  const std::vector<DeviceKernel> kernels = listing.kernels_for(own);
-  if (main_of(kernels).candidate == kWgmma) return listing.accept(kernels, own);
-  listing.refuse(kWgmma, "no tiles of ours fit its types, extents and strides");
+  for (const char* const name : {kWgmma, kMma}) {
+    if (listing.has(name)) continue;
+    Target own = target;
+    own.prefers_tensor_cores = true;
+    own.prefers_fragments = name == kMma;
+    if (!own.has_wgmma() && !(name == kMma && own.has_mma())) {
+      listing.refuse(name, "the target has no such instructions");
+      continue;
+    }
+    const std::vector<DeviceKernel> kernels = listing.kernels_for(own);
+    if (main_of(kernels).candidate == name) {
+      listing.accept(kernels, own);
+    } else {
+      listing.refuse(name, "no tiles of ours fit its types, extents and strides");
+    }
+  }
 }
 
 void add_library(Listing& listing, const Target& target) {

@@ -150,8 +150,7 @@ LoopNest without_epilogue(const LoopNest& nest) {
   return plain;
 }
 
-std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, const Target& target) {
-  if (!target.has_wgmma()) return std::nullopt;
+std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const Target& target) {
   const auto sum = find_tile_sum(nest);
   if (!sum) return std::nullopt;
   const std::optional<Statement> store = only_store(*sum);
@@ -199,7 +198,13 @@ std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, cons
   std::sort(product.rows.begin(), product.rows.end(), [&](const Statement* a, const Statement* b) {
     return distance(*store, a->id)->constant() > distance(*store, b->id)->constant();
   });
-  if (!choose_form(tile, target)) return std::nullopt;
+  return tile;
+}
+
+std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, const Target& target) {
+  if (!target.has_wgmma()) return std::nullopt;
+  std::optional<ConvolutionTile> tile = find_convolution(nest, target);
+  if (tile && !choose_form(*tile, target)) return std::nullopt;
   return tile;
 }
 

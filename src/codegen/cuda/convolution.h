@@ -34,6 +34,10 @@ struct ConvolutionTile {
   std::int64_t stage_count() const;
 };
 
+/// A convolution whose weights lie so, whatever instructions there are and however it is cut into
+/// tiles.
+std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const Target& target);
+
 /// Nothing where the nest is anything else, weights lie otherwise, the target has no such
 /// instructions, or there are enough pixels for a library and that takes them.
 std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, const Target& target);

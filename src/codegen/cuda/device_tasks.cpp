@@ -62,7 +62,7 @@ class DeviceTasks : public TaskWriter {
 
   void add_copy(LoopNest nest, TaskList::Call call, TaskList::Task task) override {
     note_lookups(nest, call.buffers);
-    set_kernel(nest, "copy", false, call);
+    set_kernel(nest, "copy", "", call);
     note_uses(nest, call, task);
     task.ways.push_back({"loops", {}, {std::move(call)}});
     list_.tasks.push_back(std::move(task));
@@ -129,7 +129,7 @@ class DeviceTasks : public TaskWriter {
     } else {
       note_lookups(kernel.part.nest, call.buffers);
       set_kernel(kernel.part.nest, kernel_name(id, kernel.part.nest.name),
-                 kernel.candidate == kWgmma, call);
+                 is_on_tensor_cores(kernel.candidate) ? kernel.candidate : "", call);
     }
     call.flops = selected.flops;
     call.bytes = bytes_of(call);
@@ -157,16 +157,17 @@ class DeviceTasks : public TaskWriter {
     list_.tasks.push_back(std::move(task));
   }
 
-  // A kernel with the work of its call.
-  void set_kernel(const LoopNest& nest, const std::string& name, bool is_on_tensor_cores,
+  // A kernel with the work of its call; by which tensor cores, if any.
+  void set_kernel(const LoopNest& nest, const std::string& name, const std::string& by,
                   TaskList::Call& call) {
-    const Binding binding = bind_selected(nest, *options_.device, is_on_tensor_cores);
+    const Binding binding = bind_selected(nest, *options_.device, by);
     set_numbers(call, nest);
     call.work = scope_.in_list(block_count(nest, binding));
-    call.kernel = add_kernel(nest, name, is_on_tensor_cores ? kWgmma : "");
+    call.kernel = add_kernel(nest, name, by);
     TaskList::Kernel& kernel = list_.kernels[call.kernel];
     kernel.threads = binding.threads;
     kernel.scratch_bytes = scope_.in_list(scratch_per_block(nest, binding));
+    if (binding.mma) kernel.shared_bytes = kMmaSharedBytes;
     if (binding.product) set_product(nest, *binding.product, kernel);
     if (binding.weight_gradient) set_weight_gradient(nest, *binding.weight_gradient, kernel);
     if (binding.convolution) set_convolution(nest, *binding.convolution, kernel);

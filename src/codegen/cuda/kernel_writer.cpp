@@ -54,6 +54,8 @@ std::string KernelWriter::run() {
     write_weight_gradient(nest_, *binding_.weight_gradient, lines_, values_);
   } else if (binding_.convolution) {
     write_convolution(nest_, *binding_.convolution, lines_, values_);
+  } else if (binding_.mma) {
+    write_mma(nest_, *binding_.mma, lines_, values_);
   } else if (binding_.attention) {
     write_attention(nest_, *binding_.attention, lines_, values_);
   } else {

@@ -60,15 +60,6 @@ std::string multiply_rows(const Factors& numbers, int columns) {
 
 std::string multiply_template() {
   std::string text = R"cuda(
-struct FormatTf32 {
-  typedef float type;
-  typedef float sum;
-  static FN float wide(float x) { return x; }
-};
-template <bool IS_A_SIGNED, bool IS_B_SIGNED> struct FormatBytes {
-  typedef u8 type;
-  typedef i32 sum;
-};
 #ifndef TENON_EMULATION
 template <class FORMAT, int COLUMNS, bool TURNED> struct Multiply;
 template <class FORMAT, int COLUMNS> struct MultiplyRows;

@@ -71,8 +71,7 @@ bool take_store(const LoopNest& nest, const nests::Contraction& sum, const State
   return true;
 }
 
-std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target) {
-  if (!target.has_wgmma()) return std::nullopt;
+std::optional<ProductTile> find_product(const LoopNest& nest, const Target& target) {
   const auto sum = find_tile_sum(nest);
   if (!sum) return std::nullopt;
   const std::optional<Statement> store = only_store(*sum);
@@ -111,8 +110,14 @@ std::optional<ProductTile> match_product(const LoopNest& nest, const Target& tar
   tile.is_b_turned = !product.is_b_transposed;
   // Only numbers of two bytes may lie side by side along the columns.
   if (tile.is_b_turned && info(tile.dtype).storage_bytes != 2) return std::nullopt;
-  if (tile.has_bytes()) return tile;
-  const std::optional<std::int64_t> count = tile_count(tile).value();
+  return tile;
+}
+
+std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target) {
+  if (!target.has_wgmma()) return std::nullopt;
+  std::optional<ProductTile> tile = find_product(nest, target);
+  if (!tile || tile->has_bytes()) return tile;
+  const std::optional<std::int64_t> count = tile_count(*tile).value();
   const std::int64_t units = gpu_facts(target.architecture).units;
   if (target.uses_libraries && count && 4 * *count < kFewestTilesOfFour * units)
     return std::nullopt;

@@ -37,9 +37,12 @@ std::optional<nests::Contraction> find_tile_sum(const LoopNest& nest);
 bool take_store(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
                 const Target& target, ProductTile& tile);
 
+/// A product whose operands can be copied in pieces of 16 bytes, whatever instructions there are.
+/// What is summed over has to lie side by side in both, but for numbers of two bytes.
+std::optional<ProductTile> find_product(const LoopNest& nest, const Target& target);
+
 /// Nothing where the nest is anything else, the target has no such instructions, or there are too
-/// few tiles for its multiprocessors and a library does better. What is summed over has to lie side
-/// by side in both, but for numbers of two bytes.
+/// few tiles for its multiprocessors and a library does better.
 std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target);
 
 /// Rows and columns of a tile; so many bytes of a row lie in shared memory at once, so many times.

@@ -10,18 +10,6 @@ namespace tenon::codegen::cuda {
 // there are multiprocessors goes through all tiles.
 std::string_view product_template() {
   return R"cuda(
-// Four threads have four numbers each: then each has one of every thread, those of its own place.
-template <class T> FN void trade(T* w, int lane) {
-  T x = lane & 1 ? w[0] : w[1], z = lane & 1 ? w[2] : w[3];
-  x = __shfl_xor_sync(~0u, x, 1);
-  z = __shfl_xor_sync(~0u, z, 1);
-  if (lane & 1) { w[0] = x; w[2] = z; } else { w[1] = x; w[3] = z; }
-  x = lane & 2 ? w[0] : w[2];
-  z = lane & 2 ? w[1] : w[3];
-  x = __shfl_xor_sync(~0u, x, 2);
-  z = __shfl_xor_sync(~0u, z, 2);
-  if (lane & 2) { w[0] = x; w[1] = z; } else { w[2] = x; w[3] = z; }
-}
 struct Convolution {
   i32 channels, rows, columns, outputs;                 // of the image, of the result
   i32 window_columns, rows_before, columns_before;      // zeros before the image

@@ -193,4 +193,42 @@ void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile,
                    strip.pitch, ">(&map_a, &map_b, ", nest.buffers[tile.result].name, ", shape);"));
 }
 
+void write_mma(const LoopNest& nest, const MmaTile& tile, Lines& lines, ValueWriter& values) {
+  const ProductTile& product = tile.product;
+  write_finish(nest, product, lines, values);
+  const auto element_bytes = static_cast<std::int64_t>(info(product.dtype).storage_bytes);
+  const auto address = [&](const Scalar& load) {
+    return concat("(const u8*)", nest.buffers[load->id].name);
+  };
+  const std::string rows = row_count(product, values);
+  if (tile.convolution) {
+    const ConvolutionTile& window = *tile.convolution;
+    const Dims& image = window.image->view;
+    std::string numbers;
+    for (const std::int64_t number :
+         {window.channels * element_bytes, image[1].constant(), image[2].constant(), window.rows,
+          window.columns, window.window_rows, window.window_columns, window.rows_before,
+          window.columns_before, window.row_stride, window.column_stride, window.row_dilation,
+          window.column_dilation})
+      numbers += concat(", ", number);
+    lines.add(concat("const WindowLines a = {", address(product.a), ", (i32)(", rows, ")", numbers,
+                     "};"));
+  } else {
+    lines.add(concat("const MatrixLines a = {", address(product.a), ", ",
+                     product.a_pitch * element_bytes, ", (i32)(", rows, "), ",
+                     product.inner_count * element_bytes, "};"));
+  }
+  const std::int64_t b_lines = product.is_b_turned ? product.inner_count : product.column_count,
+                     along = product.is_b_turned ? product.column_count : product.inner_count;
+  lines.add(concat("const MatrixLines b = {", address(product.b), ", ",
+                   product.b_pitch * element_bytes, ", ", b_lines, ", ", along * element_bytes,
+                   "};"));
+  const std::int64_t blocks =
+      (product.inner_count * element_bytes + kMmaTileBytes - 1) / kMmaTileBytes;
+  lines.add(concat("mma_tile<", format_of(product), ", ", tile.rows, ", ", tile.columns, ", ",
+                   product.is_b_turned ? "true" : "false", ", ", kMmaSharedBytes, ", ",
+                   value_type(product), ">(a, b, ", blocks, ", ", rows, ", ", product.column_count,
+                   ", ", nest.buffers[product.store.id].name, ", fetch, finish, place);"));
+}
+
 }  // namespace tenon::codegen::cuda

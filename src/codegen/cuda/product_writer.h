@@ -1,6 +1,7 @@
 #pragma once
 
 #include "codegen/cuda/convolution.h"
+#include "codegen/cuda/mma.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/value_writer.h"
 #include "codegen/cuda/weight_gradient.h"
@@ -16,6 +17,9 @@ void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
 /// `product_template()`.
 void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
                        ValueWriter& values);
+
+/// … that is either of these, by `mma_template()`.
+void write_mma(const LoopNest& nest, const MmaTile& tile, Lines& lines, ValueWriter& values);
 
 /// … that sums pieces of a gradient by weights, by `weight_gradient_template()`.
 void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile, Lines& lines,

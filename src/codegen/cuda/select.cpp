@@ -10,6 +10,7 @@
 #include "codegen/cuda/library_match.h"
 #include "codegen/cuda/matrix_product.h"
 #include "codegen/cuda/merge_loops.h"
+#include "codegen/cuda/mma.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/space_to_depth.h"
 #include "codegen/cuda/sum_store.h"
@@ -26,7 +27,6 @@
 #include "target/gpu_facts.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 
 namespace tenon::codegen::cuda {
@@ -194,14 +194,14 @@ DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
 // Whether something better than loops came of it.
 bool has_product(const std::vector<DeviceKernel>& kernels) {
   return std::any_of(kernels.begin(), kernels.end(), [](const DeviceKernel& kernel) {
-    return kernel.library.has_value() || kernel.candidate == kWgmma;
+    return kernel.library.has_value() || is_on_tensor_cores(kernel.candidate);
   });
 }
 
-DeviceKernel on_tensor_cores(NestSequence::Part part) {
+DeviceKernel on_tensor_cores(NestSequence::Part part, const Target& target) {
   DeviceKernel kernel;
   kernel.part = std::move(part);
-  kernel.candidate = kWgmma;
+  kernel.candidate = target.has_wgmma() ? kWgmma : kMma;
   return kernel;
 }
 
@@ -244,33 +244,46 @@ NestSequence::Part with_packing(const NestSequence::Part& part, const nests::Pac
 }
 
 DeviceKernel packed_on_tensor_cores(NestSequence::Part laid, const nests::Packing& packing,
-                                    const GivenBuffers& given) {
-  DeviceKernel kernel = on_tensor_cores(std::move(laid));
+                                    const GivenBuffers& given, const Target& target) {
+  DeviceKernel kernel = on_tensor_cores(std::move(laid), target);
   kernel.packings.push_back(packing);
   kernel.packings.back().buffer = given.place_of[packing.buffer];
   return kernel;
+}
+
+// By whichever instructions the target has.
+bool is_product_tile(const LoopNest& nest, const Target& target) {
+  if (target.has_wgmma()) return match_product(nest, target).has_value();
+  const std::optional<MmaTile> tile = match_mma(nest, target);
+  return tile && !tile->convolution;
+}
+// Of fragments, libraries have faster kernels for what they take.
+bool is_convolution_tile(const LoopNest& nest, const Target& target) {
+  if (target.has_wgmma()) return match_convolution_tile(nest, target).has_value();
+  const std::optional<MmaTile> tile = match_mma(nest, target);
+  return tile && tile->convolution && (!target.uses_libraries || tile->product.has_bytes());
 }
 
 // A convolution; constant weights are laid out ahead.
 std::optional<DeviceKernel> convolution_kernel(const NestSequence::Part& part,
                                                const nests::Contraction& sum,
                                                const GivenBuffers& given, const Target& target) {
-  if (!target.has_wgmma() || !only_store(sum)) return std::nullopt;
-  if (match_convolution_tile(part.nest, target)) return on_tensor_cores(part);
+  if (!(target.has_wgmma() || target.has_mma()) || !only_store(sum)) return std::nullopt;
+  if (is_convolution_tile(part.nest, target)) return on_tensor_cores(part, target);
   const LoopNest plain = without_epilogue(part.nest);
   const LibraryMatch match = match_convolution(plain, *find_tile_sum(plain), given.is_constant,
                                                Channels::AsTheyAre, Numbers::Any);
   if (!match.refusal.empty() || !match.packing) return std::nullopt;
   NestSequence::Part laid = with_packing(part, *match.packing);
-  if (!match_convolution_tile(laid.nest, target)) return std::nullopt;
-  return packed_on_tensor_cores(std::move(laid), *match.packing, given);
+  if (!is_convolution_tile(laid.nest, target)) return std::nullopt;
+  return packed_on_tensor_cores(std::move(laid), *match.packing, given, target);
 }
 
 // A product; where columns may not lie side by side, a constant's are turned ahead.
 std::optional<DeviceKernel> product_kernel(const NestSequence::Part& part,
                                            const nests::Contraction& sum, const GivenBuffers& given,
                                            const Target& target) {
-  if (match_product(part.nest, target)) return on_tensor_cores(part);
+  if (is_product_tile(part.nest, target)) return on_tensor_cores(part, target);
   const std::optional<Statement> store = only_store(sum);
   if (!store || sum.reduction.size() != 1) return std::nullopt;
   const MatrixProduct product = matrix_product(sum, *store);
@@ -292,8 +305,8 @@ std::optional<DeviceKernel> product_kernel(const NestSequence::Part& part,
   packing.extents = {product.n.constant(), product.k.constant()};
   packing.limit = packing.extents.front() * packing.extents.back();
   NestSequence::Part laid = with_packing(part, packing);
-  if (!match_product(laid.nest, target)) return std::nullopt;
-  return packed_on_tensor_cores(std::move(laid), packing, given);
+  if (!is_product_tile(laid.nest, target)) return std::nullopt;
+  return packed_on_tensor_cores(std::move(laid), packing, given, target);
 }
 
 std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::Part& part,
@@ -306,7 +319,7 @@ std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSeq
                                            const nests::Contraction& sum,
                                            const std::vector<bool>& is_constant,
                                            const Target& target) {
-  if (!target.has_wgmma()) return {by_loops(part, "no tiles of bytes")};
+  if (!target.has_wgmma() && !target.has_mma()) return {by_loops(part, "no tiles of bytes")};
   const GivenBuffers given(part, is_constant);
   if (auto kernel = product_kernel(part, sum, given, target)) return {std::move(*kernel)};
   if (auto kernel = convolution_kernel(part, sum, given, target)) return {std::move(*kernel)};
@@ -318,9 +331,9 @@ std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSeq
     if (factor->view.size() != 2 || factor->bounds != Bounds::Inside) continue;
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts = split_copy(trial, part, factor, {1, 0}, 0);
-    if (!match_product(parts[1].nest, target)) continue;
+    if (!is_product_tile(parts[1].nest, target)) continue;
     sequence = std::move(trial);
-    return {by_loops(std::move(parts[0]), ""), on_tensor_cores(std::move(parts[1]))};
+    return {by_loops(std::move(parts[0]), ""), on_tensor_cores(std::move(parts[1]), target)};
   }
   NestSequence trial = sequence;
   std::vector<NestSequence::Part> parts = nests::split_byte_padding(trial, part);
@@ -409,13 +422,15 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
   }
   const Target own = target.prefers_tensor_cores ? target_for(target, true) : target;
   if (auto pieces = split_weight_gradient(sequence, part, *sum, own)) {
-    return {on_tensor_cores(std::move((*pieces)[0])), by_loops(std::move((*pieces)[1]), "")};
+    return {on_tensor_cores(std::move((*pieces)[0]), own), by_loops(std::move((*pieces)[1]), "")};
   }
   const GivenBuffers given(part, is_constant);
   std::optional<DeviceKernel> product = product_kernel(part, *sum, given, own);
-  if (product &&
-      (!own.uses_libraries || beats_library(*match_product(product->part.nest, own), target)))
-    return {std::move(*product)};
+  const bool is_fastest =
+      product &&
+      (!own.uses_libraries ||
+       (own.has_wgmma() && beats_library(*match_product(product->part.nest, own), target)));
+  if (is_fastest) return {std::move(*product)};
   if (auto kernel = convolution_kernel(part, *sum, given, own)) return {std::move(*kernel)};
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
   LibraryMatch match = match_matmul(part.nest, *sum);
@@ -458,6 +473,11 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     return {std::move(kernel)};
   }
   if (product) return {std::move(*product)};
+  // What follows it would be a pass of its own.
+  if (target.has_mma()) {
+    if (auto kernel = convolution_kernel(part, *sum, given, target_for(target, true)))
+      return {std::move(*kernel)};
+  }
   if (!match.result_order.empty()) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, match);
@@ -508,6 +528,11 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
 
 }  // namespace
 
+bool Target::has_mma() const {
+  return uses_tensor_cores && !has_wgmma() &&
+         compute_capability(architecture) >= kFragmentCapability;
+}
+
 std::optional<Target> parse_target(const std::string& text) {
   const std::optional<std::string> architecture = gpu_architecture(text);
   if (!architecture) return std::nullopt;
@@ -525,9 +550,7 @@ Target target_for(const Target& target, bool is_on_tensor_cores) {
 void arrange(NestSequence& sequence, const Target& target) {
   for (NestSequence::Part& part : sequence.parts) nests::drop_casts_of_factors(part.nest);
   inline_copies(sequence);
-  // Tensor cores multiply these fragments from compute capability 8.0 on.
-  if (std::atoi(target.architecture.c_str() + std::string("sm_").size()) >= 80)
-    join_attention(sequence);
+  if (compute_capability(target.architecture) >= kFragmentCapability) join_attention(sequence);
   for (NestSequence::Part& part : sequence.parts)
     part.is_scheduled = match_attention(part.nest).has_value();
   // So many bytes are a few hundred turns of neighbouring threads.

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::codegen::cuda {
@@ -22,8 +23,16 @@ struct Target {
   /// … also for what a library is thought to be faster at.
   bool prefers_tensor_cores = false;
 
+  /// … with fragments in registers, where they take tiles from shared memory too.
+  bool prefers_fragments = false;
+
   /// Whether tensor cores take tiles from shared memory, and those come by tensor maps.
-  bool has_wgmma() const { return architecture == "sm_90a" && uses_tensor_cores; }
+  bool has_wgmma() const {
+    return architecture == "sm_90a" && uses_tensor_cores && !prefers_fragments;
+  }
+  /// Whether they are given fragments of these types, and threads copy ahead what those come from;
+  /// a kernel is written for one of both.
+  bool has_mma() const;
 };
 /// "cuda:sm_90a", or "cuda" for the newest that is known. Nothing where the text names no such
 /// target.
@@ -32,7 +41,7 @@ std::optional<Target> parse_target(const std::string& text);
 /// What computes one nest of a sequence on a device: loops of our own, or a library.
 struct DeviceKernel {
   NestSequence::Part part;  ///< its buffers are those of the call, in order
-  std::string candidate;    ///< "loops", "attention", `kWgmma`, "cublaslt", "cudnn"
+  std::string candidate;    ///< "loops", "attention", `kWgmma`, `kMma`, "cublaslt", "cudnn"
   std::string refusal;      ///< why no library: for `explain`
   std::optional<LibraryCall> library;
   std::vector<Dim> library_extents;
@@ -50,6 +59,10 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
 /// The target as whoever writes a kernel is to see it: one that was selected for tensor cores is
 /// matched to them whatever its size, and loops stay loops.
 Target target_for(const Target& target, bool is_on_tensor_cores);
-inline constexpr const char* kWgmma = "wgmma";  ///< kernels of our own on tensor cores
+/// Kernels of our own on tensor cores, by the instructions that those take.
+inline constexpr const char *kWgmma = "wgmma", *kMma = "mma";
+inline bool is_on_tensor_cores(std::string_view candidate) {
+  return candidate == kWgmma || candidate == kMma;
+}
 
 }  // namespace tenon::codegen::cuda

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "codegen/cuda/attention_writer.h"
 #include "codegen/cuda/box_template.h"
+#include "codegen/cuda/eight_template.h"
 #include "codegen/cuda/fragment_template.h"
 #include "codegen/cuda/kernel_writer.h"
 #include "codegen/cuda/multiply_template.h"
@@ -45,17 +46,20 @@ std::string templates(const std::vector<Kernel>& kernels, bool are_emulated) {
       some([](const Binding& made) { return made.weight_gradient.has_value(); });
   const bool has_convolution =
       some([](const Binding& made) { return made.convolution.has_value(); });
+  const bool has_mma = some([](const Binding& made) { return made.mma.has_value(); });
   const bool has_boxes = some([](const Binding& made) { return made.reads_boxes(); });
   std::string text;
-  if (has_attention || has_boxes) text += fragment_template();
+  if (has_attention || has_boxes || has_mma) text += fragment_template();
   if (has_attention) text += attention_template();
   if (has_boxes) {
     text += multiply_template();
     if (are_emulated) text += box_emulation();
     text += box_template();
   }
+  if (has_boxes || has_mma) text += eight_template();
   if (has_product || has_convolution) text += product_template();
   if (has_convolution) text += convolution_template();
+  if (has_mma) text += mma_template();
   if (has_weight_gradient) text += weight_gradient_template();
   return text;
 }

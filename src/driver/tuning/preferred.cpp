@@ -38,7 +38,7 @@ void require_candidate_names(const std::vector<std::string>& names,
                              const codegen::CompileOptions& options) {
   const std::vector<std::string> known =
       options.device
-          ? std::vector<std::string>{"wgmma", kLibrary, "cublaslt", "cudnn", "loops"}
+          ? std::vector<std::string>{"wgmma", "mma", kLibrary, "cublaslt", "cudnn", "loops"}
           : std::vector<std::string>{"winograd", "tiles", "pairs", "dot", "dots", "loops"};
   for (const std::string& name : names) {
     const std::string word = name.substr(0, name.find(' '));

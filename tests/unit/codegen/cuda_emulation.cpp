@@ -191,7 +191,8 @@ class Libraries {
     if (fs::exists(library)) return library;
     std::ofstream(source) << code;
     // Where tiles are summed, that takes longer than to compile it well.
-    const bool has_tiles = code.find("MultiplyRows") != std::string::npos;
+    const bool has_tiles = code.find("MultiplyRows") != std::string::npos ||
+                           code.find("mma_tile") != std::string::npos;
     compile_library(concat(has_tiles ? "-O1" : "-O0", " -w -mf16c ", source.string()), library);
     return library;
   }

@@ -96,10 +96,11 @@ codegen::CompileOptions preferring(codegen::CompileOptions options, const std::s
 }
 
 TEST(DeviceTuner, WhatMayComputeANestStandsInTheOrderOfFacts) {
-  EXPECT_EQ(accepting(decision_of(graph_of(kProduct), device_options())),
-            (Names{"cublaslt", "wgmma", "loops"}));  // too small for tiles of ours, by the facts
+  EXPECT_EQ(
+      accepting(decision_of(graph_of(kProduct), device_options())),
+      (Names{"cublaslt", "wgmma", "mma", "loops"}));  // too small for tiles of ours, by the facts
   EXPECT_EQ(accepting(decision_of(graph_of(kConvolution), device_options())),
-            (Names{"wgmma", "cudnn", "loops"}));
+            (Names{"wgmma", "mma", "cudnn", "loops"}));
   EXPECT_EQ(accepting(decision_of(graph_of(kWeightGradient), device_options())),
             (Names{"wgmma", "cudnn", "loops"}));
   // What is taken untimed is the first of them, whether anybody looks or not.
@@ -253,7 +254,7 @@ TEST_F(OnFakeDevice, CandidatesAreTimedAndTheFastestIsKept) {
     EXPECT_EQ(kernel.place.machine, "a GPU on the processor");
     EXPECT_TRUE(kernel.place.generator.starts_with(codegen::source_name()));
     // A block takes a millisecond there: fewer win.
-    ASSERT_EQ(kernel.timings.size(), 2U);
+    ASSERT_EQ(kernel.timings.size(), 3U);
     const TunedKernel::Timing& fewest =
         *std::ranges::min_element(kernel.timings, {}, &TunedKernel::Timing::seconds);
     EXPECT_EQ(kernel.ranges.front().candidate, fewest.candidate);

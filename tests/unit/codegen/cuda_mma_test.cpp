@@ -1,0 +1,283 @@
+// Products and convolutions by fragments, for GPUs whose tensor cores take those alone, emulated as
+// `cuda_test.cpp` does.
+#include "base/error.h"
+#include "codegen/cuda/mma.h"
+#include "codegen/cuda/select.h"
+#include "codegen/select.h"
+#include "cuda_emulation.h"
+#include "driver/compile.h"
+#include "driver/pipeline.h"
+#include "driver/verify/trial_inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "tasks/task_list.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tenon::cuda_mma_test {
+namespace {
+
+using testing::has_compiler;
+
+codegen::CompileOptions options_for(codegen::cuda::Target target) {
+  codegen::CompileOptions options = cpu_options();
+  options.device = std::move(target);
+  return options;
+}
+
+codegen::cuda::Target emulated(const char* architecture) {
+  codegen::cuda::Target target = testing::emulated_target();
+  target.architecture = architecture;
+  return target;
+}
+
+// What computes a graph on an emulated device, which gives what the reference does.
+TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
+  const Graph graph =
+      run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", precision));
+  const codegen::CompileOptions options = options_for(emulated("sm_80"));
+  if (has_compiler()) {
+    testing::expect_as_reference(codegen::compile(graph, options), graph,
+                                 trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                                 text);
+  }
+  return codegen::select(graph, options);
+}
+
+bool has_mma(const TaskList& list) {
+  return std::ranges::any_of(list.tasks, [](const TaskList::Task& task) {
+    return !task.ways.empty() && task.ways.front().candidate == codegen::cuda::kMma;
+  });
+}
+
+// Rows of two axes, edges within a tile, weights either way round, rows that the run decides,
+// several tiles, what a library takes along and what it does not.
+TEST(CudaMma, ProductsTakeAnyEpilogueAlong) {
+  const std::vector<std::string> graphs = {
+      R"(graph (x: f16[2, 70, 40], w: f16[40, 136], b: f16[136], r: f16[2, 70, 136]) {
+  p = matmul(x, w)
+  s = add(p, b)
+  f = cast(s) {to = f32}
+  g = gelu(f)
+  h = cast(g) {to = f16}
+  y = add(h, r)
+  return y
+}
+)",
+      R"(graph (x: bf16[129, 24], w: bf16[8, 24]) {
+  t = transpose(w) {perm = [1, 0]}
+  p = matmul(x, t)
+  y = tanh(p)
+  return y
+}
+)",
+      R"(graph (x: f16[n, s, 200]) {
+  w = constant f16[200, 128] normal(seed = 3, mean = 0.0, deviation = 0.2)
+  p = matmul(x, w)
+  y = gelu(p)
+  return y
+}
+)",
+      // What is added may lie where the result goes.
+      R"(graph (x: bf16[n, 30, 64], z: bf16[n, 30, 136]) {
+  w = constant bf16[136, 64] normal(seed = 3, mean = 0.0, deviation = 0.2)
+  t = transpose(w) {perm = [1, 0]}
+  r = tanh(z)
+  p = matmul(x, t)
+  s = add(p, r)
+  y = tanh(s)
+  return y
+}
+)"};
+  for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
+}
+
+// f32 goes to tensor cores where it may drop digits; constants are turned for it.
+TEST(CudaMma, ProductsOfF32DropDigits) {
+  const std::vector<std::string> graphs = {R"(graph (x: f32[70, 40], w: f32[24, 40]) {
+  t = transpose(w) {perm = [1, 0]}
+  p = matmul(x, t)
+  y = tanh(p)
+  return y
+}
+)",
+                                           R"(graph (x: f32[n, 100]) {
+  w = constant f32[100, 72] normal(seed = 3, mean = 0.0, deviation = 0.2)
+  p = matmul(x, w)
+  y = sigmoid(p)
+  return y
+}
+)"};
+  for (const std::string& text : graphs) {
+    EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
+    codegen::cuda::Target exact = emulated("sm_80");
+    exact.allows_tf32 = false;
+    EXPECT_FALSE(
+        has_mma(codegen::select(parse_graph(text, all_ops()), options_for(std::move(exact)))));
+  }
+}
+
+// Bytes with and without a sign, in any pair, and what follows that ends in bytes, whole numbers
+// and floats.
+TEST(CudaMma, ProductsOfBytesAreSummedExactly) {
+  const std::vector<std::string> graphs = {
+      R"(graph (x: f32[n, 144]) {
+  w8 = constant i8[144, 136] uniform(seed = 3, low = -127, high = 127)
+  b = constant f32[136] normal(seed = 4, mean = 0.0, deviation = 0.5)
+  scale = constant f32[] 0.03
+  zero = constant u8[] 119
+  weight_scale = constant f32[] 0.004
+  weight_zero = constant i8[] 0
+  x8 = quantize_linear(x, scale, zero)
+  xr = dequantize_linear(x8, scale, zero)
+  wr = dequantize_linear(w8, weight_scale, weight_zero)
+  p = matmul(xr, wr)
+  s = add(p, b)
+  r = relu(s)
+  y_scale = constant f32[] 0.02
+  y_zero = constant u8[] 3
+  y = quantize_linear(r, y_scale, y_zero)
+  return y
+}
+)",
+      R"(graph (x: i8[70, 64], w: i8[24, 64]) {
+  t = transpose(w) {perm = [1, 0]}
+  p = matmul(x, t) {out_dtype = i32}
+  y = add(p, p)
+  return y
+}
+)",
+      R"(graph (x: i8[70, 64], w: u8[64, 24]) {
+  p = matmul(x, w) {out_dtype = i32}
+  y = add(p, p)
+  return y
+}
+)",
+      R"(graph (x: u8[130, 80]) {
+  w = constant u8[80, 16] uniform(seed = 5, low = 0, high = 255)
+  p = matmul(x, w) {out_dtype = i32}
+  y = cast(p) {to = f32}
+  return y
+}
+)"};
+  for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text, "int8"))) << text;
+}
+
+// Strides, dilation, zeros around images and none, channels that fill no line or several, windows
+// of one place, a batch that the run decides, outputs that fill no tile; whatever follows.
+TEST(CudaMma, ConvolutionsAreProductsOfPixels) {
+  const std::vector<std::string> graphs = {
+      R"(graph (x: f16[n, 9, 11, 40]@NHWC, z: f16[n, 9, 11, 64]@NHWC) {
+  w = constant f16[64, 40, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
+  c = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
+  s = add(c, z)
+  y = relu(s)
+  return y
+}
+)",
+      R"(graph (x: bf16[3, 14, 13, 8]@NHWC) {
+  w = constant bf16[136, 8, 2, 3] normal(seed = 4, mean = 0.0, deviation = 0.1)
+  b = constant bf16[136] normal(seed = 5, mean = 0.0, deviation = 1.0)
+  c = conv(x, w, b) {strides = [1, 3], pads = [1, 1, 0, 1], dilations = [2, 1], out_layout = "NHWC"}
+  y = sigmoid(c)
+  return y
+}
+)",
+      R"(graph (x: f32[n, 7, 12, 36]@NHWC) {
+  w = constant f32[24, 36, 1, 1] normal(seed = 4, mean = 0.0, deviation = 0.1)
+  c = conv(x, w) {strides = [2, 2], out_layout = "NHWC"}
+  y = gelu(c)
+  return y
+}
+)"};
+  for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
+}
+
+TEST(CudaMma, ConvolutionsOfBytesAreSummedExactly) {
+  const std::string text = R"(graph (x: f32[2, 80, 7, 9]) {
+  w8 = constant i8[64, 80, 3, 3] uniform(seed = 3, low = -127, high = 127)
+  scale = constant f32[] 0.03
+  zero = constant u8[] 119
+  weight_scale = constant f32[] 0.004
+  weight_zero = constant i8[] 0
+  x8 = quantize_linear(x, scale, zero)
+  xr = dequantize_linear(x8, scale, zero)
+  wr = dequantize_linear(w8, weight_scale, weight_zero)
+  c = conv(xr, wr) {pads = [1, 1, 1, 1], strides = [2, 1]}
+  y = relu(c)
+  y_scale = constant f32[] 0.02
+  y_zero = constant u8[] 3
+  z = quantize_linear(y, y_scale, y_zero)
+  return z
+}
+)";
+  EXPECT_TRUE(has_mma(emulated_tasks(text, "int8")));
+}
+
+// The emulation notices what a device would: a tile that is read before it is there.
+TEST(CudaMma, WaitsThatAreLeftOutAreNoticed) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const Graph graph = parse_graph(R"(graph (x: f16[80, 640]) {
+  w = constant f16[640, 72] normal(seed = 3, mean = 0.0, deviation = 0.5)
+  p = matmul(x, w)
+  y = tanh(p)
+  return y
+}
+)",
+                                  all_ops());
+  std::vector<Tensor> inputs;
+  for (const Datum& input : trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}))
+    inputs.push_back(input.tensor());
+  const Program program = codegen::compile(graph, options_for(emulated("sm_80")));
+  const auto outcome = [&](Program run) {
+    const std::vector<Tensor> outputs = testing::run_emulated(std::move(run), inputs);
+    const std::span<const std::byte> bytes = outputs.front().bytes();
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const std::vector<std::byte> expected = outcome(program);
+  const std::string source(reinterpret_cast<const char*>(program.code.data()), program.code.size());
+  const std::string wait = "await_copies<kStages - 2>();";
+  const std::size_t first = source.find(wait), second = source.find(wait, first + 1);
+  ASSERT_NE(second, std::string::npos);
+  for (const std::size_t at : {first, second}) {
+    std::string without = source;
+    without.erase(at, wait.size());
+    Program broken = program;
+    const auto* bytes = reinterpret_cast<const std::byte*>(without.data());
+    broken.code.assign(bytes, bytes + without.size());
+    EXPECT_NE(outcome(std::move(broken)), expected) << at;
+  }
+}
+
+// Facts take fragments where a library would leave what follows to a pass of its own; tiles from
+// shared memory stay first where there are such, and what has neither refuses.
+TEST(CudaMma, ItIsTakenForWhatALibraryDoesNotTakeAlong) {
+  const auto candidates = [](const char* architecture, const char* follows) {
+    const std::string text = concat(R"(graph (x: f16[4096, 768]) {
+  w = constant f16[768, 3072] normal(seed = 1, mean = 0.0, deviation = 0.05)
+  p = matmul(x, w)
+  y = )",
+                                    follows, R"((p)
+  return y
+}
+)");
+    const Graph graph =
+        run_pipeline(parse_graph(text, all_ops()), pipeline_for(concat("cuda:", architecture), ""));
+    std::vector<std::string> names;
+    for (const TaskList::Task& task :
+         codegen::select(graph, options_for({.architecture = architecture})).tasks)
+      names.push_back(task.ways.front().candidate);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(candidates("sm_80", "gelu"), Names{"mma"});
+  EXPECT_EQ(candidates("sm_90", "gelu"), Names{"mma"});
+  EXPECT_EQ(candidates("sm_90a", "gelu"), Names{"wgmma"});
+  EXPECT_EQ(candidates("sm_80", "relu"), Names{"cublaslt"});
+  EXPECT_EQ(candidates("sm_75", "gelu"), (Names{"cublaslt", "loops"}));
+}
+
+}  // namespace
+}  // namespace tenon::cuda_mma_test
