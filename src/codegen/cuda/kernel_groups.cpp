@@ -1,9 +1,33 @@
 #include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/sum_store.h"
+#include "nests/affine.h"
 #include "nests/index_map.h"
 
 #include <algorithm>
 
 namespace tenon::codegen::cuda {
+namespace {
+
+bool holds_only(const Scalar& scalar, const std::set<std::size_t>& locals) {
+  if (scalar->kind == ScalarKind::Place) return false;
+  if (scalar->kind == ScalarKind::Local) return locals.contains(scalar->id);
+  return std::all_of(scalar->args.begin(), scalar->args.end(),
+                     [&](const Scalar& arg) { return holds_only(arg, locals); });
+}
+
+// Whether statements read no other locals.
+bool reads_only(const Block& block, const std::set<std::size_t>& locals) {
+  return std::all_of(block.begin(), block.end(), [&](const Statement& statement) {
+    const bool is_fold = statement.kind == Statement::Kind::Fold;
+    return (!statement.value.is_defined() || holds_only(statement.value, locals)) &&
+           !statement.place.is_defined() && (!is_fold || locals.contains(statement.id)) &&
+           std::all_of(statement.indices.begin(), statement.indices.end(),
+                       [&](const Scalar& index) { return holds_only(index, locals); }) &&
+           reads_only(statement.body, locals);
+  });
+}
+
+}  // namespace
 
 std::optional<KernelWriter::RowPasses> KernelWriter::row_passes(const LoopBand& band) const {
   constexpr std::int64_t kMostElements = 32;
@@ -11,14 +35,94 @@ std::optional<KernelWriter::RowPasses> KernelWriter::row_passes(const LoopBand& 
   const std::int64_t extent = band.loops.front()->extent.constant();
   const std::int64_t elements = extent / binding_.group;
   if (extent % binding_.group != 0 || elements > kMostElements) return std::nullopt;
-  // Locals are a thread's, not a lane's.
+  const unsigned most = elements % 4 == 0 ? 4 : elements % 2 == 0 ? 2 : 1;
+  if (most > 1 && folds_neighbours(band, most)) return RowPasses{elements / most, most, true};
+  // Other locals are a thread's, not a lane's.
   const bool is_plain =
       std::all_of(band.inner->begin(), band.inner->end(), [](const Statement& statement) {
         return statement.kind == Statement::Kind::Store ||
                (statement.kind == Statement::Kind::Fold && !statement.place.is_defined());
       });
-  const unsigned lanes = !is_plain ? 1 : elements % 4 == 0 ? 4 : elements % 2 == 0 ? 2 : 1;
+  const unsigned lanes = is_plain ? most : 1;
   return RowPasses{elements / lanes, lanes};
+}
+
+// Where a load finds its element among those of a lane, as many before and as many behind.
+std::optional<std::string> KernelWriter::near_index(const Scalar& load, const Statement& loop,
+                                                    unsigned lanes) const {
+  if (!is_zero_outside(load)) return std::nullopt;
+  std::size_t last = load->view.size();
+  while (last > 0 && load->view[last - 1] == Dim(1)) --last;
+  if (last == 0 || !(load->view[last - 1] == loop.extent)) return std::nullopt;
+  for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
+    if (axis + 1 != last && (depends_on(load->args[axis], loop.id) ||
+                             !values_.is_surely_inside(load->args[axis], load->view[axis])))
+      return std::nullopt;
+  }
+  const auto at = nests::affine_of(load->args[last - 1]);
+  if (!at || !at->steps.contains(loop.id) || at->steps.at(loop.id) != 1) return std::nullopt;
+  std::int64_t least = at->start, most = at->start;
+  std::string index = concat(static_cast<std::int64_t>(lanes) + at->start, " + v");
+  for (const auto& [id, step] : at->steps) {
+    if (id == loop.id) continue;
+    const auto extent = values_.loop_extents().find(id);
+    if (extent == values_.loop_extents().end()) return std::nullopt;
+    (step < 0 ? least : most) += step * (extent->second - 1);
+    index += concat(" + ", step, " * ", loop_name(id));
+  }
+  const auto reach = static_cast<std::int64_t>(lanes);
+  return least >= -reach && most <= reach ? std::optional(index) : std::nullopt;
+}
+
+// Whether each element is made of a few of its neighbours along the row, which a thread's lanes
+// then share, and of nothing else that a thread keeps.
+bool KernelWriter::folds_neighbours(const LoopBand& band, unsigned lanes) const {
+  constexpr std::int64_t kMostTrips = 16;
+  const Statement& loop = *band.loops.front();
+  std::set<std::size_t> defined;
+  bool is_near = false, suits = true;
+  for (const Statement& statement : *band.inner) {
+    if (statement.kind == Statement::Kind::Define) {
+      suits &= !placed_.contains(statement.id);
+      defined.insert(statement.id);
+    } else if (statement.kind == Statement::Kind::Loop) {
+      const LoopBand folds = band_of(statement);
+      suits &= folds.loops.size() == 1 && statement.extent.is_constant() &&
+               statement.extent.constant() <= kMostTrips && !statement.limit.is_defined() &&
+               is_fold_band(folds);
+      for_each_load(statement.body, [&](const Scalar& load) {
+        const bool moves = std::any_of(load->args.begin(), load->args.end(),
+                                       [&](const Scalar& at) { return depends_on(at, loop.id); });
+        const bool is_one = near_index(load, loop, lanes).has_value();
+        is_near |= is_one;
+        suits &= is_one || !moves;
+      });
+    } else if (statement.kind != Statement::Kind::Store) {
+      return false;
+    }
+  }
+  return is_near && suits && reads_only(*band.inner, defined);
+}
+
+// What the lanes fold, before they do.
+void KernelWriter::load_neighbours(const Statement& fold) {
+  for_each_load(fold.body, [&](const Scalar& load) {
+    const auto index = near_index(load, *near_loop_, lanes_);
+    if (!index || near_.contains(&load.node())) return;
+    const NestBuffer& from = nest_.buffers[load->id];
+    std::size_t last = load->view.size();
+    while (load->view[last - 1] == Dim(1)) --last;
+    std::vector<Scalar> row(load->args.begin(),
+                            load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+    row[last - 1] = integer_scalar(0);
+    values_.begin_statement();
+    const std::string name = concat("q", unique_++), type = stored_type(from.dtype);
+    lines_.add(concat("const Near<", type, ", ", lanes_, "> ", name, " = load_near<", type, ", ",
+                      lanes_, ">(", from.name, " + ", values_.place(row, load->view, false).offset,
+                      ", ", loop_name(near_loop_->id), ", ", values_.extent(near_loop_->extent),
+                      ");"));
+    near_[&load.node()] = {name, "", *index};
+  });
 }
 
 // Passes over a row, all written out.
@@ -34,8 +138,18 @@ void KernelWriter::write_passes(const Statement& loop, const RowPasses& passes,
   write_positions({&loop}, at, "i32", 1);
   lanes_ = passes.lanes;
   lane_loop_ = loop.id;
-  if (lanes_ > 1) values_.set_lanes(loop.id, lanes_, false);
+  if (lanes_ > 1) values_.set_lanes(loop.id, lanes_, passes.have_locals);
+  if (passes.have_locals) {
+    near_loop_ = &loop;
+    for (const Statement& statement : loop.body) {
+      if (statement.kind == Statement::Kind::Define)
+        lines_.add(concat(computed_type(nest_.locals[statement.id]), " t", statement.id, "[",
+                          lanes_, "];"));
+    }
+  }
   body();
+  near_loop_ = nullptr;
+  near_.clear();
   lanes_ = 1;
   values_.set_lanes(std::nullopt, 1, false);
   lines_.close();

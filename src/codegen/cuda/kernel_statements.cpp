@@ -29,7 +29,7 @@ void KernelWriter::in_lanes(const Statement& statement, const std::function<void
 }
 
 void KernelWriter::load_packs(const Statement& statement) {
-  std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
+  std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed = near_;
   const std::size_t loop = lane_loop_;
   const Block alone{statement};
   for_each_load(alone, [&](const Scalar& load) {

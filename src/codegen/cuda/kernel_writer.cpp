@@ -133,7 +133,8 @@ void KernelWriter::declare() {
     }
     const std::int64_t count = std::max<std::int64_t>(1, product(buffer.dims).constant());
     if (is_shared()) {
-      lines_.add(concat("__shared__ ", type, " all_", buffer.name, "[", groups() * count, "];"));
+      lines_.add(concat("__shared__ __align__(16) ", type, " all_", buffer.name, "[",
+                        groups() * count, "];"));
       lines_.add(
           concat(type, "* const ", buffer.name, " = all_", buffer.name, " + g * ", count, ";"));
     } else {
@@ -206,7 +207,6 @@ void KernelWriter::write_items() {
   if (is_shared()) {
     keep_rows(*binding_.inner);
     write_shared(*binding_.inner);
-    if (!exchanged_.empty()) sync();
   } else {
     write_block(*binding_.inner);
   }
@@ -271,6 +271,10 @@ void KernelWriter::write_loop(const Statement& loop) {
   }
   const std::string type = has_number ? "i32" : "i64";
   values_.name_loop(loop.id, name);
+  if (near_loop_ != nullptr) {
+    load_neighbours(loop);
+    lines_.add("#pragma unroll");  // they are in registers
+  }
   lines_.open(concat("for (", type, " ", name, " = 0; ", name, " < ", count, "; ++", name, ")"));
   write_block(loop.body);
   lines_.close();

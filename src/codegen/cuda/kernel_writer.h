@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace tenon::codegen::cuda {
@@ -37,6 +38,7 @@ class KernelWriter {
   struct RowPasses {
     std::int64_t count = 0;
     unsigned lanes = 1;
+    bool have_locals = false;  // lanes have locals of their own
   };
 
   static void collect_written(const Block& block, std::set<std::size_t>& written);
@@ -58,6 +60,10 @@ class KernelWriter {
   void write_loop(const Statement& loop);
 
   std::optional<RowPasses> row_passes(const LoopBand& band) const;
+  bool folds_neighbours(const LoopBand& band, unsigned lanes) const;
+  std::optional<std::string> near_index(const Scalar& load, const Statement& loop,
+                                        unsigned lanes) const;
+  void load_neighbours(const Statement& fold);
   void write_passes(const Statement& loop, const RowPasses& passes,
                     const std::function<void()>& body);
   void keep_rows(const Block& block);
@@ -86,6 +92,8 @@ class KernelWriter {
   std::optional<PackedStore> store_;
   unsigned lanes_ = 1;  // neighbours that each statement is done for, and along which loop
   std::size_t lane_loop_ = 0;
+  const Statement* near_loop_ = nullptr;  // along which lanes fold their neighbours
+  std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> near_;
   std::vector<KeptRow> rows_;
   std::string pass_;  // over a row
   std::size_t unique_ = 0;

@@ -212,6 +212,18 @@ FN u64 natural_of(double x) {
 template <class T, int N> struct __align__(sizeof(T) * N) Pack { T at[N]; };
 template <class T, int N> FN Pack<T, N> load_pack(const T* from) { return *(const Pack<T, N>*)from; }
 template <class T, int N> FN void store_pack(T* to, const Pack<T, N>& pack) { *(Pack<T, N>*)to = pack; }
+// … with as many before and behind them; beyond the ends of their row there are zeros.
+template <class T, int N> struct Near { T at[3 * N]; };
+template <class T, int N> FN Near<T, N> load_near(const T* row, i32 at, i32 extent) {
+  Pack<T, N> parts[3] = {};
+  if (at >= N) parts[0] = load_pack<T, N>(row + at - N);
+  parts[1] = load_pack<T, N>(row + at);
+  if (at + N < extent) parts[2] = load_pack<T, N>(row + at + N);
+  Near<T, N> made;
+#pragma unroll
+  for (int k = 0; k < 3 * N; ++k) made.at[k] = parts[k / N].at[k % N];
+  return made;
+}
 
 // Folds over a group of threads, each the same for any scheduling of them.
 struct FoldSum { template <class T> static FN T of(T a, T b) { return (T)(a + b); } };

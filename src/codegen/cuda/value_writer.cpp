@@ -578,7 +578,8 @@ std::string ValueWriter::load(const Scalar& scalar) {
   if (is_in_lanes_) {
     const auto packed = packed_.find(&node);
     if (packed != packed_.end()) {
-      const std::string element = from_stored(from.dtype, concat(packed->second.pack, ".at[v]"));
+      const std::string element =
+          from_stored(from.dtype, concat(packed->second.pack, ".at[", packed->second.index, "]"));
       if (packed->second.guard.empty()) return named(type, element);
       const std::string otherwise = fill();
       return named(type, concat(packed->second.guard, " ? ", element, " : ", otherwise));

@@ -51,6 +51,7 @@ class ValueWriter {
   /// A load that was made for all lanes at once.
   struct PackedLoad {
     std::string pack, guard;  ///< no guard: it lies inside
+    std::string index = "v";  ///< in the pack
   };
   struct Place {
     std::string offset, inside;  ///< empty: surely inside

@@ -132,6 +132,32 @@ TEST(Cuda, GroupsAgreeWithTheReference) {
                       text);
 }
 
+// Elements of a row are made of neighbours, on both sides and on one, which a thread loads once for
+// all that it makes; of those that lie too far away it loads each.
+TEST(Cuda, NeighboursAlongARowAreLoadedTogether) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const std::string text =
+      R"(graph (x: f32[1, 33, 32, 64]@NHWC, dx: f32[1, 33, 32, 64]@NHWC, z: f32[1, 33, 32, 128]@NHWC, dz: f32[1, 33, 32, 128]@NHWC) {
+  a = lrn(x) {size = 5, alpha = 0.5}
+  b = lrn_gradient(x, dx) {size = 4, alpha = 0.5}
+  c = lrn(z) {size = 7, alpha = 0.5}
+  d = lrn_gradient(z, dz) {size = 3, alpha = 0.5}
+  e = lrn(x) {size = 7, alpha = 0.5}
+  return a, b, c, d, e
+}
+)";
+  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
+  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                      text);
+  const Program program = testing::compile_emulated(graph);
+  const std::string code(reinterpret_cast<const char*>(program.code.data()), program.code.size());
+  std::size_t count = 0;
+  for (std::size_t at = code.find("= load_near<"); at != std::string::npos;
+       at = code.find("= load_near<", at + 1))
+    ++count;
+  EXPECT_EQ(count, 6U);  // two of each gradient
+}
+
 // What is computed where it is read: loops of both may have the same numbers.
 TEST(Cuda, ScratchThatIsReadOnceIsNotKept) {
   if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
