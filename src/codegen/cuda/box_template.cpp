@@ -70,11 +70,16 @@ FN u32 as_tf32(u32 bits) {
 }
 #endif
 // Eight neighbours: read and written in pieces of up to 16 bytes.
-template <class T> struct Eight { T at[8]; };
+template <class T, int BYTES = sizeof(T)> struct Eight { T at[8]; };
+template <class T> struct Eight<T, 1> { union { T at[8]; u32 words[2]; }; };
 template <class T> FN Eight<T> load_eight(const T* from) {
   constexpr int kPiece = sizeof(T) <= 2 ? 8 : 16 / sizeof(T);
   Eight<T> made;
-  UNROLL for (int k = 0; k < 8; k += kPiece) {
+  if constexpr (sizeof(T) == 1) {
+    const Pack<u32, 2> piece = load_pack<u32, 2>((const u32*)from);
+    made.words[0] = piece.at[0];
+    made.words[1] = piece.at[1];
+  } else UNROLL for (int k = 0; k < 8; k += kPiece) {
     const Pack<T, kPiece> piece = load_pack<T, kPiece>(from + k);
     UNROLL for (int n = 0; n < kPiece; ++n) made.at[k + n] = piece.at[n];
   }
