@@ -68,6 +68,8 @@ template <class T> FN T nearest(float x) {
   return (T)y;
 }
 #endif
+// x - zero of whole numbers: behind 2^23 a float has no other digits.
+FN float byte_from(u8 x, float zero) { return f32_of(0x4b000000u | x) - (8388608.0f + zero); }
 // … to round(x) + zero: adding 1.5 * 2^23 leaves no digits behind the point. Numbers so large that it does not are beyond all bytes.
 template <class T> FN T nearest(float x, float zero) {
   const float digits = 12582912.0f;

@@ -54,9 +54,10 @@ struct WindowPixels {
     deep = (r * s.window_columns + q) * s.channels + channel;
   }
 };
-template <class FORMAT, int COLUMNS, bool TURNED, class VALUE, class SOURCE, class RESULT, class COLUMNS_OF, class FETCH, class FINISH, class PLACE>
-FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 columns, SOURCE source, RESULT* y, const COLUMNS_OF& fetch_columns, const FETCH& fetch,
-                      const FINISH& finish, const PLACE& place) {
+// IN_PAIRS: what follows is computed of sums where they are, before results trade places: of columns it asks only what it reads there.
+template <class FORMAT, int COLUMNS, bool TURNED, class VALUE, bool IN_PAIRS, class SOURCE, class RESULT, class FETCH_COLUMNS, class FETCH, class TRADE, class FINISH, class PLACE>
+FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 columns, SOURCE source, RESULT* y, const FETCH_COLUMNS& fetch_columns, const FETCH& fetch,
+                      const TRADE& trade_fetched, const FINISH& finish, const PLACE& place) {
   constexpr int kHalf = 128 * 128, kStage = kHalf + COLUMNS * 128, kStages = 6 * 2 * kHalf / kStage, kDepth = 128 / sizeof(typename FORMAT::type);
   SHARED_TILES(stages);
   SHARED_BARRIERS(barriers, 2 * kStages);
@@ -134,22 +135,36 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
     constexpr bool kHasBytes = sizeof(typename FORMAT::type) == 1;
     constexpr int kAhead = kHasBytes ? 4 : 2;
     const auto row_of = [&](int piece) { const i32 line = row + piece % 2 * 8; return line < rows ? line : (i32)rows - 1; };
-    const auto column_of = [&](int piece) { const i32 at = first_column + piece / 2 * 32; return at < columns ? at : (i32)columns - 8; };
+    const auto inside = [&](i32 column) { return columns % COLUMNS == 0 || column < columns ? column : (i32)columns - 8; };
+    const auto column_of = [&](int piece) { return inside(first_column + piece / 2 * 32); };
+    const auto fetch_own = [&](int piece) {
+      if constexpr (IN_PAIRS) {
+        const i32 group = tile_column(tile) * COLUMNS + piece / 2 * 32, at = inside(group);
+        const LoadPairs load = {{0, inside(group + 8) - at, inside(group + 16) - at, inside(group + 24) - at}};
+        return fetch_columns(at + (lane & 3) * 2, load);
+      } else {
+        return fetch_columns(column_of(piece), LoadNeighbours());
+      }
+    };
     decltype(fetch(0, 0)) fetched[kAhead];
     UNROLL for (int piece = 0; piece < kAhead; ++piece) fetched[piece] = fetch(row_of(piece), column_of(piece));
     UNROLL for (int piece = 0; piece < kPieces; ++piece) {
-      const int j = piece / 2 * 4, r = piece % 2;
-      typename FORMAT::sum eight[8];
-      UNROLL for (int c = 0; c < 2; ++c) {
-        typename FORMAT::sum four[4] = {d[j * 4 + r * 2 + c], d[j * 4 + 4 + r * 2 + c], d[j * 4 + 8 + r * 2 + c], d[j * 4 + 12 + r * 2 + c]};
-        trade(four, lane);
-        UNROLL for (int k = 0; k < 4; ++k) eight[2 * k + c] = four[k];
-      }
+      Eight<typename FORMAT::sum> eight;
+      UNROLL for (int k = 0; k < 8; ++k) eight.at[k] = d[(piece / 2 * 4 + k / 2) * 4 + piece % 2 * 2 + k % 2];
       auto found = fetched[piece % kAhead];
-      if constexpr (kHasBytes) (decltype(fetch_columns(0))&)found = fetch_columns(column_of(piece));
       if (piece + kAhead < kPieces) fetched[piece % kAhead] = fetch(row_of(piece + kAhead), column_of(piece + kAhead));
-      const Eight<VALUE> made = finish(eight, found, row_of(piece), column_of(piece));
-      if (row + r * 8 < rows && first_column + piece / 2 * 32 < columns) store_eight<FORMAT>(y + place(row_of(piece), column_of(piece)), made);
+      if constexpr (kHasBytes) (decltype(fetch_own(0))&)found = fetch_own(piece);
+      if constexpr (IN_PAIRS) trade_fetched(found, lane); else trade_eight(eight, lane);
+      const Eight<VALUE> made = finish(eight.at, found, row_of(piece), column_of(piece));
+      const bool is_stored = row + piece % 2 * 8 < rows && (columns % COLUMNS == 0 || first_column + piece / 2 * 32 < columns);
+      RESULT* const to = y + place(row_of(piece), column_of(piece));
+      if constexpr (IN_PAIRS) {
+        Pack<u32, 2> words = {{made.words[0], made.words[1]}};
+        trade_pairs(words.at, lane);
+        if (is_stored) store_pack<u32, 2>((u32*)to, words);
+      } else {
+        if (is_stored) store_eight<FORMAT>(to, made);
+      }
     }
   }
 }

@@ -6,6 +6,8 @@
 #include "nests/stride.h"
 
 #include <algorithm>
+#include <limits>
+#include <unordered_set>
 
 namespace tenon::codegen::cuda {
 
@@ -52,6 +54,45 @@ FetchedPieces find_pieces(const ProductTile& tile) {
   return found;
 }
 
+// Whether bytes are made of sums where tensor cores leave them, and only then trade places: nothing
+// but pieces depends on the column.
+bool is_in_pairs(const ProductTile& tile) {
+  if (!tile.has_bytes() || info(tile.result_dtype).storage_bytes != 1) return false;
+  std::unordered_set<const ScalarNode*> seen;
+  std::vector<Scalar> work{tile.store.value};
+  while (!work.empty()) {
+    const Scalar at = work.back();
+    work.pop_back();
+    if (!seen.insert(&at.node()).second) continue;
+    if (at->kind == ScalarKind::Loop && at->id == tile.columns->id) return false;
+    if (at->kind == ScalarKind::Load && is_piece(at, tile.columns->id)) continue;
+    work.insert(work.end(), at->args.begin(), at->args.end());
+  }
+  return true;
+}
+
+// Where a row's loops lead and a column, from the first element: by the row alone, where its loops
+// run as one there too.
+std::string offset_of(const std::vector<Scalar>& at, const Dims& view, const ProductTile& tile,
+                      ValueWriter& values) {
+  const std::size_t count = tile.rows.size();
+  bool is_one = view.size() > count;
+  for (std::size_t k = 0; is_one && k < count; ++k) {
+    is_one = at[k]->kind == ScalarKind::Loop && at[k]->id == tile.rows[k]->id &&
+             view[k] == tile.rows[k]->extent;
+  }
+  if (!is_one) return values.place(at, view, false).offset;
+  const auto behind = static_cast<std::ptrdiff_t>(count);
+  const Dims inner(view.begin() + behind, view.end());
+  const Dim pitch = product(inner);
+  if (!pitch.is_constant()) return values.place(at, view, false).offset;
+  const std::vector<Scalar> rest(at.begin() + behind, at.end());
+  const std::optional<std::int64_t> all = product(view).value();
+  const bool is_short = all && *all <= std::numeric_limits<int>::max();
+  return concat(is_short ? "" : "(i64)", "row * ", pitch.constant(), " + ",
+                values.place(rest, inner, false).offset);
+}
+
 // What is computed of sums of eight columns, of what is fetched for it, and where it goes, by the
 // places of loops that run as one and of the first column.
 void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
@@ -77,7 +118,7 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   };
   open_at_row("const auto place = [&](i32 row, i32 column) -> i64");
   lines.add(
-      concat("return ", values.place(tile.store.indices, tile.store.view, false).offset, ";"));
+      concat("return ", offset_of(tile.store.indices, tile.store.view, tile, values), ";"));
   close();
   const FetchedPieces pieces = find_pieces(tile);
   std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
@@ -90,27 +131,31 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
     }
     return text;
   };
-  const auto load_all = [&](const std::vector<Scalar>& loads) {
+  const auto load_all = [&](const std::vector<Scalar>& loads, const char* load_pieces) {
     for (const Scalar& load : loads) {
       const NestBuffer& from = nest.buffers[load->id];
       const std::vector<Scalar> at(
           load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
-      lines.add(concat(packed.at(&load.node()).pack, " = load_eight<", stored_type(from.dtype),
-                       ">(", from.name, " + ", values.place(at, load->view, false).offset, ");"));
+      lines.add(concat(packed.at(&load.node()).pack, " = ", load_pieces, "(", from.name, " + ",
+                       offset_of(at, load->view, tile, values), ");"));
     }
     lines.add("return fetched;");
   };
   lines.add(concat("struct Columns {", members(pieces.of_columns), " };"));
   lines.add(concat("struct Fetched : Columns {", members(pieces.of_rows), " };"));
-  lines.open("const auto fetch_columns = [&](i32 column) -> Columns");
+  lines.open("const auto fetch_columns = [&](i32 column, const auto& load) -> Columns");
   values.name_loop(tile.columns->id, "column");
   values.begin_statement();
   lines.add("Columns fetched;");
-  load_all(pieces.of_columns);
+  load_all(pieces.of_columns, "load");
   close();
   open_at_row("const auto fetch = [&](i32 row, i32 column) -> Fetched");
-  lines.add("Fetched fetched = {fetch_columns(column)};");
-  load_all(pieces.of_rows);
+  lines.add("Fetched fetched = {fetch_columns(column, LoadNeighbours())};");
+  load_all(pieces.of_rows, "load_eight");
+  close();
+  lines.open("const auto trade_fetched = [&](Fetched& fetched, int lane)");
+  for (const Scalar& load : pieces.of_rows)
+    lines.add(concat("trade_eight(", packed.at(&load.node()).pack, ", lane);"));
   close();
   const bool has_bytes = tile.has_bytes();
   values.set_narrow(info(tile.dtype).storage_bytes == 2);
@@ -147,11 +192,12 @@ void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   write_finish(nest, tile, lines, values);
   const std::int64_t depth = tile_depth(tile.dtype),
                      blocks = (tile.inner_count + depth - 1) / depth;
-  lines.add(concat("product_tiles<", format_of(tile), ", ", kProductTile, ", ",
+  lines.add(concat("product_tiles<", format_of(tile), ", ", tile.tile_columns(), ", ",
                    tile.is_b_turned ? "true" : "false", ", ", value_type(tile),
+                   is_in_pairs(tile) ? ", true" : ", false",
                    ">(&map_a, &map_b, ", row_count(tile, values), ", ", tile.column_count,
                    ", MatrixRows{", blocks, "}, ", nest.buffers[tile.store.id].name,
-                   ", fetch_columns, fetch, finish, place);"));
+                   ", fetch_columns, fetch, trade_fetched, finish, place);"));
 }
 
 void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
@@ -169,8 +215,9 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
                     result = nest.buffers[tile.product.store.id].name;
   if (tile.is_large) {
     lines.add(concat("product_tiles<", format, ", ", tile.tile_outputs, ", false, ", value,
+                     is_in_pairs(tile.product) ? ", true" : ", false",
                      ">(&map_a, &map_b, ", pixels, ", ", tile.outputs, ", source, ", result,
-                     ", fetch_columns, fetch, finish, place);"));
+                     ", fetch_columns, fetch, trade_fetched, finish, place);"));
   } else {
     lines.add(concat("convolution_tile<", format, ", ", tile.parts, ", ", tile.beside, ", ",
                      tile.stages, ", ", value, ">(&map_a, &map_b, ", pixels, ", source, ", result,

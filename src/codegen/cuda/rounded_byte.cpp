@@ -22,6 +22,7 @@ bool is_real(const Scalar& scalar, double number) {
   return scalar->kind == ScalarKind::Real && scalar->real == number;
 }
 
+// An f32 that a byte was converted to, or a number like it.
 bool is_of_byte(const Scalar& scalar) {
   if (scalar->kind == ScalarKind::Real)
     return std::abs(scalar->real) <= 255 && std::floor(scalar->real) == scalar->real;
@@ -51,6 +52,15 @@ std::optional<RoundedByte> find_rounded_byte(const ScalarNode& node) {
   const Scalar zero = sum == nullptr ? nests::literal_scalar(DType::F32, 0, 0) : sum->args[1];
   if (!is_of_byte(zero)) return std::nullopt;
   return RoundedByte{rounded->args[0], zero};
+}
+
+std::optional<ByteDistance> find_byte_distance(const ScalarNode& node) {
+  const bool is_difference = node.kind == ScalarKind::Binary &&
+                             node.binary == BinaryOp::Subtract && node.dtype == DType::F32;
+  if (!is_difference || node.args[0]->kind != ScalarKind::Cast ||
+      node.args[0]->args[0]->dtype != DType::U8 || !is_of_byte(node.args[1]))
+    return std::nullopt;
+  return ByteDistance{node.args[0]->args[0], node.args[1]};
 }
 
 std::optional<RoundedQuotient> find_rounded_quotient(const Scalar& scalar) {

@@ -16,6 +16,13 @@ struct RoundedByte {
 };
 std::optional<RoundedByte> find_rounded_byte(const ScalarNode& node);
 
+/// A byte, without a sign, less a zero point, in f32: x - zero.
+struct ByteDistance {
+  Scalar x;     ///< the byte
+  Scalar zero;  ///< as above
+};
+std::optional<ByteDistance> find_byte_distance(const ScalarNode& node);
+
 /// x / divisor that is to be rounded to a byte, for which it need not be right beyond
 /// `kMostRounded`: what x is held to.
 struct RoundedQuotient {

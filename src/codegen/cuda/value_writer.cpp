@@ -436,6 +436,10 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
       if (const std::optional<Scalar> under = nests::under_one_plus_erf(node))
         return named("float",
                      concat(is_narrow_ ? "narrow_" : "", "one_plus_erf(", value(*under), ")"));
+      if (const auto distance = find_byte_distance(node)) {
+        const std::string x = value(distance->x), zero = value(distance->zero);
+        return named("float", concat("byte_from(", x, ", ", zero, ")"));
+      }
       std::string a = value(node.args[0]), b = value(node.args[1]);
       const DType dtype = node.args[0]->dtype;
       if (dtype == DType::I64) {  // templates take two of one type
