@@ -2,6 +2,7 @@
 #include "codegen/cuda/sum_store.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
+#include "nests/stride.h"
 
 #include <algorithm>
 
@@ -55,7 +56,7 @@ std::optional<std::string> KernelWriter::near_index(const Scalar& load, const St
   while (last > 0 && load->view[last - 1] == Dim(1)) --last;
   if (last == 0 || !(load->view[last - 1] == loop.extent)) return std::nullopt;
   for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
-    if (axis + 1 != last && (depends_on(load->args[axis], loop.id) ||
+    if (axis + 1 != last && (nests::depends_on(load->args[axis], loop.id) ||
                              !values_.is_surely_inside(load->args[axis], load->view[axis])))
       return std::nullopt;
   }
@@ -91,8 +92,9 @@ bool KernelWriter::folds_neighbours(const LoopBand& band, unsigned lanes) const 
                statement.extent.constant() <= kMostTrips && !statement.limit.is_defined() &&
                is_fold_band(folds);
       for_each_load(statement.body, [&](const Scalar& load) {
-        const bool moves = std::any_of(load->args.begin(), load->args.end(),
-                                       [&](const Scalar& at) { return depends_on(at, loop.id); });
+        const bool moves = std::any_of(load->args.begin(), load->args.end(), [&](const Scalar& at) {
+          return nests::depends_on(at, loop.id);
+        });
         const bool is_one = near_index(load, loop, lanes).has_value();
         is_near |= is_one;
         suits &= is_one || !moves;

@@ -61,9 +61,11 @@ std::vector<std::byte> compile_source(const std::string& source, const std::stri
     ~Destroyer() { library.destroy(program); }
   } const destroyer{library, &program};
   const std::string target = concat("--gpu-architecture=", architecture);
-  // Products and sums are fused where a nest says so, as on the processor.
+  // Products and sums are fused where a nest says so, as on the processor. Lambdas that are
+  // templates are the device's, too.
   std::vector<const char*> options = {target.c_str(), "--std=c++17", "--fmad=false",
-                                      "--extra-device-vectorization"};
+                                      "--extra-device-vectorization",
+                                      "--device-as-default-execution-space"};
   // Kernels on all cores, with the same code.
   int major = 0, minor = 0;
   library.version(&major, &minor);

@@ -117,8 +117,7 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
     lines.add(";");
   };
   open_at_row("const auto place = [&](i32 row, i32 column) -> i64");
-  lines.add(
-      concat("return ", offset_of(tile.store.indices, tile.store.view, tile, values), ";"));
+  lines.add(concat("return ", offset_of(tile.store.indices, tile.store.view, tile, values), ";"));
   close();
   const FetchedPieces pieces = find_pieces(tile);
   std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
@@ -194,9 +193,9 @@ void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                      blocks = (tile.inner_count + depth - 1) / depth;
   lines.add(concat("product_tiles<", format_of(tile), ", ", tile.tile_columns(), ", ",
                    tile.is_b_turned ? "true" : "false", ", ", value_type(tile),
-                   is_in_pairs(tile) ? ", true" : ", false",
-                   ">(&map_a, &map_b, ", row_count(tile, values), ", ", tile.column_count,
-                   ", MatrixRows{", blocks, "}, ", nest.buffers[tile.store.id].name,
+                   is_in_pairs(tile) ? ", true" : ", false", ">(&map_a, &map_b, ",
+                   row_count(tile, values), ", ", tile.column_count, ", MatrixRows{", blocks, "}, ",
+                   nest.buffers[tile.store.id].name,
                    ", fetch_columns, fetch, trade_fetched, finish, place);"));
 }
 
@@ -215,8 +214,8 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
                     result = nest.buffers[tile.product.store.id].name;
   if (tile.is_large) {
     lines.add(concat("product_tiles<", format, ", ", tile.tile_outputs, ", false, ", value,
-                     is_in_pairs(tile.product) ? ", true" : ", false",
-                     ">(&map_a, &map_b, ", pixels, ", ", tile.outputs, ", source, ", result,
+                     is_in_pairs(tile.product) ? ", true" : ", false", ">(&map_a, &map_b, ", pixels,
+                     ", ", tile.outputs, ", source, ", result,
                      ", fetch_columns, fetch, trade_fetched, finish, place);"));
   } else {
     lines.add(concat("convolution_tile<", format, ", ", tile.parts, ", ", tile.beside, ", ",
