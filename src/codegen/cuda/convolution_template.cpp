@@ -84,14 +84,13 @@ FN void convolution_tile(const TensorMap* x, const TensorMap* w, i64 pixels, Win
   decltype(fetch(0, 0)) fetched[kOwn];
   UNROLL for (int k = 0; k < kOwn; ++k) fetched[k] = fetch(row_of(first_own + k), column_of(first_own + k));
   Sum d[32];
-  UNROLL for (int k = 0; k < 32; ++k) d[k] = 0;
   int stage = 0, done = 0;
   u32 phase = 0;
   for (i32 k = begin; k < end; ++k) {
     await(full + 8 * stage, phase);
     const u64 a = tile_at(first + stage * kStage, 16), b = tile_at(first + stage * kStage + kHalf, 16);
     begin_sums();
-    UNROLL for (int n = 0; n < 4; ++n) Multiply<FORMAT, 64, false>::add(d, a + 2 * n, b + 2 * n, 1);
+    UNROLL for (int n = 0; n < 4; ++n) Multiply<FORMAT, 64, false>::add(d, a + 2 * n, b + 2 * n, k - begin + n);
     commit_sums();
     await_sums<1>();
     if (k > begin) {
