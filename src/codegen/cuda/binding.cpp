@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -112,6 +113,27 @@ std::int64_t own_bytes(const LoopNest& nest) {
   return bytes;
 }
 
+// How many of a warp's threads do a row, of many rows: so many that each takes pieces of four
+// elements, and no more than a few.
+unsigned threads_of_rows(const Block& block, double rows) {
+  constexpr double kManyRows = 1 << 15;
+  constexpr std::int64_t kPiece = 4, kMostPieces = 3;
+  std::optional<Dim> row;
+  for (const Statement& statement : block) {
+    if (statement.kind != Statement::Kind::Loop) continue;
+    if (row && !(*row == statement.extent)) return kWarp;
+    row = statement.extent;
+  }
+  if (rows < kManyRows || !row || !row->is_constant()) return kWarp;
+  for (unsigned threads = kWarp; threads >= kWarp / 4; threads /= 2) {
+    const std::int64_t elements = row->constant() / threads;
+    if (row->constant() % threads == 0 && elements % kPiece == 0 &&
+        elements / kPiece <= kMostPieces)
+      return threads;
+  }
+  return kWarp;
+}
+
 }  // namespace
 
 LoopBand band_of(const Statement& loop) {
@@ -182,7 +204,9 @@ Binding bind(const LoopNest& nest, const Target& target) {
     // Few rows are shared by more threads each, so that all multiprocessors have some.
     constexpr double kFewItems = 1024;
     const bool is_spread = items < kFewItems && inside > 256;
-    binding.group = inside <= 1024 && !is_spread ? kWarp : inside <= 1 << 14 ? 256 : 1024;
+    binding.group = inside <= 1024 && !is_spread ? threads_of_rows(*binding.inner, items)
+                    : inside <= 1 << 14          ? 256
+                                                 : 1024;
     binding.threads = std::max(binding.group, 128U);
     const std::int64_t groups = binding.threads / binding.group;
     binding.has_global_scratch = own < 0 || own * groups > kSharedBytes;

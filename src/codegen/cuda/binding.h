@@ -19,9 +19,10 @@ namespace tenon::codegen::cuda {
 struct Binding {
   std::vector<const Statement*> items;  ///< loops, outermost first
   const Block* inner = nullptr;         ///< what is done for each
-  unsigned group = 1;                   ///< threads that do one item: 1, a warp, or a whole block
-  unsigned threads = 256;               ///< of a block
-  unsigned lanes = 1;  ///< neighbours along the last of `items` that one thread does
+  /// Threads that do one item: 1, a quarter of a warp to all of it, or a whole block.
+  unsigned group = 1;
+  unsigned threads = 256;  ///< of a block
+  unsigned lanes = 1;      ///< neighbours along the last of `items` that one thread does
   /// Buffers of the nest's own that lie in the memory of the device, one for each group; others are
   /// small enough for shared memory or registers.
   bool has_global_scratch = false;

@@ -239,15 +239,19 @@ template <> struct Exchanged<i8> { typedef int type; };
 template <> struct Exchanged<u8> { typedef int type; };
 template <> struct Exchanged<i16> { typedef int type; };
 template <> struct Exchanged<u16> { typedef int type; };
-template <class T> FN T from_lane(T x, int mask) {
-  return (T)__shfl_xor_sync(0xffffffffu, (typename Exchanged<T>::type)x, mask);
+// Of a warp the threads of one's own group: its others may be done.
+template <int THREADS> FN u32 group_mask() {
+  return THREADS >= 32 ? 0xffffffffu : ((1u << (THREADS & 31)) - 1) << (threadIdx.x & 31 & ~(THREADS - 1));
+}
+template <int THREADS = 32, class T> FN T from_lane(T x, int other) {
+  return (T)__shfl_xor_sync(group_mask<THREADS>(), (typename Exchanged<T>::type)x, other);
 }
 template <int THREADS> FN void group_sync() {
-  if (THREADS == 32) __syncwarp(); else __syncthreads();
+  if (THREADS <= 32) __syncwarp(group_mask<THREADS>()); else __syncthreads();
 }
 template <class FOLD, int THREADS, class T> FN T fold_group(T x, void* shared, int lane) {
-  for (int mask = 16; mask > 0; mask >>= 1) x = FOLD::of(x, from_lane(x, mask));
-  if (THREADS == 32) return x;
+  for (int other = THREADS < 32 ? THREADS / 2 : 16; other > 0; other >>= 1) x = FOLD::of(x, from_lane<THREADS>(x, other));
+  if (THREADS <= 32) return x;
   T* partial = (T*)shared;
   if ((lane & 31) == 0) partial[lane >> 5] = x;
   __syncthreads();
@@ -267,12 +271,12 @@ template <class T, bool MOST, bool LAST> FN bool is_better(T best, i64 best_plac
 }
 template <bool MOST, bool LAST, int THREADS, class T>
 FN void fold_places(T& x, i64& place, void* shared, int lane) {
-  for (int mask = 16; mask > 0; mask >>= 1) {
-    T other = from_lane(x, mask);
-    i64 other_place = from_lane(place, mask);
+  for (int step = THREADS < 32 ? THREADS / 2 : 16; step > 0; step >>= 1) {
+    T other = from_lane<THREADS>(x, step);
+    i64 other_place = from_lane<THREADS>(place, step);
     if (is_better<T, MOST, LAST>(x, place, other, other_place)) { x = other; place = other_place; }
   }
-  if (THREADS == 32) return;
+  if (THREADS <= 32) return;
   T* values = (T*)shared;
   i64* places = (i64*)((char*)shared + 32 * 8);
   if ((lane & 31) == 0) { values[lane >> 5] = x; places[lane >> 5] = place; }
@@ -422,7 +426,7 @@ static void run_blocks(unsigned first, unsigned blocks, unsigned threads) {
 }
 }  // namespace emulated
 static inline void __syncthreads() { emulated::wait(emulated::kBlock); }
-static inline void __syncwarp() { emulated::wait(emulated::kWarp); }
+static inline void __syncwarp(unsigned = 0) { emulated::wait(emulated::kWarp); }
 template <class T> static inline T from_thread(T x, unsigned thread) {
   std::memcpy(&emulated::lanes[emulated::current], &x, sizeof(T));
   emulated::wait(emulated::kWarp);

@@ -56,7 +56,74 @@ template <int WINDOW_ROWS, int WINDOW_COLUMNS, int STRIP, int TOGETHER> struct I
   static FN i32 tiles(const WeightGradient& s) { return (s.outputs + 63) / 64 * ((s.channels + 63) / 64); }
   static FN i32 pieces(const WeightGradient& s) { return s.groups * s.bands; }
 };
-template <int N> struct Number { static constexpr int value = N; };
+// What groups of threads hand each other, and how far one of them is.
+struct GradientRing {
+  u32 full_row, empty_row, full_line, empty_line, lines;  // barriers; rows of the result's gradient
+  u64 tiles;                                              // turned rows of images
+  int row, line;
+  u32 row_phase, line_phase;
+};
+// Sums of ROWS rows of the window and the group's column, over a unit.
+template <int ROWS, int WINDOW_ROWS, int WINDOW_COLUMNS, int STRIP, int TURNED, int LINES, class UNIT>
+FN void sum_weight_gradient(const WeightGradient& s, const UNIT& at, GradientRing& ring, int group, float* y) {
+  constexpr int kTurned = TURNED, kLines = LINES, kRow = 64 * 64 * 4, kBefore = WINDOW_COLUMNS - 1;
+  constexpr int kHalf = ((STRIP + kBefore) * 128 + 1023) / 1024 * 1024, kLine = 2 * kHalf;
+  const int thread = (int)threadIdx.x % 128, lane = thread % 32, warp = thread / 32, pair = lane / 4, own = lane % 4;
+  const int shift = at.window_column + group - 1;
+  // A group that has no column only keeps pace.
+  const bool has_column = group - 1 < at.window_columns;
+  const int c = (16 * warp + 2 * pair) % 32, p = 2 * own + kBefore - (has_column ? shift : 0);
+  const u32 base = warp / 2 * kHalf + c % 4 * 4;
+  const u32 even = base + p * 128 + ((c / 4 ^ (p & 7)) << 4), odd = base + (p + 1) * 128 + ((c / 4 ^ ((p + 1) & 7)) << 4);
+  float sums[ROWS][32];
+  UNROLL for (int r = 0; r < ROWS; ++r) {
+    UNROLL for (int k = 0; k < 32; ++k) sums[r][k] = 0;
+  }
+  const i32 segments = at.segments(s);
+  ROLLED for (i32 segment = 0; segment < segments; ++segment) {
+    ROLLED for (i32 e = 0; e < at.count + ROWS - 1; ++e) {
+      await(ring.full_row + 8 * ring.row, ring.row_phase);
+      if (e >= ROWS - 1) {
+        await(ring.full_line + 8 * ring.line, ring.line_phase);
+        u64 tile[ROWS];
+        int oldest = ring.row - (ROWS - 1);
+        if (oldest < 0) oldest += kTurned;
+        UNROLL for (int r = 0; r < ROWS; ++r) tile[r] = ring.tiles + (u64)((oldest + r < kTurned ? oldest + r : oldest + r - kTurned) * (kRow >> 4));
+        const u32 from = ring.lines + ring.line * kLine;
+        if (has_column) {
+          UNROLL for (int k = 0; k < STRIP / 8; ++k) {
+            u32 a[4];
+            load_two(a, from + even + k * 1024);
+            load_two(a + 2, from + odd + k * 1024);
+            UNROLL for (int n = 0; n < 4; ++n) a[n] = as_tf32(a[n]);
+            begin_sums();
+            UNROLL for (int r = 0; r < ROWS; ++r) MultiplyRows<FormatTf32, 64>::add(sums[r], a, tile[r] + k / 4 * (kRow >> 5) + k % 4 * 2);
+            commit_sums();
+            await_sums<1>();
+          }
+          await_sums<0>();
+        }
+        if (lane == 0) {
+          arrive(ring.empty_line + 8 * ring.line);
+          // Rows that no window below meets: behind the last, all.
+          const int left = e == at.count + ROWS - 2 ? ROWS : 1;
+          for (int r = 0; r < left; ++r) arrive(ring.empty_row + 8 * (oldest + r < kTurned ? oldest + r : oldest + r - kTurned));
+        }
+        if (++ring.line == kLines) { ring.line = 0; ring.line_phase ^= 1; }
+      }
+      if (++ring.row == kTurned) { ring.row = 0; ring.row_phase ^= 1; }
+    }
+  }
+  const i32 output = at.output + 16 * warp + 2 * pair;
+  UNROLL for (int r = 0; r < ROWS; ++r) {
+    UNROLL for (int k = 0; k < 16; ++k) {
+      const i32 channel = at.channel + k / 2 * 8 + own * 2;
+      const i64 place = ((((i64)at.piece * s.outputs + output + k % 2) * WINDOW_ROWS + at.window_row + r) * WINDOW_COLUMNS + shift) * s.channels + channel;
+      if (has_column && output + k % 2 < s.outputs && channel < s.channels)
+        *(float2*)(y + place) = make_float2(sums[r][k / 2 * 4 + k % 2 * 2], sums[r][k / 2 * 4 + k % 2 * 2 + 1]);
+    }
+  }
+}
 // Strips of rows: columns of one image, or of so many together, which are a pitch apart.
 template <int WINDOW_ROWS, int WINDOW_COLUMNS, int STRIP, int TOGETHER, int PITCH>
 FN void weight_gradient_units(const TensorMap* x, const TensorMap* dy, float* y, const WeightGradient s) {
@@ -157,72 +224,12 @@ FN void weight_gradient_units(const TensorMap* x, const TensorMap* dy, float* y,
     return;
   }
   take_registers<144>();
-  const int pair = lane / 4, own = lane % 4;
-  const u64 tiles = tile_at(turned, 16);
-  int row = 0, line = 0;
-  u32 row_phase = 0, line_phase = 0;
-  const auto sum_unit = [&](auto rows) {
-    constexpr int ROWS = decltype(rows)::value;
-    const int shift = at.window_column + group - 1;
-    // A group that has no column only keeps pace.
-    const bool has_column = group - 1 < at.window_columns;
-    const int c = (16 * warp + 2 * pair) % 32, p = 2 * own + kBefore - (has_column ? shift : 0);
-    const u32 base = warp / 2 * kHalf + c % 4 * 4;
-    const u32 even = base + p * 128 + ((c / 4 ^ (p & 7)) << 4), odd = base + (p + 1) * 128 + ((c / 4 ^ ((p + 1) & 7)) << 4);
-    float sums[ROWS][32];
-    UNROLL for (int r = 0; r < ROWS; ++r) {
-      UNROLL for (int k = 0; k < 32; ++k) sums[r][k] = 0;
-    }
-    const i32 segments = at.segments(s);
-    ROLLED for (i32 segment = 0; segment < segments; ++segment) {
-      ROLLED for (i32 e = 0; e < at.count + ROWS - 1; ++e) {
-        await(full_row + 8 * row, row_phase);
-        if (e >= ROWS - 1) {
-          await(full_line + 8 * line, line_phase);
-          u64 tile[ROWS];
-          int oldest = row - (ROWS - 1);
-          if (oldest < 0) oldest += kTurned;
-          UNROLL for (int r = 0; r < ROWS; ++r) tile[r] = tiles + (u64)((oldest + r < kTurned ? oldest + r : oldest + r - kTurned) * (kRow >> 4));
-          const u32 from = lines + line * kLine;
-          if (has_column) {
-            UNROLL for (int k = 0; k < STRIP / 8; ++k) {
-              u32 a[4];
-              load_two(a, from + even + k * 1024);
-              load_two(a + 2, from + odd + k * 1024);
-              UNROLL for (int n = 0; n < 4; ++n) a[n] = as_tf32(a[n]);
-              begin_sums();
-              UNROLL for (int r = 0; r < ROWS; ++r) MultiplyRows<FormatTf32, 64>::add(sums[r], a, tile[r] + k / 4 * (kRow >> 5) + k % 4 * 2);
-              commit_sums();
-              await_sums<1>();
-            }
-            await_sums<0>();
-          }
-          if (lane == 0) {
-            arrive(empty_line + 8 * line);
-            // Rows that no window below meets: behind the last, all.
-            const int left = e == at.count + ROWS - 2 ? ROWS : 1;
-            for (int r = 0; r < left; ++r) arrive(empty_row + 8 * (oldest + r < kTurned ? oldest + r : oldest + r - kTurned));
-          }
-          if (++line == kLines) { line = 0; line_phase ^= 1; }
-        }
-        if (++row == kTurned) { row = 0; row_phase ^= 1; }
-      }
-    }
-    const i32 output = at.output + 16 * warp + 2 * pair;
-    UNROLL for (int r = 0; r < ROWS; ++r) {
-      UNROLL for (int k = 0; k < 16; ++k) {
-        const i32 channel = at.channel + k / 2 * 8 + own * 2;
-        const i64 place = ((((i64)at.piece * s.outputs + output + k % 2) * WINDOW_ROWS + at.window_row + r) * WINDOW_COLUMNS + shift) * s.channels + channel;
-        if (has_column && output + k % 2 < s.outputs && channel < s.channels)
-          *(float2*)(y + place) = make_float2(sums[r][k / 2 * 4 + k % 2 * 2], sums[r][k / 2 * 4 + k % 2 * 2 + 1]);
-      }
-    }
-  };
+  GradientRing ring = {full_row, empty_row, full_line, empty_line, lines, tile_at(turned, 16), 0, 0, 0, 0};
   constexpr int kParts = (WINDOW_ROWS + 2) / 3, kMost = (WINDOW_ROWS + kParts - 1) / kParts, kFewest = WINDOW_ROWS / kParts;
   for (; at.unit < units; at.unit += (i32)gridDim.x) {
     at.begin_unit(s);
-    if (kMost == kFewest || at.window_rows == kMost) sum_unit(Number<kMost>());
-    else sum_unit(Number<kFewest>());
+    if (kMost == kFewest || at.window_rows == kMost) sum_weight_gradient<kMost, WINDOW_ROWS, WINDOW_COLUMNS, STRIP, kTurned, kLines>(s, at, ring, group, y);
+    else sum_weight_gradient<kFewest, WINDOW_ROWS, WINDOW_COLUMNS, STRIP, kTurned, kLines>(s, at, ring, group, y);
   }
 }
 )cuda";

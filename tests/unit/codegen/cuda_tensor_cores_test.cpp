@@ -1,5 +1,7 @@
 // Kernels of our own on tensor cores, emulated as `cuda_test.cpp` does.
 #include "base/error.h"
+#include "codegen/compile.h"
+#include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/select.h"
 #include "codegen/select.h"
@@ -118,7 +120,7 @@ TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
 }
 )",
       // … in six, of fewer rows than columns; channels that end within a tile; several strips.
-      R"(graph (x: f32[2, 3, 68, 100]@NHWC, dy: f32[2, 1, 64, 64]@NHWC) {
+      R"(graph (x: f32[2, 4, 68, 100]@NHWC, dy: f32[2, 2, 64, 64]@NHWC) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [4, 7], pads = [1, 0, 0, 2]}
   return dw
 }
@@ -148,6 +150,33 @@ TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
   options.device = codegen::cuda::Target{.architecture = "sm_90a"};
   const TaskList exact = codegen::select(parse_graph(graphs.front(), all_ops()), options);
   for (const TaskList::Task& task : exact.tasks) EXPECT_NE(task.ways.front().candidate, "wgmma");
+}
+
+// The emulation's compiler takes more than the device's.
+TEST(CudaTensorCores, TheCompilerOfTheDeviceTakesThem) {
+  const std::string text =
+      R"(graph (x: f32[64, 27, 27, 64]@NHWC, dy: f32[64, 27, 27, 64]@NHWC, w: f32[64, 64, 3, 3], rows: f32[32768, 32]) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
+  c = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
+  dx = lrn_gradient(c, dy) {size = 5, alpha = 0.5}
+  s = softmax(rows) {axis = -1}
+  return dw, dx, s
+}
+)";
+  codegen::CompileOptions options = cpu_options();
+  options.device = codegen::cuda::Target{
+      .architecture = "sm_90a", .allows_tf32 = true, .prefers_tensor_cores = true};
+  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", "tf32"));
+  try {
+    codegen::cuda::compiler_name();
+  } catch (const Error&) {
+    GTEST_SKIP() << "no NVRTC";
+  }
+  const Program program = codegen::compile(graph, options);
+  EXPECT_FALSE(program.code.empty());
+  EXPECT_EQ(std::ranges::count_if(program.steps,
+                                  [](const auto& step) { return step.candidate == "wgmma"; }),
+            2);
 }
 
 // Strides, dilation, zeros around images and none, tiles that end beyond the last pixel, sums that

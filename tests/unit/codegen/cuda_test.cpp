@@ -158,6 +158,24 @@ TEST(Cuda, NeighboursAlongARowAreLoadedTogether) {
   EXPECT_EQ(count, 6U);  // two of each gradient
 }
 
+// Of many short rows a warp does several at once; the last warp has fewer.
+TEST(Cuda, ManyShortRowsShareWarps) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const std::string text = R"(graph (x: f32[32770, 32]) {
+  y = softmax(x) {axis = -1}
+  at = arg_max(x) {axis = 1}
+  return y, at
+}
+)";
+  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
+  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                      text);
+  const Program program = testing::compile_emulated(graph);
+  const std::string code(reinterpret_cast<const char*>(program.code.data()), program.code.size());
+  EXPECT_NE(code.find("fold_group<FoldSum, 8>"), std::string::npos);
+  EXPECT_NE(code.find("fold_places<true, false, 8>"), std::string::npos);
+}
+
 // What is computed where it is read: loops of both may have the same numbers.
 TEST(Cuda, ScratchThatIsReadOnceIsNotKept) {
   if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
