@@ -44,7 +44,8 @@ bool take_store(const LoopNest& nest, const nests::Contraction& sum, const State
 /// by side in both, but for numbers of two bytes.
 std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target);
 
-/// Rows of a tile, and most columns; so many bytes of a row lie in shared memory at once, so many times.
+/// Rows of a tile, and most columns; so many bytes of a row lie in shared memory at once, so many
+/// times.
 inline constexpr std::int64_t kProductTile = 128, kTileBytes = 128, kProductStages = 6;
 /// Neighbours that a thread reads and stores at once.
 inline constexpr std::int64_t kTogether = 8;
