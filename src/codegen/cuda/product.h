@@ -47,7 +47,8 @@ std::optional<ProductTile> find_product(const LoopNest& nest, const Target& targ
 /// few tiles for its multiprocessors and a library does better.
 std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target);
 
-/// Rows of a tile, and most columns; so many bytes of a row lie in shared memory at once, so many times.
+/// Rows of a tile, and most columns; so many bytes of a row lie in shared memory at once, so many
+/// times.
 inline constexpr std::int64_t kProductTile = 128, kTileBytes = 128, kProductStages = 6;
 /// Neighbours that a thread reads and stores at once.
 inline constexpr std::int64_t kTogether = 8;

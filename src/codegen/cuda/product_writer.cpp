@@ -54,54 +54,70 @@ FetchedPieces find_pieces(const ProductTile& tile) {
   return found;
 }
 
-// Whether bytes are made of sums where tensor cores leave them, and only then trade places: nothing
-// but pieces depends on the column.
-bool is_in_pairs(const ProductTile& tile) {
-  if (!tile.has_bytes() || info(tile.result_dtype).storage_bytes != 1) return false;
+// Whether what is computed of a sum depends on a loop other than by the pieces that it reads.
+bool asks_for(const ProductTile& tile, const Statement* loop) {
   std::unordered_set<const ScalarNode*> seen;
   std::vector<Scalar> work{tile.store.value};
   while (!work.empty()) {
     const Scalar at = work.back();
     work.pop_back();
     if (!seen.insert(&at.node()).second) continue;
-    if (at->kind == ScalarKind::Loop && at->id == tile.columns->id) return false;
+    if (at->kind == ScalarKind::Loop && at->id == loop->id) return true;
     if (at->kind == ScalarKind::Load && is_piece(at, tile.columns->id)) continue;
     work.insert(work.end(), at->args.begin(), at->args.end());
   }
-  return true;
+  return false;
 }
 
-// Where a row's loops lead and a column, from the first element: by the row alone, where its loops
-// run as one there too.
-std::string offset_of(const std::vector<Scalar>& at, const Dims& view, const ProductTile& tile,
-                      ValueWriter& values) {
+// Whether bytes are made of sums where tensor cores leave them, and only then trade places.
+bool is_in_pairs(const ProductTile& tile) {
+  return tile.has_bytes() && info(tile.result_dtype).storage_bytes == 1 &&
+         !asks_for(tile, tile.columns);
+}
+
+// Coordinates in what a load or the store sees.
+struct Seen {
+  std::vector<Scalar> at;
+  Dims view;
+};
+Seen seen_by(const Scalar& load) {
+  return {{load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
+          load->view};
+}
+
+// Whether a row's loops run as one there too, each step a known way.
+bool has_rows_as_one(const Seen& seen, const ProductTile& tile) {
   const std::size_t count = tile.rows.size();
-  bool is_one = view.size() > count;
-  for (std::size_t k = 0; is_one && k < count; ++k) {
-    is_one = at[k]->kind == ScalarKind::Loop && at[k]->id == tile.rows[k]->id &&
-             view[k] == tile.rows[k]->extent;
+  if (seen.view.size() <= count) return false;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (seen.at[k]->kind != ScalarKind::Loop || seen.at[k]->id != tile.rows[k]->id ||
+        !(seen.view[k] == tile.rows[k]->extent))
+      return false;
   }
-  if (!is_one) return values.place(at, view, false).offset;
-  const auto behind = static_cast<std::ptrdiff_t>(count);
-  const Dims inner(view.begin() + behind, view.end());
-  const Dim pitch = product(inner);
-  if (!pitch.is_constant()) return values.place(at, view, false).offset;
-  const std::vector<Scalar> rest(at.begin() + behind, at.end());
-  const std::optional<std::int64_t> all = product(view).value();
+  return std::all_of(seen.view.begin() + static_cast<std::ptrdiff_t>(count), seen.view.end(),
+                     [](const Dim& dim) { return dim.is_constant(); });
+}
+
+// Where the row and the column lie, from the first element.
+std::string offset_of(const Seen& seen, const ProductTile& tile, ValueWriter& values) {
+  if (!has_rows_as_one(seen, tile)) return values.place(seen.at, seen.view, false).offset;
+  const auto count = static_cast<std::ptrdiff_t>(tile.rows.size());
+  const Dims inner(seen.view.begin() + count, seen.view.end());
+  const std::optional<std::int64_t> all = product(seen.view).value();
   const bool is_short = all && *all <= std::numeric_limits<int>::max();
-  return concat(is_short ? "" : "(i64)", "row * ", pitch.constant(), " + ",
-                values.place(rest, inner, false).offset);
+  return concat(is_short ? "" : "(i64)", "row * ", product(inner).constant(), " + ",
+                values.place({seen.at.begin() + count, seen.at.end()}, inner, false).offset);
 }
 
 // What is computed of sums of eight columns, of what is fetched for it, and where it goes, by the
 // places of loops that run as one and of the first column.
 void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                   ValueWriter& values) {
-  // Positions of a row's loops, and of what is computed of sums there.
-  const auto open_at_row = [&](const std::string& head) {
+  // With positions of a row's loops where they are asked for.
+  const auto open_at_row = [&](const std::string& head, bool has_positions) {
     lines.open(head);
-    lines.add("i32 rest = row;");
-    for (std::size_t k = tile.rows.size(); k-- > 0;) {
+    if (has_positions) lines.add("i32 rest = row;");
+    for (std::size_t k = tile.rows.size(); has_positions && k-- > 0;) {
       const std::string name = loop_name(tile.rows[k]->id);
       values.name_loop(tile.rows[k]->id, name);
       const std::string count = values.extent(tile.rows[k]->extent);
@@ -116,8 +132,9 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
     lines.close();
     lines.add(";");
   };
-  open_at_row("const auto place = [&](i32 row, i32 column) -> i64");
-  lines.add(concat("return ", offset_of(tile.store.indices, tile.store.view, tile, values), ";"));
+  const Seen result{tile.store.indices, tile.store.view};
+  open_at_row("const auto place = [&](i32 row, i32 column) -> i64", !has_rows_as_one(result, tile));
+  lines.add(concat("return ", offset_of(result, tile, values), ";"));
   close();
   const FetchedPieces pieces = find_pieces(tile);
   std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
@@ -133,22 +150,21 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   const auto load_all = [&](const std::vector<Scalar>& loads, const char* load_pieces) {
     for (const Scalar& load : loads) {
       const NestBuffer& from = nest.buffers[load->id];
-      const std::vector<Scalar> at(
-          load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
       lines.add(concat(packed.at(&load.node()).pack, " = ", load_pieces, "(", from.name, " + ",
-                       offset_of(at, load->view, tile, values), ");"));
+                       offset_of(seen_by(load), tile, values), ");"));
     }
     lines.add("return fetched;");
   };
   lines.add(concat("struct Columns {", members(pieces.of_columns), " };"));
   lines.add(concat("struct Fetched : Columns {", members(pieces.of_rows), " };"));
-  lines.open("const auto fetch_columns = [&](i32 column, const auto& load) -> Columns");
-  values.name_loop(tile.columns->id, "column");
-  values.begin_statement();
+  open_at_row("const auto fetch_columns = [&](i32 column, const auto& load) -> Columns", false);
   lines.add("Columns fetched;");
   load_all(pieces.of_columns, "load");
   close();
-  open_at_row("const auto fetch = [&](i32 row, i32 column) -> Fetched");
+  open_at_row("const auto fetch = [&](i32 row, i32 column) -> Fetched",
+              !std::ranges::all_of(pieces.of_rows, [&](const Scalar& load) {
+                return has_rows_as_one(seen_by(load), tile);
+              }));
   lines.add("Fetched fetched = {fetch_columns(column, LoadNeighbours())};");
   load_all(pieces.of_rows, "load_eight");
   close();
@@ -160,9 +176,11 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   values.set_narrow(info(tile.dtype).storage_bytes == 2);
   values.set_packed(std::move(packed));
   const std::string sum = has_bytes ? "i32" : "float";
-  open_at_row(concat("const auto finish = [&](const ", sum,
-                     "* sums, const Fetched& fetched, i32 row, i32 column) -> Eight<",
-                     value_type(tile), ">"));
+  open_at_row(
+      concat("const auto finish = [&](const ", sum,
+             "* sums, const Fetched& fetched, i32 row, i32 column) -> Eight<", value_type(tile),
+             ">"),
+      std::ranges::any_of(tile.rows, [&](const Statement* row) { return asks_for(tile, row); }));
   lines.add(concat("Eight<", value_type(tile), "> made;"));
   lines.open("UNROLL for (int v = 0; v < 8; ++v)");
   lines.add(concat("const ", sum, " ", values.local(tile.sum), " = sums[v];"));

@@ -55,8 +55,8 @@ std::optional<RoundedByte> find_rounded_byte(const ScalarNode& node) {
 }
 
 std::optional<ByteDistance> find_byte_distance(const ScalarNode& node) {
-  const bool is_difference = node.kind == ScalarKind::Binary &&
-                             node.binary == BinaryOp::Subtract && node.dtype == DType::F32;
+  const bool is_difference = node.kind == ScalarKind::Binary && node.binary == BinaryOp::Subtract &&
+                             node.dtype == DType::F32;
   if (!is_difference || node.args[0]->kind != ScalarKind::Cast ||
       node.args[0]->args[0]->dtype != DType::U8 || !is_of_byte(node.args[1]))
     return std::nullopt;
