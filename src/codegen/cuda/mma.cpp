@@ -2,6 +2,7 @@
 
 #include "target/gpu_facts.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -18,19 +19,33 @@ bool suits_copies(const ConvolutionTile& tile) {
   return has_pixels && tile.outputs % kTogether == 0 && tile.channels * bytes % kCopied == 0;
 }
 
-// The largest tiles of which there is one for each multiprocessor, or the smallest.
+// Cycles of a multiprocessor for a tile, for each 16 numbers of two bytes that are summed: those of
+// its 1024 products a cycle, or of shared memory, where four warps read half of each side twice and
+// what is copied is written once, 128 bytes a cycle.
+std::int64_t cycles_of(std::int64_t rows, std::int64_t columns) {
+  const std::int64_t products = rows * columns * 16 / 1024, bytes = (2 + 1) * (rows + columns) * 32;
+  return std::max(products, bytes / 128);
+}
+
+// The tiles that multiprocessors have done first, each its share of them; the largest of those.
 void choose_tile(MmaTile& tile, const Target& target) {
   constexpr std::array<std::pair<std::int64_t, std::int64_t>, 3> kTiles = {
       {{128, 128}, {128, 64}, {64, 64}}};
   const std::int64_t units = gpu_facts(target.architecture).units;
+  std::optional<std::int64_t> least;
+  MmaTile best = tile;
   for (const auto& [rows, columns] : kTiles) {
+    // Half of it would be beyond the last column.
+    if (2 * tile.product.column_count <= columns && columns > kTiles.back().second) continue;
     tile.rows = rows;
     tile.columns = columns;
-    if (columns > kTiles.back().second && tile.product.column_count <= kTiles.back().second)
-      continue;
     const std::optional<std::int64_t> count = tile.tile_count().value();
-    if (!count || *count >= units) return;
+    const std::int64_t cycles = count ? (*count + units - 1) / units * cycles_of(rows, columns) : 0;
+    if (least && cycles >= *least) continue;
+    least = cycles;
+    best = tile;
   }
+  tile = std::move(best);
 }
 
 }  // namespace

@@ -251,6 +251,27 @@ TEST(CudaMma, WaitsThatAreLeftOutAreNoticed) {
   }
 }
 
+// Few rows or columns are shared by more, smaller tiles.
+TEST(CudaMma, TilesFillMultiprocessors) {
+  const auto tile_of = [](const char* x, const char* w) {
+    const std::string text = concat("graph (x: f16[", x, "], w: f16[", w,
+                                    "]) {\n  p = matmul(x, w)\n  y = tanh(p)\n  return y\n}\n");
+    const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", ""));
+    const TaskList list =
+        codegen::select(graph, options_for({.architecture = "sm_80", .uses_libraries = false}));
+    const auto tile =
+        codegen::cuda::match_mma(list.kernels.front().nest, {.architecture = "sm_80"});
+    return tile ? std::pair(tile->rows, tile->columns) : std::pair<std::int64_t, std::int64_t>();
+  };
+  using Tile = std::pair<std::int64_t, std::int64_t>;
+  EXPECT_EQ(tile_of("4096, 768", "768, 3072"), (Tile{128, 128}));
+  EXPECT_EQ(tile_of("4096, 768", "768, 768"), (Tile{128, 64}));
+  EXPECT_EQ(tile_of("128, 768", "768, 768"), (Tile{64, 64}));
+  EXPECT_EQ(tile_of("100000, 64", "64, 64"), (Tile{128, 64}));
+  EXPECT_EQ(tile_of("n, 768", "768, 768"), (Tile{128, 128}));
+  EXPECT_EQ(tile_of("n, 768", "768, 48"), (Tile{128, 64}));
+}
+
 // Facts take fragments where a library would leave what follows to a pass of its own; tiles from
 // shared memory stay first where there are such, and what has neither refuses.
 TEST(CudaMma, ItIsTakenForWhatALibraryDoesNotTakeAlong) {
