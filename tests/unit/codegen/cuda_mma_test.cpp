@@ -2,6 +2,7 @@
 // `cuda_test.cpp` does.
 #include "base/error.h"
 #include "codegen/cuda/mma.h"
+#include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/select.h"
 #include "codegen/select.h"
 #include "cuda_emulation.h"
@@ -248,6 +249,42 @@ TEST(CudaMma, WaitsThatAreLeftOutAreNoticed) {
     const auto* bytes = reinterpret_cast<const std::byte*>(without.data());
     broken.code.assign(bytes, bytes + without.size());
     EXPECT_NE(outcome(std::move(broken)), expected) << at;
+  }
+}
+
+// NVRTC takes the source for each generation, all forms of it.
+TEST(CudaMma, EveryGenerationHasACompiler) {
+  try {
+    codegen::cuda::compiler_name();
+  } catch (const Error&) {
+    GTEST_SKIP() << "no NVRTC to compile with";
+  }
+  const Graph graph =
+      parse_graph(R"(graph (x: f16[n, 64], u: f32[n, 7, 7, 36]@NHWC, a: i8[70, 64], b: i8[24, 64]) {
+  w = constant f16[64, 128] normal(seed = 3, mean = 0.0, deviation = 0.2)
+  p = matmul(x, w)
+  y = gelu(p)
+  c = constant f32[24, 36, 3, 3] normal(seed = 4, mean = 0.0, deviation = 0.1)
+  q = conv(u, c) {out_layout = "NHWC"}
+  z = sigmoid(q)
+  t = transpose(b) {perm = [1, 0]}
+  r = matmul(a, t) {out_dtype = i32}
+  return y, z, r
+}
+)",
+                  all_ops());
+  for (const char* const architecture : {"sm_80", "sm_89", "sm_90"}) {
+    const Program program =
+        codegen::compile(run_pipeline(graph, pipeline_for(concat("cuda:", architecture), "int8")),
+                         options_for({.architecture = architecture,
+                                      .allows_tf32 = true,
+                                      .multiplies_bytes = true,
+                                      .uses_libraries = false}));
+    EXPECT_FALSE(program.code.empty());
+    EXPECT_EQ(std::ranges::count_if(
+                  program.steps,
+                  [](const Program::Step& step) { return step.candidate == codegen::cuda::kMma; }),
+              3);
   }
 }
 
