@@ -87,7 +87,7 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   lines.add("return fetched;");
   close();
   const bool has_bytes = tile.has_bytes();
-  values.set_narrow(info(tile.dtype).storage_bytes == 2);
+  values.set_narrow(info(tile.result_dtype).storage_bytes == 2);
   values.set_packed(std::move(packed));
   const std::string sum = has_bytes ? "i32" : "float";
   open_at_row(concat("const auto finish = [&](const ", sum,
