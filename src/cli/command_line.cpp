@@ -23,7 +23,7 @@ constexpr const char* kKernelsHelp = "--to=aitemplate: name the kernels that tun
 constexpr const char* kTuneHelp = "time what can compute each kernel first, for SECONDS or as long as it takes";
 constexpr const char* kUntunedHelp = "choose kernels by estimate, whatever the tuning cache says";
 constexpr const char* kPreferHelp =
-    "take these candidates wherever they accept: wgmma, library, loops; of a processor tiles, winograd, …";
+    "take these candidates wherever they accept: wgmma, mma, library, loops; of a processor tiles, winograd, …";
 constexpr const char* kCheckNanHelp = "find the first node that makes a NaN or an infinity; DIR gets what it read";
 constexpr const char* kCheckRangeHelp = "find the first node that makes a number of a larger magnitude";
 constexpr const char* kDumpHelp = "DIR[:PATTERN]: write every value whose name matches as a .npy file";

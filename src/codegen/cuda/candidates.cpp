@@ -70,23 +70,17 @@ class Listing {
   const std::vector<bool>& is_constant_;
 };
 
-void add_tensor_cores(Listing& listing, const Target& target) {
-  for (const char* const name : {kWgmma, kMma}) {
-    if (listing.has(name)) continue;
-    Target own = target;
-    own.prefers_tensor_cores = true;
-    own.prefers_fragments = name == kMma;
-    if (!own.has_wgmma() && !(name == kMma && own.has_mma())) {
-      listing.refuse(name, "the target has no such instructions");
-      continue;
-    }
-    const std::vector<DeviceKernel> kernels = listing.kernels_for(own);
-    if (main_of(kernels).candidate == name) {
-      listing.accept(kernels, own);
-    } else {
-      listing.refuse(name, "no tiles of ours fit its types, extents and strides");
-    }
-  }
+void add_tensor_cores(Listing& listing, const Target& target, const char* name,
+                      bool has_fragments) {
+  if (listing.has(name)) return;
+  Target own = target;
+  own.prefers_tensor_cores = true;
+  own.prefers_fragments = has_fragments;
+  if (!(has_fragments ? own.has_mma() : own.has_wgmma()))
+    return listing.refuse(name, "the target has no such instructions");
+  const std::vector<DeviceKernel> kernels = listing.kernels_for(own);
+  if (main_of(kernels).candidate == name) return listing.accept(kernels, own);
+  listing.refuse(name, "no tiles of ours fit its types, extents and strides");
 }
 
 void add_library(Listing& listing, const Target& target) {
@@ -126,7 +120,8 @@ std::vector<DeviceCandidate> device_candidates(const NestSequence& sequence,
   Listing listing(sequence, part, is_constant);
   listing.accept(listing.kernels_for(target), target);
   if (match_attention(part.nest) || !sums_products(part.nest)) return std::move(listing.list);
-  add_tensor_cores(listing, target);
+  add_tensor_cores(listing, target, kWgmma, false);
+  add_tensor_cores(listing, target, kMma, true);
   add_library(listing, target);
   add_loops(listing, part, target);
   return std::move(listing.list);

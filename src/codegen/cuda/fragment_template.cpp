@@ -139,7 +139,7 @@ template <class FORMAT, bool IS_B> static typename FORMAT::sum number_of(u32 wor
   return Widened<FORMAT, IS_B>::of(number);
 }
 }
-// 16 rows by 8 columns, 32 bytes of each: a thread has four of eight rows, by its place among four.
+// 16 rows by 8 columns, 32 bytes of each: of 16 of those four threads have a word each.
 template <class FORMAT> FN void multiply(typename FORMAT::sum* sums, const u32* a, const u32* b) {
   constexpr int kWord = 4 / sizeof(typename FORMAT::type), kHalf = 4 * kWord;
   const unsigned self = threadIdx.x, warp = self & ~31u, lane = self & 31;

@@ -1,42 +1,101 @@
 #include "codegen/cuda/mma.h"
 
+#include "codegen/cuda/distance.h"
+#include "codegen/cuda/grouped_convolution.h"
+#include "codegen/cuda/sum_store.h"
 #include "target/gpu_facts.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 namespace tenon::codegen::cuda {
 namespace {
 
-// A pixel's channels begin at a multiple of what is copied at once.
-bool suits_copies(const ConvolutionTile& tile) {
-  constexpr std::int64_t kCopied = 16;
-  const Dim pixels = tile.pixel_count();
-  const bool has_pixels =
-      !pixels.is_constant() || (pixels.constant() > 0 && pixels.constant() <= kMostRows);
-  const auto bytes = static_cast<std::int64_t>(info(tile.product.dtype).storage_bytes);
-  return has_pixels && tile.outputs % kTogether == 0 && tile.channels * bytes % kCopied == 0;
+// A convolution of one group, with all groups' operands, loops and store in place of its own.
+bool find_groups(const LoopNest& nest, const Target& target, MmaTile& tile) {
+  const auto one = one_group(nest);
+  if (!one) return false;
+  std::optional<ConvolutionTile> convolution = find_convolution(one->nest, target);
+  if (!convolution) return false;
+  const auto sum = find_tile_sum(nest);
+  const auto own_load = [&](const Scalar& load) {
+    return load->id == sum->a->id ? sum->a : sum->b;
+  };
+  const auto own_loop = [&](const Statement* loop) {
+    return *std::ranges::find(sum->parallel, loop->id, &Statement::id);
+  };
+  convolution->image = own_load(convolution->image);
+  convolution->weights = own_load(convolution->weights);
+  const std::int64_t weights = convolution->outputs * convolution->window_rows *
+                               convolution->window_columns * convolution->channels;
+  const auto apart = distance(convolution->weights, one->groups->id);
+  if (!apart || !(*apart == Dim(weights))) return false;
+  ProductTile& product = convolution->product;
+  ProductTile own;
+  if (!take_store(nest, *sum, *only_store(*sum), target, own)) return false;
+  product.store = own.store;
+  product.columns = own_loop(product.columns);
+  for (const Statement*& row : product.rows) row = own_loop(row);
+  product.rows.push_back(one->groups);
+  tile.groups = one->groups->extent.constant();
+  tile.convolution = std::move(*convolution);
+  return true;
 }
 
-// The largest tiles of which there is one for each multiprocessor, or the smallest.
+// What a product has to know of a convolution; false where a pixel's channels do not begin at a
+// multiple of what is copied at once.
+bool set_convolution(MmaTile& tile) {
+  constexpr std::int64_t kCopied = 16;
+  const ConvolutionTile& convolution = *tile.convolution;
+  const Dim pixels = convolution.pixel_count() * Dim(tile.groups);
+  const bool has_pixels =
+      !pixels.is_constant() || (pixels.constant() > 0 && pixels.constant() <= kMostRows);
+  tile.product = convolution.product;
+  tile.product.column_count = convolution.outputs;
+  tile.product.inner_count =
+      convolution.window_rows * convolution.window_columns * convolution.channels;
+  tile.product.b_pitch = tile.product.inner_count;
+  tile.product.a = convolution.image;
+  tile.product.b = convolution.weights;
+  const auto bytes = static_cast<std::int64_t>(info(tile.product.dtype).storage_bytes);
+  return has_pixels && convolution.outputs % kTogether == 0 &&
+         convolution.channels * bytes % kCopied == 0;
+}
+
+// Cycles of a multiprocessor for a tile, for each 16 numbers of two bytes that are summed: those of
+// its 1024 products a cycle, or of shared memory, where four warps read half of each side twice and
+// what is copied is written once, 128 bytes a cycle.
+std::int64_t cycles_of(std::int64_t rows, std::int64_t columns) {
+  const std::int64_t products = rows * columns * 16 / 1024, bytes = (2 + 1) * (rows + columns) * 32;
+  return std::max(products, bytes / 128);
+}
+
+// The tiles that multiprocessors have done first, each its share of them; the largest of those.
 void choose_tile(MmaTile& tile, const Target& target) {
   constexpr std::array<std::pair<std::int64_t, std::int64_t>, 3> kTiles = {
       {{128, 128}, {128, 64}, {64, 64}}};
   const std::int64_t units = gpu_facts(target.architecture).units;
+  std::optional<std::int64_t> least;
+  MmaTile best = tile;
   for (const auto& [rows, columns] : kTiles) {
+    // Half of it would be beyond the last column.
+    if (2 * tile.product.column_count <= columns && columns > kTiles.back().second) continue;
     tile.rows = rows;
     tile.columns = columns;
-    if (columns > kTiles.back().second && tile.product.column_count <= kTiles.back().second)
-      continue;
     const std::optional<std::int64_t> count = tile.tile_count().value();
-    if (!count || *count >= units) return;
+    const std::int64_t cycles = count ? (*count + units - 1) / units * cycles_of(rows, columns) : 0;
+    if (least && cycles >= *least) continue;
+    least = cycles;
+    best = tile;
   }
+  tile = std::move(best);
 }
 
 }  // namespace
 
 Dim MmaTile::tile_count() const {
-  return ceil_div(row_count(), rows) * Dim((product.column_count + columns - 1) / columns);
+  return ceil_div(row_count(), rows) * Dim((product.column_count + columns - 1) / columns * groups);
 }
 
 std::optional<MmaTile> match_mma(const LoopNest& nest, const Target& target) {
@@ -45,18 +104,11 @@ std::optional<MmaTile> match_mma(const LoopNest& nest, const Target& target) {
   if (auto product = find_product(nest, target)) {
     tile.product = std::move(*product);
   } else if (auto convolution = find_convolution(nest, target)) {
-    if (!suits_copies(*convolution)) return std::nullopt;
-    tile.product = convolution->product;
-    tile.product.column_count = convolution->outputs;
-    tile.product.inner_count =
-        convolution->window_rows * convolution->window_columns * convolution->channels;
-    tile.product.b_pitch = tile.product.inner_count;
-    tile.product.a = convolution->image;
-    tile.product.b = convolution->weights;
     tile.convolution = std::move(*convolution);
-  } else {
+  } else if (!find_groups(nest, target, tile)) {
     return std::nullopt;
   }
+  if (tile.convolution && !set_convolution(tile)) return std::nullopt;
   choose_tile(tile, target);
   return tile;
 }

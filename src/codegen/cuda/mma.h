@@ -15,6 +15,7 @@ struct MmaTile {
   ProductTile product;
   /// Where rows are pixels that a window is moved to; its `product` is the one above.
   std::optional<ConvolutionTile> convolution;
+  std::int64_t groups = 1;                 ///< of channels; their loop is the last of the rows'
   std::int64_t rows = 128, columns = 128;  ///< of a tile
 
   Dim row_count() const { return convolution ? convolution->pixel_count() : product.row_count; }

@@ -24,10 +24,10 @@ struct MatrixLines {
   FN void go_along(i32 count) { from += count; bytes -= count; }
   FN void go_down(i32 count) { from += count * pitch; lines -= count; }
 };
-// … of pixels that a window is moved to: its places one after another, all channels of each.
+// … of pixels that a window is moved to: its places one after another, all channels of each, or those of a group.
 struct WindowLines {
   const u8* image;
-  i32 pixels, pixel_bytes, image_rows, image_columns;
+  i32 pixels, pixel_bytes, channel_bytes, image_rows, image_columns;
   i32 rows, columns, window_rows, window_columns;  // of the result, of the window
   i32 rows_before, columns_before, row_stride, column_stride, row_dilation, column_dilation;
   const u8* from[4];
@@ -52,14 +52,14 @@ struct WindowLines {
   }
   FN void go_along(i32 count) {
     byte += count;
-    while (byte >= pixel_bytes) {
-      byte -= pixel_bytes;
+    while (byte >= channel_bytes) {
+      byte -= channel_bytes;
       if (++q == window_columns) { q = 0; ++r; }
     }
   }
 };
 template <class FORMAT, int ROWS, int COLUMNS, bool TURNED, int SHARED, class VALUE, class LINES, class RESULT, class FETCH, class FINISH, class PLACE>
-FN void mma_tile(LINES a, MatrixLines b, i32 blocks, i64 rows, i32 columns, RESULT* y, const FETCH& fetch, const FINISH& finish, const PLACE& place) {
+FN void mma_tile(i32 tile, i32 group, i32 groups, LINES a, MatrixLines b, i32 blocks, i64 rows, i32 columns, RESULT* y, const FETCH& fetch, const FINISH& finish, const PLACE& place) {
   typedef typename FORMAT::sum Sum;
   constexpr int kLine = 64, kHalf = ROWS * kLine, kStage = kHalf + COLUMNS * kLine, kStages = SHARED / kStage, kSize = sizeof(typename FORMAT::type);
   constexpr int kDown = ROWS / 32, kAcross = COLUMNS / 16;        // of a warp: fragments of 16 rows, of 8 columns
@@ -67,9 +67,9 @@ FN void mma_tile(LINES a, MatrixLines b, i32 blocks, i64 rows, i32 columns, RESU
   SHARED_STAGES(stages, kStages * kStage);
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, own = (int)threadIdx.x;
   // Eight tiles below each other, then the next eight: what they read stays near.
-  const i32 down = (i32)((rows + ROWS - 1) / ROWS), across = (columns + COLUMNS - 1) / COLUMNS, band = (i32)blockIdx.x / (8 * across);
+  const i32 down = (i32)((rows + ROWS - 1) / ROWS), across = (columns + COLUMNS - 1) / COLUMNS, band = tile / (8 * across);
   const i32 high = down - band * 8 < 8 ? down - band * 8 : 8;
-  const i32 row = (band * 8 + (i32)blockIdx.x % (8 * across) % high) * ROWS, column = (i32)blockIdx.x % (8 * across) / high * COLUMNS;
+  const i32 row = (band * 8 + tile % (8 * across) % high) * ROWS, column = tile % (8 * across) / high * COLUMNS;
   a.begin(row + own / 4, own % 4 * 16);
   if (TURNED) b.begin(own / kPieces, column * kSize + own % kPieces * 16); else b.begin(column + own / 4, own % 4 * 16);
   // Pieces of 16 bytes change places within a line, so that eight lines are read from different banks.
@@ -122,7 +122,7 @@ FN void mma_tile(LINES a, MatrixLines b, i32 blocks, i64 rows, i32 columns, RESU
   const i32 upper = row + warp / 2 * (ROWS / 2) + lane / 4, left = column + warp % 2 * (COLUMNS / 2) + (lane & 3) * 8;
   const auto line_of = [&](int piece) { return upper + piece % (kDown * 2) * 8; };
   const auto place_of = [&](int piece) { return left + piece / (kDown * 2) * 32; };
-  const auto row_of = [&](int piece) { const i32 line = line_of(piece); return line < rows ? line : (i32)rows - 1; };
+  const auto row_of = [&](int piece) { const i32 line = line_of(piece); return (line < rows ? line : (i32)rows - 1) * groups + group; };
   const auto column_of = [&](int piece) { const i32 at = place_of(piece); return at < columns ? at : columns - 8; };
   decltype(fetch(0, 0)) fetched[kAhead];
   UNROLL for (int piece = 0; piece < kAhead; ++piece) fetched[piece] = fetch(row_of(piece), column_of(piece));

@@ -66,7 +66,10 @@ bool take_store(const LoopNest& nest, const nests::Contraction& sum, const State
   }
   const bool is_narrow = tile.dtype == DType::F16 || tile.dtype == DType::BF16;
   if (!is_narrow && !(tile.dtype == DType::F32 && target.allows_tf32)) return false;
-  if (tile.b_dtype != tile.dtype || tile.result_dtype != tile.dtype) return false;
+  if (tile.b_dtype != tile.dtype) return false;
+  // Fragments are stored as they are computed, too.
+  if (is_narrow && tile.result_dtype == DType::F32) return target.has_mma();
+  if (tile.result_dtype != tile.dtype) return false;
   if (is_narrow) tile.store.value = without_rounding(store.value, tile.dtype);
   return true;
 }

@@ -173,7 +173,7 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
     lines.add(concat("trade_eight(", packed.at(&load.node()).pack, ", lane);"));
   close();
   const bool has_bytes = tile.has_bytes();
-  values.set_narrow(info(tile.dtype).storage_bytes == 2);
+  values.set_narrow(info(tile.result_dtype).storage_bytes == 2);
   values.set_packed(std::move(packed));
   const std::string sum = has_bytes ? "i32" : "float";
   open_at_row(
@@ -264,35 +264,46 @@ void write_mma(const LoopNest& nest, const MmaTile& tile, Lines& lines, ValueWri
   const auto address = [&](const Scalar& load) {
     return concat("(const u8*)", nest.buffers[load->id].name);
   };
-  const std::string rows = row_count(product, values);
+  // Groups are rows of what follows the sums, and blocks of their own.
+  std::string rows = row_count(product, values), of_a = address(product.a),
+              of_b = address(product.b);
+  if (tile.groups == 1) {
+    lines.add("const i32 tile = (i32)blockIdx.x, group = 0;");
+  } else {
+    rows = concat("(", rows, ") / ", tile.groups);
+    lines.add(concat("const i32 tiles = (i32)((", rows, " + ", tile.rows - 1, ") / ", tile.rows,
+                     ") * ", (product.column_count + tile.columns - 1) / tile.columns,
+                     ", tile = (i32)blockIdx.x % tiles, group = (i32)blockIdx.x / tiles;"));
+    of_a += concat(" + group * ", tile.convolution->channels * element_bytes);
+    of_b += concat(" + (i64)group * ", product.column_count * product.b_pitch * element_bytes);
+  }
   if (tile.convolution) {
     const ConvolutionTile& window = *tile.convolution;
     const Dims& image = window.image->view;
+    const std::int64_t channel_bytes = window.channels * element_bytes;
     std::string numbers;
     for (const std::int64_t number :
-         {window.channels * element_bytes, image[1].constant(), image[2].constant(), window.rows,
-          window.columns, window.window_rows, window.window_columns, window.rows_before,
-          window.columns_before, window.row_stride, window.column_stride, window.row_dilation,
-          window.column_dilation})
+         {tile.groups * channel_bytes, channel_bytes, image[1].constant(), image[2].constant(),
+          window.rows, window.columns, window.window_rows, window.window_columns,
+          window.rows_before, window.columns_before, window.row_stride, window.column_stride,
+          window.row_dilation, window.column_dilation})
       numbers += concat(", ", number);
-    lines.add(concat("const WindowLines a = {", address(product.a), ", (i32)(", rows, ")", numbers,
-                     "};"));
+    lines.add(concat("const WindowLines a = {", of_a, ", (i32)(", rows, ")", numbers, "};"));
   } else {
-    lines.add(concat("const MatrixLines a = {", address(product.a), ", ",
-                     product.a_pitch * element_bytes, ", (i32)(", rows, "), ",
-                     product.inner_count * element_bytes, "};"));
+    lines.add(concat("const MatrixLines a = {", of_a, ", ", product.a_pitch * element_bytes,
+                     ", (i32)(", rows, "), ", product.inner_count * element_bytes, "};"));
   }
   const std::int64_t b_lines = product.is_b_turned ? product.inner_count : product.column_count,
                      along = product.is_b_turned ? product.column_count : product.inner_count;
-  lines.add(concat("const MatrixLines b = {", address(product.b), ", ",
-                   product.b_pitch * element_bytes, ", ", b_lines, ", ", along * element_bytes,
-                   "};"));
+  lines.add(concat("const MatrixLines b = {", of_b, ", ", product.b_pitch * element_bytes, ", ",
+                   b_lines, ", ", along * element_bytes, "};"));
   const std::int64_t blocks =
       (product.inner_count * element_bytes + kMmaTileBytes - 1) / kMmaTileBytes;
   lines.add(concat("mma_tile<", format_of(product), ", ", tile.rows, ", ", tile.columns, ", ",
                    product.is_b_turned ? "true" : "false", ", ", kMmaSharedBytes, ", ",
-                   value_type(product), ">(a, b, ", blocks, ", ", rows, ", ", product.column_count,
-                   ", ", nest.buffers[product.store.id].name, ", fetch, finish, place);"));
+                   value_type(product), ">(tile, group, ", tile.groups, ", a, b, ", blocks, ", ",
+                   rows, ", ", product.column_count, ", ", nest.buffers[product.store.id].name,
+                   ", fetch, finish, place);"));
 }
 
 }  // namespace tenon::codegen::cuda

@@ -5,6 +5,7 @@
 #include "codegen/cuda/convolution.h"
 #include "codegen/cuda/distance.h"
 #include "codegen/cuda/distribute_loops.h"
+#include "codegen/cuda/grouped_convolution.h"
 #include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/inline_scratch.h"
 #include "codegen/cuda/library_match.h"
@@ -273,10 +274,23 @@ std::optional<DeviceKernel> convolution_kernel(const NestSequence::Part& part,
   const LoopNest plain = without_epilogue(part.nest);
   const LibraryMatch match = match_convolution(plain, *find_tile_sum(plain), given.is_constant,
                                                Channels::AsTheyAre, Numbers::Any);
-  if (!match.refusal.empty() || !match.packing) return std::nullopt;
-  NestSequence::Part laid = with_packing(part, *match.packing);
+  const std::optional<nests::Packing> packing =
+      match.refusal.empty() ? match.packing : grouped_packing(part.nest, given.is_constant);
+  if (!packing) return std::nullopt;
+  NestSequence::Part laid = with_packing(part, *packing);
   if (!is_convolution_tile(laid.nest, target)) return std::nullopt;
-  return packed_on_tensor_cores(std::move(laid), *match.packing, given, target);
+  return packed_on_tensor_cores(std::move(laid), *packing, given, target);
+}
+
+// A convolution in groups, which nothing but fragments takes.
+std::optional<DeviceKernel> grouped_kernel(const NestSequence::Part& part,
+                                           const nests::Contraction& sum, const GivenBuffers& given,
+                                           const Target& target) {
+  Target fragments = target_for(target, target.uses_tensor_cores);
+  fragments.prefers_fragments = true;
+  std::optional<DeviceKernel> kernel = convolution_kernel(part, sum, given, fragments);
+  if (!kernel || match_mma(kernel->part.nest, fragments)->groups == 1) return std::nullopt;
+  return kernel;
 }
 
 // A product; where columns may not lie side by side, a constant's are turned ahead.
@@ -323,6 +337,7 @@ std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSeq
   const GivenBuffers given(part, is_constant);
   if (auto kernel = product_kernel(part, sum, given, target)) return {std::move(*kernel)};
   if (auto kernel = convolution_kernel(part, sum, given, target)) return {std::move(*kernel)};
+  if (auto kernel = grouped_kernel(part, sum, given, target)) return {std::move(*kernel)};
   if (std::vector<DeviceKernel> folded = select_folded(sequence, part, sum, is_constant, target);
       !folded.empty())
     return folded;
@@ -478,6 +493,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     if (auto kernel = convolution_kernel(part, *sum, given, target_for(target, true)))
       return {std::move(*kernel)};
   }
+  if (auto kernel = grouped_kernel(part, *sum, given, target)) return {std::move(*kernel)};
   if (!match.result_order.empty()) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, match);

@@ -2,6 +2,7 @@
 // `cuda_test.cpp` does.
 #include "base/error.h"
 #include "codegen/cuda/mma.h"
+#include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/select.h"
 #include "codegen/select.h"
 #include "cuda_emulation.h"
@@ -195,9 +196,50 @@ TEST(CudaMma, ConvolutionsAreProductsOfPixels) {
   for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
 }
 
+// Groups of channels are products of their own, with what follows in them or behind them.
+TEST(CudaMma, GroupsOfChannelsAreTilesOfTheirOwn) {
+  const std::vector<std::string> graphs = {
+      R"(graph (x: f16[n, 9, 11, 48]@NHWC) {
+  w = constant f16[24, 16, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
+  b = constant f16[24] normal(seed = 5, mean = 0.0, deviation = 1.0)
+  c = conv(x, w, b) {groups = 3, pads = [1, 1, 1, 1], strides = [2, 1], out_layout = "NHWC"}
+  y = relu(c)
+  return y
+}
+)",
+      R"(graph (x: f32[2, 14, 13, 8]@NHWC) {
+  w = constant f32[144, 4, 2, 3] normal(seed = 4, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {groups = 2, pads = [1, 1, 0, 1], dilations = [2, 1], out_layout = "NHWC"}
+  return y
+}
+)"};
+  for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
+  // Nothing else takes them: they are fragments where there are tiles from shared memory, too.
+  for (const char* const architecture : {"sm_80", "sm_90a"}) {
+    EXPECT_TRUE(has_mma(codegen::select(
+        run_pipeline(parse_graph(graphs.front(), all_ops()), pipeline_for("cuda", "")),
+        options_for({.architecture = architecture}))));
+  }
+}
+
+// What is kept in f32 is stored so.
+TEST(CudaMma, SumsMayStayWide) {
+  EXPECT_TRUE(has_mma(emulated_tasks(R"(graph (x: f16[n, 64]) {
+  w = constant f16[64, 72] normal(seed = 3, mean = 0.0, deviation = 0.2)
+  y = matmul(x, w) {out_dtype = f32}
+  return y
+}
+)")));
+}
+
+// All channels at once and in groups; around the image are other numbers than zero.
 TEST(CudaMma, ConvolutionsOfBytesAreSummedExactly) {
-  const std::string text = R"(graph (x: f32[2, 80, 7, 9]) {
-  w8 = constant i8[64, 80, 3, 3] uniform(seed = 3, low = -127, high = 127)
+  for (const auto& [channels, attributes] :
+       {std::pair("80", "pads = [1, 1, 1, 1], strides = [2, 1]"),
+        std::pair("16", "groups = 5, pads = [1, 1, 1, 1]")}) {
+    const std::string text =
+        concat("graph (x: f32[2, 80, 7, 9]) {\n  w8 = constant i8[40, ", channels,
+               R"(, 3, 3] uniform(seed = 3, low = -127, high = 127)
   scale = constant f32[] 0.03
   zero = constant u8[] 119
   weight_scale = constant f32[] 0.004
@@ -205,15 +247,17 @@ TEST(CudaMma, ConvolutionsOfBytesAreSummedExactly) {
   x8 = quantize_linear(x, scale, zero)
   xr = dequantize_linear(x8, scale, zero)
   wr = dequantize_linear(w8, weight_scale, weight_zero)
-  c = conv(xr, wr) {pads = [1, 1, 1, 1], strides = [2, 1]}
+  c = conv(xr, wr) {)",
+               attributes, R"(}
   y = relu(c)
   y_scale = constant f32[] 0.02
   y_zero = constant u8[] 3
   z = quantize_linear(y, y_scale, y_zero)
   return z
 }
-)";
-  EXPECT_TRUE(has_mma(emulated_tasks(text, "int8")));
+)");
+    EXPECT_TRUE(has_mma(emulated_tasks(text, "int8"))) << text;
+  }
 }
 
 // The emulation notices what a device would: a tile that is read before it is there.
@@ -249,6 +293,63 @@ TEST(CudaMma, WaitsThatAreLeftOutAreNoticed) {
     broken.code.assign(bytes, bytes + without.size());
     EXPECT_NE(outcome(std::move(broken)), expected) << at;
   }
+}
+
+// NVRTC takes the source for each generation, all forms of it.
+TEST(CudaMma, EveryGenerationHasACompiler) {
+  try {
+    codegen::cuda::compiler_name();
+  } catch (const Error&) {
+    GTEST_SKIP() << "no NVRTC to compile with";
+  }
+  const Graph graph =
+      parse_graph(R"(graph (x: f16[n, 64], u: f32[n, 7, 7, 36]@NHWC, a: i8[70, 64], b: i8[24, 64]) {
+  w = constant f16[64, 128] normal(seed = 3, mean = 0.0, deviation = 0.2)
+  p = matmul(x, w)
+  y = gelu(p)
+  c = constant f32[24, 36, 3, 3] normal(seed = 4, mean = 0.0, deviation = 0.1)
+  q = conv(u, c) {out_layout = "NHWC"}
+  z = sigmoid(q)
+  t = transpose(b) {perm = [1, 0]}
+  r = matmul(a, t) {out_dtype = i32}
+  return y, z, r
+}
+)",
+                  all_ops());
+  for (const char* const architecture : {"sm_80", "sm_89", "sm_90"}) {
+    const Program program =
+        codegen::compile(run_pipeline(graph, pipeline_for(concat("cuda:", architecture), "int8")),
+                         options_for({.architecture = architecture,
+                                      .allows_tf32 = true,
+                                      .multiplies_bytes = true,
+                                      .uses_libraries = false}));
+    EXPECT_FALSE(program.code.empty());
+    EXPECT_EQ(std::ranges::count_if(
+                  program.steps,
+                  [](const Program::Step& step) { return step.candidate == codegen::cuda::kMma; }),
+              3);
+  }
+}
+
+// Few rows or columns are shared by more, smaller tiles.
+TEST(CudaMma, TilesFillMultiprocessors) {
+  const auto tile_of = [](const char* x, const char* w) {
+    const std::string text = concat("graph (x: f16[", x, "], w: f16[", w,
+                                    "]) {\n  p = matmul(x, w)\n  y = tanh(p)\n  return y\n}\n");
+    const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", ""));
+    const TaskList list =
+        codegen::select(graph, options_for({.architecture = "sm_80", .uses_libraries = false}));
+    const auto tile =
+        codegen::cuda::match_mma(list.kernels.front().nest, {.architecture = "sm_80"});
+    return tile ? std::pair(tile->rows, tile->columns) : std::pair<std::int64_t, std::int64_t>();
+  };
+  using Tile = std::pair<std::int64_t, std::int64_t>;
+  EXPECT_EQ(tile_of("4096, 768", "768, 3072"), (Tile{128, 128}));
+  EXPECT_EQ(tile_of("4096, 768", "768, 768"), (Tile{128, 64}));
+  EXPECT_EQ(tile_of("128, 768", "768, 768"), (Tile{64, 64}));
+  EXPECT_EQ(tile_of("100000, 64", "64, 64"), (Tile{128, 64}));
+  EXPECT_EQ(tile_of("n, 768", "768, 768"), (Tile{128, 128}));
+  EXPECT_EQ(tile_of("n, 768", "768, 48"), (Tile{128, 64}));
 }
 
 // Facts take fragments where a library would leave what follows to a pass of its own; tiles from

@@ -12,6 +12,14 @@ TEST(GpuFacts, AreOfTargetsThatAreGpus) {
     EXPECT_FALSE(is_gpu_target(other)) << other;
 }
 
+TEST(GpuFacts, ProductsHaveTilesOfOurOwnFromCapability80On) {
+  EXPECT_EQ(compute_capability("sm_90a"), 90);
+  EXPECT_EQ(compute_capability("sm_120"), 120);
+  for (const char* architecture : {"sm_80", "sm_89", "sm_90a"})
+    EXPECT_TRUE(with_byte_products(gpu_facts(architecture)).multiplies_bytes()) << architecture;
+  EXPECT_FALSE(with_byte_products(gpu_facts("sm_75")).multiplies_bytes());
+}
+
 TEST(GpuFacts, DroppingDigitsIsFasterOnlyWhereItIsAllowed) {
   const TargetFacts facts = gpu_facts("sm_90a");
   EXPECT_GT(facts.flops_per_s(DType::F32, true), facts.flops_per_s(DType::F32));
