@@ -9,12 +9,6 @@ std::string_view box_emulation() {
   return R"cuda(
 struct float2 { float x, y; };
 static inline i32 min(i32 a, i32 b) { return a < b ? a : b; }
-static inline u32 __byte_perm(u32 a, u32 b, u32 places) {
-  const u64 all = (u64)b << 32 | a;
-  u32 made = 0;
-  for (int k = 0; k < 4; ++k) made |= (u32)(all >> (places >> 4 * k & 7) * 8 & 0xff) << 8 * k;
-  return made;
-}
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 // What `cuTensorMapEncodeTiled` or, with corners, `cuTensorMapEncodeIm2col` is told, axes innermost first.
 struct TensorMap { u64 address; u32 axes, element_bytes; u64 extents[5], pitch_bytes[4]; u16 box[5], steps[5]; i8 has_corners, lower[2], upper[2]; };

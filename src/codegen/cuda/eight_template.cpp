@@ -4,6 +4,14 @@ namespace tenon::codegen::cuda {
 
 std::string_view eight_template() {
   return R"cuda(
+#ifdef TENON_EMULATION
+static inline u32 __byte_perm(u32 a, u32 b, u32 places) {
+  const u64 all = (u64)b << 32 | a;
+  u32 made = 0;
+  for (int k = 0; k < 4; ++k) made |= (u32)(all >> (places >> 4 * k & 7) * 8 & 0xff) << 8 * k;
+  return made;
+}
+#endif
 // Eight neighbours: read and written in pieces of up to 16 bytes.
 template <class T, int BYTES = sizeof(T)> struct Eight { T at[8]; };
 template <class T> struct Eight<T, 1> { union { T at[8]; u32 words[2]; }; };
