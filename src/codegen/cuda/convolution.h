@@ -10,7 +10,8 @@ namespace tenon::codegen::cuda {
 
 /// A convolution of numbers that tensor cores take, with whatever follows. Over few pixels: tiles
 /// of 64 of them by 64 outputs, whose sums and pixels the blocks of a cluster share;
-/// libraries leave most multiprocessors idle there. Over many: a product whose rows are pixels (`product_template()`).
+/// libraries leave most multiprocessors idle there. Over many: a product whose rows are pixels
+/// (`product_template()`).
 struct ConvolutionTile {
   /// Pixels (batch, row, column as one), outputs and what becomes of a sum, as a product has them.
   ProductTile product;
