@@ -129,6 +129,11 @@ TEST(Cuda, GroupsAgreeWithTheReference) {
                       text);
 }
 
+std::string kernel_code(const Graph& graph) {
+  const Program program = testing::compile_emulated(graph);
+  return {reinterpret_cast<const char*>(program.code.data()), program.code.size()};
+}
+
 // Elements of a row are made of neighbours, on both sides and on one, which a thread loads once for
 // all that it makes; of those that lie too far away it loads each.
 TEST(Cuda, NeighboursAlongARowAreLoadedTogether) {
@@ -146,13 +151,31 @@ TEST(Cuda, NeighboursAlongARowAreLoadedTogether) {
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
   expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
                       text);
-  const Program program = testing::compile_emulated(graph);
-  const std::string code(reinterpret_cast<const char*>(program.code.data()), program.code.size());
+  const std::string code = kernel_code(graph);
   std::size_t count = 0;
   for (std::size_t at = code.find("= load_near<"); at != std::string::npos;
        at = code.find("= load_near<", at + 1))
     ++count;
   EXPECT_EQ(count, 6U);  // two of each gradient
+}
+
+// What is read once, far apart, does not outweigh what is read in every turn, side by side.
+TEST(Cuda, SumsAcrossNeighboursAreAThreads) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const std::string text = R"(graph (m: f32[11, 300, 64], w: f32[64, 300]) {
+  y = fused(m, w) group = graph (m: f32[11, 300, 64], w: f32[64, 300]) {
+    s = reduce_sum(m) {axes = [0], keep_axes = false}
+    t = transpose(w) {perm = [1, 0]}
+    y = sub(t, s)
+    return y
+  }
+  return y
+}
+)";
+  const Graph graph = parse_graph(text, all_ops());
+  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                      text);
+  EXPECT_EQ(kernel_code(graph).find("fold_group<FoldSum,"), std::string::npos);
 }
 
 // Of many short rows a warp does several at once; the last warp has fewer.
@@ -167,8 +190,7 @@ TEST(Cuda, ManyShortRowsShareWarps) {
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
   expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
                       text);
-  const Program program = testing::compile_emulated(graph);
-  const std::string code(reinterpret_cast<const char*>(program.code.data()), program.code.size());
+  const std::string code = kernel_code(graph);
   EXPECT_NE(code.find("fold_group<FoldSum, 8>"), std::string::npos);
   EXPECT_NE(code.find("fold_places<true, false, 8>"), std::string::npos);
 }
