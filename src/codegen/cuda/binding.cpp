@@ -11,6 +11,7 @@ namespace tenon::codegen::cuda {
 namespace {
 
 constexpr unsigned kWarp = 32;
+constexpr unsigned kRowThreads = 128;  // of a block whose groups do a row each
 // What is counted for an extent that only the run knows.
 constexpr double kUnknownExtent = 64;
 constexpr std::int64_t kPackBytes = 16;
@@ -57,15 +58,30 @@ void for_each_statement(const Block& block, const auto& visit) {
   }
 }
 
+struct Reads {
+  double scattered = 0, neighbours = 0;
+};
+
+// How often elements are read, by how far those lie apart that neighbours along the loop read.
+void count_reads(const Block& block, std::size_t loop, double times, Reads& reads) {
+  for (const Statement& statement : block) {
+    Statement alone = statement;
+    alone.body.clear();
+    nests::for_each_load({alone}, [&](const Scalar& load) {
+      if (stride_along(load, loop) == nests::Stride::Other) reads.scattered += times;
+      if (stride_along(load, loop) == nests::Stride::Unit) reads.neighbours += times;
+    });
+    if (statement.kind == Statement::Kind::Loop)
+      count_reads(statement.body, loop, times * trips(statement.extent), reads);
+  }
+}
+
 // Whether neighbouring threads mostly read neighbours when the loop's positions are theirs. What
 // all of them read alike does not count.
 bool is_coalesced(const Block& block, std::size_t loop) {
-  std::size_t scattered = 0, neighbours = 0;
-  for_each_load(block, [&](const Scalar& load) {
-    scattered += stride_along(load, loop) == nests::Stride::Other;
-    neighbours += stride_along(load, loop) == nests::Stride::Unit;
-  });
-  return scattered <= neighbours / 2;
+  Reads reads;
+  count_reads(block, loop, 1, reads);
+  return reads.scattered <= reads.neighbours / 2;
 }
 
 // So many neighbours fit in one access of every buffer that has them side by side.
@@ -115,7 +131,7 @@ std::int64_t own_bytes(const LoopNest& nest) {
 
 // How many of a warp's threads do a row, of many rows: so many that each takes pieces of four
 // elements, and no more than a few.
-unsigned threads_of_rows(const Block& block, double rows) {
+unsigned threads_of_rows(const Block& block, double rows, std::int64_t own) {
   constexpr double kManyRows = 1 << 15;
   constexpr std::int64_t kPiece = 4, kMostPieces = 3;
   std::optional<Dim> row;
@@ -128,7 +144,8 @@ unsigned threads_of_rows(const Block& block, double rows) {
   for (unsigned threads = kWarp; threads >= kWarp / 4; threads /= 2) {
     const std::int64_t elements = row->constant() / threads;
     if (row->constant() % threads == 0 && elements % kPiece == 0 &&
-        elements / kPiece <= kMostPieces)
+        elements / kPiece <= kMostPieces && own >= 0 &&
+        own * (kRowThreads / threads) <= kSharedBytes)
       return threads;
   }
   return kWarp;
@@ -204,10 +221,10 @@ Binding bind(const LoopNest& nest, const Target& target) {
     // Few rows are shared by more threads each, so that all multiprocessors have some.
     constexpr double kFewItems = 1024;
     const bool is_spread = items < kFewItems && inside > 256;
-    binding.group = inside <= 1024 && !is_spread ? threads_of_rows(*binding.inner, items)
+    binding.group = inside <= 1024 && !is_spread ? threads_of_rows(*binding.inner, items, own)
                     : inside <= 1 << 14          ? 256
                                                  : 1024;
-    binding.threads = std::max(binding.group, 128U);
+    binding.threads = std::max(binding.group, kRowThreads);
     const std::int64_t groups = binding.threads / binding.group;
     binding.has_global_scratch = own < 0 || own * groups > kSharedBytes;
     return binding;

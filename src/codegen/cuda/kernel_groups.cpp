@@ -61,7 +61,8 @@ std::optional<std::string> KernelWriter::near_index(const Scalar& load, const St
       return std::nullopt;
   }
   const auto at = nests::affine_of(load->args[last - 1]);
-  if (!at || !at->steps.contains(loop.id) || at->steps.at(loop.id) != 1) return std::nullopt;
+  if (!at || at->steps.size() < 2 || !at->steps.contains(loop.id) || at->steps.at(loop.id) != 1)
+    return std::nullopt;
   std::int64_t least = at->start, most = at->start;
   std::string index = concat(static_cast<std::int64_t>(lanes) + at->start, " + v");
   for (const auto& [id, step] : at->steps) {

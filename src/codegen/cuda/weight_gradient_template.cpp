@@ -26,8 +26,8 @@ struct WindowPart {
   }
 };
 // The rows of images in the order in which they are turned: for each unit, image and strip those that
-// its windows meet. Units of one part of the window follow each other; of parts that follow each other a large
-// one is beside a small one, since blocks take units in turns.
+// its windows meet. Units of one part of the window follow each other, in an order of parts that brings large ones to blocks
+// that had small ones: those take units in turns.
 template <int WINDOW_ROWS, int WINDOW_COLUMNS, int STRIP, int TOGETHER> struct ImageRows {
   i32 unit, image, last, strip, row, first, count, output, channel, piece;
   i32 window_row, window_rows, window_column, window_columns;
@@ -56,6 +56,11 @@ template <int WINDOW_ROWS, int WINDOW_COLUMNS, int STRIP, int TOGETHER> struct I
   static FN i32 tiles(const WeightGradient& s) { return (s.outputs + 63) / 64 * ((s.channels + 63) / 64); }
   static FN i32 pieces(const WeightGradient& s) { return s.groups * s.bands; }
 };
+// Rows held, of images and of gradients, and of images as they came; their bytes.
+template <int WINDOW_COLUMNS, int STRIP> struct GradientRoom {
+  static constexpr int kTurned = 5, kLines = 3, kStaged = 2, kRow = 64 * 64 * 4, kBefore = WINDOW_COLUMNS - 1;
+  static constexpr int kHalf = ((STRIP + kBefore) * 128 + 1023) / 1024 * 1024, kLine = 2 * kHalf;
+};
 // What groups of threads hand each other, and how far one of them is.
 struct GradientRing {
   u32 full_row, empty_row, full_line, empty_line, lines;  // barriers; rows of the result's gradient
@@ -64,10 +69,11 @@ struct GradientRing {
   u32 row_phase, line_phase;
 };
 // Sums of ROWS rows of the window and the group's column, over a unit.
-template <int ROWS, int WINDOW_ROWS, int WINDOW_COLUMNS, int STRIP, int TURNED, int LINES, class UNIT>
+template <int ROWS, int WINDOW_ROWS, int WINDOW_COLUMNS, int STRIP, class UNIT>
 FN void sum_weight_gradient(const WeightGradient& s, const UNIT& at, GradientRing& ring, int group, float* y) {
-  constexpr int kTurned = TURNED, kLines = LINES, kRow = 64 * 64 * 4, kBefore = WINDOW_COLUMNS - 1;
-  constexpr int kHalf = ((STRIP + kBefore) * 128 + 1023) / 1024 * 1024, kLine = 2 * kHalf;
+  typedef GradientRoom<WINDOW_COLUMNS, STRIP> Room;
+  constexpr int kTurned = Room::kTurned, kLines = Room::kLines, kRow = Room::kRow, kBefore = Room::kBefore;
+  constexpr int kHalf = Room::kHalf, kLine = Room::kLine;
   const int thread = (int)threadIdx.x % 128, lane = thread % 32, warp = thread / 32, pair = lane / 4, own = lane % 4;
   const int shift = at.window_column + group - 1;
   // A group that has no column only keeps pace.
@@ -127,8 +133,9 @@ FN void sum_weight_gradient(const WeightGradient& s, const UNIT& at, GradientRin
 // Strips of rows: columns of one image, or of so many together, which are a pitch apart.
 template <int WINDOW_ROWS, int WINDOW_COLUMNS, int STRIP, int TOGETHER, int PITCH>
 FN void weight_gradient_units(const TensorMap* x, const TensorMap* dy, float* y, const WeightGradient s) {
-  constexpr int kTurned = 5, kLines = 3, kStaged = 2, kRow = 64 * 64 * 4, kBefore = WINDOW_COLUMNS - 1;
-  constexpr int kHalf = ((STRIP + kBefore) * 128 + 1023) / 1024 * 1024, kLine = 2 * kHalf;
+  typedef GradientRoom<WINDOW_COLUMNS, STRIP> Room;
+  constexpr int kTurned = Room::kTurned, kLines = Room::kLines, kStaged = Room::kStaged, kRow = Room::kRow, kBefore = Room::kBefore;
+  constexpr int kHalf = Room::kHalf, kLine = Room::kLine;
   constexpr int kRowBytes = (TOGETHER == 1 ? STRIP : TOGETHER * PITCH) * 256, kLineBytes = TOGETHER == 1 ? (STRIP + kBefore) * 256 : kRowBytes;
   SHARED_TILES(stages);
   SHARED_BARRIERS(barriers, 2 * kTurned + 2 * kLines + kStaged);
@@ -148,7 +155,7 @@ FN void weight_gradient_units(const TensorMap* x, const TensorMap* dy, float* y,
   }
   __syncthreads();
   wait_for_kernel_before();
-  const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0), thread = (int)threadIdx.x % 128, lane = thread % 32, warp = thread / 32;
+  const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0), thread = (int)threadIdx.x % 128, lane = thread % 32;
   typedef ImageRows<WINDOW_ROWS, WINDOW_COLUMNS, STRIP, TOGETHER> Rows;
   const i32 units = Rows::units(s);
   Rows at;
@@ -228,8 +235,8 @@ FN void weight_gradient_units(const TensorMap* x, const TensorMap* dy, float* y,
   constexpr int kParts = (WINDOW_ROWS + 2) / 3, kMost = (WINDOW_ROWS + kParts - 1) / kParts, kFewest = WINDOW_ROWS / kParts;
   for (; at.unit < units; at.unit += (i32)gridDim.x) {
     at.begin_unit(s);
-    if (kMost == kFewest || at.window_rows == kMost) sum_weight_gradient<kMost, WINDOW_ROWS, WINDOW_COLUMNS, STRIP, kTurned, kLines>(s, at, ring, group, y);
-    else sum_weight_gradient<kFewest, WINDOW_ROWS, WINDOW_COLUMNS, STRIP, kTurned, kLines>(s, at, ring, group, y);
+    if (kMost == kFewest || at.window_rows == kMost) sum_weight_gradient<kMost, WINDOW_ROWS, WINDOW_COLUMNS, STRIP>(s, at, ring, group, y);
+    else sum_weight_gradient<kFewest, WINDOW_ROWS, WINDOW_COLUMNS, STRIP>(s, at, ring, group, y);
   }
 }
 )cuda";

@@ -185,14 +185,17 @@ class Terms {
     const auto pointer = [](Address address) { return reinterpret_cast<void*>(address); };
     const float one = 1, zero = 0;
     for (const Term term : terms_) {
-      const Address other = term == Term::Bias ? others.front() : others.back();
-      const PlainTensor shape = term == Term::Bias ? bias_ : result_;
-      const int status = term == Term::Relu
-                             ? dnn().activate(dnn().handle, relu_, &one, result_, pointer(result),
-                                              &zero, result_, pointer(result))
-                             : dnn().add(dnn().handle, &one, shape, pointer(other), &one, result_,
-                                         pointer(result));
-      Dnn::require(status, "running");
+      if (term == Term::Relu) {
+        Dnn::require(dnn().activate(dnn().handle, relu_, &one, result_, pointer(result), &zero,
+                                    result_, pointer(result)),
+                     "running");
+        continue;
+      }
+      const bool is_bias = term == Term::Bias;
+      Dnn::require(dnn().add(dnn().handle, &one, is_bias ? bias_ : result_,
+                             pointer(is_bias ? others.front() : others.back()), &one, result_,
+                             pointer(result)),
+                   "running");
     }
   }
 

@@ -132,6 +132,11 @@ TEST(Cuda, GroupsAgreeWithTheReference) {
                       text);
 }
 
+std::string kernel_code(const Graph& graph) {
+  const Program program = testing::compile_emulated(graph);
+  return {reinterpret_cast<const char*>(program.code.data()), program.code.size()};
+}
+
 // Elements of a row are made of neighbours, on both sides and on one, which a thread loads once for
 // all that it makes; of those that lie too far away it loads each.
 TEST(Cuda, NeighboursAlongARowAreLoadedTogether) {
@@ -149,13 +154,30 @@ TEST(Cuda, NeighboursAlongARowAreLoadedTogether) {
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
   expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
                       text);
-  const Program program = testing::compile_emulated(graph);
-  const std::string code(reinterpret_cast<const char*>(program.code.data()), program.code.size());
+  const std::string code = kernel_code(graph);
   std::size_t count = 0;
   for (std::size_t at = code.find("= load_near<"); at != std::string::npos;
        at = code.find("= load_near<", at + 1))
     ++count;
   EXPECT_EQ(count, 6U);  // two of each gradient
+}
+
+// Pieces of a gradient by weights are added up by a thread for each element: weights that are read
+// once, far apart, do not outweigh pieces that lie side by side.
+TEST(Cuda, SumsAcrossNeighboursAreAThreads) {
+  const Graph graph = run_pipeline(
+      parse_graph(
+          R"(graph (x: f32[128, 13, 13, 384]@NHWC, dy: f32[128, 13, 13, 256]@NHWC, w: f32[3, 3, 384, 256]@HWIO) {
+  dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], pads = [1, 1, 1, 1], out_layout = "HWIO"}
+  y = sub(w, dw)
+  return y
+}
+)",
+          all_ops()),
+      pipeline_for("cuda", ""));
+  const std::string code = kernel_code(graph);
+  EXPECT_NE(code.find("weight_gradient_units<3, 3, 56, 4, 14>"), std::string::npos);
+  EXPECT_EQ(code.find("fold_group<FoldSum,"), std::string::npos);
 }
 
 // Of many short rows a warp does several at once; the last warp has fewer.
@@ -170,8 +192,7 @@ TEST(Cuda, ManyShortRowsShareWarps) {
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
   expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
                       text);
-  const Program program = testing::compile_emulated(graph);
-  const std::string code(reinterpret_cast<const char*>(program.code.data()), program.code.size());
+  const std::string code = kernel_code(graph);
   EXPECT_NE(code.find("fold_group<FoldSum, 8>"), std::string::npos);
   EXPECT_NE(code.find("fold_places<true, false, 8>"), std::string::npos);
 }
