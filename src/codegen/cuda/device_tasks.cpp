@@ -224,14 +224,14 @@ class DeviceTasks : public TaskWriter {
 
   // Its operands as boxes, and room for some of them.
   void set_product(const LoopNest& nest, const ProductTile& tile, TaskList::Kernel& kernel) {
-    const std::uint64_t side = kProductTile, depth = whole(tile_depth(tile.dtype));
+    const std::uint64_t side = whole(tile.tile_columns()), depth = whole(tile_depth(tile.dtype));
     kernel.shared_bytes = kProductSharedBytes;
     kernel.cluster = 0;
     kernel.maps = {{place_of(nest, tile.a),
                     scope_.in_list(tile.row_count),
                     {whole(tile.inner_count)},
                     {whole(tile.a_pitch)},
-                    {depth, side},
+                    {depth, kProductTile},
                     {1, 1}}};
     const std::int64_t rows = tile.is_b_turned ? tile.inner_count : tile.column_count;
     const std::int64_t columns = tile.is_b_turned ? tile.column_count : tile.inner_count;

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/shared_library.h"
 
-#include <array>
+#include <vector>
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -62,8 +62,12 @@ std::vector<std::byte> compile_source(const std::string& source, const std::stri
   } const destroyer{library, &program};
   const std::string target = concat("--gpu-architecture=", architecture);
   // Products and sums are fused where a nest says so, as on the processor.
-  const std::array<const char*, 4> options = {target.c_str(), "--std=c++17", "--fmad=false",
-                                              "--extra-device-vectorization"};
+  std::vector<const char*> options = {target.c_str(), "--std=c++17", "--fmad=false",
+                                      "--extra-device-vectorization"};
+  // Kernels on all cores, with the same code.
+  int major = 0, minor = 0;
+  library.version(&major, &minor);
+  if (major >= 13) options.push_back("--split-compile=0");
   const int status = library.compile(program, static_cast<int>(options.size()), options.data());
   if (status != 0) {
     std::size_t size = 0;

@@ -30,6 +30,11 @@ FN void wait_for_kernel_before() {}
 FN float about_one_over(float x) { return 1.0f / x; }
 FN float about_one_over_normal(float x) { return 1.0f / x; }
 FN float about_root(float x) { return sqrtf(x); }
+FN float within(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+template <class T> FN T nearest(float x) {
+  const float low = (T)-1 < (T)0 ? -128.0f : 0.0f;
+  return x != x ? (T)0 : (T)(i32)rintf(within(x, low, low + 255.0f));
+}
 #else
 FN float from_f16(u16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
 FN u16 to_f16(float x) { u16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
@@ -45,7 +50,37 @@ FN float power_of_two(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f
 FN float about_one_over(float x) { float y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 FN float about_one_over_normal(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 FN float about_root(float x) { float y; asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+// NaN stays; zeros of both signs are one.
+FN float within(float x, float low, float high) {
+  float y;
+#if __CUDA_ARCH__ >= 800
+  asm("{\n.reg .f32 above;\nmax.NaN.f32 above, %1, %2;\nmin.NaN.f32 %0, above, %3;\n}" : "=f"(y) : "f"(x), "f"(low), "f"(high));
+#else
+  y = x < low ? low : x > high ? high : x;
 #endif
+  return y;
+}
+// The byte that is nearest, to even; of NaN it is 0.
+template <class T> FN T nearest(float x) {
+  i32 y;
+  if ((T)-1 < (T)0) asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(y) : "f"(x));
+  else asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return (T)y;
+}
+#endif
+// x - zero of whole numbers: behind 2^23 a float has no other digits.
+FN float byte_from(u8 x, float zero) { return f32_of(0x4b000000u | x) - (8388608.0f + zero); }
+// … to round(x) + zero: adding 1.5 * 2^23 leaves no digits behind the point. Numbers so large that it does not are beyond all bytes.
+template <class T> FN T nearest(float x, float zero) {
+  const float digits = 12582912.0f;
+  return nearest<T>((x + digits) - (digits - zero));
+}
+// x / divisor, to be rounded: right to the last bit where it is 1/4 or more, x held to the ends. With inverse + rest for 1 / divisor the
+// first quotient is one of the two next to it, what is left of x is exact, and its part of the quotient is rounded once (Markstein).
+FN float rounded_quotient(float x, float lowest, float highest, float divisor, float inverse, float rest) {
+  const float held = within(x, lowest, highest), about = fmaf(held, inverse, held * rest);
+  return fmaf(fmaf(-about, divisor, held), inverse, about);
+}
 FN float from_bf16(u16 x) { return f32_of((u32)x << 16); }
 
 // Floats of eight bits and fewer; to nearest, ties to even. FLAGS: 1 negative zero, 2 NaN has a sign, 4 so has infinity.

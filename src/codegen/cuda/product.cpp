@@ -141,7 +141,7 @@ bool beats_library(const ProductTile& tile, const Target& target) {
 
 Dim tile_count(const ProductTile& tile) {
   return ceil_div(tile.row_count, kProductTile) *
-         Dim((tile.column_count + kProductTile - 1) / kProductTile);
+         ceil_div(Dim(tile.column_count), tile.tile_columns());
 }
 
 }  // namespace tenon::codegen::cuda

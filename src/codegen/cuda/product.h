@@ -27,6 +27,8 @@ struct ProductTile {
   Statement store;                        ///< its value told from the sum alone
 
   bool has_bytes() const { return is_integer(dtype); }
+  /// What follows sums of bytes takes longer than they do: none is computed beyond the edge.
+  std::int64_t tile_columns() const { return has_bytes() && column_count <= 64 ? 64 : 128; }
 };
 
 /// The sum of products that tensor cores would compute: of floats, or of bytes in i32.
@@ -45,7 +47,8 @@ std::optional<ProductTile> find_product(const LoopNest& nest, const Target& targ
 /// few tiles for its multiprocessors and a library does better.
 std::optional<ProductTile> match_product(const LoopNest& nest, const Target& target);
 
-/// Rows and columns of a tile; so many bytes of a row lie in shared memory at once, so many times.
+/// Rows of a tile, and most columns; so many bytes of a row lie in shared memory at once, so many
+/// times.
 inline constexpr std::int64_t kProductTile = 128, kTileBytes = 128, kProductStages = 6;
 /// Neighbours that a thread reads and stores at once.
 inline constexpr std::int64_t kTogether = 8;

@@ -51,9 +51,10 @@ struct WindowPixels {
     deep = (r * s.window_columns + q) * s.channels + channel;
   }
 };
-template <class FORMAT, int COLUMNS, bool TURNED, class VALUE, class SOURCE, class RESULT, class FETCH, class FINISH, class PLACE>
-FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 columns, SOURCE source, RESULT* y, const FETCH& fetch, const FINISH& finish,
-                      const PLACE& place) {
+// IN_PAIRS: what follows is computed of sums where they are, before results trade places: of columns it asks only what it reads there.
+template <class FORMAT, int COLUMNS, bool TURNED, class VALUE, bool IN_PAIRS, class SOURCE, class RESULT, class FETCH_COLUMNS, class FETCH, class TRADE, class FINISH, class PLACE>
+FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 columns, SOURCE source, RESULT* y, const FETCH_COLUMNS& fetch_columns, const FETCH& fetch,
+                      const TRADE& trade_fetched, const FINISH& finish, const PLACE& place) {
   constexpr int kHalf = 128 * 128, kStage = kHalf + COLUMNS * 128, kStages = 6 * 2 * kHalf / kStage, kDepth = 128 / sizeof(typename FORMAT::type);
   SHARED_TILES(stages);
   SHARED_BARRIERS(barriers, 2 * kStages);
@@ -99,6 +100,34 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
   const int pair = (group - 1) / 2, half = (group - 1) % 2, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
   const u64 tile_a = tile_at(first + half * (kHalf / 2), 16), tile_b = tile_at(first + kHalf, TURNED ? kHalf / 2 : 16);
   if (pair == 1) pass<512>(1);
+  // A thread has pairs of neighbours; four threads trade theirs, so that each has eight side by side. Beyond the edges the last is
+  // computed once more: nothing there is stored.
+  const auto row_at = [&](i32 tile, int piece) { return tile_row(tile) * 128 + half * 64 + warp * 16 + lane / 4 + piece % 2 * 8; };
+  const auto column_at = [&](i32 tile, int piece) { return tile_column(tile) * COLUMNS + (lane & 3) * 8 + piece / 2 * 32; };
+  const auto row_of = [&](i32 tile, int piece) { return row_at(tile, piece) < rows ? row_at(tile, piece) : (i32)rows - 1; };
+  const auto inside = [&](i32 column) { return columns % COLUMNS == 0 || column < columns ? column : (i32)columns - 8; };
+  const auto column_of = [&](i32 tile, int piece) { return inside(column_at(tile, piece)); };
+  const auto fetch_piece = [&](i32 tile, int piece) { return fetch(row_of(tile, piece), column_of(tile, piece)); };
+  const auto fetch_own = [&](i32 tile, int piece) {
+    if constexpr (IN_PAIRS) {
+      const i32 group = tile_column(tile) * COLUMNS + piece / 2 * 32, at = inside(group);
+      const LoadPairs load = {{0, inside(group + 8) - at, inside(group + 16) - at, inside(group + 24) - at}};
+      return fetch_columns(at + (lane & 3) * 2, load);
+    } else {
+      return fetch_columns(column_of(tile, piece), LoadNeighbours());
+    }
+  };
+  // Bytes beside sums are fetched a tile ahead: their sums take less time than they do. What they are scaled by takes more registers,
+  // and is read where it is used.
+  constexpr int kPieces = COLUMNS / 16;
+  constexpr bool kHasBytes = sizeof(typename FORMAT::type) == 1;
+  constexpr bool kFetchesTiles = kHasBytes && sizeof(fetch(0, 0)) - sizeof(fetch_columns(0, LoadNeighbours())) <= 8;
+  constexpr int kAhead = kFetchesTiles ? kPieces : 2;
+  decltype(fetch(0, 0)) fetched[kAhead];
+  if constexpr (kFetchesTiles) {
+    const i32 own = min((i32)blockIdx.x + pair * (i32)gridDim.x, tiles - 1);
+    UNROLL for (int piece = 0; piece < kPieces; ++piece) fetched[piece] = fetch_piece(own, piece);
+  }
   i32 index = 0;
   for (i32 tile = (i32)blockIdx.x; tile < tiles; tile += (i32)gridDim.x, ++index) {
     if ((index & 1) != pair) continue;
@@ -123,26 +152,28 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
     pass<512>(2 - pair);
     await_sums<0>();
     if (threadIdx.x % 128 == 0) arrive(empty + 8 * done);
-    // A thread has pairs of neighbours; four threads trade theirs, so that each has eight side by side. Beyond the
-    // edges the last is computed once more: nothing there is stored.
-    const i32 row = tile_row(tile) * 128 + half * 64 + warp * 16 + lane / 4, first_column = tile_column(tile) * COLUMNS + (lane & 3) * 8;
-    constexpr int kPieces = COLUMNS / 16, kAhead = 2;
-    const auto row_of = [&](int piece) { const i32 line = row + piece % 2 * 8; return line < rows ? line : (i32)rows - 1; };
-    const auto column_of = [&](int piece) { const i32 at = first_column + piece / 2 * 32; return at < columns ? at : (i32)columns - 8; };
-    decltype(fetch(0, 0)) fetched[kAhead];
-    UNROLL for (int piece = 0; piece < kAhead; ++piece) fetched[piece] = fetch(row_of(piece), column_of(piece));
+    if constexpr (!kFetchesTiles) {
+      UNROLL for (int piece = 0; piece < kAhead; ++piece) fetched[piece] = fetch_piece(tile, piece);
+    }
+    const i32 next = tile + 2 * (i32)gridDim.x < tiles ? tile + 2 * (i32)gridDim.x : tile;
     UNROLL for (int piece = 0; piece < kPieces; ++piece) {
-      const int j = piece / 2 * 4, r = piece % 2;
-      typename FORMAT::sum eight[8];
-      UNROLL for (int c = 0; c < 2; ++c) {
-        typename FORMAT::sum four[4] = {d[j * 4 + r * 2 + c], d[j * 4 + 4 + r * 2 + c], d[j * 4 + 8 + r * 2 + c], d[j * 4 + 12 + r * 2 + c]};
-        trade(four, lane);
-        UNROLL for (int k = 0; k < 4; ++k) eight[2 * k + c] = four[k];
+      Eight<typename FORMAT::sum> eight;
+      UNROLL for (int k = 0; k < 8; ++k) eight.at[k] = d[(piece / 2 * 4 + k / 2) * 4 + piece % 2 * 2 + k % 2];
+      auto found = fetched[piece % kAhead];
+      if constexpr (kFetchesTiles) fetched[piece] = fetch_piece(next, piece);
+      else if (piece + kAhead < kPieces) fetched[piece % kAhead] = fetch_piece(tile, piece + kAhead);
+      if constexpr (kHasBytes) (decltype(fetch_own(0, 0))&)found = fetch_own(tile, piece);
+      if constexpr (IN_PAIRS) trade_fetched(found, lane); else trade_eight(eight, lane);
+      const Eight<VALUE> made = finish(eight.at, found, row_of(tile, piece), column_of(tile, piece));
+      const bool is_stored = row_at(tile, piece) < rows && (columns % COLUMNS == 0 || column_at(tile, piece) < columns);
+      RESULT* const to = y + place(row_of(tile, piece), column_of(tile, piece));
+      if constexpr (IN_PAIRS) {
+        Pack<u32, 2> words = {{made.words[0], made.words[1]}};
+        trade_pairs(words.at, lane);
+        if (is_stored) store_pack<u32, 2>((u32*)to, words);
+      } else {
+        if (is_stored) store_eight<FORMAT>(to, made);
       }
-      const auto found = fetched[piece % kAhead];
-      if (piece + kAhead < kPieces) fetched[piece % kAhead] = fetch(row_of(piece + kAhead), column_of(piece + kAhead));
-      const Eight<VALUE> made = finish(eight, found, row_of(piece), column_of(piece));
-      if (row + r * 8 < rows && first_column + piece / 2 * 32 < columns) store_eight<FORMAT>(y + place(row_of(piece), column_of(piece)), made);
     }
   }
 }

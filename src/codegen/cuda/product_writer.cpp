@@ -5,6 +5,10 @@
 #include "nests/index_map.h"
 #include "nests/stride.h"
 
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+
 namespace tenon::codegen::cuda {
 
 namespace {
@@ -35,15 +39,85 @@ bool is_piece(const Scalar& load, std::size_t columns) {
   return last == 1 || (view[last - 1].is_constant() && view[last - 1].constant() % kTogether == 0);
 }
 
+// Loads of pieces that follow sums: the same for all rows, and those that are not.
+struct Pieces {
+  std::vector<Scalar> of_columns, of_rows;
+};
+Pieces find_pieces(const ProductTile& tile) {
+  Pieces found;
+  nests::for_each_load({tile.store}, [&](const Scalar& load) {
+    if (!is_piece(load, tile.columns->id)) return;
+    const bool is_of_row = std::ranges::any_of(
+        tile.rows, [&](const Statement* row) { return nests::depends_on(load, row->id); });
+    (is_of_row ? found.of_rows : found.of_columns).push_back(load);
+  });
+  return found;
+}
+
+// Whether what is computed of a sum depends on a loop other than by the pieces that it reads.
+bool asks_for(const ProductTile& tile, const Statement* loop) {
+  std::unordered_set<const ScalarNode*> seen;
+  std::vector<Scalar> work{tile.store.value};
+  while (!work.empty()) {
+    const Scalar at = work.back();
+    work.pop_back();
+    if (!seen.insert(&at.node()).second) continue;
+    if (at->kind == ScalarKind::Loop && at->id == loop->id) return true;
+    if (at->kind == ScalarKind::Load && is_piece(at, tile.columns->id)) continue;
+    work.insert(work.end(), at->args.begin(), at->args.end());
+  }
+  return false;
+}
+
+// Whether bytes are made of sums where tensor cores leave them, and only then trade places.
+bool is_in_pairs(const ProductTile& tile) {
+  return tile.has_bytes() && info(tile.result_dtype).storage_bytes == 1 &&
+         !asks_for(tile, tile.columns);
+}
+
+// Coordinates in what a load or the store sees.
+struct Seen {
+  std::vector<Scalar> at;
+  Dims view;
+};
+Seen seen_by(const Scalar& load) {
+  return {{load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
+          load->view};
+}
+
+// Whether a row's loops run as one there too, each step a known way.
+bool has_rows_as_one(const Seen& seen, const ProductTile& tile) {
+  const std::size_t count = tile.rows.size();
+  if (seen.view.size() <= count) return false;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (seen.at[k]->kind != ScalarKind::Loop || seen.at[k]->id != tile.rows[k]->id ||
+        !(seen.view[k] == tile.rows[k]->extent))
+      return false;
+  }
+  return std::all_of(seen.view.begin() + static_cast<std::ptrdiff_t>(count), seen.view.end(),
+                     [](const Dim& dim) { return dim.is_constant(); });
+}
+
+// Where the row and the column lie, from the first element.
+std::string offset_of(const Seen& seen, const ProductTile& tile, ValueWriter& values) {
+  if (!has_rows_as_one(seen, tile)) return values.place(seen.at, seen.view, false).offset;
+  const auto count = static_cast<std::ptrdiff_t>(tile.rows.size());
+  const Dims inner(seen.view.begin() + count, seen.view.end());
+  const std::optional<std::int64_t> all = product(seen.view).value();
+  const bool is_short = all && *all <= std::numeric_limits<int>::max();
+  return concat(is_short ? "" : "(i64)", "row * ", product(inner).constant(), " + ",
+                values.place({seen.at.begin() + count, seen.at.end()}, inner, false).offset);
+}
+
 // What is computed of sums of eight columns, of what is fetched for it, and where it goes, by the
 // places of loops that run as one and of the first column.
 void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                   ValueWriter& values) {
-  // Positions of a row's loops, and of what is computed of sums there.
-  const auto open_at_row = [&](const std::string& head) {
+  // With positions of a row's loops where they are asked for.
+  const auto open_at_row = [&](const std::string& head, bool has_positions) {
     lines.open(head);
-    lines.add("i32 rest = row;");
-    for (std::size_t k = tile.rows.size(); k-- > 0;) {
+    if (has_positions) lines.add("i32 rest = row;");
+    for (std::size_t k = tile.rows.size(); has_positions && k-- > 0;) {
       const std::string name = loop_name(tile.rows[k]->id);
       values.name_loop(tile.rows[k]->id, name);
       const std::string count = values.extent(tile.rows[k]->extent);
@@ -58,41 +132,55 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
     lines.close();
     lines.add(";");
   };
-  open_at_row("const auto place = [&](i32 row, i32 column) -> i64");
-  lines.add(
-      concat("return ", values.place(tile.store.indices, tile.store.view, false).offset, ";"));
+  const Seen result{tile.store.indices, tile.store.view};
+  open_at_row("const auto place = [&](i32 row, i32 column) -> i64", !has_rows_as_one(result, tile));
+  lines.add(concat("return ", offset_of(result, tile, values), ";"));
   close();
-  std::vector<Scalar> pieces;
-  nests::for_each_load({tile.store}, [&](const Scalar& load) {
-    if (is_piece(load, tile.columns->id)) pieces.push_back(load);
-  });
+  const Pieces pieces = find_pieces(tile);
   std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
-  std::string members;
-  for (std::size_t k = 0; k < pieces.size(); ++k) {
-    members += concat("Eight<", stored_type(nest.buffers[pieces[k]->id].dtype), "> q", k, "; ");
-    packed[&pieces[k].node()] = {concat("fetched.q", k), ""};
-  }
-  lines.add(concat("struct Fetched { ", members, "};"));
-  open_at_row("const auto fetch = [&](i32 row, i32 column) -> Fetched");
-  lines.add("Fetched fetched;");
-  for (std::size_t k = 0; k < pieces.size(); ++k) {
-    const NestBuffer& from = nest.buffers[pieces[k]->id];
-    const std::vector<Scalar> at(
-        pieces[k]->args.begin(),
-        pieces[k]->args.begin() + static_cast<std::ptrdiff_t>(pieces[k]->view.size()));
-    const std::string offset = values.place(at, pieces[k]->view, false).offset;
-    lines.add(concat("fetched.q", k, " = load_eight<", stored_type(from.dtype), ">(", from.name,
-                     " + ", offset, ");"));
-  }
-  lines.add("return fetched;");
+  const auto members = [&](const std::vector<Scalar>& loads) {
+    std::string text;
+    for (const Scalar& load : loads) {
+      const std::string name = concat("q", packed.size());
+      text += concat(" Eight<", stored_type(nest.buffers[load->id].dtype), "> ", name, ";");
+      packed[&load.node()] = {"fetched." + name, ""};
+    }
+    return text;
+  };
+  const auto load_all = [&](const std::vector<Scalar>& loads, const char* load_pieces) {
+    for (const Scalar& load : loads) {
+      const NestBuffer& from = nest.buffers[load->id];
+      lines.add(concat(packed.at(&load.node()).pack, " = ", load_pieces, "(", from.name, " + ",
+                       offset_of(seen_by(load), tile, values), ");"));
+    }
+    lines.add("return fetched;");
+  };
+  lines.add(concat("struct Columns {", members(pieces.of_columns), " };"));
+  lines.add(concat("struct Fetched : Columns {", members(pieces.of_rows), " };"));
+  open_at_row("const auto fetch_columns = [&](i32 column, const auto& load) -> Columns", false);
+  lines.add("Columns fetched;");
+  load_all(pieces.of_columns, "load");
+  close();
+  open_at_row("const auto fetch = [&](i32 row, i32 column) -> Fetched",
+              !std::ranges::all_of(pieces.of_rows, [&](const Scalar& load) {
+                return has_rows_as_one(seen_by(load), tile);
+              }));
+  lines.add("Fetched fetched = {fetch_columns(column, LoadNeighbours())};");
+  load_all(pieces.of_rows, "load_eight");
+  close();
+  lines.open("const auto trade_fetched = [&](Fetched& fetched, int lane)");
+  for (const Scalar& load : pieces.of_rows)
+    lines.add(concat("trade_eight(", packed.at(&load.node()).pack, ", lane);"));
   close();
   const bool has_bytes = tile.has_bytes();
   values.set_narrow(info(tile.result_dtype).storage_bytes == 2);
   values.set_packed(std::move(packed));
   const std::string sum = has_bytes ? "i32" : "float";
-  open_at_row(concat("const auto finish = [&](const ", sum,
-                     "* sums, const Fetched& fetched, i32 row, i32 column) -> Eight<",
-                     value_type(tile), ">"));
+  open_at_row(
+      concat("const auto finish = [&](const ", sum,
+             "* sums, const Fetched& fetched, i32 row, i32 column) -> Eight<", value_type(tile),
+             ">"),
+      std::ranges::any_of(tile.rows, [&](const Statement* row) { return asks_for(tile, row); }));
   lines.add(concat("Eight<", value_type(tile), "> made;"));
   lines.open("UNROLL for (int v = 0; v < 8; ++v)");
   lines.add(concat("const ", sum, " ", values.local(tile.sum), " = sums[v];"));
@@ -121,11 +209,12 @@ void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   write_finish(nest, tile, lines, values);
   const std::int64_t depth = tile_depth(tile.dtype),
                      blocks = (tile.inner_count + depth - 1) / depth;
-  lines.add(concat("product_tiles<", format_of(tile), ", ", kProductTile, ", ",
+  lines.add(concat("product_tiles<", format_of(tile), ", ", tile.tile_columns(), ", ",
                    tile.is_b_turned ? "true" : "false", ", ", value_type(tile),
-                   ">(&map_a, &map_b, ", row_count(tile, values), ", ", tile.column_count,
-                   ", MatrixRows{", blocks, "}, ", nest.buffers[tile.store.id].name,
-                   ", fetch, finish, place);"));
+                   is_in_pairs(tile) ? ", true" : ", false", ">(&map_a, &map_b, ",
+                   row_count(tile, values), ", ", tile.column_count, ", MatrixRows{", blocks, "}, ",
+                   nest.buffers[tile.store.id].name,
+                   ", fetch_columns, fetch, trade_fetched, finish, place);"));
 }
 
 void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
@@ -140,14 +229,16 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
   lines.add(concat("const WindowPixels source = {", tile.stage_count(), ", {", numbers, "}};"));
   const std::string pixels = row_count(tile.product, values), format = format_of(tile.product),
                     value = value_type(tile.product),
-                    behind = concat(nest.buffers[tile.product.store.id].name,
-                                    ", fetch, finish, place);");
+                    result = nest.buffers[tile.product.store.id].name;
   if (tile.is_large) {
     lines.add(concat("product_tiles<", format, ", ", tile.tile_outputs, ", false, ", value,
-                     ">(&map_a, &map_b, ", pixels, ", ", tile.outputs, ", source, ", behind));
+                     is_in_pairs(tile.product) ? ", true" : ", false", ">(&map_a, &map_b, ", pixels,
+                     ", ", tile.outputs, ", source, ", result,
+                     ", fetch_columns, fetch, trade_fetched, finish, place);"));
   } else {
     lines.add(concat("convolution_tile<", format, ", ", tile.cluster, ", ", value,
-                     ">(&map_a, &map_b, ", pixels, ", source, ", behind));
+                     ">(&map_a, &map_b, ", pixels, ", source, ", result,
+                     ", fetch, finish, place);"));
   }
 }
 

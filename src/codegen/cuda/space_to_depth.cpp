@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "codegen/cuda/inline_copies.h"
+#include "codegen/cuda/product.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/integer_contraction.h"
@@ -101,6 +102,19 @@ bool are_plain(const Scalar& weights) {
   return true;
 }
 
+// Of bytes, a row of the window at one step becomes channels as a whole, where a tile of shared
+// memory holds it: tensor cores take 128 bytes at a time, and the copy unit as long for fewer.
+bool fold_whole_rows(Windows& windows, std::int64_t together) {
+  Windows trial = windows;
+  WindowAxis& columns = trial.axes[1];
+  columns.steps = 1;
+  columns.folded = columns.size();
+  while (trial.depth() % together != 0) ++columns.folded;
+  if (trial.depth() > kTileBytes) return false;
+  windows = trial;
+  return true;
+}
+
 bool choose_folding(Windows& windows, DType dtype) {
   const std::int64_t channels =
       windows.channels == nullptr ? 1 : windows.channels->extent.constant();
@@ -124,6 +138,7 @@ bool choose_folding(Windows& windows, DType dtype) {
   // Wanted are pieces of 16 bytes: zeros follow the channels, or the window's columns.
   const std::int64_t together = 16 / static_cast<std::int64_t>(info(dtype).storage_bytes);
   windows.held_channels = channels;
+  if (strides && is_integer(dtype) && fold_whole_rows(windows, together)) return true;
   while (windows.depth() % together != 0)
     ++(strides ? windows.held_channels : windows.axes[1].folded);
   return true;
@@ -294,13 +309,24 @@ class Folder {
   Scalar copy_image() {
     const WindowAxis &rows = w_.axes[0], &columns = w_.axes[1];
     const Dim batch = w_.batch == nullptr ? Dim(1) : w_.batch->extent;
-    const Dims seen = {batch,       rows.rows(),    columns.rows(),
-                       rows.folded, columns.folded, w_.held_channels};
+    // Whole rows of the window are copied as they lie.
+    const bool has_rows = columns.folded > columns.stride && columns.stride > 1;
+    Dims seen = {batch, rows.rows(), columns.rows(), rows.folded};
+    if (has_rows) {
+      seen.push_back(columns.folded * w_.held_channels);
+    } else {
+      seen.insert(seen.end(), {columns.folded, w_.held_channels});
+    }
     const Dims view = {batch, rows.rows(), columns.rows(), w_.depth()};
     const DType dtype = part_.nest.buffers[w_.image->id].dtype;
     const std::size_t id = add_buffer(dtype, view, Storage::Operand);
-    add_copy("_depth", w_.image, seen, [&](const std::vector<Scalar>& i) {
-      std::vector<Scalar> at(4, integer_scalar(0));
+    add_copy("_depth", w_.image, seen, [&](const std::vector<Scalar>& loops) {
+      std::vector<Scalar> i = loops, at(4, integer_scalar(0));
+      if (has_rows) {
+        const Scalar held = integer_scalar(w_.held_channels);
+        i[4] = binary_scalar(BinaryOp::FloorDivide, DType::I64, loops[4], held);
+        i.push_back(binary_scalar(BinaryOp::Modulo, DType::I64, loops[4], held));
+      }
       for (const std::size_t k : {0U, 1U}) {
         const WindowAxis& axis = w_.axes[k];
         at[axis.axis] = plus(plus(times(i[1 + k], integer_scalar(axis.stride)), i[3 + k]),

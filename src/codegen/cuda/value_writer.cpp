@@ -436,6 +436,10 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
       if (const std::optional<Scalar> under = nests::under_one_plus_erf(node))
         return named("float",
                      concat(is_narrow_ ? "narrow_" : "", "one_plus_erf(", value(*under), ")"));
+      if (const auto distance = find_byte_distance(node)) {
+        const std::string x = value(distance->x), zero = value(distance->zero);
+        return named("float", concat("byte_from(", x, ", ", zero, ")"));
+      }
       std::string a = value(node.args[0]), b = value(node.args[1]);
       const DType dtype = node.args[0]->dtype;
       if (dtype == DType::I64) {  // templates take two of one type
@@ -453,11 +457,28 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
       return named(computed_type(node.dtype), concat(condition, " ? ", a, " : ", b));
     }
     case ScalarKind::Cast: {
+      if (const auto byte = find_rounded_byte(node)) return rounded_byte(*byte, node.dtype);
       const std::string x = value(node.args[0]);
       return named(computed_type(node.dtype), cast_text(x, node.args[0]->dtype, node.dtype));
     }
   }
   return "";
+}
+
+std::string ValueWriter::rounded_byte(const RoundedByte& byte, DType dtype) {
+  std::string x;
+  if (const auto quotient = find_rounded_quotient(byte.x)) {
+    x = concat("rounded_quotient(", value(quotient->x));
+    for (const float number : {quotient->lowest, quotient->highest, quotient->divisor,
+                               quotient->inverse, quotient->rest})
+      x += concat(", ", literal_text(DType::F32, static_cast<double>(number), 0));
+    x = named("float", x + ")");
+  } else {
+    x = value(byte.x);
+  }
+  const std::string type = computed_type(dtype),
+                    zero = byte.is_from_zero() ? "" : concat(", ", value(byte.zero));
+  return named(type, concat("nearest<", type, ">(", x, zero, ")"));
 }
 
 std::string ValueWriter::index_binary(const Scalar& scalar) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "codegen/cuda/rounded_byte.h"
 #include "codegen/nest_names.h"
 
 #include <map>
@@ -90,6 +91,7 @@ class ValueWriter {
   std::string load(const Scalar& scalar);
   std::string type_of(const Scalar& scalar) const;
   std::string index_binary(const Scalar& scalar);
+  std::string rounded_byte(const RoundedByte& byte, DType dtype);
   std::string named(const std::string& type, const std::string& text);
 
   const LoopNest& nest_;

@@ -9,6 +9,7 @@
 #include "driver/verify/trial_inputs.h"
 #include "ir/text.h"
 #include "ops/registry.h"
+#include "reference/evaluate.h"
 #include "tasks/task_list.h"
 
 #include <gtest/gtest.h>
@@ -247,6 +248,51 @@ TEST(CudaTensorCores, ProductsOfBytesAreSummedExactly) {
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text, "int8");
     EXPECT_EQ(list.tasks.back().ways.front().candidate, "wgmma") << text;
+  }
+}
+
+// What is added beside sums of bytes changes places with them, a tile ahead: few columns and
+// several tiles of them, edges within, bytes with and without a sign, floats.
+TEST(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const auto graph = [](int rows, int columns, const char* added, const char* type, int zero) {
+    return concat("graph (x: u8[", rows, ", 64], r: ", added, "[", rows, ", ", columns,
+                  "]) {\n  w8 = constant i8[64, ", columns,
+                  "] uniform(seed = 3, low = -127, high = 127)\n  b = constant f32[", columns,
+                  "] normal(seed = 4, mean = 0.0, deviation = 0.5)\n  y_zero = constant ", type,
+                  "[] ", zero, "\n  added_zero = constant ", added[0] == 'f' ? "u8" : added,
+                  R"([] 9
+  scale = constant f32[] 0.0303
+  zero = constant u8[] 119
+  weight_scale = constant f32[] 0.0041
+  weight_zero = constant i8[] 0
+  y_scale = constant f32[] 0.0217
+  xr = dequantize_linear(x, scale, zero)
+  wr = dequantize_linear(w8, weight_scale, weight_zero)
+  p = matmul(xr, wr)
+  s = add(p, b)
+)",
+                  added[0] == 'f'
+                      ? "  t = add(s, r)\n"
+                      : "  rr = dequantize_linear(r, scale, added_zero)\n  t = add(s, rr)\n",
+                  "  y = relu(t)\n  z = quantize_linear(y, y_scale, y_zero)\n  return z\n}\n");
+  };
+  const std::vector<std::string> graphs = {
+      graph(300, 40, "u8", "u8", 0), graph(300, 200, "u8", "u8", 7),
+      graph(150, 256, "i8", "i8", -7), graph(300, 136, "f32", "u8", 3)};
+  for (const std::string& text : graphs) {
+    const Graph made = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", "int8"));
+    const std::vector<Datum> inputs =
+        trial_inputs(made, {TrialKind::Ordinary, TrialKind::Ordinary, 1});
+    std::vector<Tensor> tensors;
+    for (const Datum& input : inputs) tensors.push_back(input.tensor());
+    const Program program = testing::compile_emulated(made);
+    const std::string source(reinterpret_cast<const char*>(program.code.data()),
+                             program.code.size());
+    EXPECT_NE(source.find("8, true>(&map_a"), std::string::npos) << text;
+    const std::vector<std::byte> bytes = outcome(program, tensors);
+    const Tensor right = reference::evaluate(made, inputs).front().tensor();
+    EXPECT_TRUE(std::ranges::equal(bytes, right.bytes())) << text;
   }
 }
 

@@ -20,6 +20,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <random>
+#include <tuple>
 
 namespace tenon::cuda_test {
 namespace {
@@ -455,6 +458,53 @@ TEST(Cuda, GeluKeepsItsDigitsFarBelowZero) {
   for (std::int64_t k = 0; k < 401; ++k) {
     const double at = x.real_at(k), right = 0.5 * at * std::erfc(-at / std::sqrt(2.0));
     EXPECT_NEAR(y[0].real_at(k), right, 1e-7 + 3e-6 * std::abs(right)) << at;
+  }
+}
+
+// Quotients are multiplied out there: next to every half, and beyond what bytes can be, by divisors
+// whose digits are all ones, a single one, and any others.
+TEST(Cuda, NumbersAreRoundedToBytesAsTheReferenceDoes) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  const std::vector<std::string> scales = {
+      "0.0505006574", "0.0830369517",   "0.25",  "1",     "1.99999988",     "1.00000012",  "0.7",
+      "3e5",          "1.90734852e-06", "1e-15", "1e-30", "5.76460821e+17", "0.0301161464"};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> numbers = {0.0F,   -0.0F,   kInfinity, -kInfinity, NAN,
+                                1e-40F, -1e-40F, 3e38F,     -3e38F};
+  std::mt19937 random(7);
+  for (const std::string& written : scales) {
+    const float scale = std::stof(written);
+    for (int k = -390; k <= 390; ++k) {
+      const float half = (static_cast<float>(k) + 0.5F) * scale;
+      float at = half;
+      for (int n = 0; n < 3; ++n) at = std::nextafter(at, -kInfinity);
+      for (int n = 0; n < 7; ++n, at = std::nextafter(at, kInfinity)) numbers.push_back(at);
+      numbers.push_back(half + std::ldexp(static_cast<float>(random() % 1000), -11) * scale);
+    }
+  }
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  std::string text = concat("graph (x: f32[", count, "]) {\n  r = relu(x)\n"), results;
+  for (std::size_t k = 0; k < scales.size(); ++k) {
+    text += concat("  s", k, " = constant f32[] ", scales[k], "\n");
+    for (const auto& [of, type, zero] : {std::tuple("x", "u8", 0), std::tuple("x", "u8", 119),
+                                         std::tuple("x", "i8", -7), std::tuple("r", "u8", 3)}) {
+      const std::string name = concat(k, of, type, "_", zero < 0 ? -zero : zero);
+      text += concat("  z", name, " = constant ", type, "[] ", zero, "\n  y", name,
+                     " = quantize_linear(", of, ", s", k, ", z", name, ")\n");
+      results += concat(results.empty() ? "y" : ", y", name);
+    }
+  }
+  const Graph graph = parse_graph(concat(text, "  return ", results, "\n}\n"), all_ops());
+  Tensor x(DType::F32, {count});
+  for (std::int64_t k = 0; k < count; ++k)
+    x.set_real(k, static_cast<double>(numbers[static_cast<std::size_t>(k)]));
+  const std::vector<Tensor> made = run_emulated(graph, {x});
+  const std::vector<Datum> right = reference::evaluate(graph, {x});
+  ASSERT_EQ(made.size(), right.size());
+  for (std::size_t n = 0; n < made.size(); ++n) {
+    for (std::int64_t k = 0; k < count; ++k)
+      ASSERT_EQ(made[n].integer_at(k), right[n].tensor().integer_at(k))
+          << n << ": " << x.real_at(k);
   }
 }
 
