@@ -40,11 +40,11 @@ bool is_piece(const Scalar& load, std::size_t columns) {
 }
 
 // Loads of pieces that follow sums: the same for all rows, and those that are not.
-struct Pieces {
+struct FetchedPieces {
   std::vector<Scalar> of_columns, of_rows;
 };
-Pieces find_pieces(const ProductTile& tile) {
-  Pieces found;
+FetchedPieces find_pieces(const ProductTile& tile) {
+  FetchedPieces found;
   nests::for_each_load({tile.store}, [&](const Scalar& load) {
     if (!is_piece(load, tile.columns->id)) return;
     const bool is_of_row = std::ranges::any_of(
@@ -136,7 +136,7 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   open_at_row("const auto place = [&](i32 row, i32 column) -> i64", !has_rows_as_one(result, tile));
   lines.add(concat("return ", offset_of(result, tile, values), ";"));
   close();
-  const Pieces pieces = find_pieces(tile);
+  const FetchedPieces pieces = find_pieces(tile);
   std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> packed;
   const auto members = [&](const std::vector<Scalar>& loads) {
     std::string text;
