@@ -68,13 +68,13 @@ template <class T> FN T nearest(float x) {
   return (T)y;
 }
 #endif
-// x - zero of whole numbers: behind 2^23 a float has no other digits.
-FN float byte_from(u8 x, float zero) { return f32_of(0x4b000000u | x) - (8388608.0f + zero); }
 // … to round(x) + zero: adding 1.5 * 2^23 leaves no digits behind the point. Numbers so large that it does not are beyond all bytes.
 template <class T> FN T nearest(float x, float zero) {
   const float digits = 12582912.0f;
   return nearest<T>((x + digits) - (digits - zero));
 }
+// x - zero: from 2^23 on a float has no digits but those of whole numbers.
+FN float byte_from(u8 x, float zero) { return f32_of(0x4b000000u | x) - (8388608.0f + zero); }
 // x / divisor, to be rounded: right to the last bit where it is 1/4 or more, x held to the ends. With inverse + rest for 1 / divisor the
 // first quotient is one of the two next to it, what is left of x is exact, and its part of the quotient is rounded once (Markstein).
 FN float rounded_quotient(float x, float lowest, float highest, float divisor, float inverse, float rest) {

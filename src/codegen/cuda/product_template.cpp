@@ -121,7 +121,7 @@ FN void product_tiles(const TensorMap* a, const TensorMap* b, i64 rows, i64 colu
   // and is read where it is used.
   constexpr int kPieces = COLUMNS / 16;
   constexpr bool kHasBytes = sizeof(typename FORMAT::type) == 1;
-  constexpr bool kFetchesTiles = kHasBytes && sizeof(fetch(0, 0)) - sizeof(fetch_columns(0, LoadNeighbours())) <= 8;
+  constexpr bool kFetchesTiles = kHasBytes && sizeof(fetch(0, 0)) - sizeof(fetch_own(0, 0)) <= 8;
   constexpr int kAhead = kFetchesTiles ? kPieces : 2;
   decltype(fetch(0, 0)) fetched[kAhead];
   if constexpr (kFetchesTiles) {

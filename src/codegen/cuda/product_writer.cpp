@@ -109,9 +109,10 @@ std::string offset_of(const Seen& seen, const ProductTile& tile, ValueWriter& va
                 values.place({seen.at.begin() + count, seen.at.end()}, inner, false).offset);
 }
 
-// What is computed of sums of eight columns, of what is fetched for it, and where it goes, by the
-// places of loops that run as one and of the first column.
-void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
+// What is computed of sums of eight columns (pairs of four eights, or side by side), of what is
+// fetched for it, and where it goes, by the places of loops that run as one and of the first
+// column.
+void write_finish(const LoopNest& nest, const ProductTile& tile, bool in_pairs, Lines& lines,
                   ValueWriter& values) {
   // With positions of a row's loops where they are asked for.
   const auto open_at_row = [&](const std::string& head, bool has_positions) {
@@ -157,7 +158,9 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
   };
   lines.add(concat("struct Columns {", members(pieces.of_columns), " };"));
   lines.add(concat("struct Fetched : Columns {", members(pieces.of_rows), " };"));
-  open_at_row("const auto fetch_columns = [&](i32 column, const auto& load) -> Columns", false);
+  open_at_row(concat("const auto fetch_columns = [&](i32 column, const ",
+                     in_pairs ? "LoadPairs" : "LoadNeighbours", "& load) -> Columns"),
+              false);
   lines.add("Columns fetched;");
   load_all(pieces.of_columns, "load");
   close();
@@ -165,7 +168,8 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, Lines& lines,
               !std::ranges::all_of(pieces.of_rows, [&](const Scalar& load) {
                 return has_rows_as_one(seen_by(load), tile);
               }));
-  lines.add("Fetched fetched = {fetch_columns(column, LoadNeighbours())};");
+  lines.add(in_pairs ? "Fetched fetched;"
+                     : "Fetched fetched = {fetch_columns(column, LoadNeighbours())};");
   load_all(pieces.of_rows, "load_eight");
   close();
   lines.open("const auto trade_fetched = [&](Fetched& fetched, int lane)");
@@ -206,7 +210,7 @@ std::string format_of(const ProductTile& tile) {
 
 void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
                    ValueWriter& values) {
-  write_finish(nest, tile, lines, values);
+  write_finish(nest, tile, is_in_pairs(tile), lines, values);
   const std::int64_t depth = tile_depth(tile.dtype),
                      blocks = (tile.inner_count + depth - 1) / depth;
   lines.add(concat("product_tiles<", format_of(tile), ", ", tile.tile_columns(), ", ",
@@ -219,7 +223,8 @@ void write_product(const LoopNest& nest, const ProductTile& tile, Lines& lines,
 
 void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines& lines,
                        ValueWriter& values) {
-  write_finish(nest, tile.product, lines, values);
+  const bool in_pairs = tile.is_large && is_in_pairs(tile.product);
+  write_finish(nest, tile.product, in_pairs, lines, values);
   std::string numbers;
   for (const std::int64_t number :
        {tile.channels, tile.rows, tile.columns, tile.outputs, tile.window_columns, tile.rows_before,
@@ -232,8 +237,8 @@ void write_convolution(const LoopNest& nest, const ConvolutionTile& tile, Lines&
                     result = nest.buffers[tile.product.store.id].name;
   if (tile.is_large) {
     lines.add(concat("product_tiles<", format, ", ", tile.tile_outputs, ", false, ", value,
-                     is_in_pairs(tile.product) ? ", true" : ", false", ">(&map_a, &map_b, ", pixels,
-                     ", ", tile.outputs, ", source, ", result,
+                     in_pairs ? ", true" : ", false", ">(&map_a, &map_b, ", pixels, ", ",
+                     tile.outputs, ", source, ", result,
                      ", fetch_columns, fetch, trade_fetched, finish, place);"));
   } else {
     lines.add(concat("convolution_tile<", format, ", ", tile.cluster, ", ", value,

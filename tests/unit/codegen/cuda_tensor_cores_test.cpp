@@ -1,5 +1,6 @@
 // Kernels of our own on tensor cores, emulated as `cuda_test.cpp` does.
 #include "base/error.h"
+#include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/product.h"
 #include "codegen/cuda/select.h"
 #include "codegen/select.h"
@@ -251,17 +252,15 @@ TEST(CudaTensorCores, ProductsOfBytesAreSummedExactly) {
   }
 }
 
-// What is added beside sums of bytes changes places with them, a tile ahead: few columns and
-// several tiles of them, edges within, bytes with and without a sign, floats.
-TEST(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
-  const auto graph = [](int rows, int columns, const char* added, const char* type, int zero) {
-    return concat("graph (x: u8[", rows, ", 64], r: ", added, "[", rows, ", ", columns,
-                  "]) {\n  w8 = constant i8[64, ", columns,
-                  "] uniform(seed = 3, low = -127, high = 127)\n  b = constant f32[", columns,
-                  "] normal(seed = 4, mean = 0.0, deviation = 0.5)\n  y_zero = constant ", type,
-                  "[] ", zero, "\n  added_zero = constant ", added[0] == 'f' ? "u8" : added,
-                  R"([] 9
+// A product of bytes with a bias, something added and a relu, rounded to bytes again.
+std::string bytes_beside_sums(int rows, int columns, const char* added, const char* type,
+                              int zero) {
+  return concat("graph (x: u8[", rows, ", 64], r: ", added, "[", rows, ", ", columns,
+                "]) {\n  w8 = constant i8[64, ", columns,
+                "] uniform(seed = 3, low = -127, high = 127)\n  b = constant f32[", columns,
+                "] normal(seed = 4, mean = 0.0, deviation = 0.5)\n  y_zero = constant ", type,
+                "[] ", zero, "\n  added_zero = constant ", added[0] == 'f' ? "u8" : added,
+                R"([] 9
   scale = constant f32[] 0.0303
   zero = constant u8[] 119
   weight_scale = constant f32[] 0.0041
@@ -272,14 +271,19 @@ TEST(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
   p = matmul(xr, wr)
   s = add(p, b)
 )",
-                  added[0] == 'f'
-                      ? "  t = add(s, r)\n"
-                      : "  rr = dequantize_linear(r, scale, added_zero)\n  t = add(s, rr)\n",
-                  "  y = relu(t)\n  z = quantize_linear(y, y_scale, y_zero)\n  return z\n}\n");
-  };
+                added[0] == 'f'
+                    ? "  t = add(s, r)\n"
+                    : "  rr = dequantize_linear(r, scale, added_zero)\n  t = add(s, rr)\n",
+                "  y = relu(t)\n  z = quantize_linear(y, y_scale, y_zero)\n  return z\n}\n");
+}
+
+// What is added beside sums of bytes changes places with them, a tile ahead: few columns and
+// several tiles of them, edges within, bytes with and without a sign, floats.
+TEST(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
+  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
   const std::vector<std::string> graphs = {
-      graph(300, 40, "u8", "u8", 0), graph(300, 200, "u8", "u8", 7),
-      graph(150, 256, "i8", "i8", -7), graph(300, 136, "f32", "u8", 3)};
+      bytes_beside_sums(300, 40, "u8", "u8", 0), bytes_beside_sums(300, 200, "u8", "u8", 7),
+      bytes_beside_sums(150, 256, "i8", "i8", -7), bytes_beside_sums(300, 136, "f32", "u8", 3)};
   for (const std::string& text : graphs) {
     const Graph made = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", "int8"));
     const std::vector<Datum> inputs =
@@ -293,6 +297,29 @@ TEST(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
     const std::vector<std::byte> bytes = outcome(program, tensors);
     const Tensor right = reference::evaluate(made, inputs).front().tensor();
     EXPECT_TRUE(std::ranges::equal(bytes, right.bytes())) << text;
+  }
+}
+
+// NVRTC takes less than other compilers: it knows no functions without the device's mark.
+TEST(CudaTensorCores, NvrtcTakesWhatIsWrittenForThem) {
+  try {
+    codegen::cuda::compiler_name();
+  } catch (const Error&) {
+    GTEST_SKIP() << "no NVRTC";
+  }
+  codegen::CompileOptions options = cpu_options();
+  options.device = codegen::cuda::Target{
+      .architecture = "sm_90a", .multiplies_bytes = true, .uses_libraries = false};
+  for (const std::string& text :
+       {bytes_beside_sums(300, 40, "u8", "i8", 3), bytes_beside_sums(300, 136, "f32", "u8", 0),
+        std::string("graph (x: f16[300, 64], w: f16[64, 136]) {\n  p = matmul(x, w)\n  y = "
+                    "tanh(p)\n  return y\n}\n")}) {
+    const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", "int8"));
+    const Program program = codegen::compile(graph, options);
+    EXPECT_FALSE(program.code.empty()) << text;
+    EXPECT_TRUE(std::ranges::any_of(program.kernels, [](const Program::Kernel& kernel) {
+      return !kernel.maps.empty();
+    })) << text;
   }
 }
 
