@@ -1,5 +1,4 @@
-# How the release build reads less: headers that most files include are precompiled, once for each level of
-# optimisation, and a folder's files are compiled several at a time, so that what they share is read and
+# How the release build reads less: headers that most files include are precompiled, and a folder's files are compiled several at a time, so that what they share is read and
 # instantiated once. A first build takes less than half the time. The other presets go without either, so that a
 # file which forgets an include is found there, and an edit compiles one file. With -DTENON_PCH=OFF objects in
 # ccache serve any checkout.
@@ -13,9 +12,18 @@ set(tenon_light_options -O1 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   "$<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -inline-threshold=25>")
 
 set(precompiled_headers
-  <algorithm> <array> <cmath> <complex> <cstdint> <functional> <map> <memory> <numeric> <optional> <set>
+  <algorithm> <array> <cmath> <complex> <cstdint> <deque> <fstream> <functional> <map> <memory> <numeric> <optional> <set>
   <span> <string> <string_view> <unordered_map> <unordered_set> <utility> <variant> <vector>
   <nlohmann/json.hpp> ${PROJECT_SOURCE_DIR}/src/ir/graph.h)
+
+# Clang takes what was precompiled at another level of optimisation, GCC does not.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(tenon_precompiled_light tenon_precompiled_light)
+  set(tenon_precompiled_hot)
+else()
+  set(tenon_precompiled_light tenon_precompiled)
+  set(tenon_precompiled_hot tenon_precompiled)
+endif()
 
 # tenon_precompiled_set(NAME [HEADERS header...] [OPTIONS option...] [LIBRARIES library...]): what tenon_precompile can name.
 function(tenon_precompiled_set name)
@@ -25,15 +33,15 @@ function(tenon_precompiled_set name)
     file(WRITE ${source} "")
   endif()
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${source})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
   target_compile_options(${name} PRIVATE ${arg_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${precompiled_headers} ${arg_HEADERS})
 endfunction()
 
-# tenon_precompile(TARGET NAME): what is precompiled as NAME serves the target.
+# tenon_precompile(TARGET NAME): what is precompiled as NAME, if it is, serves the target.
 function(tenon_precompile target name)
-  if(TENON_PCH)
+  if(TENON_PCH AND name)
     target_precompile_headers(${target} REUSE_FROM ${name})
     # A program can share what is precompiled for libraries if it is compiled like them.
     target_compile_options(${target} PRIVATE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-fPIC>)

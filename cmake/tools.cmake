@@ -1,17 +1,29 @@
 # A compiler cache and a fast linker, where they are installed.
 
+# Clang allocates so many small pieces that the C library's lists of them are a twelfth of its time, unless each thread
+# may keep as many as it likes and asks the system for much at a time. Another C library does not look at this.
+set(compiler_launcher)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  string(JOIN ":" tunables glibc.malloc.tcache_count=20000 glibc.malloc.top_pad=33554432
+         glibc.malloc.mmap_threshold=1073741824 glibc.malloc.trim_threshold=4294967296)
+  set(compiler_launcher ${CMAKE_COMMAND} -E env GLIBC_TUNABLES=${tunables})
+endif()
 find_program(TENON_CCACHE ccache)
-if(TENON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+if(TENON_CCACHE)
   if(TENON_PCH)
     # ccache looks into a precompiled header only when allowed to trust its defines and dates. What a file depends on
     # it takes from the compiler, in place of running the preprocessor on each.
-    set(CMAKE_CXX_COMPILER_LAUNCHER
-        ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${TENON_CCACHE})
+    if(NOT compiler_launcher)
+      set(compiler_launcher ${CMAKE_COMMAND} -E env)
+    endif()
+    list(APPEND compiler_launcher CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1)
     add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
                         "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
-  else()
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${TENON_CCACHE})
   endif()
+  list(APPEND compiler_launcher ${TENON_CCACHE})
+endif()
+if(compiler_launcher AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${compiler_launcher})
 endif()
 
 find_program(TENON_MOLD mold)

@@ -11,25 +11,25 @@ namespace {
 // Elements of one of the types that libraries multiply.
 class Elements {
  public:
-  Elements(void* data, const std::string& dtype) : data_(data), dtype_(dtype) {}
+  Elements(void* data, const std::string& dtype)
+      : data_(data), is_single_(dtype == "f32"), is_half_(dtype == "f16") {}
   double at(long long k) const {
-    if (dtype_ == "f32") return static_cast<const float*>(data_)[k];
+    if (is_single_) return static_cast<const float*>(data_)[k];
     const std::uint16_t bits = static_cast<const std::uint16_t*>(data_)[k];
-    return dtype_ == "f16" ? f16_to_f32(bits) : bf16_to_f32(bits);
+    return is_half_ ? f16_to_f32(bits) : bf16_to_f32(bits);
   }
   void set(long long k, double value) const {
-    if (dtype_ == "f32") {
-      static_cast<float*>(data_)[k] = static_cast<float>(value);
+    const auto single = static_cast<float>(value);
+    if (is_single_) {
+      static_cast<float*>(data_)[k] = single;
     } else {
-      const auto single = static_cast<float>(value);
-      static_cast<std::uint16_t*>(data_)[k] =
-          dtype_ == "f16" ? f32_to_f16(single) : f32_to_bf16(single);
+      static_cast<std::uint16_t*>(data_)[k] = is_half_ ? f32_to_f16(single) : f32_to_bf16(single);
     }
   }
 
  private:
   void* data_;
-  std::string dtype_;
+  bool is_single_, is_half_;
 };
 
 // What follows a sum: bias by column, residual by place.
