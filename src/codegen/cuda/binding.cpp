@@ -12,6 +12,8 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kRowThreads = 128;  // of a block whose groups do a row each
+// So many of those keep every multiprocessor busy; to start more takes longer than short rows do.
+constexpr std::int64_t kMostRowBlocks = 1 << 13;
 // What is counted for an extent that only the run knows.
 constexpr double kUnknownExtent = 64;
 constexpr std::int64_t kPackBytes = 16;
@@ -262,7 +264,9 @@ Dim block_count(const LoopNest&, const Binding& binding) {
   if (binding.convolution)
     return binding.convolution->tile_count() * Dim(binding.convolution->cluster);
   const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);
-  return binding.has_global_scratch ? min(blocks, Dim(kMostScratchBlocks)) : blocks;
+  if (binding.has_global_scratch) return min(blocks, Dim(kMostScratchBlocks));
+  const bool has_short_items = binding.group > 1 && binding.group <= kWarp;
+  return has_short_items ? min(blocks, Dim(kMostRowBlocks)) : blocks;
 }
 
 Dim scratch_per_block(const LoopNest& nest, const Binding& binding) {
