@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kRowThreads = 128;  // of a block whose groups do a row each
-// So many of those keep every multiprocessor busy; to start more takes longer than short rows do.
+// So many of those keep every multiprocessor busy; of more rows each does some in turn.
 constexpr std::int64_t kMostRowBlocks = 1 << 13;
 // What is counted for an extent that only the run knows.
 constexpr double kUnknownExtent = 64;
