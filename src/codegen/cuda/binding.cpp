@@ -12,6 +12,8 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kRowThreads = 128;  // of a block whose groups do a row each
+// So many of those keep every multiprocessor busy; of more rows each does some in turn.
+constexpr std::int64_t kMostRowBlocks = 1 << 13;
 // What is counted for an extent that only the run knows.
 constexpr double kUnknownExtent = 64;
 constexpr std::int64_t kPackBytes = 16;
@@ -269,7 +271,9 @@ Dim block_count(const LoopNest&, const Binding& binding) {
   if (binding.weight_gradient) return unit_count(*binding.weight_gradient);
   if (binding.convolution) return binding.convolution->block_count();
   const Dim blocks = ceil_div(item_count(binding), binding.threads / binding.group);
-  return binding.has_global_scratch ? min(blocks, Dim(kMostScratchBlocks)) : blocks;
+  if (binding.has_global_scratch) return min(blocks, Dim(kMostScratchBlocks));
+  const bool has_short_items = binding.group > 1 && binding.group <= kWarp;
+  return has_short_items ? min(blocks, Dim(kMostRowBlocks)) : blocks;
 }
 
 Dim scratch_per_block(const LoopNest& nest, const Binding& binding) {

@@ -180,13 +180,15 @@ TEST(Cuda, SumsAcrossNeighboursAreAThreads) {
   EXPECT_EQ(code.find("fold_group<FoldSum,"), std::string::npos);
 }
 
-// Of many short rows a warp does several at once; the last warp has fewer.
+// Of many short rows a warp does several at once; the last warp has fewer, and of more rows a block
+// does some in turn.
 TEST(Cuda, ManyShortRowsShareWarps) {
   if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
-  const std::string text = R"(graph (x: f32[32770, 32]) {
+  const std::string text = R"(graph (x: f32[32770, 32], odd: f32[32800, 40]) {
   y = softmax(x) {axis = -1}
   at = arg_max(x) {axis = 1}
-  return y, at
+  z = softmax(odd) {axis = -1}
+  return y, at, z
 }
 )";
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
