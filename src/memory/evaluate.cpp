@@ -62,12 +62,13 @@ void Evaluator::run(std::uint32_t index) {
   made_for_.push_back(turn_);
   for (std::uint32_t v : item.reads) lives_[current_[v]].last = event;
   const std::size_t first_sharing = sharings_.size();
+  // Made where they stay: a copy reads at once what was just written in parts, and waits for it.
   for (const auto& [result, operand] : item.may_share) {
-    sharings_.push_back({event, result, current_[operand]});
+    sharings_.emplace_back(event, result, current_[operand]);
   }
   for (std::uint32_t v : item.makes) {
     current_[v] = static_cast<std::uint32_t>(lives_.size());
-    lives_.push_back({v, event, event, false});
+    lives_.emplace_back(v, event, event, false);
   }
   for (std::size_t k = first_sharing; k < sharings_.size(); ++k) {
     sharings_[k].result = current_[sharings_[k].result];

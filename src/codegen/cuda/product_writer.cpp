@@ -264,7 +264,7 @@ void write_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile,
 
 void write_mma(const LoopNest& nest, const MmaTile& tile, Lines& lines, ValueWriter& values) {
   const ProductTile& product = tile.product;
-  write_finish(nest, product, lines, values);
+  write_finish(nest, product, false, lines, values);
   const auto element_bytes = static_cast<std::int64_t>(info(product.dtype).storage_bytes);
   const auto address = [&](const Scalar& load) {
     return concat("(const u8*)", nest.buffers[load->id].name);
