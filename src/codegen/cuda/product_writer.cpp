@@ -168,8 +168,9 @@ void write_finish(const LoopNest& nest, const ProductTile& tile, bool in_pairs, 
               !std::ranges::all_of(pieces.of_rows, [&](const Scalar& load) {
                 return has_rows_as_one(seen_by(load), tile);
               }));
-  lines.add(in_pairs ? "Fetched fetched;"
-                     : "Fetched fetched = {fetch_columns(column, LoadNeighbours())};");
+  lines.add(in_pairs
+                ? "Fetched fetched;"
+                : "Fetched fetched; (Columns&)fetched = fetch_columns(column, LoadNeighbours());");
   load_all(pieces.of_rows, "load_eight");
   close();
   lines.open("const auto trade_fetched = [&](Fetched& fetched, int lane)");
