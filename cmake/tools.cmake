@@ -1,7 +1,7 @@
 # A compiler cache and a fast linker, where they are installed.
 
-# Clang allocates so many small pieces that the C library's lists of them are a twelfth of its time, unless each thread
-# may keep as many as it likes and asks the system for much at a time. Another C library does not look at this.
+# Clang allocates so many small pieces that it takes 3 to 7 % less time where the C library keeps what was freed and asks
+# the system for much at a time. Another C library does not look at this.
 set(compiler_launcher)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   string(JOIN ":" tunables glibc.malloc.tcache_count=20000 glibc.malloc.top_pad=33554432
