@@ -88,7 +88,7 @@ Seen seen_by(const Scalar& load) {
 // Whether a row's loops run as one there too, each step a known way.
 bool has_rows_as_one(const Seen& seen, const ProductTile& tile) {
   const std::size_t count = tile.rows.size();
-  if (seen.view.size() <= count) return false;
+  if (count == 0 || seen.view.size() <= count) return false;
   for (std::size_t k = 0; k < count; ++k) {
     if (seen.at[k]->kind != ScalarKind::Loop || seen.at[k]->id != tile.rows[k]->id ||
         !(seen.view[k] == tile.rows[k]->extent))

@@ -81,6 +81,15 @@ TEST(CudaMma, ProductsTakeAnyEpilogueAlong) {
   return y
 }
 )",
+      // One row, which no loop goes over.
+      R"(graph (x: f16[1, 40], b: f16[24]) {
+  w = constant f16[40, 24] normal(seed = 3, mean = 0.0, deviation = 0.2)
+  p = matmul(x, w)
+  s = add(p, b)
+  y = tanh(s)
+  return y
+}
+)",
       // What is added may lie where the result goes.
       R"(graph (x: bf16[n, 30, 64], z: bf16[n, 30, 136]) {
   w = constant bf16[136, 64] normal(seed = 3, mean = 0.0, deviation = 0.2)
