@@ -52,7 +52,7 @@ Driver::Driver() {
   library.find(elapsed, "cuEventElapsedTime");
   library.find(set_current, "cuCtxSetCurrent");
   library.find(memory_info, "cuMemGetInfo_v2");
-  library.find(pointer_attribute, "cuPointerGetAttribute");
+  library.find(pointer_attributes, "cuPointerGetAttributes");
 
   int (*initialise)(unsigned) = nullptr;
   int (*count)(int*) = nullptr;
@@ -100,11 +100,13 @@ Error Driver::failure(int status, const std::string& what) const {
            text == nullptr ? "" : concat(" (", text, ")"));
 }
 
-// What the driver does not know is the host's.
+// What the driver does not know is the host's: it then says 0, which is no error (asking for one
+// attribute would be, which tools that watch for errors report).
 MemoryKind Driver::kind_of(const void* pointer) const {
-  constexpr int kMemoryType = 2, kHost = 1, kDevice = 2;
-  int type = 0;
-  const int status = pointer_attribute(&type, kMemoryType, reinterpret_cast<Address>(pointer));
+  constexpr int kHost = 1, kDevice = 2;
+  int wanted = 2, type = 0;  // the kind of memory
+  void* found = &type;
+  const int status = pointer_attributes(1, &wanted, &found, reinterpret_cast<Address>(pointer));
   if (status != 0) return MemoryKind::Ordinary;
   return type == kDevice ? MemoryKind::Device
          : type == kHost ? MemoryKind::Pinned

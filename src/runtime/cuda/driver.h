@@ -79,7 +79,7 @@ struct Driver {
   int (*elapsed)(float*, Event, Event) = nullptr;
   int (*set_current)(ContextHandle) = nullptr;
   int (*memory_info)(std::size_t*, std::size_t*) = nullptr;
-  int (*pointer_attribute)(void*, int, Address) = nullptr;
+  int (*pointer_attributes)(unsigned, int*, void**, Address) = nullptr;
 
   ContextHandle context = nullptr;
   std::string device_name;
