@@ -22,6 +22,8 @@ int compute_capability(const std::string& architecture);
 /// Tensor cores take fragments of f16, bf16, tf32 and bytes, and threads copy to shared memory
 /// ahead, from this one on.
 inline constexpr int kFragmentCapability = 80;
+/// … from which libraries have instructions that take tiles from shared memory.
+inline constexpr int kTileCapability = 90;
 /// Whether a target is such a device.
 bool is_gpu_target(std::string_view target);
 

@@ -127,8 +127,8 @@ bool choose_form(ConvolutionTile& tile, const Target& target) {
 }  // namespace
 
 Dim ConvolutionTile::tile_count() const {
-  const std::int64_t beside = (outputs + tile_outputs - 1) / tile_outputs;
-  return ceil_div(pixel_count(), is_large ? kProductTile : kConvolutionTile) * Dim(beside);
+  const std::int64_t across = (outputs + tile_outputs - 1) / tile_outputs;
+  return ceil_div(pixel_count(), is_large ? kProductTile : kConvolutionTile) * Dim(across);
 }
 
 std::int64_t ConvolutionTile::stage_count() const {

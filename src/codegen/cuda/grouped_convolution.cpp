@@ -7,6 +7,7 @@
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/schedule/loops.h"
+#include "nests/stride.h"
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nests/scalar.h"
+#include "codegen/nest_names.h"
 
 #include <optional>
 

@@ -487,9 +487,11 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     }
     return {std::move(kernel)};
   }
-  if (product) return {std::move(*product)};
-  // What follows it would be a pass of its own.
-  if (target.has_mma()) {
+  // What follows it would be a pass of its own: that takes less than a library gains, where it has
+  // instructions that are faster than fragments.
+  const bool is_outrun = compute_capability(target.architecture) >= kTileCapability;
+  if (product && (own.has_wgmma() || !is_outrun)) return {std::move(*product)};
+  if (target.has_mma() && !is_outrun) {
     if (auto kernel = convolution_kernel(part, *sum, given, target_for(target, true)))
       return {std::move(*kernel)};
   }

@@ -383,7 +383,7 @@ TEST(CudaMma, ItIsTakenForWhatALibraryDoesNotTakeAlong) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(candidates("sm_80", "gelu"), Names{"mma"});
-  EXPECT_EQ(candidates("sm_90", "gelu"), Names{"mma"});
+  EXPECT_EQ(candidates("sm_90", "gelu"), (Names{"cublaslt", "loops"}));
   EXPECT_EQ(candidates("sm_90a", "gelu"), Names{"wgmma"});
   EXPECT_EQ(candidates("sm_80", "relu"), Names{"cublaslt"});
   EXPECT_EQ(candidates("sm_75", "gelu"), (Names{"cublaslt", "loops"}));

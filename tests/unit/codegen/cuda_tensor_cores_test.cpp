@@ -471,11 +471,11 @@ TEST(CudaTensorCores, StagesThatBlocksShareAreUsedAgain) {
   const std::vector<std::byte> expected = outcome(program, inputs);
   ASSERT_FALSE(expected.empty());
   const std::string source(reinterpret_cast<const char*>(program.code.data()), program.code.size());
-  const auto replaced = [&](std::string_view text, std::string_view by) {
+  const auto replaced = [&](std::string_view part, std::string_view by) {
     std::string other = source;
-    const std::size_t at = other.find(text);
-    EXPECT_NE(at, std::string::npos) << text;
-    other.replace(at, text.size(), by);
+    const std::size_t at = other.find(part);
+    EXPECT_NE(at, std::string::npos) << part;
+    other.replace(at, part.size(), by);
     Program made = program;
     const auto* bytes = reinterpret_cast<const std::byte*>(other.data());
     made.code.assign(bytes, bytes + other.size());
