@@ -313,7 +313,7 @@ class Convolution : public LibraryStep {
       return left == 0 ? tensor(kResult, type, result, false)
                        : tensor(next_id++, single, result, true);
     };
-    const Made x = tensor(kImage, type, image, false), w = tensor(kWeights, type, weights, false);
+    Made x = tensor(kImage, type, image, false), w = tensor(kWeights, type, weights, false);
     kept.push_back(value());
     {
       // Each kind has its own numbers for the same attributes: factors, the convolution, tensors.
@@ -327,8 +327,8 @@ class Convolution : public LibraryStep {
       if (!sum.finish()) return std::nullopt;
       operations.push_back(std::move(sum));
     }
-    const Made bias = tensor(kBias, type, {1, e[4], 1, 1}, false),
-               residual = tensor(kResidual, type, result, false);
+    Made bias = tensor(kBias, type, {1, e[4], 1, 1}, false),
+         residual = tensor(kResidual, type, result, false);
     for (const Term term : terms) {
       --left;
       Made description(kPointwise);
@@ -352,6 +352,11 @@ class Convolution : public LibraryStep {
     made.set(800, kHandleType, dnn().handle)
         .set(801, kDescriptorType, static_cast<std::int64_t>(list.size()), list.data());
     if (!made.finish()) return std::nullopt;
+    // What it refers to stays, as long as plans are made of it.
+    for (std::vector<Made>* parts : {&kept, &operations}) {
+      for (Made& part : *parts) others_.push_back(std::move(part));
+    }
+    for (Made* part : {&convolution, &x, &w, &bias, &residual}) others_.push_back(std::move(*part));
     return made;
   }
 
