@@ -77,7 +77,6 @@ FN u32 as_tf32(u32 bits) {
   return rounded;
 }
 #endif
-template <class T> struct __align__(8) Neighbours { T low, high; };
 // Where wgmma finds a tile of 128-byte rows: `far` from one group of 64 columns to the next, where
 // those lie side by side; 1024 bytes from eight rows to the next.
 FN u64 tile_at(u32 address, u32 far) { return (u64)((address & 0x3ffff) >> 4) | (u64)(far >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62; }
