@@ -1,7 +1,7 @@
-# How the release build reads less: headers that most files include are precompiled, and a folder's files are compiled several at a time, so that what they share is read and
-# instantiated once. A first build takes less than half the time. The other presets go without either, so that a
-# file which forgets an include is found there, and an edit compiles one file. With -DTENON_PCH=OFF objects in
-# ccache serve any checkout.
+# How the release build reads less: headers that most files include are precompiled, and a folder's files are compiled
+# several at a time, so that what they share is read and instantiated once. A first build takes less than half the time.
+# The other presets go without either, so that a file which forgets an include is found there, and an edit compiles one
+# file. With -DTENON_PCH=OFF objects in ccache serve any checkout.
 
 string(COMPARE EQUAL "${CMAKE_BUILD_TYPE}" Release is_release)
 option(TENON_PCH "Precompile the headers that most files include" ${is_release})
