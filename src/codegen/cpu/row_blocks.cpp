@@ -1,6 +1,7 @@
 #include "codegen/cpu/row_blocks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace tenon::codegen::cpu {
@@ -48,7 +49,7 @@ namespace {
 
 // Of a core's cache: what stays in it, and what of it may be kept beside a stream of others.
 constexpr double kHeld = 0.75, kKept = 0.5;
-constexpr double kEvenEnough = 0.9;
+constexpr double kEvenEnough = 0.9, kClearly = 1.1;
 
 // What part of the time units have something to do, where each takes one of so many items after the other.
 double evenness(std::int64_t items, const TargetFacts& target) {
@@ -58,7 +59,7 @@ double evenness(std::int64_t items, const TargetFacts& target) {
 
 }  // namespace
 
-RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_bytes, std::int64_t items, const TargetFacts& target) {
+RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t tile_rows, double row_bytes, std::int64_t items, const TargetFacts& target) {
   constexpr std::int64_t kMostParts = 64;
   const auto own = static_cast<double>(target.own_cache().bytes);
   RowBlocks blocks{rows, row_bytes * static_cast<double>(rows) <= kHeld * own};
@@ -74,6 +75,16 @@ RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_byte
       blocks.rows = rows / parts;
       if (even >= kEvenEnough) break;
     }
+  }
+  if (tile_rows == 0 || !blocks.is_columns_first || best >= kEvenEnough) return blocks;
+  // 13 x 13 rows have no halves: whole tiles, of which the last block has fewer.
+  const auto units = static_cast<double>(target.units);
+  for (std::int64_t block = (fewest + tile_rows - 1) / tile_rows * tile_rows; block < rows; block += tile_rows) {
+    const double turns = std::ceil(static_cast<double>(items * ((rows + block - 1) / block)) / units);
+    const double even = static_cast<double>(items * rows) / (units * turns * static_cast<double>(block));
+    if (even <= kClearly * best) continue;
+    best = even;
+    blocks.rows = block;
   }
   return blocks;
 }

@@ -33,7 +33,8 @@ struct RowBlocks {
   bool is_columns_first = true;
 };
 /// `row_bytes` is what one row reads, `items` how many blocks of columns and others there are; blocks have at least `fewest` rows.
-RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, double row_bytes, std::int64_t items, const TargetFacts& target);
+/// Where no even parts give every unit its share, blocks are of whole tiles of `tile_rows` and the last has what is left; 0: even parts only.
+RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t tile_rows, double row_bytes, std::int64_t items, const TargetFacts& target);
 
 /// How many blocks of columns go through such a sum together, part by part, so that rows that a core's cache does not hold
 /// beside the weights come from the cache of all once for these and not for each. As many as leave the processor's units an

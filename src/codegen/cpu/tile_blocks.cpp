@@ -60,8 +60,9 @@ RowBlocks row_blocks_of(const TilePlan& plan, const TargetFacts& target) {
   const std::int64_t tiles = plan.is_shared_by_rows ? 1 : kFewestTiles;
   const std::int64_t fewest =
       (tiles * static_cast<std::int64_t>(plan.rows_at_once) + rows - 1) / rows;
-  return blocks_of_rows(count, fewest, plan.row_bytes * static_cast<double>(rows), items_of(plan),
-                        target);
+  const std::int64_t tile_rows = plan.lines || plan.is_shared_by_rows ? 0 : plan.rows_at_once;
+  return blocks_of_rows(count, fewest, tile_rows, plan.row_bytes * static_cast<double>(rows),
+                        items_of(plan), target);
 }
 
 std::int64_t column_group(const TilePlan& plan, const TargetFacts& target) {
@@ -70,7 +71,8 @@ std::int64_t column_group(const TilePlan& plan, const TargetFacts& target) {
     return 1;
   const std::int64_t column_blocks = plan.column_count.constant() / plan.width,
                      rows = row_blocks_of(plan, target).rows;
-  const std::int64_t around = items_of(plan) / column_blocks * (plan.row_count.constant() / rows);
+  const std::int64_t around =
+      items_of(plan) / column_blocks * ((plan.row_count.constant() + rows - 1) / rows);
   return columns_together(column_blocks, around, plan.row_bytes * static_cast<double>(rows),
                           target);
 }

@@ -104,6 +104,22 @@ TEST(BlockedProducts, ColumnsThatGoTogether) {
   EXPECT_EQ(codegen::cpu::columns_together(24, 1, 2 * kMiB, facts), 1);
 }
 
+// Rows that have no even parts are shared out by whole tiles, where that leaves fewer of 32 units
+// without work; those of lines are not.
+TEST(BlockedProducts, RowsWithoutEvenParts) {
+  const TargetFacts facts = cpu_facts("sapphire-rapids");
+  constexpr double kKiB = 1 << 10;
+  const auto rows = [&](std::int64_t count, std::int64_t tile_rows, std::int64_t items) {
+    return codegen::cpu::blocks_of_rows(count, 32, tile_rows, 2 * kKiB, items, facts).rows;
+  };
+  EXPECT_EQ(rows(169, 8, 2), 32);
+  EXPECT_EQ(rows(169, 8, 8), 48);
+  EXPECT_EQ(rows(169, 8, 32), 169);
+  EXPECT_EQ(rows(169, 0, 2), 169);
+  EXPECT_EQ(rows(49, 8, 4), 32);
+  EXPECT_EQ(rows(196, 8, 8), 49);
+}
+
 bool has_avx512() {
   const std::vector<std::string_view> features = processor_features();
   return std::ranges::find(features, "AVX-512VL") != features.end();
@@ -114,7 +130,8 @@ TEST(BlockedProducts, NotABitChanges) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
   for (const std::string& text :
        {product(128, 768, 96), product(96, 640, 70), product(1024, 768, 64),
-        convolution(14, 1024, 64), convolution(7, 512, 40), window(16, 512, 64, 3, 2),
+        convolution(14, 1024, 64), convolution(7, 512, 40), convolution(13, 512, 48),
+        product(61, 640, 96), product(169, 640, 33), window(16, 512, 64, 3, 2),
         window(16, 100, 70, 3, 2), window(29, 96, 64, 5, 2), window(14, 512, 64, 1, 2),
         window(57, 320, 64, 1, 4), window(28, 512, 64, 1, 2, 8), window(29, 256, 64, 3, 2, 2)}) {
     const Graph graph = parse_graph(text, all_ops());
